@@ -1,0 +1,125 @@
+package osapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// The largest bodies that are read, in bytes.
+const (
+	MaxBody  = 1 << 20
+	MaxBatch = 8 << 20
+)
+
+// maxDepth is how deep a body may nest: deeper than any API's schema, far from exhausting a stack.
+const maxDepth = 64
+
+// Body reads the request's body. Too large is a 413.
+func Body(r *http.Request) ([]byte, error) {
+	raw, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, Fault(http.StatusRequestEntityTooLarge, "", "The request body is larger than %d bytes.", tooLarge.Limit)
+	case err != nil:
+		return nil, Fault(http.StatusBadRequest, "", "The request body could not be read.")
+	}
+	return raw, nil
+}
+
+// Decode reads the request's body as one JSON value into v, which should be a struct or a map. It refuses what
+// is not JSON, duplicate keys, deep nesting, anything after the value, fields that v does not have and wrong
+// types; all are a 400 whose message says what is wrong.
+func Decode(r *http.Request, v any) error {
+	raw, err := Body(r)
+	if err != nil {
+		return err
+	}
+	if err := CheckJSON(raw); err != nil {
+		return Fault(http.StatusBadRequest, "", "Malformed JSON: %s", err)
+	}
+	return DecodeStrict(raw, v)
+}
+
+// DecodeStrict reads JSON into v and refuses unknown fields and wrong types with a 400.
+func DecodeStrict(raw []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	var typ *json.UnmarshalTypeError
+	var fault *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &fault):
+		return fault
+	case errors.As(err, &typ):
+		return Fault(http.StatusBadRequest, "", "Invalid input: %s is not of type %s.", fieldOr(typ.Field, "the body"), typ.Type)
+	default:
+		return Fault(http.StatusBadRequest, "", "Invalid input: %s.", trimJSON(err))
+	}
+}
+
+func fieldOr(field, other string) string {
+	if field == "" {
+		return other
+	}
+	return "'" + field + "'"
+}
+
+func trimJSON(err error) string {
+	return string(bytes.TrimPrefix([]byte(err.Error()), []byte("json: ")))
+}
+
+// CheckJSON tells whether raw is exactly one JSON value, without duplicate keys and not nested too deep.
+func CheckJSON(raw []byte) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := checkValue(d, 0); err != nil {
+		if errors.Is(err, io.EOF) {
+			return errors.New("unexpected end of input")
+		}
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("extra data after the value")
+	}
+	return nil
+}
+
+func checkValue(d *json.Decoder, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("nested deeper than %d levels", maxDepth)
+	}
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	delim, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		if delim == '{' {
+			key, err := d.Token()
+			if err != nil {
+				return err
+			}
+			name := key.(string)
+			if seen[name] {
+				return fmt.Errorf("duplicate key %q", name)
+			}
+			seen[name] = true
+		}
+		if err := checkValue(d, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}

@@ -1,0 +1,216 @@
+// Package osapi holds the manners that the OpenStack APIs share: routing with exact 404 and 405, request IDs,
+// authentication, bounded and strict JSON bodies, errors in the shape of each API. It knows no noun.
+package osapi
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"berth/internal/identity"
+)
+
+// Handler answers one request: a status, a body that becomes JSON (nil for none; []byte goes out as it is), or
+// an error. Headers are set through Header(r.Context()).
+type Handler func(r *http.Request) (int, any, error)
+
+// Route is one method of one path. A segment in braces matches anything but a slash and is read with
+// r.PathValue.
+type Route struct {
+	Method  string
+	Path    string // below the API's prefix, "/" for the prefix itself
+	Handle  Handler
+	Open    bool // answers without credentials
+	Gateway bool // bodies of up to MaxBatch instead of MaxBody bytes
+}
+
+// API is one mounted service.
+type API struct {
+	Prefix   string                 // "/placement"
+	Identity identity.Authenticator // who calls
+	Routes   []Route
+	// Fail writes a refusal in the API's own shape. The status is e.Status.
+	Fail func(w http.ResponseWriter, r *http.Request, e *Error)
+	// Before, if set, runs before the route is looked up, for what the whole API negotiates (microversions).
+	// It may replace the request's context by returning another request.
+	Before func(r *http.Request) (*http.Request, error)
+	// MissingRoute, if set, makes the refusal of an unknown path.
+	MissingRoute func(r *http.Request) *Error
+}
+
+type contextKey int
+
+const (
+	requestIDKey contextKey = iota
+	headerKey
+)
+
+// RequestID is the ID under which the log knows the request: "req-" and a UUID.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey).(string)
+	return id
+}
+
+// Header is the header of the answer to the request with that context.
+func Header(ctx context.Context) http.Header {
+	h, _ := ctx.Value(headerKey).(http.Header)
+	return h
+}
+
+// ServeHTTP routes a request and writes its answer. A panic of a handler costs that request a 500, not the
+// process.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := "req-" + uuid.NewString()
+	w.Header().Set("X-Openstack-Request-Id", id)
+	ctx := context.WithValue(r.Context(), requestIDKey, id)
+	ctx = context.WithValue(ctx, headerKey, w.Header())
+	r = r.WithContext(ctx)
+	defer func() {
+		if p := recover(); p != nil {
+			slog.ErrorContext(ctx, "panic in handler", "request_id", id, "panic", p, "stack", string(debug.Stack()))
+			a.Fail(w, r, Fault(http.StatusInternalServerError, "", "The server failed to perform the requested operation (%s).", id))
+		}
+	}()
+	status, body, err := a.answer(w, &r)
+	if err != nil {
+		e := statusOf(r.Context(), err)
+		if e.Allow != "" {
+			w.Header().Set("Allow", e.Allow)
+		}
+		a.Fail(w, r, e)
+		return
+	}
+	write(w, status, body)
+}
+
+// answer finds the route and runs it. The request it leaves behind carries what was negotiated.
+func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error) {
+	r := *rp
+	route, allow := a.match(r)
+	if route == nil || !route.Open {
+		caller, err := a.Identity.Authenticate(r)
+		if err != nil {
+			return 0, nil, err
+		}
+		r = r.WithContext(identity.With(r.Context(), caller))
+		*rp = r
+	}
+	if a.Before != nil {
+		next, err := a.Before(r)
+		if err != nil {
+			return 0, nil, err
+		}
+		r = next
+		*rp = r
+	}
+	switch {
+	case route != nil:
+		limit := int64(MaxBody)
+		if route.Gateway {
+			limit = MaxBatch
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		return route.Handle(r)
+	case allow != nil:
+		return 0, nil, &Error{Status: http.StatusMethodNotAllowed, Allow: strings.Join(allow, ", "),
+			Message: "The method " + r.Method + " is not allowed for this resource."}
+	case a.MissingRoute != nil:
+		return 0, nil, a.MissingRoute(r)
+	default:
+		return 0, nil, Fault(http.StatusNotFound, "", "The resource could not be found.")
+	}
+}
+
+// match finds the route of a request and fills in its path values; without one it tells which methods the path
+// has, nil for an unknown path.
+func (a *API) match(r *http.Request) (*Route, []string) {
+	path := strings.TrimPrefix(r.URL.Path, a.Prefix)
+	if path == "" {
+		path = "/"
+	}
+	var allow []string
+	for i := range a.Routes {
+		route := &a.Routes[i]
+		values, ok := segments(route.Path, path)
+		if !ok {
+			continue
+		}
+		if route.Method == r.Method {
+			for name, value := range values {
+				r.SetPathValue(name, value)
+			}
+			return route, nil
+		}
+		if !slices.Contains(allow, route.Method) {
+			allow = append(allow, route.Method)
+		}
+	}
+	slices.Sort(allow)
+	return nil, allow
+}
+
+// segments matches a path against a route's pattern, literal segments exactly. Patterns are tried in the order
+// of the table, so a literal one stands before a pattern that it also fits.
+func segments(pattern, path string) (map[string]string, bool) {
+	p, s := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(p) != len(s) {
+		return nil, false
+	}
+	var values map[string]string
+	for i := range p {
+		if name, ok := strings.CutPrefix(p[i], "{"); ok {
+			if s[i] == "" {
+				return nil, false
+			}
+			if values == nil {
+				values = map[string]string{}
+			}
+			values[strings.TrimSuffix(name, "}")] = s[i]
+			continue
+		}
+		if p[i] != s[i] {
+			return nil, false
+		}
+	}
+	return values, true
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	if body == nil {
+		w.WriteHeader(status)
+		return
+	}
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	raw, ok := body.([]byte)
+	if !ok {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			slog.Error("encode answer", "error", err)
+			status, raw = http.StatusInternalServerError, []byte(`{}`)
+		}
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(raw)
+}
+
+// WriteJSON is for an API's Fail: a status and a body.
+func WriteJSON(w http.ResponseWriter, status int, body any) { write(w, status, body) }
+
+var canonicalUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+// UUID reads a UUID in its canonical form; ok is false for any other text.
+func UUID(s string) (id uuid.UUID, ok bool) {
+	if !canonicalUUID.MatchString(s) {
+		return uuid.Nil, false
+	}
+	return uuid.MustParse(s), true
+}

@@ -1,0 +1,153 @@
+// Package contract holds everything that crosses Temporal: names, IDs, task queues and payloads.
+// Whoever speaks to a workflow (relay, worker, starter, agents' tools) finds the whole wire on this page.
+// It imports nothing of ours and no SDK, so that every room may import it.
+package contract
+
+import (
+	"strings"
+	"time"
+)
+
+// Workflow types.
+const (
+	Port         = "Port"
+	Lease        = "Lease"
+	JournalEntry = "JournalEntry"
+	FullSync     = "FullSync"
+	Recovery     = "Recovery"
+	Maintenance  = "Maintenance"
+)
+
+// Task queues. One worker polls all of them by default; each can be scaled apart.
+const (
+	PortQueue    = "ports"
+	LeaseQueue   = "leases"
+	JournalQueue = "journal"
+)
+
+// Messages.
+const (
+	// SignalProvisioningComplete carries a Report. The update of the same name answers with a Verdict.
+	SignalProvisioningComplete = "provisioning-complete"
+	UpdateProvisioningComplete = "provisioning-complete"
+	// SignalChanged is a nudge without content: run, and look again.
+	SignalChanged = "changed"
+	// QueryWhy answers with a Why, on every workflow.
+	QueryWhy = "why"
+)
+
+// Search attributes. All are keywords but BerthWaitingFor, a keyword list.
+const (
+	AttributeStatus     = "BerthStatus"
+	AttributeProject    = "BerthProject"
+	AttributeHost       = "BerthHost"
+	AttributeWaitingFor = "BerthWaitingFor"
+	AttributeResource   = "BerthResource"
+)
+
+// SearchAttributes names every search attribute with its type as the temporal CLI spells it.
+var SearchAttributes = []struct{ Name, Type string }{
+	{AttributeStatus, "Keyword"},
+	{AttributeProject, "Keyword"},
+	{AttributeHost, "Keyword"},
+	{AttributeWaitingFor, "KeywordList"},
+	{AttributeResource, "Keyword"},
+}
+
+// Workflow IDs are functions of the business ID, so that starting twice is harmless and every tool finds the run.
+const (
+	portPrefix    = "port/"
+	leasePrefix   = "lease/"
+	journalPrefix = "journal/"
+)
+
+// PortID is the workflow ID of the port with that UUID.
+func PortID(id string) string { return portPrefix + id }
+
+// LeaseID is the workflow ID of the lease with that UUID.
+func LeaseID(id string) string { return leasePrefix + id }
+
+// JournalID is the workflow ID of the journal entry with that sequence number in decimal.
+func JournalID(seq string) string { return journalPrefix + seq }
+
+// MaintenanceID is the workflow ID of the sweep with that name.
+func MaintenanceID(name string) string { return "maintenance/" + name }
+
+// Key is what follows the first slash of a workflow ID: the UUID, sequence number or name.
+func Key(workflowID string) string {
+	_, key, _ := strings.Cut(workflowID, "/")
+	return key
+}
+
+// Queue is the task queue on which a workflow type runs.
+func Queue(workflowType string) string {
+	switch workflowType {
+	case Port:
+		return PortQueue
+	case Lease:
+		return LeaseQueue
+	default:
+		return JournalQueue
+	}
+}
+
+// Input is what every workflow is started with: the key of its row and nothing that the row knows better.
+type Input struct {
+	Key string `json:"key"`
+}
+
+// Report is an agent's word that its part of a port is done.
+type Report struct {
+	Entity string `json:"entity"` // DHCP, L2, or any entity for which a block exists
+	Host   string `json:"host"`   // where the agent did it
+}
+
+// Verdict answers a Report sent as an update.
+type Verdict struct {
+	Status    string   `json:"status"`    // the object's status after the report
+	Remaining []string `json:"remaining"` // entities that still block it
+}
+
+// Waiting is one party that something waits for.
+type Waiting struct {
+	For      string     `json:"for"`                // entity, entry, host or neighbour
+	Since    *time.Time `json:"since,omitempty"`    // when the wait began
+	Deadline *time.Time `json:"deadline,omitempty"` // until when; nil means for as long as it takes
+}
+
+// Why says what state something is in and, if it does not progress, for whom it waits.
+type Why struct {
+	Object      string     `json:"object"`   // workflow ID
+	State       string     `json:"state"`    // status in the object's own words
+	Sentence    string     `json:"sentence"` // the same for people, in one line
+	Waiting     []Waiting  `json:"waiting"`
+	LastError   string     `json:"last_error,omitempty"`
+	NextAttempt *time.Time `json:"next_attempt,omitempty"`
+	Ignored     int64      `json:"ignored_messages,omitempty"` // reports that counted for nothing
+}
+
+// Attributes are a workflow's search attributes at its start.
+type Attributes struct {
+	Status     string   `json:"status,omitempty"`
+	Project    string   `json:"project,omitempty"`
+	Host       string   `json:"host,omitempty"`
+	Resource   string   `json:"resource,omitempty"` // port, lease, network …
+	WaitingFor []string `json:"waiting_for,omitempty"`
+}
+
+// Nudge asks that a workflow run and look at its row again. Twice, late or in another order is harmless.
+type Nudge struct {
+	Workflow   string        // workflow type
+	ID         string        // workflow ID
+	Fresh      bool          // nothing of this ID can be running yet: an eager start will do
+	After      time.Duration // not before; a later nudge of the same ID may bring it forward
+	Summary    string        // static summary, the human name, for a workflow that must be started
+	Attributes Attributes    // for a workflow that must be started
+}
+
+// Note is a claimed nudge on its way to Temporal.
+type Note struct {
+	Nudge
+	Version  int64 // grows when another nudge joins the note; settling a note names the version it delivered
+	Attempts int   // claims so far, this one included
+}

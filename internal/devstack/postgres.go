@@ -1,0 +1,172 @@
+package devstack
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PostgresOptions say where an embedded server lives.
+type PostgresOptions struct {
+	Dir    string // holds the cluster, its password and its log; made if missing, kept afterwards
+	Port   int    // 0: a free one
+	Unsafe bool   // do not wait for the disk: for tests, where a power cut costs nothing
+}
+
+// Postgres is a running embedded server.
+type Postgres struct {
+	// URL connects to the database "berth" as the server's superuser.
+	URL     string
+	options PostgresOptions
+	as      account
+	bin     string
+	proc    *process
+}
+
+// StartPostgres starts the server of that folder, and makes cluster and database first if there are none.
+func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
+	bin, err := postgresBinaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	o.Dir = dir
+	if o.Port, err = Port(o.Port); err != nil {
+		return nil, fmt.Errorf("PostgreSQL: %w", err)
+	}
+	p := &Postgres{options: o, bin: bin}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if p.as, err = accountFor(dir); err != nil {
+		return nil, err
+	}
+	password, err := p.init(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword("berth", password),
+		Host: "127.0.0.1:" + strconv.Itoa(o.Port), Path: "/berth"}
+	p.URL = u.String()
+	if err := p.run(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.createDatabase(ctx); err != nil {
+		p.Stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Stop ends the server in order; open connections are cut.
+func (p *Postgres) Stop() { p.proc.stop(os.Interrupt, 20*time.Second) }
+
+// Restart ends the server as a crash does (no checkpoint, connections cut) and starts it on the same port.
+func (p *Postgres) Restart(ctx context.Context) error {
+	p.proc.stop(syscall.SIGQUIT, 20*time.Second)
+	return p.run(ctx)
+}
+
+func (p *Postgres) cluster() string { return filepath.Join(p.options.Dir, "cluster") }
+
+// init makes the cluster unless there is one, and returns the superuser's password.
+func (p *Postgres) init(ctx context.Context) (string, error) {
+	file := filepath.Join(p.options.Dir, "password")
+	if _, err := os.Stat(filepath.Join(p.cluster(), "PG_VERSION")); err == nil {
+		password, err := os.ReadFile(file)
+		return string(password), err
+	}
+	password := rand.Text()
+	if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
+		return "", err
+	}
+	if err := p.as.own(file); err != nil {
+		return "", err
+	}
+	cmd := p.command(ctx, "initdb", "-D", p.cluster(), "-U", "berth", "-A", "scram-sha-256", "--pwfile", file,
+		"-E", "UTF8", "--locale", "C", "--no-sync")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		_ = os.RemoveAll(p.cluster())
+		return "", fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(out.String()))
+	}
+	return password, nil
+}
+
+func (p *Postgres) run(ctx context.Context) error {
+	log, err := os.OpenFile(filepath.Join(p.options.Dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300",
+		"shared_buffers=256MB", "max_wal_size=2GB", "log_min_messages=warning"}
+	if p.options.Unsafe {
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+	}
+	args := []string{"-D", p.cluster(), "-p", strconv.Itoa(p.options.Port)}
+	for _, s := range settings {
+		args = append(args, "-c", s)
+	}
+	cmd := p.command(context.WithoutCancel(ctx), "postgres", args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if p.proc, err = start(cmd); err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	err = p.proc.await(ctx, "PostgreSQL (log: "+log.Name()+")", time.Minute, func(ctx context.Context) error {
+		c, err := p.connect(ctx, "postgres")
+		if err != nil {
+			return err
+		}
+		return c.Close(ctx)
+	})
+	if err != nil {
+		p.Stop()
+	}
+	return err
+}
+
+func (p *Postgres) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, name), args...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = p.as.attributes()
+	return cmd
+}
+
+func (p *Postgres) connect(ctx context.Context, database string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(p.URL)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Database = database
+	return pgx.ConnectConfig(ctx, cfg)
+}
+
+func (p *Postgres) createDatabase(ctx context.Context) error {
+	c, err := p.connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	var exists bool
+	if err := c.QueryRow(ctx, `select exists (select from pg_database where datname = 'berth')`).Scan(&exists); err != nil || exists {
+		return err
+	}
+	_, err = c.Exec(ctx, `create database berth`)
+	return err
+}

@@ -1,0 +1,119 @@
+// Package lease holds the rules of leases, reservations and events: three state machines and the table that
+// ties them. Value in, value out; it never does I/O and never asks for the time.
+package lease
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Status is a lease's status.
+type Status string
+
+// A lease's statuses, as Blazar's specification "Define state machines" names them.
+const (
+	Creating    Status = "CREATING"
+	Pending     Status = "PENDING"
+	Starting    Status = "STARTING"
+	Active      Status = "ACTIVE"
+	Terminating Status = "TERMINATING"
+	Terminated  Status = "TERMINATED"
+	Updating    Status = "UPDATING"
+	Deleting    Status = "DELETING"
+	Error       Status = "ERROR"
+)
+
+// ReservationStatus is a reservation's status.
+type ReservationStatus string
+
+// A reservation's statuses.
+const (
+	ReservationPending ReservationStatus = "pending"
+	ReservationActive  ReservationStatus = "active"
+	ReservationDeleted ReservationStatus = "deleted"
+	ReservationError   ReservationStatus = "error"
+)
+
+// EventType tells what an event does.
+type EventType string
+
+// A lease has one event of each type; before_end_lease may be missing.
+const (
+	StartLease     EventType = "start_lease"
+	EndLease       EventType = "end_lease"
+	BeforeEndLease EventType = "before_end_lease"
+)
+
+// EventStatus is an event's status.
+type EventStatus string
+
+// An event's statuses.
+const (
+	Undone     EventStatus = "UNDONE"
+	InProgress EventStatus = "IN_PROGRESS"
+	Done       EventStatus = "DONE"
+	Failed     EventStatus = "ERROR"
+)
+
+// Lease is a lease with its reservations and events.
+type Lease struct {
+	ID              uuid.UUID
+	Name            string
+	User            string
+	Project         string
+	Status          Status
+	StartAt         time.Time
+	EndAt           time.Time
+	Degraded        bool
+	DeleteRequested bool // somebody asked for its deletion, which wins over everything
+	CreatedAt       time.Time
+	UpdatedAt       *time.Time
+	Reservations    []Reservation
+	Events          []Event
+}
+
+// Reservation is one claim on resources within a lease.
+type Reservation struct {
+	ID                   uuid.UUID
+	Type                 string // physical:host
+	Status               ReservationStatus
+	Min, Max             int
+	HypervisorProperties string // requirement grammar, see the API
+	ResourceProperties   string
+	BeforeEnd            string
+	Hosts                []int64 // the hosts that it holds
+	MissingResources     bool
+	ResourcesChanged     bool
+	CreatedAt            time.Time
+	UpdatedAt            *time.Time
+}
+
+// Event is something that happens to a lease at its time.
+type Event struct {
+	ID        uuid.UUID
+	Type      EventType
+	At        time.Time
+	Status    EventStatus
+	CreatedAt time.Time
+	UpdatedAt *time.Time
+}
+
+// Step is what is due for a lease.
+type Step string
+
+// The steps of a lease's life.
+const (
+	Wait      Step = "wait"       // nothing before Due.At
+	Start     Step = "start"      // PENDING → STARTING → ACTIVE
+	BeforeEnd Step = "before_end" // no change of status
+	End       Step = "end"        // → TERMINATING → TERMINATED
+	Delete    Step = "delete"     // → DELETING → gone
+	Stop      Step = "stop"       // nothing will ever be due again unless the row changes
+)
+
+// Due is the next step of a lease.
+type Due struct {
+	Step Step
+	At   time.Time // for Wait
+}

@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+)
+
+// noteChannel is the PostgreSQL channel that says "there are notes to deliver now".
+const noteChannel = "berth_note"
+
+// nudge leaves notes in the caller's transaction. A note that waits already is joined, brought forward if the
+// new one is due earlier, and stays fresh only while nobody has tried to deliver it.
+func nudge(ctx context.Context, tx pgx.Tx, nudges ...contract.Nudge) error {
+	if len(nudges) == 0 {
+		return nil
+	}
+	now := false
+	batch := &pgx.Batch{}
+	for _, n := range nudges {
+		attributes, err := json.Marshal(n.Attributes)
+		if err != nil {
+			return fmt.Errorf("note for %s: %w", n.ID, err)
+		}
+		now = now || n.After <= 0
+		batch.Queue(`
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
+			values ($1, $2, $3, $4, $5, now() + $6::interval)
+			on conflict (workflow_id) do update
+			set version = note.version + 1,
+				fresh = note.fresh and note.attempts = 0,
+				due_at = least(note.due_at, excluded.due_at)`,
+			n.ID, n.Workflow, n.Fresh, n.Summary, attributes, n.After)
+	}
+	if t, ok := tx.(*noting); ok && now {
+		t.nudged = true
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("leave notes: %w", err)
+	}
+	return nil
+}
+
+// wake lets announce run, once for any number of commits that happen meanwhile.
+func (s *Store) wake() {
+	select {
+	case s.left <- struct{}{}:
+	default:
+	}
+}
+
+// announce tells the relays of every process that notes are due. It speaks after the commits rather than in
+// them, because PostgreSQL lets transactions that notify commit only one after another; what is lost in a
+// crash between the two, the relays' own clock finds.
+func (s *Store) announce(ctx context.Context) {
+	defer close(s.done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.left:
+		}
+		if _, err := s.pool.Exec(ctx, `select pg_notify($1, '')`, noteChannel); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "announce notes", "error", err)
+		}
+	}
+}
+
+// ClaimNotes takes up to limit due notes for the length of the claim. A relay that dies loses its claim and
+// another one delivers.
+func (s *Store) ClaimNotes(ctx context.Context, limit int, claim time.Duration) ([]contract.Note, error) {
+	rows, err := s.pool.Query(ctx, `
+		update note
+		set attempts = attempts + 1, due_at = now() + $2::interval
+		where workflow_id in (
+			select workflow_id
+			from note
+			where due_at <= now()
+			order by due_at
+			limit $1
+			for update skip locked)
+		returning workflow_id, workflow, fresh, summary, attributes, version, attempts`, limit, claim)
+	if err != nil {
+		return nil, fmt.Errorf("claim notes: %w", err)
+	}
+	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (contract.Note, error) {
+		var n contract.Note
+		err := row.Scan(&n.ID, &n.Workflow, &n.Fresh, &n.Summary, &n.Attributes, &n.Version, &n.Attempts)
+		return n, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim notes: %w", err)
+	}
+	return notes, nil
+}
+
+// SettleNotes deletes delivered notes. One that was joined by a newer nudge meanwhile stays and is due at once.
+func (s *Store) SettleNotes(ctx context.Context, delivered []contract.Note) error {
+	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
+	for i, n := range delivered {
+		ids[i], versions[i] = n.ID, n.Version
+	}
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `
+			delete from note
+			using unnest($1::text[], $2::bigint[]) as d (workflow_id, version)
+			where note.workflow_id = d.workflow_id and note.version = d.version`, ids, versions); err != nil {
+			return fmt.Errorf("settle notes: %w", err)
+		}
+		if _, err := tx.Exec(ctx, `
+			update note
+			set due_at = now()
+			where workflow_id = any($1)`, ids); err != nil {
+			return fmt.Errorf("settle notes: %w", err)
+		}
+		return nil
+	})
+}
+
+// DeferNote puts an undeliverable note off and keeps the reason.
+func (s *Store) DeferNote(ctx context.Context, n contract.Note, after time.Duration, reason string) error {
+	_, err := s.pool.Exec(ctx, `
+		update note
+		set due_at = now() + $2::interval, last_error = $3
+		where workflow_id = $1`, n.ID, after, reason)
+	if err != nil {
+		return fmt.Errorf("defer note: %w", err)
+	}
+	return nil
+}
+
+// Backlog is how much waits for delivery.
+type Backlog struct {
+	Notes  int64         // due notes, claimed ones included
+	Oldest time.Duration // since the oldest of them was left
+}
+
+// Backlog counts the notes that are due.
+func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
+	var b Backlog
+	err := s.pool.QueryRow(ctx, `
+		select count(*), coalesce(now() - min(created_at), interval '0')
+		from note
+		where due_at <= now() or attempts > 0`).Scan(&b.Notes, &b.Oldest)
+	if err != nil {
+		return b, fmt.Errorf("count notes: %w", err)
+	}
+	return b, nil
+}
+
+// NextNote is the time until the next note is due; ok is false when there is none.
+func (s *Store) NextNote(ctx context.Context) (wait time.Duration, ok bool, err error) {
+	var next *time.Duration
+	err = s.pool.QueryRow(ctx, `select min(due_at) - now() from note`).Scan(&next)
+	if err != nil || next == nil {
+		return 0, false, err
+	}
+	return max(*next, 0), true, nil
+}
+
+// ListenNotes calls wake whenever notes are left that are due at once, until ctx ends or the connection is lost.
+func (s *Store) ListenNotes(ctx context.Context, wake func()) error {
+	pooled, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("listen for notes: %w", err)
+	}
+	conn := pooled.Hijack()
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, `listen `+noteChannel); err != nil {
+		return fmt.Errorf("listen for notes: %w", err)
+	}
+	wake()
+	for {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return fmt.Errorf("listen for notes: %w", err)
+		}
+		wake()
+	}
+}

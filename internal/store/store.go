@@ -1,0 +1,124 @@
+// Package store keeps berth's rows in PostgreSQL. It is the only room with SQL.
+// An exported method is one transaction; a function that takes a tx is one step of somebody's.
+// It never speaks to the network, to Temporal or in HTTP.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+var (
+	// ErrNotFound means that no such row exists.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict means that somebody was faster, or that the row is in another state than the writer acted on.
+	ErrConflict = errors.New("conflict")
+)
+
+// Store is a pool of connections to berth's database.
+type Store struct {
+	pool *pgxpool.Pool
+	left chan struct{} // notes were committed; see announce
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// Limits that keep a stuck client or a lost worker from holding rows: no statement, lock wait or idle
+// transaction of ours lasts longer.
+const (
+	statementTimeout = 30 * time.Second
+	idleTimeout      = 15 * time.Second
+)
+
+// Open connects to the database at that URL. It does not migrate; see Migrate.
+func Open(ctx context.Context, url string) (*Store, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	setting := func(name string, d time.Duration) {
+		if _, given := cfg.ConnConfig.RuntimeParams[name]; !given {
+			cfg.ConnConfig.RuntimeParams[name] = fmt.Sprint(d.Milliseconds())
+		}
+	}
+	setting("statement_timeout", statementTimeout)
+	setting("idle_in_transaction_session_timeout", idleTimeout)
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	cfg.ConnConfig.RuntimeParams["application_name"] = "berth"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Store{pool: pool, left: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	go s.announce(background)
+	return s, nil
+}
+
+// Close waits for running methods and closes every connection.
+func (s *Store) Close() {
+	s.stop()
+	<-s.done
+	s.pool.Close()
+}
+
+// Ping tells whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.pool.Ping(ctx) }
+
+// retries is how often a transaction is run again after the database itself refused it.
+const retries = 5
+
+// inTx runs f in one read-committed transaction and commits it. A deadlock or serialization failure, which
+// nothing but the database's own timing decides, runs f again; f must therefore not act outside the transaction.
+func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		nudged := false
+		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			t := &noting{Tx: tx}
+			err := f(t)
+			nudged = t.nudged
+			return err
+		})
+		if err == nil && nudged {
+			s.wake()
+		}
+		if err == nil || attempt == retries || !transient(err) {
+			return err
+		}
+	}
+}
+
+// noting is a transaction that remembers whether notes were left in it that are due at once.
+type noting struct {
+	pgx.Tx
+	nudged bool
+}
+
+// transient tells whether PostgreSQL asks for the same transaction again.
+func transient(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	return pg.Code == "40001" || pg.Code == "40P01"
+}
+
+// violates tells whether err is the violation of the constraint with that name.
+func violates(err error, constraint string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.ConstraintName == constraint
+}
+
+// found turns "no rows" into ErrNotFound with words that say what was looked for.
+func found(err error, format string, args ...any) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: %s", ErrNotFound, fmt.Sprintf(format, args...))
+	}
+	return err
+}

@@ -1,0 +1,152 @@
+// Package storetest gives every test a database of its own on a real PostgreSQL server: a clone of a template
+// that was migrated once. A package that uses it has
+//
+//	func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/devstack"
+	"berth/internal/store"
+)
+
+// ServerVariable names a server for all packages of a test run; without it, Main starts one for the package.
+const ServerVariable = "BERTH_TEST_DATABASE_URL"
+
+var server struct {
+	url      string // of a superuser
+	once     sync.Once
+	template string
+	err      error
+}
+
+// Main runs a package's tests against the server of the run, or against one that lives as long as the package's
+// tests.
+func Main(m *testing.M) int {
+	if server.url = os.Getenv(ServerVariable); server.url != "" {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "berth-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "storetest:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, "storetest:", err)
+		return 1
+	}
+	p, err := devstack.StartPostgres(context.Background(), devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "storetest:", err)
+		return 1
+	}
+	defer p.Stop()
+	server.url = p.URL
+	return m.Run()
+}
+
+// New opens a store on a fresh database, which is dropped when the test ends.
+func New(t testing.TB) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), URL(t))
+	if err != nil {
+		t.Fatalf("open the test's database: %v", err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// URL makes a fresh migrated database, which is dropped when the test ends, and returns its URL.
+func URL(t testing.TB) string {
+	t.Helper()
+	if server.url == "" {
+		t.Fatal("the package lacks TestMain with storetest.Main")
+	}
+	server.once.Do(func() { server.template, server.err = template(context.Background()) })
+	if server.err != nil {
+		t.Fatalf("migrate the template: %v", server.err)
+	}
+	name := "t_" + strings.ToLower(rand.Text())
+	if err := admin(t.Context(), `create database `+name+` template `+server.template); err != nil {
+		t.Fatalf("clone the template: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := admin(context.Background(), `drop database `+name+` with (force)`); err != nil {
+			t.Errorf("drop the test's database: %v", err)
+		}
+	})
+	return on(name)
+}
+
+// Exec runs SQL on the database at that URL, for faults and inspections that no store method offers.
+func Exec(t testing.TB, url, sql string, args ...any) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	if _, err := c.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Connect opens a connection to the database at that URL for the length of the test.
+func Connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// template makes a migrated database for this process's clones.
+func template(ctx context.Context) (string, error) {
+	name := "template_" + strings.ToLower(rand.Text())
+	if err := admin(ctx, `create database `+name); err != nil {
+		return "", err
+	}
+	_, err := store.Migrate(ctx, on(name))
+	return name, err
+}
+
+func on(database string) string {
+	u, err := url.Parse(server.url)
+	if err != nil {
+		panic("storetest: " + err.Error())
+	}
+	u.Path = "/" + database
+	return u.String()
+}
+
+// admin runs one statement as the superuser, outside a transaction. Cloning needs the template for itself, so
+// it is tried again while another connection is leaving.
+func admin(ctx context.Context, sql string) error {
+	c, err := pgx.Connect(ctx, on("postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	for attempt := 0; ; attempt++ {
+		_, err := c.Exec(ctx, sql)
+		if err == nil || attempt == 50 || !strings.Contains(err.Error(), "being accessed by other users") {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
