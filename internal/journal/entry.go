@@ -53,8 +53,9 @@ type Entry struct {
 	Operation  Operation
 	Data       json.RawMessage
 	State      State
-	Attempt    int // how often it was taken; fences the outcome
-	Failures   int // unexpected ones
+	Attempt    int  // how often it was taken; fences the outcome
+	Failures   int  // unexpected answers
+	Unsure     bool // the controller may have applied an attempt that seems to have failed
 	Project    string
 	Name       string
 	LastError  string
@@ -76,5 +77,5 @@ type Blocker struct {
 type Take struct {
 	Entry    Entry     // State is processing if it may be sent now
 	Blockers []Blocker // not empty: it waits for these
-	Repeat   bool      // an earlier attempt ended without an outcome, so the controller may have applied it
+	Repeat   bool      // the controller may have applied an earlier attempt, whose outcome is not known
 }

@@ -1,0 +1,37 @@
+package journal
+
+import "time"
+
+// Kind is what an attempt came to.
+type Kind string
+
+// The kinds. Done completes an entry; Again and Refused leave it pending; GivenUp hands it to people.
+const (
+	Done    Kind = "done"     // the controller has the change
+	Again   Kind = "again"    // expected trouble, for as long as it takes
+	Refused Kind = "refused"  // an unexpected answer, which counts
+	GivenUp Kind = "given-up" // the last unexpected answer, or one that no repetition can mend
+)
+
+// Outcome is how an attempt ended.
+type Outcome struct {
+	Kind   Kind
+	After  time.Duration // before the next attempt
+	Reason string        // for people; empty if done
+	Unsure bool          // the controller may have applied the change all the same
+}
+
+// State is the entry's state after that outcome.
+func (o Outcome) State() State {
+	switch o.Kind {
+	case Done:
+		return Completed
+	case GivenUp:
+		return Failed
+	default:
+		return Pending
+	}
+}
+
+// Counts tells whether the outcome is one of the few failures that an entry may have.
+func (o Outcome) Counts() bool { return o.Kind == Refused || o.Kind == GivenUp }

@@ -1,0 +1,273 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+)
+
+// patience is how long a blocked entry gets to become free before it is shown as a waiting workflow. The
+// completion of its last blocker ends it early.
+const patience = 2 * time.Second
+
+// record writes changes into the journal in the caller's transaction. The caller holds the rows of the changed
+// objects, so that one object's entries are numbered in the order of its changes.
+//
+// An entry waits for the live entries of its object and, for a create or update, of its parents; a delete waits
+// for those of the objects that name it as a parent. The newest one of each object stands for the older ones,
+// which it waits for itself. Blockers are share-locked: a completion that comes meanwhile either waits for
+// this transaction and then sees whom to wake, or is seen here as done.
+func record(ctx context.Context, tx pgx.Tx, changes ...journal.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	nudges := make([]contract.Nudge, len(changes))
+	batch := &pgx.Batch{}
+	for i, c := range changes {
+		queueEntry(batch, c, &nudges[i])
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("record in the journal: %w", err)
+	}
+	return nudge(ctx, tx, nudges...)
+}
+
+func queueEntry(batch *pgx.Batch, c journal.Change, n *contract.Nudge) {
+	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""
+	parents := make([]string, len(c.Parents))
+	for i, p := range c.Parents {
+		parents[i] = parentKey(p)
+		if c.Operation != journal.Delete {
+			types, ids = append(types, p.Type), append(ids, p.ID)
+		}
+	}
+	if c.Operation == journal.Delete {
+		self = parentKey(c.Object)
+	}
+	data := string(c.Data)
+	if data == "" {
+		data = "null"
+	}
+	batch.Queue(`
+		with blocker as (
+			select e.seq
+			from journal_entry e
+			where e.finished_at is null and e.seq = any(array(
+				select newest.seq
+				from unnest($1::text[], $2::text[]) as o (object_type, object_id)
+				cross join lateral (
+					select l.seq
+					from journal_entry l
+					where l.object_type = o.object_type and l.object_id = o.object_id and l.finished_at is null
+					order by l.seq desc
+					limit 1) as newest
+				union
+				select max(c.seq)
+				from journal_entry c
+				where $3::text <> '' and c.parents @> array[$3::text] and c.finished_at is null
+				group by c.object_type, c.object_id))
+			order by e.seq
+			for share of e),
+		entry as (
+			insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
+			values ($1[1], $2[1], $4, $5, $6, $7, $8)
+			returning seq),
+		dep as (
+			insert into journal_dep (entry, waits_for)
+			select entry.seq, blocker.seq
+			from entry cross join blocker)
+		select seq, array(select seq from blocker order by seq)
+		from entry`,
+		types, ids, self, c.Operation, data, parents, c.Project, c.Name,
+	).QueryRow(func(row pgx.Row) error {
+		var seq int64
+		var blockers []int64
+		if err := row.Scan(&seq, &blockers); err != nil {
+			return fmt.Errorf("%s %s %s: %w", c.Operation, c.Object.Type, c.Object.ID, err)
+		}
+		e := journal.Entry{Seq: seq, Object: c.Object, Operation: c.Operation, State: journal.Pending, Project: c.Project, Name: c.Name}
+		*n = entryNudge(e, blockers)
+		n.Fresh = true
+		return nil
+	})
+}
+
+// parentKey is how a parent stands in an entry's row.
+func parentKey(r journal.Ref) string { return r.Type + "/" + r.ID }
+
+// entryNudge asks the entry's workflow to look. One that still waits gets a while to become free.
+func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
+	n := contract.Nudge{
+		Workflow:   contract.JournalEntry,
+		ID:         entryID(e.Seq),
+		Summary:    journal.Summary(e),
+		Attributes: contract.Attributes{Status: string(e.State), Project: e.Project, Resource: e.Object.Type},
+	}
+	if len(blockers) > 0 {
+		n.After = patience
+	}
+	for _, b := range blockers[:min(len(blockers), maxShown)] {
+		n.Attributes.WaitingFor = append(n.Attributes.WaitingFor, entryID(b))
+	}
+	return n
+}
+
+// maxShown bounds how many blockers are listed where people look.
+const maxShown = 20
+
+func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq, 10)) }
+
+const entryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
+	created_at, taken_at, finished_at`
+
+func scanEntry(row pgx.CollectableRow) (journal.Entry, error) {
+	var e journal.Entry
+	err := row.Scan(&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.Unsure,
+		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt)
+	return e, err
+}
+
+// oneEntry runs a statement that answers with entryColumns of one entry.
+func oneEntry(ctx context.Context, tx pgx.Tx, sql string, args ...any) (journal.Entry, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return journal.Entry{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanEntry)
+}
+
+// TakeEntry takes an entry for sending. One that waits for others is returned with its blockers; a failed
+// blocker holds it too. One that is completed or failed is returned as it is.
+func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.Take, error) {
+	var t journal.Take
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		t = journal.Take{}
+		e, err := oneEntry(ctx, tx, `select `+entryColumns+` from journal_entry where seq = $1 for no key update`, seq)
+		if err != nil {
+			return found(err, "journal entry %d", seq)
+		}
+		t.Entry = e
+		if e.State != journal.Pending && e.State != journal.Processing {
+			return nil
+		}
+		if t.Blockers, err = blockers(ctx, tx, seq); err != nil || len(t.Blockers) > 0 {
+			return err
+		}
+		t.Repeat = e.State == journal.Processing || e.Unsure
+		t.Entry, err = oneEntry(ctx, tx, `
+			update journal_entry
+			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp()
+			where seq = $1
+			returning `+entryColumns, seq)
+		return err
+	})
+	if err != nil {
+		return journal.Take{}, fmt.Errorf("take journal entry: %w", err)
+	}
+	return t, nil
+}
+
+// blockers lists the live entries that one waits for.
+func blockers(ctx context.Context, tx pgx.Tx, seq int64) ([]journal.Blocker, error) {
+	rows, err := tx.Query(ctx, `
+		select e.seq, e.object_type, e.object_id, e.operation, e.state, e.created_at
+		from journal_dep d
+		join journal_entry e on e.seq = d.waits_for
+		where d.entry = $1
+		order by e.seq`, seq)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (journal.Blocker, error) {
+		var b journal.Blocker
+		err := row.Scan(&b.Seq, &b.Object.Type, &b.Object.ID, &b.Operation, &b.State, &b.Since)
+		return b, err
+	})
+}
+
+// SettleEntry writes the outcome of that attempt. Only the newest attempt of an entry in processing may; an
+// attempt that settled already may repeat itself. A completed entry wakes those that waited only for it.
+func (s *Store) SettleEntry(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+	to, failures := o.State(), 0
+	if o.Counts() {
+		failures = 1
+	}
+	var e journal.Entry
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		var err error
+		e, err = oneEntry(ctx, tx, `
+			update journal_entry
+			set state = $3, failures = failures + $4, unsure = $5, last_error = $6, looked_at = clock_timestamp(),
+				finished_at = case when $3 = 'completed' then clock_timestamp() end
+			where seq = $1 and attempt = $2 and state = 'processing'
+			returning `+entryColumns, seq, attempt, to, failures, o.Unsure, o.Reason)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			e, err = settled(ctx, tx, seq, attempt, to)
+			return err
+		case err != nil || to != journal.Completed:
+			return err
+		}
+		return release(ctx, tx, seq)
+	})
+	if err != nil {
+		return journal.Entry{}, fmt.Errorf("settle journal entry: %w", err)
+	}
+	return e, nil
+}
+
+// settled returns the entry if that attempt brought it to that state before; otherwise somebody was faster.
+func settled(ctx context.Context, tx pgx.Tx, seq int64, attempt int, to journal.State) (journal.Entry, error) {
+	e, err := oneEntry(ctx, tx, `select `+entryColumns+` from journal_entry where seq = $1`, seq)
+	if err != nil {
+		return e, found(err, "journal entry %d", seq)
+	}
+	if e.Attempt != attempt || e.State != to {
+		return e, fmt.Errorf("%w: journal entry %d is %s at attempt %d, not attempt %d", ErrConflict, seq, e.State, e.Attempt, attempt)
+	}
+	return e, nil
+}
+
+// release frees the entries that wait for a completed one, whose row the caller has written in this
+// transaction, and brings forward the notes of those that now wait for nobody. They are locked first: of two
+// blockers that complete at once, the second must see that the first is gone.
+func release(ctx context.Context, tx pgx.Tx, seq int64) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		select 1
+		from journal_entry
+		where seq in (select entry from journal_dep where waits_for = $1)
+		order by seq
+		for no key update`, seq)
+	var free []journal.Entry
+	batch.Queue(`
+		with gone as (
+			delete from journal_dep
+			where waits_for = $1
+			returning entry)
+		select `+entryColumns+`
+		from journal_entry
+		where seq in (select entry from gone)
+			and not exists (select from journal_dep d where d.entry = seq and d.waits_for <> $1)`, seq,
+	).Query(func(rows pgx.Rows) (err error) {
+		free, err = pgx.CollectRows(rows, scanEntry)
+		return err
+	})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("release what waits for journal entry %d: %w", seq, err)
+	}
+	slices.SortFunc(free, func(a, b journal.Entry) int { return int(a.Seq - b.Seq) })
+	nudges := make([]contract.Nudge, len(free))
+	for i, e := range free {
+		nudges[i] = entryNudge(e, nil)
+	}
+	return nudge(ctx, tx, nudges...)
+}
