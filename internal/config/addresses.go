@@ -1,0 +1,60 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// AddressFile is where a development run leaves its addresses while it is up, in the folder BERTH_DATA.
+const AddressFile = "env"
+
+// WriteAddresses leaves variables as shell exports for the programs of other terminals.
+func WriteAddresses(data string, values map[string]string) error {
+	var b bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(&b, "export %s='%s'\n", name, strings.ReplaceAll(values[name], "'", `'\''`))
+	}
+	file := filepath.Join(data, AddressFile)
+	if err := os.WriteFile(file+".new", b.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// RemoveAddresses takes them back.
+func RemoveAddresses(data string) error {
+	err := os.Remove(filepath.Join(data, AddressFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// ReadAddresses reads what WriteAddresses left; nothing if no development run is up.
+func ReadAddresses(data string) (map[string]string, error) {
+	raw, err := os.ReadFile(filepath.Join(data, AddressFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	for lines.Scan() {
+		name, value, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "export "), "=")
+		if !ok || len(value) < 2 || value[0] != '\'' || value[len(value)-1] != '\'' {
+			return nil, fmt.Errorf("%s: malformed line %q", filepath.Join(data, AddressFile), lines.Text())
+		}
+		values[name] = strings.ReplaceAll(value[1:len(value)-1], `'\''`, "'")
+	}
+	return values, lines.Err()
+}

@@ -1,0 +1,209 @@
+// Package config turns the environment and an optional file into one struct, once, at the start of a process.
+// A variable or key that berth does not know is an error: a misspelt setting must not be silently without effect.
+// How Temporal is reached is not its business; that is Temporal's own envconfig (TEMPORAL_ADDRESS and so on).
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Roles of a worker process.
+const (
+	API      = "api"      // serves HTTP
+	Relay    = "relay"    // carries notes from the database to Temporal
+	Temporal = "temporal" // runs workflows and activities
+)
+
+// Kinds of authentication.
+const (
+	Noauth   = "noauth"
+	Keystone = "keystone"
+)
+
+// Config is everything that berth can be told.
+type Config struct {
+	Listen      string // host:port of the HTTP listener
+	DatabaseURL string
+	Auth        string // Noauth or Keystone
+	Roles       []string
+	LogLevel    slog.Level
+	ODL         ODL
+	Nova        Nova
+	Service     Service
+	Client      Client
+	Dev         Dev
+}
+
+// ODL is how OpenDaylight is reached.
+type ODL struct {
+	URL, Username, Password string
+	CAFile                  string // trusted beside the system's authorities; empty for those alone
+	Timeout                 time.Duration
+}
+
+// Nova is where external events go. Without a URL none are sent.
+type Nova struct{ URL, Token string }
+
+// Service is berth's own user at Keystone, which validates the tokens of others.
+type Service struct {
+	AuthURL, Username, Password, Project, UserDomain, ProjectDomain, Region, CAFile string
+}
+
+// Client is how the command line reaches the API; empty fields are found in the address file of a development run.
+type Client struct{ URL, Token string }
+
+// Dev says where the embedded neighbours of `worker --dev` live. Port 0 is a free one.
+type Dev struct {
+	Data         string
+	DatabasePort int
+	TemporalPort int
+	UIPort       int
+	ODLPort      int
+	Demo         bool
+}
+
+// File is the variable that names the optional YAML file. Its keys are the other variables in lower case and
+// without the prefix; the environment wins over it.
+const File = "BERTH_CONFIG"
+
+const (
+	prefix     = "BERTH_"
+	testPrefix = "BERTH_TEST_" // belongs to the tests
+	// temporalCLI names the temporal binary for package devstack, which tests use without a Config.
+	temporalCLI = "BERTH_TEMPORAL_CLI"
+)
+
+// Load reads an environment in the form of os.Environ and the file that it names.
+func Load(environ []string) (Config, error) {
+	var c Config
+	values := map[string]string{}
+	for name, v := range variables {
+		values[name] = v.value
+	}
+	env, errs := fromEnvironment(environ)
+	file, err := fromFile(env[File])
+	errs = append(errs, err)
+	maps.Copy(values, file)
+	maps.Copy(values, env)
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if v := variables[name]; v.set != nil {
+			if err := v.set(&c, values[name]); err != nil {
+				errs = append(errs, fmt.Errorf("%s=%s: %w", name, v.shown(values[name]), err))
+			}
+		}
+	}
+	errs = append(errs, c.check())
+	return c, errors.Join(errs...)
+}
+
+// check refuses settings that do not go together.
+func (c Config) check() error {
+	if c.Auth == Noauth && c.Listen != "" && !loopback(c.Listen) {
+		return fmt.Errorf("BERTH_LISTEN=%s: BERTH_AUTH=noauth believes every caller and listens on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1", c.Listen)
+	}
+	if c.Auth == Keystone && c.Service.AuthURL == "" {
+		return errors.New("BERTH_AUTH=keystone needs OS_AUTH_URL and the other OS_ variables of berth's service user")
+	}
+	return nil
+}
+
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// fromEnvironment picks berth's variables. An empty one counts as not set.
+func fromEnvironment(environ []string) (map[string]string, []error) {
+	values := map[string]string{}
+	var errs []error
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		if _, known := variables[name]; known {
+			if value != "" {
+				values[name] = value
+			}
+			continue
+		}
+		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, testPrefix) {
+			errs = append(errs, fmt.Errorf("unknown variable %s: did you mean %s?", name, nearest(name, slices.Sorted(maps.Keys(variables)))))
+		}
+	}
+	return values, errs
+}
+
+func fromFile(path string) (map[string]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", File, err)
+	}
+	var keys map[string]any
+	if err := yaml.Unmarshal(raw, &keys); err != nil {
+		return nil, fmt.Errorf("%s=%s: %w", File, path, err)
+	}
+	known := map[string]string{} // key → variable
+	for name := range variables {
+		if name != File && name != temporalCLI {
+			known[strings.ToLower(strings.TrimPrefix(name, prefix))] = name
+		}
+	}
+	values := map[string]string{}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		name, ok := known[key]
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: unknown key %q: did you mean %q?", path, key, nearest(key, slices.Sorted(maps.Keys(known)))))
+			continue
+		}
+		value, err := scalar(keys[key])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", path, key, err))
+			continue
+		}
+		values[name] = value
+	}
+	return values, errors.Join(errs...)
+}
+
+// scalar writes a YAML value as the environment would spell it: a list with commas, a boolean as on or off.
+func scalar(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case map[string]any:
+		return "", errors.New("must be one value, not a map")
+	case bool:
+		if v {
+			return "on", nil
+		}
+		return "off", nil
+	case []any:
+		var parts []string
+		for _, item := range v {
+			part, err := scalar(item)
+			if err != nil {
+				return "", err
+			}
+			parts = append(parts, part)
+		}
+		return strings.Join(parts, ","), nil
+	default:
+		return fmt.Sprint(v), nil
+	}
+}

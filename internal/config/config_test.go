@@ -1,0 +1,167 @@
+package config_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/config"
+)
+
+func load(t *testing.T, environ ...string) config.Config {
+	t.Helper()
+	c, err := config.Load(environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "berth.yaml")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestEmptyEnvironmentGivesTheDocumentedDefaults(t *testing.T) {
+	t.Parallel()
+	want := config.Config{
+		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo,
+		Roles:   []string{config.API, config.Relay, config.Temporal},
+		ODL:     config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second},
+		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"},
+		Client:  config.Client{Token: "admin"},
+		Dev:     config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
+	}
+	if d := cmp.Diff(want, load(t, "HOME=/root", "BERTH_TEST_ANYTHING=x", "BERTH_DEMO=")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestEnvironmentWinsOverFile(t *testing.T) {
+	t.Parallel()
+	path := file(t, "listen: localhost:1\nroles: [api, relay]\ndemo: false\nodl_timeout: 3s\ndev_ui_port: 0\n")
+
+	got := load(t, "BERTH_CONFIG="+path, "BERTH_LISTEN=[::1]:2")
+
+	want := load(t, "BERTH_LISTEN=[::1]:2", "BERTH_ROLES=api,relay", "BERTH_DEMO=off", "BERTH_ODL_TIMEOUT=3s", "BERTH_DEV_UI_PORT=0")
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if got.Listen != "[::1]:2" || got.Dev.Demo || len(got.Roles) != 2 || got.ODL.Timeout != 3*time.Second {
+		t.Errorf("read as %+v", got)
+	}
+}
+
+func TestWrongSettingIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		environ []string
+		file    string
+		say     []string
+	}{
+		"unknown variable":    {environ: []string{"BERTH_LISTN=:1"}, say: []string{"unknown variable BERTH_LISTN", "did you mean BERTH_LISTEN?"}},
+		"unknown key":         {file: "odl_pasword: x", say: []string{`unknown key "odl_pasword"`, `did you mean "odl_password"?`}},
+		"file names a file":   {file: "config: x", say: []string{`unknown key "config"`}},
+		"map in file":         {file: "odl: {url: x}", say: []string{`unknown key "odl"`}},
+		"map for a value":     {file: "listen: {host: x}", say: []string{"listen: must be one value"}},
+		"broken file":         {file: "listen: [", say: []string{"BERTH_CONFIG="}},
+		"missing file":        {environ: []string{"BERTH_CONFIG=/nonexistent/x"}, say: []string{"BERTH_CONFIG: ", "no such file"}},
+		"wrong role":          {environ: []string{"BERTH_ROLES=api,relais"}, say: []string{"BERTH_ROLES=", `unknown role "relais": did you mean relay?`}},
+		"no port":             {environ: []string{"BERTH_LISTEN=127.0.0.1"}, say: []string{"BERTH_LISTEN=127.0.0.1: must be host:port"}},
+		"port too large":      {environ: []string{"BERTH_DEV_UI_PORT=70000"}, say: []string{"BERTH_DEV_UI_PORT=70000: must be a port"}},
+		"wrong duration":      {environ: []string{"BERTH_ODL_TIMEOUT=10"}, say: []string{"must be a positive duration"}},
+		"wrong URL":           {environ: []string{"BERTH_ODL_URL=odl:8181"}, say: []string{"BERTH_ODL_URL=odl:8181: must be an http or https URL"}},
+		"wrong switch":        {environ: []string{"BERTH_DEMO=maybe"}, say: []string{"must be on or off"}},
+		"wrong level":         {environ: []string{"BERTH_LOG_LEVEL=loud"}, say: []string{"must be debug, info"}},
+		"wrong auth":          {environ: []string{"BERTH_AUTH=none"}, say: []string{"must be noauth or keystone"}},
+		"noauth everywhere":   {environ: []string{"BERTH_LISTEN=:8778"}, say: []string{"BERTH_LISTEN=:8778", "loopback only"}},
+		"noauth outside":      {environ: []string{"BERTH_LISTEN=192.0.2.1:8778"}, say: []string{"loopback only"}},
+		"noauth by name":      {environ: []string{"BERTH_LISTEN=localhost.example:8778"}, say: []string{"loopback only"}},
+		"keystone unreached":  {environ: []string{"BERTH_AUTH=keystone"}, say: []string{"needs OS_AUTH_URL"}},
+		"two errors at once":  {environ: []string{"BERTH_DEMO=x", "BERTH_FOO=y"}, say: []string{"BERTH_DEMO", "BERTH_FOO"}},
+		"duplicate file keys": {file: "demo: on\ndemo: off", say: []string{"already defined"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.file != "" {
+				c.environ = append(c.environ, "BERTH_CONFIG="+file(t, c.file))
+			}
+			_, err := config.Load(c.environ)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, say := range c.say {
+				if !strings.Contains(err.Error(), say) {
+					t.Errorf("error %q does not say %q", err, say)
+				}
+			}
+		})
+	}
+}
+
+func TestKeystoneMayListenAnywhere(t *testing.T) {
+	t.Parallel()
+	c := load(t, "BERTH_AUTH=keystone", "BERTH_LISTEN=0.0.0.0:8778", "OS_AUTH_URL=http://192.0.2.1/v3/", "OS_USERNAME=berth")
+	want := config.Service{AuthURL: "http://192.0.2.1/v3", Username: "berth", UserDomain: "Default", ProjectDomain: "Default"}
+	if d := cmp.Diff(want, c.Service); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestSecretsStayOutOfErrors(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"BERTH_ODL_PASSWORD", "BERTH_NOVA_TOKEN", "BERTH_DATABASE_URL"} {
+		_, err := config.Load([]string{name + "=hunter2", "BERTH_DEMO=x"})
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestUsageShowsEveryDefault(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	config.Usage(&b)
+	for _, want := range []string{"BERTH_LISTEN", "127.0.0.1:8778", "BERTH_DEV_TEMPORAL_PORT", "7233", "BERTH_CONFIG"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("usage lacks %s:\n%s", want, b.String())
+		}
+	}
+}
+
+func TestAddressesAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	if none, err := config.ReadAddresses(data); none != nil || err != nil {
+		t.Errorf("without a run: %v, %v", none, err)
+	}
+	want := map[string]string{"BERTH_LISTEN": "127.0.0.1:1", "BERTH_DATABASE_URL": "postgres://a:b'c@h/d?e=f"}
+
+	if err := config.WriteAddresses(data, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.ReadAddresses(data)
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if err := config.RemoveAddresses(data); err != nil {
+		t.Error(err)
+	}
+	if err := config.RemoveAddresses(data); err != nil {
+		t.Error("removing twice:", err)
+	}
+}

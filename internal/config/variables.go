@@ -1,0 +1,200 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// variable is one thing that berth can be told.
+type variable struct {
+	value  string // unless told otherwise
+	help   string
+	secret bool
+	set    func(*Config, string) error // nil: somebody else reads it
+}
+
+// variables is the one list of what berth can be told; `worker -h` prints it.
+var variables = map[string]variable{
+	File:                      {help: "YAML file with the same settings in lower case without BERTH_; variables win over it"},
+	temporalCLI:               {help: "the temporal binary that --dev and the tests run; else one on PATH, else it is built"},
+	"BERTH_LISTEN":            {value: "127.0.0.1:8778", help: "host:port of API, health and metrics", set: listen},
+	"BERTH_DATABASE_URL":      {help: "PostgreSQL, postgres://user:password@host:port/database", secret: true, set: text(func(c *Config) *string { return &c.DatabaseURL })},
+	"BERTH_AUTH":              {value: Noauth, help: "noauth (loopback only) or keystone (with OS_AUTH_URL, OS_USERNAME … for berth's service user)", set: auth},
+	"BERTH_ROLES":             {value: "api,relay,temporal", help: "what this process does; -roles wins over it", set: func(c *Config, s string) (err error) { c.Roles, err = ParseRoles(s); return err }},
+	"BERTH_LOG_LEVEL":         {value: "info", help: "debug, info, warn or error", set: func(c *Config, s string) error { return level(&c.LogLevel, s) }},
+	"BERTH_ODL_URL":           {help: "OpenDaylight, as http://host:8181/controller/nb/v2/neutron", set: address(func(c *Config) *string { return &c.ODL.URL })},
+	"BERTH_ODL_USERNAME":      {value: "admin", help: "OpenDaylight's user", set: text(func(c *Config) *string { return &c.ODL.Username })},
+	"BERTH_ODL_PASSWORD":      {value: "admin", help: "OpenDaylight's password", secret: true, set: text(func(c *Config) *string { return &c.ODL.Password })},
+	"BERTH_ODL_TIMEOUT":       {value: "10s", help: "for one request to OpenDaylight", set: duration(func(c *Config) *time.Duration { return &c.ODL.Timeout })},
+	"BERTH_ODL_CA_FILE":       {help: "PEM file with OpenDaylight's certificate authority", set: text(func(c *Config) *string { return &c.ODL.CAFile })},
+	"BERTH_NOVA_URL":          {help: "Nova's endpoint for external events; without it none are sent", set: address(func(c *Config) *string { return &c.Nova.URL })},
+	"BERTH_NOVA_TOKEN":        {help: "X-Auth-Token for Nova", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
+	"BERTH_URL":               {help: "starter: the API, as http://host:port", set: address(func(c *Config) *string { return &c.Client.URL })},
+	"BERTH_TOKEN":             {value: "admin", help: "starter: its X-Auth-Token", secret: true, set: text(func(c *Config) *string { return &c.Client.Token })},
+	"BERTH_DATA":              {value: ".berth", help: "--dev: folder of all embedded state", set: text(func(c *Config) *string { return &c.Dev.Data })},
+	"BERTH_DEV_DATABASE_PORT": {value: "8779", help: "--dev: port of PostgreSQL, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.DatabasePort })},
+	"BERTH_DEV_TEMPORAL_PORT": {value: "7233", help: "--dev: port of Temporal, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.TemporalPort })},
+	"BERTH_DEV_UI_PORT":       {value: "8233", help: "--dev: port of Temporal's UI, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.UIPort })},
+	"BERTH_DEV_ODL_PORT":      {value: "8181", help: "--dev: port of the OpenDaylight stand-in, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.ODLPort })},
+	"BERTH_DEMO":              {value: "on", help: "--dev: run `starter demo` once everything is up, or off", set: onOff(func(c *Config) *bool { return &c.Dev.Demo })},
+	"OS_AUTH_URL":             {help: "Keystone", set: address(func(c *Config) *string { return &c.Service.AuthURL })},
+	"OS_USERNAME":             {set: text(func(c *Config) *string { return &c.Service.Username })},
+	"OS_PASSWORD":             {secret: true, set: text(func(c *Config) *string { return &c.Service.Password })},
+	"OS_PROJECT_NAME":         {set: text(func(c *Config) *string { return &c.Service.Project })},
+	"OS_USER_DOMAIN_NAME":     {value: "Default", set: text(func(c *Config) *string { return &c.Service.UserDomain })},
+	"OS_PROJECT_DOMAIN_NAME":  {value: "Default", set: text(func(c *Config) *string { return &c.Service.ProjectDomain })},
+	"OS_REGION_NAME":          {set: text(func(c *Config) *string { return &c.Service.Region })},
+	"OS_CACERT":               {set: text(func(c *Config) *string { return &c.Service.CAFile })},
+}
+
+// Usage prints every variable with its default and meaning.
+func Usage(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		v := variables[name]
+		if v.help != "" {
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", name, v.value, v.help)
+		}
+	}
+	_ = t.Flush()
+}
+
+func (v variable) shown(value string) string {
+	if v.secret {
+		return "(secret)"
+	}
+	return value
+}
+
+// ParseRoles reads a comma-separated list of roles.
+func ParseRoles(s string) ([]string, error) {
+	known := []string{API, Relay, Temporal}
+	var roles []string
+	for role := range strings.SplitSeq(s, ",") {
+		role = strings.TrimSpace(role)
+		if !slices.Contains(known, role) {
+			return nil, fmt.Errorf("unknown role %q: did you mean %s? (roles are %s)", role, nearest(role, known), strings.Join(known, ", "))
+		}
+		if !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles, nil
+}
+
+func listen(c *Config, s string) error {
+	host, p, err := net.SplitHostPort(s)
+	if err != nil {
+		return errors.New("must be host:port")
+	}
+	c.Listen = net.JoinHostPort(host, p)
+	var n int
+	return parsePort(&n, p)
+}
+
+func auth(c *Config, s string) error {
+	c.Auth = s
+	if s != Noauth && s != Keystone {
+		return errors.New("must be noauth or keystone")
+	}
+	return nil
+}
+
+func level(into *slog.Level, s string) error {
+	if into.UnmarshalText([]byte(s)) != nil {
+		return errors.New("must be debug, info, warn or error")
+	}
+	return nil
+}
+
+func text(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		*field(c) = s
+		return nil
+	}
+}
+
+// address reads an http or https URL; empty is none.
+func address(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		if s == "" {
+			return nil
+		}
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return errors.New("must be an http or https URL")
+		}
+		*field(c) = strings.TrimRight(s, "/")
+		return nil
+	}
+}
+
+func duration(field func(*Config) *time.Duration) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil || d <= 0 {
+			return errors.New("must be a positive duration such as 10s")
+		}
+		*field(c) = d
+		return nil
+	}
+}
+
+func port(field func(*Config) *int) func(*Config, string) error {
+	return func(c *Config, s string) error { return parsePort(field(c), s) }
+}
+
+func parsePort(into *int, s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > 65535 {
+		return errors.New("must be a port, 0 to 65535")
+	}
+	*into = n
+	return nil
+}
+
+func onOff(field func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		if s != "on" && s != "off" {
+			return errors.New("must be on or off")
+		}
+		*field(c) = s == "on"
+		return nil
+	}
+}
+
+// nearest is the candidate with the fewest edits from s.
+func nearest(s string, candidates []string) string {
+	return slices.MinFunc(candidates, func(a, b string) int { return edits(s, a) - edits(s, b) })
+}
+
+// edits counts the insertions, deletions and replacements between two words.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
