@@ -1,0 +1,367 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+)
+
+// PutAllocations replaces what one consumer holds, if the consumer is as the writer expects. Refusals are an
+// *inventory.Problem; its Kind tells a lost race (Concurrent: read again and retry) from what does not fit.
+func (s *Store) PutAllocations(ctx context.Context, w inventory.ConsumerWrite) error {
+	return s.ReplaceAllocations(ctx, []inventory.ConsumerWrite{w})
+}
+
+// ReplaceAllocations does the same for several consumers, all or nothing.
+func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.ConsumerWrite) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error { return replaceAllocations(ctx, tx, writes) })
+}
+
+// replaceAllocations is the step that writes allocations, for every door: the Placement API and leases. Each
+// consumer named at most once comes to hold exactly what its write says; one that holds nothing is deleted. The
+// generation of every consumer, of every provider in the new allocations and of those that an emptied consumer
+// leaves grows by one.
+//
+// Locks are taken in one order, consumers by UUID and then providers by ID, and what is read is read under
+// them, so that of several writers each is either right or refused with an *inventory.Problem. A caller that
+// has locked a provider already must not come here afterwards for consumers that others may be writing.
+func replaceAllocations(ctx context.Context, tx pgx.Tx, writes []inventory.ConsumerWrite) error {
+	writes = slices.SortedFunc(slices.Values(writes), func(a, b inventory.ConsumerWrite) int {
+		return cmp.Compare(a.Consumer, b.Consumer)
+	})
+	r := replacement{tx: tx, writes: writes, stock: map[inventory.Key]stocked{}, taken: map[stockID]int64{}}
+	if err := r.clear(ctx); err != nil {
+		return err
+	}
+	if err := r.judge(ctx); err != nil {
+		return err
+	}
+	return r.fill(ctx)
+}
+
+// replacement is one run of replaceAllocations.
+type replacement struct {
+	tx        pgx.Tx
+	writes    []inventory.ConsumerWrite // by consumer
+	providers map[string]int64          // IDs of the locked providers by UUID
+	stock     map[inventory.Key]stocked // inventories that the writes ask for, as far as they exist
+	taken     map[stockID]int64         // what the consumers held until now
+}
+
+type stockID struct {
+	provider int64
+	class    int32
+}
+
+type stocked struct {
+	id        stockID
+	inventory inventory.Inventory
+	others    int64
+}
+
+// clear locks everything in order, takes the old allocations away and reads what the judgement needs: one
+// round trip.
+func (r *replacement) clear(ctx context.Context) error {
+	batch := &pgx.Batch{}
+	var consumers, emptied []string
+	for _, w := range r.writes {
+		consumers = append(consumers, w.Consumer)
+		if len(w.Allocations) == 0 {
+			emptied = append(emptied, w.Consumer)
+			queueEmptied(batch, w)
+		} else {
+			queueConsumer(batch, w)
+		}
+	}
+	r.queueProviders(batch, emptied)
+	batch.Queue(`
+		delete from allocation a
+		using consumer c
+		where c.uuid = any($1) and a.consumer_id = c.id
+		returning a.provider_id, a.class_id, a.amount`, consumers).Query(r.readTaken)
+	if len(emptied) > 0 {
+		batch.Queue(`delete from consumer where uuid = any($1)`, emptied)
+	}
+	r.queueStock(batch)
+	err := r.tx.SendBatch(ctx, batch).Close()
+	var other unexpected
+	if errors.As(err, &other) {
+		return r.explain(ctx, other)
+	}
+	if err != nil {
+		return fmt.Errorf("replace allocations: %w", err)
+	}
+	return nil
+}
+
+// unexpected means that a consumer is not as its writer thought.
+type unexpected struct{ write inventory.ConsumerWrite }
+
+func (unexpected) Error() string { return "consumer is not as expected" }
+
+// explain says what the writer should have expected.
+func (r *replacement) explain(ctx context.Context, u unexpected) error {
+	var current *int64
+	err := r.tx.QueryRow(ctx, `select max(generation) from consumer where uuid = $1`, u.write.Consumer).Scan(&current)
+	if err != nil {
+		return fmt.Errorf("consumer %s: %w", u.write.Consumer, err)
+	}
+	if err := u.write.Expect.Check(current); err != nil {
+		return err
+	}
+	return inventory.Refuse(inventory.Concurrent, "Inventory and/or allocations changed while attempting to allocate: "+
+		"Another thread concurrently updated the data. Please retry your update")
+}
+
+// queueConsumer creates the consumer or moves its generation on, in one statement that also locks it.
+func queueConsumer(batch *pgx.Batch, w inventory.ConsumerWrite) {
+	batch.Queue(`
+		insert into consumer as c (uuid, project, user_id, type, generation)
+		values ($1, $2, $3, $4, 1)
+		on conflict (uuid) do update
+		set project = excluded.project, user_id = excluded.user_id, type = coalesce(excluded.type, c.type),
+			generation = c.generation + 1, updated_at = now()
+		where $5 or c.generation = $6
+		returning generation`,
+		w.Consumer, w.Project, w.User, w.Type, w.Expect.Anything(), w.Expect.Generation()).
+		QueryRow(func(row pgx.Row) error {
+			var generation int64
+			err := row.Scan(&generation)
+			switch {
+			case errors.Is(err, pgx.ErrNoRows):
+				return unexpected{w}
+			case err == nil && generation == 1: // it was created here
+				return w.Expect.Check(nil)
+			}
+			return err
+		})
+}
+
+// queueEmptied locks a consumer that is about to lose everything.
+func queueEmptied(batch *pgx.Batch, w inventory.ConsumerWrite) {
+	batch.Queue(`select generation from consumer where uuid = $1 for update`, w.Consumer).
+		QueryRow(func(row pgx.Row) error {
+			var generation int64
+			err := row.Scan(&generation)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return w.Expect.Check(nil)
+			}
+			if err != nil {
+				return err
+			}
+			return w.Expect.Check(&generation)
+		})
+}
+
+// queueProviders locks the providers of the new allocations and those that emptied consumers leave.
+func (r *replacement) queueProviders(batch *pgx.Batch, emptied []string) {
+	batch.Queue(`
+		select id, uuid
+		from provider
+		where id in (
+			select id from provider where uuid = any($1)
+			union
+			select a.provider_id
+			from consumer c
+			join allocation a on a.consumer_id = c.id
+			where c.uuid = any($2))
+		order by id
+		for no key update`, r.asked(), emptied).
+		Query(func(rows pgx.Rows) error {
+			r.providers = map[string]int64{}
+			var id int64
+			var uuid string
+			_, err := pgx.ForEachRow(rows, []any{&id, &uuid}, func() error {
+				r.providers[uuid] = id
+				return nil
+			})
+			return err
+		})
+}
+
+// asked lists the providers of the new allocations.
+func (r *replacement) asked() []string {
+	var all []string
+	for _, w := range r.writes {
+		all = append(all, w.Allocations.Providers()...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (r *replacement) readTaken(rows pgx.Rows) error {
+	var id stockID
+	var amount int64
+	_, err := pgx.ForEachRow(rows, []any{&id.provider, &id.class, &amount}, func() error {
+		r.taken[id] += amount
+		return nil
+	})
+	return err
+}
+
+// queueStock reads the inventories that the writes ask for, and what other consumers hold of them.
+func (r *replacement) queueStock(batch *pgx.Batch) {
+	providers, classes := []string{}, []string{}
+	seen := map[inventory.Key]bool{}
+	for _, w := range r.writes {
+		for provider, resources := range w.Allocations {
+			for class := range resources {
+				if key := (inventory.Key{Provider: provider, Class: class}); !seen[key] {
+					seen[key] = true
+					providers, classes = append(providers, provider), append(classes, class)
+				}
+			}
+		}
+	}
+	if len(seen) == 0 {
+		return
+	}
+	batch.Queue(`
+		select p.uuid, c.name, i.provider_id, i.class_id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size,
+			i.allocation_ratio,
+			coalesce((
+				select sum(a.amount)
+				from allocation a
+				where a.provider_id = i.provider_id and a.class_id = i.class_id), 0)::bigint
+		from unnest($1::text[], $2::text[]) as asked (provider, class)
+		join provider p on p.uuid = asked.provider
+		join resource_class c on c.name = asked.class
+		join inventory i on i.provider_id = p.id and i.class_id = c.id`, providers, classes).
+		Query(r.readStock)
+}
+
+func (r *replacement) readStock(rows pgx.Rows) error {
+	var key inventory.Key
+	var s stocked
+	i := &s.inventory
+	_, err := pgx.ForEachRow(rows, []any{&key.Provider, &key.Class, &s.id.provider, &s.id.class, &i.Total, &i.Reserved,
+		&i.MinUnit, &i.MaxUnit, &i.StepSize, &i.AllocationRatio, &s.others}, func() error {
+		r.stock[key] = s
+		return nil
+	})
+	return err
+}
+
+// judge tells whether the writes may be done.
+func (r *replacement) judge(ctx context.Context) error {
+	for _, provider := range r.asked() {
+		if _, ok := r.providers[provider]; !ok {
+			return inventory.Refuse(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", provider)
+		}
+	}
+	shelves := map[inventory.Key]inventory.Shelf{}
+	for key, s := range r.stock {
+		shelves[key] = inventory.Shelf{Inventory: s.inventory, Before: s.others + r.taken[s.id], Others: s.others}
+	}
+	if err := r.checkClasses(ctx); err != nil {
+		return err
+	}
+	return inventory.Admit(r.writes, shelves)
+}
+
+// checkClasses finds classes that do not exist. Those of the stock do, so mostly there is nothing to ask.
+func (r *replacement) checkClasses(ctx context.Context) error {
+	var doubtful []string
+	for _, w := range r.writes {
+		for provider, resources := range w.Allocations {
+			for class := range resources {
+				if _, ok := r.stock[inventory.Key{Provider: provider, Class: class}]; !ok {
+					doubtful = append(doubtful, class)
+				}
+			}
+		}
+	}
+	if len(doubtful) == 0 {
+		return nil
+	}
+	return knownClasses(ctx, r.tx, doubtful)
+}
+
+// fill writes the new allocations and moves the providers' generations: one round trip.
+func (r *replacement) fill(ctx context.Context) error {
+	var consumers []string
+	var providers, amounts []int64
+	var classes []int32
+	for _, w := range r.writes {
+		for provider, resources := range w.Allocations {
+			for class, amount := range resources {
+				id := r.stock[inventory.Key{Provider: provider, Class: class}].id
+				consumers, providers = append(consumers, w.Consumer), append(providers, id.provider)
+				classes, amounts = append(classes, id.class), append(amounts, amount)
+			}
+		}
+	}
+	batch := &pgx.Batch{}
+	if len(consumers) > 0 {
+		batch.Queue(`
+			insert into allocation (consumer_id, provider_id, class_id, amount)
+			select c.id, n.provider_id, n.class_id, n.amount
+			from unnest($1::text[], $2::bigint[], $3::integer[], $4::bigint[]) as n (consumer, provider_id, class_id, amount)
+			join consumer c on c.uuid = n.consumer`, consumers, providers, classes, amounts)
+	}
+	if len(r.providers) > 0 {
+		batch.Queue(`
+			update provider
+			set generation = generation + 1, updated_at = now()
+			where id = any($1)`, slices.Collect(maps.Values(r.providers)))
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	if err := r.tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("replace allocations: %w", err)
+	}
+	return nil
+}
+
+// DeleteAllocations takes everything from a consumer, whatever its generation; ErrNotFound if it holds nothing.
+func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
+	tag, err := s.pool.Exec(ctx, `delete from consumer where uuid = $1`, consumer)
+	if err != nil {
+		return fmt.Errorf("delete allocations of %s: %w", consumer, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("%w: no allocations of consumer %s", ErrNotFound, consumer)
+	}
+	return nil
+}
+
+// Allocations is what a consumer holds; the zero Holding if it holds nothing.
+func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Holding, error) {
+	rows, err := s.pool.Query(ctx, `
+		select k.project, k.user_id, k.type, k.generation, p.uuid, p.generation, c.name, a.amount, a.created_at
+		from consumer k
+		join allocation a on a.consumer_id = k.id
+		join provider p on p.id = a.provider_id
+		join resource_class c on c.id = a.class_id
+		where k.uuid = $1`, consumer)
+	if err != nil {
+		return inventory.Holding{}, fmt.Errorf("allocations of %s: %w", consumer, err)
+	}
+	h := inventory.Holding{Allocations: inventory.Allocations{}, Providers: map[string]int64{}}
+	var provider, class string
+	var generation, amount int64
+	var at time.Time
+	_, err = pgx.ForEachRow(rows, []any{&h.Project, &h.User, &h.Type, &h.Generation, &provider, &generation, &class, &amount, &at},
+		func() error {
+			if h.Allocations[provider] == nil {
+				h.Allocations[provider] = map[string]int64{}
+			}
+			h.Allocations[provider][class] = amount
+			h.Providers[provider] = generation
+			h.ChangedAt = at
+			return nil
+		})
+	if err != nil {
+		return inventory.Holding{}, fmt.Errorf("allocations of %s: %w", consumer, err)
+	}
+	return h, nil
+}

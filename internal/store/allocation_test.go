@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// stockedHost makes a provider with an inventory of each class.
+func stockedHost(t *testing.T, s *store.Store, name string, stock map[string]inventory.Inventory) string {
+	t.Helper()
+	p := inventory.NewProvider{UUID: uuid.NewString(), Name: name}
+	if err := store.Stock(t.Context(), s, p, stock); err != nil {
+		t.Fatal(err)
+	}
+	return p.UUID
+}
+
+func holdingOf(t *testing.T, s *store.Store, consumer string) inventory.Holding {
+	t.Helper()
+	h, err := s.Allocations(t.Context(), consumer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// takeVCPU is a write of that many VCPUs of one provider.
+func takeVCPU(consumer, provider string, amount int64, expect inventory.Expectation) inventory.ConsumerWrite {
+	return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: expect,
+		Allocations: inventory.Allocations{provider: {"VCPU": amount}}}
+}
+
+func emptyWrite(consumer string, expect inventory.Expectation) inventory.ConsumerWrite {
+	return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: expect}
+}
+
+func putWrite(t *testing.T, s *store.Store, w inventory.ConsumerWrite) {
+	t.Helper()
+	if err := s.PutAllocations(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// problemKind is the kind of problem that err is; -1 if it is none.
+func problemKind(err error) inventory.Kind {
+	var p *inventory.Problem
+	if errors.As(err, &p) {
+		return p.Kind
+	}
+	return -1
+}
+
+// raceWriters runs f in n goroutines at once and counts the successes; every failure must be of one of the kinds.
+func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Kind) int {
+	t.Helper()
+	var won atomic.Int64
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-start
+			err := f(i)
+			if err == nil {
+				won.Add(1)
+				return
+			}
+			for _, k := range kinds {
+				if problemKind(err) == k {
+					return
+				}
+			}
+			t.Errorf("writer %d: %v", i, err)
+		})
+	}
+	close(start)
+	all.Wait()
+	return int(won.Load())
+}
+
+func TestOneOfManyWritersWithTheSameGenerationWins(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	a := stockedHost(t, s, "a", map[string]inventory.Inventory{"VCPU": inventory.Of(1000)})
+	b := stockedHost(t, s, "b", map[string]inventory.Inventory{"VCPU": inventory.Of(1000)})
+	consumer := uuid.NewString()
+
+	for generation := range int64(5) {
+		expect := inventory.At(generation)
+		if generation == 0 {
+			expect = inventory.Absent()
+		}
+		var winner atomic.Int64
+		won := raceWriters(t, 32, func(i int) error {
+			w := takeVCPU(consumer, []string{a, b}[i%2], int64(i+1), expect)
+			err := s.PutAllocations(t.Context(), w)
+			if err == nil {
+				winner.Store(int64(i))
+			}
+			return err
+		}, inventory.Concurrent)
+
+		i := winner.Load()
+		got := holdingOf(t, s, consumer)
+		want := inventory.Allocations{[]string{a, b}[i%2]: {"VCPU": i + 1}}
+		if d := cmp.Diff(want, got.Allocations); won != 1 || got.Generation != generation+1 || d != "" {
+			t.Fatalf("%d winners, generation %d after %d, difference to the winner's: %s", won, got.Generation, generation, d)
+		}
+	}
+}
+
+func TestFailedFirstWriteLeavesNoConsumer(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	a := stockedHost(t, s, "a", map[string]inventory.Inventory{"VCPU": inventory.Of(4)})
+	consumer := uuid.NewString()
+
+	for name, w := range map[string]inventory.ConsumerWrite{
+		"too much":         takeVCPU(consumer, a, 5, inventory.Absent()),
+		"unknown provider": takeVCPU(consumer, uuid.NewString(), 1, inventory.Absent()),
+		"nothing":          emptyWrite(consumer, inventory.Absent()),
+	} {
+		err := s.PutAllocations(t.Context(), w)
+		if name != "nothing" && problemKind(err) < 0 || name == "nothing" && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	putWrite(t, s, takeVCPU(consumer, a, 4, inventory.Absent()))
+	if h := holdingOf(t, s, consumer); h.Generation != 1 {
+		t.Errorf("want generation 1, got %+v", h)
+	}
+}
+
+func TestLastUnitHasOneTaker(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	a := stockedHost(t, s, "a", map[string]inventory.Inventory{"VCPU": inventory.Of(4)})
+	putWrite(t, s, takeVCPU(uuid.NewString(), a, 3, inventory.Absent()))
+
+	won := raceWriters(t, 24, func(int) error {
+		return s.PutAllocations(t.Context(), takeVCPU(uuid.NewString(), a, 1, inventory.Absent()))
+	}, inventory.Refused)
+
+	if won != 1 {
+		t.Errorf("%d writers got the last unit", won)
+	}
+}

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+)
+
+// Stock creates a provider with inventories, as a lease does for its hosts.
+func Stock(ctx context.Context, s *Store, p inventory.NewProvider, stock map[string]inventory.Inventory) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		if err := ensureProvider(ctx, tx, p); err != nil {
+			return err
+		}
+		for class, i := range stock {
+			if err := ensureClass(ctx, tx, class); err != nil {
+				return err
+			}
+			if err := setInventory(ctx, tx, p.UUID, class, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Unstock undoes Stock.
+func Unstock(ctx context.Context, s *Store, provider string, classes ...string) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		for _, class := range classes {
+			if err := dropInventory(ctx, tx, provider, class); err != nil {
+				return err
+			}
+			if err := dropClass(ctx, tx, class); err != nil {
+				return err
+			}
+		}
+		return dropProvider(ctx, tx, provider)
+	})
+}
