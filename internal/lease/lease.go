@@ -3,6 +3,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,6 +72,15 @@ type Lease struct {
 	UpdatedAt       *time.Time
 	Reservations    []Reservation
 	Events          []Event
+	Blockers        []Blocker // who must leave this lease's hosts before it can start
+}
+
+// Blocker is a lease that is past its end and has not yet left a host that this one holds next.
+type Blocker struct {
+	ID    uuid.UUID
+	Name  string
+	Host  string
+	Since time.Time // its end
 }
 
 // Reservation is one claim on resources within a lease.
@@ -85,6 +95,7 @@ type Reservation struct {
 	Hosts                []int64 // the hosts that it holds
 	MissingResources     bool
 	ResourcesChanged     bool
+	LastError            string // why it is in error; empty if it shares another reservation's fate
 	CreatedAt            time.Time
 	UpdatedAt            *time.Time
 }
@@ -97,6 +108,23 @@ type Event struct {
 	Status    EventStatus
 	CreatedAt time.Time
 	UpdatedAt *time.Time
+}
+
+// event is the lease's event of that type, nil if it has none.
+func (l *Lease) event(t EventType) *Event {
+	for i := range l.Events {
+		if l.Events[i].Type == t {
+			return &l.Events[i]
+		}
+	}
+	return nil
+}
+
+// clone copies the lease so that its parts can be changed apart.
+func (l Lease) clone() Lease {
+	l.Reservations = slices.Clone(l.Reservations)
+	l.Events = slices.Clone(l.Events)
+	return l
 }
 
 // Step is what is due for a lease.

@@ -1,0 +1,329 @@
+package lease
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+)
+
+var noon = time.Date(2040, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// sample is a pending lease of one hour from noon with that many reservations.
+func sample(reservations int) Lease {
+	l := Lease{ID: uuid.UUID{1}, Name: "l", Status: Pending, StartAt: noon, EndAt: noon.Add(time.Hour), CreatedAt: noon.Add(-time.Hour)}
+	for i := range reservations {
+		l.Reservations = append(l.Reservations, Reservation{ID: uuid.UUID{2, byte(i)}, Type: PhysicalHost, Status: ReservationPending, Min: 1, Max: 1, Hosts: []int64{int64(i + 1)}})
+	}
+	l.Events = []Event{
+		{ID: uuid.UUID{3}, Type: StartLease, At: l.StartAt, Status: Undone},
+		{ID: uuid.UUID{4}, Type: EndLease, At: l.EndAt, Status: Undone},
+		{ID: uuid.UUID{5}, Type: BeforeEndLease, At: l.EndAt.Add(-10 * time.Minute), Status: Undone},
+	}
+	return l
+}
+
+// in brings the sample into a status by the steps that lead there.
+func in(t *testing.T, s Status) Lease {
+	t.Helper()
+	l := sample(1)
+	late := l.EndAt.Add(time.Hour)
+	step := func(f func() (Lease, error)) {
+		t.Helper()
+		var err error
+		if l, err = f(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail := map[uuid.UUID]string{}
+	if s == Error {
+		fail[l.Reservations[0].ID] = "no"
+	}
+	if s == Pending {
+		return l
+	}
+	if s == Deleting {
+		l.DeleteRequested = true
+		step(func() (Lease, error) { return Begin(l, Delete, late) })
+		return l
+	}
+	step(func() (Lease, error) { return Begin(l, Start, late) })
+	if s == Starting {
+		return l
+	}
+	step(func() (Lease, error) { return Finish(l, Start, fail) })
+	if s == Active || s == Error {
+		return l
+	}
+	step(func() (Lease, error) { return Begin(l, End, late) })
+	if s == Terminating {
+		return l
+	}
+	step(func() (Lease, error) { return Finish(l, End, nil) })
+	return l
+}
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	blocked := sample(1)
+	blocked.Blockers = []Blocker{{Name: "a"}}
+	warned := in(t, Active)
+	warned.event(BeforeEndLease).Status = Done
+	warning := in(t, Active)
+	warning.event(BeforeEndLease).Status = InProgress
+	ended := in(t, Error)
+	ended.event(EndLease).Status = Failed
+	late := noon.Add(24 * time.Hour)
+	for _, c := range []struct {
+		name string
+		l    Lease
+		now  time.Time
+		want Due
+	}{
+		{"a pending lease waits for its start", sample(1), noon.Add(-1), Due{Wait, noon}},
+		{"it starts on the second", sample(1), noon, Due{Step: Start}},
+		{"however late", sample(1), late, Due{Step: Start}},
+		{"but not before the one before has left", blocked, noon, Due{Wait, noon.Add(Recheck)}},
+		{"which matters only when it is due", blocked, noon.Add(-time.Hour), Due{Wait, noon}},
+		{"a start that was begun is taken up again", in(t, Starting), noon.Add(-time.Hour), Due{Step: Start}},
+		{"an active lease waits for before_end", in(t, Active), noon, Due{Wait, noon.Add(50 * time.Minute)}},
+		{"before_end comes", in(t, Active), noon.Add(50 * time.Minute), Due{Step: BeforeEnd}},
+		{"before_end comes before an overdue end", in(t, Active), late, Due{Step: BeforeEnd}},
+		{"before_end is taken up again", warning, noon, Due{Step: BeforeEnd}},
+		{"then it waits for its end", warned, noon, Due{Wait, noon.Add(time.Hour)}},
+		{"it ends on the second", warned, noon.Add(time.Hour), Due{Step: End}},
+		{"an end that was begun is taken up again", in(t, Terminating), noon, Due{Step: End}},
+		{"a failed lease waits for its end", in(t, Error), noon, Due{Wait, noon.Add(time.Hour)}},
+		{"a failed lease ends", in(t, Error), late, Due{Step: End}},
+		{"a failed lease that ended rests", ended, late, Due{Step: Stop}},
+		{"a terminated lease rests", in(t, Terminated), late, Due{Step: Stop}},
+		{"a deletion is taken up again", in(t, Deleting), noon, Due{Step: Delete}},
+	} {
+		if got := Next(c.l, c.now); got != c.want {
+			t.Errorf("%s: want %+v, got %+v", c.name, c.want, got)
+		}
+	}
+}
+
+func TestDeletionWinsInEveryStatus(t *testing.T) {
+	t.Parallel()
+	for _, s := range []Status{Pending, Starting, Active, Terminating, Terminated, Error, Deleting} {
+		l := in(t, s)
+		l.DeleteRequested = true
+		if got := Next(l, noon); got.Step != Delete {
+			t.Errorf("%s: want a deletion, got %+v", s, got)
+		}
+		for _, step := range []Step{Start, BeforeEnd, End} {
+			if _, err := Begin(l, step, noon.Add(time.Hour)); !errors.Is(err, ErrTransition) {
+				t.Errorf("%s: %s began though the lease shall be deleted", s, step)
+			}
+		}
+		l, err := Begin(l, Delete, noon)
+		if err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+		if err := Check(l); err != nil || l.Status != Deleting {
+			t.Errorf("%s became %s: %v", s, l.Status, err)
+		}
+	}
+}
+
+func TestNothingIsDeletedUnasked(t *testing.T) {
+	t.Parallel()
+	if _, err := Begin(sample(1), Delete, noon); !errors.Is(err, ErrTransition) {
+		t.Errorf("want a refusal, got %v", err)
+	}
+}
+
+func TestStepsOfAnotherTimeAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		from Status
+		do   func(Lease) (Lease, error)
+	}{
+		{"start before its time", Pending, func(l Lease) (Lease, error) { return Begin(l, Start, noon.Add(-time.Minute)) }},
+		{"end before its time", Active, func(l Lease) (Lease, error) { return Begin(l, End, noon) }},
+		{"before_end before its time", Active, func(l Lease) (Lease, error) { return Begin(l, BeforeEnd, noon) }},
+		{"start of an active lease", Active, func(l Lease) (Lease, error) { return Begin(l, Start, noon) }},
+		{"end of a pending lease", Pending, func(l Lease) (Lease, error) { return Begin(l, End, noon.Add(time.Hour)) }},
+		{"finish of a start after the end began", Terminating, func(l Lease) (Lease, error) { return Finish(l, Start, nil) }},
+		{"finish of a start after the end", Terminated, func(l Lease) (Lease, error) { return Finish(l, Start, nil) }},
+		{"finish of a start while deleting", Deleting, func(l Lease) (Lease, error) { return Finish(l, Start, nil) }},
+		{"success of a start that failed", Error, func(l Lease) (Lease, error) { return Finish(l, Start, nil) }},
+		{"failure of a start that succeeded", Active, func(l Lease) (Lease, error) {
+			return Finish(l, Start, map[uuid.UUID]string{l.Reservations[0].ID: "late"})
+		}},
+		{"finish of an end that was not begun", Active, func(l Lease) (Lease, error) { return Finish(l, End, nil) }},
+		{"finish of an end of a failed start", Error, func(l Lease) (Lease, error) { return Finish(l, End, nil) }},
+		{"finish of a before_end that was not begun", Active, func(l Lease) (Lease, error) { return Finish(l, BeforeEnd, nil) }},
+		{"finish of a deletion that was not begun", Active, func(l Lease) (Lease, error) { return Finish(l, Delete, nil) }},
+		{"deletion that left something", Deleting, func(l Lease) (Lease, error) {
+			return Finish(l, Delete, map[uuid.UUID]string{l.Reservations[0].ID: "busy"})
+		}},
+		{"waiting is no step", Pending, func(l Lease) (Lease, error) { return Begin(l, Wait, noon) }},
+	} {
+		l := in(t, c.from)
+		if _, err := c.do(l); !errors.Is(err, ErrTransition) {
+			t.Errorf("%s: want a refusal, got %v", c.name, err)
+		}
+		if d := cmp.Diff(in(t, c.from), l); d != "" {
+			t.Errorf("%s changed the lease it was given: %s", c.name, d)
+		}
+	}
+}
+
+// TestEveryLifeKeepsTheTable walks all sequences of steps, with every way to fail and with a deletion at any
+// point, each step repeated as after a crash, until no state is new.
+func TestEveryLifeKeepsTheTable(t *testing.T) {
+	t.Parallel()
+	type state struct {
+		status             Status
+		start, before, end EventStatus
+		first, second      ReservationStatus
+		deletion           bool
+	}
+	of := func(l Lease) state {
+		return state{l.Status, l.event(StartLease).Status, l.event(BeforeEndLease).Status, l.event(EndLease).Status,
+			l.Reservations[0].Status, l.Reservations[1].Status, l.DeleteRequested}
+	}
+	late := noon.Add(24 * time.Hour)
+	seen := map[state]bool{}
+	reached := map[Status]bool{}
+	todo := []Lease{sample(2)}
+	for len(todo) > 0 {
+		l := todo[0]
+		todo = todo[1:]
+		if seen[of(l)] {
+			continue
+		}
+		seen[of(l)], reached[l.Status] = true, true
+		if err := Check(l); err != nil {
+			t.Errorf("off the table: %v", err)
+		}
+		for _, next := range successors(t, l, late) {
+			checkMoves(t, l, next)
+			todo = append(todo, next)
+		}
+	}
+	for _, s := range []Status{Pending, Starting, Active, Terminating, Terminated, Error, Deleting} {
+		if !reached[s] {
+			t.Errorf("no life came through %s", s)
+		}
+	}
+	if len(seen) < 20 {
+		t.Errorf("only %d states were walked", len(seen))
+	}
+}
+
+// successors is every lease that one step or one request can make of this one.
+func successors(t *testing.T, l Lease, now time.Time) []Lease {
+	t.Helper()
+	var all []Lease
+	if !l.DeleteRequested {
+		asked := l.clone()
+		asked.DeleteRequested = true
+		all = append(all, asked)
+	}
+	a, b := l.Reservations[0].ID, l.Reservations[1].ID
+	for _, step := range []Step{Start, BeforeEnd, End, Delete} {
+		if next, err := Begin(l, step, now); err == nil {
+			if again, err := Begin(next, step, now); err != nil || !cmp.Equal(next, again) {
+				t.Errorf("%s begun twice from %s: %v", step, l.Status, err)
+			}
+			all = append(all, next)
+		}
+		for _, failed := range []map[uuid.UUID]string{nil, {a: "a"}, {b: "b"}, {a: "a", b: "b"}} {
+			next, err := Finish(l, step, failed)
+			if err != nil {
+				continue
+			}
+			if again, err := Finish(next, step, failed); err != nil || !cmp.Equal(next, again) {
+				t.Errorf("%s finished twice from %s: %v", step, l.Status, err)
+			}
+			all = append(all, next)
+		}
+	}
+	return all
+}
+
+// checkMoves holds every change of a status against the transition tables.
+func checkMoves(t *testing.T, from, to Lease) {
+	t.Helper()
+	if from.Status != to.Status && !from.Status.CanBecome(to.Status) {
+		t.Errorf("lease: %s → %s", from.Status, to.Status)
+	}
+	for i, r := range from.Reservations {
+		if next := to.Reservations[i].Status; r.Status != next && !slices.Contains(reservationTransitions[r.Status], next) {
+			t.Errorf("reservation: %s → %s", r.Status, next)
+		}
+	}
+	for i, e := range from.Events {
+		if next := to.Events[i].Status; e.Status != next && !slices.Contains(eventTransitions[e.Status], next) {
+			t.Errorf("event %s: %s → %s", e.Type, e.Status, next)
+		}
+	}
+}
+
+func TestDerive(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		start, end  EventStatus
+		reservation ReservationStatus
+		want        Status
+	}{
+		{Undone, Undone, ReservationPending, Pending},
+		{Undone, Undone, ReservationActive, Error},
+		{Done, Undone, ReservationActive, Active},
+		{Done, Undone, ReservationPending, Error},
+		{Done, Done, ReservationDeleted, Terminated},
+		{Done, Done, ReservationActive, Error},
+		{Failed, Undone, ReservationError, Error},
+		{Done, Failed, ReservationError, Error},
+		{InProgress, Undone, ReservationPending, Error},
+	} {
+		l := sample(1)
+		l.event(StartLease).Status, l.event(EndLease).Status, l.Reservations[0].Status = c.start, c.end, c.reservation
+		if got := Derive(l); got != c.want {
+			t.Errorf("(%s, %s) with %s: want %s, got %s", c.start, c.end, c.reservation, c.want, got)
+		}
+	}
+}
+
+func TestEveryLeaseExplainsItself(t *testing.T) {
+	t.Parallel()
+	blocked := sample(1)
+	blocked.Blockers = []Blocker{{Name: "a", Host: "cmp-1", Since: noon}}
+	failed := in(t, Error)
+	failed.event(EndLease).Status = Failed
+	asked := in(t, Active)
+	asked.DeleteRequested = true
+	for _, c := range []struct {
+		l    Lease
+		now  time.Time
+		want string
+		who  string
+	}{
+		{sample(1), noon.Add(-time.Hour), "PENDING: start_lease is next, at 2040-01-01T12:00:00Z.", "start_lease"},
+		{sample(1), noon, "PENDING: start is due since 2040-01-01T12:00:00Z and begins as soon as a worker takes it.", "worker"},
+		{blocked, noon, "PENDING: its start is due; it waits for lease a (00000000-0000-0000-0000-000000000000) to leave host cmp-1 since 2040-01-01T12:00:00Z.",
+			"lease/00000000-0000-0000-0000-000000000000"},
+		{in(t, Starting), noon, "STARTING: placing the 1 reservation in inventory since 2040-01-01T11:00:00Z.", "inventory"},
+		{in(t, Active), noon, "ACTIVE: before_end_lease is next, at 2040-01-01T12:50:00Z.", "before_end_lease"},
+		{in(t, Error), noon, "ERROR: end_lease is next, at 2040-01-01T13:00:00Z.", "end_lease"},
+		{in(t, Terminated), noon, "TERMINATED: nothing is due any more.", ""},
+		{failed, noon, "ERROR: it ended and holds 1 host. What failed: no. Delete it to release them.", ""},
+		{asked, noon, "ACTIVE: is being deleted, removing the 1 reservation in inventory since 2040-01-01T11:00:00Z.", "inventory"},
+	} {
+		got, waiting := Explain(c.l, c.now)
+		if got != c.want {
+			t.Errorf("want %q, got %q", c.want, got)
+		}
+		if c.who == "" && len(waiting) != 0 || c.who != "" && (len(waiting) != 1 || waiting[0].For != c.who) {
+			t.Errorf("%s: want one wait for %q, got %+v", c.l.Status, c.who, waiting)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package lease
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Waiting is a party or an instant that a lease waits for.
+type Waiting struct {
+	For      string
+	Since    time.Time
+	Deadline *time.Time // nil: for as long as it takes
+}
+
+// Explain says in one line what a lease does or waits for at that instant, and for whom it waits.
+func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
+	since := l.CreatedAt
+	if l.UpdatedAt != nil {
+		since = *l.UpdatedAt
+	}
+	work := func(verb string) (string, []Waiting) {
+		return fmt.Sprintf("%s: %s the %s in inventory since %s.", l.Status, verb, things(len(l.Reservations), "reservation"), when(since)),
+			[]Waiting{{For: "inventory", Since: since}}
+	}
+	next := Next(l, now)
+	switch {
+	case l.DeleteRequested || l.Status == Deleting:
+		return work("is being deleted, removing")
+	case l.Status == Starting:
+		return work("placing")
+	case l.Status == Terminating:
+		return work("removing")
+	case l.Status == Pending && len(l.Blockers) > 0 && !now.Before(l.StartAt):
+		return l.blocked()
+	case next.Step == Wait:
+		return l.ahead(now, since)
+	case next.Step == Stop:
+		return l.rests()
+	default:
+		return fmt.Sprintf("%s: %s is due since %s and begins as soon as a worker takes it.", l.Status, next.Step, when(l.dueAt(next.Step))),
+			[]Waiting{{For: "worker", Since: l.dueAt(next.Step)}}
+	}
+}
+
+func (l Lease) blocked() (string, []Waiting) {
+	var all []Waiting
+	var names []string
+	for _, b := range l.Blockers {
+		all = append(all, Waiting{For: "lease/" + b.ID.String(), Since: b.Since})
+		names = append(names, fmt.Sprintf("lease %s (%s) to leave host %s since %s", b.Name, b.ID, b.Host, when(b.Since)))
+	}
+	return fmt.Sprintf("%s: its start is due; it waits for %s.", l.Status, strings.Join(names, " and for ")), all
+}
+
+func (l Lease) ahead(now, since time.Time) (string, []Waiting) {
+	at := Next(l, now).At
+	what := EndLease
+	if l.Status == Pending {
+		what = StartLease
+	} else if e := l.event(BeforeEndLease); l.Status == Active && e != nil && e.Status == Undone {
+		what = BeforeEndLease
+	}
+	return fmt.Sprintf("%s: %s is next, at %s.", l.Status, what, when(at)),
+		[]Waiting{{For: string(what), Since: since, Deadline: &at}}
+}
+
+func (l Lease) rests() (string, []Waiting) {
+	if l.Status != Error {
+		return fmt.Sprintf("%s: nothing is due any more.", l.Status), nil
+	}
+	held := 0
+	var reasons []string
+	for _, r := range l.Reservations {
+		held += len(r.Hosts)
+		if r.LastError != "" {
+			reasons = append(reasons, r.LastError)
+		}
+	}
+	sentence := fmt.Sprintf("%s: it ended and holds %s.", l.Status, things(held, "host"))
+	if len(reasons) > 0 {
+		sentence += " What failed: " + strings.Join(reasons, "; ") + "."
+	}
+	if held > 0 {
+		sentence += " Delete it to release them."
+	}
+	return sentence, nil
+}
+
+func (l Lease) dueAt(s Step) time.Time {
+	which := map[Step]EventType{Start: StartLease, BeforeEnd: BeforeEndLease, End: EndLease}[s]
+	if e := l.event(which); e != nil {
+		return e.At
+	}
+	return l.CreatedAt
+}
+
+func when(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func things(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
