@@ -10,22 +10,53 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
 )
 
-// Port returns port if it is free on loopback, or a free one for 0. A taken port is an error that says which.
+// Port returns port if it is free on loopback, or a free one for 0. A taken port is a PortTaken.
 func Port(port int) (int, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	l, err := listen(port)
 	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return 0, fmt.Errorf("port %d is already in use", port)
-		}
-		return 0, fmt.Errorf("port %d: %w", port, err)
+		return 0, err
 	}
 	defer func() { _ = l.Close() }()
 	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// PortTaken is the error of a port on which somebody else listens.
+type PortTaken struct{ Port int }
+
+func (e PortTaken) Error() string { return fmt.Sprintf("port %d is already in use", e.Port) }
+
+func listen(port int) (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, PortTaken{Port: port}
+	case err != nil:
+		return nil, fmt.Errorf("port %d: %w", port, err)
+	}
+	return l, nil
+}
+
+// withPort calls f with the port, or with a free one for 0. Between finding a free port and using it somebody
+// else may take it, so another one is tried then.
+func withPort(port int, f func(port int) error) error {
+	for attempt := 1; ; attempt++ {
+		p, err := Port(port)
+		if err == nil {
+			err = f(p)
+		}
+		if err == nil || port != 0 || attempt == 3 {
+			return err
+		}
+		if _, taken := Port(p); taken == nil {
+			return err
+		}
+	}
 }
 
 // process is a child that ends with us.
@@ -35,15 +66,24 @@ type process struct {
 	err  error         // how, once done is closed
 }
 
+// start runs the command from a thread that lives as long as the child does: the kernel sends Pdeathsig when
+// the thread that forked ends, which for the runtime's other threads may be before the process does.
 func start(cmd *exec.Cmd) (*process, error) {
-	if err := cmd.Start(); err != nil {
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.done)
-	}()
 	return p, nil
 }
 

@@ -45,9 +45,6 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 		return nil, err
 	}
 	o.Dir = dir
-	if o.Port, err = Port(o.Port); err != nil {
-		return nil, fmt.Errorf("PostgreSQL: %w", err)
-	}
 	p := &Postgres{options: o, bin: bin}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -59,10 +56,17 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := url.URL{Scheme: "postgres", User: url.UserPassword("berth", password),
-		Host: "127.0.0.1:" + strconv.Itoa(o.Port), Path: "/berth"}
-	p.URL = u.String()
-	if err := p.run(ctx); err != nil {
+	if err := p.awaitPredecessor(ctx); err != nil {
+		return nil, err
+	}
+	err = withPort(o.Port, func(port int) error {
+		p.options.Port = port
+		u := url.URL{Scheme: "postgres", User: url.UserPassword("berth", password),
+			Host: "127.0.0.1:" + strconv.Itoa(port), Path: "/berth"}
+		p.URL = u.String()
+		return p.run(ctx)
+	})
+	if err != nil {
 		return nil, err
 	}
 	if err := p.createDatabase(ctx); err != nil {
@@ -71,6 +75,9 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	}
 	return p, nil
 }
+
+// Ended is closed when the server's process has ended.
+func (p *Postgres) Ended() <-chan struct{} { return p.proc.done }
 
 // Stop ends the server in order; open connections are cut.
 func (p *Postgres) Stop() { p.proc.stop(os.Interrupt, 20*time.Second) }
@@ -106,6 +113,42 @@ func (p *Postgres) init(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(out.String()))
 	}
 	return password, nil
+}
+
+// awaitPredecessor waits for the server of a killed process, which is still shutting down.
+func (p *Postgres) awaitPredecessor(ctx context.Context) error {
+	const patience = 30 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		pid := p.predecessor()
+		if pid == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("another PostgreSQL (process %d) uses %s", pid, p.cluster())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// predecessor is the process of a server that runs on the cluster, 0 if there is none. The number in the file
+// may have passed to another program meanwhile, and a program that is no PostgreSQL does not count.
+func (p *Postgres) predecessor() int {
+	raw, err := os.ReadFile(filepath.Join(p.cluster(), "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(raw), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil || pid <= 0 || syscall.Kill(pid, 0) == syscall.ESRCH {
+		return 0
+	}
+	if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) != "postgres" {
+		return 0
+	}
+	return pid
 }
 
 func (p *Postgres) run(ctx context.Context) error {

@@ -1,0 +1,182 @@
+package devstack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"berth/internal/contract"
+)
+
+// TemporalOptions say where a Temporal dev server lives.
+type TemporalOptions struct {
+	CLI    string // the binary; empty: TemporalCLI finds it
+	Dir    string // holds the log and, unless Memory, the database; made if missing, kept afterwards
+	Memory bool   // forget everything when the server ends
+	Port   int    // 0: a free one
+	UI     bool   // with the web UI
+	UIPort int    // 0: a free one
+}
+
+// Temporal is a running dev server: the whole service in one process.
+type Temporal struct {
+	Address string // host:port of the frontend
+	UI      string // URL of the web UI, empty without one
+	options TemporalOptions
+	proc    *process
+}
+
+// dynamic settings of the dev server. A search attribute or namespace that a test has just made is there for the
+// next request, and nobody who watches a local server is rationed to ten lists a second.
+var dynamic = []string{
+	"system.forceSearchAttributesCacheRefreshOnRead=true",
+	"frontend.namespaceRPS.visibility=1000",
+	"frontend.namespaceRPS=100000",
+}
+
+// StartTemporal starts a dev server with berth's search attributes and waits until it serves them.
+func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
+	var err error
+	if o.CLI == "" {
+		if o.CLI, err = TemporalCLI(ctx, func(string) {}); err != nil {
+			return nil, err
+		}
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	var t *Temporal
+	err = withPort(o.Port, func(port int) error {
+		t = &Temporal{options: o}
+		return t.choose(ctx, port)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// choose settles on ports and starts the server there.
+func (t *Temporal) choose(ctx context.Context, port int) error {
+	t.options.Port = port
+	t.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	if t.options.UI {
+		ui, err := Port(t.options.UIPort)
+		if err != nil {
+			return fmt.Errorf("the Temporal UI: %w", err)
+		}
+		t.options.UIPort = ui
+		t.UI = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ui))
+	}
+	return t.run(ctx)
+}
+
+// Stop ends the server in order.
+func (t *Temporal) Stop() { t.proc.stop(syscall.SIGTERM, 5*time.Second) }
+
+// Kill ends it as a crash does.
+func (t *Temporal) Kill() { t.proc.stop(syscall.SIGKILL, time.Second) }
+
+// Start brings a server that was stopped or killed back on the same ports.
+func (t *Temporal) Start(ctx context.Context) error { return t.run(ctx) }
+
+// Ended is closed when the server's process has ended.
+func (t *Temporal) Ended() <-chan struct{} { return t.proc.done }
+
+func (t *Temporal) run(ctx context.Context) error {
+	log, err := os.OpenFile(filepath.Join(t.options.Dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(t.options.CLI, t.args()...)
+	cmd.Dir = t.options.Dir
+	cmd.Env = withoutTemporal(os.Environ())
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if t.proc, err = start(cmd); err != nil {
+		return fmt.Errorf("start Temporal: %w", err)
+	}
+	if err := t.proc.await(ctx, "Temporal (log: "+log.Name()+")", time.Minute, t.ready); err != nil {
+		t.Stop()
+		return err
+	}
+	return nil
+}
+
+func (t *Temporal) args() []string {
+	args := []string{"server", "start-dev", "--ip", "127.0.0.1", "--port", strconv.Itoa(t.options.Port), "--log-level", "warn"}
+	if t.options.UI {
+		args = append(args, "--ui-port", strconv.Itoa(t.options.UIPort))
+	} else {
+		args = append(args, "--headless")
+	}
+	if !t.options.Memory {
+		// In write-ahead mode a commit that the disk has not yet seen survives a crash of the process, though
+		// not of the machine; waiting for the disk as well would make the server several times slower.
+		args = append(args, "--db-filename", filepath.Join(t.options.Dir, "temporal.db"),
+			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL")
+	}
+	for _, a := range contract.SearchAttributes {
+		args = append(args, "--search-attribute", a.Name+"="+a.Type)
+	}
+	for _, d := range dynamic {
+		args = append(args, "--dynamic-config-value", d)
+	}
+	return args
+}
+
+// ready tells whether the frontend answers and knows the search attributes, without which workflow tasks fail.
+func (t *Temporal) ready(ctx context.Context) error {
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Address)
+	if err != nil {
+		return err
+	}
+	_ = c.Close()
+	cmd := exec.CommandContext(ctx, t.options.CLI, "operator", "search-attribute", "list", "--address", t.Address,
+		"--namespace", "default", "--output", "json", "--disable-config-file", "--command-timeout", "5s")
+	cmd.Env = withoutTemporal(os.Environ())
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("ask for the search attributes: %w", err)
+	}
+	return known(out)
+}
+
+// known tells whether the CLI's list has every search attribute of ours.
+func known(list []byte) error {
+	var listed struct {
+		Custom map[string]string `json:"customAttributes"`
+	}
+	if err := json.Unmarshal(list, &listed); err != nil {
+		return fmt.Errorf("list of search attributes: %w", err)
+	}
+	for _, a := range contract.SearchAttributes {
+		if _, ok := listed.Custom[a.Name]; !ok {
+			return fmt.Errorf("search attribute %s is missing", a.Name)
+		}
+	}
+	return nil
+}
+
+// withoutTemporal drops the settings with which a user points the CLI at another server.
+func withoutTemporal(environ []string) []string {
+	var rest []string
+	for _, pair := range environ {
+		if !strings.HasPrefix(pair, "TEMPORAL_") {
+			rest = append(rest, pair)
+		}
+	}
+	return rest
+}

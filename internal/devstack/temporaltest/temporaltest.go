@@ -1,0 +1,113 @@
+// Package temporaltest gives every test a namespace of its own on a real Temporal server, so that tests may run
+// side by side on task queues and workflow IDs of the same names. A package that uses it has
+//
+//	func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m)) }
+//
+// or, if it needs databases too, temporaltest.Main(m, storetest.Main).
+package temporaltest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"berth/internal/contract"
+	"berth/internal/devstack"
+)
+
+// ServerVariable names a server for all packages of a test run; without it, Main starts one for the package.
+const ServerVariable = "BERTH_TEST_TEMPORAL_ADDRESS"
+
+var address string
+
+// Namespace is a test's own part of the server.
+type Namespace struct {
+	Client  client.Client
+	Address string // of the server
+	Name    string
+}
+
+// Main runs a package's tests against the server of the run, or against one that lives as long as they do.
+// The tests run inside inner, if there is one: another Main of this kind.
+func Main(m *testing.M, inner ...func(*testing.M) int) int {
+	run := (*testing.M).Run
+	if len(inner) > 0 {
+		run = inner[0]
+	}
+	if address = os.Getenv(ServerVariable); address != "" {
+		return run(m)
+	}
+	dir, err := os.MkdirTemp("", "berth-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "temporaltest:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	server, err := devstack.StartTemporal(context.Background(), devstack.TemporalOptions{Dir: dir, Memory: true})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "temporaltest:", err)
+		return 1
+	}
+	defer server.Stop()
+	address = server.Address
+	return run(m)
+}
+
+// New makes a namespace that knows berth's search attributes.
+func New(t testing.TB) Namespace {
+	t.Helper()
+	if address == "" {
+		t.Fatal("the package lacks TestMain with temporaltest.Main")
+	}
+	n := Namespace{Address: address, Name: "t-" + strings.ToLower(rand.Text())}
+	c, err := client.DialContext(t.Context(), client.Options{
+		HostPort:          n.Address,
+		Namespace:         n.Name,
+		Logger:            log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))),
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
+	})
+	if err != nil {
+		t.Fatalf("dial Temporal: %v", err)
+	}
+	t.Cleanup(c.Close)
+	n.Client = c
+	if err := register(t.Context(), c, n.Name); err != nil {
+		t.Fatalf("register the test's namespace: %v", err)
+	}
+	return n
+}
+
+func register(ctx context.Context, c client.Client, name string) error {
+	_, err := c.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
+		Namespace:                        name,
+		WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	if err != nil {
+		return err
+	}
+	attributes := map[string]enums.IndexedValueType{}
+	for _, a := range contract.SearchAttributes {
+		kind, err := enums.IndexedValueTypeFromString(a.Type)
+		if err != nil {
+			return fmt.Errorf("search attribute %s: %w", a.Name, err)
+		}
+		attributes[a.Name] = kind
+	}
+	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+		Namespace:        name,
+		SearchAttributes: attributes,
+	})
+	return err
+}
