@@ -5,12 +5,13 @@ import "time"
 // Kind is what an attempt came to.
 type Kind string
 
-// The kinds. Done completes an entry; Again and Refused leave it pending; GivenUp hands it to people.
+// The kinds. Done completes an entry, GivenUp hands it to people, the others leave it pending.
 const (
 	Done    Kind = "done"     // the controller has the change
 	Again   Kind = "again"    // expected trouble, for as long as it takes
+	Exists  Kind = "exists"   // a create met an object of that ID: compare, as Attempt does
 	Refused Kind = "refused"  // an unexpected answer, which counts
-	GivenUp Kind = "given-up" // the last unexpected answer, or one that no repetition can mend
+	GivenUp Kind = "given-up" // the last unexpected answer, or an entry that cannot be sent
 )
 
 // Outcome is how an attempt ended.

@@ -1,6 +1,9 @@
 package journal
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Summary names an entry for people, in one line.
 func Summary(e Entry) string {
@@ -9,4 +12,47 @@ func Summary(e Entry) string {
 		name = e.Object.ID
 	}
 	return fmt.Sprintf("%s %s %s", e.Operation, e.Object.Type, name)
+}
+
+// Sentence says in one line where an entry stands and for whom it waits.
+func Sentence(e Entry, blockers []Blocker) string {
+	switch {
+	case e.State == Completed && e.LastError != "":
+		return e.LastError
+	case e.State == Completed:
+		return "the controller has the change"
+	case e.State == Failed:
+		return "the controller refused it " + times(e.Failures) + ", retry or skip it: " + e.LastError
+	case len(blockers) > 0:
+		return "waits for " + waits(blockers)
+	case e.State == Processing:
+		return "is being sent, attempt " + strconv.Itoa(e.Attempt)
+	case e.LastError != "":
+		return "will be sent again after attempt " + strconv.Itoa(e.Attempt) + ": " + e.LastError
+	default:
+		return "will be sent as soon as a worker takes it"
+	}
+}
+
+// waits names the blocker that needs people first, else the oldest one.
+func waits(blockers []Blocker) string {
+	b := blockers[0]
+	for _, other := range blockers {
+		if other.State == Failed {
+			b = other
+			break
+		}
+	}
+	s := fmt.Sprintf("entry %d (%s %s %s), which is %s", b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State)
+	if more := len(blockers) - 1; more > 0 {
+		s += fmt.Sprintf(", and %d more", more)
+	}
+	return s
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
 }

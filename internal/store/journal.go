@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -264,9 +265,14 @@ func release(ctx context.Context, tx pgx.Tx, seq int64) error {
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("release what waits for journal entry %d: %w", seq, err)
 	}
-	slices.SortFunc(free, func(a, b journal.Entry) int { return int(a.Seq - b.Seq) })
-	nudges := make([]contract.Nudge, len(free))
-	for i, e := range free {
+	return wakeEntries(ctx, tx, free...)
+}
+
+// wakeEntries nudges the workflows of entries, always in the same order so that no two wakers deadlock.
+func wakeEntries(ctx context.Context, tx pgx.Tx, entries ...journal.Entry) error {
+	slices.SortFunc(entries, func(a, b journal.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
+	nudges := make([]contract.Nudge, len(entries))
+	for i, e := range entries {
 		nudges[i] = entryNudge(e, nil)
 	}
 	return nudge(ctx, tx, nudges...)

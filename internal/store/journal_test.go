@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -76,6 +77,7 @@ func due(t *testing.T, s *store.Store) []string {
 	for _, n := range claim(t, s) {
 		ids = append(ids, n.ID)
 	}
+	slices.Sort(ids)
 	return ids
 }
 

@@ -1,0 +1,104 @@
+package journal
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAttempt(t *testing.T) {
+	t.Parallel()
+	const data = `{"id":"id1","name":"web","status":"DOWN"}`
+	reply := func(code int, body string) Answer { return Answer{Status: code, Body: []byte(body)} }
+	same, other := reply(200, `{"port":{"id":"id1","name":"web","extra":1}}`), reply(200, `{"port":{"id":"id1","name":"old"}}`)
+	reset := Answer{Trouble: Reset}
+	for _, tt := range []struct {
+		name    string
+		op      Operation
+		repeat  bool
+		answers []Answer
+		sent    string
+		want    Kind
+		unsure  bool
+	}{
+		{"create", Create, false, []Answer{reply(201, "")}, "POST", Done, false},
+		{"update", Update, false, []Answer{reply(200, "")}, "PUT", Done, false},
+		{"delete", Delete, false, []Answer{reply(204, "")}, "DELETE", Done, false},
+		{"delete of nothing", Delete, false, []Answer{reply(404, "")}, "DELETE", Done, false},
+		{"create of what is there", Create, false, []Answer{reply(409, ""), same}, "POST GET", Done, false},
+		{"create of what is there otherwise", Create, false, []Answer{reply(409, ""), other, reply(200, "")}, "POST GET PUT", Done, false},
+		{"create of what is there, shown as garbage", Create, false, []Answer{reply(409, ""), reply(200, "<html>"), reply(200, "")}, "POST GET PUT", Done, false},
+		{"create of what hides", Create, false, []Answer{reply(409, ""), reply(404, "")}, "POST GET", Refused, false},
+		{"create of what is there, then silence", Create, false, []Answer{reply(409, ""), reset}, "POST GET", Again, true},
+		{"create of what is there, replacement refused", Create, false, []Answer{reply(409, ""), other, reply(409, "")}, "POST GET PUT", Refused, false},
+		{"repeated create that was applied", Create, true, []Answer{same}, "GET", Done, false},
+		{"repeated create that was not", Create, true, []Answer{reply(404, ""), reply(201, "")}, "GET POST", Done, false},
+		{"repeated create of what is there otherwise", Create, true, []Answer{other, reply(200, "")}, "GET PUT", Done, false},
+		{"repeated create that is applied meanwhile", Create, true, []Answer{reply(404, ""), reply(409, ""), same}, "GET POST GET", Done, false},
+		{"repeated update that was applied", Update, true, []Answer{same}, "GET", Done, false},
+		{"repeated update that was not", Update, true, []Answer{other, reply(200, "")}, "GET PUT", Done, false},
+		{"repeated update of nothing", Update, true, []Answer{reply(404, ""), reply(404, "")}, "GET PUT", Refused, false},
+		{"repeated delete that was applied", Delete, true, []Answer{reply(404, "")}, "GET", Done, false},
+		{"repeated delete that was not", Delete, true, []Answer{same, reply(204, "")}, "GET DELETE", Done, false},
+		{"repeated, and silence", Delete, true, []Answer{reset}, "GET", Again, true},
+		{"repeated, and nobody there", Update, true, []Answer{{Trouble: Unreachable}}, "GET", Again, true},
+		{"repeated, and overload", Create, true, []Answer{reply(503, "")}, "GET", Again, true},
+		{"repeated, and a look refused", Create, true, []Answer{reply(400, "")}, "GET", Refused, true},
+		{"repeated, and a look without content", Create, true, []Answer{reply(204, "")}, "GET", Refused, true},
+	} {
+		e := entry(tt.op, "port", data)
+		a := Begin(Take{Entry: e, Repeat: tt.repeat})
+		var sent []string
+		for r, more := a.Next(); more; r, more = a.Next() {
+			if len(sent) == len(tt.answers) {
+				t.Fatalf("%s: a request too many: %s %s", tt.name, r.Method, r.Path)
+			}
+			a.Tell(tt.answers[len(sent)])
+			sent = append(sent, r.Method)
+		}
+		if d := cmp.Diff(tt.sent, strings.Join(sent, " ")); d != "" {
+			t.Errorf("%s: %s", tt.name, d)
+		}
+		if o := a.Outcome(); o.Kind != tt.want || o.Unsure != tt.unsure {
+			t.Errorf("%s: %+v", tt.name, o)
+		}
+	}
+}
+
+// Whatever a controller answers: an attempt ends soon, with an outcome that the journal can keep.
+func FuzzAttempt(f *testing.F) {
+	f.Add(409, []byte(`{"port":{"id":"id1"}}`), 200, "", uint8(0))
+	f.Add(0, []byte{0xff, 0}, 404, "reset", uint8(1))
+	f.Add(200, []byte(`{"port":{"a":1e99999}}`), 409, "", uint8(3))
+	f.Add(200, []byte(`{"port":{"security_groups":[[[[`), 500, "timeout", uint8(5))
+	f.Fuzz(func(t *testing.T, first int, body []byte, second int, trouble string, how uint8) {
+		op := []Operation{Create, Update, Delete}[how%3]
+		e := Entry{Seq: int64(how), Attempt: int(how), Object: Ref{Type: "port", ID: "id1"}, Operation: op,
+			Data: json.RawMessage(`{"id":"id1","a":1,"security_groups":["x"],"n":null}`)}
+		a := Begin(Take{Entry: e, Repeat: how%2 == 0})
+		answers := []Answer{{Status: first, Body: body}, {Status: second, Body: body}, {Trouble: Trouble(trouble), Status: first, Detail: string(body)}}
+		requests := 0
+		for _, more := a.Next(); more; _, more = a.Next() {
+			if requests == 4 {
+				t.Fatal("no end")
+			}
+			a.Tell(answers[requests%len(answers)])
+			requests++
+		}
+		o := a.Outcome()
+		switch o.Kind {
+		case Done, Again, Refused, GivenUp:
+		default:
+			t.Fatalf("kind %q", o.Kind)
+		}
+		if o.Kind != Done && (o.After <= 0 && o.Kind != GivenUp || o.Reason == "") || o.After > longestAsked {
+			t.Errorf("%+v", o)
+		}
+		if !utf8.ValidString(o.Reason) || strings.ContainsRune(o.Reason, 0) || len(o.Reason) > 1000 {
+			t.Errorf("reason %q", o.Reason)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	status := func(code int) Answer { return Answer{Status: code} }
+	broken := func(tr Trouble) Answer { return Answer{Trouble: tr, Detail: "detail"} }
+	all := []Operation{Create, Update, Delete}
+	for _, tt := range []struct {
+		answer Answer
+		ops    []Operation
+		want   Kind
+		unsure bool
+	}{
+		{status(200), all, Done, false},
+		{status(201), all, Done, false},
+		{status(204), all, Done, false},
+		{status(202), all, Again, true},
+		{status(206), all, Again, true},
+		{status(301), all, Again, true},
+		{status(302), all, Again, true},
+		{status(304), all, Again, true},
+		{status(0), all, Again, true},
+		{status(400), all, Refused, false},
+		{status(401), all, Again, false},
+		{status(403), all, Again, false},
+		{status(404), []Operation{Create, Update}, Refused, false},
+		{status(404), []Operation{Delete}, Done, false},
+		{status(405), all, Refused, false},
+		{status(408), all, Again, true},
+		{status(409), []Operation{Create}, Exists, true},
+		{status(409), []Operation{Update, Delete}, Refused, false},
+		{status(422), all, Refused, false},
+		{status(429), all, Again, false},
+		{status(442), all, Again, false},
+		{status(500), all, Again, true},
+		{status(502), all, Again, true},
+		{status(503), all, Again, false},
+		{status(504), all, Again, true},
+		{status(599), all, Again, true},
+		{broken(Unreachable), all, Again, false},
+		{broken(TLS), all, Again, false},
+		{broken(Open), all, Again, false},
+		{broken(Timeout), all, Again, true},
+		{broken(Reset), all, Again, true},
+		{broken(Unusable), all, Refused, false},
+	} {
+		for _, op := range tt.ops {
+			got := Judge(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer)
+			if got.Kind != tt.want || got.Unsure != tt.unsure {
+				t.Errorf("%s answered with %d%s: %+v, want %s, unsure %t", op, tt.answer.Status, tt.answer.Trouble, got, tt.want, tt.unsure)
+			}
+			if (got.Kind == Done) != (got.Reason == "") {
+				t.Errorf("%s answered with %d: reason %q", op, tt.answer.Status, got.Reason)
+			}
+			if got.Kind != Done && got.After <= 0 {
+				t.Errorf("%s answered with %d%s: no pause", op, tt.answer.Status, tt.answer.Trouble)
+			}
+		}
+	}
+}
+
+func TestEntryFailsWithItsFifthUnexpectedAnswer(t *testing.T) {
+	t.Parallel()
+	e := Entry{Operation: Create}
+	for e.Failures < 4 {
+		o := Judge(e, Answer{Status: http.StatusBadRequest})
+		if o.Kind != Refused || o.State() != Pending || !o.Counts() {
+			t.Fatalf("failure %d: %+v", e.Failures+1, o)
+		}
+		e.Failures++
+	}
+	if o := Judge(e, Answer{Status: http.StatusBadRequest}); o.Kind != GivenUp || o.State() != Failed || !o.Counts() {
+		t.Errorf("the fifth: %+v", o)
+	}
+	if o := Judge(e, Answer{Status: http.StatusServiceUnavailable}); o.Kind != Again || o.Counts() {
+		t.Errorf("an expected failure counted: %+v", o)
+	}
+	if o := Unsendable(errors.New("no")); o.State() != Failed {
+		t.Errorf("an entry that cannot be sent: %+v", o)
+	}
+}
+
+func TestControllerIsGivenTheTimeItAsksFor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ asked, want time.Duration }{{2 * time.Minute, 2 * time.Minute}, {24 * time.Hour, longestAsked}} {
+		for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			if o := Judge(Entry{Attempt: 1}, Answer{Status: code, RetryAfter: tt.asked}); o.After != tt.want {
+				t.Errorf("%d asks for %s: got %s", code, tt.asked, o.After)
+			}
+		}
+	}
+}
+
+func TestPausesGrowAreBoundedAndSpread(t *testing.T) {
+	t.Parallel()
+	seen := map[time.Duration]bool{}
+	for seq := range int64(100) {
+		for attempt := range 2000 {
+			p := pause(Entry{Seq: seq}, firstPause, attempt)
+			if p < firstPause*3/4 || p > longestPause {
+				t.Fatalf("entry %d, attempt %d: %s", seq, attempt, p)
+			}
+			if attempt == 7 {
+				seen[p] = true
+			}
+		}
+	}
+	if len(seen) < 90 {
+		t.Errorf("100 entries come back at only %d moments", len(seen))
+	}
+	if a, b := pause(Entry{Seq: 1}, firstPause, 1), pause(Entry{Seq: 1}, firstPause, 5); b < 8*a {
+		t.Errorf("no growth: %s, then %s", a, b)
+	}
+}
+
+func TestReasonIsOneSafeLine(t *testing.T) {
+	t.Parallel()
+	body := "bad\x00\n\tthing \xff" + strings.Repeat("x", 5000)
+	for _, a := range []Answer{{Status: 400, Body: []byte(body)}, {Trouble: Reset, Detail: body}} {
+		reason := Judge(Entry{}, a).Reason
+		if len(reason) > 300 || strings.ContainsAny(reason, "\x00\n\t\xff") || !strings.Contains(reason, "thing ?xx") {
+			t.Errorf("reason %q", reason)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package journal
+
+import (
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Same tells whether what the controller has is what we sent, both in their envelopes. Only what was sent is
+// compared: the controller adds attributes of its own, leaves out null and empty ones, and puts dashes into
+// UUIDs. An attribute that it does not know is no difference if both carry the same revision number. In doubt
+// they differ, which costs a harmless repetition.
+func Same(sent, got json.RawMessage) bool {
+	s, err := decodeObject(sent)
+	if err != nil {
+		return false
+	}
+	g, err := decodeObject(got)
+	if err != nil || len(s) != 1 {
+		return false
+	}
+	for envelope := range s {
+		mine, ok := s[envelope].(object)
+		theirs, both := g[envelope].(object)
+		if !ok || !both {
+			return false
+		}
+		return sameObject(mine, theirs)
+	}
+	return false
+}
+
+func sameObject(sent, got object) bool {
+	revision := sent["revision_number"] != nil && sameValue(sent["revision_number"], got["revision_number"])
+	for name, value := range sent {
+		other, known := got[name]
+		if !known && revision {
+			continue
+		}
+		if !sameValue(value, other) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameValue(sent, got any) bool {
+	if empty(sent) && empty(got) {
+		return true
+	}
+	switch s := sent.(type) {
+	case object:
+		g, ok := got.(object)
+		return ok && sameObject(s, g)
+	case []any:
+		g, ok := got.([]any)
+		return ok && sameList(s, g)
+	case json.Number:
+		g, ok := got.(json.Number)
+		return ok && sameNumber(s, g)
+	case string:
+		g, ok := got.(string)
+		return ok && (s == g || sameUUID(s, g))
+	default:
+		return sent == got
+	}
+}
+
+func sameList(sent, got []any) bool {
+	if len(sent) != len(got) {
+		return false
+	}
+	for i := range sent {
+		if !sameValue(sent[i], got[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(v) == 0
+	case object:
+		return len(v) == 0
+	default:
+		return false
+	}
+}
+
+// maxDigits bounds the numbers that are compared by value: an exponent is cheap to write and dear to expand.
+const maxDigits = 40
+
+func sameNumber(a, b json.Number) bool {
+	if a == b {
+		return true
+	}
+	if len(a) > maxDigits || len(b) > maxDigits || strings.ContainsAny(string(a+b), "eE") {
+		return false
+	}
+	x, ok := new(big.Rat).SetString(string(a))
+	y, both := new(big.Rat).SetString(string(b))
+	return ok && both && x.Cmp(y) == 0
+}
+
+var hexID = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
+
+func sameUUID(a, b string) bool {
+	a, b = strings.ReplaceAll(a, "-", ""), strings.ReplaceAll(b, "-", "")
+	return strings.EqualFold(a, b) && hexID.MatchString(a)
+}
+
+// printable makes at most limit bytes of foreign text fit for a line of ours.
+func printable(raw []byte, limit int) string {
+	text := strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError:
+			return '?'
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		default:
+			return r
+		}
+	}, string(raw[:min(len(raw), limit)]))
+	text = strings.TrimSpace(text)
+	if text != "" && len(raw) > limit {
+		text += "…"
+	}
+	return text
+}

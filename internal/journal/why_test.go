@@ -1,0 +1,31 @@
+package journal
+
+import "testing"
+
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	by := func(seq int64, s State) Blocker {
+		return Blocker{Seq: seq, Object: Ref{Type: "network", ID: "n"}, Operation: Create, State: s}
+	}
+	for want, tt := range map[string]struct {
+		e Entry
+		b []Blocker
+	}{
+		"the controller has the change":                                     {Entry{State: Completed}, nil},
+		"skipped by admin: made by hand":                                    {Entry{State: Completed, LastError: "skipped by admin: made by hand"}, nil},
+		"the controller refused it 5 times, retry or skip it: no":           {Entry{State: Failed, Failures: 5, LastError: "no"}, nil},
+		"the controller refused it once, retry or skip it: no":              {Entry{State: Failed, Failures: 1, LastError: "no"}, nil},
+		"waits for entry 3 (create network n), which is pending":            {Entry{State: Pending}, []Blocker{by(3, Pending)}},
+		"waits for entry 4 (create network n), which is failed, and 2 more": {Entry{State: Pending}, []Blocker{by(3, Pending), by(4, Failed), by(5, Failed)}},
+		"is being sent, attempt 2":                                          {Entry{State: Processing, Attempt: 2}, nil},
+		"will be sent again after attempt 2: the controller answered 503":   {Entry{State: Pending, Attempt: 2, LastError: "the controller answered 503"}, nil},
+		"will be sent as soon as a worker takes it":                         {Entry{State: Pending}, nil},
+	} {
+		if got := Sentence(tt.e, tt.b); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := Summary(Entry{Operation: Update, Object: Ref{Type: "port", ID: "p"}}); got != "update port p" {
+		t.Error(got)
+	}
+}

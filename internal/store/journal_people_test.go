@@ -1,0 +1,228 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+func TestFailedParentHoldsItsChildrenUntilItIsRetried(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
+	settle(t, s, 1, journal.GivenUp)
+	due(t, s)
+
+	held := take(t, s, 2)
+	if len(held.Blockers) != 1 || held.Blockers[0].State != journal.Failed || held.Entry.State != journal.Pending {
+		t.Fatalf("want the child held by its failed parent, got %+v", held)
+	}
+	if e := take(t, s, 1).Entry; e.State != journal.Failed {
+		t.Fatalf("a failed entry was taken: %+v", e)
+	}
+
+	e, err := s.RetryEntry(t.Context(), 1, "admin")
+	if err != nil || e.State != journal.Pending || e.Failures != 0 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	settle(t, s, 1, journal.Done)
+	if d := cmp.Diff([]int64(nil), waitsFor(t, s, 2)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestSkippedParentReleasesItsChildren(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
+	settle(t, s, 1, journal.GivenUp)
+	taken, err := s.ClaimNotes(t.Context(), 10, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SettleNotes(t.Context(), taken); err != nil {
+		t.Fatal(err)
+	}
+
+	e, err := s.SkipEntry(t.Context(), 1, "admin", "made by hand")
+	if err != nil || e.State != journal.Completed || e.LastError != "skipped by admin: made by hand" {
+		t.Fatalf("%+v, %v", e, err)
+	}
+
+	if d := cmp.Diff([]string{"journal/1", "journal/2"}, due(t, s)); d != "" {
+		t.Error(d)
+	}
+	if b := waitsFor(t, s, 2); len(b) > 0 {
+		t.Errorf("the child still waits for %d", b)
+	}
+	var action, actor, reason string
+	row := storetest.Connect(t, url).QueryRow(t.Context(), `select action, actor, reason from journal_audit where seq = 1`)
+	if err := row.Scan(&action, &actor, &reason); err != nil || action != "skip" || actor != "admin" || reason != "made by hand" {
+		t.Errorf("audit says %q %q %q, %v", action, actor, reason, err)
+	}
+}
+
+func TestOnlyFailedEntriesAreRetriedOrSkipped(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"))
+	for _, state := range []journal.State{journal.Pending, journal.Processing, journal.Completed} {
+		switch state {
+		case journal.Processing:
+			take(t, s, 1)
+		case journal.Completed:
+			settle(t, s, 1, journal.Done)
+		}
+		if _, err := s.RetryEntry(t.Context(), 1, "admin"); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("retry of a %s entry: %v", state, err)
+		}
+		if _, err := s.SkipEntry(t.Context(), 1, "admin", "why not"); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("skip of a %s entry: %v", state, err)
+		}
+	}
+	if _, err := s.RetryEntry(t.Context(), 9, "admin"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("retry of no entry: %v", err)
+	}
+}
+
+func TestUnexpectedAnswersAreCountedAndExpectedOnesAreNot(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"))
+
+	settle(t, s, 1, journal.Again)
+	settle(t, s, 1, journal.Refused)
+	settle(t, s, 1, journal.Exists)
+	e := take(t, s, 1).Entry
+
+	want := journal.Entry{Seq: 1, Object: journal.Ref{Type: "network", ID: "n"}, Operation: journal.Create, Data: []byte(`{}`),
+		State: journal.Processing, Attempt: 4, Failures: 1, Project: "demo", Name: "create network n", LastError: "exists",
+		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt}
+	if d := cmp.Diff(want, e); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestUnsureOutcomeMakesTheNextTakeARepetition(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"))
+	for attempt, unsure := range []bool{false, true, false} {
+		e := take(t, s, 1).Entry
+		if _, err := s.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.Again, Unsure: unsure}); err != nil {
+			t.Fatal(err)
+		}
+		next := take(t, s, 1)
+		if next.Repeat != unsure {
+			t.Errorf("after attempt %d: repeat is %t, want %t", attempt+1, next.Repeat, unsure)
+		}
+		if _, err := s.SettleEntry(t.Context(), 1, next.Entry.Attempt, journal.Outcome{Kind: journal.Again}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSweepNudgesWhatNobodyLooksAt(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "create network m"), change(t, "create network f"))
+	settle(t, s, 4, journal.GivenUp)
+	sweep := func(olderThan time.Duration) []int64 {
+		seqs, err := s.SweepEntries(t.Context(), olderThan, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seqs
+	}
+	if seqs := sweep(0); len(seqs) > 0 {
+		t.Fatalf("swept %d, whose notes are not delivered", seqs)
+	}
+	delivered, err := s.ClaimNotes(t.Context(), 10, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SettleNotes(t.Context(), delivered); err != nil {
+		t.Fatal(err)
+	}
+	if seqs := sweep(time.Hour); len(seqs) > 0 {
+		t.Fatalf("swept %d, which are new", seqs)
+	}
+
+	if d := cmp.Diff(2, len(sweep(0))); d != "" {
+		t.Errorf("want both free unfinished entries: %s", d)
+	}
+	if d := cmp.Diff([]string{"journal/1", "journal/3"}, due(t, s)); d != "" {
+		t.Error(d)
+	}
+	if seqs := sweep(0); len(seqs) > 0 {
+		t.Errorf("swept %d again", seqs)
+	}
+}
+
+func TestEntriesAreListedByFilterAndPage(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "update network n"))
+	settle(t, s, 1, journal.Done)
+	for _, tt := range []struct {
+		name   string
+		filter store.EntryFilter
+		want   []int64
+	}{
+		{"all", store.EntryFilter{}, []int64{1, 2, 3}},
+		{"newest", store.EntryFilter{Newest: true}, []int64{3, 2, 1}},
+		{"state", store.EntryFilter{State: journal.Pending}, []int64{2, 3}},
+		{"completed", store.EntryFilter{State: journal.Completed}, []int64{1}},
+		{"type", store.EntryFilter{Type: "network"}, []int64{1, 3}},
+		{"object", store.EntryFilter{Object: "p"}, []int64{2}},
+		{"page", store.EntryFilter{After: 1, Limit: 1}, []int64{2}},
+		{"newest page", store.EntryFilter{After: 3, Newest: true, Limit: 1}, []int64{2}},
+		{"nothing", store.EntryFilter{State: journal.Failed}, nil},
+	} {
+		if tt.filter.Limit == 0 {
+			tt.filter.Limit = 10
+		}
+		entries, err := s.JournalEntries(t.Context(), tt.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seqs []int64
+		for _, e := range entries {
+			seqs = append(seqs, e.Seq)
+		}
+		if d := cmp.Diff(tt.want, seqs); d != "" {
+			t.Errorf("%s: %s", tt.name, d)
+		}
+	}
+}
+
+func TestBlockedNoteSaysForWhomItWaits(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
+	due(t, s)
+	if wait, ok, err := s.NextNote(t.Context()); err != nil || !ok || wait <= time.Second || wait > time.Minute {
+		t.Fatalf("want the child's note in about two seconds: %s, %t, %v", wait, ok, err)
+	}
+
+	settle(t, s, 1, journal.Done)
+
+	want := []contract.Note{{Version: 2, Attempts: 1, Nudge: contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/2", Fresh: true,
+		Summary: "create port create port p", Attributes: contract.Attributes{Status: "pending", Project: "demo", Resource: "port",
+			WaitingFor: []string{"journal/1"}}}}}
+	if d := cmp.Diff(want, claim(t, s)); d != "" {
+		t.Error(d)
+	}
+}
