@@ -14,6 +14,26 @@ import (
 // for those who move a subtree, so that a root never misses a descendant.
 const treeLock = 0x62657274
 
+// CreateProvider creates a provider. A taken name or UUID is a DuplicateName, an unknown parent Invalid.
+func (s *Store) CreateProvider(ctx context.Context, p inventory.NewProvider) (inventory.Provider, error) {
+	var created inventory.Provider
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if err := addProvider(ctx, tx, p); err != nil {
+			return err
+		}
+		var err error
+		created, err = provider(ctx, tx, p.UUID)
+		return err
+	})
+	return created, err
+}
+
+// DeleteProvider deletes a provider with its inventories, traits and aggregates. One with children
+// (HasChildren) or allocations (ProviderInUse) is refused.
+func (s *Store) DeleteProvider(ctx context.Context, uuid string) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error { return removeProvider(ctx, tx, uuid) })
+}
+
 // addProvider is the step that creates a provider. A taken name or UUID is a DuplicateName, an unknown parent
 // Invalid; a transaction that was refused for a duplicate can only be rolled back.
 func addProvider(ctx context.Context, tx pgx.Tx, p inventory.NewProvider) error {
@@ -34,7 +54,7 @@ func addProvider(ctx context.Context, tx pgx.Tx, p inventory.NewProvider) error 
 		return inventory.Refuse(inventory.DuplicateName, "Conflicting resource provider name: %s already exists.", p.Name)
 	case violates(err, "provider_uuid"):
 		return inventory.Refuse(inventory.DuplicateName, "Conflicting resource provider uuid: %s already exists.", p.UUID)
-	case violates(err, "provider_parent"): // it was deleted meanwhile
+	case violates(err, "provider_parent"), violates(err, "provider_root"): // it was deleted meanwhile
 		return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
 	case err != nil:
 		return fmt.Errorf("create provider %s: %w", p.UUID, err)
@@ -54,11 +74,19 @@ func ensureProvider(ctx context.Context, tx pgx.Tx, p inventory.NewProvider) err
 	return err
 }
 
-// dropProvider is the step that makes sure that a provider does not exist, with its inventories, traits and
-// aggregates. One with children (HasChildren) or allocations (ProviderInUse) is refused.
+// dropProvider is the step that makes sure that a provider does not exist; see removeProvider.
 func dropProvider(ctx context.Context, tx pgx.Tx, uuid string) error {
-	var children, allocations bool
+	if err := removeProvider(ctx, tx, uuid); !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// removeProvider is the step that deletes a provider with its inventories, traits and aggregates. One with
+// children (HasChildren) or allocations (ProviderInUse) is refused.
+func removeProvider(ctx context.Context, tx pgx.Tx, uuid string) error {
 	var id int64
+	var children, allocations bool
 	batch := &pgx.Batch{}
 	batch.Queue(`select id from provider where uuid = $1 for update`, uuid).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&id) })
@@ -68,12 +96,10 @@ func dropProvider(ctx context.Context, tx pgx.Tx, uuid string) error {
 		from provider p
 		where p.uuid = $1`, uuid).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&children, &allocations) })
-	err := tx.SendBatch(ctx, batch).Close()
+	err := found(tx.SendBatch(ctx, batch).Close(), "no provider %s", uuid)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil
 	case err != nil:
-		return fmt.Errorf("drop provider %s: %w", uuid, err)
+		return fmt.Errorf("delete provider %s: %w", uuid, err)
 	case children:
 		return inventory.Refuse(inventory.HasChildren,
 			"Unable to delete parent resource provider %s: It has child resource providers.", uuid)
@@ -82,7 +108,7 @@ func dropProvider(ctx context.Context, tx pgx.Tx, uuid string) error {
 			"Unable to delete resource provider %s: Resource provider has allocations.", uuid)
 	}
 	if _, err := tx.Exec(ctx, `delete from provider where id = $1`, id); err != nil {
-		return fmt.Errorf("drop provider %s: %w", uuid, err)
+		return fmt.Errorf("delete provider %s: %w", uuid, err)
 	}
 	return nil
 }
@@ -107,6 +133,14 @@ func lockProvider(ctx context.Context, tx pgx.Tx, uuid string) (lockedProvider, 
 		return p, fmt.Errorf("lock provider: %w", err)
 	}
 	return p, nil
+}
+
+// at refuses to go on if the provider is at another generation than the writer acted on.
+func (p lockedProvider) at(generation int64, message string) error {
+	if p.generation != generation {
+		return inventory.Refuse(inventory.Concurrent, "%s", message)
+	}
+	return nil
 }
 
 // queueGeneration moves a locked provider's generation on.

@@ -10,22 +10,102 @@ import (
 	"berth/internal/inventory"
 )
 
+// Classes lists the resource classes, standard ones first.
+func (s *Store) Classes(ctx context.Context) ([]inventory.Class, error) {
+	rows, err := s.pool.Query(ctx, `select name, coalesce(updated_at, created_at) from resource_class order by id`)
+	if err != nil {
+		return nil, fmt.Errorf("resource classes: %w", err)
+	}
+	classes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inventory.Class])
+	if err != nil {
+		return nil, fmt.Errorf("resource classes: %w", err)
+	}
+	return classes, nil
+}
+
+// Class is the resource class of that name.
+func (s *Store) Class(ctx context.Context, name string) (inventory.Class, error) {
+	c := inventory.Class{Name: name}
+	err := s.pool.QueryRow(ctx, `
+		select coalesce(updated_at, created_at)
+		from resource_class
+		where name = $1`, name).Scan(&c.ChangedAt)
+	return c, found(err, "no resource class %s", name)
+}
+
+// EnsureClass creates a custom resource class if it does not exist, and tells whether it did.
+func (s *Store) EnsureClass(ctx context.Context, name string) (created bool, err error) {
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		created, err = addClass(ctx, tx, name)
+		return err
+	})
+	return created, err
+}
+
+// RenameClass gives a custom resource class another name.
+func (s *Store) RenameClass(ctx context.Context, name, wanted string) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		id, err := lockClass(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if id < firstCustom {
+			return inventory.Refuse(inventory.Invalid, "Cannot update standard resource class %s", name)
+		}
+		_, err = tx.Exec(ctx, `update resource_class set name = $2, updated_at = now() where id = $1`, id, wanted)
+		if violates(err, "resource_class_name") {
+			return inventory.Refuse(inventory.Refused, "Resource class already exists: %s", wanted)
+		}
+		if err != nil {
+			return fmt.Errorf("rename resource class %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// DeleteClass deletes a custom resource class that no provider has inventory of.
+func (s *Store) DeleteClass(ctx context.Context, name string) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		id, err := lockClass(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if id < firstCustom {
+			return inventory.Refuse(inventory.Invalid, "Cannot delete standard resource class %s.", name)
+		}
+		return dropClass(ctx, tx, name)
+	})
+}
+
+func lockClass(ctx context.Context, tx pgx.Tx, name string) (int32, error) {
+	var id int32
+	err := tx.QueryRow(ctx, `select id from resource_class where name = $1 for update`, name).Scan(&id)
+	return id, found(err, "no resource class %s", name)
+}
+
 // ensureClass is the step that makes sure that a resource class exists.
 func ensureClass(ctx context.Context, tx pgx.Tx, name string) error {
-	if _, err := tx.Exec(ctx, `
+	_, err := addClass(ctx, tx, name)
+	return err
+}
+
+// addClass is the same and tells whether the class was created.
+func addClass(ctx context.Context, tx pgx.Tx, name string) (created bool, err error) {
+	tag, err := tx.Exec(ctx, `
 		insert into resource_class (name)
 		select $1
 		where not exists (select from resource_class where name = $1)
-		on conflict do nothing`, name); err != nil {
-		return fmt.Errorf("resource class %s: %w", name, err)
+		on conflict do nothing`, name)
+	if err != nil {
+		return false, fmt.Errorf("resource class %s: %w", name, err)
 	}
-	return nil
+	return tag.RowsAffected() == 1, nil
 }
 
 // dropClass is the step that makes sure that a custom resource class does not exist. One that a provider has
 // inventory of is refused.
 func dropClass(ctx context.Context, tx pgx.Tx, name string) error {
-	_, err := tx.Exec(ctx, `delete from resource_class where name = $1 and id >= 10000`, name)
+	_, err := tx.Exec(ctx, `delete from resource_class where name = $1 and id >= $2`, name, firstCustom)
 	if violates(err, "inventory_class") {
 		return inventory.Refuse(inventory.Refused, "Cannot delete resource class %s. Class is in use in inventory.", name)
 	}
@@ -35,9 +115,10 @@ func dropClass(ctx context.Context, tx pgx.Tx, name string) error {
 	return nil
 }
 
-// knownClasses refuses the first of the names that is no resource class.
+// knownClasses refuses the first of the names that is no resource class. The others stay until the transaction
+// ends.
 func knownClasses(ctx context.Context, tx pgx.Tx, names []string) error {
-	rows, err := tx.Query(ctx, `select name from resource_class where name = any($1)`, names)
+	rows, err := tx.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
 	if err != nil {
 		return fmt.Errorf("resource classes: %w", err)
 	}

@@ -57,7 +57,6 @@ create index provider_aggregate_aggregate on provider_aggregate (aggregate);
 create table provider_trait (
     provider_id bigint not null references provider on delete cascade,
     trait_id    integer not null constraint provider_trait_trait references trait,
-    created_at  timestamptz not null default now(),
     primary key (provider_id, trait_id)
 );
 create index provider_trait_trait on provider_trait (trait_id);
