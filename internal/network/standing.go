@@ -26,9 +26,11 @@ type Standing struct {
 	Host    string
 	Status  string
 	Waiting []Waiting
-	Reason  string      // why it is not ACTIVE though nobody blocks it; empty for an ACTIVE port
+	Reason  string      // why it is not ACTIVE, whether or not somebody blocks it too; empty for an ACTIVE port
 	Ignored int64       // reports that counted for nothing, over the port's life
 	Events  []NovaEvent // recorded for Nova and not yet delivered, oldest first
+	// Accepted tells for each of the reports that were given, in order, whether it completed a block.
+	Accepted []bool `json:",omitempty"`
 }
 
 // NovaEvent is one external event for Nova's os-server-external-events.

@@ -1,0 +1,55 @@
+package network
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Agent types that mean something to the rules.
+const (
+	OVSAgent  = "Open vSwitch agent"
+	DHCPAgent = "DHCP agent"
+)
+
+// AgentDownTime is how old an agent's last report may be while it counts as alive.
+const AgentDownTime = 75 * time.Second
+
+// Agent is a process on a host that does a part of the work.
+type Agent struct {
+	ID             uuid.UUID
+	Type           string
+	Host           string
+	Binary         string
+	Topic          string
+	Description    string
+	AdminUp        bool
+	Alive          bool // its last report is younger than AgentDownTime
+	Configurations json.RawMessage
+	CreatedAt      time.Time
+	StartedAt      time.Time
+	HeartbeatAt    time.Time
+}
+
+// State is what an agent tells about itself with every heartbeat.
+type State struct {
+	Type           string
+	Host           string
+	Binary         string
+	Topic          string
+	Configurations json.RawMessage
+}
+
+// What a heartbeat made of an agent.
+const (
+	AgentNew     = "new"
+	AgentAlive   = "alive"
+	AgentRevived = "revived"
+)
+
+// AgentChange is what a request says about an agent; nil means nothing.
+type AgentChange struct {
+	AdminUp     *bool
+	Description *string
+}

@@ -1,0 +1,50 @@
+package network
+
+import "fmt"
+
+// Kind says what is wrong with a request in the words of the Networking API.
+type Kind string
+
+// The kinds of faults.
+const (
+	InvalidInput        Kind = "InvalidInput"
+	BadRequest          Kind = "BadRequest"
+	OutOfBoundsPool     Kind = "OutOfBoundsAllocationPool"
+	OverlappingPools    Kind = "OverlappingAllocationPools"
+	GatewayInPool       Kind = "GatewayConflictWithAllocationPools"
+	NetworkNotFound     Kind = "NetworkNotFound"
+	SubnetNotFound      Kind = "SubnetNotFound"
+	PortNotFound        Kind = "PortNotFound"
+	AgentNotFound       Kind = "AgentNotFound"
+	MACInUse            Kind = "MacAddressInUse"
+	AddressInUse        Kind = "IpAddressAlreadyAllocated"
+	InvalidIPForNetwork Kind = "InvalidIpForNetwork"
+	InvalidIPForSubnet  Kind = "InvalidIpForSubnet"
+	NoAddressLeft       Kind = "IpAddressGenerationFailure"
+	SegmentInUse        Kind = "SegmentIdInUse"
+	NetworkInUse        Kind = "NetworkInUse"
+	SubnetInUse         Kind = "SubnetInUse"
+	PortBound           Kind = "PortBound"
+	AlreadyHosted       Kind = "NetworkHostedByDHCPAgent"
+	NotHosted           Kind = "NetworkNotHostedByDhcpAgent"
+	NotDHCPAgent        Kind = "InvalidDHCPAgent"
+	RevisionMismatch    Kind = "RevisionNumberConstraintFailed"
+)
+
+// Fault is a request that the rules or the state of the network refuse. Its message is for the client.
+type Fault struct {
+	Kind    Kind
+	Message string
+}
+
+func (f *Fault) Error() string { return f.Message }
+
+// Faultf makes a Fault with a formatted message.
+func Faultf(kind Kind, format string, args ...any) *Fault {
+	return &Fault{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Missing is the fault of a network, subnet, port or agent that is not there.
+func Missing(kind Kind, what string, id fmt.Stringer) *Fault {
+	return Faultf(kind, "%s %s could not be found.", what, id)
+}

@@ -1,0 +1,118 @@
+package network
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Network is an isolated layer-2 segment.
+type Network struct {
+	ID              uuid.UUID
+	Project         string
+	Name            string
+	Description     string
+	AdminUp         bool
+	Shared          bool // every project may put ports on it
+	External        bool
+	MTU             int
+	PortSecurity    bool
+	Type            string // provider network type: vxlan, vlan, flat, local
+	PhysicalNetwork string // empty for tunnels
+	Segment         *int   // VNI or VLAN ID
+	Subnets         []uuid.UUID
+	Revision        int64
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
+}
+
+// NetworkChange is what a request says about a network; nil means nothing.
+type NetworkChange struct {
+	Project         *string
+	Name            *string
+	Description     *string
+	AdminUp         *bool
+	Shared          *bool
+	External        *bool
+	MTU             *int
+	PortSecurity    *bool
+	Type            *string
+	PhysicalNetwork *string
+	Segment         *int
+}
+
+// Provider network types.
+const (
+	VXLAN = "vxlan"
+	VLAN  = "vlan"
+	Flat  = "flat"
+	Local = "local"
+)
+
+// Frame sizes: of the wire, and what a tunnel's header leaves of it.
+const (
+	wireMTU   = 1500
+	tunnelMTU = 1450
+)
+
+// NewNetwork is a network as a request describes it, with the defaults for what it does not say.
+func NewNetwork(id uuid.UUID, c NetworkChange) Network {
+	n := Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, MTU: tunnelMTU}
+	if c.Type != nil && *c.Type != VXLAN {
+		n.MTU = wireMTU
+	}
+	return n.With(c)
+}
+
+// With is the network after the change.
+func (n Network) With(c NetworkChange) Network {
+	set(&n.Project, c.Project)
+	set(&n.Name, c.Name)
+	set(&n.Description, c.Description)
+	set(&n.AdminUp, c.AdminUp)
+	set(&n.Shared, c.Shared)
+	set(&n.External, c.External)
+	set(&n.MTU, c.MTU)
+	set(&n.PortSecurity, c.PortSecurity)
+	set(&n.Type, c.Type)
+	set(&n.PhysicalNetwork, c.PhysicalNetwork)
+	if c.Segment != nil {
+		n.Segment = c.Segment
+	}
+	return n
+}
+
+// Check tells whether the provider attributes of a new network fit together.
+func (n Network) Check() error {
+	limit, physical := 0, false
+	switch n.Type {
+	case VXLAN:
+		limit = 1<<24 - 1
+	case VLAN:
+		limit, physical = 4094, true
+	case Flat:
+		physical = true
+	case Local:
+	default:
+		return Faultf(InvalidInput, "Invalid input for operation: network_type value '%s' not supported.", n.Type)
+	}
+	switch {
+	case physical && n.PhysicalNetwork == "":
+		return Faultf(InvalidInput, "Invalid input for operation: physical_network required for %s provider network.", n.Type)
+	case !physical && n.PhysicalNetwork != "":
+		return Faultf(InvalidInput, "Invalid input for operation: provider:physical_network specified for %s network.", n.Type)
+	case n.Segment != nil && limit == 0:
+		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id prohibited for %s provider network.", n.Type)
+	case n.Segment != nil && (*n.Segment < 1 || *n.Segment > limit):
+		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id out of range (1 through %d).", limit)
+	case n.Segment == nil && n.Type == VLAN:
+		return Faultf(InvalidInput, "Invalid input for operation: segmentation_id required for VLAN provider network.")
+	}
+	return nil
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

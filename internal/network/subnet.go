@@ -1,0 +1,220 @@
+package network
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Pool is a range of addresses that are handed out by themselves, both ends included.
+type Pool struct {
+	Start netip.Addr `json:"start"`
+	End   netip.Addr `json:"end"`
+}
+
+// Route is a static route that hosts of a subnet are told.
+type Route struct {
+	Destination netip.Prefix `json:"destination"`
+	NextHop     netip.Addr   `json:"nexthop"`
+}
+
+// Subnet is a block of addresses on a network.
+type Subnet struct {
+	ID          uuid.UUID
+	Network     uuid.UUID
+	Project     string
+	Name        string
+	Description string
+	CIDR        netip.Prefix
+	Gateway     netip.Addr // invalid for none
+	DHCP        bool
+	Pools       []Pool
+	DNS         []string
+	Routes      []Route
+	RAMode      string // ipv6_ra_mode, empty for none
+	AddressMode string // ipv6_address_mode, empty for none
+	Revision    int64
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// SubnetChange is what a request says about a subnet; nil means nothing.
+type SubnetChange struct {
+	Network     *uuid.UUID
+	Project     *string
+	Name        *string
+	Description *string
+	IPVersion   *int
+	CIDR        *netip.Prefix
+	Gateway     *netip.Addr // points to the invalid address for none
+	DHCP        *bool
+	Pools       *[]Pool
+	DNS         *[]string
+	Routes      *[]Route
+	RAMode      *string
+	AddressMode *string
+}
+
+// IPv6 modes in which hosts make their addresses from their MAC.
+const (
+	SLAAC     = "slaac"
+	Stateless = "dhcpv6-stateless"
+)
+
+// Version is 4 or 6.
+func (s Subnet) Version() int {
+	if s.CIDR.Addr().Is4() {
+		return 4
+	}
+	return 6
+}
+
+// Automatic tells whether hosts make their addresses in the subnet from their MAC.
+func (s Subnet) Automatic() bool { return s.AddressMode == SLAAC || s.AddressMode == Stateless }
+
+// NewSubnet is a subnet as a request describes it, with the defaults for what it does not say, or the fault of
+// what it says.
+func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
+	s := Subnet{ID: id, DHCP: true}
+	if c.CIDR == nil {
+		return s, Faultf(BadRequest, "Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
+	}
+	s.CIDR = c.CIDR.Masked()
+	s.Gateway = s.firstHost()
+	if c.Gateway != nil {
+		s.Gateway = *c.Gateway
+	}
+	s.RAMode, s.AddressMode = deref(c.RAMode), deref(c.AddressMode)
+	if c.Pools == nil {
+		s.Pools = DefaultPools(s.CIDR, s.Gateway)
+	}
+	if c.IPVersion != nil && *c.IPVersion != s.Version() {
+		return s, invalid("cidr '%s' does not match the ip_version '%d'.", s.CIDR, *c.IPVersion)
+	}
+	if s.Version() == 4 && (s.RAMode != "" || s.AddressMode != "") {
+		return s, invalid("ipv6_ra_mode and ipv6_address_mode cannot be set when ip_version is 4.")
+	}
+	if s.RAMode != "" && s.AddressMode != "" && s.RAMode != s.AddressMode {
+		return s, invalid("ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid. If both attributes are set, they must be the same value.", s.RAMode, s.AddressMode)
+	}
+	if s.Automatic() && s.CIDR.Bits() != 64 {
+		return s, invalid("%s needs a subnet with a prefix of 64 bits.", s.AddressMode)
+	}
+	return s.With(c)
+}
+
+// With is the subnet after the change, or the fault of the change.
+func (s Subnet) With(c SubnetChange) (Subnet, error) {
+	set(&s.Network, c.Network)
+	set(&s.Project, c.Project)
+	set(&s.Name, c.Name)
+	set(&s.Description, c.Description)
+	set(&s.Gateway, c.Gateway)
+	set(&s.DHCP, c.DHCP)
+	set(&s.Pools, c.Pools)
+	set(&s.DNS, c.DNS)
+	set(&s.Routes, c.Routes)
+	return s, s.check()
+}
+
+// check tells whether the parts of the subnet fit together.
+func (s Subnet) check() error {
+	if s.Gateway.IsValid() && s.Gateway.Is4() != s.CIDR.Addr().Is4() {
+		return invalid("gateway_ip '%s' does not match the ip_version '%d'.", s.Gateway, s.Version())
+	}
+	if s.DHCP && s.CIDR.Bits() > s.CIDR.Addr().BitLen()-2 && s.CIDR.Addr().Is4() {
+		return invalid("the prefix length of %s is too long for a subnet with DHCP enabled.", s.CIDR)
+	}
+	for _, r := range s.Routes {
+		if r.Destination.Addr().Is4() != s.CIDR.Addr().Is4() || r.NextHop.Is4() != s.CIDR.Addr().Is4() {
+			return invalid("host route %s via %s does not match the ip_version '%d'.", r.Destination, r.NextHop, s.Version())
+		}
+	}
+	return s.checkPools()
+}
+
+func (s Subnet) checkPools() error {
+	for i, p := range s.Pools {
+		if p.Start.Is4() != s.CIDR.Addr().Is4() || p.End.Is4() != s.CIDR.Addr().Is4() || p.End.Less(p.Start) {
+			return Faultf("InvalidAllocationPool", "The allocation pool %s-%s is not valid.", p.Start, p.End)
+		}
+		if !s.usable(p.Start) || !s.usable(p.End) {
+			return Faultf(OutOfBoundsPool, "The allocation pool %s-%s spans beyond the subnet cidr %s.", p.Start, p.End, s.CIDR)
+		}
+		if s.Gateway.IsValid() && p.Contains(s.Gateway) {
+			return Faultf(GatewayInPool, "Gateway ip %s conflicts with allocation pool %s-%s.", s.Gateway, p.Start, p.End)
+		}
+		if slices.ContainsFunc(s.Pools[:i], func(o Pool) bool { return !p.End.Less(o.Start) && !o.End.Less(p.Start) }) {
+			return Faultf(OverlappingPools, "Found overlapping allocation pools: %s-%s for subnet %s.", p.Start, p.End, s.CIDR)
+		}
+	}
+	return nil
+}
+
+// Contains tells whether the address lies in the pool.
+func (p Pool) Contains(a netip.Addr) bool { return !a.Less(p.Start) && !p.End.Less(a) }
+
+// usable tells whether a host can have the address: it lies in the subnet and names neither the subnet itself
+// nor, in IPv4, all of its hosts. The smallest subnets have nothing but hosts.
+func (s Subnet) usable(a netip.Addr) bool {
+	if !s.CIDR.Contains(a) {
+		return false
+	}
+	if s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
+		return true
+	}
+	return a != s.CIDR.Addr() && (a.Is6() || a != last(s.CIDR))
+}
+
+func (s Subnet) firstHost() netip.Addr {
+	if s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
+		return s.CIDR.Addr()
+	}
+	return s.CIDR.Addr().Next()
+}
+
+// DefaultPools is every address of the block that a host can have, but the gateway.
+func DefaultPools(cidr netip.Prefix, gateway netip.Addr) []Pool {
+	first, end := cidr.Addr(), last(cidr)
+	if cidr.Bits() < first.BitLen()-1 {
+		first = first.Next()
+		if first.Is4() {
+			end = end.Prev()
+		}
+	}
+	whole := Pool{first, end}
+	if !gateway.IsValid() || !whole.Contains(gateway) {
+		return []Pool{whole}
+	}
+	var pools []Pool
+	if first.Less(gateway) {
+		pools = append(pools, Pool{first, gateway.Prev()})
+	}
+	if gateway.Less(end) {
+		pools = append(pools, Pool{gateway.Next(), end})
+	}
+	return pools
+}
+
+// last is the highest address of the block.
+func last(cidr netip.Prefix) netip.Addr {
+	b := cidr.Addr().AsSlice()
+	for i := cidr.Bits(); i < len(b)*8; i++ {
+		b[i/8] |= 1 << (7 - i%8)
+	}
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+func invalid(format string, args ...any) *Fault {
+	return Faultf(InvalidInput, "Invalid input for operation: "+format, args...)
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
