@@ -1,0 +1,32 @@
+package store
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/network"
+)
+
+// absent is a fault that is also ErrNotFound.
+type absent struct{ fault *network.Fault }
+
+func (a absent) Error() string   { return a.fault.Message }
+func (a absent) Unwrap() []error { return []error{ErrNotFound, a.fault} }
+
+func missing(f *network.Fault) error { return absent{f} }
+
+// none tells whether a query found no row.
+func none(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
+
+// revisionIs is the fence of a request that names the revision that it acts on.
+func revisionIs(current int64, expect *int64) error {
+	if expect == nil || *expect == current {
+		return nil
+	}
+	return network.Faultf(network.RevisionMismatch, "Constrained to %d, but current revision is %d", *expect, current)
+}
+
+// same tells whether a change changed nothing.
+func same(before, after any) bool { return reflect.DeepEqual(before, after) }

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/journal"
+	"berth/internal/network"
+)
+
+// What the controller is shown of an object: the Networking API's own attributes, unfiltered.
+
+type networkMirror struct {
+	ID              uuid.UUID   `json:"id"`
+	Name            string      `json:"name"`
+	Description     string      `json:"description"`
+	TenantID        string      `json:"tenant_id"`
+	ProjectID       string      `json:"project_id"`
+	Status          string      `json:"status"`
+	AdminStateUp    bool        `json:"admin_state_up"`
+	Shared          bool        `json:"shared"`
+	External        bool        `json:"router:external"`
+	MTU             int         `json:"mtu"`
+	PortSecurity    bool        `json:"port_security_enabled"`
+	Type            string      `json:"provider:network_type"`
+	PhysicalNetwork *string     `json:"provider:physical_network"`
+	Segment         *int        `json:"provider:segmentation_id"`
+	Subnets         []uuid.UUID `json:"subnets"`
+	stamps
+}
+
+type subnetMirror struct {
+	ID          uuid.UUID       `json:"id"`
+	NetworkID   uuid.UUID       `json:"network_id"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	TenantID    string          `json:"tenant_id"`
+	ProjectID   string          `json:"project_id"`
+	IPVersion   int             `json:"ip_version"`
+	CIDR        netip.Prefix    `json:"cidr"`
+	Gateway     *netip.Addr     `json:"gateway_ip"`
+	DHCP        bool            `json:"enable_dhcp"`
+	Pools       []network.Pool  `json:"allocation_pools"`
+	DNS         []string        `json:"dns_nameservers"`
+	Routes      []network.Route `json:"host_routes"`
+	RAMode      *string         `json:"ipv6_ra_mode"`
+	AddressMode *string         `json:"ipv6_address_mode"`
+	Pool        *string         `json:"subnetpool_id"`
+	stamps
+}
+
+type portMirror struct {
+	ID             uuid.UUID       `json:"id"`
+	NetworkID      uuid.UUID       `json:"network_id"`
+	Name           string          `json:"name"`
+	Description    string          `json:"description"`
+	TenantID       string          `json:"tenant_id"`
+	ProjectID      string          `json:"project_id"`
+	AdminStateUp   bool            `json:"admin_state_up"`
+	Status         string          `json:"status"`
+	MAC            string          `json:"mac_address"`
+	FixedIPs       []fixedMirror   `json:"fixed_ips"`
+	DeviceID       string          `json:"device_id"`
+	DeviceOwner    string          `json:"device_owner"`
+	SecurityGroups []any           `json:"security_groups"`
+	AddressPairs   []any           `json:"allowed_address_pairs"`
+	DHCPOptions    []any           `json:"extra_dhcp_opts"`
+	PortSecurity   bool            `json:"port_security_enabled"`
+	Host           string          `json:"binding:host_id"`
+	VNIC           string          `json:"binding:vnic_type"`
+	VIF            string          `json:"binding:vif_type"`
+	VIFDetails     map[string]any  `json:"binding:vif_details"`
+	Profile        json.RawMessage `json:"binding:profile"`
+	stamps
+}
+
+type fixedMirror struct {
+	SubnetID uuid.UUID  `json:"subnet_id"`
+	IP       netip.Addr `json:"ip_address"`
+}
+
+type stamps struct {
+	Revision  int64    `json:"revision_number"`
+	CreatedAt string   `json:"created_at"`
+	UpdatedAt string   `json:"updated_at"`
+	Tags      []string `json:"tags"`
+}
+
+func stamped(revision int64, created, updated time.Time) stamps {
+	const layout = "2006-01-02T15:04:05Z"
+	return stamps{revision, created.UTC().Format(layout), updated.UTC().Format(layout), []string{}}
+}
+
+func mirrorNetwork(n network.Network, op journal.Operation) journal.Change {
+	m := networkMirror{ID: n.ID, Name: n.Name, Description: n.Description, TenantID: n.Project, ProjectID: n.Project,
+		Status: network.Active, AdminStateUp: n.AdminUp, Shared: n.Shared, External: n.External, MTU: n.MTU,
+		PortSecurity: n.PortSecurity, Type: n.Type, PhysicalNetwork: orNull(n.PhysicalNetwork), Segment: n.Segment,
+		Subnets: n.Subnets, stamps: stamped(n.Revision, n.CreatedAt, n.UpdatedAt)}
+	return journal.Change{Object: networkRef(n.ID), Operation: op, Data: encoded(m), Project: n.Project, Name: n.Name}
+}
+
+func mirrorSubnet(s network.Subnet, op journal.Operation) journal.Change {
+	m := subnetMirror{ID: s.ID, NetworkID: s.Network, Name: s.Name, Description: s.Description, TenantID: s.Project,
+		ProjectID: s.Project, IPVersion: s.Version(), CIDR: s.CIDR, DHCP: s.DHCP, Pools: s.Pools, DNS: s.DNS,
+		Routes: s.Routes, RAMode: orNull(s.RAMode), AddressMode: orNull(s.AddressMode),
+		stamps: stamped(s.Revision, s.CreatedAt, s.UpdatedAt)}
+	if s.Gateway.IsValid() {
+		m.Gateway = &s.Gateway
+	}
+	return journal.Change{Object: subnetRef(s.ID), Operation: op, Data: encoded(m), Parents: []journal.Ref{networkRef(s.Network)},
+		Project: s.Project, Name: s.Name}
+}
+
+func mirrorPort(p network.Port, op journal.Operation) journal.Change {
+	m := portMirror{ID: p.ID, NetworkID: p.Network, Name: p.Name, Description: p.Description, TenantID: p.Project,
+		ProjectID: p.Project, AdminStateUp: p.AdminUp, Status: p.Status, MAC: p.MAC, FixedIPs: []fixedMirror{},
+		DeviceID: p.DeviceID, DeviceOwner: p.DeviceOwner, SecurityGroups: []any{}, AddressPairs: []any{},
+		DHCPOptions: []any{}, PortSecurity: p.PortSecurity, Host: p.Host, VNIC: p.VNIC, VIF: p.VIF,
+		VIFDetails: map[string]any{}, Profile: p.Profile, stamps: stamped(p.Revision, p.CreatedAt, p.UpdatedAt)}
+	parents := []journal.Ref{networkRef(p.Network)}
+	seen := map[uuid.UUID]bool{}
+	for _, a := range p.Addresses {
+		m.FixedIPs = append(m.FixedIPs, fixedMirror{a.Subnet, a.IP})
+		if !seen[a.Subnet] {
+			seen[a.Subnet] = true
+			parents = append(parents, subnetRef(a.Subnet))
+		}
+	}
+	return journal.Change{Object: journal.Ref{Type: "port", ID: p.ID.String()}, Operation: op, Data: encoded(m),
+		Parents: parents, Project: p.Project, Name: p.Name}
+}
+
+func networkRef(id uuid.UUID) journal.Ref { return journal.Ref{Type: "network", ID: id.String()} }
+func subnetRef(id uuid.UUID) journal.Ref  { return journal.Ref{Type: "subnet", ID: id.String()} }
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// encoded is v in JSON. Every mirror can be encoded.
+func encoded(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("store: encode %T: %v", v, err))
+	}
+	return raw
+}

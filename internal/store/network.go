@@ -1,0 +1,241 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+	"berth/internal/network"
+)
+
+const networkSelect = `
+	select id, project, name, description, admin_up, shared, external, mtu, port_security, type, physical_network, segment,
+		array(select s.id from subnet s where s.network_id = network.id order by s.id), revision, created_at, updated_at
+	from network`
+
+var networkColumns = map[string]column{
+	"id":               {expr: "network.id", cast: "uuid[]"},
+	"project":          {expr: "network.project", cast: "text[]"},
+	"name":             {expr: "network.name", cast: "text[]"},
+	"description":      {expr: "network.description", cast: "text[]"},
+	"admin_up":         {expr: "network.admin_up", cast: "boolean[]"},
+	"shared":           {expr: "network.shared", cast: "boolean[]"},
+	"external":         {expr: "network.external", cast: "boolean[]"},
+	"mtu":              {expr: "network.mtu", cast: "bigint[]"},
+	"port_security":    {expr: "network.port_security", cast: "boolean[]"},
+	"type":             {expr: "network.type", cast: "text[]"},
+	"physical_network": {expr: "network.physical_network", cast: "text[]"},
+	"segment":          {expr: "network.segment", cast: "bigint[]", unsorted: true},
+	"status":           {expr: "'ACTIVE'", cast: "text[]"},
+	"revision":         {expr: "network.revision", cast: "bigint[]"},
+	"created_at":       {expr: "network.created_at", cast: "timestamptz[]", unsorted: true},
+}
+
+// visibleNetwork is which networks a project may see: its own and the shared ones.
+const visibleNetwork = `(network.project = %s or network.shared)`
+
+func scanNetwork(row pgx.CollectableRow) (network.Network, error) {
+	var n network.Network
+	err := row.Scan(&n.ID, &n.Project, &n.Name, &n.Description, &n.AdminUp, &n.Shared, &n.External, &n.MTU, &n.PortSecurity,
+		&n.Type, &n.PhysicalNetwork, &n.Segment, &n.Subnets, &n.Revision, &n.CreatedAt, &n.UpdatedAt)
+	return n, err
+}
+
+// Networks lists networks.
+func (s *Store) Networks(ctx context.Context, q Listing) ([]network.Network, error) {
+	l := listing{columns: networkColumns, table: "network"}
+	clauses, err := l.clauses(q, visibleNetwork)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.pool.Query(ctx, networkSelect+clauses, l.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list networks: %w", err)
+	}
+	networks, err := pgx.CollectRows(rows, scanNetwork)
+	return page(networks, q), err
+}
+
+// Network reads one network.
+func (s *Store) Network(ctx context.Context, id uuid.UUID) (network.Network, error) {
+	return networkByID(ctx, s.pool, id)
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// one reads the row that the query finds, or the fault.
+func one[T any](ctx context.Context, q querier, scan pgx.RowToFunc[T], missing error, sql string, args ...any) (T, error) {
+	var zero T
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return zero, err
+	}
+	v, err := pgx.CollectExactlyOneRow(rows, scan)
+	if none(err) {
+		return zero, missing
+	}
+	return v, err
+}
+
+func networkByID(ctx context.Context, q querier, id uuid.UUID) (network.Network, error) {
+	return one(ctx, q, scanNetwork, missingNetwork(id), networkSelect+` where id = $1`, id)
+}
+
+func missingNetwork(id uuid.UUID) error {
+	return missing(network.Missing(network.NetworkNotFound, "Network", id))
+}
+
+// Strengths of a network's row lock: who puts a port on it shares it, who changes what its ports depend on holds
+// it alone, and who deletes it keeps out even those who only refer to it.
+const (
+	sharing  = "share"
+	changing = "no key update"
+	deleting = "update"
+)
+
+// lockNetwork takes the network's row lock and then reads it. The lock comes in a statement of its own, so that
+// the read sees what the lock waited for.
+func lockNetwork(ctx context.Context, tx pgx.Tx, id uuid.UUID, strength string) (network.Network, error) {
+	if _, err := tx.Exec(ctx, `select from network where id = $1 for `+strength, id); err != nil {
+		return network.Network{}, fmt.Errorf("lock network: %w", err)
+	}
+	return networkByID(ctx, tx, id)
+}
+
+// CreateNetworks makes networks, all or none.
+func (s *Store) CreateNetworks(ctx context.Context, drafts []network.NetworkChange) ([]network.Network, error) {
+	var made []network.Network
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		made = make([]network.Network, 0, len(drafts))
+		for _, d := range drafts {
+			n, err := createNetwork(ctx, tx, d)
+			if err != nil {
+				return err
+			}
+			made = append(made, n)
+		}
+		return nil
+	})
+	return made, err
+}
+
+func createNetwork(ctx context.Context, tx pgx.Tx, c network.NetworkChange) (network.Network, error) {
+	n := network.NewNetwork(uuid.New(), c)
+	if err := n.Check(); err != nil {
+		return n, err
+	}
+	if n.Type == network.VXLAN && n.Segment == nil {
+		vni, err := freeVNI(ctx, tx)
+		if err != nil {
+			return n, err
+		}
+		n.Segment = &vni
+	}
+	_, err := tx.Exec(ctx, `
+		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type, physical_network, segment)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		n.ID, n.Project, n.Name, n.Description, n.AdminUp, n.Shared, n.External, n.MTU, n.PortSecurity, n.Type, n.PhysicalNetwork, n.Segment)
+	switch {
+	case violates(err, "network_segment"):
+		return n, network.Faultf(network.SegmentInUse, "Unable to create the network. The segment %d of type %s on physical network '%s' is in use.", *n.Segment, n.Type, n.PhysicalNetwork)
+	case violates(err, "network_flat"):
+		return n, network.Faultf(network.SegmentInUse, "Unable to create the flat network. Physical network %s is in use.", n.PhysicalNetwork)
+	case err != nil:
+		return n, fmt.Errorf("create network: %w", err)
+	}
+	if n, err = networkByID(ctx, tx, n.ID); err != nil {
+		return n, err
+	}
+	return n, record(ctx, tx, mirrorNetwork(n, journal.Create))
+}
+
+// freeVNI takes the next VNI that no network has.
+func freeVNI(ctx context.Context, tx pgx.Tx) (int, error) {
+	for {
+		var vni int
+		var taken bool
+		if err := tx.QueryRow(ctx, `
+			with next as (select nextval('network_vni')::integer as vni)
+			select vni, exists (select from network where type = 'vxlan' and segment = vni)
+			from next`).Scan(&vni, &taken); err != nil {
+			return 0, fmt.Errorf("take a VNI: %w", err)
+		}
+		if !taken {
+			return vni, nil
+		}
+	}
+}
+
+// UpdateNetwork changes a network. If expect is not nil, it is the only revision that is changed.
+func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.NetworkChange, expect *int64) (network.Network, error) {
+	var after network.Network
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		before, err := lockNetwork(ctx, tx, id, changing)
+		if err != nil {
+			return err
+		}
+		if err := revisionIs(before.Revision, expect); err != nil {
+			return err
+		}
+		after = before.With(c)
+		if same(before, after) {
+			return nil
+		}
+		_, err = tx.Exec(ctx, `
+			update network
+			set name = $2, description = $3, admin_up = $4, shared = $5, external = $6, mtu = $7, port_security = $8,
+				revision = revision + 1, updated_at = now()
+			where id = $1 and revision = $9`,
+			id, after.Name, after.Description, after.AdminUp, after.Shared, after.External, after.MTU, after.PortSecurity, before.Revision)
+		if err != nil {
+			return fmt.Errorf("update network: %w", err)
+		}
+		if after, err = networkByID(ctx, tx, id); err != nil {
+			return err
+		}
+		return record(ctx, tx, mirrorNetwork(after, journal.Update))
+	})
+	return after, err
+}
+
+// DeleteNetwork deletes a network without ports, and its subnets with it.
+func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		n, err := lockNetwork(ctx, tx, id, deleting)
+		if err != nil {
+			return err
+		}
+		if err := revisionIs(n.Revision, expect); err != nil {
+			return err
+		}
+		var used bool
+		if err := tx.QueryRow(ctx, `select exists (select from port where network_id = $1)`, id).Scan(&used); err != nil {
+			return fmt.Errorf("delete network: %w", err)
+		}
+		if used {
+			return network.Faultf(network.NetworkInUse, "Unable to complete operation on network %s. There are one or more ports still in use on the network.", id)
+		}
+		subnets, err := subnetsOf(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		var changes []journal.Change
+		for _, s := range subnets {
+			changes = append(changes, mirrorSubnet(s, journal.Delete))
+		}
+		changes = append(changes, mirrorNetwork(n, journal.Delete))
+		if _, err := tx.Exec(ctx, `delete from subnet where network_id = $1`, id); err != nil {
+			return fmt.Errorf("delete network: %w", err)
+		}
+		if _, err := tx.Exec(ctx, `delete from network where id = $1`, id); err != nil {
+			return fmt.Errorf("delete network: %w", err)
+		}
+		return record(ctx, tx, changes...)
+	})
+}

@@ -1,0 +1,303 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/network"
+)
+
+const portSelect = `
+	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
+		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
+		port.revision, port.created_at, port.updated_at,
+		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
+			from port_address a
+			where a.port_id = port.id),
+		(select coalesce(jsonb_agg(to_jsonb(b) order by b.entity), '[]')
+			from provisioning_block b
+			where b.port_id = port.id)`
+
+const portFrom = `
+	from port`
+
+var portColumns = map[string]column{
+	"id":            {expr: "port.id", cast: "uuid[]"},
+	"network":       {expr: "port.network_id", cast: "uuid[]"},
+	"project":       {expr: "port.project", cast: "text[]"},
+	"name":          {expr: "port.name", cast: "text[]"},
+	"description":   {expr: "port.description", cast: "text[]"},
+	"admin_up":      {expr: "port.admin_up", cast: "boolean[]"},
+	"mac":           {expr: "port.mac", cast: "macaddr[]"},
+	"device_id":     {expr: "port.device_id", cast: "text[]"},
+	"device_owner":  {expr: "port.device_owner", cast: "text[]"},
+	"status":        {expr: "port.status", cast: "text[]"},
+	"host":          {expr: "port.host", cast: "text[]"},
+	"vnic":          {expr: "port.vnic", cast: "text[]"},
+	"vif":           {expr: "port.vif", cast: "text[]"},
+	"port_security": {expr: "port.port_security", cast: "boolean[]"},
+	"revision":      {expr: "port.revision", cast: "bigint[]"},
+	"subnet":        {test: "exists (select from port_address a where a.port_id = port.id and a.subnet_id = any(%s))", cast: "uuid[]", unsorted: true},
+	"ip":            {test: "exists (select from port_address a where a.port_id = port.id and a.address = any(%s))", cast: "inet[]", unsorted: true},
+	"ip_part": {test: "exists (select from port_address a, unnest(%s) as part where a.port_id = port.id and position(part in host(a.address)) > 0)",
+		cast: "text[]", unsorted: true},
+}
+
+// visiblePort is which ports a project may see: its own and those on its networks.
+const visiblePort = `(port.project = %[1]s or exists (select from network n where n.id = port.network_id and n.project = %[1]s))`
+
+// portFields are where a row of portSelect goes; done finishes the port.
+func portFields(p *network.Port) (fields []any, done func() error) {
+	var addresses, blocks []byte
+	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
+		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.CreatedAt, &p.UpdatedAt,
+		&addresses, &blocks}
+	return fields, func() error {
+		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
+			return err
+		}
+		return json.Unmarshal(blocks, &p.Blocks)
+	}
+}
+
+func scanPort(row pgx.CollectableRow) (network.Port, error) {
+	var p network.Port
+	fields, done := portFields(&p)
+	if err := row.Scan(fields...); err != nil {
+		return p, err
+	}
+	return p, done()
+}
+
+// Ports lists ports.
+func (s *Store) Ports(ctx context.Context, q Listing) ([]network.Port, error) {
+	l := listing{columns: portColumns, table: "port"}
+	clauses, err := l.clauses(q, visiblePort)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.pool.Query(ctx, portSelect+portFrom+clauses, l.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list ports: %w", err)
+	}
+	ports, err := pgx.CollectRows(rows, scanPort)
+	return page(ports, q), err
+}
+
+// Port reads one port.
+func (s *Store) Port(ctx context.Context, id uuid.UUID) (network.Port, error) {
+	return portByID(ctx, s.pool, id)
+}
+
+func portByID(ctx context.Context, q querier, id uuid.UUID) (network.Port, error) {
+	return one(ctx, q, scanPort, missingPort(id), portSelect+portFrom+` where id = $1`, id)
+}
+
+func missingPort(id uuid.UUID) error {
+	return missing(network.Missing(network.PortNotFound, "Port", id))
+}
+
+// held is a port under its row's lock, with what it depends on and the time.
+type held struct {
+	network.Port
+	around network.Surroundings
+	now    time.Time
+}
+
+// lockPort takes the port's row lock and then reads the port. The lock comes in a statement of its own, so that
+// the read sees what the lock waited for.
+func lockPort(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
+	var h held
+	batch := &pgx.Batch{}
+	batch.Queue(`select from port where id = $1 for update`, id)
+	batch.Queue(portSelect+`,
+			array(select a.host
+				from dhcp_binding d
+				join agent a on a.id = d.agent_id
+				where d.network_id = port.network_id and exists (
+					select from port_address pa
+					join subnet s on s.id = pa.subnet_id
+					where pa.port_id = port.id and s.dhcp)
+				order by a.host),
+			exists (select from agent a where a.agent_type = $2 and a.host = port.host),
+			clock_timestamp()`+portFrom+` where id = $1`, id, network.OVSAgent).QueryRow(func(row pgx.Row) error {
+		fields, done := portFields(&h.Port)
+		if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.Agent, &h.now)...); err != nil {
+			return err
+		}
+		return done()
+	})
+	err := tx.SendBatch(ctx, batch).Close()
+	if none(err) {
+		return h, missingPort(id)
+	}
+	return h, err
+}
+
+// hasAgent tells whether an Open vSwitch agent is registered on the host.
+func hasAgent(ctx context.Context, tx pgx.Tx, host string) (bool, error) {
+	if host == "" {
+		return false, nil
+	}
+	var ok bool
+	err := tx.QueryRow(ctx, `select exists (select from agent where agent_type = $1 and host = $2)`, network.OVSAgent, host).Scan(&ok)
+	return ok, err
+}
+
+// portNudge asks the port's workflow to look.
+func portNudge(p network.Port, fresh bool) contract.Nudge {
+	name := p.Name
+	if name == "" {
+		name = p.ID.String()
+	}
+	summary := "port " + name
+	if p.Host != "" {
+		summary += " on " + p.Host
+	}
+	return contract.Nudge{
+		Workflow: contract.Port, ID: contract.PortID(p.ID.String()), Fresh: fresh, Summary: summary,
+		Attributes: contract.Attributes{Status: p.Status, Project: p.Project, Host: p.Host, Resource: "port",
+			WaitingFor: p.Standing().Remaining()},
+	}
+}
+
+// CreatePorts makes ports, all or none.
+func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([]network.Port, error) {
+	var made []network.Port
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		made = make([]network.Port, 0, len(drafts))
+		for _, d := range drafts {
+			p, err := createPort(ctx, tx, d)
+			if err != nil {
+				return err
+			}
+			made = append(made, p)
+		}
+		return nil
+	})
+	return made, err
+}
+
+func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.Port, error) {
+	p := network.NewPort(uuid.New(), c)
+	if _, err := lockNetwork(ctx, tx, p.Network, sharing); err != nil {
+		return p, err
+	}
+	subnets, err := subnetsOf(ctx, tx, p.Network)
+	if err != nil {
+		return p, err
+	}
+	agent, err := hasAgent(ctx, tx, p.Host)
+	if err != nil {
+		return p, err
+	}
+	p.VIF = p.Bind(agent)
+	if p, err = insertPort(ctx, tx, p); err != nil {
+		return p, err
+	}
+	wants := network.WantsByDefault(subnets, p.MAC)
+	if c.Fixed != nil {
+		if wants, err = network.Wants(p.Network, subnets, p.MAC, *c.Fixed); err != nil {
+			return p, err
+		}
+	}
+	if _, err := allocate(ctx, tx, p, 0, wants); err != nil {
+		return p, err
+	}
+	for _, s := range subnets {
+		if s.DHCP {
+			if err := schedule(ctx, tx, p.Network); err != nil {
+				return p, err
+			}
+			break
+		}
+	}
+	return begin(ctx, tx, p.ID)
+}
+
+// macTries is how often chance gets to find a MAC that the network does not have yet.
+const macTries = 16
+
+// insertPort writes the row of a new port, with a MAC by chance if it has none.
+func insertPort(ctx context.Context, tx pgx.Tx, p network.Port) (network.Port, error) {
+	given := p.MAC != ""
+	for range macTries {
+		if !given {
+			p.MAC = network.NewMAC()
+		}
+		tag, err := tx.Exec(ctx, `
+			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
+				profile, vif, port_security)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+			on conflict on constraint port_mac do nothing`,
+			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
+			p.Profile, p.VIF, p.PortSecurity)
+		switch {
+		case err != nil:
+			return p, fmt.Errorf("create port: %w", err)
+		case tag.RowsAffected() == 1:
+			return p, nil
+		case given:
+			return p, macInUse(p)
+		}
+	}
+	return p, network.Faultf(network.MACInUse, "Unable to generate a MAC address for network %s.", p.Network)
+}
+
+func macInUse(p network.Port) error {
+	return network.Faultf(network.MACInUse, "Unable to complete operation for network %s. The mac address %s is in use.", p.Network, p.MAC)
+}
+
+// begin blocks a new port, decides its status and tells everybody of it.
+func begin(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.Port, error) {
+	h, err := lockPort(ctx, tx, id)
+	if err != nil {
+		return h.Port, err
+	}
+	p := h.Port.Arm(h.around, network.Cause{Bound: true, Addressed: true}, h.now).Judge()
+	batch := &pgx.Batch{}
+	queueBlocks(batch, h.Port, p)
+	if p.Status != h.Status {
+		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, id, p.Status, h.Status)
+		queueTransition(batch, h.Port, p)
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return p, fmt.Errorf("block port: %w", err)
+	}
+	if err := record(ctx, tx, mirrorPort(p, journal.Create)); err != nil {
+		return p, err
+	}
+	return p, nudge(ctx, tx, portNudge(p, true))
+}
+
+// DeletePort deletes a port with its addresses and blocks. What is recorded for Nova stays until it is delivered.
+func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		p, err := lockPort(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := revisionIs(p.Revision, expect); err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		if e, ok := p.NovaEventForDelete(); ok {
+			queueEvent(batch, p.ID, e)
+		}
+		batch.Queue(`delete from port where id = $1`, id)
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("delete port: %w", err)
+		}
+		if err := record(ctx, tx, mirrorPort(p.Port, journal.Delete)); err != nil {
+			return err
+		}
+		return nudge(ctx, tx, portNudge(p.Port, false))
+	})
+}

@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/network"
+)
+
+// SettlePort lets reports complete the blocks of a port, decides its status and writes what became true, all under
+// the port's row lock: of two last reports at the same instant, the second sees the first. Reports that complete
+// nothing are counted. Without reports it is a look that also repairs. Of a deleted port, only what is recorded
+// for Nova is left.
+func (s *Store) SettlePort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
+	var standing network.Standing
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		_, after, accepted, err := settle(ctx, tx, id, reports)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			standing = network.Standing{Gone: true}
+		case err != nil:
+			return err
+		default:
+			standing = after.Standing()
+			standing.Accepted = accepted
+		}
+		standing.Events, err = novaEvents(ctx, tx, id)
+		return err
+	})
+	if err != nil {
+		return network.Standing{}, fmt.Errorf("settle port %s: %w", id, err)
+	}
+	return standing, nil
+}
+
+// ReportPort is SettlePort for reports that do not come through the port's workflow, which therefore has to look
+// if something changed. An unknown port is ErrNotFound.
+func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
+	var standing network.Standing
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		before, after, accepted, err := settle(ctx, tx, id, reports)
+		if err != nil {
+			return err
+		}
+		standing = after.Standing()
+		standing.Accepted = accepted
+		if same(before, after) {
+			return nil
+		}
+		return nudge(ctx, tx, portNudge(after, false))
+	})
+	return standing, err
+}
+
+// settle lets reports act on a port and decides it anew.
+func settle(ctx context.Context, tx pgx.Tx, id uuid.UUID, reports []network.Report) (before, after network.Port, accepted []bool, err error) {
+	h, err := lockPort(ctx, tx, id)
+	if err != nil {
+		return h.Port, h.Port, nil, err
+	}
+	after = h.Port.Rebind(h.around, h.now).Arm(h.around, network.Cause{}, h.now)
+	after, accepted = after.Complete(h.around, reports)
+	after = after.Judge()
+	for _, ok := range accepted {
+		if !ok {
+			after.Ignored++
+		}
+	}
+	return h.Port, after, accepted, writePort(ctx, tx, h.Port, after)
+}
+
+// look settles a port whose surroundings changed and lets its workflow know if that changed the port.
+func look(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+	before, after, _, err := settle(ctx, tx, id, nil)
+	if errors.Is(err, ErrNotFound) || err == nil && same(before, after) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return nudge(ctx, tx, portNudge(after, false))
+}
+
+// review looks at every port of a network that waits for DHCP, after that network's DHCP changed. The caller holds
+// the network's row, so that no port joins meanwhile.
+func review(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+	return lookAt(ctx, tx, `
+		select p.id
+		from port p
+		join provisioning_block b on b.port_id = p.id
+		where p.network_id = $1 and b.entity = $2
+		order by p.id`, id, network.DHCP)
+}
+
+// lookAt looks at the ports that a query finds. It orders them, so that two who look do not deadlock.
+func lookAt(ctx context.Context, tx pgx.Tx, query string, args ...any) error {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return fmt.Errorf("find ports: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return fmt.Errorf("find ports: %w", err)
+	}
+	for _, id := range ids {
+		if err := look(ctx, tx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func novaEvents(ctx context.Context, tx pgx.Tx, port uuid.UUID) ([]network.NovaEvent, error) {
+	rows, err := tx.Query(ctx, `
+		select id, server, name, status, tag
+		from nova_event
+		where port_id = $1
+		order by id`, port)
+	if err != nil {
+		return nil, fmt.Errorf("read Nova events: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[network.NovaEvent])
+}
+
+// SettleNovaEvents forgets events that were delivered. Those that are forgotten already do no harm.
+func (s *Store) SettleNovaEvents(ctx context.Context, ids []int64) error {
+	if _, err := s.pool.Exec(ctx, `delete from nova_event where id = any($1)`, ids); err != nil {
+		return fmt.Errorf("settle Nova events: %w", err)
+	}
+	return nil
+}

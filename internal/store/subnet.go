@@ -1,0 +1,244 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+	"berth/internal/network"
+)
+
+const subnetSelect = `
+	select id, network_id, project, name, description, cidr, host(gateway), dhcp, pools, dns, routes, ra_mode, address_mode, revision, created_at, updated_at
+	from subnet`
+
+var subnetColumns = map[string]column{
+	"id":           {expr: "subnet.id", cast: "uuid[]"},
+	"network":      {expr: "subnet.network_id", cast: "uuid[]"},
+	"project":      {expr: "subnet.project", cast: "text[]"},
+	"name":         {expr: "subnet.name", cast: "text[]"},
+	"description":  {expr: "subnet.description", cast: "text[]"},
+	"ip_version":   {expr: "family(subnet.cidr)", cast: "bigint[]"},
+	"cidr":         {expr: "subnet.cidr::text", cast: "text[]"},
+	"gateway":      {expr: "coalesce(host(subnet.gateway), '')", cast: "text[]"},
+	"dhcp":         {expr: "subnet.dhcp", cast: "boolean[]"},
+	"ra_mode":      {expr: "subnet.ra_mode", cast: "text[]"},
+	"address_mode": {expr: "subnet.address_mode", cast: "text[]"},
+	"revision":     {expr: "subnet.revision", cast: "bigint[]"},
+}
+
+// visibleSubnet is which subnets a project may see: its own and those of shared networks.
+const visibleSubnet = `(subnet.project = %s or exists (select from network n where n.id = subnet.network_id and n.shared))`
+
+func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
+	var s network.Subnet
+	var gateway *string
+	var pools, routes []byte
+	err := row.Scan(&s.ID, &s.Network, &s.Project, &s.Name, &s.Description, &s.CIDR, &gateway, &s.DHCP, &pools, &s.DNS, &routes,
+		&s.RAMode, &s.AddressMode, &s.Revision, &s.CreatedAt, &s.UpdatedAt)
+	if err != nil {
+		return s, err
+	}
+	if gateway != nil {
+		if s.Gateway, err = netip.ParseAddr(*gateway); err != nil {
+			return s, err
+		}
+	}
+	if err := json.Unmarshal(pools, &s.Pools); err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(routes, &s.Routes)
+}
+
+// Subnets lists subnets.
+func (s *Store) Subnets(ctx context.Context, q Listing) ([]network.Subnet, error) {
+	l := listing{columns: subnetColumns, table: "subnet"}
+	clauses, err := l.clauses(q, visibleSubnet)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.pool.Query(ctx, subnetSelect+clauses, l.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list subnets: %w", err)
+	}
+	subnets, err := pgx.CollectRows(rows, scanSubnet)
+	return page(subnets, q), err
+}
+
+// Subnet reads one subnet.
+func (s *Store) Subnet(ctx context.Context, id uuid.UUID) (network.Subnet, error) {
+	return subnetByID(ctx, s.pool, id)
+}
+
+func subnetByID(ctx context.Context, q querier, id uuid.UUID) (network.Subnet, error) {
+	missing := missing(network.Missing(network.SubnetNotFound, "Subnet", id))
+	return one(ctx, q, scanSubnet, missing, subnetSelect+` where id = $1`, id)
+}
+
+// subnetsOf lists a network's subnets, oldest first.
+func subnetsOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) ([]network.Subnet, error) {
+	rows, err := tx.Query(ctx, subnetSelect+` where network_id = $1 order by created_at, id`, id)
+	if err != nil {
+		return nil, fmt.Errorf("list a network's subnets: %w", err)
+	}
+	return pgx.CollectRows(rows, scanSubnet)
+}
+
+// CreateSubnets makes subnets, all or none.
+func (s *Store) CreateSubnets(ctx context.Context, drafts []network.SubnetChange) ([]network.Subnet, error) {
+	var made []network.Subnet
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		made = make([]network.Subnet, 0, len(drafts))
+		for _, d := range drafts {
+			n, err := createSubnet(ctx, tx, d)
+			if err != nil {
+				return err
+			}
+			made = append(made, n)
+		}
+		return nil
+	})
+	return made, err
+}
+
+func createSubnet(ctx context.Context, tx pgx.Tx, c network.SubnetChange) (network.Subnet, error) {
+	s, err := network.NewSubnet(uuid.New(), c)
+	if err != nil {
+		return s, err
+	}
+	if _, err := lockNetwork(ctx, tx, s.Network, changing); err != nil {
+		return s, err
+	}
+	siblings, err := subnetsOf(ctx, tx, s.Network)
+	if err != nil {
+		return s, err
+	}
+	if at := slices.IndexFunc(siblings, func(o network.Subnet) bool { return o.CIDR.Overlaps(s.CIDR) }); at >= 0 {
+		return s, network.Faultf(network.InvalidInput,
+			"Invalid input for operation: Requested subnet with cidr: %s for network: %s overlaps with another subnet.", s.CIDR, s.Network)
+	}
+	if _, err := tx.Exec(ctx, `
+		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode)
+		values ($1, $2, $3, $4, $5, $6, $7::text::inet, $8, $9, $10, $11, $12, $13)`,
+		s.ID, s.Network, s.Project, s.Name, s.Description, s.CIDR, inet(s.Gateway), s.DHCP, encoded(list(s.Pools)), list(s.DNS),
+		encoded(list(s.Routes)), s.RAMode, s.AddressMode); err != nil {
+		return s, fmt.Errorf("create subnet: %w", err)
+	}
+	if s.DHCP {
+		if err := schedule(ctx, tx, s.Network); err != nil {
+			return s, err
+		}
+	}
+	if s, err = subnetByID(ctx, tx, s.ID); err != nil {
+		return s, err
+	}
+	return s, record(ctx, tx, mirrorSubnet(s, journal.Create))
+}
+
+// lockSubnet takes the row locks of the subnet and, before it, of its network.
+func lockSubnet(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.Subnet, error) {
+	s, err := subnetByID(ctx, tx, id)
+	if err != nil {
+		return s, err
+	}
+	if _, err := lockNetwork(ctx, tx, s.Network, changing); err != nil {
+		return s, err
+	}
+	if _, err := tx.Exec(ctx, `select from subnet where id = $1 for update`, id); err != nil {
+		return s, fmt.Errorf("lock subnet: %w", err)
+	}
+	return subnetByID(ctx, tx, id)
+}
+
+// UpdateSubnet changes a subnet. With its DHCP switched off, no port waits for it any more.
+func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.SubnetChange, expect *int64) (network.Subnet, error) {
+	var after network.Subnet
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		before, err := lockSubnet(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := revisionIs(before.Revision, expect); err != nil {
+			return err
+		}
+		if after, err = before.With(c); err != nil || same(before, after) {
+			return err
+		}
+		if _, err = tx.Exec(ctx, `
+			update subnet
+			set name = $2, description = $3, gateway = $4::text::inet, dhcp = $5, pools = $6, dns = $7, routes = $8,
+				revision = revision + 1, updated_at = now()
+			where id = $1 and revision = $9`,
+			id, after.Name, after.Description, inet(after.Gateway), after.DHCP, encoded(list(after.Pools)), list(after.DNS),
+			encoded(list(after.Routes)), before.Revision); err != nil {
+			return fmt.Errorf("update subnet: %w", err)
+		}
+		if err := served(ctx, tx, before, after); err != nil {
+			return err
+		}
+		if after, err = subnetByID(ctx, tx, id); err != nil {
+			return err
+		}
+		return record(ctx, tx, mirrorSubnet(after, journal.Update))
+	})
+	return after, err
+}
+
+// served does what follows from DHCP switched on or off.
+func served(ctx context.Context, tx pgx.Tx, before, after network.Subnet) error {
+	switch {
+	case after.DHCP && !before.DHCP:
+		return schedule(ctx, tx, after.Network)
+	case before.DHCP && !after.DHCP:
+		return review(ctx, tx, after.Network)
+	default:
+		return nil
+	}
+}
+
+// DeleteSubnet deletes a subnet that no port has an address in.
+func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		n, err := lockSubnet(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := revisionIs(n.Revision, expect); err != nil {
+			return err
+		}
+		var used bool
+		if err := tx.QueryRow(ctx, `select exists (select from port_address where subnet_id = $1)`, id).Scan(&used); err != nil {
+			return fmt.Errorf("delete subnet: %w", err)
+		}
+		if used {
+			return network.Faultf(network.SubnetInUse, "Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", id)
+		}
+		if _, err := tx.Exec(ctx, `delete from subnet where id = $1`, id); err != nil {
+			return fmt.Errorf("delete subnet: %w", err)
+		}
+		return record(ctx, tx, mirrorSubnet(n, journal.Delete))
+	})
+}
+
+// inet is an address as a parameter; null for none.
+func inet(a netip.Addr) *string {
+	if !a.IsValid() {
+		return nil
+	}
+	text := a.String()
+	return &text
+}
+
+// list is v, and never null.
+func list[T any](v []T) []T {
+	if v == nil {
+		return []T{}
+	}
+	return v
+}
