@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+const demoFaults = 3
+
+// controller is the root of the address of the controller, where its stand-in takes commands.
+func (d *stage) controller() string {
+	u, err := url.Parse(d.ODL.URL)
+	if d.ODL.URL == "" || err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// disturb tells the controller's stand-in to refuse a few requests. A real controller is left alone.
+func (d *stage) disturb(ctx context.Context) error {
+	root := d.controller()
+	if root == "" {
+		return nil
+	}
+	if _, ok, err := control(ctx, root+"/_control/log"); err != nil || !ok {
+		return err
+	}
+	a := newAPI(&settings{url: root})
+	if err := a.do(ctx, "POST", "/_control/faults", demoFault, nil); err != nil {
+		return fmt.Errorf("tell the controller's stand-in to fail: %w", err)
+	}
+	d.faults = demoFaults
+	d.step("POST /_control/faults", "the controller is told to answer 503 to its next %d requests", demoFaults)
+	return nil
+}
+
+var demoFault = object{"status": 503, "times": demoFaults}
+
+func (d *stage) playJournal(ctx context.Context) error {
+	if d.ODL.URL == "" {
+		d.step("", "BERTH_ODL_URL is not set here: what reached the controller is not checked")
+	} else if d.faults == 0 {
+		d.step("", "%s is no stand-in: no faults are injected, and its log cannot be checked", d.controller())
+	}
+	if err := d.mirrored(ctx); err != nil {
+		return err
+	}
+	if d.faults == 0 {
+		return nil
+	}
+	return d.inOrder(ctx)
+}
+
+// mirrored waits until the entries of this run's network, subnet and port are completed.
+func (d *stage) mirrored(ctx context.Context) error {
+	objectIDs := []string{d.network, d.subnet, d.port.id}
+	seen := map[string]string{}
+	var mine []object
+	err := d.until(ctx, time.Minute, "the entries of network, subnet and port are completed", func(ctx context.Context) (bool, error) {
+		all, err := entries.all(ctx, d.session, nil)
+		if err != nil {
+			return false, err
+		}
+		mine = nil
+		done := map[any]bool{}
+		for _, e := range all {
+			id := fmt.Sprint(e["object_id"])
+			if !slices.Contains(objectIDs, id) {
+				continue
+			}
+			mine = append(mine, e)
+			if e["state"] == "failed" {
+				return false, broken("journal entry %v failed: %v", e["seq"], e["last_error"])
+			}
+			done[id] = e["state"] == "completed"
+			d.progress(seen, e)
+		}
+		return done[d.network] && done[d.subnet] && done[d.port.id], nil
+	})
+	if err != nil {
+		return err
+	}
+	attempts := 0
+	slices.SortFunc(mine, func(a, b object) int { return int(integer(a["seq"]) - integer(b["seq"])) })
+	for _, e := range mine {
+		d.entries = append(d.entries, fmt.Sprint(e["seq"]))
+		attempts += int(integer(e["attempts"]))
+	}
+	if d.faults > 0 && attempts <= len(mine) {
+		return broken("the controller refused %d requests, but %d entries took only %d attempts", d.faults, len(mine), attempts)
+	}
+	return nil
+}
+
+// progress tells what became of an entry since it was last seen.
+func (d *stage) progress(seen map[string]string, e object) {
+	seq := fmt.Sprint(e["seq"])
+	now := fmt.Sprintf("%v, attempt %v", e["state"], e["attempts"])
+	if seen[seq] == now {
+		return
+	}
+	seen[seq] = now
+	cause := ""
+	if message, _ := e["last_error"].(string); message != "" && e["state"] != "completed" {
+		cause = message
+	}
+	d.step(cause, "entry %s: %v %v %v: %s", seq, e["operation"], e["object_type"], e["name"], now)
+}
+
+// inOrder checks what the controller saw: each object accepted once, parents first.
+func (d *stage) inOrder(ctx context.Context) error {
+	raw, _, err := control(ctx, d.controller()+"/_control/log")
+	if err != nil {
+		return err
+	}
+	var accepted []string
+	refused := 0
+	for _, r := range records(raw, "requests") {
+		id := fmt.Sprint(r["id"])
+		var what string
+		switch id {
+		case d.network:
+			what = "network"
+		case d.subnet:
+			what = "subnet"
+		case d.port.id:
+			what = "port"
+		default:
+			continue
+		}
+		if status := integer(r["status"]); status >= 200 && status < 300 && r["method"] == "POST" {
+			accepted = append(accepted, what)
+		} else if status == 503 {
+			refused++
+		}
+	}
+	if !slices.Equal(accepted, []string{"network", "subnet", "port"}) {
+		return broken("the controller should have taken network, subnet, port once each in this order, but took %s", strings.Join(accepted, ", "))
+	}
+	d.step("GET /_control/log", "the controller refused %d requests with 503, then took %s, each once", refused, strings.Join(accepted, ", "))
+	return nil
+}
