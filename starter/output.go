@@ -148,10 +148,13 @@ func cells(v []any) string {
 	return strings.Join(parts, ", ")
 }
 
-// brief puts an object into one cell: the values of small ones say enough with their keys.
+// brief puts an object into one cell: its sentence if it explains something, else all of it.
 func brief(o object) string {
 	if len(o) == 0 {
 		return "-"
+	}
+	if s, ok := o["sentence"].(string); ok && s != "" {
+		return clean(s)
 	}
 	raw, err := json.Marshal(o)
 	if err != nil {

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// stub is an API with memory and just enough manners for the command line: names, envelopes, generations,
+// revisions and refusals in the shapes of the real one.
+type stub struct {
+	mu          sync.Mutex
+	collections map[string]map[string]object // collection → ID → object
+	consumers   map[string]object
+	requests    []string // method, path and the headers of interest
+}
+
+var envelopes = map[string]string{"networks": "network", "subnets": "subnet", "ports": "port", "agents": "agent",
+	"leases": "lease", "os-hosts": "host", "entries": "entry", "resource_providers": ""}
+
+func newStub(t testing.TB) (*stub, string) {
+	s := &stub{collections: map[string]map[string]object{}, consumers: map[string]object{}}
+	for c := range envelopes {
+		s.collections[c] = map[string]object{}
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return s, server.URL
+}
+
+func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("X-Openstack-Request-Id", "req-1")
+	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("OpenStack-API-Version"))
+	var body object
+	if r.Body != nil {
+		_ = decode(readAll(r), &body)
+	}
+	status, answer := s.answer(r, body)
+	w.WriteHeader(status)
+	if answer != nil {
+		_ = json.NewEncoder(w).Encode(answer)
+	}
+}
+
+func readAll(r *http.Request) []byte {
+	var b strings.Builder
+	buffer := make([]byte, 4096)
+	for {
+		n, err := r.Body.Read(buffer)
+		b.Write(buffer[:n])
+		if err != nil {
+			return []byte(b.String())
+		}
+	}
+}
+
+func (s *stub) answer(r *http.Request, body object) (int, any) {
+	switch r.Header.Get("X-Auth-Token") {
+	case "":
+		return 401, object{"error": object{"code": 401, "message": "Authentication required"}}
+	case "stranger:p":
+		return 403, object{"error_code": 403, "error_message": "Policy doesn't allow it"}
+	case "tired":
+		return 503, nil
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case r.URL.Path == "/readyz":
+		return 200, object{}
+	case parts[0] == "networking" || parts[0] == "reservation" || parts[0] == "journal":
+		return s.rest(r, parts[2], parts[3:], body)
+	case parts[0] == "placement" && parts[1] == "allocations":
+		return s.allocation(r, parts[2], body)
+	case parts[0] == "placement" && len(parts) > 3:
+		return s.inventory(r, parts[2], parts[3], body)
+	case parts[0] == "placement":
+		return s.rest(r, parts[1], parts[2:], body)
+	}
+	return 404, nil
+}
+
+func missing(id string) (int, any) {
+	return 404, object{"NeutronError": object{"type": "NotFound", "message": id + " could not be found", "detail": ""}}
+}
+
+func (s *stub) rest(r *http.Request, collection string, rest []string, body object) (int, any) {
+	all, one := s.collections[collection], envelopes[collection]
+	if inner, ok := body[one].(object); ok {
+		body = inner
+	}
+	if len(rest) == 0 && r.Method == "GET" {
+		return 200, object{collectionKey(collection): s.named(all, r.URL.Query().Get("name"))}
+	}
+	if len(rest) == 0 {
+		return 201, wrapped(one, s.add(collection, body))
+	}
+	o, ok := all[rest[0]]
+	if !ok {
+		return missing(rest[0])
+	}
+	if m := r.Header.Get("If-Match"); m != "" && m != fmt.Sprintf("revision_number=%v", o["revision_number"]) {
+		return 412, object{"NeutronError": object{"type": "RevisionNumberConstraintFailed", "message": "Constrained to another revision"}}
+	}
+	switch r.Method {
+	case "PUT":
+		maps.Copy(o, body)
+		o["revision_number"] = integerOf(o["revision_number"]) + 1
+	case "DELETE":
+		delete(all, rest[0])
+		return 204, nil
+	}
+	return 200, wrapped(one, o)
+}
+
+func integerOf(v any) int {
+	n, _ := v.(int)
+	return n
+}
+
+func collectionKey(c string) string {
+	if c == "os-hosts" {
+		return "hosts"
+	}
+	return c
+}
+
+func wrapped(one string, o object) any {
+	if one == "" {
+		return o
+	}
+	return object{one: o}
+}
+
+func (s *stub) named(all map[string]object, name string) []object {
+	found := []object{}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if name == "" || all[id]["name"] == name {
+			found = append(found, all[id])
+		}
+	}
+	return found
+}
+
+func (s *stub) add(collection string, body object) object {
+	id := uuid.NewString()
+	o := maps.Clone(body)
+	switch collection {
+	case "resource_providers":
+		o["uuid"], o["generation"] = id, 0
+	case "os-hosts":
+		id = fmt.Sprint(len(s.collections[collection]) + 1)
+		o["id"], o["hypervisor_hostname"] = id, body["name"]
+	case "entries":
+		id = fmt.Sprint(o["seq"])
+	default:
+		o["id"], o["status"], o["revision_number"] = id, "DOWN", 1
+	}
+	s.collections[collection][id] = o
+	return o
+}
+
+func conflicting() (int, any) {
+	return 409, object{"errors": []object{{"status": 409, "title": "Conflict", "code": "placement.concurrent_update",
+		"detail": "There was a conflict when trying to complete your request.\n\n generation moved  "}}}
+}
+
+func (s *stub) allocation(r *http.Request, consumer string, body object) (int, any) {
+	now := s.consumers[consumer]
+	switch {
+	case r.Method == "GET" && now == nil:
+		return 200, object{"allocations": object{}}
+	case r.Method == "GET":
+		return 200, now
+	case fmt.Sprint(body["consumer_generation"]) != fmt.Sprint(now["consumer_generation"]):
+		return conflicting()
+	case len(body["allocations"].(object)) == 0:
+		delete(s.consumers, consumer)
+		return 204, nil
+	}
+	body["consumer_generation"] = integerOf(now["consumer_generation"]) + 1
+	s.consumers[consumer] = body
+	return 204, nil
+}
+
+func (s *stub) inventory(r *http.Request, id, part string, body object) (int, any) {
+	o, ok := s.collections["resource_providers"][id]
+	if !ok {
+		return missing(id)
+	}
+	if r.Method == "PUT" {
+		if fmt.Sprint(body["resource_provider_generation"]) != fmt.Sprint(o["generation"]) {
+			return conflicting()
+		}
+		o["generation"], o["_"+part] = o["generation"].(int)+1, body[part]
+	}
+	return 200, object{part: o["_"+part], "resource_provider_generation": o["generation"]}
+}
+
+// set changes an object behind the API's back.
+func (s *stub) set(collection, name, key string, value any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.collections[collection] {
+		if o["name"] == name {
+			o[key] = value
+			return nil
+		}
+	}
+	return fmt.Errorf("no %s is named %q", collection, name)
+}
