@@ -3,7 +3,6 @@ package devstack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -29,11 +28,7 @@ func postgresBinaries(ctx context.Context) (string, error) {
 		slices.SortFunc(found, func(a, b string) int { return version(b) - version(a) })
 		places = append(places, found...)
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	cache = filepath.Join(cache, "berth", "postgres")
+	cache := postgresCache()
 	places = append(places, filepath.Join(cache, "bin"))
 	for _, dir := range places {
 		if hasServer(dir) {
@@ -62,10 +57,25 @@ func version(path string) int {
 	return n
 }
 
+// postgresCache is where fetched binaries are kept. Root's own cache is closed to the account that root lends.
+func postgresCache() string {
+	base, err := os.UserCacheDir()
+	if os.Geteuid() == 0 {
+		base = "/var/cache"
+	} else if err != nil {
+		base = os.TempDir()
+	}
+	return filepath.Join(base, "berth", "postgres")
+}
+
 // fetchPostgres lets the embedded-postgres library bring the binaries. The library would also run them, which
-// it cannot do as root; only the binaries are wanted here.
+// it cannot do as root; only the binaries are wanted here. They appear in the cache all at once, since another
+// process may be doing the same.
 func fetchPostgres(_ context.Context, cache string) error {
-	scratch, err := os.MkdirTemp("", "berth-postgres-")
+	if err := os.MkdirAll(filepath.Dir(cache), 0o755); err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(cache), "fetch-")
 	if err != nil {
 		return err
 	}
@@ -74,14 +84,18 @@ func fetchPostgres(_ context.Context, cache string) error {
 	if err != nil {
 		return err
 	}
-	db := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().BinariesPath(cache).CachePath(scratch).
-		RuntimePath(filepath.Join(scratch, "run")).Port(uint32(port)).Logger(io.Discard))
+	fetched := filepath.Join(scratch, "postgres")
+	db := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().BinariesPath(fetched).
+		CachePath(filepath.Join(scratch, "archive")).RuntimePath(filepath.Join(scratch, "run")).Port(uint32(port)).Logger(io.Discard))
 	err = db.Start()
 	if err == nil {
 		err = db.Stop()
 	}
+	if hasServer(filepath.Join(fetched, "bin")) {
+		err = os.Rename(fetched, cache)
+	}
 	if hasServer(filepath.Join(cache, "bin")) {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("no PostgreSQL server on this machine, and none could be fetched: install the package postgresql"), err)
+	return errors.Join(errors.New("no PostgreSQL server on this machine, and none could be fetched: install the package postgresql"), err)
 }

@@ -1,0 +1,324 @@
+package devstack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/sdk/client"
+
+	"berth/internal/devstack"
+)
+
+// victimVariable makes this test binary start a stack in the folder that it names, and wait to be killed.
+const victimVariable = "BERTH_TEST_DEVSTACK_VICTIM"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(victimVariable); dir != "" {
+		victim(dir)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func victim(dir string) {
+	ctx := context.Background()
+	p, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres")})
+	if err != nil {
+		fmt.Println("error", err)
+		return
+	}
+	s, err := devstack.StartTemporal(ctx, devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal")})
+	if err != nil {
+		p.Stop()
+		fmt.Println("error", err)
+		return
+	}
+	fmt.Println(p.URL, s.Address)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// folder is like t.TempDir, but open to the account that PostgreSQL runs as.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "berth-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func postgres(t *testing.T, o devstack.PostgresOptions) *devstack.Postgres {
+	t.Helper()
+	p, err := devstack.StartPostgres(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	return p
+}
+
+func temporal(t *testing.T, o devstack.TemporalOptions) *devstack.Temporal {
+	t.Helper()
+	s, err := devstack.StartTemporal(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func query(t *testing.T, url, sql string) string {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	var answer string
+	if err := c.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func TestTakenPortIsNamed(t *testing.T) {
+	t.Parallel()
+	s, err := devstack.Serve(0, http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	_, text, _ := net.SplitHostPort(strings.TrimPrefix(s.URL, "http://"))
+	port, _ := strconv.Atoi(text)
+
+	_, portErr := devstack.Port(port)
+	_, postgresErr := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: folder(t), Port: port})
+	_, temporalErr := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: folder(t), Memory: true, Port: port})
+	_, serveErr := devstack.Serve(port, http.NotFoundHandler())
+
+	for who, err := range map[string]error{"Port": portErr, "PostgreSQL": postgresErr, "Temporal": temporalErr, "Serve": serveErr} {
+		var taken devstack.PortTaken
+		if !errors.As(err, &taken) || taken.Port != port || !strings.Contains(err.Error(), "port "+text+" is already in use") {
+			t.Errorf("%s on a taken port: %v", who, err)
+		}
+	}
+}
+
+func TestTwoStacksStandSideBySide(t *testing.T) {
+	t.Parallel()
+	for range 2 {
+		t.Run("stack", func(t *testing.T) {
+			t.Parallel()
+			dir := folder(t)
+			p := postgres(t, devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
+			s := temporal(t, devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Memory: true, UI: true})
+
+			if got := query(t, p.URL, `select current_database()`); got != "berth" {
+				t.Errorf("the URL leads to database %q", got)
+			}
+			c, err := client.DialContext(t.Context(), client.Options{HostPort: s.Address})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			r, err := http.Get(s.UI)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = r.Body.Close()
+			if r.StatusCode != http.StatusOK {
+				t.Errorf("the UI answers %s", r.Status)
+			}
+		})
+	}
+}
+
+func TestKilledParentTakesItsChildrenAlongAndTheNextStartRecovers(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), victimVariable+"="+dir)
+	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var url, address string
+	if _, err := fmt.Fscanln(out, &url, &address); err != nil || url == "error" {
+		_ = cmd.Process.Kill()
+		t.Fatalf("the victim said %q %q: %v", url, address, err)
+	}
+	execute(t, url, `create table fact (word text)`, `insert into fact values ('kept')`)
+
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	p := postgres(t, devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres")})
+
+	if got := query(t, p.URL, `select word from fact`); got != "kept" {
+		t.Errorf("the row says %q", got)
+	}
+	awaitSilence(t, address)
+	awaitSilence(t, hostOf(t, url))
+}
+
+func execute(t *testing.T, url string, statements ...string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	for _, s := range statements {
+		if _, err := c.Exec(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func hostOf(t *testing.T, url string) string {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port))
+}
+
+// awaitSilence waits until nobody listens there.
+func awaitSilence(t *testing.T, address string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		_ = c.Close()
+		if time.Now().After(deadline) {
+			t.Fatalf("somebody still listens on %s", address)
+		}
+	}
+}
+
+func TestPostgresKeepsItsRowsThroughACrash(t *testing.T) {
+	t.Parallel()
+	p := postgres(t, devstack.PostgresOptions{Dir: folder(t)})
+	execute(t, p.URL, `create table fact (word text)`, `insert into fact values ('kept')`)
+
+	if err := p.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := query(t, p.URL, `select word from fact`); got != "kept" {
+		t.Errorf("the row says %q", got)
+	}
+}
+
+func TestTemporalKeepsItsWorkflowsThroughACrash(t *testing.T) {
+	t.Parallel()
+	s := temporal(t, devstack.TemporalOptions{Dir: folder(t)})
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: s.Address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "w", TaskQueue: "q"}, "Any")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s.Kill()
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	found, err := c.DescribeWorkflowExecution(t.Context(), "w", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := found.WorkflowExecutionInfo.Execution.RunId; got != run.GetRunID() {
+		t.Errorf("run %s became %s", run.GetRunID(), got)
+	}
+}
+
+func TestStandInComesBackOnItsPort(t *testing.T) {
+	t.Parallel()
+	s, err := devstack.Serve(0, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "here") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := s.URL
+
+	s.Stop()
+	if _, err := http.Get(url); err == nil {
+		t.Error("a stopped stand-in answers")
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	if body, _ := io.ReadAll(r.Body); string(body) != "here" || s.URL != url {
+		t.Errorf("%s answers %q, now %s", url, body, s.URL)
+	}
+}
+
+func TestMissingCLIIsNamed(t *testing.T) {
+	t.Setenv(devstack.CLIVariable, "/nonexistent/temporal")
+	_, err := devstack.TemporalCLI(t.Context(), func(string) {})
+	if err == nil || !strings.Contains(err.Error(), devstack.CLIVariable+": ") {
+		t.Errorf("error %v does not name the variable", err)
+	}
+}
+
+func TestInterruptedProgramTakesItsChildrenAlong(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "sleep 600 & echo up; wait")
+	cmd.Stdout = w
+	ended := make(chan error, 1)
+	go func() { ended <- devstack.Run(ctx, cmd) }()
+	if _, err := io.ReadFull(r, make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+
+	cancel()
+
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	_ = w.Close()
+	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 { // the end of the file: no grandchild holds the pipe
+		t.Errorf("read %q, %v", rest, err)
+	}
+}

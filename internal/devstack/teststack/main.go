@@ -1,0 +1,74 @@
+// Teststack runs a program beside one PostgreSQL and one Temporal server that live as long as the program does,
+// in a folder of their own and on free ports: `teststack -- go test ./...`. The tests find both in the
+// environment, so that a run of many packages starts each server once. Runs do not meet each other.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"berth/internal/devstack"
+)
+
+func main() {
+	args := os.Args[1:]
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		fmt.Fprintln(os.Stderr, "usage: teststack -- program [argument ...]")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	err := run(ctx, args)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		os.Exit(exit.ExitCode())
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "teststack:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	begin := time.Now()
+	dir, err := os.MkdirTemp("", "berth-test-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL may run as another account
+		return err
+	}
+	cli, err := devstack.TemporalCLI(ctx, func(s string) { fmt.Fprintln(os.Stderr, "teststack:", s) })
+	if err != nil {
+		return err
+	}
+	postgres, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
+	if err != nil {
+		return err
+	}
+	defer postgres.Stop()
+	temporal, err := devstack.StartTemporal(ctx, devstack.TemporalOptions{CLI: cli, Dir: filepath.Join(dir, "temporal"), Memory: true})
+	if err != nil {
+		return err
+	}
+	defer temporal.Stop()
+	fmt.Fprintf(os.Stderr, "teststack: PostgreSQL and Temporal are up after %.1f s\n", time.Since(begin).Seconds())
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(),
+		"BERTH_TEST_DATABASE_URL="+postgres.URL,
+		"BERTH_TEST_TEMPORAL_ADDRESS="+temporal.Address,
+		devstack.CLIVariable+"="+cli)
+	return devstack.Run(ctx, cmd)
+}
