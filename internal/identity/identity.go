@@ -35,6 +35,12 @@ type Authenticator interface {
 	Authenticate(r *http.Request) (Caller, error)
 }
 
+// Challenger is an Authenticator that tells a client without credentials where to get some, in the form of a
+// WWW-Authenticate header.
+type Challenger interface {
+	Challenge() string
+}
+
 type callerKey struct{}
 
 // With puts the caller into the context.

@@ -36,6 +36,9 @@ func statusOf(ctx context.Context, err error) *Error {
 	case errors.Is(err, identity.ErrUnauthenticated):
 		return Fault(http.StatusUnauthorized, "", "The request you have made requires authentication.")
 	case errors.Is(err, identity.ErrUnavailable):
+		if ctx.Err() == nil {
+			slog.WarnContext(ctx, "caller unknown", "request_id", RequestID(ctx), "error", err)
+		}
 		return Fault(http.StatusServiceUnavailable, "", "The identity service cannot be reached. Try again later.")
 	case errors.Is(err, store.ErrNotFound):
 		return Fault(http.StatusNotFound, "", "%s", err)

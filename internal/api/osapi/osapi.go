@@ -84,6 +84,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if e.Allow != "" {
 			w.Header().Set("Allow", e.Allow)
 		}
+		if c, ok := a.Identity.(identity.Challenger); ok && e.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", c.Challenge())
+		}
 		a.Fail(w, r, e)
 		return
 	}

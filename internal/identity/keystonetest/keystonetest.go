@@ -1,0 +1,269 @@
+// Package keystonetest is a Keystone in memory: it issues, validates, expires and revokes tokens as the real one
+// does, and can be down or slow.
+package keystonetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// lifetime is how long a token lives from its issue.
+const lifetime = time.Hour
+
+// Token is what Keystone knows of one.
+type Token struct {
+	User    string // ID
+	Project string // ID; empty for a token of another scope
+	System  bool
+	Domain  string
+	Roles   []string
+	Expires time.Time // an hour from now, if zero
+}
+
+type user struct {
+	password, project string
+	roles             []string
+}
+
+// Server is a running Keystone.
+type Server struct {
+	URL string // without /v3
+
+	mu          sync.Mutex
+	now         time.Time
+	users       map[string]user
+	tokens      map[string]Token
+	issued      int
+	status      int           // answer of everything while it is down
+	gate        chan struct{} // closed when requests may go on
+	first       chan struct{}
+	logins      int
+	validations map[string]int
+}
+
+// New starts a Keystone that ends with the test. Its clock stands still at the time of its start until Advance.
+func New(t testing.TB) *Server {
+	s := &Server{now: time.Now().UTC().Truncate(time.Second), users: map[string]user{}, tokens: map[string]Token{},
+		gate: make(chan struct{}), validations: map[string]int{}}
+	close(s.gate)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v3/auth/tokens", s.create)
+	mux.HandleFunc("GET /v3/auth/tokens", s.validate)
+	server := httptest.NewServer(s.door(mux))
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+// User lets somebody log in with that password, into that project of the domain Default.
+func (s *Server) User(name, password, project string, roles ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users[name] = user{password: password, project: project, roles: roles}
+}
+
+// Issue makes a token as a login elsewhere would.
+func (s *Server) Issue(t Token) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.issue(t)
+}
+
+func (s *Server) issue(t Token) string {
+	if t.Expires.IsZero() {
+		t.Expires = s.now.Add(lifetime)
+	}
+	s.issued++
+	id := fmt.Sprintf("gAAAA-%s-%d", t.User, s.issued)
+	s.tokens[id] = t
+	return id
+}
+
+// Revoke ends a token before its time.
+func (s *Server) Revoke(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tokens, id)
+}
+
+// RevokeUser ends every token of a user, as a change of the password does.
+func (s *Server) RevokeUser(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, t := range s.tokens {
+		if t.User == name {
+			delete(s.tokens, id)
+		}
+	}
+}
+
+// Fail makes every answer that status, until Fail(0).
+func (s *Server) Fail(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status = status
+}
+
+// Hold keeps requests waiting until release is called. The first that waits is told of.
+func (s *Server) Hold() (arrived <-chan struct{}, release func()) {
+	gate, first := make(chan struct{}), make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate, s.first = gate, first
+	return first, sync.OnceFunc(func() { close(gate) })
+}
+
+// Advance moves the clock.
+func (s *Server) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+// Now reads the clock, for those who must agree with it.
+func (s *Server) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// Validations counts how often a token was asked about, whatever the answer.
+func (s *Server) Validations(id string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.validations[id]
+}
+
+// Logins counts the attempts to log in.
+func (s *Server) Logins() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logins
+}
+
+func (s *Server) door(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.validations[r.Header.Get("X-Subject-Token")]++
+		gate := s.gate
+		select {
+		case s.first <- struct{}{}:
+		default:
+		}
+		s.mu.Unlock()
+		select {
+		case <-gate:
+		case <-r.Context().Done():
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.status != 0 {
+			w.Header().Set("Location", "/elsewhere")
+			refuse(w, s.status)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+type domain struct {
+	Name string `json:"name"`
+}
+
+type login struct {
+	Auth struct {
+		Identity struct {
+			Methods  []string `json:"methods"`
+			Password struct {
+				User struct {
+					Name, Password string
+					Domain         domain
+				} `json:"user"`
+			} `json:"password"`
+		} `json:"identity"`
+		Scope struct {
+			Project struct {
+				Name   string
+				Domain domain
+			} `json:"project"`
+		} `json:"scope"`
+	} `json:"auth"`
+}
+
+func (s *Server) create(w http.ResponseWriter, r *http.Request) {
+	s.logins++
+	var l login
+	if err := json.NewDecoder(r.Body).Decode(&l); err != nil {
+		refuse(w, http.StatusBadRequest)
+		return
+	}
+	who, scope := l.Auth.Identity.Password.User, l.Auth.Scope.Project
+	u, ok := s.users[who.Name]
+	if !ok || u.password != who.Password || u.project != scope.Name || who.Domain.Name != "Default" || scope.Domain.Name != "Default" ||
+		!slices.Contains(l.Auth.Identity.Methods, "password") {
+		refuse(w, http.StatusUnauthorized)
+		return
+	}
+	id := s.issue(Token{User: who.Name, Project: u.project, Roles: u.roles})
+	w.Header().Set("X-Subject-Token", id)
+	answer(w, http.StatusCreated, s.tokens[id])
+}
+
+func (s *Server) validate(w http.ResponseWriter, r *http.Request) {
+	own, ok := s.live(r.Header.Get("X-Auth-Token"))
+	if !ok {
+		refuse(w, http.StatusUnauthorized)
+		return
+	}
+	if !slices.Contains(own.Roles, "service") && !slices.Contains(own.Roles, "admin") {
+		refuse(w, http.StatusForbidden)
+		return
+	}
+	id := r.Header.Get("X-Subject-Token")
+	t, ok := s.live(id)
+	if !ok {
+		refuse(w, http.StatusNotFound)
+		return
+	}
+	w.Header().Set("X-Subject-Token", id)
+	answer(w, http.StatusOK, t)
+}
+
+func (s *Server) live(id string) (Token, bool) {
+	t, ok := s.tokens[id]
+	return t, ok && s.now.Before(t.Expires)
+}
+
+func answer(w http.ResponseWriter, status int, t Token) {
+	type object map[string]any
+	roles := []object{}
+	for _, role := range t.Roles {
+		roles = append(roles, object{"id": "r-" + role, "name": role})
+	}
+	token := object{"methods": []string{"password"}, "expires_at": t.Expires.Format("2006-01-02T15:04:05.000000Z"),
+		"user": object{"id": t.User, "name": t.User, "domain": object{"id": "default", "name": "Default"}}, "roles": roles}
+	switch {
+	case t.Project != "":
+		token["project"] = object{"id": t.Project, "name": t.Project, "domain": object{"id": "default", "name": "Default"}}
+	case t.System:
+		token["system"] = object{"all": true}
+	case t.Domain != "":
+		token["domain"] = object{"id": t.Domain, "name": t.Domain}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(object{"token": token})
+}
+
+func refuse(w http.ResponseWriter, status int) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "title": http.StatusText(status)}})
+}
