@@ -11,9 +11,17 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"berth/internal/devstack/temporaltest"
+	"berth/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"starter": main}) }
+func TestMain(m *testing.M) { testscript.Main(neighbours{m}, map[string]func(){"starter": main}) }
+
+// neighbours runs the tests beside a real Temporal server and a real PostgreSQL.
+type neighbours struct{ m *testing.M }
+
+func (n neighbours) Run() int { return temporaltest.Main(n.m, storetest.Main) }
 
 // TestCommandLine runs testdata/*.txtar. Each script has an API of its own at $BERTH_URL.
 func TestCommandLine(t *testing.T) {
