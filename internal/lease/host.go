@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -145,3 +146,48 @@ func CheckReservation(r ReservationDraft) error {
 }
 
 const maxHosts = 1_000_000
+
+// CheckCapabilities tells what is wrong with the names and values of a host's capabilities; nil if nothing is.
+func CheckCapabilities(capabilities map[string]string) error {
+	const longest = 64
+	for _, key := range slices.Sorted(maps.Keys(capabilities)) {
+		switch n := utf8.RuneCountInString(key); {
+		case n == 0 || n > longest:
+			return Refuse(MalformedParameter, "The name of a capability must have from 1 to %d characters.", longest)
+		case strings.ContainsRune(key+capabilities[key], 0):
+			return Refuse(MalformedParameter, "A capability must not hold a NUL character.")
+		case key == "id" || key == "hypervisor_hostname":
+			return Refuse(MalformedParameter, "The %s of a host cannot be changed.", key)
+		}
+	}
+	return nil
+}
+
+// HostUse is who has a host when.
+type HostUse struct {
+	Host         int64
+	Reservations []HostReservation
+}
+
+// HostReservation is a reservation of one host.
+type HostReservation struct {
+	ID             uuid.UUID
+	Lease          uuid.UUID
+	StartAt, EndAt time.Time
+}
+
+// UseFilter narrows HostUses; empty fields do not.
+type UseFilter struct {
+	Lease, Reservation string // UUIDs
+	Host               int64
+}
+
+// HostProperty is a capability that hosts have, with all its values.
+type HostProperty struct {
+	ID        uuid.UUID
+	Name      string
+	Private   bool
+	CreatedAt time.Time
+	UpdatedAt *time.Time
+	Values    []string
+}

@@ -1,0 +1,106 @@
+package lease
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// CheckName tells what is wrong with a lease's name; nil if nothing is.
+func CheckName(name string) error {
+	const longest = 80
+	switch n := utf8.RuneCountInString(name); {
+	case n == 0:
+		return Refuse(InvalidInput, "The lease name must not be empty.")
+	case n > longest:
+		return Refuse(InvalidInput, "The lease name must not be longer than %d characters.", longest)
+	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
+		return Refuse(InvalidInput, "The lease name must be printable text.")
+	}
+	return nil
+}
+
+// CheckDraft tells what is wrong with a draft, its dates apart; nil if nothing is.
+func CheckDraft(d Draft) error {
+	if err := CheckName(d.Name); err != nil {
+		return err
+	}
+	for _, r := range d.Reservations {
+		if err := CheckReservation(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Compose makes the pending lease of a draft.
+func Compose(d Draft, s Schedule, newID func() uuid.UUID) Lease {
+	l := Lease{ID: newID(), Name: d.Name, User: d.User, Project: d.Project, Status: Pending, StartAt: s.Start, EndAt: s.End}
+	for _, r := range d.Reservations {
+		l.Reservations = append(l.Reservations, Reservation{ID: newID(), Type: r.Type, Status: ReservationPending, Min: r.Min,
+			Max: r.Max, HypervisorProperties: r.HypervisorProperties, ResourceProperties: r.ResourceProperties, BeforeEnd: r.BeforeEnd})
+	}
+	l.Events = []Event{
+		{ID: newID(), Type: StartLease, At: s.Start, Status: Undone},
+		{ID: newID(), Type: EndLease, At: s.End, Status: Undone},
+		{ID: newID(), Type: BeforeEndLease, At: s.BeforeEnd, Status: Undone},
+	}
+	return l
+}
+
+// Amend applies a change to a lease, or tells why it cannot be. Which hosts it then gets is another question.
+func Amend(l Lease, c Change, now time.Time) (Lease, error) {
+	l = l.clone()
+	if err := Changeable(l, c); err != nil {
+		return l, err
+	}
+	if c.Name != nil {
+		if err := CheckName(*c.Name); err != nil {
+			return l, err
+		}
+		l.Name = *c.Name
+	}
+	if c.Rename() {
+		return l, nil
+	}
+	s, err := Replan(l, c, now)
+	if err != nil {
+		return l, err
+	}
+	for _, rc := range c.Reservations {
+		if err := amendReservation(&l, rc); err != nil {
+			return l, err
+		}
+	}
+	return Reschedule(l, s, now), nil
+}
+
+func amendReservation(l *Lease, c ReservationChange) error {
+	if c.ID == "" {
+		return Refuse(MissingParameter, "Missing parameter id")
+	}
+	i := slices.IndexFunc(l.Reservations, func(r Reservation) bool { return r.ID.String() == c.ID })
+	if i < 0 {
+		return Refuse(UnknownReservation, "Please enter valid reservation IDs: %s is none of this lease.", c.ID)
+	}
+	r := &l.Reservations[i]
+	if c.Type != nil && *c.Type != r.Type {
+		return Refuse(CannotUpdate, "The resource type of a reservation cannot be updated.")
+	}
+	set(&r.Min, c.Min)
+	set(&r.Max, c.Max)
+	set(&r.HypervisorProperties, c.HypervisorProperties)
+	set(&r.ResourceProperties, c.ResourceProperties)
+	set(&r.BeforeEnd, c.BeforeEnd)
+	return CheckReservation(ReservationDraft{Type: r.Type, Min: r.Min, Max: r.Max, HypervisorProperties: r.HypervisorProperties,
+		ResourceProperties: r.ResourceProperties, BeforeEnd: r.BeforeEnd})
+}
+
+func set[T any](to *T, value *T) {
+	if value != nil {
+		*to = *value
+	}
+}

@@ -1,0 +1,228 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"berth/internal/contract"
+	"berth/internal/lease"
+)
+
+// Lease is the lease with that ID; ErrNotFound once it is deleted.
+func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
+	all, err := s.leases(ctx, `id = $1`, id)
+	if err != nil {
+		return lease.Lease{}, err
+	}
+	if len(all) == 0 {
+		return lease.Lease{}, noLease(id)
+	}
+	return all[0], nil
+}
+
+// Leases lists a project's leases, oldest first; without a project those of all.
+func (s *Store) Leases(ctx context.Context, project string) ([]lease.Lease, error) {
+	return s.leases(ctx, `$1 = '' or project_id = $1`, project)
+}
+
+// leases reads leases with all their parts from one snapshot, so that they never look torn.
+func (s *Store) leases(ctx context.Context, where string, args ...any) (all []lease.Lease, err error) {
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
+		all, err = readLeases(ctx, tx, where, args...)
+		return err
+	})
+	return all, err
+}
+
+func noLease(id uuid.UUID) error { return fmt.Errorf("%w: lease %s", ErrNotFound, id) }
+
+// lockLease locks a lease against every other writer and reads it. Its reservations, events and hosts are only
+// written under this lock.
+func lockLease(ctx context.Context, tx pgx.Tx, id uuid.UUID) (lease.Lease, error) {
+	if err := tx.QueryRow(ctx, `select id from lease where id = $1 for update`, id).Scan(&id); err != nil {
+		if errors.Is(err, pgx.ErrNoRows) {
+			return lease.Lease{}, noLease(id)
+		}
+		return lease.Lease{}, fmt.Errorf("lock lease %s: %w", id, err)
+	}
+	all, err := readLeases(ctx, tx, `id = $1`, id)
+	if err != nil {
+		return lease.Lease{}, err
+	}
+	return all[0], nil
+}
+
+func readLeases(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]lease.Lease, error) {
+	rows, err := tx.Query(ctx, `
+		select id, name, user_id, project_id, status, start_at, end_at, degraded, delete_requested_at is not null,
+			created_at, updated_at
+		from lease
+		where `+where+`
+		order by created_at, id`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read leases: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.Lease, error) {
+		var l lease.Lease
+		err := row.Scan(&l.ID, &l.Name, &l.User, &l.Project, &l.Status, &l.StartAt, &l.EndAt, &l.Degraded, &l.DeleteRequested,
+			&l.CreatedAt, &l.UpdatedAt)
+		return l, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read leases: %w", err)
+	}
+	if err := readParts(ctx, tx, all); err != nil {
+		return nil, fmt.Errorf("read leases: %w", err)
+	}
+	return all, nil
+}
+
+// readParts fills in reservations, events and blockers.
+func readParts(ctx context.Context, tx pgx.Tx, all []lease.Lease) error {
+	if len(all) == 0 {
+		return nil
+	}
+	ids, byID := make([]uuid.UUID, len(all)), map[uuid.UUID]*lease.Lease{}
+	for i := range all {
+		ids[i], byID[all[i].ID] = all[i].ID, &all[i]
+	}
+	batch := &pgx.Batch{}
+	queueReservations(batch, ids, byID)
+	queueEvents(batch, ids, byID)
+	queueBlockers(batch, ids, byID)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+func queueReservations(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
+	batch.Queue(`
+		select r.lease_id, r.id, r.resource_type, r.status, r.min_hosts, r.max_hosts, r.hypervisor_properties,
+			r.resource_properties, r.before_end, r.missing_resources, r.resources_changed, r.last_error, r.created_at,
+			r.updated_at, array(select a.host_id from host_allocation a where a.reservation_id = r.id order by a.host_id)
+		from reservation r
+		where r.lease_id = any($1)
+		order by r.lease_id, r.position`, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			var r lease.Reservation
+			if err := rows.Scan(&id, &r.ID, &r.Type, &r.Status, &r.Min, &r.Max, &r.HypervisorProperties, &r.ResourceProperties,
+				&r.BeforeEnd, &r.MissingResources, &r.ResourcesChanged, &r.LastError, &r.CreatedAt, &r.UpdatedAt, &r.Hosts); err != nil {
+				return err
+			}
+			byID[id].Reservations = append(byID[id].Reservations, r)
+		}
+		return rows.Err()
+	})
+}
+
+func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
+	batch.Queue(`
+		select lease_id, id, event_type, at, status, created_at, updated_at
+		from event
+		where lease_id = any($1)
+		order by lease_id, at, event_type desc`, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			var e lease.Event
+			if err := rows.Scan(&id, &e.ID, &e.Type, &e.At, &e.Status, &e.CreatedAt, &e.UpdatedAt); err != nil {
+				return err
+			}
+			byID[id].Events = append(byID[id].Events, e)
+		}
+		return rows.Err()
+	})
+}
+
+// queueBlockers finds who has the hosts of pending leases before them.
+func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
+	batch.Queue(`
+		select l.id, before.id, before.name, h.hostname, before.end_at
+		from lease l
+		join reservation r on r.lease_id = l.id
+		join host_allocation mine on mine.reservation_id = r.id
+		join host_allocation theirs on theirs.host_id = mine.host_id and upper(theirs.during) <= lower(mine.during)
+		join reservation b on b.id = theirs.reservation_id
+		join lease before on before.id = b.lease_id
+		join host h on h.id = mine.host_id
+		where l.id = any($1) and l.status = 'PENDING' and before.id <> l.id
+		order by l.id, before.end_at, h.id`, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			var b lease.Blocker
+			if err := rows.Scan(&id, &b.ID, &b.Name, &b.Host, &b.Since); err != nil {
+				return err
+			}
+			byID[id].Blockers = append(byID[id].Blockers, b)
+		}
+		return rows.Err()
+	})
+}
+
+// saveLease writes what differs between the lease as it was locked and as it shall be.
+func saveLease(ctx context.Context, tx pgx.Tx, was, is lease.Lease) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		update lease
+		set name = $3, status = $4, start_at = $5, end_at = $6, updated_at = clock_timestamp()
+		where id = $1 and status = $2`, is.ID, was.Status, is.Name, is.Status, is.StartAt, is.EndAt).Exec(fence(is.ID, was.Status))
+	for i, r := range is.Reservations {
+		old := was.Reservations[i]
+		if sameReservation(old, r) {
+			continue
+		}
+		batch.Queue(`
+			update reservation
+			set status = $3, min_hosts = $4, max_hosts = $5, hypervisor_properties = $6, resource_properties = $7,
+				before_end = $8, last_error = $9, updated_at = clock_timestamp()
+			where id = $1 and status = $2`, r.ID, old.Status, r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties,
+			r.BeforeEnd, r.LastError).Exec(fence(is.ID, was.Status))
+	}
+	for i, e := range is.Events {
+		old := was.Events[i]
+		if old.Status == e.Status && old.At.Equal(e.At) {
+			continue
+		}
+		batch.Queue(`
+			update event
+			set status = $3, at = $4, updated_at = clock_timestamp()
+			where id = $1 and status = $2`, e.ID, old.Status, e.Status, e.At).Exec(fence(is.ID, was.Status))
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("save lease %s: %w", is.ID, err)
+	}
+	return nil
+}
+
+// fence makes zero rows a conflict: somebody was faster.
+func fence(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() == 0 {
+			return fmt.Errorf("%w: lease %s is no longer %s", ErrConflict, id, from)
+		}
+		return nil
+	}
+}
+
+func sameReservation(a, b lease.Reservation) bool {
+	return a.Status == b.Status && a.Min == b.Min && a.Max == b.Max && a.HypervisorProperties == b.HypervisorProperties &&
+		a.ResourceProperties == b.ResourceProperties && a.BeforeEnd == b.BeforeEnd && a.LastError == b.LastError
+}
+
+// nudgeLease leaves a note that the lease's workflow should look again.
+func nudgeLease(l lease.Lease, fresh bool) contract.Nudge {
+	return contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), Fresh: fresh, Summary: l.Name,
+		Attributes: contract.Attributes{Status: string(l.Status), Project: l.Project, Resource: "lease"}}
+}
+
+// clock is the database's clock now, not at the transaction's begin.
+func clock(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	var now time.Time
+	err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
+	return now, err
+}

@@ -1,0 +1,477 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/contract"
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// leasing is a store with some registered hosts.
+type leasing struct {
+	*testing.T
+	*store.Store
+	url   string
+	hosts []lease.Host
+}
+
+func newLeasing(t *testing.T, hosts int) *leasing {
+	t.Helper()
+	url := storetest.URL(t)
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	l := &leasing{T: t, Store: s, url: url}
+	for i := range hosts {
+		l.register(fmt.Sprintf("cmp-%d", i+1), nil)
+	}
+	return l
+}
+
+func (t *leasing) register(name string, capabilities map[string]string) lease.Host {
+	t.Helper()
+	stockedHost(t.T, t.Store, name, map[string]inventory.Inventory{"VCPU": inventory.Of(8), "MEMORY_MB": inventory.Of(1024), "DISK_GB": inventory.Of(20)})
+	h, err := t.RegisterHost(t.Context(), name, capabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.hosts = append(t.hosts, h)
+	return h
+}
+
+// hour is the hour from that many hours from now, to the second.
+func hour(n int) time.Time {
+	return time.Now().UTC().Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)
+}
+
+// hosts asks for least to most hosts in the window of those hours.
+func hostsDraft(from, to, least, most int) lease.Draft {
+	d := lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: hour(from)}, End: lease.Moment{At: hour(to)},
+		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: least, Max: most}}}
+	return d
+}
+
+func (t *leasing) create(d lease.Draft) lease.Lease {
+	t.Helper()
+	l, err := t.CreateLease(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (t *leasing) refused(d lease.Draft, kind lease.Kind) {
+	t.Helper()
+	before := t.rows()
+	if _, err := t.CreateLease(t.Context(), d); faultKind(err) != kind {
+		t.Errorf("want %q, got %v", kind, err)
+	}
+	if after := t.rows(); before != after {
+		t.Errorf("a refused lease left rows: %s, before %s", after, before)
+	}
+}
+
+// due makes the lease's times lie in the past, as if it had been made long ago.
+func (t *leasing) due(l lease.Lease) {
+	t.Helper()
+	storetest.Exec(t, t.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, l.ID)
+	storetest.Exec(t, t.url, `update event set at = now() - interval '1 hour' where lease_id = $1`, l.ID)
+	storetest.Exec(t, t.url, `
+		update host_allocation set during = tstzrange(now() - interval '2 hours', now() - interval '1 hour')
+		where reservation_id in (select id from reservation where lease_id = $1)`, l.ID)
+}
+
+// reads the lease and holds it against the table of combinations.
+func (t *leasing) read(id uuid.UUID) lease.Lease {
+	t.Helper()
+	l, err := t.Lease(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Check(l); err != nil {
+		t.Errorf("off the table: %v", err)
+	}
+	return l
+}
+
+func (t *leasing) begin(id uuid.UUID, step lease.Step) lease.Lease {
+	t.Helper()
+	if _, err := t.BeginLease(t.Context(), id, step); err != nil {
+		t.Fatal(err)
+	}
+	return t.read(id)
+}
+
+func (t *leasing) finish(id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) lease.Lease {
+	t.Helper()
+	if _, err := t.FinishLease(t.Context(), id, step, failed); err != nil {
+		t.Fatal(err)
+	}
+	return t.read(id)
+}
+
+func (t *leasing) wire(l lease.Lease) {
+	t.Helper()
+	for _, r := range l.Reservations {
+		if err := t.WireReservation(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (t *leasing) unwire(l lease.Lease) {
+	t.Helper()
+	for _, r := range l.Reservations {
+		if err := t.UnwireReservation(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// active makes a lease that is due and brings it to ACTIVE.
+func (t *leasing) active(d lease.Draft) lease.Lease {
+	t.Helper()
+	l := t.create(d)
+	t.due(l)
+	t.begin(l.ID, lease.Start)
+	t.wire(l)
+	return t.finish(l.ID, lease.Start, nil)
+}
+
+// held is which hosts a reservation holds in inventory.
+func (t *leasing) held(reservation uuid.UUID) []string {
+	t.Helper()
+	var names []string
+	for provider, resources := range holdingOf(t.T, t.Store, reservation.String()).Allocations {
+		if resources[lease.HostClass] != 1 {
+			t.Errorf("holds %v of %s", resources, provider)
+		}
+		for _, h := range t.hosts {
+			if h.Nested.String() == provider {
+				names = append(names, h.Hostname)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// rows counts all rows that leases can leave behind.
+func (t *leasing) rows() string {
+	t.Helper()
+	var leases, reservations, events, hosts, consumers, notes int
+	err := storetest.Connect(t, t.url).QueryRow(t.Context(), `
+		select (select count(*) from lease), (select count(*) from reservation), (select count(*) from event),
+			(select count(*) from host_allocation), (select count(*) from consumer), (select count(*) from note)`).
+		Scan(&leases, &reservations, &events, &hosts, &consumers, &notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("leases %d, reservations %d, events %d, host allocations %d, consumers %d, notes %d",
+		leases, reservations, events, hosts, consumers, notes)
+}
+
+func faultKind(err error) lease.Kind {
+	var f *lease.Fault
+	if errors.As(err, &f) {
+		return f.Kind
+	}
+	return ""
+}
+
+func TestLeaseLivesByTheTable(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.create(hostsDraft(1, 2, 2, 2))
+	id, r := l.ID, l.Reservations[0].ID
+	if err := lease.Check(l); err != nil || l.Status != lease.Pending || len(l.Reservations[0].Hosts) != 2 {
+		t.Fatalf("created: %+v, %v", l, err)
+	}
+	if _, err := e.BeginLease(t.Context(), id, lease.Start); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("it began before its time: %v", err)
+	}
+	if err := e.WireReservation(t.Context(), r); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("it was given its hosts before its time: %v", err)
+	}
+	e.due(l)
+
+	for range 2 { // as after a crash
+		if got := e.begin(id, lease.Start); got.Status != lease.Starting {
+			t.Fatalf("began: %s", got.Status)
+		}
+	}
+	if _, err := e.FinishLease(t.Context(), id, lease.Start, nil); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("ACTIVE without its hosts: %v", err)
+	}
+	for range 2 {
+		e.wire(l)
+	}
+	if d := cmp.Diff([]string{"cmp-1", "cmp-2"}, e.held(r)); d != "" {
+		t.Error(d)
+	}
+	if g := holdingOf(t, e.Store, r.String()); g.Generation != 1 || g.Project != "p" || g.User != "u" {
+		t.Errorf("wired twice is written twice: %+v", g)
+	}
+	for range 2 {
+		if got := e.finish(id, lease.Start, nil); got.Status != lease.Active {
+			t.Fatalf("started: %s", got.Status)
+		}
+	}
+	e.wire(l) // a late repetition
+
+	for range 2 {
+		e.begin(id, lease.BeforeEnd)
+	}
+	for range 2 {
+		e.finish(id, lease.BeforeEnd, nil)
+	}
+
+	if err := e.UnwireReservation(t.Context(), r); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("an active lease lost its hosts: %v", err)
+	}
+	for range 2 {
+		if got := e.begin(id, lease.End); got.Status != lease.Terminating {
+			t.Fatalf("ending: %s", got.Status)
+		}
+	}
+	if _, err := e.FinishLease(t.Context(), id, lease.Start, nil); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a stale finish was taken: %v", err)
+	}
+	if err := e.WireReservation(t.Context(), r); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a stale wire was taken: %v", err)
+	}
+	for range 2 {
+		e.unwire(l)
+	}
+	if got := e.held(r); len(got) != 0 {
+		t.Errorf("still holds %v", got)
+	}
+	if got := e.read(id); len(got.Reservations[0].Hosts) != 2 {
+		t.Errorf("the hosts were freed before the end was finished")
+	}
+	for range 2 {
+		if got := e.finish(id, lease.End, nil); got.Status != lease.Terminated || len(got.Reservations[0].Hosts) != 0 {
+			t.Fatalf("ended: %+v", got)
+		}
+	}
+}
+
+func TestFailedStartHoldsNothingAndStillEnds(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	d := hostsDraft(1, 2, 1, 1)
+	d.Reservations = append(d.Reservations, d.Reservations[0])
+	l := e.create(d)
+	e.due(l)
+	e.begin(l.ID, lease.Start)
+	if err := e.WireReservation(t.Context(), l.Reservations[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	failed := map[uuid.UUID]string{l.Reservations[1].ID: "no answer"}
+	for range 2 {
+		l = e.finish(l.ID, lease.Start, failed)
+	}
+	if l.Status != lease.Error || l.Reservations[1].LastError != "no answer" {
+		t.Errorf("want ERROR with the reason, got %+v", l)
+	}
+	if got := e.held(l.Reservations[0].ID); len(got) != 0 {
+		t.Errorf("a lease whose start failed holds %v", got)
+	}
+	e.begin(l.ID, lease.End)
+	e.unwire(l)
+	l = e.finish(l.ID, lease.End, nil)
+	if l.Status != lease.Error || len(l.Reservations[0].Hosts)+len(l.Reservations[1].Hosts) != 0 {
+		t.Errorf("want ERROR without hosts, got %+v", l)
+	}
+	if due := lease.Next(l, time.Now()); due.Step != lease.Stop {
+		t.Errorf("still due: %+v", due)
+	}
+	e.create(hostsDraft(1, 2, 2, 2))
+}
+
+func TestHostIsGivenToNobodyWhileAReservationFailedToLeaveIt(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	l := e.active(hostsDraft(1, 2, 1, 1))
+	e.begin(l.ID, lease.End)
+	l = e.finish(l.ID, lease.End, map[uuid.UUID]string{l.Reservations[0].ID: "server will not die"})
+	if l.Status != lease.Error || len(l.Reservations[0].Hosts) != 1 {
+		t.Errorf("want ERROR with its host, got %+v", l)
+	}
+	e.refused(hostsDraft(5, 6, 1, 1), lease.NotEnoughHosts)
+
+	if gone, err := e.DeleteLease(t.Context(), l.ID); gone || err != nil {
+		t.Fatalf("gone %t, %v", gone, err)
+	}
+	e.begin(l.ID, lease.Delete)
+	if _, err := e.FinishLease(t.Context(), l.ID, lease.Delete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("deleted though it holds something: %v", err)
+	}
+	e.unwire(l)
+	if last, err := e.FinishLease(t.Context(), l.ID, lease.Delete, nil); err != nil || last.Status != lease.Deleting {
+		t.Errorf("last state %s, %v", last.Status, err)
+	}
+	if _, err := e.FinishLease(t.Context(), l.ID, lease.Delete, nil); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("want ErrNotFound, got %v", err)
+	}
+	e.create(hostsDraft(5, 6, 1, 1))
+}
+
+func TestOneOfManyGetsTheLastHost(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	const writers = 16
+	var all sync.WaitGroup
+	start, errs := make(chan struct{}), make(chan error, writers)
+	for range writers {
+		all.Go(func() {
+			<-start
+			_, err := e.CreateLease(t.Context(), hostsDraft(1, 2, 1, 1))
+			errs <- err
+		})
+	}
+	close(start)
+	all.Wait()
+	close(errs)
+	won := 0
+	for err := range errs {
+		if err == nil {
+			won++
+		} else if faultKind(err) != lease.NotEnoughHosts {
+			t.Errorf("a loser got %v", err)
+		}
+	}
+	if want := "leases 1, reservations 1, events 3, host allocations 1, consumers 0, notes 1"; won != 1 || e.rows() != want {
+		t.Errorf("%d won, left %s", won, e.rows())
+	}
+}
+
+func TestManyAtOnceGetAllHosts(t *testing.T) {
+	t.Parallel()
+	const hosts = 12
+	e := newLeasing(t, hosts)
+	var all sync.WaitGroup
+	for range hosts {
+		all.Go(func() {
+			if _, err := e.CreateLease(t.Context(), hostsDraft(1, 2, 1, 1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	e.refused(hostsDraft(1, 2, 1, 1), lease.NotEnoughHosts)
+}
+
+func TestTheTableItselfRefusesDoubleBooking(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	a := e.create(hostsDraft(1, 3, 1, 1))
+	b := e.create(hostsDraft(3, 5, 1, 1)) // touching is fine
+	_, err := storetest.Connect(t, e.url).Exec(t.Context(), `
+		update host_allocation set during = (select during from host_allocation where reservation_id = $1)
+		where reservation_id = $2`, a.Reservations[0].ID, b.Reservations[0].ID)
+	if err == nil {
+		t.Error("two reservations have one host at one time")
+	}
+}
+
+func TestFailedCreateLeavesNothing(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	second := hostsDraft(1, 2, 1, 1)
+	second.Reservations = append(second.Reservations, lease.ReservationDraft{Type: lease.PhysicalHost, Min: 2, Max: 2})
+	e.refused(second, lease.NotEnoughHosts)
+	past := hostsDraft(-48, 2, 1, 1)
+	e.refused(past, lease.InvalidInput)
+	unknown := hostsDraft(1, 2, 1, 1)
+	unknown.Reservations[0].HypervisorProperties = `["=","$gpo","x"]`
+	e.refused(unknown, lease.MalformedRequirements)
+	unnamed := hostsDraft(1, 2, 1, 1)
+	unnamed.Name = ""
+	e.refused(unnamed, lease.InvalidInput)
+}
+
+func TestRequirementsChooseHosts(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	e.register("gpu-1", map[string]string{"gpu": "True", "count": "10"})
+	d := hostsDraft(1, 2, 1, 2)
+	d.Reservations[0].HypervisorProperties = `[">=","$vcpus","8"]`
+	d.Reservations[0].ResourceProperties = `["and",["=","$gpu","True"],[">=","$count","9"]]`
+	l := e.create(d)
+	if d := cmp.Diff([]int64{e.hosts[1].ID}, l.Reservations[0].Hosts); d != "" {
+		t.Error(d)
+	}
+	if _, err := e.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"gpu": "False"}); faultKind(err) != lease.HostInUse {
+		t.Errorf("a capability that is needed changed: %v", err)
+	}
+	h, err := e.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"rack": "7", "gpu": "True"})
+	if err != nil || h.Capabilities["rack"] != "7" {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+func TestFollowerWaitsForTheOneBefore(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	before := e.active(hostsDraft(1, 2, 1, 1))
+	after := e.create(hostsDraft(1, 2, 1, 1))
+	storetest.Exec(t, e.url, `update lease set start_at = now() where id = $1`, after.ID)
+	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, after.ID)
+
+	after = e.read(after.ID)
+	want := []lease.Blocker{{ID: before.ID, Name: "l", Host: "cmp-1", Since: before.EndAt}}
+	if d := cmp.Diff(want, after.Blockers); d != "" {
+		t.Error(d)
+	}
+	e.begin(after.ID, lease.Start) // one that does not look
+	if err := e.WireReservation(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
+		t.Errorf("two leases are given one host: %v", err)
+	}
+	storetest.Exec(t, e.url, `update lease set status = 'PENDING' where id = $1`, after.ID)
+	storetest.Exec(t, e.url, `update event set status = 'UNDONE' where lease_id = $1`, after.ID)
+	storetest.Exec(t, e.url, `delete from note`)
+
+	e.begin(before.ID, lease.End)
+	e.unwire(before)
+	e.finish(before.ID, lease.End, nil)
+
+	notes, err := e.ClaimNotes(t.Context(), 10, time.Minute)
+	if err != nil || len(notes) != 1 || notes[0].ID != contract.LeaseID(after.ID.String()) {
+		t.Errorf("want a note for the follower, got %+v, %v", notes, err)
+	}
+	if due := lease.Next(e.read(after.ID), time.Now().Add(time.Second)); due.Step != lease.Start {
+		t.Errorf("still waits: %+v", due)
+	}
+}
+
+func TestLeaseNotes(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	l := e.create(hostsDraft(1, 2, 1, 1))
+	notes, err := e.ClaimNotes(t.Context(), 10, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), Fresh: true, Summary: "l",
+		Attributes: contract.Attributes{Status: "PENDING", Project: "p", Resource: "lease"}}
+	if len(notes) != 1 {
+		t.Fatalf("notes: %+v", notes)
+	}
+	if d := cmp.Diff(want, notes[0].Nudge); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+)
+
+// CreateLease writes a lease with its reservations, the hosts that they hold and its events, or nothing at all.
+// What is wrong with the draft, or that there are not enough hosts, is a *lease.Fault.
+func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, err error) {
+	if err := lease.CheckDraft(d); err != nil {
+		return l, err
+	}
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		now, err := clock(ctx, tx)
+		if err != nil {
+			return err
+		}
+		dates, err := lease.Plan(d, now)
+		if err != nil {
+			return err
+		}
+		l = lease.Compose(d, dates, uuid.New)
+		if err := insertLease(ctx, tx, l); err != nil {
+			return err
+		}
+		err = racing(ctx, tx, func(tx pgx.Tx) error { return bookAll(ctx, tx, l, now) })
+		if err != nil {
+			return err
+		}
+		if err := nudge(ctx, tx, nudgeLease(l, true)); err != nil {
+			return err
+		}
+		l, err = lockLease(ctx, tx, l.ID)
+		return err
+	})
+	return l, err
+}
+
+// UpdateLease changes a lease's name, dates or reservations, or leaves all as it was. A lease that is on its way
+// between two statuses is refused, like every wrong wish, by a *lease.Fault.
+func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		was, err := lockLease(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		now, err := clock(ctx, tx)
+		if err != nil {
+			return err
+		}
+		is, err := lease.Amend(was, c, now)
+		if err != nil {
+			return err
+		}
+		if !c.Rename() {
+			err = racing(ctx, tx, func(tx pgx.Tx) error { return rebookAll(ctx, tx, was, is, now) })
+		}
+		if err != nil {
+			return err
+		}
+		if err := saveLease(ctx, tx, was, is); err != nil {
+			return err
+		}
+		if err := nudge(ctx, tx, nudgeLease(is, false)); err != nil {
+			return err
+		}
+		l, err = lockLease(ctx, tx, id)
+		return err
+	})
+	return l, err
+}
+
+func insertLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+		values ($1, $2, $3, $4, $5, $6, $7)`, l.ID, l.Name, l.User, l.Project, l.Status, l.StartAt, l.EndAt)
+	for i, r := range l.Reservations {
+		batch.Queue(`
+			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties,
+				resource_properties, before_end)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, r.ID, l.ID, i, r.Type, r.Status, r.Min, r.Max,
+			r.HypervisorProperties, r.ResourceProperties, r.BeforeEnd)
+	}
+	for _, e := range l.Events {
+		batch.Queue(`
+			insert into event (id, lease_id, event_type, at, status)
+			values ($1, $2, $3, $4, $5)`, e.ID, l.ID, e.Type, e.At, e.Status)
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("create lease: %w", err)
+	}
+	return nil
+}
+
+// bookAll chooses hosts for every reservation of a new lease.
+func bookAll(ctx context.Context, tx pgx.Tx, l lease.Lease, now time.Time) error {
+	for _, r := range l.Reservations {
+		b, err := bookingOf(l, r, now)
+		if err != nil {
+			return err
+		}
+		if err := book(ctx, tx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rebookAll moves every reservation to the new dates. An active lease gets added hosts in inventory at once.
+func rebookAll(ctx context.Context, tx pgx.Tx, was, is lease.Lease, now time.Time) error {
+	active := is.Status == lease.Active
+	for i, r := range is.Reservations {
+		b, err := bookingOf(is, r, now)
+		if err != nil {
+			return err
+		}
+		old := was.Reservations[i]
+		changed := old.HypervisorProperties != r.HypervisorProperties || old.ResourceProperties != r.ResourceProperties
+		if err := rebook(ctx, tx, b, active, changed); err != nil {
+			return err
+		}
+		if !active {
+			continue
+		}
+		if err := wire(ctx, tx, is, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bookingOf is what a reservation asks for from now on: nobody can book the past.
+func bookingOf(l lease.Lease, r lease.Reservation, now time.Time) (booking, error) {
+	requirements, err := lease.Requirements(r.HypervisorProperties, r.ResourceProperties)
+	if err != nil {
+		return booking{}, err
+	}
+	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
+	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
+	return booking{reservation: r.ID, from: from, to: to, least: r.Min, most: r.Max, requirements: requirements}, nil
+}

@@ -1,0 +1,205 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+	"berth/internal/lease"
+)
+
+// WireReservation gives the reservation its hosts in inventory: an allocation of the reservation, as consumer,
+// on the nested provider of each. What is there already is left alone. ErrConflict means that the lease is not
+// being started (any longer); a *lease.Fault of the kind HostInUse that somebody else holds a host, which may pass.
+func (s *Store) WireReservation(ctx context.Context, id uuid.UUID) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		l, r, err := lockReservation(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active {
+			return fmt.Errorf("%w: lease %s is %s: reservation %s is not given its hosts", ErrConflict, l.ID, l.Status, id)
+		}
+		return wire(ctx, tx, l, r)
+	})
+}
+
+// UnwireReservation takes the reservation's allocations out of inventory. What is gone is fine. ErrConflict means
+// that the lease is neither being ended nor deleted.
+func (s *Store) UnwireReservation(ctx context.Context, id uuid.UUID) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		l, r, err := lockReservation(ctx, tx, id)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch l.Status {
+		case lease.Terminating, lease.Terminated, lease.Deleting, lease.Error:
+			return unwire(ctx, tx, l, r)
+		default:
+			return fmt.Errorf("%w: lease %s is %s: reservation %s keeps its hosts", ErrConflict, l.ID, l.Status, id)
+		}
+	})
+}
+
+// lockReservation locks the lease that a reservation belongs to.
+func lockReservation(ctx context.Context, tx pgx.Tx, id uuid.UUID) (lease.Lease, lease.Reservation, error) {
+	var of uuid.UUID
+	err := tx.QueryRow(ctx, `select lease_id from reservation where id = $1`, id).Scan(&of)
+	if err := found(err, "reservation %s", id); err != nil {
+		return lease.Lease{}, lease.Reservation{}, err
+	}
+	l, err := lockLease(ctx, tx, of)
+	if err != nil {
+		return l, lease.Reservation{}, err
+	}
+	i := slices.IndexFunc(l.Reservations, func(r lease.Reservation) bool { return r.ID == id })
+	if i < 0 {
+		return l, lease.Reservation{}, fmt.Errorf("%w: reservation %s", ErrNotFound, id)
+	}
+	return l, l.Reservations[i], nil
+}
+
+// wire makes the reservation hold exactly its hosts in inventory.
+func wire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
+	want, err := share(ctx, tx, r)
+	if err != nil {
+		return err
+	}
+	have, generation, err := holding(ctx, tx, r.ID)
+	if err != nil {
+		return err
+	}
+	if maps.EqualFunc(want, have, func(a, b map[string]int64) bool { return maps.Equal(a, b) }) {
+		return nil
+	}
+	return give(ctx, tx, l, r, want, generation)
+}
+
+// unwire makes the reservation hold nothing in inventory.
+func unwire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
+	_, generation, err := holding(ctx, tx, r.ID)
+	if err != nil || generation == nil {
+		return err
+	}
+	return give(ctx, tx, l, r, nil, generation)
+}
+
+func unwireAll(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
+	for _, r := range l.Reservations {
+		if err := unwire(ctx, tx, l, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// give replaces what the reservation holds, if its generation is the one that was read.
+func give(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation, what inventory.Allocations, generation *int64) error {
+	expect := inventory.Absent()
+	if generation != nil {
+		expect = inventory.At(*generation)
+	}
+	err := replaceAllocations(ctx, tx, []inventory.ConsumerWrite{{
+		Consumer: r.ID.String(), Project: l.Project, User: l.User, Expect: expect, Allocations: what}})
+	var problem *inventory.Problem
+	if !errors.As(err, &problem) {
+		return err
+	}
+	if problem.Kind == inventory.Concurrent {
+		return fmt.Errorf("reservation %s in inventory: another writer was faster: %w", r.ID, err)
+	}
+	return lease.Refuse(lease.HostInUse, "reservation %s cannot have its hosts: %s", r.ID, problem.Message)
+}
+
+// share is what a reservation shall hold in inventory.
+func share(ctx context.Context, tx pgx.Tx, r lease.Reservation) (inventory.Allocations, error) {
+	rows, err := tx.Query(ctx, `
+		select h.nested::text
+		from host_allocation a
+		join host h on h.id = a.host_id
+		where a.reservation_id = $1`, r.ID)
+	if err != nil {
+		return nil, fmt.Errorf("hosts of reservation %s: %w", r.ID, err)
+	}
+	nested, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("hosts of reservation %s: %w", r.ID, err)
+	}
+	want := inventory.Allocations{}
+	for _, provider := range nested {
+		want[provider] = map[string]int64{lease.HostClass: 1}
+	}
+	return want, nil
+}
+
+// holding is what a reservation holds in inventory, and its generation as a consumer: nil if it holds nothing.
+func holding(ctx context.Context, tx pgx.Tx, reservation uuid.UUID) (inventory.Allocations, *int64, error) {
+	rows, err := tx.Query(ctx, `
+		select k.generation, p.uuid, c.name, a.amount
+		from consumer k
+		join allocation a on a.consumer_id = k.id
+		join provider p on p.id = a.provider_id
+		join resource_class c on c.id = a.class_id
+		where k.uuid = $1`, reservation.String())
+	if err != nil {
+		return nil, nil, fmt.Errorf("what reservation %s holds: %w", reservation, err)
+	}
+	have := inventory.Allocations{}
+	var generation, amount int64
+	var provider, class string
+	tag, err := pgx.ForEachRow(rows, []any{&generation, &provider, &class, &amount}, func() error {
+		if have[provider] == nil {
+			have[provider] = map[string]int64{}
+		}
+		have[provider][class] = amount
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("what reservation %s holds: %w", reservation, err)
+	case tag.RowsAffected() == 0:
+		return have, nil, nil
+	}
+	return have, &generation, nil
+}
+
+// anyWired tells whether a reservation of the lease holds something in inventory.
+func anyWired(ctx context.Context, tx pgx.Tx, l lease.Lease) (bool, error) {
+	ids := make([]string, len(l.Reservations))
+	for i, r := range l.Reservations {
+		ids[i] = r.ID.String()
+	}
+	var any bool
+	err := tx.QueryRow(ctx, `select exists (select from consumer where uuid = any($1))`, ids).Scan(&any)
+	if err != nil {
+		return false, fmt.Errorf("what lease %s holds: %w", l.ID, err)
+	}
+	return any, nil
+}
+
+// placed makes sure that no lease is called active whose reservations do not hold their hosts.
+func placed(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
+	for _, r := range l.Reservations {
+		want, err := share(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		have, _, err := holding(ctx, tx, r.ID)
+		if err != nil {
+			return err
+		}
+		if !maps.EqualFunc(want, have, func(a, b map[string]int64) bool { return maps.Equal(a, b) }) {
+			return fmt.Errorf("%w: reservation %s of lease %s does not hold its hosts", ErrConflict, r.ID, l.ID)
+		}
+	}
+	return nil
+}
