@@ -1,0 +1,103 @@
+package odl
+
+import (
+	"testing"
+	"time"
+)
+
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+func tripped(t *testing.T) (*breaker, *clock) {
+	t.Helper()
+	c := &clock{at: time.Unix(1000, 0)}
+	b := newBreaker(c.now)
+	for range threshold {
+		if wait, _ := b.admit(); wait != 0 {
+			t.Fatal("open too early")
+		}
+		b.report("an answer 503")
+	}
+	return b, c
+}
+
+func TestOpenBreakerAdmitsOneProbeASecond(t *testing.T) {
+	t.Parallel()
+	b, c := tripped(t)
+	for range 30 {
+		admitted := 0
+		for range 100 {
+			wait, last := b.admit()
+			switch {
+			case wait == 0:
+				admitted++
+				b.report("timeout")
+			case wait > longestSpread+probeEvery || last == "":
+				t.Fatalf("wait %s after %q", wait, last)
+			}
+		}
+		if admitted > 1 {
+			t.Fatalf("%d probes at once", admitted)
+		}
+		c.at = c.at.Add(probeEvery)
+	}
+}
+
+func TestProbeThatSucceedsClosesTheBreaker(t *testing.T) {
+	t.Parallel()
+	b, c := tripped(t)
+	if wait, _ := b.admit(); wait == 0 {
+		t.Fatal("not open")
+	}
+	c.at = c.at.Add(probeEvery)
+	if wait, _ := b.admit(); wait != 0 {
+		t.Fatalf("no probe, wait %s", wait)
+	}
+	b.report("")
+	for range threshold {
+		if wait, _ := b.admit(); wait != 0 {
+			t.Fatal("still open")
+		}
+	}
+}
+
+func TestASuccessBetweenFailuresKeepsTheBreakerClosed(t *testing.T) {
+	t.Parallel()
+	b := newBreaker(time.Now)
+	for range 10 {
+		for range threshold - 1 {
+			b.report("an answer 500")
+		}
+		b.report("")
+	}
+	if wait, _ := b.admit(); wait != 0 {
+		t.Errorf("open, wait %s", wait)
+	}
+}
+
+func TestALostProbeDoesNotKeepTheBreakerOpenForEver(t *testing.T) {
+	t.Parallel()
+	b, c := tripped(t)
+	c.at = c.at.Add(probeEvery)
+	if wait, _ := b.admit(); wait != 0 {
+		t.Fatal("no probe") // its sender dies and never reports
+	}
+	c.at = c.at.Add(probeEvery)
+	if wait, _ := b.admit(); wait != 0 {
+		t.Error("no second probe")
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "0": 0, "5": 5 * time.Second, "-5": 0, "1.5": 0, "4294967295": 24 * time.Hour, "99999999999999999999": 0,
+		"Thu, 01 Jan 2026 00:01:00 GMT": time.Minute, "Thu, 01 Jan 2015 00:01:00 GMT": 0, "soon": 0,
+	} {
+		if got := retryAfter(value, now); got != want {
+			t.Errorf("%q: %s, want %s", value, got, want)
+		}
+	}
+}

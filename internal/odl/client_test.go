@@ -1,0 +1,280 @@
+package odl_test
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/odl"
+	"berth/internal/odl/odltest"
+)
+
+const (
+	network = "11111111-1111-4111-8111-111111111111"
+	create  = `{"network":{"id":"` + network + `","name":"blue","revision_number":1}}`
+)
+
+// controller is a stand-in and a client of it.
+func controller(t *testing.T) (*odltest.Controller, *odl.Client) {
+	t.Helper()
+	c := odltest.New()
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	return c, client(t, odl.Config{URL: server.URL + odltest.Base, Timeout: 10 * time.Second})
+}
+
+func client(t *testing.T, config odl.Config) *odl.Client {
+	t.Helper()
+	client, err := odl.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func send(t *testing.T, c *odl.Client, method, path, body string) odl.Answer {
+	t.Helper()
+	a, err := c.Send(t.Context(), method, path, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestObjectLivesAndDiesAtTheController(t *testing.T) {
+	t.Parallel()
+	c, client := controller(t)
+	one := "/networks/" + network
+	update := `{"network":{"name":"red","revision_number":3}}`
+	old := `{"network":{"name":"green","revision_number":2}}`
+	for _, step := range []struct {
+		method, path, body string
+		status             int
+		answer             string
+	}{
+		{"GET", one, "", 404, "UUID does not exist"},
+		{"PUT", one, update, 404, "UUID does not exist"},
+		{"POST", "/networks", `{"net":{}}`, 400, "Invalid requests"},
+		{"POST", "/networks", create, 201, `"blue"`},
+		{"POST", "/networks", create, 409, `"blue"`},
+		{"PUT", one, update, 200, `"red"`},
+		{"PUT", one, old, 200, ""},
+		{"GET", one, "", 200, `"red"`},
+		{"GET", "/networks", "", 200, `{"networks":[{`},
+		{"PUT", one, `{"networks":[]}`, 400, "singleton"},
+		{"DELETE", one, "", 204, ""},
+		{"DELETE", one, "", 404, ""},
+		{"GET", "/volcanoes", "", 404, ""},
+	} {
+		a := send(t, client, step.method, step.path, step.body)
+		if a.Status != step.status || !strings.Contains(string(a.Body), step.answer) || a.Trouble != "" {
+			t.Errorf("%s %s: %d %s %s, want %d with %q", step.method, step.path, a.Status, a.Body, a.Detail, step.status, step.answer)
+		}
+	}
+	want := odltest.Record{Type: "network", ID: network, Creates: 1, Updates: 1, Deletes: 1, Highest: 3}
+	if d := cmp.Diff(want, c.Record("network", network)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"network " + network + " came with revision 2 after 3"}, c.Violations()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fault   odltest.Fault
+		timeout time.Duration
+		method  string
+		want    odl.Answer
+		applied int
+	}{
+		"overload":               {fault: odltest.Fault{Status: 503, Header: map[string]string{"Retry-After": "7"}}, want: odl.Answer{Status: 503, RetryAfter: 7 * time.Second}},
+		"limit":                  {fault: odltest.Fault{Status: 429, Header: map[string]string{"Retry-After": "nonsense"}}, want: odl.Answer{Status: 429}},
+		"refusal":                {fault: odltest.Fault{Status: 400, Body: "no"}, want: odl.Answer{Status: 400, Body: []byte("no")}},
+		"redirect":               {fault: odltest.Fault{Status: 302, Header: map[string]string{"Location": "/login"}}, want: odl.Answer{Status: 302}},
+		"gateway gave up, done":  {fault: odltest.Fault{Status: 504, Applied: true}, want: odl.Answer{Status: 504}, applied: 1},
+		"slow":                   {fault: odltest.Fault{DelayMS: 50}, want: odl.Answer{Status: 201}, applied: 1},
+		"too slow":               {fault: odltest.Fault{DelayMS: 60_000}, timeout: 100 * time.Millisecond, want: odl.Answer{Trouble: odl.Timeout}},
+		"silent":                 {fault: odltest.Fault{Break: odltest.BreakHang}, timeout: 100 * time.Millisecond, want: odl.Answer{Trouble: odl.Timeout}},
+		"silent, done":           {fault: odltest.Fault{Break: odltest.BreakHang, Applied: true}, timeout: 100 * time.Millisecond, want: odl.Answer{Trouble: odl.Timeout}, applied: 1},
+		"reset":                  {fault: odltest.Fault{Break: odltest.BreakReset}, want: odl.Answer{Trouble: odl.Reset}},
+		"reset, done":            {fault: odltest.Fault{Break: odltest.BreakReset, Applied: true}, want: odl.Answer{Trouble: odl.Reset}, applied: 1},
+		"cut after the status":   {fault: odltest.Fault{Break: odltest.BreakCut, Applied: true}, want: odl.Answer{Status: 201, Body: []byte(`{"cut`)}, applied: 1},
+		"cut while we look":      {fault: odltest.Fault{Break: odltest.BreakCut}, method: "GET", want: odl.Answer{Trouble: odl.Reset}},
+		"garbage":                {fault: odltest.Fault{Status: 200, Body: "<html>\x00"}, want: odl.Answer{Status: 200, Body: []byte("<html>\x00")}},
+		"nothing where JSON was": {fault: odltest.Fault{Status: 204}, method: "GET", want: odl.Answer{Status: 204, Body: []byte{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := odltest.New()
+			server := httptest.NewServer(c)
+			t.Cleanup(server.Close)
+			if tt.timeout == 0 {
+				tt.timeout = 30 * time.Second
+			}
+			client := client(t, odl.Config{URL: server.URL + odltest.Base + "/", Timeout: tt.timeout})
+			c.Inject(tt.fault)
+
+			method, path := "POST", "/networks"
+			if tt.method == "GET" {
+				method, path = "GET", "/networks/"+network
+			}
+			got := send(t, client, method, path, create)
+
+			if (got.Detail == "") != (got.Trouble == "") {
+				t.Errorf("trouble %q, detail %q", got.Trouble, got.Detail)
+			}
+			if tt.want.Body == nil {
+				got.Body = nil
+			}
+			got.Detail = ""
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Error(d)
+			}
+			if n := c.Record("network", network).Creates; n != tt.applied {
+				t.Errorf("applied %d times, want %d", n, tt.applied)
+			}
+			if left := c.Faults(); len(left) > 0 {
+				t.Errorf("the fault met nobody: %+v", left)
+			}
+		})
+	}
+}
+
+func TestNothingWasSentWhereNobodyListens(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{"http://" + address, "http://no-such-host.invalid"} {
+		a := send(t, client(t, odl.Config{URL: url}), "POST", "/networks", create)
+		if a.Trouble != odl.Unreachable || a.Detail == "" {
+			t.Errorf("%s: %+v", url, a)
+		}
+	}
+}
+
+func TestControllerIsTrustedByItsCertificateOnly(t *testing.T) {
+	t.Parallel()
+	c := odltest.New()
+	server := httptest.NewUnstartedServer(c)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+
+	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.Base}), "POST", "/networks", create); a.Trouble != odl.TLS {
+		t.Errorf("an unknown certificate: %+v", a)
+	}
+	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.Base, CA: ca}), "POST", "/networks", create); a.Status != 201 {
+		t.Errorf("the given certificate: %+v", a)
+	}
+	plain := strings.Replace(server.URL, "https", "http", 1)
+	if a := send(t, client(t, odl.Config{URL: plain}), "POST", "/networks", create); a.Status != 400 {
+		t.Errorf("plain text: %+v", a)
+	}
+}
+
+func TestCredentialsAreSentWithEveryRequest(t *testing.T) {
+	t.Parallel()
+	c := odltest.New()
+	c.User, c.Password = "admin", "secret"
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	for password, want := range map[string]int{"secret": 201, "wrong": 401} {
+		a := send(t, client(t, odl.Config{URL: server.URL + odltest.Base, User: "admin", Password: password}), "POST", "/networks",
+			strings.Replace(create, "1111", password, 1))
+		if a.Status != want {
+			t.Errorf("%s: %+v", password, a)
+		}
+	}
+}
+
+func TestEndOfTheCallerIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	c, client := controller(t)
+	c.Inject(odltest.Fault{Break: odltest.BreakHang})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if a, err := client.Send(ctx, "POST", "/networks", []byte(create)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestWrongConfigurationIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, config := range []odl.Config{
+		{}, {URL: "ftp://host/"}, {URL: "http:///path"}, {URL: "host:8080"}, {URL: "http://h/?a=b"}, {URL: "http://u:p@h/"},
+		{URL: "http://h:port/"}, {URL: "http://h/", CA: []byte("no PEM")},
+	} {
+		if _, err := odl.New(config); err == nil || strings.Contains(err.Error(), "u:p") {
+			t.Errorf("%+v: %v", config, err)
+		}
+	}
+}
+
+func TestControllerInTroubleIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c, client := controller(t)
+	c.Inject(odltest.Fault{Status: 503, Times: 1000})
+	open := 0
+	for range 200 {
+		a := send(t, client, "POST", "/networks", create)
+		if a.Trouble == odl.Open {
+			open++
+			if a.RetryAfter <= 0 || a.RetryAfter > time.Minute || !strings.Contains(a.Detail, "503") {
+				t.Fatalf("%+v", a)
+			}
+		}
+	}
+	if seen := len(c.Log()); seen > 10 || open < 190 {
+		t.Errorf("the controller saw %d requests of 200, %d were turned away", seen, open)
+	}
+}
+
+// FuzzAnswer: whatever bytes come back, the client says something and does not fall.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
+	f.Add([]byte("HTTP/1.1 204 No Content\r\n\r\n"))
+	f.Add([]byte("HTTP/1.1 503 x\r\nRetry-After: 99999999999999999999\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"))
+	f.Add([]byte("HTTP/1.1 302 x\r\nLocation: http://[::1\r\nSet-Cookie: a=b; Max-Age=-1\r\n\r\n"))
+	f.Add([]byte("HTTP/1.1 000\r\n\r\n"))
+	f.Add([]byte("\x16\x03\x01"))
+	answers := make(chan []byte, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Write(<-answers)
+		_ = conn.Close()
+	}))
+	f.Cleanup(server.Close)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		client := client(t, odl.Config{URL: server.URL, Timeout: 20 * time.Second})
+		answers <- raw
+		a := send(t, client, "POST", "/networks", create)
+		if (a.Trouble == "") == (a.Status == 0) || a.RetryAfter < 0 || a.RetryAfter > 24*time.Hour {
+			t.Errorf("%+v", a)
+		}
+		if a.Trouble != "" && a.Trouble != odl.Reset {
+			t.Errorf("%+v", a)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package odltest
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// control lets another process look and script:
+//
+//	GET    /_control/log?after=N   {"requests": [Seen…]}
+//	GET    /_control/objects       {"objects": [Record…], "violations": […]}
+//	GET    /_control/faults        {"faults": [Fault…]}
+//	POST   /_control/faults        a Fault, or a list of them
+//	DELETE /_control/faults        no more faults
+//	DELETE /_control/objects       the controller loses its objects
+func (c *Controller) control(w http.ResponseWriter, r *http.Request) {
+	switch r.Method + " " + r.URL.Path {
+	case "GET /_control/log":
+		after, err := strconv.Atoi("0" + r.URL.Query().Get("after"))
+		if err != nil {
+			answer(w, refuse(http.StatusBadRequest, "after is not a number"))
+			return
+		}
+		answer(w, reply{status: http.StatusOK, body: map[string]any{"requests": c.since(after)}})
+	case "GET /_control/objects":
+		answer(w, reply{status: http.StatusOK, body: map[string]any{"objects": c.Records(), "violations": append([]string{}, c.Violations()...)}})
+	case "GET /_control/faults":
+		answer(w, reply{status: http.StatusOK, body: map[string]any{"faults": c.Faults()}})
+	case "POST /_control/faults":
+		answer(w, c.script(r))
+	case "DELETE /_control/faults":
+		c.Heal()
+		answer(w, reply{status: http.StatusNoContent})
+	case "DELETE /_control/objects":
+		if err := c.Wipe(); err != nil {
+			answer(w, refuse(http.StatusInternalServerError, "%s", err))
+			return
+		}
+		answer(w, reply{status: http.StatusNoContent})
+	default:
+		answer(w, refuse(http.StatusNotFound, "no such control"))
+	}
+}
+
+func (c *Controller) since(after int) []Seen {
+	requests := []Seen{}
+	for _, s := range c.Log() {
+		if s.N > after {
+			requests = append(requests, s)
+		}
+	}
+	return requests
+}
+
+func (c *Controller) script(r *http.Request) reply {
+	raw, err := read(r)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%s", err)
+	}
+	var faults []Fault
+	if json.Unmarshal(raw, &faults) != nil {
+		var one Fault
+		if err := json.Unmarshal(raw, &one); err != nil {
+			return refuse(http.StatusBadRequest, "not a fault: %s", err)
+		}
+		faults = []Fault{one}
+	}
+	for _, f := range faults {
+		if f.Status != 0 && (f.Status < 200 || f.Status > 599) {
+			return refuse(http.StatusBadRequest, "status %d cannot be answered", f.Status)
+		}
+		switch f.Break {
+		case "", BreakReset, BreakHang, BreakCut:
+		default:
+			return refuse(http.StatusBadRequest, "break %q is unknown", f.Break)
+		}
+	}
+	c.Inject(faults...)
+	return reply{status: http.StatusNoContent}
+}
