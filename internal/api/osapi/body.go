@@ -75,7 +75,8 @@ func trimJSON(err error) string {
 	return string(bytes.TrimPrefix([]byte(err.Error()), []byte("json: ")))
 }
 
-// CheckJSON tells whether raw is exactly one JSON value, without duplicate keys and not nested too deep.
+// CheckJSON tells whether raw is exactly one JSON value, without duplicate keys, without NUL in strings and not
+// nested too deep.
 func CheckJSON(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -101,7 +102,7 @@ func checkValue(d *json.Decoder, depth int) error {
 	}
 	delim, ok := token.(json.Delim)
 	if !ok {
-		return nil
+		return checkText(token)
 	}
 	seen := map[string]bool{}
 	for d.More() {
@@ -111,6 +112,9 @@ func checkValue(d *json.Decoder, depth int) error {
 				return err
 			}
 			name := key.(string)
+			if err := checkText(key); err != nil {
+				return err
+			}
 			if seen[name] {
 				return fmt.Errorf("duplicate key %q", name)
 			}
@@ -122,4 +126,12 @@ func checkValue(d *json.Decoder, depth int) error {
 	}
 	_, err = d.Token()
 	return err
+}
+
+// checkText refuses strings that no database keeps.
+func checkText(token json.Token) error {
+	if s, ok := token.(string); ok && !Legible(s) {
+		return fmt.Errorf("the string %q contains the character NUL", s)
+	}
+	return nil
 }

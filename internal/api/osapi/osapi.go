@@ -5,12 +5,15 @@ package osapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -102,6 +105,9 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		if err != nil {
 			return 0, nil, err
 		}
+		if !Legible(caller.User) || !Legible(caller.Project) {
+			return 0, nil, fmt.Errorf("%w: user or project is not text", identity.ErrUnauthenticated)
+		}
 		r = r.WithContext(identity.With(r.Context(), caller))
 		*rp = r
 	}
@@ -112,6 +118,11 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		}
 		r = next
 		*rp = r
+	}
+	if !Legible(r.URL.Path) {
+		route, allow = nil, nil
+	} else if err := checkQuery(r); err != nil {
+		return 0, nil, err
 	}
 	switch {
 	case route != nil:
@@ -129,6 +140,25 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 	default:
 		return 0, nil, Fault(http.StatusNotFound, "", "The resource could not be found.")
 	}
+}
+
+// Legible tells whether a text is UTF-8 without NUL: what a database can keep, and all that names ever are.
+func Legible(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// checkQuery refuses a query that cannot be decoded or is not text.
+func checkQuery(r *http.Request) error {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return Fault(http.StatusBadRequest, "", "Invalid query string: %s.", err)
+	}
+	for name, values := range query {
+		for _, v := range append(values, name) {
+			if !Legible(v) {
+				return Fault(http.StatusBadRequest, "", "Invalid query string: %q is not UTF-8 text.", v)
+			}
+		}
+	}
+	return nil
 }
 
 // match finds the route of a request and fills in its path values; without one it tells which methods the path

@@ -1,0 +1,137 @@
+package placement
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+	"strings"
+
+	"berth/internal/api/osapi"
+	"berth/internal/inventory"
+)
+
+// The codes that refusals carry from 1.23 on.
+const (
+	undefinedCode      = "placement.undefined_code"
+	concurrentUpdate   = "placement.concurrent_update"
+	inventoryInUse     = "placement.inventory.inuse"
+	duplicateName      = "placement.duplicate_name"
+	providerInUse      = "placement.resource_provider.inuse"
+	cannotDeleteParent = "placement.resource_provider.cannot_delete_parent"
+)
+
+// explanations are what every refusal of a status begins with.
+var explanations = map[int]string{
+	http.StatusBadRequest:           "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+	http.StatusForbidden:            "Access was denied to this resource.",
+	http.StatusNotFound:             "The resource could not be found.",
+	http.StatusNotAcceptable:        "The resource could not be generated that was acceptable to your browser (content of type application/json).",
+	http.StatusConflict:             "There was a conflict when trying to complete your request.",
+	http.StatusUnsupportedMediaType: "The request media type is not supported by this server.",
+	http.StatusInternalServerError:  "The server has either erred or is incapable of performing the requested operation.",
+}
+
+// fault makes a refusal without a code of its own.
+func fault(status int, format string, args ...any) *osapi.Error {
+	return osapi.Fault(status, "", format, args...)
+}
+
+// translate turns a refusal by the rules into one by the API; it is the one table between the two. Other
+// errors pass.
+func translate(err error) error {
+	var p *inventory.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	status, code := http.StatusConflict, ""
+	switch p.Kind {
+	case inventory.Invalid, inventory.UnknownClass:
+		status = http.StatusBadRequest
+	case inventory.Missing:
+		status = http.StatusNotFound
+	case inventory.Concurrent:
+		code = concurrentUpdate
+	case inventory.InventoryInUse:
+		code = inventoryInUse
+	case inventory.DuplicateName:
+		code = duplicateName
+	case inventory.ProviderInUse:
+		code = providerInUse
+	case inventory.HasChildren:
+		code = cannotDeleteParent
+	}
+	return osapi.Fault(status, code, "%s", p.Message)
+}
+
+// prefixed puts words before the message of a problem of one of the kinds, or of any without kinds.
+func prefixed(err error, words string, kinds ...inventory.Kind) error {
+	var p *inventory.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	for _, k := range kinds {
+		if p.Kind == k {
+			return inventory.Refuse(p.Kind, "%s%s", words, p.Message)
+		}
+	}
+	if len(kinds) == 0 {
+		return inventory.Refuse(p.Kind, "%s%s", words, p.Message)
+	}
+	return err
+}
+
+// as makes a problem of one kind a problem of another.
+func as(err error, from, to inventory.Kind) error {
+	var p *inventory.Problem
+	if errors.As(err, &p) && p.Kind == from {
+		return inventory.Refuse(to, "%s", p.Message)
+	}
+	return err
+}
+
+// fail writes a refusal as JSON, as a page or as plain text, whichever the client takes.
+func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
+	title := http.StatusText(e.Status)
+	if e.Status == http.StatusUnauthorized {
+		osapi.WriteJSON(w, e.Status, map[string]string{
+			"message": e.Message, "code": fmt.Sprintf("%d %s", e.Status, title), "title": title})
+		return
+	}
+	explanation, message := explanations[e.Status], strings.ReplaceAll(e.Message, "\n", " ")
+	if explanation == "" || explanation == message {
+		explanation, message = e.Message, ""
+	}
+	switch {
+	case accepts(r, "application", "json"):
+		osapi.WriteJSON(w, e.Status, map[string]any{"errors": []any{errorObject(r, e, title, explanation, message)}})
+	case accepts(r, "text", "html"):
+		w.Header().Set("Content-Type", "text/html; charset=UTF-8")
+		osapi.WriteJSON(w, e.Status, fmt.Appendf(nil,
+			"<html>\n<head><title>%d %s</title></head>\n<body>\n<h1>%d %s</h1>\n%s<br /><br />\n%s\n</body>\n</html>",
+			e.Status, title, e.Status, title, html.EscapeString(explanation), html.EscapeString(message)))
+	default:
+		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
+		osapi.WriteJSON(w, e.Status, fmt.Appendf(nil, "%d %s\n\n%s\n\n%s", e.Status, title, explanation, message))
+	}
+}
+
+func errorObject(r *http.Request, e *osapi.Error, title, explanation, message string) map[string]any {
+	object := map[string]any{
+		"status":     e.Status,
+		"title":      title,
+		"detail":     explanation + "\n\n " + message + "  ",
+		"request_id": osapi.RequestID(r.Context()),
+	}
+	if e.Type == unacceptableVersion {
+		object["min_version"], object["max_version"] = "1.0", fmt.Sprintf("1.%d", newest)
+		return object
+	}
+	if minor, ok := r.Context().Value(versionKey{}).(int); ok && minor >= 23 {
+		object["code"] = e.Type
+		if e.Type == "" {
+			object["code"] = undefinedCode
+		}
+	}
+	return object
+}

@@ -1,0 +1,174 @@
+package placement
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/store"
+)
+
+// provider is a provider as clients see it. Parent is absent before 1.14 and then null for a root, hence its
+// two levels.
+type provider struct {
+	UUID       string   `json:"uuid"`
+	Name       string   `json:"name"`
+	Generation int64    `json:"generation"`
+	Links      []link   `json:"links"`
+	Parent     **string `json:"parent_provider_uuid,omitempty"`
+	Root       string   `json:"root_provider_uuid,omitempty"`
+}
+
+// providerLinks are the links of a provider and the versions from which they are shown.
+var providerLinks = []struct {
+	rel  string
+	from int
+}{{"inventories", 0}, {"usages", 0}, {"aggregates", 1}, {"traits", 6}, {"allocations", 11}}
+
+func (c *call) provider(p inventory.Provider) provider {
+	self := Prefix + "/resource_providers/" + p.UUID
+	shown := provider{UUID: p.UUID, Name: p.Name, Generation: p.Generation, Links: []link{{"self", self}}}
+	for _, l := range providerLinks {
+		if c.v >= l.from {
+			shown.Links = append(shown.Links, link{l.rel, self + "/" + l.rel})
+		}
+	}
+	if c.v >= 14 {
+		var parent *string
+		if p.Parent != "" {
+			parent = &p.Parent
+		}
+		shown.Parent, shown.Root = &parent, p.Root
+	}
+	return shown
+}
+
+// missing words a provider that does not exist.
+func missing(err error, format, uuid string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fault(http.StatusNotFound, format, uuid)
+	}
+	return err
+}
+
+const (
+	noProvider        = "No resource provider with uuid %s found"
+	noProviderWrapped = "No resource provider with uuid %s found : No resource provider with that uuid."
+)
+
+// unless answers with a refusal of the body, unless the provider does not exist or, where one is expected, is
+// at another generation: those come first.
+func (h *room) unless(c *call, generation *int64, refusal error) error {
+	p, err := h.store.Provider(c.Context(), c.PathValue("uuid"))
+	switch {
+	case err != nil:
+		return missing(err, noProvider, c.PathValue("uuid"))
+	case generation != nil && p.Generation != *generation:
+		return inventory.Refuse(inventory.Concurrent, "resource provider generation conflict")
+	}
+	return refusal
+}
+
+func providerForm(v int, fields map[string]*schema) *schema {
+	fields["name"] = &schema{kind: "string", maxLength: 200}
+	if v >= 14 {
+		fields["parent_provider_uuid"] = &schema{kind: "string", nullable: true, uuid: true}
+	}
+	return &schema{kind: "object", required: []string{"name"}, fields: fields}
+}
+
+func (h *room) createProvider(c *call) (int, any, error) {
+	in, err := c.object(providerForm(c.v, map[string]*schema{"uuid": someUUID}))
+	if err != nil {
+		return 0, nil, err
+	}
+	wanted := inventory.NewProvider{Name: text(in["name"]), Parent: text(in["parent_provider_uuid"])}
+	if wanted.UUID = uuid.NewString(); in["uuid"] != nil {
+		wanted.UUID, _ = canonical(text(in["uuid"]))
+	}
+	words := `Unable to create resource provider "` + wanted.Name + `", ` + wanted.UUID + `: Object action create failed because: `
+	switch parent, _ := canonical(wanted.Parent); {
+	case wanted.Name == "":
+		return 0, nil, fault(http.StatusBadRequest, "%sname is required", words)
+	case parent == wanted.UUID:
+		return 0, nil, fault(http.StatusBadRequest,
+			"%sparent provider UUID cannot be same as UUID. Please choose a different UUID.", words)
+	}
+	p, err := h.store.CreateProvider(c.Context(), wanted)
+	if err != nil {
+		return 0, nil, prefixed(err, words, inventory.Invalid)
+	}
+	c.location("/resource_providers/" + p.UUID)
+	if c.v < 20 {
+		return http.StatusCreated, nil, nil
+	}
+	c.modified(p.ChangedAt)
+	return http.StatusOK, c.provider(p), nil
+}
+
+func (h *room) showProvider(c *call) (int, any, error) {
+	p, err := h.store.Provider(c.Context(), c.PathValue("uuid"))
+	if err != nil {
+		return 0, nil, missing(err, noProvider, c.PathValue("uuid"))
+	}
+	c.modified(p.ChangedAt)
+	return http.StatusOK, c.provider(p), nil
+}
+
+func (h *room) updateProvider(c *call) (int, any, error) {
+	in, err := c.object(providerForm(c.v, map[string]*schema{}))
+	if err != nil {
+		return 0, nil, h.unless(c, nil, err)
+	}
+	change := inventory.ProviderChange{UUID: c.PathValue("uuid"), Name: text(in["name"]), Move: c.v >= 37}
+	if parent, sent := in["parent_provider_uuid"]; sent {
+		wanted := text(parent)
+		change.Parent = &wanted
+	}
+	p, err := h.store.ChangeProvider(c.Context(), change)
+	if err != nil {
+		err = prefixed(err, "Unable to save resource provider "+change.UUID+": Object action update failed because: ", inventory.Invalid)
+		return 0, nil, missing(err, noProvider, change.UUID)
+	}
+	c.modified(p.ChangedAt)
+	return http.StatusOK, c.provider(p), nil
+}
+
+func (h *room) deleteProvider(c *call) (int, any, error) {
+	if err := h.store.DeleteProvider(c.Context(), c.PathValue("uuid")); err != nil {
+		return 0, nil, missing(err, "No resource provider with uuid %s found for delete", c.PathValue("uuid"))
+	}
+	return http.StatusNoContent, nil, nil
+}
+
+var dashedUUID = &schema{kind: "string", pattern: regexp.MustCompile(
+	`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)}
+
+func (h *room) listProviders(c *call) (int, any, error) {
+	form := &schema{kind: "object", fields: map[string]*schema{"name": {kind: "string"}, "uuid": dashedUUID}}
+	if c.v >= 14 {
+		form.fields["in_tree"] = dashedUUID
+	}
+	query, err := c.query(form)
+	if err != nil {
+		return 0, nil, err
+	}
+	providers, err := h.store.Providers(c.Context(), inventory.ProviderFilter{
+		Name: given(query, "name"), UUID: given(query, "uuid"), InTree: given(query, "in_tree")})
+	if err != nil {
+		return 0, nil, err
+	}
+	shown := make([]provider, len(providers))
+	var newest inventory.Provider
+	for i, p := range providers {
+		shown[i] = c.provider(p)
+		if p.ChangedAt.After(newest.ChangedAt) {
+			newest = p
+		}
+	}
+	c.modified(newest.ChangedAt)
+	return http.StatusOK, map[string]any{"resource_providers": shown}, nil
+}

@@ -1,0 +1,111 @@
+package placement
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"berth/internal/inventory"
+	"berth/internal/store"
+)
+
+type class struct {
+	Name  string `json:"name"`
+	Links []link `json:"links"`
+}
+
+func classOf(name string) class {
+	return class{Name: name, Links: []link{{"self", Prefix + "/resource_classes/" + name}}}
+}
+
+func noClass(err error, name string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fault(http.StatusNotFound, "No such resource class %s.", name)
+	}
+	return err
+}
+
+func (h *room) listClasses(c *call) (int, any, error) {
+	classes, err := h.store.Classes(c.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	shown := make([]class, len(classes))
+	var newest time.Time
+	for i, found := range classes {
+		shown[i] = classOf(found.Name)
+		if found.ChangedAt.After(newest) {
+			newest = found.ChangedAt
+		}
+	}
+	c.modified(newest)
+	return http.StatusOK, map[string]any{"resource_classes": shown}, nil
+}
+
+var classForm = &schema{kind: "object", required: []string{"name"}, fields: map[string]*schema{"name": customName}}
+
+func (h *room) createClass(c *call) (int, any, error) {
+	in, err := c.object(classForm)
+	if err != nil {
+		return 0, nil, err
+	}
+	name := text(in["name"])
+	created, err := h.store.EnsureClass(c.Context(), name)
+	if err != nil {
+		return 0, nil, err
+	}
+	if !created {
+		return 0, nil, inventory.Refuse(inventory.Refused, "Conflicting resource class already exists: %s", name)
+	}
+	c.location("/resource_classes/" + name)
+	return http.StatusCreated, nil, nil
+}
+
+func (h *room) showClass(c *call) (int, any, error) {
+	found, err := h.store.Class(c.Context(), c.PathValue("name"))
+	if err != nil {
+		return 0, nil, noClass(err, c.PathValue("name"))
+	}
+	c.modified(found.ChangedAt)
+	return http.StatusOK, classOf(found.Name), nil
+}
+
+// updateClass renames a class before 1.7 and makes sure that it exists from then on.
+func (h *room) updateClass(c *call) (int, any, error) {
+	name := c.PathValue("name")
+	if c.v < 7 {
+		return h.renameClass(c, name)
+	}
+	if m := customName.check(name, ""); m != nil {
+		return 0, nil, fault(http.StatusBadRequest, "JSON does not validate: %s", m)
+	}
+	created, err := h.store.EnsureClass(c.Context(), name)
+	if err != nil {
+		return 0, nil, err
+	}
+	c.location("/resource_classes/" + name)
+	if created {
+		return http.StatusCreated, nil, nil
+	}
+	return http.StatusNoContent, nil, nil
+}
+
+func (h *room) renameClass(c *call, name string) (int, any, error) {
+	in, err := c.object(classForm)
+	if err != nil {
+		return 0, nil, err
+	}
+	wanted := text(in["name"])
+	if err := h.store.RenameClass(c.Context(), name, wanted); err != nil {
+		return 0, nil, noClass(err, name)
+	}
+	return http.StatusOK, classOf(wanted), nil
+}
+
+func (h *room) deleteClass(c *call) (int, any, error) {
+	name := c.PathValue("name")
+	if err := h.store.DeleteClass(c.Context(), name); err != nil {
+		return 0, nil, noClass(prefixed(err, "Error in delete resource class: "), name)
+	}
+	return http.StatusNoContent, nil, nil
+}

@@ -1,0 +1,218 @@
+package placement
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// schema is the form of a JSON value. Clients and their tests look for the words of Python's jsonschema
+// library in refusals, so it speaks them.
+type schema struct {
+	kind     string // object, array, string, integer or number
+	nullable bool
+
+	required []string
+	fields   map[string]*schema
+	keys     *regexp.Regexp // what other keys of an object must match,
+	each     *schema        // and the form of their values
+	open     bool           // any other key will do
+	minKeys  int
+
+	items    *schema
+	minItems int
+	unique   bool
+
+	minLength, maxLength int // maxLength 0 is any
+	pattern              *regexp.Regexp
+	uuid                 bool
+
+	minimum, maximum *float64
+}
+
+// mismatch is a value that is not of its schema's form.
+type mismatch struct {
+	why, keyword, path string
+}
+
+func (m *mismatch) Error() string {
+	return fmt.Sprintf("%s Failed validating '%s' in schema%s", m.why, m.keyword, m.path)
+}
+
+// check compares a value, decoded with UseNumber, with the schema. It reports the first mismatch only.
+func (s *schema) check(v any, path string) *mismatch {
+	bad := func(keyword, format string, args ...any) *mismatch {
+		return &mismatch{why: fmt.Sprintf(format, args...), keyword: keyword, path: path}
+	}
+	if v == nil && s.nullable {
+		return nil
+	}
+	switch s.kind {
+	case "object":
+		if object, ok := v.(map[string]any); ok {
+			return s.checkObject(object, path, bad)
+		}
+	case "array":
+		if array, ok := v.([]any); ok {
+			return s.checkArray(array, path, bad)
+		}
+	case "string":
+		if text, ok := v.(string); ok {
+			return s.checkString(text, bad)
+		}
+	case "integer", "number":
+		if number, ok := v.(json.Number); ok && (s.kind == "number" || integral(number)) {
+			return s.checkNumber(number, bad)
+		}
+	}
+	if s.nullable {
+		return bad("type", "%s is not of type '%s', 'null'", repr(v), s.kind)
+	}
+	return bad("type", "%s is not of type '%s'", repr(v), s.kind)
+}
+
+type complain func(keyword, format string, args ...any) *mismatch
+
+func (s *schema) checkObject(object map[string]any, path string, bad complain) *mismatch {
+	for _, name := range s.required {
+		if _, ok := object[name]; !ok {
+			return bad("required", "%s is a required property", repr(name))
+		}
+	}
+	if len(object) < s.minKeys {
+		return bad("minProperties", "%s does not have enough properties", repr(object))
+	}
+	for _, name := range sorted(object) {
+		var m *mismatch
+		field, known := s.fields[name]
+		switch {
+		case known:
+			m = field.check(object[name], path+"['properties']["+repr(name)+"]")
+		case s.keys != nil && s.keys.MatchString(name):
+			m = s.each.check(object[name], path+"['patternProperties']["+repr(s.keys.String())+"]")
+		case s.open && s.each != nil && s.keys == nil:
+			m = s.each.check(object[name], path+"['additionalProperties']")
+		case s.open:
+		case s.keys != nil:
+			m = bad("additionalProperties", "%s does not match any of the regexes: %s", repr(name), repr(s.keys.String()))
+		default:
+			m = bad("additionalProperties", "Additional properties are not allowed (%s was unexpected)", repr(name))
+		}
+		if m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+func (s *schema) checkArray(array []any, path string, bad complain) *mismatch {
+	if len(array) < s.minItems {
+		return bad("minItems", "%s should be non-empty", repr(array))
+	}
+	seen := map[string]bool{}
+	for _, v := range array {
+		if m := s.items.check(v, path+"['items']"); m != nil {
+			return m
+		}
+		if text, ok := v.(string); ok && s.unique {
+			if seen[text] {
+				return bad("uniqueItems", "%s has non-unique elements", repr(array))
+			}
+			seen[text] = true
+		}
+	}
+	return nil
+}
+
+func (s *schema) checkString(text string, bad complain) *mismatch {
+	length := utf8.RuneCountInString(text)
+	switch {
+	case length < s.minLength:
+		return bad("minLength", "%s should be non-empty", repr(text))
+	case s.maxLength > 0 && length > s.maxLength:
+		return bad("maxLength", "%s is too long", repr(text))
+	case s.pattern != nil && !s.pattern.MatchString(text):
+		return bad("pattern", "%s does not match %s", repr(text), repr(s.pattern.String()))
+	case s.uuid && !isUUID(text):
+		return bad("format", "%s is not a 'uuid'", repr(text))
+	}
+	return nil
+}
+
+func (s *schema) checkNumber(number json.Number, bad complain) *mismatch {
+	f, _ := number.Float64() // beyond every float: infinite
+	switch {
+	case s.minimum != nil && f < *s.minimum:
+		return bad("minimum", "%s is less than the minimum of %v", number, *s.minimum)
+	case s.maximum != nil && f > *s.maximum:
+		return bad("maximum", "%s is greater than the maximum of %v", number, *s.maximum)
+	}
+	return nil
+}
+
+// integral tells whether a number is whole, however it is written.
+func integral(number json.Number) bool {
+	if !strings.ContainsAny(number.String(), ".eE") {
+		return true
+	}
+	f, err := number.Float64()
+	return err == nil && f == math.Trunc(f)
+}
+
+// whole is the value of an integral number, at the nearest end of the range if it is beyond.
+func whole(v any) int64 {
+	number, _ := v.(json.Number)
+	if i, err := number.Int64(); err == nil {
+		return i
+	}
+	f, _ := number.Float64()
+	switch {
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	case f <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(f)
+}
+
+// repr writes a value as Python would.
+func repr(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		if v {
+			return "True"
+		}
+		return "False"
+	case string:
+		return "'" + v + "'"
+	case []any:
+		parts := make([]string, len(v))
+		for i, item := range v {
+			parts[i] = repr(item)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case map[string]any:
+		parts := make([]string, 0, len(v))
+		for _, name := range sorted(v) {
+			parts = append(parts, repr(name)+": "+repr(v[name]))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func sorted(object map[string]any) []string {
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

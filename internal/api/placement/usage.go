@@ -1,0 +1,73 @@
+package placement
+
+import (
+	"maps"
+	"net/http"
+	"regexp"
+	"time"
+
+	"berth/internal/inventory"
+)
+
+func (h *room) showProviderUsage(c *call) (int, any, error) {
+	u, err := h.store.ProviderUsage(c.Context(), c.PathValue("uuid"))
+	if err != nil {
+		return 0, nil, missing(err, noProviderWrapped, c.PathValue("uuid"))
+	}
+	c.modified(time.Time{})
+	return http.StatusOK, map[string]any{"resource_provider_generation": u.Generation, "usages": u.Used}, nil
+}
+
+var usageType = regexp.MustCompile(`^[A-Z0-9_]+$|^all|^unknown$`)
+
+func (h *room) showUsages(c *call) (int, any, error) {
+	form := &schema{kind: "object", required: []string{"project_id"},
+		fields: map[string]*schema{"project_id": someName, "user_id": someName}}
+	if c.v >= 38 {
+		form.fields["consumer_type"] = &schema{kind: "string", minLength: 1, maxLength: 255, pattern: usageType}
+	}
+	query, err := c.query(form)
+	if err != nil {
+		return 0, nil, err
+	}
+	filter := inventory.UsageFilter{Project: query["project_id"], User: given(query, "user_id")}
+	together := query["consumer_type"] == "all"
+	switch kind := query["consumer_type"]; kind {
+	case "", "all":
+	case "unknown":
+		filter.Untyped = true
+	default:
+		filter.Type = &kind
+	}
+	usages, err := h.store.Usages(c.Context(), filter)
+	if err != nil {
+		return 0, nil, err
+	}
+	c.modified(time.Time{})
+	return http.StatusOK, map[string]any{"usages": c.usages(usages, together)}, nil
+}
+
+// usages are amounts by class before 1.38; from then on they stand under the consumers' type, or together under
+// "all", with the count of consumers.
+func (c *call) usages(found []inventory.Usage, together bool) any {
+	if c.v < 38 {
+		return inventory.Total(found).Used
+	}
+	shown := map[string]map[string]int64{}
+	add := func(kind string, u inventory.Usage) {
+		shown[kind] = maps.Clone(u.Used)
+		shown[kind]["consumer_count"] = u.Consumers
+	}
+	if together && len(found) > 0 {
+		add("all", inventory.Total(found))
+		return shown
+	}
+	for _, u := range found {
+		kind := "unknown"
+		if u.Type != nil {
+			kind = *u.Type
+		}
+		add(kind, u)
+	}
+	return shown
+}

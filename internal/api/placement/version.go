@@ -1,0 +1,41 @@
+package placement
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"berth/internal/api/osapi"
+)
+
+// newest is the minor number of the newest microversion, 1.39; the oldest is 1.0.
+const newest = 39
+
+// unacceptableVersion marks the one refusal that tells which versions there are.
+const unacceptableVersion = "unacceptable version"
+
+var versionForm = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`)
+
+// negotiate reads the microversion that a request asks for, as its minor number.
+func negotiate(r *http.Request) (int, error) {
+	wanted := "1.0"
+	for pair := range strings.SplitSeq(strings.Join(r.Header.Values("OpenStack-API-Version"), ","), ",") {
+		service, version, ok := strings.Cut(strings.TrimSpace(pair), " ")
+		if ok && strings.EqualFold(service, "placement") {
+			wanted = strings.TrimSpace(version)
+		}
+	}
+	if wanted == "latest" {
+		return newest, nil
+	}
+	parts := versionForm.FindStringSubmatch(wanted)
+	if parts == nil {
+		return 0, osapi.Fault(http.StatusBadRequest, "", "Invalid microversion: invalid version string: %s", wanted)
+	}
+	minor, err := strconv.Atoi(parts[2])
+	if parts[1] != "1" || err != nil || minor > newest {
+		return 0, osapi.Fault(http.StatusNotAcceptable, unacceptableVersion, "Unacceptable version header: %s", wanted)
+	}
+	return minor, nil
+}
