@@ -151,3 +151,24 @@ type Note struct {
 	Version  int64 // grows when another nudge joins the note; settling a note names the version it delivered
 	Attempts int   // claims so far, this one included
 }
+
+// PortStanding is what a port's workflow knows of its row after one look.
+type PortStanding struct {
+	Gone    bool      `json:"gone,omitempty"`
+	Name    string    `json:"name,omitempty"`
+	Status  string    `json:"status,omitempty"`
+	Host    string    `json:"host,omitempty"`
+	Waiting []Waiting `json:"waiting,omitempty"` // For is the blocking entity
+	Reason  string    `json:"reason,omitempty"`  // why it is not ACTIVE though nobody blocks it
+	Ignored int64     `json:"ignored,omitempty"`
+	Events  int       `json:"events,omitempty"` // recorded for Nova and not yet delivered
+}
+
+// EntryProgress is what a journal entry's workflow knows of its row after one look or attempt.
+type EntryProgress struct {
+	State     string    `json:"state"`
+	Summary   string    `json:"summary,omitempty"` // operation, type and name of the object
+	Waiting   []Waiting `json:"waiting,omitempty"` // For is the blocking entry
+	LastError string    `json:"last_error,omitempty"`
+	Attempts  int       `json:"attempts,omitempty"`
+}

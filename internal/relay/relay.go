@@ -1,0 +1,189 @@
+// Package relay brings notes from the outbox to Temporal. It knows no noun: a note says which workflow should
+// run and look again. A note that is delivered twice, late or in another order is harmless.
+package relay
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
+
+	"berth/internal/contract"
+	"berth/internal/store"
+)
+
+const (
+	batchSize  = 64
+	inFlight   = 16
+	claimFor   = 15 * time.Second // a relay that dies loses its claim after that
+	deliverIn  = 5 * time.Second  // one attempt at one note
+	idleFor    = time.Second      // the longest sleep: finds notes whose announcement was lost
+	maxBackoff = 5 * time.Second
+)
+
+// Relay delivers notes. Any number may run beside each other.
+type Relay struct {
+	store     *store.Store
+	client    client.Client
+	delivered prometheus.Counter
+	deferred  prometheus.Counter
+}
+
+// New makes a relay. The client should be the one that the workers of the same process use: only then can a
+// workflow start eagerly, on a worker in this process.
+func New(s *store.Store, c client.Client, r prometheus.Registerer) *Relay {
+	relay := &Relay{store: s, client: c,
+		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Notes that Temporal has taken."}),
+		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Attempts at a note that failed and were put off."}),
+	}
+	r.MustRegister(relay.delivered, relay.deferred)
+	return relay
+}
+
+// Run delivers until ctx ends. Troubles of the database or of Temporal are logged and outlasted.
+func (r *Relay) Run(ctx context.Context) error {
+	wake := make(chan struct{}, 1)
+	go r.listen(ctx, func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})
+	for ctx.Err() == nil {
+		n, err := r.Deliver(ctx)
+		if err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "deliver notes", "error", err)
+		}
+		if n == batchSize {
+			continue
+		}
+		sleep := time.NewTimer(r.rest(ctx, err))
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-sleep.C:
+		}
+		sleep.Stop()
+	}
+	return nil
+}
+
+// rest is how long the relay may sleep unless it is woken.
+func (r *Relay) rest(ctx context.Context, err error) time.Duration {
+	if err != nil {
+		return idleFor
+	}
+	next, ok, err := r.store.NextNote(ctx)
+	if err != nil || !ok {
+		return idleFor
+	}
+	return min(next, idleFor)
+}
+
+// listen wakes the relay when notes are announced, and comes back when the database does.
+func (r *Relay) listen(ctx context.Context, wake func()) {
+	for ctx.Err() == nil {
+		err := r.store.ListenNotes(ctx, wake)
+		if ctx.Err() != nil {
+			return
+		}
+		slog.WarnContext(ctx, "lost the announcements of notes", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(idleFor):
+		}
+	}
+}
+
+// Deliver takes one batch of due notes to Temporal and returns how many it claimed. A note that Temporal does not
+// take is put off with a growing delay; the others are not held up by it.
+func (r *Relay) Deliver(ctx context.Context) (int, error) {
+	notes, err := r.store.ClaimNotes(ctx, batchSize, claimFor)
+	if err != nil || len(notes) == 0 {
+		return 0, err
+	}
+	failures := make([]error, len(notes))
+	var group errgroup.Group
+	group.SetLimit(inFlight)
+	for i, n := range notes {
+		group.Go(func() error {
+			failures[i] = r.send(ctx, n)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return len(notes), r.settle(ctx, notes, failures)
+}
+
+func (r *Relay) settle(ctx context.Context, notes []contract.Note, failures []error) error {
+	var done []contract.Note
+	var troubles error
+	for i, n := range notes {
+		if failures[i] == nil {
+			done = append(done, n)
+			continue
+		}
+		r.deferred.Inc()
+		troubles = failures[i]
+		if err := r.store.DeferNote(ctx, n, backoff(n.Attempts), failures[i].Error()); err != nil {
+			return errors.Join(troubles, err)
+		}
+	}
+	r.delivered.Add(float64(len(done)))
+	if len(done) == 0 {
+		return troubles
+	}
+	return errors.Join(troubles, r.store.SettleNotes(ctx, done))
+}
+
+func backoff(attempts int) time.Duration {
+	return min(100*time.Millisecond<<min(attempts, 10), maxBackoff)
+}
+
+// send starts the workflow eagerly where nothing can be running yet, and otherwise signals it, starting it if
+// need be.
+func (r *Relay) send(ctx context.Context, n contract.Note) error {
+	ctx, cancel := context.WithTimeout(ctx, deliverIn)
+	defer cancel()
+	options := client.StartWorkflowOptions{
+		ID:                       n.ID,
+		TaskQueue:                contract.Queue(n.Workflow),
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            n.Summary,
+		TypedSearchAttributes:    searchAttributes(n.Attributes),
+	}
+	input := contract.Input{Key: contract.Key(n.ID)}
+	if n.Fresh && n.Attempts == 1 {
+		options.EnableEagerStart = true
+		_, err := r.client.ExecuteWorkflow(ctx, options, n.Workflow, input)
+		return err
+	}
+	_, err := r.client.SignalWithStartWorkflow(ctx, n.ID, contract.SignalChanged, nil, options, n.Workflow, input)
+	return err
+}
+
+// searchAttributes are those that are known at the start; empty ones are left out.
+func searchAttributes(a contract.Attributes) temporal.SearchAttributes {
+	var updates []temporal.SearchAttributeUpdate
+	for _, kv := range [][2]string{
+		{contract.AttributeStatus, a.Status},
+		{contract.AttributeProject, a.Project},
+		{contract.AttributeHost, a.Host},
+		{contract.AttributeResource, a.Resource},
+	} {
+		if kv[1] != "" {
+			updates = append(updates, temporal.NewSearchAttributeKeyKeyword(kv[0]).ValueSet(kv[1]))
+		}
+	}
+	if len(a.WaitingFor) > 0 {
+		updates = append(updates, temporal.NewSearchAttributeKeyKeywordList(contract.AttributeWaitingFor).ValueSet(a.WaitingFor))
+	}
+	return temporal.NewSearchAttributes(updates...)
+}
