@@ -29,6 +29,7 @@ type stage struct {
 	lease   string
 	entries []string // journal numbers, oldest first
 	faults  int      // that the controller was told to answer with
+	before  int64    // number of the controller's last request before this run
 }
 
 // staged is the port of the first part.

@@ -26,19 +26,24 @@ func (d *stage) disturb(ctx context.Context) error {
 	if root == "" {
 		return nil
 	}
-	if _, ok, err := control(ctx, root+"/_control/log"); err != nil || !ok {
+	raw, ok, err := control(ctx, root+"/_control/log")
+	if err != nil || !ok {
 		return err
+	}
+	for _, r := range records(raw, "requests") {
+		d.before = integer(r["n"])
 	}
 	a := newAPI(&settings{url: root})
 	if err := a.do(ctx, "POST", "/_control/faults", demoFault, nil); err != nil {
 		return fmt.Errorf("tell the controller's stand-in to fail: %w", err)
 	}
 	d.faults = demoFaults
-	d.step("POST /_control/faults", "the controller is told to answer 503 to its next %d requests", demoFaults)
+	d.step("POST /_control/faults", "the controller is told to refuse the next %d networks with 503", demoFaults)
 	return nil
 }
 
-var demoFault = object{"status": 503, "times": demoFaults}
+// demoFault meets the creation of networks, which everything else of this run waits for.
+var demoFault = object{"method": "POST", "type": "network", "status": 503, "times": demoFaults}
 
 func (d *stage) playJournal(ctx context.Context) error {
 	if d.ODL.URL == "" {
@@ -113,7 +118,7 @@ func (d *stage) progress(seen map[string]string, e object) {
 
 // inOrder checks what the controller saw: each object accepted once, parents first.
 func (d *stage) inOrder(ctx context.Context) error {
-	raw, _, err := control(ctx, d.controller()+"/_control/log")
+	raw, _, err := control(ctx, fmt.Sprintf("%s/_control/log?after=%d", d.controller(), d.before))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -44,6 +45,10 @@ func (s *session) close() {
 	}
 }
 
+// local tells whether Temporal is the one of a development run, to which the user's own Temporal profile does not
+// belong.
+func (s *session) local() bool { return s.address != "" && s.address == s.env.file["TEMPORAL_ADDRESS"] }
+
 // temporal connects to Temporal, once. A command does not ask twice for what is away.
 func (s *session) temporal(ctx context.Context) (client.Client, error) {
 	s.connecting.Lock()
@@ -51,10 +56,12 @@ func (s *session) temporal(ctx context.Context) (client.Client, error) {
 	if s.workflow != nil || s.away != nil {
 		return s.workflow, s.away
 	}
-	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: s.env})
+	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: s.env, DisableFile: s.local()})
 	if err != nil {
 		return nil, usage("Temporal's settings in the environment: %s", err)
 	}
+	s.address = cmp.Or(s.address, options.HostPort, "127.0.0.1:7233")
+	s.namespace = cmp.Or(s.namespace, options.Namespace, "default")
 	options.HostPort, options.Namespace = s.address, s.namespace
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

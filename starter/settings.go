@@ -18,7 +18,7 @@ type settings struct {
 	config.Config
 	url       string // of the API, without a trailing slash
 	token     string
-	address   string // of Temporal's frontend
+	address   string // of Temporal's frontend; empty until it is asked for: Temporal's own profile may know it
 	namespace string
 	database  string
 	env       environment
@@ -51,9 +51,9 @@ func (e environment) Environ() []string {
 	return all
 }
 
-func (e environment) get(name, otherwise string) string {
+func (e environment) get(name string) string {
 	value, _ := e.LookupEnv(name)
-	return cmp.Or(value, otherwise)
+	return value
 }
 
 // readEnvironment lays the process's environment over the address file of its data folder. No file is no error.
@@ -85,8 +85,8 @@ func readSettings(environ []string) (settings, error) {
 		Config:    c,
 		url:       cmp.Or(c.Client.URL, "http://"+dialable(cmp.Or(c.Listen, "127.0.0.1:8778"))),
 		token:     cmp.Or(c.Client.Token, "admin"),
-		address:   e.get("TEMPORAL_ADDRESS", "127.0.0.1:7233"),
-		namespace: e.get("TEMPORAL_NAMESPACE", "default"),
+		address:   e.get("TEMPORAL_ADDRESS"),
+		namespace: e.get("TEMPORAL_NAMESPACE"),
 		database:  c.DatabaseURL,
 		env:       e,
 		output:    "table",
@@ -109,7 +109,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.url, "url", s.url, "the API (BERTH_URL, else BERTH_LISTEN)")
 	f.StringVar(&s.token, "token", s.token, "the API's token: admin, or user:project (BERTH_TOKEN)")
 	f.Lookup("token").DefValue = "" // a secret has no place in the help
-	f.StringVar(&s.address, "address", s.address, "Temporal's frontend (TEMPORAL_ADDRESS)")
+	f.StringVar(&s.address, "address", s.address, "Temporal's frontend (TEMPORAL_ADDRESS, else Temporal's own profile)")
 	f.StringVar(&s.namespace, "namespace", s.namespace, "Temporal's namespace (TEMPORAL_NAMESPACE)")
 	f.StringVarP(&s.output, "output", "o", s.output, "table, json or yaml")
 }
