@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// gone is the word for waiting until there is nothing to look at.
 const gone = "DELETED"
 
-// deadEnds are the statuses of a lease from which it never comes to a status.
+// deadEnds are, for a status that is wanted, those from which an object does not come to it by itself.
 var deadEnds = map[string]map[string][]string{
 	"port": {"ACTIVE": {"ERROR"}},
 	"lease": {
