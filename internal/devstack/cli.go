@@ -56,6 +56,7 @@ func toolModule() (string, error) {
 func buildCLI(ctx context.Context, module string, progress func(string)) (string, error) {
 	var path, trouble bytes.Buffer
 	cmd := exec.Command("go", "-C", module, "tool", "-n", "temporal")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // installing a C compiler must not make it stale
 	cmd.Stdout, cmd.Stderr = &path, &trouble
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	p, err := start(cmd)

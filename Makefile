@@ -1,0 +1,40 @@
+# `make help` lists what there is. Everything that a target needs, it brings along.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+temporal = $$(tools/temporal.sh)
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## start everything on this machine, show the main job once, stay up until Ctrl-C
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli exec bin/worker --dev
+
+.PHONY: build
+build: ## build bin/worker and bin/starter
+	@echo "building bin/worker and bin/starter"
+	@go build -o bin/ ./worker ./starter
+
+.PHONY: tools
+tools: ## build the temporal CLI, which holds the dev server and the UI
+	@echo "the temporal CLI is $(temporal)"
+
+.PHONY: test
+test: deps ## everything: tests with the race detector on real PostgreSQL and Temporal, then lint
+	@go build -o bin/teststack ./internal/devstack/teststack
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -timeout 20m ./...
+	@$(MAKE) --no-print-directory lint
+
+.PHONY: lint
+lint: ## gofmt, vet, staticcheck, workflowcheck
+	@tools/lint.sh
+
+.PHONY: deps
+deps: ## install what the tests need on a clean Debian machine
+	@tools/deps.sh
+
+.PHONY: clean
+clean: ## remove what make built; the data of make run stays
+	rm -rf bin

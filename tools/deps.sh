@@ -1,0 +1,30 @@
+#!/bin/sh
+# Installs what the tests need and a clean Debian machine lacks: a C compiler for the race detector, PostgreSQL.
+set -eu
+
+missing=""
+command -v cc >/dev/null 2>&1 || missing="$missing gcc"
+[ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
+if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
+	missing="$missing postgresql"
+fi
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
+	# PostgreSQL alone is fetched by the tests themselves.
+	[ "$missing" = " postgresql" ] && exit 0
+	echo "missing on this machine:$missing; install them, or run make deps as root on Debian" >&2
+	exit 1
+fi
+echo "installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# The package postgresql would start a server of its own; only its binaries are wanted.
+mkdir -p /etc/postgresql-common
+[ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
+# shellcheck disable=SC2086 # a list of packages
+if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; } >"$log" 2>&1; then
+	cat "$log" >&2
+	exit 1
+fi

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.temporal.io/sdk/client"
+
+	"berth/internal/config"
+	"berth/internal/identity"
+	"berth/internal/store"
+)
+
+// drain is how long running requests and tasks have to end when the process stops.
+const drain = 10 * time.Second
+
+// app is a wired process of the roles that its configuration names.
+type app struct {
+	cfg      config.Config
+	store    *store.Store
+	temporal client.Client
+	registry *prometheus.Registry
+	listener net.Listener
+	server   *http.Server
+	working  atomic.Bool // the workers poll
+	stopping atomic.Bool
+}
+
+// open wires a process and listens, but serves nothing yet.
+func open(ctx context.Context, cfg config.Config, env environment) (*app, error) {
+	id, err := authenticator(cfg)
+	if err != nil {
+		return nil, err
+	}
+	a := &app{cfg: cfg, registry: prometheus.NewRegistry()}
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if a.temporal, err = dial(env, a.registry); err != nil {
+		return nil, err
+	}
+	if a.store, err = store.Open(ctx, cfg.DatabaseURL); err != nil {
+		a.temporal.Close()
+		return nil, err
+	}
+	if a.listener, err = listen(cfg.Listen); err != nil {
+		a.close()
+		return nil, err
+	}
+	a.server = serverFor(a.handler(id))
+	return a, nil
+}
+
+func listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, listenError(address, err)
+	}
+	return l, nil
+}
+
+// authenticator is how callers are told apart.
+func authenticator(cfg config.Config) (identity.Authenticator, error) {
+	switch cfg.Auth {
+	case config.Noauth:
+		return identity.Noauth{}, nil
+	default:
+		return nil, fmt.Errorf("BERTH_AUTH=%s is not built in yet; use noauth", cfg.Auth)
+	}
+}
+
+func (a *app) close() {
+	a.temporal.Close()
+	a.store.Close()
+}
+
+// address is where the process listens.
+func (a *app) address() string { return a.listener.Addr().String() }
+
+func (a *app) has(role string) bool { return slices.Contains(a.cfg.Roles, role) }
+
+// run serves until ctx ends or something fails for good, then stops in order: nothing new comes in, then nothing
+// is delivered any more, then the workers finish, then the connections close.
+func (a *app) run(ctx context.Context) error {
+	defer a.close()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	slog.InfoContext(ctx, "serving", "address", a.address(), "roles", a.cfg.Roles)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+			fail(fmt.Errorf("HTTP: %w", err))
+		}
+	}()
+	stopRelay := a.startRelay(ctx, fail)
+	stopWorking := a.startWorking(ctx, fail)
+
+	<-ctx.Done()
+	a.stopping.Store(true)
+	slog.Info("stopping")
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	if err := a.server.Shutdown(last); err != nil {
+		_ = a.server.Close()
+	}
+	<-served
+	stopRelay()
+	stopWorking()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
