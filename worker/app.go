@@ -68,12 +68,18 @@ func listen(address string) (net.Listener, error) {
 
 // authenticator is how callers are told apart.
 func authenticator(cfg config.Config) (identity.Authenticator, error) {
-	switch cfg.Auth {
-	case config.Noauth:
+	if cfg.Auth == config.Noauth {
 		return identity.Noauth{}, nil
-	default:
-		return nil, fmt.Errorf("BERTH_AUTH=%s is not built in yet; use noauth", cfg.Auth)
 	}
+	return identity.NewKeystone(identity.Service{
+		AuthURL:       cfg.Service.AuthURL,
+		Username:      cfg.Service.Username,
+		Password:      cfg.Service.Password,
+		Project:       cfg.Service.Project,
+		UserDomain:    cfg.Service.UserDomain,
+		ProjectDomain: cfg.Service.ProjectDomain,
+		CAFile:        cfg.Service.CAFile,
+	})
 }
 
 func (a *app) close() {

@@ -242,7 +242,7 @@ func (d *dev) addresses() map[string]string {
 		"BERTH_ODL_URL":      d.cfg.ODL.URL,
 		"BERTH_NOVA_URL":     d.cfg.Nova.URL,
 		"TEMPORAL_ADDRESS":   d.temporal.Address,
-		"TEMPORAL_UI":        d.temporal.UI,
+		"BERTH_TEMPORAL_UI":  d.temporal.UI,
 	}
 }
 
