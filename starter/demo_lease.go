@@ -117,7 +117,11 @@ func (d *stage) look(ctx context.Context, v *view, provider string) (done bool, 
 	}
 	causes := map[string]string{"STARTING": "the timer for its start", "ACTIVE": "its resources are wired",
 		"TERMINATING": "the timer for its end", "TERMINATED": "its resources are released"}
-	d.step(causes[now.status], "%s", now)
+	cause := causes[now.status]
+	if now.status == v.status {
+		cause = "the timer of an event"
+	}
+	d.step(cause, "%s", now)
 	before := *v
 	*v = now
 	if err := now.check(); err != nil {

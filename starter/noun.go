@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -100,8 +101,10 @@ func (n *noun) update(ctx context.Context, s *session, id string, body object, h
 	return n.bare(o), nil
 }
 
-func (n *noun) remove(ctx context.Context, s *session, id string, headers ...string) error {
-	return s.api.do(ctx, "DELETE", n.at(id), nil, nil, headers...)
+// remove deletes an object; done is false if that was accepted but will take longer.
+func (n *noun) remove(ctx context.Context, s *session, id string, headers ...string) (done bool, err error) {
+	status, err := s.api.send(ctx, "DELETE", n.at(id), nil, nil, headers...)
+	return status != http.StatusAccepted, err
 }
 
 func (n *noun) at(id string) string { return n.path + "/" + url.PathEscape(id) }

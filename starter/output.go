@@ -20,14 +20,14 @@ type printer struct {
 	format string
 }
 
-// show prints one object. The columns lead in the table, what else it has follows.
+// show prints one object. The columns lead in the table, what else it has follows, but for links to itself.
 func (p *printer) show(o object, columns []string) error {
 	if p.format != "table" {
 		return p.value(o)
 	}
 	keys := slices.DeleteFunc(slices.Clone(columns), func(k string) bool { _, ok := o[k]; return !ok })
 	for _, k := range slices.Sorted(maps.Keys(o)) {
-		if !slices.Contains(keys, k) {
+		if !slices.Contains(keys, k) && k != "links" {
 			keys = append(keys, k)
 		}
 	}
@@ -156,11 +156,27 @@ func brief(o object) string {
 	if s, ok := o["sentence"].(string); ok && s != "" {
 		return clean(s)
 	}
+	if flat := pairsOf(o); flat != "" {
+		return flat
+	}
 	raw, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Sprint(o)
 	}
 	return clean(string(raw))
+}
+
+// pairsOf writes an object without depth as KEY=VALUE; empty for one with depth.
+func pairsOf(o object) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(o)) {
+		switch o[k].(type) {
+		case object, []any:
+			return ""
+		}
+		parts = append(parts, clean(k)+"="+cell(o[k]))
+	}
+	return strings.Join(parts, " ")
 }
 
 // clean keeps a name from talking to the terminal.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -144,9 +143,9 @@ func agentReport(f *pflag.FlagSet) action {
 			if err != nil {
 				return err
 			}
-			reports = append(reports, object{"port": id, "entity": *entity})
+			reports = append(reports, object{"port": id, "entity": *entity, "host": args[0]})
 		}
-		return gatewayReport(ctx, s, args[0], reports)
+		return gatewayReport(ctx, s, reports)
 	}
 }
 
@@ -165,14 +164,14 @@ func heartbeat(ctx context.Context, s *session, kind, host string) (object, erro
 	return o, nil
 }
 
-func gatewayReport(ctx context.Context, s *session, host string, reports []object) error {
+func gatewayReport(ctx context.Context, s *session, reports []object) error {
 	var answer object
-	if err := s.api.do(ctx, "POST", "/agent/v1/reports", object{"host": host, "reports": reports}, &answer); err != nil {
+	if err := s.api.do(ctx, "POST", "/agent/v1/reports", object{"reports": reports}, &answer); err != nil {
 		return err
 	}
 	all, ok := objects(answer["verdicts"])
 	if !ok {
-		return fmt.Errorf("the gateway answered without verdicts")
+		return fail(exitOther, "Is --url a berth API?", "the gateway answered without verdicts")
 	}
-	return s.out.list(all, []string{"port", "status", "remaining", "error"})
+	return s.out.list(all, []string{"port", "result", "status", "remaining"})
 }

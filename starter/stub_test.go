@@ -111,6 +111,10 @@ func (s *stub) rest(r *http.Request, collection string, rest []string, body obje
 	if m := r.Header.Get("If-Match"); m != "" && m != fmt.Sprintf("revision_number=%v", o["revision_number"]) {
 		return 412, object{"NeutronError": object{"type": "RevisionNumberConstraintFailed", "message": "Constrained to another revision"}}
 	}
+	if r.Method == "DELETE" && o["status"] == "ACTIVE" {
+		o["status"] = "DELETING"
+		return 202, wrapped(one, o)
+	}
 	switch r.Method {
 	case "PUT":
 		maps.Copy(o, body)

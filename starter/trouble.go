@@ -29,7 +29,7 @@ const exitHelp = `Exit codes:
   1  any other failure
   2  the command line is wrong, or --yes is missing
   3  the object does not exist
-  4  somebody was faster (a generation, revision or status moved), or a name fits several objects
+  4  a conflict: somebody was faster, the object is in use, or a name fits several objects
   5  the API, Temporal or the database cannot be reached
   6  a wait ran out of time or ended in a state that cannot lead there
   7  the credentials are missing or not sufficient`

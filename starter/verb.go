@@ -105,10 +105,15 @@ func deleting(n *noun) func(*pflag.FlagSet) action {
 				if err != nil {
 					return err
 				}
-				if err := n.remove(ctx, s, id, match()...); err != nil {
+				done, err := n.remove(ctx, s, id, match()...)
+				if err != nil {
 					return err
 				}
-				if err := s.out.say(object{n.id: id, "deleted": true}, "%s %s is deleted", n.name, id); err != nil {
+				became := "is deleted"
+				if !done {
+					became = "is being deleted"
+				}
+				if err := s.out.say(object{n.id: id, "deleted": done}, "%s %s %s", n.name, id, became); err != nil {
 					return err
 				}
 			}
