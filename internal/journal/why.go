@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // Summary names an entry for people, in one line.
@@ -55,4 +56,32 @@ func times(n int) string {
 		return "once"
 	}
 	return strconv.Itoa(n) + " times"
+}
+
+// Waiting is one party that an entry waits for.
+type Waiting struct {
+	For   string
+	Since time.Time
+}
+
+// Waits lists the parties that an entry waits for: the entries before it, people if it failed, else the
+// controller.
+func Waits(e Entry, blockers []Blocker) []Waiting {
+	since := e.CreatedAt
+	if e.TakenAt != nil {
+		since = *e.TakenAt
+	}
+	switch {
+	case e.State == Completed:
+		return nil
+	case e.State == Failed:
+		return []Waiting{{For: "an administrator", Since: since}}
+	case len(blockers) == 0:
+		return []Waiting{{For: "controller", Since: since}}
+	}
+	all := make([]Waiting, len(blockers))
+	for i, b := range blockers {
+		all[i] = Waiting{For: "journal/" + strconv.FormatInt(b.Seq, 10), Since: b.Since}
+	}
+	return all
 }

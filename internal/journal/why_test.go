@@ -1,6 +1,11 @@
 package journal
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 func TestSentence(t *testing.T) {
 	t.Parallel()
@@ -27,5 +32,26 @@ func TestSentence(t *testing.T) {
 	}
 	if got := Summary(Entry{Operation: Update, Object: Ref{Type: "port", ID: "p"}}); got != "update port p" {
 		t.Error(got)
+	}
+}
+
+func TestEverythingUnfinishedWaitsForSomebody(t *testing.T) {
+	t.Parallel()
+	recorded, taken := time.Unix(1, 0), time.Unix(2, 0)
+	blocked := []Blocker{{Seq: 3, Since: recorded}}
+	for _, tt := range []struct {
+		e    Entry
+		b    []Blocker
+		want []Waiting
+	}{
+		{Entry{State: Completed}, nil, nil},
+		{Entry{State: Pending, CreatedAt: recorded}, nil, []Waiting{{"controller", recorded}}},
+		{Entry{State: Processing, CreatedAt: recorded, TakenAt: &taken}, nil, []Waiting{{"controller", taken}}},
+		{Entry{State: Failed, CreatedAt: recorded, TakenAt: &taken}, nil, []Waiting{{"an administrator", taken}}},
+		{Entry{State: Pending, CreatedAt: recorded}, blocked, []Waiting{{"journal/3", recorded}}},
+	} {
+		if d := cmp.Diff(tt.want, Waits(tt.e, tt.b)); d != "" {
+			t.Errorf("%s: %s", tt.e.State, d)
+		}
 	}
 }

@@ -1,0 +1,207 @@
+// Package journal is the API of the mirror journal at /journal/v1, for administrators: what was recorded, how
+// far it is, why it waits, and what to do with an entry that failed.
+package journal
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/journal"
+	"berth/internal/store"
+)
+
+// New is the API over that store.
+func New(s *store.Store, id identity.Authenticator) *osapi.API {
+	h := handlers{s}
+	return &osapi.API{
+		Prefix:   "/journal/v1",
+		Identity: id,
+		Fail:     fail,
+		Routes: []osapi.Route{
+			{Method: http.MethodGet, Path: "/entries", Handle: admin(h.list)},
+			{Method: http.MethodGet, Path: "/entries/{seq}", Handle: admin(h.show)},
+			{Method: http.MethodPost, Path: "/entries/{seq}/retry", Handle: admin(h.retry)},
+			{Method: http.MethodPost, Path: "/entries/{seq}/skip", Handle: admin(h.skip)},
+		},
+	}
+}
+
+// admin lets only administrators through: the journal knows every project's objects.
+func admin(next osapi.Handler) osapi.Handler {
+	return func(r *http.Request) (int, any, error) {
+		if !identity.From(r.Context()).Admin() {
+			return 0, nil, osapi.Fault(http.StatusForbidden, "", "The journal is for administrators.")
+		}
+		return next(r)
+	}
+}
+
+// fail writes a refusal as {"error": {"code": 404, "message": "…"}}.
+func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
+	type body struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	osapi.WriteJSON(w, e.Status, map[string]body{"error": {e.Status, e.Message}})
+}
+
+// entry is an entry as it goes out.
+type entry struct {
+	Seq        int64             `json:"seq"`
+	Operation  journal.Operation `json:"operation"`
+	Type       string            `json:"object_type"`
+	Object     string            `json:"object_id"`
+	Name       string            `json:"name"`
+	Project    string            `json:"project_id"`
+	State      journal.State     `json:"state"`
+	Attempts   int               `json:"attempts"`
+	Failures   int               `json:"failures"`
+	LastError  string            `json:"last_error"`
+	CreatedAt  time.Time         `json:"created_at"`
+	TakenAt    *time.Time        `json:"taken_at"`
+	FinishedAt *time.Time        `json:"finished_at"`
+}
+
+func entryOf(e journal.Entry) entry {
+	return entry{Seq: e.Seq, Operation: e.Operation, Type: e.Object.Type, Object: e.Object.ID, Name: e.Name, Project: e.Project,
+		State: e.State, Attempts: e.Attempt, Failures: e.Failures, LastError: e.LastError,
+		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt}
+}
+
+// shown is one entry with all that is known about it.
+type shown struct {
+	entry
+	Data     json.RawMessage `json:"data"`
+	Blockers []blocker       `json:"blockers"`
+	Why      why             `json:"berth:why"`
+}
+
+type blocker struct {
+	Seq       int64             `json:"seq"`
+	Operation journal.Operation `json:"operation"`
+	Type      string            `json:"object_type"`
+	Object    string            `json:"object_id"`
+	State     journal.State     `json:"state"`
+	Since     time.Time         `json:"since"`
+}
+
+type why struct {
+	Sentence string    `json:"sentence"`
+	Waiting  []waiting `json:"waiting"`
+}
+
+type waiting struct {
+	For      string     `json:"for"`
+	Since    *time.Time `json:"since"`
+	Deadline *time.Time `json:"deadline"`
+}
+
+func shownOf(e journal.Entry, blockers []journal.Blocker) map[string]shown {
+	s := shown{entry: entryOf(e), Data: e.Data, Blockers: []blocker{}, Why: why{Sentence: journal.Sentence(e, blockers), Waiting: []waiting{}}}
+	for _, b := range blockers {
+		s.Blockers = append(s.Blockers, blocker{b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State, b.Since})
+	}
+	for _, w := range journal.Waits(e, blockers) {
+		s.Why.Waiting = append(s.Why.Waiting, waiting{For: w.For, Since: &w.Since})
+	}
+	return map[string]shown{"entry": s}
+}
+
+type handlers struct{ store *store.Store }
+
+func (h handlers) list(r *http.Request) (int, any, error) {
+	f, err := filter(r.URL.RawQuery)
+	if err != nil {
+		return 0, nil, err
+	}
+	entries, err := h.store.JournalEntries(r.Context(), f)
+	if err != nil {
+		return 0, nil, err
+	}
+	all := make([]entry, len(entries))
+	for i, e := range entries {
+		all[i] = entryOf(e)
+	}
+	return http.StatusOK, map[string]any{"entries": all}, nil
+}
+
+func (h handlers) show(r *http.Request) (int, any, error) {
+	seq, err := seqOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	return h.shown(r, seq)
+}
+
+func (h handlers) shown(r *http.Request, seq int64) (int, any, error) {
+	e, blockers, err := h.store.JournalEntry(r.Context(), seq)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, shownOf(e, blockers), nil
+}
+
+func (h handlers) retry(r *http.Request) (int, any, error) {
+	seq, err := seqOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if _, err := h.store.RetryEntry(r.Context(), seq, actor(r)); err != nil {
+		return 0, nil, err
+	}
+	return h.shown(r, seq)
+}
+
+// actor is who will be remembered for it.
+func actor(r *http.Request) string { return strings.ToValidUTF8(identity.From(r.Context()).User, "?") }
+
+// maxReason bounds what an administrator may say, in bytes.
+const maxReason = 1000
+
+func (h handlers) skip(r *http.Request) (int, any, error) {
+	seq, err := seqOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	reason, err := reasonOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if _, err := h.store.SkipEntry(r.Context(), seq, actor(r), reason); err != nil {
+		return 0, nil, err
+	}
+	return h.shown(r, seq)
+}
+
+// reasonOf reads {"reason": "…"}; a request without a body gives none.
+func reasonOf(r *http.Request) (string, error) {
+	raw, err := osapi.Body(r)
+	if err != nil {
+		return "", err
+	}
+	if len(raw) == 0 {
+		return "no reason given", nil
+	}
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if err := osapi.CheckJSON(raw); err != nil {
+		return "", osapi.Fault(http.StatusBadRequest, "", "Malformed JSON: %s", err)
+	}
+	if err := osapi.DecodeStrict(raw, &body); err != nil {
+		return "", err
+	}
+	switch {
+	case body.Reason == "":
+		return "no reason given", nil
+	case len(body.Reason) > maxReason:
+		return "", osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.", maxReason)
+	case strings.ContainsRune(body.Reason, 0):
+		return "", osapi.Fault(http.StatusBadRequest, "", "The reason contains a NUL character.")
+	}
+	return body.Reason, nil
+}

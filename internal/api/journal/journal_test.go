@@ -1,0 +1,193 @@
+package journal_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	api "berth/internal/api/journal"
+	"berth/internal/identity"
+	"berth/internal/journal"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+// three is a store whose journal has a failed network, a port that waits for it, and a completed network.
+func three(t *testing.T) (*store.Store, http.Handler) {
+	t.Helper()
+	url := storetest.URL(t)
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	storetest.Exec(t, url, `
+		insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
+		values ('network', 'n', 'create', '{"id": "n"}', '{}', 'demo', 'blue'),
+			('port', 'p', 'create', '{"id": "p"}', '{network/n}', 'demo', 'web'),
+			('network', 'm', 'create', '{"id": "m"}', '{}', 'demo', 'red')`)
+	storetest.Exec(t, url, `insert into journal_dep (entry, waits_for) values (2, 1)`)
+	for seq, o := range map[int64]journal.Outcome{1: {Kind: journal.GivenUp, Reason: "the controller answered 400"}, 3: {Kind: journal.Done}} {
+		take, err := s.TakeEntry(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.SettleEntry(t.Context(), seq, take.Entry.Attempt, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, api.New(s, identity.Noauth{})
+}
+
+func ask(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, "/journal/v1"+path, strings.NewReader(body))
+	if token != "" {
+		r.Header.Set("X-Auth-Token", token)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	var answer map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%s %s: %d %q: %v", method, path, w.Code, w.Body, err)
+	}
+	return w.Code, answer
+}
+
+func TestEntriesAreListedNewestFirst(t *testing.T) {
+	t.Parallel()
+	_, h := three(t)
+	for query, want := range map[string]string{
+		"":                            "[3 2 1]",
+		"?order=asc":                  "[1 2 3]",
+		"?state=failed":               "[1]",
+		"?state=pending":              "[2]",
+		"?state=completed":            "[3]",
+		"?state=processing":           "[]",
+		"?type=network":               "[3 1]",
+		"?object=p":                   "[2]",
+		"?limit=1":                    "[3]",
+		"?limit=1&after=3":            "[2]",
+		"?limit=99999999":             "[3 2 1]",
+		"?after=1&order=asc":          "[2 3]",
+		"?object=%27%3B+drop+table--": "[]",
+	} {
+		status, answer := ask(t, h, "admin", "GET", "/entries"+query, "")
+		seqs := []any{}
+		entries, _ := answer["entries"].([]any)
+		for _, e := range entries {
+			seqs = append(seqs, e.(map[string]any)["seq"])
+		}
+		if status != 200 || answer["entries"] == nil || fmt.Sprint(seqs) != want {
+			t.Errorf("%s: %d %v, want %s", query, status, seqs, want)
+		}
+	}
+}
+
+func TestEntrySaysWhyItWaits(t *testing.T) {
+	t.Parallel()
+	_, h := three(t)
+	status, answer := ask(t, h, "admin", "GET", "/entries/2", "")
+	got, _ := answer["entry"].(map[string]any)
+	if status != 200 || got == nil {
+		t.Fatalf("%d %v", status, answer)
+	}
+	created := got["created_at"]
+	want := map[string]any{
+		"seq": 2.0, "operation": "create", "object_type": "port", "object_id": "p", "name": "web", "project_id": "demo",
+		"state": "pending", "attempts": 0.0, "failures": 0.0, "last_error": "",
+		"created_at": created, "taken_at": nil, "finished_at": nil, "data": map[string]any{"id": "p"},
+		"blockers": []any{map[string]any{"seq": 1.0, "operation": "create", "object_type": "network", "object_id": "n",
+			"state": "failed", "since": created}},
+		"berth:why": map[string]any{
+			"sentence": "waits for entry 1 (create network n), which is failed",
+			"waiting":  []any{map[string]any{"for": "journal/1", "since": created, "deadline": nil}},
+		},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFailedEntryIsRetried(t *testing.T) {
+	t.Parallel()
+	s, h := three(t)
+	status, answer := ask(t, h, "admin", "POST", "/entries/1/retry", "")
+	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "pending" || got["failures"] != 0.0 {
+		t.Fatalf("%d %v", status, answer)
+	}
+	if take, err := s.TakeEntry(t.Context(), 1); err != nil || take.Entry.State != journal.Processing {
+		t.Errorf("%+v, %v", take, err)
+	}
+}
+
+func TestFailedEntryIsSkippedAndReleasesOthers(t *testing.T) {
+	t.Parallel()
+	s, h := three(t)
+	status, answer := ask(t, h, "admin", "POST", "/entries/1/skip", `{"reason": "made by hand"}`)
+	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "completed" || got["last_error"] != "skipped by admin: made by hand" {
+		t.Fatalf("%d %v", status, answer)
+	}
+	if take, err := s.TakeEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
+		t.Errorf("%+v, %v", take, err)
+	}
+	if status, answer := ask(t, h, "admin", "POST", "/entries/1/skip", ""); status != 409 {
+		t.Errorf("skipped twice: %d %v", status, answer)
+	}
+}
+
+func TestRefusalsAreClear(t *testing.T) {
+	t.Parallel()
+	_, h := three(t)
+	for _, tt := range []struct {
+		token, method, path, body string
+		want                      int
+	}{
+		{"", "GET", "/entries", "", 401},
+		{"joe:demo", "GET", "/entries", "", 403},
+		{"joe:demo", "GET", "/entries/1", "", 403},
+		{"joe:demo", "POST", "/entries/1/retry", "", 403},
+		{"joe:demo", "POST", "/entries/1/skip", "", 403},
+		{"admin", "GET", "/entries/9", "", 404},
+		{"admin", "GET", "/entries/0", "", 404},
+		{"admin", "GET", "/entries/-1", "", 404},
+		{"admin", "GET", "/entries/x", "", 404},
+		{"admin", "GET", "/entries/9223372036854775808", "", 404},
+		{"admin", "GET", "/volcanoes", "", 404},
+		{"admin", "DELETE", "/entries/1", "", 405},
+		{"admin", "POST", "/entries/2/retry", "", 409},
+		{"admin", "POST", "/entries/3/skip", "", 409},
+		{"admin", "POST", "/entries/9/skip", "", 404},
+		{"admin\xff:p", "POST", "/entries/9/skip", "", 403},
+		{"admin", "POST", "/entries/1/skip", "{", 400},
+		{"admin", "POST", "/entries/1/skip", `{"reason": 7}`, 400},
+		{"admin", "POST", "/entries/1/skip", `{"raison": "x"}`, 400},
+		{"admin", "POST", "/entries/1/skip", `{"reason": "\u0000"}`, 400},
+		{"admin", "POST", "/entries/1/skip", `{"reason": "` + strings.Repeat("x", 1001) + `"}`, 400},
+		{"admin", "POST", "/entries/1/skip", strings.Repeat(" ", 1<<20+1), 413},
+		{"admin", "GET", "/entries?state=melted", "", 400},
+		{"admin", "GET", "/entries?limit=0", "", 400},
+		{"admin", "GET", "/entries?limit=many", "", 400},
+		{"admin", "GET", "/entries?after=-1", "", 400},
+		{"admin", "GET", "/entries?order=up", "", 400},
+		{"admin", "GET", "/entries?color=red", "", 400},
+		{"admin", "GET", "/entries?type=a&type=b", "", 400},
+		{"admin", "GET", "/entries?object=%00", "", 400},
+		{"admin", "GET", "/entries?object=%ff", "", 400},
+		{"admin", "GET", "/entries?%zz", "", 400},
+	} {
+		status, answer := ask(t, h, tt.token, tt.method, tt.path, tt.body)
+		refusal, _ := answer["error"].(map[string]any)
+		if status != tt.want || refusal["code"] != float64(tt.want) || refusal["message"] == "" {
+			t.Errorf("%s %s as %q: %d %v, want %d", tt.method, tt.path, tt.token, status, answer, tt.want)
+		}
+	}
+}

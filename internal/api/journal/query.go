@@ -1,0 +1,83 @@
+package journal
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"berth/internal/api/osapi"
+	"berth/internal/journal"
+	"berth/internal/store"
+)
+
+// Lists are newest first and hold so many entries.
+const (
+	defaultLimit = 200
+	maxLimit     = 1000
+)
+
+// filter reads the query of a list: state, type, object, limit, order (asc, desc) and after, the number at
+// which the list before ended.
+func filter(query string) (store.EntryFilter, error) {
+	f := store.EntryFilter{Limit: defaultLimit, Newest: true}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return f, osapi.Fault(http.StatusBadRequest, "", "The query cannot be read.")
+	}
+	for name, given := range values {
+		value := given[0]
+		switch {
+		case len(given) > 1:
+			return f, osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
+		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+			return f, osapi.Fault(http.StatusBadRequest, "", "The value of '%s' is not text.", name)
+		}
+		ok := true
+		switch name {
+		case "state":
+			f.State, ok = stateOf(value)
+		case "type":
+			f.Type = value
+		case "object":
+			f.Object = value
+		case "after":
+			f.After, ok = number(value)
+		case "limit":
+			var n int64
+			n, ok = number(value)
+			f.Limit = int(min(n, maxLimit))
+		case "order":
+			f.Newest, ok = value == "desc", value == "asc" || value == "desc"
+		default:
+			return f, osapi.Fault(http.StatusBadRequest, "", "There is no query parameter '%s'; there are state, type, object, limit, order and after.", name)
+		}
+		if !ok {
+			return f, osapi.Fault(http.StatusBadRequest, "", "'%s' is no value for '%s'.", value, name)
+		}
+	}
+	return f, nil
+}
+
+func stateOf(value string) (journal.State, bool) {
+	switch s := journal.State(value); s {
+	case journal.Pending, journal.Processing, journal.Completed, journal.Failed:
+		return s, true
+	}
+	return "", false
+}
+
+// number reads a positive number in plain decimal.
+func number(value string) (int64, bool) {
+	n, err := strconv.ParseUint(value, 10, 63)
+	return int64(n), err == nil && n > 0
+}
+
+func seqOf(r *http.Request) (int64, error) {
+	seq, ok := number(r.PathValue("seq"))
+	if !ok {
+		return 0, osapi.Fault(http.StatusNotFound, "", "There is no journal entry %q.", r.PathValue("seq"))
+	}
+	return seq, nil
+}

@@ -1,0 +1,167 @@
+// Package notifytest is a Nova that takes external events, remembers them, and fails as it is told.
+package notifytest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Received is one event as it came.
+type Received struct {
+	Server    string    `json:"server_uuid"`
+	Name      string    `json:"name"`
+	Status    string    `json:"status,omitempty"`
+	Tag       string    `json:"tag,omitempty"`
+	Code      int       `json:"code"` // what it was answered with
+	RequestID string    `json:"request_id"`
+	At        time.Time `json:"at"`
+}
+
+// Fault is what happens to the next requests.
+type Fault struct {
+	Times   int  `json:"times,omitempty"`    // 0 means once
+	Applied bool `json:"applied,omitempty"`  // the events are taken first
+	DelayMS int  `json:"delay_ms,omitempty"` // before anything else
+	Status  int  `json:"status,omitempty"`   // the answer to the whole
+	Code    int  `json:"code,omitempty"`     // the code of each event, in a 207
+	Drop    bool `json:"drop,omitempty"`     // the connection ends without an answer
+}
+
+// maxEvents bounds the memory.
+const maxEvents = 100_000
+
+// Nova is the stand-in. Its zero value is ready.
+type Nova struct {
+	Token string // expected in X-Auth-Token, if set
+
+	mu     sync.Mutex
+	events []Received
+	faults []Fault
+}
+
+// Events lists what was taken, oldest first.
+func (n *Nova) Events() []Received {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]Received{}, n.events...)
+}
+
+// Inject adds faults, which meet requests in their order.
+func (n *Nova) Inject(faults ...Fault) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, f := range faults {
+		f.Times = max(f.Times, 1)
+		n.faults = append(n.faults, f)
+	}
+}
+
+func (n *Nova) fault() Fault {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.faults) == 0 {
+		return Fault{}
+	}
+	f := n.faults[0]
+	if n.faults[0].Times--; n.faults[0].Times == 0 {
+		n.faults = slices.Delete(n.faults, 0, 1)
+	}
+	return f
+}
+
+// ServeHTTP answers POST …/os-server-external-events and, for other processes,
+//
+//	GET    /_control/events   {"events": [Received…]}
+//	POST   /_control/faults   a Fault
+//	DELETE /_control/events   forget them
+func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
+	switch {
+	case err != nil:
+		w.WriteHeader(http.StatusBadRequest)
+	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/os-server-external-events"):
+		n.external(w, r, raw)
+	case r.Method == http.MethodGet && r.URL.Path == "/_control/events":
+		write(w, http.StatusOK, map[string]any{"events": n.Events()})
+	case r.Method == http.MethodDelete && r.URL.Path == "/_control/events":
+		n.mu.Lock()
+		n.events = nil
+		n.mu.Unlock()
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodPost && r.URL.Path == "/_control/faults":
+		var f Fault
+		if err := json.Unmarshal(raw, &f); err != nil || f.Status != 0 && (f.Status < 200 || f.Status > 599) {
+			write(w, http.StatusBadRequest, map[string]any{"error": "not a fault"})
+			return
+		}
+		n.Inject(f)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		write(w, http.StatusNotFound, map[string]any{"error": "not found"})
+	}
+}
+
+func (n *Nova) external(w http.ResponseWriter, r *http.Request, raw []byte) {
+	f := n.fault()
+	select {
+	case <-time.After(time.Duration(f.DelayMS) * time.Millisecond):
+	case <-r.Context().Done():
+		return
+	}
+	failed := f.Drop || f.Status != 0
+	status, body := http.StatusOK, any(nil)
+	if !failed || f.Applied {
+		status, body = n.take(r, raw, f.Code)
+	}
+	switch {
+	case f.Drop:
+		panic(http.ErrAbortHandler)
+	case f.Status != 0:
+		w.WriteHeader(f.Status)
+	default:
+		write(w, status, body)
+	}
+}
+
+// take remembers the events of a request and makes its answer.
+func (n *Nova) take(r *http.Request, raw []byte, code int) (int, any) {
+	if n.Token != "" && r.Header.Get("X-Auth-Token") != n.Token {
+		return http.StatusUnauthorized, nil
+	}
+	var body struct {
+		Events []Received `json:"events"`
+	}
+	if json.Unmarshal(raw, &body) != nil || len(body.Events) == 0 {
+		return http.StatusBadRequest, map[string]any{"badRequest": map[string]any{"code": 400, "message": "no events"}}
+	}
+	status := http.StatusOK
+	for i := range body.Events {
+		e := &body.Events[i]
+		e.Code, e.At, e.RequestID = http.StatusOK, time.Now().UTC(), r.Header.Get("X-OpenStack-Request-ID")
+		if code != 0 {
+			e.Code, status = code, http.StatusMultiStatus
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.events = append(n.events, body.Events...)
+	if over := len(n.events) - maxEvents; over > 0 {
+		n.events = slices.Delete(n.events, 0, over)
+	}
+	return status, map[string]any{"events": body.Events}
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	if body == nil {
+		w.WriteHeader(status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}

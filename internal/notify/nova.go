@@ -1,0 +1,159 @@
+// Package notify tells others what happened: Nova's external events. It delivers once and says what came of it;
+// who keeps an event until it is delivered is decided elsewhere.
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErrRefused means that Nova will not take these events, however often they are sent. Every other error is
+// worth another try.
+var ErrRefused = errors.New("nova refuses the events")
+
+// Event is one external event.
+type Event struct {
+	Server string // the server's UUID
+	Name   string // network-vif-plugged …
+	Status string // completed, failed; empty for events without one
+	Tag    string // the port's UUID
+}
+
+// Config is how Nova is reached.
+type Config struct {
+	URL     string // of the compute endpoint
+	Token   string
+	Timeout time.Duration // of one request; 0 means ten seconds
+}
+
+const (
+	defaultTimeout = 10 * time.Second
+	maxAnswer      = 1 << 20
+)
+
+// Nova sends external events. It is safe for concurrent use.
+type Nova struct {
+	endpoint string
+	token    string
+	http     *http.Client
+}
+
+// NewNova checks the configuration. It does not connect.
+func NewNova(c Config) (*Nova, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the Nova URL is not of the form http://host:port/path")
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = defaultTimeout
+	}
+	return &Nova{
+		endpoint: strings.TrimRight(c.URL, "/") + "/os-server-external-events",
+		token:    c.Token,
+		http: &http.Client{
+			Timeout:       c.Timeout,
+			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+type wireEvent struct {
+	Server string `json:"server_uuid"`
+	Name   string `json:"name"`
+	Status string `json:"status,omitempty"`
+	Tag    string `json:"tag,omitempty"`
+}
+
+// Send delivers events in one request and returns Nova's code for each: 200 where it took the event, 404 where
+// it does not know the server, which needs nothing more. A Nova that answers 404 to all of them knows none.
+func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	wire := make([]wireEvent, len(events))
+	for i, e := range events {
+		wire[i] = wireEvent(e)
+	}
+	body, err := json.Marshal(map[string]any{"events": wire})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	status, answer, err := n.post(ctx, body)
+	if err != nil {
+		return nil, fmt.Errorf("send events to Nova: %w", err)
+	}
+	switch {
+	case status == http.StatusOK, status == http.StatusMultiStatus:
+		return codes(answer, len(events), http.StatusOK), nil
+	case status == http.StatusNotFound:
+		return codes(nil, len(events), http.StatusNotFound), nil
+	case mendable(status):
+		return nil, fmt.Errorf("send events to Nova: it answered %d", status)
+	default:
+		return nil, fmt.Errorf("%w: it answered %d", ErrRefused, status)
+	}
+}
+
+// mendable tells whether time or an operator can change Nova's mind.
+func mendable(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	}
+	return status < 400 || status >= 500
+}
+
+func (n *Nova) post(ctx context.Context, body []byte) (int, []byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", "berth")
+	r.Header.Set("X-OpenStack-Nova-API-Version", "2.1")
+	r.Header.Set("X-OpenStack-Request-ID", "req-"+uuid.NewString())
+	if n.token != "" {
+		r.Header.Set("X-Auth-Token", n.token)
+	}
+	resp, err := n.http.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // the status says enough where the body is cut off
+	return resp.StatusCode, answer, nil
+}
+
+// codes reads the code of each event; those that the answer does not tell are the given one.
+func codes(answer []byte, events, otherwise int) []int {
+	var told struct {
+		Events []struct {
+			Code int `json:"code"`
+		} `json:"events"`
+	}
+	all := make([]int, events)
+	for i := range all {
+		all[i] = otherwise
+	}
+	if json.Unmarshal(answer, &told) != nil || len(told.Events) != events {
+		return all
+	}
+	for i, e := range told.Events {
+		if e.Code != 0 {
+			all[i] = e.Code
+		}
+	}
+	return all
+}

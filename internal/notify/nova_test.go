@@ -1,0 +1,205 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/notify"
+	"berth/internal/notify/notifytest"
+)
+
+var plugged = notify.Event{Server: "11111111-1111-4111-8111-111111111111", Name: "network-vif-plugged", Status: "completed",
+	Tag: "22222222-2222-4222-8222-222222222222"}
+
+func nova(t *testing.T, timeout time.Duration) (*notifytest.Nova, *notify.Nova) {
+	t.Helper()
+	stub := &notifytest.Nova{Token: "secret"}
+	server := httptest.NewServer(stub)
+	t.Cleanup(server.Close)
+	client, err := notify.NewNova(notify.Config{URL: server.URL + "/v2.1/", Token: "secret", Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stub, client
+}
+
+func TestEventsArriveAsNovaExpectsThem(t *testing.T) {
+	t.Parallel()
+	var got *http.Request
+	var body string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		got, body = r, string(raw)
+		_, _ = io.WriteString(w, `{"events":[{"code":200},{"code":422}]}`)
+	}))
+	t.Cleanup(server.Close)
+	client, err := notify.NewNova(notify.Config{URL: server.URL + "/v2.1", Token: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	codes, err := client.Send(t.Context(), []notify.Event{plugged, {Server: "s", Name: "network-vif-deleted", Tag: "p"}})
+
+	if d := cmp.Diff([]int{200, 422}, codes); d != "" || err != nil {
+		t.Error(d, err)
+	}
+	want := `{"events":[{"server_uuid":"` + plugged.Server + `","name":"network-vif-plugged","status":"completed","tag":"` + plugged.Tag + `"},` +
+		`{"server_uuid":"s","name":"network-vif-deleted","tag":"p"}]}`
+	if d := cmp.Diff(want, body); d != "" {
+		t.Error(d)
+	}
+	if got.Method != "POST" || got.URL.Path != "/v2.1/os-server-external-events" {
+		t.Errorf("%s %s", got.Method, got.URL.Path)
+	}
+	for name, value := range map[string]string{"Content-Type": "application/json", "X-Auth-Token": "secret",
+		"X-OpenStack-Nova-API-Version": "2.1", "X-OpenStack-Request-ID": "req-"} {
+		if !strings.HasPrefix(got.Header.Get(name), value) {
+			t.Errorf("%s: %q", name, got.Header.Get(name))
+		}
+	}
+}
+
+func TestWhatNovaMayAnswer(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fault   notifytest.Fault
+		codes   []int
+		refused bool
+		taken   int
+	}{
+		"all well":          {codes: []int{200}, taken: 1},
+		"slow":              {fault: notifytest.Fault{DelayMS: 20}, codes: []int{200}, taken: 1},
+		"an unknown server": {fault: notifytest.Fault{Code: 404}, codes: []int{404}, taken: 1},
+		"knows none":        {fault: notifytest.Fault{Status: 404}, codes: []int{404}},
+		"bad request":       {fault: notifytest.Fault{Status: 400}, refused: true},
+		"unauthorized":      {fault: notifytest.Fault{Status: 401}},
+		"forbidden":         {fault: notifytest.Fault{Status: 403}},
+		"overload":          {fault: notifytest.Fault{Status: 503}},
+		"too many":          {fault: notifytest.Fault{Status: 429}},
+		"redirect":          {fault: notifytest.Fault{Status: 302}},
+		"lost before":       {fault: notifytest.Fault{Drop: true}},
+		"lost after":        {fault: notifytest.Fault{Drop: true, Applied: true}, taken: 1},
+		"silence":           {fault: notifytest.Fault{DelayMS: 60_000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			timeout := 30 * time.Second
+			if tt.fault.DelayMS > 1000 {
+				timeout = 100 * time.Millisecond
+			}
+			stub, client := nova(t, timeout)
+			stub.Inject(tt.fault)
+
+			codes, err := client.Send(t.Context(), []notify.Event{plugged})
+
+			if d := cmp.Diff(tt.codes, codes); d != "" {
+				t.Error(d, err)
+			}
+			if (err == nil) != (tt.codes != nil) || errors.Is(err, notify.ErrRefused) != tt.refused {
+				t.Errorf("error %v", err)
+			}
+			if n := len(stub.Events()); n != tt.taken {
+				t.Errorf("taken %d times", n)
+			}
+		})
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(nil)
+	server.Close()
+	client, err := notify.NewNova(notify.Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRefused) {
+		t.Errorf("want an error worth another try, got %v", err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.Send(gone, []notify.Event{plugged}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if codes, err := client.Send(gone, nil); codes != nil || err != nil {
+		t.Errorf("no events: %v, %v", codes, err)
+	}
+}
+
+func TestWrongURLIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h?a=b", "http://h:port"} {
+		if _, err := notify.NewNova(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+func TestAnotherProcessScriptsAndReads(t *testing.T) {
+	t.Parallel()
+	stub := &notifytest.Nova{}
+	ask := func(method, path, body string) (int, string) {
+		w := httptest.NewRecorder()
+		stub.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+		return w.Code, w.Body.String()
+	}
+	for body, want := range map[string]int{`7`: 400, `{"status":9}`: 400, `{"status":503}`: 204} {
+		if status, _ := ask("POST", "/_control/faults", body); status != want {
+			t.Errorf("%s: %d", body, status)
+		}
+	}
+	event := `{"events":[{"server_uuid":"s","name":"n","tag":"p"}]}`
+	for _, want := range []int{503, 200} {
+		if status, answer := ask("POST", "/os-server-external-events", event); status != want {
+			t.Errorf("%d %s, want %d", status, answer, want)
+		}
+	}
+	if _, events := ask("GET", "/_control/events", ""); strings.Count(events, `"tag":"p"`) != 1 {
+		t.Error(events)
+	}
+	if status, _ := ask("DELETE", "/_control/events", ""); status != 204 || len(stub.Events()) != 0 {
+		t.Error("the events were not forgotten")
+	}
+	if status, _ := ask("POST", "/os-server-external-events", `{`); status != 400 {
+		t.Error(status)
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add(200, []byte(`{"events":[{"code":200}]}`))
+	f.Add(207, []byte(`{"events":[{"code":-1},{}]}`))
+	f.Add(404, []byte{0xff})
+	type answer struct {
+		status int
+		body   []byte
+	}
+	answers := make(chan answer, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		a := <-answers
+		w.WriteHeader(a.status)
+		_, _ = w.Write(a.body)
+	}))
+	f.Cleanup(server.Close)
+	client, err := notify.NewNova(notify.Config{URL: server.URL})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		if status < 200 || status > 999 {
+			t.Skip()
+		}
+		answers <- answer{status, body}
+		codes, err := client.Send(t.Context(), []notify.Event{plugged})
+		if (err == nil) != (len(codes) == 1) {
+			t.Errorf("%v, %v", codes, err)
+		}
+	})
+}
