@@ -137,14 +137,14 @@ func rebook(ctx context.Context, tx pgx.Tx, b booking, active bool, changed bool
 		return fmt.Errorf("leave hosts: %w", err)
 	}
 	if _, err := tx.Exec(ctx, `
-		with window as (
+		with moved as (
 			select host_id, case when $4 then lower(during) else $2 end as begins
 			from host_allocation
 			where reservation_id = $1)
 		update host_allocation a
-		set during = tstzrange(w.begins, greatest($3, w.begins + interval '1 microsecond'))
-		from window w
-		where a.reservation_id = $1 and a.host_id = w.host_id`, b.reservation, b.from, b.to, active); err != nil {
+		set during = tstzrange(m.begins, greatest($3, m.begins + interval '1 microsecond'))
+		from moved m
+		where a.reservation_id = $1 and a.host_id = m.host_id`, b.reservation, b.from, b.to, active); err != nil {
 		return fmt.Errorf("move hosts to the new dates: %w", err)
 	}
 	b.least, b.most = b.least-len(b.kept), b.most-len(b.kept)

@@ -126,7 +126,7 @@ func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Le
 		select lease_id, id, event_type, at, status, created_at, updated_at
 		from event
 		where lease_id = any($1)
-		order by lease_id, at, event_type desc`, ids).Query(func(rows pgx.Rows) error {
+		order by lease_id, at, array_position(array['start_lease', 'before_end_lease', 'end_lease'], event_type)`, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
 			var e lease.Event

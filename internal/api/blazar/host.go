@@ -1,0 +1,255 @@
+package blazar
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/osapi"
+	"berth/internal/lease"
+	"berth/internal/store"
+)
+
+// hostViewOf is flat: capabilities stand beside the facts, and before those of the same name.
+func hostViewOf(h lease.Host) map[string]any {
+	v := map[string]any{
+		"id":                  strconv.FormatInt(h.ID, 10),
+		"hypervisor_hostname": h.Hostname,
+		"service_name":        h.ServiceName,
+		"hypervisor_type":     h.HypervisorType,
+		"hypervisor_version":  h.HypervisorVersion,
+		"vcpus":               h.VCPUs,
+		"memory_mb":           h.MemoryMB,
+		"local_gb":            h.LocalGB,
+		"cpu_info":            h.CPUInfo,
+		"availability_zone":   h.AvailabilityZone,
+		"reservable":          h.Reservable,
+		"status":              nil,
+		"trust_id":            nil,
+		"created_at":          stamp(h.CreatedAt),
+		"updated_at":          stampOrNull(h.UpdatedAt),
+	}
+	for key, value := range h.Capabilities {
+		v[key] = value
+	}
+	return v
+}
+
+func (b *room) listHosts(r *http.Request) (int, any, error) {
+	all, err := b.store.Hosts(r.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	views := make([]any, len(all))
+	for i, h := range all {
+		views[i] = hostViewOf(h)
+	}
+	return http.StatusOK, map[string]any{"hosts": views}, nil
+}
+
+func (b *room) createHost(r *http.Request) (int, any, error) {
+	o, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	key := "name"
+	if !o.has(key) {
+		key = "id"
+	}
+	if !o.has(key) {
+		return 0, nil, osapi.Fault(http.StatusForbidden, "", "A host is registered by its name: the parameter name is missing.")
+	}
+	name, err := o.text(key)
+	if err != nil {
+		return 0, nil, err
+	}
+	if strings.ContainsRune(name, 0) {
+		return 0, nil, lease.Refuse(lease.UnknownHost, "Host not found!")
+	}
+	delete(o, "name")
+	delete(o, "id")
+	extras, err := capabilities(o)
+	if err != nil {
+		return 0, nil, err
+	}
+	h, err := b.store.RegisterHost(r.Context(), name, extras)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusCreated, map[string]any{"host": hostViewOf(h)}, nil
+}
+
+func (b *room) showHost(r *http.Request) (int, any, error) {
+	id, err := hostID(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	h, err := b.store.Host(r.Context(), id)
+	if err != nil {
+		return 0, nil, noHost(r, err)
+	}
+	return http.StatusOK, map[string]any{"host": hostViewOf(h)}, nil
+}
+
+func (b *room) updateHost(r *http.Request) (int, any, error) {
+	id, err := hostID(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	o, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(o) == 0 {
+		return 0, nil, lease.Refuse(lease.MissingParameter, "Nothing to update: the body names no capability.")
+	}
+	extras, err := capabilities(o)
+	if err != nil {
+		return 0, nil, err
+	}
+	h, err := b.store.UpdateHost(r.Context(), id, extras)
+	if err != nil {
+		return 0, nil, noHost(r, err)
+	}
+	return http.StatusOK, map[string]any{"host": hostViewOf(h)}, nil
+}
+
+func (b *room) deleteHost(r *http.Request) (int, any, error) {
+	id, err := hostID(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := b.store.DeleteHost(r.Context(), id); err != nil {
+		return 0, nil, noHost(r, err)
+	}
+	return noContent(r)
+}
+
+// hostID is the number in the request's path.
+func hostID(r *http.Request) (int64, error) {
+	text := r.PathValue("id")
+	id, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, noObject("host", text)
+	}
+	return int64(id), nil
+}
+
+func noHost(r *http.Request, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return noObject("host", r.PathValue("id"))
+	}
+	return err
+}
+
+type useView struct {
+	Host         string      `json:"resource_id"`
+	Reservations []claimView `json:"reservations"`
+}
+
+type claimView struct {
+	ID        string `json:"id"`
+	Lease     string `json:"lease_id"`
+	StartDate string `json:"start_date"`
+	EndDate   string `json:"end_date"`
+}
+
+func useViewOf(u lease.HostUse) useView {
+	v := useView{Host: strconv.FormatInt(u.Host, 10), Reservations: []claimView{}}
+	for _, r := range u.Reservations {
+		v.Reservations = append(v.Reservations, claimView{ID: r.ID.String(), Lease: r.Lease.String(), StartDate: date(r.StartAt), EndDate: date(r.EndAt)})
+	}
+	return v
+}
+
+func (b *room) listAllocations(r *http.Request) (int, any, error) {
+	all, err := b.store.HostUses(r.Context(), useFilter(r))
+	if err != nil {
+		return 0, nil, err
+	}
+	views := make([]useView, len(all))
+	for i, u := range all {
+		views[i] = useViewOf(u)
+	}
+	return http.StatusOK, map[string]any{"allocations": views}, nil
+}
+
+func (b *room) showAllocation(r *http.Request) (int, any, error) {
+	id, err := hostID(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	f := useFilter(r)
+	f.Host = id
+	all, err := b.store.HostUses(r.Context(), f)
+	if err != nil {
+		return 0, nil, err
+	}
+	if id == 0 || len(all) == 0 {
+		return 0, nil, noObject("host", r.PathValue("id"))
+	}
+	return http.StatusOK, map[string]any{"allocation": useViewOf(all[0])}, nil
+}
+
+// useFilter reads the query. What is no UUID is nobody's.
+func useFilter(r *http.Request) lease.UseFilter {
+	id := func(name string) string {
+		text := r.URL.Query().Get(name)
+		if _, ok := osapi.UUID(text); text != "" && !ok {
+			return uuid.Nil.String()
+		}
+		return text
+	}
+	return lease.UseFilter{Lease: id("lease_id"), Reservation: id("reservation_id")}
+}
+
+func (b *room) listProperties(r *http.Request) (int, any, error) {
+	query := r.URL.Query()
+	all, err := b.store.HostProperties(r.Context(), query.Get("all") != "")
+	if err != nil {
+		return 0, nil, err
+	}
+	views := make([]any, len(all))
+	for i, p := range all {
+		v := map[string]any{"property": p.Name}
+		if query.Get("detail") != "" {
+			v["private"], v["values"] = p.Private, p.Values
+		}
+		views[i] = v
+	}
+	return http.StatusOK, map[string]any{"resource_properties": views}, nil
+}
+
+func (b *room) updateProperty(r *http.Request) (int, any, error) {
+	o, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := o.only("private"); err != nil {
+		return 0, nil, err
+	}
+	var private *bool
+	if json.Unmarshal(o["private"], &private) != nil || private == nil {
+		return 0, nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter private: it must be true or false.")
+	}
+	name := r.PathValue("id")
+	if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return 0, nil, noObject("resource_property", "?")
+	}
+	p, err := b.store.SetHostPropertyPrivate(r.Context(), name, *private)
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil, noObject("resource_property", name)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, map[string]any{"resource_property": map[string]any{
+		"id": p.ID.String(), "resource_type": lease.PhysicalHost, "property_name": p.Name, "private": p.Private,
+		"created_at": date(p.CreatedAt), "updated_at": dateOrNull(p.UpdatedAt),
+	}}, nil
+}

@@ -1,0 +1,312 @@
+package blazar
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"berth/internal/api/osapi"
+	"berth/internal/lease"
+)
+
+// object is a JSON object whose fields are read one by one, so that each refusal names its field.
+type object map[string]json.RawMessage
+
+// body reads the request's body, which must be an object.
+func body(r *http.Request) (object, error) {
+	raw, err := osapi.Body(r)
+	if err != nil {
+		var status = http.StatusBadRequest
+		if e, ok := err.(*osapi.Error); ok {
+			status = e.Status
+		}
+		return nil, osapi.Fault(status, framework, "%s", err)
+	}
+	if err := osapi.CheckJSON(raw); err != nil {
+		return nil, osapi.Fault(http.StatusBadRequest, framework, "Malformed JSON: %s.", err)
+	}
+	var o object
+	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
+		return nil, lease.Refuse(lease.InvalidInput, "The request body must be a JSON object.")
+	}
+	return o, nil
+}
+
+// only refuses fields that nobody knows.
+func (o object) only(names ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if !slices.Contains(names, name) {
+			return lease.Refuse(lease.InvalidInput, "Unknown parameter %s", short(name))
+		}
+	}
+	return nil
+}
+
+// need refuses an object that lacks fields.
+func (o object) need(names ...string) error {
+	var lacking []string
+	for _, name := range names {
+		if !o.has(name) {
+			lacking = append(lacking, name)
+		}
+	}
+	if len(lacking) > 0 {
+		return lease.Refuse(lease.MissingParameter, "Missing parameter %s", strings.Join(lacking, ","))
+	}
+	return nil
+}
+
+// has tells whether the field is there and not null.
+func (o object) has(name string) bool {
+	raw, ok := o[name]
+	return ok && !bytes.Equal(raw, []byte("null"))
+}
+
+// text reads a field that must be a string.
+func (o object) text(name string) (string, error) {
+	var s *string
+	if json.Unmarshal(o[name], &s) != nil || s == nil {
+		return "", lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", name)
+	}
+	return *s, nil
+}
+
+// number reads a whole number, which may come as a string of digits.
+func (o object) number(name string) (int, error) {
+	text := string(o[name])
+	var s string
+	if json.Unmarshal(o[name], &s) == nil && strings.HasPrefix(text, `"`) {
+		text = s
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n > math.MaxInt32 || n < math.MinInt32 {
+		return 0, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be an integer.", name)
+	}
+	return int(n), nil
+}
+
+// date reads a date or "now". What is no string is shown as it was sent.
+func (o object) date(name string) (lease.Moment, error) {
+	s, err := o.text(name)
+	if err != nil {
+		return lease.Moment{}, invalidDate(string(o[name]))
+	}
+	return moment(s)
+}
+
+// list reads an array of objects; none if it is not there.
+func (o object) list(name string) ([]object, error) {
+	if !o.has(name) {
+		return nil, nil
+	}
+	var all []object
+	if err := json.Unmarshal(o[name], &all); err != nil || slices.ContainsFunc(all, func(o object) bool { return o == nil }) {
+		return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be a list of objects.", name)
+	}
+	return all, nil
+}
+
+func short(s string) string {
+	const shown = 100
+	if len(s) > shown {
+		return s[:shown] + "…"
+	}
+	return s
+}
+
+// draftOf reads the body of POST /leases.
+func draftOf(o object) (d lease.Draft, err error) {
+	if err := o.only("name", "start_date", "end_date", "before_end_date", "reservations", "events"); err != nil {
+		return d, err
+	}
+	if err := o.need("name", "start_date", "end_date"); err != nil {
+		return d, err
+	}
+	if d.Name, err = o.text("name"); err != nil {
+		return d, err
+	}
+	if d.Start, err = o.date("start_date"); err != nil {
+		return d, err
+	}
+	if d.End, err = o.date("end_date"); err != nil {
+		return d, err
+	}
+	before, err := beforeEndDate(o)
+	if err != nil {
+		return d, err
+	}
+	if before != nil {
+		d.BeforeEnd = &before.At
+	}
+	if _, err := o.list("events"); err != nil {
+		return d, err
+	}
+	reservations, err := o.list("reservations")
+	if err != nil {
+		return d, err
+	}
+	for _, r := range reservations {
+		rd, err := reservationDraft(r)
+		if err != nil {
+			return d, err
+		}
+		d.Reservations = append(d.Reservations, rd)
+	}
+	return d, nil
+}
+
+// beforeEndDate is nil for the default, which null and an empty string ask for too.
+func beforeEndDate(o object) (*lease.Moment, error) {
+	if !o.has("before_end_date") || string(o["before_end_date"]) == `""` {
+		return nil, nil
+	}
+	s, err := o.text("before_end_date")
+	if err != nil {
+		return nil, invalidDate(string(o["before_end_date"]))
+	}
+	at, err := instant(s)
+	return &lease.Moment{At: at}, err
+}
+
+func reservationDraft(o object) (d lease.ReservationDraft, err error) {
+	if err := o.need("resource_type"); err != nil {
+		return d, err
+	}
+	if d.Type, err = o.text("resource_type"); err != nil {
+		return d, err
+	}
+	if d.Type != lease.PhysicalHost {
+		return d, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported.", short(d.Type))
+	}
+	if err := o.only("resource_type", "min", "max", "hypervisor_properties", "resource_properties", "before_end"); err != nil {
+		return d, err
+	}
+	if err := o.need("min", "max", "hypervisor_properties", "resource_properties"); err != nil {
+		return d, err
+	}
+	var c lease.ReservationChange
+	if err := reservationValues(o, &c); err != nil {
+		return d, err
+	}
+	d.Min, d.Max, d.HypervisorProperties, d.ResourceProperties = *c.Min, *c.Max, *c.HypervisorProperties, *c.ResourceProperties
+	d.BeforeEnd = "default"
+	if c.BeforeEnd != nil {
+		d.BeforeEnd = *c.BeforeEnd
+	}
+	return d, nil
+}
+
+// reservationValues reads those values of a physical:host reservation that are there.
+func reservationValues(o object, c *lease.ReservationChange) error {
+	for name, to := range map[string]**int{"min": &c.Min, "max": &c.Max} {
+		if _, given := o[name]; !given {
+			continue
+		}
+		n, err := o.number(name)
+		if err != nil {
+			return err
+		}
+		*to = &n
+	}
+	for name, to := range map[string]**string{"hypervisor_properties": &c.HypervisorProperties,
+		"resource_properties": &c.ResourceProperties, "before_end": &c.BeforeEnd, "resource_type": &c.Type} {
+		if _, given := o[name]; !given {
+			continue
+		}
+		s, err := o.text(name)
+		if err != nil {
+			return err
+		}
+		*to = &s
+	}
+	return nil
+}
+
+// changeOf reads the body of PUT /leases/{id}.
+func changeOf(o object) (c lease.Change, err error) {
+	if err := o.only("name", "start_date", "end_date", "before_end_date", "reservations"); err != nil {
+		return c, err
+	}
+	if _, given := o["name"]; given {
+		name, err := o.text("name")
+		if err != nil {
+			return c, err
+		}
+		c.Name = &name
+	}
+	for name, to := range map[string]**lease.Moment{"start_date": &c.Start, "end_date": &c.End} {
+		if _, given := o[name]; !given {
+			continue
+		}
+		m, err := o.date(name)
+		if err != nil {
+			return c, err
+		}
+		*to = &m
+	}
+	before, err := beforeEndDate(o)
+	if err != nil {
+		return c, err
+	}
+	if before != nil {
+		c.BeforeEnd = &before.At
+	}
+	c.Reservations, err = reservationChanges(o)
+	return c, err
+}
+
+func reservationChanges(o object) ([]lease.ReservationChange, error) {
+	all, err := o.list("reservations")
+	if err != nil || all == nil {
+		return nil, err
+	}
+	changes := []lease.ReservationChange{}
+	for _, r := range all {
+		if err := r.only("id", "resource_type", "min", "max", "hypervisor_properties", "resource_properties", "before_end"); err != nil {
+			return nil, err
+		}
+		if err := r.need("id"); err != nil {
+			return nil, err
+		}
+		id, err := r.text("id")
+		if err != nil {
+			return nil, err
+		}
+		c := lease.ReservationChange{ID: short(id)}
+		if err := reservationValues(r, &c); err != nil {
+			return nil, err
+		}
+		changes = append(changes, c)
+	}
+	return changes, nil
+}
+
+// capabilities reads what is left of a host's body: values become texts, as they are stored.
+func capabilities(o object) (map[string]string, error) {
+	all := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		raw := o[key]
+		switch raw[0] {
+		case '"':
+			var s string
+			if err := json.Unmarshal(raw, &s); err != nil {
+				return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s", short(key))
+			}
+			all[key] = s
+		case 't':
+			all[key] = "True"
+		case 'f':
+			all[key] = "False"
+		case '{', '[', 'n':
+			return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", short(key))
+		default:
+			all[key] = string(raw)
+		}
+	}
+	return all, nil
+}

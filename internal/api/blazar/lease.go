@@ -1,0 +1,231 @@
+package blazar
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"berth/internal/api/osapi"
+	"berth/internal/lease"
+	"berth/internal/store"
+)
+
+type leaseView struct {
+	ID           string            `json:"id"`
+	Name         string            `json:"name"`
+	User         string            `json:"user_id"`
+	Project      string            `json:"project_id"`
+	StartDate    string            `json:"start_date"`
+	EndDate      string            `json:"end_date"`
+	Trust        *string           `json:"trust_id"` // always null: berth acts with its own credentials
+	Status       lease.Status      `json:"status"`
+	Degraded     bool              `json:"degraded"`
+	CreatedAt    string            `json:"created_at"`
+	UpdatedAt    *string           `json:"updated_at"`
+	Reservations []reservationView `json:"reservations"`
+	Events       []eventView       `json:"events"`
+	Why          *whyView          `json:"berth:why,omitempty"`
+}
+
+type reservationView struct {
+	ID                   string                  `json:"id"`
+	Lease                string                  `json:"lease_id"`
+	ResourceID           string                  `json:"resource_id"`
+	ResourceType         string                  `json:"resource_type"`
+	Status               lease.ReservationStatus `json:"status"`
+	MissingResources     bool                    `json:"missing_resources"`
+	ResourcesChanged     bool                    `json:"resources_changed"`
+	HypervisorProperties string                  `json:"hypervisor_properties"`
+	ResourceProperties   string                  `json:"resource_properties"`
+	BeforeEnd            string                  `json:"before_end"`
+	Min                  int                     `json:"min"`
+	Max                  int                     `json:"max"`
+	CreatedAt            string                  `json:"created_at"`
+	UpdatedAt            *string                 `json:"updated_at"`
+}
+
+type eventView struct {
+	ID        string            `json:"id"`
+	Lease     string            `json:"lease_id"`
+	Type      lease.EventType   `json:"event_type"`
+	Time      string            `json:"time"`
+	Status    lease.EventStatus `json:"status"`
+	CreatedAt string            `json:"created_at"`
+	UpdatedAt *string           `json:"updated_at"`
+}
+
+type whyView struct {
+	Sentence string        `json:"sentence"`
+	Waiting  []waitingView `json:"waiting"`
+}
+
+type waitingView struct {
+	For      string     `json:"for"`
+	Since    time.Time  `json:"since"`
+	Deadline *time.Time `json:"deadline"`
+}
+
+func viewOf(l lease.Lease) leaseView {
+	v := leaseView{ID: l.ID.String(), Name: l.Name, User: l.User, Project: l.Project, StartDate: date(l.StartAt), EndDate: date(l.EndAt),
+		Status: l.Status, Degraded: l.Degraded, CreatedAt: stamp(l.CreatedAt), UpdatedAt: stampOrNull(l.UpdatedAt),
+		Reservations: []reservationView{}, Events: []eventView{}}
+	for _, r := range l.Reservations {
+		v.Reservations = append(v.Reservations, reservationView{ID: r.ID.String(), Lease: v.ID, ResourceID: r.ID.String(),
+			ResourceType: r.Type, Status: r.Status, MissingResources: r.MissingResources, ResourcesChanged: r.ResourcesChanged,
+			HypervisorProperties: r.HypervisorProperties, ResourceProperties: r.ResourceProperties, BeforeEnd: r.BeforeEnd,
+			Min: r.Min, Max: r.Max, CreatedAt: stamp(r.CreatedAt), UpdatedAt: stampOrNull(r.UpdatedAt)})
+	}
+	for _, e := range l.Events {
+		v.Events = append(v.Events, eventView{ID: e.ID.String(), Lease: v.ID, Type: e.Type, Time: date(e.At), Status: e.Status,
+			CreatedAt: stamp(e.CreatedAt), UpdatedAt: stampOrNull(e.UpdatedAt)})
+	}
+	return v
+}
+
+// shown is a lease with what it waits for.
+func shown(l lease.Lease) map[string]any {
+	v := viewOf(l)
+	sentence, waiting := lease.Explain(l, time.Now())
+	v.Why = &whyView{Sentence: sentence, Waiting: []waitingView{}}
+	for _, w := range waiting {
+		v.Why.Waiting = append(v.Why.Waiting, waitingView{For: w.For, Since: w.Since, Deadline: w.Deadline})
+	}
+	return map[string]any{"lease": v}
+}
+
+func (b *room) listLeases(r *http.Request) (int, any, error) {
+	c := caller(r)
+	project := c.Project
+	if c.Admin() {
+		project = ""
+	}
+	all, err := b.store.Leases(r.Context(), project)
+	if err != nil {
+		return 0, nil, err
+	}
+	views := make([]leaseView, len(all))
+	for i, l := range all {
+		views[i] = viewOf(l)
+	}
+	return http.StatusOK, map[string]any{"leases": views}, nil
+}
+
+func (b *room) createLease(r *http.Request) (int, any, error) {
+	o, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	d, err := draftOf(o)
+	if err != nil {
+		return 0, nil, err
+	}
+	c := caller(r)
+	d.User, d.Project = c.User, c.Project
+	l, err := b.store.CreateLease(r.Context(), d)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusCreated, shown(l), nil
+}
+
+func (b *room) showLease(r *http.Request) (int, any, error) {
+	l, err := b.lease(r, "leases:get")
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, shown(l), nil
+}
+
+func (b *room) updateLease(r *http.Request) (int, any, error) {
+	l, err := b.lease(r, "leases:put")
+	if err != nil {
+		return 0, nil, err
+	}
+	o, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	c, err := changeOf(o)
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(o) == 0 {
+		return http.StatusOK, shown(l), nil
+	}
+	changed, err := b.store.UpdateLease(r.Context(), l.ID, c)
+	if err != nil {
+		return 0, nil, gone(err, l.ID.String())
+	}
+	return http.StatusOK, shown(changed), nil
+}
+
+// deleteLease asks for the deletion and waits a while until it is done. One that takes longer is accepted.
+func (b *room) deleteLease(r *http.Request) (int, any, error) {
+	l, err := b.lease(r, "leases:delete")
+	if err != nil {
+		return 0, nil, err
+	}
+	done, err := b.store.DeleteLease(r.Context(), l.ID)
+	if errors.Is(err, store.ErrNotFound) || done {
+		return noContent(r)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), b.deletion)
+	defer cancel()
+	const look = 50 * time.Millisecond
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return http.StatusAccepted, shown(l), r.Context().Err()
+		case <-tick.C:
+		}
+		now, err := b.store.Lease(ctx, l.ID)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return noContent(r)
+		case err == nil:
+			l = now
+		case ctx.Err() == nil:
+			return 0, nil, err
+		}
+	}
+}
+
+// noContent answers without a body, still as JSON.
+func noContent(r *http.Request) (int, any, error) {
+	osapi.Header(r.Context()).Set("Content-Type", "application/json")
+	return http.StatusNoContent, nil, nil
+}
+
+// lease is the lease of the request's path, if the caller may have to do with it.
+func (b *room) lease(r *http.Request, rule string) (lease.Lease, error) {
+	text := r.PathValue("id")
+	id, ok := osapi.UUID(text)
+	if !ok {
+		return lease.Lease{}, noObject("lease_id", text)
+	}
+	l, err := b.store.Lease(r.Context(), id)
+	if err != nil {
+		return l, gone(err, text)
+	}
+	if c := caller(r); !c.Admin() && c.Project != l.Project {
+		return lease.Lease{}, forbidden(rule)
+	}
+	return l, nil
+}
+
+func gone(err error, id string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return noObject("lease_id", id)
+	}
+	return err
+}
+
+func noObject(key, id string) *osapi.Error {
+	return osapi.Fault(http.StatusNotFound, "", "Object with {'%s': '%s'} not found", key, short(id))
+}
