@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -11,14 +12,17 @@ import (
 
 const demoFaults = 3
 
-// controller is the root of the address of the controller, where its stand-in takes commands.
-func (d *stage) controller() string {
-	u, err := url.Parse(d.ODL.URL)
-	if d.ODL.URL == "" || err != nil {
+// root is where a stand-in takes commands: the address of the neighbour without a path.
+func root(address string) string {
+	u, err := url.Parse(address)
+	if address == "" || err != nil {
 		return ""
 	}
 	return u.Scheme + "://" + u.Host
 }
+
+// controller is the root of the controller.
+func (d *stage) controller() string { return root(d.ODL.URL) }
 
 // disturb tells the controller's stand-in to refuse a few requests. A real controller is left alone.
 func (d *stage) disturb(ctx context.Context) error {
@@ -62,35 +66,28 @@ func (d *stage) playJournal(ctx context.Context) error {
 
 // mirrored waits until the entries of this run's network, subnet and port are completed.
 func (d *stage) mirrored(ctx context.Context) error {
-	objectIDs := []string{d.network, d.subnet, d.port.id}
 	seen := map[string]string{}
 	var mine []object
 	err := d.until(ctx, time.Minute, "the entries of network, subnet and port are completed", func(ctx context.Context) (bool, error) {
-		all, err := entries.all(ctx, d.session, nil)
+		var err error
+		mine, err = d.recorded(ctx)
 		if err != nil {
 			return false, err
 		}
-		mine = nil
-		done := map[any]bool{}
-		for _, e := range all {
-			id := fmt.Sprint(e["object_id"])
-			if !slices.Contains(objectIDs, id) {
-				continue
-			}
-			mine = append(mine, e)
+		done := len(mine) >= 3
+		for _, e := range mine {
 			if e["state"] == "failed" {
 				return false, broken("journal entry %v failed: %v", e["seq"], e["last_error"])
 			}
-			done[id] = e["state"] == "completed"
+			done = done && e["state"] == "completed"
 			d.progress(seen, e)
 		}
-		return done[d.network] && done[d.subnet] && done[d.port.id], nil
+		return done, nil
 	})
 	if err != nil {
 		return err
 	}
 	attempts := 0
-	slices.SortFunc(mine, func(a, b object) int { return int(integer(a["seq"]) - integer(b["seq"])) })
 	for _, e := range mine {
 		d.entries = append(d.entries, fmt.Sprint(e["seq"]))
 		attempts += int(integer(e["attempts"]))
@@ -99,6 +96,23 @@ func (d *stage) mirrored(ctx context.Context) error {
 		return broken("the controller refused %d requests, but %d entries took only %d attempts", d.faults, len(mine), attempts)
 	}
 	return nil
+}
+
+// recorded lists the entries of this run's network, subnet and port, oldest first.
+func (d *stage) recorded(ctx context.Context) ([]object, error) {
+	var mine []object
+	for _, id := range []string{d.network, d.subnet, d.port.id} {
+		all, err := entries.all(ctx, d.session, url.Values{"object": {id}, "order": {"asc"}})
+		if err != nil {
+			return nil, err
+		}
+		if len(all) == 0 {
+			return nil, broken("nothing was recorded of %s in the transaction that made it", id)
+		}
+		mine = append(mine, all...)
+	}
+	slices.SortFunc(mine, func(a, b object) int { return cmp.Compare(integer(a["seq"]), integer(b["seq"])) })
+	return mine, nil
 }
 
 // progress tells what became of an entry since it was last seen.

@@ -140,7 +140,7 @@ func (d *stage) plugged(ctx context.Context) error {
 	}
 	found := 0
 	err := d.until(ctx, 20*time.Second, "Nova is told that the port is plugged", func(ctx context.Context) (bool, error) {
-		raw, ok, err := control(ctx, d.Nova.URL+"/_control/events")
+		raw, ok, err := control(ctx, root(d.Nova.URL)+"/_control/events")
 		if err != nil || !ok {
 			found = -1
 			return true, err

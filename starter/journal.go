@@ -6,23 +6,25 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// journalVerb tells the journal what to do with an entry.
-func journalVerb(verb string) func(*pflag.FlagSet) action {
-	return func(*pflag.FlagSet) action {
-		return func(ctx context.Context, s *session, args []string) error {
-			if !digits.MatchString(args[0]) {
-				return usage("%q is not the number of an entry", args[0])
-			}
-			var o object
-			if err := s.api.do(ctx, "POST", entries.at(args[0])+"/"+verb, nil, &o); err != nil {
-				return err
-			}
-			if o = entries.bare(o); len(o) > 0 {
-				return s.out.show(o, entries.columns)
-			}
-			return s.out.say(object{"seq": args[0], verb: true}, "journal entry %s: %s is on its way", args[0], verb)
-		}
+// decide tells the journal what to do with an entry.
+func decide(ctx context.Context, s *session, seq, verb string, body any) error {
+	if !digits.MatchString(seq) {
+		return usage("%q is not the number of an entry", seq)
 	}
+	var o object
+	if err := s.api.do(ctx, "POST", entries.at(seq)+"/"+verb, body, &o); err != nil {
+		return err
+	}
+	return s.out.show(entries.bare(o), entries.columns)
 }
 
-func journalSkip(f *pflag.FlagSet) action { return final(f, journalVerb("skip")(f)) }
+func journalSkip(f *pflag.FlagSet) action {
+	reason := f.String("reason", "", "why, for those who look at it later")
+	return final(f, func(ctx context.Context, s *session, args []string) error {
+		return decide(ctx, s, args[0], "skip", object{"reason": *reason})
+	})
+}
+
+func journalRetry(*pflag.FlagSet) action {
+	return func(ctx context.Context, s *session, args []string) error { return decide(ctx, s, args[0], "retry", nil) }
+}

@@ -105,6 +105,10 @@ func (s *stub) rest(r *http.Request, collection string, rest []string, body obje
 		return 201, wrapped(one, s.add(collection, body))
 	}
 	o, ok := all[rest[0]]
+	if ok && len(rest) == 2 {
+		o["state"], o["last_error"] = map[string]string{"retry": "pending", "skip": "completed"}[rest[1]], body["reason"]
+		return 200, wrapped(one, o)
+	}
 	if !ok {
 		return missing(rest[0])
 	}
