@@ -136,6 +136,20 @@ func (p Port) Reason() string {
 	}
 }
 
+// Veiled is the port without the name of its host, for readers who may not know it.
+func (p Port) Veiled() Port {
+	if p.Host == "" {
+		return p
+	}
+	p.Host, p.Blocks = "its host", slices.Clone(p.Blocks)
+	for i := range p.Blocks {
+		if p.Blocks[i].Host != "" {
+			p.Blocks[i].Host = p.Host
+		}
+	}
+	return p
+}
+
 // Standing is what the port is at this moment, without what is recorded for Nova.
 func (p Port) Standing() Standing {
 	s := Standing{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), Ignored: p.Ignored}

@@ -138,7 +138,7 @@ func (s Subnet) check() error {
 func (s Subnet) checkPools() error {
 	for i, p := range s.Pools {
 		if p.Start.Is4() != s.CIDR.Addr().Is4() || p.End.Is4() != s.CIDR.Addr().Is4() || p.End.Less(p.Start) {
-			return Faultf("InvalidAllocationPool", "The allocation pool %s-%s is not valid.", p.Start, p.End)
+			return Faultf(InvalidPool, "The allocation pool %s-%s is not valid.", p.Start, p.End)
 		}
 		if !s.usable(p.Start) || !s.usable(p.End) {
 			return Faultf(OutOfBoundsPool, "The allocation pool %s-%s spans beyond the subnet cidr %s.", p.Start, p.End, s.CIDR)

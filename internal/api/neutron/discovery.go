@@ -1,0 +1,99 @@
+package neutron
+
+import (
+	"net/http"
+
+	"berth/internal/api/osapi"
+)
+
+type object = map[string]any
+
+// discovery are the routes by which clients find out what is here.
+func discovery() []osapi.Route {
+	get := func(path string, open bool, h osapi.Handler) osapi.Route {
+		return osapi.Route{Method: http.MethodGet, Path: path, Open: open, Handle: h}
+	}
+	return []osapi.Route{
+		get("/", true, versions),
+		get("/v2.0", true, versions),
+		get("/v2.0/", true, resources),
+		get("/v2.0/extensions", false, listExtensions),
+		get("/v2.0/extensions/{alias}", false, showExtension),
+		get("/v2.0/security-groups", false, empty("security_groups")),
+		get("/v2.0/network-ip-availabilities", false, empty("network_ip_availabilities")),
+		get("/v2.0/availability_zones", false, empty("availability_zones")),
+	}
+}
+
+// root is the API's address as the client knows it.
+func root(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host + prefix
+}
+
+func self(href string) []object { return []object{{"rel": "self", "href": href}} }
+
+func versions(r *http.Request) (int, any, error) {
+	version := object{"id": "v2.0", "status": "CURRENT", "links": self(root(r) + "/v2.0/")}
+	return http.StatusOK, object{"versions": []object{version}}, nil
+}
+
+func resources(r *http.Request) (int, any, error) {
+	list := []object{}
+	for _, name := range []string{"network", "subnet", "port"} {
+		list = append(list, object{"name": name, "collection": name + "s", "links": self(root(r) + "/v2.0/" + name + "s")})
+	}
+	return http.StatusOK, object{"resources": list}, nil
+}
+
+// extensions are the parts of the API beyond its core, by alias.
+var extensions = []struct{ alias, name, description string }{
+	{"agent", "agent", "The agent management extension."},
+	{"binding", "Port Binding", "Expose port bindings of a virtual port to external application"},
+	{"dhcp_agent_scheduler", "DHCP Agent Scheduler", "Schedule networks among dhcp agents"},
+	{"empty-string-filtering", "Empty String Filtering Extension", "Allow filtering by attributes with empty string value"},
+	{"external-net", "Neutron external network", "Adds external network attribute to network resource."},
+	{"filter-validation", "Filter parameters validation", "Provides validation on filter parameters."},
+	{"net-mtu", "Network MTU", "Provides MTU attribute for a network resource."},
+	{"pagination", "Pagination support", "Extension that indicates that pagination is enabled."},
+	{"port-security", "Port Security", "Provides port security"},
+	{"project-id", "project_id field enabled", "Extension that indicates that project_id field is enabled."},
+	{"provider", "Provider Network", "Expose mapping of virtual networks to physical networks"},
+	{"revision-if-match", "If-Match constraints based on revision_number", "Extension indicating that If-Match based on revision_number is supported."},
+	{"sorting", "Sorting support", "Extension that indicates that sorting is enabled."},
+	{"standard-attr-description", "standard-attr-description", "Extension to add descriptions to standard attributes"},
+	{"standard-attr-revisions", "Resource revision numbers", "This extension will display the revision number of neutron resources."},
+	{"standard-attr-timestamp", "Resource timestamps", "Adds created_at and updated_at fields to all Neutron resources that have Neutron standard attributes."},
+}
+
+func extension(i int) object {
+	e := extensions[i]
+	return object{"alias": e.alias, "name": e.name, "description": e.description, "updated": "2016-09-13T10:00:00-00:00", "links": []any{}}
+}
+
+func listExtensions(*http.Request) (int, any, error) {
+	list := make([]object, len(extensions))
+	for i := range extensions {
+		list[i] = extension(i)
+	}
+	return http.StatusOK, object{"extensions": list}, nil
+}
+
+func showExtension(r *http.Request) (int, any, error) {
+	for i, e := range extensions {
+		if e.alias == value(r, "alias") {
+			return http.StatusOK, object{"extension": extension(i)}, nil
+		}
+	}
+	return 0, nil, osapi.Fault(http.StatusNotFound, "ExtensionNotFound", "Extension with alias %s does not exist", value(r, "alias"))
+}
+
+// empty answers for a collection that clients ask for in passing and that has no members here.
+func empty(collection string) osapi.Handler {
+	return func(*http.Request) (int, any, error) {
+		return http.StatusOK, object{collection: []any{}}, nil
+	}
+}

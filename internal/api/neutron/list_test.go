@@ -1,0 +1,175 @@
+package neutron_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestListsAreFilteredSortedAndPaged(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, subnet := c.ground("10.0.0.0/24")
+	byName := map[string]string{}
+	for i, name := range []string{"a", "b", "c", "d", "d"} {
+		p := c.port(net, fmt.Sprintf(`,"name":%q,"mac_address":"fa:16:3e:00:00:0%x","fixed_ips":[{"ip_address":"10.0.0.%d"}],"admin_state_up":%v`, name, i+10, i+10, i%2 == 0))
+		byName[fmt.Sprintf("%s%d", name, i)] = p["id"].(string)
+	}
+	other, _ := c.ground("10.0.0.0/24")
+	c.port(other, `,"name":"z","binding:host_id":"cmp-1"`)
+	names := func(query string) string {
+		t.Helper()
+		var got []string
+		for _, p := range c.must(200, "GET", "/v2.0/ports?"+query, "")["ports"].([]any) {
+			got = append(got, p.(object)["name"].(string))
+		}
+		return strings.Join(got, "")
+	}
+
+	for query, want := range map[string]string{
+		"sort_key=name&name=a&name=b":                                   "ab",
+		"sort_key=name&name=a&name=z&network_id=" + net:                 "a",
+		"sort_key=name&sort_dir=desc&network_id=" + net:                 "ddcba",
+		"sort_key=name&admin_state_up=False":                            "bd",
+		"mac_address=FA:16:3E:00:00:0A":                                 "a",
+		"fixed_ips=ip_address=10.0.0.11":                                "b",
+		"sort_key=name&fixed_ips=subnet_id=" + subnet:                   "abcdd",
+		"sort_key=name&fixed_ips=ip_address_substr=0.0.1&name=c":        "c",
+		"binding:host_id=cmp-1":                                         "z",
+		"status=ACTIVE":                                                 "",
+		"id=" + byName["a0"] + "&id=" + byName["c2"] + "&sort_key=name": "ac",
+		"device_owner=&name=a":                                          "a",
+	} {
+		if got := names(query); got != want {
+			t.Errorf("%s: want %q, got %q", query, want, got)
+		}
+	}
+	if got := ids(c.must(200, "GET", "/v2.0/ports", ""), "ports"); !slices.IsSorted(got) || len(got) != 6 {
+		t.Errorf("not in the order of IDs: %v", got)
+	}
+	o := c.must(200, "GET", "/v2.0/ports?fields=name&fields=security_group_ids&name=a", "")
+	if d := cmp.Diff(object{"ports": []any{object{"name": "a"}}}, o); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPagesLeadThroughTheWholeListAndBack(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	for i := range 5 {
+		c.port(net, fmt.Sprintf(`,"name":"p%d"`, i/2))
+	}
+	whole := ids(c.must(200, "GET", "/v2.0/ports?sort_key=name&sort_dir=desc", ""), "ports")
+	follow := func(o object, rel string) string {
+		for _, l := range o["ports_links"].([]any) {
+			if link := l.(object); link["rel"] == rel {
+				return link["href"].(string)
+			}
+		}
+		return ""
+	}
+
+	var there []string
+	var last object
+	for next := "/v2.0/ports?sort_key=name&sort_dir=desc&limit=2"; next != ""; next = follow(last, "next") {
+		last = c.must(200, "GET", next, "")
+		there = append(there, ids(last, "ports")...)
+	}
+	if d := cmp.Diff(whole, there); d != "" {
+		t.Errorf("forward: %s", d)
+	}
+	var back []string
+	for previous := follow(last, "previous"); previous != ""; previous = follow(last, "previous") {
+		last = c.must(200, "GET", previous, "")
+		back = append(ids(last, "ports"), back...)
+	}
+	if d := cmp.Diff(whole[:4], back); d != "" {
+		t.Errorf("back: %s", d)
+	}
+}
+
+func TestClientsFindTheirWay(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	stranger := c.as("")
+	for _, path := range []string{"", "/", "/v2.0"} {
+		v := stranger.must(200, "GET", path, "")["versions"].([]any)[0].(object)
+		href := v["links"].([]any)[0].(object)["href"]
+		if href != c.url+"/v2.0/" || v["status"] != "CURRENT" {
+			t.Errorf("%q: %v", path, v)
+		}
+	}
+	stranger.must(200, "GET", "/v2.0/", "")
+	if e := c.must(200, "GET", "/v2.0/extensions.json", "")["extensions"].([]any); len(e) < 5 {
+		t.Errorf("extensions %v", e)
+	}
+	net, _ := c.ground("10.0.0.0/24")
+	c.must(200, "GET", "/v2.0/networks/"+net+".json", "")
+	c.must(200, "GET", "/v2.0/networks.json?name=blue", "")
+}
+
+func TestBulkIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/29")
+	item := func(name, more string) string { return fmt.Sprintf(`{"network_id":%q,"name":%q%s}`, net, name, more) }
+
+	o := c.must(201, "POST", "/v2.0/ports", `{"ports":[`+item("b", "")+`,`+item("a", "")+`]}`)["ports"].([]any)
+	if o[0].(object)["name"] != "b" || o[1].(object)["name"] != "a" {
+		t.Errorf("not in the order of the request: %v", o)
+	}
+	taken := o[0].(object)["fixed_ips"].([]any)[0].(object)["ip_address"].(string)
+	got := c.fault("POST", "/v2.0/ports", `{"ports":[`+item("c", "")+`,`+item("d", `,"fixed_ips":[{"ip_address":"`+taken+`"}]`)+`]}`)
+	if got != "409 IpAddressAlreadyAllocated" {
+		t.Errorf("got %s", got)
+	}
+	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 2 {
+		t.Errorf("%d ports", n)
+	}
+}
+
+func TestOperatorsMoveNetworksBetweenDHCPAgents(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	p := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:x"`)
+	agents := c.must(200, "GET", "/v2.0/networks/"+net+"/dhcp-agents", "")
+	if len(ids(agents, "agents")) != 1 {
+		t.Fatalf("the subnet's DHCP was not scheduled: %v", agents)
+	}
+	agent := "/v2.0/agents/" + ids(agents, "agents")[0]
+	hosted := agent + "/dhcp-networks"
+
+	if got := c.fault("POST", hosted, `{"network_id":"`+net+`"}`); got != "409 NetworkHostedByDHCPAgent" {
+		t.Errorf("scheduled twice: %s", got)
+	}
+	c.must(204, "DELETE", hosted+"/"+net, `{}`)
+	why := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)["berth:why"].(object)
+	if n := len(why["waiting"].([]any)); n != 1 {
+		t.Errorf("still waits for %v", why)
+	}
+	if got := c.fault("DELETE", hosted+"/"+net, ""); got != "409 NetworkNotHostedByDhcpAgent" {
+		t.Errorf("unscheduled twice: %s", got)
+	}
+	if status, body, _ := c.raw("POST", hosted, `{"network_id":"`+net+`"}`); status != 201 || body != nil {
+		t.Errorf("scheduled: %d %v", status, body)
+	}
+	if got := ids(c.must(200, "GET", hosted, ""), "networks"); !slices.Equal(got, []string{net}) {
+		t.Errorf("hosts %v", got)
+	}
+	down := c.must(200, "PUT", agent, `{"agent":{"admin_state_up":false}}`)["agent"].(object)
+	if down["admin_state_up"] != false || down["alive"] != true {
+		t.Errorf("%v", down)
+	}
+	if n := len(ids(c.must(200, "GET", "/v2.0/agents?alive=True&agent_type=DHCP+agent", ""), "agents")); n != 1 {
+		t.Errorf("%d DHCP agents are alive", n)
+	}
+	c.must(204, "DELETE", agent, "")
+	if got := c.fault("GET", agent, ""); got != "404 AgentNotFound" {
+		t.Error(got)
+	}
+}

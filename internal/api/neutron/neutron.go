@@ -1,0 +1,136 @@
+// Package neutron speaks the OpenStack Networking API v2.0: its paths, JSON shapes and errors. What a request
+// means is decided by internal/network and internal/store; no rule of theirs is repeated here.
+package neutron
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+const prefix = "/networking"
+
+// New is the Networking API on that store.
+func New(s *store.Store, id identity.Authenticator) *osapi.API {
+	a := agents{s}
+	routes := slices.Concat(
+		discovery(),
+		networks(s).routes(),
+		subnets(s).routes(),
+		ports(s).routes(),
+		a.routes(),
+	)
+	for i, r := range routes {
+		routes[i].Handle = func(req *http.Request) (int, any, error) {
+			status, body, err := r.Handle(req)
+			return status, body, refusal(err)
+		}
+	}
+	return &osapi.API{Prefix: prefix, Identity: id, Routes: withSuffix(routes), Fail: fail}
+}
+
+// withSuffix adds the paths that end in ".json". Where a path ends in a value, the suffix is cut from that.
+func withSuffix(routes []osapi.Route) []osapi.Route {
+	all := slices.Clone(routes)
+	for _, r := range routes {
+		if last := r.Path[strings.LastIndex(r.Path, "/")+1:]; last != "" && !strings.HasPrefix(last, "{") {
+			r.Path += ".json"
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// value is a segment of the request's path.
+func value(r *http.Request, name string) string {
+	return strings.TrimSuffix(r.PathValue(name), ".json")
+}
+
+// refusal is the one table from the rules' faults to what clients of the API expect.
+func refusal(err error) error {
+	var f *network.Fault
+	if !errors.As(err, &f) {
+		return err
+	}
+	status := http.StatusConflict
+	switch f.Kind {
+	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool,
+		network.InvalidIPForNetwork, network.InvalidIPForSubnet:
+		status = http.StatusBadRequest
+	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound,
+		network.SecurityGroupNotFound:
+		status = http.StatusNotFound
+	case network.RevisionMismatch:
+		status = http.StatusPreconditionFailed
+	}
+	return osapi.Fault(status, string(f.Kind), "%s", f.Message)
+}
+
+// generic names the refusals that have no name of their own.
+var generic = map[int]string{
+	http.StatusBadRequest:            "HTTPBadRequest",
+	http.StatusUnauthorized:          "HTTPUnauthorized",
+	http.StatusForbidden:             "PolicyNotAuthorized",
+	http.StatusNotFound:              "HTTPNotFound",
+	http.StatusMethodNotAllowed:      "HTTPMethodNotAllowed",
+	http.StatusConflict:              "HTTPConflict",
+	http.StatusPreconditionFailed:    "HTTPPreconditionFailed",
+	http.StatusRequestEntityTooLarge: "HTTPRequestEntityTooLarge",
+	http.StatusServiceUnavailable:    "HTTPServiceUnavailable",
+}
+
+type failure struct {
+	Error failureDetail `json:"NeutronError"`
+}
+
+type failureDetail struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Detail  string `json:"detail"`
+}
+
+func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
+	typ := e.Type
+	if typ == "" {
+		typ = generic[e.Status]
+	}
+	if typ == "" {
+		typ = "HTTPInternalServerError"
+	}
+	osapi.WriteJSON(w, e.Status, failure{failureDetail{Type: typ, Message: e.Message}})
+}
+
+// bad is a request that cannot be read.
+func bad(format string, args ...any) error {
+	return osapi.Fault(http.StatusBadRequest, "", format, args...)
+}
+
+// forbidden is a request that the caller may not make.
+func forbidden(rule string) error {
+	return osapi.Fault(http.StatusForbidden, "", "rule:%s is disallowed by policy", rule)
+}
+
+// caller is who sends the request, with a project that a database can hold.
+func caller(r *http.Request) identity.Caller {
+	c := identity.From(r.Context())
+	c.Project = strings.ToValidUTF8(c.Project, "")
+	return c
+}
+
+// scope is the project whose objects the caller may see; empty for every project.
+func scope(c identity.Caller) string {
+	switch {
+	case c.Admin():
+		return ""
+	case c.Project == "":
+		return "\x01" // no project: nothing, rather than everything
+	default:
+		return c.Project
+	}
+}

@@ -1,0 +1,170 @@
+package neutron_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/api/neutron"
+	"berth/internal/identity"
+	"berth/internal/network"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+// cloud is the API on a server, with a token.
+type cloud struct {
+	t     testing.TB
+	url   string
+	token string
+	store *store.Store
+}
+
+type object = map[string]any
+
+func open(t testing.TB) cloud {
+	s := storetest.New(t)
+	server := httptest.NewServer(neutron.New(s, identity.Noauth{}))
+	t.Cleanup(server.Close)
+	c := cloud{t: t, url: server.URL + "/networking", token: "admin", store: s}
+	c.heartbeat(network.OVSAgent, "cmp-1")
+	c.heartbeat(network.DHCPAgent, "net-1")
+	return c
+}
+
+func (c cloud) heartbeat(kind, host string) {
+	c.t.Helper()
+	if _, err := c.store.ReportState(c.t.Context(), network.State{Type: kind, Host: host, Configurations: json.RawMessage(`{}`)}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c cloud) as(token string) cloud {
+	c.token = token
+	return c
+}
+
+// raw sends a request as it is; header names and values alternate.
+func (c cloud) raw(method, path, body string, header ...string) (int, object, http.Header) {
+	c.t.Helper()
+	url := c.url + path
+	if strings.HasPrefix(path, "http") {
+		url = path
+	}
+	r, err := http.NewRequestWithContext(c.t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if c.token != "" {
+		r.Header.Set("X-Auth-Token", c.token)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var o object
+	if len(bytes.TrimSpace(text)) > 0 {
+		if err := json.Unmarshal(text, &o); err != nil {
+			c.t.Fatalf("%s %s answered %d %q", method, path, answer.StatusCode, text)
+		}
+	}
+	return answer.StatusCode, o, answer.Header
+}
+
+// must sends a request and wants that status.
+func (c cloud) must(status int, method, path, body string, header ...string) object {
+	c.t.Helper()
+	got, o, _ := c.raw(method, path, body, header...)
+	if got != status {
+		c.t.Fatalf("%s %s %s: want %d, got %d %v", method, path, body, status, got, o)
+	}
+	return o
+}
+
+// fault sends a request and tells its refusal: status and type.
+func (c cloud) fault(method, path, body string, header ...string) string {
+	c.t.Helper()
+	status, o, _ := c.raw(method, path, body, header...)
+	e, _ := o["NeutronError"].(object)
+	if e == nil {
+		return fmt.Sprintf("%d %v", status, o)
+	}
+	if message, _ := e["message"].(string); message == "" || e["detail"] != "" {
+		c.t.Errorf("%s %s: a refusal without words: %v", method, path, e)
+	}
+	return fmt.Sprintf("%d %s", status, e["type"])
+}
+
+// ground makes a network and a subnet with that CIDR and answers their IDs.
+func (c cloud) ground(cidr string) (net, subnet string) {
+	c.t.Helper()
+	n := c.must(201, "POST", "/v2.0/networks", `{"network":{"name":"blue"}}`)["network"].(object)
+	net = n["id"].(string)
+	s := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":%q}}`, net, cidr))
+	return net, s["subnet"].(object)["id"].(string)
+}
+
+func (c cloud) port(net, more string) object {
+	c.t.Helper()
+	return c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q%s}}`, net, more))["port"].(object)
+}
+
+func ids(o object, collection string) []string {
+	list := []string{}
+	for _, v := range o[collection].([]any) {
+		list = append(list, v.(object)["id"].(string))
+	}
+	return list
+}
+
+func TestBoundPortTellsWhomItWaitsFor(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, subnet := c.ground("10.0.0.0/29")
+
+	p := c.port(net, `,"name":"web","binding:host_id":"cmp-1","device_owner":"compute:nova","mac_address":"FA:16:3E:00:00:01"`)
+
+	id := p["id"].(string)
+	shown := c.must(200, "GET", "/v2.0/ports/"+id, "")["port"].(object)
+	if d := cmp.Diff(p, shown); d != "" {
+		t.Errorf("shown is not what was created: %s", d)
+	}
+	why := shown["berth:why"].(object)
+	if n := len(why["waiting"].([]any)); n != 2 || !strings.Contains(why["sentence"].(string), "L2 on cmp-1") {
+		t.Errorf("why: %v", why)
+	}
+	for _, moving := range []string{"id", "created_at", "updated_at", "berth:why", "fixed_ips"} {
+		delete(shown, moving)
+	}
+	want := object{"network_id": net, "name": "web", "description": "", "project_id": "admin", "tenant_id": "admin", "admin_state_up": true,
+		"mac_address": "fa:16:3e:00:00:01", "device_id": "", "device_owner": "compute:nova", "status": "DOWN",
+		"port_security_enabled": true, "security_groups": []any{}, "allowed_address_pairs": []any{}, "extra_dhcp_opts": []any{},
+		"binding:host_id": "cmp-1", "binding:vnic_type": "normal", "binding:vif_type": "ovs", "binding:profile": object{},
+		"binding:vif_details": object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
+			"bridge_name": "br-int", "bound_drivers": object{"0": "openvswitch"}},
+		"tags": []any{}, "revision_number": 1.0}
+	if d := cmp.Diff(want, shown); d != "" {
+		t.Error(d)
+	}
+	if fixed := p["fixed_ips"].([]any); len(fixed) != 1 || fixed[0].(object)["subnet_id"] != subnet {
+		t.Errorf("fixed_ips %v", fixed)
+	}
+}

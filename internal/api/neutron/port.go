@@ -1,0 +1,220 @@
+package neutron
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/identity"
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+type portChange = network.PortChange
+
+func ports(s *store.Store) resource[network.Port, portChange] {
+	return resource[network.Port, portChange]{
+		one: "port", missing: string(network.PortNotFound), attributes: portAttributes,
+		filters: map[string]func([]string) ([]store.Condition, error){"fixed_ips": fixedIPFilter, "security_groups": securityGroupFilter},
+		id:      func(p network.Port) uuid.UUID { return p.ID }, view: viewPort, shown: addWhy,
+		list: s.Ports, create: s.CreatePorts, update: s.UpdatePort, remove: s.DeletePort,
+		prepare: func(r *http.Request, c *portChange) error {
+			n, err := onNetwork(r, s, *c.Network)
+			if err != nil {
+				return err
+			}
+			if err := mayOwn(r, n, c.DeviceOwner); err != nil {
+				return err
+			}
+			return own(r, &c.Project, "create_port")
+		},
+		may: func(r *http.Request, p network.Port, c *portChange) error {
+			if c == nil || c.DeviceOwner == nil {
+				return nil
+			}
+			n, err := onNetwork(r, s, p.Network)
+			if err != nil {
+				return err
+			}
+			return mayOwn(r, n, c.DeviceOwner)
+		},
+	}
+}
+
+// mayOwn lets only the owner of a network put the network's own ports on it: nobody has to report for those.
+func mayOwn(r *http.Request, n network.Network, owner *string) error {
+	who := caller(r)
+	if owner == nil || !strings.HasPrefix(*owner, "network:") || who.Admin() || n.Project == who.Project {
+		return nil
+	}
+	return forbidden("create_port:device_owner")
+}
+
+var portAttributes = []attribute[portChange]{
+	{name: "id", field: "id", read: asUUID, sorts: true},
+	{name: "network_id", on: onCreate | required, set: as(func(c *portChange) **uuid.UUID { return &c.Network }, id), field: "network", read: asUUID, sorts: true},
+	{name: "project_id", on: onCreate, set: project(func(c *portChange) **string { return &c.Project }), field: "project", sorts: true},
+	{name: "tenant_id", on: onCreate, set: project(func(c *portChange) **string { return &c.Project }), field: "project", sorts: true},
+	{name: "name", on: anytime, set: as(func(c *portChange) **string { return &c.Name }, text(255)), field: "name", sorts: true},
+	{name: "description", on: anytime, set: as(func(c *portChange) **string { return &c.Description }, text(255)), field: "description"},
+	{name: "admin_state_up", on: anytime, set: as(func(c *portChange) **bool { return &c.AdminUp }, boolean), field: "admin_up", read: asBool, sorts: true},
+	{name: "mac_address", on: anytime, set: as(func(c *portChange) **string { return &c.MAC }, mac), field: "mac", read: asMAC, sorts: true},
+	{name: "fixed_ips", on: anytime, set: as(func(c *portChange) **[]network.Fixed { return &c.Fixed }, listOf(fixedIP))},
+	{name: "device_id", on: anytime, set: as(func(c *portChange) **string { return &c.DeviceID }, text(255)), field: "device_id", sorts: true},
+	{name: "device_owner", on: anytime, set: as(func(c *portChange) **string { return &c.DeviceOwner }, text(255)), field: "device_owner", sorts: true},
+	{name: "port_security_enabled", on: anytime, set: as(func(c *portChange) **bool { return &c.PortSecurity }, boolean), field: "port_security", read: asBool},
+	{name: "binding:host_id", on: anytime, admin: true, veil: true, set: as(func(c *portChange) **string { return &c.Host }, orEmpty(text(255))), field: "host", sorts: true},
+	{name: "binding:vnic_type", on: anytime, set: as(func(c *portChange) **string { return &c.VNIC }, vnicType), field: "vnic"},
+	{name: "binding:profile", on: anytime, admin: true, veil: true, set: setProfile},
+	{name: "binding:vif_type", veil: true, field: "vif"},
+	{name: "binding:vif_details", veil: true},
+	{name: "security_groups", on: anytime, set: noSecurityGroups},
+	{name: "allowed_address_pairs", on: anytime, set: nothing[portChange]},
+	{name: "extra_dhcp_opts", on: anytime, set: nothing[portChange]},
+	{name: "status", field: "status", sorts: true},
+	{name: "revision_number", field: "revision", read: asInt},
+	{name: "tags"}, {name: "created_at"}, {name: "updated_at"}, {name: why},
+}
+
+// why is the attribute that tells what a port waits for.
+const why = "berth:why"
+
+var vnicType = oneOf("normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic", "vdpa",
+	"accelerator-direct", "accelerator-direct-physical", "remote-managed")
+
+func orEmpty(read func(json.RawMessage) (string, error)) func(json.RawMessage) (string, error) {
+	return func(raw json.RawMessage) (string, error) {
+		if isNull(raw) {
+			return "", nil
+		}
+		return read(raw)
+	}
+}
+
+func setProfile(c *portChange, raw json.RawMessage) (err error) {
+	c.Profile, err = profile(raw)
+	return err
+}
+
+func noSecurityGroups(_ *portChange, raw json.RawMessage) error {
+	groups, err := listOf(id)(raw)
+	if err == nil && len(groups) > 0 {
+		return network.Faultf(network.SecurityGroupNotFound, "Security group %s does not exist", groups[0])
+	}
+	return err
+}
+
+// fixedIPFilter reads fixed_ips=ip_address=A, fixed_ips=subnet_id=S and fixed_ips=ip_address_substr=T.
+func fixedIPFilter(values []string) ([]store.Condition, error) {
+	in := map[string][]string{}
+	for _, v := range values {
+		key, value, _ := strings.Cut(v, "=")
+		ok := true
+		switch key {
+		case "ip_address":
+			key = "ip"
+			value, ok = asIPText(value)
+		case "subnet_id":
+			key = "subnet"
+			value, ok = asUUID(value)
+		case "ip_address_substr":
+			key = "ip_part"
+			ok = !strings.ContainsRune(value, 0)
+			value = strings.ToValidUTF8(value, "?")
+		default:
+			return nil, bad("Invalid filter for fixed_ips: '%s' is none of ip_address, subnet_id and ip_address_substr", clean(key))
+		}
+		if in[key] == nil {
+			in[key] = []string{}
+		}
+		if ok {
+			in[key] = append(in[key], value)
+		}
+	}
+	var conditions []store.Condition
+	for _, field := range []string{"ip", "subnet", "ip_part"} {
+		if values, ok := in[field]; ok {
+			conditions = append(conditions, store.Condition{Field: field, In: values})
+		}
+	}
+	return conditions, nil
+}
+
+// securityGroupFilter finds nothing: no port has a group.
+func securityGroupFilter([]string) ([]store.Condition, error) {
+	return []store.Condition{{Field: "id", In: []string{}}}, nil
+}
+
+func viewPort(p network.Port, who identity.Caller) object {
+	fixed := make([]object, len(p.Addresses))
+	for i, a := range p.Addresses {
+		fixed[i] = object{"subnet_id": a.Subnet, "ip_address": a.IP}
+	}
+	o := object{
+		"id": p.ID, "network_id": p.Network, "name": p.Name, "description": p.Description, "project_id": p.Project,
+		"tenant_id": p.Project, "admin_state_up": p.AdminUp, "mac_address": p.MAC, "fixed_ips": fixed, "device_id": p.DeviceID,
+		"device_owner": p.DeviceOwner, "status": p.Status, "port_security_enabled": p.PortSecurity, "binding:vnic_type": p.VNIC,
+		"security_groups": []string{}, "allowed_address_pairs": []string{}, "extra_dhcp_opts": []string{},
+	}
+	if who.Admin() {
+		o["binding:host_id"], o["binding:profile"], o["binding:vif_type"] = p.Host, p.Profile, p.VIF
+		o["binding:vif_details"] = vifDetails(p)
+	}
+	stamp(o, p.Revision, p.CreatedAt, p.UpdatedAt)
+	return o
+}
+
+func vifDetails(p network.Port) object {
+	if p.VIF != network.VIFOVS {
+		return object{}
+	}
+	return object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
+		"bridge_name": "br-int", "bound_drivers": object{"0": "openvswitch"}}
+}
+
+// waiting is one party that a port waits for.
+type waiting struct {
+	For      string     `json:"for"`
+	Since    time.Time  `json:"since"`
+	Deadline *time.Time `json:"deadline"`
+}
+
+// addWhy tells what the port waits for. Only administrators read the names of hosts.
+func addWhy(p network.Port, who identity.Caller, o object) {
+	s := p.Standing()
+	if !who.Admin() {
+		s = p.Veiled().Standing()
+	}
+	list := []waiting{}
+	for _, w := range s.Waiting {
+		list = append(list, waiting{For: w.Entity, Since: w.Since.UTC(), Deadline: w.Deadline})
+	}
+	o[why] = object{"sentence": s.Sentence(), "waiting": list}
+}
+
+func asIPText(s string) (string, bool) {
+	a, err := netip.ParseAddr(s)
+	if s == "" {
+		return "", true
+	}
+	return a.String(), err == nil && a.Zone() == ""
+}
+
+func asCIDR(s string) (string, bool) {
+	p, err := netip.ParsePrefix(s)
+	return p.Masked().String(), err == nil
+}
+
+// ipVersion reads 4 or 6.
+func ipVersion(raw json.RawMessage) (int, error) {
+	n, err := integer(4, 6)(raw)
+	if err == nil && n == 5 {
+		return 0, errors.New("'5' is not in [4, 6]")
+	}
+	return n, err
+}

@@ -1,0 +1,164 @@
+package neutron
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/store"
+)
+
+// listing reads a list request's query: filters, order and page.
+func (res resource[N, C]) listing(r *http.Request) (store.Listing, error) {
+	q, who := r.URL.Query(), caller(r)
+	l := store.Listing{Project: scope(who), Reverse: truths[strings.ToLower(q.Get("page_reverse"))]}
+	for _, name := range sortedKeys(q) {
+		if slices.Contains([]string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}, name) {
+			continue
+		}
+		conditions, err := res.filter(name, q[name], who)
+		if err != nil {
+			return l, err
+		}
+		l.Where = append(l.Where, conditions...)
+	}
+	var err error
+	if l.Sort, err = res.order(q["sort_key"], q["sort_dir"], who); err != nil {
+		return l, err
+	}
+	if text := q.Get("limit"); text != "" {
+		if l.Limit, err = strconv.Atoi(text); err != nil || l.Limit < 0 {
+			return l, bad("Bad limit request: limit must be an integer 0 or greater and not '%s'.", clean(text))
+		}
+	}
+	l.Marker, err = res.marker(r, q.Get("marker"))
+	return l, err
+}
+
+func sortedKeys(q url.Values) []string {
+	keys := make([]string, 0, len(q))
+	for k := range q {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// clean is a client's text for an error message.
+func clean(s string) string { return brief(json.RawMessage(strings.ToValidUTF8(s, "?"))) }
+
+// filter is what one key of the query demands: that the attribute has one of the values.
+func (res resource[N, C]) filter(name string, values []string, who identity.Caller) ([]store.Condition, error) {
+	if special, ok := res.filters[name]; ok {
+		return special(values)
+	}
+	at := slices.IndexFunc(res.attributes, func(a attribute[C]) bool { return a.name == name && a.field != "" && (!a.veil || who.Admin()) })
+	if at < 0 {
+		return nil, bad("['%s'] is invalid attribute for filtering", clean(name))
+	}
+	a := res.attributes[at]
+	c := store.Condition{Field: a.field, In: []string{}}
+	for _, v := range values {
+		ok := utf8.ValidString(v) && !strings.ContainsRune(v, 0)
+		if ok && a.read != nil {
+			v, ok = a.read(v)
+		}
+		if ok {
+			c.In = append(c.In, v)
+		}
+	}
+	return []store.Condition{c}, nil
+}
+
+func asBool(s string) (string, bool) {
+	v, ok := truths[strings.ToLower(s)]
+	return strconv.FormatBool(v), ok
+}
+
+func asInt(s string) (string, bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return strconv.FormatInt(n, 10), err == nil
+}
+
+// order pairs sort keys with their directions.
+func (res resource[N, C]) order(keys, directions []string, who identity.Caller) ([]store.Order, error) {
+	if len(directions) > 0 && len(keys) != len(directions) {
+		return nil, bad("The number of sort_keys and sort_dirs must be same")
+	}
+	var order []store.Order
+	for i, key := range keys {
+		at := slices.IndexFunc(res.attributes, func(a attribute[C]) bool { return a.name == key && a.sorts && (!a.veil || who.Admin()) })
+		if at < 0 {
+			return nil, bad("['%s'] is invalid attribute for sort_keys", clean(key))
+		}
+		o := store.Order{Field: res.attributes[at].field}
+		if len(directions) > 0 {
+			if directions[i] != "asc" && directions[i] != "desc" {
+				return nil, bad("asc/desc is invalid value for sort_dirs, got '%s'", clean(directions[i]))
+			}
+			o.Descending = directions[i] == "desc"
+		}
+		order = append(order, o)
+	}
+	return order, nil
+}
+
+// marker is the item after which the page begins, if the caller can see it.
+func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error) {
+	if text == "" {
+		return uuid.Nil, nil
+	}
+	_, id, err := res.find(r, text)
+	if err != nil {
+		return uuid.Nil, osapi.Fault(http.StatusNotFound, res.missing, "%s %s could not be found.", res.label(), clean(text))
+	}
+	return id, nil
+}
+
+// fields keeps the attributes that the query names, or all if it names none.
+func fields(r *http.Request, o object) object {
+	names := r.URL.Query()["fields"]
+	if len(names) == 0 {
+		return o
+	}
+	kept := object{}
+	for _, name := range names {
+		if v, ok := o[name]; ok {
+			kept[name] = v
+		}
+	}
+	return kept
+}
+
+// links lead from a page to its neighbours, with the rest of the query as it is.
+func links(r *http.Request, l store.Listing, first, last uuid.UUID, count int) []object {
+	full := count >= l.Limit
+	link := func(rel string, marker uuid.UUID, reverse bool) object {
+		q := r.URL.Query()
+		q.Del("marker")
+		q.Del("page_reverse")
+		if marker != uuid.Nil {
+			q.Set("marker", marker.String())
+		}
+		if reverse {
+			q.Set("page_reverse", "True")
+		}
+		return object{"rel": rel, "href": root(r) + strings.TrimPrefix(r.URL.Path, prefix) + "?" + q.Encode()}
+	}
+	all := []object{}
+	if l.Reverse || full {
+		all = append(all, link("next", last, false))
+	}
+	if !l.Reverse || full {
+		all = append(all, link("previous", first, true))
+	}
+	return all
+}

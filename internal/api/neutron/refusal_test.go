@@ -1,0 +1,218 @@
+package neutron_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestBadInputIsRefusedInTheAPIsOwnWords(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, subnet := c.ground("10.0.0.0/29")
+	other, _ := c.ground("10.9.0.0/24")
+	p := c.port(net, `,"name":"web","fixed_ips":[{"ip_address":"10.0.0.3"}],"mac_address":"fa:16:3e:00:00:01","binding:host_id":"cmp-1"`)
+	port := "/v2.0/ports/" + p["id"].(string)
+	onNet := func(more string) string { return fmt.Sprintf(`{"port":{"network_id":%q,%s}}`, net, more) }
+	sub := func(more string) string { return fmt.Sprintf(`{"subnet":{"network_id":%q,%s}}`, other, more) }
+	const nobody = "00000000-0000-4000-8000-000000000000"
+
+	for _, tc := range []struct{ method, path, body, want string }{
+		{"POST", "/v2.0/networks", `{`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", ``, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `null`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `[]`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":null}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":"x"}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"port":{}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{},"port":{}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{}} x`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"name":"a","name":"b"}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", strings.Repeat(`[`, 5000), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"networks":[]}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"networks":{}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"nam":"x"}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"status":"ACTIVE"}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"name":7}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"name":null}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"name":"a\u0000b"}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"name":"` + strings.Repeat("é", 256) + `"}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"name":"` + strings.Repeat("x", 1<<20) + `"}}`, "413 HTTPRequestEntityTooLarge"},
+		{"POST", "/v2.0/networks", `{"network":{"admin_state_up":"maybe"}}`, "400 InvalidInput"},
+		{"POST", "/v2.0/networks", `{"network":{"mtu":1}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"project_id":"a","tenant_id":"b"}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/networks", `{"network":{"provider:network_type":"tape"}}`, "400 InvalidInput"},
+		{"POST", "/v2.0/networks", `{"network":{"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":5000}}`, "400 InvalidInput"},
+		{"PUT", "/v2.0/networks/" + net, `{"network":{"id":"x"}}`, "400 HTTPBadRequest"},
+		{"PUT", "/v2.0/networks/" + net, `{"networks":[{}]}`, "400 HTTPBadRequest"},
+		{"DELETE", "/v2.0/networks/" + net, ``, "409 NetworkInUse"},
+		{"GET", "/v2.0/networks/blue", ``, "404 NetworkNotFound"},
+		{"GET", "/v2.0/networks/" + nobody, ``, "404 NetworkNotFound"},
+		{"GET", "/v2.0/networks/%00", ``, "404 NetworkNotFound"},
+		{"PUT", "/v2.0/networks/" + nobody, `{"network":{}}`, "404 NetworkNotFound"},
+		{"GET", "/v2.0/moons", ``, "404 HTTPNotFound"},
+		{"PATCH", "/v2.0/networks", ``, "405 HTTPMethodNotAllowed"},
+		{"GET", "/v2.0/extensions/moon", ``, "404 ExtensionNotFound"},
+
+		{"POST", "/v2.0/subnets", `{"subnet":{"ip_version":4,"cidr":"10.1.0.0/24"}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/subnets", sub(`"cidr":"10.1.0.0/24"`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":5,"cidr":"10.1.0.0/24"`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4`), "400 BadRequest"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":6,"cidr":"10.1.0.0/24"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.9.0.128/25"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/31"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","gateway_ip":"fe80::1"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","allocation_pools":[{"start":"10.2.0.1","end":"10.2.0.9"}]`), "400 OutOfBoundsAllocationPool"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","allocation_pools":[{"start":"10.1.0.9","end":"10.1.0.5"}]`), "400 InvalidAllocationPool"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","allocation_pools":[{"start":"10.1.0.5"}]`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","allocation_pools":[{"start":"10.1.0.5","end":"10.1.0.9"},{"start":"10.1.0.9","end":"10.1.0.12"}]`), "409 OverlappingAllocationPools"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","allocation_pools":[{"start":"10.1.0.1","end":"10.1.0.9"}]`), "409 GatewayConflictWithAllocationPools"},
+		{"POST", "/v2.0/subnets", `{"subnet":{"network_id":"` + nobody + `","ip_version":4,"cidr":"10.1.0.0/24"}}`, "404 NetworkNotFound"},
+		{"DELETE", "/v2.0/subnets/" + subnet, ``, "409 SubnetInUse"},
+
+		{"POST", "/v2.0/ports", `{"port":{}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", `{"port":{"network_id":"x"}}`, "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", `{"port":{"network_id":"` + nobody + `"}}`, "404 NetworkNotFound"},
+		{"POST", "/v2.0/ports", onNet(`"status":"ACTIVE"`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"mac_address":"01:00:5e:00:00:01"`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"mac_address":"fa:16:3e:00:00:01"`), "409 MacAddressInUse"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":{}`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{}]`), "400 InvalidInput"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"ip":"10.0.0.4"}]`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"ip_address":"::ffff:10.0.0.4"}]`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"ip_address":"10.0.0.3"}]`), "409 IpAddressAlreadyAllocated"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"ip_address":"10.0.0.4"},{"ip_address":"10.0.0.4"}]`), "400 InvalidInput"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"ip_address":"10.0.0.7"}]`), "400 InvalidIpForNetwork"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + subnet + `","ip_address":"10.7.0.7"}]`), "400 InvalidIpForSubnet"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + nobody + `"}]`), "400 InvalidInput"},
+		{"POST", "/v2.0/ports", onNet(`"binding:vnic_type":"wood"`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"binding:profile":[]`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"binding:profile":{"a":1e999999}`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"binding:profile":{"a":"\u0000"}`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"security_groups":["` + nobody + `"]`), "404 SecurityGroupNotFound"},
+		{"PUT", port, `{"port":{"mac_address":"fa:16:3e:00:00:02"}}`, "409 PortBound"},
+		{"PUT", port, `{"port":{"status":"ACTIVE"}}`, "400 HTTPBadRequest"},
+		{"PUT", port, `{"port":{"network_id":"` + net + `"}}`, "400 HTTPBadRequest"},
+
+		{"GET", "/v2.0/ports?x=1", ``, "400 HTTPBadRequest"},
+		{"GET", "/v2.0/ports?limit=-1", ``, "400 HTTPBadRequest"},
+		{"GET", "/v2.0/ports?limit=ten", ``, "400 HTTPBadRequest"},
+		{"GET", "/v2.0/ports?marker=" + nobody, ``, "404 PortNotFound"},
+		{"GET", "/v2.0/ports?marker=x", ``, "404 PortNotFound"},
+		{"GET", "/v2.0/ports?sort_key=moon&sort_dir=asc", ``, "400 HTTPBadRequest"},
+		{"GET", "/v2.0/ports?sort_key=name&sort_dir=up", ``, "400 HTTPBadRequest"},
+		{"GET", "/v2.0/ports?sort_key=name&sort_key=id&sort_dir=asc", ``, "400 HTTPBadRequest"},
+		{"GET", "/v2.0/ports?fixed_ips=moon=1", ``, "400 HTTPBadRequest"},
+
+		{"GET", "/v2.0/agents/" + nobody, ``, "404 AgentNotFound"},
+		{"POST", "/v2.0/agents", `{}`, "405 HTTPMethodNotAllowed"},
+	} {
+		if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
+			t.Errorf("%s %s %.120s: want %s, got %s", tc.method, tc.path, tc.body, tc.want, got)
+		}
+	}
+	if got := c.as("").fault("GET", "/v2.0/ports", ""); got != "401 HTTPUnauthorized" {
+		t.Errorf("without a token: %s", got)
+	}
+	if got := c.fault("POST", "/v2.0/networks", `{"network":{}}`, "Content-Type", "text/plain"); got != "400 HTTPBadRequest" {
+		t.Errorf("a body that is not JSON: %s", got)
+	}
+	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 1 {
+		t.Errorf("refused requests left ports: %d", n)
+	}
+}
+
+func TestValuesThatNothingEqualsFindNothing(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/29")
+	c.port(net, `,"name":"web"`)
+	for _, q := range []string{"id=web", "network_id=blue", "mac_address=x", "admin_state_up=maybe", "name=%00", "name=%ff", "revision_number=x",
+		"fixed_ips=ip_address=x", "fixed_ips=subnet_id=x", "fixed_ips=ip_address_substr=%25", "security_groups=x"} {
+		if got := ids(c.must(200, "GET", "/v2.0/ports?"+q, ""), "ports"); len(got) != 0 {
+			t.Errorf("%s finds %v", q, got)
+		}
+	}
+}
+
+func TestStaleWriterIsToldSo(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/29")
+	p := c.port(net, `,"binding:host_id":"cmp-1"`)
+	path := "/v2.0/ports/" + p["id"].(string)
+
+	after := c.must(200, "PUT", path, `{"port":{"name":"a"}}`, "If-Match", fmt.Sprintf(`"revision_number=%v"`, p["revision_number"]))["port"].(object)
+	if after["revision_number"] != 2.0 {
+		t.Errorf("revision %v", after["revision_number"])
+	}
+	for header, want := range map[string]string{
+		`revision_number=1`:                    "412 RevisionNumberConstraintFailed",
+		`revision_number=x`:                    "400 HTTPBadRequest",
+		`revision_number=2, revision_number=2`: "400 HTTPBadRequest",
+	} {
+		for _, method := range []string{"PUT", "DELETE"} {
+			if got := c.fault(method, path, `{"port":{"name":"b"}}`, "If-Match", header); got != want {
+				t.Errorf("%s If-Match %s: want %s, got %s", method, header, want, got)
+			}
+		}
+	}
+	same := c.must(200, "PUT", path, `{"port":{}}`, "If-Match", `"etag"`)["port"].(object)
+	if same["revision_number"] != 2.0 {
+		t.Errorf("a change of nothing made revision %v", same["revision_number"])
+	}
+	c.must(204, "DELETE", path, "", "If-Match", "revision_number=2")
+}
+
+func TestOthersSeeAndTouchNothing(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	mine := c.as("u:mine")
+	net, subnet := mine.ground("10.0.0.0/29")
+	p := mine.port(net, "")
+	paths := []string{"/v2.0/networks/" + net, "/v2.0/subnets/" + subnet, "/v2.0/ports/" + p["id"].(string)}
+	for key := range p {
+		if strings.HasPrefix(key, "binding:") && key != "binding:vnic_type" {
+			t.Errorf("a member sees %s", key)
+		}
+	}
+
+	theirs := c.as("u:theirs")
+	for _, path := range paths {
+		noun := strings.TrimSuffix(strings.Split(path, "/")[2], "s")
+		for _, method := range []string{"GET", "PUT", "DELETE"} {
+			if got := theirs.fault(method, path, `{"`+noun+`":{}}`); !strings.HasPrefix(got, "404 ") {
+				t.Errorf("%s %s: %s", method, path, got)
+			}
+		}
+		if got := ids(theirs.must(200, "GET", "/v2.0/"+noun+"s", ""), noun+"s"); len(got) != 0 {
+			t.Errorf("%ss of others: %v", noun, got)
+		}
+	}
+	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`"}}`); got != "404 NetworkNotFound" {
+		t.Errorf("a port on a foreign network: %s", got)
+	}
+	for _, body := range []string{`"binding:host_id":"cmp-1"`, `"binding:profile":{}`, `"project_id":"theirs"`} {
+		if got := mine.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+body+`}}`); got != "403 PolicyNotAuthorized" {
+			t.Errorf("a member sets %s: %s", body, got)
+		}
+	}
+	if got := mine.fault("GET", "/v2.0/agents", ""); got != "403 PolicyNotAuthorized" {
+		t.Errorf("a member lists agents: %s", got)
+	}
+	if got := mine.fault("GET", "/v2.0/ports?binding:host_id=cmp-1", ""); got != "400 HTTPBadRequest" {
+		t.Errorf("a member filters by host: %s", got)
+	}
+
+	shared := c.must(201, "POST", "/v2.0/networks", `{"network":{"shared":true}}`)["network"].(object)["id"].(string)
+	theirs.must(200, "GET", "/v2.0/networks/"+shared, "")
+	theirs.port(shared, "")
+	if got := theirs.fault("PUT", "/v2.0/networks/"+shared, `{"network":{"name":"x"}}`); got != "403 PolicyNotAuthorized" {
+		t.Errorf("a guest renames a shared network: %s", got)
+	}
+	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+shared+`","device_owner":"network:dhcp"}}`); got != "403 PolicyNotAuthorized" {
+		t.Errorf("a guest makes a port that nobody reports for: %s", got)
+	}
+}

@@ -1,0 +1,224 @@
+package neutron
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+// resource is one kind of object: its table of attributes, and how the store reads and changes it. N is the object,
+// C what a request says about it.
+type resource[N, C any] struct {
+	one        string // singular name, the key of bodies
+	missing    string // the fault of one that is not there
+	attributes []attribute[C]
+	filters    map[string]func(values []string) ([]store.Condition, error) // keys that are not attributes
+
+	id      func(N) uuid.UUID
+	view    func(N, identity.Caller) object
+	shown   func(N, identity.Caller, object) // adds what only a single shown object tells; may be nil
+	list    func(context.Context, store.Listing) ([]N, error)
+	create  func(context.Context, []C) ([]N, error)
+	update  func(context.Context, uuid.UUID, C, *int64) (N, error)
+	remove  func(context.Context, uuid.UUID, *int64) error
+	prepare func(*http.Request, *C) error    // a new object's owner, and whether the caller may make it
+	may     func(*http.Request, N, *C) error // whether the caller, who sees the object, may change it; nil to delete
+}
+
+func (res resource[N, C]) label() string {
+	return strings.ToUpper(res.one[:1]) + res.one[1:]
+}
+
+func (res resource[N, C]) routes() []osapi.Route {
+	many, one := "/v2.0/"+res.one+"s", "/v2.0/"+res.one+"s/{id}"
+	return []osapi.Route{
+		{Method: http.MethodGet, Path: many, Handle: res.serveList},
+		{Method: http.MethodPost, Path: many, Handle: res.serveCreate},
+		{Method: http.MethodGet, Path: one, Handle: res.serveShow},
+		{Method: http.MethodPut, Path: one, Handle: res.serveUpdate},
+		{Method: http.MethodDelete, Path: one, Handle: res.serveDelete},
+	}
+}
+
+func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
+	l, err := res.listing(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	found, err := res.list(r.Context(), l)
+	if err != nil {
+		return 0, nil, err
+	}
+	who, items := caller(r), make([]object, len(found))
+	for i, n := range found {
+		items[i] = fields(r, res.view(n, who))
+	}
+	body := object{res.one + "s": items}
+	if l.Limit > 0 {
+		var first, last uuid.UUID
+		if len(found) > 0 {
+			first, last = res.id(found[0]), res.id(found[len(found)-1])
+		}
+		body[res.one+"s_links"] = links(r, l, first, last, len(found))
+	}
+	return http.StatusOK, body, nil
+}
+
+// find is the object with that ID if the caller can see it. What cannot be an ID is not found either: clients
+// try a name as an ID first.
+func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.UUID, err error) {
+	id, ok := osapi.UUID(strings.ToLower(text))
+	if ok {
+		some, err := res.list(r.Context(), store.Listing{Project: scope(caller(r)), Where: []store.Condition{{Field: "id", In: []string{id.String()}}}})
+		if err != nil {
+			return found, id, err
+		}
+		if len(some) == 1 {
+			return some[0], id, nil
+		}
+	}
+	return found, id, osapi.Fault(http.StatusNotFound, res.missing, "%s %s could not be found.", res.label(), clean(text))
+}
+
+func (res resource[N, C]) serveShow(r *http.Request) (int, any, error) {
+	n, _, err := res.find(r, value(r, "id"))
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, object{res.one: fields(r, res.full(n, caller(r)))}, nil
+}
+
+func (res resource[N, C]) full(n N, who identity.Caller) object {
+	o := res.view(n, who)
+	if res.shown != nil {
+		res.shown(n, who, o)
+	}
+	return o
+}
+
+func (res resource[N, C]) serveCreate(r *http.Request) (int, any, error) {
+	drafts, bulk, err := res.decode(r, onCreate)
+	if err != nil {
+		return 0, nil, err
+	}
+	for i := range drafts {
+		if err := res.prepare(r, &drafts[i]); err != nil {
+			return 0, nil, err
+		}
+	}
+	made, err := res.create(r.Context(), drafts)
+	if err != nil {
+		return 0, nil, err
+	}
+	who, items := caller(r), make([]object, len(made))
+	for i, n := range made {
+		items[i] = res.full(n, who)
+	}
+	if bulk {
+		return http.StatusCreated, object{res.one + "s": items}, nil
+	}
+	return http.StatusCreated, object{res.one: items[0]}, nil
+}
+
+func (res resource[N, C]) serveUpdate(r *http.Request) (int, any, error) {
+	changes, _, err := res.decode(r, onUpdate)
+	if err != nil {
+		return 0, nil, err
+	}
+	expect, err := ifMatch(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	n, id, err := res.find(r, value(r, "id"))
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := res.may(r, n, &changes[0]); err != nil {
+		return 0, nil, err
+	}
+	n, err = res.update(r.Context(), id, changes[0], expect)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, object{res.one: res.full(n, caller(r))}, nil
+}
+
+func (res resource[N, C]) serveDelete(r *http.Request) (int, any, error) {
+	expect, err := ifMatch(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	n, id, err := res.find(r, value(r, "id"))
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := res.may(r, n, nil); err != nil {
+		return 0, nil, err
+	}
+	return http.StatusNoContent, nil, res.remove(r.Context(), id, expect)
+}
+
+var revisionTag = regexp.MustCompile(`revision_number=([^",\s]*)`)
+
+// ifMatch is the revision that the request insists on; nil for none.
+func ifMatch(r *http.Request) (*int64, error) {
+	tags := revisionTag.FindAllStringSubmatch(strings.Join(r.Header.Values("If-Match"), ","), -1)
+	switch len(tags) {
+	case 0:
+		return nil, nil
+	case 1:
+		revision, err := strconv.ParseInt(tags[0][1], 10, 64)
+		if err != nil {
+			return nil, bad("revision_number in If-Match header must be an integer, got '%s'.", clean(tags[0][1]))
+		}
+		return &revision, nil
+	default:
+		return nil, bad("If-Match header contains multiple revision_numbers.")
+	}
+}
+
+// own fills in the owner of a new object: the caller's project, or the one that an administrator names.
+func own(r *http.Request, project **string, rule string) error {
+	who := caller(r)
+	switch {
+	case *project == nil && who.Project == "":
+		return bad("Failed to parse request. Required attribute 'project_id' not specified, and the token is not scoped to a project.")
+	case *project == nil:
+		*project = &who.Project
+	case **project != who.Project && !who.Admin():
+		return forbidden(rule + ":project_id")
+	}
+	return nil
+}
+
+// onNetwork reads the network of a new subnet or port, which the caller has to see.
+func onNetwork(r *http.Request, s *store.Store, id uuid.UUID) (network.Network, error) {
+	n, _, err := networks(s).find(r, id.String())
+	return n, err
+}
+
+// project reads project_id or tenant_id, which may not contradict each other.
+func project[C any](at func(*C) **string) func(*C, json.RawMessage) error {
+	return func(c *C, raw json.RawMessage) error {
+		v, err := text(255)(raw)
+		if err != nil {
+			return err
+		}
+		if p := at(c); *p != nil && **p != v {
+			return errors.New("project_id and tenant_id do not match")
+		}
+		*at(c) = &v
+		return nil
+	}
+}
