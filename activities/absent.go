@@ -1,0 +1,24 @@
+package activities
+
+import (
+	"context"
+
+	"berth/internal/notify"
+	"berth/internal/odl"
+)
+
+// NoController is the mirror where no controller is configured: it takes every change and sends none.
+type NoController struct{}
+
+// Send accepts everything.
+func (NoController) Send(context.Context, string, string, []byte) (odl.Answer, error) {
+	return odl.Answer{Status: 204}, nil
+}
+
+// NoNova hears every event and tells nobody, where no Nova is configured.
+type NoNova struct{}
+
+// Send accepts everything.
+func (NoNova) Send(_ context.Context, events []notify.Event) ([]int, error) {
+	return make([]int, len(events)), nil
+}

@@ -1,0 +1,45 @@
+// Package activities is where workflows touch the world: PostgreSQL, the controller, Nova. An activity is one
+// effect, idempotent, short and fenced; it does not know who called it.
+package activities
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"berth/internal/store"
+)
+
+// Options are what activities reach.
+type Options struct {
+	Store *store.Store
+	ODL   Controller
+	Nova  Compute
+}
+
+// Activities are the activities of every task queue.
+type Activities struct {
+	Options
+}
+
+// New makes the activities.
+func New(o Options) *Activities { return &Activities{Options: o} }
+
+// uuidOf reads a key that must be a UUID. Another key belongs to no row and never will.
+func uuidOf(key string) (uuid.UUID, error) {
+	id, err := uuid.Parse(key)
+	if err != nil {
+		return id, invalid(fmt.Errorf("key %q is not a UUID", key))
+	}
+	return id, nil
+}
+
+// seqOf reads a key that must be a sequence number.
+func seqOf(key string) (int64, error) {
+	n, err := strconv.ParseInt(key, 10, 64)
+	if err != nil {
+		return 0, invalid(fmt.Errorf("key %q is not a sequence number", key))
+	}
+	return n, nil
+}

@@ -1,0 +1,34 @@
+package activities
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"go.temporal.io/sdk/temporal"
+
+	"berth/internal/store"
+)
+
+func TestOnlyWhatTheDatabaseDecidedForGoodIsNotRetried(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		typ  string
+		last bool
+	}{
+		{fmt.Errorf("port: %w", store.ErrNotFound), NotFound, true},
+		{fmt.Errorf("lease: %w", store.ErrConflict), Conflict, true},
+		{invalid(errors.New("no UUID")), Invalid, true},
+		{errors.New("connection refused"), "", false},
+	} {
+		got := verdict(c.err)
+		var app *temporal.ApplicationError
+		if is := errors.As(got, &app); is != c.last || is && (app.Type() != c.typ || !app.NonRetryable()) {
+			t.Errorf("%v became %v, want type %q, final %v", c.err, got, c.typ, c.last)
+		}
+	}
+	if verdict(nil) != nil {
+		t.Error("success became an error")
+	}
+}

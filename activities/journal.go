@@ -1,0 +1,86 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/odl"
+	"berth/internal/store"
+)
+
+// How long one attempt may spend on calls to a neighbour; a rung below the attempt's own time-out.
+const (
+	BriefCall = 3 * time.Second
+	LongCall  = 12 * time.Second
+)
+
+// TryEntry attempts to mirror a journal entry once, briefly. That the controller is in trouble is no error here:
+// the progress tells it.
+func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
+	ctx, cancel := context.WithTimeout(ctx, BriefCall)
+	defer cancel()
+	p, _, err := a.mirror(ctx, key)
+	return p, verdict(err)
+}
+
+// MirrorEntry attempts to mirror a journal entry, and fails while the controller is in trouble, so that Temporal
+// shows the attempts and makes the next one.
+func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
+	ctx, cancel := context.WithTimeout(ctx, LongCall)
+	defer cancel()
+	p, o, err := a.mirror(ctx, key)
+	if err != nil || journal.State(p.State) != journal.Pending || len(p.Waiting) > 0 {
+		return p, verdict(err)
+	}
+	return p, temporal.NewApplicationErrorWithOptions(p.LastError, "Again", temporal.ApplicationErrorOptions{
+		NextRetryDelay: o.After,
+		Category:       temporal.ApplicationErrorCategoryBenign,
+	})
+}
+
+// mirror takes the entry, makes the requests of one attempt and settles what came of it. An attempt that dies in
+// between leaves the entry in processing; the next one looks at the controller before it writes again.
+func (a *Activities) mirror(ctx context.Context, key string) (contract.EntryProgress, journal.Outcome, error) {
+	seq, err := seqOf(key)
+	if err != nil {
+		return contract.EntryProgress{}, journal.Outcome{}, err
+	}
+	t, err := a.Store.TakeEntry(ctx, seq)
+	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 {
+		return progress(t.Entry, t.Blockers), journal.Outcome{}, err
+	}
+	attempt := journal.Begin(t)
+	for r, more := attempt.Next(); more; r, more = attempt.Next() {
+		got, err := a.ODL.Send(ctx, r.Method, r.Path, r.Body)
+		if err != nil {
+			return progress(t.Entry, nil), journal.Outcome{}, err
+		}
+		attempt.Tell(journal.Answer{Status: got.Status, Body: got.Body, Trouble: journal.Trouble(got.Trouble), Detail: got.Detail, RetryAfter: got.RetryAfter})
+	}
+	o := attempt.Outcome()
+	e, err := a.Store.SettleEntry(ctx, seq, t.Entry.Attempt, o)
+	if errors.Is(err, store.ErrConflict) { // somebody took it again or settled it for us: the next look tells
+		return progress(t.Entry, nil), o, fmt.Errorf("entry %d: overtaken", seq)
+	}
+	return progress(e, nil), o, err
+}
+
+func progress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {
+	p := contract.EntryProgress{State: string(e.State), Summary: journal.Summary(e), LastError: e.LastError}
+	for _, b := range blockers {
+		p.Waiting = append(p.Waiting, contract.Waiting{For: contract.JournalID(fmt.Sprint(b.Seq)), Since: &b.Since})
+	}
+	return p
+}
+
+// Controller is where changes are mirrored.
+type Controller interface {
+	// Send sends one request, once. An error means that nobody knows what became of it.
+	Send(ctx context.Context, method, path string, body []byte) (odl.Answer, error)
+}

@@ -1,0 +1,41 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+)
+
+// Lease looks at a lease.
+func (a *Activities) Lease(ctx context.Context, key string) (lease.Lease, error) {
+	id, err := uuidOf(key)
+	if err != nil {
+		return lease.Lease{}, err
+	}
+	l, err := a.Store.Lease(ctx, id)
+	return l, verdict(err)
+}
+
+// BeginLease enters the step's transitional status. Beginning what has begun is fine.
+func (a *Activities) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
+	l, err := a.Store.BeginLease(ctx, id, step)
+	return l, verdict(err)
+}
+
+// WireReservation claims what the reservation holds. Wiring twice is fine.
+func (a *Activities) WireReservation(ctx context.Context, id uuid.UUID) error {
+	return verdict(a.Store.WireReservation(ctx, id))
+}
+
+// UnwireReservation gives it back. Unwiring twice is fine.
+func (a *Activities) UnwireReservation(ctx context.Context, id uuid.UUID) error {
+	return verdict(a.Store.UnwireReservation(ctx, id))
+}
+
+// FinishLease enters the step's stable status; failed tells which reservations could not be wired, and why.
+func (a *Activities) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) error {
+	_, err := a.Store.FinishLease(ctx, id, step, failed)
+	return verdict(err)
+}

@@ -1,0 +1,74 @@
+package activities
+
+import (
+	"context"
+	"errors"
+
+	"go.temporal.io/sdk/activity"
+
+	"berth/internal/contract"
+	"berth/internal/network"
+	"berth/internal/notify"
+)
+
+// SettlePort hands reports to the port's row and tells what the port has become. With no reports it is a look.
+func (a *Activities) SettlePort(ctx context.Context, key string, reports []contract.Report) (contract.PortStanding, error) {
+	id, err := uuidOf(key)
+	if err != nil {
+		return contract.PortStanding{}, err
+	}
+	in := make([]network.Report, len(reports))
+	for i, r := range reports {
+		in[i] = network.Report{Entity: r.Entity, Host: r.Host}
+	}
+	s, err := a.Store.SettlePort(ctx, id, in)
+	if err != nil {
+		return contract.PortStanding{}, verdict(err)
+	}
+	return standing(s), nil
+}
+
+// NotifyNova tells Nova what was recorded for it about the port, oldest first. World first, row second: Nova may
+// hear an event twice, and never misses one.
+func (a *Activities) NotifyNova(ctx context.Context, key string) error {
+	id, err := uuidOf(key)
+	if err != nil {
+		return err
+	}
+	s, err := a.Store.SettlePort(ctx, id, nil)
+	if err != nil || len(s.Events) == 0 {
+		return verdict(err)
+	}
+	events, ids := make([]notify.Event, len(s.Events)), make([]int64, len(s.Events))
+	for i, e := range s.Events {
+		events[i] = notify.Event{Server: e.Server, Name: e.Name, Status: e.Status, Tag: e.Tag}
+		ids[i] = e.ID
+	}
+	_, err = a.Nova.Send(ctx, events)
+	if errors.Is(err, notify.ErrRefused) { // no repetition mends it, and the next events must not wait for it
+		activity.GetLogger(ctx).Error("Nova will never take these events", "port", key, "events", events, "error", err)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return verdict(a.Store.SettleNovaEvents(ctx, ids))
+}
+
+func standing(s network.Standing) contract.PortStanding {
+	out := contract.PortStanding{Gone: s.Gone, Name: s.Name, Status: s.Status, Host: s.Host, Reason: s.Reason,
+		Ignored: s.Ignored, Events: len(s.Events)}
+	if s.Gone {
+		out.Status = "DELETED"
+	}
+	for _, w := range s.Waiting {
+		out.Waiting = append(out.Waiting, contract.Waiting{For: w.Entity, Since: &w.Since, Deadline: w.Deadline})
+	}
+	return out
+}
+
+// Compute is who is told about ports.
+type Compute interface {
+	// Send delivers events and returns Nova's code for each.
+	Send(ctx context.Context, events []notify.Event) ([]int, error)
+}
