@@ -1,0 +1,18 @@
+package workflows_test
+
+import (
+	"testing"
+
+	"berth/activities"
+	"berth/workflows"
+)
+
+func TestEveryAttemptOutlastsTheCallInsideIt(t *testing.T) {
+	t.Parallel()
+	if workflows.OnceAttempt <= activities.BriefCall {
+		t.Errorf("a brief call of %s does not end within its attempt of %s", activities.BriefCall, workflows.OnceAttempt)
+	}
+	if workflows.PatientAttempt <= activities.LongCall {
+		t.Errorf("a long call of %s does not end within its attempt of %s", activities.LongCall, workflows.PatientAttempt)
+	}
+}

@@ -1,0 +1,122 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"berth/activities"
+	"berth/internal/contract"
+	"berth/internal/lease"
+)
+
+// Lease starts and ends a lease on its second and lets a deletion win over everything. It is over when nothing
+// will ever be due; a later change of the row starts it again.
+func Lease(ctx workflow.Context, in contract.Input) error {
+	f, err := newFace(ctx, contract.LeaseID(in.Key))
+	if err != nil {
+		return err
+	}
+	changed := nudged(ctx)
+	for handled := 0; ; handled++ {
+		handled += drain(changed)
+		if handled >= messagesPerRun {
+			return workflow.NewContinueAsNewError(ctx, contract.Lease, in)
+		}
+		var l lease.Lease
+		if err := workflow.ExecuteLocalActivity(quick(ctx, "look"), do.Lease, in.Key).Get(ctx, &l); err != nil {
+			return gone(err)
+		}
+		due := lease.Next(l, workflow.Now(ctx))
+		if err := f.show(ctx, whyLease(l, due)); err != nil {
+			return err
+		}
+		switch due.Step {
+		case lease.Stop:
+			if changed.Len() == 0 {
+				return nil
+			}
+		case lease.Wait:
+			err = waitUntil(ctx, due.At, changed)
+		default:
+			err = act(ctx, l, due.Step, changed)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// pause is how long a step that the row refused waits before the next look, unless the row changes.
+const pause = time.Second
+
+// waitUntil returns when it is time or when the row has changed.
+func waitUntil(ctx workflow.Context, at time.Time, changed workflow.ReceiveChannel) error {
+	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+		Timeout:      at.Sub(workflow.Now(ctx)),
+		TimerOptions: workflow.TimerOptions{Summary: "until " + at.UTC().Format(time.RFC3339)},
+	}, func() bool { return changed.Len() > 0 })
+	return err
+}
+
+// act takes one step: first the transitional status, then each reservation, then the stable status. If somebody
+// was faster, the step ends early and the next look tells what is due instead.
+func act(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.ReceiveChannel) error {
+	name := named(l.Name, l.ID.String())
+	err := workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("begin %s of %s", step, name)), do.BeginLease, l.ID, step).Get(ctx, &l)
+	if err != nil {
+		return yield(ctx, err, changed)
+	}
+	failed := map[uuid.UUID]string{}
+	for _, r := range l.Reservations {
+		if step == lease.BeforeEnd || r.Status == lease.ReservationDeleted {
+			continue
+		}
+		wire, what := do.WireReservation, "wire"
+		if step != lease.Start {
+			wire, what = do.UnwireReservation, "unwire"
+		}
+		if err := workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("%s reservation %s", what, r.ID)), wire, r.ID).Get(ctx, nil); err != nil {
+			failed[r.ID] = err.Error()
+		}
+	}
+	err = workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("finish %s of %s", step, name)), do.FinishLease, l.ID, step, failed).Get(ctx, nil)
+	return yield(ctx, err, changed)
+}
+
+// yield forgives that the row is no longer where the step found it: after a pause the next look tells more.
+func yield(ctx workflow.Context, err error, changed workflow.ReceiveChannel) error {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) && app.Type() == activities.Conflict {
+		return waitUntil(ctx, workflow.Now(ctx).Add(pause), changed)
+	}
+	return gone(err)
+}
+
+// gone forgives that the row is deleted: then nothing is left to do.
+func gone(err error) error {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) && app.Type() == activities.NotFound {
+		return nil
+	}
+	return err
+}
+
+func whyLease(l lease.Lease, due lease.Due) contract.Why {
+	w := contract.Why{State: string(l.Status)}
+	reason := ""
+	switch due.Step {
+	case lease.Wait:
+		w.Waiting = []contract.Waiting{{For: "time", Deadline: &due.At}}
+	case lease.Stop:
+		reason = "nothing is due any more"
+	default:
+		reason = fmt.Sprintf("%s is under way", due.Step)
+	}
+	w.Sentence = sentence("Lease "+named(l.Name, l.ID.String()), w.State, reason, w.Waiting)
+	return w
+}

@@ -1,0 +1,99 @@
+// Package workflows says in which order things happen. Each workflow looks at its row, asks the pure rules what
+// is due, does it or waits, and looks again; it keeps no second copy of the state. Everything here is
+// deterministic: the world is reached through activities only.
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"berth/activities"
+	"berth/internal/contract"
+)
+
+// do names the activities; nothing is ever called through it.
+var do *activities.Activities
+
+// Register makes the workflows of a task queue known to its worker.
+func Register(r worker.WorkflowRegistry, queue string) {
+	for _, w := range []struct {
+		name string
+		run  any
+	}{
+		{contract.Port, Port},
+		{contract.Lease, Lease},
+		{contract.JournalEntry, JournalEntry},
+	} {
+		if contract.Queue(w.name) == queue {
+			r.RegisterWorkflowWithOptions(w.run, workflow.RegisterOptions{Name: w.name})
+		}
+	}
+}
+
+// messagesPerRun is after how many messages a workflow continues as new: far below the server's wall of 10,000
+// signals a run, and a history that a browser still shows.
+const messagesPerRun = 200
+
+// The time-out ladder: an attempt outlasts the calls inside it; see activities.BriefCall and activities.LongCall.
+const (
+	QuickAttempt   = 5 * time.Second
+	OnceAttempt    = 4 * time.Second
+	PatientAttempt = 15 * time.Second
+)
+
+// longPause is before the next try of what should never fail for good, and did.
+const longPause = time.Minute
+
+// quick is for a few statements on PostgreSQL: tried until the database answers.
+func quick(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: QuickAttempt,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:    100 * time.Millisecond,
+			BackoffCoefficient: 2,
+			MaximumInterval:    5 * time.Second,
+		},
+		Summary: summary,
+	})
+}
+
+// once is for the first try of what may fail for long: short, and not repeated in this form.
+func once(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: OnceAttempt,
+		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
+		Summary:             summary,
+	})
+}
+
+// patient is for a neighbour that may be away for long: tried for as long as it takes, each attempt and the next
+// retry visible in the UI.
+func patient(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: PatientAttempt,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:    500 * time.Millisecond,
+			BackoffCoefficient: 2,
+			MaximumInterval:    10 * time.Second,
+		},
+		Summary: summary,
+	})
+}
+
+// nudged is the channel of the `changed` signal.
+func nudged(ctx workflow.Context) workflow.ReceiveChannel {
+	return workflow.GetSignalChannelWithOptions(ctx, contract.SignalChanged,
+		workflow.SignalChannelOptions{Description: "The row has changed: look again"})
+}
+
+// drain takes everything that waits in the channel and returns how much it was.
+func drain(c workflow.ReceiveChannel) int {
+	n := 0
+	for c.ReceiveAsync(nil) {
+		n++
+	}
+	return n
+}

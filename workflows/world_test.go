@@ -1,0 +1,145 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"berth/internal/contract"
+	"berth/workflows"
+)
+
+// world stands in for the rows and neighbours behind the activities: it has memory and scripted faults, and the
+// names of its methods are those of the activities.
+type world struct {
+	mu       sync.Mutex
+	gone     bool
+	host     string
+	blocks   []string
+	ignored  int64
+	nova     int    // events recorded and not delivered
+	told     int    // events delivered
+	novaDown int    // so many attempts at Nova fail
+	reports  int    // handed to the row
+	looks    int    // at the row
+	blockers int    // looks at which the entry is still blocked
+	entry    string // state of the entry
+	odlDown  int    // so many attempts at the controller fail
+	tries    int    // local attempts at the controller
+	attempts int    // regular ones
+}
+
+func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Report) (contract.PortStanding, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looks++
+	if w.gone {
+		return contract.PortStanding{Gone: true, Status: "DELETED", Events: w.nova}, nil
+	}
+	for _, r := range reports {
+		w.reports++
+		i := slices.Index(w.blocks, r.Entity)
+		if i < 0 || r.Host != w.host {
+			w.ignored++
+			continue
+		}
+		w.blocks = slices.Delete(w.blocks, i, i+1)
+		if len(w.blocks) == 0 {
+			w.nova++
+		}
+	}
+	s := contract.PortStanding{Name: "web-1", Status: "ACTIVE", Host: w.host, Ignored: w.ignored, Events: w.nova}
+	for _, b := range w.blocks {
+		s.Status = "DOWN"
+		s.Waiting = append(s.Waiting, contract.Waiting{For: b})
+	}
+	return s, nil
+}
+
+func (w *world) NotifyNova(context.Context, string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.novaDown > 0 {
+		w.novaDown--
+		return errors.New("connection refused")
+	}
+	w.told += w.nova
+	w.nova = 0
+	return nil
+}
+
+func (w *world) TryEntry(context.Context, string) (contract.EntryProgress, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tries++
+	return w.mirror(), nil
+}
+
+func (w *world) MirrorEntry(context.Context, string) (contract.EntryProgress, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.attempts++
+	p := w.mirror()
+	if p.LastError != "" && p.State == "pending" {
+		return p, errors.New(p.LastError)
+	}
+	return p, nil
+}
+
+func (w *world) mirror() contract.EntryProgress {
+	p := contract.EntryProgress{State: w.entry, Summary: "create network blue"}
+	switch {
+	case w.entry != "pending":
+	case w.blockers > 0:
+		w.blockers--
+		p.Waiting = []contract.Waiting{{For: "journal/1"}}
+	case w.odlDown > 0:
+		w.odlDown--
+		p.LastError = "503 Service Unavailable"
+	default:
+		w.entry, p.State = "completed", "completed"
+	}
+	return p
+}
+
+// environment runs a workflow on a stepped clock, with the world behind its activities.
+func environment(w *world) *testsuite.TestWorkflowEnvironment {
+	env := steppedClock()
+	env.RegisterActivity(w)
+	return env
+}
+
+// steppedClock runs workflows with the time between two events skipped.
+func steppedClock() *testsuite.TestWorkflowEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(20 * time.Second)
+	env.SetWorkerOptions(worker.Options{WorkflowPanicPolicy: worker.FailWorkflow})
+	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+		workflows.Register(env, queue)
+	}
+	return env
+}
+
+// ask sends the query `why`.
+func ask(t *testing.T, env *testsuite.TestWorkflowEnvironment) contract.Why {
+	t.Helper()
+	var why contract.Why
+	v, err := env.QueryWorkflow(contract.QueryWhy)
+	if err == nil {
+		err = v.Get(&why)
+	}
+	if err != nil {
+		t.Errorf("query why: %v", err)
+	}
+	return why
+}
