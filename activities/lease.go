@@ -34,8 +34,16 @@ func (a *Activities) UnwireReservation(ctx context.Context, id uuid.UUID) error 
 	return verdict(a.Store.UnwireReservation(ctx, id))
 }
 
-// FinishLease enters the step's stable status; failed tells which reservations could not be wired, and why.
-func (a *Activities) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) error {
-	_, err := a.Store.FinishLease(ctx, id, step, failed)
+// FinishLease enters the step's stable status; failed tells by reservation which could not be wired, and why.
+func (a *Activities) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[string]string) error {
+	reasons := make(map[uuid.UUID]string, len(failed))
+	for key, reason := range failed {
+		reservation, err := uuidOf(key)
+		if err != nil {
+			return err
+		}
+		reasons[reservation] = reason
+	}
+	_, err := a.Store.FinishLease(ctx, id, step, reasons)
 	return verdict(err)
 }

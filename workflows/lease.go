@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -71,7 +70,7 @@ func act(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.
 	if err != nil {
 		return yield(ctx, err, changed)
 	}
-	failed := map[uuid.UUID]string{}
+	failed := map[string]string{}
 	for _, r := range l.Reservations {
 		if step == lease.BeforeEnd || r.Status == lease.ReservationDeleted {
 			continue
@@ -81,7 +80,7 @@ func act(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.
 			wire, what = do.UnwireReservation, "unwire"
 		}
 		if err := workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("%s reservation %s", what, r.ID)), wire, r.ID).Get(ctx, nil); err != nil {
-			failed[r.ID] = err.Error()
+			failed[r.ID.String()] = err.Error()
 		}
 	}
 	err = workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("finish %s of %s", step, name)), do.FinishLease, l.ID, step, failed).Get(ctx, nil)
