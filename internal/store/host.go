@@ -27,7 +27,9 @@ func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 }
 
 // Hosts lists all hosts by ID.
-func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) { return readHosts(ctx, s.pool, `true`) }
+func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
+	return readHosts(ctx, s.pool, `true`)
+}
 
 // RegisterHost makes a hypervisor reservable: inventory must know it by that name or UUID, and nobody may hold
 // anything of it. A nested provider appears below it, which is given to one reservation at a time.

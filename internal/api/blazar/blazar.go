@@ -95,20 +95,13 @@ func (e endpoint) serve() osapi.Handler {
 		if err := checkMedia(r); err != nil {
 			return 0, nil, err
 		}
-		if !e.allowed(caller(r)) {
+		if !e.allowed(identity.From(r.Context())) {
 			return 0, nil, forbidden(e.rule)
 		}
 		r.SetPathValue("id", strings.TrimSuffix(r.PathValue("id"), ".json"))
 		status, body, err := e.handle(r)
 		return status, body, translate(err)
 	}
-}
-
-// caller is who calls, in words that a database takes.
-func caller(r *http.Request) identity.Caller {
-	c := identity.From(r.Context())
-	c.User, c.Project = strings.ToValidUTF8(c.User, "?"), strings.ToValidUTF8(c.Project, "?")
-	return c
 }
 
 func forbidden(rule string) *osapi.Error {
@@ -183,7 +176,6 @@ func translate(err error) error {
 func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	switch {
 	case e.Status == http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", "Keystone")
 		osapi.WriteJSON(w, e.Status, map[string]any{"error": map[string]any{"code": e.Status, "title": "Unauthorized", "message": e.Message}})
 	case e.Type == framework || e.Allow != "":
 		osapi.WriteJSON(w, e.Status, map[string]any{"error": e.Status, "error_message": e.Message})

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -67,9 +65,6 @@ func (b *room) createHost(r *http.Request) (int, any, error) {
 	name, err := o.text(key)
 	if err != nil {
 		return 0, nil, err
-	}
-	if strings.ContainsRune(name, 0) {
-		return 0, nil, lease.Refuse(lease.UnknownHost, "Host not found!")
 	}
 	delete(o, "name")
 	delete(o, "id")
@@ -238,9 +233,6 @@ func (b *room) updateProperty(r *http.Request) (int, any, error) {
 		return 0, nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter private: it must be true or false.")
 	}
 	name := r.PathValue("id")
-	if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
-		return 0, nil, noObject("resource_property", "?")
-	}
 	p, err := b.store.SetHostPropertyPrivate(r.Context(), name, *private)
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, nil, noObject("resource_property", name)

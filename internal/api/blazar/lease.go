@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/internal/api/osapi"
+	"berth/internal/identity"
 	"berth/internal/lease"
 	"berth/internal/store"
 )
@@ -95,7 +96,7 @@ func shown(l lease.Lease) map[string]any {
 }
 
 func (b *room) listLeases(r *http.Request) (int, any, error) {
-	c := caller(r)
+	c := identity.From(r.Context())
 	project := c.Project
 	if c.Admin() {
 		project = ""
@@ -120,7 +121,7 @@ func (b *room) createLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	c := caller(r)
+	c := identity.From(r.Context())
 	d.User, d.Project = c.User, c.Project
 	l, err := b.store.CreateLease(r.Context(), d)
 	if err != nil {
@@ -213,7 +214,7 @@ func (b *room) lease(r *http.Request, rule string) (lease.Lease, error) {
 	if err != nil {
 		return l, gone(err, text)
 	}
-	if c := caller(r); !c.Admin() && c.Project != l.Project {
+	if c := identity.From(r.Context()); !c.Admin() && c.Project != l.Project {
 		return lease.Lease{}, forbidden(rule)
 	}
 	return l, nil
