@@ -112,9 +112,13 @@ func (w *leaseWorld) UnwireReservation(_ context.Context, id uuid.UUID) error {
 	return nil
 }
 
-func (w *leaseWorld) FinishLease(_ context.Context, _ uuid.UUID, step lease.Step, failed map[uuid.UUID]string) error {
+func (w *leaseWorld) FinishLease(_ context.Context, _ uuid.UUID, step lease.Step, reasons map[string]string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	failed := map[uuid.UUID]string{}
+	for id, reason := range reasons {
+		failed[uuid.MustParse(id)] = reason
+	}
 	l, err := lease.Finish(w.lease, step, failed)
 	if err != nil {
 		return temporal.NewNonRetryableApplicationError(err.Error(), activities.Conflict, nil)

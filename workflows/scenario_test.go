@@ -67,12 +67,12 @@ func (s *stage) signal(name string, arg any) {
 func (s *stage) until(state string) contract.Why {
 	s.t.Helper()
 	var why contract.Why
-	for range 400 {
+	for range 300 {
 		v, err := s.client.QueryWorkflow(s.t.Context(), s.id, "", contract.QueryWhy)
 		if err == nil && v.Get(&why) == nil && why.State == state {
 			return why
 		}
-		time.Sleep(25 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 	s.t.Fatalf("%s never was %s; it says %+v", s.id, state, why)
 	return why
