@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/internal/config"
+	"berth/internal/devstack"
+	"berth/internal/store/storetest"
+)
+
+// devRun is a real process of `worker --dev`.
+type devRun struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	mu   sync.Mutex
+	out  bytes.Buffer
+}
+
+// Write keeps what the process says.
+func (r *devRun) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.Write(b)
+}
+
+func (r *devRun) said() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.String()
+}
+
+func startDev(t *testing.T, settings ...string) *devRun {
+	t.Helper()
+	r := &devRun{cmd: exec.Command(os.Args[0], "--dev"), done: make(chan struct{})}
+	r.cmd.Env = append(os.Environ(), append(settings, mainVariable+"=yes", "BERTH_DEMO=off")...)
+	r.cmd.Stdout, r.cmd.Stderr = r, r
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = r.cmd.Wait()
+		close(r.done)
+	}()
+	t.Cleanup(func() { r.end(t, os.Interrupt) })
+	return r
+}
+
+// end sends the signal and waits.
+func (r *devRun) end(t *testing.T, sig os.Signal) {
+	t.Helper()
+	_ = r.cmd.Process.Signal(sig)
+	select {
+	case <-r.done:
+	case <-time.After(45 * time.Second):
+		_ = r.cmd.Process.Kill()
+		t.Errorf("still runs long after %s:\n%s", sig, r.said())
+	}
+}
+
+// addresses waits until the run is up and returns what it wrote for other terminals.
+func (r *devRun) addresses(t *testing.T, data string) map[string]string {
+	t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); {
+		found, err := config.ReadAddresses(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found != nil && strings.Contains(r.said(), "Ctrl-C") {
+			return found
+		}
+		select {
+		case <-r.done:
+			t.Fatalf("ended with %s:\n%s", r.cmd.ProcessState, r.said())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	t.Fatalf("not up in time:\n%s", r.said())
+	return nil
+}
+
+// devFolder is a folder that PostgreSQL's account may enter.
+func devFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "berth-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "data")
+}
+
+var anyPorts = []string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DEV_DATABASE_PORT=0", "BERTH_DEV_TEMPORAL_PORT=0", "BERTH_DEV_UI_PORT=0", "BERTH_DEV_ODL_PORT=0"}
+
+func TestDevelopmentRunIsReachableAndKeepsItsData(t *testing.T) {
+	t.Parallel()
+	data := devFolder(t)
+	settings := append([]string{"BERTH_DATA=" + data}, anyPorts...)
+	first := startDev(t, settings...)
+	found := first.addresses(t, data)
+
+	for name, url := range map[string]string{"API": found["BERTH_URL"] + "/readyz", "UI": found["BERTH_TEMPORAL_UI"]} {
+		r, err := http.Get(url)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		_ = r.Body.Close()
+		if r.StatusCode != http.StatusOK {
+			t.Errorf("%s answers %s", name, r.Status)
+		}
+	}
+	for _, url := range found {
+		if url == found["BERTH_DATABASE_URL"] || url == data {
+			continue
+		}
+		if !strings.Contains(first.said(), url) {
+			t.Errorf("%s is not printed", url)
+		}
+	}
+	second := startDev(t, settings...)
+	<-second.done
+	if second.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(second.said(), "another run (process "+strconv.Itoa(first.cmd.Process.Pid)+") uses "+data) {
+		t.Errorf("a second run on the same data: %s", second.said())
+	}
+	storetest.Exec(t, found["BERTH_DATABASE_URL"], `create table kept ()`)
+
+	first.end(t, syscall.SIGTERM)
+
+	if code := first.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("ended with %d:\n%s", code, first.said())
+	}
+	if left, _ := config.ReadAddresses(data); left != nil {
+		t.Errorf("addresses are left: %v", left)
+	}
+	third := startDev(t, settings...)
+	storetest.Exec(t, third.addresses(t, data)["BERTH_DATABASE_URL"], `drop table kept`)
+}
+
+func TestDevelopmentRunComesBackAfterAKill(t *testing.T) {
+	t.Parallel()
+	data := devFolder(t)
+	settings := []string{"BERTH_DATA=" + data}
+	for _, name := range []string{"BERTH_DEV_DATABASE_PORT", "BERTH_DEV_TEMPORAL_PORT", "BERTH_DEV_UI_PORT", "BERTH_DEV_ODL_PORT"} {
+		port, err := devstack.Port(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings = append(settings, name+"="+strconv.Itoa(port))
+	}
+	settings = append(settings, "BERTH_LISTEN=127.0.0.1:0")
+	first := startDev(t, settings...)
+	first.addresses(t, data)
+
+	first.end(t, syscall.SIGKILL)
+
+	second := startDev(t, settings...)
+	for !strings.Contains(second.said(), "Ctrl-C") {
+		select {
+		case <-second.done:
+			t.Fatalf("did not come back:\n%s", second.said())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func TestTakenPortIsNamedWithItsSetting(t *testing.T) {
+	t.Parallel()
+	s, err := devstack.Serve(0, http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	address := strings.TrimPrefix(s.URL, "http://")
+	_, port, _ := strings.Cut(address, ":")
+	for setting, name := range map[string]string{
+		"BERTH_LISTEN=" + address:         "port " + port + " (BERTH_LISTEN) is already in use",
+		"BERTH_DEV_DATABASE_PORT=" + port: "port " + port + " (BERTH_DEV_DATABASE_PORT) is already in use",
+		"BERTH_DEV_TEMPORAL_PORT=" + port: "port " + port + " (BERTH_DEV_TEMPORAL_PORT) is already in use",
+		"BERTH_DEV_UI_PORT=" + port:       "port " + port + " (BERTH_DEV_UI_PORT) is already in use",
+		"BERTH_DEV_ODL_PORT=" + port:      "port " + port + " (BERTH_DEV_ODL_PORT) is already in use",
+	} {
+		r := startDev(t, append(append([]string{"BERTH_DATA=" + devFolder(t)}, anyPorts...), setting)...)
+		<-r.done
+		if r.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(r.said(), name) {
+			t.Errorf("%s: %s", setting, r.said())
+		}
+	}
+}
