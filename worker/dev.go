@@ -13,6 +13,8 @@ import (
 
 	"berth/internal/config"
 	"berth/internal/devstack"
+	"berth/internal/notify/notifytest"
+	"berth/internal/odl/odltest"
 	"berth/internal/store"
 )
 
@@ -25,6 +27,7 @@ type dev struct {
 	temporal *devstack.Temporal
 	odl      *devstack.Server
 	nova     *devstack.Server
+	closers  []func() error
 	app      *app
 }
 
@@ -161,6 +164,11 @@ func (d *dev) stop() {
 			s.Stop()
 		}
 	}
+	for _, c := range d.closers {
+		if err := c(); err != nil {
+			d.say("%v", err)
+		}
+	}
 	if d.temporal != nil {
 		d.temporal.Stop()
 	}
@@ -289,4 +297,22 @@ func (d *dev) demo(ctx context.Context) error {
 	return nil
 }
 
-func (d *dev) startStandIns() error { return nil }
+// startStandIns starts an OpenDaylight that remembers its objects in a file, and a Nova that remembers what it was
+// told until the run ends.
+func (d *dev) startStandIns() error {
+	controller, err := odltest.Open(filepath.Join(d.cfg.Dev.Data, "odl"))
+	if err != nil {
+		return err
+	}
+	d.closers = append(d.closers, controller.Close)
+	controller.User, controller.Password = d.cfg.ODL.Username, d.cfg.ODL.Password
+	if d.odl, err = devstack.Serve(d.cfg.Dev.ODLPort, controller); err != nil {
+		return fmt.Errorf("the OpenDaylight stand-in: %w", err)
+	}
+	d.cfg.ODL.URL, d.cfg.ODL.CAFile = d.odl.URL+odltest.Base, ""
+	if d.nova, err = devstack.Serve(0, &notifytest.Nova{Token: d.cfg.Nova.Token}); err != nil {
+		return fmt.Errorf("the Nova stand-in: %w", err)
+	}
+	d.cfg.Nova.URL = d.nova.URL
+	return nil
+}

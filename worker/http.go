@@ -14,14 +14,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"berth/internal/api/agent"
+	"berth/internal/api/blazar"
+	"berth/internal/api/journal"
+	"berth/internal/api/neutron"
 	"berth/internal/api/osapi"
+	"berth/internal/api/placement"
 	"berth/internal/config"
 	"berth/internal/identity"
 	"berth/internal/store"
 )
 
 // rooms are the APIs that a process with the role api serves.
-var rooms = []func(*store.Store, identity.Authenticator) *osapi.API{}
+var rooms = []func(*store.Store, identity.Authenticator) *osapi.API{
+	placement.New,
+	neutron.New,
+	blazar.New,
+	agent.New,
+	journal.New,
+}
 
 // serverFor bounds what a slow or hostile client may cost.
 func serverFor(h http.Handler) *http.Server {
