@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.temporal.io/sdk/client"
 
+	"berth/activities"
 	"berth/internal/config"
 	"berth/internal/identity"
 	"berth/internal/store"
@@ -28,6 +29,7 @@ type app struct {
 	cfg      config.Config
 	store    *store.Store
 	temporal client.Client
+	acts     *activities.Activities
 	registry *prometheus.Registry
 	listener net.Listener
 	server   *http.Server
@@ -41,6 +43,10 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	if err != nil {
 		return nil, err
 	}
+	reached, err := neighbours(cfg)
+	if err != nil {
+		return nil, err
+	}
 	a := &app{cfg: cfg, registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.temporal, err = dial(env, a.registry); err != nil {
@@ -50,6 +56,8 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		a.temporal.Close()
 		return nil, err
 	}
+	reached.Store = a.store
+	a.acts = activities.New(reached)
 	if a.listener, err = listen(cfg.Listen); err != nil {
 		a.close()
 		return nil, err

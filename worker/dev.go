@@ -250,7 +250,7 @@ func (d *dev) addresses() map[string]string {
 		"BERTH_ODL_URL":      d.cfg.ODL.URL,
 		"BERTH_NOVA_URL":     d.cfg.Nova.URL,
 		"TEMPORAL_ADDRESS":   d.temporal.Address,
-		"BERTH_TEMPORAL_UI":  d.temporal.UI,
+		"TEMPORAL_UI":        d.temporal.UI,
 	}
 }
 

@@ -111,7 +111,7 @@ func TestDevelopmentRunIsReachableAndKeepsItsData(t *testing.T) {
 	first := startDev(t, settings...)
 	found := first.addresses(t, data)
 
-	for name, url := range map[string]string{"API": found["BERTH_URL"] + "/readyz", "UI": found["BERTH_TEMPORAL_UI"]} {
+	for name, url := range map[string]string{"API": found["BERTH_URL"] + "/readyz", "UI": found["TEMPORAL_UI"]} {
 		r, err := http.Get(url)
 		if err != nil {
 			t.Fatal(name, err)

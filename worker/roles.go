@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
 	"berth/activities"
@@ -18,118 +20,116 @@ import (
 	"berth/workflows"
 )
 
-// startRelay delivers notes until stop, which waits for the delivery under way.
+// neighbours makes the clients of the controller and of Nova. Where none is configured, nothing is sent.
+func neighbours(cfg config.Config) (activities.Options, error) {
+	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}}
+	if c := cfg.ODL; c.URL != "" {
+		var ca []byte
+		var err error
+		if c.CAFile != "" {
+			if ca, err = os.ReadFile(c.CAFile); err != nil {
+				return o, fmt.Errorf("BERTH_ODL_CA_FILE: %w", err)
+			}
+		}
+		o.ODL, err = odl.New(odl.Config{URL: c.URL, User: c.Username, Password: c.Password, Timeout: c.Timeout, CA: ca})
+		if err != nil {
+			return o, fmt.Errorf("BERTH_ODL_URL: %w", err)
+		}
+	}
+	if c := cfg.Nova; c.URL != "" {
+		nova, err := notify.NewNova(notify.Config{URL: c.URL, Token: c.Token})
+		if err != nil {
+			return o, fmt.Errorf("BERTH_NOVA_URL: %w", err)
+		}
+		o.Nova = nova
+	}
+	return o, nil
+}
+
+// startRelay runs the relay, if that is a role, until the function that it returns is called.
 func (a *app) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	if !a.has(config.Relay) {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
 	r := relay.New(a.store, a.temporal, a.registry)
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := r.Run(ctx); err != nil {
+		if err := r.Run(running); err != nil && running.Err() == nil {
 			fail(fmt.Errorf("relay: %w", err))
 		}
 	}()
-	return func() { cancel(); <-done }
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
-// startWorking polls every task queue as soon as Temporal answers, until stop, which lets running tasks finish.
+// startWorking starts a worker for each task queue, if that is a role, as soon as Temporal and its namespace are
+// there: a process may start before its neighbours do. It returns how to stop them.
 func (a *app) startWorking(ctx context.Context, fail func(error)) (stop func()) {
 	if !a.has(config.Temporal) {
 		a.working.Store(true)
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		workers, err := a.work(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				fail(err)
+	var started []worker.Worker
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		var err error
+		for told := false; ; told = true {
+			if started, err = startWorkers(ctx, a.temporal, a.acts, fail); err == nil {
+				a.working.Store(true)
+				return
 			}
-			return
+			if !told && ctx.Err() == nil {
+				slog.WarnContext(ctx, "the workers cannot start yet", "error", err)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second):
+			}
 		}
-		a.working.Store(true)
-		<-ctx.Done()
-		for _, w := range workers {
-			w.Stop()
-		}
-	}()
-	return func() { cancel(); <-done }
+	})
+	return func() {
+		wait.Wait()
+		stopWorkers(started)
+	}
 }
 
-// work starts a worker per task queue, once Temporal and the namespace are there.
-func (a *app) work(ctx context.Context) ([]worker.Worker, error) {
-	options, err := neighbours(a.cfg)
-	if err != nil {
+// queues are polled by every process with the role temporal.
+var queues = []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
+
+// startWorkers starts all workers or none.
+func startWorkers(ctx context.Context, c client.Client, acts *activities.Activities, fail func(error)) ([]worker.Worker, error) {
+	if err := awaitTemporal(ctx, c); err != nil {
 		return nil, err
 	}
-	options.Store = a.store
-	do := activities.New(options)
-	var workers []worker.Worker
-	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
-		w := worker.New(a.temporal, queue, worker.Options{
+	var started []worker.Worker
+	for _, queue := range queues {
+		w := worker.New(c, queue, worker.Options{
 			WorkerStopTimeout:          drain,
 			WorkflowTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
 			ActivityTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
-			OnFatalError:               func(err error) { slog.Error("worker", "queue", queue, "error", err) },
+			OnFatalError:               func(err error) { fail(fmt.Errorf("worker of task queue %s: %w", queue, err)) },
 		})
 		workflows.Register(w, queue)
-		w.RegisterActivity(do)
-		if err := startWhenReady(ctx, a, w); err != nil {
-			return nil, err
+		w.RegisterActivity(acts)
+		if err := w.Start(); err != nil {
+			stopWorkers(started)
+			return nil, fmt.Errorf("worker of task queue %s: %w", queue, err)
 		}
-		workers = append(workers, w)
+		started = append(started, w)
 	}
-	return workers, nil
+	return started, nil
 }
 
-// startWhenReady waits for Temporal and for the namespace: a process may start before its neighbours do.
-func startWhenReady(ctx context.Context, a *app, w worker.Worker) error {
-	for told := false; ; told = true {
-		if err := awaitTemporal(ctx, a.temporal); err != nil {
-			return err
-		}
-		err := w.Start()
-		if err == nil {
-			return nil
-		}
-		if !told {
-			slog.WarnContext(ctx, "the workers cannot start yet", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
-		}
+// stopWorkers lets running tasks end, of all workers at the same time.
+func stopWorkers(ws []worker.Worker) {
+	var wait sync.WaitGroup
+	for _, w := range ws {
+		wait.Go(w.Stop)
 	}
-}
-
-// neighbours makes the clients of the controller and of Nova. Where none is configured, nothing is sent.
-func neighbours(cfg config.Config) (activities.Options, error) {
-	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}}
-	if cfg.ODL.URL != "" {
-		var ca []byte
-		var err error
-		if cfg.ODL.CAFile != "" {
-			if ca, err = os.ReadFile(cfg.ODL.CAFile); err != nil {
-				return o, fmt.Errorf("BERTH_ODL_CA_FILE: %w", err)
-			}
-		}
-		o.ODL, err = odl.New(odl.Config{URL: cfg.ODL.URL, User: cfg.ODL.Username, Password: cfg.ODL.Password, Timeout: cfg.ODL.Timeout, CA: ca})
-		if err != nil {
-			return o, err
-		}
-	}
-	if cfg.Nova.URL != "" {
-		nova, err := notify.NewNova(notify.Config{URL: cfg.Nova.URL, Token: cfg.Nova.Token})
-		if err != nil {
-			return o, err
-		}
-		o.Nova = nova
-	}
-	return o, nil
+	wait.Wait()
 }

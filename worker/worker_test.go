@@ -172,7 +172,7 @@ func TestMetricsTellOfRequestsAndOfTemporal(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, name := range []string{"go_goroutines", "process_open_fds", "temporal_request_total"} {
+	for _, name := range []string{"go_goroutines", "process_open_fds", "temporal_request_total", "berth_notes_delivered_total"} {
 		if !strings.Contains(string(text), "\n"+name) {
 			t.Errorf("no %s", name)
 		}

@@ -60,7 +60,7 @@ type Service struct {
 }
 
 // Client is how the command line reaches the API; empty fields are found in the address file of a development run.
-type Client struct{ URL, Token, TemporalUI string }
+type Client struct{ URL, Token string }
 
 // Dev says where the embedded neighbours of `worker --dev` live. Port 0 is a free one.
 type Dev struct {

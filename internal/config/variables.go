@@ -41,7 +41,6 @@ var variables = map[string]variable{
 	"BERTH_NOVA_TOKEN":        {help: "X-Auth-Token for Nova", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
 	"BERTH_URL":               {help: "starter: the API, as http://host:port", set: address(func(c *Config) *string { return &c.Client.URL })},
 	"BERTH_TOKEN":             {value: "admin", help: "starter: its X-Auth-Token", secret: true, set: text(func(c *Config) *string { return &c.Client.Token })},
-	"BERTH_TEMPORAL_UI":       {help: "starter: Temporal's web UI, as http://host:port", set: address(func(c *Config) *string { return &c.Client.TemporalUI })},
 	"BERTH_DATA":              {value: ".berth", help: "--dev: folder of all embedded state", set: text(func(c *Config) *string { return &c.Dev.Data })},
 	"BERTH_DEV_DATABASE_PORT": {value: "8779", help: "--dev: port of PostgreSQL, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.DatabasePort })},
 	"BERTH_DEV_TEMPORAL_PORT": {value: "7233", help: "--dev: port of Temporal, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.TemporalPort })},
