@@ -82,11 +82,11 @@ func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 		return s, Faultf(BadRequest, "Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
 	}
 	s.CIDR = c.CIDR.Masked()
+	s.RAMode, s.AddressMode = deref(c.RAMode), deref(c.AddressMode)
 	s.Gateway = s.firstHost()
 	if c.Gateway != nil {
 		s.Gateway = *c.Gateway
 	}
-	s.RAMode, s.AddressMode = deref(c.RAMode), deref(c.AddressMode)
 	if c.Pools == nil {
 		s.Pools = DefaultPools(s.CIDR, s.Gateway)
 	}
@@ -168,8 +168,9 @@ func (s Subnet) usable(a netip.Addr) bool {
 	return a != s.CIDR.Addr() && (a.Is6() || a != last(s.CIDR))
 }
 
+// firstHost is the gateway by default. Where hosts make their own addresses, the routers' anycast address is free.
 func (s Subnet) firstHost() netip.Addr {
-	if s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
+	if s.Automatic() || s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
 		return s.CIDR.Addr()
 	}
 	return s.CIDR.Addr().Next()

@@ -2,9 +2,12 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/network"
 )
@@ -26,6 +29,18 @@ func revisionIs(current int64, expect *int64) error {
 		return nil
 	}
 	return network.Faultf(network.RevisionMismatch, "Constrained to %d, but current revision is %d", *expect, current)
+}
+
+// fenced is the outcome of a write that names the revision that it acts on: no row means that somebody was faster.
+func fenced(tag pgconn.CommandTag, err error, what string, id uuid.UUID) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", what, err)
+	case tag.RowsAffected() == 0:
+		return fmt.Errorf("%w: %s: %s is no longer what it was", ErrConflict, what, id)
+	default:
+		return nil
+	}
 }
 
 // same tells whether a change changed nothing.

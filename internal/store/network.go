@@ -187,14 +187,14 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 		if same(before, after) {
 			return nil
 		}
-		_, err = tx.Exec(ctx, `
+		tag, err := tx.Exec(ctx, `
 			update network
 			set name = $2, description = $3, admin_up = $4, shared = $5, external = $6, mtu = $7, port_security = $8,
 				revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $9`,
 			id, after.Name, after.Description, after.AdminUp, after.Shared, after.External, after.MTU, after.PortSecurity, before.Revision)
-		if err != nil {
-			return fmt.Errorf("update network: %w", err)
+		if err := fenced(tag, err, "update network", id); err != nil {
+			return err
 		}
 		if after, err = networkByID(ctx, tx, id); err != nil {
 			return err

@@ -258,22 +258,24 @@ func TestEveryChangeIsMirroredAndNoted(t *testing.T) {
 	}
 }
 
-func TestDHCPOffMeetsNewPortsWithoutLeavingOneWaiting(t *testing.T) {
+func TestUnschedulingMeetsNewPortsWithoutLeavingOneWaiting(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/16")
-	for round := range 20 {
-		on := g.subnet.ID
-		if _, err := g.UpdateSubnet(t.Context(), on, network.SubnetChange{DHCP: ptr(true)}, nil); err != nil {
+	agent := g.agent(network.DHCPAgent).ID
+	enabled := func(up bool) {
+		t.Helper()
+		if _, err := g.UpdateAgent(t.Context(), agent, network.AgentChange{AdminUp: &up}); err != nil {
 			t.Fatal(err)
 		}
-		together(4, func(i int) {
-			if i == 0 {
-				if _, err := g.UpdateSubnet(t.Context(), on, network.SubnetChange{DHCP: ptr(false)}, nil); err != nil {
-					t.Error(err)
-				}
-				return
+	}
+	for round := range 30 {
+		enabled(false) // so that no new port gives it the network back
+		together(5, func(i int) {
+			if i > 0 {
+				g.port(cmp1)
+			} else if err := g.UnscheduleNetwork(t.Context(), agent, g.network.ID); err != nil {
+				t.Error(err)
 			}
-			g.port(cmp1)
 		})
 		ports, err := g.Ports(t.Context(), store.Listing{})
 		if err != nil {
@@ -283,6 +285,10 @@ func TestDHCPOffMeetsNewPortsWithoutLeavingOneWaiting(t *testing.T) {
 			if d := cmp.Diff([]string{"L2@cmp-1"}, entities(p.Blocks)); d != "" {
 				t.Fatalf("round %d: %s", round, d)
 			}
+		}
+		enabled(true)
+		if err := g.ScheduleNetwork(t.Context(), agent, g.network.ID); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/journal"
 	"berth/internal/network"
@@ -124,7 +125,8 @@ func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port) error
 				profile = $11, vif = $12, port_security = $13, revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $14 and status = $15`,
 			after.ID, after.Name, after.Description, after.AdminUp, after.MAC, after.DeviceID, after.DeviceOwner, after.Status, after.Host,
-			after.VNIC, after.Profile, after.VIF, after.PortSecurity, before.Revision, before.Status)
+			after.VNIC, after.Profile, after.VIF, after.PortSecurity, before.Revision, before.Status).
+			Exec(func(tag pgconn.CommandTag) error { return fenced(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)
 	queueTransition(batch, before, after)

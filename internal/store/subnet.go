@@ -170,14 +170,15 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 		if after, err = before.With(c); err != nil || same(before, after) {
 			return err
 		}
-		if _, err = tx.Exec(ctx, `
+		tag, err := tx.Exec(ctx, `
 			update subnet
 			set name = $2, description = $3, gateway = $4::text::inet, dhcp = $5, pools = $6, dns = $7, routes = $8,
 				revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $9`,
 			id, after.Name, after.Description, inet(after.Gateway), after.DHCP, encoded(list(after.Pools)), list(after.DNS),
-			encoded(list(after.Routes)), before.Revision); err != nil {
-			return fmt.Errorf("update subnet: %w", err)
+			encoded(list(after.Routes)), before.Revision)
+		if err := fenced(tag, err, "update subnet", id); err != nil {
+			return err
 		}
 		if err := served(ctx, tx, before, after); err != nil {
 			return err

@@ -116,12 +116,8 @@ func forbidden(rule string) error {
 	return osapi.Fault(http.StatusForbidden, "", "rule:%s is disallowed by policy", rule)
 }
 
-// caller is who sends the request, with a project that a database can hold.
-func caller(r *http.Request) identity.Caller {
-	c := identity.From(r.Context())
-	c.Project = strings.ToValidUTF8(c.Project, "")
-	return c
-}
+// caller is who sends the request.
+func caller(r *http.Request) identity.Caller { return identity.From(r.Context()) }
 
 // scope is the project whose objects the caller may see; empty for every project.
 func scope(c identity.Caller) string {

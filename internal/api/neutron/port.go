@@ -124,8 +124,6 @@ func fixedIPFilter(values []string) ([]store.Condition, error) {
 			value, ok = asUUID(value)
 		case "ip_address_substr":
 			key = "ip_part"
-			ok = !strings.ContainsRune(value, 0)
-			value = strings.ToValidUTF8(value, "?")
 		default:
 			return nil, bad("Invalid filter for fixed_ips: '%s' is none of ip_address, subnet_id and ip_address_substr", clean(key))
 		}

@@ -1,0 +1,94 @@
+package neutron_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/agents"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsbinding"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/networks"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
+)
+
+func TestGophercloudWorksUnmodified(t *testing.T) {
+	t.Parallel()
+	c, ctx := open(t), t.Context()
+	client := &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
+		Endpoint: c.url + "/", ResourceBase: c.url + "/v2.0/", Type: "network"}
+	check := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+
+	up := true
+	net, err := networks.Create(ctx, client, networks.CreateOpts{Name: "blue", AdminStateUp: &up}).Extract()
+	check("create network", err)
+	subnet, err := subnets.Create(ctx, client, subnets.CreateOpts{NetworkID: net.ID, CIDR: "10.0.0.0/24", IPVersion: gophercloud.IPv4, EnableDHCP: &up}).Extract()
+	check("create subnet", err)
+	if subnet.GatewayIP != "10.0.0.1" || subnet.AllocationPools[0].Start != "10.0.0.2" || subnet.AllocationPools[0].End != "10.0.0.254" {
+		t.Errorf("subnet %+v", subnet)
+	}
+	type boundPort struct {
+		ports.Port
+		portsbinding.PortsBindingExt
+	}
+	var made boundPort
+	check("create port", ports.Create(ctx, client, portsbinding.CreateOptsExt{
+		CreateOptsBuilder: ports.CreateOpts{NetworkID: net.ID, Name: "web", DeviceOwner: "compute:nova", FixedIPs: []ports.IP{{SubnetID: subnet.ID}}},
+		HostID:            "cmp-1", VNICType: "normal",
+	}).ExtractInto(&made))
+	if made.Status != "DOWN" || made.VIFType != "ovs" || made.HostID != "cmp-1" || len(made.FixedIPs) != 1 {
+		t.Errorf("port %+v", made)
+	}
+
+	revision := made.RevisionNumber
+	name := "web-2"
+	renamed, err := ports.Update(ctx, client, made.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract()
+	check("update port with the revision of its creation", err)
+	if renamed.Name != name || renamed.RevisionNumber != revision+1 {
+		t.Errorf("renamed %+v", renamed)
+	}
+	if _, err := ports.Update(ctx, client, made.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract(); !gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) {
+		t.Errorf("a stale update: %v", err)
+	}
+
+	for range 4 {
+		_, err := ports.Create(ctx, client, ports.CreateOpts{NetworkID: net.ID}).Extract()
+		check("create port", err)
+	}
+	pages, err := ports.List(client, ports.ListOpts{NetworkID: net.ID, Limit: 2}).AllPages(ctx)
+	check("list ports", err)
+	all, err := ports.ExtractPorts(pages)
+	check("read ports", err)
+	if len(all) != 5 || !slices.ContainsFunc(all, func(p ports.Port) bool { return p.ID == made.ID }) {
+		t.Errorf("paged through %d ports", len(all))
+	}
+	shown, err := networks.Get(ctx, client, net.ID).Extract()
+	check("show network", err)
+	if !slices.Equal(shown.Subnets, []string{subnet.ID}) || shown.CreatedAt.IsZero() {
+		t.Errorf("network %+v", shown)
+	}
+	found, err := agents.List(client, agents.ListOpts{AgentType: "DHCP agent"}).AllPages(ctx)
+	check("list agents", err)
+	list, err := agents.ExtractAgents(found)
+	check("read agents", err)
+	hosted, err := agents.ListDHCPNetworks(ctx, client, list[0].ID).Extract()
+	check("list hosted networks", err)
+	if len(hosted) != 1 || !list[0].Alive || list[0].HeartbeatTimestamp.IsZero() {
+		t.Errorf("agent %+v hosts %v", list[0], hosted)
+	}
+
+	for _, p := range all {
+		check("delete port", ports.Delete(ctx, client, p.ID).ExtractErr())
+	}
+	check("delete subnet", subnets.Delete(ctx, client, subnet.ID).ExtractErr())
+	check("delete network", networks.Delete(ctx, client, net.ID).ExtractErr())
+	if _, err := networks.Get(ctx, client, net.ID).Extract(); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+		t.Errorf("a deleted network: %v", err)
+	}
+}
