@@ -135,7 +135,7 @@ func (a *api) trouble(res *http.Response, raw []byte) error {
 	return t
 }
 
-// refusalOf reads the error shapes of Neutron, Placement, Blazar and the agents' gateway.
+// refusalOf reads the error shapes of Neutron, Placement, Blazar, the agents' gateway and readiness.
 func refusalOf(res *http.Response, raw []byte) *refusal {
 	r := &refusal{status: res.StatusCode, requestID: res.Header.Get("X-Openstack-Request-Id")}
 	var shapes struct {
@@ -144,6 +144,7 @@ func refusalOf(res *http.Response, raw []byte) *refusal {
 		ErrorMessage string `json:"error_message"`
 		Message      string
 		Error        json.RawMessage
+		Checks       map[string]string // of readiness
 	}
 	_ = json.Unmarshal(raw, &shapes)
 	var inner struct{ Type, Message string }
@@ -159,6 +160,8 @@ func refusalOf(res *http.Response, raw []byte) *refusal {
 		r.kind, r.message = inner.Type, inner.Message
 	case shapes.Message != "":
 		r.message = shapes.Message
+	case len(shapes.Checks) > 0:
+		r.message = unready(shapes.Checks)
 	default:
 		r.message = http.StatusText(res.StatusCode)
 	}

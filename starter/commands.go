@@ -64,6 +64,7 @@ func commands() []command {
 		{words: "why OBJECT", help: "Tell for whom something waits", more: whyHelp, do: whyObject},
 		{words: "migrate", help: "Bring the database's schema up to date", do: migrate},
 		{words: "doctor", help: "Check everything that berth needs", do: doctor},
+		{words: "probe", help: "Ask whether the process at --url lives", more: probeHelp, do: probeProcess},
 		{words: "demo", help: "Run the main job on real requests", more: demoHelp, do: demo},
 	}
 }

@@ -75,7 +75,9 @@ func (s *stub) answer(r *http.Request, body object) (int, any) {
 	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
-	case r.URL.Path == "/readyz":
+	case r.URL.Path == "/readyz" && r.Header.Get("X-Auth-Token") == "early":
+		return 503, object{"status": "not ready", "checks": object{"database": "ok", "temporal": "is away"}}
+	case r.URL.Path == "/readyz" || r.URL.Path == "/healthz":
 		return 200, object{}
 	case parts[0] == "networking" || parts[0] == "reservation" || parts[0] == "journal":
 		return s.rest(r, parts[2], parts[3:], body)

@@ -57,6 +57,9 @@ var variables = map[string]variable{
 	"OS_CACERT":               {set: text(func(c *Config) *string { return &c.Service.CAFile })},
 }
 
+// Variables names everything that berth can be told, in order.
+func Variables() []string { return slices.Sorted(maps.Keys(variables)) }
+
 // Usage prints every variable with its default and meaning.
 func Usage(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

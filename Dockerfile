@@ -1,0 +1,23 @@
+# One image holds both programs; what a container does is its command.
+FROM golang:1.26.8-trixie AS build
+WORKDIR /src
+ENV CGO_ENABLED=0
+COPY go.mod go.sum ./
+RUN go mod download
+COPY activities activities
+COPY internal internal
+COPY starter starter
+COPY worker worker
+COPY workflows workflows
+RUN go build -trimpath -ldflags=-s -o /out/berth-worker ./worker && \
+    go build -trimpath -ldflags=-s -o /out/starter ./starter
+
+FROM debian:13.1-slim
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /out/berth-worker /out/starter /usr/local/bin/
+USER 65532:65532
+WORKDIR /tmp
+EXPOSE 8778
+# Whether the process lives; a neighbour that is away is no reason to restart it.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s CMD ["starter", "probe"]
+CMD ["berth-worker"]

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Creates berth's namespace and its search attributes. Repeating it is fine.
+# The temporal CLI reads TEMPORAL_ADDRESS itself, but `operator namespace` does not read TEMPORAL_NAMESPACE.
+set -eu
+
+temporal operator namespace describe --namespace "$TEMPORAL_NAMESPACE" >/dev/null 2>&1 ||
+	temporal operator namespace create --namespace "$TEMPORAL_NAMESPACE" --retention 72h \
+		--description "berth: ports, leases and journal entries"
+
+# A namespace that was created just now is not known to every part of the server yet.
+attempt=0
+until temporal operator search-attribute create --namespace "$TEMPORAL_NAMESPACE" \
+	--name BerthStatus --type Keyword \
+	--name BerthProject --type Keyword \
+	--name BerthHost --type Keyword \
+	--name BerthWaitingFor --type KeywordList \
+	--name BerthResource --type Keyword; do
+	attempt=$((attempt + 1))
+	[ "$attempt" -lt 30 ] || exit 1
+	sleep 1
+done
