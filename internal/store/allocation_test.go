@@ -153,3 +153,17 @@ func TestLastUnitHasOneTaker(t *testing.T) {
 		t.Errorf("%d writers got the last unit", won)
 	}
 }
+
+func openStore(t *testing.T, url string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,334 @@
+package placement_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+const nobody = "00000000-0000-0000-0000-000000000000"
+
+// vcpus is the part of a body that allocates VCPUs of a provider, in the form since 1.12.
+func vcpus(provider string, n int) string {
+	return fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":%d}}}`, provider, n)
+}
+
+func TestAllocationsSpeakEveryVersion(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	p := c.provider("p")
+	c.stock(p, `{"VCPU":{"total":10}}`)
+	path := "/allocations/" + uuid.NewString()
+	list := fmt.Sprintf(`"allocations":[{"resource_provider":{"uuid":%q},"resources":{"VCPU":2}}]`, p)
+	who := `,"project_id":"p","user_id":"u"`
+
+	c.same(c.want(200, "", "1.39", "GET", path, ""), `{"allocations":{}}`)
+	for _, step := range []struct{ version, body string }{
+		{"1.0", list},
+		{"1.8", list + who},
+		{"1.12", vcpus(p, 2) + who},
+		{"1.28", vcpus(p, 2) + who + `,"consumer_generation":3`},
+		{"1.34", vcpus(p, 2) + who + `,"consumer_generation":4,"mappings":{"":["not looked at"],"1":["` + p + `"]}`},
+		{"1.38", vcpus(p, 2) + who + `,"consumer_generation":5,"consumer_type":"INSTANCE"`},
+		{"1.28", vcpus(p, 2) + who + `,"consumer_generation":6`},
+	} {
+		c.want(204, "", step.version, "PUT", path, "{"+step.body+"}")
+		user := "u"
+		if step.version == "1.0" {
+			user = nobody
+		}
+		c.want(200, user, "1.12", "GET", path, "")
+	}
+
+	held := fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":2},"generation":8}}`, p)
+	c.same(c.want(200, "", "1.0", "GET", path, ""), "{"+held+"}")
+	c.same(c.want(200, "", "1.12", "GET", path, ""), "{"+held+who+"}")
+	c.same(c.want(200, "", "1.28", "GET", path, ""), "{"+held+who+`,"consumer_generation":7}`)
+	shown := c.want(200, "", "1.38", "GET", path, "")
+	c.same(shown, "{"+held+who+`,"consumer_generation":7,"consumer_type":"INSTANCE"}`)
+	c.want(204, "", "1.38", "PUT", path, shown.raw) // an answer may be sent back
+	consumer := strings.TrimPrefix(path, "/allocations/")
+	c.same(c.want(200, "", "1.28", "GET", "/resource_providers/"+p+"/allocations", ""), fmt.Sprintf(
+		`{"allocations":{%q:{"resources":{"VCPU":2},"consumer_generation":8}},"resource_provider_generation":9}`, consumer))
+	c.same(c.want(200, "", "1.27", "GET", "/resource_providers/"+p+"/allocations", ""), fmt.Sprintf(
+		`{"allocations":{%q:{"resources":{"VCPU":2}}},"resource_provider_generation":9}`, consumer))
+
+	for _, wrong := range []struct{ version, body, text string }{
+		{"1.7", list + who, "Additional properties are not allowed ('project_id' was unexpected)"},
+		{"1.8", list, "'project_id' is a required property"},
+		{"1.11", vcpus(p, 2) + who, "is not of type 'array'"},
+		{"1.12", list + who, "is not of type 'object'"},
+		{"1.12", `"allocations":{}` + who, "does not have enough properties"},
+		{"1.27", vcpus(p, 2) + who + `,"consumer_generation":8`, "'consumer_generation' was unexpected"},
+		{"1.28", vcpus(p, 2) + who, "'consumer_generation' is a required property"},
+		{"1.33", vcpus(p, 2) + who + `,"consumer_generation":8,"mappings":{"":[]}`, "'mappings' was unexpected"},
+		{"1.34", vcpus(p, 2) + who + `,"consumer_generation":8,"mappings":{}`, "does not have enough properties"},
+		{"1.34", vcpus(p, 2) + who + `,"consumer_generation":8,"mappings":{"a":["x"]}`, "'x' is not a 'uuid'"},
+		{"1.37", vcpus(p, 2) + who + `,"consumer_generation":8,"consumer_type":"T"`, "'consumer_type' was unexpected"},
+		{"1.38", vcpus(p, 2) + who + `,"consumer_generation":8`, "'consumer_type' is a required property"},
+		{"1.38", vcpus(p, 2) + who + `,"consumer_generation":8,"consumer_type":"t"`, "'t' does not match '^[A-Z0-9_]+$'"},
+	} {
+		c.want(400, wrong.text, wrong.version, "PUT", path, "{"+wrong.body+"}")
+	}
+	c.want(204, "", "1.0", "DELETE", path, "")
+	c.want(404, "No allocations for consumer '"+consumer+"'", "1.0", "DELETE", path, "")
+	if g := c.generation(p); g != 9.0 {
+		t.Errorf("deleting moved the provider's generation to %v", g)
+	}
+}
+
+func TestConsumerGenerationDecides(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	a, b := c.provider("a"), c.provider("b")
+	c.stock(a, `{"VCPU":{"total":10}}`)
+	c.stock(b, `{"VCPU":{"total":10}}`)
+	path := "/allocations/" + uuid.NewString()
+	put := func(status int, text, generation, allocations string) {
+		t.Helper()
+		got := c.want(status, text, "1.28", "PUT", path, "{"+allocations+`,"project_id":"p","user_id":"u","consumer_generation":`+generation+"}")
+		_ = got
+	}
+
+	put(409, "consumer generation conflict - expected null but got 1", "1", vcpus(a, 1))
+	put(204, "", "null", `"allocations":{}`)
+	put(204, "", "null", vcpus(a, 1))
+	put(409, "consumer generation conflict - expected 1 but got None", "null", vcpus(a, 1))
+	put(409, "consumer generation conflict - expected 1 but got 2", "2", vcpus(a, 1))
+	put(409, "consumer generation conflict - expected 1 but got 0", "0", `"allocations":{}`)
+	put(204, "", "1", vcpus(b, 1))
+	if ga, gb := c.generation(a), c.generation(b); ga != 2.0 || gb != 2.0 {
+		t.Errorf("moving from a to b: generations %v and %v", ga, gb)
+	}
+	conflict := c.send("1.39", "PUT", path, "{"+vcpus(b, 1)+`,"project_id":"p","user_id":"u","consumer_generation":1,"consumer_type":"T"}`)
+	if conflict.status != 409 || conflict.code() != "placement.concurrent_update" {
+		t.Errorf("%d %v", conflict.status, conflict.code())
+	}
+	put(204, "", "2", `"allocations":{}`)
+	if gb := c.generation(b); gb != 3.0 {
+		t.Errorf("the emptied provider is at %v", gb)
+	}
+	c.same(c.want(200, "", "1.39", "GET", path, ""), `{"allocations":{}}`)
+	put(204, "", "null", vcpus(a, 1))
+	c.want(200, `"consumer_generation":1`, "1.28", "GET", path, "")
+}
+
+func TestFailedCreateLeavesNothing(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	p := c.provider("p")
+	c.stock(p, `{"VCPU":{"total":10,"min_unit":2,"max_unit":6,"step_size":2}}`)
+	consumer := uuid.NewString()
+	body := func(allocations string) string {
+		return "{" + allocations + `,"project_id":"p","user_id":"u","consumer_generation":null}`
+	}
+	ghost := uuid.NewString()
+
+	for _, tc := range []struct {
+		status            int
+		allocations, text string
+	}{
+		{400, vcpus(ghost, 2), "Allocation for resource provider '" + ghost + "' that does not exist."},
+		{400, vcpus(strings.ToUpper(p), 2), "that does not exist."},
+		{400, strings.Replace(vcpus(p, 2), "VCPU", "CUSTOM_NO", 1), "No such resource class CUSTOM_NO."},
+		{409, strings.Replace(vcpus(p, 2), "VCPU", "DISK_GB", 1), "Inventory for 'DISK_GB' on resource provider '" + p + "' invalid."},
+		{409, vcpus(p, 1), "The requested amount would violate inventory constraints."},
+		{409, vcpus(p, 3), "The requested amount would violate inventory constraints."},
+		{409, vcpus(p, 8), "The requested amount would violate inventory constraints."},
+		{409, fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":1e30}}}`, p), "The requested amount would violate inventory constraints."},
+	} {
+		a := c.want(tc.status, tc.text, "1.28", "PUT", "/allocations/"+consumer, body(tc.allocations))
+		if a.code() != "placement.undefined_code" {
+			t.Errorf("%s: code %v", tc.text, a.code())
+		}
+		c.want(tc.status, tc.text, "1.28", "POST", "/allocations", fmt.Sprintf(`{%q:%s}`, consumer, body(tc.allocations)))
+		c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), `{"allocations":{}}`)
+	}
+	c.want(400, "Unable to allocate inventory for consumer "+consumer+": No such", "1.28", "PUT", "/allocations/"+consumer,
+		body(strings.Replace(vcpus(p, 2), "VCPU", "CUSTOM_NO", 1)))
+	c.want(204, "", "1.28", "PUT", "/allocations/"+strings.ToUpper(strings.ReplaceAll(consumer, "-", "")), body(vcpus(p, 6)))
+	c.want(200, `"consumer_generation":1`, "1.28", "GET", "/allocations/"+consumer, "")
+	c.want(409, "The requested amount would exceed the capacity.", "1.28", "PUT", "/allocations/"+uuid.NewString(), body(vcpus(p, 6)))
+	c.want(400, "Malformed consumer_uuid: x", "1.28", "PUT", "/allocations/x", "{")
+	if g := c.generation(p); g != 2.0 {
+		t.Errorf("refused writes moved the provider's generation to %v", g)
+	}
+}
+
+func TestManyConsumersAreWrittenTogether(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	p, q := c.provider("p"), c.provider("q")
+	c.stock(p, `{"VCPU":{"total":4}}`)
+	c.stock(q, `{"VCPU":{"total":4}}`)
+	a, b := uuid.NewString(), uuid.NewString()
+	post := func(status int, text, onA, ga, onB, gb string) answer {
+		t.Helper()
+		one := func(allocations, g string) string {
+			return "{" + allocations + `,"project_id":"p","user_id":"u","consumer_generation":` + g + "}"
+		}
+		return c.want(status, text, "1.28", "POST", "/allocations", fmt.Sprintf(`{%q:%s,%q:%s}`, a, one(onA, ga), b, one(onB, gb)))
+	}
+
+	post(204, "", vcpus(p, 4), "null", vcpus(q, 4), "null")
+	post(204, "", vcpus(q, 4), "1", vcpus(p, 4), "1") // they swap
+	if gp, gq := c.generation(p), c.generation(q); gp != 3.0 || gq != 3.0 {
+		t.Errorf("generations %v and %v", gp, gq)
+	}
+	post(409, "exceed the capacity", vcpus(p, 4), "2", vcpus(p, 4), "2")
+	post(409, "expected 2 but got 1", vcpus(p, 4), "2", `"allocations":{}`, "1")
+	post(204, "", vcpus(p, 4), "2", `"allocations":{}`, "2")
+	c.same(c.want(200, "", "1.28", "GET", "/allocations/"+b, ""), `{"allocations":{}}`)
+	post(204, "", `"allocations":{}`, "3", `"allocations":{}`, "null")
+	c.same(c.want(200, "", "1.0", "GET", "/resource_providers/"+p+"/usages", ""), `{"resource_provider_generation":5,"usages":{"VCPU":0}}`)
+	c.want(204, "", "1.13", "POST", "/allocations", fmt.Sprintf(`{%q:{"allocations":{},"project_id":"p","user_id":"u"}}`, a))
+	c.want(400, "does not match any of the regexes: '^[0-9a-fA-F-]{36}$'", "1.13", "POST", "/allocations", `{"x":{}}`)
+	c.want(400, "enough properties", "1.13", "POST", "/allocations", `{}`)
+}
+
+func TestOvercommittedConsumerMayShrink(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	p := c.provider("p")
+	c.stock(p, `{"VCPU":{"total":10}}`)
+	path := "/allocations/" + uuid.NewString()
+	put := func(status, n int) {
+		t.Helper()
+		c.want(status, "", "1.12", "PUT", path, "{"+vcpus(p, n)+`,"project_id":"p","user_id":"u"}`)
+	}
+	put(204, 8)
+	c.stock(p, `{"VCPU":{"total":4}}`)
+
+	put(409, 9)
+	put(204, 8)
+	put(204, 6)
+	put(409, 7)
+	put(204, 4)
+	put(409, 5)
+}
+
+func TestOneOfManyClientsWins(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	p := c.provider("p")
+	c.stock(p, `{"VCPU":{"total":1000}}`)
+	path := "/allocations/" + uuid.NewString()
+
+	for _, generation := range []string{"null", "1", "2"} {
+		var won atomic.Int64
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				a := c.send("1.28", "PUT", path, "{"+vcpus(p, i+1)+`,"project_id":"p","user_id":"u","consumer_generation":`+generation+"}")
+				switch {
+				case a.status == 204:
+					won.Add(1)
+				case a.status != 409 || a.code() != "placement.concurrent_update":
+					t.Errorf("%d %s", a.status, a.raw)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			t.Errorf("%d clients won at generation %s", won.Load(), generation)
+		}
+	}
+}
+
+func TestUsagesAreGroupedByConsumerType(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	p := c.provider("p")
+	c.stock(p, `{"VCPU":{"total":100},"DISK_GB":{"total":100}}`)
+	put := func(project, user, kind string, cpu, disk int) {
+		t.Helper()
+		version, more := "1.28", ""
+		if kind != "" {
+			version, more = "1.38", fmt.Sprintf(`,"consumer_type":%q`, kind)
+		}
+		c.want(204, "", version, "PUT", "/allocations/"+uuid.NewString(), fmt.Sprintf(
+			`{"allocations":{%q:{"resources":{"VCPU":%d,"DISK_GB":%d}}},"project_id":%q,"user_id":%q,"consumer_generation":null%s}`,
+			p, cpu, disk, project, user, more))
+	}
+	put("p", "u", "INSTANCE", 1, 10)
+	put("p", "u", "INSTANCE", 2, 10)
+	put("p", "v", "MIGRATION", 4, 10)
+	put("p", "v", "", 8, 10)
+	put("q", "u", "INSTANCE", 16, 10)
+
+	for query, want := range map[string]string{
+		"1.9 project_id=p":                          `{"VCPU":15,"DISK_GB":40}`,
+		"1.37 project_id=p&user_id=u":               `{"VCPU":3,"DISK_GB":20}`,
+		"1.9 project_id=nobody":                     `{}`,
+		"1.38 project_id=nobody":                    `{}`,
+		"1.38 project_id=nobody&consumer_type=all":  `{}`,
+		"1.38 project_id=p&user_id=u":               `{"INSTANCE":{"VCPU":3,"DISK_GB":20,"consumer_count":2}}`,
+		"1.38 project_id=p&consumer_type=all":       `{"all":{"VCPU":15,"DISK_GB":40,"consumer_count":4}}`,
+		"1.38 project_id=p&consumer_type=unknown":   `{"unknown":{"VCPU":8,"DISK_GB":10,"consumer_count":1}}`,
+		"1.38 project_id=p&consumer_type=MIGRATION": `{"MIGRATION":{"VCPU":4,"DISK_GB":10,"consumer_count":1}}`,
+		"1.38 project_id=p": `{"INSTANCE":{"VCPU":3,"DISK_GB":20,"consumer_count":2},
+			"MIGRATION":{"VCPU":4,"DISK_GB":10,"consumer_count":1},"unknown":{"VCPU":8,"DISK_GB":10,"consumer_count":1}}`,
+	} {
+		version, parameters, _ := strings.Cut(query, " ")
+		c.same(c.want(200, "", version, "GET", "/usages?"+parameters, ""), `{"usages":`+want+`}`)
+	}
+	c.want(400, "'project_id' is a required property", "1.9", "GET", "/usages", "")
+	c.want(400, "'consumer_type' was unexpected", "1.37", "GET", "/usages?project_id=p&consumer_type=all", "")
+	c.want(400, "does not match", "1.38", "GET", "/usages?project_id=p&consumer_type=x", "")
+}
+
+func TestBadBodiesAreRefused(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	p := c.provider("p")
+	c.stock(p, `{"VCPU":{"total":10}}`)
+	provider := "/resource_providers/" + p
+	paths := map[string]string{
+		"POST /resource_providers":              `{"name":"x"}`,
+		"PUT " + provider:                       `{"name":"x"}`,
+		"POST " + provider + "/inventories":     `{"resource_class":"VCPU","total":1}`,
+		"PUT " + provider + "/inventories":      `{"resource_provider_generation":1,"inventories":{"VCPU":{"total":1}}}`,
+		"PUT " + provider + "/inventories/VCPU": `{"resource_provider_generation":1,"total":1}`,
+		"PUT " + provider + "/aggregates":       `{"resource_provider_generation":1,"aggregates":[]}`,
+		"PUT " + provider + "/traits":           `{"resource_provider_generation":1,"traits":["x"]}`,
+		"POST /resource_classes":                `{"name":"CUSTOM_X"}`,
+		"PUT /allocations/" + uuid.NewString():  "{" + vcpus(p, 1) + `,"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T"}`,
+		"POST /allocations":                     `{"` + p + `":{` + vcpus(p, 1) + `,"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T"}}`,
+	}
+	for where, good := range paths {
+		method, path, _ := strings.Cut(where, " ")
+		for _, bad := range []string{
+			"{", "[", `"x"`, "null", "1", "true", "{}", "[]", good + "x", strings.Repeat("[", 100000),
+			strings.Replace(good, "{", `{"surprise":1,`, 1), // an unknown field
+			strings.NewReplacer(`"x"`, "7", `:1`, `:"1"`, `"VCPU":{`, `"VCPU":{"total":true,"x":{`, "[]", "{}", "CUSTOM_", "custom ").Replace(good),
+			strings.NewReplacer(`"x"`, `"\u0000"`, `:1`, `:1.5`, "[]", `["\u0000"]`, "CUSTOM_", "\\u0000").Replace(good),
+		} {
+			if bad == good {
+				t.Fatalf("%s: the bad body is good: %s", where, bad)
+			}
+			c.want(400, `"title":"Bad Request"`, "1.39", method, path, bad)
+		}
+		c.want(413, "", "1.39", method, path, `{"name":"`+strings.Repeat("x", 1<<20)+`"}`)
+	}
+	for field, text := range map[string]string{
+		`"total":0`:                          "0 is less than the minimum of 1",
+		`"total":2147483648`:                 "is greater than the maximum of",
+		`"total":1e400`:                      "is not of type 'integer'",
+		`"total":true`:                       "True is not of type 'integer'",
+		`"total":null`:                       "None is not of type 'integer'",
+		`"total":1,"reserved":-1`:            "-1 is less than the minimum of 0",
+		`"total":1,"step_size":0`:            "Failed validating 'minimum' in schema['properties']['step_size']",
+		`"total":1,"allocation_ratio":"x"`:   "'x' is not of type 'number'",
+		`"total":1,"allocation_ratio":1e400`: "is greater than the maximum of",
+		`"total":1,"allocation_ratio":-1`:    "The reserved value is greater than total.",
+	} {
+		c.want(400, text, "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":1,`+field+`}`)
+	}
+	c.want(200, `"total":10`, "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":1,"total":1e1}`)
+	c.want(409, "", "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":99999999999999999999,"total":1}`)
+	c.want(409, "", "1.39", "PUT", provider+"/aggregates", `{"resource_provider_generation":-99999999999999999999,"aggregates":[]}`)
+}

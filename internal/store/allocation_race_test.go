@@ -1,0 +1,264 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+func TestWritersOfAllKindsKeepTheBooks(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := openStore(t, url)
+	const capacity = 20
+	providers := make([]string, 4)
+	for i := range providers {
+		providers[i] = stockedHost(t, s, fmt.Sprint("p", i), map[string]inventory.Inventory{"VCPU": inventory.Of(capacity)})
+	}
+	consumers := make([]string, 6)
+	for i := range consumers {
+		consumers[i] = uuid.NewString()
+	}
+
+	raceWriters(t, 12, func(i int) error {
+		r := rand.New(rand.NewPCG(1, uint64(i)))
+		for range 40 {
+			if err := anyWrite(t, s, r, consumers, providers); err != nil && problemKind(err) < 0 {
+				return err
+			}
+		}
+		return nil
+	})
+
+	db := storetest.Connect(t, url)
+	for _, invariant := range []string{
+		`select count(*) from consumer c where not exists (select from allocation where consumer_id = c.id)`,
+		fmt.Sprintf(`select count(*) from (select sum(amount) as used from allocation group by provider_id) as busy where used > %d`, capacity),
+	} {
+		var broken int
+		if err := db.QueryRow(t.Context(), invariant).Scan(&broken); err != nil || broken != 0 {
+			t.Errorf("%s: %d, error %v", invariant, broken, err)
+		}
+	}
+}
+
+// anyWrite does one of the things that change allocations, with what a client could have read before.
+func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers []string) error {
+	some := func() inventory.ConsumerWrite {
+		consumer := consumers[r.IntN(len(consumers))]
+		held, err := s.Allocations(t.Context(), consumer)
+		if err != nil {
+			t.Error(err)
+		}
+		expect := inventory.At(held.Generation)
+		if len(held.Allocations) == 0 {
+			expect = inventory.Absent()
+		}
+		w := emptyWrite(consumer, expect)
+		w.Allocations = inventory.Allocations{}
+		for range r.IntN(3) {
+			w.Allocations[providers[r.IntN(len(providers))]] = map[string]int64{"VCPU": 1 + r.Int64N(9)}
+		}
+		return w
+	}
+	switch r.IntN(6) {
+	case 0:
+		if err := s.DeleteAllocations(t.Context(), consumers[r.IntN(len(consumers))]); err != nil && !isNotFound(err) {
+			return err
+		}
+		return nil
+	case 1, 2:
+		a, b := some(), some()
+		if a.Consumer == b.Consumer {
+			return s.PutAllocations(t.Context(), a)
+		}
+		return s.ReplaceAllocations(t.Context(), []inventory.ConsumerWrite{a, b})
+	case 3:
+		provider := providers[r.IntN(len(providers))]
+		p, err := s.Provider(t.Context(), provider)
+		if err != nil {
+			return err
+		}
+		_, err = s.ReplaceStock(t.Context(), provider, p.Generation, map[string]inventory.Inventory{"VCPU": inventory.Of(20)})
+		return err
+	default:
+		return s.PutAllocations(t.Context(), some())
+	}
+}
+
+func TestInventoryIsEitherTakenAwayOrAllocated(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+
+	for round := range 10 {
+		p := stockedHost(t, s, fmt.Sprint("p", round), map[string]inventory.Inventory{"VCPU": inventory.Of(1)})
+		won := raceWriters(t, 4, func(i int) error {
+			switch i {
+			case 0:
+				return s.ClearStock(t.Context(), p)
+			case 1:
+				return s.DeleteProvider(t.Context(), p)
+			default:
+				return s.PutAllocations(t.Context(), takeVCPU(uuid.NewString(), p, 1, inventory.Absent()))
+			}
+		}, inventory.InventoryInUse, inventory.ProviderInUse, inventory.Refused, inventory.Invalid, -1)
+
+		u, err := s.ProviderUsage(t.Context(), p)
+		switch {
+		case isNotFound(err) && won >= 1: // deleted; perhaps cleared before
+		case err == nil && won == 1 && u.Used["VCPU"] == 1:
+		default:
+			t.Errorf("round %d: %d winners, usage %+v, error %v", round, won, u, err)
+		}
+	}
+}
+
+func TestOneOfManyAggregateWritersWins(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	p := stockedHost(t, s, "p", nil)
+	shared := uuid.NewString()
+
+	for generation := range int64(4) {
+		won := raceWriters(t, 24, func(int) error {
+			_, err := s.SetAggregates(t.Context(), p, []string{shared, uuid.NewString()}, &generation)
+			return err
+		}, inventory.Concurrent)
+		a, err := s.Aggregates(t.Context(), p)
+		if err != nil || won != 1 || a.Generation != generation+1 || len(a.UUIDs) != 2 {
+			t.Errorf("%d winners at generation %d, then %+v, error %v", won, generation, a, err)
+		}
+	}
+	if won := raceWriters(t, 16, func(int) error {
+		_, err := s.SetAggregates(t.Context(), p, []string{shared}, nil)
+		return err
+	}); won != 16 {
+		t.Errorf("only %d of 16 writers that expect nothing succeeded", won)
+	}
+}
+
+func TestSameClassAndTraitMayBeCreatedByMany(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+
+	if won := raceWriters(t, 16, func(int) error {
+		if _, err := s.EnsureClass(t.Context(), "CUSTOM_X"); err != nil {
+			return err
+		}
+		_, _, err := s.EnsureTrait(t.Context(), "CUSTOM_X")
+		return err
+	}); won != 16 {
+		t.Errorf("only %d of 16 succeeded", won)
+	}
+}
+
+func TestChildAddedWhileItsParentMovesIsInTheNewTree(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	a, b, mid := stockedHost(t, s, "a", nil), stockedHost(t, s, "b", nil), stockedHost(t, s, "mid", nil)
+
+	raceWriters(t, 8, func(i int) error {
+		for n := range 10 {
+			var err error
+			if i < 2 {
+				_, err = s.ChangeProvider(t.Context(), inventory.ProviderChange{UUID: mid, Name: "mid", Parent: &[]string{a, b}[(i+n)%2], Move: true})
+			} else {
+				_, err = s.CreateProvider(t.Context(), inventory.NewProvider{UUID: uuid.NewString(), Name: fmt.Sprint("kid", i, n), Parent: mid})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+
+	m, err := s.Provider(t.Context(), mid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := s.Providers(t.Context(), inventory.ProviderFilter{InTree: &mid})
+	if err != nil || len(tree) != 62 || m.Root != m.Parent {
+		t.Errorf("%d providers in the tree of %+v, error %v", len(tree), m, err)
+	}
+}
+
+func TestHotPathsUseIndexes(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	db := storetest.Connect(t, url)
+	run := func(sql string) {
+		if _, err := db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(`
+		insert into provider (id, uuid, name, root_id) select n, gen_random_uuid(), 'p' || n, n from generate_series(1, 3000) n;
+		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
+		select id, c, 100, 0, 1, 100, 1, 1 from provider, generate_series(0, 2) c;
+		insert into consumer (uuid, project, user_id, generation)
+		select gen_random_uuid(), 'p' || n % 1000, 'u', 1 from generate_series(1, 10000) n;
+		insert into allocation (consumer_id, provider_id, class_id, amount)
+		select id, 1 + id % 3000, c, 1 from consumer, generate_series(0, 2) c;
+		select setval('provider_id', 3000);
+		analyze`)
+	run(`select pg_stat_force_next_flush()`)
+	run(`select pg_stat_reset()`)
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := stockedHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
+	consumer, kind := uuid.NewString(), "T"
+	for generation := range int64(12) { // the plans become generic on the way
+		expect := inventory.At(generation)
+		if generation == 0 {
+			expect = inventory.Absent()
+		}
+		w := takeVCPU(consumer, p, 1, expect)
+		w.Type = &kind
+		putWrite(t, s, w)
+		holdingOf(t, s, consumer)
+		for _, err := range []error{
+			second(s.Provider(t.Context(), p)),
+			second(s.Stock(t.Context(), p)),
+			second(s.ProviderUsage(t.Context(), p)),
+			second(s.ProviderHoldings(t.Context(), p)),
+			second(s.Aggregates(t.Context(), p)),
+			second(s.ProviderTraits(t.Context(), p)),
+			second(s.Usages(t.Context(), inventory.UsageFilter{Project: "p7"})),
+			second(s.Providers(t.Context(), inventory.ProviderFilter{InTree: &p})),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	putWrite(t, s, emptyWrite(consumer, inventory.At(12)))
+	s.Close() // the connections report what they did when they end
+
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		seen, scans := int64(0), ""
+		err := db.QueryRow(t.Context(), `
+			select sum(idx_scan), coalesce(string_agg(relname || ': ' || seq_scan, ', ') filter (where seq_scan > 0), '')
+			from pg_stat_user_tables
+			where relname in ('provider', 'inventory', 'consumer', 'allocation')`).Scan(&seen, &scans)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen < 100 && time.Now().Before(deadline) {
+			continue
+		}
+		if d := cmp.Diff("", scans); d != "" || seen < 100 {
+			t.Errorf("tables that were read whole (%d index scans): %s", seen, scans)
+		}
+		return
+	}
+}
