@@ -1,10 +1,16 @@
 package store_test
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"berth/internal/lease"
+	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
@@ -66,3 +72,121 @@ func TestTheTableItselfRefusesDoubleBooking(t *testing.T) {
 	}
 }
 
+// TestLeasesLiveRightUnderManyWorkers lets several workers at once take the steps of the same leases, as after
+// crashes and time-outs, while clients rename, prolong and delete them and others wait for their hosts.
+func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	const leases, workers = 6, 3
+	var all sync.WaitGroup
+	begin := time.Now().Truncate(time.Second)
+	for i := range leases {
+		// Two hosts, and on each of them one lease after the other.
+		from := begin.Add(time.Duration(4+i/2) * time.Second)
+		l := e.create(lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: from},
+			End: lease.Moment{At: from.Add(time.Second)}, BeforeEnd: ptr(from.Add(time.Second / 2)),
+			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
+		for range workers {
+			all.Go(func() { e.work(l.ID) })
+		}
+		all.Go(func() { e.disturb(l.ID, i) })
+	}
+	all.Wait()
+
+	left, err := e.Leases(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range left {
+		if l.Status != lease.Terminated || len(l.Reservations[0].Hosts) != 0 {
+			t.Errorf("left: %+v", l)
+		}
+		for _, ev := range l.Events {
+			if late := ev.UpdatedAt.Sub(ev.At); ev.Status != lease.Done || late < -lease.Skew {
+				t.Errorf("%s is %s, %s after its time", ev.Type, ev.Status, late)
+			}
+		}
+	}
+	if len(left) != leases/2 {
+		t.Errorf("%d leases are left", len(left))
+	}
+	var consumers int
+	if err := storetest.Connect(t, e.url).QueryRow(t.Context(), `select count(*) from consumer`).Scan(&consumers); err != nil || consumers != 0 {
+		t.Errorf("%d consumers are left: %v", consumers, err)
+	}
+}
+
+// work does what a lease's workflow does, until nothing is due any more.
+func (t *leasing) work(id uuid.UUID) {
+	for {
+		l, err := t.Lease(t.Context(), id)
+		if errors.Is(err, store.ErrNotFound) {
+			return
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := lease.Check(l); err != nil {
+			t.Errorf("off the table: %v", err)
+		}
+		due := lease.Next(l, time.Now())
+		switch due.Step {
+		case lease.Stop:
+			return
+		case lease.Wait:
+			time.Sleep(min(time.Until(due.At), 20*time.Millisecond))
+			continue
+		}
+		if err := t.step(id, due.Step); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: %v", due.Step, err)
+		}
+	}
+}
+
+func (t *leasing) step(id uuid.UUID, step lease.Step) error {
+	l, err := t.BeginLease(t.Context(), id, step)
+	if err != nil {
+		return err
+	}
+	for _, r := range l.Reservations {
+		switch step {
+		case lease.Start:
+			err = t.WireReservation(t.Context(), r.ID)
+		case lease.End, lease.Delete:
+			err = t.UnwireReservation(t.Context(), r.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err = t.FinishLease(t.Context(), id, step, nil)
+	return err
+}
+
+// disturb changes a lease all through its life, and deletes every second one in the middle of it.
+func (t *leasing) disturb(id uuid.UUID, i int) {
+	for n := 0; ; n++ {
+		_, err := t.UpdateLease(t.Context(), id, lease.Change{Name: ptr(fmt.Sprintf("l%d", n))})
+		var fault *lease.Fault
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return
+		case err != nil && !errors.As(err, &fault):
+			t.Errorf("rename: %v", err)
+		}
+		l, err := t.Lease(t.Context(), id)
+		if err != nil {
+			continue
+		}
+		if l.Status == lease.Terminated {
+			return
+		}
+		if i%2 == 0 && l.Status != lease.Pending {
+			if _, err := t.DeleteLease(t.Context(), id); err != nil && !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("delete: %v", err)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
