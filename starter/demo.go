@@ -81,14 +81,15 @@ func broken(format string, args ...any) error {
 
 // until looks again and again, quickly, until done or an error; what it waits for is said if it never comes.
 func (d *stage) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+	began := time.Now()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		done, err := look(ctx)
 		switch {
 		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && !done && time.Since(began) > limit:
 			return fail(exitWait, "`starter doctor` checks what berth needs.", "%s: not within %s", what, limit)
 		case err != nil || done:
 			return err

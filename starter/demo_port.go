@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,9 @@ func (d *stage) playPort(ctx context.Context) error {
 			return err
 		}
 		d.step("POST /agent/v1/state", "the %s on %s reports in", agent.kind, agent.host)
+		if err := d.enabled(ctx, agent.host); err != nil {
+			return err
+		}
 	}
 	if err := d.disturb(ctx); err != nil {
 		return err
@@ -54,6 +58,21 @@ func (d *stage) playPort(ctx context.Context) error {
 	d.step("the last block went", "port %s is ACTIVE, %d ms after the last signal and %.3f s after the demo began", d.port.name,
 		time.Since(signalled).Milliseconds(), time.Since(d.began).Seconds())
 	return d.plugged(ctx)
+}
+
+// enabled checks that nobody took an agent out of service: then nothing is scheduled to it.
+func (d *stage) enabled(ctx context.Context, host string) error {
+	all, err := agents.all(ctx, d.session, url.Values{"host": {host}})
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		if a["admin_state_up"] != true {
+			return fail(exitOther, "Put it back: starter agent set "+fmt.Sprint(a["id"])+" --admin-up true",
+				"somebody took the %v on %s out of service, and the demo needs it", a["agent_type"], host)
+		}
+	}
+	return nil
 }
 
 // plug makes a network, a subnet with DHCP and a bound port.
@@ -107,10 +126,10 @@ func (d *stage) blockedBy(ctx context.Context, entities ...string) error {
 		slices.Sort(parties)
 		return slices.Equal(parties, entities), nil
 	})
+	if exitCode(err) == exitWait && w.Sentence != "" {
+		return broken("the port should wait for %s, but it says: %s", strings.Join(entities, " and "), w.Sentence)
+	}
 	if err != nil {
-		if w.Sentence != "" {
-			return errors.Join(err, broken("it says: %s", w.Sentence))
-		}
 		return err
 	}
 	o, err := ports.get(ctx, d.session, d.port.id)

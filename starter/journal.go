@@ -26,5 +26,7 @@ func journalSkip(f *pflag.FlagSet) action {
 }
 
 func journalRetry(*pflag.FlagSet) action {
-	return func(ctx context.Context, s *session, args []string) error { return decide(ctx, s, args[0], "retry", nil) }
+	return func(ctx context.Context, s *session, args []string) error {
+		return decide(ctx, s, args[0], "retry", nil)
+	}
 }

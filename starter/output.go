@@ -145,7 +145,10 @@ func cells(v []any) string {
 	for i, e := range v {
 		parts[i] = cell(e)
 	}
-	return strings.Join(parts, ", ")
+	if _, nested := v[0].(object); !nested {
+		return strings.Join(parts, ", ")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // brief puts an object into one cell: its sentence if it explains something, else all of it.
@@ -166,13 +169,20 @@ func brief(o object) string {
 	return clean(string(raw))
 }
 
-// pairsOf writes an object without depth as KEY=VALUE; empty for one with depth.
+// pairsOf writes an object without depth as KEY=VALUE, without what is empty or only a time stamp; it is empty for
+// an object with depth.
 func pairsOf(o object) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(o)) {
-		switch o[k].(type) {
+		switch v := o[k].(type) {
 		case object, []any:
 			return ""
+		case nil:
+			continue
+		case string:
+			if v == "" || k == "created_at" || k == "updated_at" {
+				continue
+			}
 		}
 		parts = append(parts, clean(k)+"="+cell(o[k]))
 	}

@@ -50,6 +50,18 @@ func TestCommandLine(t *testing.T) {
 				ts.Check(err)
 				time.AfterFunc(after, func() { _ = change(s.(*stub), args[1:]) })
 			},
+			// polled waits until both the list and one port were read twice more, so that a watcher of either has
+			// seen what is so now, and has told it.
+			"polled": func(ts *testscript.TestScript, _ bool, _ []string) {
+				s, _ := stubs.Load(ts.Getenv("WORK"))
+				lists, ones := s.(*stub).reads()
+				for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(5 * time.Millisecond) {
+					if l, o := s.(*stub).reads(); l >= lists+2 && o >= ones+2 {
+						return
+					}
+				}
+				ts.Fatalf("nobody watches")
+			},
 			// requested TEXT looks for a request that the API got.
 			"requested": func(ts *testscript.TestScript, neg bool, args []string) {
 				s, _ := stubs.Load(ts.Getenv("WORK"))
@@ -109,6 +121,21 @@ func (s *stub) drop(collection, name string) error {
 		}
 	}
 	return os.ErrNotExist
+}
+
+// reads counts how often the list of ports and single ports were read.
+func (s *stub) reads() (lists, ones int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.requests {
+		switch {
+		case strings.HasPrefix(r, "GET /networking/v2.0/ports "):
+			lists++
+		case strings.HasPrefix(r, "GET /networking/v2.0/ports/"):
+			ones++
+		}
+	}
+	return lists, ones
 }
 
 func (s *stub) requested(text string) bool {

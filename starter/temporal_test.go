@@ -121,7 +121,7 @@ func TestAgentSignalsAndAsksForAVerdict(t *testing.T) {
 
 	expect(t, b, exitNotFound, "is closed or never existed", "signal", "port/web-1", "--entity", "L2", "--host", "cmp-1")
 	expect(t, b, exitNotFound, "is closed or never existed", "signal", "port/web-1", "--entity", "L2", "--host", "cmp-1", "--ack")
-	expect(t, b, 0, "the API's own words (says the API", "why", "port/web-1")
+	expect(t, b, 0, "the API's own words (says the API; no workflow runs for it)", "why", "port/web-1")
 	expect(t, b, exitNotFound, "could not be found", "why", "port/"+uuid.NewString())
 }
 

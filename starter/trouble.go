@@ -102,6 +102,10 @@ func exitCode(err error) int {
 
 // report prints an error for people: what, why, what to do next.
 func report(w io.Writer, err error) {
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(w, "starter: interrupted")
+		return
+	}
 	fmt.Fprintf(w, "starter: %s\n", clean(err.Error()))
 	var t *trouble
 	if errors.As(err, &t) && t.next != "" {

@@ -17,7 +17,7 @@ const gone = "DELETED"
 var deadEnds = map[string]map[string][]string{
 	"port": {"ACTIVE": {"ERROR"}},
 	"lease": {
-		"PENDING":    {"TERMINATED", "ERROR"},
+		"PENDING":    {"STARTING", "ACTIVE", "TERMINATING", "TERMINATED", "ERROR"},
 		"STARTING":   {"ACTIVE", "TERMINATING", "TERMINATED", "ERROR"},
 		"ACTIVE":     {"TERMINATING", "TERMINATED", "ERROR"},
 		"TERMINATED": {"ERROR"},

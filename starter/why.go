@@ -19,7 +19,8 @@ closed, or Temporal is away, the API answers from the row.`
 // explanation is a Why and who gave it.
 type explanation struct {
 	contract.Why
-	Source string `json:"source"` // workflow or api
+	Source string `json:"source"`         // workflow or api
+	Note   string `json:"note,omitempty"` // why it was not the workflow
 }
 
 func whyObject(*pflag.FlagSet) action {
@@ -49,7 +50,11 @@ func explain(ctx context.Context, s *session, n *noun, id string) (explanation, 
 		}
 		return explanation{}, err
 	}
-	return explanation{Why: whyOf(n, id, o), Source: "api"}, nil
+	note := "Temporal cannot be asked"
+	if errors.Is(asked, errClosed) || exitCode(asked) == exitNotFound {
+		note = "no workflow runs for it"
+	}
+	return explanation{Why: whyOf(n, id, o), Source: "api", Note: note}, nil
 }
 
 var errClosed = errors.New("the workflow is closed")
@@ -109,7 +114,7 @@ func printWhy(s *session, e explanation) error {
 	}
 	from := "says its workflow"
 	if e.Source == "api" {
-		from = "says the API; no workflow runs for it, or Temporal is away"
+		from = "says the API; " + e.Note
 	}
 	if err := s.out.say(nil, "%s: %s (%s)", e.Object, e.Sentence, from); err != nil {
 		return err
