@@ -98,6 +98,8 @@ func TestEntriesOfOneObjectAreSentInTheirOrder(t *testing.T) {
 
 func TestWhoWaitsForWhom(t *testing.T) {
 	t.Parallel()
+	s := storetest.New(t)
+	seq := int64(0)
 	ops := []string{"create", "update", "delete"}
 	of := func(op string) []string { return []string{op} }
 	for _, tt := range []struct {
@@ -126,21 +128,19 @@ func TestWhoWaitsForWhom(t *testing.T) {
 	} {
 		for _, a := range tt.firsts {
 			for _, b := range tt.seconds {
-				t.Run(a+" "+tt.first+", "+b+" "+tt.second, func(t *testing.T) {
-					t.Parallel()
-					s := storetest.New(t)
-					parents := map[string][]string{"subnet s": {"network n"}, "port p": {"network n", "subnet s", "subnet s"}}
+				mine := fmt.Sprint(seq) // the same names in every case, and yet other objects
+				parents := map[string][]string{"subnet s": {"network n" + mine}, "port p": {"network n" + mine, "subnet s" + mine, "subnet s" + mine}}
 
-					recordAll(t, s, change(t, a+" "+tt.first, parents[tt.first]...), change(t, b+" "+tt.second, parents[tt.second]...))
+				recordAll(t, s, change(t, a+" "+tt.first+mine, parents[tt.first]...), change(t, b+" "+tt.second+mine, parents[tt.second]...))
 
-					want := []int64(nil)
-					if tt.blocks {
-						want = []int64{1}
-					}
-					if d := cmp.Diff(want, waitsFor(t, s, 2)); d != "" {
-						t.Error(d)
-					}
-				})
+				want := []int64(nil)
+				if tt.blocks {
+					want = []int64{seq + 1}
+				}
+				if d := cmp.Diff(want, waitsFor(t, s, seq+2)); d != "" {
+					t.Errorf("%s %s, then %s %s: %s", a, tt.first, b, tt.second, d)
+				}
+				seq += 2
 			}
 		}
 	}

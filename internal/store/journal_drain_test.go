@@ -1,0 +1,151 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// Workers act on notes alone, as the relay and the workflows do, while others record: every entry is completed
+// in the end, and none before those that it depends on.
+func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	const families, ports = 4, 4
+	var recording, working sync.WaitGroup
+	var recorded, completed atomic.Int64
+	var seen order
+	var workflows sync.Map // of an entry there is one at a time
+	for f := range families {
+		recording.Go(func() {
+			network := fmt.Sprintf("network n%d", f)
+			say := func(op string, what string, parents ...string) {
+				recordAll(t, s, change(t, op+" "+what, parents...))
+				recorded.Add(1)
+			}
+			say("create", network)
+			for p := range ports {
+				port := fmt.Sprintf("port p%d-%d", f, p)
+				say("create", port, network)
+				say("update", port, network)
+				say("update", network)
+				say("delete", port, network)
+			}
+			say("delete", network)
+		})
+	}
+	finished := make(chan struct{})
+	for range 6 {
+		working.Go(func() {
+			for {
+				notes, err := s.ClaimNotes(t.Context(), 3, time.Second)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, n := range notes {
+					seq, _ := strconv.ParseInt(contract.Key(n.ID), 10, 64)
+					alone, _ := workflows.LoadOrStore(seq, &sync.Mutex{})
+					alone.(*sync.Mutex).Lock()
+					if work(t, s, seq, &seen) {
+						completed.Add(1)
+					}
+					alone.(*sync.Mutex).Unlock()
+				}
+				if err := s.SettleNotes(t.Context(), notes); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-finished:
+					return
+				default:
+				}
+			}
+		})
+	}
+	recording.Wait()
+	for deadline := time.Now().Add(time.Minute); completed.Load() < recorded.Load() && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	close(finished)
+	working.Wait()
+	if completed.Load() != recorded.Load() {
+		t.Errorf("%d of %d entries were completed", completed.Load(), recorded.Load())
+	}
+	for _, v := range seen.violations {
+		t.Error(v)
+	}
+}
+
+// work plays an entry's workflow: it takes the entry until it is completed or waits for others.
+func work(t *testing.T, s *store.Store, seq int64, seen *order) bool {
+	for {
+		take, err := s.TakeEntry(t.Context(), seq)
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		if len(take.Blockers) > 0 || take.Entry.State != journal.Processing {
+			return false
+		}
+		o := journal.Outcome{Kind: []journal.Kind{journal.Done, journal.Done, journal.Again, journal.Refused, journal.GivenUp}[rand.N(5)]}
+		if o.Kind == journal.Done {
+			seen.apply(take.Entry)
+		}
+		if _, err := s.SettleEntry(t.Context(), seq, take.Entry.Attempt, o); err != nil {
+			t.Error(err)
+			return false
+		}
+		switch o.Kind {
+		case journal.Done:
+			return true
+		case journal.GivenUp:
+			if _, err := s.RetryEntry(t.Context(), seq, "admin"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// order checks what reaches the controller.
+type order struct {
+	mu         sync.Mutex
+	last       map[journal.Ref]int64
+	present    map[journal.Ref]bool
+	violations []string
+}
+
+func (o *order) apply(e journal.Entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last == nil {
+		o.last, o.present = map[journal.Ref]int64{}, map[journal.Ref]bool{}
+	}
+	complain := func(what string) { o.violations = append(o.violations, fmt.Sprintf("entry %d, %s: %s", e.Seq, journal.Summary(e), what)) }
+	if e.Seq < o.last[e.Object] {
+		complain("after a newer one")
+	}
+	family, _, _ := strings.Cut(e.Object.ID[1:], "-")
+	network := journal.Ref{Type: "network", ID: "n" + family}
+	switch {
+	case e.Object.Type == "port" && !o.present[network]:
+		complain("without its network")
+	case e.Object == network && e.Operation == journal.Delete:
+		for r, there := range o.present {
+			if there && r.Type == "port" && strings.HasPrefix(r.ID, "p"+family+"-") {
+				complain("before its port")
+			}
+		}
+	}
+	o.last[e.Object], o.present[e.Object] = e.Seq, e.Operation != journal.Delete
+}
