@@ -150,14 +150,11 @@ func (h handlers) retry(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if _, err := h.store.RetryEntry(r.Context(), seq, actor(r)); err != nil {
+	if _, err := h.store.RetryEntry(r.Context(), seq, identity.From(r.Context()).User); err != nil {
 		return 0, nil, err
 	}
 	return h.shown(r, seq)
 }
-
-// actor is who will be remembered for it.
-func actor(r *http.Request) string { return strings.ToValidUTF8(identity.From(r.Context()).User, "?") }
 
 // maxReason bounds what an administrator may say, in bytes.
 const maxReason = 1000
@@ -171,7 +168,7 @@ func (h handlers) skip(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if _, err := h.store.SkipEntry(r.Context(), seq, actor(r), reason); err != nil {
+	if _, err := h.store.SkipEntry(r.Context(), seq, identity.From(r.Context()).User, reason); err != nil {
 		return 0, nil, err
 	}
 	return h.shown(r, seq)

@@ -166,7 +166,6 @@ func TestRefusalsAreClear(t *testing.T) {
 		{"admin", "POST", "/entries/2/retry", "", 409},
 		{"admin", "POST", "/entries/3/skip", "", 409},
 		{"admin", "POST", "/entries/9/skip", "", 404},
-		{"admin\xff:p", "POST", "/entries/9/skip", "", 403},
 		{"admin", "POST", "/entries/1/skip", "{", 400},
 		{"admin", "POST", "/entries/1/skip", `{"reason": 7}`, 400},
 		{"admin", "POST", "/entries/1/skip", `{"raison": "x"}`, 400},

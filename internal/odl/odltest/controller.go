@@ -162,7 +162,6 @@ type reply struct {
 	body     any    // JSON; nil for none
 	text     string // plain text, if there is no body
 	applied  bool
-	id       string
 	revision int64
 }
 
