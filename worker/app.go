@@ -26,15 +26,16 @@ const drain = 10 * time.Second
 
 // app is a wired process of the roles that its configuration names.
 type app struct {
-	cfg      config.Config
-	store    *store.Store
-	temporal client.Client
-	acts     *activities.Activities
-	registry *prometheus.Registry
-	listener net.Listener
-	server   *http.Server
-	working  atomic.Bool // the workers poll
-	stopping atomic.Bool
+	cfg       config.Config
+	store     *store.Store
+	temporal  client.Client
+	namespace string // of temporal
+	acts      *activities.Activities
+	registry  *prometheus.Registry
+	listener  net.Listener
+	server    *http.Server
+	working   atomic.Bool // the workers poll
+	stopping  atomic.Bool
 }
 
 // open wires a process and listens, but serves nothing yet.
@@ -49,7 +50,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	}
 	a := &app{cfg: cfg, registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if a.temporal, err = dial(env, a.registry); err != nil {
+	if a.temporal, a.namespace, err = dial(env, a.registry); err != nil {
 		return nil, err
 	}
 	if a.store, err = store.Open(ctx, cfg.DatabaseURL); err != nil {

@@ -51,7 +51,7 @@ func (a *app) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	if !a.has(config.Relay) {
 		return func() {}
 	}
-	r := relay.New(a.store, a.temporal, a.registry)
+	r := relay.New(relay.Options{Store: a.store, Client: a.temporal, Namespace: a.namespace, Metrics: a.registry})
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {

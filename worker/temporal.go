@@ -34,20 +34,24 @@ func (e environment) LookupEnv(name string) (string, bool) {
 
 // dial makes the process's one client. Relay and workers share it, since a workflow starts eagerly only on a
 // worker of the client that starts it. It connects when it is first used, so that a process may start before
-// Temporal does.
-func dial(env environment, registry prometheus.Registerer) (client.Client, error) {
+// Temporal does. The namespace is the client's.
+func dial(env environment, registry prometheus.Registerer) (c client.Client, namespace string, err error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {
-		return nil, fmt.Errorf("how to reach Temporal: %w", err)
+		return nil, "", fmt.Errorf("how to reach Temporal: %w", err)
 	}
 	options.Logger = log.NewStructuredLogger(slog.Default())
 	if options.MetricsHandler, err = sdkMetrics(registry); err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	if options.Namespace == "" {
+		options.Namespace = client.DefaultNamespace
 	}
 	if loopback(options.HostPort) {
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // costs more than it saves there
 	}
-	return client.NewLazyClient(options)
+	c, err = client.NewLazyClient(options)
+	return c, options.Namespace, err
 }
 
 func loopback(address string) bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
@@ -27,23 +28,31 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
+// Options are what a relay needs.
+type Options struct {
+	Store *store.Store
+	// Client should be the one that the workers of the same process use: only then can a workflow start eagerly, on
+	// a worker in this process.
+	Client    client.Client
+	Namespace string // of the client
+	Metrics   prometheus.Registerer
+}
+
 // Relay delivers notes. Any number may run beside each other.
 type Relay struct {
-	store     *store.Store
-	client    client.Client
+	Options
 	delivered prometheus.Counter
 	deferred  prometheus.Counter
 }
 
-// New makes a relay. The client should be the one that the workers of the same process use: only then can a
-// workflow start eagerly, on a worker in this process.
-func New(s *store.Store, c client.Client, r prometheus.Registerer) *Relay {
-	relay := &Relay{store: s, client: c,
+// New makes a relay.
+func New(o Options) *Relay {
+	r := &Relay{Options: o,
 		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Notes that Temporal has taken."}),
 		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Attempts at a note that failed and were put off."}),
 	}
-	r.MustRegister(relay.delivered, relay.deferred)
-	return relay
+	o.Metrics.MustRegister(r.delivered, r.deferred)
+	return r
 }
 
 // Run delivers until ctx ends. Troubles of the database or of Temporal are logged and outlasted.
@@ -55,7 +64,11 @@ func (r *Relay) Run(ctx context.Context) error {
 		default:
 		}
 	})
+	adopted := false
 	for ctx.Err() == nil {
+		if !adopted {
+			adopted = r.adopt(ctx)
+		}
 		n, err := r.Deliver(ctx)
 		if err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "deliver notes", "error", err)
@@ -74,12 +87,32 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
+// adopt lets every row leave a note if this Temporal is not the one that it was entrusted to. It answers false
+// while Temporal or the database is away.
+func (r *Relay) adopt(ctx context.Context) bool {
+	call, cancel := context.WithTimeout(ctx, deliverIn)
+	defer cancel()
+	d, err := r.Client.WorkflowService().DescribeNamespace(call, &workflowservice.DescribeNamespaceRequest{Namespace: r.Namespace})
+	if err != nil {
+		return false
+	}
+	n, err := r.Store.Adopt(ctx, d.GetNamespaceInfo().GetId())
+	if err != nil {
+		slog.WarnContext(ctx, "adopt Temporal", "error", err)
+		return false
+	}
+	if n > 0 {
+		slog.InfoContext(ctx, "this Temporal is new to the rows: each of them left a note", "notes", n)
+	}
+	return true
+}
+
 // rest is how long the relay may sleep unless it is woken.
 func (r *Relay) rest(ctx context.Context, err error) time.Duration {
 	if err != nil {
 		return idleFor
 	}
-	next, ok, err := r.store.NextNote(ctx)
+	next, ok, err := r.Store.NextNote(ctx)
 	if err != nil || !ok {
 		return idleFor
 	}
@@ -89,7 +122,7 @@ func (r *Relay) rest(ctx context.Context, err error) time.Duration {
 // listen wakes the relay when notes are announced, and comes back when the database does.
 func (r *Relay) listen(ctx context.Context, wake func()) {
 	for ctx.Err() == nil {
-		err := r.store.ListenNotes(ctx, wake)
+		err := r.Store.ListenNotes(ctx, wake)
 		if ctx.Err() != nil {
 			return
 		}
@@ -104,7 +137,7 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 // Deliver takes one batch of due notes to Temporal and returns how many it claimed. A note that Temporal does not
 // take is put off with a growing delay; the others are not held up by it.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
-	notes, err := r.store.ClaimNotes(ctx, batchSize, claimFor)
+	notes, err := r.Store.ClaimNotes(ctx, batchSize, claimFor)
 	if err != nil || len(notes) == 0 {
 		return 0, err
 	}
@@ -131,7 +164,7 @@ func (r *Relay) settle(ctx context.Context, notes []contract.Note, failures []er
 		}
 		r.deferred.Inc()
 		troubles = failures[i]
-		if err := r.store.DeferNote(ctx, n, backoff(n.Attempts), failures[i].Error()); err != nil {
+		if err := r.Store.DeferNote(ctx, n, backoff(n.Attempts), failures[i].Error()); err != nil {
 			return errors.Join(troubles, err)
 		}
 	}
@@ -139,7 +172,7 @@ func (r *Relay) settle(ctx context.Context, notes []contract.Note, failures []er
 	if len(done) == 0 {
 		return troubles
 	}
-	return errors.Join(troubles, r.store.SettleNotes(ctx, done))
+	return errors.Join(troubles, r.Store.SettleNotes(ctx, done))
 }
 
 func backoff(attempts int) time.Duration {
@@ -162,10 +195,10 @@ func (r *Relay) send(ctx context.Context, n contract.Note) error {
 	input := contract.Input{Key: contract.Key(n.ID)}
 	if n.Fresh && n.Attempts == 1 {
 		options.EnableEagerStart = true
-		_, err := r.client.ExecuteWorkflow(ctx, options, n.Workflow, input)
+		_, err := r.Client.ExecuteWorkflow(ctx, options, n.Workflow, input)
 		return err
 	}
-	_, err := r.client.SignalWithStartWorkflow(ctx, n.ID, contract.SignalChanged, nil, options, n.Workflow, input)
+	_, err := r.Client.SignalWithStartWorkflow(ctx, n.ID, contract.SignalChanged, nil, options, n.Workflow, input)
 	return err
 }
 

@@ -35,13 +35,13 @@ func leave(t *testing.T, s *store.Store) {
 }
 
 // run starts a relay that ends with the test.
-func run(t *testing.T, s *store.Store, c client.Client) {
+func run(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := relay.New(s, c, prometheus.NewRegistry()).Run(ctx); err != nil {
+		if err := relay.New(relay.Options{Store: s, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Run(ctx); err != nil {
 			t.Errorf("relay: %v", err)
 		}
 	}()
@@ -99,17 +99,20 @@ func receive(t *testing.T, reached <-chan string) string {
 
 func TestCommittedNoteReachesItsWorkflow(t *testing.T) {
 	t.Parallel()
-	s, c := storetest.New(t), temporaltest.New(t).Client
-	reached := entries(t, c)
-	run(t, s, c)
-
+	s, n := storetest.New(t), temporaltest.New(t)
+	reached := entries(t, n.Client)
 	leave(t, s)
 
+	delivered, err := relay.New(relay.Options{Store: s, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
+
+	if err != nil || delivered != 1 {
+		t.Fatalf("delivered %d, error %v", delivered, err)
+	}
 	if how := receive(t, reached); how != "started 1" {
 		t.Errorf("want a fresh start, got %q", how)
 	}
 	empty(t, s)
-	d, err := c.DescribeWorkflow(t.Context(), contract.JournalID("1"), "")
+	d, err := n.Client.DescribeWorkflow(t.Context(), contract.JournalID("1"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,14 +127,14 @@ func TestCommittedNoteReachesItsWorkflow(t *testing.T) {
 
 func TestNoteOfADeadRelayIsDeliveredByAnother(t *testing.T) {
 	t.Parallel()
-	s, c := storetest.New(t), temporaltest.New(t).Client
-	reached := entries(t, c)
+	s, n := storetest.New(t), temporaltest.New(t)
+	reached := entries(t, n.Client)
 	leave(t, s)
 	if notes, err := s.ClaimNotes(t.Context(), 10, 300*time.Millisecond); err != nil || len(notes) != 1 {
 		t.Fatalf("claimed %v, error %v", notes, err)
 	}
 
-	run(t, s, c)
+	run(t, s, n)
 
 	if how := receive(t, reached); how != "signalled 1" {
 		t.Errorf("the first relay may have started it: want a signal, got %q", how)
@@ -150,16 +153,34 @@ func TestNotesWaitWhileTemporalIsAway(t *testing.T) {
 	leave(t, s)
 	leave(t, s)
 
-	delivered, err := relay.New(s, away, prometheus.NewRegistry()).Deliver(t.Context())
+	delivered, err := relay.New(relay.Options{Store: s, Client: away, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
 
 	if delivered != 2 || err == nil {
 		t.Errorf("claimed %d with error %v, want both and an error", delivered, err)
 	}
 	reached := entries(t, n.Client)
-	run(t, s, n.Client)
+	run(t, s, n)
 	got := map[string]bool{receive(t, reached): true, receive(t, reached): true}
 	if len(got) != 2 {
 		t.Errorf("want both workflows, got %v", got)
 	}
 	empty(t, s)
+}
+
+func TestATemporalThatKnowsNothingIsToldOfEveryRow(t *testing.T) {
+	t.Parallel()
+	s, lost := storetest.New(t), temporaltest.New(t)
+	reached := entries(t, lost.Client)
+	leave(t, s)
+	run(t, s, lost)
+	receive(t, reached)
+	empty(t, s)
+
+	anew := temporaltest.New(t)
+	reached = entries(t, anew.Client)
+	run(t, s, anew)
+
+	if how := receive(t, reached); how != "signalled 1" {
+		t.Errorf("want the entry of the row that is still there, got %q", how)
+	}
 }

@@ -110,10 +110,10 @@ func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 		Workflow:   contract.JournalEntry,
 		ID:         entryID(e.Seq),
 		Summary:    journal.Summary(e),
-		Attributes: contract.Attributes{Status: string(e.State), Project: e.Project, Resource: e.Object.Type},
+		Attributes: contract.Attributes{Project: e.Project, Resource: e.Object.Type}, // the status once it waits
 	}
 	if len(blockers) > 0 {
-		n.After = patience
+		n.After, n.Attributes.Status = patience, string(e.State)
 	}
 	for _, b := range blockers[:min(len(blockers), maxShown)] {
 		n.Attributes.WaitingFor = append(n.Attributes.WaitingFor, entryID(b))

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"berth/internal/contract"
+)
+
+// Adopt leaves a note for every row that has a workflow if the Temporal namespace with that ID is another one
+// than the rows were entrusted to: a server that was set up anew or restored from an old backup knows too little.
+// It returns the number of notes. Of several processes that ask at once, one does the work.
+func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
+	var notes int64
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		notes = 0
+		var known string
+		err := tx.QueryRow(ctx, `select id from temporal_namespace where single for update`).Scan(&known)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if known == namespace {
+			return nil
+		}
+		if _, err := tx.Exec(ctx, `
+			insert into temporal_namespace (id)
+			values ($1)
+			on conflict (single) do update
+			set id = excluded.id, adopted_at = now()`, namespace); err != nil {
+			return err
+		}
+		notes, err = nudgeEverything(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("adopt Temporal namespace %s: %w", namespace, err)
+	}
+	if notes > 0 {
+		s.wake()
+	}
+	return notes, nil
+}
+
+// everything lists the rows that a workflow looks after, in the shape of notes.
+var everything = map[string]string{
+	contract.Port: `
+		select 'port/' || id, coalesce(nullif('port ' || name, 'port '), 'port ' || id),
+			jsonb_build_object('resource', 'port', 'project', project, 'host', host, 'status', status)
+		from port`,
+	contract.Lease: `
+		select 'lease/' || id, name, jsonb_build_object('resource', 'lease', 'project', project_id, 'status', status)
+		from lease
+		where status <> 'TERMINATED' or delete_requested_at is not null`,
+	contract.JournalEntry: `
+		select 'journal/' || seq, operation || ' ' || object_type || ' ' || name,
+			jsonb_build_object('resource', object_type, 'project', project)
+		from journal_entry
+		where finished_at is null`,
+}
+
+func nudgeEverything(ctx context.Context, tx pgx.Tx) (int64, error) {
+	batch := &pgx.Batch{}
+	var notes int64
+	count := func(tag pgconn.CommandTag) error {
+		notes += tag.RowsAffected()
+		return nil
+	}
+	for workflow, rows := range everything {
+		batch.Queue(`
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
+			select r.id, $1, false, r.summary, r.attributes, now()
+			from (`+rows+`) as r (id, summary, attributes)
+			on conflict (workflow_id) do update
+			set version = note.version + 1, fresh = false, due_at = least(note.due_at, excluded.due_at)`, workflow).Exec(count)
+	}
+	return notes, tx.SendBatch(ctx, batch).Close()
+}

@@ -1,0 +1,51 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/network"
+	"berth/internal/store/storetest"
+)
+
+func TestANewTemporalIsToldOfEveryRowAndAKnownOneOfNone(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	if n, err := s.Adopt(t.Context(), "first"); err != nil || n != 0 {
+		t.Fatalf("an empty database left %d notes, error %v", n, err)
+	}
+	project, name := "p", "blue"
+	nets, err := s.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &project, Name: &name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &project, Name: &name}}); err != nil {
+		t.Fatal(err)
+	}
+	for notes := claim(t, s); len(notes) > 0; notes = claim(t, s) {
+		if err := s.SettleNotes(t.Context(), notes); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	again, err := s.Adopt(t.Context(), "first")
+	if err != nil || again != 0 {
+		t.Errorf("a known namespace got %d notes, error %v", again, err)
+	}
+	told, err := s.Adopt(t.Context(), "second")
+	if err != nil || told != 3 {
+		t.Errorf("a new namespace got %d notes, error %v, want 3", told, err)
+	}
+
+	got := map[string]int{}
+	for _, n := range claim(t, s) {
+		got[n.Workflow]++
+		if n.Fresh {
+			t.Errorf("%s is fresh, though it may be running", n.ID)
+		}
+	}
+	if d := cmp.Diff(map[string]int{"JournalEntry": 2, "Port": 1}, got); d != "" {
+		t.Error(d)
+	}
+}
