@@ -14,7 +14,7 @@ func (d *stage) playWhere(context.Context) error {
 	for _, seq := range d.entries {
 		workflows = append(workflows, struct{ what, id string }{"journal entry " + seq, contract.JournalID(seq)})
 	}
-	if ui := d.env.get("BERTH_TEMPORAL_UI"); ui != "" {
+	if ui := d.env.get("TEMPORAL_UI"); ui != "" {
 		fmt.Fprintf(d.w, "  Temporal's UI:\n")
 		for _, w := range workflows {
 			fmt.Fprintf(d.w, "    %-17s %s/namespaces/%s/workflows/%s\n", w.what, ui, d.namespace, url.PathEscape(w.id))
