@@ -11,7 +11,7 @@ import (
 // Stock creates a provider with inventories, as a lease does for its hosts.
 func Stock(ctx context.Context, s *Store, p inventory.NewProvider, stock map[string]inventory.Inventory) error {
 	return s.inTx(ctx, func(tx pgx.Tx) error {
-		if err := ensureProvider(ctx, tx, p); err != nil {
+		if err := addProvider(ctx, tx, p); err != nil {
 			return err
 		}
 		for class, i := range stock {
@@ -23,20 +23,5 @@ func Stock(ctx context.Context, s *Store, p inventory.NewProvider, stock map[str
 			}
 		}
 		return nil
-	})
-}
-
-// Unstock undoes Stock.
-func Unstock(ctx context.Context, s *Store, provider string, classes ...string) error {
-	return s.inTx(ctx, func(tx pgx.Tx) error {
-		for _, class := range classes {
-			if err := dropInventory(ctx, tx, provider, class); err != nil {
-				return err
-			}
-			if err := dropClass(ctx, tx, class); err != nil {
-				return err
-			}
-		}
-		return dropProvider(ctx, tx, provider)
 	})
 }

@@ -41,31 +41,3 @@ func queueInventory(batch *pgx.Batch, p lockedProvider, class string, i inventor
 			step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = now()`,
 		p.id, class, i.Total, i.Reserved, i.MinUnit, i.MaxUnit, i.StepSize, i.AllocationRatio)
 }
-
-// dropInventory is the step that makes sure that a provider has no inventory of a class, and moves the
-// provider's generation on if it had. One that is allocated from is refused (InventoryInUse).
-func dropInventory(ctx context.Context, tx pgx.Tx, provider, class string) error {
-	p, err := lockProvider(ctx, tx, provider)
-	if err != nil {
-		return err
-	}
-	tag, err := tx.Exec(ctx, `
-		delete from inventory i
-		using resource_class c
-		where i.provider_id = $1 and i.class_id = c.id and c.name = $2`, p.id, class)
-	if violates(err, "allocation_inventory") {
-		return inventory.Refuse(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.", class, provider)
-	}
-	if err != nil {
-		return fmt.Errorf("drop inventory of %s: %w", provider, err)
-	}
-	if tag.RowsAffected() == 0 {
-		return nil
-	}
-	batch := &pgx.Batch{}
-	p.queueGeneration(batch)
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("drop inventory of %s: %w", provider, err)
-	}
-	return nil
-}

@@ -64,16 +64,6 @@ func addProvider(ctx context.Context, tx pgx.Tx, p inventory.NewProvider) error 
 	return nil
 }
 
-// ensureProvider is the step that makes sure that a provider with that UUID exists, whatever its name and
-// parent are by now.
-func ensureProvider(ctx context.Context, tx pgx.Tx, p inventory.NewProvider) error {
-	_, err := lockProvider(ctx, tx, p.UUID)
-	if errors.Is(err, ErrNotFound) {
-		return addProvider(ctx, tx, p)
-	}
-	return err
-}
-
 // dropProvider is the step that makes sure that a provider does not exist; see removeProvider.
 func dropProvider(ctx context.Context, tx pgx.Tx, uuid string) error {
 	if err := removeProvider(ctx, tx, uuid); !errors.Is(err, ErrNotFound) {

@@ -20,7 +20,7 @@ var (
 	groupPattern  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 	hexPattern    = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-	someUUID   = &schema{kind: "string", uuid: true}
+	someUUID   = &schema{kind: "string", uuid: true, maxLength: 64} // in any form, but no endless one
 	someName   = &schema{kind: "string", minLength: 1, maxLength: 255}
 	customName = &schema{kind: "string", minLength: 1, maxLength: 255, pattern: customPattern}
 	integer    = &schema{kind: "integer"}

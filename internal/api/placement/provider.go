@@ -75,7 +75,7 @@ func (h *room) unless(c *call, generation *int64, refusal error) error {
 func providerForm(v int, fields map[string]*schema) *schema {
 	fields["name"] = &schema{kind: "string", maxLength: 200}
 	if v >= 14 {
-		fields["parent_provider_uuid"] = &schema{kind: "string", nullable: true, uuid: true}
+		fields["parent_provider_uuid"] = &schema{kind: "string", nullable: true, uuid: true, maxLength: someUUID.maxLength}
 	}
 	return &schema{kind: "object", required: []string{"name"}, fields: fields}
 }

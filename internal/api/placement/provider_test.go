@@ -222,6 +222,7 @@ func TestAggregatesHaveTwoForms(t *testing.T) {
 	c.want(400, "is not of type 'array'", "1.18", "PUT", path, body(2, ""))
 	c.want(400, "is not of type 'object'", "1.19", "PUT", path, "[]")
 	c.want(400, "has non-unique elements", "1.1", "PUT", path, fmt.Sprintf(`[%q,%q]`, a, a))
+	c.want(400, "is too long", "1.1", "PUT", path, fmt.Sprintf(`[%q]`, a+strings.Repeat("-", 100000)))
 	c.want(400, "'x' is not a 'uuid'", "1.1", "PUT", path, `["x"]`)
 	c.want(404, "No resource provider", "1.19", "PUT", "/resource_providers/"+uuid.NewString()+"/aggregates", `{"bad":1}`)
 	c.same(c.want(200, "", "1.39", "PUT", path, body(2, "")), body(3, ""))
