@@ -44,7 +44,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	if err != nil {
 		return nil, err
 	}
-	reached, err := neighbours(cfg)
+	reached, err := neighbours(cfg, id)
 	if err != nil {
 		return nil, err
 	}

@@ -14,14 +14,16 @@ import (
 	"berth/activities"
 	"berth/internal/config"
 	"berth/internal/contract"
+	"berth/internal/identity"
 	"berth/internal/notify"
 	"berth/internal/odl"
 	"berth/internal/relay"
 	"berth/workflows"
 )
 
-// neighbours makes the clients of the controller and of Nova. Where none is configured, nothing is sent.
-func neighbours(cfg config.Config) (activities.Options, error) {
+// neighbours makes the clients of the controller and of Nova. Where none is configured, nothing is sent. Nova
+// believes the token that is set, else that of berth's user at Keystone, which does not expire for good.
+func neighbours(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
 	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}}
 	if c := cfg.ODL; c.URL != "" {
 		var ca []byte
@@ -37,7 +39,11 @@ func neighbours(cfg config.Config) (activities.Options, error) {
 		}
 	}
 	if c := cfg.Nova; c.URL != "" {
-		nova, err := notify.NewNova(notify.Config{URL: c.URL, Token: c.Token})
+		how := notify.Config{URL: c.URL, Token: c.Token}
+		if keystone, ok := id.(*identity.Keystone); ok && c.Token == "" {
+			how.Fresh = keystone.Fresh
+		}
+		nova, err := notify.NewNova(how)
 		if err != nil {
 			return o, fmt.Errorf("BERTH_NOVA_URL: %w", err)
 		}

@@ -38,7 +38,7 @@ var variables = map[string]variable{
 	"BERTH_ODL_TIMEOUT":       {value: "10s", help: "for one request to OpenDaylight", set: duration(func(c *Config) *time.Duration { return &c.ODL.Timeout })},
 	"BERTH_ODL_CA_FILE":       {help: "PEM file with OpenDaylight's certificate authority", set: text(func(c *Config) *string { return &c.ODL.CAFile })},
 	"BERTH_NOVA_URL":          {help: "Nova's endpoint for external events; without it none are sent", set: address(func(c *Config) *string { return &c.Nova.URL })},
-	"BERTH_NOVA_TOKEN":        {help: "X-Auth-Token for Nova", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
+	"BERTH_NOVA_TOKEN":        {help: "X-Auth-Token for Nova; with keystone that of berth's service user unless set", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
 	"BERTH_URL":               {help: "starter: the API, as http://host:port", set: address(func(c *Config) *string { return &c.Client.URL })},
 	"BERTH_TOKEN":             {value: "admin", help: "starter: its X-Auth-Token", secret: true, set: text(func(c *Config) *string { return &c.Client.Token })},
 	"BERTH_DATA":              {value: ".berth", help: "--dev: folder of all embedded state", set: text(func(c *Config) *string { return &c.Dev.Data })},

@@ -195,8 +195,8 @@ func (k *Keystone) ask(ctx context.Context, token string, key [sha256.Size]byte)
 
 // validate asks with our own token. When Keystone no longer takes that one, it is renewed once.
 func (k *Keystone) validate(ctx context.Context, token string) (subject, error) {
-	for renewed := false; ; renewed = true {
-		own, err := k.Token(ctx)
+	for rejected := ""; ; {
+		own, err := k.Fresh(ctx, rejected)
 		if err != nil {
 			return subject{}, err
 		}
@@ -207,8 +207,8 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 			return s, nil
 		case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
 			return subject{}, fmt.Errorf("%w: the token is not valid", ErrUnauthenticated)
-		case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && !renewed:
-			k.forget(own)
+		case gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) && rejected == "":
+			rejected = own
 		case gophercloud.ResponseCodeIs(err, http.StatusForbidden):
 			return subject{}, fmt.Errorf("%w: user %s may not validate tokens: give it the role service", ErrUnavailable, k.service.Username)
 		default:
@@ -217,8 +217,12 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 	}
 }
 
-// Token is the service user's own token, for what berth itself asks of other services.
-func (k *Keystone) Token(ctx context.Context) (string, error) {
+// Fresh is the service user's own token, for what berth itself asks of other services. It is another one than
+// that which somebody has just rejected.
+func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
+	if rejected != "" {
+		k.forget(rejected)
+	}
 	if own := k.current(); own != "" {
 		return own, nil
 	}

@@ -364,3 +364,31 @@ func TestRedirectCarriesNoTokenAway(t *testing.T) {
 		t.Error("the password was sent on")
 	}
 }
+
+func TestFreshTokenIsAnotherThanTheRejectedOne(t *testing.T) {
+	t.Parallel()
+	s, k := start(t)
+	fresh := func(rejected string) string {
+		t.Helper()
+		token, err := k.Fresh(t.Context(), rejected)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+
+	first := fresh("")
+	if again := fresh(""); again != first {
+		t.Errorf("%s was replaced by %s without need", first, again)
+	}
+	second := fresh(first)
+	if second == first {
+		t.Error("the rejected token was given again")
+	}
+	if late := fresh(first); late != second {
+		t.Error("who was rejected late cost the others their token")
+	}
+	if n := s.Logins(); n != 2 {
+		t.Errorf("%d logins", n)
+	}
+}

@@ -34,6 +34,9 @@ type Config struct {
 	URL     string // of the compute endpoint
 	Token   string
 	Timeout time.Duration // of one request; 0 means ten seconds
+	// Fresh, if set, gives the token of each request instead of Token. It is given the one that Nova has just
+	// rejected, if any, and answers with another.
+	Fresh func(ctx context.Context, rejected string) (string, error)
 }
 
 const (
@@ -44,7 +47,7 @@ const (
 // Nova sends external events. It is safe for concurrent use.
 type Nova struct {
 	endpoint string
-	token    string
+	fresh    func(ctx context.Context, rejected string) (string, error)
 	http     *http.Client
 }
 
@@ -57,9 +60,12 @@ func NewNova(c Config) (*Nova, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
+	if c.Fresh == nil {
+		c.Fresh = func(context.Context, string) (string, error) { return c.Token, nil }
+	}
 	return &Nova{
 		endpoint: strings.TrimRight(c.URL, "/") + "/os-server-external-events",
-		token:    c.Token,
+		fresh:    c.Fresh,
 		http: &http.Client{
 			Timeout:       c.Timeout,
 			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second},
@@ -114,7 +120,27 @@ func mendable(status int) bool {
 	return status < 400 || status >= 500
 }
 
+// post sends once more with another token if Nova rejects the first.
 func (n *Nova) post(ctx context.Context, body []byte) (int, []byte, error) {
+	token, err := n.fresh(ctx, "")
+	if err != nil {
+		return 0, nil, err
+	}
+	status, answer, err := n.try(ctx, body, token)
+	if err != nil || status != http.StatusUnauthorized {
+		return status, answer, err
+	}
+	other, err := n.fresh(ctx, token)
+	if err != nil {
+		return 0, nil, err
+	}
+	if other == token {
+		return status, answer, nil
+	}
+	return n.try(ctx, body, other)
+}
+
+func (n *Nova) try(ctx context.Context, body []byte, token string) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.endpoint, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -124,8 +150,8 @@ func (n *Nova) post(ctx context.Context, body []byte) (int, []byte, error) {
 	r.Header.Set("User-Agent", "berth")
 	r.Header.Set("X-OpenStack-Nova-API-Version", "2.1")
 	r.Header.Set("X-OpenStack-Request-ID", "req-"+uuid.NewString())
-	if n.token != "" {
-		r.Header.Set("X-Auth-Token", n.token)
+	if token != "" {
+		r.Header.Set("X-Auth-Token", token)
 	}
 	resp, err := n.http.Do(r)
 	if err != nil {

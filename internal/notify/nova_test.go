@@ -203,3 +203,35 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+func TestRejectedTokenIsReplacedOnce(t *testing.T) {
+	t.Parallel()
+	stub := &notifytest.Nova{Token: "second"}
+	server := httptest.NewServer(stub)
+	t.Cleanup(server.Close)
+	var asked []string
+	next := map[string]string{"": "first", "first": "second"}
+	client, err := notify.NewNova(notify.Config{URL: server.URL, Fresh: func(_ context.Context, rejected string) (string, error) {
+		asked = append(asked, rejected)
+		if token := next[rejected]; token != "" {
+			return token, nil
+		}
+		return "", errors.New("Keystone is away")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	codes, err := client.Send(t.Context(), []notify.Event{plugged})
+
+	if d := cmp.Diff([]int{200}, codes); d != "" || err != nil {
+		t.Error(d, err)
+	}
+	if d := cmp.Diff([]string{"", "first"}, asked); d != "" {
+		t.Error(d)
+	}
+	stub.Token = "third"
+	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRefused) {
+		t.Errorf("without a token that Nova takes: %v, which must be worth another try", err)
+	}
+}

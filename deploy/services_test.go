@@ -1,0 +1,244 @@
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/internal/devstack"
+	"berth/internal/devstack/temporaltest"
+	"berth/internal/identity/keystonetest"
+	"berth/internal/odl/odltest"
+	"berth/internal/store/storetest"
+)
+
+// host is the machine that the containers would be on: it replaces their names for each other with real addresses.
+type host struct {
+	keystone  *keystonetest.Server
+	odl       *odltest.Controller
+	services  map[string]service
+	database  *url.URL // empty
+	temporal  string
+	namespace string
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{keystone: keystonetest.New(t), odl: odltest.New(), database: emptyDatabase(t),
+		temporal: temporaltest.New(t).Address, namespace: "deploy-" + strconv.Itoa(os.Getpid())}
+	h.keystone.User("berth", "secret", "service", "service")
+	h.odl.User, h.odl.Password = "odl", "hunter2"
+	odl := httptest.NewServer(h.odl)
+	t.Cleanup(odl.Close)
+	password, _ := h.database.User.Password()
+	c, err := repository(t).compose(map[string]string{"DATABASE_PASSWORD_BERTH": password,
+		"OS_AUTH_URL": h.keystone.URL + "/v3", "OS_USERNAME": "berth", "OS_PASSWORD": "secret", "OS_PROJECT_NAME": "service",
+		"BERTH_ODL_URL": odl.URL + odltest.Base, "BERTH_ODL_USERNAME": "odl", "BERTH_ODL_PASSWORD": "hunter2",
+		"BERTH_NOVA_URL": "http://127.0.0.1:1/v2.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.services = c.Services
+	return h
+}
+
+// emptyDatabase makes a database in which berth has yet to make its tables.
+func emptyDatabase(t *testing.T) *url.URL {
+	t.Helper()
+	migrated := storetest.URL(t)
+	u, err := url.Parse(migrated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/") + "_empty"
+	storetest.Exec(t, migrated, "create database "+name)
+	c := storetest.Connect(t, migrated)
+	t.Cleanup(func() { _, _ = c.Exec(context.Background(), "drop database "+name+" with (force)") })
+	u.Path = "/" + name
+	return u
+}
+
+// environment is that of a service, with addresses that exist here.
+func (h *host) environment(t *testing.T, name, listen string) map[string]string {
+	t.Helper()
+	env := maps.Clone(h.services[name].Environment)
+	env["PATH"], env["HOME"] = os.Getenv("PATH"), t.TempDir()
+	if given := env["BERTH_DATABASE_URL"]; given != "" {
+		u, err := url.Parse(given)
+		if err != nil || u.Host != "postgres:5432" || u.User.Username() != h.database.User.Username() {
+			t.Fatalf("%s: BERTH_DATABASE_URL=%s: %v", name, given, err)
+		}
+		u.Host, u.Path = h.database.Host, h.database.Path
+		env["BERTH_DATABASE_URL"] = u.String()
+	}
+	if env["TEMPORAL_ADDRESS"] == "temporal:7233" {
+		env["TEMPORAL_ADDRESS"] = h.temporal
+	}
+	if env["TEMPORAL_NAMESPACE"] == "berth" {
+		env["TEMPORAL_NAMESPACE"] = h.namespace
+	}
+	if env["BERTH_LISTEN"] == "0.0.0.0:8778" {
+		env["BERTH_LISTEN"] = listen
+	}
+	return env
+}
+
+// command is a program of ours or, for the images of others, a script of ours.
+func (h *host) command(t *testing.T, words []string, env map[string]string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	program := filepath.Join(bin, words[0])
+	if script, ok := strings.CutPrefix(words[0], "/deploy/"); ok {
+		program = script
+		cli, err := devstack.TemporalCLI(t.Context(), func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := t.TempDir()
+		if err := os.Symlink(cli, filepath.Join(folder, "temporal")); err != nil {
+			t.Fatal(err)
+		}
+		env["PATH"] = folder + ":" + env["PATH"]
+		program = "./" + program
+	}
+	cmd := exec.Command(program, words[1:]...)
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	return cmd, &out
+}
+
+// once runs a service that ends by itself.
+func (h *host) once(t *testing.T, name string) {
+	t.Helper()
+	cmd, out := h.command(t, h.services[name].Command, h.environment(t, name, ""))
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// start runs a service until the test ends, and returns where it listens once its health check is content.
+func (h *host) start(t *testing.T, name string) string {
+	t.Helper()
+	port, err := devstack.Port(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	env := h.environment(t, name, listen)
+	cmd, out := h.command(t, h.services[name].Command, env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.stop(t, name, cmd, out) })
+	await(t, func() error {
+		probe, said := h.command(t, h.services[name].Healthcheck.Test[1:], env)
+		if err := probe.Run(); err != nil {
+			return fmt.Errorf("%s: %w: %s\n%s", name, err, said, out)
+		}
+		return nil
+	})
+	return listen
+}
+
+// stop ends a service as the engine does, which kills what has not ended in its grace.
+func (h *host) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.Buffer) {
+	t.Helper()
+	grace, err := time.ParseDuration(h.services[name].Grace)
+	if err != nil {
+		t.Error(err)
+	}
+	kill := time.AfterFunc(grace, func() {
+		t.Errorf("%s has not ended after %s", name, grace)
+		_ = cmd.Process.Kill()
+	})
+	defer kill.Stop()
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil || t.Failed() {
+		t.Errorf("%s: %v\n%s", name, err, out)
+	}
+}
+
+func await(t *testing.T, ready func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		err := ready()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func call(t *testing.T, method, address, token, body string) (*http.Response, map[string]any) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("X-Auth-Token", token)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var answer map[string]any
+	_ = json.NewDecoder(res.Body).Decode(&answer)
+	return res, answer
+}
+
+// TestServicesDoTheirWorkWithWhatComposeGivesThem runs the one-shots and the services with their commands,
+// environments and health checks, and follows a network from the API in one process to the controller by the other.
+func TestServicesDoTheirWorkWithWhatComposeGivesThem(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	for _, name := range []string{"temporal-namespace", "temporal-namespace", "migrate", "migrate"} {
+		h.once(t, name) // twice, as when everything is started again
+	}
+	networks := "http://" + h.start(t, "api") + "/networking/v2.0/networks"
+	h.start(t, "worker")
+	member := h.keystone.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}})
+
+	stranger, _ := call(t, "GET", networks, "", "")
+	created, answer := call(t, "POST", networks, member, `{"network": {"name": "n1"}}`)
+
+	if want := `Keystone uri="` + h.keystone.URL + `/v3"`; stranger.StatusCode != 401 || stranger.Header.Get("WWW-Authenticate") != want {
+		t.Errorf("without a token: %d %q", stranger.StatusCode, stranger.Header.Get("WWW-Authenticate"))
+	}
+	if created.StatusCode != 201 {
+		t.Fatalf("create: %d %v", created.StatusCode, answer)
+	}
+	network, _ := answer["network"].(map[string]any)
+	id, _ := network["id"].(string)
+	await(t, func() error {
+		if r := h.odl.Record("network", id); r.Object == nil {
+			return fmt.Errorf("the controller has not got network %s: %+v", id, h.odl.Log())
+		}
+		return nil
+	})
+	h.keystone.Fail(http.StatusServiceUnavailable)
+	if away, _ := call(t, "GET", networks, "another", ""); away.StatusCode != 503 {
+		t.Errorf("while Keystone is away: %d", away.StatusCode)
+	}
+}
