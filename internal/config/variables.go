@@ -32,7 +32,7 @@ var variables = map[string]variable{
 	"BERTH_AUTH":              {value: Noauth, help: "noauth (loopback only) or keystone (with OS_AUTH_URL, OS_USERNAME … for berth's service user)", set: auth},
 	"BERTH_ROLES":             {value: "api,relay,temporal", help: "what this process does; -roles wins over it", set: func(c *Config, s string) (err error) { c.Roles, err = ParseRoles(s); return err }},
 	"BERTH_LOG_LEVEL":         {value: "info", help: "debug, info, warn or error", set: func(c *Config, s string) error { return level(&c.LogLevel, s) }},
-	"BERTH_ODL_URL":           {help: "OpenDaylight, as http://host:8181/controller/nb/v2/neutron", set: address(func(c *Config) *string { return &c.ODL.URL })},
+	"BERTH_ODL_URL":           {help: "OpenDaylight, as http://host:8181/controller/nb/v2/neutron; without it changes are mirrored nowhere", set: address(func(c *Config) *string { return &c.ODL.URL })},
 	"BERTH_ODL_USERNAME":      {value: "admin", help: "OpenDaylight's user", set: text(func(c *Config) *string { return &c.ODL.Username })},
 	"BERTH_ODL_PASSWORD":      {value: "admin", help: "OpenDaylight's password", secret: true, set: text(func(c *Config) *string { return &c.ODL.Password })},
 	"BERTH_ODL_TIMEOUT":       {value: "10s", help: "for one request to OpenDaylight", set: duration(func(c *Config) *time.Duration { return &c.ODL.Timeout })},
