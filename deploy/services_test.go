@@ -150,7 +150,7 @@ func (h *host) start(t *testing.T, name string) string {
 	await(t, func() error {
 		probe, said := h.command(t, h.services[name].Healthcheck.Test[1:], env)
 		if err := probe.Run(); err != nil {
-			return fmt.Errorf("%s: %w: %s\n%s", name, err, said, out)
+			return fmt.Errorf("%s: %w: %s", name, err, said)
 		}
 		return nil
 	})
