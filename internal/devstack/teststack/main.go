@@ -31,6 +31,9 @@ func main() {
 	err := run(ctx, args)
 	var exit *exec.ExitError
 	switch {
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "teststack: interrupted")
+		os.Exit(130)
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
 		os.Exit(exit.ExitCode())
 	case err != nil:
