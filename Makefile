@@ -10,7 +10,7 @@ help: ## show this list
 
 .PHONY: run
 run: build ## start everything on this machine, show the main job once, stay up until Ctrl-C
-	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli exec bin/worker --dev
+	@cli=$(temporal) && ln -sf "$$cli" bin/temporal && BERTH_TEMPORAL_CLI=$$cli exec bin/worker --dev
 
 .PHONY: build
 build: ## build bin/worker and bin/starter
@@ -19,7 +19,8 @@ build: ## build bin/worker and bin/starter
 
 .PHONY: tools
 tools: ## build the temporal CLI, which holds the dev server and the UI
-	@echo "the temporal CLI is $(temporal)"
+	@mkdir -p bin
+	@cli=$(temporal) && ln -sf "$$cli" bin/temporal && echo "bin/temporal is $$cli"
 
 .PHONY: test
 test: deps ## everything: tests with the race detector on real PostgreSQL and Temporal, then lint

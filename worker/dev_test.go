@@ -43,6 +43,13 @@ func startDev(t *testing.T, settings ...string) *devRun {
 	t.Helper()
 	r := &devRun{cmd: exec.Command(os.Args[0], "--dev"), done: make(chan struct{})}
 	r.cmd.Env = append(os.Environ(), append(settings, mainVariable+"=yes", "BERTH_DEMO=off")...)
+	r.begin(t)
+	return r
+}
+
+// begin starts the process, which ends with the test at the latest.
+func (r *devRun) begin(t *testing.T) {
+	t.Helper()
 	r.cmd.Stdout, r.cmd.Stderr = r, r
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -52,7 +59,6 @@ func startDev(t *testing.T, settings ...string) *devRun {
 		close(r.done)
 	}()
 	t.Cleanup(func() { r.end(t, os.Interrupt) })
-	return r
 }
 
 // end sends the signal and waits.
