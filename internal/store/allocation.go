@@ -36,7 +36,8 @@ func replaceAllocations(ctx context.Context, tx pgx.Tx, writes []inventory.Consu
 	writes = slices.SortedFunc(slices.Values(writes), func(a, b inventory.ConsumerWrite) int {
 		return cmp.Compare(a.Consumer, b.Consumer)
 	})
-	r := replacement{tx: tx, writes: writes, stock: map[inventory.Key]stocked{}, taken: map[stockID]int64{}}
+	r := replacement{tx: tx, writes: writes, consumers: map[string]int64{},
+		stock: map[inventory.Key]stocked{}, taken: map[stockID]int64{}}
 	if err := r.clear(ctx); err != nil {
 		return err
 	}
@@ -50,6 +51,7 @@ func replaceAllocations(ctx context.Context, tx pgx.Tx, writes []inventory.Consu
 type replacement struct {
 	tx        pgx.Tx
 	writes    []inventory.ConsumerWrite // by consumer
+	consumers map[string]int64          // IDs of the consumers that get something, by UUID
 	providers map[string]int64          // IDs of the locked providers by UUID
 	stock     map[inventory.Key]stocked // inventories that the writes ask for, as far as they exist
 	taken     map[stockID]int64         // what the consumers held until now
@@ -77,15 +79,14 @@ func (r *replacement) clear(ctx context.Context) error {
 			emptied = append(emptied, w.Consumer)
 			queueEmptied(batch, w)
 		} else {
-			queueConsumer(batch, w)
+			r.queueConsumer(batch, w)
 		}
 	}
 	r.queueProviders(batch, emptied)
 	batch.Queue(`
-		delete from allocation a
-		using consumer c
-		where c.uuid = any($1) and a.consumer_id = c.id
-		returning a.provider_id, a.class_id, a.amount`, consumers).Query(r.readTaken)
+		delete from allocation
+		where consumer_id = any (array(select id from consumer where uuid = any($1)))
+		returning provider_id, class_id, amount`, consumers).Query(r.readTaken)
 	if len(emptied) > 0 {
 		batch.Queue(`delete from consumer where uuid = any($1)`, emptied)
 	}
@@ -121,7 +122,7 @@ func (r *replacement) explain(ctx context.Context, u unexpected) error {
 }
 
 // queueConsumer creates the consumer or moves its generation on, in one statement that also locks it.
-func queueConsumer(batch *pgx.Batch, w inventory.ConsumerWrite) {
+func (r *replacement) queueConsumer(batch *pgx.Batch, w inventory.ConsumerWrite) {
 	batch.Queue(`
 		insert into consumer as c (uuid, project, user_id, type, generation)
 		values ($1, $2, $3, $4, 1)
@@ -129,11 +130,12 @@ func queueConsumer(batch *pgx.Batch, w inventory.ConsumerWrite) {
 		set project = excluded.project, user_id = excluded.user_id, type = coalesce(excluded.type, c.type),
 			generation = c.generation + 1, updated_at = now()
 		where $5 or c.generation = $6
-		returning generation`,
+		returning id, generation`,
 		w.Consumer, w.Project, w.User, w.Type, w.Expect.Anything(), w.Expect.Generation()).
 		QueryRow(func(row pgx.Row) error {
-			var generation int64
-			err := row.Scan(&generation)
+			var id, generation int64
+			err := row.Scan(&id, &generation)
+			r.consumers[w.Consumer] = id
 			switch {
 			case errors.Is(err, pgx.ErrNoRows):
 				return unexpected{w}
@@ -286,14 +288,13 @@ func (r *replacement) checkClasses(ctx context.Context) error {
 
 // fill writes the new allocations and moves the providers' generations: one round trip.
 func (r *replacement) fill(ctx context.Context) error {
-	var consumers []string
-	var providers, amounts []int64
+	var consumers, providers, amounts []int64
 	var classes []int32
 	for _, w := range r.writes {
 		for provider, resources := range w.Allocations {
 			for class, amount := range resources {
 				id := r.stock[inventory.Key{Provider: provider, Class: class}].id
-				consumers, providers = append(consumers, w.Consumer), append(providers, id.provider)
+				consumers, providers = append(consumers, r.consumers[w.Consumer]), append(providers, id.provider)
 				classes, amounts = append(classes, id.class), append(amounts, amount)
 			}
 		}
@@ -302,9 +303,7 @@ func (r *replacement) fill(ctx context.Context) error {
 	if len(consumers) > 0 {
 		batch.Queue(`
 			insert into allocation (consumer_id, provider_id, class_id, amount)
-			select c.id, n.provider_id, n.class_id, n.amount
-			from unnest($1::text[], $2::bigint[], $3::integer[], $4::bigint[]) as n (consumer, provider_id, class_id, amount)
-			join consumer c on c.uuid = n.consumer`, consumers, providers, classes, amounts)
+			select * from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[])`, consumers, providers, classes, amounts)
 	}
 	if len(r.providers) > 0 {
 		batch.Queue(`

@@ -262,3 +262,36 @@ func TestHotPathsUseIndexes(t *testing.T) {
 		return
 	}
 }
+
+func TestPlansMadeForEmptyTablesServeFullOnes(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := stockedHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5000)})
+	for range 1500 { // more than the connections need to settle for a plan each
+		putWrite(t, s, takeVCPU(uuid.NewString(), p, 1, inventory.Absent()))
+	}
+	s.Close()
+
+	db := storetest.Connect(t, url)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		var rows, scans int
+		err := db.QueryRow(t.Context(), `
+			select n_tup_ins, seq_scan
+			from pg_stat_user_tables
+			where relname = 'consumer'`).Scan(&rows, &scans)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows < 1500 && time.Now().Before(deadline) {
+			continue
+		}
+		if rows != 1500 || scans > 40 {
+			t.Errorf("%d consumers were written, and all read %d times", rows, scans)
+		}
+		return
+	}
+}

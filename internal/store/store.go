@@ -49,6 +49,11 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	}
 	setting("statement_timeout", statementTimeout)
 	setting("idle_in_transaction_session_timeout", idleTimeout)
+	if _, given := cfg.ConnConfig.RuntimeParams["random_page_cost"]; !given {
+		// Plans are kept per connection. With the default, made for disks that turn, those made while a table is
+		// small read it whole, and go on doing so while it grows.
+		cfg.ConnConfig.RuntimeParams["random_page_cost"] = "1.1"
+	}
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	cfg.ConnConfig.RuntimeParams["application_name"] = "berth"
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
