@@ -322,3 +322,22 @@ func TestInterruptedProgramTakesItsChildrenAlong(t *testing.T) {
 		t.Errorf("read %q, %v", rest, err)
 	}
 }
+
+// TestServerPortsFitTheTableOfItsMembers: a higher one is a server that does not start.
+func TestServerPortsFitTheTableOfItsMembers(t *testing.T) {
+	t.Parallel()
+	ports, err := devstack.FreePorts(9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, p := range ports {
+		if p < 1024 || p > 32767 || seen[p] {
+			t.Errorf("ports %v: want different ones from 1024 to 32767", ports)
+		}
+		seen[p] = true
+	}
+	if len(ports) != 9 {
+		t.Errorf("%d ports, want 9", len(ports))
+	}
+}

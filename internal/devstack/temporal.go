@@ -26,11 +26,13 @@ type TemporalOptions struct {
 	UIPort int    // 0: a free one
 }
 
-// Temporal is a running dev server: the whole service in one process.
+// Temporal is a running server: the whole service in one process.
 type Temporal struct {
 	Address string // host:port of the frontend
 	UI      string // URL of the web UI, empty without one
 	options TemporalOptions
+	command func() *exec.Cmd            // starts it
+	ready   func(context.Context) error // tells whether it serves
 	proc    *process
 }
 
@@ -59,6 +61,7 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	var t *Temporal
 	err = withPort(o.Port, func(port int) error {
 		t = &Temporal{options: o}
+		t.command, t.ready = t.devServer, t.devReady
 		return t.choose(ctx, port)
 	})
 	if err != nil {
@@ -100,9 +103,8 @@ func (t *Temporal) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(t.options.CLI, t.args()...)
+	cmd := t.command()
 	cmd.Dir = t.options.Dir
-	cmd.Env = withoutTemporal(os.Environ())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if t.proc, err = start(cmd); err != nil {
@@ -113,6 +115,12 @@ func (t *Temporal) run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+func (t *Temporal) devServer() *exec.Cmd {
+	cmd := exec.Command(t.options.CLI, t.args()...)
+	cmd.Env = withoutTemporal(os.Environ())
+	return cmd
 }
 
 func (t *Temporal) args() []string {
@@ -137,8 +145,8 @@ func (t *Temporal) args() []string {
 	return args
 }
 
-// ready tells whether the frontend answers and knows the search attributes, without which workflow tasks fail.
-func (t *Temporal) ready(ctx context.Context) error {
+// devReady tells whether the frontend answers and knows the search attributes, without which workflow tasks fail.
+func (t *Temporal) devReady(ctx context.Context) error {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Address)
 	if err != nil {
 		return err

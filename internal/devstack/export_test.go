@@ -1,0 +1,4 @@
+package devstack
+
+// FreePorts is freePorts.
+var FreePorts = freePorts
