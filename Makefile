@@ -28,6 +28,10 @@ test: deps ## everything: tests with the race detector on real PostgreSQL and Te
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -timeout 20m ./...
 	@$(MAKE) --no-print-directory lint
 
+.PHONY: bench
+bench: build ## what a port, a journal entry, an allocation costs, as ratios, into bench.json; BENCH="-h" tells more
+	@go build -o bin/ ./bench && exec bin/bench $(BENCH)
+
 .PHONY: lint
 lint: ## gofmt, vet, staticcheck, workflowcheck
 	@tools/lint.sh

@@ -59,6 +59,11 @@ var rooms = map[string]room{
 		always: []string{temporal, yaml, "github.com/spf13/cobra", "github.com/spf13/pflag"},
 		why:    "a client of the APIs and of Temporal like any other; store only to migrate",
 	},
+	"bench": {
+		may:    []string{"internal/contract", "internal/devstack", "internal/inventory", "internal/store", "internal/odl/odltest", "internal/notify/notifytest"},
+		always: []string{temporal, pgx},
+		why:    "measures the shipped worker from outside: a client, an agent, and eyes on the rows; store only to migrate and to write allocations",
+	},
 	"workflows": {
 		may:    []string{"activities", "internal/contract", "internal/lease", "internal/journal", "internal/network"},
 		never:  []string{"net/http", "math/rand", "crypto/rand", "os", "github.com/google/uuid", "go.temporal.io/sdk/client"},

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// figure is one thing that is measured. A new one is a file and a line in the table below.
+type figure struct {
+	name    string
+	title   string
+	against string // the figure that it is compared with
+	alone   bool   // one client instead of many
+	share   float64
+	open    func(context.Context, *stack) (*subject, error)
+}
+
+// subject is a figure at work. Functions that are nil do nothing.
+type subject struct {
+	before func(context.Context) error // each round
+	op     operation
+	timed  func(ctx context.Context, n int) (time.Duration, error) // instead of op: at a fixed rate
+	after  func(context.Context) error                             // each round: whether all is well
+	close  func(context.Context) ([]detail, error)                 // once, at the end
+}
+
+// detail is something else that was seen.
+type detail struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}
+
+// figures are all that there are, those that others are compared with before them.
+var figures = []figure{
+	{name: "noop", title: "workflows that do nothing, eagerly started", share: 1, open: openNoop},
+	{name: "ports", title: "ports from POST over two signals to ACTIVE", against: "noop", share: 1, open: openPorts},
+	{name: "entries", title: "journal entries from POST to mirrored", against: "noop", share: 1, open: openEntries},
+	{name: "latency", title: "ports, ten a second: last signal to ACTIVE", share: 1, open: openLatency},
+	{name: "commits", title: "single-row commits", share: 0.5, open: openCommits},
+	{name: "allocations", title: "allocations of new consumers", against: "commits", share: 0.5, open: openAllocations},
+	{name: "commits-alone", title: "single-row commits of one client", alone: true, share: 0.5, open: openCommits},
+	{name: "allocations-alone", title: "allocations of new consumers, one client", against: "commits-alone", alone: true, share: 0.5, open: openAllocations},
+}
+
+func figureNames() []string {
+	var names []string
+	for _, f := range figures {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// choose picks figures by their names, together with those that they are compared with.
+func choose(list string) ([]figure, error) {
+	if list == "" {
+		return figures, nil
+	}
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		i := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown figure %q; there are %s", name, strings.Join(figureNames(), ", "))
+		}
+		wanted[name] = true
+		wanted[figures[i].against] = true
+	}
+	return slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return !wanted[f.name] }), nil
+}
+
+// measureAll measures every figure in every round.
+func measureAll(ctx context.Context, s settings, st *stack, say func(string, ...any)) ([]result, error) {
+	subjects := make([]*subject, len(s.figures))
+	samples := make([][]sample, len(s.figures))
+	for i, f := range s.figures {
+		var err error
+		if subjects[i], err = f.open(ctx, st); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	for round := range s.rounds {
+		for i, f := range s.figures {
+			one, err := subjects[i].measure(ctx, f.pace(s.pace))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", f.name, err)
+			}
+			say("round %d: %s %.1f/s", round+1, f.name, one.rate())
+			samples[i] = append(samples[i], one)
+		}
+	}
+	var results []result
+	for i, f := range s.figures {
+		r := resultOf(f, samples[i], results)
+		if closing := subjects[i].close; closing != nil {
+			var err error
+			if r.Details, err = closing(ctx); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.name, err)
+			}
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// pace is the figure's own, derived from what the command line says.
+func (f figure) pace(p pace) pace {
+	if f.alone {
+		p.InFlight = 1
+	}
+	p.Warmup = time.Duration(float64(p.Warmup) * f.share)
+	p.Window = time.Duration(float64(p.Window) * f.share)
+	return p
+}
+
+// measure is one round.
+func (s *subject) measure(ctx context.Context, p pace) (sample, error) {
+	if s.before != nil {
+		if err := s.before(ctx); err != nil {
+			return sample{}, err
+		}
+	}
+	var one sample
+	var err error
+	if s.timed != nil {
+		one, err = measureTimes(ctx, p, s.timed)
+	} else {
+		one, err = measure(ctx, p, s.op)
+	}
+	if err == nil && s.after != nil {
+		err = s.after(ctx)
+	}
+	return one, err
+}

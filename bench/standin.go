@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"berth/internal/devstack"
+	"berth/internal/notify/notifytest"
+	"berth/internal/odl/odltest"
+)
+
+// standInCommand is the argument with which this program stands in for OpenDaylight and Nova: a process of their
+// own, as the real ones are.
+const standInCommand = "serve-stand-ins"
+
+// standIns are where they serve.
+type standIns struct{ ODL, Nova string }
+
+// serveStandIns prints where it serves, in one line, and serves until ctx ends.
+func serveStandIns(ctx context.Context, out io.Writer) error {
+	odl, err := devstack.Serve(0, odltest.New())
+	if err != nil {
+		return err
+	}
+	defer odl.Stop()
+	nova, err := devstack.Serve(0, &notifytest.Nova{})
+	if err != nil {
+		return err
+	}
+	defer nova.Stop()
+	if err := json.NewEncoder(out).Encode(standIns{odl.URL, nova.URL}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// startStandIns runs this program again.
+func (s *stack) startStandIns(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, standInCommand)
+	cmd.Env = append(os.Environ(), mainVariable+"=1")
+	r, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, os.Stderr
+	ended := s.run(ctx, cmd)
+	go func() { w.CloseWithError(fmt.Errorf("the stand-ins ended: %w", <-ended)) }()
+	line, err := bufio.NewReader(r).ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, &s.standIns)
+}
+
+// mirrored is what the controller has.
+type mirrored struct {
+	Objects    []odltest.Record `json:"objects"`
+	Violations []string         `json:"violations"`
+}
+
+// mirrored asks the controller what it has, and whether all of it came in order.
+func (s *stack) mirrored(ctx context.Context) (mirrored, error) {
+	var m mirrored
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.standIns.ODL+"/_control/objects", nil)
+	if err != nil {
+		return m, err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return m, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	return m, json.NewDecoder(answer.Body).Decode(&m)
+}
+
+// startWorker runs berth as it is shipped, in every role.
+func (s *stack) startWorker(ctx context.Context, program string) error {
+	port, err := devstack.Port(0)
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(s.dir, "worker.log"))
+	if err != nil {
+		return err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	s.api = newAPI("http://" + address)
+	cmd := exec.Command(program)
+	cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + s.postgres.URL, "BERTH_LOG_LEVEL=warn",
+		"BERTH_ODL_URL=" + s.standIns.ODL + odltest.Base, "BERTH_NOVA_URL=" + s.standIns.Nova,
+		"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
+	cmd.Stdout, cmd.Stderr = log, log
+	ended := s.run(ctx, cmd)
+	return s.api.awaitReady(ctx, ended, log.Name())
+}
