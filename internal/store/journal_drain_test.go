@@ -131,7 +131,9 @@ func (o *order) apply(e journal.Entry) {
 	if o.last == nil {
 		o.last, o.present = map[journal.Ref]int64{}, map[journal.Ref]bool{}
 	}
-	complain := func(what string) { o.violations = append(o.violations, fmt.Sprintf("entry %d, %s: %s", e.Seq, journal.Summary(e), what)) }
+	complain := func(what string) {
+		o.violations = append(o.violations, fmt.Sprintf("entry %d, %s: %s", e.Seq, journal.Summary(e), what))
+	}
 	if e.Seq < o.last[e.Object] {
 		complain("after a newer one")
 	}
