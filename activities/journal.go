@@ -35,7 +35,7 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	ctx, cancel := context.WithTimeout(ctx, LongCall)
 	defer cancel()
 	p, o, err := a.mirror(ctx, key)
-	if err != nil || journal.State(p.State) != journal.Pending || len(p.Waiting) > 0 {
+	if err != nil || journal.State(p.State) != journal.Pending || p.Blocked {
 		return p, verdict(err)
 	}
 	return p, temporal.NewApplicationErrorWithOptions(p.LastError, "Again", temporal.ApplicationErrorOptions{
@@ -72,9 +72,10 @@ func (a *Activities) mirror(ctx context.Context, key string) (contract.EntryProg
 }
 
 func progress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {
-	p := contract.EntryProgress{State: string(e.State), Summary: journal.Summary(e), LastError: e.LastError}
-	for _, b := range blockers {
-		p.Waiting = append(p.Waiting, contract.Waiting{For: contract.JournalID(fmt.Sprint(b.Seq)), Since: &b.Since})
+	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0, LastError: e.LastError}
+	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.", e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers))
+	for _, w := range journal.Waits(e, blockers) {
+		p.Waiting = append(p.Waiting, contract.Waiting{For: w.For, Since: &w.Since})
 	}
 	return p
 }

@@ -25,7 +25,7 @@ func (a *Activities) SettlePort(ctx context.Context, key string, reports []contr
 	if err != nil {
 		return contract.PortStanding{}, verdict(err)
 	}
-	return standing(s), nil
+	return standing(key, s), nil
 }
 
 // NotifyNova tells Nova what was recorded for it about the port, oldest first. World first, row second: Nova may
@@ -55,16 +55,24 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 	return verdict(a.Store.SettleNovaEvents(ctx, ids))
 }
 
-func standing(s network.Standing) contract.PortStanding {
-	out := contract.PortStanding{Gone: s.Gone, Name: s.Name, Status: s.Status, Host: s.Host, Reason: s.Reason,
-		Ignored: s.Ignored, Events: len(s.Events)}
+func standing(key string, s network.Standing) contract.PortStanding {
+	out := contract.PortStanding{Gone: s.Gone, Status: s.Status, Ignored: s.Ignored, Events: len(s.Events)}
 	if s.Gone {
 		out.Status = "DELETED"
 	}
+	out.Sentence = "Port " + named(s.Name, key) + " is " + s.Sentence() + "."
 	for _, w := range s.Waiting {
 		out.Waiting = append(out.Waiting, contract.Waiting{For: w.Entity, Since: &w.Since, Deadline: w.Deadline})
 	}
 	return out
+}
+
+// named is an object's name for people, its key if it has none.
+func named(name, key string) string {
+	if name == "" {
+		return key
+	}
+	return name
 }
 
 // Compute is who is told about ports.

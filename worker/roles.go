@@ -112,6 +112,9 @@ func startWorkers(ctx context.Context, c client.Client, acts *activities.Activit
 	if err := awaitTemporal(ctx, c); err != nil {
 		return nil, err
 	}
+	if err := schedule(ctx, c); err != nil {
+		return nil, err
+	}
 	var started []worker.Worker
 	for _, queue := range queues {
 		w := worker.New(c, queue, worker.Options{

@@ -1,10 +1,7 @@
 package workflows
 
 import (
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -62,42 +59,4 @@ func entities(waiting []contract.Waiting) []string {
 		names[i] = w.For
 	}
 	return names
-}
-
-// sentence puts what something is and for whom it waits into one line for people.
-func sentence(what, state, reason string, waiting []contract.Waiting) string {
-	s := fmt.Sprintf("%s is %s", what, state)
-	parts := make([]string, len(waiting))
-	for i, w := range waiting {
-		parts[i] = w.For
-		if w.Since != nil {
-			parts[i] += " since " + w.Since.UTC().Format(time.RFC3339)
-		}
-		if w.Deadline != nil {
-			parts[i] += " until " + w.Deadline.UTC().Format(time.RFC3339)
-		}
-	}
-	if len(parts) > 0 {
-		s += ", waiting for " + strings.Join(parts, ", ")
-	}
-	if reason != "" {
-		s += ": " + strings.TrimSuffix(reason, ".")
-	}
-	return s + "."
-}
-
-// named is an object's name for people, its key if it has none.
-func named(name, key string) string {
-	if name == "" {
-		return key
-	}
-	return name
-}
-
-// joined puts two reasons into one, either of which may be empty.
-func joined(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "; " + b
 }

@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"fmt"
-
 	"go.temporal.io/sdk/workflow"
 
 	"berth/internal/contract"
@@ -26,17 +24,18 @@ func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgre
 		p := contract.EntryProgress{State: string(journal.Pending)}
 		if err := workflow.ExecuteLocalActivity(once(ctx, "mirror entry "+in.Key), do.TryEntry, in.Key).Get(ctx, &p); err != nil {
 			p.LastError = err.Error()
+			p.Sentence = "Entry " + in.Key + " could not be looked at: " + p.LastError + "."
 		}
 		done := journal.State(p.State) == journal.Completed
 		if !done || waited { // an entry that never waited costs no more than it must
-			if err := f.show(ctx, whyEntry(in.Key, p)); err != nil {
+			if err := f.show(ctx, whyEntry(p)); err != nil {
 				return p, err
 			}
 		}
 		switch {
 		case done:
 			return p, nil
-		case len(p.Waiting) > 0 || journal.State(p.State) == journal.Failed:
+		case p.Blocked || journal.State(p.State) == journal.Failed:
 			changed.Receive(ctx, nil)
 			handled++
 		default:
@@ -47,11 +46,6 @@ func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgre
 	}
 }
 
-func whyEntry(key string, p contract.EntryProgress) contract.Why {
-	return contract.Why{
-		State:     p.State,
-		Sentence:  sentence(fmt.Sprintf("Entry %s (%s)", key, p.Summary), p.State, p.LastError, p.Waiting),
-		Waiting:   p.Waiting,
-		LastError: p.LastError,
-	}
+func whyEntry(p contract.EntryProgress) contract.Why {
+	return contract.Why{State: p.State, Sentence: p.Sentence, Waiting: p.Waiting, LastError: p.LastError}
 }

@@ -31,7 +31,7 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 			return gone(err)
 		}
 		due := lease.Next(l, workflow.Now(ctx))
-		if err := f.show(ctx, whyLease(l, due)); err != nil {
+		if err := f.show(ctx, whyLease(l, workflow.Now(ctx))); err != nil {
 			return err
 		}
 		switch due.Step {
@@ -65,7 +65,7 @@ func waitUntil(ctx workflow.Context, at time.Time, changed workflow.ReceiveChann
 // act takes one step: first the transitional status, then each reservation, then the stable status. If somebody
 // was faster, the step ends early and the next look tells what is due instead.
 func act(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.ReceiveChannel) error {
-	name := named(l.Name, l.ID.String())
+	name := named(l)
 	err := workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("begin %s of %s", step, name)), do.BeginLease, l.ID, step).Get(ctx, &l)
 	if err != nil {
 		return yield(ctx, err, changed)
@@ -105,17 +105,19 @@ func gone(err error) error {
 	return err
 }
 
-func whyLease(l lease.Lease, due lease.Due) contract.Why {
-	w := contract.Why{State: string(l.Status)}
-	reason := ""
-	switch due.Step {
-	case lease.Wait:
-		w.Waiting = []contract.Waiting{{For: "time", Deadline: &due.At}}
-	case lease.Stop:
-		reason = "nothing is due any more"
-	default:
-		reason = fmt.Sprintf("%s is under way", due.Step)
+func whyLease(l lease.Lease, now time.Time) contract.Why {
+	sentence, waits := lease.Explain(l, now)
+	w := contract.Why{State: string(l.Status), Sentence: "Lease " + named(l) + " is " + sentence}
+	for _, wait := range waits {
+		w.Waiting = append(w.Waiting, contract.Waiting{For: wait.For, Since: &wait.Since, Deadline: wait.Deadline})
 	}
-	w.Sentence = sentence("Lease "+named(l.Name, l.ID.String()), w.State, reason, w.Waiting)
 	return w
+}
+
+// named is a lease's name for people, its ID if it has none.
+func named(l lease.Lease) string {
+	if l.Name == "" {
+		return l.ID.String()
+	}
+	return l.Name
 }

@@ -106,17 +106,11 @@ func (p *port) take() []*report {
 
 func (p *port) show(ctx workflow.Context) error {
 	s := p.standing
-	reason := s.Reason
+	sentence := s.Sentence
 	if p.lastError != "" {
-		reason = joined(reason, fmt.Sprintf("%d events for Nova are not delivered yet (%s)", s.Events, p.lastError))
+		sentence += fmt.Sprintf(" %d events for Nova are not delivered yet: %s.", s.Events, p.lastError)
 	}
-	return p.face.show(ctx, contract.Why{
-		State:     s.Status,
-		Sentence:  sentence("Port "+named(s.Name, p.key), s.Status, reason, s.Waiting),
-		Waiting:   s.Waiting,
-		LastError: p.lastError,
-		Ignored:   s.Ignored,
-	})
+	return p.face.show(ctx, contract.Why{State: s.Status, Sentence: sentence, Waiting: s.Waiting, LastError: p.lastError, Ignored: s.Ignored})
 }
 
 // listen takes every message from the first task on.

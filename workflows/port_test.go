@@ -57,9 +57,9 @@ func TestPortSaysForWhomItWaitsUntilTheLastAgentReports(t *testing.T) {
 	runPort(env)
 
 	want := []string{
-		"DOWN 2: Port web-1 is DOWN, waiting for DHCP, L2.",
-		"DOWN 1: Port web-1 is DOWN, waiting for DHCP.",
-		"ACTIVE 0: Port web-1 is ACTIVE.",
+		"DOWN 2: Port web-1 is DOWN, blocked by [DHCP L2].",
+		"DOWN 1: Port web-1 is DOWN, blocked by [DHCP].",
+		"ACTIVE 0: Port web-1 is ACTIVE, blocked by [].",
 	}
 	if d := cmp.Diff(want, seen); d != "" {
 		t.Error(d)

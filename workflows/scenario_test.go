@@ -246,3 +246,9 @@ func TestUnknownKeyFailsTheWorkflowNotTheTask(t *testing.T) {
 		t.Errorf("want an application error of type %s, got %v", activities.Invalid, err)
 	}
 }
+
+func TestSweepOnARealServer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, contract.Maintenance, contract.MaintenanceID(contract.Sweep), &world{})
+	s.finish("maintenance", "")
+}

@@ -26,6 +26,7 @@ func Register(r worker.WorkflowRegistry, queue string) {
 		{contract.Port, Port},
 		{contract.Lease, Lease},
 		{contract.JournalEntry, JournalEntry},
+		{contract.Maintenance, Maintenance},
 	} {
 		if contract.Queue(w.name) == queue {
 			r.RegisterWorkflowWithOptions(w.run, workflow.RegisterOptions{Name: w.name})

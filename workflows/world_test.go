@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -35,6 +36,7 @@ type world struct {
 	odlDown  int    // so many attempts at the controller fail
 	tries    int    // local attempts at the controller
 	attempts int    // regular ones
+	swept    []time.Time
 }
 
 func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Report) (contract.PortStanding, error) {
@@ -56,11 +58,12 @@ func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Repor
 			w.nova++
 		}
 	}
-	s := contract.PortStanding{Name: "web-1", Status: "ACTIVE", Host: w.host, Ignored: w.ignored, Events: w.nova}
+	s := contract.PortStanding{Status: "ACTIVE", Ignored: w.ignored, Events: w.nova}
 	for _, b := range w.blocks {
 		s.Status = "DOWN"
 		s.Waiting = append(s.Waiting, contract.Waiting{For: b})
 	}
+	s.Sentence = fmt.Sprintf("Port web-1 is %s, blocked by %v.", s.Status, w.blocks)
 	return s, nil
 }
 
@@ -94,13 +97,20 @@ func (w *world) MirrorEntry(context.Context, string) (contract.EntryProgress, er
 	return p, nil
 }
 
+func (w *world) Sweep(_ context.Context, since time.Time) (contract.Swept, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.swept = append(w.swept, since)
+	return contract.Swept{Revived: len(w.swept)}, nil
+}
+
 func (w *world) mirror() contract.EntryProgress {
-	p := contract.EntryProgress{State: w.entry, Summary: "create network blue"}
+	p := contract.EntryProgress{State: w.entry}
 	switch {
 	case w.entry != "pending":
 	case w.blockers > 0:
 		w.blockers--
-		p.Waiting = []contract.Waiting{{For: "journal/1"}}
+		p.Blocked, p.Waiting = true, []contract.Waiting{{For: "journal/1"}}
 	case w.odlDown > 0:
 		w.odlDown--
 		p.LastError = "503 Service Unavailable"

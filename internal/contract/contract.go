@@ -13,8 +13,6 @@ const (
 	Port         = "Port"
 	Lease        = "Lease"
 	JournalEntry = "JournalEntry"
-	FullSync     = "FullSync"
-	Recovery     = "Recovery"
 	Maintenance  = "Maintenance"
 )
 
@@ -154,21 +152,30 @@ type Note struct {
 
 // PortStanding is what a port's workflow knows of its row after one look.
 type PortStanding struct {
-	Gone    bool      `json:"gone,omitempty"`
-	Name    string    `json:"name,omitempty"`
-	Status  string    `json:"status,omitempty"`
-	Host    string    `json:"host,omitempty"`
-	Waiting []Waiting `json:"waiting,omitempty"` // For is the blocking entity
-	Reason  string    `json:"reason,omitempty"`  // why it is not ACTIVE though nobody blocks it
-	Ignored int64     `json:"ignored,omitempty"`
-	Events  int       `json:"events,omitempty"` // recorded for Nova and not yet delivered
+	Gone     bool      `json:"gone,omitempty"`    // the row is deleted
+	Status   string    `json:"status"`            // DELETED for a port that is gone
+	Sentence string    `json:"sentence"`          // what it is and for whom it waits, in one line
+	Waiting  []Waiting `json:"waiting,omitempty"` // For is the blocking entity
+	Ignored  int64     `json:"ignored,omitempty"` // reports that counted for nothing
+	Events   int       `json:"events,omitempty"`  // recorded for Nova and not yet delivered
 }
 
 // EntryProgress is what a journal entry's workflow knows of its row after one look or attempt.
 type EntryProgress struct {
 	State     string    `json:"state"`
-	Summary   string    `json:"summary,omitempty"` // operation, type and name of the object
-	Waiting   []Waiting `json:"waiting,omitempty"` // For is the blocking entry
+	Blocked   bool      `json:"blocked,omitempty"` // by the entries that Waiting names
+	Sentence  string    `json:"sentence,omitempty"`
+	Waiting   []Waiting `json:"waiting,omitempty"`
 	LastError string    `json:"last_error,omitempty"`
-	Attempts  int       `json:"attempts,omitempty"`
 }
+
+// Swept is what one round of the sweep found.
+type Swept struct {
+	Entries int `json:"entries"` // journal entries that nobody had looked at for long
+	Revived int `json:"revived"` // workflows that had ended though their row lives
+	// Until is the moment up to which ended workflows were looked for; the next round goes on from there.
+	Until time.Time `json:"until"`
+}
+
+// Sweep is the key of the sweep's workflow and schedule.
+const Sweep = "sweep"

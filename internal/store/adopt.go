@@ -33,7 +33,7 @@ func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 			set id = excluded.id, adopted_at = now()`, namespace); err != nil {
 			return err
 		}
-		notes, err = nudgeEverything(ctx, tx)
+		notes, err = nudgeRows(ctx, tx, nil)
 		return err
 	})
 	if err != nil {
@@ -62,7 +62,25 @@ var everything = map[string]string{
 		where finished_at is null`,
 }
 
-func nudgeEverything(ctx context.Context, tx pgx.Tx) (int64, error) {
+// Revive leaves a note for each of the workflow IDs whose row lives, and returns how many there are. The others
+// belong to rows that are gone, or to none.
+func (s *Store) Revive(ctx context.Context, workflowIDs []string) (int64, error) {
+	var notes int64
+	err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
+		notes, err = nudgeRows(ctx, tx, workflowIDs)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("revive workflows: %w", err)
+	}
+	if notes > 0 {
+		s.wake()
+	}
+	return notes, nil
+}
+
+// nudgeRows leaves notes for the rows with those workflow IDs, or for every row if only is nil.
+func nudgeRows(ctx context.Context, tx pgx.Tx, only []string) (int64, error) {
 	batch := &pgx.Batch{}
 	var notes int64
 	count := func(tag pgconn.CommandTag) error {
@@ -74,8 +92,10 @@ func nudgeEverything(ctx context.Context, tx pgx.Tx) (int64, error) {
 			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
 			select r.id, $1, false, r.summary, r.attributes, now()
 			from (`+rows+`) as r (id, summary, attributes)
+			where $2::text[] is null or r.id = any($2)
+			order by r.id
 			on conflict (workflow_id) do update
-			set version = note.version + 1, fresh = false, due_at = least(note.due_at, excluded.due_at)`, workflow).Exec(count)
+			set version = note.version + 1, fresh = false, due_at = least(note.due_at, excluded.due_at)`, workflow, only).Exec(count)
 	}
 	return notes, tx.SendBatch(ctx, batch).Close()
 }

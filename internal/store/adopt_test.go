@@ -49,3 +49,27 @@ func TestANewTemporalIsToldOfEveryRowAndAKnownOneOfNone(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+func TestOnlyWorkflowsWhoseRowLivesAreRevived(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	project := "p"
+	if _, err := s.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &project}, {Project: &project}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SettleNotes(t.Context(), claim(t, s)); err != nil {
+		t.Fatal(err)
+	}
+
+	n, err := s.Revive(t.Context(), []string{"journal/2", "journal/99", "port/not-a-uuid", "nonsense"})
+
+	if err != nil || n != 1 {
+		t.Errorf("revived %d, error %v, want 1", n, err)
+	}
+	if notes := claim(t, s); len(notes) != 1 || notes[0].ID != "journal/2" {
+		t.Errorf("want a note for journal/2 alone, got %+v", notes)
+	}
+	if n, err := s.Revive(t.Context(), []string{}); err != nil || n != 0 {
+		t.Errorf("nothing to revive, and yet %d, error %v", n, err)
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"berth/internal/contract"
+)
+
+// post sends JSON as an admin and decodes what comes back into answer.
+func post(t *testing.T, url string, body, answer any) {
+	t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Auth-Token", "admin")
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	said, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 300 {
+		t.Fatalf("POST %s: %s %s %v", url, resp.Status, said, err)
+	}
+	if err := json.Unmarshal(said, answer); err != nil {
+		t.Fatalf("POST %s: %v: %s", url, err, said)
+	}
+}
+
+// running tells whether the workflow runs.
+func running(t *testing.T, c client.Client, id string) bool {
+	t.Helper()
+	d, err := c.DescribeWorkflowExecution(t.Context(), id, "")
+	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(40 * time.Second); !condition(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+func TestTerminatedWorkflowOfALivingRowComesBack(t *testing.T) {
+	t.Parallel()
+	a := process(t, "api,relay,temporal")
+	awaitReady(t, a)
+	base := "http://" + a.address() + "/networking/v2.0/"
+	var network struct{ Network struct{ ID string } }
+	post(t, base+"networks", map[string]any{"network": map[string]any{"name": "blue"}}, &network)
+	var port struct{ Port struct{ ID string } }
+	post(t, base+"ports", map[string]any{"port": map[string]any{"network_id": network.Network.ID}}, &port)
+	id := contract.PortID(port.Port.ID)
+	eventually(t, "the port has a workflow", func() bool { return running(t, a.temporal, id) })
+
+	if err := a.temporal.TerminateWorkflow(t.Context(), id, "", "by mistake"); err != nil {
+		t.Fatal(err)
+	}
+
+	sweep := a.temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.Sweep))
+	eventually(t, "the sweep brings it back", func() bool {
+		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
+			t.Error(err)
+		}
+		return running(t, a.temporal, id)
+	})
+}
