@@ -167,13 +167,13 @@ func (r *replacement) queueProviders(batch *pgx.Batch, emptied []string) {
 	batch.Queue(`
 		select id, uuid
 		from provider
-		where id in (
+		where id = any (array(
 			select id from provider where uuid = any($1)
 			union
 			select a.provider_id
 			from consumer c
 			join allocation a on a.consumer_id = c.id
-			where c.uuid = any($2))
+			where c.uuid = any($2)))
 		order by id
 		for no key update`, r.asked(), emptied).
 		Query(func(rows pgx.Rows) error {
@@ -226,16 +226,15 @@ func (r *replacement) queueStock(batch *pgx.Batch) {
 		return
 	}
 	batch.Queue(`
-		select p.uuid, c.name, i.provider_id, i.class_id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size,
-			i.allocation_ratio,
+		select (select p.uuid from provider p where p.id = i.provider_id), (select c.name from resource_class c where c.id = i.class_id),
+			i.provider_id, i.class_id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
 			coalesce((
 				select sum(a.amount)
 				from allocation a
 				where a.provider_id = i.provider_id and a.class_id = i.class_id), 0)::bigint
-		from unnest($1::text[], $2::text[]) as asked (provider, class)
-		join provider p on p.uuid = asked.provider
-		join resource_class c on c.name = asked.class
-		join inventory i on i.provider_id = p.id and i.class_id = c.id`, providers, classes).
+		from inventory i
+		where i.provider_id = any (array(select id from provider where uuid = any($1)))
+			and i.class_id = any (array(select id from resource_class where name = any($2)))`, providers, classes).
 		Query(r.readStock)
 }
 
