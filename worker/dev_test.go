@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// devRun is a real process of `worker --dev`.
+// devRun is a real process of the worker.
 type devRun struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -41,23 +42,38 @@ func (r *devRun) said() string {
 
 func startDev(t *testing.T, settings ...string) *devRun {
 	t.Helper()
-	r := &devRun{cmd: exec.Command(os.Args[0], "--dev"), done: make(chan struct{})}
-	r.cmd.Env = append(os.Environ(), append(settings, mainVariable+"=yes", "BERTH_DEMO=off")...)
+	return spawn(t, []string{"--dev"}, append(settings, "BERTH_DEMO=off")...)
+}
+
+// spawn starts this binary as the worker.
+func spawn(t *testing.T, args []string, settings ...string) *devRun {
+	t.Helper()
+	r := &devRun{cmd: exec.Command(os.Args[0], args...), done: make(chan struct{})}
+	r.cmd.Env = append(os.Environ(), append(settings, mainVariable+"=yes")...)
 	r.begin(t)
 	return r
 }
 
-// begin starts the process, which ends with the test at the latest.
+// begin starts the process, which ends with the test at the latest, even if that has no time to clean up: the
+// kernel kills it when the thread that forked ends, which therefore has to last.
 func (r *devRun) begin(t *testing.T) {
 	t.Helper()
 	r.cmd.Stdout, r.cmd.Stderr = r, r
-	if err := r.cmd.Start(); err != nil {
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := r.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = r.cmd.Wait()
+			close(r.done)
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		_ = r.cmd.Wait()
-		close(r.done)
-	}()
 	t.Cleanup(func() { r.end(t, os.Interrupt) })
 }
 

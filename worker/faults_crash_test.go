@@ -1,0 +1,281 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/devstack"
+	"berth/internal/devstack/temporaltest"
+	"berth/internal/store"
+)
+
+func TestAcknowledgedWritesOutlastADatabaseCrash(t *testing.T) {
+	t.Parallel()
+	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: filepath.Join(filepath.Dir(devFolder(t)), "postgres")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(postgres.Stop)
+	if _, err := store.Migrate(t.Context(), postgres.URL); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, postgres.URL, namespace(temporaltest.New(t))...)
+	s.start("api,relay,temporal").outlasts(s, func() {
+		if err := postgres.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestAcknowledgedWritesOutlastAKill(t *testing.T) {
+	t.Parallel()
+	s, _ := sharedSite(t)
+	port, err := devstack.Port(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.settings = append(s.settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port)) // the clients find it again
+	c := s.start("api,relay,temporal")
+	c.outlasts(s, func() {
+		c.kill()
+		c = s.start("api,relay,temporal")
+	})
+}
+
+// outlasts lets clients work on the process through crashes, and checks that what it acknowledged is kept, that
+// nothing is there by halves, and that everything is brought to its end.
+func (c *child) outlasts(s *site, crash func()) {
+	s.Helper()
+	c.agents()
+	l := &load{child: c, names: map[string]string{}, gone: map[string]bool{}, reported: map[string]bool{}, holds: map[string]bool{}}
+	l.stock()
+	stop := l.run(4)
+	for range 2 {
+		l.progress(s)
+		crash()
+	}
+	l.progress(s)
+	stop()
+
+	if l.failed.Load() == 0 {
+		s.Error("no client noticed the crashes")
+	}
+	s.mirrored()
+	s.none("no note is left", `select workflow_id from note`)
+	s.none("Nova is told of everything", `select name || ' ' || port_id from nova_event`)
+	s.kept(l)
+	s.whole()
+	told := s.told("network-vif-plugged")
+	for p := range l.reported {
+		if told[p] == 0 {
+			s.Errorf("Nova was not told that port %s is plugged", p)
+		}
+	}
+	s.Logf("%d rounds, %d requests failed; acknowledged: %d objects, %d ports reported for, %d consumers", l.rounds.Load(), l.failed.Load(),
+		len(l.names), len(l.reported), len(l.holds))
+}
+
+// progress waits until the clients have done some rounds more.
+func (l *load) progress(s *site) {
+	s.Helper()
+	const enough = 15
+	before := l.rounds.Load()
+	s.until("the clients get on", func() string {
+		if done := l.rounds.Load() - before; done < enough {
+			return fmt.Sprintf("%d of %d rounds; the last trouble: %s", done, enough, l.last())
+		}
+		return ""
+	})
+}
+
+// kept checks that what was acknowledged is there.
+func (s *site) kept(l *load) {
+	s.Helper()
+	there := map[string]string{}
+	for _, line := range s.rows(`
+		select id || ' ' || name from network
+		union all select id || ' ' || name from subnet
+		union all select id || ' ' || name || status from port
+		union all select uuid || ' ' from consumer`) {
+		id, name, _ := strings.Cut(line, " ")
+		there[id] = name
+	}
+	for id, name := range l.names {
+		if found, ok := there[id]; !ok || !strings.HasPrefix(found, name) {
+			s.Errorf("acknowledged: %s %q; found: %q, %v", id, name, found, ok)
+		}
+	}
+	for id := range l.reported {
+		if there[id] != "" && !strings.HasSuffix(there[id], "ACTIVE") {
+			s.Errorf("both reports on port %s were acknowledged, and it is %s", id, there[id])
+		}
+	}
+	for id := range l.gone {
+		if _, ok := there[id]; ok {
+			s.Errorf("%s is there although its deletion was acknowledged", id)
+		}
+	}
+	for id := range l.holds {
+		if _, ok := there[id]; !ok {
+			s.Errorf("what was allocated for %s is lost", id)
+		}
+	}
+}
+
+// whole checks that nothing is there by halves, acknowledged or not.
+func (s *site) whole() {
+	s.Helper()
+	for what, sql := range map[string]string{
+		"a port without its one address": `
+			select p.id::text from port p where (select count(*) from port_address a where a.port_id = p.id) <> 1`,
+		"a port whose status is not what its blocks say": `
+			select p.id::text from port p
+			where (p.status = 'ACTIVE') = exists (select from provisioning_block b where b.port_id = p.id)`,
+		"an object that the journal does not know": `
+			select o.id::text from (select id from network union all select id from subnet union all select id from port) as o
+			where not exists (select from journal_entry e where e.object_id = o.id::text and e.operation = 'create')`,
+		"an entry for an object that never was": `
+			select e.object_id from journal_entry e
+			where not exists (select from journal_entry d where d.object_id = e.object_id and d.operation = 'delete')
+				and not exists (select from (select id from network union all select id from subnet union all select id from port) as o
+					where o.id::text = e.object_id)`,
+		"a consumer that does not hold all that it asked for in one write": `
+			select c.uuid from consumer c
+			where (select count(*) from allocation a where a.consumer_id = c.id) <> 2 or c.generation <> 1`,
+		"an entry that waits for a completed one": `select format('%s for %s', entry, waits_for) from journal_dep`,
+	} {
+		if found := s.rows(sql); len(found) > 0 {
+			s.Errorf("%s: %v", what, found)
+		}
+	}
+}
+
+// load is clients at work, who remember what was acknowledged.
+type load struct {
+	*child
+	provider       string
+	rounds, failed atomic.Int64
+
+	mu       sync.Mutex
+	names    map[string]string // by ID; as far as acknowledged
+	gone     map[string]bool   // deletion acknowledged
+	reported map[string]bool   // ports: both reports acknowledged
+	holds    map[string]bool   // consumers
+	trouble  string
+}
+
+// stock makes a provider from which everybody allocates.
+func (l *load) stock() {
+	l.t.Helper()
+	p := l.must("POST", "/placement/resource_providers", object{"name": "shared"})
+	l.provider = fmt.Sprint(p["uuid"])
+	l.must("PUT", "/placement/resource_providers/"+l.provider+"/inventories", object{"resource_provider_generation": p["generation"],
+		"inventories": object{"VCPU": object{"total": 1_000_000}, "MEMORY_MB": object{"total": 1_000_000}}})
+}
+
+// run lets n clients work until stop is called.
+func (l *load) run(n int) (stop func()) {
+	var over atomic.Bool
+	var clients sync.WaitGroup
+	for range n {
+		clients.Go(func() {
+			for !over.Load() {
+				if l.round() {
+					l.rounds.Add(1)
+					continue
+				}
+				l.failed.Add(1)
+				time.Sleep(20 * time.Millisecond) // as clients do after a failure
+			}
+		})
+	}
+	stop = sync.OnceFunc(func() {
+		over.Store(true)
+		clients.Wait()
+	})
+	l.t.Cleanup(stop)
+	return stop
+}
+
+// ack sends a request and tells whether it was acknowledged; then note says what that means.
+func (l *load) ack(method, path string, body any, note func(object)) bool {
+	code, o, err := l.do(method, path, body)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil || code >= http.StatusMultipleChoices {
+		l.trouble = fmt.Sprint(method, " ", path, ": ", code, o, err)
+		if err == nil && code < http.StatusInternalServerError {
+			l.t.Errorf("a client is blamed for the crash: %s", l.trouble)
+		}
+		return false
+	}
+	note(o)
+	return true
+}
+
+func (l *load) last() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.trouble
+}
+
+// create is ack for an object of the Networking API. Every fresh object has a name of its own.
+func (l *load) create(typ string, o object) (id string, ok bool) {
+	name := typ + "-" + uuid.NewString()
+	o["name"] = name
+	ok = l.ack("POST", "/networking/v2.0/"+typ+"s", object{typ: o}, func(answer object) {
+		id = answer[typ].(object)["id"].(string)
+		l.names[id] = name
+	})
+	return id, ok
+}
+
+// round is what a client does once; it ends early when something is not acknowledged. It deletes every other
+// port that it made.
+func (l *load) round() bool {
+	network, ok := l.create("network", object{})
+	if !ok {
+		return false
+	}
+	if _, ok = l.create("subnet", subnetOf(network)); !ok {
+		return false
+	}
+	port, ok := l.create("port", portOf(network))
+	return ok && l.rename(network) && l.allocate() &&
+		l.ack("POST", "/agent/v1/reports", reportsOn(port), func(object) { l.reported[port] = true }) &&
+		(l.rounds.Load()%2 == 0 || l.remove(port))
+}
+
+func (l *load) rename(network string) bool {
+	l.forget(network, "network-")
+	name := "network-renamed-" + network
+	return l.ack("PUT", "/networking/v2.0/networks/"+network, object{"network": object{"name": name}}, func(object) { l.names[network] = name })
+}
+
+// forget says that no more than that beginning of an object's name is known until the next answer.
+func (l *load) forget(id, beginning string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.names[id] = beginning
+}
+
+func (l *load) allocate() bool {
+	consumer := uuid.NewString()
+	return l.ack("PUT", "/placement/allocations/"+consumer, object{"allocations": object{l.provider: object{"resources": object{"VCPU": 1, "MEMORY_MB": 1}}},
+		"project_id": "p", "user_id": "u", "consumer_generation": nil}, func(object) { l.holds[consumer] = true })
+}
+
+func (l *load) remove(port string) bool {
+	l.mu.Lock()
+	delete(l.names, port)
+	l.mu.Unlock()
+	return l.ack("DELETE", "/networking/v2.0/ports/"+port, nil, func(object) { l.gone[port] = true })
+}
