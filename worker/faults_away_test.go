@@ -2,9 +2,13 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"testing"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 
 	"berth/internal/devstack"
 	"berth/internal/store/storetest"
@@ -16,7 +20,13 @@ func TestWritesOutlastATemporalThatIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { temporal.Kill() })
+	t.Cleanup(temporal.Kill)
+	dialled, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialled.Close()
+	unswept(t, dialled)
 	s := newSite(t, storetest.URL(t), "TEMPORAL_ADDRESS="+temporal.Address)
 	c := s.start("api,relay,temporal")
 	s.until("berth is ready", func() string {

@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/devstack"
-	"berth/internal/devstack/temporaltest"
 	"berth/internal/store"
 )
 
@@ -27,7 +26,8 @@ func TestAcknowledgedWritesOutlastADatabaseCrash(t *testing.T) {
 	if _, err := store.Migrate(t.Context(), postgres.URL); err != nil {
 		t.Fatal(err)
 	}
-	s := newSite(t, postgres.URL, namespace(temporaltest.New(t))...)
+	_, settings := namespace(t)
+	s := newSite(t, postgres.URL, settings...)
 	s.start("api,relay,temporal").outlasts(s, func() {
 		if err := postgres.Restart(t.Context()); err != nil {
 			t.Fatal(err)

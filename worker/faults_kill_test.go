@@ -130,7 +130,7 @@ func TestKillBetweenAnswerAndCommitRepeatsNothing(t *testing.T) {
 
 func TestKillBetweenCommitAndRelayLosesNothing(t *testing.T) {
 	t.Parallel()
-	s, n := sharedSite(t)
+	s, temporal := sharedSite(t)
 	s.acquaint()
 	api := s.start("api")
 	api.agents()
@@ -143,7 +143,7 @@ func TestKillBetweenCommitAndRelayLosesNothing(t *testing.T) {
 
 	for _, id := range []string{contract.PortID(port), contract.LeaseID(lease)} {
 		var missing *serviceerror.NotFound
-		if _, err := n.Client.DescribeWorkflowExecution(t.Context(), id, ""); !errors.As(err, &missing) {
+		if _, err := temporal.DescribeWorkflowExecution(t.Context(), id, ""); !errors.As(err, &missing) {
 			t.Fatalf("%s was delivered before the kill: %v", id, err)
 		}
 	}
@@ -151,11 +151,11 @@ func TestKillBetweenCommitAndRelayLosesNothing(t *testing.T) {
 	s.mirrored()
 	for id, want := range map[string]string{
 		contract.PortID(port):   "DOWN for DHCP L2",
-		contract.LeaseID(lease): "PENDING for time",
+		contract.LeaseID(lease): "PENDING for start_lease",
 	} {
 		s.until(id+" says "+want, func() string {
 			var why contract.Why
-			v, err := n.Client.QueryWorkflow(t.Context(), id, "", contract.QueryWhy)
+			v, err := temporal.QueryWorkflow(t.Context(), id, "", contract.QueryWhy)
 			if err == nil {
 				err = v.Get(&why)
 			}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"go.temporal.io/sdk/client"
 
+	"berth/internal/contract"
 	"berth/internal/devstack"
 	"berth/internal/devstack/temporaltest"
 	"berth/internal/notify/notifytest"
@@ -62,16 +64,30 @@ func serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// namespace are the settings that lead to a namespace of the test's own.
-func namespace(n temporaltest.Namespace) []string {
-	return []string{"TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_NAMESPACE=" + n.Name}
+// namespace makes a namespace and the settings that lead there.
+func namespace(t *testing.T) (client.Client, []string) {
+	t.Helper()
+	n := temporaltest.New(t)
+	unswept(t, n.Client)
+	return n.Client, []string{"TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_NAMESPACE=" + n.Name}
+}
+
+// unswept lets nobody sweep: what a fault loses would be found, and the test would pass nevertheless.
+func unswept(t *testing.T, c client.Client) {
+	t.Helper()
+	id := contract.MaintenanceID(contract.Sweep)
+	if _, err := c.ScheduleClient().Create(t.Context(), client.ScheduleOptions{ID: id, Paused: true,
+		Action: &client.ScheduleWorkflowAction{ID: id, Workflow: contract.Maintenance, TaskQueue: contract.Queue(contract.Maintenance)},
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // sharedSite stands on the servers of the run, which nobody disturbs.
-func sharedSite(t *testing.T) (*site, temporaltest.Namespace) {
+func sharedSite(t *testing.T) (*site, client.Client) {
 	t.Helper()
-	n := temporaltest.New(t)
-	return newSite(t, storetest.URL(t), namespace(n)...), n
+	c, settings := namespace(t)
+	return newSite(t, storetest.URL(t), settings...), c
 }
 
 // child is a real process of the worker.
