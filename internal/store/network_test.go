@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -321,6 +322,10 @@ func TestFailedBindingIsMadeGoodByTheAgentsArrival(t *testing.T) {
 
 	if after := g.look(p.ID); after.VIF != network.VIFOVS || len(after.Blocks) != 2 {
 		t.Errorf("after the agent came: %s, blocks %v", after.VIF, entities(after.Blocks))
+	}
+	newest, err := g.JournalEntries(t.Context(), store.EntryFilter{Type: "port", Newest: true, Limit: 1})
+	if err != nil || len(newest) != 1 || newest[0].Operation != "update" || !strings.Contains(string(newest[0].Data), `"binding:vif_type": "ovs"`) {
+		t.Errorf("the controller is not told of the binding: %+v, error %v", newest, err)
 	}
 	if r := g.heartbeat(network.OVSAgent, "cmp-9"); r != network.AgentAlive {
 		t.Errorf("the agent is %s", r)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"berth/internal/journal"
 	"berth/internal/network"
 )
 
@@ -70,7 +71,19 @@ func settle(ctx context.Context, tx pgx.Tx, id uuid.UUID, reports []network.Repo
 			after.Ignored++
 		}
 	}
-	return h.Port, after, accepted, writePort(ctx, tx, h.Port, after)
+	if err := writePort(ctx, tx, h.Port, after); err != nil || h.Port.VIF == after.VIF {
+		return h.Port, after, accepted, err
+	}
+	return h.Port, after, accepted, mirrorRebound(ctx, tx, id)
+}
+
+// mirrorRebound records a port whose binding was made good without a request of anybody.
+func mirrorRebound(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+	p, err := portByID(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	return record(ctx, tx, mirrorPort(p, journal.Update))
 }
 
 // look settles a port whose surroundings changed and lets its workflow know if that changed the port.
