@@ -22,9 +22,9 @@ import (
 const (
 	batchSize  = 64
 	inFlight   = 16
-	claimFor   = 15 * time.Second // a relay that dies loses its claim after that
-	deliverIn  = 5 * time.Second  // one attempt at one note
-	idleFor    = time.Second      // the longest sleep: finds notes whose announcement was lost
+	claimFor   = 8 * time.Second // a relay that dies loses its claim after that
+	deliverIn  = 5 * time.Second // one attempt at one note
+	idleFor    = time.Second     // the longest sleep: finds notes whose announcement was lost
 	maxBackoff = 5 * time.Second
 )
 
