@@ -18,7 +18,7 @@ func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgre
 	changed := nudged(ctx)
 	for handled, waited := 0, false; ; waited = true {
 		handled += drain(changed)
-		if handled >= messagesPerRun {
+		if full(ctx, handled) {
 			return contract.EntryProgress{}, workflow.NewContinueAsNewError(ctx, contract.JournalEntry, in)
 		}
 		p := contract.EntryProgress{State: string(journal.Pending)}
@@ -36,8 +36,9 @@ func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgre
 		case done:
 			return p, nil
 		case p.Blocked || journal.State(p.State) == journal.Failed:
-			changed.Receive(ctx, nil)
-			handled++
+			if err := workflow.Await(ctx, func() bool { return changed.Len() > 0 || full(ctx, handled) }); err != nil {
+				return p, err
+			}
 		default:
 			if err := workflow.ExecuteActivity(patient(ctx, "mirror entry "+in.Key), do.MirrorEntry, in.Key).Get(ctx, nil); err != nil {
 				return p, err

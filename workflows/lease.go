@@ -23,7 +23,7 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 	changed := nudged(ctx)
 	for handled := 0; ; handled++ {
 		handled += drain(changed)
-		if handled >= messagesPerRun {
+		if full(ctx, handled) {
 			return workflow.NewContinueAsNewError(ctx, contract.Lease, in)
 		}
 		var l lease.Lease
@@ -53,12 +53,12 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 // pause is how long a step that the row refused waits before the next look, unless the row changes.
 const pause = time.Second
 
-// waitUntil returns when it is time or when the row has changed.
+// waitUntil returns when it is time, when the row has changed, or when the run should hand over.
 func waitUntil(ctx workflow.Context, at time.Time, changed workflow.ReceiveChannel) error {
 	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 		Timeout:      at.Sub(workflow.Now(ctx)),
 		TimerOptions: workflow.TimerOptions{Summary: "until " + at.UTC().Format(time.RFC3339)},
-	}, func() bool { return changed.Len() > 0 })
+	}, func() bool { return changed.Len() > 0 || full(ctx, 0) })
 	return err
 }
 

@@ -42,10 +42,10 @@ func Port(ctx workflow.Context, in contract.Input) error {
 	}
 	workflow.Go(ctx, p.notify)
 	for {
-		if err := workflow.Await(ctx, func() bool { return p.due() || p.tired() }); err != nil {
+		if err := workflow.Await(ctx, func() bool { return p.due() || p.tired(ctx) }); err != nil {
 			return err
 		}
-		if p.tired() {
+		if p.tired(ctx) {
 			return workflow.NewContinueAsNewError(ctx, contract.Port, in)
 		}
 		if err := p.look(ctx); err != nil {
@@ -64,8 +64,8 @@ func (p *port) due() bool {
 
 // tired tells whether the run has had its share of messages and nothing is under way, so that it can hand over
 // to a new one without losing anything.
-func (p *port) tired() bool {
-	return p.handled >= messagesPerRun && !p.due() && !p.notifying && p.answering == 0
+func (p *port) tired(ctx workflow.Context) bool {
+	return full(ctx, p.handled) && !p.due() && !p.notifying && p.answering == 0
 }
 
 // look hands the waiting reports to the row, reads what it has become, and answers the updates among them.

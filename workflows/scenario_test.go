@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -251,4 +252,35 @@ func TestSweepOnARealServer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, contract.Maintenance, contract.MaintenanceID(contract.Sweep), &world{})
 	s.finish("maintenance", "")
+}
+
+func TestFloodOfHugeSignalsIsLeftBehindWithTheRun(t *testing.T) {
+	t.Parallel()
+	for typ, c := range map[string]struct {
+		id, state string
+		world     any
+	}{
+		contract.Port:         {contract.PortID(portKey), "DOWN", &world{host: "cmp-1", blocks: []string{"L2"}}},
+		contract.Lease:        {contract.LeaseID(leaseID.String()), string(lease.Pending), newLeaseWorld(time.Now, time.Hour, 2*time.Hour)},
+		contract.JournalEntry: {contract.JournalID("7"), "pending", &world{entry: "pending", blockers: 100}},
+	} {
+		t.Run(typ, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, typ, c.id, c.world)
+			s.until(c.state)
+			first := s.run()
+
+			for range 12 { // the server suggests a new run from 4 MiB on and ends an old one at 50 MiB
+				s.signal("nobody listens to this", strings.Repeat("x", 500_000))
+			}
+
+			s.until(c.state)
+			for deadline := time.Now().Add(15 * time.Second); s.run() == first; time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the first run keeps them all")
+				}
+			}
+			s.until(c.state)
+		})
+	}
 }

@@ -38,6 +38,12 @@ func Register(r worker.WorkflowRegistry, queue string) {
 // signals a run, and a history that a browser still shows.
 const messagesPerRun = 200
 
+// full tells whether a run should hand over to a new one: it has had its share of messages, or the server finds its
+// history long, as it becomes by huge signals and by those of unknown names, which nobody counts.
+func full(ctx workflow.Context, handled int) bool {
+	return handled >= messagesPerRun || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
+}
+
 // The time-out ladder: an attempt outlasts the calls inside it; see activities.BriefCall and activities.LongCall.
 const (
 	QuickAttempt   = 5 * time.Second
