@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"berth/internal/identity"
 	"berth/internal/store"
@@ -24,6 +25,19 @@ func (e *Error) Error() string { return e.Message }
 // Fault makes an Error with a formatted message.
 func Fault(status int, typ, format string, args ...any) *Error {
 	return &Error{Status: status, Type: typ, Message: fmt.Sprintf(format, args...)}
+}
+
+// maxMessage is how long a refusal's words may be, in bytes. Some repeat what the client sent, which may be long.
+const maxMessage = 2048
+
+// brief cuts the words of a refusal that are too many.
+func brief(e *Error) *Error {
+	if len(e.Message) <= maxMessage {
+		return e
+	}
+	short := *e
+	short.Message = strings.ToValidUTF8(e.Message[:maxMessage], "") + "…"
+	return &short
 }
 
 // statusOf is the one table from any error to what the client is told. Unknown errors become a 500 with the

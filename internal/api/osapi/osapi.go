@@ -90,7 +90,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if c, ok := a.Identity.(identity.Challenger); ok && e.Status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", c.Challenge())
 		}
-		a.Fail(w, r, e)
+		a.Fail(w, r, brief(e))
 		return
 	}
 	write(w, status, body)
@@ -105,8 +105,8 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		if err != nil {
 			return 0, nil, err
 		}
-		if !Legible(caller.User) || !Legible(caller.Project) {
-			return 0, nil, fmt.Errorf("%w: user or project is not text", identity.ErrUnauthenticated)
+		if !nameable(caller.User) || !nameable(caller.Project) {
+			return 0, nil, fmt.Errorf("%w: user or project is no name", identity.ErrUnauthenticated)
 		}
 		r = r.WithContext(identity.With(r.Context(), caller))
 		*rp = r
@@ -144,6 +144,11 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 
 // Legible tells whether a text is UTF-8 without NUL: what a database can keep, and all that names ever are.
 func Legible(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// maxName is how long the names of users and projects may be, in bytes: what an index and a search attribute take.
+const maxName = 255
+
+func nameable(s string) bool { return Legible(s) && len(s) <= maxName }
 
 // checkQuery refuses a query that cannot be decoded or is not text.
 func checkQuery(r *http.Request) error {

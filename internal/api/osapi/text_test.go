@@ -1,8 +1,10 @@
 package osapi_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"berth/internal/api/osapi"
@@ -32,11 +34,14 @@ func TestWhatIsNoTextIsRefusedBeforeAHandlerSeesIt(t *testing.T) {
 			t.Errorf("%s: want %d, got %d %s", target, want, w.Code, w.Body)
 		}
 	}
-	r := httptest.NewRequestWithContext(t.Context(), "GET", "/a/ok", nil)
-	r.Header.Set("X-Auth-Token", "admin:\xff")
-	w := httptest.NewRecorder()
-	if api.ServeHTTP(w, r); w.Code != 401 {
-		t.Errorf("a project that is no text: want 401, got %d", w.Code)
+	for token, want := range map[string]int{"admin:\xff": 401, "admin:" + strings.Repeat("p", 255): 200, "admin:" + strings.Repeat("p", 256): 401,
+		strings.Repeat("u", 256) + ":p": 401} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/a/ok", nil)
+		r.Header.Set("X-Auth-Token", token)
+		w := httptest.NewRecorder()
+		if api.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("token %.20q of %d bytes: want %d, got %d", token, len(token), want, w.Code)
+		}
 	}
 }
 
@@ -48,5 +53,27 @@ func TestJSONWithNULIsRefused(t *testing.T) {
 		if err := osapi.CheckJSON([]byte(raw)); (err == nil) != want {
 			t.Errorf("%s: %v", raw, err)
 		}
+	}
+}
+
+func TestRefusalsAreShort(t *testing.T) {
+	t.Parallel()
+	api := &osapi.API{
+		Prefix:   "/a",
+		Identity: identity.Noauth{},
+		Routes: []osapi.Route{{Method: "POST", Path: "/", Handle: func(r *http.Request) (int, any, error) {
+			return 204, nil, osapi.Decode(r, &struct{}{})
+		}}},
+		Fail: func(w http.ResponseWriter, _ *http.Request, e *osapi.Error) { osapi.WriteJSON(w, e.Status, e.Message) },
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/a", strings.NewReader(`{"`+strings.Repeat("☃", 100_000)+`":1}`))
+	r.Header.Set("X-Auth-Token", "admin")
+	w := httptest.NewRecorder()
+
+	api.ServeHTTP(w, r)
+
+	var message string
+	if err := json.Unmarshal(w.Body.Bytes(), &message); err != nil || w.Code != 400 || len(message) > 2100 || !strings.HasPrefix(message, "Invalid input: unknown field") {
+		t.Errorf("%d, %d bytes: %.60s, %v", w.Code, len(message), message, err)
 	}
 }
