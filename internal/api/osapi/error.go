@@ -30,13 +30,13 @@ func Fault(status int, typ, format string, args ...any) *Error {
 // maxMessage is how long a refusal's words may be, in bytes. Some repeat what the client sent, which may be long.
 const maxMessage = 2048
 
-// brief cuts the words of a refusal that are too many.
+// brief cuts a refusal that is too long in its middle: what is wrong stands at its beginning or at its end.
 func brief(e *Error) *Error {
 	if len(e.Message) <= maxMessage {
 		return e
 	}
-	short := *e
-	short.Message = strings.ToValidUTF8(e.Message[:maxMessage], "") + "…"
+	short, end := *e, len(e.Message)-maxMessage/2
+	short.Message = strings.ToValidUTF8(e.Message[:maxMessage/2], "") + "…" + strings.ToValidUTF8(e.Message[end:], "")
 	return &short
 }
 
