@@ -38,6 +38,7 @@ func TestListsAreFilteredSortedAndPaged(t *testing.T) {
 		"fixed_ips=ip_address=10.0.0.11":                                "b",
 		"sort_key=name&fixed_ips=subnet_id=" + subnet:                   "abcdd",
 		"sort_key=name&fixed_ips=ip_address_substr=0.0.1&name=c":        "c",
+		"fixed_ips=ip_address=":                                         "",
 		"binding:host_id=cmp-1":                                         "z",
 		"status=ACTIVE":                                                 "",
 		"id=" + byName["a0"] + "&id=" + byName["c2"] + "&sort_key=name": "ac",

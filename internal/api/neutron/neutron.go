@@ -28,6 +28,9 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 	)
 	for i, r := range routes {
 		routes[i].Handle = func(req *http.Request) (int, any, error) {
+			if !r.Open && !admitted(caller(req), r.Method) {
+				return 0, nil, forbidden(rule(r))
+			}
 			status, body, err := r.Handle(req)
 			return status, body, refusal(err)
 		}
@@ -114,6 +117,22 @@ func bad(format string, args ...any) error {
 // forbidden is a request that the caller may not make.
 func forbidden(rule string) error {
 	return osapi.Fault(http.StatusForbidden, "", "rule:%s is disallowed by policy", rule)
+}
+
+// admitted tells whether the caller's roles allow requests of that method at all: readers read, members also
+// write. Which objects they may touch is decided with the objects.
+func admitted(c identity.Caller, method string) bool {
+	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
+}
+
+// rule is the name of a route's policy, as clients know it.
+func rule(r osapi.Route) string {
+	verb := map[string]string{http.MethodPost: "create_", http.MethodPut: "update_", http.MethodDelete: "delete_"}[r.Method]
+	if verb == "" {
+		verb = "get_"
+	}
+	noun, _, _ := strings.Cut(strings.TrimPrefix(r.Path, "/v2.0/"), "/")
+	return verb + strings.TrimSuffix(noun, "s")
 }
 
 // caller is who sends the request.

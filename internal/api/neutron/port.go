@@ -119,6 +119,7 @@ func fixedIPFilter(values []string) ([]store.Condition, error) {
 		case "ip_address":
 			key = "ip"
 			value, ok = asIPText(value)
+			ok = ok && value != ""
 		case "subnet_id":
 			key = "subnet"
 			value, ok = asUUID(value)
