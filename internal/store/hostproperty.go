@@ -26,7 +26,7 @@ func (s *Store) HostUses(ctx context.Context, f lease.UseFilter) ([]lease.HostUs
 				and ($1 = '' or l.id::text = $1)
 				and ($2 = '' or r.id::text = $2)
 				and ($1 <> '' or $2 <> '' or l.end_at > now())) x on true
-		where $3 = 0 or h.id = $3
+		where $3::bigint = 0 or h.id = $3::bigint
 		order by h.id, x.start_at, x.id`, f.Lease, f.Reservation, f.Host)
 	if err != nil {
 		return nil, fmt.Errorf("host allocations: %w", err)

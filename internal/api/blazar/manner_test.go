@@ -224,6 +224,7 @@ func TestHostsOverREST(t *testing.T) {
 		{"GET", path + "/allocation", "", 200},
 		{"GET", "/v1/os-hosts/0/allocation", "", 404},
 		{"GET", "/v1/os-hosts/999/allocation", "", 404},
+		{"GET", "/v1/os-hosts/9223372036854775807/allocation", "", 404},
 		{"PATCH", "/v1/os-hosts/properties/gpu", `{"private":true}`, 200},
 		{"PATCH", "/v1/os-hosts/properties/gpu", `{"private":"yes"}`, 400},
 		{"PATCH", "/v1/os-hosts/properties/gpu", `{}`, 400},
