@@ -152,14 +152,17 @@ func TestFirstErrorEndsTheMeasure(t *testing.T) {
 
 func TestResultIsTheRatioOfWholeRuns(t *testing.T) {
 	t.Parallel()
-	peer := resultOf(figure{name: "noop"}, []sample{{Count: 100, Seconds: 1}, {Count: 500, Seconds: 2}}, nil)
+	peer := resultOf(figure{name: "noop"}, []sample{
+		{Count: 100, Seconds: 1, CPU: usage{"server": 300 * time.Millisecond}},
+		{Count: 500, Seconds: 2, CPU: usage{"server": 150 * time.Millisecond, "bench": 150 * time.Millisecond}},
+	}, nil)
 
 	r := resultOf(figure{name: "ports", against: "noop"}, []sample{
 		{Count: 30, Seconds: 1, CPU: usage{"worker": 100 * time.Millisecond}},
 		{Count: 70, Seconds: 3, CPU: usage{"worker": 100 * time.Millisecond, "server": 50 * time.Millisecond}},
 	}, []result{peer})
 
-	want := result{Name: "ports", Count: 100, Seconds: 4, Rate: 25, Rounds: []float64{30, 70.0 / 3}, Against: "noop", Ratio: 0.125,
+	want := result{Name: "ports", Count: 100, Seconds: 4, Rate: 25, Rounds: []float64{30, 70.0 / 3}, Against: "noop", Ratio: 0.125, ByCPU: 0.4,
 		CPU: map[string]float64{"worker": 2, "server": 0.5}}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/api/serviceerror"
 
 	"berth/internal/contract"
 )
@@ -22,21 +19,25 @@ const (
 type plant struct {
 	*stack
 	networks []string // one for each client
+	known    *watcher // to their workflows
 	active   *watcher
 	made     recent[string]
-	repeated atomic.Int64 // signals that came before their workflow
-	signals  atomic.Int64
 }
 
-// notActive lists ports that are not ACTIVE.
-const notActive = `select id::text from port where id = any($1::uuid[]) and status <> 'ACTIVE'`
+const (
+	// unknown lists ports whose workflow has not heard of them yet.
+	unknown = `select workflow_id from note where workflow_id = any($1)`
+	// notActive lists ports that are not ACTIVE.
+	notActive = `select id::text from port where id = any($1::uuid[]) and status <> 'ACTIVE'`
+)
 
 // lookEvery is how often the rows are looked at while many are in flight: a compromise between what looking costs
 // and how late it sees.
-const lookEvery = 10 * time.Millisecond
+const lookEvery = 25 * time.Millisecond
 
 func newPlant(ctx context.Context, s *stack, clients int, every time.Duration) *plant {
-	return &plant{stack: s, networks: make([]string, clients), active: watch(ctx, s.rows, every, notActive, s.fail)}
+	return &plant{stack: s, networks: make([]string, clients),
+		known: watch(ctx, s.rows, every, unknown, s.fail), active: watch(ctx, s.rows, every, notActive, s.fail)}
 }
 
 func openPorts(ctx context.Context, s *stack) (*subject, error) {
@@ -48,7 +49,6 @@ func openPorts(ctx context.Context, s *stack) (*subject, error) {
 			if err != nil {
 				return 0, err
 			}
-			pause(ctx, wiring)
 			if err := p.report(ctx, port, contract.Report{Entity: "L2", Host: l2Host}); err != nil {
 				return 0, err
 			}
@@ -111,27 +111,19 @@ func (p *plant) prepare(ctx context.Context) error {
 	return p.settled(ctx)
 }
 
-// plug makes a port that waits for both agents.
+// plug makes a port that waits for both agents, and returns when they may report: no agent is faster than that.
 func (p *plant) plug(ctx context.Context, client int) (string, error) {
-	return p.api.create(ctx, "port", attributes{"network_id": p.networks[client], "binding:host_id": l2Host,
+	port, err := p.api.create(ctx, "port", attributes{"network_id": p.networks[client], "binding:host_id": l2Host,
 		"device_owner": "compute:nova", "device_id": uuid.NewString()})
+	if err != nil {
+		return "", err
+	}
+	return port, p.known.await(ctx, contract.PortID(port))
 }
 
-// wiring is how long an agent is busy before it reports, at least.
-const wiring = 50 * time.Millisecond
-
-// report signals the port's workflow as an agent does: one that is faster than the workflow tries again.
+// report signals the port's workflow as an agent does.
 func (p *plant) report(ctx context.Context, port string, r contract.Report) error {
-	p.signals.Add(1)
-	for wait := wiring; ; wait = min(2*wait, time.Second) {
-		err := p.temporal.SignalWorkflow(ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r)
-		var missing *serviceerror.NotFound
-		if !errors.As(err, &missing) || ctx.Err() != nil {
-			return err
-		}
-		p.repeated.Add(1)
-		pause(ctx, wait)
-	}
+	return p.temporal.SignalWorkflow(ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r)
 }
 
 // costs tells what Temporal did for a port and for its journal entry.
@@ -149,6 +141,5 @@ func (p *plant) costs(ctx context.Context) ([]detail, error) {
 		return nil, err
 	}
 	more, err := histories(ctx, p.temporal, "its entry", entries)
-	return append(append(details, more...),
-		detail{"signals before their workflow, each port", ratio(float64(p.repeated.Load()), float64(p.signals.Load())/2)}), err
+	return append(details, more...), err
 }
