@@ -27,6 +27,9 @@ func tree(s *session, table []command) *cobra.Command {
 		"Addresses come from flags, else from the environment, else from $BERTH_DATA/env, which `make run` writes.\n\n" + exitHelp
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+			return stranger(c, words[0])
+		}
 		return &trouble{code: exitUsage, what: err.Error(), next: "See `" + c.CommandPath() + " --help`."}
 	})
 	s.flags(root.PersistentFlags())
@@ -41,12 +44,17 @@ func group(name, help string) *cobra.Command {
 		if len(args) == 0 {
 			return c.Help()
 		}
-		next := "See `" + c.CommandPath() + " --help`."
-		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-			next = "Did you mean `" + c.CommandPath() + " " + near[0] + "`?"
-		}
-		return fail(exitUsage, next, "%s has no command %q", c.CommandPath(), args[0])
+		return stranger(c, args[0])
 	}, SuggestionsMinimumDistance: 2}
+}
+
+// stranger refuses a word that is no command of a group.
+func stranger(c *cobra.Command, word string) error {
+	next := "See `" + c.CommandPath() + " --help`."
+	if near := c.SuggestionsFor(word); len(near) > 0 {
+		next = "Did you mean `" + c.CommandPath() + " " + near[0] + "`?"
+	}
+	return fail(exitUsage, next, "%s has no command %q", c.CommandPath(), word)
 }
 
 // add hangs one row into the tree, below the group of its noun.
@@ -63,6 +71,9 @@ func add(root *cobra.Command, s *session, row command) {
 	}
 	if path[len(path)-1] == "set" && len(path) > 1 {
 		c.Aliases = []string{"update"}
+	}
+	if path[len(path)-1] == "unset" {
+		c.SuggestFor = []string{"delete", "remove"}
 	}
 	c.Args = arity(arguments)
 	c.ValidArgsFunction = complete(s, arguments)

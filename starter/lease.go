@@ -16,6 +16,9 @@ func instant(_ context.Context, _ *session, words []string) (any, error) {
 func instantAt(word string, now time.Time) (any, error) {
 	after, relative := strings.CutPrefix(word, "+")
 	if !relative {
+		if word != "now" && (word == "" || word[0] < '0' || word[0] > '9') {
+			return nil, usage("%q is not a time such as now, +30s, \"2030-01-31 10:00\" (UTC) or 2030-01-31T10:00:00Z", word)
+		}
 		return word, nil
 	}
 	d, err := time.ParseDuration(after)

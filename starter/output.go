@@ -26,16 +26,40 @@ func (p *printer) show(o object, columns []string) error {
 		return p.value(o)
 	}
 	keys := slices.DeleteFunc(slices.Clone(columns), func(k string) bool { _, ok := o[k]; return !ok })
+	if _, explained := o[because]; explained {
+		keys = append(keys, because)
+	}
 	for _, k := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(keys, k) && k != "links" {
 			keys = append(keys, k)
 		}
 	}
-	rows := make([][]string, len(keys))
-	for i, k := range keys {
-		rows[i] = []string{k, cell(o[k])}
+	var rows [][]string
+	for _, k := range keys {
+		for i, line := range lines(o[k]) {
+			rows = append(rows, []string{k, line})
+			if i > 0 {
+				rows[len(rows)-1][0] = ""
+			}
+		}
 	}
 	return table(p.w, []string{"field", "value"}, rows)
+}
+
+// because is the attribute in which the API explains an object.
+const because = "berth:why"
+
+// lines are the lines of a value: one, but of a list of objects one each.
+func lines(v any) []string {
+	all, ok := objects(v)
+	if !ok || len(all) == 0 {
+		return []string{cell(v)}
+	}
+	out := make([]string, len(all))
+	for i, o := range all {
+		out[i] = brief(o)
+	}
+	return out
 }
 
 // list prints objects, in the table only these columns of them.

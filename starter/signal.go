@@ -20,6 +20,9 @@ lost, and nobody answers. With --ack it is sent as an update, which answers with
 func target(ctx context.Context, s *session, word string) (n *noun, id string, err error) {
 	kind, name, _ := strings.Cut(word, "/")
 	for _, known := range []*noun{ports, leases, entries} {
+		if known == entries && kind == known.name && !known.isID(name) {
+			return nil, "", usage("%q is not the number of an entry", name)
+		}
 		if known.name == kind && name != "" {
 			id, err = known.resolve(ctx, s, name)
 			return known, id, err
@@ -57,16 +60,41 @@ func signalPort(f *pflag.FlagSet) action {
 		}
 		report := contract.Report{Entity: *entity, Host: *host}
 		if !*ack {
-			if err := tell(ctx, s, contract.PortID(id), report); err != nil {
+			if err := patiently(ctx, s, id, func() error { return tell(ctx, s, contract.PortID(id), report) }); err != nil {
 				return err
 			}
 			return s.out.say(object{"object": contract.PortID(id), "sent": true}, "%s on %s is reported to %s", *entity, *host, contract.PortID(id))
 		}
-		verdict, err := update(ctx, s, contract.PortID(id), report, *limit)
+		var verdict contract.Verdict
+		err = patiently(ctx, s, id, func() (err error) {
+			verdict, err = update(ctx, s, contract.PortID(id), report, *limit)
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		return s.out.say(verdict, "%s: %s, %s", contract.PortID(id), verdict.Status, remaining(verdict))
+	}
+}
+
+// birth is how long the workflow of a port that exists may take to start.
+const birth = 3 * time.Second
+
+// patiently repeats what failed because the workflow has not started yet: a port's row is there a moment earlier.
+func patiently(ctx context.Context, s *session, port string, act func() error) error {
+	for began := time.Now(); ; {
+		err := act()
+		if !errors.Is(err, errUnborn) || time.Since(began) > birth {
+			return err
+		}
+		if _, unknown := ports.get(ctx, s, port); unknown != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 }
 

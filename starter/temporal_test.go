@@ -62,6 +62,7 @@ type bench struct {
 	namespace temporaltest.Namespace
 	environ   []string
 	id        string // of a port whose workflow runs
+	young     object // a port that has no workflow yet
 }
 
 func newBench(t *testing.T) bench {
@@ -83,7 +84,8 @@ func newBench(t *testing.T) bench {
 		contract.Port, contract.Input{Key: id}); err != nil {
 		t.Fatal(err)
 	}
-	return bench{n, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + url, "TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_NAMESPACE=" + n.Name}, id}
+	return bench{n, []string{"BERTH_DATA=" + t.TempDir(), "BERTH_URL=" + url, "TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_NAMESPACE=" + n.Name},
+		id, s.add("ports", object{"name": "young"})}
 }
 
 // starter runs a command line and returns its exit code and everything that it said.
@@ -119,10 +121,29 @@ func TestAgentSignalsAndAsksForAVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	expect(t, b, exitNotFound, "is closed or never existed", "signal", "port/web-1", "--entity", "L2", "--host", "cmp-1")
-	expect(t, b, exitNotFound, "is closed or never existed", "signal", "port/web-1", "--entity", "L2", "--host", "cmp-1", "--ack")
+	expect(t, b, exitNotFound, "is closed", "signal", "port/web-1", "--entity", "L2", "--host", "cmp-1")
+	expect(t, b, exitNotFound, "is closed", "signal", "port/web-1", "--entity", "L2", "--host", "cmp-1", "--ack")
 	expect(t, b, 0, "the API's own words (says the API; no workflow runs for it)", "why", "port/web-1")
 	expect(t, b, exitNotFound, "could not be found", "why", "port/"+uuid.NewString())
+}
+
+// The row of a port is there a moment before its workflow.
+func TestAReportWaitsForTheWorkflowOfAPortThatExists(t *testing.T) {
+	t.Parallel()
+	for _, more := range [][]string{nil, {"--ack"}} {
+		b := newBench(t)
+		id := b.young["id"].(string)
+		time.AfterFunc(300*time.Millisecond, func() {
+			if _, err := b.namespace.Client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: contract.PortID(id), TaskQueue: contract.PortQueue},
+				contract.Port, contract.Input{Key: id}); err != nil {
+				t.Error(err)
+			}
+		})
+
+		expect(t, b, 0, "port/"+id, append([]string{"signal", "port/young", "--entity", "L2", "--host", "cmp-1"}, more...)...)
+		expect(t, b, exitNotFound, "no workflow runs as port/"+uuid.Nil.String(),
+			append([]string{"signal", "port/" + uuid.Nil.String(), "--entity", "L2", "--host", "cmp-1"}, more...)...)
+	}
 }
 
 func TestVerdictOfAPortWithoutWorkersComesTooLate(t *testing.T) {

@@ -123,9 +123,11 @@ func temporalTrouble(s *settings, workflow string, err error) error {
 		return nil
 	case errors.As(err, &namespace):
 		return fail(exitNotFound, "Set --namespace or TEMPORAL_NAMESPACE.", "Temporal at %s has no namespace %q", s.address, s.namespace)
+	case errors.As(err, &missing) && closed(missing):
+		return fail(exitNotFound, "Nobody waits for this any more. `starter why "+workflow+"` tells what the API knows.", "the workflow %s is closed", workflow)
 	case errors.As(err, &missing):
-		return fail(exitNotFound, "Its workflow is closed or never existed, so nobody waits for this any more. `starter why "+workflow+"` tells what the API knows.",
-			"nothing runs as %s: %s", workflow, missing.Message)
+		return &trouble{code: exitNotFound, what: "no workflow runs as " + workflow, err: errUnborn,
+			next: "`starter why " + workflow + "` tells what the API knows, `starter doctor` whether workflows are started."}
 	case errors.As(err, &denied):
 		return fail(exitDenied, "", "Temporal refuses: %s", denied.Message)
 	case temporalAway(err):
@@ -133,6 +135,14 @@ func temporalTrouble(s *settings, workflow string, err error) error {
 	default:
 		return fmt.Errorf("%s: %w", workflow, err)
 	}
+}
+
+// errUnborn means that Temporal knows no such workflow, not even a closed one.
+var errUnborn = errors.New("it never did, or not yet")
+
+// closed tells a workflow that has ended from one that was never there. Temporal has one error for both.
+func closed(missing *serviceerror.NotFound) bool {
+	return strings.Contains(missing.Message, "already completed")
 }
 
 func temporalAway(err error) bool {

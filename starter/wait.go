@@ -24,6 +24,12 @@ var deadEnds = map[string]map[string][]string{
 	},
 }
 
+// statuses are what a kind of object can be in.
+var statuses = map[string][]string{
+	"port":  {"ACTIVE", "DOWN", "BUILD", "ERROR"},
+	"lease": {"PENDING", "STARTING", "ACTIVE", "TERMINATING", "TERMINATED", "UPDATING", "DELETING", "ERROR"},
+}
+
 // waiting waits until an object has a status.
 func waiting(n *noun, otherwise string) func(*pflag.FlagSet) action {
 	return func(f *pflag.FlagSet) action {
@@ -31,6 +37,9 @@ func waiting(n *noun, otherwise string) func(*pflag.FlagSet) action {
 		limit := timeout(f, 5*time.Minute, "give up after this")
 		return func(ctx context.Context, s *session, args []string) error {
 			wanted := strings.ToUpper(*status)
+			if all := append(slices.Clone(statuses[n.name]), gone); !slices.Contains(all, wanted) {
+				return usage("a %s is never %q, only one of %s", n.name, *status, strings.ToLower(strings.Join(all, ", ")))
+			}
 			id, err := n.resolve(ctx, s, args[0])
 			if err != nil {
 				if wanted == gone && exitCode(err) == exitNotFound {
@@ -85,7 +94,7 @@ func await(ctx context.Context, s *session, n *noun, id, wanted string, limit ti
 
 // why is the sentence with which the API explains an object, if it does.
 func why(o object) string {
-	reason, _ := o["berth:why"].(object)
+	reason, _ := o[because].(object)
 	sentence, _ := reason["sentence"].(string)
 	return sentence
 }

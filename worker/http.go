@@ -50,7 +50,7 @@ func serverFor(h http.Handler) *http.Server {
 // listenError names the setting behind a port that is taken.
 func listenError(address string, err error) error {
 	if _, port, split := net.SplitHostPort(address); split == nil && errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %s (BERTH_LISTEN) is already in use", port)
+		return fmt.Errorf("port %s (BERTH_LISTEN) is already in use; set it to another host:port, or to port 0 for a free one", port)
 	}
 	return fmt.Errorf("BERTH_LISTEN=%s: %w", address, err)
 }
