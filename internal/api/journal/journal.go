@@ -4,6 +4,7 @@ package journal
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -140,7 +141,7 @@ func (h handlers) show(r *http.Request) (int, any, error) {
 func (h handlers) shown(r *http.Request, seq int64) (int, any, error) {
 	e, blockers, err := h.store.JournalEntry(r.Context(), seq)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, refusal(seq, err)
 	}
 	return http.StatusOK, shownOf(e, blockers), nil
 }
@@ -151,9 +152,21 @@ func (h handlers) retry(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if _, err := h.store.RetryEntry(r.Context(), seq, identity.From(r.Context()).User); err != nil {
-		return 0, nil, err
+		return 0, nil, refusal(seq, err)
 	}
 	return h.shown(r, seq)
+}
+
+// refusal translates what the store says of one entry.
+func refusal(seq int64, err error) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return osapi.Fault(http.StatusNotFound, "", "There is no journal entry %d.", seq)
+	case errors.Is(err, store.ErrConflict):
+		return osapi.Fault(http.StatusConflict, "", "Journal entry %d is not failed; only a failed one can be retried or skipped.", seq)
+	default:
+		return err
+	}
 }
 
 // maxReason bounds what an administrator may say, in bytes.
@@ -169,7 +182,7 @@ func (h handlers) skip(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if _, err := h.store.SkipEntry(r.Context(), seq, identity.From(r.Context()).User, reason); err != nil {
-		return 0, nil, err
+		return 0, nil, refusal(seq, err)
 	}
 	return h.shown(r, seq)
 }

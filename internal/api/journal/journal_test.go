@@ -144,6 +144,20 @@ func TestFailedEntryIsSkippedAndReleasesOthers(t *testing.T) {
 	}
 }
 
+func TestRefusalsOfAnEntryNameIt(t *testing.T) {
+	t.Parallel()
+	_, h := three(t)
+	for path, want := range map[string]string{
+		"/entries/9/retry": "There is no journal entry 9.",
+		"/entries/3/retry": "Journal entry 3 is not failed; only a failed one can be retried or skipped.",
+	} {
+		_, answer := ask(t, h, "admin", "POST", path, "")
+		if refusal, _ := answer["error"].(map[string]any); refusal["message"] != want {
+			t.Errorf("%s: %v", path, answer)
+		}
+	}
+}
+
 func TestRefusalsAreClear(t *testing.T) {
 	t.Parallel()
 	_, h := three(t)

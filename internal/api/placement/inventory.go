@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 
@@ -9,18 +10,30 @@ import (
 
 // record is an inventory as clients see it.
 type record struct {
-	Total           int64   `json:"total"`
-	Reserved        int64   `json:"reserved"`
-	MinUnit         int64   `json:"min_unit"`
-	MaxUnit         int64   `json:"max_unit"`
-	StepSize        int64   `json:"step_size"`
-	AllocationRatio float64 `json:"allocation_ratio"`
-	Generation      *int64  `json:"resource_provider_generation,omitempty"`
+	Total           int64  `json:"total"`
+	Reserved        int64  `json:"reserved"`
+	MinUnit         int64  `json:"min_unit"`
+	MaxUnit         int64  `json:"max_unit"`
+	StepSize        int64  `json:"step_size"`
+	AllocationRatio ratio  `json:"allocation_ratio"`
+	Generation      *int64 `json:"resource_provider_generation,omitempty"`
+}
+
+// ratio is written as Placement does: never as a whole number, so that clients that tell numbers apart see one kind.
+type ratio float64
+
+// MarshalJSON implements json.Marshaler.
+func (r ratio) MarshalJSON() ([]byte, error) {
+	raw, err := json.Marshal(float64(r))
+	if err == nil && !bytes.ContainsAny(raw, ".e") {
+		raw = append(raw, ".0"...)
+	}
+	return raw, err
 }
 
 func recordOf(i inventory.Inventory) record {
 	return record{Total: i.Total, Reserved: i.Reserved, MinUnit: i.MinUnit, MaxUnit: i.MaxUnit, StepSize: i.StepSize,
-		AllocationRatio: i.AllocationRatio}
+		AllocationRatio: ratio(i.AllocationRatio)}
 }
 
 // recordForm is the form of an inventory in a body; more fields and what is required come on top.

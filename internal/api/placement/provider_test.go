@@ -129,6 +129,9 @@ func TestInventoriesFollowTheProvidersGeneration(t *testing.T) {
 
 	a := c.want(201, "", "1.39", "POST", all, `{"resource_class":"VCPU","total":8,"resource_provider_generation":77}`)
 	c.same(a, `{"resource_provider_generation":1,"total":8,`+full+`}`)
+	if !strings.Contains(a.raw, `"allocation_ratio":1.0`) {
+		t.Errorf("a ratio that is a whole number looks like a count: %s", a.raw)
+	}
 	if at := a.header.Get("Location"); at != c.url+all+"/VCPU" {
 		t.Error(at)
 	}
