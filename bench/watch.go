@@ -18,31 +18,40 @@ type watcher struct {
 	rows   *pgxpool.Pool
 	behind string // lists those of $1, an array of IDs, that are not there yet
 	every  time.Duration
+	wake   chan struct{} // something is awaited
 	mu     sync.Mutex
 	awaits map[string]chan struct{}
 }
 
 func watch(ctx context.Context, rows *pgxpool.Pool, every time.Duration, behind string, fail context.CancelCauseFunc) *watcher {
-	w := &watcher{rows: rows, behind: behind, every: every, awaits: map[string]chan struct{}{}}
+	w := &watcher{rows: rows, behind: behind, every: every, wake: make(chan struct{}, 1), awaits: map[string]chan struct{}{}}
 	go func() {
 		for ctx.Err() == nil {
-			pause(ctx, w.every)
-			if err := w.look(ctx); err != nil && ctx.Err() == nil {
+			ids := w.awaited()
+			if len(ids) == 0 { // one that has nothing to see costs nothing
+				select {
+				case <-ctx.Done():
+				case <-w.wake:
+				}
+				continue
+			}
+			if err := w.look(ctx, ids); err != nil && ctx.Err() == nil {
 				fail(fmt.Errorf("watch the rows: %w", err))
 				return
 			}
+			pause(ctx, w.every)
 		}
 	}()
 	return w
 }
 
-func (w *watcher) look(ctx context.Context) error {
+func (w *watcher) awaited() []string {
 	w.mu.Lock()
-	ids := slices.Collect(maps.Keys(w.awaits))
-	w.mu.Unlock()
-	if len(ids) == 0 {
-		return nil
-	}
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.awaits))
+}
+
+func (w *watcher) look(ctx context.Context, ids []string) error {
 	rows, err := w.rows.Query(ctx, w.behind, ids)
 	if err != nil {
 		return err
@@ -81,6 +90,10 @@ func (w *watcher) await(ctx context.Context, ids ...string) error {
 		there = append(there, c)
 	}
 	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 	for i, c := range there {
 		select {
 		case <-c:
