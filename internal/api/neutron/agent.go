@@ -86,9 +86,9 @@ func (a agents) hosted(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	list := make([]object, len(found))
+	names, list := chosen(r), make([]object, len(found))
 	for i, n := range found {
-		list[i] = fields(r, viewNetwork(n, caller(r)))
+		list[i] = fields(names, viewNetwork(n, caller(r)))
 	}
 	return http.StatusOK, object{"networks": list}, nil
 }
@@ -134,9 +134,9 @@ func (a agents) hosting(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	list := make([]object, len(found))
+	names, list := chosen(r), make([]object, len(found))
 	for i, n := range found {
-		list[i] = fields(r, viewAgent(n, caller(r)))
+		list[i] = fields(names, viewAgent(n, caller(r)))
 	}
 	return http.StatusOK, object{"agents": list}, nil
 }

@@ -105,7 +105,9 @@ func (res resource[N, C]) order(keys, directions []string, who identity.Caller) 
 			}
 			o.Descending = directions[i] == "desc"
 		}
-		order = append(order, o)
+		if !slices.ContainsFunc(order, func(earlier store.Order) bool { return earlier.Field == o.Field }) { // a second time decides nothing
+			order = append(order, o)
+		}
 	}
 	return order, nil
 }
@@ -122,9 +124,15 @@ func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error
 	return id, nil
 }
 
-// fields keeps the attributes that the query names, or all if it names none.
-func fields(r *http.Request, o object) object {
+// chosen are the attributes that the query names; none for all.
+func chosen(r *http.Request) []string {
 	names := r.URL.Query()["fields"]
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// fields keeps the chosen attributes.
+func fields(names []string, o object) object {
 	if len(names) == 0 {
 		return o
 	}

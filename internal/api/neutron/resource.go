@@ -60,9 +60,9 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	who, items := caller(r), make([]object, len(found))
+	who, names, items := caller(r), chosen(r), make([]object, len(found))
 	for i, n := range found {
-		items[i] = fields(r, res.view(n, who))
+		items[i] = fields(names, res.view(n, who))
 	}
 	body := object{res.one + "s": items}
 	if l.Limit > 0 {
@@ -96,7 +96,7 @@ func (res resource[N, C]) serveShow(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{res.one: fields(r, res.full(n, caller(r)))}, nil
+	return http.StatusOK, object{res.one: fields(chosen(r), res.full(n, caller(r)))}, nil
 }
 
 func (res resource[N, C]) full(n N, who identity.Caller) object {
