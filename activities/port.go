@@ -35,12 +35,12 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.Store.SettlePort(ctx, id, nil)
-	if err != nil || len(s.Events) == 0 {
+	recorded, err := a.Store.NovaEvents(ctx, id)
+	if err != nil || len(recorded) == 0 {
 		return verdict(err)
 	}
-	events, ids := make([]notify.Event, len(s.Events)), make([]int64, len(s.Events))
-	for i, e := range s.Events {
+	events, ids := make([]notify.Event, len(recorded)), make([]int64, len(recorded))
+	for i, e := range recorded {
 		events[i] = notify.Event{Server: e.Server, Name: e.Name, Status: e.Status, Tag: e.Tag}
 		ids[i] = e.ID
 	}

@@ -176,7 +176,7 @@ func (s *onPostgres) tool(ctx context.Context, database string, args ...string) 
 func (s *onPostgres) command() *exec.Cmd {
 	password, _ := s.database.User.Password()
 	cmd := exec.Command(s.programs.Server, "--allow-no-auth", "start")
-	cmd.Env = []string{"HOME=" + s.dir, "DB=postgres12", "POSTGRES_SEEDS=" + s.database.Hostname(), "DB_PORT=" + s.database.Port(),
+	cmd.Env = []string{"HOME=" + s.dir, "DB=postgres12_pgx", "POSTGRES_SEEDS=" + s.database.Hostname(), "DB_PORT=" + s.database.Port(),
 		"POSTGRES_USER=" + temporalRole, "POSTGRES_PWD=" + password, "DBNAME=" + temporalDatabase, "VISIBILITY_DBNAME=" + visibilityDatabase,
 		"NUM_HISTORY_SHARDS=" + historyShards, "BIND_ON_IP=127.0.0.1", "LOG_LEVEL=warn",
 		"DYNAMIC_CONFIG_FILE_PATH=" + s.settings()}

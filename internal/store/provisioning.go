@@ -127,8 +127,13 @@ func lookAt(ctx context.Context, tx pgx.Tx, query string, args ...any) error {
 	return nil
 }
 
-func novaEvents(ctx context.Context, tx pgx.Tx, port uuid.UUID) ([]network.NovaEvent, error) {
-	rows, err := tx.Query(ctx, `
+// NovaEvents lists what is recorded for Nova about a port and not delivered yet, oldest first.
+func (s *Store) NovaEvents(ctx context.Context, port uuid.UUID) ([]network.NovaEvent, error) {
+	return novaEvents(ctx, s.pool, port)
+}
+
+func novaEvents(ctx context.Context, q querier, port uuid.UUID) ([]network.NovaEvent, error) {
+	rows, err := q.Query(ctx, `
 		select id, server, name, status, tag
 		from nova_event
 		where port_id = $1
