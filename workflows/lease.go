@@ -40,7 +40,7 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 				return nil
 			}
 		case lease.Wait:
-			err = waitUntil(ctx, due.At, changed)
+			err = waitUntil(ctx, due.At, next(l, due.At), changed)
 		default:
 			err = act(ctx, l, due.Step, changed)
 		}
@@ -54,12 +54,22 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 const pause = time.Second
 
 // waitUntil returns when it is time, when the row has changed, or when the run should hand over.
-func waitUntil(ctx workflow.Context, at time.Time, changed workflow.ReceiveChannel) error {
+func waitUntil(ctx workflow.Context, at time.Time, what string, changed workflow.ReceiveChannel) error {
 	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 		Timeout:      at.Sub(workflow.Now(ctx)),
-		TimerOptions: workflow.TimerOptions{Summary: "until " + at.UTC().Format(time.RFC3339)},
+		TimerOptions: workflow.TimerOptions{Summary: what + " at " + at.UTC().Format(time.RFC3339)},
 	}, func() bool { return changed.Len() > 0 || full(ctx, 0) })
 	return err
+}
+
+// next names what is due at that time, as the lease's own events are named.
+func next(l lease.Lease, at time.Time) string {
+	for _, e := range l.Events {
+		if e.Status == lease.Undone && e.At.Equal(at) {
+			return string(e.Type)
+		}
+	}
+	return "look again"
 }
 
 // act takes one step: first the transitional status, then each reservation, then the stable status. If somebody
@@ -91,7 +101,7 @@ func act(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.
 func yield(ctx workflow.Context, err error, changed workflow.ReceiveChannel) error {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && app.Type() == activities.Conflict {
-		return waitUntil(ctx, workflow.Now(ctx).Add(pause), changed)
+		return waitUntil(ctx, workflow.Now(ctx).Add(pause), "look again", changed)
 	}
 	return gone(err)
 }

@@ -75,7 +75,10 @@ func (p *port) look(ctx workflow.Context) error {
 	reports := make([]contract.Report, len(taken))
 	for i, r := range taken {
 		reports[i] = r.Report
-		summary = fmt.Sprintf("%d reports, the last: %s on %s", len(taken), r.Entity, r.Host)
+		summary = fmt.Sprintf("reported: %s on %s", r.Entity, r.Host)
+		if i > 0 {
+			summary = fmt.Sprintf("%d reports, the last: %s on %s", len(taken), r.Entity, r.Host)
+		}
 	}
 	var standing contract.PortStanding
 	if err := workflow.ExecuteLocalActivity(quick(ctx, summary), do.SettlePort, p.key, reports).Get(ctx, &standing); err != nil {
