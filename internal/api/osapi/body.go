@@ -104,7 +104,7 @@ func checkValue(d *json.Decoder, depth int) error {
 	if !ok {
 		return checkText(token)
 	}
-	seen := map[string]bool{}
+	var seen map[string]bool // made for objects that have keys: a megabyte holds many that have none
 	for d.More() {
 		if delim == '{' {
 			key, err := d.Token()
@@ -117,6 +117,9 @@ func checkValue(d *json.Decoder, depth int) error {
 			}
 			if seen[name] {
 				return fmt.Errorf("duplicate key %q", name)
+			}
+			if seen == nil {
+				seen = map[string]bool{}
 			}
 			seen[name] = true
 		}
