@@ -36,7 +36,6 @@ var reserved = map[string]string{
 	"github.com/spf13/pflag":              "commands are starter's",
 	"go.yaml.in/yaml/v3":                  "settings are config's; starter prints YAML",
 	"github.com/fergusstrange":            "servers for development are devstack's",
-	"github.com/santhosh-tekuri":          "schemas of requests are wire format, which lives in api",
 	"github.com/prometheus/client_golang": "figures are counted where things happen for long",
 }
 
@@ -45,7 +44,6 @@ var (
 	pgx        = "github.com/jackc/pgx/v5"
 	prometheus = "github.com/prometheus/client_golang"
 	yaml       = "go.yaml.in/yaml/v3"
-	schema     = "github.com/santhosh-tekuri"
 )
 
 var rooms = map[string]room{
@@ -134,9 +132,8 @@ var rooms = map[string]room{
 // api is the room of one API: its own noun, and no other API.
 func api(noun string) room {
 	return room{
-		may:    []string{"internal/api/osapi", "internal/identity", "internal/store", noun},
-		always: []string{schema},
-		why:    "decodes, asks store once, encodes; a wire format lives in one API only, and Temporal and the controller are behind the rows",
+		may: []string{"internal/api/osapi", "internal/identity", "internal/store", noun},
+		why: "decodes, asks store once, encodes; a wire format lives in one API only, and Temporal and the controller are behind the rows",
 	}
 }
 

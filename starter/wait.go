@@ -43,7 +43,7 @@ func waiting(n *noun, otherwise string) func(*pflag.FlagSet) action {
 			id, err := n.resolve(ctx, s, args[0])
 			if err != nil {
 				if wanted == gone && exitCode(err) == exitNotFound {
-					return nil
+					return s.out.say(object{n.id: args[0], "deleted": true}, "%s %s is deleted, or never was", n.name, args[0])
 				}
 				return err
 			}

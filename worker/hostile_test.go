@@ -173,7 +173,7 @@ func (h *hostile) generations(body string) string {
 	}
 	var provider, consumer string
 	if err := h.conn.QueryRow(h.t.Context(), `
-		select (select generation::text from provider where name = 'cmp-1'), coalesce((select generation::text from consumer limit 1), 'null')`).Scan(&provider, &consumer); err != nil {
+		select (select generation::text from provider where uuid = $1), coalesce((select generation::text from consumer limit 1), 'null')`, h.ids["provider"]).Scan(&provider, &consumer); err != nil {
 		h.t.Fatal(err)
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(body, ofProvider, provider), ofConsumer, consumer)
