@@ -51,7 +51,7 @@ func replaceAllocations(ctx context.Context, tx pgx.Tx, writes []inventory.Consu
 type replacement struct {
 	tx        pgx.Tx
 	writes    []inventory.ConsumerWrite // by consumer
-	consumers map[string]int64          // IDs of the consumers that get something, by UUID
+	consumers map[string]int64          // IDs of the locked consumers by UUID
 	providers map[string]int64          // IDs of the locked providers by UUID
 	stock     map[inventory.Key]stocked // inventories that the writes ask for, as far as they exist
 	taken     map[stockID]int64         // what the consumers held until now
@@ -77,10 +77,8 @@ func (r *replacement) clear(ctx context.Context) error {
 		consumers = append(consumers, w.Consumer)
 		if len(w.Allocations) == 0 {
 			emptied = append(emptied, w.Consumer)
-			queueEmptied(batch, w)
-		} else {
-			r.queueConsumer(batch, w)
 		}
+		r.queueConsumer(batch, w)
 	}
 	r.queueProviders(batch, emptied)
 	batch.Queue(`
@@ -121,7 +119,8 @@ func (r *replacement) explain(ctx context.Context, u unexpected) error {
 		"Another thread concurrently updated the data. Please retry your update")
 }
 
-// queueConsumer creates the consumer or moves its generation on, in one statement that also locks it.
+// queueConsumer creates the consumer or moves its generation on, in one statement that also locks it. So it does
+// for one that is about to be emptied, even if there is none: nobody else can create it meanwhile.
 func (r *replacement) queueConsumer(batch *pgx.Batch, w inventory.ConsumerWrite) {
 	batch.Queue(`
 		insert into consumer as c (uuid, project, user_id, type, generation)
@@ -143,22 +142,6 @@ func (r *replacement) queueConsumer(batch *pgx.Batch, w inventory.ConsumerWrite)
 				return w.Expect.Check(nil)
 			}
 			return err
-		})
-}
-
-// queueEmptied locks a consumer that is about to lose everything.
-func queueEmptied(batch *pgx.Batch, w inventory.ConsumerWrite) {
-	batch.Queue(`select generation from consumer where uuid = $1 for update`, w.Consumer).
-		QueryRow(func(row pgx.Row) error {
-			var generation int64
-			err := row.Scan(&generation)
-			if errors.Is(err, pgx.ErrNoRows) {
-				return w.Expect.Check(nil)
-			}
-			if err != nil {
-				return err
-			}
-			return w.Expect.Check(&generation)
 		})
 }
 

@@ -85,6 +85,12 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 			},
 			first: newcomer, then: []string{bump, takesLast}, want: inventory.Concurrent,
 		},
+		"the consumer to empty appeared": {
+			do: func(s *store.Store, _ string) error {
+				return s.PutAllocations(t.Context(), emptyWrite(newcomerID, inventory.Absent()))
+			},
+			first: newcomer, then: []string{bump, takesLast}, want: inventory.Concurrent,
+		},
 		"the inventory is gone": {
 			do: func(s *store.Store, p string) error {
 				return s.PutAllocations(t.Context(), takeVCPU(uuid.NewString(), p, 1, inventory.Absent()))
@@ -173,5 +179,36 @@ func TestChildFollowsAParentThatIsJustMoving(t *testing.T) {
 	}
 	if p, err := s.Provider(t.Context(), child.UUID); err != nil || p.Root != other {
 		t.Errorf("want the root %s, got %+v, error %v", other, p, err)
+	}
+}
+
+// TestDeadlockBehindARefusalIsTriedAgain lets the database give up on a statement of the batch whose first one
+// found the consumer at another generation.
+func TestDeadlockBehindARefusalIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := openStore(t, url)
+	p := stockedHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
+	consumer := uuid.NewString()
+	putWrite(t, s, takeVCPU(consumer, p, 1, inventory.Absent()))
+	storetest.Exec(t, url, `create sequence tries`)
+	storetest.Exec(t, url, `
+		create function give_up() returns trigger language plpgsql as $$
+		begin
+			if nextval('tries') <= 2 then
+				raise exception 'deadlock detected' using errcode = '40P01';
+			end if;
+			return null;
+		end $$`)
+	storetest.Exec(t, url, `create trigger give_up before delete on allocation execute function give_up()`)
+
+	stale := s.PutAllocations(t.Context(), takeVCPU(consumer, p, 2, inventory.At(7)))
+
+	if problemKind(stale) != inventory.Concurrent {
+		t.Errorf("want a lost race, got %v", stale)
+	}
+	var tries int
+	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select last_value from tries`).Scan(&tries); err != nil || tries != 3 {
+		t.Errorf("tried %d times, error %v, want 3", tries, err)
 	}
 }

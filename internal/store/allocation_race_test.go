@@ -38,8 +38,11 @@ func TestWritersOfAllKindsKeepTheBooks(t *testing.T) {
 		return nil
 	})
 
+	s.Close() // the connections report what they did when they end
+
 	db := storetest.Connect(t, url)
 	for _, invariant := range []string{
+		`select deadlocks from pg_stat_database where datname = current_database()`,
 		`select count(*) from consumer c where not exists (select from allocation where consumer_id = c.id)`,
 		fmt.Sprintf(`select count(*) from (select sum(amount) as used from allocation group by provider_id) as busy where used > %d`, capacity),
 	} {

@@ -105,6 +105,44 @@ type noting struct {
 	nudged bool
 }
 
+// SendBatch sends a batch whose outcome is what the database refused rather than what a callback made of an
+// earlier result. The server runs the whole batch whatever the callbacks think of it: a deadlock behind a
+// callback that refused ends the transaction, and only inTx can help then.
+func (t *noting) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	r := &results{}
+	for _, q := range b.QueuedQueries {
+		q.Fn = r.heed(q.Fn)
+	}
+	r.BatchResults = t.Tx.SendBatch(ctx, b)
+	return r
+}
+
+// results are those of a batch, with the first error that was made of them.
+type results struct {
+	pgx.BatchResults
+	refused error
+}
+
+// heed calls the callback unless an earlier one refused, and reads on if it refuses itself.
+func (r *results) heed(callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
+	return func(b pgx.BatchResults) error {
+		if callback == nil || r.refused != nil {
+			_, err := b.Exec()
+			return err
+		}
+		r.refused = callback(b)
+		return nil
+	}
+}
+
+// Close tells how the batch went.
+func (r *results) Close() error {
+	if err := r.BatchResults.Close(); err != nil {
+		return err
+	}
+	return r.refused
+}
+
 // transient tells whether PostgreSQL asks for the same transaction again.
 func transient(err error) bool {
 	var pg *pgconn.PgError

@@ -142,9 +142,9 @@ func admin(ctx context.Context, sql string) error {
 		return err
 	}
 	defer func() { _ = c.Close(ctx) }()
-	for attempt := 0; ; attempt++ {
+	for deadline := time.Now().Add(time.Minute); ; {
 		_, err := c.Exec(ctx, sql)
-		if err == nil || attempt == 50 || !strings.Contains(err.Error(), "being accessed by other users") {
+		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "being accessed by other users") {
 			return err
 		}
 		time.Sleep(20 * time.Millisecond)
