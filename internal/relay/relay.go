@@ -5,6 +5,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -38,9 +39,11 @@ type Options struct {
 	Metrics   prometheus.Registerer
 }
 
-// Relay delivers notes. Any number may run beside each other.
+// Relay delivers notes. Any number may run beside each other. One whose Temporal is no longer the one that the
+// rows are entrusted to delivers nothing.
 type Relay struct {
 	Options
+	id        string // of the namespace that this relay adopted last
 	delivered prometheus.Counter
 	deferred  prometheus.Counter
 }
@@ -64,47 +67,68 @@ func (r *Relay) Run(ctx context.Context) error {
 		default:
 		}
 	})
-	adopted := false
+	n, serving := 0, false
 	for ctx.Err() == nil {
-		if !adopted {
-			adopted = r.adopt(ctx)
+		var err error
+		if n == 0 {
+			serving, err = r.adopt(ctx)
 		}
-		n, err := r.Deliver(ctx)
+		if serving {
+			n, err = r.Deliver(ctx)
+		}
 		if err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "deliver notes", "error", err)
 		}
-		if n == batchSize {
-			continue
+		switch {
+		case n == batchSize:
+		case serving:
+			pause(ctx, r.rest(ctx, err), wake)
+		default:
+			pause(ctx, idleFor, nil)
 		}
-		sleep := time.NewTimer(r.rest(ctx, err))
-		select {
-		case <-ctx.Done():
-		case <-wake:
-		case <-sleep.C:
-		}
-		sleep.Stop()
 	}
 	return nil
 }
 
-// adopt lets every row leave a note if this Temporal is not the one that it was entrusted to. It answers false
-// while Temporal or the database is away.
-func (r *Relay) adopt(ctx context.Context) bool {
+// pause sleeps until it is woken, and for that long at most.
+func pause(ctx context.Context, atMost time.Duration, wake <-chan struct{}) {
+	sleep := time.NewTimer(atMost)
+	defer sleep.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-sleep.C:
+	}
+}
+
+// adopt tells whether the rows are entrusted to this relay's Temporal. A Temporal that the relay has not met before
+// is entrusted with them, and every row leaves a note; one that it has met had them until a relay of another
+// Temporal started, and gets them back only from a relay that starts anew. So no two take turns for ever.
+func (r *Relay) adopt(ctx context.Context) (bool, error) {
+	if r.id != "" {
+		if entrusted, err := r.Store.Entrusted(ctx, r.id); err != nil || entrusted {
+			return entrusted, err
+		}
+	}
 	call, cancel := context.WithTimeout(ctx, deliverIn)
 	defer cancel()
 	d, err := r.Client.WorkflowService().DescribeNamespace(call, &workflowservice.DescribeNamespaceRequest{Namespace: r.Namespace})
 	if err != nil {
-		return false
+		return false, fmt.Errorf("describe Temporal namespace %s: %w", r.Namespace, err)
 	}
-	n, err := r.Store.Adopt(ctx, d.GetNamespaceInfo().GetId())
+	id := d.GetNamespaceInfo().GetId()
+	if id == r.id {
+		return false, fmt.Errorf("the rows are entrusted to another Temporal than namespace %s (%s)", r.Namespace, id)
+	}
+	n, err := r.Store.Adopt(ctx, id)
 	if err != nil {
-		slog.WarnContext(ctx, "adopt Temporal", "error", err)
-		return false
+		return false, err
 	}
+	r.id = id
 	if n > 0 {
 		slog.InfoContext(ctx, "this Temporal is new to the rows: each of them left a note", "notes", n)
 	}
-	return true
+	return true, nil
 }
 
 // rest is how long the relay may sleep unless it is woken.
@@ -137,7 +161,7 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 // Deliver takes one batch of due notes to Temporal and returns how many it claimed. A note that Temporal does not
 // take is put off with a growing delay; the others are not held up by it.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
-	notes, err := r.Store.ClaimNotes(ctx, batchSize, claimFor)
+	notes, err := r.Store.ClaimNotes(ctx, r.id, batchSize, claimFor)
 	if err != nil || len(notes) == 0 {
 		return 0, err
 	}
@@ -172,7 +196,7 @@ func (r *Relay) settle(ctx context.Context, notes []contract.Note, failures []er
 	if len(done) == 0 {
 		return troubles
 	}
-	return errors.Join(troubles, r.Store.SettleNotes(ctx, done))
+	return errors.Join(troubles, r.Store.SettleNotes(ctx, r.id, done))
 }
 
 func backoff(attempts int) time.Duration {

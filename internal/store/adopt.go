@@ -45,6 +45,19 @@ func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	return notes, nil
 }
 
+// unlessEntrusted is true while the rows are not entrusted to another Temporal namespace than $3.
+const unlessEntrusted = `not exists (select from temporal_namespace where id <> $3)`
+
+// Entrusted tells whether the rows are entrusted to the Temporal namespace with that ID.
+func (s *Store) Entrusted(ctx context.Context, namespace string) (bool, error) {
+	var entrusted bool
+	err := s.pool.QueryRow(ctx, `select exists (select from temporal_namespace where id = $1)`, namespace).Scan(&entrusted)
+	if err != nil {
+		return false, fmt.Errorf("whom the rows are entrusted to: %w", err)
+	}
+	return entrusted, nil
+}
+
 // everything lists the rows that a workflow looks after, in the shape of notes.
 var everything = map[string]string{
 	contract.Port: `

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/internal/contract"
 	"berth/internal/network"
 	"berth/internal/store/storetest"
 )
@@ -23,8 +24,8 @@ func TestANewTemporalIsToldOfEveryRowAndAKnownOneOfNone(t *testing.T) {
 	if _, err := s.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &project, Name: &name}}); err != nil {
 		t.Fatal(err)
 	}
-	for notes := claim(t, s); len(notes) > 0; notes = claim(t, s) {
-		if err := s.SettleNotes(t.Context(), notes); err != nil {
+	for notes := claimFor(t, s, "first"); len(notes) > 0; notes = claimFor(t, s, "first") {
+		if err := s.SettleNotes(t.Context(), "first", notes); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +40,7 @@ func TestANewTemporalIsToldOfEveryRowAndAKnownOneOfNone(t *testing.T) {
 	}
 
 	got := map[string]int{}
-	for _, n := range claim(t, s) {
+	for _, n := range claimFor(t, s, "second") {
 		got[n.Workflow]++
 		if n.Fresh {
 			t.Errorf("%s is fresh, though it may be running", n.ID)
@@ -50,6 +51,36 @@ func TestANewTemporalIsToldOfEveryRowAndAKnownOneOfNone(t *testing.T) {
 	}
 }
 
+func TestNotesBelongToTheTemporalThatTheRowsAreEntrustedTo(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	if _, err := s.Adopt(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
+	taken := claimFor(t, s, "first")
+	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/2"})
+
+	if _, err := s.Adopt(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+
+	if notes := claimFor(t, s, "first"); len(notes) > 0 {
+		t.Errorf("the first one got %+v", notes)
+	}
+	if err := s.SettleNotes(t.Context(), "first", taken); err != nil {
+		t.Fatal(err)
+	}
+	if notes := claimFor(t, s, "second"); len(taken) != 1 || len(notes) != 2 {
+		t.Errorf("the first one delivered %+v, the second one got %+v, want both notes", taken, notes)
+	}
+	for namespace, want := range map[string]bool{"first": false, "second": true} {
+		if got, err := s.Entrusted(t.Context(), namespace); err != nil || got != want {
+			t.Errorf("entrusted to the %s one: %t, error %v", namespace, got, err)
+		}
+	}
+}
+
 func TestOnlyWorkflowsWhoseRowLivesAreRevived(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -57,7 +88,7 @@ func TestOnlyWorkflowsWhoseRowLivesAreRevived(t *testing.T) {
 	if _, err := s.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &project}, {Project: &project}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SettleNotes(t.Context(), claim(t, s)); err != nil {
+	if err := s.SettleNotes(t.Context(), "", claim(t, s)); err != nil {
 		t.Fatal(err)
 	}
 

@@ -48,7 +48,7 @@ func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
 	for range 6 {
 		working.Go(func() {
 			for {
-				notes, err := s.ClaimNotes(t.Context(), 3, time.Second)
+				notes, err := s.ClaimNotes(t.Context(), "", 3, time.Second)
 				if err != nil {
 					t.Error(err)
 					return
@@ -62,7 +62,7 @@ func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
 					}
 					alone.(*sync.Mutex).Unlock()
 				}
-				if err := s.SettleNotes(t.Context(), notes); err != nil {
+				if err := s.SettleNotes(t.Context(), "", notes); err != nil {
 					t.Error(err)
 				}
 				select {

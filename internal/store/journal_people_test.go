@@ -48,11 +48,11 @@ func TestSkippedParentReleasesItsChildren(t *testing.T) {
 	t.Cleanup(s.Close)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
 	settle(t, s, 1, journal.GivenUp)
-	taken, err := s.ClaimNotes(t.Context(), 10, time.Minute)
+	taken, err := s.ClaimNotes(t.Context(), "", 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SettleNotes(t.Context(), taken); err != nil {
+	if err := s.SettleNotes(t.Context(), "", taken); err != nil {
 		t.Fatal(err)
 	}
 
@@ -149,11 +149,11 @@ func TestSweepNudgesWhatNobodyLooksAt(t *testing.T) {
 	if seqs := sweep(0); len(seqs) > 0 {
 		t.Fatalf("swept %d, whose notes are not delivered", seqs)
 	}
-	delivered, err := s.ClaimNotes(t.Context(), 10, time.Minute)
+	delivered, err := s.ClaimNotes(t.Context(), "", 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SettleNotes(t.Context(), delivered); err != nil {
+	if err := s.SettleNotes(t.Context(), "", delivered); err != nil {
 		t.Fatal(err)
 	}
 	if seqs := sweep(time.Hour); len(seqs) > 0 {

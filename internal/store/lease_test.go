@@ -308,7 +308,7 @@ func TestLeaseNotes(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 1)
 	l := e.create(hostsDraft(1, 2, 1, 1))
-	notes, err := e.ClaimNotes(t.Context(), 10, time.Minute)
+	notes, err := e.ClaimNotes(t.Context(), "", 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

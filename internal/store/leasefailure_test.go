@@ -100,7 +100,7 @@ func TestFollowerWaitsForTheOneBefore(t *testing.T) {
 	e.unwire(before)
 	e.finish(before.ID, lease.End, nil)
 
-	notes, err := e.ClaimNotes(t.Context(), 10, time.Minute)
+	notes, err := e.ClaimNotes(t.Context(), "", 10, time.Minute)
 	if err != nil || len(notes) != 1 || notes[0].ID != contract.LeaseID(after.ID.String()) {
 		t.Errorf("want a note for the follower, got %+v, %v", notes, err)
 	}

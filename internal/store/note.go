@@ -72,20 +72,20 @@ func (s *Store) announce(ctx context.Context) {
 	}
 }
 
-// ClaimNotes takes up to limit due notes for the length of the claim. A relay that dies loses its claim and
-// another one delivers.
-func (s *Store) ClaimNotes(ctx context.Context, limit int, claim time.Duration) ([]contract.Note, error) {
+// ClaimNotes takes up to limit due notes for the length of the claim, for a relay that delivers to that namespace;
+// none if the rows are entrusted to another one. A relay that dies loses its claim and another one delivers.
+func (s *Store) ClaimNotes(ctx context.Context, namespace string, limit int, claim time.Duration) ([]contract.Note, error) {
 	rows, err := s.pool.Query(ctx, `
 		update note
 		set attempts = attempts + 1, due_at = now() + $2::interval
 		where workflow_id in (
 			select workflow_id
 			from note
-			where due_at <= now()
+			where due_at <= now() and `+unlessEntrusted+`
 			order by due_at
 			limit $1
 			for update skip locked)
-		returning workflow_id, workflow, fresh, summary, attributes, version, attempts`, limit, claim)
+		returning workflow_id, workflow, fresh, summary, attributes, version, attempts`, limit, claim, namespace)
 	if err != nil {
 		return nil, fmt.Errorf("claim notes: %w", err)
 	}
@@ -100,8 +100,9 @@ func (s *Store) ClaimNotes(ctx context.Context, limit int, claim time.Duration) 
 	return notes, nil
 }
 
-// SettleNotes deletes delivered notes. One that was joined by a newer nudge meanwhile stays and is due at once.
-func (s *Store) SettleNotes(ctx context.Context, delivered []contract.Note) error {
+// SettleNotes deletes notes that were delivered to that namespace. One that was joined by a newer nudge meanwhile
+// stays and is due at once, and so do all if the rows were entrusted to another namespace.
+func (s *Store) SettleNotes(ctx context.Context, namespace string, delivered []contract.Note) error {
 	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
 	for i, n := range delivered {
 		ids[i], versions[i] = n.ID, n.Version
@@ -110,7 +111,7 @@ func (s *Store) SettleNotes(ctx context.Context, delivered []contract.Note) erro
 		if _, err := tx.Exec(ctx, `
 			delete from note
 			using unnest($1::text[], $2::bigint[]) as d (workflow_id, version)
-			where note.workflow_id = d.workflow_id and note.version = d.version`, ids, versions); err != nil {
+			where note.workflow_id = d.workflow_id and note.version = d.version and `+unlessEntrusted, ids, versions, namespace); err != nil {
 			return fmt.Errorf("settle notes: %w", err)
 		}
 		if _, err := tx.Exec(ctx, `

@@ -21,9 +21,15 @@ func leave(t *testing.T, s *store.Store, n contract.Nudge) {
 	}
 }
 
+// claim takes the notes of rows that are entrusted to nobody.
 func claim(t *testing.T, s *store.Store) []contract.Note {
 	t.Helper()
-	notes, err := s.ClaimNotes(t.Context(), 10, time.Minute)
+	return claimFor(t, s, "")
+}
+
+func claimFor(t *testing.T, s *store.Store, namespace string) []contract.Note {
+	t.Helper()
+	notes, err := s.ClaimNotes(t.Context(), namespace, 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +63,7 @@ func TestNudgeDuringDeliveryIsNotLost(t *testing.T) {
 
 	taken := claim(t, s)
 	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
-	if err := s.SettleNotes(t.Context(), taken); err != nil {
+	if err := s.SettleNotes(t.Context(), "", taken); err != nil {
 		t.Fatal(err)
 	}
 
@@ -65,7 +71,7 @@ func TestNudgeDuringDeliveryIsNotLost(t *testing.T) {
 	if len(again) != 1 || again[0].Fresh || again[0].Version != 2 {
 		t.Errorf("want the later nudge, no longer fresh, got %+v", again)
 	}
-	if err := s.SettleNotes(t.Context(), again); err != nil {
+	if err := s.SettleNotes(t.Context(), "", again); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := s.Backlog(t.Context()); err != nil || b.Notes != 0 {
