@@ -34,7 +34,7 @@ var reserved = map[string]string{
 	"github.com/gophercloud/gophercloud":  "who calls is identity's to find out",
 	"github.com/spf13/cobra":              "commands are starter's",
 	"github.com/spf13/pflag":              "commands are starter's",
-	"go.yaml.in/yaml/v3":                  "settings are config's; starter prints YAML",
+	"go.yaml.in/yaml/v3":                  "settings are config's, an operator's rules policy's; starter prints YAML",
 	"github.com/fergusstrange":            "servers for development are devstack's",
 	"github.com/prometheus/client_golang": "figures are counted where things happen for long",
 }
@@ -109,6 +109,11 @@ var rooms = map[string]room{
 		always: []string{"github.com/gophercloud/gophercloud"},
 		why:    "who calls; what a caller may do is the other rooms' to say",
 	},
+	"internal/identity/policy": {
+		may:    []string{"internal/identity"},
+		always: []string{yaml},
+		why:    "rules and who they allow; which operations there are is the APIs' to say",
+	},
 	"internal/identity/keystonetest": {why: "a neighbour that behaves; it shares no code with the client that it tests"},
 	"internal/config":                {always: []string{yaml}, why: "settings are read once, by main, and handed on as values"},
 	"internal/devstack":              {may: []string{"internal/contract"}, always: []string{pgx, "github.com/fergusstrange"}, why: "servers; it knows of us only which search attributes there are"},
@@ -122,7 +127,7 @@ var rooms = map[string]room{
 		may: []string{"internal/identity", "internal/store"},
 		why: "manners that all APIs share: it knows store's errors and no noun",
 	},
-	"internal/api/placement": api("internal/inventory"),
+	"internal/api/placement": api("internal/inventory", "internal/identity/policy"),
 	"internal/api/neutron":   api("internal/network"),
 	"internal/api/blazar":    api("internal/lease"),
 	"internal/api/agent":     api("internal/network"),
@@ -130,9 +135,9 @@ var rooms = map[string]room{
 }
 
 // api is the room of one API: its own noun, and no other API.
-func api(noun string) room {
+func api(noun string, more ...string) room {
 	return room{
-		may: []string{"internal/api/osapi", "internal/identity", "internal/store", noun},
+		may: append([]string{"internal/api/osapi", "internal/identity", "internal/store", noun}, more...),
 		why: "decodes, asks store once, encodes; a wire format lives in one API only, and Temporal and the controller are behind the rows",
 	}
 }

@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth/internal/identity"
+)
+
+// Target is what a request acts on, as far as a rule may ask: "project_id" and the like. Values are strings,
+// booleans, numbers or nil.
+type Target map[string]any
+
+// Check is a rule that has been read: a tree of conditions.
+type Check interface {
+	holds(q question) bool
+	refers() []string // the rules that it names
+}
+
+// question is what a check is asked.
+type question struct {
+	rules  map[string]Check
+	caller identity.Caller
+	target Target
+}
+
+type (
+	constant bool    // @ and !
+	all      []Check // and
+	oneOf    []Check // or
+	not      struct{ Check Check }
+	rule     string                   // rule:NAME
+	role     struct{ Wanted pattern } // role:NAME
+	same     struct {
+		Text   string
+		Wanted pattern
+	} // 'text':VALUE
+	claim struct {
+		Name   string
+		Wanted pattern
+	} // user_id:VALUE and other facts about the caller
+)
+
+func (c constant) holds(question) bool { return bool(c) }
+func (c constant) refers() []string    { return nil }
+
+func (c all) holds(q question) bool {
+	return !slices.ContainsFunc(c, func(part Check) bool { return !part.holds(q) })
+}
+func (c all) refers() []string { return references(c) }
+
+func (c oneOf) holds(q question) bool {
+	return slices.ContainsFunc(c, func(part Check) bool { return part.holds(q) })
+}
+func (c oneOf) refers() []string { return references(c) }
+
+func (c not) holds(q question) bool { return !c.Check.holds(q) }
+func (c not) refers() []string      { return c.Check.refers() }
+
+func (c rule) holds(q question) bool {
+	named, ok := q.rules[string(c)]
+	return ok && named.holds(q)
+}
+func (c rule) refers() []string { return []string{string(c)} }
+
+// Roles are the same in any case.
+func (c role) holds(q question) bool {
+	wanted, ok := c.Wanted.fill(q.target)
+	return ok && slices.ContainsFunc(q.caller.Roles, func(held string) bool { return strings.EqualFold(held, wanted) })
+}
+func (c role) refers() []string { return nil }
+
+func (c same) holds(q question) bool {
+	wanted, ok := c.Wanted.fill(q.target)
+	return ok && wanted == c.Text
+}
+func (c same) refers() []string { return nil }
+
+func (c claim) holds(q question) bool {
+	wanted, ok := c.Wanted.fill(q.target)
+	return ok && slices.Contains(claims[c.Name](q.caller), wanted)
+}
+func (c claim) refers() []string { return nil }
+
+func references(parts []Check) (names []string) {
+	for _, part := range parts {
+		names = append(names, part.refers()...)
+	}
+	return names
+}
+
+// claims are the facts about a caller that a rule may ask for. What a caller does not have equals nothing.
+var claims = map[string]func(identity.Caller) []string{
+	"user_id":    func(c identity.Caller) []string { return some(c.User) },
+	"project_id": func(c identity.Caller) []string { return some(c.Project) },
+	"tenant_id":  func(c identity.Caller) []string { return some(c.Project) }, // as Neutron's older files call it
+	"roles":      func(c identity.Caller) []string { return c.Roles },
+	"system_scope": func(c identity.Caller) []string {
+		if c.System {
+			return []string{"all"}
+		}
+		return nil
+	},
+}
+
+func some(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// pattern is the right side of a condition: literal text and names of the target's values, %(name)s, in turn.
+type pattern []piece
+
+type piece struct{ Text, Name string } // one of the two
+
+// fill is the text with the target's values; ok is false if the target lacks one.
+func (p pattern) fill(target Target) (text string, ok bool) {
+	var b strings.Builder
+	for _, part := range p {
+		b.WriteString(part.Text)
+		if part.Name == "" {
+			continue
+		}
+		value, known := target[part.Name]
+		if !known {
+			return "", false
+		}
+		b.WriteString(written(value))
+	}
+	return b.String(), true
+}
+
+// written is a value as Python writes it, for that is what rules are compared with.
+func written(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "None"
+	case bool:
+		if value {
+			return "True"
+		}
+		return "False"
+	default:
+		return fmt.Sprint(value)
+	}
+}

@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxNesting is how deep parentheses and negations may stand in each other.
+const maxNesting = 64
+
+// Parse reads a rule in the grammar of oslo.policy: conditions joined by "and", "or", "not" and parentheses, where "and"
+// binds closer than "or". An empty rule holds always, as "@" does; "!" never does. What oslo.policy takes as "never"
+// because it cannot read it is an error here.
+func Parse(text string) (Check, error) {
+	tokens := tokenize(text)
+	if len(tokens) == 0 {
+		return constant(true), nil
+	}
+	p := &parser{tokens: tokens}
+	check, err := p.either(0)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.at < len(p.tokens):
+		return nil, fmt.Errorf("%q does not follow anything that it could belong to", p.tokens[p.at])
+	}
+	return check, nil
+}
+
+// tokenize splits at blanks, and parentheses off the ends of what stands between them: those inside a condition
+// belong to it.
+func tokenize(text string) (tokens []string) {
+	for word := range strings.FieldsSeq(text) {
+		inner := strings.TrimLeft(word, "(")
+		tokens = append(tokens, slices.Repeat([]string{"("}, len(word)-len(inner))...)
+		word, inner = inner, strings.TrimRight(inner, ")")
+		if inner != "" {
+			tokens = append(tokens, inner)
+		}
+		tokens = append(tokens, slices.Repeat([]string{")"}, len(word)-len(inner))...)
+	}
+	return tokens
+}
+
+type parser struct {
+	tokens []string
+	at     int
+}
+
+// take goes on if the next token is that word, in any case.
+func (p *parser) take(word string) bool {
+	if p.at < len(p.tokens) && strings.EqualFold(p.tokens[p.at], word) {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) either(depth int) (Check, error) {
+	return joined(p, "or", func() (Check, error) {
+		return joined(p, "and", func() (Check, error) { return p.one(depth) }, func(parts []Check) Check { return all(parts) })
+	}, func(parts []Check) Check { return oneOf(parts) })
+}
+
+// joined reads parts with a word between them; a single part stays what it is.
+func joined(p *parser, word string, part func() (Check, error), join func([]Check) Check) (Check, error) {
+	var parts []Check
+	for {
+		check, err := part()
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, check)
+		if !p.take(word) {
+			break
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	return join(parts), nil
+}
+
+func (p *parser) one(depth int) (Check, error) {
+	switch {
+	case depth > maxNesting:
+		return nil, fmt.Errorf("it is nested deeper than %d levels", maxNesting)
+	case p.take("not"):
+		check, err := p.one(depth + 1)
+		return not{check}, err
+	case p.take("("):
+		check, err := p.either(depth + 1)
+		if err == nil && !p.take(")") {
+			err = errors.New("a parenthesis is not closed")
+		}
+		return check, err
+	case p.at == len(p.tokens):
+		return nil, errors.New("it ends where a condition should stand")
+	}
+	p.at++
+	return condition(p.tokens[p.at-1])
+}
+
+var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// condition reads KIND:VALUE, "@" or "!".
+func condition(text string) (Check, error) {
+	switch text {
+	case "@":
+		return constant(true), nil
+	case "!":
+		return constant(false), nil
+	}
+	kind, value, ok := strings.Cut(text, ":")
+	if !ok || kind == "" {
+		return nil, fmt.Errorf("%q is no condition: KIND:VALUE, @ or ! is", text)
+	}
+	if kind == "rule" {
+		return rule(value), nil
+	}
+	wanted, err := template(value)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", text, err)
+	}
+	literal, quoted := unquote(kind)
+	switch {
+	case kind == "role":
+		return role{wanted}, nil
+	case quoted:
+		return same{literal, wanted}, nil
+	case kind == "True", kind == "False", kind == "None", number.MatchString(kind):
+		return same{kind, wanted}, nil
+	case claims[kind] != nil:
+		return claim{kind, wanted}, nil
+	case kind == "http", kind == "https":
+		return nil, fmt.Errorf("%q: rules that other servers judge are not supported", text)
+	}
+	return nil, fmt.Errorf("%q asks for %q, and known are rule, role, literals in quotes and %s",
+		text, kind, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
+}
+
+// unquote is the text between quotes of one kind; ok is false if there are none.
+func unquote(s string) (text string, ok bool) {
+	if len(s) < 2 || s[0] != s[len(s)-1] || s[0] != '\'' && s[0] != '"' {
+		return "", false
+	}
+	return s[1 : len(s)-1], true
+}
+
+// template reads text with the names of the target's values in it: %(name)s, and %% for one percent sign.
+func template(text string) (pattern, error) {
+	var p pattern
+	for text != "" {
+		before, after, found := strings.Cut(text, "%")
+		if before != "" {
+			p = append(p, piece{Text: before})
+		}
+		if !found {
+			break
+		}
+		if rest, percent := strings.CutPrefix(after, "%"); percent {
+			p, text = append(p, piece{Text: "%"}), rest
+			continue
+		}
+		name, rest, closed := strings.Cut(after, ")s")
+		if name, text = strings.TrimPrefix(name, "("), rest; !closed || name == "" || !strings.HasPrefix(after, "(") {
+			return nil, errors.New("a value of the target is written %(name)s, and a percent sign %%")
+		}
+		p = append(p, piece{Name: name})
+	}
+	return p, nil
+}
