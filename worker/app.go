@@ -16,8 +16,10 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"berth/activities"
+	"berth/internal/api/placement"
 	"berth/internal/config"
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/store"
 )
 
@@ -28,6 +30,7 @@ const drain = 10 * time.Second
 type app struct {
 	cfg       config.Config
 	store     *store.Store
+	policy    *policy.Policy
 	temporal  client.Client
 	namespace string // of temporal
 	acts      *activities.Activities
@@ -44,11 +47,15 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	if err != nil {
 		return nil, err
 	}
+	rules, err := policyOf(cfg)
+	if err != nil {
+		return nil, err
+	}
 	reached, err := neighbours(cfg, id)
 	if err != nil {
 		return nil, err
 	}
-	a := &app{cfg: cfg, registry: prometheus.NewRegistry()}
+	a := &app{cfg: cfg, policy: rules, registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.temporal, a.namespace, err = dial(env, a.registry); err != nil {
 		return nil, err
@@ -89,6 +96,15 @@ func authenticator(cfg config.Config) (identity.Authenticator, error) {
 		ProjectDomain: cfg.Service.ProjectDomain,
 		CAFile:        cfg.Service.CAFile,
 	})
+}
+
+// policyOf is who may do what: the defaults of the APIs that ask it, and the operator's rules.
+func policyOf(cfg config.Config) (*policy.Policy, error) {
+	p, err := policy.Open(policy.Options{File: cfg.Policy.File, Old: !cfg.Policy.EnforceNewDefaults}, placement.Policy...)
+	if err != nil {
+		return nil, fmt.Errorf("BERTH_POLICY_FILE: %w", err)
+	}
+	return p, nil
 }
 
 func (a *app) close() {

@@ -35,9 +35,9 @@ var (
 	ruling  = rights{401, 403, 403, 403, 0, 0, 0}
 )
 
-// policy is who may do what, for every route. Placement, the agents' gateway and the journal are for
+// permissions are who may do what, for every route. Placement, the agents' gateway and the journal are for
 // administrators and services on all of theirs.
-var policy = map[string]rights{
+var permissions = map[string]rights{
 	"/placement": admins, "/agent/v1": admins, "/journal/v1": admins,
 	"GET /placement/": open_,
 
@@ -80,9 +80,9 @@ func TestDeniedIsDeniedOnEveryRoute(t *testing.T) {
 	seen := map[string]bool{}
 	try := func(api *osapi.API, r osapi.Route) {
 		name := r.Method + " " + api.Prefix + strings.TrimSuffix(r.Path, ".json")
-		allowed, ok := policy[name]
+		allowed, ok := permissions[name]
 		if !ok {
-			allowed, ok = policy[api.Prefix]
+			allowed, ok = permissions[api.Prefix]
 		}
 		if !ok {
 			t.Errorf("%s is not in the table: say who may", name)
@@ -119,7 +119,7 @@ func TestDeniedIsDeniedOnEveryRoute(t *testing.T) {
 	for i := range last { // ports before their networks
 		last[len(last)-1-i]()
 	}
-	for name := range policy {
+	for name := range permissions {
 		if !seen[name] {
 			t.Errorf("%s is in the table and no route", name)
 		}
@@ -130,7 +130,7 @@ func TestUsagesAreShownToReadersOfTheirProject(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
 	for token, want := range map[string]int{"rita:demo": 200, "eve:other": 403} {
-		if got := h.suffer(attack{method: http.MethodGet, path: "/placement/usages?project_id=demo", token: token}); got != want {
+		if got := h.suffer(attack{method: http.MethodGet, path: "/placement/usages?project_id=demo", token: token, header: http.Header{"X-Roles": {"reader"}}}); got != want {
 			t.Errorf("%s: %d, want %d", token, got, want)
 		}
 	}

@@ -110,6 +110,7 @@ func (h *hostile) send(ctx context.Context, a attack) (int, []byte, http.Header,
 	switch a.token {
 	case "":
 		r.Header.Set("X-Auth-Token", "admin")
+		r.Header.Set("X-Roles", "admin,service")
 	case "-":
 	default:
 		r.Header.Set("X-Auth-Token", a.token)
@@ -300,8 +301,7 @@ func everyRoute(h *hostile, f func(api *osapi.API, r osapi.Route)) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	for _, room := range rooms {
-		api := room(h.app.store, id)
+	for _, api := range h.app.apis(id) {
 		for _, r := range api.Routes {
 			f(api, r)
 		}

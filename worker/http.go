@@ -22,16 +22,17 @@ import (
 	"berth/internal/api/placement"
 	"berth/internal/config"
 	"berth/internal/identity"
-	"berth/internal/store"
 )
 
-// rooms are the APIs that a process with the role api serves.
-var rooms = []func(*store.Store, identity.Authenticator) *osapi.API{
-	placement.New,
-	neutron.New,
-	blazar.New,
-	agent.New,
-	journal.New,
+// apis are what a process with the role api serves.
+func (a *app) apis(id identity.Authenticator) []*osapi.API {
+	return []*osapi.API{
+		placement.New(a.store, id, a.policy),
+		neutron.New(a.store, id),
+		blazar.New(a.store, id),
+		agent.New(a.store, id),
+		journal.New(a.store, id),
+	}
 }
 
 // serverFor bounds what a slow or hostile client may cost.
@@ -70,8 +71,7 @@ func (a *app) handler(id identity.Authenticator) http.Handler {
 		"metrics": get(promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)}).ServeHTTP),
 	}
 	if a.has(config.API) {
-		for _, room := range rooms {
-			api := room(a.store, id)
+		for _, api := range a.apis(id) {
 			routes[strings.TrimPrefix(api.Prefix, "/")] = measured(api, requests.MustCurryWith(prometheus.Labels{"api": strings.TrimPrefix(api.Prefix, "/")}))
 		}
 	}

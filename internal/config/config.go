@@ -35,6 +35,7 @@ type Config struct {
 	Listen      string // host:port of the HTTP listener
 	DatabaseURL string
 	Auth        string // Noauth or Keystone
+	Policy      Policy
 	Roles       []string
 	LogLevel    slog.Level
 	ODL         ODL
@@ -49,6 +50,12 @@ type ODL struct {
 	URL, Username, Password string
 	CAFile                  string // trusted beside the system's authorities; empty for those alone
 	Timeout                 time.Duration
+}
+
+// Policy is where an operator's rules are, and whether those of older releases still count.
+type Policy struct {
+	File               string // empty for none
+	EnforceNewDefaults bool
 }
 
 // Nova is where external events go. Without a URL none are sent.

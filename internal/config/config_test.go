@@ -37,6 +37,7 @@ func TestEmptyEnvironmentGivesTheDocumentedDefaults(t *testing.T) {
 	want := config.Config{
 		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo,
 		Roles:   []string{config.API, config.Relay, config.Temporal},
+		Policy:  config.Policy{EnforceNewDefaults: true},
 		ODL:     config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second},
 		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"},
 		Client:  config.Client{Token: "admin"},

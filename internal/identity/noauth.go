@@ -9,10 +9,14 @@ import (
 // Noauth believes what the token says, as Placement's noauth2 does: `user[:project]`, and the user `admin`
 // has the role admin. X-Project-Id and X-Roles, if sent, override the project and the roles. The token
 // `notused`, which keystoneauth's "none" plugin sends, means admin. Only for loopback listeners.
-type Noauth struct{}
+type Noauth struct {
+	// Bare is noauth2 to the letter: a token alone means no role but admin's. Otherwise who names a project is a
+	// member of it, as the other APIs need.
+	Bare bool
+}
 
 // Authenticate never fails for another reason than a missing token.
-func (Noauth) Authenticate(r *http.Request) (Caller, error) {
+func (n Noauth) Authenticate(r *http.Request) (Caller, error) {
 	token := r.Header.Get("X-Auth-Token")
 	if token == "" {
 		return Caller{}, fmt.Errorf("%w: no X-Auth-Token", ErrUnauthenticated)
@@ -33,6 +37,9 @@ func (Noauth) Authenticate(r *http.Request) (Caller, error) {
 		for role := range strings.SplitSeq(roles, ",") {
 			c.Roles = append(c.Roles, strings.TrimSpace(role))
 		}
+	case user == "admin" && n.Bare:
+		c.Roles = []string{"admin"}
+	case n.Bare:
 	case user == "admin":
 		c.Roles = []string{"admin", "member", "reader"}
 	case scoped:

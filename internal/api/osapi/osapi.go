@@ -30,7 +30,7 @@ type Route struct {
 	Method  string
 	Path    string // below the API's prefix, "/" for the prefix itself
 	Handle  Handler
-	Open    bool // answers without credentials
+	Open    bool // the path answers without credentials, be it that this method is not allowed
 	Gateway bool // bodies of up to MaxBatch instead of MaxBody bytes
 }
 
@@ -99,8 +99,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer finds the route and runs it. The request it leaves behind carries what was negotiated.
 func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error) {
 	r := *rp
-	route, allow := a.match(r)
-	if route == nil || !route.Open {
+	route, allow, open := a.match(r)
+	if !open {
 		caller, err := a.Identity.Authenticate(r)
 		if err != nil {
 			return 0, nil, err
@@ -121,11 +121,12 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 	}
 	if !Legible(r.URL.Path) {
 		route, allow = nil, nil
-	} else if err := checkQuery(r); err != nil {
-		return 0, nil, err
 	}
 	switch {
 	case route != nil:
+		if err := checkQuery(r); err != nil {
+			return 0, nil, err
+		}
 		limit := int64(MaxBody)
 		if route.Gateway {
 			limit = MaxBatch
@@ -167,13 +168,12 @@ func checkQuery(r *http.Request) error {
 }
 
 // match finds the route of a request and fills in its path values; without one it tells which methods the path
-// has, nil for an unknown path.
-func (a *API) match(r *http.Request) (*Route, []string) {
+// has, nil for an unknown path; and whether the path is open to everyone.
+func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	path := strings.TrimPrefix(r.URL.Path, a.Prefix)
 	if path == "" {
 		path = "/"
 	}
-	var allow []string
 	for i := range a.Routes {
 		route := &a.Routes[i]
 		values, ok := segments(route.Path, path)
@@ -184,14 +184,15 @@ func (a *API) match(r *http.Request) (*Route, []string) {
 			for name, value := range values {
 				r.SetPathValue(name, value)
 			}
-			return route, nil
+			return route, nil, route.Open
 		}
+		open = open || route.Open
 		if !slices.Contains(allow, route.Method) {
 			allow = append(allow, route.Method)
 		}
 	}
 	slices.Sort(allow)
-	return nil, allow
+	return nil, allow, open
 }
 
 // segments matches a path against a route's pattern, literal segments exactly. Patterns are tried in the order

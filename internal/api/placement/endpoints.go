@@ -11,7 +11,7 @@ var endpoints = []endpoint{
 	{"GET", "/resource_providers/{uuid}/inventories", 0, "resource_providers:inventories:list", accept, (*room).listInventories},
 	{"POST", "/resource_providers/{uuid}/inventories", 0, "resource_providers:inventories:create", body, (*room).createInventory},
 	{"PUT", "/resource_providers/{uuid}/inventories", 0, "resource_providers:inventories:update", body, (*room).replaceInventories},
-	{"DELETE", "/resource_providers/{uuid}/inventories", 0, "resource_providers:inventories:delete", anything, (*room).clearInventories},
+	{"DELETE", "/resource_providers/{uuid}/inventories", 5, "resource_providers:inventories:delete", lateMethod, (*room).clearInventories},
 	{"GET", "/resource_providers/{uuid}/inventories/{class}", 0, "resource_providers:inventories:show", accept, (*room).showInventory},
 	{"PUT", "/resource_providers/{uuid}/inventories/{class}", 0, "resource_providers:inventories:update", body, (*room).updateInventory},
 	{"DELETE", "/resource_providers/{uuid}/inventories/{class}", 0, "resource_providers:inventories:delete", anything, (*room).deleteInventory},

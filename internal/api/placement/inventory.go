@@ -151,9 +151,6 @@ func (h *room) replaceInventories(c *call) (int, any, error) {
 }
 
 func (h *room) clearInventories(c *call) (int, any, error) {
-	if c.v < 5 {
-		return 0, nil, fault(http.StatusMethodNotAllowed, "The method DELETE is not allowed for this resource.")
-	}
 	if err := h.store.ClearStock(c.Context(), c.PathValue("uuid")); err != nil {
 		return 0, nil, missing(err, noProvider, c.PathValue("uuid"))
 	}

@@ -10,13 +10,17 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/store"
 )
 
 // Prefix is where the API is mounted.
 const Prefix = "/placement"
 
-type room struct{ store *store.Store }
+type room struct {
+	store  *store.Store
+	policy *policy.Policy
+}
 
 // call is one request with the minor number of its microversion.
 type call struct {
@@ -37,18 +41,22 @@ type endpoint struct {
 type wants int
 
 const (
-	anything  wants = 0
-	accept    wants = 1 << iota // the client takes JSON
-	body                        // the request is JSON
-	bodyFirst                   // is JSON is looked at before the version
-	oldBody                     // was JSON before 1.7
+	anything   wants = 0
+	accept     wants = 1 << iota // the client takes JSON
+	body                         // the request is JSON
+	bodyFirst                    // is JSON is looked at before the version
+	oldBody                      // was JSON before 1.7
+	lateMethod                   // older versions have the path but not the method
 )
 
 type versionKey struct{}
 
-// New is the API over a store.
-func New(s *store.Store, id identity.Authenticator) *osapi.API {
-	h := &room{store: s}
+// New is the API over a store. The policy must know the rules of Policy.
+func New(s *store.Store, id identity.Authenticator, p *policy.Policy) *osapi.API {
+	if _, ok := id.(identity.Noauth); ok {
+		id = identity.Noauth{Bare: true}
+	}
+	h := &room{store: s, policy: p}
 	api := &osapi.API{Prefix: Prefix, Identity: id, Fail: fail, Before: before}
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/", Handle: root, Open: true})
 	for _, e := range endpoints {
@@ -65,7 +73,7 @@ func before(r *http.Request) (*http.Request, error) {
 	}
 	header := osapi.Header(r.Context())
 	header.Set("OpenStack-API-Version", fmt.Sprintf("placement 1.%d", minor))
-	header.Set("Vary", "OpenStack-API-Version")
+	header.Set("Vary", "openstack-api-version")
 	r = r.WithContext(context.WithValue(r.Context(), versionKey{}, minor))
 	if r.ContentLength > 0 && r.Header.Get("Content-Type") == "" {
 		return r, fault(http.StatusBadRequest, "content-type header required when content-length > 0")
@@ -81,7 +89,7 @@ func (h *room) serve(e endpoint) osapi.Handler {
 		if err := c.suits(e); err != nil {
 			return 0, nil, err
 		}
-		if err := allowed(c, e.rule); err != nil {
+		if err := h.allowed(c, e.rule); err != nil {
 			return 0, nil, err
 		}
 		status, answer, err := e.handle(h, c)
@@ -97,6 +105,8 @@ func (c *call) suits(e endpoint) error {
 	switch {
 	case e.wants&bodyFirst != 0 && !isJSON:
 		return unsupported
+	case c.v < e.from && e.wants&lateMethod != 0:
+		return fault(http.StatusMethodNotAllowed, "The method %s is not allowed for this resource.", c.Method)
 	case c.v < e.from:
 		return fault(http.StatusNotFound, "%s", explanations[http.StatusNotFound])
 	case e.wants&body != 0 && !isJSON, e.wants&oldBody != 0 && c.v < 7 && !isJSON:
@@ -105,20 +115,6 @@ func (c *call) suits(e endpoint) error {
 		return fault(http.StatusNotAcceptable, "Only application/json is provided")
 	}
 	return nil
-}
-
-// allowed judges by the policy: administrators and services, not system-wide; and readers of a project may see
-// what it uses.
-func allowed(c *call, rule string) error {
-	caller := identity.From(c.Context())
-	switch {
-	case caller.System:
-	case caller.Admin():
-		return nil
-	case rule == "usages" && caller.Has("reader") && last(c.URL.Query()["project_id"]) == caller.Project:
-		return nil
-	}
-	return fault(http.StatusForbidden, "Policy does not allow placement:%s to be performed.", rule)
 }
 
 func last(values []string) string {

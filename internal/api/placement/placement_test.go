@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 
 	"berth/internal/api/placement"
 	"berth/internal/identity"
+	"berth/internal/identity/policy"
 	"berth/internal/store/storetest"
 )
 
@@ -28,7 +30,17 @@ type client struct {
 
 func serve(t *testing.T) *client {
 	t.Helper()
-	server := httptest.NewServer(placement.New(storetest.New(t), identity.Noauth{}))
+	return serveTo(t, identity.Noauth{}, policy.Options{})
+}
+
+// serveTo is serve with other callers and another policy than usual.
+func serveTo(t *testing.T, id identity.Authenticator, o policy.Options) *client {
+	t.Helper()
+	rules, err := policy.Open(o, placement.Policy...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(placement.New(storetest.New(t), id, rules))
 	t.Cleanup(server.Close)
 	return &client{t: t, url: server.URL + placement.Prefix}
 }
@@ -49,6 +61,9 @@ func (c *client) send(version, method, path, body string, headers ...string) ans
 		c.t.Fatal(err)
 	}
 	r.Header.Set("X-Auth-Token", "admin")
+	if !slices.Contains(headers, "X-Auth-Token") {
+		r.Header.Set("X-Roles", "admin,service")
+	}
 	if version != "" {
 		r.Header.Set("OpenStack-API-Version", "placement "+version)
 	}
@@ -181,7 +196,7 @@ func TestManners(t *testing.T) {
 		{403, "placement:allocations:update", "1.28", "PUT", "/allocations/nonsense", "{", []string{"X-Auth-Token", "u:p"}},
 		{403, "placement:resource_providers:show", "", "GET", "/resource_providers/" + p, "", []string{"OpenStack-System-Scope", "all"}},
 		{200, "", "", "GET", "/resource_providers", "", []string{"X-Roles", "service", "X-Auth-Token", "nova"}},
-		{200, "", "1.9", "GET", "/usages?project_id=p", "", []string{"X-Auth-Token", "u:p"}},
+		{200, "", "1.9", "GET", "/usages?project_id=p", "", []string{"X-Auth-Token", "u:p", "X-Roles", "reader"}},
 		{403, "placement:usages", "1.9", "GET", "/usages?project_id=other", "", []string{"X-Auth-Token", "u:p"}},
 		{404, `"title":"Not Found"`, "", "GET", "/nowhere", "", nil},
 		{404, "", "", "GET", "/resource_providers/", "", nil},

@@ -1,0 +1,57 @@
+package placement
+
+import (
+	"net/http"
+
+	"berth/internal/identity"
+	"berth/internal/identity/policy"
+)
+
+// Policy is who may do what, unless an operator says otherwise: the names and defaults of Placement. Every operation
+// is for administrators and services with a token of a project; older releases asked for an administrator everywhere.
+var Policy = rules()
+
+// exceptions are the operations with a default of their own.
+var exceptions = map[string]string{
+	"placement:reshaper:reshape": "rule:service_api",
+	"placement:usages":           "rule:admin_or_project_reader_or_service_api",
+}
+
+func rules() []policy.Default {
+	all := []policy.Default{
+		{Name: "admin_api", Check: "role:admin"},
+		{Name: "service_api", Check: "role:service"},
+		{Name: "admin_or_service_api", Check: "rule:admin_api or rule:service_api"},
+		{Name: "project_reader_api", Check: "role:reader and project_id:%(project_id)s"},
+		{Name: "admin_or_project_reader_or_service_api", Check: "rule:admin_or_service_api or rule:project_reader_api"},
+	}
+	seen := map[string]bool{}
+	for _, e := range endpoints {
+		name := ruleName(e.rule)
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		check := "rule:admin_or_service_api"
+		if other, ok := exceptions[name]; ok {
+			check = other
+		}
+		all = append(all, policy.Default{Name: name, Check: check, Old: "rule:admin_api", Scopes: []policy.Scope{policy.Project}})
+	}
+	return all
+}
+
+func ruleName(rule string) string { return "placement:" + rule }
+
+// allowed asks the policy. The target is the project whose usages are asked for, else the caller's own.
+func (h *room) allowed(c *call, rule string) error {
+	caller := identity.From(c.Context())
+	target := policy.Target{"project_id": caller.Project, "user_id": caller.User}
+	if rule == "usages" {
+		target["project_id"] = last(c.URL.Query()["project_id"])
+	}
+	if h.policy.Allows(ruleName(rule), caller, target) {
+		return nil
+	}
+	return fault(http.StatusForbidden, "Policy does not allow %s to be performed.", ruleName(rule))
+}
