@@ -41,7 +41,8 @@ type Change struct {
 	Object    Ref
 	Operation Operation
 	Data      json.RawMessage // the object as the controller shall see it, unfiltered; for a delete its last state
-	Parents   []Ref           // what it refers to: a create or update waits for their live entries, a delete of a parent waits for this
+	Parents   []Ref           // what it needs: a create or update waits for their live entries, a delete of a parent waits for this
+	Former    []Ref           // what else it names, or named before: their delete waits for this
 	Project   string
 	Name      string // for people
 }

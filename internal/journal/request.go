@@ -17,62 +17,34 @@ type Request struct {
 // object is a JSON object whose numbers keep their digits.
 type object = map[string]any
 
-// kind is how the controller knows one type of object. A new type is a new line of the table.
-type kind struct {
-	collection string
-	shape      func(o object) error // both for a create and an update, may be nil
-	update     []string             // attributes that an update must not carry
-	never      []string             // attributes that the controller must never see
-	unlessNull []string             // attributes that it must not see as null
-}
-
-var kinds = map[string]kind{
-	"network": {
-		collection: "networks",
-		never:      []string{"status", "subnets"},
-		update:     []string{"id", "tenant_id", "project_id"},
-		unlessNull: []string{"qos_policy_id"},
-	},
-	"subnet": {
-		collection: "subnets",
-		update:     []string{"id", "network_id", "ip_version", "cidr", "tenant_id", "project_id"},
-		unlessNull: []string{"segment_id", "subnetpool_id"},
-	},
-	"port": {
-		collection: "ports",
-		shape:      shapePort,
-		never:      []string{"status"},
-		update:     []string{"network_id", "id", "tenant_id", "project_id"},
-		unlessNull: []string{"binding:profile", "dns_name", "port_security_enabled", "qos_policy_id"},
-	},
-}
-
 // RequestOf is the request that tells the controller about the entry. It fails for an entry that no request
 // can express; see Unsendable.
 func RequestOf(e Entry) (Request, error) {
-	k, err := kindOf(e)
+	k, list, err := placeOf(e)
 	if err != nil {
 		return Request{}, err
 	}
-	switch e.Operation {
-	case Create:
-		return write("POST", k.list(), e, k)
-	case Update:
-		return write("PUT", k.one(e), e, k)
-	case Delete:
-		return Request{Method: "DELETE", Path: k.one(e)}, nil
+	switch {
+	case e.Operation == Create:
+		return write("POST", list, e, k)
+	case e.Operation == Update && k.fixed:
+		return Request{}, fmt.Errorf("the controller has no update of a %s", k.typ)
+	case e.Operation == Update:
+		return write("PUT", one(list, e), e, k)
+	case e.Operation == Delete:
+		return Request{Method: "DELETE", Path: one(list, e)}, nil
 	default:
-		return Request{}, fmt.Errorf("journal entry %d: unknown operation %q", e.Seq, e.Operation)
+		return Request{}, fmt.Errorf("unknown operation %q", e.Operation)
 	}
 }
 
 // Read is the request that shows the entry's object as the controller has it.
 func Read(e Entry) (Request, error) {
-	k, err := kindOf(e)
+	_, list, err := placeOf(e)
 	if err != nil {
 		return Request{}, err
 	}
-	return Request{Method: "GET", Path: k.one(e)}, nil
+	return Request{Method: "GET", Path: one(list, e)}, nil
 }
 
 // Replace is the request that makes an object which the controller has already what a create says.
@@ -81,19 +53,34 @@ func Replace(e Entry) (Request, error) {
 	return RequestOf(e)
 }
 
-func kindOf(e Entry) (kind, error) {
-	k, ok := kinds[e.Object.Type]
+// placeOf finds the collection that the entry's object belongs to.
+func placeOf(e Entry) (k kind, list string, err error) {
+	k, ok := byType[e.Object.Type]
 	switch {
 	case !ok:
-		return k, fmt.Errorf("journal entry %d: the controller has no objects of type %q", e.Seq, e.Object.Type)
+		return k, "", fmt.Errorf("the controller has no objects of type %q", e.Object.Type)
 	case e.Object.ID == "":
-		return k, fmt.Errorf("journal entry %d: its %s has no ID", e.Seq, e.Object.Type)
+		return k, "", fmt.Errorf("the %s has no ID", e.Object.Type)
+	case k.within == "":
+		return k, "/" + k.collection, nil
 	}
-	return k, nil
+	o, err := decodeObject(e.Data)
+	if err != nil {
+		return k, "", fmt.Errorf("data of the %s: %w", e.Object.Type, err)
+	}
+	outer, _ := o[k.within+"_id"].(string)
+	if outer == "" {
+		return k, "", fmt.Errorf("the %s has no %s_id", e.Object.Type, k.within)
+	}
+	return k, k.inside(outer), nil
 }
 
-func (k kind) list() string       { return "/" + k.collection }
-func (k kind) one(e Entry) string { return "/" + k.collection + "/" + url.PathEscape(e.Object.ID) }
+// inside is the collection of a kind within that object.
+func (k kind) inside(outer string) string {
+	return "/" + byType[k.within].collection + "/" + url.PathEscape(outer) + "/" + k.collection
+}
+
+func one(list string, e Entry) string { return list + "/" + url.PathEscape(e.Object.ID) }
 
 func write(method, path string, e Entry, k kind) (Request, error) {
 	o, err := decodeObject(e.Data)
@@ -101,22 +88,18 @@ func write(method, path string, e Entry, k kind) (Request, error) {
 		err = k.filter(o, e.Operation)
 	}
 	if err != nil {
-		return Request{}, fmt.Errorf("journal entry %d: data of its %s: %w", e.Seq, e.Object.Type, err)
+		return Request{}, fmt.Errorf("data of the %s: %w", e.Object.Type, err)
 	}
 	body, err := json.Marshal(map[string]object{e.Object.Type: o})
 	if err != nil {
-		return Request{}, fmt.Errorf("journal entry %d: %w", e.Seq, err)
+		return Request{}, fmt.Errorf("encode the %s: %w", e.Object.Type, err)
 	}
 	return Request{Method: method, Path: path, Body: body}, nil
 }
 
 // filter brings an object into the form in which the controller takes it.
 func (k kind) filter(o object, op Operation) error {
-	for _, name := range k.unlessNull {
-		if value, ok := o[name]; ok && value == nil {
-			delete(o, name)
-		}
-	}
+	withoutNulls(o, k.unlessNull...)
 	for _, name := range k.never {
 		delete(o, name)
 	}
@@ -130,7 +113,7 @@ func (k kind) filter(o object, op Operation) error {
 	if k.shape == nil {
 		return nil
 	}
-	return k.shape(o)
+	return k.shape(o, op)
 }
 
 // twin gives the attribute to the value of its other name, where only that one is there.
@@ -139,36 +122,6 @@ func twin(o object, from, to string) {
 	if _, both := o[to]; ok && !both {
 		o[to] = value
 	}
-}
-
-// shapePort writes the binding profile as a string and the security groups as objects.
-func shapePort(o object) error {
-	if profile, ok := o["binding:profile"]; ok {
-		if _, text := profile.(string); !text {
-			raw, err := json.Marshal(profile)
-			if err != nil {
-				return fmt.Errorf("binding:profile: %w", err)
-			}
-			o["binding:profile"] = string(raw)
-		}
-	}
-	groups, ok := o["security_groups"]
-	if !ok {
-		return nil
-	}
-	list, ok := groups.([]any)
-	if groups != nil && !ok {
-		return fmt.Errorf("security_groups is not a list")
-	}
-	shaped := make([]any, len(list))
-	for i, g := range list {
-		shaped[i] = g
-		if id, plain := g.(string); plain {
-			shaped[i] = object{"id": id}
-		}
-	}
-	o["security_groups"] = shaped
-	return nil
 }
 
 func decodeObject(raw json.RawMessage) (object, error) {

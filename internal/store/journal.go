@@ -27,25 +27,29 @@ const patience = 2 * time.Second
 // which it waits for itself. Blockers are share-locked: a completion that comes meanwhile either waits for
 // this transaction and then sees whom to wake, or is seen here as done.
 func record(ctx context.Context, tx pgx.Tx, changes ...journal.Change) error {
-	if len(changes) == 0 {
-		return nil
-	}
-	nudges := make([]contract.Nudge, len(changes))
-	batch := &pgx.Batch{}
-	for i, c := range changes {
-		queueEntry(batch, c, &nudges[i])
-	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("record in the journal: %w", err)
-	}
-	return nudge(ctx, tx, nudges...)
+	_, err := recordEntries(ctx, tx, changes)
+	return err
 }
 
-func queueEntry(batch *pgx.Batch, c journal.Change, n *contract.Nudge) {
+// recordEntries is record, and returns the entries' numbers.
+func recordEntries(ctx context.Context, tx pgx.Tx, changes []journal.Change) ([]int64, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	seqs, nudges := make([]int64, len(changes)), make([]contract.Nudge, len(changes))
+	batch := &pgx.Batch{}
+	for i, c := range changes {
+		queueEntry(batch, c, &seqs[i], &nudges[i])
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("record in the journal: %w", err)
+	}
+	return seqs, nudge(ctx, tx, nudges...)
+}
+
+func queueEntry(batch *pgx.Batch, c journal.Change, number *int64, n *contract.Nudge) {
 	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""
-	parents := make([]string, len(c.Parents))
-	for i, p := range c.Parents {
-		parents[i] = parentKey(p)
+	for _, p := range c.Parents {
 		if c.Operation != journal.Delete {
 			types, ids = append(types, p.Type), append(ids, p.ID)
 		}
@@ -87,18 +91,28 @@ func queueEntry(batch *pgx.Batch, c journal.Change, n *contract.Nudge) {
 			from entry cross join blocker)
 		select seq, array(select seq from blocker order by seq)
 		from entry`,
-		types, ids, self, c.Operation, data, parents, c.Project, c.Name,
+		types, ids, self, c.Operation, data, parentKeys(c), c.Project, c.Name,
 	).QueryRow(func(row pgx.Row) error {
 		var seq int64
 		var blockers []int64
 		if err := row.Scan(&seq, &blockers); err != nil {
 			return fmt.Errorf("%s %s %s: %w", c.Operation, c.Object.Type, c.Object.ID, err)
 		}
+		*number = seq
 		e := journal.Entry{Seq: seq, Object: c.Object, Operation: c.Operation, State: journal.Pending, Project: c.Project, Name: c.Name}
 		*n = entryNudge(e, blockers)
 		n.Fresh = true
 		return nil
 	})
+}
+
+// parentKeys are what a change names now or named before: whose delete waits for it.
+func parentKeys(c journal.Change) []string {
+	keys := []string{}
+	for _, p := range slices.Concat(c.Parents, c.Former) {
+		keys = append(keys, parentKey(p))
+	}
+	return keys
 }
 
 // parentKey is how a parent stands in an entry's row.

@@ -100,7 +100,7 @@ func mirrorNetwork(n network.Network, op journal.Operation) journal.Change {
 		Status: network.Active, AdminStateUp: n.AdminUp, Shared: n.Shared, External: n.External, MTU: n.MTU,
 		PortSecurity: n.PortSecurity, Type: n.Type, PhysicalNetwork: orNull(n.PhysicalNetwork), Segment: n.Segment,
 		Subnets: n.Subnets, stamps: stamped(n.Revision, n.CreatedAt, n.UpdatedAt)}
-	return journal.Change{Object: networkRef(n.ID), Operation: op, Data: encoded(m), Project: n.Project, Name: n.Name}
+	return mirrored("network", n.ID, op, m, n.Project, n.Name)
 }
 
 func mirrorSubnet(s network.Subnet, op journal.Operation) journal.Change {
@@ -111,8 +111,7 @@ func mirrorSubnet(s network.Subnet, op journal.Operation) journal.Change {
 	if s.Gateway.IsValid() {
 		m.Gateway = &s.Gateway
 	}
-	return journal.Change{Object: subnetRef(s.ID), Operation: op, Data: encoded(m), Parents: []journal.Ref{networkRef(s.Network)},
-		Project: s.Project, Name: s.Name}
+	return mirrored("subnet", s.ID, op, m, s.Project, s.Name)
 }
 
 func mirrorPort(p network.Port, op journal.Operation) journal.Change {
@@ -121,21 +120,32 @@ func mirrorPort(p network.Port, op journal.Operation) journal.Change {
 		DeviceID: p.DeviceID, DeviceOwner: p.DeviceOwner, SecurityGroups: []any{}, AddressPairs: []any{},
 		DHCPOptions: []any{}, PortSecurity: p.PortSecurity, Host: p.Host, VNIC: p.VNIC, VIF: p.VIF,
 		VIFDetails: map[string]any{}, Profile: p.Profile, stamps: stamped(p.Revision, p.CreatedAt, p.UpdatedAt)}
-	parents := []journal.Ref{networkRef(p.Network)}
-	seen := map[uuid.UUID]bool{}
 	for _, a := range p.Addresses {
 		m.FixedIPs = append(m.FixedIPs, fixedMirror{a.Subnet, a.IP})
-		if !seen[a.Subnet] {
-			seen[a.Subnet] = true
-			parents = append(parents, subnetRef(a.Subnet))
-		}
 	}
-	return journal.Change{Object: journal.Ref{Type: "port", ID: p.ID.String()}, Operation: op, Data: encoded(m),
-		Parents: parents, Project: p.Project, Name: p.Name}
+	return mirrored("port", p.ID, op, m, p.Project, p.Name)
 }
 
-func networkRef(id uuid.UUID) journal.Ref { return journal.Ref{Type: "network", ID: id.String()} }
-func subnetRef(id uuid.UUID) journal.Ref  { return journal.Ref{Type: "subnet", ID: id.String()} }
+// mirrorPortUpdate is the change of a port that was another one before.
+func mirrorPortUpdate(before, after network.Port) journal.Change {
+	was := mirrorPort(before, journal.Update)
+	return referring(mirrorPort(after, journal.Update), &was)
+}
+
+// mirrored is a change of an object of ours.
+func mirrored(typ string, id uuid.UUID, op journal.Operation, mirror any, project, name string) journal.Change {
+	return referring(journal.Change{Object: journal.Ref{Type: typ, ID: id.String()}, Operation: op, Data: encoded(mirror),
+		Project: project, Name: name}, nil)
+}
+
+// referring adds what an object of ours refers to, which can always be read.
+func referring(c journal.Change, before *journal.Change) journal.Change {
+	c, err := c.Referring(before)
+	if err != nil {
+		panic(fmt.Sprintf("store: %s", err))
+	}
+	return c
+}
 
 func orNull(s string) *string {
 	if s == "" {

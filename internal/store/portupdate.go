@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"berth/internal/journal"
 	"berth/internal/network"
 )
 
@@ -71,7 +70,7 @@ func changePort(ctx context.Context, tx pgx.Tx, before held, c network.PortChang
 	if p, err = portByID(ctx, tx, p.ID); err != nil {
 		return p, err
 	}
-	if err := record(ctx, tx, mirrorPort(p, journal.Update)); err != nil {
+	if err := record(ctx, tx, mirrorPortUpdate(before.Port, p)); err != nil {
 		return p, err
 	}
 	return p, nudge(ctx, tx, portNudge(p, false))

@@ -24,6 +24,7 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 		Fail:     fail,
 		Routes: []osapi.Route{
 			{Method: http.MethodGet, Path: "/entries", Handle: admin(h.list)},
+			{Method: http.MethodPost, Path: "/entries", Handle: admin(h.record), Gateway: true},
 			{Method: http.MethodGet, Path: "/entries/{seq}", Handle: admin(h.show)},
 			{Method: http.MethodPost, Path: "/entries/{seq}/retry", Handle: admin(h.retry)},
 			{Method: http.MethodPost, Path: "/entries/{seq}/skip", Handle: admin(h.skip)},
@@ -123,11 +124,15 @@ func (h handlers) list(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	return http.StatusOK, map[string]any{"entries": entriesOf(entries)}, nil
+}
+
+func entriesOf(entries []journal.Entry) []entry {
 	all := make([]entry, len(entries))
 	for i, e := range entries {
 		all[i] = entryOf(e)
 	}
-	return http.StatusOK, map[string]any{"entries": all}, nil
+	return all
 }
 
 func (h handlers) show(r *http.Request) (int, any, error) {

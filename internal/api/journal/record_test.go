@@ -1,0 +1,78 @@
+package journal_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const routerID = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0077"
+
+func TestAnotherServiceRecordsItsChanges(t *testing.T) {
+	t.Parallel()
+	_, h := three(t)
+	status, answer := ask(t, h, "admin", "POST", "/entries", `{"entries":[
+		{"operation":"create","object_type":"router","object_id":"`+routerID+`","data":{"id":"`+routerID+`","name":"edge","project_id":"demo"}},
+		{"operation":"update","object_type":"router","object_id":"`+routerID+`","data":{"id":"`+routerID+`","name":"core"},"project_id":"ops"},
+		{"operation":"delete","object_type":"router","object_id":"`+routerID+`"}]}`)
+	entries, _ := answer["entries"].([]any)
+	if status != 201 || len(entries) != 3 {
+		t.Fatalf("%d %v", status, answer)
+	}
+	var got []string
+	for _, e := range entries {
+		o := e.(map[string]any)
+		got = append(got, fmt.Sprintf("%v %v %v %v of %v is %v", o["seq"], o["operation"], o["object_type"], o["name"], o["project_id"], o["state"]))
+	}
+	want := []string{"4 create router edge of demo is pending", "5 update router core of ops is pending", "6 delete router core of ops is pending"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+
+	if status, answer := ask(t, h, "demo:demo", "POST", "/entries", `{}`); status != 403 {
+		t.Errorf("a stranger records: %d %v", status, answer)
+	}
+}
+
+func TestChangeThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
+	_, h := three(t)
+	entry := func(op, typ, id, data string) string {
+		body := fmt.Sprintf(`{"operation":%q,"object_type":%q,"object_id":%q`, op, typ, id)
+		if data != "" {
+			body += `,"data":` + data
+		}
+		return `{"entries":[` + body + `}]}`
+	}
+	whole := `{"id":"` + routerID + `"}`
+	for _, tt := range []struct {
+		body, says string
+		status     int
+	}{
+		{entry("create", "network", routerID, whole), "/networking", 400},
+		{entry("create", "volcano", routerID, whole), "no objects of that type", 400},
+		{entry("melt", "router", routerID, whole), "unknown operation", 400},
+		{entry("create", "router", "edge", `{"id":"edge"}`), "not a UUID", 400},
+		{entry("create", "router", routerID, ""), "whole object", 400},
+		{entry("create", "router", routerID, `{}`), "whole object", 400},
+		{entry("create", "router", routerID, `[]`), "whole object", 400},
+		{entry("create", "router", routerID, `{"id":"other"}`), "whole object", 400},
+		{entry("create", "router", routerID, `{"id":"`+routerID+`","name":7}`), "whole object", 400},
+		{entry("delete", "router", routerID, whole), "no data", 400},
+		{entry("delete", "router", routerID, ""), "does not exist", 404},
+		{entry("update", "router", routerID, whole), "does not exist", 404},
+		{entry("update", "l2gateway_connection", routerID, whole), "no update", 400},
+		{entry("create", "member", routerID, whole), "no pool_id", 400},
+		{entry("create", "policy", routerID, `{"id":"`+routerID+`","rules":7}`), "rules is not a list", 400},
+		{`{"entries":[]}`, "1 to", 400},
+		{`{"entries":[{"operation":"create","colour":"red"}]}`, "colour", 400},
+		{`{"entries":[` + strings.Repeat(`{},`, 1000) + `{}]}`, "1 to", 400},
+	} {
+		status, answer := ask(t, h, "admin", "POST", "/entries", tt.body)
+		if status != tt.status || !strings.Contains(fmt.Sprint(answer), tt.says) {
+			t.Errorf("%.200s: %d %v, want %d and %q", tt.body, status, answer, tt.status, tt.says)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package journal
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func refs(all []Ref) string {
+	words := make([]string, len(all))
+	for i, r := range all {
+		words[i] = r.Type + " " + r.ID
+	}
+	return strings.Join(words, ", ")
+}
+
+func TestWhatAnObjectRefersTo(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ typ, data, needs, names string }{
+		{"policy", `{"id":"q"}`, "", ""},
+		{"security_group", `{"id":"g","security_group_rules":[{"id":"r"}]}`, "", ""},
+		{"security_group_rule", `{"security_group_id":"g","remote_group_id":"h"}`, "security_group g, security_group h", ""},
+		{"security_group_rule", `{"security_group_id":"g","remote_group_id":"g"}`, "security_group g", ""},
+		{"network", `{"qos_policy_id":"q"}`, "policy q", ""},
+		{"network", `{"qos_policy_id":null}`, "", ""},
+		{"network", `{}`, "", ""},
+		{"subnet", `{"network_id":"n"}`, "network n", ""},
+		{"port", `{"network_id":"n","fixed_ips":[{"subnet_id":"s"},{"subnet_id":"s"},{"subnet_id":"t"}],"qos_policy_id":"q"}`,
+			"network n, subnet s, subnet t, policy q", ""},
+		{"port", `{"network_id":"n","security_groups":["g",{"id":"h"}]}`, "network n, security_group g, security_group h", ""},
+		{"port", `{"network_id":"n","device_owner":"network:router_interface","device_id":"r"}`, "network n", "router r"},
+		{"port", `{"network_id":"n","device_owner":"compute:nova","device_id":"vm"}`, "network n", ""},
+		{"router", `{"gw_port_id":"p","external_gateway_info":{"network_id":"n"}}`, "port p, network n", ""},
+		{"router", `{"gw_port_id":null,"external_gateway_info":null}`, "", ""},
+		{"floatingip", `{"floating_network_id":"n","port_id":"p","router_id":"r"}`, "network n, port p, router r", ""},
+		{"floatingip", `{"floating_network_id":"n","port_id":null,"router_id":null}`, "network n", ""},
+		{"trunk", `{"port_id":"p","sub_ports":[{"port_id":"q"},{"port_id":"r"}]}`, "port p, port q, port r", ""},
+		{"l2_gateway", `{}`, "", ""},
+		{"l2gateway_connection", `{"network_id":"n","l2_gateway_id":"g"}`, "network n, l2_gateway g", ""},
+		{"flowclassifier", `{"logical_source_port":"p","logical_destination_port":null}`, "port p", ""},
+		{"portpair", `{"ingress":"p","egress":"q"}`, "port p, port q", ""},
+		{"portpairgroup", `{"port_pairs":["x","y"]}`, "portpair x, portpair y", ""},
+		{"portchain", `{"port_pair_groups":["x"],"flow_classifiers":["y"]}`, "portpairgroup x, flowclassifier y", ""},
+		{"bgpvpn", `{"networks":["n"],"routers":["r"]}`, "network n, router r", ""},
+		{"bgpvpn", `{"networks":[],"routers":[]}`, "", ""},
+		{"loadbalancer", `{"vip_subnet_id":"s","vip_port_id":"p"}`, "subnet s, port p", ""},
+		{"listener", `{"loadbalancers":[{"id":"l"}],"default_pool_id":"p"}`, "loadbalancer l", "pool p"},
+		{"pool", `{"listeners":[{"id":"l"}]}`, "listener l", ""},
+		{"member", `{"pool_id":"p","subnet_id":"s"}`, "pool p, subnet s", ""},
+		{"healthmonitor", `{"pools":[{"id":"p"}]}`, "pool p", ""},
+		{"port", `{"network_id":7,"fixed_ips":{"subnet_id":["s"]},"security_groups":[[["g"]],null,{"id":null}]}`, "subnet s, security_group g", ""},
+	} {
+		needs, names, err := References(tt.typ, []byte(tt.data))
+		if err != nil || refs(needs) != tt.needs || refs(names) != tt.names {
+			t.Errorf("%s %s needs %q and names %q, %v; want %q and %q", tt.typ, tt.data, refs(needs), refs(names), err, tt.needs, tt.names)
+		}
+	}
+}
+
+func TestParentsStandBeforeTheirChildren(t *testing.T) {
+	t.Parallel()
+	for i, k := range kinds {
+		for _, l := range k.needs {
+			if at := slices.Index(Types(), l.typ); at < 0 || at >= i && l.typ != k.typ {
+				t.Errorf("%s needs %s, which is made after it", k.typ, l.typ)
+			}
+		}
+		for _, l := range k.names {
+			if !Known(l.typ) {
+				t.Errorf("%s names %s, which is unknown", k.typ, l.typ)
+			}
+		}
+	}
+}
+
+func TestChangeKeepsWhatItsObjectLetsGo(t *testing.T) {
+	t.Parallel()
+	before, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":"p","router_id":"r"}`)}.Referring(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	after, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`)}.Referring(&before)
+
+	if err != nil || refs(after.Parents) != "network n" || refs(after.Former) != "port p, router r" {
+		t.Errorf("needs %s, named %s, %v", refs(after.Parents), refs(after.Former), err)
+	}
+}
+
+func TestWhereEachTypeLives(t *testing.T) {
+	t.Parallel()
+	collections := map[string]string{"network": "networks", "subnet": "subnets", "port": "ports", "router": "routers", "floatingip": "floatingips",
+		"security_group": "security-groups", "security_group_rule": "security-group-rules", "policy": "qos/policies", "trunk": "trunks",
+		"l2_gateway": "l2-gateways", "l2gateway_connection": "l2gateway-connections", "flowclassifier": "sfc/flowclassifiers",
+		"portpair": "sfc/portpairs", "portpairgroup": "sfc/portpairgroups", "portchain": "sfc/portchains", "bgpvpn": "bgpvpns",
+		"loadbalancer": "lbaas/loadbalancers", "listener": "lbaas/listeners", "pool": "lbaas/pools", "member": "lbaas/pools/pool%2F1/members",
+		"healthmonitor": "lbaas/healthmonitors"}
+	types := Types()
+	slices.Sort(types)
+	var want []string
+	for typ, collection := range collections {
+		want = append(want, typ)
+		for op, path := range map[Operation]string{Create: "POST /" + collection, Update: "PUT /" + collection + "/id1", Delete: "DELETE /" + collection + "/id1"} {
+			e := entry(op, typ, `{"id":"id1","pool_id":"pool/1"}`)
+			r, err := RequestOf(e)
+			if typ == "l2gateway_connection" && op == Update {
+				if err == nil {
+					t.Errorf("a connection is updated: %+v", r)
+				}
+				continue
+			}
+			if err != nil || r.Method+" "+r.Path != path {
+				t.Errorf("%s %s: %s %s, %v", op, typ, r.Method, r.Path, err)
+			}
+			if _, envelope := decoded(t, string(orEmpty(r.Body)))[typ]; envelope == (op == Delete) {
+				t.Errorf("%s %s: body %s", op, typ, r.Body)
+			}
+		}
+	}
+	slices.Sort(want)
+	if d := cmp.Diff(want, types); d != "" {
+		t.Error(d)
+	}
+}
+
+func orEmpty(raw []byte) []byte {
+	if raw == nil {
+		return []byte(`{}`)
+	}
+	return raw
+}
+
+func TestEachTypeIsShownInTheControllersForm(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, typ, data, create, update string }{
+		{"router", "router", `{"id":"r","name":"x","status":"ACTIVE","project_id":"p","gw_port_id":null}`,
+			`{"id":"r","name":"x","status":"ACTIVE","project_id":"p","tenant_id":"p","gw_port_id":null}`, `{"name":"x","gw_port_id":null}`},
+		{"floating IP that lets go", "floatingip", `{"id":"f","port_id":null,"fixed_ip_address":null,"router_id":null}`,
+			`{"id":"f","port_id":null,"fixed_ip_address":null,"router_id":null}`, `{"id":"f"}`},
+		{"rule for ICMP on IPv6", "security_group_rule", `{"ethertype":"IPv6","protocol":"ipv6-icmp"}`,
+			`{"ethertype":"IPv6","protocol":"icmpv6"}`, `{"ethertype":"IPv6","protocol":"icmpv6"}`},
+		{"rule for ICMP", "security_group_rule", `{"ethertype":"IPv4","protocol":"icmp"}`,
+			`{"ethertype":"IPv4","protocol":"icmp"}`, `{"ethertype":"IPv4","protocol":"icmp"}`},
+		{"rule with a known name", "security_group_rule", `{"protocol":"ah"}`, `{"protocol":"51"}`, `{"protocol":"51"}`},
+		{"rule with a number", "security_group_rule", `{"protocol":"112"}`, `{"protocol":"112"}`, `{"protocol":"112"}`},
+		{"rule for all", "security_group_rule", `{"protocol":null}`, `{"protocol":null}`, `{"protocol":null}`},
+		{"trunk", "trunk", `{"id":"t","status":"DOWN"}`, `{"id":"t","status":"ACTIVE"}`, `{"id":"t","status":"ACTIVE"}`},
+		{"policy with two rules of one type", "policy",
+			`{"id":"q","project_id":"p","rules":[{"id":"a","type":"bandwidth_limit","qos_policy_id":"q","max_kbps":1},{"id":"b","type":"bandwidth_limit"},{"id":"c","type":"minimum_bandwidth"}]}`,
+			`{"id":"q","project_id":"p","tenant_id":"p","dscp_marking_rules":[],"minimum_bandwidth_rules":[{"id":"c","tenant_id":"p"}],
+				"bandwidth_limit_rules":[{"id":"a","max_kbps":1,"tenant_id":"p"},{"id":"b","tenant_id":"p"}]}`,
+			`{"id":"q","project_id":"p","tenant_id":"p","dscp_marking_rules":[],"minimum_bandwidth_rules":[{"id":"c","tenant_id":"p"}],
+				"bandwidth_limit_rules":[{"id":"a","max_kbps":1,"tenant_id":"p"},{"id":"b","tenant_id":"p"}]}`},
+		{"connection", "l2gateway_connection", `{"l2_gateway_id":"g"}`, `{"gateway_id":"g"}`, ""},
+	} {
+		for op, want := range map[Operation]string{Create: tt.create, Update: tt.update} {
+			if want == "" {
+				continue
+			}
+			r, err := RequestOf(entry(op, tt.typ, tt.data))
+			if err != nil {
+				t.Errorf("%s, %s: %v", tt.name, op, err)
+				continue
+			}
+			if d := cmp.Diff(decoded(t, `{"`+tt.typ+`":`+want+`}`), decoded(t, string(r.Body))); d != "" {
+				t.Errorf("%s, %s: %s", tt.name, op, d)
+			}
+		}
+	}
+	for _, data := range []string{`{"rules":7}`, `{"rules":[7]}`, `{"rules":[{"id":"a"}]}`} {
+		if r, err := RequestOf(entry(Create, "policy", data)); err == nil {
+			t.Errorf("%s becomes %s", data, r.Body)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// shapePort writes the binding profile as a string and the security groups as objects.
+func shapePort(o object, _ Operation) error {
+	if profile, ok := o["binding:profile"]; ok {
+		if _, text := profile.(string); !text {
+			raw, err := json.Marshal(profile)
+			if err != nil {
+				return fmt.Errorf("binding:profile: %w", err)
+			}
+			o["binding:profile"] = string(raw)
+		}
+	}
+	groups, ok := o["security_groups"]
+	if !ok {
+		return nil
+	}
+	list, ok := groups.([]any)
+	if groups != nil && !ok {
+		return fmt.Errorf("security_groups is not a list")
+	}
+	shaped := make([]any, len(list))
+	for i, g := range list {
+		shaped[i] = g
+		if id, plain := g.(string); plain {
+			shaped[i] = object{"id": id}
+		}
+	}
+	o["security_groups"] = shaped
+	return nil
+}
+
+// protocols are the numbers of those that the controller does not know by name.
+var protocols = map[string]string{
+	"ah": "51", "dccp": "33", "egp": "8", "esp": "50", "gre": "47", "igmp": "2", "ipip": "4", "ipv6-encap": "41", "ipv6-frag": "44",
+	"ipv6-nonxt": "59", "ipv6-opts": "60", "ipv6-route": "43", "ospf": "89", "pgm": "113", "rsvp": "46", "sctp": "132", "udplite": "136", "vrrp": "112",
+}
+
+// shapeRule names a security group rule's protocol as the controller does.
+func shapeRule(o object, _ Operation) error {
+	protocol, ok := o["protocol"].(string)
+	if !ok {
+		return nil
+	}
+	if o["ethertype"] == "IPv6" && slices.Contains([]string{"icmp", "ipv6-icmp", "icmpv6"}, protocol) {
+		o["protocol"] = "icmpv6"
+	} else if number, ok := protocols[protocol]; ok {
+		o["protocol"] = number
+	}
+	return nil
+}
+
+// shapeFloatingIP leaves out of an update what a floating IP that is bound to nothing lacks.
+func shapeFloatingIP(o object, op Operation) error {
+	if op == Update {
+		withoutNulls(o, "port_id", "fixed_ip_address", "router_id")
+	}
+	return nil
+}
+
+// shapeTrunk shows a trunk as active: whether it is, only the agents know.
+func shapeTrunk(o object, _ Operation) error {
+	o["status"] = "ACTIVE"
+	return nil
+}
+
+// shapeConnection renames the gateway of a connection.
+func shapeConnection(o object, _ Operation) error {
+	if gateway, ok := o["l2_gateway_id"]; ok {
+		delete(o, "l2_gateway_id")
+		if _, both := o["gateway_id"]; !both {
+			o["gateway_id"] = gateway
+		}
+	}
+	return nil
+}
+
+// shapePolicy sorts a QoS policy's rules by their type, all of them, each with the policy's project.
+func shapePolicy(o object, _ Operation) error {
+	rules, ok := o["rules"]
+	if !ok {
+		return nil
+	}
+	list, ok := rules.([]any)
+	if rules != nil && !ok {
+		return fmt.Errorf("rules is not a list")
+	}
+	delete(o, "rules")
+	sorted := map[string][]any{"bandwidth_limit": {}, "dscp_marking": {}}
+	for _, item := range list {
+		rule, ok := item.(object)
+		typ, named := rule["type"].(string)
+		if !ok || !named {
+			return fmt.Errorf("a rule is not an object with a type")
+		}
+		shaped := object{"tenant_id": o["tenant_id"]}
+		for name, value := range rule {
+			if name != "type" && name != "qos_policy_id" {
+				shaped[name] = value
+			}
+		}
+		sorted[typ] = append(sorted[typ], shaped)
+	}
+	for typ, all := range sorted {
+		o[typ+"_rules"] = all
+	}
+	return nil
+}
+
+func withoutNulls(o object, names ...string) {
+	for _, name := range names {
+		if value, ok := o[name]; ok && value == nil {
+			delete(o, name)
+		}
+	}
+}
