@@ -92,7 +92,7 @@ func (r *devRun) end(t *testing.T, sig os.Signal) {
 // addresses waits until the run is up and returns what it wrote for other terminals.
 func (r *devRun) addresses(t *testing.T, data string) map[string]string {
 	t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
 		found, err := config.ReadAddresses(data)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -31,7 +32,28 @@ type PortTaken struct{ Port int }
 
 func (e PortTaken) Error() string { return fmt.Sprintf("port %d is already in use", e.Port) }
 
+// Free ports are found below those that the kernel hands out by itself: any process may get one of these for a
+// mere connection between the moment when it was found free, or given up for a restart, and the moment of its use.
+// Temporal's table of members has no room for higher ones either.
+const lowestPort, beyondPorts = 10_000, 1 << 15
+
+// listen takes the port, or a free one for 0.
 func listen(port int) (net.Listener, error) {
+	if port != 0 {
+		return listenOn(port)
+	}
+	const tries = 1000
+	for range tries {
+		l, err := listenOn(lowestPort + rand.IntN(beyondPorts-lowestPort))
+		var taken PortTaken
+		if !errors.As(err, &taken) {
+			return l, err
+		}
+	}
+	return nil, fmt.Errorf("%d ports from %d to %d are taken", tries, lowestPort, beyondPorts-1)
+}
+
+func listenOn(port int) (net.Listener, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -40,6 +62,20 @@ func listen(port int) (net.Listener, error) {
 		return nil, fmt.Errorf("port %d: %w", port, err)
 	}
 	return l, nil
+}
+
+// freePorts finds that many different ones.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := listen(0)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = l.Close() }() // held until there are enough, so that they differ
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
 }
 
 // withPort calls f with the port, or with a free one for 0. Between finding a free port and using it somebody
@@ -98,22 +134,32 @@ func (p *process) stop(sig os.Signal, grace time.Duration) {
 	}
 }
 
+// startWithin is how long a server may take until it serves. A second or two is what it takes on an idle machine.
+const startWithin = 3 * time.Minute
+
+// errEnded means that a server ended by itself before it served.
+var errEnded = errors.New("ended while starting")
+
 // await calls ready until it succeeds, the process ends or the time is over.
-func (p *process) await(ctx context.Context, what string, within time.Duration, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func (p *process) await(ctx context.Context, what string, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
-	var last error
 	for {
-		if last = ready(ctx); last == nil {
+		last := ready(ctx)
+		select {
+		case <-p.done: // whoever answers then is another one
+			return fmt.Errorf("%s %w: %w", what, errEnded, p.err)
+		default:
+		}
+		if last == nil {
 			return nil
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended while starting: %w", what, p.err)
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready after %s: %w", what, within, last)
+			return fmt.Errorf("%s is not ready after %s: %w", what, startWithin, last)
 		case <-tick.C:
 		}
 	}

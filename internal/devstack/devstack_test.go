@@ -209,7 +209,7 @@ func hostOf(t *testing.T, url string) string {
 // awaitSilence waits until nobody listens there.
 func awaitSilence(t *testing.T, address string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			return
@@ -259,6 +259,54 @@ func TestTemporalKeepsItsWorkflowsThroughACrash(t *testing.T) {
 	}
 	if got := found.WorkflowExecutionInfo.Execution.RunId; got != run.GetRunID() {
 		t.Errorf("run %s became %s", run.GetRunID(), got)
+	}
+}
+
+// troubled is a dev server that ends at once the first few times that it is started.
+func troubled(t *testing.T, times int) (cli string) {
+	t.Helper()
+	genuine, err := devstack.TemporalCLI(t.Context(), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs(filepath.Join("testdata", "troubled.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	links := map[string]string{"temporal": script, "genuine": genuine}
+	for i := range times {
+		links[fmt.Sprint("trouble", i)] = script
+	}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "temporal")
+}
+
+func TestTemporalThatLosesAPortWhileStartingIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	s := temporal(t, devstack.TemporalOptions{CLI: troubled(t, 2), Dir: folder(t), Memory: true})
+	c, err := net.Dial("tcp", s.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+}
+
+func TestTemporalThatDoesNotStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	cli := troubled(t, 10)
+
+	_, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{CLI: cli, Dir: folder(t), Memory: true})
+
+	if err == nil || !strings.HasSuffix(err.Error(), "ended while starting: exit status 1; it said: Error: listen: address already in use") {
+		t.Errorf("the error is %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(cli), "trouble*")); len(left) != 7 {
+		t.Errorf("it was started %d times, want 3", 10-len(left))
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -184,27 +182,6 @@ func (s *onPostgres) command() *exec.Cmd {
 		cmd.Env = append(cmd.Env, name+"="+strconv.Itoa(s.ports[i]))
 	}
 	return cmd
-}
-
-// freePorts finds that many different ones below 32768: the server's table of members has no room for others.
-func freePorts(n int) ([]int, error) {
-	const lowest, beyond = 10_000, 1 << 15
-	var ports []int
-	for range 100 * n {
-		l, err := listen(lowest + mathrand.IntN(beyond-lowest))
-		var taken PortTaken
-		if errors.As(err, &taken) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = l.Close() }() // held until there are enough, so that they differ
-		if ports = append(ports, l.Addr().(*net.TCPAddr).Port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("there are no %d free ports from %d to %d", n, lowest, beyond-1)
 }
 
 // registered makes sure that the server has the namespace and the search attributes.

@@ -117,7 +117,7 @@ func (p *Postgres) init(ctx context.Context) (string, error) {
 
 // awaitPredecessor waits for the server of a killed process, which is still shutting down.
 func (p *Postgres) awaitPredecessor(ctx context.Context) error {
-	const patience = 30 * time.Second
+	const patience = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -152,7 +152,7 @@ func (p *Postgres) predecessor() int {
 }
 
 func (p *Postgres) run(ctx context.Context) error {
-	log, err := os.OpenFile(filepath.Join(p.options.Dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := openLog(p.options.Dir)
 	if err != nil {
 		return err
 	}
@@ -167,11 +167,11 @@ func (p *Postgres) run(ctx context.Context) error {
 		args = append(args, "-c", s)
 	}
 	cmd := p.command(context.WithoutCancel(ctx), "postgres", args...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = log.File, log.File
 	if p.proc, err = start(cmd); err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	err = p.proc.await(ctx, "PostgreSQL (log: "+log.Name()+")", time.Minute, func(ctx context.Context) error {
+	err = p.proc.await(ctx, "PostgreSQL (log: "+log.Name()+")", func(ctx context.Context) error {
 		c, err := p.connect(ctx, "postgres")
 		if err != nil {
 			return err
@@ -179,6 +179,7 @@ func (p *Postgres) run(ctx context.Context) error {
 		return c.Close(ctx)
 	})
 	if err != nil {
+		err = log.explain(err)
 		p.Stop()
 	}
 	return err

@@ -3,6 +3,7 @@ package devstack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -97,24 +98,68 @@ func (t *Temporal) Start(ctx context.Context) error { return t.run(ctx) }
 // Ended is closed when the server's process has ended.
 func (t *Temporal) Ended() <-chan struct{} { return t.proc.done }
 
+// run starts the server and waits until it serves. A dev server finds ports for its inner services by itself and
+// ends if somebody else takes one before it does, so one that ends at once is started again.
 func (t *Temporal) run(ctx context.Context) error {
-	log, err := os.OpenFile(filepath.Join(t.options.Dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		err := t.launch(ctx)
+		if !errors.Is(err, errEnded) || attempt == attempts {
+			return err
+		}
+		if _, taken := Port(t.options.Port); taken != nil { // another attempt would end like this one
+			return err
+		}
+	}
+}
+
+func (t *Temporal) launch(ctx context.Context) error {
+	lock, err := t.awaitPredecessor(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	log, err := openLog(t.options.Dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
 	cmd := t.command()
 	cmd.Dir = t.options.Dir
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = log.File, log.File
+	cmd.ExtraFiles = []*os.File{lock} // which it holds as long as it lives
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if t.proc, err = start(cmd); err != nil {
 		return fmt.Errorf("start Temporal: %w", err)
 	}
-	if err := t.proc.await(ctx, "Temporal (log: "+log.Name()+")", time.Minute, t.ready); err != nil {
+	if err := t.proc.await(ctx, "Temporal (log: "+log.Name()+")", t.ready); err != nil {
+		err = log.explain(err)
 		t.Stop()
 		return err
 	}
 	return nil
+}
+
+// awaitPredecessor waits for the server of a killed process, which the kernel is still taking down, and locks the
+// folder.
+func (t *Temporal) awaitPredecessor(ctx context.Context) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(t.options.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	const patience = 30 * time.Second
+	for begin := time.Now(); ; {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if errors.Is(err, syscall.EWOULDBLOCK) && time.Since(begin) < patience && ctx.Err() == nil {
+			time.Sleep(25 * time.Millisecond)
+			continue
+		}
+		_ = f.Close()
+		return nil, fmt.Errorf("another Temporal uses %s: %w", t.options.Dir, err)
+	}
 }
 
 func (t *Temporal) devServer() *exec.Cmd {
