@@ -72,7 +72,7 @@ func (a *app) handler(id identity.Authenticator) http.Handler {
 	}
 	if a.has(config.API) {
 		for _, api := range a.apis(id) {
-			routes[strings.TrimPrefix(api.Prefix, "/")] = measured(api, requests.MustCurryWith(prometheus.Labels{"api": strings.TrimPrefix(api.Prefix, "/")}))
+			routes[strings.TrimPrefix(api.Prefix, "/")] = measured(osapi.CORS(a.cfg.CORS).Wrap(api), requests.MustCurryWith(prometheus.Labels{"api": strings.TrimPrefix(api.Prefix, "/")}))
 		}
 	}
 	return dispatch(routes)

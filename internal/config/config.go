@@ -36,6 +36,7 @@ type Config struct {
 	DatabaseURL string
 	Auth        string // Noauth or Keystone
 	Policy      Policy
+	CORS        CORS
 	Roles       []string
 	LogLevel    slog.Level
 	ODL         ODL
@@ -56,6 +57,16 @@ type ODL struct {
 type Policy struct {
 	File               string // empty for none
 	EnforceNewDefaults bool
+}
+
+// CORS says which pages of other origins may call the APIs from a browser; without an origin none may.
+type CORS struct {
+	Origins     []string // scheme://host[:port] each, or "*"
+	Credentials bool
+	Expose      []string // headers of answers that pages may read
+	MaxAge      time.Duration
+	Methods     []string
+	Headers     []string // of requests
 }
 
 // Nova is where external events go. Without a URL none are sent.

@@ -36,8 +36,11 @@ func TestEmptyEnvironmentGivesTheDocumentedDefaults(t *testing.T) {
 	t.Parallel()
 	want := config.Config{
 		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo,
-		Roles:   []string{config.API, config.Relay, config.Temporal},
-		Policy:  config.Policy{EnforceNewDefaults: true},
+		Roles:  []string{config.API, config.Relay, config.Temporal},
+		Policy: config.Policy{EnforceNewDefaults: true},
+		CORS: config.CORS{Credentials: true, MaxAge: time.Hour, Methods: []string{"GET", "PUT", "POST", "DELETE", "PATCH"},
+			Headers: []string{"X-Auth-Token", "OpenStack-API-Version", "X-OpenStack-Request-ID", "X-Project-Id", "X-Roles"},
+			Expose:  []string{"OpenStack-API-Version", "X-OpenStack-Request-ID", "Location", "Retry-After"}},
 		ODL:     config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second},
 		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"},
 		Client:  config.Client{Token: "admin"},
@@ -89,6 +92,8 @@ func TestWrongSettingIsNamed(t *testing.T) {
 		"noauth outside":      {environ: []string{"BERTH_LISTEN=192.0.2.1:8778"}, say: []string{"loopback only"}},
 		"noauth by name":      {environ: []string{"BERTH_LISTEN=localhost.example:8778"}, say: []string{"loopback only"}},
 		"keystone unreached":  {environ: []string{"BERTH_AUTH=keystone"}, say: []string{"needs OS_AUTH_URL"}},
+		"origin with path":    {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=http://a,https://b/"}, say: []string{"https://b/", "scheme://host"}},
+		"origin without host": {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=null"}, say: []string{"BERTH_CORS_ALLOWED_ORIGIN"}},
 		"two errors at once":  {environ: []string{"BERTH_DEMO=x", "BERTH_FOO=y"}, say: []string{"BERTH_DEMO", "BERTH_FOO"}},
 		"duplicate file keys": {file: "demo: on\ndemo: off", say: []string{"already defined"}},
 	} {
@@ -107,6 +112,17 @@ func TestWrongSettingIsNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestListsAreSplitAtCommas(t *testing.T) {
+	t.Parallel()
+	path := file(t, "cors_allowed_origin: [https://a.example.com, '*']\ncors_max_age: 90s\n")
+	got := load(t, "BERTH_CONFIG="+path, "BERTH_CORS_ALLOW_METHODS=GET, ,PUT").CORS
+	want := load(t).CORS
+	want.Origins, want.Methods, want.MaxAge = []string{"https://a.example.com", "*"}, []string{"GET", "PUT"}, 90*time.Second
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
 

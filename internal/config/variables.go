@@ -57,6 +57,13 @@ var variables = map[string]variable{
 	"OS_PROJECT_DOMAIN_NAME":     {value: "Default", set: text(func(c *Config) *string { return &c.Service.ProjectDomain })},
 	"OS_REGION_NAME":             {set: text(func(c *Config) *string { return &c.Service.Region })},
 	"OS_CACERT":                  {set: text(func(c *Config) *string { return &c.Service.CAFile })},
+
+	"BERTH_CORS_ALLOWED_ORIGIN":    {help: "origins whose pages may call the APIs from a browser, as https://host[:port], with commas; * for any; without it there is no CORS", set: origins},
+	"BERTH_CORS_ALLOW_CREDENTIALS": {value: "on", help: "CORS: pages may send credentials, or off", set: onOff(func(c *Config) *bool { return &c.CORS.Credentials })},
+	"BERTH_CORS_ALLOW_HEADERS":     {value: "X-Auth-Token,OpenStack-API-Version,X-OpenStack-Request-ID,X-Project-Id,X-Roles", help: "CORS: headers that pages may send", set: list(func(c *Config) *[]string { return &c.CORS.Headers })},
+	"BERTH_CORS_ALLOW_METHODS":     {value: "GET,PUT,POST,DELETE,PATCH", help: "CORS: methods that pages may use", set: list(func(c *Config) *[]string { return &c.CORS.Methods })},
+	"BERTH_CORS_EXPOSE_HEADERS":    {value: "OpenStack-API-Version,X-OpenStack-Request-ID,Location,Retry-After", help: "CORS: headers that pages may read", set: list(func(c *Config) *[]string { return &c.CORS.Expose })},
+	"BERTH_CORS_MAX_AGE":           {value: "1h", help: "CORS: how long browsers remember what pages may do", set: duration(func(c *Config) *time.Duration { return &c.CORS.MaxAge })},
 }
 
 // Variables names everything that berth can be told, in order.
@@ -135,13 +142,43 @@ func address(field func(*Config) *string) func(*Config, string) error {
 		if s == "" {
 			return nil
 		}
-		u, err := url.Parse(s)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		if u := site(s); u == nil {
 			return errors.New("must be an http or https URL")
 		}
 		*field(c) = strings.TrimRight(s, "/")
 		return nil
 	}
+}
+
+// site is an http or https URL, nil for anything else.
+func site(s string) *url.URL {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil
+	}
+	return u
+}
+
+func list(field func(*Config) *[]string) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		for item := range strings.SplitSeq(s, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				*field(c) = append(*field(c), item)
+			}
+		}
+		return nil
+	}
+}
+
+// origins reads a list as browsers write them in Origin, which is compared as it is.
+func origins(c *Config, s string) error {
+	_ = list(func(c *Config) *[]string { return &c.CORS.Origins })(c, s)
+	for _, origin := range c.CORS.Origins {
+		if u := site(origin); origin != "*" && (u == nil || origin != u.Scheme+"://"+u.Host || u.Host != strings.ToLower(u.Host)) {
+			return fmt.Errorf("%q must be scheme://host[:port] in lower case, without a path, or *", origin)
+		}
+	}
+	return nil
 }
 
 func duration(field func(*Config) *time.Duration) func(*Config, string) error {

@@ -73,7 +73,7 @@ func before(r *http.Request) (*http.Request, error) {
 	}
 	header := osapi.Header(r.Context())
 	header.Set("OpenStack-API-Version", fmt.Sprintf("placement 1.%d", minor))
-	header.Set("Vary", "openstack-api-version")
+	header.Add("Vary", "openstack-api-version")
 	r = r.WithContext(context.WithValue(r.Context(), versionKey{}, minor))
 	if r.ContentLength > 0 && r.Header.Get("Content-Type") == "" {
 		return r, fault(http.StatusBadRequest, "content-type header required when content-length > 0")
