@@ -24,6 +24,10 @@ type ProviderFilter struct {
 	Name   *string
 	UUID   *string
 	InTree *string // UUID of any provider of the tree
+
+	Resources  map[string]int64 // what the provider itself must have room for
+	Traits     Rule
+	Aggregates Rule
 }
 
 // ProviderChange is a new name for a provider and perhaps another place in the trees.
