@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -43,30 +45,110 @@ func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 	return p, err
 }
 
-// Providers lists the providers that pass the filter, oldest first.
+// Providers lists the providers that pass the filter, oldest first. Unknown classes and traits are an
+// UnknownClass and an Invalid problem.
 func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]inventory.Provider, error) {
-	var where []string
-	var args []any
-	and := func(condition string, value *string) {
-		if value != nil {
-			args = append(args, *value)
-			where = append(where, fmt.Sprintf(condition, len(args)))
+	var providers []inventory.Provider
+	err := s.snapshot(ctx, func(tx pgx.Tx) error {
+		if err := checkFilter(ctx, tx, f); err != nil {
+			return err
 		}
-	}
-	and(`p.name = $%d`, f.Name)
-	and(`p.uuid = $%d`, f.UUID)
-	and(`p.root_id = (select root_id from provider where uuid = $%d)`, f.InTree)
-	sql := providerSelect
-	if len(where) > 0 {
-		sql += `where ` + strings.Join(where, ` and `)
-	}
-	rows, err := s.pool.Query(ctx, sql+` order by p.id`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("providers: %w", err)
-	}
-	providers, err := pgx.CollectRows(rows, scanProvider)
+		where, args := providerConditions(f)
+		rows, err := tx.Query(ctx, providerSelect+where+` order by p.id`, args...)
+		if err != nil {
+			return err
+		}
+		providers, err = pgx.CollectRows(rows, scanProvider)
+		if err != nil || len(f.Resources) == 0 {
+			return err
+		}
+		offered, err := offers(ctx, tx, f.Resources, where, args)
+		providers = slices.DeleteFunc(providers, func(p inventory.Provider) bool { return offered[p.UUID] < len(f.Resources) })
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("providers: %w", err)
 	}
 	return providers, nil
+}
+
+// providerConditions are a filter in SQL but for its resources, with what it asks of the provider p.
+func providerConditions(f inventory.ProviderFilter) (where string, args []any) {
+	var conditions []string
+	and := func(condition string, value any) {
+		args = append(args, value)
+		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
+	}
+	is := func(condition string, value *string) {
+		if value != nil {
+			and(condition, *value)
+		}
+	}
+	is(`p.name = $%d`, f.Name)
+	is(`p.uuid = $%d`, f.UUID)
+	is(`p.root_id = (select root_id from provider where uuid = $%d)`, f.InTree)
+	has := func(r inventory.Rule, exists string) {
+		for _, alternatives := range r.Required {
+			and(exists, alternatives)
+		}
+		if len(r.Forbidden) > 0 {
+			and(`not `+exists, r.Forbidden)
+		}
+	}
+	has(f.Aggregates, `exists (select from provider_aggregate a where a.provider_id = p.id and a.aggregate = any($%d))`)
+	has(f.Traits, `exists (
+		select from provider_trait pt
+		where pt.provider_id = p.id and pt.trait_id = any(array(select id from trait where name = any($%d))))`)
+	if len(conditions) > 0 {
+		where = `where ` + strings.Join(conditions, ` and `)
+	}
+	return where, args
+}
+
+// checkFilter refuses classes and traits that do not exist.
+func checkFilter(ctx context.Context, tx pgx.Tx, f inventory.ProviderFilter) error {
+	classes, traits := slices.Sorted(maps.Keys(f.Resources)), f.Traits.Names()
+	if len(classes)+len(traits) == 0 {
+		return nil
+	}
+	knownClasses, knownTraits := newNames(), newNames()
+	batch := &pgx.Batch{}
+	batch.Queue(`select id, name, 0 from resource_class where name = any($1)`, classes).Query(knownClasses.read)
+	batch.Queue(`select id, name, 0 from trait where name = any($1)`, traits).Query(knownTraits.read)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	if err := knownClasses.check(classes, inventory.UnknownClass, noSuchClass); err != nil {
+		return err
+	}
+	return knownTraits.check(traits, inventory.Invalid, noSuchTrait)
+}
+
+// offers counts, by provider, of how many classes there is room for as much as is asked for.
+func offers(ctx context.Context, tx pgx.Tx, resources map[string]int64, where string, args []any) (map[string]int, error) {
+	rows, err := tx.Query(ctx, fmt.Sprintf(`
+		select p.uuid, c.name, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
+			coalesce((
+				select sum(a.amount)
+				from allocation a
+				where a.provider_id = i.provider_id and a.class_id = i.class_id), 0)::bigint
+		from provider p
+		join inventory i on i.provider_id = p.id
+		join (select id, name from resource_class where name = any($%d)) c on c.id = i.class_id
+		`+where, len(args)+1), append(slices.Clone(args), slices.Collect(maps.Keys(resources)))...)
+	if err != nil {
+		return nil, err
+	}
+	offered := map[string]int{}
+	var provider string
+	var r inventory.Room
+	i := &r.Inventory
+	_, err = pgx.ForEachRow(rows, []any{&provider, &r.Class, &i.Total, &i.Reserved, &i.MinUnit, &i.MaxUnit, &i.StepSize,
+		&i.AllocationRatio, &r.Used}, func() error {
+		if r.Offers(resources[r.Class]) {
+			offered[provider]++
+		}
+		return nil
+	})
+	return offered, err
 }
