@@ -29,6 +29,8 @@ var endpoints = []endpoint{
 	{"PUT", "/allocations/{consumer}", 0, "allocations:update", body, (*room).putAllocations},
 	{"DELETE", "/allocations/{consumer}", 0, "allocations:delete", anything, (*room).deleteAllocations},
 
+	{"GET", "/allocation_candidates", 10, "allocation_candidates:list", accept, (*room).listCandidates},
+
 	{"GET", "/resource_classes", 2, "resource_classes:list", accept, (*room).listClasses},
 	{"POST", "/resource_classes", 2, "resource_classes:create", body, (*room).createClass},
 	{"GET", "/resource_classes/{name}", 2, "resource_classes:show", accept, (*room).showClass},

@@ -147,28 +147,14 @@ func (h *room) deleteProvider(c *call) (int, any, error) {
 var dashedUUID = &schema{kind: "string", pattern: regexp.MustCompile(
 	`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)}
 
-// laterFilters are parameters that the API knows from a version on and this server does not: better no answer
-// than the wrong providers.
-var laterFilters = map[string]int{"member_of": 3, "resources": 4, "required": 18}
-
 func (h *room) listProviders(c *call) (int, any, error) {
-	form := &schema{kind: "object", fields: map[string]*schema{"name": {kind: "string"}, "uuid": dashedUUID}}
-	if c.v >= 14 {
-		form.fields["in_tree"] = dashedUUID
-	}
-	for name, from := range laterFilters {
-		if c.v >= from && c.URL.Query().Has(name) {
-			return 0, nil, fault(http.StatusNotFound, "The query parameter '%s' is not served here.", name)
-		}
-	}
-	query, err := c.query(form)
+	filter, err := c.providerFilter()
 	if err != nil {
 		return 0, nil, err
 	}
-	providers, err := h.store.Providers(c.Context(), inventory.ProviderFilter{
-		Name: given(query, "name"), UUID: given(query, "uuid"), InTree: given(query, "in_tree")})
+	providers, err := h.store.Providers(c.Context(), filter)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, badNames(err)
 	}
 	shown := make([]provider, len(providers))
 	var newest inventory.Provider

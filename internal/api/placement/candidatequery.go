@@ -1,0 +1,285 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"berth/internal/api/osapi"
+	"berth/internal/inventory"
+)
+
+// The codes of refusals of a query, from 1.23 on.
+const (
+	queryDuplicateKey = "placement.query.duplicate_key"
+	queryBadValue     = "placement.query.bad_value"
+	queryMissingValue = "placement.query.missing_value"
+)
+
+// groupParameters are the parameters of a query for candidates that may have a suffix, each with its first
+// microversion and in the order in which they are named in refusals.
+var groupParameters = []struct {
+	name string
+	from int
+}{{"in_tree", 31}, {"member_of", 21}, {"required", 17}, {"resources", 10}}
+
+var (
+	numberedGroup = regexp.MustCompile(`^([1-9][0-9]*)?$`)
+	namedGroup    = regexp.MustCompile(`^([a-zA-Z0-9_-]{1,64})?$`)
+	limitForm     = &schema{kind: "string", pattern: regexp.MustCompile(`^[1-9][0-9]*$`)}
+)
+
+// candidateQuery reads the query of GET /allocation_candidates.
+func (c *call) candidateQuery() (q inventory.CandidateQuery, err error) {
+	values, err := c.filters()
+	if err != nil {
+		return q, err
+	}
+	suffixes, err := c.candidateForm(values)
+	if err != nil {
+		return q, err
+	}
+	if q, err = c.wide(values); err != nil {
+		return q, err
+	}
+	for _, suffix := range suffixes {
+		group, err := c.group(values, suffix)
+		if err != nil {
+			return q, err
+		}
+		q.Groups = append(q.Groups, group)
+	}
+	if err := c.consistent(q); err != nil {
+		return q, err
+	}
+	named := slices.DeleteFunc(slices.Clone(suffixes), func(suffix string) bool { return suffix == "" })
+	if len(named) > 1 && !values.Has("group_policy") {
+		return q, badQuery(`The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.`)
+	}
+	return q, nil
+}
+
+// candidateForm checks which parameters there are, as the schema of the version does, and finds the suffixes of
+// the groups.
+func (c *call) candidateForm(values url.Values) (suffixes []string, err error) {
+	known := map[string]int{"limit": 16, "group_policy": 25, "root_required": 35, "same_subtree": 36}
+	found := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if from, ok := known[name]; ok && c.v >= from {
+			continue
+		}
+		suffix, ok := c.groupOf(name)
+		if !ok {
+			return nil, c.unexpected(name)
+		}
+		found[suffix] = true
+	}
+	if c.v < 25 && !values.Has("resources") {
+		return nil, badQuery(invalidQuery + "'resources' is a required property Failed validating 'required' in schema")
+	}
+	for _, limit := range values["limit"] {
+		if m := limitForm.check(limit, "['properties']['limit']"); m != nil {
+			return nil, badQuery(invalidQuery+"%s", m)
+		}
+	}
+	for _, policy := range values["group_policy"] {
+		if policy != "none" && policy != "isolate" {
+			return nil, badQuery(invalidQuery+"%s is not one of ['none', 'isolate'] Failed validating 'enum' in schema"+
+				"['properties']['group_policy']", repr(policy))
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// groupOf is the suffix of a parameter of a group; ok is false for any other parameter.
+func (c *call) groupOf(name string) (suffix string, ok bool) {
+	for _, p := range groupParameters {
+		suffix, ok := strings.CutPrefix(name, p.name)
+		switch {
+		case !ok || c.v < p.from:
+		case c.v < 25:
+			return "", suffix == ""
+		case c.v < 33:
+			return suffix, numberedGroup.MatchString(suffix)
+		default:
+			return suffix, namedGroup.MatchString(suffix)
+		}
+	}
+	return "", false
+}
+
+// unexpected is the refusal of a parameter that the version does not know.
+func (c *call) unexpected(name string) error {
+	if c.v < 25 {
+		return badQuery(invalidQuery+"Additional properties are not allowed (%s was unexpected) "+
+			"Failed validating 'additionalProperties' in schema", repr(name))
+	}
+	form := `([1-9][0-9]*)?`
+	if c.v >= 33 {
+		form = `([a-zA-Z0-9_-]{1,64})?`
+	}
+	var forms []string
+	for _, p := range groupParameters {
+		if c.v >= p.from {
+			forms = append(forms, "'^"+p.name+form+"$'")
+		}
+	}
+	return badQuery(invalidQuery+"%s does not match any of the regexes: %s Failed validating 'additionalProperties' in schema",
+		repr(name), strings.Join(forms, ", "))
+}
+
+// wide reads the parameters that concern all groups. The first limit and the first group_policy count.
+func (c *call) wide(values url.Values) (q inventory.CandidateQuery, err error) {
+	q = inventory.CandidateQuery{Flat: c.v < 29, Classes: c.v >= 27, Traits: c.v >= 17, Isolate: values.Get("group_policy") == "isolate"}
+	if values.Has("limit") {
+		if q.Bounds.Candidates, err = strconv.Atoi(values.Get("limit")); err != nil {
+			q.Bounds.Candidates = 0 // more than there can be
+		}
+	}
+	if roots := values["root_required"]; len(roots) > 1 {
+		return q, osapi.Fault(http.StatusBadRequest, queryDuplicateKey, "Query parameter 'root_required' may be specified only once.")
+	} else if len(roots) == 1 {
+		if q.Root, err = parseTraits(roots[0], true, false); err != nil {
+			return q, err
+		}
+		if both := conflicts(q.Root); len(both) > 0 {
+			return q, osapi.Fault(http.StatusBadRequest, queryBadValue,
+				"Conflicting required and forbidden traits found in root_required: %s", strings.Join(both, ", "))
+		}
+	}
+	for _, value := range values["same_subtree"] {
+		var suffixes []string
+		for suffix := range strings.SplitSeq(value, ",") {
+			if suffix = strings.TrimSpace(suffix); suffix == "" {
+				return q, osapi.Fault(http.StatusBadRequest, queryBadValue,
+					"Empty string (unsuffixed group) can not be specified in `same_subtree`")
+			}
+			suffixes = append(suffixes, suffix)
+		}
+		q.Subtrees = append(q.Subtrees, suffixes)
+	}
+	return q, nil
+}
+
+// conflicts are the required traits of which every alternative is also forbidden.
+func conflicts(r inventory.Rule) []string {
+	var both []string
+	for _, alternatives := range r.Required {
+		if !slices.ContainsFunc(alternatives, func(name string) bool { return !slices.Contains(r.Forbidden, name) }) {
+			both = append(both, alternatives...)
+		}
+	}
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
+// group reads the parameters of the group with a suffix.
+func (c *call) group(values url.Values, suffix string) (g inventory.Group, err error) {
+	g.Suffix = suffix
+	if resources := values["resources"+suffix]; len(resources) > 0 {
+		if g.Resources, err = parseResources(last(resources)); err != nil {
+			return g, err
+		}
+	}
+	if required := values["required"+suffix]; len(required) > 0 {
+		if g.Traits, err = c.requiredTraits(required); err != nil {
+			return g, err
+		}
+	}
+	if g.Aggregates, err = c.memberOf(values["member_of"+suffix], suffix); err != nil {
+		return g, err
+	}
+	if trees := values["in_tree"+suffix]; len(trees) > 0 {
+		if g.InTree = strings.TrimSpace(last(trees)); !isUUID(g.InTree) {
+			return g, badQuery(invalidQuery+"Expected 'in_tree' parameter to be a format of uuid. Got: %s", g.InTree)
+		}
+	}
+	return g, nil
+}
+
+// consistent checks that the groups make sense together.
+func (c *call) consistent(q inventory.CandidateQuery) error {
+	err := resourceless(q)
+	if c.v < 36 {
+		err = orphans(q.Groups)
+	}
+	if err != nil {
+		return err
+	}
+	var found []string
+	for _, g := range q.Groups {
+		if both := conflicts(g.Traits); len(both) > 0 {
+			found = append(found, fmt.Sprintf("required%s: (%s)", g.Suffix, strings.Join(both, ", ")))
+		}
+	}
+	if len(found) > 0 {
+		return badQuery("Conflicting required and forbidden traits found in the following traits keys: %s", strings.Join(found, ", "))
+	}
+	return nil
+}
+
+// orphans refuses groups without resources, as before 1.36.
+func orphans(groups []inventory.Group) error {
+	var traits, aggregates []string
+	empty := false
+	for _, g := range groups {
+		if len(g.Resources) > 0 {
+			continue
+		}
+		empty = true
+		if !g.Traits.Anything() {
+			traits = append(traits, "required"+g.Suffix)
+		}
+		if !g.Aggregates.Anything() {
+			aggregates = append(aggregates, "member_of"+g.Suffix)
+		}
+	}
+	switch {
+	case len(groups) == 0:
+		return badQuery("At least one request group (`resources` or `resources{$S}`) is required.")
+	case len(traits) > 0:
+		return badQuery("All traits parameters must be associated with resources.  Found the following orphaned traits keys: %s",
+			strings.Join(traits, ", "))
+	case len(aggregates) > 0:
+		return badQuery("All member_of parameters must be associated with resources. Found the following orphaned member_of keys: %s",
+			strings.Join(aggregates, ", "))
+	case empty:
+		return badQuery("All request groups must specify resources.")
+	}
+	return nil
+}
+
+// resourceless refuses groups without resources but those that a subtree names, and subtrees that name no group.
+func resourceless(q inventory.CandidateQuery) error {
+	var empty, unknown []any
+	some := false
+	groups := map[string]bool{}
+	for _, g := range q.Groups {
+		groups[g.Suffix] = true
+		some = some || len(g.Resources) > 0
+		named := slices.ContainsFunc(q.Subtrees, func(suffixes []string) bool { return slices.Contains(suffixes, g.Suffix) })
+		if len(g.Resources) == 0 && !named {
+			empty = append(empty, g.Suffix)
+		}
+	}
+	for _, suffix := range slices.Concat(q.Subtrees...) {
+		if !groups[suffix] {
+			unknown = append(unknown, suffix)
+		}
+	}
+	switch {
+	case !some:
+		return osapi.Fault(http.StatusBadRequest, queryMissingValue, "There must be at least one resources or resources[$S] parameter.")
+	case len(empty) > 0:
+		return osapi.Fault(http.StatusBadRequest, queryBadValue, "Resourceless suffixed group request should be specified in "+
+			"`same_subtree` query param: bad group(s) - %s", repr(empty))
+	case len(unknown) > 0:
+		return osapi.Fault(http.StatusBadRequest, queryBadValue, "Real suffixes should be specified in `same_subtree`: %s", repr(unknown))
+	}
+	return nil
+}

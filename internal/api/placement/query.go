@@ -1,0 +1,214 @@
+package placement
+
+import (
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"berth/internal/inventory"
+)
+
+// maxQuery is how long a query that filters may be, in bytes: more than the servers in front of Placement take,
+// and a bound of the work that a query can make.
+const maxQuery = 16 << 10
+
+const invalidQuery = "Invalid query string parameters: "
+
+// badQuery is the refusal of a query.
+func badQuery(format string, args ...any) error { return fault(http.StatusBadRequest, format, args...) }
+
+// filters are the parameters of a query that may be long.
+func (c *call) filters() (url.Values, error) {
+	if len(c.URL.RawQuery) > maxQuery {
+		return nil, badQuery("The query is longer than %d bytes.", maxQuery)
+	}
+	return c.URL.Query(), nil
+}
+
+// parseResources reads amounts by class, as in VCPU:2,MEMORY_MB:1024.
+func parseResources(value string) (map[string]int64, error) {
+	const malformed = "Badly formed resources parameter. Expected resources query string parameter in form: " +
+		"?resources=VCPU:2,MEMORY_MB:1024. Got: %s."
+	if strings.TrimSpace(value) == "" {
+		return nil, badQuery(malformed, "empty string")
+	}
+	resources := map[string]int64{}
+	for part := range strings.SplitSeq(value, ",") {
+		class, number, ok := strings.Cut(part, ":")
+		if !ok || strings.Contains(number, ":") {
+			return nil, badQuery(malformed, part)
+		}
+		amount, ok := parseAmount(number)
+		switch {
+		case !ok:
+			return nil, badQuery("Requested resource %s expected positive integer amount. Got: %s.", class, number)
+		case amount < 1:
+			return nil, badQuery("Requested resource %s requires amount >= 1. Got: %s.", class, number)
+		}
+		resources[class] = amount
+	}
+	return resources, nil
+}
+
+// parseAmount reads an integer. One that is beyond every number is as good as the largest.
+func parseAmount(s string) (int64, bool) {
+	s = strings.TrimSpace(s)
+	digits := strings.TrimLeft(s, "+-")
+	if digits == "" || len(s)-len(digits) > 1 || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	amount, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		amount = math.MaxInt64
+		if s[0] == '-' {
+			amount = math.MinInt64
+		}
+	}
+	return amount, true
+}
+
+// requiredTraits reads the traits that are required (each set has alternatives) and forbidden. Before 1.39 the
+// last value counts.
+func (c *call) requiredTraits(values []string) (inventory.Rule, error) {
+	if c.v < 39 {
+		values = values[len(values)-1:]
+	}
+	var all inventory.Rule
+	for _, value := range values {
+		rule, err := parseTraits(value, c.v >= 22, c.v >= 39)
+		if err != nil {
+			return all, err
+		}
+		all.Required = append(all.Required, rule.Required...)
+		all.Forbidden = append(all.Forbidden, rule.Forbidden...)
+	}
+	return all, nil
+}
+
+// parseTraits reads one value: traits, forbidden ones behind a !, or alternatives behind in:.
+func parseTraits(value string, forbidden, alternatives bool) (inventory.Rule, error) {
+	const anyOf = "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' "
+	form := "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,CUSTOM_MAGIC. "
+	if forbidden {
+		form = "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,!CUSTOM_MAGIC. "
+	}
+	list, isAny := strings.CutPrefix(value, "in:")
+	switch {
+	case isAny && !alternatives:
+		return inventory.Rule{}, badQuery(invalidQuery+anyOf+"only supported since microversion 1.39. Got: %s", value)
+	case isAny && strings.Contains(list, "!"):
+		return inventory.Rule{}, badQuery(invalidQuery+anyOf+"does not support forbidden traits. Got: %s", value)
+	}
+	var rule inventory.Rule
+	var names []string
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		name := strings.TrimLeft(item, "!")
+		switch {
+		case name == "":
+			return rule, badQuery(invalidQuery+form+"Got an empty trait in: %s", value)
+		case name == item:
+			names = append(names, name)
+		case !forbidden:
+			return rule, badQuery(invalidQuery+form+"Got: %s", value)
+		default:
+			rule.Forbidden = append(rule.Forbidden, name)
+		}
+	}
+	if isAny {
+		rule.Required = [][]string{names}
+		return rule, nil
+	}
+	for _, name := range names {
+		rule.Required = append(rule.Required, []string{name})
+	}
+	return rule, nil
+}
+
+// memberOf reads the aggregates that are required (each set has alternatives) and forbidden.
+func (c *call) memberOf(values []string, suffix string) (inventory.Rule, error) {
+	if c.v < 24 && len(values) > 1 {
+		return inventory.Rule{}, badQuery("Multiple member_of%s parameters are not supported", suffix)
+	}
+	var all inventory.Rule
+	for _, value := range values {
+		aggregates, forbidden, err := parseAggregates(value, suffix, c.v >= 32)
+		switch {
+		case err != nil:
+			return all, err
+		case forbidden:
+			all.Forbidden = append(all.Forbidden, aggregates...)
+		default:
+			all.Required = append(all.Required, aggregates)
+		}
+	}
+	return all, nil
+}
+
+// parseAggregates reads one value: an aggregate, or several behind in:, both perhaps behind a !.
+func parseAggregates(value, suffix string, mayForbid bool) (aggregates []string, forbidden bool, err error) {
+	rest, forbidden := strings.CutPrefix(value, "!")
+	if forbidden && !mayForbid {
+		return nil, false, badQuery("Forbidden member_of%s parameters are not supported in the specified microversion", suffix)
+	}
+	list, several := strings.CutPrefix(rest, "in:")
+	if !several && strings.Contains(rest, ",") {
+		return nil, false, badQuery("Multiple values for 'member_of%s' must be prefixed with the 'in:' or '!in:' keyword "+
+			"using the valid microversion. Got: %s", suffix, value)
+	}
+	aggregates = strings.Split(list, ",")
+	for _, aggregate := range aggregates {
+		if !isUUID(aggregate) {
+			return nil, false, badQuery(invalidQuery+"Expected 'member_of%s' parameter to contain valid UUID(s). Got: %s", suffix, aggregate)
+		}
+	}
+	return aggregates, forbidden, nil
+}
+
+// filterForm is the form of the queries of GET /resource_providers.
+func (c *call) filterForm() *schema {
+	text := &schema{kind: "string"}
+	form := &schema{kind: "object", fields: map[string]*schema{"name": text, "uuid": dashedUUID}}
+	for name, from := range map[string]int{"member_of": 3, "resources": 4, "in_tree": 14, "required": 18} {
+		if c.v >= from {
+			form.fields[name] = text
+		}
+	}
+	if c.v >= 14 {
+		form.fields["in_tree"] = dashedUUID
+	}
+	return form
+}
+
+// providerFilter reads the query of GET /resource_providers.
+func (c *call) providerFilter() (f inventory.ProviderFilter, err error) {
+	values, err := c.filters()
+	if err != nil {
+		return f, err
+	}
+	query, err := c.query(c.filterForm())
+	if err != nil {
+		return f, err
+	}
+	f = inventory.ProviderFilter{Name: given(query, "name"), UUID: given(query, "uuid"), InTree: given(query, "in_tree")}
+	if f.Aggregates, err = c.memberOf(values["member_of"], ""); err != nil {
+		return f, err
+	}
+	if given(query, "resources") != nil {
+		if f.Resources, err = parseResources(query["resources"]); err != nil {
+			return f, err
+		}
+	}
+	if given(query, "required") != nil {
+		f.Traits, err = c.requiredTraits(values["required"])
+	}
+	return f, err
+}
+
+// badNames words the classes and traits of a filter that do not exist.
+func badNames(err error) error {
+	err = prefixed(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)
+	return prefixed(err, `Invalid trait(s) in "required" parameter: `, inventory.Invalid)
+}
