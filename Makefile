@@ -3,6 +3,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 temporal = $$(tools/temporal.sh)
+races = OneOfManyWriters|LastUnit
 
 .PHONY: help
 help: ## show this list
@@ -27,6 +28,10 @@ test: deps ## everything: tests with the race detector on real PostgreSQL and Te
 	@go build -o bin/teststack ./internal/devstack/teststack
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -timeout 20m ./...
 	@$(MAKE) --no-print-directory lint
+
+.PHONY: soak
+soak: deps ## the races of 64 writers, 1,000 rounds each; ROUNDS=n for another number
+	@BERTH_TEST_ROUNDS=$${ROUNDS:-1000} go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement
 
 .PHONY: bench
 bench: build ## what a port, a journal entry, an allocation costs, as ratios, into bench.json; BENCH="-h" tells more

@@ -124,30 +124,6 @@ func TestInventoryIsEitherTakenAwayOrAllocated(t *testing.T) {
 	}
 }
 
-func TestOneOfManyAggregateWritersWins(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	p := stockedHost(t, s, "p", nil)
-	shared := uuid.NewString()
-
-	for generation := range int64(4) {
-		won := raceWriters(t, 24, func(int) error {
-			_, err := s.SetAggregates(t.Context(), p, []string{shared, uuid.NewString()}, &generation)
-			return err
-		}, inventory.Concurrent)
-		a, err := s.Aggregates(t.Context(), p)
-		if err != nil || won != 1 || a.Generation != generation+1 || len(a.UUIDs) != 2 {
-			t.Errorf("%d winners at generation %d, then %+v, error %v", won, generation, a, err)
-		}
-	}
-	if won := raceWriters(t, 16, func(int) error {
-		_, err := s.SetAggregates(t.Context(), p, []string{shared}, nil)
-		return err
-	}); won != 16 {
-		t.Errorf("only %d of 16 writers that expect nothing succeeded", won)
-	}
-}
-
 func TestSameClassAndTraitMayBeCreatedByMany(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"berth/internal/inventory"
@@ -86,37 +85,6 @@ func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Ki
 	return int(won.Load())
 }
 
-func TestOneOfManyWritersWithTheSameGenerationWins(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	a := stockedHost(t, s, "a", map[string]inventory.Inventory{"VCPU": inventory.Of(1000)})
-	b := stockedHost(t, s, "b", map[string]inventory.Inventory{"VCPU": inventory.Of(1000)})
-	consumer := uuid.NewString()
-
-	for generation := range int64(5) {
-		expect := inventory.At(generation)
-		if generation == 0 {
-			expect = inventory.Absent()
-		}
-		var winner atomic.Int64
-		won := raceWriters(t, 32, func(i int) error {
-			w := takeVCPU(consumer, []string{a, b}[i%2], int64(i+1), expect)
-			err := s.PutAllocations(t.Context(), w)
-			if err == nil {
-				winner.Store(int64(i))
-			}
-			return err
-		}, inventory.Concurrent)
-
-		i := winner.Load()
-		got := holdingOf(t, s, consumer)
-		want := inventory.Allocations{[]string{a, b}[i%2]: {"VCPU": i + 1}}
-		if d := cmp.Diff(want, got.Allocations); won != 1 || got.Generation != generation+1 || d != "" {
-			t.Fatalf("%d winners, generation %d after %d, difference to the winner's: %s", won, got.Generation, generation, d)
-		}
-	}
-}
-
 func TestFailedFirstWriteLeavesNoConsumer(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -136,21 +104,6 @@ func TestFailedFirstWriteLeavesNoConsumer(t *testing.T) {
 	putWrite(t, s, takeVCPU(consumer, a, 4, inventory.Absent()))
 	if h := holdingOf(t, s, consumer); h.Generation != 1 {
 		t.Errorf("want generation 1, got %+v", h)
-	}
-}
-
-func TestLastUnitHasOneTaker(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	a := stockedHost(t, s, "a", map[string]inventory.Inventory{"VCPU": inventory.Of(4)})
-	putWrite(t, s, takeVCPU(uuid.NewString(), a, 3, inventory.Absent()))
-
-	won := raceWriters(t, 24, func(int) error {
-		return s.PutAllocations(t.Context(), takeVCPU(uuid.NewString(), a, 1, inventory.Absent()))
-	}, inventory.Refused)
-
-	if won != 1 {
-		t.Errorf("%d writers got the last unit", won)
 	}
 }
 

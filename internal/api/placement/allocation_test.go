@@ -3,8 +3,6 @@ package placement_test
 import (
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -209,34 +207,6 @@ func TestOvercommittedConsumerMayShrink(t *testing.T) {
 	put(409, 7)
 	put(204, 4)
 	put(409, 5)
-}
-
-func TestOneOfManyClientsWins(t *testing.T) {
-	t.Parallel()
-	c := serve(t)
-	p := c.provider("p")
-	c.stock(p, `{"VCPU":{"total":1000}}`)
-	path := "/allocations/" + uuid.NewString()
-
-	for _, generation := range []string{"null", "1", "2"} {
-		var won atomic.Int64
-		var all sync.WaitGroup
-		for i := range 16 {
-			all.Go(func() {
-				a := c.send("1.28", "PUT", path, "{"+vcpus(p, i+1)+`,"project_id":"p","user_id":"u","consumer_generation":`+generation+"}")
-				switch {
-				case a.status == 204:
-					won.Add(1)
-				case a.status != 409 || a.code() != "placement.concurrent_update":
-					t.Errorf("%d %s", a.status, a.raw)
-				}
-			})
-		}
-		all.Wait()
-		if won.Load() != 1 {
-			t.Errorf("%d clients won at generation %s", won.Load(), generation)
-		}
-	}
 }
 
 func TestUsagesAreGroupedByConsumerType(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"berth/internal/api/placement"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
+	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
@@ -36,11 +37,17 @@ func serve(t *testing.T) *client {
 // serveTo is serve with other callers and another policy than usual.
 func serveTo(t *testing.T, id identity.Authenticator, o policy.Options) *client {
 	t.Helper()
+	return serveOver(t, storetest.New(t), id, o)
+}
+
+// serveOver is serveTo over a store of the test's own.
+func serveOver(t *testing.T, s *store.Store, id identity.Authenticator, o policy.Options) *client {
+	t.Helper()
 	rules, err := policy.Open(o, placement.Policy...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(placement.New(storetest.New(t), id, rules))
+	server := httptest.NewServer(placement.New(s, id, rules))
 	t.Cleanup(server.Close)
 	return &client{t: t, url: server.URL + placement.Prefix}
 }

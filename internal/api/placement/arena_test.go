@@ -1,0 +1,146 @@
+package placement_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/identity"
+	"berth/internal/identity/policy"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// writers is how many want the same thing at the same time.
+const writers = 64
+
+// rounds is how often they do: as BERTH_TEST_ROUNDS says, as `make soak` does, or enough for every day.
+func rounds(t *testing.T) int {
+	t.Helper()
+	set := os.Getenv("BERTH_TEST_ROUNDS")
+	if set == "" {
+		return 20
+	}
+	n, err := strconv.Atoi(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// arena is an API whose database the test looks into, and connections for all writers.
+type arena struct {
+	*client
+	db   *pgx.Conn
+	http *http.Client
+}
+
+func newArena(t *testing.T) *arena {
+	t.Helper()
+	url := storetest.URL(t)
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	connections := &http.Transport{MaxIdleConnsPerHost: writers}
+	t.Cleanup(connections.CloseIdleConnections)
+	return &arena{serveOver(t, s, identity.Noauth{}, policy.Options{}), storetest.Connect(t, url), &http.Client{Transport: connections}}
+}
+
+// request is what a writer wants. Whoever does not win has to be answered by this status and code.
+type request struct {
+	version, method, path, body string
+	lost                        int
+	code                        string
+}
+
+const concurrent = "placement.concurrent_update"
+
+// contend sends the requests of all writers at the same time and returns the one that won.
+func (a *arena) contend(want func(writer int) request) int {
+	a.t.Helper()
+	var start, all sync.WaitGroup
+	start.Add(1)
+	statuses := make([]int, writers)
+	for i := range writers {
+		r := want(i)
+		all.Go(func() {
+			start.Wait()
+			status, code := a.do(r)
+			if statuses[i] = status; status >= 300 && (status != r.lost || code != r.code) {
+				a.t.Errorf("%s %s: a loser gets %d %s", r.method, r.path, status, code)
+			}
+		})
+	}
+	start.Done()
+	all.Wait()
+	winner := -1
+	for i, status := range statuses {
+		switch {
+		case status == 0 || status >= 300:
+		case winner >= 0:
+			a.t.Fatalf("writers %d and %d won, of %+v", winner, i, want(i))
+		default:
+			winner = i
+		}
+	}
+	if winner < 0 {
+		a.t.Fatalf("nobody won, of %+v", want(0))
+	}
+	return winner
+}
+
+// do sends a request and returns the status and the code of a refusal.
+func (a *arena) do(r request) (int, string) {
+	q, err := http.NewRequestWithContext(a.t.Context(), r.method, a.url+r.path, strings.NewReader(r.body))
+	if err != nil {
+		a.t.Error(err)
+		return 0, ""
+	}
+	q.Header.Set("X-Auth-Token", "admin")
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("OpenStack-API-Version", "placement "+r.version)
+	w, err := a.http.Do(q)
+	if err != nil {
+		a.t.Error(err)
+		return 0, ""
+	}
+	defer func() { _ = w.Body.Close() }()
+	var refusal struct{ Errors []struct{ Code string } }
+	if err := json.NewDecoder(w.Body).Decode(&refusal); err == nil && len(refusal.Errors) == 1 {
+		return w.StatusCode, refusal.Errors[0].Code
+	}
+	return w.StatusCode, ""
+}
+
+// none insists that a query finds nothing.
+func (a *arena) none(what, sql string) {
+	a.t.Helper()
+	rows, err := a.db.Query(a.t.Context(), sql)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if found, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(found) > 0 {
+		a.t.Errorf("%s: %v %v", what, found, err)
+	}
+}
+
+// sound checks what is true of every database of allocations.
+func (a *arena) sound() {
+	a.t.Helper()
+	a.none("consumers without allocations", `select uuid from consumer c where not exists (select from allocation where consumer_id = c.id)`)
+	a.none("allocations without a consumer", `select consumer_id::text from allocation a where not exists (select from consumer where id = a.consumer_id)`)
+	a.none("inventories from which too much is taken", `
+		select format('%s of %s', sum(a.amount), i.total)
+		from inventory i
+		join allocation a using (provider_id, class_id)
+		group by i.provider_id, i.class_id
+		having sum(a.amount) > (i.total - i.reserved) * i.allocation_ratio`)
+}
