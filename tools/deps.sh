@@ -1,18 +1,29 @@
 #!/bin/sh
-# Installs what the tests need and a clean Debian machine lacks: a C compiler for the race detector, PostgreSQL.
+# Installs what the tests need and a clean Debian machine lacks: a C compiler for the race detector, PostgreSQL, and the
+# OpenStack clients, which the tests run as they are.
 set -eu
+
+root=""
+if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+	root=yes
+fi
+here=${0%/*}
 
 missing=""
 command -v cc >/dev/null 2>&1 || missing="$missing gcc"
 [ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
-if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
-	missing="$missing postgresql"
+# Without root, PostgreSQL is fetched by the tests themselves, and the clients live in the user's cache.
+if [ -n "$root" ]; then
+	if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
+		missing="$missing postgresql"
+	fi
+	"$here/openstack.sh" -n >/dev/null || missing="$missing python3-openstackclient python3-osc-placement python3-blazarclient"
+else
+	"$here/openstack.sh" >/dev/null
 fi
 [ -n "$missing" ] || exit 0
 
-if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
-	# PostgreSQL alone is fetched by the tests themselves.
-	[ "$missing" = " postgresql" ] && exit 0
+if [ -z "$root" ]; then
 	echo "missing on this machine:$missing; install them, or run make deps as root on Debian" >&2
 	exit 1
 fi

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Prints the Python that has the OpenStack clients which the tests run: the one behind `openstack` on PATH, the machine's own,
+# else one in the user's cache, which is filled once with what tools/openstack.txt pins. With -n it makes none.
+set -eu
+cd "$(dirname "$0")"
+
+has() {
+	"$1" -c '
+from importlib.util import find_spec
+raise SystemExit(not all(map(find_spec, ("openstackclient", "osc_placement", "blazarclient"))))' 2>/dev/null
+}
+
+script=$(command -v openstack || true)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/berth/openstack-$(cksum <openstack.txt | tr ' ' -)
+for python in $([ -z "$script" ] || sed -n '1s/^#! *\([^ ]*\)$/\1/p' "$script") /usr/bin/python3 "$cache/bin/python"; do
+	if has "$python"; then
+		echo "$python"
+		exit
+	fi
+done
+[ "${1:-}" != -n ] || exit 1
+
+echo "installing the OpenStack clients into $cache" >&2
+mkdir -p "${cache%/*}"
+# In a folder of its own until it is whole: another run may be doing the same.
+fresh=$(mktemp -d "$cache.XXXXXX")
+trap 'rm -rf "$fresh"' EXIT
+if ! { python3 -m venv "$fresh" && "$fresh/bin/python" -m pip install -q --disable-pip-version-check -r openstack.txt; } >"$fresh/log" 2>&1; then
+	cat "$fresh/log" >&2
+	echo "install python3-openstackclient, python3-osc-placement and python3-blazarclient, or python3-venv" >&2
+	exit 1
+fi
+mv -T "$fresh" "$cache" 2>/dev/null || has "$cache/bin/python"
+echo "$cache/bin/python"

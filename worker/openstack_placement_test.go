@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"berth/internal/store/storetest"
+)
+
+// told is one command of the story, at the microversions 1.from to 1.until (0: the newest).
+type told struct {
+	from, until int
+	line        string
+	// want is the output as JSON; empty for a command that has none. "error: " introduces a part of the complaint of a command
+	// that fails, and "has: " a row among others.
+	want string
+}
+
+// columns tells from which microversion on the client shows a column.
+var columns = map[string]int{"root_provider_uuid": 14, "parent_provider_uuid": 14, "project_id": 12, "user_id": 12, "consumer_type": 38, "traits": 17}
+
+// telling is the story at one microversion, with names of its own.
+type telling struct {
+	*testing.T
+	version string // as the client is told
+	minor   int    // as which it behaves
+	names   *strings.Replacer
+	run     func(line string) (code int, stdout, stderr string)
+}
+
+func newTelling(t *testing.T, version string) telling {
+	n := telling{T: t, version: version, minor: 29} // "1" means the newest of those that the client knows without a gap
+	if _, minor, ok := strings.Cut(version, "."); ok {
+		n.minor, _ = strconv.Atoi(minor)
+	}
+	names := []string{"{v}", strings.ReplaceAll(version, ".", "_")}
+	for _, name := range []string{"P", "Q", "C", "A", "B", "U", "V"} {
+		names = append(names, "{"+name+"}", uuid.NewString())
+	}
+	owner := ""
+	if n.minor >= 8 {
+		owner = "--project-id prj_{v} --user-id usr_{v}"
+	}
+	if n.minor >= 38 {
+		owner += " --consumer-type INSTANCE"
+	}
+	n.names = strings.NewReplacer(append(names, "{owner}", strings.ReplaceAll(owner, "{v}", names[1]))...)
+	return n
+}
+
+func TestStockClientWorksAtEveryMicroversion(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, storetest.URL(t))
+	c := newStockClient(t, s.start("api").url+"/placement")
+	var versions []string
+	c.ask("microversions", &versions)
+	commands := c.commands("openstack.placement.v1")
+
+	for _, version := range versions {
+		n := newTelling(t, version)
+		c.session("--os-placement-api-version "+version, func(run func(string) (int, string, string)) {
+			n.run = run
+			n.tell(storyOfPlacement)
+		})
+	}
+
+	untold := map[string]bool{}
+	for _, command := range commands {
+		untold[command] = true
+	}
+	for _, s := range storyOfPlacement {
+		delete(untold, commandOf(s.line, commands))
+	}
+	for command := range untold {
+		t.Errorf("the story does not tell of %q", command)
+	}
+	if left := s.rows(`select name from provider union all select uuid from consumer`); len(left) > 0 {
+		t.Errorf("at its end the story leaves %v", left)
+	}
+}
+
+// commandOf is the longest of the commands with which the line begins.
+func commandOf(line string, commands []string) (found string) {
+	for _, command := range commands {
+		if strings.HasPrefix(line+" ", command+" ") && len(command) > len(found) {
+			found = command
+		}
+	}
+	return found
+}
+
+func (t telling) tell(story []told) {
+	t.Helper()
+	for _, s := range story {
+		if t.minor < s.from || s.until != 0 && t.minor > s.until {
+			continue
+		}
+		if err := t.step(t.names.Replace(s.line), t.names.Replace(s.want)); err != nil {
+			t.Errorf("at %s, %s: %v", t.version, t.names.Replace(s.line), err)
+		}
+	}
+}
+
+func (t telling) step(line, want string) error {
+	complaint, fails := strings.CutPrefix(want, "error: ")
+	row, among := strings.CutPrefix(want, "has: ")
+	if want != "" && !fails {
+		line += " -f json"
+	}
+	code, stdout, stderr := t.run(line)
+	switch {
+	case fails && code == 1 && strings.Contains(stderr, complaint):
+		return nil
+	case fails || code != 0:
+		return fmt.Errorf("want %q, got code %d and %q", want, code, stderr)
+	case want == "" && strings.TrimSpace(stdout) == "":
+		return nil
+	case want == "":
+		return fmt.Errorf("unexpected output %q", stdout)
+	}
+	var wanted, got any
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		return fmt.Errorf("%w: %s", err, stdout)
+	}
+	if err := json.Unmarshal([]byte(row), &wanted); err != nil {
+		return fmt.Errorf("%w: %s", err, row)
+	}
+	t.forget(wanted)
+	if among {
+		if rows, _ := got.([]any); !slices.ContainsFunc(rows, func(r any) bool { return cmp.Equal(wanted, r) }) {
+			return fmt.Errorf("%s is not in %s", row, stdout)
+		}
+		return nil
+	}
+	if d := cmp.Diff(wanted, got, inAnyOrder); d != "" {
+		return fmt.Errorf("(-want +got):\n%s", d)
+	}
+	return nil
+}
+
+// inAnyOrder says that the order of rows means nothing.
+var inAnyOrder = cmpopts.SortSlices(func(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) < string(y)
+})
+
+// forget takes away the columns that the client does not show yet.
+func (t telling) forget(rows any) {
+	switch rows := rows.(type) {
+	case []any:
+		for _, row := range rows {
+			t.forget(row)
+		}
+	case map[string]any:
+		maps.DeleteFunc(rows, func(column string, _ any) bool { return t.minor < columns[column] })
+	}
+}
