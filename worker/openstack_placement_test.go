@@ -134,7 +134,8 @@ func (t telling) step(line, want string) error {
 	if err := json.Unmarshal([]byte(row), &wanted); err != nil {
 		return fmt.Errorf("%w: %s", err, row)
 	}
-	t.forget(wanted)
+	t.tidy(wanted)
+	t.tidy(got)
 	if among {
 		if rows, _ := got.([]any); !slices.ContainsFunc(rows, func(r any) bool { return cmp.Equal(wanted, r) }) {
 			return fmt.Errorf("%s is not in %s", row, stdout)
@@ -154,14 +155,19 @@ var inAnyOrder = cmpopts.SortSlices(func(a, b any) bool {
 	return string(x) < string(y)
 })
 
-// forget takes away the columns that the client does not show yet.
-func (t telling) forget(rows any) {
+// tidy takes away the columns that the client does not show yet, and sorts what it shows with commas in between.
+func (t telling) tidy(rows any) {
 	switch rows := rows.(type) {
 	case []any:
 		for _, row := range rows {
-			t.forget(row)
+			t.tidy(row)
 		}
 	case map[string]any:
 		maps.DeleteFunc(rows, func(column string, _ any) bool { return t.minor < columns[column] })
+		for _, column := range []string{"allocation", "inventory used/capacity", "traits"} {
+			if list, ok := rows[column].(string); ok {
+				rows[column] = slices.Sorted(strings.SplitSeq(list, ","))
+			}
+		}
 	}
 }
