@@ -16,6 +16,7 @@ type Options struct {
 	Store *store.Store
 	ODL   Controller
 	Nova  Compute
+	Keep  store.Retention // of the generation history
 }
 
 // Activities are the activities of every task queue.

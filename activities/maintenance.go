@@ -15,21 +15,45 @@ const (
 	// unattended is how long a journal entry that could go on may rest before its workflow is missed.
 	unattended = 10 * time.Minute
 	sweepBatch = 500
+	// trimBatch entries of the generation history are deleted at once, for so long that the attempt does not end.
+	trimBatch = 5000
+	trimTime  = 5 * time.Second
 )
 
 // Sweep finds rows that nobody looks after and nudges their workflows: journal entries that rest though nothing
-// holds them, and whatever had a workflow that was terminated, cancelled or failed since that moment.
+// holds them, and whatever had a workflow that was terminated, cancelled or failed since that moment. It also
+// forgets what is too old of the generation history.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Swept, error) {
 	entries, err := a.Store.SweepEntries(ctx, unattended, sweepBatch)
 	if err != nil {
 		return contract.Swept{}, err
 	}
+	swept := contract.Swept{Entries: len(entries)}
 	lost, err := lostSince(ctx, since)
-	if err != nil || len(lost) == 0 {
-		return contract.Swept{Entries: len(entries)}, err
+	if err != nil {
+		return swept, err
 	}
-	revived, err := a.Store.Revive(ctx, lost)
-	return contract.Swept{Entries: len(entries), Revived: int(revived)}, err
+	if len(lost) > 0 {
+		revived, err := a.Store.Revive(ctx, lost)
+		if swept.Revived = int(revived); err != nil {
+			return swept, err
+		}
+	}
+	swept.Forgotten, err = a.forget(ctx)
+	return swept, err
+}
+
+// forget trims the generation history. What is left over when it has done much is left to the next round.
+func (a *Activities) forget(ctx context.Context) (int64, error) {
+	forgotten := int64(0)
+	for begin := time.Now(); time.Since(begin) < trimTime; activity.RecordHeartbeat(ctx) {
+		n, err := a.Store.TrimHistory(ctx, a.Keep, trimBatch)
+		forgotten += n
+		if err != nil || n < trimBatch {
+			return forgotten, err
+		}
+	}
+	return forgotten, nil
 }
 
 // lostSince lists the IDs of workflows that ended otherwise than by their own decision.

@@ -132,6 +132,7 @@ var rooms = map[string]room{
 	"internal/api/blazar":    api("internal/lease"),
 	"internal/api/agent":     api("internal/network"),
 	"internal/api/journal":   api("internal/journal"),
+	"internal/api/operator":  api("internal/inventory"),
 }
 
 // api is the room of one API: its own noun, and no other API.

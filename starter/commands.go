@@ -46,11 +46,13 @@ func commands() []command {
 		{words: "provider create NAME", help: "Create a provider", do: providerCreate},
 		{words: "provider set PROVIDER", help: "Change a provider or its inventories", do: providerSet},
 		{words: "provider delete PROVIDER...", help: "Delete providers", do: deleting(providers)},
+		{words: "provider history PROVIDER", help: "Tell who moved a provider's generation", more: historyHelp, do: telling(providerHistory)},
 
 		{words: "allocation list PROVIDER", help: "List what consumers hold of a provider", do: allocationList},
 		{words: "allocation show CONSUMER", help: "Show what a consumer holds", do: allocationShow},
 		{words: "allocation set CONSUMER", help: "Replace what a consumer holds", more: allocationHelp, do: allocationSet},
 		{words: "allocation unset CONSUMER", help: "Release all that a consumer holds", do: allocationUnset},
+		{words: "allocation history CONSUMER", help: "Tell who moved a consumer's generation", more: historyHelp, do: telling(consumerHistory)},
 
 		{words: "aggregate show PROVIDER", help: "Show the aggregates of a provider", do: aggregateShow},
 		{words: "aggregate set PROVIDER [UUID...]", help: "Replace the aggregates of a provider", do: aggregateSet},

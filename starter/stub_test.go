@@ -81,6 +81,8 @@ func (s *stub) answer(r *http.Request, body object) (int, any) {
 		return 200, object{}
 	case parts[0] == "networking" || parts[0] == "reservation" || parts[0] == "journal":
 		return s.rest(r, parts[2], parts[3:], body)
+	case parts[0] == "operator" && parts[len(parts)-1] == "history":
+		return s.history(parts[2], parts[3])
 	case parts[0] == "placement" && parts[1] == "allocations":
 		return s.allocation(r, parts[2], body)
 	case parts[0] == "placement" && len(parts) > 3:
@@ -200,6 +202,19 @@ func (s *stub) allocation(r *http.Request, consumer string, body object) (int, a
 	body["consumer_generation"] = integerOf(now["consumer_generation"]) + 1
 	s.consumers[consumer] = body
 	return 204, nil
+}
+
+// history is that of something which was created and then written once.
+func (s *stub) history(collection, id string) (int, any) {
+	one, other := "consumer", "provider"
+	if collection == "providers" {
+		one, other = other, one
+	}
+	change := func(n int, from any, to int) object {
+		return object{"id": n, "at": "2030-01-31T10:00:00Z", "actor": "ann/demo", "cause": "allocations",
+			one: id, one + "_from": from, one + "_to": to, other: "x", other + "_from": 7, other + "_to": 8}
+	}
+	return 200, object{"changes": []object{change(2, 1, 2), change(1, nil, 1)}}
 }
 
 func (s *stub) inventory(r *http.Request, id, part string, body object) (int, any) {

@@ -65,6 +65,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		return nil, err
 	}
 	reached.Store = a.store
+	reached.Keep = store.Retention{Age: cfg.History.Age, Rows: cfg.History.Rows}
 	a.acts = activities.New(reached)
 	if a.listener, err = listen(cfg.Listen); err != nil {
 		a.close()

@@ -35,10 +35,10 @@ var (
 	ruling  = rights{401, 403, 403, 403, 0, 0, 0}
 )
 
-// permissions are who may do what, for every route. Placement, the agents' gateway and the journal are for
+// permissions are who may do what, for every route. Placement, the agents' gateway, the journal and operators are for
 // administrators and services on all of theirs.
 var permissions = map[string]rights{
-	"/placement": admins, "/agent/v1": admins, "/journal/v1": admins,
+	"/placement": admins, "/agent/v1": admins, "/journal/v1": admins, "/operator/v1": admins,
 	"GET /placement/": open_,
 
 	"GET /networking/": open_, "GET /networking/v2.0": open_, "GET /networking/v2.0/": open_,

@@ -288,7 +288,7 @@ func (h *hostile) real(path string) string {
 		{"/agents/{id}", "/agents/{agent}"}, {"/leases/{id}", "/leases/{lease}"}, {"/properties/{id}", "/properties/rack"},
 		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},
 		{"/inventories/{class}", "/inventories/VCPU"}, {"/resource_classes/{name}", "/resource_classes/CUSTOM_SLOT"},
-		{"/traits/{name}", "/traits/CUSTOM_GOLD"},
+		{"/traits/{name}", "/traits/CUSTOM_GOLD"}, {"/consumers/{uuid}", "/consumers/{consumer}"}, {"/providers/{uuid}", "/providers/{provider}"},
 	} {
 		path = strings.ReplaceAll(path, rule[0], rule[1])
 	}

@@ -18,6 +18,7 @@ import (
 	"berth/internal/api/blazar"
 	"berth/internal/api/journal"
 	"berth/internal/api/neutron"
+	"berth/internal/api/operator"
 	"berth/internal/api/osapi"
 	"berth/internal/api/placement"
 	"berth/internal/config"
@@ -32,6 +33,7 @@ func (a *app) apis(id identity.Authenticator) []*osapi.API {
 		blazar.New(a.store, id),
 		agent.New(a.store, id),
 		journal.New(a.store, id),
+		operator.New(a.store, id),
 	}
 }
 

@@ -41,6 +41,7 @@ type Config struct {
 	LogLevel    slog.Level
 	ODL         ODL
 	Nova        Nova
+	History     History
 	Service     Service
 	Client      Client
 	Dev         Dev
@@ -71,6 +72,12 @@ type CORS struct {
 
 // Nova is where external events go. Without a URL none are sent.
 type Nova struct{ URL, Token string }
+
+// History is how much of the generation history is kept.
+type History struct {
+	Age  time.Duration
+	Rows int64
+}
 
 // Service is berth's own user at Keystone, which validates the tokens of others.
 type Service struct {

@@ -42,6 +42,7 @@ func TestEmptyEnvironmentGivesTheDocumentedDefaults(t *testing.T) {
 			Headers: []string{"X-Auth-Token", "OpenStack-API-Version", "X-OpenStack-Request-ID", "X-Project-Id", "X-Roles"},
 			Expose:  []string{"OpenStack-API-Version", "X-OpenStack-Request-ID", "Location", "Retry-After"}},
 		ODL:     config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second},
+		History: config.History{Age: 720 * time.Hour, Rows: 5000000},
 		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"},
 		Client:  config.Client{Token: "admin"},
 		Dev:     config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},

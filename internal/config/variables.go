@@ -41,6 +41,8 @@ var variables = map[string]variable{
 	"BERTH_ODL_CA_FILE":          {help: "PEM file with OpenDaylight's certificate authority", set: text(func(c *Config) *string { return &c.ODL.CAFile })},
 	"BERTH_NOVA_URL":             {help: "Nova's endpoint for external events; without it none are sent", set: address(func(c *Config) *string { return &c.Nova.URL })},
 	"BERTH_NOVA_TOKEN":           {help: "X-Auth-Token for Nova; with keystone that of berth's service user unless set", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
+	"BERTH_HISTORY_AGE":          {value: "720h", help: "older entries of the generation history are forgotten", set: duration(func(c *Config) *time.Duration { return &c.History.Age })},
+	"BERTH_HISTORY_ROWS":         {value: "5000000", help: "so many of its newest entries are kept, at some 400 bytes each", set: count(func(c *Config) *int64 { return &c.History.Rows })},
 	"BERTH_URL":                  {help: "starter: the API, as http://host:port", set: address(func(c *Config) *string { return &c.Client.URL })},
 	"BERTH_TOKEN":                {value: "admin", help: "starter: its X-Auth-Token", secret: true, set: text(func(c *Config) *string { return &c.Client.Token })},
 	"BERTH_DATA":                 {value: ".berth", help: "--dev: folder of all embedded state", set: text(func(c *Config) *string { return &c.Dev.Data })},
@@ -188,6 +190,17 @@ func duration(field func(*Config) *time.Duration) func(*Config, string) error {
 			return errors.New("must be a positive duration such as 10s")
 		}
 		*field(c) = d
+		return nil
+	}
+}
+
+func count(field func(*Config) *int64) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n <= 0 {
+			return errors.New("must be a positive whole number")
+		}
+		*field(c) = n
 		return nil
 	}
 }

@@ -173,6 +173,8 @@ type EntryProgress struct {
 type Swept struct {
 	Entries int `json:"entries"` // journal entries that nobody had looked at for long
 	Revived int `json:"revived"` // workflows that had ended though their row lives
+	// Forgotten are entries of the generation history that were too old or too many.
+	Forgotten int64 `json:"forgotten"`
 	// Until is the moment up to which ended workflows were looked for; the next round goes on from there.
 	Until time.Time `json:"until"`
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -36,8 +35,8 @@ func replaceAllocations(ctx context.Context, tx pgx.Tx, writes []inventory.Consu
 	writes = slices.SortedFunc(slices.Values(writes), func(a, b inventory.ConsumerWrite) int {
 		return cmp.Compare(a.Consumer, b.Consumer)
 	})
-	r := replacement{tx: tx, writes: writes, consumers: map[string]int64{},
-		stock: map[inventory.Key]stocked{}, taken: map[stockID]int64{}}
+	r := replacement{tx: tx, writes: writes, consumers: map[string]written{},
+		stock: map[inventory.Key]stocked{}, taken: map[stockID]int64{}, left: map[int64][]int64{}}
 	if err := r.clear(ctx); err != nil {
 		return err
 	}
@@ -51,10 +50,17 @@ func replaceAllocations(ctx context.Context, tx pgx.Tx, writes []inventory.Consu
 type replacement struct {
 	tx        pgx.Tx
 	writes    []inventory.ConsumerWrite // by consumer
-	consumers map[string]int64          // IDs of the locked consumers by UUID
-	providers map[string]int64          // IDs of the locked providers by UUID
+	consumers map[string]written        // all of them, by UUID
+	providers map[string]lockedProvider // by UUID
 	stock     map[inventory.Key]stocked // inventories that the writes ask for, as far as they exist
 	taken     map[stockID]int64         // what the consumers held until now
+	left      map[int64][]int64         // IDs of the providers where each consumer held it, by ID
+}
+
+// written is a consumer that is being written.
+type written struct {
+	id    int64
+	shift inventory.Shift
 }
 
 type stockID struct {
@@ -84,10 +90,7 @@ func (r *replacement) clear(ctx context.Context) error {
 	batch.Queue(`
 		delete from allocation
 		where consumer_id = any (array(select id from consumer where uuid = any($1)))
-		returning provider_id, class_id, amount`, consumers).Query(r.readTaken)
-	if len(emptied) > 0 {
-		batch.Queue(`delete from consumer where uuid = any($1)`, emptied)
-	}
+		returning consumer_id, provider_id, class_id, amount`, consumers).Query(r.readTaken)
 	r.queueStock(batch)
 	err := r.tx.SendBatch(ctx, batch).Close()
 	var other unexpected
@@ -134,13 +137,22 @@ func (r *replacement) queueConsumer(batch *pgx.Batch, w inventory.ConsumerWrite)
 		QueryRow(func(row pgx.Row) error {
 			var id, generation int64
 			err := row.Scan(&id, &generation)
-			r.consumers[w.Consumer] = id
-			switch {
-			case errors.Is(err, pgx.ErrNoRows):
+			if errors.Is(err, pgx.ErrNoRows) {
 				return unexpected{w}
-			case err == nil && generation == 1: // it was created here
-				return w.Expect.Check(nil)
 			}
+			if err != nil {
+				return err
+			}
+			c := written{id, inventory.Shift{UUID: w.Consumer}}
+			if generation == 1 { // it was created here
+				err = w.Expect.Check(nil)
+			} else {
+				c.shift.From = new(generation - 1)
+			}
+			if len(w.Allocations) > 0 {
+				c.shift.To = &generation
+			}
+			r.consumers[w.Consumer] = c
 			return err
 		})
 }
@@ -148,7 +160,7 @@ func (r *replacement) queueConsumer(batch *pgx.Batch, w inventory.ConsumerWrite)
 // queueProviders locks the providers of the new allocations and those that emptied consumers leave.
 func (r *replacement) queueProviders(batch *pgx.Batch, emptied []string) {
 	batch.Queue(`
-		select id, uuid
+		select id, uuid, generation
 		from provider
 		where id = any (array(
 			select id from provider where uuid = any($1)
@@ -160,11 +172,10 @@ func (r *replacement) queueProviders(batch *pgx.Batch, emptied []string) {
 		order by id
 		for no key update`, r.asked(), emptied).
 		Query(func(rows pgx.Rows) error {
-			r.providers = map[string]int64{}
-			var id int64
-			var uuid string
-			_, err := pgx.ForEachRow(rows, []any{&id, &uuid}, func() error {
-				r.providers[uuid] = id
+			r.providers = map[string]lockedProvider{}
+			var p lockedProvider
+			_, err := pgx.ForEachRow(rows, []any{&p.id, &p.uuid, &p.generation}, func() error {
+				r.providers[p.uuid] = p
 				return nil
 			})
 			return err
@@ -183,9 +194,10 @@ func (r *replacement) asked() []string {
 
 func (r *replacement) readTaken(rows pgx.Rows) error {
 	var id stockID
-	var amount int64
-	_, err := pgx.ForEachRow(rows, []any{&id.provider, &id.class, &amount}, func() error {
+	var consumer, amount int64
+	_, err := pgx.ForEachRow(rows, []any{&consumer, &id.provider, &id.class, &amount}, func() error {
 		r.taken[id] += amount
+		r.left[consumer] = append(r.left[consumer], id.provider)
 		return nil
 	})
 	return err
@@ -268,15 +280,20 @@ func (r *replacement) checkClasses(ctx context.Context) error {
 	return knownClasses(ctx, r.tx, doubtful)
 }
 
-// fill writes the new allocations and moves the providers' generations: one round trip.
+// fill writes the new allocations, moves the providers' generations and keeps in the history which moved: one
+// round trip.
 func (r *replacement) fill(ctx context.Context) error {
 	var consumers, providers, amounts []int64
+	var gone []int64
 	var classes []int32
 	for _, w := range r.writes {
+		if len(w.Allocations) == 0 {
+			gone = append(gone, r.consumers[w.Consumer].id)
+		}
 		for provider, resources := range w.Allocations {
 			for class, amount := range resources {
 				id := r.stock[inventory.Key{Provider: provider, Class: class}].id
-				consumers, providers = append(consumers, r.consumers[w.Consumer]), append(providers, id.provider)
+				consumers, providers = append(consumers, r.consumers[w.Consumer].id), append(providers, id.provider)
 				classes, amounts = append(classes, id.class), append(amounts, amount)
 			}
 		}
@@ -287,12 +304,17 @@ func (r *replacement) fill(ctx context.Context) error {
 			insert into allocation (consumer_id, provider_id, class_id, amount)
 			select * from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[])`, consumers, providers, classes, amounts)
 	}
-	if len(r.providers) > 0 {
+	if len(gone) > 0 {
+		batch.Queue(`delete from consumer where id = any($1)`, gone)
+	}
+	changes, moved := r.changes()
+	if len(moved) > 0 {
 		batch.Queue(`
 			update provider
 			set generation = generation + 1, updated_at = now()
-			where id = any($1)`, slices.Collect(maps.Values(r.providers)))
+			where id = any($1)`, moved)
 	}
+	queueHistory(ctx, batch, inventory.Allocating, changes...)
 	if batch.Len() == 0 {
 		return nil
 	}

@@ -45,6 +45,7 @@ func TestWritersOfAllKindsKeepTheBooks(t *testing.T) {
 		`select deadlocks from pg_stat_database where datname = current_database()`,
 		`select count(*) from consumer c where not exists (select from allocation where consumer_id = c.id)`,
 		fmt.Sprintf(`select count(*) from (select sum(amount) as used from allocation group by provider_id) as busy where used > %d`, capacity),
+		unbroken,
 	} {
 		var broken int
 		if err := db.QueryRow(t.Context(), invariant).Scan(&broken); err != nil || broken != 0 {
@@ -72,7 +73,7 @@ func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers [
 		}
 		return w
 	}
-	switch r.IntN(6) {
+	switch r.IntN(7) {
 	case 0:
 		if err := s.DeleteAllocations(t.Context(), consumers[r.IntN(len(consumers))]); err != nil && !isNotFound(err) {
 			return err
@@ -84,6 +85,8 @@ func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers [
 			return s.PutAllocations(t.Context(), a)
 		}
 		return s.ReplaceAllocations(t.Context(), []inventory.ConsumerWrite{a, b})
+	case 4:
+		return s.PutAllocations(t.Context(), emptyWrite(consumers[r.IntN(len(consumers))], inventory.Expectation{}))
 	case 3:
 		provider := providers[r.IntN(len(providers))]
 		p, err := s.Provider(t.Context(), provider)
@@ -186,6 +189,8 @@ func TestHotPathsUseIndexes(t *testing.T) {
 		select gen_random_uuid(), 'p' || n % 1000, 'u', 1 from generate_series(1, 10000) n;
 		insert into allocation (consumer_id, provider_id, class_id, amount)
 		select id, 1 + id % 3000, c, 1 from consumer, generate_series(0, 2) c;
+		insert into generation_change (actor, cause, consumer, consumer_to, provider, provider_to)
+		select 'a', 'c', k.uuid, 1, p.uuid, 1 from consumer k join provider p on p.id = 1 + k.id % 3000;
 		select setval('provider_id', 3000);
 		analyze`)
 	run(`select pg_stat_force_next_flush()`)
@@ -211,6 +216,9 @@ func TestHotPathsUseIndexes(t *testing.T) {
 			second(s.ProviderUsage(t.Context(), p)),
 			second(s.ProviderHoldings(t.Context(), p)),
 			second(s.Aggregates(t.Context(), p)),
+			second(s.ConsumerHistory(t.Context(), consumer, 0, 10)),
+			second(s.ProviderHistory(t.Context(), p, 0, 10)),
+			second(s.TrimHistory(t.Context(), store.Retention{Age: time.Hour, Rows: 100000}, 10)),
 			second(s.ProviderTraits(t.Context(), p)),
 			second(s.Usages(t.Context(), inventory.UsageFilter{Project: "p7"})),
 			second(s.Providers(t.Context(), inventory.ProviderFilter{InTree: &p})),
@@ -228,7 +236,7 @@ func TestHotPathsUseIndexes(t *testing.T) {
 		err := db.QueryRow(t.Context(), `
 			select sum(idx_scan), coalesce(string_agg(relname || ': ' || seq_scan, ', ') filter (where seq_scan > 0), '')
 			from pg_stat_user_tables
-			where relname in ('provider', 'inventory', 'consumer', 'allocation')`).Scan(&seen, &scans)
+			where relname in ('provider', 'inventory', 'consumer', 'allocation', 'generation_change')`).Scan(&seen, &scans)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,14 @@ import (
 
 // DeleteAllocations takes everything from a consumer, whatever its generation; ErrNotFound if it holds nothing.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
-	tag, err := s.pool.Exec(ctx, `delete from consumer where uuid = $1`, consumer)
+	tag, err := s.pool.Exec(ctx, `
+		with gone as (
+			delete from consumer
+			where uuid = $1
+			returning uuid, generation)
+		insert into generation_change (actor, cause, consumer, consumer_from)
+		select $2, $3, uuid, generation
+		from gone`, consumer, actorOf(ctx), inventory.Allocating)
 	if err != nil {
 		return fmt.Errorf("delete allocations of %s: %w", consumer, err)
 	}

@@ -22,7 +22,7 @@ func setInventory(ctx context.Context, tx pgx.Tx, provider, class string, i inve
 	}
 	batch := &pgx.Batch{}
 	queueInventory(batch, p, class, i)
-	p.queueGeneration(batch)
+	p.queueGeneration(ctx, batch, inventory.Stocking)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("set inventory of %s: %w", provider, err)
 	}

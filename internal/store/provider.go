@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/inventory"
 )
@@ -42,13 +43,21 @@ func addProvider(ctx context.Context, tx pgx.Tx, p inventory.NewProvider) error 
 			return fmt.Errorf("lock the provider trees: %w", err)
 		}
 	}
-	tag, err := tx.Exec(ctx, `
+	created := int64(0)
+	batch := &pgx.Batch{}
+	batch.Queue(`
 		with me as (select nextval('provider_id') as id)
 		insert into provider (id, uuid, name, parent_id, root_id)
 		select me.id, $1, $2, parent.id, coalesce(parent.root_id, me.id)
 		from me
 		left join provider parent on parent.uuid = $3
-		where $3 = '' or parent.id is not null`, p.UUID, p.Name, p.Parent)
+		where $3 = '' or parent.id is not null`, p.UUID, p.Name, p.Parent).
+		Exec(func(tag pgconn.CommandTag) error {
+			created = tag.RowsAffected()
+			return nil
+		})
+	queueHistory(ctx, batch, inventory.Created, inventory.Change{Provider: &inventory.Shift{UUID: p.UUID, To: new(int64(0))}})
+	err := tx.SendBatch(ctx, batch).Close()
 	switch {
 	case violates(err, "provider_name"):
 		return inventory.Refuse(inventory.DuplicateName, "Conflicting resource provider name: %s already exists.", p.Name)
@@ -58,7 +67,7 @@ func addProvider(ctx context.Context, tx pgx.Tx, p inventory.NewProvider) error 
 		return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
 	case err != nil:
 		return fmt.Errorf("create provider %s: %w", p.UUID, err)
-	case tag.RowsAffected() == 0:
+	case created == 0:
 		return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
 	}
 	return nil
@@ -75,11 +84,11 @@ func dropProvider(ctx context.Context, tx pgx.Tx, uuid string) error {
 // removeProvider is the step that deletes a provider with its inventories, traits and aggregates. One with
 // children (HasChildren) or allocations (ProviderInUse) is refused.
 func removeProvider(ctx context.Context, tx pgx.Tx, uuid string) error {
-	var id int64
+	var id, generation int64
 	var children, allocations bool
 	batch := &pgx.Batch{}
-	batch.Queue(`select id from provider where uuid = $1 for update`, uuid).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&id) })
+	batch.Queue(`select id, generation from provider where uuid = $1 for update`, uuid).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&id, &generation) })
 	batch.Queue(`
 		select exists (select from provider child where child.parent_id = p.id),
 			exists (select from allocation a where a.provider_id = p.id)
@@ -97,7 +106,10 @@ func removeProvider(ctx context.Context, tx pgx.Tx, uuid string) error {
 		return inventory.Refuse(inventory.ProviderInUse,
 			"Unable to delete resource provider %s: Resource provider has allocations.", uuid)
 	}
-	if _, err := tx.Exec(ctx, `delete from provider where id = $1`, id); err != nil {
+	batch = &pgx.Batch{}
+	batch.Queue(`delete from provider where id = $1`, id)
+	queueHistory(ctx, batch, inventory.Deleted, inventory.Change{Provider: &inventory.Shift{UUID: uuid, From: &generation}})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("delete provider %s: %w", uuid, err)
 	}
 	return nil
@@ -134,7 +146,9 @@ func (p lockedProvider) at(generation int64, message string) error {
 }
 
 // queueGeneration moves a locked provider's generation on.
-func (p *lockedProvider) queueGeneration(batch *pgx.Batch) {
+func (p *lockedProvider) queueGeneration(ctx context.Context, batch *pgx.Batch, cause inventory.Cause) {
+	before := p.generation
 	p.generation++
 	batch.Queue(`update provider set generation = $2, updated_at = now() where id = $1`, p.id, p.generation)
+	queueHistory(ctx, batch, cause, inventory.Change{Provider: &inventory.Shift{UUID: p.uuid, From: &before, To: new(p.generation)}})
 }

@@ -108,7 +108,7 @@ func give(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation, wh
 	if generation != nil {
 		expect = inventory.At(*generation)
 	}
-	err := replaceAllocations(ctx, tx, []inventory.ConsumerWrite{{
+	err := replaceAllocations(As(ctx, "lease "+l.ID.String()), tx, []inventory.ConsumerWrite{{
 		Consumer: r.ID.String(), Project: l.Project, User: l.User, Expect: expect, Allocations: what}})
 	var problem *inventory.Problem
 	if !errors.As(err, &problem) {

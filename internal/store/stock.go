@@ -154,7 +154,7 @@ func (s *Store) changeStock(ctx context.Context, provider string,
 		if err := prepare(tx, p, batch); err != nil {
 			return err
 		}
-		p.queueGeneration(batch)
+		p.queueGeneration(ctx, batch, inventory.Stocking)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("change stock of %s: %w", provider, err)
 		}

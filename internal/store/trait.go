@@ -177,7 +177,7 @@ func replaceTraits(ctx context.Context, tx pgx.Tx, p lockedProvider, names []str
 	}
 	if err == nil && changes > 0 {
 		generation := &pgx.Batch{}
-		p.queueGeneration(generation)
+		p.queueGeneration(ctx, generation, inventory.Qualifying)
 		err = tx.SendBatch(ctx, generation).Close()
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/identity"
+	"berth/internal/store"
 )
 
 // Handler answers one request: a status, a body that becomes JSON (nil for none; []byte goes out as it is), or
@@ -108,7 +109,7 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		if !nameable(caller.User) || !nameable(caller.Project) {
 			return 0, nil, fmt.Errorf("%w: user or project is no name", identity.ErrUnauthenticated)
 		}
-		r = r.WithContext(identity.With(r.Context(), caller))
+		r = r.WithContext(store.As(identity.With(r.Context(), caller), caller.User+"/"+caller.Project))
 		*rp = r
 	}
 	if a.Before != nil {

@@ -121,8 +121,10 @@ func template(ctx context.Context) (string, error) {
 	if err := admin(ctx, `create database `+name); err != nil {
 		return "", err
 	}
-	_, err := store.Migrate(ctx, on(name))
-	return name, err
+	if _, err := store.Migrate(ctx, on(name)); err != nil {
+		return name, err
+	}
+	return name, run(ctx, name, guard)
 }
 
 func on(database string) string {
@@ -137,16 +139,22 @@ func on(database string) string {
 // admin runs one statement as the superuser, outside a transaction. Cloning needs the template for itself, so
 // it is tried again while another connection is leaving.
 func admin(ctx context.Context, sql string) error {
-	c, err := pgx.Connect(ctx, on("postgres"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close(ctx) }()
 	for deadline := time.Now().Add(time.Minute); ; {
-		_, err := c.Exec(ctx, sql)
+		err := run(ctx, "postgres", sql)
 		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "being accessed by other users") {
 			return err
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// run runs SQL on a database of the server.
+func run(ctx context.Context, database, sql string) error {
+	c, err := pgx.Connect(ctx, on(database))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	_, err = c.Exec(ctx, sql)
+	return err
 }

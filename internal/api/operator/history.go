@@ -1,0 +1,60 @@
+package operator
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"berth/internal/api/osapi"
+	"berth/internal/inventory"
+)
+
+// Histories are newest first and hold so many entries.
+const (
+	defaultLimit = 200
+	maxLimit     = 1000
+)
+
+// change is an entry of the history as it goes out.
+type change struct {
+	ID           int64           `json:"id"`
+	At           time.Time       `json:"at"`
+	Actor        string          `json:"actor"`
+	Cause        inventory.Cause `json:"cause"`
+	Consumer     *string         `json:"consumer"`
+	ConsumerFrom *int64          `json:"consumer_from"`
+	ConsumerTo   *int64          `json:"consumer_to"`
+	Provider     *string         `json:"provider"`
+	ProviderFrom *int64          `json:"provider_from"`
+	ProviderTo   *int64          `json:"provider_to"`
+}
+
+func changeOf(c inventory.Change) change {
+	out := change{ID: c.ID, At: c.At, Actor: c.Actor, Cause: c.Cause}
+	if s := c.Consumer; s != nil {
+		out.Consumer, out.ConsumerFrom, out.ConsumerTo = &s.UUID, s.From, s.To
+	}
+	if s := c.Provider; s != nil {
+		out.Provider, out.ProviderFrom, out.ProviderTo = &s.UUID, s.From, s.To
+	}
+	return out
+}
+
+// history lists how a generation moved. What never was, or was too long ago, has none.
+func history(read func(ctx context.Context, uuid string, before int64, limit int) ([]inventory.Change, error)) osapi.Handler {
+	return func(r *http.Request) (int, any, error) {
+		query, err := numbers(r.URL.RawQuery, map[string]int64{"before": 0, "limit": defaultLimit})
+		if err != nil {
+			return 0, nil, err
+		}
+		found, err := read(r.Context(), r.PathValue("uuid"), query["before"], int(min(query["limit"], maxLimit)))
+		if err != nil {
+			return 0, nil, err
+		}
+		changes := make([]change, len(found))
+		for i, c := range found {
+			changes[i] = changeOf(c)
+		}
+		return http.StatusOK, map[string]any{"changes": changes}, nil
+	}
+}

@@ -1,0 +1,67 @@
+// Package operator is the API at /operator/v1 of what berth knows about consumers and providers and OpenStack's
+// Placement API has no words for, for administrators: who moved which generation.
+package operator
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/store"
+)
+
+// New is the API over that store.
+func New(s *store.Store, id identity.Authenticator) *osapi.API {
+	return &osapi.API{
+		Prefix:   "/operator/v1",
+		Identity: id,
+		Fail:     fail,
+		Routes: []osapi.Route{
+			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: admin(history(s.ConsumerHistory))},
+			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: admin(history(s.ProviderHistory))},
+		},
+	}
+}
+
+// admin lets only administrators through: this API knows every project's consumers.
+func admin(next osapi.Handler) osapi.Handler {
+	return func(r *http.Request) (int, any, error) {
+		if !identity.From(r.Context()).Admin() {
+			return 0, nil, osapi.Fault(http.StatusForbidden, "", "This API is for administrators.")
+		}
+		return next(r)
+	}
+}
+
+// fail writes a refusal as {"error": {"code": 404, "message": "…"}}.
+func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
+	type body struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	osapi.WriteJSON(w, e.Status, map[string]body{"error": {e.Status, e.Message}})
+}
+
+// numbers reads a query of positive numbers, of which those have defaults.
+func numbers(query string, defaults map[string]int64) (map[string]int64, error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, osapi.Fault(http.StatusBadRequest, "", "The query cannot be read.")
+	}
+	for name, given := range values {
+		_, known := defaults[name]
+		n, err := strconv.ParseUint(given[0], 10, 63)
+		switch {
+		case !known:
+			return nil, osapi.Fault(http.StatusBadRequest, "", "There is no query parameter '%s'.", name)
+		case len(given) > 1:
+			return nil, osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
+		case err != nil || n == 0:
+			return nil, osapi.Fault(http.StatusBadRequest, "", "'%s' is no value for '%s'.", given[0], name)
+		}
+		defaults[name] = int64(n)
+	}
+	return defaults, nil
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+)
+
+type actorKey struct{}
+
+// As says on whose behalf the methods act that get the context: the generation history names him.
+func As(ctx context.Context, actor string) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// actorOf is who acts, berth itself if nobody said.
+func actorOf(ctx context.Context) string {
+	if actor, ok := ctx.Value(actorKey{}).(string); ok {
+		return actor
+	}
+	return "berth"
+}
+
+// queueHistory puts into the batch that generations moved. It stands beside every statement that moves one, and
+// after those that lock what moves, so that the entries of one consumer or provider are in the order of its writes.
+func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, changes ...inventory.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	n := len(changes)
+	consumers, providers := make([]*string, n), make([]*string, n)
+	consumerFrom, consumerTo := make([]*int64, n), make([]*int64, n)
+	providerFrom, providerTo := make([]*int64, n), make([]*int64, n)
+	for i, c := range changes {
+		if s := c.Consumer; s != nil {
+			consumers[i], consumerFrom[i], consumerTo[i] = &s.UUID, s.From, s.To
+		}
+		if s := c.Provider; s != nil {
+			providers[i], providerFrom[i], providerTo[i] = &s.UUID, s.From, s.To
+		}
+	}
+	batch.Queue(`
+		insert into generation_change (actor, cause, consumer, consumer_from, consumer_to, provider, provider_from, provider_to)
+		select $1, $2, *
+		from unnest($3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[])`,
+		actorOf(ctx), cause, consumers, consumerFrom, consumerTo, providers, providerFrom, providerTo)
+}
+
+// changes are what the writes do to generations, each consumer beside each provider of which it takes or, if it is
+// emptied, which it leaves; and those providers.
+func (r *replacement) changes() (all []inventory.Change, moved []int64) {
+	byID := make(map[int64]lockedProvider, len(r.providers))
+	for _, p := range r.providers {
+		byID[p.id] = p
+	}
+	for _, w := range r.writes {
+		consumer := r.consumers[w.Consumer]
+		var touched []int64
+		for _, provider := range w.Allocations.Providers() {
+			touched = append(touched, r.providers[provider].id)
+		}
+		if len(w.Allocations) == 0 {
+			touched = r.left[consumer.id]
+		}
+		slices.Sort(touched)
+		for _, id := range slices.Compact(touched) {
+			p := byID[id]
+			moved = append(moved, id)
+			all = append(all, inventory.Change{Consumer: &consumer.shift,
+				Provider: &inventory.Shift{UUID: p.uuid, From: &p.generation, To: new(p.generation + 1)}})
+		}
+	}
+	return all, moved
+}
+
+// ConsumerHistory is how a consumer's generation moved, newest first: at most limit entries, before the one of that
+// number, or the newest for 0.
+func (s *Store) ConsumerHistory(ctx context.Context, consumer string, before int64, limit int) ([]inventory.Change, error) {
+	return s.history(ctx, `consumer = $1`, consumer, before, limit)
+}
+
+// ProviderHistory is the same of a provider.
+func (s *Store) ProviderHistory(ctx context.Context, provider string, before int64, limit int) ([]inventory.Change, error) {
+	return s.history(ctx, `provider = $1`, provider, before, limit)
+}
+
+func (s *Store) history(ctx context.Context, whose, uuid string, before int64, limit int) ([]inventory.Change, error) {
+	rows, err := s.pool.Query(ctx, `
+		select id, at, actor, cause, consumer, consumer_from, consumer_to, provider, provider_from, provider_to
+		from generation_change
+		where `+whose+` and ($2::bigint = 0 or id < $2)
+		order by id desc
+		limit $3`, uuid, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("history of %s: %w", uuid, err)
+	}
+	changes, err := pgx.CollectRows(rows, scanChange)
+	if err != nil {
+		return nil, fmt.Errorf("history of %s: %w", uuid, err)
+	}
+	return changes, nil
+}
+
+func scanChange(row pgx.CollectableRow) (inventory.Change, error) {
+	var c inventory.Change
+	var consumer, provider *string
+	var k, p inventory.Shift
+	err := row.Scan(&c.ID, &c.At, &c.Actor, &c.Cause, &consumer, &k.From, &k.To, &provider, &p.From, &p.To)
+	if consumer != nil {
+		k.UUID = *consumer
+		c.Consumer = &k
+	}
+	if provider != nil {
+		p.UUID = *provider
+		c.Provider = &p
+	}
+	return c, err
+}
+
+// Retention is how much of the generation history is kept; a zero field does not limit it.
+type Retention struct {
+	Age  time.Duration // older entries go
+	Rows int64         // so many of the newest stay
+}
+
+// TrimHistory deletes up to limit of the oldest entries of the generation history that are too many or too old, and
+// returns how many those were.
+func (s *Store) TrimHistory(ctx context.Context, keep Retention, limit int) (int64, error) {
+	tag, err := s.pool.Exec(ctx, `
+		delete from generation_change
+		where id = any (array(
+			select id
+			from (select id, at from generation_change order by id limit $3) as oldest
+			where $1::bigint > 0 and at < clock_timestamp() - $1 * interval '1 microsecond'
+				or $2::bigint > 0 and id <= (select max(id) from generation_change) - $2))`,
+		keep.Age.Microseconds(), keep.Rows, limit)
+	if err != nil {
+		return 0, fmt.Errorf("trim the generation history: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}

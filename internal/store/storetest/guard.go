@@ -1,0 +1,43 @@
+package storetest
+
+// guard is put into the template of every test's database: a transaction of berth's that moves a generation and
+// does not say so in the history cannot commit, whichever test it runs in. It looks at what is so in the end: what
+// was created and deleted in the same transaction never was.
+const guard = `
+create function remembered() returns trigger language plpgsql as $$
+declare
+	is_last boolean;
+	is_told boolean;
+begin
+	if current_setting('application_name') <> 'berth' then -- a test's own doing
+		return null;
+	end if;
+	if tg_op = 'DELETE' then
+		if old.created_at = now() then
+			return null;
+		end if;
+		execute format('select exists (select from generation_change where %I = $1 and %I is null and at >= now())', tg_table_name, tg_table_name || '_to')
+		into is_told using old.uuid;
+		if not is_told then
+			raise 'the history does not know that % % is gone', tg_table_name, old.uuid;
+		end if;
+		return null;
+	end if;
+	execute format('select exists (select from %I where id = $1 and generation = $2)', tg_table_name)
+	into is_last using new.id, new.generation;
+	execute format('select exists (select from generation_change where %I = $1 and %I = $2 and at >= now())', tg_table_name, tg_table_name || '_to')
+	into is_told using new.uuid, new.generation;
+	if is_last and not is_told then
+		raise 'the history does not know of generation % of % %', new.generation, tg_table_name, new.uuid;
+	end if;
+	return null;
+end $$;
+create constraint trigger remembered after insert or delete on consumer
+deferrable initially deferred for each row execute function remembered();
+create constraint trigger remembered_update after update of generation on consumer
+deferrable initially deferred for each row when (old.generation <> new.generation) execute function remembered();
+create constraint trigger remembered after insert or delete on provider
+deferrable initially deferred for each row execute function remembered();
+create constraint trigger remembered_update after update of generation on provider
+deferrable initially deferred for each row when (old.generation <> new.generation) execute function remembered();
+`
