@@ -3,10 +3,13 @@
 package activities
 
 import (
+	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
 
 	"berth/internal/store"
 )
@@ -26,6 +29,31 @@ type Activities struct {
 
 // New makes the activities.
 func New(o Options) *Activities { return &Activities{Options: o} }
+
+// Heartbeat is how often a regular activity says that its process lives.
+const Heartbeat = time.Second
+
+// alive makes the activity heartbeat until the function that it returns is called, so that the death of the process
+// is noticed within seconds.
+func alive(ctx context.Context) (stop func()) {
+	if !activity.IsActivity(ctx) {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(Heartbeat)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-ticker.C:
+				activity.RecordHeartbeat(ctx)
+			}
+		}
+	}()
+	return func() { close(ended) }
+}
 
 // uuidOf reads a key that must be a UUID. Another key belongs to no row and never will.
 func uuidOf(key string) (uuid.UUID, error) {

@@ -29,50 +29,55 @@ func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryPr
 	return p, verdict(err)
 }
 
+// again is the type of the error with which an activity asks for its own repetition.
+const again = "Again"
+
 // MirrorEntry attempts to mirror a journal entry, and fails while the controller is in trouble, so that Temporal
 // shows the attempts and makes the next one.
 func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
+	defer alive(ctx)()
 	ctx, cancel := context.WithTimeout(ctx, LongCall)
 	defer cancel()
-	p, o, err := a.mirror(ctx, key)
+	p, wait, err := a.mirror(ctx, key)
 	if err != nil || journal.State(p.State) != journal.Pending || p.Blocked {
 		return p, verdict(err)
 	}
-	return p, temporal.NewApplicationErrorWithOptions(p.LastError, "Again", temporal.ApplicationErrorOptions{
-		NextRetryDelay: o.After,
+	return p, temporal.NewApplicationErrorWithOptions(p.LastError, again, temporal.ApplicationErrorOptions{
+		NextRetryDelay: wait,
 		Category:       temporal.ApplicationErrorCategoryBenign,
 	})
 }
 
-// mirror takes the entry, makes the requests of one attempt and settles what came of it. An attempt that dies in
-// between leaves the entry in processing; the next one looks at the controller before it writes again.
-func (a *Activities) mirror(ctx context.Context, key string) (contract.EntryProgress, journal.Outcome, error) {
+// mirror takes the entry, makes the requests of one attempt and settles what came of it; wait is the pause before
+// the next attempt. An attempt that dies in between leaves the entry in processing; the next one looks at the
+// controller before it writes again.
+func (a *Activities) mirror(ctx context.Context, key string) (p contract.EntryProgress, wait time.Duration, err error) {
 	seq, err := seqOf(key)
 	if err != nil {
-		return contract.EntryProgress{}, journal.Outcome{}, err
+		return p, 0, err
 	}
 	t, err := a.Store.TakeEntry(ctx, seq)
-	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 {
-		return progress(t.Entry, t.Blockers), journal.Outcome{}, err
+	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 {
+		return progress(t.Entry, t.Blockers), t.Wait, err
 	}
 	attempt := journal.Begin(t)
 	for r, more := attempt.Next(); more; r, more = attempt.Next() {
 		got, err := a.ODL.Send(ctx, r.Method, r.Path, r.Body)
 		if err != nil {
-			return progress(t.Entry, nil), journal.Outcome{}, err
+			return progress(t.Entry, nil), 0, err
 		}
 		attempt.Tell(journal.Answer{Status: got.Status, Body: got.Body, Trouble: journal.Trouble(got.Trouble), Detail: got.Detail, RetryAfter: got.RetryAfter})
 	}
 	o := attempt.Outcome()
 	e, err := a.Store.SettleEntry(ctx, seq, t.Entry.Attempt, o)
 	if errors.Is(err, store.ErrConflict) { // somebody took it again or settled it for us: the next look tells
-		return progress(t.Entry, nil), o, fmt.Errorf("entry %d: overtaken", seq)
+		return progress(t.Entry, nil), 0, fmt.Errorf("entry %d: overtaken", seq)
 	}
-	return progress(e, nil), o, err
+	return progress(e, nil), o.After, err
 }
 
 func progress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {
-	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0, LastError: e.LastError}
+	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0, LastError: e.LastError, NextAttempt: e.RetryAt}
 	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.", e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers))
 	for _, w := range journal.Waits(e, blockers) {
 		p.Waiting = append(p.Waiting, contract.Waiting{For: w.For, Since: &w.Since})

@@ -24,6 +24,7 @@ const (
 // holds them, and whatever had a workflow that was terminated, cancelled or failed since that moment. It also
 // forgets what is too old of the generation history.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Swept, error) {
+	defer alive(ctx)()
 	entries, err := a.Store.SweepEntries(ctx, unattended, sweepBatch)
 	if err != nil {
 		return contract.Swept{}, err
@@ -72,6 +73,5 @@ func lostSince(ctx context.Context, since time.Time) ([]string, error) {
 		if page = r.GetNextPageToken(); len(page) == 0 {
 			return ids, nil
 		}
-		activity.RecordHeartbeat(ctx)
 	}
 }

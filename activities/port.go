@@ -31,6 +31,7 @@ func (a *Activities) SettlePort(ctx context.Context, key string, reports []contr
 // NotifyNova tells Nova what was recorded for it about the port, oldest first. World first, row second: Nova may
 // hear an event twice, and never misses one.
 func (a *Activities) NotifyNova(ctx context.Context, key string) error {
+	defer alive(ctx)()
 	id, err := uuidOf(key)
 	if err != nil {
 		return err

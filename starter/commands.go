@@ -59,8 +59,8 @@ func commands() []command {
 
 		{words: "journal list", help: "List journal entries", do: listing(entries)},
 		{words: "journal show SEQ", help: "Show a journal entry and why it is what it is", do: showing(entries)},
-		{words: "journal retry SEQ", help: "Send a failed entry again", do: journalRetry},
-		{words: "journal skip SEQ", help: "Give an entry up; the controller will lack it", do: journalSkip},
+		{words: "journal retry SEQ", help: "Send an entry that failed or is stuck again, now", do: journalRetry},
+		{words: "journal skip SEQ", help: "Give an entry up that failed or is stuck; the controller will lack it", do: journalSkip},
 
 		{words: "signal OBJECT", help: "Send an agent's provisioning-complete to a port's workflow", more: signalHelp, do: signalPort},
 		{words: "why OBJECT", help: "Tell for whom something waits", more: whyHelp, do: whyObject},

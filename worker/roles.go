@@ -118,10 +118,11 @@ func startWorkers(ctx context.Context, c client.Client, acts *activities.Activit
 	var started []worker.Worker
 	for _, queue := range queues {
 		w := worker.New(c, queue, worker.Options{
-			WorkerStopTimeout:          drain,
-			WorkflowTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
-			ActivityTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
-			OnFatalError:               func(err error) { fail(fmt.Errorf("worker of task queue %s: %w", queue, err)) },
+			WorkerStopTimeout:            drain,
+			WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
+			ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
+			MaxHeartbeatThrottleInterval: activities.Heartbeat,
+			OnFatalError:                 func(err error) { fail(fmt.Errorf("worker of task queue %s: %w", queue, err)) },
 		})
 		workflows.Register(w, queue)
 		w.RegisterActivity(acts)

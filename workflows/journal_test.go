@@ -90,3 +90,15 @@ func TestFailedEntryWaitsForAHuman(t *testing.T) {
 		t.Errorf("entry %s, error %v", w.entry, err)
 	}
 }
+
+func TestEntryThatAnAttemptCompletedIsNotLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	w := &world{entry: "pending", odlDown: 3}
+	env := environment(w)
+
+	runEntry(env)
+
+	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" || w.tries != 1 || w.attempts != 3 {
+		t.Errorf("entry %s after %d local and %d regular attempts, error %v; want 1 and 3", w.entry, w.tries, w.attempts, err)
+	}
+}

@@ -12,6 +12,9 @@ func TestEveryAttemptOutlastsTheCallInsideIt(t *testing.T) {
 	if workflows.OnceAttempt <= activities.BriefCall {
 		t.Errorf("a brief call of %s does not end within its attempt of %s", activities.BriefCall, workflows.OnceAttempt)
 	}
+	if workflows.HeartbeatTimeout <= 2*activities.Heartbeat {
+		t.Errorf("a heartbeat every %s is missed within %s", activities.Heartbeat, workflows.HeartbeatTimeout)
+	}
 	if workflows.PatientAttempt <= activities.LongCall {
 		t.Errorf("a long call of %s does not end within its attempt of %s", activities.LongCall, workflows.PatientAttempt)
 	}

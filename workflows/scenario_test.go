@@ -182,12 +182,23 @@ func TestEntryOnARealServer(t *testing.T) {
 		"journal":         {entry: "pending"},
 		"journal-outage":  {entry: "pending", odlDown: 3},
 		"journal-blocked": {entry: "pending", blockers: 1},
+		"journal-retried": {entry: "pending", odlDown: 1 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, contract.JournalEntry, contract.JournalID("7"), w)
-			if name == "journal-blocked" {
+			switch name {
+			case "journal-blocked":
 				s.until("pending")
+				s.signal(contract.SignalChanged, nil)
+			case "journal-retried": // in the pause of two seconds after the third attempt
+				for tried := 0; tried < 3; time.Sleep(10 * time.Millisecond) {
+					w.mu.Lock()
+					if tried = w.attempts; tried == 3 {
+						w.odlDown = 0
+					}
+					w.mu.Unlock()
+				}
 				s.signal(contract.SignalChanged, nil)
 			}
 			s.finish(name, "")

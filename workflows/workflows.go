@@ -51,6 +51,9 @@ const (
 	PatientAttempt = 15 * time.Second
 )
 
+// HeartbeatTimeout is how soon the death of a process in the middle of an attempt is noticed.
+const HeartbeatTimeout = 5 * time.Second
+
 // longPause is before the next try of what should never fail for good, and did.
 const longPause = time.Minute
 
@@ -81,6 +84,8 @@ func once(ctx workflow.Context, summary string) workflow.Context {
 func patient(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: PatientAttempt,
+		HeartbeatTimeout:    HeartbeatTimeout,
+		WaitForCancellation: true,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval:    500 * time.Millisecond,
 			BackoffCoefficient: 2,

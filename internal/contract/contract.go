@@ -167,6 +167,8 @@ type EntryProgress struct {
 	Sentence  string    `json:"sentence,omitempty"`
 	Waiting   []Waiting `json:"waiting,omitempty"`
 	LastError string    `json:"last_error,omitempty"`
+	// NextAttempt is when the controller is asked again; nil if nothing is due.
+	NextAttempt *time.Time `json:"next_attempt,omitempty"`
 }
 
 // Swept is what one round of the sweep found.

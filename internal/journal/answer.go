@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"time"
@@ -50,7 +51,7 @@ func Judge(e Entry, a Answer) Outcome {
 		return o
 	}
 	switch {
-	case a.Status == http.StatusOK, a.Status == http.StatusCreated, a.Status == http.StatusNoContent:
+	case succeeded(a):
 		return Outcome{Kind: Done}
 	case a.Status == http.StatusNotFound && e.Operation == Delete:
 		return Outcome{Kind: Done}
@@ -77,9 +78,14 @@ func trouble(e Entry, a Answer) (Outcome, bool) {
 		return o, true
 	}
 	o.Reason = says(a)
+	if succeeded(a) && !foreign(e, a.Body) {
+		return Outcome{}, false
+	}
 	switch a.Status {
 	case http.StatusOK, http.StatusCreated, http.StatusNoContent:
-		return Outcome{}, false
+		o.Reason = "somebody else answers in the controller's place: " + says(a)
+		o.Unsure = true
+		return o, true
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return o, true
 	case http.StatusRequestTimeout:
@@ -94,6 +100,21 @@ func trouble(e Entry, a Answer) (Outcome, bool) {
 	}
 	o.Unsure = true
 	return o, true
+}
+
+func succeeded(a Answer) bool {
+	return a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusNoContent
+}
+
+// foreign tells whether the body of a successful answer is not the controller's: it shows the object in its envelope, or
+// nothing.
+func foreign(e Entry, body []byte) bool {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return false
+	}
+	o, err := decodeObject(body)
+	_, enveloped := o[e.Object.Type]
+	return err != nil || e.Operation != Delete && !enveloped
 }
 
 func refused(e Entry, reason string) Outcome {

@@ -76,7 +76,7 @@ func (a *Attempt) looked(got Answer) {
 		a.end(refused(a.entry, "the controller refuses to create the object because it exists, and does not show it"))
 	case missing:
 		a.enter(writes)
-	case got.Trouble != "" || got.Status != http.StatusOK:
+	case got.Trouble != "" || got.Status != http.StatusOK || foreign(a.entry, got.Body):
 		a.end(unread(a.entry, got))
 	case a.entry.Operation == Create:
 		a.enter(replaces)
@@ -87,6 +87,7 @@ func (a *Attempt) looked(got Answer) {
 
 // unread judges a look that showed nothing. Whether an earlier attempt was applied remains unknown.
 func unread(e Entry, got Answer) Outcome {
+	e.Operation = Update // an object was asked for
 	o, expected := trouble(e, got)
 	if !expected {
 		o = refused(e, says(got))

@@ -63,6 +63,7 @@ type Entry struct {
 	CreatedAt  time.Time
 	TakenAt    *time.Time
 	FinishedAt *time.Time
+	RetryAt    *time.Time // not before, after an attempt that did not succeed
 }
 
 // Blocker is an earlier entry that another one waits for.
@@ -77,6 +78,15 @@ type Blocker struct {
 // Take is an entry as it was taken for sending, or the reason why it was not.
 type Take struct {
 	Entry    Entry     // State is processing if it may be sent now
-	Blockers []Blocker // not empty: it waits for these
-	Repeat   bool      // the controller may have applied an earlier attempt, whose outcome is not known
+	Blockers []Blocker     // not empty: it waits for these
+	Wait     time.Duration // the last attempt's pause is not over for so long
+	Repeat   bool          // the controller may have applied an earlier attempt, whose outcome is not known
+}
+
+// Decision is what somebody decided about an entry.
+type Decision struct {
+	At     time.Time
+	Actor  string
+	Action string // retry, skip …
+	Reason string
 }

@@ -68,6 +68,36 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func TestSuccessOfSomebodyElseIsNone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		op   Operation
+		body string
+		want Kind
+	}{
+		{Create, ``, Done},
+		{Create, ` {"port":{"id":"p"}}`, Done},
+		{Update, `{"port":{}}`, Done},
+		{Update, " \n", Done},
+		{Delete, ``, Done},
+		{Delete, `{}`, Done},
+		{Create, `<html>sign in</html>`, Again},
+		{Create, `{}`, Again},
+		{Create, `{"network":{}}`, Again},
+		{Update, `{"port":{`, Again},
+		{Update, `null`, Again},
+		{Update, `ok`, Again},
+		{Delete, `<html>sign in</html>`, Again},
+	} {
+		for _, code := range []int{200, 201, 204} {
+			o := Judge(entry(tt.op, "port", `{}`), Answer{Status: code, Body: []byte(tt.body)})
+			if o.Kind != tt.want || o.Unsure != (tt.want == Again) {
+				t.Errorf("%s answered with %d %q: %+v", tt.op, code, tt.body, o)
+			}
+		}
+	}
+}
+
 func TestEntryFailsWithItsFifthUnexpectedAnswer(t *testing.T) {
 	t.Parallel()
 	e := Entry{Operation: Create}

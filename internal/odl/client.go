@@ -163,7 +163,10 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) Ans
 	if err != nil && method == http.MethodGet {
 		return p.trouble(ctx, err)
 	}
-	return a // the status line of a write has said it all; a body that is cut off takes nothing back
+	if err != nil {
+		a.Body = nil // the status line of a write has said it all; a body that is cut off takes nothing back
+	}
+	return a
 }
 
 // progress is how far a request came.

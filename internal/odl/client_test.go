@@ -110,7 +110,7 @@ func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
 		"silent, done":           {fault: odltest.Fault{Break: odltest.BreakHang, Applied: true}, timeout: 100 * time.Millisecond, want: odl.Answer{Trouble: odl.Timeout}, applied: 1},
 		"reset":                  {fault: odltest.Fault{Break: odltest.BreakReset}, want: odl.Answer{Trouble: odl.Reset}},
 		"reset, done":            {fault: odltest.Fault{Break: odltest.BreakReset, Applied: true}, want: odl.Answer{Trouble: odl.Reset}, applied: 1},
-		"cut after the status":   {fault: odltest.Fault{Break: odltest.BreakCut, Applied: true}, want: odl.Answer{Status: 201, Body: []byte(`{"cut`)}, applied: 1},
+		"cut after the status":   {fault: odltest.Fault{Break: odltest.BreakCut, Applied: true}, want: odl.Answer{Status: 201}, applied: 1},
 		"cut while we look":      {fault: odltest.Fault{Break: odltest.BreakCut}, method: "GET", want: odl.Answer{Trouble: odl.Reset}},
 		"garbage":                {fault: odltest.Fault{Status: 200, Body: "<html>\x00"}, want: odl.Answer{Status: 200, Body: []byte("<html>\x00")}},
 		"nothing where JSON was": {fault: odltest.Fault{Status: 204}, method: "GET", want: odl.Answer{Status: 204, Body: []byte{}}},

@@ -141,12 +141,12 @@ const maxShown = 20
 func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq, 10)) }
 
 const entryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
-	created_at, taken_at, finished_at`
+	created_at, taken_at, finished_at, retry_at`
 
 func scanEntry(row pgx.CollectableRow) (journal.Entry, error) {
 	var e journal.Entry
 	err := row.Scan(&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.Unsure,
-		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt)
+		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt)
 	return e, err
 }
 
@@ -160,7 +160,7 @@ func oneEntry(ctx context.Context, tx pgx.Tx, sql string, args ...any) (journal.
 }
 
 // TakeEntry takes an entry for sending. One that waits for others is returned with its blockers; a failed
-// blocker holds it too. One that is completed or failed is returned as it is.
+// blocker holds it too. One that is completed or failed, or whose pause is not over, is returned as it is.
 func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.Take, error) {
 	var t journal.Take
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
@@ -176,10 +176,13 @@ func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.Take, error) 
 		if t.Blockers, err = blockers(ctx, tx, seq); err != nil || len(t.Blockers) > 0 {
 			return err
 		}
+		if t.Wait, err = pauseOf(ctx, tx, e); err != nil || t.Wait > 0 {
+			return err
+		}
 		t.Repeat = e.State == journal.Processing || e.Unsure
 		t.Entry, err = oneEntry(ctx, tx, `
 			update journal_entry
-			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp()
+			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(), retry_at = null
 			where seq = $1
 			returning `+entryColumns, seq)
 		return err
@@ -188,6 +191,16 @@ func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.Take, error) 
 		return journal.Take{}, fmt.Errorf("take journal entry: %w", err)
 	}
 	return t, nil
+}
+
+// pauseOf is how long the entry's next attempt has to wait.
+func pauseOf(ctx context.Context, tx pgx.Tx, e journal.Entry) (time.Duration, error) {
+	if e.RetryAt == nil {
+		return 0, nil
+	}
+	var wait time.Duration
+	err := tx.QueryRow(ctx, `select $1::timestamptz - clock_timestamp()`, *e.RetryAt).Scan(&wait)
+	return max(wait, 0), err
 }
 
 // blockers lists the live entries that one waits for.
@@ -221,9 +234,10 @@ func (s *Store) SettleEntry(ctx context.Context, seq int64, attempt int, o journ
 		e, err = oneEntry(ctx, tx, `
 			update journal_entry
 			set state = $3, failures = failures + $4, unsure = $5, last_error = $6, looked_at = clock_timestamp(),
-				finished_at = case when $3 = 'completed' then clock_timestamp() end
+				finished_at = case when $3 = 'completed' then clock_timestamp() end,
+				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
 			where seq = $1 and attempt = $2 and state = 'processing'
-			returning `+entryColumns, seq, attempt, to, failures, o.Unsure, o.Reason)
+			returning `+entryColumns, seq, attempt, to, failures, o.Unsure, o.Reason, o.After)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			e, err = settled(ctx, tx, seq, attempt, to)

@@ -57,20 +57,25 @@ func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.En
 	return entries, nil
 }
 
-// JournalEntry is one entry and the live ones that it waits for.
-func (s *Store) JournalEntry(ctx context.Context, seq int64) (journal.Entry, []journal.Blocker, error) {
-	var e journal.Entry
-	var b []journal.Blocker
-	err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
+// JournalEntry is one entry, the live ones that it waits for, and what was decided about it.
+func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b []journal.Blocker, d []journal.Decision, err error) {
+	err = s.inTx(ctx, func(tx pgx.Tx) (err error) {
 		e, err = oneEntry(ctx, tx, `select `+entryColumns+` from journal_entry where seq = $1`, seq)
 		if err != nil {
 			return found(err, "journal entry %d", seq)
 		}
-		b, err = blockers(ctx, tx, seq)
+		if b, err = blockers(ctx, tx, seq); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `select at, actor, action, reason from journal_audit where seq = $1 order by id`, seq)
+		if err != nil {
+			return err
+		}
+		d, err = pgx.CollectRows(rows, pgx.RowToStructByPos[journal.Decision])
 		return err
 	})
 	if err != nil {
-		return e, nil, fmt.Errorf("journal entry: %w", err)
+		return e, nil, nil, fmt.Errorf("journal entry: %w", err)
 	}
-	return e, b, nil
+	return e, b, d, nil
 }

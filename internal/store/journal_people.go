@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,22 +11,25 @@ import (
 	"berth/internal/journal"
 )
 
-// RetryEntry gives a failed entry another full set of attempts. The actor is kept.
+// RetryEntry gives a failed entry another full set of attempts, and ends the pause of one that is tried again and
+// again. The actor is kept.
 func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journal.Entry, error) {
-	var e journal.Entry
-	err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
-		e, err = moveFailed(ctx, tx, `
-			update journal_entry
-			set state = 'pending', failures = 0, looked_at = clock_timestamp()
-			where seq = $1 and state = 'failed'
-			returning `+entryColumns, seq)
+	e, err := s.decide(ctx, seq, func(tx pgx.Tx, e journal.Entry) (journal.Entry, error) {
+		held, err := blockers(ctx, tx, seq)
+		if err == nil && len(held) > 0 {
+			err = fmt.Errorf("%w: journal entry %d waits for entry %d", ErrConflict, seq, held[0].Seq)
+		}
 		if err != nil {
-			return err
+			return e, err
 		}
 		if err := audit(ctx, tx, seq, "retry", actor, ""); err != nil {
-			return err
+			return e, err
 		}
-		return wakeEntries(ctx, tx, e)
+		return oneEntry(ctx, tx, `
+			update journal_entry
+			set state = 'pending', failures = 0, retry_at = null, looked_at = clock_timestamp()
+			where seq = $1
+			returning `+entryColumns, seq)
 	})
 	if err != nil {
 		return journal.Entry{}, fmt.Errorf("retry journal entry: %w", err)
@@ -35,26 +37,25 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 	return e, nil
 }
 
-// SkipEntry gives a failed entry up: it counts as completed, and those that wait for it go on. Actor and
-// reason are kept.
+// SkipEntry gives an entry up that failed or is stuck: it counts as completed, and those that wait for it go on,
+// once what it waited for itself is done. Actor and reason are kept.
 func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) (journal.Entry, error) {
-	var e journal.Entry
-	err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
-		e, err = moveFailed(ctx, tx, `
+	e, err := s.decide(ctx, seq, func(tx pgx.Tx, e journal.Entry) (journal.Entry, error) {
+		if err := audit(ctx, tx, seq, "skip", actor, reason); err != nil {
+			return e, err
+		}
+		if err := bequeath(ctx, tx, seq); err != nil {
+			return e, err
+		}
+		e, err := oneEntry(ctx, tx, `
 			update journal_entry
-			set state = 'completed', finished_at = clock_timestamp(), last_error = $2
-			where seq = $1 and state = 'failed'
+			set state = 'completed', finished_at = clock_timestamp(), retry_at = null, last_error = $2
+			where seq = $1
 			returning `+entryColumns, seq, "skipped by "+actor+": "+reason)
 		if err != nil {
-			return err
+			return e, err
 		}
-		if err := audit(ctx, tx, seq, "skip", actor, reason); err != nil {
-			return err
-		}
-		if err := release(ctx, tx, seq); err != nil {
-			return err
-		}
-		return wakeEntries(ctx, tx, e)
+		return e, release(ctx, tx, seq)
 	})
 	if err != nil {
 		return journal.Entry{}, fmt.Errorf("skip journal entry: %w", err)
@@ -62,17 +63,53 @@ func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) 
 	return e, nil
 }
 
-// moveFailed runs an update that touches the entry only if it is failed.
-func moveFailed(ctx context.Context, tx pgx.Tx, sql string, seq int64, args ...any) (journal.Entry, error) {
-	e, err := oneEntry(ctx, tx, sql, append([]any{seq}, args...)...)
-	if !errors.Is(err, pgx.ErrNoRows) {
-		return e, err
-	}
-	var state journal.State
-	if err := tx.QueryRow(ctx, `select state from journal_entry where seq = $1`, seq).Scan(&state); err != nil {
-		return e, found(err, "journal entry %d", seq)
-	}
-	return e, fmt.Errorf("%w: journal entry %d is %s, not failed", ErrConflict, seq, state)
+// inFlight outlasts every attempt: one that was taken longer ago is dead.
+const inFlight = 20 * time.Second
+
+// decide lets act decide about a locked entry that is neither completed nor being sent right now, and wakes its
+// workflow.
+func (s *Store) decide(ctx context.Context, seq int64, act func(pgx.Tx, journal.Entry) (journal.Entry, error)) (journal.Entry, error) {
+	var e journal.Entry
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		var err error
+		if e, err = oneEntry(ctx, tx, `select `+entryColumns+` from journal_entry where seq = $1 for no key update`, seq); err != nil {
+			return found(err, "journal entry %d", seq)
+		}
+		if e.State == journal.Completed {
+			return fmt.Errorf("%w: journal entry %d is completed", ErrConflict, seq)
+		}
+		var flying bool
+		if err := tx.QueryRow(ctx, `select state = 'processing' and taken_at > clock_timestamp() - $2::interval from journal_entry where seq = $1`,
+			seq, inFlight).Scan(&flying); err != nil {
+			return err
+		}
+		if flying {
+			return fmt.Errorf("%w: journal entry %d is being sent at this moment", ErrConflict, seq)
+		}
+		if e, err = act(tx, e); err != nil {
+			return err
+		}
+		return wakeEntries(ctx, tx, e)
+	})
+	return e, err
+}
+
+// bequeath makes those that wait for an entry wait for what it waits for itself. The latter are share-locked, as
+// record does it.
+func bequeath(ctx context.Context, tx pgx.Tx, seq int64) error {
+	_, err := tx.Exec(ctx, `
+		with blocker as (
+			select e.seq
+			from journal_entry e
+			where e.finished_at is null and e.seq in (select waits_for from journal_dep where entry = $1)
+			order by e.seq
+			for share of e)
+		insert into journal_dep (entry, waits_for)
+		select d.entry, blocker.seq
+		from journal_dep d cross join blocker
+		where d.waits_for = $1
+		on conflict do nothing`, seq)
+	return err
 }
 
 func audit(ctx context.Context, tx pgx.Tx, seq int64, action, actor, reason string) error {

@@ -74,11 +74,11 @@ func TestSkippedParentReleasesItsChildren(t *testing.T) {
 	}
 }
 
-func TestOnlyFailedEntriesAreRetriedOrSkipped(t *testing.T) {
+func TestWhatIsSentOrDoneIsNeitherRetriedNorSkipped(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"))
-	for _, state := range []journal.State{journal.Pending, journal.Processing, journal.Completed} {
+	for _, state := range []journal.State{journal.Processing, journal.Completed} {
 		switch state {
 		case journal.Processing:
 			take(t, s, 1)
@@ -95,6 +95,65 @@ func TestOnlyFailedEntriesAreRetriedOrSkipped(t *testing.T) {
 	if _, err := s.RetryEntry(t.Context(), 9, "admin"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("retry of no entry: %v", err)
 	}
+	if _, _, decisions, err := s.JournalEntry(t.Context(), 1); err != nil || len(decisions) != 0 {
+		t.Errorf("what was refused stands in the audit: %v, %v", decisions, err)
+	}
+}
+
+func TestEntryRestsBetweenAttemptsUntilItIsRetried(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
+	e := take(t, s, 1).Entry
+	if _, err := s.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.Again, After: time.Hour, Reason: "429"}); err != nil {
+		t.Fatal(err)
+	}
+
+	resting := take(t, s, 1)
+	if resting.Entry.State != journal.Pending || resting.Wait <= 50*time.Minute || resting.Wait > time.Hour || resting.Entry.RetryAt == nil {
+		t.Errorf("want it to rest for an hour, got %+v", resting)
+	}
+	if _, err := s.RetryEntry(t.Context(), 2, "ann"); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("an entry that waits for another one was retried: %v", err)
+	}
+	due(t, s)
+	if _, err := s.RetryEntry(t.Context(), 1, "ann"); err != nil {
+		t.Fatal(err)
+	}
+
+	if d := cmp.Diff([]string{"journal/1"}, due(t, s)); d != "" {
+		t.Error(d)
+	}
+	if got := take(t, s, 1).Entry; got.State != journal.Processing || got.RetryAt != nil {
+		t.Errorf("after the retry: %+v", got)
+	}
+	_, _, decisions, err := s.JournalEntry(t.Context(), 1)
+	if err != nil || len(decisions) != 1 {
+		t.Fatalf("%v, %v", decisions, err)
+	}
+	if d := cmp.Diff([]journal.Decision{{At: decisions[0].At, Actor: "ann", Action: "retry"}}, decisions); d != "" {
+		t.Error(d)
+	}
+}
+
+// Whoever waits for an entry that is given up goes on waiting for what came before it.
+func TestSkippedEntryHandsOverWhatItWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "update network n"), change(t, "delete network n"))
+	if d := cmp.Diff([]int64{2}, waitsFor(t, s, 3)); d != "" {
+		t.Fatal(d)
+	}
+
+	if _, err := s.SkipEntry(t.Context(), 2, "ann", "stuck"); err != nil {
+		t.Fatal(err)
+	}
+
+	if d := cmp.Diff([]int64{1}, waitsFor(t, s, 3)); d != "" {
+		t.Error(d)
+	}
+	settle(t, s, 1, journal.Done)
+	settle(t, s, 3, journal.Done)
 }
 
 func TestUnexpectedAnswersAreCountedAndExpectedOnesAreNot(t *testing.T) {

@@ -66,12 +66,13 @@ type entry struct {
 	CreatedAt  time.Time         `json:"created_at"`
 	TakenAt    *time.Time        `json:"taken_at"`
 	FinishedAt *time.Time        `json:"finished_at"`
+	RetryAt    *time.Time        `json:"retry_at"` // the next attempt's
 }
 
 func entryOf(e journal.Entry) entry {
 	return entry{Seq: e.Seq, Operation: e.Operation, Type: e.Object.Type, Object: e.Object.ID, Name: e.Name, Project: e.Project,
 		State: e.State, Attempts: e.Attempt, Failures: e.Failures, LastError: e.LastError,
-		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt}
+		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt, RetryAt: e.RetryAt}
 }
 
 // shown is one entry with all that is known about it.
@@ -79,6 +80,7 @@ type shown struct {
 	entry
 	Data     json.RawMessage `json:"data"`
 	Blockers []blocker       `json:"blockers"`
+	Audit    []decision      `json:"audit"`
 	Why      why             `json:"berth:why"`
 }
 
@@ -89,6 +91,14 @@ type blocker struct {
 	Object    string            `json:"object_id"`
 	State     journal.State     `json:"state"`
 	Since     time.Time         `json:"since"`
+}
+
+// decision is what somebody decided about the entry.
+type decision struct {
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`
+	Action string    `json:"action"`
+	Reason string    `json:"reason"`
 }
 
 type why struct {
@@ -102,13 +112,16 @@ type waiting struct {
 	Deadline *time.Time `json:"deadline"`
 }
 
-func shownOf(e journal.Entry, blockers []journal.Blocker) map[string]shown {
-	s := shown{entry: entryOf(e), Data: e.Data, Blockers: []blocker{}, Why: why{Sentence: journal.Sentence(e, blockers), Waiting: []waiting{}}}
+func shownOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.Decision) map[string]shown {
+	s := shown{entry: entryOf(e), Data: e.Data, Blockers: []blocker{}, Audit: []decision{}, Why: why{Sentence: journal.Sentence(e, blockers), Waiting: []waiting{}}}
 	for _, b := range blockers {
 		s.Blockers = append(s.Blockers, blocker{b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State, b.Since})
 	}
 	for _, w := range journal.Waits(e, blockers) {
 		s.Why.Waiting = append(s.Why.Waiting, waiting{For: w.For, Since: &w.Since})
+	}
+	for _, d := range decisions {
+		s.Audit = append(s.Audit, decision(d))
 	}
 	return map[string]shown{"entry": s}
 }
@@ -144,11 +157,11 @@ func (h handlers) show(r *http.Request) (int, any, error) {
 }
 
 func (h handlers) shown(r *http.Request, seq int64) (int, any, error) {
-	e, blockers, err := h.store.JournalEntry(r.Context(), seq)
+	e, blockers, decisions, err := h.store.JournalEntry(r.Context(), seq)
 	if err != nil {
 		return 0, nil, refusal(seq, err)
 	}
-	return http.StatusOK, shownOf(e, blockers), nil
+	return http.StatusOK, shownOf(e, blockers, decisions), nil
 }
 
 func (h handlers) retry(r *http.Request) (int, any, error) {
@@ -168,10 +181,16 @@ func refusal(seq int64, err error) error {
 	case errors.Is(err, store.ErrNotFound):
 		return osapi.Fault(http.StatusNotFound, "", "There is no journal entry %d.", seq)
 	case errors.Is(err, store.ErrConflict):
-		return osapi.Fault(http.StatusConflict, "", "Journal entry %d is not failed; only a failed one can be retried or skipped.", seq)
+		return osapi.Fault(http.StatusConflict, "", "%s.", conflict(err))
 	default:
 		return err
 	}
+}
+
+// conflict is what stands in the way, without the names of those who found it.
+func conflict(err error) string {
+	_, words, _ := strings.Cut(err.Error(), store.ErrConflict.Error()+": j")
+	return "J" + words
 }
 
 // maxReason bounds what an administrator may say, in bytes.

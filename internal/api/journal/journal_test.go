@@ -104,7 +104,7 @@ func TestEntrySaysWhyItWaits(t *testing.T) {
 	want := map[string]any{
 		"seq": 2.0, "operation": "create", "object_type": "port", "object_id": "p", "name": "web", "project_id": "demo",
 		"state": "pending", "attempts": 0.0, "failures": 0.0, "last_error": "",
-		"created_at": created, "taken_at": nil, "finished_at": nil, "data": map[string]any{"id": "p"},
+		"created_at": created, "taken_at": nil, "finished_at": nil, "retry_at": nil, "audit": []any{}, "data": map[string]any{"id": "p"},
 		"blockers": []any{map[string]any{"seq": 1.0, "operation": "create", "object_type": "network", "object_id": "n",
 			"state": "failed", "since": created}},
 		"berth:why": map[string]any{
@@ -139,6 +139,15 @@ func TestFailedEntryIsSkippedAndReleasesOthers(t *testing.T) {
 	if take, err := s.TakeEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
 		t.Errorf("%+v, %v", take, err)
 	}
+	got, _ := answer["entry"].(map[string]any)
+	decisions, _ := got["audit"].([]any)
+	if len(decisions) != 1 {
+		t.Fatalf("the audit says %v", got["audit"])
+	}
+	decision, _ := decisions[0].(map[string]any)
+	if d := cmp.Diff(map[string]any{"at": decision["at"], "actor": "admin", "action": "skip", "reason": "made by hand"}, decision); d != "" {
+		t.Error(d)
+	}
 	if status, answer := ask(t, h, "admin", "POST", "/entries/1/skip", ""); status != 409 {
 		t.Errorf("skipped twice: %d %v", status, answer)
 	}
@@ -149,7 +158,8 @@ func TestRefusalsOfAnEntryNameIt(t *testing.T) {
 	_, h := three(t)
 	for path, want := range map[string]string{
 		"/entries/9/retry": "There is no journal entry 9.",
-		"/entries/3/retry": "Journal entry 3 is not failed; only a failed one can be retried or skipped.",
+		"/entries/3/retry": "Journal entry 3 is completed.",
+		"/entries/2/retry": "Journal entry 2 waits for entry 1.",
 	} {
 		_, answer := ask(t, h, "admin", "POST", path, "")
 		if refusal, _ := answer["error"].(map[string]any); refusal["message"] != want {
