@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // The largest bodies that are read, in bytes.
@@ -18,13 +21,16 @@ const (
 // maxDepth is how deep a body may nest: deeper than any API's schema, far from exhausting a stack.
 const maxDepth = 64
 
-// Body reads the request's body. Too large is a 413.
+// Body reads the request's body. Too large is a 413; while other requests' bodies take all the room, it is a 503.
 func Body(r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, Fault(http.StatusRequestEntityTooLarge, "", "The request body is larger than %d bytes.", tooLarge.Limit)
+	case errors.Is(err, errNoRoom):
+		Header(r.Context()).Set("Retry-After", "1")
+		return nil, Fault(http.StatusServiceUnavailable, "", "The server reads too many requests at once. Try again later.")
 	case err != nil:
 		return nil, Fault(http.StatusBadRequest, "", "The request body could not be read.")
 	}
@@ -75,9 +81,12 @@ func trimJSON(err error) string {
 	return string(bytes.TrimPrefix([]byte(err.Error()), []byte("json: ")))
 }
 
-// CheckJSON tells whether raw is exactly one JSON value, without duplicate keys, without NUL in strings and not
-// nested too deep.
+// CheckJSON tells whether raw is exactly one JSON value in UTF-8, without duplicate keys, without NUL and halves of
+// characters in strings, and not nested too deep.
 func CheckJSON(raw []byte) error {
+	if !utf8.Valid(raw) {
+		return errors.New("not UTF-8 text")
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if err := checkValue(d, 0); err != nil {
@@ -89,7 +98,41 @@ func CheckJSON(raw []byte) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("extra data after the value")
 	}
+	if halved(raw) {
+		return errors.New("half of a surrogate pair in a string")
+	}
 	return nil
+}
+
+// halved tells whether a JSON text escapes one half of a UTF-16 pair without the other. The decoder would put
+// another character in its place.
+func halved(raw []byte) bool {
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return false
+		}
+		if raw = raw[i:]; raw[1] != 'u' {
+			raw = raw[2:]
+			continue
+		}
+		first, second := unit(raw), rune(0)
+		if raw = raw[6:]; !utf16.IsSurrogate(first) {
+			continue
+		}
+		if bytes.HasPrefix(raw, []byte(`\u`)) {
+			second, raw = unit(raw), raw[6:]
+		}
+		if utf16.DecodeRune(first, second) == utf8.RuneError {
+			return true
+		}
+	}
+}
+
+// unit is the UTF-16 code unit that an escape of a JSON text stands for.
+func unit(escape []byte) rune {
+	n, _ := strconv.ParseUint(string(escape[2:6]), 16, 16)
+	return rune(n)
 }
 
 func checkValue(d *json.Decoder, depth int) error {

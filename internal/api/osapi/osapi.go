@@ -132,7 +132,7 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		if route.Gateway {
 			limit = MaxBatch
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		defer admit(w, r, limit)()
 		return route.Handle(r)
 	case allow != nil:
 		return 0, nil, &Error{Status: http.StatusMethodNotAllowed, Allow: strings.Join(allow, ", "),
