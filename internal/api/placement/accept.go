@@ -6,22 +6,26 @@ import (
 	"strings"
 )
 
-// accepts tells whether a client takes answers of a media type, given as its two halves.
+// accepts tells whether a client takes answers of a media type, given as its two halves. A header that is nonsense
+// counts for nothing.
 func accepts(r *http.Request, kind, subtype string) bool {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
 		return true
 	}
+	taken := false
 	for offer := range strings.SplitSeq(header, ",") {
-		media, params, err := mime.ParseMediaType(offer)
-		if err != nil || refusal(params["q"]) {
+		if strings.TrimSpace(offer) == "" {
 			continue
 		}
-		if media == "*/*" || media == kind+"/*" || media == kind+"/"+subtype {
+		media, params, err := mime.ParseMediaType(offer)
+		if err != nil || !strings.Contains(media, "/") {
 			return true
 		}
+		suits := media == "*/*" || media == kind+"/*" || media == kind+"/"+subtype
+		taken = taken || suits && !refusal(params["q"])
 	}
-	return false
+	return taken
 }
 
 // refusal tells whether a quality value is zero: "not this one".

@@ -26,9 +26,10 @@ var explanations = map[int]string{
 	http.StatusBadRequest:           "The server could not comply with the request since it is either malformed or otherwise incorrect.",
 	http.StatusForbidden:            "Access was denied to this resource.",
 	http.StatusNotFound:             "The resource could not be found.",
-	http.StatusNotAcceptable:        "The resource could not be generated that was acceptable to your browser (content of type application/json).",
+	http.StatusNotAcceptable:        "The resource could not be generated that was acceptable to your browser (content of type %s.",
 	http.StatusConflict:             "There was a conflict when trying to complete your request.",
-	http.StatusUnsupportedMediaType: "The request media type is not supported by this server.",
+	http.StatusUnsupportedMediaType: "The request media type %s is not supported by this server.",
+	http.StatusServiceUnavailable:   "The server is currently unavailable. Please try again at a later time.",
 	http.StatusInternalServerError:  "The server has either erred or is incapable of performing the requested operation.",
 }
 
@@ -90,6 +91,21 @@ func as(err error, from, to inventory.Kind) error {
 	return err
 }
 
+// explain is the explanation for a status, with the media type that it is about.
+func explain(r *http.Request, status int) string {
+	const long = 100 // for the name of a media type
+	media := mediaType(r)
+	switch {
+	case status == http.StatusNotAcceptable && r.Header.Get("Accept") == "":
+		media = "application/json"
+	case status == http.StatusNotAcceptable:
+		media = r.Header.Get("Accept")
+	case status != http.StatusUnsupportedMediaType:
+		return explanations[status]
+	}
+	return fmt.Sprintf(explanations[status], media[:min(len(media), long)])
+}
+
 // fail writes a refusal as JSON, as a page or as plain text, whichever the client takes.
 func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 	title := http.StatusText(e.Status)
@@ -98,7 +114,7 @@ func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 			"message": e.Message, "code": fmt.Sprintf("%d %s", e.Status, title), "title": title})
 		return
 	}
-	explanation, message := explanations[e.Status], strings.ReplaceAll(e.Message, "\n", " ")
+	explanation, message := explain(r, e.Status), strings.ReplaceAll(e.Message, "\n", " ")
 	if explanation == "" || explanation == message {
 		explanation, message = e.Message, ""
 	}

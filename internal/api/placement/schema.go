@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -86,6 +87,9 @@ func (s *schema) checkObject(object map[string]any, path string, bad complain) *
 	if len(object) < s.minKeys {
 		return bad("minProperties", "%s does not have enough properties", repr(object))
 	}
+	if m := s.unexpected(object, bad); m != nil {
+		return m
+	}
 	for _, name := range sorted(object) {
 		var m *mismatch
 		field, known := s.fields[name]
@@ -94,19 +98,40 @@ func (s *schema) checkObject(object map[string]any, path string, bad complain) *
 			m = field.check(object[name], path+"['properties']["+repr(name)+"]")
 		case s.keys != nil && s.keys.MatchString(name):
 			m = s.each.check(object[name], path+"['patternProperties']["+repr(s.keys.String())+"]")
-		case s.open && s.each != nil && s.keys == nil:
+		case s.keys == nil && s.each != nil:
 			m = s.each.check(object[name], path+"['additionalProperties']")
-		case s.open:
-		case s.keys != nil:
-			m = bad("additionalProperties", "%s does not match any of the regexes: %s", repr(name), repr(s.keys.String()))
-		default:
-			m = bad("additionalProperties", "Additional properties are not allowed (%s was unexpected)", repr(name))
 		}
 		if m != nil {
 			return m
 		}
 	}
 	return nil
+}
+
+// unexpected refuses keys that an object must not have.
+func (s *schema) unexpected(object map[string]any, bad complain) *mismatch {
+	if s.open {
+		return nil
+	}
+	var names []string
+	for _, name := range sorted(object) {
+		if s.fields[name] == nil && (s.keys == nil || !s.keys.MatchString(name)) {
+			names = append(names, repr(name))
+		}
+	}
+	list := strings.Join(names, ", ")
+	switch {
+	case len(names) == 0:
+		return nil
+	case s.keys != nil && len(names) == 1:
+		return bad("additionalProperties", "%s does not match any of the regexes: %s", list, repr(s.keys.String()))
+	case s.keys != nil:
+		return bad("additionalProperties", "%s do not match any of the regexes: %s", list, repr(s.keys.String()))
+	case len(names) == 1:
+		return bad("additionalProperties", "Additional properties are not allowed (%s was unexpected)", list)
+	default:
+		return bad("additionalProperties", "Additional properties are not allowed (%s were unexpected)", list)
+	}
 }
 
 func (s *schema) checkArray(array []any, path string, bad complain) *mismatch {
@@ -147,11 +172,19 @@ func (s *schema) checkNumber(number json.Number, bad complain) *mismatch {
 	f, _ := number.Float64() // beyond every float: infinite
 	switch {
 	case s.minimum != nil && f < *s.minimum:
-		return bad("minimum", "%s is less than the minimum of %v", number, *s.minimum)
+		return bad("minimum", "%s is less than the minimum of %s", number, plain(*s.minimum))
 	case s.maximum != nil && f > *s.maximum:
-		return bad("maximum", "%s is greater than the maximum of %v", number, *s.maximum)
+		return bad("maximum", "%s is greater than the maximum of %s", number, plain(*s.maximum))
 	}
 	return nil
+}
+
+// plain writes a whole number without an exponent.
+func plain(f float64) string {
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.FormatInt(int64(f), 10)
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
 // integral tells whether a number is whole, however it is written.

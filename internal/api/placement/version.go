@@ -21,9 +21,10 @@ var versionForm = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`)
 func negotiate(r *http.Request) (int, error) {
 	wanted := "1.0"
 	for pair := range strings.SplitSeq(strings.Join(r.Header.Values("OpenStack-API-Version"), ","), ",") {
-		service, version, ok := strings.Cut(strings.TrimSpace(pair), " ")
-		if ok && strings.EqualFold(service, "placement") {
-			wanted = strings.TrimSpace(version)
+		pair = strings.TrimSpace(pair)
+		blank := strings.IndexAny(pair, " \t")
+		if blank > 0 && strings.EqualFold(pair[:blank], "placement") {
+			wanted = strings.TrimSpace(pair[blank:])
 		}
 	}
 	if wanted == "latest" {
