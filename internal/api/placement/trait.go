@@ -51,9 +51,11 @@ func (h *room) clearProviderTraits(c *call) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
+var traitForm = &schema{kind: "object", fields: map[string]*schema{
+	"name": {kind: "string", minLength: 1}, "associated": {kind: "string", minLength: 1}}}
+
 func (h *room) listTraits(c *call) (int, any, error) {
-	query, err := c.query(&schema{kind: "object", fields: map[string]*schema{
-		"name": {kind: "string", minLength: 1}, "associated": {kind: "string", minLength: 1}}})
+	query, err := c.query(traitForm)
 	if err != nil {
 		return 0, nil, err
 	}

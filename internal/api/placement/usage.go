@@ -20,13 +20,17 @@ func (h *room) showProviderUsage(c *call) (int, any, error) {
 
 var usageType = regexp.MustCompile(`^[A-Z0-9_]+$|^all|^unknown$`)
 
-func (h *room) showUsages(c *call) (int, any, error) {
+func usageForm(v int) *schema {
 	form := &schema{kind: "object", required: []string{"project_id"},
 		fields: map[string]*schema{"project_id": someName, "user_id": someName}}
-	if c.v >= 38 {
+	if v >= 38 {
 		form.fields["consumer_type"] = &schema{kind: "string", minLength: 1, maxLength: 255, pattern: usageType}
 	}
-	query, err := c.query(form)
+	return form
+}
+
+func (h *room) showUsages(c *call) (int, any, error) {
+	query, err := c.query(usageForm(c.v))
 	if err != nil {
 		return 0, nil, err
 	}
