@@ -177,7 +177,7 @@ func (h *host) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.Buffer)
 
 func await(t *testing.T, ready func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		err := ready()
 		if err == nil {
 			return

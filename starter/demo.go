@@ -79,6 +79,9 @@ func broken(format string, args ...any) error {
 	return fail(exitOther, "`starter doctor` checks what berth needs; the worker's log tells the rest.", format, args...)
 }
 
+// patience is how long the demo waits for what comes within moments on a machine that is not busy.
+const patience = time.Minute
+
 // until looks again and again, quickly, until done or an error; what it waits for is said if it never comes.
 func (d *stage) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (bool, error)) error {
 	began := time.Now()

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
 const demoFaults = 3
@@ -68,7 +67,7 @@ func (d *stage) playJournal(ctx context.Context) error {
 func (d *stage) mirrored(ctx context.Context) error {
 	seen := map[string]string{}
 	var mine []object
-	err := d.until(ctx, time.Minute, "the entries of network, subnet and port are completed", func(ctx context.Context) (bool, error) {
+	err := d.until(ctx, patience, "the entries of network, subnet and port are completed", func(ctx context.Context) (bool, error) {
 		var err error
 		mine, err = d.recorded(ctx)
 		if err != nil {

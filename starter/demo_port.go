@@ -49,7 +49,7 @@ func (d *stage) playPort(ctx context.Context) error {
 		return err
 	}
 	signalled := time.Now()
-	if err := d.until(ctx, 20*time.Second, "the port becomes ACTIVE", func(ctx context.Context) (bool, error) {
+	if err := d.until(ctx, patience, "the port becomes ACTIVE", func(ctx context.Context) (bool, error) {
 		o, err := ports.get(ctx, d.session, d.port.id)
 		return o["status"] == "ACTIVE", err
 	}); err != nil {
@@ -111,7 +111,7 @@ func (d *stage) plug(ctx context.Context) error {
 func (d *stage) blockedBy(ctx context.Context, entities ...string) error {
 	var w contract.Why
 	workflow := contract.PortID(d.port.id)
-	err := d.until(ctx, 20*time.Second, workflow+" waits for "+strings.Join(entities, " and "), func(ctx context.Context) (bool, error) {
+	err := d.until(ctx, patience, workflow+" waits for "+strings.Join(entities, " and "), func(ctx context.Context) (bool, error) {
 		var err error
 		if w, err = ask(ctx, d.session, workflow); err != nil {
 			if exitCode(err) == exitNotFound {
@@ -158,7 +158,7 @@ func (d *stage) plugged(ctx context.Context) error {
 		return nil
 	}
 	found := 0
-	err := d.until(ctx, 20*time.Second, "Nova is told that the port is plugged", func(ctx context.Context) (bool, error) {
+	err := d.until(ctx, patience, "Nova is told that the port is plugged", func(ctx context.Context) (bool, error) {
 		raw, ok, err := control(ctx, root(d.Nova.URL)+"/_control/events")
 		if err != nil || !ok {
 			found = -1
@@ -187,7 +187,7 @@ func (d *stage) plugged(ctx context.Context) error {
 
 // control asks a stand-in for what it recorded; ok is false where something real answers.
 func control(ctx context.Context, url string) (raw any, ok bool, err error) {
-	a := &api{base: url, http: &http.Client{Timeout: 5 * time.Second}}
+	a := &api{base: url, http: &http.Client{Timeout: patience}}
 	err = a.do(ctx, "GET", "", nil, &raw)
 	var r *refusal
 	switch {

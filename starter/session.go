@@ -64,7 +64,7 @@ func (s *session) temporal(ctx context.Context) (client.Client, error) {
 	s.namespace = cmp.Or(s.namespace, options.Namespace, "default")
 	options.HostPort, options.Namespace = s.address, s.namespace
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	c, err := client.DialContext(ctx, options)
 	if err != nil {

@@ -78,7 +78,7 @@ func signalPort(f *pflag.FlagSet) action {
 }
 
 // birth is how long the workflow of a port that exists may take to start.
-const birth = 3 * time.Second
+const birth = 15 * time.Second
 
 // patiently repeats what failed because the workflow has not started yet: a port's row is there a moment earlier.
 func patiently(ctx context.Context, s *session, port string, act func() error) error {
@@ -111,7 +111,7 @@ func tell(ctx context.Context, s *session, workflow string, r contract.Report) e
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	return temporalTrouble(s.settings, workflow, c.SignalWorkflow(ctx, workflow, "", contract.SignalProvisioningComplete, r))
 }

@@ -155,12 +155,7 @@ func TestVerdictOfAPortWithoutWorkersComesTooLate(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	began := time.Now()
 	expect(t, b, exitWait, "gave no verdict within 1s", "signal", "port/"+id, "--entity", "L2", "--host", "cmp-1", "--ack", "--timeout", "1s")
-
-	if d := time.Since(began); d > 5*time.Second {
-		t.Errorf("waited %s", d)
-	}
 }
 
 func TestDoctorFindsWhatIsThereAndWhatIsMissing(t *testing.T) {

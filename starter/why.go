@@ -66,7 +66,7 @@ func ask(ctx context.Context, s *session, workflow string) (contract.Why, error)
 	if err != nil {
 		return w, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	answer, err := c.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{WorkflowID: workflow,
 		QueryType: contract.QueryWhy, QueryRejectCondition: enums.QUERY_REJECT_CONDITION_NOT_OPEN})

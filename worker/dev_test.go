@@ -83,7 +83,7 @@ func (r *devRun) end(t *testing.T, sig os.Signal) {
 	_ = r.cmd.Process.Signal(sig)
 	select {
 	case <-r.done:
-	case <-time.After(45 * time.Second):
+	case <-time.After(3 * time.Minute):
 		_ = r.cmd.Process.Kill()
 		t.Errorf("still runs long after %s:\n%s", sig, r.said())
 	}

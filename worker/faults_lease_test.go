@@ -27,7 +27,7 @@ func TestLeaseStartsAndEndsThoughItsWorkerIsKilled(t *testing.T) {
 	t.Parallel()
 	s, _ := sharedSite(t)
 	api, victim := s.start("api"), s.start("relay,temporal")
-	lease := api.lease(2*time.Second, time.Hour)
+	lease := api.lease(time.Hour, 2*time.Hour)
 	path := fmt.Sprint("/reservation/v1/leases/", lease["id"])
 	reservation := lease["reservations"].([]any)[0].(object)
 	becomes := func(status string) {
@@ -51,6 +51,7 @@ func TestLeaseStartsAndEndsThoughItsWorkerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	api.must("PUT", path, object{"start_date": second(2 * time.Second)})
 	becomes("STARTING")
 	victim.kill()
 	if err := tx.Rollback(t.Context()); err != nil {

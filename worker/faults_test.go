@@ -27,7 +27,7 @@ import (
 
 // patience is how long a fault may take to heal. Temporal gives a killed worker's task to another one after ten
 // seconds, and the machine may be slow.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // site is what stands around berth's processes: rows, Temporal, a controller and a Nova, which outlive them.
 type site struct {
@@ -138,7 +138,7 @@ func (c *child) do(method, path string, body any) (int, object, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(raw))
 	if err != nil {

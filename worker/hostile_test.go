@@ -38,7 +38,7 @@ func newHostileOf(t *testing.T, roles string) *hostile {
 	t.Helper()
 	database := storetest.URL(t)
 	h := &hostile{t: t, app: process(t, roles, "BERTH_DATABASE_URL="+database), database: database, conn: storetest.Connect(t, database),
-		http: &http.Client{Timeout: 15 * time.Second}, ids: map[string]string{}}
+		http: &http.Client{Timeout: 2 * time.Minute}, ids: map[string]string{}}
 	h.seed()
 	rows, err := h.conn.Query(t.Context(), `
 		select format('select %L || count(*) || '' '' || coalesce(md5(string_agg(t::text, '','' order by t::text)), '''') from %I t', relname || ' ', relname)

@@ -63,7 +63,7 @@ func (n newcomer) run(command string) string {
 func (n newcomer) until(command, want string) {
 	n.t.Helper()
 	var out string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		if out, _ = n.try(command); strings.Contains(out, want) {
 			return
 		}

@@ -107,6 +107,10 @@ func (a *app) startWorking(ctx context.Context, fail func(error)) (stop func()) 
 // queues are polled by every process with the role temporal.
 var queues = []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
 
+// stuck is how long a workflow may compute before it counts as deadlocked: as long as the server waits for it. The
+// SDK's own second is soon over on a busy machine.
+const stuck = 10 * time.Second
+
 // startWorkers starts all workers or none.
 func startWorkers(ctx context.Context, c client.Client, acts *activities.Activities, fail func(error)) ([]worker.Worker, error) {
 	if err := awaitTemporal(ctx, c); err != nil {
@@ -119,6 +123,7 @@ func startWorkers(ctx context.Context, c client.Client, acts *activities.Activit
 	for _, queue := range queues {
 		w := worker.New(c, queue, worker.Options{
 			WorkerStopTimeout:            drain,
+			DeadlockDetectionTimeout:     stuck,
 			WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
 			ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
 			MaxHeartbeatThrottleInterval: activities.Heartbeat,

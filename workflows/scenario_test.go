@@ -43,7 +43,7 @@ type stage struct {
 func newStage(t *testing.T, typ, id string, world any) *stage {
 	t.Helper()
 	s := &stage{t: t, client: temporaltest.New(t).Client, id: id, queue: contract.Queue(typ)}
-	w := worker.New(s.client, s.queue, worker.Options{})
+	w := worker.New(s.client, s.queue, worker.Options{DeadlockDetectionTimeout: time.Minute})
 	workflows.Register(w, s.queue)
 	w.RegisterActivity(world)
 	if err := w.Start(); err != nil {
@@ -69,12 +69,11 @@ func (s *stage) signal(name string, arg any) {
 func (s *stage) until(state string) contract.Why {
 	s.t.Helper()
 	var why contract.Why
-	for range 300 {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		v, err := s.client.QueryWorkflow(s.t.Context(), s.id, "", contract.QueryWhy)
 		if err == nil && v.Get(&why) == nil && why.State == state {
 			return why
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 	s.t.Fatalf("%s never was %s; it says %+v", s.id, state, why)
 	return why
@@ -287,7 +286,7 @@ func TestFloodOfHugeSignalsIsLeftBehindWithTheRun(t *testing.T) {
 			}
 
 			s.until(c.state)
-			for deadline := time.Now().Add(time.Minute); s.run() == first; time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(3 * time.Minute); s.run() == first; time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("the first run keeps them all")
 				}

@@ -132,8 +132,8 @@ func steppedClock() *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(20 * time.Second)
-	env.SetWorkerOptions(worker.Options{WorkflowPanicPolicy: worker.FailWorkflow})
+	env.SetTestTimeout(2 * time.Minute)
+	env.SetWorkerOptions(worker.Options{WorkflowPanicPolicy: worker.FailWorkflow, DeadlockDetectionTimeout: time.Minute})
 	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
 		workflows.Register(env, queue)
 	}

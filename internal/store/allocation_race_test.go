@@ -231,7 +231,7 @@ func TestHotPathsUseIndexes(t *testing.T) {
 	putWrite(t, s, emptyWrite(consumer, inventory.At(12)))
 	s.Close() // the connections report what they did when they end
 
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		seen, scans := int64(0), ""
 		err := db.QueryRow(t.Context(), `
 			select sum(idx_scan), coalesce(string_agg(relname || ': ' || seq_scan, ', ') filter (where seq_scan > 0), '')
@@ -264,7 +264,7 @@ func TestPlansMadeForEmptyTablesServeFullOnes(t *testing.T) {
 	s.Close()
 
 	db := storetest.Connect(t, url)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		var rows, scans int
 		err := db.QueryRow(t.Context(), `
 			select n_tup_ins, seq_scan

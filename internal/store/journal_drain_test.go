@@ -74,7 +74,7 @@ func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
 		})
 	}
 	recording.Wait()
-	for deadline := time.Now().Add(time.Minute); completed.Load() < recorded.Load() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(5 * time.Minute); completed.Load() < recorded.Load() && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	close(finished)

@@ -179,13 +179,14 @@ func (t *leasing) disturb(id uuid.UUID, i int) {
 		if err != nil {
 			continue
 		}
-		if l.Status == lease.Terminated {
-			return
-		}
 		if i%2 == 0 && l.Status != lease.Pending {
 			if _, err := t.DeleteLease(t.Context(), id); err != nil && !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("delete: %v", err)
 			}
+		}
+		if l.Status == lease.Terminated {
+			t.work(id) // the workers may be gone, as after a whole life without a look from here
+			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -45,14 +45,20 @@ func newService(t *testing.T, hosts ...string) *service {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	server := httptest.NewServer(newAPI(&room{store: s, deletion: 300 * time.Millisecond}, identity.Noauth{}))
-	t.Cleanup(server.Close)
-	v := &service{T: t, store: s, url: server.URL + prefix, db: db}
+	v := &service{T: t, store: s, db: db}
+	v.serve(300 * time.Millisecond)
 	for _, h := range hosts {
 		v.hypervisor(h)
 		v.expect(201, "POST", "/v1/os-hosts", `{"name":"`+h+`"}`)
 	}
 	return v
+}
+
+// serve lets the service answer from now on with that patience for deletions.
+func (s *service) serve(deletion time.Duration) {
+	server := httptest.NewServer(newAPI(&room{store: s.store, deletion: deletion}, identity.Noauth{}))
+	s.Cleanup(server.Close)
+	s.url = server.URL + prefix
 }
 
 // hypervisor makes a provider that can be registered as a host.

@@ -147,6 +147,7 @@ func TestDeleteAnswersWhenItIsDone(t *testing.T) {
 	}
 	s.expect(409, "PUT", path, `{"name":"x"}`)
 
+	s.serve(2 * time.Minute)
 	done := make(chan error, 1)
 	go func() { done <- s.worker(id) }()
 	s.expect(204, "DELETE", path, "")

@@ -76,7 +76,7 @@ func New(t testing.TB) Namespace {
 		HostPort:          n.Address,
 		Namespace:         n.Name,
 		Logger:            log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))),
-		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}, GetSystemInfoTimeout: time.Minute},
 	})
 	if err != nil {
 		t.Fatalf("dial Temporal: %v", err)
