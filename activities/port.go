@@ -19,7 +19,7 @@ func (a *Activities) SettlePort(ctx context.Context, key string, reports []contr
 	}
 	in := make([]network.Report, len(reports))
 	for i, r := range reports {
-		in[i] = network.Report{Entity: r.Entity, Host: r.Host}
+		in[i] = network.Report(r)
 	}
 	s, err := a.Store.SettlePort(ctx, id, in)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 }
 
 func standing(key string, s network.Standing) contract.PortStanding {
-	out := contract.PortStanding{Gone: s.Gone, Status: s.Status, Ignored: s.Ignored, Events: len(s.Events)}
+	out := contract.PortStanding{Gone: s.Gone, Status: s.Status, Ignored: s.Ignored, Events: len(s.Events), Next: s.Next}
 	if s.Gone {
 		out.Status = "DELETED"
 	}

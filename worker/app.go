@@ -20,6 +20,7 @@ import (
 	"berth/internal/config"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
+	"berth/internal/network"
 	"berth/internal/store"
 )
 
@@ -64,6 +65,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		a.temporal.Close()
 		return nil, err
 	}
+	a.store.Govern(blockPolicy(cfg.Port))
 	reached.Store = a.store
 	reached.Keep = store.Retention{Age: cfg.History.Age, Rows: cfg.History.Rows}
 	a.acts = activities.New(reached)
@@ -73,6 +75,15 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	}
 	a.server = serverFor(a.handler(id))
 	return a, nil
+}
+
+// blockPolicy is what a port's blocks may cost in time.
+func blockPolicy(c config.Port) network.Policy {
+	p := network.Policy{}
+	for entity, limit := range c.Deadlines {
+		p[entity] = network.Patience{Limit: limit, Fatal: c.Fatal}
+	}
+	return p
 }
 
 func listen(address string) (net.Listener, error) {

@@ -138,7 +138,7 @@ func (s *site) whole() {
 			select p.id::text from port p where (select count(*) from port_address a where a.port_id = p.id) <> 1`,
 		"a port whose status is not what its blocks say": `
 			select p.id::text from port p
-			where (p.status = 'ACTIVE') = exists (select from provisioning_block b where b.port_id = p.id)`,
+			where (p.status = 'ACTIVE') = exists (select from block b where b.object_id = p.id)`,
 		"an object that the journal does not know": `
 			select o.id::text from (select id from network union all select id from subnet union all select id from port) as o
 			where not exists (select from journal_entry e where e.object_id = o.id::text and e.operation = 'create')`,

@@ -2,12 +2,15 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"berth/internal/contract"
+	"berth/internal/network"
 )
 
 // port is one run of a Port workflow. It holds messages on their way and the last look; the truth is the row.
@@ -42,7 +45,7 @@ func Port(ctx workflow.Context, in contract.Input) error {
 	}
 	workflow.Go(ctx, p.notify)
 	for {
-		if err := workflow.Await(ctx, func() bool { return p.due() || p.tired(ctx) }); err != nil {
+		if err := p.wait(ctx); err != nil {
 			return err
 		}
 		if p.tired(ctx) {
@@ -56,6 +59,23 @@ func Port(ctx workflow.Context, in contract.Input) error {
 		}
 	}
 }
+
+// wait returns when there is reason to look, or to hand over to a new run.
+func (p *port) wait(ctx workflow.Context) error {
+	next := p.standing.Next
+	if next == nil {
+		return workflow.Await(ctx, func() bool { return p.due() || p.tired(ctx) })
+	}
+	ok, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+		Timeout:      max(next.Sub(workflow.Now(ctx)), grace),
+		TimerOptions: workflow.TimerOptions{Summary: "deadline at " + next.UTC().Format(time.RFC3339)},
+	}, func() bool { return p.due() || p.tired(ctx) })
+	p.dirty = p.dirty || !ok
+	return err
+}
+
+// grace is the least wait for a deadline: the row's clock may be a little behind.
+const grace = time.Second
 
 // due tells whether there is reason to look at the row.
 func (p *port) due() bool {
@@ -75,7 +95,7 @@ func (p *port) look(ctx workflow.Context) error {
 	reports := make([]contract.Report, len(taken))
 	for i, r := range taken {
 		reports[i] = r.Report
-		summary = fmt.Sprintf("reported: %s on %s", r.Entity, r.Host)
+		summary = strings.TrimRight(fmt.Sprintf("reported: %s on %s %s", r.Entity, r.Host, r.Event), " ")
 		if i > 0 {
 			summary = fmt.Sprintf("%d reports, the last: %s on %s", len(taken), r.Entity, r.Host)
 		}
@@ -130,7 +150,7 @@ func (p *port) listen(ctx workflow.Context) error {
 		return err
 	}
 	p.reports = workflow.GetSignalChannelWithOptions(ctx, contract.SignalProvisioningComplete,
-		workflow.SignalChannelOptions{Description: `An agent has done its part: {"entity":"DHCP"|"L2","host":"…"}`})
+		workflow.SignalChannelOptions{Description: `An agent has done its part: {"entity":"DHCP"|"L2","host":"…"}; or "event":"begun"|"lost"`})
 	p.changed = nudged(ctx)
 	return nil
 }
@@ -199,6 +219,8 @@ func valid(r contract.Report) error {
 	switch {
 	case r.Entity == "" || len(r.Entity) > maxName:
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("entity must have 1 to %d characters", maxName), "InvalidReport", nil)
+	case r.Event != "" && r.Event != network.Complete && r.Event != network.Begun && r.Event != network.Lost:
+		return temporal.NewNonRetryableApplicationError("event must be complete, begun or lost", "InvalidReport", nil)
 	case len(r.Host) > maxName:
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host must have at most %d characters", maxName), "InvalidReport", nil)
 	}

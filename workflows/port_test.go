@@ -116,6 +116,30 @@ func TestMalformedSignalIsCountedNotFatal(t *testing.T) {
 	}
 }
 
+func TestPortLooksWhenItsDeadlinePasses(t *testing.T) {
+	t.Parallel()
+	w := &world{host: "cmp-1", blocks: []string{"L2"}, patience: time.Minute}
+	env := environment(w)
+
+	after(env, 2*time.Minute, func() {
+		if why := ask(t, env); why.State != "ERROR" {
+			t.Errorf("after its deadline: %+v", why)
+		}
+		signal(env, "L2", "cmp-1")
+	})
+	after(env, 3*time.Minute, func() {
+		if why := ask(t, env); why.State != "ACTIVE" || w.looks != 4 {
+			t.Errorf("after the late report: %+v in %d looks", why, w.looks)
+		}
+	})
+	remove(env, w, 4*time.Minute)
+	runPort(env)
+
+	if err := env.GetWorkflowError(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestUpdateAnswersWhoRemains(t *testing.T) {
 	t.Parallel()
 	w := &world{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
@@ -134,6 +158,11 @@ func TestUpdateAnswersWhoRemains(t *testing.T) {
 			OnReject:   func(err error) { rejected = err },
 			OnComplete: func(any, error) {},
 		}, contract.Report{Host: "cmp-1"})
+		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u3", &testsuite.TestUpdateCallback{
+			OnAccept:   func() { t.Error("a report of an unknown event was accepted") },
+			OnReject:   func(error) {},
+			OnComplete: func(any, error) {},
+		}, contract.Report{Entity: "L2", Event: "moon"})
 	})
 	remove(env, w, 2*time.Second)
 	runPort(env)

@@ -150,6 +150,20 @@ func TestPortOnARealServer(t *testing.T) {
 	}
 }
 
+func TestOverduePortOnARealServer(t *testing.T) {
+	t.Parallel()
+	w := &world{host: "cmp-1", blocks: []string{"L2"}, patience: 100 * time.Millisecond}
+	s := newStage(t, contract.Port, contract.PortID(portKey), w)
+	s.until("ERROR")
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	s.until("ACTIVE")
+	w.mu.Lock()
+	w.gone = true
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finish("port-overdue", "")
+}
+
 func TestPortHandsOverToANewRunWithoutLosingAReport(t *testing.T) {
 	t.Parallel()
 	w := &world{host: "cmp-1", blocks: []string{"L2"}}

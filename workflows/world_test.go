@@ -26,11 +26,13 @@ type world struct {
 	host     string
 	blocks   []string
 	ignored  int64
-	nova     int    // events recorded and not delivered
-	told     int    // events delivered
-	novaDown int    // so many attempts at Nova fail
-	reports  int    // handed to the row
-	looks    int    // at the row
+	nova     int           // events recorded and not delivered
+	told     int           // events delivered
+	novaDown int           // so many attempts at Nova fail
+	reports  int           // handed to the row
+	looks    int           // at the row
+	patience time.Duration // after which a blocked port is in ERROR; 0 for none
+	deadline time.Time
 	blockers int    // looks at which the entry is still blocked
 	entry    string // state of the entry
 	odlDown  int    // so many attempts at the controller fail
@@ -63,8 +65,23 @@ func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Repor
 		s.Status = "DOWN"
 		s.Waiting = append(s.Waiting, contract.Waiting{For: b})
 	}
+	if s.Status == "DOWN" && w.patience > 0 {
+		s.Status, s.Next = w.overdue()
+	}
 	s.Sentence = fmt.Sprintf("Port web-1 is %s, blocked by %v.", s.Status, w.blocks)
 	return s, nil
+}
+
+// overdue is the status of a blocked port, and when it changes. The row's clock is behind: the first look at the
+// deadline is too early.
+func (w *world) overdue() (string, *time.Time) {
+	if w.deadline.IsZero() {
+		w.deadline = time.Now().Add(w.patience)
+	}
+	if w.looks < 3 {
+		return "DOWN", &w.deadline
+	}
+	return "ERROR", nil
 }
 
 func (w *world) NotifyNova(context.Context, string) error {

@@ -42,6 +42,7 @@ type Config struct {
 	ODL         ODL
 	Nova        Nova
 	History     History
+	Port        Port
 	Service     Service
 	Client      Client
 	Dev         Dev
@@ -77,6 +78,13 @@ type Nova struct{ URL, Token string }
 type History struct {
 	Age  time.Duration
 	Rows int64
+}
+
+// Port says how long what a port waits for may take, by entity; the empty name is all others. A port that waits for
+// longer goes on waiting, or is in ERROR if that is fatal.
+type Port struct {
+	Deadlines map[string]time.Duration
+	Fatal     bool
 }
 
 // Service is berth's own user at Keystone, which validates the tokens of others.

@@ -35,6 +35,7 @@ func file(t *testing.T, content string) string {
 func TestEmptyEnvironmentGivesTheDocumentedDefaults(t *testing.T) {
 	t.Parallel()
 	want := config.Config{
+		Port:   config.Port{Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
 		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo,
 		Roles:  []string{config.API, config.Relay, config.Temporal},
 		Policy: config.Policy{EnforceNewDefaults: true},
@@ -85,6 +86,9 @@ func TestWrongSettingIsNamed(t *testing.T) {
 		"no port":             {environ: []string{"BERTH_LISTEN=127.0.0.1"}, say: []string{"BERTH_LISTEN=127.0.0.1: must be host:port"}},
 		"port too large":      {environ: []string{"BERTH_DEV_UI_PORT=70000"}, say: []string{"BERTH_DEV_UI_PORT=70000: must be a port"}},
 		"wrong duration":      {environ: []string{"BERTH_ODL_TIMEOUT=10"}, say: []string{"must be a positive duration"}},
+		"wrong deadline":      {environ: []string{"BERTH_PORT_DEADLINE=L2=5"}, say: []string{"BERTH_PORT_DEADLINE=L2=5: must be a positive duration"}},
+		"two deadlines":       {environ: []string{"BERTH_PORT_DEADLINE=L2=5m,L2=6m"}, say: []string{`"L2" is there twice`}},
+		"wrong policy":        {environ: []string{"BERTH_PORT_OVERDUE=delete"}, say: []string{"must be wait or error"}},
 		"wrong URL":           {environ: []string{"BERTH_ODL_URL=odl:8181"}, say: []string{"BERTH_ODL_URL=odl:8181: must be an http or https URL"}},
 		"wrong switch":        {environ: []string{"BERTH_DEMO=maybe"}, say: []string{"must be on or off"}},
 		"wrong level":         {environ: []string{"BERTH_LOG_LEVEL=loud"}, say: []string{"must be debug, info"}},
@@ -124,6 +128,23 @@ func TestListsAreSplitAtCommas(t *testing.T) {
 	want.Origins, want.Methods, want.MaxAge = []string{"https://a.example.com", "*"}, []string{"GET", "PUT"}, 90*time.Second
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestDeadlinesAreOneForAllOrByEntity(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]config.Port{
+		"":                   {Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
+		"off":                {Deadlines: map[string]time.Duration{}},
+		"90s":                {Deadlines: map[string]time.Duration{"": 90 * time.Second}},
+		"L2=1m, DHCP=2m,10m": {Deadlines: map[string]time.Duration{"": 10 * time.Minute, "L2": time.Minute, "DHCP": 2 * time.Minute}},
+	} {
+		if d := cmp.Diff(want, load(t, "BERTH_PORT_DEADLINE="+value).Port); d != "" {
+			t.Errorf("%q: %s", value, d)
+		}
+	}
+	if !load(t, "BERTH_PORT_OVERDUE=error").Port.Fatal {
+		t.Error("an overdue port is not in ERROR")
 	}
 }
 

@@ -43,6 +43,8 @@ var variables = map[string]variable{
 	"BERTH_NOVA_TOKEN":           {help: "X-Auth-Token for Nova; with keystone that of berth's service user unless set", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
 	"BERTH_HISTORY_AGE":          {value: "720h", help: "older entries of the generation history are forgotten", set: duration(func(c *Config) *time.Duration { return &c.History.Age })},
 	"BERTH_HISTORY_ROWS":         {value: "5000000", help: "so many of its newest entries are kept, at some 400 bytes each", set: count(func(c *Config) *int64 { return &c.History.Rows })},
+	"BERTH_PORT_DEADLINE":        {value: "5m", help: "how long a port's block may stand: 5m, L2=5m,DHCP=2m for single entities, or off", set: deadlines},
+	"BERTH_PORT_OVERDUE":         {value: "wait", help: "what becomes of a port whose block stands for longer: wait (it goes on waiting) or error (its status is ERROR)", set: overdue},
 	"BERTH_URL":                  {help: "starter: the API, as http://host:port", set: address(func(c *Config) *string { return &c.Client.URL })},
 	"BERTH_TOKEN":                {value: "admin", help: "starter: its X-Auth-Token", secret: true, set: text(func(c *Config) *string { return &c.Client.Token })},
 	"BERTH_DATA":                 {value: ".berth", help: "--dev: folder of all embedded state", set: text(func(c *Config) *string { return &c.Dev.Data })},
@@ -203,6 +205,37 @@ func count(field func(*Config) *int64) func(*Config, string) error {
 		*field(c) = n
 		return nil
 	}
+}
+
+// deadlines reads one duration for all entities, or several by entity.
+func deadlines(c *Config, s string) error {
+	c.Port.Deadlines = map[string]time.Duration{}
+	if s == "off" {
+		return nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		entity, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok {
+			entity, value = "", entity
+		}
+		var limit time.Duration
+		if err := duration(func(*Config) *time.Duration { return &limit })(c, value); err != nil {
+			return err
+		}
+		if _, twice := c.Port.Deadlines[entity]; twice {
+			return fmt.Errorf("%q is there twice", entity)
+		}
+		c.Port.Deadlines[entity] = limit
+	}
+	return nil
+}
+
+func overdue(c *Config, s string) error {
+	c.Port.Fatal = s == "error"
+	if s != "wait" && s != "error" {
+		return errors.New("must be wait or error")
+	}
+	return nil
 }
 
 func port(field func(*Config) *int) func(*Config, string) error {

@@ -94,10 +94,17 @@ type Input struct {
 	Key string `json:"key"`
 }
 
-// Report is an agent's word that its part of a port is done.
+// Report is an agent's word on its part of a port. One signal carries every event, because only signals of one name
+// keep their order.
 type Report struct {
 	Entity string `json:"entity"` // DHCP, L2, or any entity for which a block exists
-	Host   string `json:"host"`   // where the agent did it
+	Host   string `json:"host"`   // where the agent is
+	// Event is complete, which is meant without one; of L2 also begun (the agent has taken the port up and will report
+	// again) and lost (the device is unplugged, or the agent could not wire it).
+	Event string `json:"event,omitempty"`
+	// Revision is the port's revision_number that the agent acted on. With it, a report on an earlier binding to the
+	// same host is told from one on the present; without it, only the host decides.
+	Revision int64 `json:"revision,omitempty"`
 }
 
 // Verdict answers a Report sent as an update.
@@ -158,6 +165,8 @@ type PortStanding struct {
 	Waiting  []Waiting `json:"waiting,omitempty"` // For is the blocking entity
 	Ignored  int64     `json:"ignored,omitempty"` // reports that counted for nothing
 	Events   int       `json:"events,omitempty"`  // recorded for Nova and not yet delivered
+	// Next is when to look without a message, because a deadline passes then; nil if none does.
+	Next *time.Time `json:"next,omitempty"`
 }
 
 // EntryProgress is what a journal entry's workflow knows of its row after one look or attempt.

@@ -9,8 +9,10 @@ import (
 
 // Agent types that mean something to the rules.
 const (
-	OVSAgent  = "Open vSwitch agent"
-	DHCPAgent = "DHCP agent"
+	OVSAgent       = "Open vSwitch agent"
+	NICSwitchAgent = "NIC Switch agent"
+	MacvtapAgent   = "Macvtap agent"
+	DHCPAgent      = "DHCP agent"
 )
 
 // AgentDownTime is how old an agent's last report may be while it counts as alive.

@@ -2,7 +2,6 @@ package network
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -15,21 +14,40 @@ const (
 // Block is an entity that has to report before a port may be ACTIVE.
 type Block struct {
 	Entity   string     `json:"entity"`
-	Host     string     `json:"host"` // whose report counts; empty if not one host's alone
+	Host     string     `json:"host"`  // whose report counts; empty if not one host's alone
+	Epoch    int64      `json:"epoch"` // the revision of the port from which on its work counts
+	State    string     `json:"state"` // Begun or Lost, if that is the last that its agent said
 	Since    time.Time  `json:"since"`
 	Deadline *time.Time `json:"deadline"`
+	Fatal    bool       `json:"fatal"` // past the deadline the port is in ERROR
+	// Heard is when an agent that could report was last heard of, if it has been silent since for too long; what a
+	// reader is told and no rule depends on.
+	Heard *time.Time `json:"heard"`
+	// Orphan tells that no agent is registered that could report.
+	Orphan bool `json:"orphan"`
 }
+
+// Patience is how long a block may stand, and what comes then.
+type Patience struct {
+	Limit time.Duration // 0 for as long as it takes
+	Fatal bool          // the port is in ERROR; else it goes on waiting
+}
+
+// Policy is the patience with each entity; under the empty name, with all others.
+type Policy map[string]Patience
 
 // Surroundings is what a port's blocks and status depend on besides the port itself.
 type Surroundings struct {
-	DHCPHosts []string // of the DHCP agents that serve one of its addresses; none if no subnet of it has DHCP
-	Agent     bool     // an Open vSwitch agent is registered on its host
+	DHCPHosts []string    // of the DHCP agents that serve one of its addresses and report; none if no subnet of it has DHCP
+	Agents    []HostAgent // on its host
+	Policy    Policy
 }
 
 // Cause is what changed about a port, as far as an agent has to work for it anew.
 type Cause struct {
-	Bound     bool // it was bound, to another host or in another way
-	Addressed bool // its MAC or its addresses are new
+	Bound     bool  // it was bound, to another host or in another way
+	Addressed bool  // its MAC or its addresses are new
+	Revision  int64 // of the port with the change
 }
 
 // exempt are the owners whose ports nobody has to report for: the network's own.
@@ -39,16 +57,15 @@ var exempt = []string{
 	"network:floatingip_agent_gateway", "network:router_ha_interface", "network:floatingip",
 }
 
-// needs tells whether the entity has anything to do for the port as it is now.
-func (p Port) needs(entity string, around Surroundings) bool {
-	if slices.Contains(exempt, p.DeviceOwner) {
-		return false
-	}
+// needs tells whether the entity has anything to do for the port as it is now. What its agent has begun or undone,
+// it has to finish, whoever owns the port.
+func (p Port) needs(entity, state string, around Surroundings) bool {
+	spared := slices.Contains(exempt, p.DeviceOwner) || p.VIF == VIFPhysical
 	switch entity {
 	case L2:
-		return p.Bound()
+		return p.Bound() && !p.Distributed() && (!spared || state != "")
 	case DHCP:
-		return len(around.DHCPHosts) > 0 && p.DeviceOwner != ""
+		return len(around.DHCPHosts) > 0 && p.DeviceOwner != "" && !spared
 	default:
 		return true
 	}
@@ -60,132 +77,78 @@ func (p Port) Arm(around Surroundings, c Cause, now time.Time) Port {
 	blocks := make([]Block, 0, len(p.Blocks)+2)
 	for _, b := range p.Blocks {
 		again := b.Entity == L2 && c.Bound || b.Entity == DHCP && c.Addressed
-		if p.needs(b.Entity, around) && !again {
+		if !again && p.needs(b.Entity, b.State, around) {
 			blocks = append(blocks, b)
 		}
 	}
-	if c.Addressed && p.needs(DHCP, around) {
-		blocks = append(blocks, Block{Entity: DHCP, Since: now})
+	if c.Addressed && p.needs(DHCP, "", around) {
+		blocks = append(blocks, around.block(Block{Entity: DHCP, Epoch: c.Revision}, now))
 	}
-	if c.Bound && p.needs(L2, around) {
-		blocks = append(blocks, Block{Entity: L2, Host: p.Host, Since: now})
+	if c.Bound {
+		p.Epoch = c.Revision
+		if p.Status == Build {
+			p.Status = Down
+		}
+		if p.needs(L2, "", around) {
+			blocks = append(blocks, around.block(Block{Entity: L2, Host: p.Host, Epoch: p.Epoch}, now))
+		}
 	}
 	p.Blocks = blocks
 	return p
 }
 
-// Rebind is the port after its binding was tried again, which may succeed once an agent is there.
-func (p Port) Rebind(around Surroundings, now time.Time) Port {
-	if p.VIF != VIFFailed || p.Bind(around.Agent) == VIFFailed {
+// block is a new block, with the deadline that the policy gives it.
+func (around Surroundings) block(b Block, now time.Time) Block {
+	patience, ok := around.Policy[b.Entity]
+	if !ok {
+		patience = around.Policy[""]
+	}
+	b.Since = now
+	if patience.Limit > 0 {
+		deadline := now.Add(patience.Limit)
+		b.Deadline, b.Fatal = &deadline, patience.Fatal
+	}
+	return b
+}
+
+// Rebind is the port after its binding was tried again, which may succeed once an agent is there. The revision is
+// that of the port with the change.
+func (p Port) Rebind(around Surroundings, revision int64, now time.Time) Port {
+	if p.VIF != VIFFailed || p.Bind(around.Agents) == VIFFailed {
 		return p
 	}
-	p.VIF = p.Bind(around.Agent)
-	return p.Arm(around, Cause{Bound: true}, now)
-}
-
-// Complete is the port after the reports, and for each of them whether it completed a block. A report from a
-// host that it does not count from, or for an entity that does not block the port, completes nothing.
-func (p Port) Complete(around Surroundings, reports []Report) (Port, []bool) {
-	accepted := make([]bool, len(reports))
-	blocks := slices.Clone(p.Blocks)
-	for i, r := range reports {
-		at := slices.IndexFunc(blocks, func(b Block) bool { return b.countsFrom(r, around) })
-		if at >= 0 {
-			blocks = slices.Delete(blocks, at, at+1)
-			accepted[i] = true
-		}
-	}
-	p.Blocks = blocks
-	return p, accepted
-}
-
-func (b Block) countsFrom(r Report, around Surroundings) bool {
-	switch {
-	case b.Entity != r.Entity:
-		return false
-	case b.Entity == DHCP:
-		return r.Host == "" || slices.Contains(around.DHCPHosts, r.Host)
-	default:
-		return b.Host == "" || b.Host == r.Host
-	}
+	p.VIF = p.Bind(around.Agents)
+	return p.Arm(around, Cause{Bound: true, Revision: revision}, now)
 }
 
 // Judge is the port with the status that it has: ACTIVE if and only if it is bound, administratively up and not
-// blocked.
-func (p Port) Judge() Port {
+// blocked; if it is blocked, BUILD while an agent is at work on it, and ERROR when a fatal deadline has passed.
+func (p Port) Judge(now time.Time) Port {
+	was := p.Status
 	p.Status = Down
-	if p.Bound() && p.AdminUp && len(p.Blocks) == 0 {
-		p.Status = Active
-	}
-	return p
-}
-
-// Reason says what keeps the port from being ACTIVE besides its blocks; empty if nothing does.
-func (p Port) Reason() string {
 	switch {
-	case !p.AdminUp:
-		return "it is administratively down"
-	case p.VIF == VIFUnbound:
-		return "it is not bound to a host"
-	case p.VIF == VIFFailed && !p.wireable():
-		return "binding to " + p.Host + " failed: Open vSwitch cannot wire vnic_type " + p.VNIC
-	case p.VIF == VIFFailed:
-		return "binding to " + p.Host + " failed: no " + OVSAgent + " is registered there"
-	default:
-		return ""
-	}
-}
-
-// Veiled is the port without the name of its host, for readers who may not know it.
-func (p Port) Veiled() Port {
-	if p.Host == "" {
-		return p
-	}
-	p.Host, p.Blocks = "its host", slices.Clone(p.Blocks)
-	for i := range p.Blocks {
-		if p.Blocks[i].Host != "" {
-			p.Blocks[i].Host = p.Host
-		}
+	case !p.Bound() || !p.AdminUp:
+	case len(p.Blocks) == 0 && p.Distributed():
+		p.Status = p.spread()
+	case len(p.Blocks) == 0:
+		p.Status = Active
+	case slices.ContainsFunc(p.Blocks, func(b Block) bool { return b.Fatal && b.overdue(now) }):
+		p.Status = Errored
+	case was == Build:
+		p.Status = Build
 	}
 	return p
 }
 
-// Standing is what the port is at this moment, without what is recorded for Nova.
-func (p Port) Standing() Standing {
-	s := Standing{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), Ignored: p.Ignored}
+func (b Block) overdue(now time.Time) bool { return b.Deadline != nil && !now.Before(*b.Deadline) }
+
+// Next is when the port's status will change by itself, because a fatal deadline passes; nil if it will not.
+func (p Port) Next() *time.Time {
+	var next *time.Time
 	for _, b := range p.Blocks {
-		s.Waiting = append(s.Waiting, Waiting(b))
-	}
-	return s
-}
-
-// Remaining names the entities that still block the port.
-func (s Standing) Remaining() []string {
-	names := make([]string, len(s.Waiting))
-	for i, w := range s.Waiting {
-		names[i] = w.Entity
-	}
-	return names
-}
-
-// Sentence says in one line what the port is and what it waits for.
-func (s Standing) Sentence() string {
-	if s.Gone {
-		return "deleted"
-	}
-	var parts []string
-	if s.Reason != "" {
-		parts = append(parts, s.Reason)
-	}
-	for _, w := range s.Waiting {
-		part := "it waits for " + w.Entity
-		if w.Host != "" {
-			part += " on " + w.Host
+		if b.Fatal && p.Status != Errored && p.Bound() && p.AdminUp && (next == nil || b.Deadline.Before(*next)) {
+			next = b.Deadline
 		}
-		parts = append(parts, part+" since "+w.Since.UTC().Format(time.RFC3339))
 	}
-	if len(parts) == 0 {
-		return s.Status
-	}
-	return s.Status + ": " + strings.Join(parts, "; ")
+	return next
 }

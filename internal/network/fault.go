@@ -30,6 +30,10 @@ const (
 	AlreadyHosted         Kind = "NetworkHostedByDHCPAgent"
 	NotHosted             Kind = "NetworkNotHostedByDhcpAgent"
 	NotDHCPAgent          Kind = "InvalidDHCPAgent"
+	BindingExists         Kind = "PortBindingAlreadyExists"
+	BindingActive         Kind = "PortBindingAlreadyActive"
+	BindingNotFound       Kind = "PortBindingNotFound"
+	BindingFailed         Kind = "PortBindingError"
 	RevisionMismatch      Kind = "RevisionNumberConstraintFailed"
 )
 

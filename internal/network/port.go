@@ -3,7 +3,6 @@ package network
 import (
 	"encoding/json"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,15 +11,10 @@ import (
 
 // Port statuses.
 const (
-	Active = "ACTIVE"
-	Down   = "DOWN"
-)
-
-// VIF types: what binding a port to a host came to.
-const (
-	VIFUnbound = "unbound"
-	VIFFailed  = "binding_failed"
-	VIFOVS     = "ovs"
+	Active  = "ACTIVE"
+	Down    = "DOWN"
+	Build   = "BUILD" // an agent is at work on it
+	Errored = "ERROR" // an entity did not report in time, and that is held to be fatal
 )
 
 // Address is one of a port's addresses.
@@ -52,10 +46,12 @@ type Port struct {
 	VNIC         string
 	Profile      json.RawMessage
 	VIF          string
+	Bindings     []Binding // besides the one on Host
 	PortSecurity bool
 	Blocks       []Block
 	Ignored      int64
 	Revision     int64
+	Epoch        int64 // the revision in which it was last bound; work on an earlier one does not count
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 }
@@ -103,46 +99,25 @@ func (p Port) With(c PortChange) Port {
 	return p
 }
 
-// Bound tells whether the port is bound to its host.
-func (p Port) Bound() bool { return p.VIF != VIFUnbound && p.VIF != VIFFailed }
-
-// Bind is the VIF type that the port has on its host, given whether an Open vSwitch agent is registered there.
-func (p Port) Bind(agent bool) string {
-	switch {
-	case p.Host == "":
-		return VIFUnbound
-	case agent && p.wireable():
-		return VIFOVS
-	default:
-		return VIFFailed
-	}
-}
-
-// wireable tells whether Open vSwitch can wire the kind of interface that the port asks for.
-func (p Port) wireable() bool {
-	switch p.VNIC {
-	case "normal", "vdpa":
-		return true
-	case "direct":
-		var profile struct{ Capabilities []string }
-		return json.Unmarshal(p.Profile, &profile) == nil && slices.Contains(profile.Capabilities, "switchdev")
-	default:
-		return false
-	}
-}
-
 // NovaEventFor is the external event that a transition of the port's status means to Nova; ok is false if it
 // means nothing, or if the port is not a server's.
 func (p Port) NovaEventFor(from, to string) (e NovaEvent, ok bool) {
 	switch {
-	case from != Active && to == Active:
-		return p.novaEvent("network-vif-plugged", "completed")
 	case from == Active && to == Down:
 		return p.novaEvent("network-vif-unplugged", "completed")
+	case from != Down && from != Build:
+		return NovaEvent{}, false
+	case to == Active:
+		return p.novaEvent("network-vif-plugged", "completed")
+	case to == Errored:
+		return p.novaEvent("network-vif-plugged", "failed")
 	default:
 		return NovaEvent{}, false
 	}
 }
+
+// NovaEventForChange is the external event of a change of the port by a client.
+func (p Port) NovaEventForChange() (NovaEvent, bool) { return p.novaEvent("network-changed", "") }
 
 // NovaEventForDelete is the external event of the port's deletion.
 func (p Port) NovaEventForDelete() (NovaEvent, bool) { return p.novaEvent("network-vif-deleted", "") }

@@ -4,10 +4,19 @@ package network
 
 import "time"
 
-// Report is an agent's word that its part of a port is done.
+// Events that an agent reports.
+const (
+	Complete = "complete" // its part is done
+	Begun    = "begun"    // it has taken the port up and will report again
+	Lost     = "lost"     // what it did is undone: the device is unplugged
+)
+
+// Report is an agent's word on its part of a port.
 type Report struct {
-	Entity string // the entity that blocks the port: DHCP, L2 …
-	Host   string // where the agent did it
+	Entity   string // who reports: DHCP, L2 …
+	Host     string // where the agent is
+	Event    string // Complete, Begun or Lost; empty is Complete
+	Revision int64  // of the port that the agent acted on; 0 if it does not say
 }
 
 // Waiting is an entity that still blocks a port.
@@ -16,6 +25,8 @@ type Waiting struct {
 	Host     string // whose report counts; empty if any host's does
 	Since    time.Time
 	Deadline *time.Time // nil: for as long as it takes
+	Fatal    bool       // past the deadline the port is in ERROR
+	Sentence string     // the same for people
 }
 
 // Standing is what a port is at one moment, as its workflow and `why` need it.
@@ -30,7 +41,8 @@ type Standing struct {
 	Ignored int64       // reports that counted for nothing, over the port's life
 	Events  []NovaEvent // recorded for Nova and not yet delivered, oldest first
 	// Accepted tells for each of the reports that were given, in order, whether it completed a block.
-	Accepted []bool `json:",omitempty"`
+	Accepted []bool     `json:",omitempty"`
+	Next     *time.Time // when the port changes by itself, because a deadline passes; nil if it does not
 }
 
 // NovaEvent is one external event for Nova's os-server-external-events.

@@ -167,7 +167,7 @@ func counts(t *testing.T, url string) string {
 	err := storetest.Connect(t, url).QueryRow(t.Context(), `
 		select jsonb_build_object('network', (select count(*) from network), 'subnet', (select count(*) from subnet),
 			'port', (select count(*) from port), 'address', (select count(*) from port_address),
-			'block', (select count(*) from provisioning_block), 'event', (select count(*) from nova_event),
+			'block', (select count(*) from block), 'event', (select count(*) from nova_event),
 			'binding', (select count(*) from dhcp_binding), 'journal', (select count(*) from journal_entry),
 			'note', (select count(*) from note))::text`).Scan(&text)
 	if err != nil {

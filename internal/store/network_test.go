@@ -217,7 +217,7 @@ func TestRebindingTakesAnotherReport(t *testing.T) {
 		t.Errorf("the old host's report: %+v", s)
 	}
 	s := g.settle(p.ID, l2on2)
-	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-vif-plugged"}, events(s)); d != "" {
+	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-changed", "network-vif-plugged"}, events(s)); d != "" {
 		t.Error(d)
 	}
 	loose := g.update(p.ID, network.PortChange{Host: ptr("")})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,16 +15,32 @@ import (
 	"berth/internal/network"
 )
 
-const portSelect = `
+var portSelect = `
 	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
 		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
-		port.revision, port.created_at, port.updated_at,
+		port.revision, port.epoch, port.created_at, port.updated_at,
 		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
 			from port_address a
 			where a.port_id = port.id),
-		(select coalesce(jsonb_agg(to_jsonb(b) order by b.entity), '[]')
-			from provisioning_block b
-			where b.port_id = port.id)`
+		(select coalesce(jsonb_agg(to_jsonb(b) || ` + overdueAgent + ` order by b.entity), '[]')
+			from block b
+			where b.object_id = port.id),
+		(select coalesce(jsonb_agg(to_jsonb(t) order by t.host), '[]')
+			from port_binding t
+			where t.port_id = port.id)`
+
+// l2Agents are the types of the agents that wire ports, as a list in SQL.
+var l2Agents = "('" + strings.Join(network.L2Agents(), "', '") + "')"
+
+// overdueAgent yields, of the agents that could lift the block b, since when all have been silent, or that there is none.
+var overdueAgent = fmt.Sprintf(`
+				case b.entity
+				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type in %[2]s)
+				when 'DHCP' then (select %[1]s from dhcp_binding d join agent a on a.id = d.agent_id where d.network_id = port.network_id)
+				else '{}' end`,
+	fmt.Sprintf(`jsonb_build_object('orphan', count(*) = 0,
+						'heard', case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end)`,
+		int(network.AgentDownTime.Seconds())), l2Agents)
 
 const portFrom = `
 	from port`
@@ -55,15 +72,18 @@ const visiblePort = `(port.project = %[1]s or exists (select from network n wher
 
 // portFields are where a row of portSelect goes; done finishes the port.
 func portFields(p *network.Port) (fields []any, done func() error) {
-	var addresses, blocks []byte
+	var addresses, blocks, bindings []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
-		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.CreatedAt, &p.UpdatedAt,
-		&addresses, &blocks}
+		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.CreatedAt, &p.UpdatedAt,
+		&addresses, &blocks, &bindings}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
 			return err
 		}
-		return json.Unmarshal(blocks, &p.Blocks)
+		if err := json.Unmarshal(blocks, &p.Blocks); err != nil {
+			return err
+		}
+		return json.Unmarshal(bindings, &p.Bindings)
 	}
 }
 
@@ -114,22 +134,15 @@ type held struct {
 // lockPort takes the port's row lock and then reads the port. The lock comes in a statement of its own, so that
 // the read sees what the lock waited for.
 func lockPort(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
-	var h held
+	h := held{around: network.Surroundings{Policy: policyOf(tx)}}
 	batch := &pgx.Batch{}
 	batch.Queue(`select from port where id = $1 for update`, id)
 	batch.Queue(portSelect+`,
-			array(select a.host
-				from dhcp_binding d
-				join agent a on a.id = d.agent_id
-				where d.network_id = port.network_id and exists (
-					select from port_address pa
-					join subnet s on s.id = pa.subnet_id
-					where pa.port_id = port.id and s.dhcp)
-				order by a.host),
-			exists (select from agent a where a.agent_type = $2 and a.host = port.host),
-			clock_timestamp()`+portFrom+` where id = $1`, id, network.OVSAgent).QueryRow(func(row pgx.Row) error {
+			`+dhcpHosts("port.network_id", "(select pa.subnet_id from port_address pa where pa.port_id = port.id)")+`,
+			`+agentsOn("port.host")+`,
+			clock_timestamp()`+portFrom+` where id = $1`, id).QueryRow(func(row pgx.Row) error {
 		fields, done := portFields(&h.Port)
-		if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.Agent, &h.now)...); err != nil {
+		if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.Agents, &h.now)...); err != nil {
 			return err
 		}
 		return done()
@@ -141,14 +154,34 @@ func lockPort(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
 	return h, err
 }
 
-// hasAgent tells whether an Open vSwitch agent is registered on the host.
-func hasAgent(ctx context.Context, tx pgx.Tx, host string) (bool, error) {
+// dhcpHosts yields the hosts of the DHCP agents that serve one of the subnets on the network, and that tell when they
+// have. Those that have fallen silent count: they will come back, or their networks are given to others.
+func dhcpHosts(networkID, subnets string) string {
+	return fmt.Sprintf(`array(select a.host
+				from dhcp_binding d
+				join agent a on a.id = d.agent_id
+				where d.network_id = %s and a.configurations -> 'notifies_port_ready' is distinct from 'false'
+					and exists (select from subnet s where s.id in %s and s.dhcp)
+				order by a.host)`, networkID, subnets)
+}
+
+// agentsOn yields the agents on the host.
+func agentsOn(host string) string {
+	return fmt.Sprintf(`(select coalesce(jsonb_agg(jsonb_build_object('type', a.agent_type,
+					'alive', a.heartbeat_at > clock_timestamp() - interval '%d seconds',
+					'smart_nic', a.configurations -> 'baremetal_smartnic' is not distinct from 'true')), '[]')
+				from agent a
+				where a.host = %s and a.agent_type in %s)`, int(network.AgentDownTime.Seconds()), host, l2Agents)
+}
+
+// hostAgents reads the agents on a host.
+func hostAgents(ctx context.Context, tx pgx.Tx, host string) ([]network.HostAgent, error) {
 	if host == "" {
-		return false, nil
+		return nil, nil
 	}
-	var ok bool
-	err := tx.QueryRow(ctx, `select exists (select from agent where agent_type = $1 and host = $2)`, network.OVSAgent, host).Scan(&ok)
-	return ok, err
+	var agents []network.HostAgent
+	err := tx.QueryRow(ctx, `select `+agentsOn("$1"), host).Scan(&agents)
+	return agents, err
 }
 
 // portNudge asks the port's workflow to look.
@@ -194,11 +227,11 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 	if err != nil {
 		return p, err
 	}
-	agent, err := hasAgent(ctx, tx, p.Host)
+	agents, err := hostAgents(ctx, tx, p.Host)
 	if err != nil {
 		return p, err
 	}
-	p.VIF = p.Bind(agent)
+	p.VIF = p.Bind(agents)
 	if p, err = insertPort(ctx, tx, p); err != nil {
 		return p, err
 	}
@@ -261,12 +294,12 @@ func begin(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.Port, error) {
 	if err != nil {
 		return h.Port, err
 	}
-	p := h.Port.Arm(h.around, network.Cause{Bound: true, Addressed: true}, h.now).Judge()
+	p := h.Port.Arm(h.around, network.Cause{Bound: true, Addressed: true, Revision: h.Revision}, h.now).Judge(h.now)
 	batch := &pgx.Batch{}
 	queueBlocks(batch, h.Port, p)
 	if p.Status != h.Status {
 		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, id, p.Status, h.Status)
-		queueTransition(batch, h.Port, p)
+		queueTransition(batch, h.Port, p, "")
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return p, fmt.Errorf("block port: %w", err)
@@ -291,6 +324,7 @@ func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) err
 		if e, ok := p.NovaEventForDelete(); ok {
 			queueEvent(batch, p.ID, e)
 		}
+		batch.Queue(`delete from block where object_id = $1`, id)
 		batch.Queue(`delete from port where id = $1`, id)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("delete port: %w", err)

@@ -53,24 +53,40 @@ func changePort(ctx context.Context, tx pgx.Tx, before held, c network.PortChang
 	if err != nil {
 		return p, err
 	}
+	revision := before.Revision + 1
 	cause := network.Cause{
-		Bound:     p.Host != before.Host || p.VNIC != before.VNIC || !equalJSON(p.Profile, before.Profile),
+		Bound: p.Host != before.Host || p.VNIC != before.VNIC || !equalJSON(p.Profile, before.Profile) ||
+			p.Distributed() != before.Distributed(),
 		Addressed: p.MAC != before.MAC || !slices.Equal(p.Addresses, before.Addresses),
+		Revision:  revision,
 	}
 	if cause.Bound {
-		p.VIF = p.Bind(around.Agent)
+		p = p.Settled(around.Agents)
 	}
-	p = p.Rebind(around, before.now).Arm(around, cause, before.now).Judge()
+	p = p.Rebind(around, revision, before.now).Arm(around, cause, before.now).Judge(before.now)
 	if same(before.Port, p) {
 		return p, nil
 	}
-	if err := writePort(ctx, tx, before.Port, p); err != nil {
+	if err := writePort(ctx, tx, before.Port, p, ""); err != nil {
 		return p, err
 	}
-	if p, err = portByID(ctx, tx, p.ID); err != nil {
+	return changed(ctx, tx, before.Port)
+}
+
+// changed tells everybody of a port that a client has changed.
+func changed(ctx context.Context, tx pgx.Tx, before network.Port) (network.Port, error) {
+	p, err := portByID(ctx, tx, before.ID)
+	if err != nil {
 		return p, err
 	}
-	if err := record(ctx, tx, mirrorPortUpdate(before.Port, p)); err != nil {
+	batch := &pgx.Batch{}
+	if e, ok := p.NovaEventForChange(); ok {
+		queueEvent(batch, p.ID, e)
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return p, fmt.Errorf("record for Nova: %w", err)
+	}
+	if err := record(ctx, tx, mirrorPortUpdate(before, p)); err != nil {
 		return p, err
 	}
 	return p, nudge(ctx, tx, portNudge(p, false))
@@ -94,25 +110,19 @@ func changeable(before, after network.Port) error {
 
 // surroundings reads what a changed port depends on; its row still says what it was.
 func surroundings(ctx context.Context, tx pgx.Tx, p network.Port) (network.Surroundings, error) {
-	var around network.Surroundings
+	around := network.Surroundings{Policy: policyOf(tx)}
 	subnets := make([]uuid.UUID, len(p.Addresses))
 	for i, a := range p.Addresses {
 		subnets[i] = a.Subnet
 	}
-	err := tx.QueryRow(ctx, `
-		select array(select a.host
-				from dhcp_binding d
-				join agent a on a.id = d.agent_id
-				where d.network_id = $1 and exists (select from subnet s where s.id = any($2) and s.dhcp)
-				order by a.host),
-			exists (select from agent a where a.agent_type = $3 and a.host = $4)`,
-		p.Network, subnets, network.OVSAgent, p.Host).Scan(&around.DHCPHosts, &around.Agent)
+	err := tx.QueryRow(ctx, `select `+dhcpHosts("$1", "(select unnest($2::uuid[]))")+`, `+agentsOn("$3"), p.Network, subnets, p.Host).
+		Scan(&around.DHCPHosts, &around.Agents)
 	return around, err
 }
 
 // writePort writes what became true of a locked port: its row, its blocks and what Nova has to be told. What a
-// client can see of it gets a new revision; blocks and counted reports do not.
-func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port) error {
+// client can see of it gets a new revision; blocks and counted reports do not. The entity is the last that reported.
+func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port, entity string) error {
 	batch := &pgx.Batch{}
 	if before.Ignored != after.Ignored {
 		batch.Queue(`update port set ignored_reports = $2 where id = $1`, after.ID, after.Ignored)
@@ -121,14 +131,15 @@ func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port) error
 		batch.Queue(`
 			update port
 			set name = $2, description = $3, admin_up = $4, mac = $5, device_id = $6, device_owner = $7, status = $8, host = $9, vnic = $10,
-				profile = $11, vif = $12, port_security = $13, revision = revision + 1, updated_at = now()
-			where id = $1 and revision = $14 and status = $15`,
+				profile = $11, vif = $12, port_security = $13, epoch = $14, revision = revision + 1, updated_at = now()
+			where id = $1 and revision = $15 and status = $16`,
 			after.ID, after.Name, after.Description, after.AdminUp, after.MAC, after.DeviceID, after.DeviceOwner, after.Status, after.Host,
-			after.VNIC, after.Profile, after.VIF, after.PortSecurity, before.Revision, before.Status).
+			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.Epoch, before.Revision, before.Status).
 			Exec(func(tag pgconn.CommandTag) error { return fenced(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)
-	queueTransition(batch, before, after)
+	queueBindings(batch, before, after)
+	queueTransition(batch, before, after, entity)
 	if batch.Len() == 0 {
 		return nil
 	}
@@ -152,7 +163,7 @@ func visible(p network.Port) network.Port {
 func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 	for _, b := range before.Blocks {
 		if !slices.ContainsFunc(after.Blocks, func(o network.Block) bool { return o.Entity == b.Entity }) {
-			batch.Queue(`delete from provisioning_block where port_id = $1 and entity = $2`, after.ID, b.Entity)
+			batch.Queue(`delete from block where object_id = $1 and entity = $2`, after.ID, b.Entity)
 		}
 	}
 	for _, b := range after.Blocks {
@@ -160,25 +171,50 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 			continue
 		}
 		batch.Queue(`
-			insert into provisioning_block (port_id, entity, host, since, deadline)
-			values ($1, $2, $3, $4, $5)
-			on conflict (port_id, entity) do update
-			set host = excluded.host, since = excluded.since, deadline = excluded.deadline`,
-			after.ID, b.Entity, b.Host, b.Since, b.Deadline)
+			insert into block (object_type, object_id, entity, host, epoch, state, since, deadline, fatal)
+			values ('port', $1, $2, $3, $4, $5, $6, $7, $8)
+			on conflict (object_id, entity) do update
+			set host = excluded.host, epoch = excluded.epoch, state = excluded.state, since = excluded.since,
+				deadline = excluded.deadline, fatal = excluded.fatal`,
+			after.ID, b.Entity, b.Host, b.Epoch, b.State, b.Since, b.Deadline, b.Fatal)
 	}
 }
 
-// queueTransition records what a change of the port's status means to Nova.
-func queueTransition(batch *pgx.Batch, before, after network.Port) {
-	if e, ok := after.NovaEventFor(before.Status, after.Status); ok {
+// queueBindings writes the difference between the further bindings of before and after.
+func queueBindings(batch *pgx.Batch, before, after network.Port) {
+	for _, b := range before.Bindings {
+		if !slices.ContainsFunc(after.Bindings, func(o network.Binding) bool { return o.Host == b.Host }) {
+			batch.Queue(`delete from port_binding where port_id = $1 and host = $2`, after.ID, b.Host)
+		}
+	}
+	for _, b := range after.Bindings {
+		if slices.ContainsFunc(before.Bindings, func(o network.Binding) bool { return same(o, b) }) {
+			continue
+		}
+		batch.Queue(`
+			insert into port_binding (port_id, host, status, vnic, profile, vif, plugged)
+			values ($1, $2, $3, $4, $5, $6, $7)
+			on conflict (port_id, host) do update
+			set status = excluded.status, vnic = excluded.vnic, profile = excluded.profile, vif = excluded.vif, plugged = excluded.plugged`,
+			after.ID, b.Host, b.Status, b.VNIC, b.Profile, b.VIF, b.Plugged)
+	}
+}
+
+// queueTransition records what became of the port for Nova.
+func queueTransition(batch *pgx.Batch, before, after network.Port, entity string) {
+	for _, e := range after.NovaEventsFor(before, entity) {
 		queueEvent(batch, after.ID, e)
 	}
 }
 
+// queueEvent records an event for Nova. Changes that it was not told of are one, the last: it looks for itself what
+// they are. The event gets a new ID, so that whoever is delivering the one before does not settle this one.
 func queueEvent(batch *pgx.Batch, port uuid.UUID, e network.NovaEvent) {
 	batch.Queue(`
 		insert into nova_event (port_id, server, name, status, tag)
-		values ($1, $2, $3, $4, $5)`, port, e.Server, e.Name, e.Status, e.Tag)
+		values ($1, $2, $3, $4, $5)
+		on conflict (port_id, server) where name = 'network-changed' do update
+		set id = default`, port, e.Server, e.Name, e.Status, e.Tag)
 }
 
 // equalJSON tells whether two texts are the same JSON value.

@@ -63,15 +63,18 @@ func settle(ctx context.Context, tx pgx.Tx, id uuid.UUID, reports []network.Repo
 	if err != nil {
 		return h.Port, h.Port, nil, err
 	}
-	after = h.Port.Rebind(h.around, h.now).Arm(h.around, network.Cause{}, h.now)
-	after, accepted = after.Complete(h.around, reports)
-	after = after.Judge()
-	for _, ok := range accepted {
-		if !ok {
+	after = h.Port.Rebind(h.around, h.Revision+1, h.now).Arm(h.around, network.Cause{}, h.now)
+	after, accepted = after.Hear(h.around, reports, h.now)
+	after = after.Judge(h.now)
+	last := ""
+	for i, ok := range accepted {
+		if ok {
+			last = reports[i].Entity
+		} else {
 			after.Ignored++
 		}
 	}
-	if err := writePort(ctx, tx, h.Port, after); err != nil || h.Port.VIF == after.VIF {
+	if err := writePort(ctx, tx, h.Port, after, last); err != nil || h.Port.VIF == after.VIF {
 		return h.Port, after, accepted, err
 	}
 	return h.Port, after, accepted, mirrorRebound(ctx, tx, id)
@@ -104,7 +107,7 @@ func review(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	return lookAt(ctx, tx, `
 		select p.id
 		from port p
-		join provisioning_block b on b.port_id = p.id
+		join block b on b.object_id = p.id
 		where p.network_id = $1 and b.entity = $2
 		order by p.id`, id, network.DHCP)
 }

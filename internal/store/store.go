@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"berth/internal/network"
 )
 
 var (
@@ -23,10 +25,11 @@ var (
 
 // Store is a pool of connections to berth's database.
 type Store struct {
-	pool *pgxpool.Pool
-	left chan struct{} // notes were committed; see announce
-	stop context.CancelFunc
-	done chan struct{}
+	pool   *pgxpool.Pool
+	policy network.Policy
+	left   chan struct{} // notes were committed; see announce
+	stop   context.CancelFunc
+	done   chan struct{}
 }
 
 // Limits that keep a stuck client or a lost worker from holding rows: no statement, lock wait or idle
@@ -85,7 +88,7 @@ func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 	for attempt := 1; ; attempt++ {
 		nudged := false
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			t := &noting{Tx: tx}
+			t := &noting{Tx: tx, policy: s.policy}
 			err := f(t)
 			nudged = t.nudged
 			return err
@@ -99,9 +102,11 @@ func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 	}
 }
 
-// noting is a transaction that remembers whether notes were left in it that are due at once.
+// noting is a transaction of a store: it knows the store's policy, and remembers whether notes were left in it that
+// are due at once.
 type noting struct {
 	pgx.Tx
+	policy network.Policy
 	nudged bool
 }
 
@@ -141,6 +146,16 @@ func (r *results) Close() error {
 		return err
 	}
 	return r.refused
+}
+
+// Govern sets how long blocks of ports may stand from now on. It is called before the store is used.
+func (s *Store) Govern(p network.Policy) { s.policy = p }
+
+func policyOf(tx pgx.Tx) network.Policy {
+	if t, ok := tx.(*noting); ok {
+		return t.policy
+	}
+	return nil
 }
 
 // transient tells whether PostgreSQL asks for the same transaction again.

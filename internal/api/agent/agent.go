@@ -113,9 +113,11 @@ func configurations(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 type report struct {
-	Port   string `json:"port"`
-	Entity string `json:"entity"`
-	Host   string `json:"host"`
+	Port     string `json:"port"`
+	Entity   string `json:"entity"`
+	Host     string `json:"host"`
+	Event    string `json:"event"`
+	Revision int64  `json:"revision"`
 }
 
 type reportsBody struct {
@@ -177,7 +179,8 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 func (g gateway) settle(ctx context.Context, id uuid.UUID, reports []report, places []int, verdicts []verdict) error {
 	given := make([]network.Report, len(places))
 	for i, place := range places {
-		given[i] = network.Report{Entity: reports[place].Entity, Host: reports[place].Host}
+		r := reports[place]
+		given[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision}
 	}
 	standing, err := g.store.ReportPort(ctx, id, given)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
