@@ -56,7 +56,7 @@ func TestAllocationsSpeakEveryVersion(t *testing.T) {
 		`{"allocations":{%q:{"resources":{"VCPU":2}}},"resource_provider_generation":9}`, consumer))
 
 	for _, wrong := range []struct{ version, body, text string }{
-		{"1.7", list + who, "Additional properties are not allowed ('project_id' was unexpected)"},
+		{"1.7", list + who, "Additional properties are not allowed ('project_id', 'user_id' were unexpected)"},
 		{"1.8", list, "'project_id' is a required property"},
 		{"1.11", vcpus(p, 2) + who, "is not of type 'array'"},
 		{"1.12", list + who, "is not of type 'object'"},
