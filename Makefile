@@ -3,7 +3,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 temporal = $$(tools/temporal.sh)
-races = OneOfManyWriters|LastUnit
+races = OneOfManyWriters|LastUnit|GenerationsAreRegisters
 
 .PHONY: help
 help: ## show this list
@@ -30,8 +30,9 @@ test: deps ## everything: tests with the race detector on real PostgreSQL and Te
 	@$(MAKE) --no-print-directory lint
 
 .PHONY: soak
-soak: deps ## the races of 64 writers, 1,000 rounds each; ROUNDS=n for another number
-	@BERTH_TEST_ROUNDS=$${ROUNDS:-1000} go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement
+soak: deps ## 1,000 rounds of the races of 64 writers, and kills in the middle of them; ROUNDS=n for another number
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_ROUNDS=$${ROUNDS:-1000} \
+		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./worker
 
 .PHONY: bench
 bench: build ## what a port, a journal entry, an allocation costs, as ratios, into bench.json; BENCH="-h" tells more

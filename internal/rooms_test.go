@@ -37,6 +37,7 @@ var reserved = map[string]string{
 	"go.yaml.in/yaml/v3":                  "settings are config's, an operator's rules policy's; starter prints YAML",
 	"github.com/fergusstrange":            "servers for development are devstack's",
 	"github.com/prometheus/client_golang": "figures are counted where things happen for long",
+	"github.com/anishathalye/porcupine":   "histories are judged in tests",
 }
 
 var (

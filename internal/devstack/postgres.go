@@ -82,10 +82,33 @@ func (p *Postgres) Ended() <-chan struct{} { return p.proc.done }
 // Stop ends the server in order; open connections are cut.
 func (p *Postgres) Stop() { p.proc.stop(os.Interrupt, 20*time.Second) }
 
-// Restart ends the server as a crash does (no checkpoint, connections cut) and starts it on the same port.
+// Restart ends the server as kill -9 of all its processes does, and starts it on the same port.
 func (p *Postgres) Restart(ctx context.Context) error {
-	p.proc.stop(syscall.SIGQUIT, 20*time.Second)
+	server := p.proc.cmd.Process.Pid
+	_ = syscall.Kill(server, syscall.SIGSTOP) // from now on it forks nobody
+	sessions, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", server, server))
+	if err != nil {
+		return err
+	}
+	p.proc.stop(syscall.SIGKILL, time.Minute)
+	for session := range strings.FieldsSeq(string(sessions)) {
+		pid, err := strconv.Atoi(session)
+		if err != nil {
+			return err
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		for !ended(pid) && ctx.Err() == nil { // its memory would keep the next server from starting
+			time.Sleep(time.Millisecond)
+		}
+	}
 	return p.run(ctx)
+}
+
+// ended tells whether a process that is no child of ours holds nothing any more: it is gone, or a zombie.
+func ended(pid int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(raw), ") ")
+	return err != nil || strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
 }
 
 func (p *Postgres) cluster() string { return filepath.Join(p.options.Dir, "cluster") }
