@@ -43,7 +43,9 @@ var bodies = map[string]string{
 	"PUT /placement/resource_providers/{uuid}/traits":              `{"traits":["CUSTOM_GOLD"],"resource_provider_generation":424242}`,
 	"POST /placement/allocations":                                  `{"{consumer}":{"allocations":{"{provider}":{"resources":{"VCPU":1}}},"mappings":{"":["{provider}"]},"project_id":"demo","user_id":"u","consumer_generation":434343,"consumer_type":"INSTANCE"}}`,
 	"PUT /placement/allocations/{consumer}":                        `{"allocations":{"{provider}":{"resources":{"VCPU":1}}},"mappings":{"":["{provider}"]},"project_id":"demo","user_id":"u","consumer_generation":434343,"consumer_type":"INSTANCE"}`,
-	"POST /placement/resource_classes":                             `{"name":"CUSTOM_OTHER"}`,
-	"PUT /placement/resource_classes/{name}":                       ``,
-	"PUT /placement/traits/{name}":                                 ``,
+	"POST /placement/reshaper": `{"inventories":{"{provider}":{"resource_provider_generation":424242,"inventories":{"VCPU":{"total":8,"reserved":0,"min_unit":1,"max_unit":8,"step_size":1,"allocation_ratio":2.5}}}},` +
+		`"allocations":{"{consumer}":{"allocations":{"{provider}":{"resources":{"VCPU":1}}},"mappings":{"":["{provider}"]},"project_id":"demo","user_id":"u","consumer_generation":434343,"consumer_type":"INSTANCE"}}}`,
+	"POST /placement/resource_classes":       `{"name":"CUSTOM_OTHER"}`,
+	"PUT /placement/resource_classes/{name}": ``,
+	"PUT /placement/traits/{name}":           ``,
 }

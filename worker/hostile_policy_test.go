@@ -25,21 +25,22 @@ var callers = []struct {
 type rights [7]int
 
 var (
-	open_   = rights{0, 0, 0, 0, 0, 0, 0}
-	admins  = rights{401, 403, 403, 403, 403, 0, 0}
-	reading = rights{401, 0, 403, 0, 0, 0, 0}     // a list, which shows everyone their own
-	making  = rights{401, 0, 403, 403, 0, 0, 0}   // something of one's own
-	seeing  = rights{401, 404, 403, 0, 0, 0, 0}   // an object of the project; others cannot tell that it is there
-	turning = rights{401, 404, 403, 403, 0, 0, 0} // the same, to change it
-	looking = rights{401, 403, 403, 0, 0, 0, 0}   // a lease, of which others may know
-	ruling  = rights{401, 403, 403, 403, 0, 0, 0}
+	open_    = rights{0, 0, 0, 0, 0, 0, 0}
+	admins   = rights{401, 403, 403, 403, 403, 0, 0}
+	services = rights{401, 403, 403, 403, 403, 0, 403}
+	reading  = rights{401, 0, 403, 0, 0, 0, 0}     // a list, which shows everyone their own
+	making   = rights{401, 0, 403, 403, 0, 0, 0}   // something of one's own
+	seeing   = rights{401, 404, 403, 0, 0, 0, 0}   // an object of the project; others cannot tell that it is there
+	turning  = rights{401, 404, 403, 403, 0, 0, 0} // the same, to change it
+	looking  = rights{401, 403, 403, 0, 0, 0, 0}   // a lease, of which others may know
+	ruling   = rights{401, 403, 403, 403, 0, 0, 0}
 )
 
 // permissions are who may do what, for every route. Placement, the agents' gateway, the journal and operators are for
 // administrators and services on all of theirs.
 var permissions = map[string]rights{
 	"/placement": admins, "/agent/v1": admins, "/journal/v1": admins, "/operator/v1": admins,
-	"GET /placement/": open_,
+	"GET /placement/": open_, "POST /placement/reshaper": services,
 
 	"GET /networking/": open_, "GET /networking/v2.0": open_, "GET /networking/v2.0/": open_,
 	"GET /networking/v2.0/extensions": reading, "GET /networking/v2.0/extensions/{alias}": reading, "GET /networking/v2.0/security-groups": reading,

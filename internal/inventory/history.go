@@ -31,4 +31,5 @@ const (
 	Stocking    Cause = "inventories"
 	Aggregating Cause = "aggregates"
 	Qualifying  Cause = "traits"
+	Reshaping   Cause = "reshape"
 )

@@ -73,7 +73,10 @@ func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers [
 		}
 		return w
 	}
-	switch r.IntN(7) {
+	switch r.IntN(8) {
+	case 5:
+		return anyReshape(t, s, r, some(), providers)
+
 	case 0:
 		if err := s.DeleteAllocations(t.Context(), consumers[r.IntN(len(consumers))]); err != nil && !isNotFound(err) {
 			return err

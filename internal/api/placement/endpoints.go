@@ -43,4 +43,6 @@ var endpoints = []endpoint{
 	{"DELETE", "/traits/{name}", 6, "traits:delete", anything, (*room).deleteTrait},
 
 	{"GET", "/usages", 9, "usages", accept, (*room).showUsages},
+
+	{"POST", "/reshaper", 30, "reshaper:reshape", body, (*room).reshape},
 }

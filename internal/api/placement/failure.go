@@ -17,6 +17,7 @@ const (
 	concurrentUpdate   = "placement.concurrent_update"
 	inventoryInUse     = "placement.inventory.inuse"
 	duplicateName      = "placement.duplicate_name"
+	providerNotFound   = "placement.resource_provider.not_found"
 	providerInUse      = "placement.resource_provider.inuse"
 	cannotDeleteParent = "placement.resource_provider.cannot_delete_parent"
 )
@@ -49,6 +50,8 @@ func translate(err error) error {
 	switch p.Kind {
 	case inventory.Invalid, inventory.UnknownClass:
 		status = http.StatusBadRequest
+	case inventory.UnknownProvider:
+		status, code = http.StatusBadRequest, providerNotFound
 	case inventory.Missing:
 		status = http.StatusNotFound
 	case inventory.Concurrent:

@@ -3,7 +3,9 @@ package placement
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 
 	"berth/internal/inventory"
 )
@@ -123,25 +125,37 @@ func (c *call) one(s inventory.Stock, class string) record {
 	return shown
 }
 
-func (h *room) replaceInventories(c *call) (int, any, error) {
-	provider := c.PathValue("uuid")
-	in, err := c.object(&schema{kind: "object", required: []string{"resource_provider_generation", "inventories"},
+// stockForm is the form of all inventories of a provider in a body.
+func stockForm() *schema {
+	return &schema{kind: "object", required: []string{"resource_provider_generation", "inventories"},
 		fields: map[string]*schema{
 			"resource_provider_generation": integer,
 			"inventories":                  {kind: "object", open: true, each: recordForm(nil, nil)},
-		}})
+		}}
+}
+
+// readStock reads a checked stock.
+func readStock(in map[string]any) inventory.Stock {
+	s := inventory.Stock{Generation: whole(in["resource_provider_generation"]), Classes: map[string]inventory.Inventory{}}
+	for class, v := range in["inventories"].(map[string]any) {
+		s.Classes[class] = readRecord(v.(map[string]any))
+	}
+	return s
+}
+
+func (h *room) replaceInventories(c *call) (int, any, error) {
+	provider := c.PathValue("uuid")
+	in, err := c.object(stockForm())
 	if err != nil {
 		return 0, nil, h.unless(c, nil, err)
 	}
-	generation, classes := whole(in["resource_provider_generation"]), map[string]inventory.Inventory{}
-	sent := in["inventories"].(map[string]any)
-	for _, class := range sorted(sent) {
-		classes[class] = readRecord(sent[class].(map[string]any))
-		if err := c.sound("update", class, classes[class]); err != nil {
-			return 0, nil, h.unless(c, &generation, err)
+	wanted := readStock(in)
+	for _, class := range slices.Sorted(maps.Keys(wanted.Classes)) {
+		if err := c.sound("update", class, wanted.Classes[class]); err != nil {
+			return 0, nil, h.unless(c, &wanted.Generation, err)
 		}
 	}
-	s, err := h.store.ReplaceStock(c.Context(), provider, generation, classes)
+	s, err := h.store.ReplaceStock(c.Context(), provider, wanted.Generation, wanted.Classes)
 	if err != nil {
 		err = prefixed(err, "Unknown resource class in inventory for resource provider "+provider+": ", inventory.UnknownClass)
 		err = prefixed(err, "update conflict: ", inventory.InventoryInUse)

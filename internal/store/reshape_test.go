@@ -1,0 +1,199 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// anyReshape gives two providers a stock, as large as ever for VCPU, and writes a consumer that exists.
+func anyReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.ConsumerWrite, providers []string) error {
+	t.Helper()
+	shape := inventory.Reshape{Stocks: map[string]inventory.Stock{}}
+	if w.Expect.Generation() != nil {
+		shape.Writes = []inventory.ConsumerWrite{w}
+	}
+	for range 2 {
+		name := providers[r.IntN(len(providers))]
+		p, err := s.Provider(t.Context(), name)
+		if err != nil {
+			return err
+		}
+		stock := inventory.Stock{Generation: p.Generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(20)}}
+		if r.IntN(2) == 0 {
+			stock.Classes["DISK_GB"] = inventory.Of(1)
+		}
+		shape.Stocks[name] = stock
+	}
+	return s.Reshape(t.Context(), shape)
+}
+
+// split is a reshape that moves VGPUs, and who holds them, from a host at that generation to its child.
+func split(host, child string, generation int64, holders ...string) inventory.Reshape {
+	shape := inventory.Reshape{Stocks: map[string]inventory.Stock{
+		host:  {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(8)}},
+		child: {Classes: map[string]inventory.Inventory{"VGPU": inventory.Of(8)}}}}
+	for _, holder := range holders {
+		w := takeVCPU(holder, host, 1, inventory.At(1))
+		w.Allocations[child] = map[string]int64{"VGPU": 1}
+		shape.Writes = append(shape.Writes, w)
+	}
+	return shape
+}
+
+func TestReshapeHappensOnceAndWhole(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for round := range 5 {
+		host := stockedHost(t, s, fmt.Sprint("host", round), map[string]inventory.Inventory{"VCPU": inventory.Of(8), "VGPU": inventory.Of(8)})
+		child := stockedHost(t, s, fmt.Sprint("child", round), nil)
+		a, b := uuid.NewString(), uuid.NewString()
+		for _, holder := range []string{a, b} {
+			w := takeVCPU(holder, host, 1, inventory.Absent())
+			w.Allocations[host]["VGPU"] = 1
+			putWrite(t, s, w)
+		}
+
+		// Among those who reshape there are one who takes from the host and one who changes a holder.
+		generation := generationOf(t, s, host)
+		newcomer, rewritten, reshapes := uuid.NewString(), atomic.Bool{}, atomic.Int64{}
+		raceWriters(t, 10, func(i int) error {
+			switch i {
+			case 0:
+				return s.PutAllocations(t.Context(), takeVCPU(newcomer, host, 1, inventory.Absent()))
+			case 1:
+				err := s.PutAllocations(t.Context(), takeVCPU(b, host, 2, inventory.At(1)))
+				rewritten.Store(err == nil)
+				return err
+			}
+			err := s.Reshape(t.Context(), split(host, child, generation, a, b))
+			if err == nil {
+				reshapes.Add(1)
+			}
+			return err
+		}, inventory.Concurrent)
+
+		want := map[string]int64{"VCPU": 3} // of the host; the newcomer always gets its own
+		wantChild := map[string]int64{}
+		switch reshapes.Load() {
+		case 0: // one of the two others came first
+			want["VGPU"] = 2
+			if rewritten.Load() {
+				want["VCPU"], want["VGPU"] = 4, 1
+			}
+		case 1:
+			wantChild["VGPU"] = 2
+			if rewritten.Load() {
+				t.Errorf("round %d: two writers with the same generation won", round)
+			}
+		default:
+			t.Errorf("round %d: %d reshapes from the same generation", round, reshapes.Load())
+		}
+		if d := cmp.Diff(want, usageOf(t, s, host)); d != "" {
+			t.Errorf("round %d, host: %s", round, d)
+		}
+		if d := cmp.Diff(wantChild, usageOf(t, s, child)); d != "" {
+			t.Errorf("round %d, child: %s", round, d)
+		}
+	}
+}
+
+func generationOf(t *testing.T, s *store.Store, provider string) int64 {
+	t.Helper()
+	p, err := s.Provider(t.Context(), provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Generation
+}
+
+func usageOf(t *testing.T, s *store.Store, provider string) map[string]int64 {
+	t.Helper()
+	u, err := s.ProviderUsage(t.Context(), provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Used
+}
+
+func TestReshapeSeesWhatTheOneBeforeItDid(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		first string
+		then  []string
+		want  inventory.Kind
+	}{
+		"the provider moved on": {first: bump, want: inventory.Concurrent},
+		"the provider is gone":  {first: bump, then: []string{`delete from provider where name = 'p'`}, want: inventory.Concurrent},
+		"the consumer moved on": {first: `update consumer set generation = 2`, want: inventory.Concurrent},
+		"the consumer is gone":  {first: `delete from consumer`, want: inventory.Concurrent},
+		"the other provider is gone": {first: `update provider set generation = 7 where name = 'q'`,
+			then: []string{`delete from provider where name = 'q'`}, want: inventory.Invalid},
+		"a class is gone": {first: `delete from resource_class where name = 'CUSTOM_C'`, want: inventory.UnknownClass},
+		"a class that goes is taken from": {first: `update provider set generation = 7 where name = 'q'`,
+			then: []string{newcomer, takesDisk}, want: inventory.InventoryInUse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := openStore(t, url)
+			p := stockedHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(4), "DISK_GB": inventory.Of(4)})
+			q := stockedHost(t, s, "q", map[string]inventory.Inventory{"VCPU": inventory.Of(4)})
+			consumer := uuid.NewString()
+			putWrite(t, s, takeVCPU(consumer, q, 1, inventory.Absent()))
+			if name == "the provider is gone" || name == "the other provider is gone" {
+				putWrite(t, s, emptyWrite(consumer, inventory.At(1)))
+				putWrite(t, s, takeVCPU(consumer, stockedHost(t, s, "r", map[string]inventory.Inventory{"VCPU": inventory.Of(4)}), 1, inventory.Absent()))
+			}
+			storetest.Exec(t, url, `insert into resource_class (name) values ('CUSTOM_C')`)
+			shape := inventory.Reshape{
+				Stocks: map[string]inventory.Stock{p: {Generation: 2, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(4), "CUSTOM_C": inventory.Of(1)}}},
+				Writes: []inventory.ConsumerWrite{takeVCPU(consumer, q, 2, inventory.At(1))}}
+
+			err := rival{t, storetest.Connect(t, url)}.meet(func() error { return s.Reshape(t.Context(), shape) }, tc.first, tc.then...)
+
+			if problemKind(err) != tc.want {
+				t.Errorf("want a problem of kind %d, got %v", tc.want, err)
+			}
+		})
+	}
+}
+
+const takesDisk = `insert into allocation (consumer_id, provider_id, class_id, amount)
+	select c.id, p.id, 2, 1 from consumer c, provider p where c.uuid = '11111111-1111-4111-8111-111111111111' and p.name = 'p'`
+
+func TestReshapeIsRemembered(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := openStore(t, url)
+	host := stockedHost(t, s, "host", map[string]inventory.Inventory{"VCPU": inventory.Of(8), "VGPU": inventory.Of(8)})
+	child, a := stockedHost(t, s, "child", nil), uuid.NewString()
+	putWrite(t, s, takeVCPU(a, host, 1, inventory.Absent()))
+	if err := s.Reshape(store.As(t.Context(), "nova/service"), split(host, child, 3, a)); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := s.ProviderHistory(t.Context(), child, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `berth: created, child none to 0
+nova/service: reshape, child 0 to 1
+nova/service: allocations, a 1 to 2, child 1 to 2
+nova/service: reshape, child 2 to 3
+`
+	if d := cmp.Diff(want, told(t, changes, map[string]string{child: "child", a: "a"})); d != "" {
+		t.Error(d)
+	}
+	var broken int
+	if err := storetest.Connect(t, url).QueryRow(t.Context(), unbroken).Scan(&broken); err != nil || broken != 0 {
+		t.Errorf("%d breaks in the history, error %v", broken, err)
+	}
+}
