@@ -14,6 +14,7 @@ import (
 	"berth/internal/config"
 	"berth/internal/contract"
 	"berth/internal/devstack"
+	"berth/internal/identity"
 )
 
 // block is the shell block of the README that follows the comment with that name, command by command.
@@ -179,5 +180,37 @@ func TestReadmeNamesEveryVariable(t *testing.T) {
 		if !slices.Contains(config.Variables(), found[1]) {
 			t.Errorf("the README explains %s, which nobody reads", found[1])
 		}
+	}
+}
+
+func TestReadmesPolicyIsUnderstood(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(raw), "### Who may do what")
+	_, rest, _ = strings.Cut(rest, "```yaml\n")
+	example, _, found := strings.Cut(rest, "```")
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(path, []byte(example), 0o600); err != nil || !found {
+		t.Fatal("the README has no example of a policy", err)
+	}
+	cfg, err := config.Load([]string{"BERTH_POLICY_FILE=" + path, "BERTH_ENFORCE_NEW_DEFAULTS=off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := policyOf(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, member := identity.Caller{Project: "p", Roles: []string{"admin"}}, identity.Caller{Project: "p", Roles: []string{"member"}}
+	if !rules.Allows("placement:traits:list", member, nil) || rules.Allows("placement:traits:delete", admin, nil) || rules.Allows("placement:traits:update", member, nil) {
+		t.Error("the example does not mean what it says")
+	}
+
+	cfg.Policy.File = filepath.Join(t.TempDir(), "none")
+	if _, err := policyOf(cfg); err == nil || !strings.Contains(err.Error(), "BERTH_POLICY_FILE") {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }
