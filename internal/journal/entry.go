@@ -77,7 +77,7 @@ type Blocker struct {
 
 // Take is an entry as it was taken for sending, or the reason why it was not.
 type Take struct {
-	Entry    Entry     // State is processing if it may be sent now
+	Entry    Entry         // State is processing if it may be sent now
 	Blockers []Blocker     // not empty: it waits for these
 	Wait     time.Duration // the last attempt's pause is not over for so long
 	Repeat   bool          // the controller may have applied an earlier attempt, whose outcome is not known
