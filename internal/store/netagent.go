@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"berth/internal/contract"
 	"berth/internal/network"
 )
 
@@ -73,14 +76,18 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 		if err != nil {
 			return fmt.Errorf("update agent: %w", err)
 		}
-		a, err = agentByID(ctx, tx, id)
-		return err
+		if a, err = agentByID(ctx, tx, id); err != nil || a.Type != network.DHCPAgent || c.AdminUp == nil || !*c.AdminUp {
+			return err
+		}
+		return adopt(ctx, tx, a.Host)
 	})
 	return a, err
 }
 
 // ReportState is an agent's heartbeat: its first one registers it. It answers what that made of the agent. Ports
-// on the host of an Open vSwitch agent that could not be bound for the lack of one are bound now.
+// on the host of an agent that wires them, and could not be bound for the lack of it, are bound now. A DHCP agent
+// that has come, or come back, takes the networks that no agent hosts, and every one its share of those whose agents
+// have fallen silent.
 func (s *Store) ReportState(ctx context.Context, st network.State) (string, error) {
 	var result string
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
@@ -88,7 +95,12 @@ func (s *Store) ReportState(ctx context.Context, st network.State) (string, erro
 		if result, err = heartbeat(ctx, tx, st); err != nil {
 			return fmt.Errorf("heartbeat of %s on %s: %w", st.Type, st.Host, err)
 		}
-		if st.Type != network.OVSAgent {
+		switch {
+		case st.Type == network.DHCPAgent && result != network.AgentAlive:
+			return errors.Join(adopt(ctx, tx, st.Host), inherit(ctx, tx, st.Host))
+		case st.Type == network.DHCPAgent:
+			return inherit(ctx, tx, st.Host)
+		case !slices.Contains(network.L2Agents(), st.Type):
 			return nil
 		}
 		return lookAt(ctx, tx, `
@@ -134,13 +146,15 @@ func heartbeat(ctx context.Context, tx pgx.Tx, st network.State) (string, error)
 	return network.AgentRevived, nil
 }
 
-// DeleteAgent forgets an agent and the networks that it hosted; no port waits for it any more.
+// DeleteAgent forgets an agent. The networks that it hosted go to others; where there is none, no port waits for DHCP
+// any more. A port that waits for it to be wired goes on waiting, and says that nobody is there to do it.
 func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from agent where id = $1 for update`, id); err != nil {
 			return fmt.Errorf("lock agent: %w", err)
 		}
-		if _, err := agentByID(ctx, tx, id); err != nil {
+		a, err := agentByID(ctx, tx, id)
+		if err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `
@@ -161,10 +175,28 @@ func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 			return fmt.Errorf("delete agent: %w", err)
 		}
 		for _, n := range hosted {
-			if err := review(ctx, tx, n); err != nil {
+			if err := rehost(ctx, tx, n, id); err != nil {
 				return err
 			}
 		}
-		return nil
+		return tell(ctx, tx, a.Host)
 	})
+}
+
+// tell has the workflows of ports on a host look at what they wait for there.
+func tell(ctx context.Context, tx pgx.Tx, host string) error {
+	rows, err := tx.Query(ctx, portSelect+portFrom+`
+		where exists (select from block b where b.object_id = port.id and b.host = $1) and host = $1`, host)
+	if err != nil {
+		return fmt.Errorf("find ports: %w", err)
+	}
+	ports, err := pgx.CollectRows(rows, scanPort)
+	if err != nil {
+		return fmt.Errorf("find ports: %w", err)
+	}
+	nudges := make([]contract.Nudge, len(ports))
+	for i, p := range ports {
+		nudges[i] = portNudge(p, false)
+	}
+	return nudge(ctx, tx, nudges...)
 }

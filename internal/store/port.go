@@ -246,7 +246,7 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 	}
 	for _, s := range subnets {
 		if s.DHCP {
-			if err := schedule(ctx, tx, p.Network); err != nil {
+			if err := schedule(ctx, tx, p.Network, uuid.Nil); err != nil {
 				return p, err
 			}
 			break

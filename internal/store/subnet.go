@@ -131,7 +131,7 @@ func createSubnet(ctx context.Context, tx pgx.Tx, c network.SubnetChange) (netwo
 		return s, fmt.Errorf("create subnet: %w", err)
 	}
 	if s.DHCP {
-		if err := schedule(ctx, tx, s.Network); err != nil {
+		if err := schedule(ctx, tx, s.Network, uuid.Nil); err != nil {
 			return s, err
 		}
 	}
@@ -195,7 +195,7 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 func served(ctx context.Context, tx pgx.Tx, before, after network.Subnet) error {
 	switch {
 	case after.DHCP && !before.DHCP:
-		return schedule(ctx, tx, after.Network)
+		return schedule(ctx, tx, after.Network, uuid.Nil)
 	case before.DHCP && !after.DHCP:
 		return review(ctx, tx, after.Network)
 	default:
