@@ -3,7 +3,7 @@ package main
 // bodies are what each route that reads one accepts, with every field that it knows.
 var bodies = map[string]string{
 	"POST /agent/v1/state":   `{"agent_type":"DHCP agent","host":"cmp-1","binary":"b","topic":"t","configurations":{"a":1}}`,
-	"POST /agent/v1/reports": `{"reports":[{"port":"{port}","entity":"DHCP","host":"elsewhere"}]}`,
+	"POST /agent/v1/reports": `{"reports":[{"port":"{port}","entity":"L2","host":"elsewhere","event":"lost","revision":1}]}`,
 
 	"POST /journal/v1/entries": `{"entries":[{"operation":"create","object_type":"router","object_id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0077","name":"r","project_id":"demo",` +
 		`"data":{"id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0077","name":"r","project_id":"demo","tenant_id":"demo"}}]}`,
@@ -31,8 +31,11 @@ var bodies = map[string]string{
 		`"binding:vnic_type":"normal","binding:profile":{"a":{"b":1}},"security_groups":[],"allowed_address_pairs":[],"extra_dhcp_opts":[]}}`,
 	"PUT /networking/v2.0/ports/{id}": `{"port":{"name":"p","description":"d","admin_state_up":true,"fixed_ips":[{"subnet_id":"{subnet}","ip_address":"10.0.0.78"}],` +
 		`"device_id":"x","device_owner":"compute:nova","port_security_enabled":true,"binding:host_id":"cmp-1","binding:vnic_type":"normal","binding:profile":{"a":1}}}`,
-	"PUT /networking/v2.0/agents/{id}":                `{"agent":{"admin_state_up":true,"description":"d"}}`,
-	"POST /networking/v2.0/agents/{id}/dhcp-networks": `{"network_id":"{network}"}`,
+	"POST /networking/v2.0/ports/{id}/bindings":                `{"binding":{"host":"cmp-2","vnic_type":"normal","profile":{"a":1},"project_id":"demo"}}`,
+	"PUT /networking/v2.0/ports/{id}/bindings/{host}":          `{"binding":{"vnic_type":"normal","profile":{"a":1}}}`,
+	"PUT /networking/v2.0/ports/{id}/bindings/{host}/activate": ``,
+	"PUT /networking/v2.0/agents/{id}":                         `{"agent":{"admin_state_up":true,"description":"d"}}`,
+	"POST /networking/v2.0/agents/{id}/dhcp-networks":          `{"network_id":"{network}"}`,
 
 	"POST /placement/resource_providers":                           `{"name":"p9","uuid":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0099","parent_provider_uuid":"{provider}"}`,
 	"PUT /placement/resource_providers/{uuid}":                     `{"name":"cmp-1","parent_provider_uuid":null}`,

@@ -37,8 +37,8 @@ func (p Port) Tied() []Binding {
 	return append(all, p.Bindings...)
 }
 
-// movable tells whether the port may have several bindings.
-func (p Port) movable() error {
+// Movable tells whether the port may have several bindings.
+func (p Port) Movable() error {
 	if strings.HasPrefix(p.DeviceOwner, "compute:") {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (p Port) bindingAt(host string) int {
 
 // Propose is the port with an INACTIVE binding to another host, which the agents there have to allow.
 func (p Port) Propose(c BindingChange, agents []HostAgent) (Port, error) {
-	if err := p.movable(); err != nil {
+	if err := p.Movable(); err != nil {
 		return p, err
 	}
 	b := Binding{Host: deref(c.Host), Status: Inactive, VNIC: "normal", Profile: json.RawMessage(`{}`)}
@@ -65,6 +65,9 @@ func (p Port) Propose(c BindingChange, agents []HostAgent) (Port, error) {
 
 // Repropose is the port with an INACTIVE binding changed.
 func (p Port) Repropose(host string, c BindingChange, agents []HostAgent) (Port, error) {
+	if err := p.Movable(); err != nil {
+		return p, err
+	}
 	at := p.bindingAt(host)
 	if at < 0 {
 		return p, p.missingBinding(host)
@@ -93,7 +96,7 @@ func (b Binding) with(p Port, c BindingChange, agents []HostAgent) (Binding, err
 // Activate is the port moved to the host of an INACTIVE binding, with the agents there, where it has to be wired. It stays tied to the one
 // that it came from, but is no longer bound there.
 func (p Port) Activate(host string, around Surroundings, revision int64, now time.Time) (Port, error) {
-	if err := p.movable(); err != nil {
+	if err := p.Movable(); err != nil {
 		return p, err
 	}
 	if host == p.Host {
@@ -124,6 +127,9 @@ func (p Port) Settled(agents []HostAgent) Port {
 
 // Withdraw is the port without an INACTIVE binding.
 func (p Port) Withdraw(host string) (Port, error) {
+	if err := p.Movable(); err != nil {
+		return p, err
+	}
 	at := p.bindingAt(host)
 	if at < 0 {
 		return p, p.missingBinding(host)

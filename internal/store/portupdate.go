@@ -86,10 +86,15 @@ func changed(ctx context.Context, tx pgx.Tx, before network.Port) (network.Port,
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return p, fmt.Errorf("record for Nova: %w", err)
 	}
-	if err := record(ctx, tx, mirrorPortUpdate(before, p)); err != nil {
-		return p, err
+	return p, publish(ctx, tx, before, p)
+}
+
+// publish mirrors a change of a port and has its workflow look.
+func publish(ctx context.Context, tx pgx.Tx, before, after network.Port) error {
+	if err := record(ctx, tx, mirrorPortUpdate(before, after)); err != nil {
+		return err
 	}
-	return p, nudge(ctx, tx, portNudge(p, false))
+	return nudge(ctx, tx, portNudge(after, false))
 }
 
 // changeable refuses what cannot change under a bound port.

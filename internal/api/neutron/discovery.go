@@ -53,6 +53,7 @@ func resources(r *http.Request) (int, any, error) {
 var extensions = []struct{ alias, name, description string }{
 	{"agent", "agent", "The agent management extension."},
 	{"binding", "Port Binding", "Expose port bindings of a virtual port to external application"},
+	{"binding-extended", "Port Bindings Extended", "Expose port bindings of a virtual port to external application"},
 	{"dhcp_agent_scheduler", "DHCP Agent Scheduler", "Schedule networks among dhcp agents"},
 	{"empty-string-filtering", "Empty String Filtering Extension", "Allow filtering by attributes with empty string value"},
 	{"external-net", "Neutron external network", "Adds external network attribute to network resource."},

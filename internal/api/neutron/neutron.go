@@ -24,6 +24,7 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 		networks(s).routes(),
 		subnets(s).routes(),
 		ports(s).routes(),
+		bindings{s}.routes(),
 		a.routes(),
 	)
 	for i, r := range routes {
@@ -67,7 +68,7 @@ func refusal(err error) error {
 		network.InvalidIPForNetwork, network.InvalidIPForSubnet:
 		status = http.StatusBadRequest
 	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound,
-		network.SecurityGroupNotFound:
+		network.SecurityGroupNotFound, network.BindingNotFound:
 		status = http.StatusNotFound
 	case network.RevisionMismatch:
 		status = http.StatusPreconditionFailed

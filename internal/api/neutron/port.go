@@ -168,12 +168,18 @@ func viewPort(p network.Port, who identity.Caller) object {
 	return o
 }
 
+// vifDetails is what whoever plugs something into the port has to know.
 func vifDetails(p network.Port) object {
-	if p.VIF != network.VIFOVS {
+	driver := p.Driver()
+	switch {
+	case driver == "":
 		return object{}
+	case p.VIF == network.VIFOVS:
+		return object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
+			"bridge_name": "br-int", "bound_drivers": object{"0": driver}}
+	default:
+		return object{"connectivity": "l2", "port_filter": false, "bound_drivers": object{"0": driver}}
 	}
-	return object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
-		"bridge_name": "br-int", "bound_drivers": object{"0": "openvswitch"}}
 }
 
 // waiting is one party that a port waits for.
@@ -181,6 +187,8 @@ type waiting struct {
 	For      string     `json:"for"`
 	Since    time.Time  `json:"since"`
 	Deadline *time.Time `json:"deadline"`
+	Fatal    bool       `json:"fatal"` // past the deadline the port is in ERROR
+	Sentence string     `json:"sentence"`
 }
 
 // addWhy tells what the port waits for. Only administrators read the names of hosts.
@@ -191,9 +199,9 @@ func addWhy(p network.Port, who identity.Caller, o object) {
 	}
 	list := []waiting{}
 	for _, w := range s.Waiting {
-		list = append(list, waiting{For: w.Entity, Since: w.Since.UTC(), Deadline: w.Deadline})
+		list = append(list, waiting{For: w.Entity, Since: w.Since.UTC(), Deadline: w.Deadline, Fatal: w.Fatal, Sentence: w.Sentence})
 	}
-	o[why] = object{"sentence": s.Sentence(), "waiting": list}
+	o[why] = object{"sentence": s.Sentence(), "waiting": list, "ignored_messages": s.Ignored}
 }
 
 func asIPText(s string) (string, bool) {

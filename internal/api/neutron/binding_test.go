@@ -1,0 +1,87 @@
+package neutron_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/network"
+)
+
+func TestServerIsMovedByBindings(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	c.heartbeat(network.OVSAgent, "cmp-2")
+	net, _ := c.ground("10.0.0.0/24")
+	p := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:nova"`)
+	path := "/v2.0/ports/" + p["id"].(string) + "/bindings"
+	details := object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
+		"bridge_name": "br-int", "bound_drivers": object{"0": "openvswitch"}}
+	want := func(host, status, vif string, details, profile object) object {
+		return object{"host": host, "status": status, "vif_type": vif, "vif_details": details, "vnic_type": "normal", "profile": profile,
+			"project_id": "admin", "tenant_id": "admin"}
+	}
+
+	made := c.must(201, "POST", path, `{"binding":{"host":"cmp-2","profile":{"a":1},"project_id":"admin"}}`)["binding"]
+	if d := cmp.Diff(any(want("cmp-2", "INACTIVE", "ovs", details, object{"a": 1.0})), made); d != "" {
+		t.Error(d)
+	}
+	changed := c.must(200, "PUT", path+"/cmp-2", `{"binding":{"profile":{}}}`)["binding"]
+	if d := cmp.Diff(any(want("cmp-2", "INACTIVE", "ovs", details, object{})), changed); d != "" {
+		t.Error(d)
+	}
+	active := c.must(200, "PUT", path+"/cmp-2/activate", "")
+	if d := cmp.Diff(want("cmp-2", "ACTIVE", "ovs", details, object{}), active); d != "" {
+		t.Error(d)
+	}
+	all := c.must(200, "GET", path, "")["bindings"]
+	if d := cmp.Diff(any([]any{want("cmp-2", "ACTIVE", "ovs", details, object{}), want("cmp-1", "INACTIVE", "unbound", object{}, object{})}), all); d != "" {
+		t.Error(d)
+	}
+	one := c.must(200, "GET", path+"/cmp-1?fields=host&fields=status", "")["binding"]
+	if d := cmp.Diff(any(object{"host": "cmp-1", "status": "INACTIVE"}), one); d != "" {
+		t.Error(d)
+	}
+	c.must(204, "DELETE", path+"/cmp-1", "")
+	if shown := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object); shown["binding:host_id"] != "cmp-2" || shown["status"] != "DOWN" {
+		t.Errorf("the port is on %v, %v", shown["binding:host_id"], shown["status"])
+	}
+}
+
+func TestRefusedBindingsAreNamedAsClientsKnowThem(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	c.heartbeat(network.OVSAgent, "cmp-2")
+	net, _ := c.ground("10.0.0.0/24")
+	bound := `,"binding:host_id":"cmp-1","device_owner":"compute:nova"`
+	p, other := c.port(net, bound), c.port(net, `,"binding:host_id":"cmp-1"`)
+	path, others := "/v2.0/ports/"+p["id"].(string)+"/bindings", "/v2.0/ports/"+other["id"].(string)+"/bindings"
+	c.must(201, "POST", path, `{"binding":{"host":"cmp-2"}}`)
+	for _, tc := range []struct{ method, path, body, want string }{
+		{"POST", path, `{"binding":{"host":"cmp-2"}}`, "409 PortBindingAlreadyExists"},
+		{"POST", path, `{"binding":{"host":"cmp-1"}}`, "409 PortBindingAlreadyExists"},
+		{"POST", path, `{"binding":{"host":"cmp-9"}}`, "409 PortBindingError"},
+		{"POST", path, `{"binding":{"host":""}}`, "400 HTTPBadRequest"},
+		{"POST", path, `{"binding":{}}`, "400 HTTPBadRequest"},
+		{"POST", path, `{"binding":{"host":"cmp-3","vnic_type":"moon"}}`, "400 HTTPBadRequest"},
+		{"POST", path, `{"binding":{"host":"cmp-3","status":"ACTIVE"}}`, "400 HTTPBadRequest"},
+		{"POST", path, `{"bindings":[{"host":"cmp-3"}]}`, "400 HTTPBadRequest"},
+		{"POST", others, `{"binding":{"host":"cmp-2"}}`, "400 BadRequest"},
+		{"PUT", path + "/cmp-2", `{"binding":{"host":"cmp-3"}}`, "400 HTTPBadRequest"},
+		{"PUT", path + "/cmp-9", `{"binding":{"profile":{}}}`, "404 PortBindingNotFound"},
+		{"PUT", path + "/cmp-1/activate", "", "409 PortBindingAlreadyActive"},
+		{"PUT", path + "/cmp-9/activate", "{}", "404 PortBindingNotFound"},
+		{"PUT", others + "/cmp-1/activate", "", "400 BadRequest"},
+		{"GET", path + "/cmp-9", "", "404 PortBindingNotFound"},
+		{"DELETE", path + "/cmp-9", "", "404 PortBindingNotFound"},
+		{"GET", strings.Replace(path, p["id"].(string), "00000000-0000-4000-8000-000000000000", 1), "", "404 PortNotFound"},
+	} {
+		if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
+			t.Errorf("%s %s %s: %s, want %s", tc.method, tc.path, tc.body, got, tc.want)
+		}
+	}
+	if got := c.as("u:admin").fault("GET", path, ""); got != "403 PolicyNotAuthorized" {
+		t.Errorf("a member: %s", got)
+	}
+}
