@@ -156,10 +156,10 @@ func (g *goClient) inventories() {
 }
 
 func (g *goClient) aggregates() {
-	got, err := resourceproviders.UpdateAggregates(g.ctx, g.at("1.18"), g.host, resourceproviders.UpdateAggregatesOpts{Aggregates: []string{}}).Extract()
+	_, err := resourceproviders.UpdateAggregates(g.ctx, g.at("1.18"), g.host, resourceproviders.UpdateAggregatesOpts{Aggregates: []string{}}).Extract()
 	g.check("set no aggregates, as it was until 1.18", err)
 	generation := 2
-	got, err = resourceproviders.UpdateAggregates(g.ctx, g.at("1.19"), g.host,
+	got, err := resourceproviders.UpdateAggregates(g.ctx, g.at("1.19"), g.host,
 		resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &generation, Aggregates: []string{g.agg}}).Extract()
 	g.check("set an aggregate", err)
 	generation = 3

@@ -25,6 +25,9 @@ type told struct {
 	want string
 }
 
+// newest is the last microversion of all.
+const newest = 39
+
 // columns tells from which microversion on the client shows a column.
 var columns = map[string]int{"root_provider_uuid": 14, "parent_provider_uuid": 14, "project_id": 12, "user_id": 12, "consumer_type": 38, "traits": 17}
 
@@ -65,27 +68,51 @@ func TestStockClientWorksAtEveryMicroversion(t *testing.T) {
 	c.ask("microversions", &versions)
 	commands := c.commands("openstack.placement.v1")
 
+	turns := turnsOf(storyOfPlacement, commands)
+	for command, at := range turns {
+		if len(at) == 0 {
+			t.Errorf("the story does not tell of %q", command)
+		}
+	}
+
 	for _, version := range versions {
 		n := newTelling(t, version)
 		c.session("--os-placement-api-version "+version, func(run func(string) (int, string, string)) {
 			n.run = run
-			n.tell(storyOfPlacement)
+			for _, s := range storyOfPlacement {
+				if s.moves() || turns[commandOf(s.line, commands)][n.minor] {
+					n.tell(s)
+				}
+			}
 		})
 	}
 
-	untold := map[string]bool{}
-	for _, command := range commands {
-		untold[command] = true
-	}
-	for _, s := range storyOfPlacement {
-		delete(untold, commandOf(s.line, commands))
-	}
-	for command := range untold {
-		t.Errorf("the story does not tell of %q", command)
-	}
 	if left := s.rows(`select name from provider union all select uuid from consumer`); len(left) > 0 {
 		t.Errorf("at its end the story leaves %v", left)
 	}
+}
+
+// moves tells whether what follows builds on the line, so that it is told at every microversion. The others are told where something
+// about their command changes.
+func (s told) moves() bool {
+	return !strings.HasPrefix(s.want, "error: ") && !strings.Contains(s.line, " list") && !strings.Contains(s.line, " show")
+}
+
+// turnsOf are the microversions at which a command takes, shows or does something else than at the one before.
+func turnsOf(story []told, commands []string) map[string]map[int]bool {
+	turns := map[string]map[int]bool{}
+	for _, command := range commands {
+		turns[command] = map[int]bool{}
+	}
+	for _, s := range story {
+		if at := turns[commandOf(s.line, commands)]; at != nil {
+			at[s.from], at[s.until+1], at[newest] = true, true, true
+			for column, from := range columns {
+				at[from] = at[from] || strings.Contains(s.want, `"`+column+`"`)
+			}
+		}
+	}
+	return turns
 }
 
 // commandOf is the longest of the commands with which the line begins.
@@ -98,15 +125,13 @@ func commandOf(line string, commands []string) (found string) {
 	return found
 }
 
-func (t telling) tell(story []told) {
+func (t telling) tell(s told) {
 	t.Helper()
-	for _, s := range story {
-		if t.minor < s.from || s.until != 0 && t.minor > s.until {
-			continue
-		}
-		if err := t.step(t.names.Replace(s.line), t.names.Replace(s.want)); err != nil {
-			t.Errorf("at %s, %s: %v", t.version, t.names.Replace(s.line), err)
-		}
+	if t.minor < s.from || s.until != 0 && t.minor > s.until {
+		return
+	}
+	if err := t.step(t.names.Replace(s.line), t.names.Replace(s.want)); err != nil {
+		t.Errorf("at %s, %s: %v", t.version, t.names.Replace(s.line), err)
 	}
 }
 
