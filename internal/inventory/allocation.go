@@ -29,6 +29,9 @@ func At(generation int64) Expectation { return Expectation{given: true, at: &gen
 // Anything tells whether every consumer, existing or not, is as expected.
 func (e Expectation) Anything() bool { return !e.given }
 
+// Nothing tells whether the consumer should not exist.
+func (e Expectation) Nothing() bool { return e.given && e.at == nil }
+
 // Generation is the expected generation, nil if the consumer should not exist (or nothing is expected).
 func (e Expectation) Generation() *int64 { return e.at }
 

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/uuid"
@@ -83,13 +84,13 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 			do: func(s *store.Store, p string) error {
 				return s.PutAllocations(t.Context(), takeVCPU(newcomerID, p, 1, inventory.Absent()))
 			},
-			first: newcomer, then: []string{bump, takesLast}, want: inventory.Concurrent,
+			first: bump, then: []string{newcomer, takesLast}, want: inventory.Concurrent,
 		},
-		"the consumer to empty appeared": {
-			do: func(s *store.Store, _ string) error {
-				return s.PutAllocations(t.Context(), emptyWrite(newcomerID, inventory.Absent()))
+		"the consumer appeared and left enough": {
+			do: func(s *store.Store, p string) error {
+				return s.PutAllocations(t.Context(), takeVCPU(newcomerID, p, 1, inventory.Absent()))
 			},
-			first: newcomer, then: []string{bump, takesLast}, want: inventory.Concurrent,
+			first: bump, then: []string{`update inventory set total = 2`, newcomer, takesLast}, want: inventory.Concurrent,
 		},
 		"the inventory is gone": {
 			do: func(s *store.Store, p string) error {
@@ -182,15 +183,76 @@ func TestChildFollowsAParentThatIsJustMoving(t *testing.T) {
 	}
 }
 
-// TestDeadlockBehindARefusalIsTriedAgain lets the database give up on a statement of the batch whose first one
-// found the consumer at another generation.
+func TestEmptyingAConsumerThatIsJustAppearingLeavesIt(t *testing.T) {
+	t.Parallel()
+	for name, expect := range map[string]inventory.Expectation{"expects none": inventory.Absent(), "expects nothing": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := openStore(t, url)
+			p := stockedHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(1)})
+			r := rival{t, storetest.Connect(t, url)}
+			for _, sql := range []string{`begin`, bump, newcomer, takesLast} {
+				r.do(sql)
+			}
+
+			putWrite(t, s, emptyWrite("11111111-1111-4111-8111-111111111111", expect))
+			r.do(`commit`)
+
+			if u, err := s.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 1 || u.Generation != 2 {
+				t.Errorf("want the newcomer to hold 1 at generation 2, got %+v, error %v", u, err)
+			}
+		})
+	}
+}
+
+func TestDeadlockIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, event := range map[string]string{"at the generations": "update on provider", "at the allocations": "insert on allocation"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := openStore(t, url)
+			p := stockedHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
+			db := givesUpTwice(t, url)
+			storetest.Exec(t, url, `create trigger give_up before `+event+` execute function give_up()`)
+
+			putWrite(t, s, takeVCPU(uuid.NewString(), p, 1, inventory.Absent()))
+
+			if n := tries(t, db); n != 3 {
+				t.Errorf("tried %d times, want 3", n)
+			}
+		})
+	}
+}
+
+// TestDeadlockBehindARefusalIsTriedAgain lets the database give up on a statement of a batch whose first one made a
+// callback refuse.
 func TestDeadlockBehindARefusalIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := openStore(t, url)
-	p := stockedHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
-	consumer := uuid.NewString()
-	putWrite(t, s, takeVCPU(consumer, p, 1, inventory.Absent()))
+	db := givesUpTwice(t, url)
+	storetest.Exec(t, url, `create trigger give_up before delete on allocation execute function give_up()`)
+	stale := errors.New("stale")
+
+	err := store.Batch(t.Context(), s, func(b *pgx.Batch) {
+		b.Queue(`select 1`).QueryRow(func(pgx.Row) error { return stale })
+		b.Queue(`delete from allocation`)
+	})
+
+	if !errors.Is(err, stale) {
+		t.Errorf("want what the callback says, got %v", err)
+	}
+	if n := tries(t, db); n != 3 {
+		t.Errorf("tried %d times, want 3", n)
+	}
+}
+
+// givesUpTwice makes a trigger function that ends the first two transactions as a deadlock does.
+func givesUpTwice(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	db := storetest.Connect(t, url)
 	storetest.Exec(t, url, `create sequence tries`)
 	storetest.Exec(t, url, `
 		create function give_up() returns trigger language plpgsql as $$
@@ -200,15 +262,14 @@ func TestDeadlockBehindARefusalIsTriedAgain(t *testing.T) {
 			end if;
 			return null;
 		end $$`)
-	storetest.Exec(t, url, `create trigger give_up before delete on allocation execute function give_up()`)
+	return db
+}
 
-	stale := s.PutAllocations(t.Context(), takeVCPU(consumer, p, 2, inventory.At(7)))
-
-	if problemKind(stale) != inventory.Concurrent {
-		t.Errorf("want a lost race, got %v", stale)
+func tries(t *testing.T, db *pgx.Conn) int {
+	t.Helper()
+	var n int
+	if err := db.QueryRow(t.Context(), `select last_value from tries`).Scan(&n); err != nil {
+		t.Fatal(err)
 	}
-	var tries int
-	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select last_value from tries`).Scan(&tries); err != nil || tries != 3 {
-		t.Errorf("tried %d times, error %v, want 3", tries, err)
-	}
+	return n
 }

@@ -18,3 +18,12 @@ func Nudge(ctx context.Context, s *Store, n ...contract.Nudge) error {
 func Record(ctx context.Context, s *Store, c ...journal.Change) error {
 	return s.inTx(ctx, func(tx pgx.Tx) error { return record(ctx, tx, c...) })
 }
+
+// Batch runs a batch in a transaction of its own.
+func Batch(ctx context.Context, s *Store, queue func(*pgx.Batch)) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		queue(batch)
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}

@@ -1,9 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,15 +28,17 @@ func actorOf(ctx context.Context) string {
 
 // queueHistory puts into the batch that generations moved. It stands beside every statement that moves one, and
 // after those that lock what moves, so that the entries of one consumer or provider are in the order of its writes.
+// Changes without an actor are of the context's.
 func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, changes ...inventory.Change) {
 	if len(changes) == 0 {
 		return
 	}
 	n := len(changes)
-	consumers, providers := make([]*string, n), make([]*string, n)
+	actors, consumers, providers := make([]string, n), make([]*string, n), make([]*string, n)
 	consumerFrom, consumerTo := make([]*int64, n), make([]*int64, n)
 	providerFrom, providerTo := make([]*int64, n), make([]*int64, n)
 	for i, c := range changes {
+		actors[i] = cmp.Or(c.Actor, actorOf(ctx))
 		if s := c.Consumer; s != nil {
 			consumers[i], consumerFrom[i], consumerTo[i] = &s.UUID, s.From, s.To
 		}
@@ -45,37 +47,10 @@ func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, 
 		}
 	}
 	batch.Queue(`
-		insert into generation_change (actor, cause, consumer, consumer_from, consumer_to, provider, provider_from, provider_to)
-		select $1, $2, *
-		from unnest($3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[])`,
-		actorOf(ctx), cause, consumers, consumerFrom, consumerTo, providers, providerFrom, providerTo)
-}
-
-// changes are what the writes do to generations, each consumer beside each provider of which it takes or, if it is
-// emptied, which it leaves; and those providers.
-func (r *replacement) changes() (all []inventory.Change, moved []int64) {
-	byID := make(map[int64]lockedProvider, len(r.providers))
-	for _, p := range r.providers {
-		byID[p.id] = p
-	}
-	for _, w := range r.writes {
-		consumer := r.consumers[w.Consumer]
-		var touched []int64
-		for _, provider := range w.Allocations.Providers() {
-			touched = append(touched, r.providers[provider].id)
-		}
-		if len(w.Allocations) == 0 {
-			touched = r.left[consumer.id]
-		}
-		slices.Sort(touched)
-		for _, id := range slices.Compact(touched) {
-			p := byID[id]
-			moved = append(moved, id)
-			all = append(all, inventory.Change{Consumer: &consumer.shift,
-				Provider: &inventory.Shift{UUID: p.uuid, From: &p.generation, To: new(p.generation + 1)}})
-		}
-	}
-	return all, moved
+		insert into generation_change (cause, actor, consumer, consumer_from, consumer_to, provider, provider_from, provider_to)
+		select $1, *
+		from unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[])`,
+		cause, actors, consumers, consumerFrom, consumerTo, providers, providerFrom, providerTo)
 }
 
 // ConsumerHistory is how a consumer's generation moved, newest first: at most limit entries, before the one of that

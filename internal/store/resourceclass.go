@@ -117,8 +117,8 @@ func dropClass(ctx context.Context, tx pgx.Tx, name string) error {
 
 // knownClasses refuses the first of the names that is no resource class. The others stay until the transaction
 // ends.
-func knownClasses(ctx context.Context, tx pgx.Tx, names []string) error {
-	rows, err := tx.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
+func knownClasses(ctx context.Context, q queries, names []string) error {
+	rows, err := q.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
 	if err != nil {
 		return fmt.Errorf("resource classes: %w", err)
 	}

@@ -27,6 +27,7 @@ var (
 type Store struct {
 	pool   *pgxpool.Pool
 	policy network.Policy
+	lines  lines
 	left   chan struct{} // notes were committed; see announce
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -64,7 +65,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Store{pool: pool, left: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	s := &Store{pool: pool, lines: lines{provider: map[string]*line{}}, left: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
 	go s.announce(background)
 	return s, nil
 }
@@ -158,13 +159,13 @@ func policyOf(tx pgx.Tx) network.Policy {
 	return nil
 }
 
-// transient tells whether PostgreSQL asks for the same transaction again.
+// transient tells whether PostgreSQL asks for the same transaction again, or whether others have overtaken it.
 func transient(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
-		return false
+		return errors.Is(err, errOvertaken)
 	}
-	return pg.Code == "40001" || pg.Code == "40P01"
+	return pg.Code == "40001" || pg.Code == "40P01" || overtaken(err)
 }
 
 // violates tells whether err is the violation of the constraint with that name.

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// lines are where writers of one provider queue up. A provider's lock is held until its holder is on the disk, so
+// that writers of one provider would wait for the disk one after another; those that come while a transaction is
+// on its way share the next one instead. Which of the writers of several processes comes first, the database's
+// locks decide as ever.
+type lines struct {
+	mu       sync.Mutex
+	provider map[string]*line // by UUID; those that are served
+}
+
+// line is who waits for a provider.
+type line struct {
+	waiting []*waiter
+	awaited int           // so many shall wait
+	enough  chan struct{} // closed when they do
+}
+
+// waiter is a writer in the line of a provider.
+type waiter struct {
+	ctx         context.Context
+	replacement *replacement
+	err         error         // once it is served: what went wrong
+	served      chan struct{} // closed then
+}
+
+const (
+	// maxTogether is how many writers share a transaction at most: enough for the disk to be no limit, few enough
+	// that nobody waits for long work of others.
+	maxTogether = 32
+	// lineTimeout is how long a transaction that several writers share may take.
+	lineTimeout = 2 * statementTimeout
+	// maxLinger is how long a line waits at most for those who have just been served, see serve.
+	maxLinger = 2 * time.Millisecond
+)
+
+// queue puts a replacement into the line of its only provider and waits until it is served or ctx ends. In the
+// latter case it may still be done, as with any answer that gets lost.
+func (s *Store) queue(ctx context.Context, r *replacement) error {
+	provider := r.asked()[0]
+	w := &waiter{ctx: ctx, replacement: r, served: make(chan struct{})}
+	if s.lines.join(provider, w) {
+		go s.serve(context.WithoutCancel(ctx), provider)
+	}
+	select {
+	case <-w.served:
+		return w.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// serve settles what waits in a provider's line until nothing does. It belongs to none of the writers: one that
+// goes away takes nobody along. Several who have been served together are likely to come back together, so it
+// gives them a moment, short beside what their transaction took: else half of them would always wait for the
+// other half.
+func (s *Store) serve(ctx context.Context, provider string) {
+	for {
+		together := s.lines.next(provider)
+		if len(together) == 0 {
+			return
+		}
+		begin := time.Now()
+		s.settleTogether(ctx, together)
+		took := time.Since(begin)
+		for _, w := range together {
+			close(w.served)
+		}
+		if len(together) > 1 {
+			s.lines.linger(provider, len(together), min(took/4, maxLinger))
+		}
+	}
+}
+
+// settleTogether settles several writers at once, and each alone if the database refuses to: what is wrong with
+// one is not the fault of the others.
+func (s *Store) settleTogether(ctx context.Context, together []*waiter) {
+	ctx, cancel := context.WithTimeout(ctx, lineTimeout)
+	defer cancel()
+	all := make([]*replacement, len(together))
+	for i, w := range together {
+		all[i] = w.replacement
+	}
+	err := s.settle(ctx, all...)
+	var refused *pgconn.PgError
+	for _, w := range together {
+		w.err = err
+		if len(together) > 1 && errors.As(err, &refused) {
+			w.err = s.settle(ctx, w.replacement)
+		}
+	}
+}
+
+// join puts a writer at the end of a provider's line and tells whether the line needs somebody to serve it.
+func (l *lines) join(provider string, w *waiter) (first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, served := l.provider[provider]
+	if !served {
+		at = &line{}
+		l.provider[provider] = at
+	}
+	at.waiting = append(at.waiting, w)
+	if len(at.waiting) == at.awaited {
+		close(at.enough)
+	}
+	return !served
+}
+
+// linger waits until n writers are in a provider's line, for a limited time.
+func (l *lines) linger(provider string, n int, limit time.Duration) {
+	l.mu.Lock()
+	at := l.provider[provider]
+	wait := len(at.waiting) < n
+	at.awaited, at.enough = n, make(chan struct{})
+	l.mu.Unlock()
+	if !wait {
+		return
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-at.enough:
+	case <-timer.C:
+	}
+}
+
+// next takes the writers who are to be served together out of a line. Those who have gone away are dropped, and
+// of several who write the same consumer the later ones wait for another turn. It is empty when nobody waits any
+// more, and then the line is gone.
+func (l *lines) next(provider string) []*waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.provider[provider]
+	at.awaited = 0
+	var together, later []*waiter
+	named := map[string]bool{}
+	for _, w := range at.waiting {
+		if w.ctx.Err() != nil {
+			continue
+		}
+		if len(together) == maxTogether || w.replacement.namesAny(named) {
+			later = append(later, w)
+		} else {
+			together = append(together, w)
+		}
+		for _, write := range w.replacement.writes {
+			named[write.Consumer] = true
+		}
+	}
+	at.waiting = later
+	if len(together) == 0 {
+		delete(l.provider, provider)
+	}
+	return together
+}
