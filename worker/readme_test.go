@@ -205,7 +205,7 @@ func TestReadmesPolicyIsUnderstood(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin, member := identity.Caller{Project: "p", Roles: []string{"admin"}}, identity.Caller{Project: "p", Roles: []string{"member"}}
-	if !rules.Allows("placement:traits:list", member, nil) || rules.Allows("placement:traits:delete", admin, nil) || rules.Allows("placement:traits:update", member, nil) {
+	if !rules.Allows("placement:traits:list", member, nil) || !rules.Allows("placement:reshaper:reshape", admin, nil) || rules.Allows("placement:traits:delete", admin, nil) || rules.Allows("placement:traits:update", member, nil) {
 		t.Error("the example does not mean what it says")
 	}
 

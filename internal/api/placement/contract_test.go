@@ -43,6 +43,7 @@ var operations = []operation{
 	{"GET", "/allocations/C", 0, "AM", 200, ""},
 	{"PUT", "/allocations/C", 0, "J", 204, `{"allocations":{"P":{"resources":{"VCPU":1}}},"project_id":"p","user_id":"u","consumer_generation":1,"consumer_type":"T"}`},
 	{"POST", "/allocations", 13, "J", 204, `{"C":{"allocations":{},"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}}`},
+	{"POST", "/reshaper", 30, "J", 204, `{"inventories":{"P":{"resource_provider_generation":G,"inventories":{"VCPU":{"total":9}}}},"allocations":{}}`},
 	{"GET", "/resource_classes", 2, "AM", 200, ""},
 	{"POST", "/resource_classes", 2, "JL", 201, `{"name":"CUSTOM_NEW"}`},
 	{"GET", "/resource_classes/CUSTOM_NEW", 2, "AM", 200, ""},

@@ -168,6 +168,19 @@ func TestKeystoneTokensAreJudgedByRoleAndScope(t *testing.T) {
 	c.want(200, "versions", "1.39", "GET", "/", "", "X-Auth-Token", "")
 }
 
+func TestAdministratorsMayDoEverythingWhileOldDefaultsCount(t *testing.T) {
+	t.Parallel()
+	c := serveTo(t, identity.Noauth{}, policy.Options{Old: true})
+	for _, r := range routes(t) {
+		for headers, may := range map[[2]string]bool{{"admin", ""}: true, {"member", ""}: false, {"admin", "all"}: false} {
+			a := c.send("1.39", r.Method, r.Path, "{", "X-Auth-Token", "u:p", "X-Roles", headers[0], "OpenStack-System-Scope", headers[1])
+			if (refused(t, a) == "") != may {
+				t.Errorf("%s %s by %q: %d", r.Method, r.Path, headers, a.status)
+			}
+		}
+	}
+}
+
 func TestOperatorsRulesWin(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
