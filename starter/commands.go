@@ -54,6 +54,8 @@ func commands() []command {
 		{words: "allocation unset CONSUMER", help: "Release all that a consumer holds", do: allocationUnset},
 		{words: "allocation history CONSUMER", help: "Tell who moved a consumer's generation", more: historyHelp, do: telling(consumerHistory)},
 
+		{words: "placement migrate-consumers", help: "Give consumers without a record one", more: migrateConsumersHelp, do: migrateConsumers},
+
 		{words: "aggregate show PROVIDER", help: "Show the aggregates of a provider", do: aggregateShow},
 		{words: "aggregate set PROVIDER [UUID...]", help: "Replace the aggregates of a provider", do: aggregateSet},
 

@@ -102,6 +102,7 @@ var groups = map[string]string{
 	"host":       "Hosts that can be leased",
 	"allocation": "Allocations: what a consumer holds of providers",
 	"aggregate":  "Aggregates: sets of providers",
+	"placement":  "What comes from an older Placement",
 	"provider":   "Resource providers and their inventories",
 	"journal":    "The journal that mirrors networking to the controller",
 }

@@ -20,6 +20,7 @@ type stub struct {
 	mu          sync.Mutex
 	collections map[string]map[string]object // collection → ID → object
 	consumers   map[string]object
+	unrecorded  int      // consumers without a record
 	requests    []string // method, path and the headers of interest
 }
 
@@ -27,7 +28,7 @@ var envelopes = map[string]string{"networks": "network", "subnets": "subnet", "p
 	"leases": "lease", "os-hosts": "host", "entries": "entry", "resource_providers": ""}
 
 func newStub(t testing.TB) (*stub, string) {
-	s := &stub{collections: map[string]map[string]object{}, consumers: map[string]object{}}
+	s := &stub{collections: map[string]map[string]object{}, consumers: map[string]object{}, unrecorded: 5}
 	for c := range envelopes {
 		s.collections[c] = map[string]object{}
 	}
@@ -83,6 +84,8 @@ func (s *stub) answer(r *http.Request, body object) (int, any) {
 		return s.rest(r, parts[2], parts[3:], body)
 	case parts[0] == "operator" && parts[len(parts)-1] == "history":
 		return s.history(parts[2], parts[3])
+	case parts[0] == "operator":
+		return s.migrate(int(integer(body["limit"])))
 	case parts[0] == "placement" && parts[1] == "allocations":
 		return s.allocation(r, parts[2], body)
 	case parts[0] == "placement" && len(parts) > 3:
@@ -202,6 +205,17 @@ func (s *stub) allocation(r *http.Request, consumer string, body object) (int, a
 	body["consumer_generation"] = integerOf(now["consumer_generation"]) + 1
 	s.consumers[consumer] = body
 	return 204, nil
+}
+
+// migrate records consumers; the third time somebody writes the next one.
+func (s *stub) migrate(limit int) (int, any) {
+	n := min(limit, s.unrecorded)
+	if s.unrecorded == 1 {
+		n, s.unrecorded = 0, 0
+		return 200, object{"migrated": 0, "remaining": 1}
+	}
+	s.unrecorded -= n
+	return 200, object{"migrated": n, "remaining": s.unrecorded}
 }
 
 // history is that of something which was created and then written once.

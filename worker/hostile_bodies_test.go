@@ -10,6 +10,8 @@ var bodies = map[string]string{
 	"POST /journal/v1/entries/{seq}/skip":  `{"reason":"r"}`,
 	"POST /journal/v1/entries/{seq}/retry": `{}`,
 
+	"POST /operator/v1/consumers/migrate": `{"limit":7}`,
+
 	"POST /reservation/v1/leases": `{"name":"gold","start_date":"2038-01-01 00:00","end_date":"2038-01-02 00:00","before_end_date":"2038-01-01 12:00","events":[],` +
 		`"reservations":[{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":"","before_end":"default"}]}`,
 	"PUT /reservation/v1/leases/{id}": `{"name":"silver","start_date":"2037-01-01 00:01","end_date":"2037-01-02 00:01","before_end_date":"2037-01-01 12:00",` +

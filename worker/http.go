@@ -23,17 +23,19 @@ import (
 	"berth/internal/api/placement"
 	"berth/internal/config"
 	"berth/internal/identity"
+	"berth/internal/inventory"
 )
 
 // apis are what a process with the role api serves.
 func (a *app) apis(id identity.Authenticator) []*osapi.API {
+	incomplete := inventory.Owner{Project: a.cfg.Incomplete.Project, User: a.cfg.Incomplete.User}
 	return []*osapi.API{
-		placement.New(a.store, id, a.policy),
+		placement.New(placement.Options{Store: a.store, Identity: id, Policy: a.policy, Incomplete: incomplete}),
 		neutron.New(a.store, id),
 		blazar.New(a.store, id),
 		agent.New(a.store, id),
 		journal.New(a.store, id),
-		operator.New(a.store, id),
+		operator.New(a.store, id, incomplete),
 	}
 }
 

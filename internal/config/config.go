@@ -42,6 +42,7 @@ type Config struct {
 	ODL         ODL
 	Nova        Nova
 	History     History
+	Incomplete  Incomplete
 	Port        Port
 	Service     Service
 	Client      Client
@@ -86,6 +87,9 @@ type Port struct {
 	Deadlines map[string]time.Duration
 	Fatal     bool
 }
+
+// Incomplete is to whom consumers belong whose owner nobody has named.
+type Incomplete struct{ Project, User string }
 
 // Service is berth's own user at Keystone, which validates the tokens of others.
 type Service struct {

@@ -42,11 +42,12 @@ func TestEmptyEnvironmentGivesTheDocumentedDefaults(t *testing.T) {
 		CORS: config.CORS{Credentials: true, MaxAge: time.Hour, Methods: []string{"GET", "PUT", "POST", "DELETE", "PATCH"},
 			Headers: []string{"X-Auth-Token", "OpenStack-API-Version", "X-OpenStack-Request-ID", "X-Project-Id", "X-Roles"},
 			Expose:  []string{"OpenStack-API-Version", "X-OpenStack-Request-ID", "Location", "Retry-After"}},
-		ODL:     config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second},
-		History: config.History{Age: 720 * time.Hour, Rows: 5000000},
-		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"},
-		Client:  config.Client{Token: "admin"},
-		Dev:     config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
+		ODL:        config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second},
+		Incomplete: config.Incomplete{Project: "00000000-0000-0000-0000-000000000000", User: "00000000-0000-0000-0000-000000000000"},
+		History:    config.History{Age: 720 * time.Hour, Rows: 5000000},
+		Service:    config.Service{UserDomain: "Default", ProjectDomain: "Default"},
+		Client:     config.Client{Token: "admin"},
+		Dev:        config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
 	}
 	if d := cmp.Diff(want, load(t, "HOME=/root", "BERTH_TEST_ANYTHING=x", "BERTH_DEMO=")); d != "" {
 		t.Error(d)

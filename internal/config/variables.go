@@ -13,6 +13,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 )
 
 // variable is one thing that berth can be told.
@@ -23,44 +24,49 @@ type variable struct {
 	set    func(*Config, string) error // nil: somebody else reads it
 }
 
+// nobody is Placement's own word for what has no owner.
+const nobody = "00000000-0000-0000-0000-000000000000"
+
 // variables is the one list of what berth can be told; `worker -h` prints it.
 var variables = map[string]variable{
-	File:                         {help: "YAML file with the same settings in lower case without BERTH_; variables win over it"},
-	temporalCLI:                  {help: "the temporal binary that --dev and the tests run; else one on PATH, else it is built"},
-	"BERTH_LISTEN":               {value: "127.0.0.1:8778", help: "host:port of API, health and metrics", set: listen},
-	"BERTH_DATABASE_URL":         {help: "PostgreSQL, postgres://user:password@host:port/database", secret: true, set: text(func(c *Config) *string { return &c.DatabaseURL })},
-	"BERTH_AUTH":                 {value: Noauth, help: "noauth (loopback only) or keystone (with OS_AUTH_URL, OS_USERNAME … for berth's service user)", set: auth},
-	"BERTH_POLICY_FILE":          {help: "YAML file with rules in the grammar of oslo.policy, in place of the defaults (Placement's so far); read again when it changes", set: text(func(c *Config) *string { return &c.Policy.File })},
-	"BERTH_ENFORCE_NEW_DEFAULTS": {value: "on", help: "off: where the policy file has no rule, what older releases of OpenStack allowed is enough as well", set: onOff(func(c *Config) *bool { return &c.Policy.EnforceNewDefaults })},
-	"BERTH_ROLES":                {value: "api,relay,temporal", help: "what this process does; -roles wins over it", set: func(c *Config, s string) (err error) { c.Roles, err = ParseRoles(s); return err }},
-	"BERTH_LOG_LEVEL":            {value: "info", help: "debug, info, warn or error", set: func(c *Config, s string) error { return level(&c.LogLevel, s) }},
-	"BERTH_ODL_URL":              {help: "OpenDaylight, as http://host:8181/controller/nb/v2/neutron; without it changes are mirrored nowhere", set: address(func(c *Config) *string { return &c.ODL.URL })},
-	"BERTH_ODL_USERNAME":         {value: "admin", help: "OpenDaylight's user", set: text(func(c *Config) *string { return &c.ODL.Username })},
-	"BERTH_ODL_PASSWORD":         {value: "admin", help: "OpenDaylight's password", secret: true, set: text(func(c *Config) *string { return &c.ODL.Password })},
-	"BERTH_ODL_TIMEOUT":          {value: "10s", help: "for one request to OpenDaylight", set: duration(func(c *Config) *time.Duration { return &c.ODL.Timeout })},
-	"BERTH_ODL_CA_FILE":          {help: "PEM file with OpenDaylight's certificate authority", set: text(func(c *Config) *string { return &c.ODL.CAFile })},
-	"BERTH_NOVA_URL":             {help: "Nova's endpoint for external events; without it none are sent", set: address(func(c *Config) *string { return &c.Nova.URL })},
-	"BERTH_NOVA_TOKEN":           {help: "X-Auth-Token for Nova; with keystone that of berth's service user unless set", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
-	"BERTH_HISTORY_AGE":          {value: "720h", help: "older entries of the generation history are forgotten", set: duration(func(c *Config) *time.Duration { return &c.History.Age })},
-	"BERTH_HISTORY_ROWS":         {value: "5000000", help: "so many of its newest entries are kept, at some 400 bytes each", set: count(func(c *Config) *int64 { return &c.History.Rows })},
-	"BERTH_PORT_DEADLINE":        {value: "5m", help: "how long a port's block may stand: 5m, L2=5m,DHCP=2m for single entities, or off", set: deadlines},
-	"BERTH_PORT_OVERDUE":         {value: "wait", help: "what becomes of a port whose block stands for longer: wait (it goes on waiting) or error (its status is ERROR)", set: overdue},
-	"BERTH_URL":                  {help: "starter: the API, as http://host:port", set: address(func(c *Config) *string { return &c.Client.URL })},
-	"BERTH_TOKEN":                {value: "admin", help: "starter: its X-Auth-Token", secret: true, set: text(func(c *Config) *string { return &c.Client.Token })},
-	"BERTH_DATA":                 {value: ".berth", help: "--dev: folder of all embedded state", set: text(func(c *Config) *string { return &c.Dev.Data })},
-	"BERTH_DEV_DATABASE_PORT":    {value: "8779", help: "--dev: port of PostgreSQL, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.DatabasePort })},
-	"BERTH_DEV_TEMPORAL_PORT":    {value: "7233", help: "--dev: port of Temporal, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.TemporalPort })},
-	"BERTH_DEV_UI_PORT":          {value: "8233", help: "--dev: port of Temporal's UI, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.UIPort })},
-	"BERTH_DEV_ODL_PORT":         {value: "8181", help: "--dev: port of the OpenDaylight stand-in, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.ODLPort })},
-	"BERTH_DEMO":                 {value: "on", help: "--dev: run `starter demo` once everything is up, or off", set: onOff(func(c *Config) *bool { return &c.Dev.Demo })},
-	"OS_AUTH_URL":                {help: "Keystone", set: address(func(c *Config) *string { return &c.Service.AuthURL })},
-	"OS_USERNAME":                {set: text(func(c *Config) *string { return &c.Service.Username })},
-	"OS_PASSWORD":                {secret: true, set: text(func(c *Config) *string { return &c.Service.Password })},
-	"OS_PROJECT_NAME":            {set: text(func(c *Config) *string { return &c.Service.Project })},
-	"OS_USER_DOMAIN_NAME":        {value: "Default", set: text(func(c *Config) *string { return &c.Service.UserDomain })},
-	"OS_PROJECT_DOMAIN_NAME":     {value: "Default", set: text(func(c *Config) *string { return &c.Service.ProjectDomain })},
-	"OS_REGION_NAME":             {set: text(func(c *Config) *string { return &c.Service.Region })},
-	"OS_CACERT":                  {set: text(func(c *Config) *string { return &c.Service.CAFile })},
+	File:                                   {help: "YAML file with the same settings in lower case without BERTH_; variables win over it"},
+	temporalCLI:                            {help: "the temporal binary that --dev and the tests run; else one on PATH, else it is built"},
+	"BERTH_LISTEN":                         {value: "127.0.0.1:8778", help: "host:port of API, health and metrics", set: listen},
+	"BERTH_DATABASE_URL":                   {help: "PostgreSQL, postgres://user:password@host:port/database", secret: true, set: text(func(c *Config) *string { return &c.DatabaseURL })},
+	"BERTH_AUTH":                           {value: Noauth, help: "noauth (loopback only) or keystone (with OS_AUTH_URL, OS_USERNAME … for berth's service user)", set: auth},
+	"BERTH_POLICY_FILE":                    {help: "YAML file with rules in the grammar of oslo.policy, in place of the defaults (Placement's so far); read again when it changes", set: text(func(c *Config) *string { return &c.Policy.File })},
+	"BERTH_ENFORCE_NEW_DEFAULTS":           {value: "on", help: "off: where the policy file has no rule, what older releases of OpenStack allowed is enough as well", set: onOff(func(c *Config) *bool { return &c.Policy.EnforceNewDefaults })},
+	"BERTH_ROLES":                          {value: "api,relay,temporal", help: "what this process does; -roles wins over it", set: func(c *Config, s string) (err error) { c.Roles, err = ParseRoles(s); return err }},
+	"BERTH_LOG_LEVEL":                      {value: "info", help: "debug, info, warn or error", set: func(c *Config, s string) error { return level(&c.LogLevel, s) }},
+	"BERTH_ODL_URL":                        {help: "OpenDaylight, as http://host:8181/controller/nb/v2/neutron; without it changes are mirrored nowhere", set: address(func(c *Config) *string { return &c.ODL.URL })},
+	"BERTH_ODL_USERNAME":                   {value: "admin", help: "OpenDaylight's user", set: text(func(c *Config) *string { return &c.ODL.Username })},
+	"BERTH_ODL_PASSWORD":                   {value: "admin", help: "OpenDaylight's password", secret: true, set: text(func(c *Config) *string { return &c.ODL.Password })},
+	"BERTH_ODL_TIMEOUT":                    {value: "10s", help: "for one request to OpenDaylight", set: duration(func(c *Config) *time.Duration { return &c.ODL.Timeout })},
+	"BERTH_ODL_CA_FILE":                    {help: "PEM file with OpenDaylight's certificate authority", set: text(func(c *Config) *string { return &c.ODL.CAFile })},
+	"BERTH_NOVA_URL":                       {help: "Nova's endpoint for external events; without it none are sent", set: address(func(c *Config) *string { return &c.Nova.URL })},
+	"BERTH_NOVA_TOKEN":                     {help: "X-Auth-Token for Nova; with keystone that of berth's service user unless set", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
+	"BERTH_INCOMPLETE_CONSUMER_PROJECT_ID": {value: nobody, help: "project of consumers for which clients before Placement 1.8 name none, or of which an import knew none", set: name(func(c *Config) *string { return &c.Incomplete.Project })},
+	"BERTH_INCOMPLETE_CONSUMER_USER_ID":    {value: nobody, help: "their user", set: name(func(c *Config) *string { return &c.Incomplete.User })},
+	"BERTH_HISTORY_AGE":                    {value: "720h", help: "older entries of the generation history are forgotten", set: duration(func(c *Config) *time.Duration { return &c.History.Age })},
+	"BERTH_HISTORY_ROWS":                   {value: "5000000", help: "so many of its newest entries are kept, at some 400 bytes each", set: count(func(c *Config) *int64 { return &c.History.Rows })},
+	"BERTH_PORT_DEADLINE":                  {value: "5m", help: "how long a port's block may stand: 5m, L2=5m,DHCP=2m for single entities, or off", set: deadlines},
+	"BERTH_PORT_OVERDUE":                   {value: "wait", help: "what becomes of a port whose block stands for longer: wait (it goes on waiting) or error (its status is ERROR)", set: overdue},
+	"BERTH_URL":                            {help: "starter: the API, as http://host:port", set: address(func(c *Config) *string { return &c.Client.URL })},
+	"BERTH_TOKEN":                          {value: "admin", help: "starter: its X-Auth-Token", secret: true, set: text(func(c *Config) *string { return &c.Client.Token })},
+	"BERTH_DATA":                           {value: ".berth", help: "--dev: folder of all embedded state", set: text(func(c *Config) *string { return &c.Dev.Data })},
+	"BERTH_DEV_DATABASE_PORT":              {value: "8779", help: "--dev: port of PostgreSQL, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.DatabasePort })},
+	"BERTH_DEV_TEMPORAL_PORT":              {value: "7233", help: "--dev: port of Temporal, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.TemporalPort })},
+	"BERTH_DEV_UI_PORT":                    {value: "8233", help: "--dev: port of Temporal's UI, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.UIPort })},
+	"BERTH_DEV_ODL_PORT":                   {value: "8181", help: "--dev: port of the OpenDaylight stand-in, 0 for a free one", set: port(func(c *Config) *int { return &c.Dev.ODLPort })},
+	"BERTH_DEMO":                           {value: "on", help: "--dev: run `starter demo` once everything is up, or off", set: onOff(func(c *Config) *bool { return &c.Dev.Demo })},
+	"OS_AUTH_URL":                          {help: "Keystone", set: address(func(c *Config) *string { return &c.Service.AuthURL })},
+	"OS_USERNAME":                          {set: text(func(c *Config) *string { return &c.Service.Username })},
+	"OS_PASSWORD":                          {secret: true, set: text(func(c *Config) *string { return &c.Service.Password })},
+	"OS_PROJECT_NAME":                      {set: text(func(c *Config) *string { return &c.Service.Project })},
+	"OS_USER_DOMAIN_NAME":                  {value: "Default", set: text(func(c *Config) *string { return &c.Service.UserDomain })},
+	"OS_PROJECT_DOMAIN_NAME":               {value: "Default", set: text(func(c *Config) *string { return &c.Service.ProjectDomain })},
+	"OS_REGION_NAME":                       {set: text(func(c *Config) *string { return &c.Service.Region })},
+	"OS_CACERT":                            {set: text(func(c *Config) *string { return &c.Service.CAFile })},
 
 	"BERTH_CORS_ALLOWED_ORIGIN":    {help: "origins whose pages may call the APIs from a browser, as https://host[:port], with commas; * for any; without it there is no CORS", set: origins},
 	"BERTH_CORS_ALLOW_CREDENTIALS": {value: "on", help: "CORS: pages may send credentials, or off", set: onOff(func(c *Config) *bool { return &c.CORS.Credentials })},
@@ -236,6 +242,17 @@ func overdue(c *Config, s string) error {
 		return errors.New("must be wait or error")
 	}
 	return nil
+}
+
+// name reads what stands for a project or a user.
+func name(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		if s == "" || len(s) > 255 || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+			return errors.New("must be a name of 1 to 255 bytes")
+		}
+		*field(c) = s
+		return nil
+	}
 }
 
 func port(field func(*Config) *int) func(*Config, string) error {

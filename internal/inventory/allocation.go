@@ -49,6 +49,9 @@ func (e Expectation) Check(current *int64) error {
 	}
 }
 
+// Owner is to whom a consumer belongs.
+type Owner struct{ Project, User string }
+
 // ConsumerWrite replaces all that a consumer holds. Without allocations the consumer disappears.
 type ConsumerWrite struct {
 	Consumer    string // its UUID, as it is stored
@@ -60,7 +63,7 @@ type ConsumerWrite struct {
 }
 
 // Holding is what a consumer holds and who it is. A consumer that holds nothing does not exist: the zero
-// Holding.
+// Holding. One without a record, of which nothing is known but what it holds, has no project and user.
 type Holding struct {
 	Project     string
 	User        string

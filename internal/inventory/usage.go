@@ -27,6 +27,7 @@ type UsageFilter struct {
 	User    *string
 	Type    *string // of the consumers
 	Untyped bool    // only consumers without a type
+	Unowned bool    // also consumers without a record, as if they belonged to the project and the user
 }
 
 // Usage is the consumption of all consumers of one type.

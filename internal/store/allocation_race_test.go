@@ -224,6 +224,8 @@ func TestHotPathsUseIndexes(t *testing.T) {
 			second(s.TrimHistory(t.Context(), store.Retention{Age: time.Hour, Rows: 100000}, 10)),
 			second(s.ProviderTraits(t.Context(), p)),
 			second(s.Usages(t.Context(), inventory.UsageFilter{Project: "p7"})),
+			second(s.Usages(t.Context(), inventory.UsageFilter{Project: "p7", User: &kind, Unowned: true})),
+			third(s.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)),
 			second(s.Providers(t.Context(), inventory.ProviderFilter{InTree: &p})),
 		} {
 			if err != nil {

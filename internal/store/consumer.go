@@ -32,7 +32,7 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 // Allocations is what a consumer holds; the zero Holding if it holds nothing.
 func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Holding, error) {
 	rows, err := s.pool.Query(ctx, `
-		select k.project, k.user_id, k.type, k.generation, p.uuid, p.generation, c.name, a.amount, a.created_at
+		select coalesce(k.project, ''), coalesce(k.user_id, ''), k.type, k.generation, p.uuid, p.generation, c.name, a.amount, a.created_at
 		from consumer k
 		join allocation a on a.consumer_id = k.id
 		join provider p on p.id = a.provider_id

@@ -86,12 +86,12 @@ func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventor
 		from consumer k
 		join allocation a on a.consumer_id = k.id
 		join resource_class c on c.id = a.class_id
-		where k.project = $1
-			and ($2::text is null or k.user_id = $2)
+		where (k.project = $1 or $5 and k.project is null)
+			and ($2::text is null or k.user_id = $2 or k.user_id is null)
 			and ($3::text is null or k.type = $3)
 			and (not $4 or k.type is null)
 		group by grouping sets ((k.type, c.name), (k.type))
-		order by k.type nulls first, c.name nulls first`, f.Project, f.User, f.Type, f.Untyped)
+		order by k.type nulls first, c.name nulls first`, f.Project, f.User, f.Type, f.Untyped, f.Unowned)
 	if err != nil {
 		return nil, fmt.Errorf("usages of project %s: %w", f.Project, err)
 	}

@@ -1,5 +1,5 @@
 // Package operator is the API at /operator/v1 of what berth knows about consumers and providers and OpenStack's
-// Placement API has no words for, for administrators: who moved which generation.
+// Placement API has no words for, for administrators: who moved which generation, and which consumers lack a record.
 package operator
 
 import (
@@ -9,11 +9,13 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/inventory"
 	"berth/internal/store"
 )
 
-// New is the API over that store.
-func New(s *store.Store, id identity.Authenticator) *osapi.API {
+// New is the API over that store. Consumers that are migrated get the owner of incomplete ones.
+func New(s *store.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
+	c := consumers{s, incomplete}
 	return &osapi.API{
 		Prefix:   "/operator/v1",
 		Identity: id,
@@ -21,6 +23,7 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 		Routes: []osapi.Route{
 			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: admin(history(s.ConsumerHistory))},
 			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: admin(history(s.ProviderHistory))},
+			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: admin(c.migrate)},
 		},
 	}
 }

@@ -15,23 +15,39 @@ import (
 	"berth/internal/api/placement"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
+	"berth/internal/inventory"
+	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
+var nobody = inventory.Owner{Project: "no-project", User: "no-user"}
+
 // both serves the operators' API beside Placement's over one fresh store.
 func both(t *testing.T) http.Handler {
 	t.Helper()
+	h, _ := bothOn(t)
+	return h
+}
+
+// bothOn also tells the URL of the database.
+func bothOn(t *testing.T) (http.Handler, string) {
+	t.Helper()
+	url := storetest.URL(t)
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
 	rules, err := policy.Open(policy.Options{}, placement.Policy...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := storetest.New(t)
 	mux := http.NewServeMux()
-	mux.Handle("/operator/", operator.New(s, identity.Noauth{}))
-	mux.Handle("/placement/", placement.New(s, identity.Noauth{}, rules))
-	return mux
+	mux.Handle("/operator/", operator.New(s, identity.Noauth{}, nobody))
+	mux.Handle("/placement/", placement.New(placement.Options{Store: s, Identity: identity.Noauth{}, Policy: rules, Incomplete: nobody}))
+	return mux, url
 }
 
 // ask sends a request as that caller and returns the answer.
@@ -44,6 +60,9 @@ func ask(t *testing.T, h http.Handler, token, method, path, body string) (int, m
 		r.Header.Set("X-Roles", "member")
 	}
 	r.Header.Set("OpenStack-API-Version", "placement 1.39")
+	if strings.HasPrefix(body, `{"allocations":[`) { // as it was before 1.12
+		r.Header.Set("OpenStack-API-Version", "placement 1.0")
+	}
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -123,5 +142,71 @@ func TestHistoryIsForAdministratorsAndItsQueryIsRead(t *testing.T) {
 		if status, answer := ask(t, h, tc.who, "GET", "/operator/v1"+tc.path, ""); status != tc.want {
 			t.Errorf("%s by %s: %d %v, want %d", tc.path, tc.who, status, answer, tc.want)
 		}
+	}
+}
+
+func TestConsumersWithoutRecordBelongToNobody(t *testing.T) {
+	t.Parallel()
+	h, url := bothOn(t)
+	p, old, imported := uuid.NewString(), uuid.NewString(), uuid.NewString()
+	for _, step := range []struct{ method, path, body string }{
+		{"POST", "/resource_providers", `{"name":"p","uuid":"` + p + `"}`},
+		{"PUT", "/resource_providers/" + p + "/inventories", `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`},
+		{"PUT", "/allocations/" + old, `{"allocations":[{"resource_provider":{"uuid":"` + p + `"},"resources":{"VCPU":2}}]}`},
+	} {
+		if status, answer := ask(t, h, "admin", step.method, "/placement"+step.path, step.body); status >= 300 {
+			t.Fatalf("%s: %d %v", step.path, status, answer)
+		}
+	}
+	storetest.Exec(t, url, `insert into consumer (uuid) values ($1)`, imported)
+	storetest.Exec(t, url, `
+		insert into allocation (consumer_id, provider_id, class_id, amount)
+		select k.id, p.id, 0, 1 from consumer k, provider p where k.uuid = $1`, imported)
+	look := func() map[string]map[string]any {
+		t.Helper()
+		seen := map[string]map[string]any{}
+		for name, path := range map[string]string{
+			"old": "/allocations/" + old, "imported": "/allocations/" + imported, "usage": "/usages?project_id=no-project&user_id=no-user"} {
+			status, answer := ask(t, h, "admin", "GET", "/placement"+path, "")
+			if status != 200 {
+				t.Fatalf("%s: %d %v", path, status, answer)
+			}
+			delete(answer, "allocations")
+			seen[name] = answer
+		}
+		return seen
+	}
+
+	before := look()
+	migrated, first := ask(t, h, "admin", "POST", "/operator/v1/consumers/migrate", `{}`)
+	again, second := ask(t, h, "admin", "POST", "/operator/v1/consumers/migrate", `{"limit":10}`)
+
+	nobodys := map[string]any{"project_id": "no-project", "user_id": "no-user", "consumer_generation": 1.0, "consumer_type": "unknown"}
+	want := map[string]map[string]any{"old": nobodys, "imported": nobodys,
+		"usage": {"usages": map[string]any{"unknown": map[string]any{"VCPU": 3.0, "consumer_count": 2.0}}}}
+	if d := cmp.Diff(want, before); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(want, look()); d != "" {
+		t.Error("after the migration:", d)
+	}
+	if d := cmp.Diff([]any{map[string]any{"migrated": 1.0, "remaining": 0.0}, map[string]any{"migrated": 0.0, "remaining": 0.0}}, []any{first, second}); d != "" || migrated != 200 || again != 200 {
+		t.Error(migrated, again, d)
+	}
+}
+
+func TestMigrationIsForAdministratorsAndItsBodyIsRead(t *testing.T) {
+	t.Parallel()
+	h := both(t)
+	for body, want := range map[string]int{
+		`{"limit":10000}`: 200, `{"limit":0}`: 400, `{"limit":-1}`: 400, `{"limit":10001}`: 400, `{"limit":1e99}`: 400, `{"limit":"1"}`: 400,
+		`{"limt":1}`: 400, `[]`: 400, `{`: 400, ``: 400, `{"limit":1,"limit":2}`: 400, `{"limit":null}`: 200,
+	} {
+		if status, answer := ask(t, h, "admin", "POST", "/operator/v1/consumers/migrate", body); status != want {
+			t.Errorf("%s: %d %v, want %d", body, status, answer, want)
+		}
+	}
+	if status, _ := ask(t, h, "eve:demo", "POST", "/operator/v1/consumers/migrate", `{}`); status != 403 {
+		t.Errorf("a member: %d", status)
 	}
 }

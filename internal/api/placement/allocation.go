@@ -8,9 +8,6 @@ import (
 	"berth/internal/store"
 )
 
-// incomplete stands for the project and the user that clients before 1.8 do not name.
-const incomplete = "00000000-0000-0000-0000-000000000000"
-
 // allocationForm is the form of what is written for one consumer. A POST may remove a consumer's allocations at
 // any version, a PUT from 1.28 on.
 func allocationForm(v int, post bool) *schema {
@@ -54,10 +51,19 @@ func providersForm(v int, post bool) *schema {
 	return form
 }
 
+// write is what a checked body says about one consumer. Clients before 1.8 do not name its owner, and so it belongs
+// to nobody in particular.
+func (h *room) write(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
+	w := readWrite(v, consumer, in)
+	if v < 8 {
+		w.Project, w.User = h.incomplete.Project, h.incomplete.User
+	}
+	return w
+}
+
 // readWrite reads what a checked body says about one consumer.
 func readWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
-	w := inventory.ConsumerWrite{Consumer: consumer, Project: incomplete, User: incomplete,
-		Allocations: readAllocations(in["allocations"])}
+	w := inventory.ConsumerWrite{Consumer: consumer, Allocations: readAllocations(in["allocations"])}
 	if v >= 8 {
 		w.Project, w.User = text(in["project_id"]), text(in["user_id"])
 	}
@@ -106,7 +112,7 @@ func (h *room) putAllocations(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := h.store.PutAllocations(c.Context(), readWrite(c.v, consumer, in)); err != nil {
+	if err := h.store.PutAllocations(c.Context(), h.write(c.v, consumer, in)); err != nil {
 		return 0, nil, prefixed(err, "Unable to allocate inventory for consumer "+consumer+": ", inventory.UnknownClass)
 	}
 	return http.StatusNoContent, nil, nil
@@ -119,7 +125,7 @@ func (h *room) postAllocations(c *call) (int, any, error) {
 	}
 	writes := make([]inventory.ConsumerWrite, 0, len(in))
 	for consumer, v := range in {
-		writes = append(writes, readWrite(c.v, consumer, v.(map[string]any)))
+		writes = append(writes, h.write(c.v, consumer, v.(map[string]any)))
 	}
 	if err := h.store.ReplaceAllocations(c.Context(), writes); err != nil {
 		return 0, nil, prefixed(err, "Unable to allocate inventory ", inventory.UnknownClass)
@@ -159,7 +165,11 @@ func (h *room) showAllocations(c *call) (int, any, error) {
 		return http.StatusOK, answer, nil
 	}
 	if c.v >= 12 {
-		answer["project_id"], answer["user_id"] = found.Project, found.User
+		owner := h.incomplete
+		if found.Project != "" {
+			owner = inventory.Owner{Project: found.Project, User: found.User}
+		}
+		answer["project_id"], answer["user_id"] = owner.Project, owner.User
 	}
 	if c.v >= 28 {
 		answer["consumer_generation"] = found.Generation

@@ -11,15 +11,26 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
+	"berth/internal/inventory"
 	"berth/internal/store"
 )
 
 // Prefix is where the API is mounted.
 const Prefix = "/placement"
 
+// Options are what the API needs.
+type Options struct {
+	Store    *store.Store
+	Identity identity.Authenticator
+	Policy   *policy.Policy // knows the rules of Policy
+	// Incomplete is to whom consumers belong whose owner nobody has named.
+	Incomplete inventory.Owner
+}
+
 type room struct {
-	store  *store.Store
-	policy *policy.Policy
+	store      *store.Store
+	policy     *policy.Policy
+	incomplete inventory.Owner
 }
 
 // call is one request with the minor number of its microversion.
@@ -51,12 +62,13 @@ const (
 
 type versionKey struct{}
 
-// New is the API over a store. The policy must know the rules of Policy.
-func New(s *store.Store, id identity.Authenticator, p *policy.Policy) *osapi.API {
+// New is the API over a store.
+func New(o Options) *osapi.API {
+	id := o.Identity
 	if _, ok := id.(identity.Noauth); ok {
 		id = identity.Noauth{Bare: true}
 	}
-	h := &room{store: s, policy: p}
+	h := &room{store: o.Store, policy: o.Policy, incomplete: o.Incomplete}
 	api := &osapi.API{Prefix: Prefix, Identity: id, Fail: fail, Before: before}
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/", Handle: root, Open: true})
 	for _, e := range endpoints {

@@ -17,6 +17,7 @@ import (
 	"berth/internal/api/placement"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
+	"berth/internal/inventory"
 	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
@@ -47,7 +48,7 @@ func serveOver(t *testing.T, s *store.Store, id identity.Authenticator, o policy
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(placement.New(s, id, rules))
+	server := httptest.NewServer(placement.New(placement.Options{Store: s, Identity: id, Policy: rules, Incomplete: inventory.Owner{Project: nobody, User: nobody}}))
 	t.Cleanup(server.Close)
 	return &client{t: t, url: server.URL + placement.Prefix}
 }

@@ -24,7 +24,7 @@ func routes(t *testing.T) []osapi.Route {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := placement.New(storetest.New(t), identity.Noauth{}, rules).Routes
+	all := placement.New(placement.Options{Store: storetest.New(t), Identity: identity.Noauth{}, Policy: rules}).Routes
 	for i := range all {
 		all[i].Path = strings.NewReplacer("{uuid}", uuid.NewString(), "{consumer}", "nonsense", "{class}", "VCPU", "{name}", "nonsense").Replace(all[i].Path)
 	}

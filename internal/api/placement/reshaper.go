@@ -24,7 +24,7 @@ func (h *room) reshape(c *call) (int, any, error) {
 		shape.Stocks[provider] = readStock(v.(map[string]any))
 	}
 	for consumer, v := range in["allocations"].(map[string]any) {
-		shape.Writes = append(shape.Writes, readWrite(c.v, consumer, v.(map[string]any)))
+		shape.Writes = append(shape.Writes, h.write(c.v, consumer, v.(map[string]any)))
 	}
 	if err := h.store.Reshape(c.Context(), shape); err != nil {
 		err = prefixed(err, "malformed reshaper data: ", inventory.UnknownClass)

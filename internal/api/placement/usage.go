@@ -35,6 +35,7 @@ func (h *room) showUsages(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	filter := inventory.UsageFilter{Project: query["project_id"], User: given(query, "user_id")}
+	filter.Unowned = filter.Project == h.incomplete.Project && (filter.User == nil || *filter.User == h.incomplete.User)
 	together := query["consumer_type"] == "all"
 	switch kind := query["consumer_type"]; kind {
 	case "", "all":
