@@ -3,62 +3,90 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/google/uuid"
-
-	"berth/internal/inventory"
-	"berth/internal/store"
+	"github.com/jackc/pgx/v5"
 )
 
-// openCommits measures the peer of everything that is a write: one row in one statement, committed to the disk.
-func openCommits(ctx context.Context, s *stack) (*subject, error) {
+// openTransactions measures the peer of everything that is a write: a transaction of one row with the driver alone,
+// which is begin, the insertion and commit.
+func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	_, err := s.rows.Exec(ctx, `
-		create table if not exists bench_commit (
-			id    bigint generated always as identity primary key,
+		create table if not exists bench_row (
+			id    uuid primary key,
 			value text not null)`)
-	return &subject{op: func(ctx context.Context, client int) (int, error) {
-		_, err := s.rows.Exec(ctx, `insert into bench_commit (value) values ($1)`, strconv.Itoa(client))
-		return 1, err
+	return &subject{op: func(ctx context.Context, _ int) (int, error) {
+		return 1, pgx.BeginFunc(ctx, s.rows, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `insert into bench_row (id, value) values ($1, $2)`, uuid.New(), "bench")
+			return err
+		})
 	}}, err
 }
 
-// hosts are the providers over which allocations are spread, as a scheduler spreads them.
+// hosts are the providers over which a single client spreads its allocations, as a scheduler does.
 const hosts = 256
 
-// openAllocations measures what a compute service writes for a new server: three resources of one provider, for
-// a consumer that must not exist yet.
+// openAllocations measures what a compute service writes for a new server: three resources of one provider, for a
+// consumer that must not exist yet. Each client comes to the providers in turn.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
-	rows, err := store.Open(ctx, s.postgres.URL)
-	if err != nil {
-		return nil, err
+	providers, err := s.api.providers(ctx, hosts)
+	var next atomic.Int64
+	return &subject{op: func(ctx context.Context, _ int) (int, error) {
+		return 1, s.api.allocate(ctx, uuid.NewString(), providers[next.Add(1)%hosts])
+	}}, err
+}
+
+// openAllocationsApart measures the same with a provider for each client, new ones each round.
+func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
+	return allocationsOn(s, s.clients), nil
+}
+
+// openAllocationsTogether measures the same with one provider for all clients.
+func openAllocationsTogether(_ context.Context, s *stack) (*subject, error) {
+	return allocationsOn(s, 1), nil
+}
+
+func allocationsOn(s *stack, n int) *subject {
+	var providers []string
+	return &subject{
+		before: func(ctx context.Context) (err error) {
+			providers, err = s.api.providers(ctx, n)
+			return err
+		},
+		op: func(ctx context.Context, client int) (int, error) {
+			return 1, s.api.allocate(ctx, uuid.NewString(), providers[client%n])
+		},
 	}
-	providers := make([]string, hosts)
-	for i := range providers {
-		id := uuid.NewString()
-		if _, err := rows.CreateProvider(ctx, inventory.NewProvider{UUID: id, Name: "bench-" + id}); err != nil {
+}
+
+// providers makes providers with plenty of everything.
+func (a *api) providers(ctx context.Context, n int) ([]string, error) {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = uuid.NewString()
+		err := a.post(ctx, "/placement/resource_providers", attributes{"uuid": all[i], "name": "bench-" + all[i]}, nil)
+		if err != nil {
 			return nil, err
 		}
-		stock := map[string]inventory.Inventory{}
-		for _, class := range []string{"VCPU", "MEMORY_MB", "DISK_GB"} {
-			stock[class] = inventory.Of(inventory.MaxInt)
-		}
-		if _, err := rows.ReplaceStock(ctx, id, 0, stock); err != nil {
+		plenty := attributes{"total": 1<<31 - 1}
+		err = a.send(ctx, http.MethodPut, "/placement/resource_providers/"+all[i]+"/inventories", attributes{
+			"resource_provider_generation": 0,
+			"inventories":                  attributes{"VCPU": plenty, "MEMORY_MB": plenty, "DISK_GB": plenty}}, nil)
+		if err != nil {
 			return nil, fmt.Errorf("inventory of a provider: %w", err)
 		}
-		providers[i] = id
 	}
-	var next atomic.Int64
-	return &subject{
-		op: func(ctx context.Context, _ int) (int, error) {
-			provider := providers[next.Add(1)%hosts]
-			return 1, rows.PutAllocations(ctx, inventory.ConsumerWrite{Consumer: uuid.NewString(), Project: "bench", User: "bench",
-				Expect: inventory.Absent(), Allocations: inventory.Allocations{provider: {"VCPU": 2, "MEMORY_MB": 4096, "DISK_GB": 20}}})
-		},
-		close: func(context.Context) ([]detail, error) {
-			rows.Close()
-			return nil, nil
-		},
-	}, nil
+	return all, nil
+}
+
+// allocate gives a new consumer something of a provider.
+func (a *api) allocate(ctx context.Context, consumer, provider string) error {
+	return a.send(ctx, http.MethodPut, "/placement/allocations/"+consumer, attributes{
+		"allocations":         attributes{provider: attributes{"resources": attributes{"VCPU": 2, "MEMORY_MB": 4096, "DISK_GB": 20}}},
+		"project_id":          "bench",
+		"user_id":             "bench",
+		"consumer_type":       "INSTANCE",
+		"consumer_generation": nil}, nil)
 }

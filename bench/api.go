@@ -24,16 +24,31 @@ func newAPI(base string) *api {
 
 // post sends a body and reads the answer into it, unless it is nil.
 func (a *api) post(ctx context.Context, path string, body, into any) error {
-	raw, err := json.Marshal(body)
+	return a.send(ctx, http.MethodPost, path, body, into)
+}
+
+// get asks and looks at no more than whether there is an answer.
+func (a *api) get(ctx context.Context, path string) error {
+	return a.send(ctx, http.MethodGet, path, nil, nil)
+}
+
+func (a *api) send(ctx context.Context, method, path string, body, into any) error {
+	var raw []byte
+	var err error
+	if body != nil {
+		if raw, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(raw))
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+path, bytes.NewReader(raw))
-	if err != nil {
-		return err
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
 	}
-	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-Auth-Token", "admin")
+	r.Header.Set("OpenStack-API-Version", "placement latest")
 	answer, err := a.http.Do(r)
 	if err != nil {
 		return err
@@ -43,7 +58,7 @@ func (a *api) post(ctx context.Context, path string, body, into any) error {
 		return err
 	}
 	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("POST %s: %s: %s", path, answer.Status, bytes.TrimSpace(raw))
+		return fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, bytes.TrimSpace(raw))
 	}
 	if into == nil {
 		return nil
@@ -51,7 +66,7 @@ func (a *api) post(ctx context.Context, path string, body, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// attributes are those of an object of the Networking API.
+// attributes are those of an object.
 type attributes map[string]any
 
 // create makes an object of the Networking API: a network, subnet or port.

@@ -87,8 +87,8 @@ func TestAShortRunOfEverythingLeavesNothingButItsResults(t *testing.T) {
 		t.Errorf("machine %+v", r.Machine)
 	}
 	// A window may be shorter than an operation on a machine with other things to do, but not than a commit.
-	if rates["commits"] == 0 {
-		t.Errorf("no commits: %+v", r)
+	if rates["transactions"] == 0 {
+		t.Errorf("no transactions: %+v", r)
 	}
 }
 
@@ -203,10 +203,10 @@ func TestChosenFiguresBringTheirPeers(t *testing.T) {
 		"":                      figureNames(),
 		"entries":               {"noop", "entries"},
 		"latency":               {"latency"},
-		"allocations, entries":  {"noop", "entries", "commits", "allocations"},
-		"noop,allocations":      {"noop", "commits", "allocations"},
-		"allocations-alone":     {"commits-alone", "allocations-alone"},
-		"commits,commits-alone": {"commits", "commits-alone"},
+		"allocations, entries":  {"noop", "entries", "transactions", "allocations"},
+		"noop,reads":            {"noop", "selects", "reads"},
+		"allocations-together":  {"allocations-apart", "allocations-together"},
+		"selects, transactions": {"transactions", "selects"},
 	} {
 		chosen, err := choose(list)
 		var names []string

@@ -39,10 +39,12 @@ var figures = []figure{
 	{name: "ports", title: "ports from POST over two signals to ACTIVE", against: "noop", share: 1, open: openPorts},
 	{name: "entries", title: "journal entries from POST to mirrored", against: "noop", share: 1, open: openEntries},
 	{name: "latency", title: "ports, ten a second: last signal to ACTIVE", share: 1, open: openLatency},
-	{name: "commits", title: "single-row commits", share: 0.5, open: openCommits},
-	{name: "allocations", title: "allocations of new consumers", against: "commits", share: 0.5, open: openAllocations},
-	{name: "commits-alone", title: "single-row commits of one client", alone: true, share: 0.5, open: openCommits},
-	{name: "allocations-alone", title: "allocations of new consumers, one client", against: "commits-alone", alone: true, share: 0.5, open: openAllocations},
+	{name: "transactions", title: "one row each, with the driver alone: begin, insert, commit; one client", alone: true, share: 0.5, open: openTransactions},
+	{name: "allocations", title: "PUT /allocations/{consumer} of new consumers; one client", against: "transactions", alone: true, share: 0.5, open: openAllocations},
+	{name: "allocations-apart", title: "the same, each client with a provider of its own", share: 0.5, open: openAllocationsApart},
+	{name: "allocations-together", title: "the same, one provider for all clients", against: "allocations-apart", share: 0.5, open: openAllocationsTogether},
+	{name: "selects", title: "one row by its primary key, with net/http and the driver alone", share: 0.5, open: openSelects},
+	{name: "reads", title: "GET /allocations/{consumer}", against: "selects", share: 0.5, open: openReads},
 }
 
 func figureNames() []string {

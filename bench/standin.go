@@ -16,12 +16,12 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// standInCommand is the argument with which this program stands in for OpenDaylight and Nova: a process of their
-// own, as the real ones are.
+// standInCommand is the argument with which this program stands in for OpenDaylight and Nova, and serves what reads
+// are compared with: a process of their own, as the real ones are.
 const standInCommand = "serve-stand-ins"
 
 // standIns are where they serve.
-type standIns struct{ ODL, Nova string }
+type standIns struct{ ODL, Nova, Peer string }
 
 // serveStandIns prints where it serves, in one line, and serves until ctx ends.
 func serveStandIns(ctx context.Context, out io.Writer) error {
@@ -35,7 +35,12 @@ func serveStandIns(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer nova.Stop()
-	if err := json.NewEncoder(out).Encode(standIns{odl.URL, nova.URL}); err != nil {
+	peer, err := servePeer(ctx)
+	if err != nil {
+		return err
+	}
+	defer peer.Stop()
+	if err := json.NewEncoder(out).Encode(standIns{odl.URL, nova.URL, peer.URL}); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -49,7 +54,7 @@ func (s *stack) startStandIns(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.Command(self, standInCommand)
-	cmd.Env = append(os.Environ(), mainVariable+"=1")
+	cmd.Env = append(os.Environ(), mainVariable+"=1", databaseVariable+"="+s.postgres.URL)
 	r, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, os.Stderr
 	ended := s.run(ctx, cmd)

@@ -59,9 +59,9 @@ var rooms = map[string]room{
 		why:    "a client of the APIs and of Temporal like any other; store only to migrate",
 	},
 	"bench": {
-		may:    []string{"internal/contract", "internal/devstack", "internal/inventory", "internal/store", "internal/odl/odltest", "internal/notify/notifytest"},
+		may:    []string{"internal/contract", "internal/devstack", "internal/store", "internal/odl/odltest", "internal/notify/notifytest"},
 		always: []string{temporal, pgx},
-		why:    "measures the shipped worker from outside: a client, an agent, and eyes on the rows; store only to migrate and to write allocations",
+		why:    "measures the shipped worker from outside: a client, an agent, and eyes on the rows; store only to migrate",
 	},
 	"workflows": {
 		may:    []string{"activities", "internal/contract", "internal/lease", "internal/journal", "internal/network"},
