@@ -36,6 +36,15 @@ type Patience struct {
 // Policy is the patience with each entity; under the empty name, with all others.
 type Policy map[string]Patience
 
+// Limit is how long a block of the entity may stand, 0 for as long as it takes, and whether the object is in ERROR then.
+func (p Policy) Limit(entity string) (limit time.Duration, fatal bool) {
+	patience, ok := p[entity]
+	if !ok {
+		patience = p[""]
+	}
+	return patience.Limit, patience.Fatal && patience.Limit > 0
+}
+
 // Surroundings is what a port's blocks and status depend on besides the port itself.
 type Surroundings struct {
 	DHCPHosts []string    // of the DHCP agents that serve one of its addresses and report; none if no subnet of it has DHCP
@@ -99,14 +108,11 @@ func (p Port) Arm(around Surroundings, c Cause, now time.Time) Port {
 
 // block is a new block, with the deadline that the policy gives it.
 func (around Surroundings) block(b Block, now time.Time) Block {
-	patience, ok := around.Policy[b.Entity]
-	if !ok {
-		patience = around.Policy[""]
-	}
-	b.Since = now
-	if patience.Limit > 0 {
-		deadline := now.Add(patience.Limit)
-		b.Deadline, b.Fatal = &deadline, patience.Fatal
+	limit, fatal := around.Policy.Limit(b.Entity)
+	b.Since, b.Fatal = now, fatal
+	if limit > 0 {
+		deadline := now.Add(limit)
+		b.Deadline = &deadline
 	}
 	return b
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/contract"
@@ -27,3 +28,20 @@ func Batch(ctx context.Context, s *Store, queue func(*pgx.Batch)) error {
 		return tx.SendBatch(ctx, batch).Close()
 	})
 }
+
+// BlockNetworks registers networks as objects that entities can block. What decides them leaves a note for each
+// completion that was the last.
+func BlockNetworks() {
+	blockables["network"] = blockable{
+		lock: `select from network where id = $1 for update`,
+		decide: func(ctx context.Context, tx pgx.Tx, id uuid.UUID, entity string, blocked bool) error {
+			if entity == "" || blocked {
+				return nil
+			}
+			return nudge(ctx, tx, contract.Nudge{Workflow: "Network", ID: "network/" + id.String(), Summary: entity})
+		},
+	}
+}
+
+// ForgetNetworks undoes BlockNetworks.
+func ForgetNetworks() { delete(blockables, "network") }

@@ -19,7 +19,7 @@ import (
 func (s *Store) SettlePort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
 	var standing network.Standing
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		_, after, accepted, err := settle(ctx, tx, id, reports)
+		_, after, accepted, err := settle(ctx, tx, id, reports, "")
 		switch {
 		case errors.Is(err, ErrNotFound):
 			standing = network.Standing{Gone: true}
@@ -43,7 +43,7 @@ func (s *Store) SettlePort(ctx context.Context, id uuid.UUID, reports []network.
 func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
 	var standing network.Standing
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		before, after, accepted, err := settle(ctx, tx, id, reports)
+		before, after, accepted, err := settle(ctx, tx, id, reports, "")
 		if err != nil {
 			return err
 		}
@@ -57,8 +57,9 @@ func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.
 	return standing, err
 }
 
-// settle lets reports act on a port and decides it anew.
-func settle(ctx context.Context, tx pgx.Tx, id uuid.UUID, reports []network.Report) (before, after network.Port, accepted []bool, err error) {
+// settle lets reports act on a port and decides it anew. The entity is the last whose block was lifted, unless a report
+// lifts one.
+func settle(ctx context.Context, tx pgx.Tx, id uuid.UUID, reports []network.Report, entity string) (before, after network.Port, accepted []bool, err error) {
 	h, err := lockPort(ctx, tx, id)
 	if err != nil {
 		return h.Port, h.Port, nil, err
@@ -66,15 +67,14 @@ func settle(ctx context.Context, tx pgx.Tx, id uuid.UUID, reports []network.Repo
 	after = h.Port.Rebind(h.around, h.Revision+1, h.now).Arm(h.around, network.Cause{}, h.now)
 	after, accepted = after.Hear(h.around, reports, h.now)
 	after = after.Judge(h.now)
-	last := ""
 	for i, ok := range accepted {
 		if ok {
-			last = reports[i].Entity
+			entity = reports[i].Entity
 		} else {
 			after.Ignored++
 		}
 	}
-	if err := writePort(ctx, tx, h.Port, after, last); err != nil || h.Port.VIF == after.VIF {
+	if err := writePort(ctx, tx, h.Port, after, entity); err != nil || h.Port.VIF == after.VIF {
 		return h.Port, after, accepted, err
 	}
 	return h.Port, after, accepted, mirrorRebound(ctx, tx, id)
@@ -91,7 +91,7 @@ func mirrorRebound(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 
 // look settles a port whose surroundings changed and lets its workflow know if that changed the port.
 func look(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
-	before, after, _, err := settle(ctx, tx, id, nil)
+	before, after, _, err := settle(ctx, tx, id, nil, "")
 	if errors.Is(err, ErrNotFound) || err == nil && same(before, after) {
 		return nil
 	}
