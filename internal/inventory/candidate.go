@@ -64,7 +64,7 @@ func (q CandidateQuery) AggregateNames() []string {
 	return slices.Compact(names)
 }
 
-// Tree is all providers with one root.
+// Tree is all providers with one root. A search notes what it does in its trees: they are of one search only.
 type Tree struct {
 	Root       *Node
 	Nodes      []*Node
