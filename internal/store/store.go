@@ -58,6 +58,10 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		// small read it whole, and go on doing so while it grows.
 		cfg.ConnConfig.RuntimeParams["random_page_cost"] = "1.1"
 	}
+	if _, given := cfg.ConnConfig.RuntimeParams["jit"]; !given {
+		// Compiling a plan takes longer than any query of ours does.
+		cfg.ConnConfig.RuntimeParams["jit"] = "off"
+	}
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	cfg.ConnConfig.RuntimeParams["application_name"] = "berth"
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
