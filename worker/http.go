@@ -30,7 +30,8 @@ import (
 func (a *app) apis(id identity.Authenticator) []*osapi.API {
 	incomplete := inventory.Owner{Project: a.cfg.Incomplete.Project, User: a.cfg.Incomplete.User}
 	return []*osapi.API{
-		placement.New(placement.Options{Store: a.store, Identity: id, Policy: a.policy, Incomplete: incomplete}),
+		placement.New(placement.Options{Store: a.store, Identity: id, Policy: a.policy, Incomplete: incomplete,
+			Candidates: placement.Candidates(a.cfg.Candidates)}),
 		neutron.New(a.store, id),
 		blazar.New(a.store, id),
 		agent.New(a.store, id),

@@ -44,6 +44,7 @@ type Config struct {
 	History     History
 	Incomplete  Incomplete
 	Port        Port
+	Candidates  Candidates
 	Service     Service
 	Client      Client
 	Dev         Dev
@@ -79,6 +80,13 @@ type Nova struct{ URL, Token string }
 type History struct {
 	Age  time.Duration
 	Rows int64
+}
+
+// Candidates says how the API looks for allocation candidates.
+type Candidates struct {
+	Max        int  // at most so many; 0 for as many as a request may cost
+	DepthFirst bool // all of a tree before the next one, instead of one of each in turn
+	Random     bool // the trees in another order each time
 }
 
 // Port says how long what a port waits for may take, by entity; the empty name is all others. A port that waits for

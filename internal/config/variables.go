@@ -68,6 +68,10 @@ var variables = map[string]variable{
 	"OS_REGION_NAME":                       {set: text(func(c *Config) *string { return &c.Service.Region })},
 	"OS_CACERT":                            {set: text(func(c *Config) *string { return &c.Service.CAFile })},
 
+	"BERTH_CANDIDATES_MAX":    {value: "0", help: "allocation candidates for one request at most; 0: as many as it may cost", set: maximum(func(c *Config) *int { return &c.Candidates.Max })},
+	"BERTH_CANDIDATES_ORDER":  {value: "breadth-first", help: "breadth-first: one allocation candidate of each tree of providers in turn; depth-first: all of one tree before the next", set: order},
+	"BERTH_CANDIDATES_RANDOM": {value: "off", help: "on: another choice of allocation candidates each time there are more than the limit", set: onOff(func(c *Config) *bool { return &c.Candidates.Random })},
+
 	"BERTH_CORS_ALLOWED_ORIGIN":    {help: "origins whose pages may call the APIs from a browser, as https://host[:port], with commas; * for any; without it there is no CORS", set: origins},
 	"BERTH_CORS_ALLOW_CREDENTIALS": {value: "on", help: "CORS: pages may send credentials, or off", set: onOff(func(c *Config) *bool { return &c.CORS.Credentials })},
 	"BERTH_CORS_ALLOW_HEADERS":     {value: "X-Auth-Token,OpenStack-API-Version,X-OpenStack-Request-ID,X-Project-Id,X-Roles", help: "CORS: headers that pages may send", set: list(func(c *Config) *[]string { return &c.CORS.Headers })},
@@ -211,6 +215,25 @@ func count(field func(*Config) *int64) func(*Config, string) error {
 		*field(c) = n
 		return nil
 	}
+}
+
+func maximum(field func(*Config) *int) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 {
+			return errors.New("must be a whole number, 0 for no maximum")
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+func order(c *Config, s string) error {
+	c.Candidates.DepthFirst = s == "depth-first"
+	if s != "breadth-first" && s != "depth-first" {
+		return errors.New("must be breadth-first or depth-first")
+	}
+	return nil
 }
 
 // deadlines reads one duration for all entities, or several by entity.

@@ -14,12 +14,16 @@ import (
 
 // grove reads trees of providers as a query for candidates needs to see them.
 type grove struct {
-	tx                          pgx.Tx
-	query                       inventory.CandidateQuery // its trees are named by their roots
-	classes, traits, aggregates names                    // those that the query speaks of
-	only                        []int64                  // roots of trees to which the query confines a group
-	nowhere                     bool                     // there is no such tree
-	sharing                     []*inventory.Tree
+	tx       pgx.Tx
+	query    inventory.CandidateQuery // its trees are named by their roots
+	classes  names
+	traits   names // those that the query speaks of
+	zones    names // the aggregates that it speaks of, which have no IDs
+	traitIDs []int32
+	classIDs []int32 // those that providers are described with, nil for all
+	only     []int64 // roots of trees to which the query confines a group
+	nowhere  bool    // there is no such tree
+	sharing  []*inventory.Tree
 }
 
 // rare is how many providers are few enough to begin with them.
@@ -27,23 +31,25 @@ const rare = 512
 
 // names are what IDs mean, and how many providers have what is meant, counted up to rare.
 type names struct {
-	byID  map[int32]string
-	count map[string]int
+	byID map[int32]string
+	id   map[string]int32
+	many map[string]int
 }
 
-func newNames() names { return names{map[int32]string{}, map[string]int{}} }
+func newNames() names { return names{map[int32]string{}, map[string]int32{}, map[string]int{}} }
 
 func (n names) read(rows pgx.Rows) error {
 	var id int32
 	var name string
-	var count int
-	_, err := pgx.ForEachRow(rows, []any{&id, &name, &count}, func() error {
-		n.byID[id], n.count[name] = name, count
+	var many int
+	_, err := pgx.ForEachRow(rows, []any{&id, &name, &many}, func() error {
+		n.byID[id], n.id[name], n.many[name] = name, id, many
 		return nil
 	})
 	return err
 }
 
+// of are the names of IDs.
 func (n names) of(ids []int32) []string {
 	if len(ids) == 0 {
 		return nil
@@ -55,10 +61,19 @@ func (n names) of(ids []int32) []string {
 	return all
 }
 
+// ids are the IDs of names, which are known.
+func (n names) ids(of []string) []int32 {
+	all := make([]int32, len(of))
+	for i, name := range of {
+		all[i] = n.id[name]
+	}
+	return all
+}
+
 // check refuses names that mean nothing.
 func (n names) check(asked []string, kind inventory.Kind, format string) error {
 	unknown := slices.DeleteFunc(slices.Clone(asked), func(name string) bool {
-		_, known := n.count[name]
+		_, known := n.id[name]
 		return known
 	})
 	if len(unknown) > 0 {
@@ -76,7 +91,7 @@ const (
 
 // open reads what the query's names mean, and the trees with providers that share.
 func (g *grove) open(ctx context.Context) error {
-	g.classes, g.traits, g.aggregates = newNames(), newNames(), newNames()
+	g.classes, g.traits, g.zones = newNames(), newNames(), newNames()
 	classes, traits := g.query.ClassNames(), append(g.query.TraitNames(), inventory.Sharing)
 	batch := &pgx.Batch{}
 	batch.Queue(`
@@ -91,26 +106,38 @@ func (g *grove) open(ctx context.Context) error {
 	if aggregates := g.query.AggregateNames(); len(aggregates) > 0 {
 		batch.Queue(`
 			select 0, name, (select count(*) from (select from provider_aggregate where aggregate = name limit $2) few)
-			from unnest($1::text[]) as name`, aggregates, rare).Query(g.aggregates.read)
+			from unnest($1::text[]) as name`, aggregates, rare).Query(g.zones.read)
 	}
 	g.queueTrees(batch)
-	sharing := g.read(batch, sharers, nil, traits, nil)
 	if err := g.tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	g.sharing = sharing.trees()
 	if err := g.classes.check(classes, inventory.UnknownClass, noSuchClass); err != nil {
 		return err
 	}
-	return g.traits.check(traits, inventory.Invalid, noSuchTrait)
+	if err := g.traits.check(traits, inventory.Invalid, noSuchTrait); err != nil {
+		return err
+	}
+	return g.openSharing(ctx)
 }
 
-// described are the classes that providers are described with, nil for all.
-func (g *grove) described() []string {
+// openSharing reads the trees with providers that share. Most deployments have none, and then nothing is asked.
+func (g *grove) openSharing(ctx context.Context) error {
+	g.traitIDs, g.classIDs = g.traits.ids(append(g.query.TraitNames(), inventory.Sharing)), g.classes.ids(g.query.ClassNames())
 	if g.query.Classes {
+		g.classIDs = nil
+	}
+	if g.traits.many[inventory.Sharing] == 0 {
 		return nil
 	}
-	return g.query.ClassNames()
+	// Its ID is in the text of the query because plans depend on how many providers have the trait.
+	l := g.read(ctx, fmt.Sprintf(`
+		select distinct p.root_id as id, p.root_id as key
+		from provider_trait pt
+		join provider p on p.id = pt.provider_id
+		where pt.trait_id = %d`, g.traits.id[inventory.Sharing]), nil, nil)
+	g.sharing = l.trees()
+	return l.err
 }
 
 // queueTrees finds the roots of the trees to which groups are confined.
@@ -182,7 +209,7 @@ func (g *grove) roots(size int) *ask {
 	if need := g.rarest(); len(g.only) > 0 && !g.shares(g.only) {
 		add(`r.id = any($%d)`, g.only)
 	} else if need != nil {
-		add(`r.id in (select q.root_id from `+need.from+` join provider q on q.id = x.provider_id where x.name = any($%d))`, need.names)
+		add(`r.id in (select q.root_id from `+need.what+` any($%d))`, need.ids)
 	}
 	a.from = `
 		select r.id, ` + key + ` as key
@@ -200,45 +227,58 @@ func (g *grove) shares(roots []int64) bool {
 
 // need is something of which a tree must have at least one.
 type need struct {
-	from  string
-	names []string
-	count int
+	what string // SQL that names the providers q that have it
+	ids  any    // of it
+	many int
 }
+
+const (
+	ofTrait     = `provider_trait x join provider q on q.id = x.provider_id where x.trait_id =`
+	ofAggregate = `provider_aggregate x join provider q on q.id = x.provider_id where x.aggregate =`
+	ofClass     = `inventory x join provider q on q.id = x.provider_id where x.class_id =`
+)
 
 // rarest is the need that the fewest providers meet, nil if all are met by many, or by a provider that shares.
 func (g *grove) rarest() *need {
 	var best *need
-	consider := func(from string, names []string, count map[string]int, has func(*inventory.Node) bool) {
-		n := &need{from: from, names: names}
+	consider := func(what string, names []string, ids any, many map[string]int, has func(*inventory.Node, string) bool) {
+		n := &need{what: what, ids: ids}
 		for _, name := range names {
-			n.count += count[name]
+			n.many += many[name]
 		}
-		visitor := slices.ContainsFunc(g.sharing, func(t *inventory.Tree) bool { return slices.ContainsFunc(t.Nodes, has) })
-		if n.count < rare && !visitor && (best == nil || n.count < best.count) {
+		if n.many < rare && (best == nil || n.many < best.many) && !g.visitorHas(names, has) {
 			best = n
 		}
 	}
 	traits := func(rule inventory.Rule) {
 		for _, names := range rule.Required {
-			consider(`(select pt.provider_id, t.name from provider_trait pt join trait t on t.id = pt.trait_id) x`, names, g.traits.count,
-				func(n *inventory.Node) bool { return meets(names, n.Traits) })
+			consider(ofTrait, names, g.traits.ids(names), g.traits.many,
+				func(n *inventory.Node, name string) bool { return slices.Contains(n.Traits, name) })
 		}
 	}
 	traits(g.query.Root)
 	for _, group := range g.query.Groups {
 		traits(group.Traits)
 		for _, names := range group.Aggregates.Required {
-			consider(`(select provider_id, aggregate as name from provider_aggregate) x`, names, g.aggregates.count,
-				func(n *inventory.Node) bool { return meets(names, n.Aggregates) })
+			consider(ofAggregate, names, names, g.zones.many,
+				func(n *inventory.Node, name string) bool { return slices.Contains(n.Aggregates, name) })
 		}
 		for class := range group.Resources {
-			consider(`(select i.provider_id, c.name from inventory i join resource_class c on c.id = i.class_id) x`, []string{class}, g.classes.count,
-				func(n *inventory.Node) bool { return n.Room(class) != nil })
+			consider(ofClass, []string{class}, g.classes.ids([]string{class}), g.classes.many,
+				func(n *inventory.Node, name string) bool { return n.Room(name) != nil })
 		}
 	}
 	return best
 }
 
-func meets(names, have []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(have, name) })
+// visitorHas tells whether a tree with a provider that shares has one of the things that are asked for.
+func (g *grove) visitorHas(names []string, has func(*inventory.Node, string) bool) bool {
+	for _, t := range g.sharing {
+		for _, n := range t.Nodes {
+			if slices.ContainsFunc(names, func(name string) bool { return has(n, name) }) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -10,15 +10,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// sharers finds the trees with providers that share.
-const sharers = `
-	select distinct p.root_id as id, p.root_id as key
-	from provider_trait pt
-	join provider p on p.id = pt.provider_id
-	where pt.trait_id = (select id from trait where name = '` + inventory.Sharing + `')`
-
 // nodeQuery reads the providers of the trees whose roots a query with so many arguments finds. Its own are the
-// names of the traits and of the aggregates that matter, null for all.
+// IDs of the traits that matter, and the aggregates that do, null for all.
 func nodeQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -26,7 +19,7 @@ func nodeQuery(roots string, args int) string {
 			array(
 				select pt.trait_id
 				from provider_trait pt
-				where pt.provider_id = p.id and pt.trait_id = any(array(select id from trait where name = any($%d)))),
+				where pt.provider_id = p.id and pt.trait_id = any($%d)),
 			array(
 				select pa.aggregate
 				from provider_aggregate pa
@@ -36,7 +29,7 @@ func nodeQuery(roots string, args int) string {
 		order by roots.key, p.id`, roots, args+1, args+2)
 }
 
-// roomQuery reads their inventories. Its own argument is the names of the classes that matter, null for all.
+// roomQuery reads their inventories. Its own argument is the IDs of the classes that matter, null for all.
 func roomQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -48,7 +41,7 @@ func roomQuery(roots string, args int) string {
 		from roots
 		join provider p on p.root_id = roots.id
 		join inventory i on i.provider_id = p.id
-		where $%d::text[] is null or i.class_id = any(array(select id from resource_class where name = any($%[2]d)))`,
+		where $%d::integer[] is null or i.class_id = any($%[2]d)`,
 		roots, args+1)
 }
 
@@ -58,13 +51,16 @@ type lot struct {
 	nodes   map[int64]*inventory.Node
 	byTree  [][]*inventory.Node
 	lastKey int64
+	err     error
 }
 
-// read queues the two queries for the trees whose roots a query finds.
-func (g *grove) read(batch *pgx.Batch, roots string, args []any, traits, aggregates []string) *lot {
+// read reads the trees whose roots a query finds, with the aggregates that matter, nil for all.
+func (g *grove) read(ctx context.Context, roots string, args []any, aggregates []string) *lot {
 	l := &lot{g: g, nodes: map[int64]*inventory.Node{}}
-	batch.Queue(nodeQuery(roots, len(args)), append(slices.Clone(args), traits, aggregates)...).Query(l.readNodes)
-	batch.Queue(roomQuery(roots, len(args)), append(slices.Clone(args), g.described())...).Query(l.readRooms)
+	batch := &pgx.Batch{}
+	batch.Queue(nodeQuery(roots, len(args)), append(slices.Clone(args), g.traitIDs, aggregates)...).Query(l.readNodes)
+	batch.Queue(roomQuery(roots, len(args)), append(slices.Clone(args), g.classIDs)...).Query(l.readRooms)
+	l.err = g.tx.SendBatch(ctx, batch).Close()
 	return l
 }
 
@@ -118,13 +114,9 @@ func (l *lot) trees() []*inventory.Tree {
 
 // next reads the next lot of trees.
 func (g *grove) next(ctx context.Context, a *ask) ([]*inventory.Tree, error) {
-	batch := &pgx.Batch{}
-	l := g.read(batch, a.from, append([]any{a.after, a.size}, a.args...), g.query.TraitNames(), a.aggregates)
-	if err := g.tx.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("trees: %w", err)
-	}
+	l := g.read(ctx, a.from, append([]any{a.after, a.size}, a.args...), a.aggregates)
 	a.after, a.last = l.lastKey, len(l.byTree) < a.size
-	return l.trees(), nil
+	return l.trees(), l.err
 }
 
 // describe reads all traits of providers.

@@ -50,10 +50,11 @@ func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]inventory.Provider, error) {
 	var providers []inventory.Provider
 	err := s.snapshot(ctx, func(tx pgx.Tx) error {
-		if err := checkFilter(ctx, tx, f); err != nil {
+		traits, err := filterNames(ctx, tx, f)
+		if err != nil {
 			return err
 		}
-		where, args := providerConditions(f)
+		where, args := providerConditions(f, traits)
 		rows, err := tx.Query(ctx, providerSelect+where+` order by p.id`, args...)
 		if err != nil {
 			return err
@@ -73,7 +74,7 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 }
 
 // providerConditions are a filter in SQL but for its resources, with what it asks of the provider p.
-func providerConditions(f inventory.ProviderFilter) (where string, args []any) {
+func providerConditions(f inventory.ProviderFilter, traits names) (where string, args []any) {
 	var conditions []string
 	and := func(condition string, value any) {
 		args = append(args, value)
@@ -87,41 +88,41 @@ func providerConditions(f inventory.ProviderFilter) (where string, args []any) {
 	is(`p.name = $%d`, f.Name)
 	is(`p.uuid = $%d`, f.UUID)
 	is(`p.root_id = (select root_id from provider where uuid = $%d)`, f.InTree)
-	has := func(r inventory.Rule, exists string) {
+	has := func(r inventory.Rule, exists string, id func([]string) any) {
 		for _, alternatives := range r.Required {
-			and(exists, alternatives)
+			and(exists, id(alternatives))
 		}
 		if len(r.Forbidden) > 0 {
-			and(`not `+exists, r.Forbidden)
+			and(`not `+exists, id(r.Forbidden))
 		}
 	}
-	has(f.Aggregates, `exists (select from provider_aggregate a where a.provider_id = p.id and a.aggregate = any($%d))`)
-	has(f.Traits, `exists (
-		select from provider_trait pt
-		where pt.provider_id = p.id and pt.trait_id = any(array(select id from trait where name = any($%d))))`)
+	has(f.Aggregates, `exists (select from provider_aggregate a where a.provider_id = p.id and a.aggregate = any($%d))`,
+		func(names []string) any { return names })
+	has(f.Traits, `exists (select from provider_trait pt where pt.provider_id = p.id and pt.trait_id = any($%d))`,
+		func(names []string) any { return traits.ids(names) })
 	if len(conditions) > 0 {
 		where = `where ` + strings.Join(conditions, ` and `)
 	}
 	return where, args
 }
 
-// checkFilter refuses classes and traits that do not exist.
-func checkFilter(ctx context.Context, tx pgx.Tx, f inventory.ProviderFilter) error {
-	classes, traits := slices.Sorted(maps.Keys(f.Resources)), f.Traits.Names()
-	if len(classes)+len(traits) == 0 {
-		return nil
+// filterNames are the traits of a filter. Classes and traits that do not exist are refused.
+func filterNames(ctx context.Context, tx pgx.Tx, f inventory.ProviderFilter) (traits names, err error) {
+	known, traits := newNames(), newNames()
+	classes := slices.Sorted(maps.Keys(f.Resources))
+	if len(classes) == 0 && f.Traits.Anything() {
+		return traits, nil
 	}
-	knownClasses, knownTraits := newNames(), newNames()
 	batch := &pgx.Batch{}
-	batch.Queue(`select id, name, 0 from resource_class where name = any($1)`, classes).Query(knownClasses.read)
-	batch.Queue(`select id, name, 0 from trait where name = any($1)`, traits).Query(knownTraits.read)
+	batch.Queue(`select id, name, 0 from resource_class where name = any($1)`, classes).Query(known.read)
+	batch.Queue(`select id, name, 0 from trait where name = any($1)`, f.Traits.Names()).Query(traits.read)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return err
+		return traits, err
 	}
-	if err := knownClasses.check(classes, inventory.UnknownClass, noSuchClass); err != nil {
-		return err
+	if err := known.check(classes, inventory.UnknownClass, noSuchClass); err != nil {
+		return traits, err
 	}
-	return knownTraits.check(traits, inventory.Invalid, noSuchTrait)
+	return traits, traits.check(f.Traits.Names(), inventory.Invalid, noSuchTrait)
 }
 
 // offers counts, by provider, of how many classes there is room for as much as is asked for.

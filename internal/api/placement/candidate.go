@@ -2,6 +2,7 @@ package placement
 
 import (
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
@@ -9,11 +10,31 @@ import (
 	"berth/internal/inventory"
 )
 
+// Candidates says how candidates are looked for.
+type Candidates struct {
+	Max        int  // at most so many, whatever the limit of a request; 0 for no maximum
+	DepthFirst bool // all of a tree before the next one, instead of one of each in turn
+	Random     bool // the trees in another order each time
+}
+
+// bounds are those of one search whose request asks for at most limit candidates; 0 is any number.
+func (s Candidates) bounds(limit int) inventory.Bounds {
+	b := inventory.Bounds{Candidates: limit, DepthFirst: s.DepthFirst}
+	if s.Max > 0 && (limit == 0 || limit > s.Max) {
+		b.Candidates = s.Max
+	}
+	if s.Random {
+		b.Seed = rand.Uint64() | 1
+	}
+	return b
+}
+
 func (h *room) listCandidates(c *call) (int, any, error) {
 	query, err := c.candidateQuery()
 	if err != nil {
 		return 0, nil, err
 	}
+	query.Bounds = h.candidates.bounds(query.Bounds.Candidates)
 	found, err := h.store.Candidates(c.Context(), query)
 	if err != nil {
 		return 0, nil, prefixed(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)

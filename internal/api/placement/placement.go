@@ -25,12 +25,14 @@ type Options struct {
 	Policy   *policy.Policy // knows the rules of Policy
 	// Incomplete is to whom consumers belong whose owner nobody has named.
 	Incomplete inventory.Owner
+	Candidates Candidates
 }
 
 type room struct {
 	store      *store.Store
 	policy     *policy.Policy
 	incomplete inventory.Owner
+	candidates Candidates
 }
 
 // call is one request with the minor number of its microversion.
@@ -68,7 +70,7 @@ func New(o Options) *osapi.API {
 	if _, ok := id.(identity.Noauth); ok {
 		id = identity.Noauth{Bare: true}
 	}
-	h := &room{store: o.Store, policy: o.Policy, incomplete: o.Incomplete}
+	h := &room{store: o.Store, policy: o.Policy, incomplete: o.Incomplete, candidates: o.Candidates}
 	api := &osapi.API{Prefix: Prefix, Identity: id, Fail: fail, Before: before}
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/", Handle: root, Open: true})
 	for _, e := range endpoints {
