@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -59,8 +60,8 @@ func (a *Activities) forget(ctx context.Context) (int64, error) {
 
 // lostSince lists the IDs of workflows that ended otherwise than by their own decision.
 func lostSince(ctx context.Context, since time.Time) ([]string, error) {
-	query := fmt.Sprintf(`WorkflowType IN ('%s', '%s', '%s') AND ExecutionStatus IN ('Failed', 'Canceled', 'Terminated', 'TimedOut') AND CloseTime > '%s'`,
-		contract.Port, contract.Lease, contract.JournalEntry, since.UTC().Format(time.RFC3339))
+	query := fmt.Sprintf(`WorkflowType IN ('%s') AND ExecutionStatus IN ('Failed', 'Canceled', 'Terminated', 'TimedOut') AND CloseTime > '%s'`,
+		strings.Join(contract.Entities, "', '"), since.UTC().Format(time.RFC3339))
 	var ids []string
 	for page := []byte(nil); ; {
 		r, err := activity.GetClient(ctx).ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})

@@ -15,8 +15,8 @@ const (
 	sweepOverlap = 30 * time.Second
 )
 
-// Maintenance is one round of the sweep: rows that nobody looks after get their workflow back. A schedule runs
-// it; each round goes on where the last one left off.
+// Maintenance is one round of the sweep: rows that nobody looks after get their workflow back, and a controller that lost
+// its data is noticed. A schedule runs it; each round goes on where the last one left off.
 func Maintenance(ctx workflow.Context, _ contract.Input) (contract.Swept, error) {
 	last := contract.Swept{Until: workflow.Now(ctx).Add(-firstSweep)}
 	if workflow.HasLastCompletionResult(ctx) {
@@ -27,6 +27,9 @@ func Maintenance(ctx workflow.Context, _ contract.Input) (contract.Swept, error)
 	until := workflow.Now(ctx)
 	var swept contract.Swept
 	err := workflow.ExecuteActivity(patient(ctx, "sweep"), do.Sweep, last.Until.Add(-sweepOverlap)).Get(ctx, &swept)
+	if err != nil {
+		return swept, err
+	}
 	swept.Until = until
-	return swept, err
+	return swept, workflow.ExecuteActivity(patient(ctx, "watch the controller"), do.WatchController).Get(ctx, nil)
 }

@@ -279,6 +279,28 @@ func TestSweepOnARealServer(t *testing.T) {
 	s.finish("maintenance", "")
 }
 
+func TestRunsOnARealServer(t *testing.T) {
+	t.Parallel()
+	for key, typ := range contract.Runs {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			w := &world{steps: []contract.RunProgress{
+				{State: "running", Sentence: "port 100 of 300"},
+				{State: "running", Sentence: "waits until 3 more entries are mirrored", After: time.Second, Waiting: []contract.Waiting{{For: "controller"}}},
+				{State: "done", Sentence: "done"},
+			}}
+			s := newStage(t, typ, contract.RunID(key), w)
+			if why := s.until("running"); why.Object != "odl/"+key {
+				t.Errorf("it says %+v", why)
+			}
+			s.finish("run-"+key, "")
+			if len(w.steps) != 0 {
+				t.Errorf("steps left: %v", w.steps)
+			}
+		})
+	}
+}
+
 func TestFloodOfHugeSignalsIsLeftBehindWithTheRun(t *testing.T) {
 	t.Parallel()
 	for typ, c := range map[string]struct {

@@ -27,6 +27,10 @@ func Register(r worker.WorkflowRegistry, queue string) {
 		{contract.Lease, Lease},
 		{contract.JournalEntry, JournalEntry},
 		{contract.Maintenance, Maintenance},
+		{contract.FullSync, MirrorRun},
+		{contract.Recovery, MirrorRun},
+		{contract.Audit, MirrorRun},
+		{contract.Repair, MirrorRun},
 	} {
 		if contract.Queue(w.name) == queue {
 			r.RegisterWorkflowWithOptions(w.run, workflow.RegisterOptions{Name: w.name})
@@ -49,6 +53,7 @@ const (
 	QuickAttempt   = 5 * time.Second
 	OnceAttempt    = 4 * time.Second
 	PatientAttempt = 15 * time.Second
+	LongAttempt    = 15 * time.Minute
 )
 
 // HeartbeatTimeout is how soon the death of a process in the middle of an attempt is noticed.
@@ -93,6 +98,13 @@ func patient(ctx workflow.Context, summary string) workflow.Context {
 		},
 		Summary: summary,
 	})
+}
+
+// persevering is for a step that may have much to do: as patient, but for longer, and known to live by its heartbeats.
+func persevering(ctx workflow.Context, summary string) workflow.Context {
+	o := workflow.GetActivityOptions(patient(ctx, summary))
+	o.StartToCloseTimeout = LongAttempt
+	return workflow.WithActivityOptions(ctx, o)
 }
 
 // nudged is the channel of the `changed` signal.

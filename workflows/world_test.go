@@ -39,6 +39,8 @@ type world struct {
 	tries    int    // local attempts at the controller
 	attempts int    // regular ones
 	swept    []time.Time
+	watched  int
+	steps    []contract.RunProgress // to come; then there is nothing to do
 }
 
 func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Report) (contract.PortStanding, error) {
@@ -119,6 +121,24 @@ func (w *world) Sweep(_ context.Context, since time.Time) (contract.Swept, error
 	defer w.mu.Unlock()
 	w.swept = append(w.swept, since)
 	return contract.Swept{Revived: len(w.swept)}, nil
+}
+
+func (w *world) WatchController(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watched++
+	return nil
+}
+
+func (w *world) StepRun(context.Context, string) (contract.RunProgress, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.steps) == 0 {
+		return contract.RunProgress{Idle: true, State: "idle"}, nil
+	}
+	p := w.steps[0]
+	w.steps = w.steps[1:]
+	return p, nil
 }
 
 func (w *world) mirror() contract.EntryProgress {

@@ -14,7 +14,15 @@ const (
 	Lease        = "Lease"
 	JournalEntry = "JournalEntry"
 	Maintenance  = "Maintenance"
+	// FullSync, Recovery, Audit and Repair bring controller and rows together. There is one workflow of each at most.
+	FullSync = "FullSync"
+	Recovery = "Recovery"
+	Audit    = "Audit"
+	Repair   = "Repair"
 )
+
+// Entities are the workflow types that look after a row.
+var Entities = []string{Port, Lease, JournalEntry, FullSync, Recovery, Audit, Repair}
 
 // Task queues. One worker polls all of them by default; each can be scaled apart.
 const (
@@ -67,6 +75,20 @@ func LeaseID(id string) string { return leasePrefix + id }
 
 // JournalID is the workflow ID of the journal entry with that sequence number in decimal.
 func JournalID(seq string) string { return journalPrefix + seq }
+
+// Keys of the workflows that bring controller and rows together.
+const (
+	KeyFullSync = "full-sync"
+	KeyRecovery = "recovery"
+	KeyAudit    = "audit"
+	KeyRepair   = "repair"
+)
+
+// Runs is the workflow type for each of these keys.
+var Runs = map[string]string{KeyFullSync: FullSync, KeyRecovery: Recovery, KeyAudit: Audit, KeyRepair: Repair}
+
+// RunID is the workflow ID for one of these keys.
+func RunID(key string) string { return "odl/" + key }
 
 // MaintenanceID is the workflow ID of the sweep with that name.
 func MaintenanceID(name string) string { return "maintenance/" + name }
@@ -178,6 +200,15 @@ type EntryProgress struct {
 	LastError string    `json:"last_error,omitempty"`
 	// NextAttempt is when the controller is asked again; nil if nothing is due.
 	NextAttempt *time.Time `json:"next_attempt,omitempty"`
+}
+
+// RunProgress is how far a run that brings controller and rows together is after a step.
+type RunProgress struct {
+	Idle     bool          `json:"idle,omitempty"` // there is nothing to do
+	State    string        `json:"state"`
+	Sentence string        `json:"sentence"`
+	Waiting  []Waiting     `json:"waiting,omitempty"`
+	After    time.Duration `json:"after,omitempty"` // before the next step
 }
 
 // Swept is what one round of the sweep found.

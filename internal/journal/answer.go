@@ -40,6 +40,9 @@ const (
 	longestAsked = 10 * time.Minute // no controller may ask for more
 )
 
+// MissingParent is the reason of an outcome that only another object's arrival at the controller mends.
+const MissingParent = "the controller misses an object that this one refers to (442)"
+
 // missingDependency is OpenDaylight's own status for an object whose parent it has not seen yet.
 const missingDependency = 442
 
@@ -92,7 +95,7 @@ func trouble(e Entry, a Answer) (Outcome, bool) {
 		o.Unsure = true
 		return o, true
 	case missingDependency:
-		o.Reason = "the controller misses an object that this one refers to (442)"
+		o.Reason = MissingParent
 		return o, true
 	}
 	if a.Status >= 400 && a.Status < 500 {

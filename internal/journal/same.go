@@ -111,6 +111,15 @@ func sameNumber(a, b json.Number) bool {
 
 var hexID = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
 
+// dashed is a UUID in its usual form; any other text as it is.
+func dashed(id string) string {
+	bare := strings.ReplaceAll(strings.ToLower(id), "-", "")
+	if !hexID.MatchString(bare) {
+		return id
+	}
+	return bare[:8] + "-" + bare[8:12] + "-" + bare[12:16] + "-" + bare[16:20] + "-" + bare[20:]
+}
+
 func sameUUID(a, b string) bool {
 	a, b = strings.ReplaceAll(a, "-", ""), strings.ReplaceAll(b, "-", "")
 	return strings.EqualFold(a, b) && hexID.MatchString(a)

@@ -73,6 +73,17 @@ var everything = map[string]string{
 			jsonb_build_object('resource', object_type, 'project', project)
 		from journal_entry
 		where finished_at is null`,
+	contract.FullSync: openRuns(contract.KeyFullSync),
+	contract.Recovery: openRuns(contract.KeyRecovery),
+	contract.Audit:    openRuns(contract.KeyAudit),
+	contract.Repair:   openRuns(contract.KeyRepair),
+}
+
+func openRuns(kind string) string {
+	return `
+		select 'odl/' || kind, kind || ' of the controller', jsonb_build_object('resource', kind)
+		from mirror_run
+		where kind = '` + kind + `' and finished_at is null`
 }
 
 // Revive leaves a note for each of the workflow IDs whose row lives, and returns how many there are. The others

@@ -83,8 +83,8 @@ func scanObject(row pgx.CollectableRow) (journal.Change, error) {
 
 // lockObject takes the lock of an object, whether it exists or not, and reads it; nil if it does not.
 func lockObject(ctx context.Context, tx pgx.Tx, r journal.Ref) (*journal.Change, error) {
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, "mirror "+parentKey(r)); err != nil {
-		return nil, fmt.Errorf("lock %s %s: %w", r.Type, r.ID, err)
+	if err := lockName(ctx, tx, r); err != nil {
+		return nil, err
 	}
 	c, err := one(ctx, tx, scanObject, nil, `
 		select `+objectColumns+`
@@ -95,6 +95,14 @@ func lockObject(ctx context.Context, tx pgx.Tx, r journal.Ref) (*journal.Change,
 	}
 	c, err = c.Referring(nil)
 	return &c, err
+}
+
+// lockName takes the lock of an object, whether it exists or not, until the transaction ends.
+func lockName(ctx context.Context, tx pgx.Tx, r journal.Ref) error {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, "mirror "+parentKey(r)); err != nil {
+		return fmt.Errorf("lock %s %s: %w", r.Type, r.ID, err)
+	}
+	return nil
 }
 
 // removeObject forgets an object and, before it, those that it owns.

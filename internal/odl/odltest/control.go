@@ -14,6 +14,8 @@ import (
 //	POST   /_control/faults        a Fault, or a list of them
 //	DELETE /_control/faults        no more faults
 //	DELETE /_control/objects       the controller loses its objects
+//	POST   /_control/lose          {"share": 0.1, "seed": 7}: it loses a share of them without a word
+//	POST   /_control/change        the same; it changes their names
 func (c *Controller) control(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "GET /_control/log":
@@ -38,9 +40,32 @@ func (c *Controller) control(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, reply{status: http.StatusNoContent})
+	case "POST /_control/lose":
+		answer(w, harmed(r, c.Lose))
+	case "POST /_control/change":
+		answer(w, harmed(r, c.Change))
 	default:
 		answer(w, refuse(http.StatusNotFound, "no such control"))
 	}
+}
+
+func harmed(r *http.Request, harm func(float64, uint64) ([]Record, error)) reply {
+	raw, err := read(r)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%s", err)
+	}
+	var how struct {
+		Share float64 `json:"share"`
+		Seed  uint64  `json:"seed"`
+	}
+	if err := json.Unmarshal(raw, &how); err != nil || how.Share < 0 || how.Share > 1 {
+		return refuse(http.StatusBadRequest, "want {\"share\": 0 to 1, \"seed\": a number}")
+	}
+	records, err := harm(how.Share, how.Seed)
+	if err != nil {
+		return refuse(http.StatusInternalServerError, "%s", err)
+	}
+	return reply{status: http.StatusOK, body: map[string]any{"objects": records}}
 }
 
 func (c *Controller) since(after int) []Seen {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"slices"
@@ -26,7 +27,8 @@ type Seen struct {
 	Path     string    `json:"path"` // below Base
 	Type     string    `json:"type,omitempty"`
 	ID       string    `json:"id,omitempty"`
-	Status   int       `json:"status"` // 0: no answer was given
+	Within   string    `json:"within,omitempty"` // the object whose collection it is
+	Status   int       `json:"status"`           // 0: no answer was given
 	Revision int64     `json:"revision,omitempty"`
 	Applied  bool      `json:"applied"` // it changed what the controller has
 	Fault    bool      `json:"fault"`   // a scripted fault met it
@@ -102,6 +104,39 @@ func (c *Controller) Violations() []string {
 	return slices.Clone(c.violations)
 }
 
+// Lose loses a share of the objects without a word, chosen by the seed, and returns what they were.
+func (c *Controller) Lose(share float64, seed uint64) ([]Record, error) {
+	return c.harm(share, seed, func(map[string]any) map[string]any { return nil })
+}
+
+// Change changes the name of a share of the objects without a word, chosen by the seed, and returns what they were.
+func (c *Controller) Change(share float64, seed uint64) ([]Record, error) {
+	return c.harm(share, seed, func(o map[string]any) map[string]any {
+		o = maps.Clone(o)
+		o["name"] = fmt.Sprint(o["name"], " changed")
+		return o
+	})
+}
+
+func (c *Controller) harm(share float64, seed uint64, how func(map[string]any) map[string]any) ([]Record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	chance := rand.New(rand.NewPCG(seed, seed))
+	harmed := []Record{}
+	for _, key := range slices.Sorted(maps.Keys(c.records)) {
+		r := c.records[key]
+		if r.Object == nil || chance.Float64() >= share {
+			continue
+		}
+		harmed = append(harmed, *r)
+		r.Object = how(r.Object)
+		if err := c.keep(r); err != nil {
+			return harmed, err
+		}
+	}
+	return harmed, nil
+}
+
 // Wipe loses all objects, as a controller with a fresh datastore has. The log and the faults stay.
 func (c *Controller) Wipe() error {
 	c.mu.Lock()
@@ -129,8 +164,7 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	seen := Seen{At: time.Now().UTC(), Method: r.Method, Path: path}
-	typ, id := route(path)
-	seen.Type, seen.ID = typ, id
+	seen.Type, seen.ID, seen.Within = route(path)
 	c.serve(w, r, seen)
 }
 

@@ -19,6 +19,9 @@ type resource struct {
 	kept     []string          // what an update that lacks it takes from the stored object
 	parents  map[string]string // attribute → type of what it refers to; in lists of objects as list.attribute
 	required map[string]string // those that the real controller checks, with a 442
+	fixed    bool              // there is no update
+	within   string            // the collection whose objects have one of these each
+	outer    string            // attribute that names that object
 }
 
 var resources = []resource{
@@ -27,22 +30,30 @@ var resources = []resource{
 	{typ: "subnet", path: "subnets", kept: []string{"id", "network_id", "tenant_id", "project_id", "ip_version", "cidr"},
 		parents: map[string]string{"network_id": "network"}},
 	{typ: "port", path: "ports", kept: []string{"id", "tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
-		parents: map[string]string{"network_id": "network", "fixed_ips.subnet_id": "subnet", "qos_policy_id": "policy"}},
-	{typ: "router", path: "routers"},
-	{typ: "floatingip", path: "floatingips"},
+		parents: map[string]string{"network_id": "network", "fixed_ips.subnet_id": "subnet", "security_groups.id": "security_group", "qos_policy_id": "policy"}},
+	{typ: "router", path: "routers", parents: map[string]string{"gw_port_id": "port", "external_gateway_info.network_id": "network"}},
+	{typ: "floatingip", path: "floatingips",
+		parents: map[string]string{"floating_network_id": "network", "port_id": "port", "router_id": "router"}},
 	{typ: "security_group", path: "security-groups"},
 	{typ: "security_group_rule", path: "security-group-rules",
-		parents:  map[string]string{"security_group_id": "security_group"},
+		parents:  map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"},
 		required: map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"}},
 	{typ: "policy", path: "qos/policies", plural: "policies"},
-	{typ: "trunk", path: "trunks"},
+	{typ: "trunk", path: "trunks", parents: map[string]string{"port_id": "port", "sub_ports.port_id": "port"}},
 	{typ: "l2_gateway", path: "l2-gateways"},
-	{typ: "l2gateway_connection", path: "l2gateway-connections"},
-	{typ: "flowclassifier", path: "sfc/flowclassifiers"},
-	{typ: "portpair", path: "sfc/portpairs"},
-	{typ: "portpairgroup", path: "sfc/portpairgroups"},
-	{typ: "portchain", path: "sfc/portchains"},
-	{typ: "bgpvpn", path: "bgpvpns"},
+	{typ: "l2gateway_connection", path: "l2gateway-connections", fixed: true,
+		parents: map[string]string{"network_id": "network", "gateway_id": "l2_gateway"}},
+	{typ: "flowclassifier", path: "sfc/flowclassifiers",
+		parents: map[string]string{"logical_source_port": "port", "logical_destination_port": "port"}},
+	{typ: "portpair", path: "sfc/portpairs", parents: map[string]string{"ingress": "port", "egress": "port"}},
+	{typ: "portpairgroup", path: "sfc/portpairgroups", parents: map[string]string{"port_pairs": "portpair"}},
+	{typ: "portchain", path: "sfc/portchains", parents: map[string]string{"port_pair_groups": "portpairgroup", "flow_classifiers": "flowclassifier"}},
+	{typ: "bgpvpn", path: "bgpvpns", parents: map[string]string{"networks": "network", "routers": "router"}},
+	{typ: "loadbalancer", path: "lbaas/loadbalancers", parents: map[string]string{"vip_subnet_id": "subnet", "vip_port_id": "port"}},
+	{typ: "listener", path: "lbaas/listeners", parents: map[string]string{"loadbalancers.id": "loadbalancer"}},
+	{typ: "pool", path: "lbaas/pools", parents: map[string]string{"listeners.id": "listener"}},
+	{typ: "member", path: "members", within: "lbaas/pools", outer: "pool_id", parents: map[string]string{"pool_id": "pool", "subnet_id": "subnet"}},
+	{typ: "healthmonitor", path: "lbaas/healthmonitors", parents: map[string]string{"pools.id": "pool"}},
 }
 
 func (r resource) list() string {
@@ -60,20 +71,29 @@ func resourceOf(typ string) (resource, bool) {
 	return resources[i], true
 }
 
-// route finds the type and the ID in a path below Base.
-func route(path string) (typ, id string) {
+// route finds the type and the ID in a path below Base, and the ID of the object whose collection it is, if that is
+// one's.
+func route(path string) (typ, id, within string) {
 	path = strings.Trim(path, "/")
 	for _, r := range resources {
-		rest, ok := strings.CutPrefix(path, r.path)
+		rest, ok := path, true
+		if r.within != "" {
+			rest, ok = strings.CutPrefix(path, r.within+"/")
+			within, rest, _ = strings.Cut(rest, "/")
+		}
+		if ok {
+			rest, ok = strings.CutPrefix(rest, r.path)
+		}
 		switch {
 		case !ok:
 		case rest == "":
-			return r.typ, ""
+			return r.typ, "", within
 		case rest[0] == '/' && !strings.Contains(rest[1:], "/"):
-			return r.typ, rest[1:]
+			return r.typ, rest[1:], within
 		}
+		within = ""
 	}
-	return "", ""
+	return "", "", ""
 }
 
 // maxBody bounds a request.
@@ -107,10 +127,10 @@ func (c *Controller) handle(seen Seen, body []byte) reply {
 	case seen.Method == http.MethodGet && one:
 		return c.show(r, seen.ID)
 	case seen.Method == http.MethodGet:
-		return c.all(r)
+		return c.all(r, seen.Within)
 	case seen.Method == http.MethodPost:
 		return c.post(r, body)
-	case seen.Method == http.MethodPut && one:
+	case seen.Method == http.MethodPut && one && !r.fixed:
 		return c.put(r, seen.ID, body)
 	case seen.Method == http.MethodDelete && one:
 		return c.remove(r, seen.ID)
@@ -126,10 +146,10 @@ func (c *Controller) show(r resource, id string) reply {
 	return reply{status: http.StatusOK, body: map[string]any{r.typ: o}, revision: revision(o)}
 }
 
-func (c *Controller) all(r resource) reply {
+func (c *Controller) all(r resource, within string) reply {
 	list := []any{}
 	for _, k := range slices.Sorted(maps.Keys(c.records)) {
-		if rec := c.records[k]; rec.Type == r.typ && rec.Object != nil {
+		if rec := c.records[k]; rec.Type == r.typ && rec.Object != nil && (r.outer == "" || rec.Object[r.outer] == within) {
 			list = append(list, rec.Object)
 		}
 	}

@@ -41,14 +41,24 @@ func (c *Controller) violate(format string, args ...any) {
 	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
 
-// references are the IDs in an attribute, or in an attribute of a list's objects: "fixed_ips.subnet_id".
+// references are the IDs in an attribute, or in an attribute of an object or of a list's objects: "fixed_ips.subnet_id".
 func references(o map[string]any, attribute string) []string {
 	list, inner, nested := strings.Cut(attribute, ".")
 	if !nested {
-		if id, ok := o[attribute].(string); ok && id != "" {
-			return []string{id}
+		var ids []string
+		items, ok := o[attribute].([]any)
+		if !ok {
+			items = []any{o[attribute]}
 		}
-		return nil
+		for _, item := range items {
+			if id, ok := item.(string); ok && id != "" {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	if member, ok := o[list].(map[string]any); ok {
+		return references(member, inner)
 	}
 	items, _ := o[list].([]any)
 	var ids []string
