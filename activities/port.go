@@ -3,8 +3,12 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"berth/internal/contract"
 	"berth/internal/network"
@@ -45,7 +49,7 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 		events[i] = notify.Event{Server: e.Server, Name: e.Name, Status: e.Status, Tag: e.Tag}
 		ids[i] = e.ID
 	}
-	_, err = a.Nova.Send(ctx, events)
+	codes, err := a.Nova.Send(ctx, events)
 	if errors.Is(err, notify.ErrRefused) { // no repetition mends it, and the next events must not wait for it
 		activity.GetLogger(ctx).Error("Nova will never take these events", "port", key, "events", events, "error", err)
 		err = nil
@@ -53,7 +57,18 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	return verdict(a.Store.SettleNovaEvents(ctx, ids))
+	var again []network.NovaEvent
+	if codes != nil {
+		again = network.Unheard(recorded, codes)
+	}
+	heard := slices.DeleteFunc(ids, func(id int64) bool {
+		return slices.ContainsFunc(again, func(e network.NovaEvent) bool { return e.ID == id })
+	})
+	if err := a.Store.SettleNovaEvents(ctx, heard); err != nil || len(again) == 0 {
+		return verdict(err)
+	}
+	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("Nova does not know the server %s yet", again[0].Server), "Again",
+		temporal.ApplicationErrorOptions{NextRetryDelay: max(again[0].Age/2, time.Second), Category: temporal.ApplicationErrorCategoryBenign})
 }
 
 func standing(key string, s network.Standing) contract.PortStanding {

@@ -47,7 +47,7 @@ func neighbours(cfg config.Config, id identity.Authenticator) (activities.Option
 		if err != nil {
 			return o, fmt.Errorf("BERTH_NOVA_URL: %w", err)
 		}
-		o.Nova = nova
+		o.Nova = notify.NewBatch(nova.Send)
 	}
 	return o, nil
 }

@@ -173,7 +173,7 @@ func (p Port) NovaEventsFor(before Port, entity string) []NovaEvent {
 	for _, b := range p.Bindings {
 		was := before.bindingAt(b.Host)
 		if b.Plugged && was >= 0 && !before.Bindings[was].Plugged {
-			if e, ok := p.novaEvent("network-vif-plugged", "completed"); ok {
+			if e, ok := p.novaEvent(Plugged, "completed"); ok {
 				events = append(events, e)
 			}
 		}

@@ -3,7 +3,6 @@ package network
 import (
 	"encoding/json"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -97,35 +96,4 @@ func (p Port) With(c PortChange) Port {
 		p.Profile = c.Profile
 	}
 	return p
-}
-
-// NovaEventFor is the external event that a transition of the port's status means to Nova; ok is false if it
-// means nothing, or if the port is not a server's.
-func (p Port) NovaEventFor(from, to string) (e NovaEvent, ok bool) {
-	switch {
-	case from == Active && to == Down:
-		return p.novaEvent("network-vif-unplugged", "completed")
-	case from != Down && from != Build:
-		return NovaEvent{}, false
-	case to == Active:
-		return p.novaEvent("network-vif-plugged", "completed")
-	case to == Errored:
-		return p.novaEvent("network-vif-plugged", "failed")
-	default:
-		return NovaEvent{}, false
-	}
-}
-
-// NovaEventForChange is the external event of a change of the port by a client.
-func (p Port) NovaEventForChange() (NovaEvent, bool) { return p.novaEvent("network-changed", "") }
-
-// NovaEventForDelete is the external event of the port's deletion.
-func (p Port) NovaEventForDelete() (NovaEvent, bool) { return p.novaEvent("network-vif-deleted", "") }
-
-func (p Port) novaEvent(name, status string) (NovaEvent, bool) {
-	server, err := uuid.Parse(p.DeviceID)
-	if err != nil || !strings.HasPrefix(p.DeviceOwner, "compute:") {
-		return NovaEvent{}, false
-	}
-	return NovaEvent{Server: server.String(), Name: name, Status: status, Tag: p.ID.String()}, true
 }

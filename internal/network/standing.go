@@ -52,4 +52,5 @@ type NovaEvent struct {
 	Name   string // network-vif-plugged …
 	Status string // completed, failed; empty for events without one
 	Tag    string // the port's UUID
+	Age    time.Duration
 }

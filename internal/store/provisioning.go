@@ -137,7 +137,7 @@ func (s *Store) NovaEvents(ctx context.Context, port uuid.UUID) ([]network.NovaE
 
 func novaEvents(ctx context.Context, q querier, port uuid.UUID) ([]network.NovaEvent, error) {
 	rows, err := q.Query(ctx, `
-		select id, server, name, status, tag
+		select id, server, name, status, tag, clock_timestamp() - created_at
 		from nova_event
 		where port_id = $1
 		order by id`, port)

@@ -1,0 +1,174 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/notify"
+)
+
+// slow is a Nova whose requests wait for a word of the test.
+type slow struct {
+	mu       sync.Mutex
+	requests [][]string
+	begun    chan struct{}
+	go_      chan error
+}
+
+func (s *slow) send(_ context.Context, events []notify.Event) ([]int, error) {
+	var tags []string
+	codes := make([]int, len(events))
+	for i, e := range events {
+		tags = append(tags, e.Tag)
+		codes[i] = len(e.Tag)
+	}
+	slices.Sort(tags)
+	s.mu.Lock()
+	s.requests = append(s.requests, tags)
+	s.mu.Unlock()
+	s.begun <- struct{}{}
+	return codes, <-s.go_
+}
+
+// outcome is what a caller gets.
+type outcome struct {
+	codes []int
+	err   error
+}
+
+func (s *slow) call(ctx context.Context, b *notify.Batch, tags ...string) <-chan outcome {
+	got := make(chan outcome, 1)
+	var events []notify.Event
+	for _, tag := range tags {
+		events = append(events, notify.Event{Tag: tag})
+	}
+	go func() {
+		codes, err := b.Send(ctx, events)
+		got <- outcome{codes, err}
+	}()
+	return got
+}
+
+func newSlow() (*slow, *notify.Batch) {
+	s := &slow{begun: make(chan struct{}, 100), go_: make(chan error)}
+	return s, notify.NewBatch(s.send)
+}
+
+// waiting lets callers come until that many wait behind the request that is under way.
+func waiting(b *notify.Batch, n int) {
+	for b.Waiting() < n {
+	}
+}
+
+func TestFirstEventGoesAtOnceAndTheOthersTogether(t *testing.T) {
+	t.Parallel()
+	s, b := newSlow()
+	first := s.call(t.Context(), b, "a")
+	<-s.begun
+	second, third := s.call(t.Context(), b, "bb"), s.call(t.Context(), b, "ccc", "d")
+	waiting(b, 2)
+	s.go_ <- nil
+	<-s.begun
+	s.go_ <- nil
+
+	for i, want := range []outcome{{[]int{1}, nil}, {[]int{2}, nil}, {[]int{3, 1}, nil}} {
+		got := <-[]<-chan outcome{first, second, third}[i]
+		if d := cmp.Diff(want.codes, got.codes); d != "" || got.err != nil {
+			t.Errorf("caller %d: %s %v", i, d, got.err)
+		}
+	}
+	if d := cmp.Diff([][]string{{"a"}, {"bb", "ccc", "d"}}, s.requests); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestNobodySuffersForAnothersEvent(t *testing.T) {
+	t.Parallel()
+	s, b := newSlow()
+	first := s.call(t.Context(), b, "first")
+	<-s.begun
+	good, bad := s.call(t.Context(), b, "good"), s.call(t.Context(), b, "bad")
+	waiting(b, 2)
+	s.go_ <- errors.New("connection refused")
+	<-s.begun
+	s.go_ <- notify.ErrRefused
+	for range 2 {
+		<-s.begun
+		s.mu.Lock()
+		alone := s.requests[len(s.requests)-1]
+		s.mu.Unlock()
+		if slices.Equal(alone, []string{"bad"}) {
+			s.go_ <- notify.ErrRefused
+		} else {
+			s.go_ <- nil
+		}
+	}
+
+	if o := <-first; o.err == nil || errors.Is(o.err, notify.ErrRefused) {
+		t.Errorf("the first: %+v", o)
+	}
+	if o := <-good; o.err != nil || len(o.codes) != 1 {
+		t.Errorf("the good: %+v", o)
+	}
+	if o := <-bad; !errors.Is(o.err, notify.ErrRefused) {
+		t.Errorf("the bad: %+v", o)
+	}
+}
+
+func TestWhoGivesUpIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s, b := newSlow()
+	first := s.call(t.Context(), b, "first")
+	<-s.begun
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := s.call(ctx, b, "gone")
+	waiting(b, 1)
+	cancel()
+	if o := <-gone; !errors.Is(o.err, context.Canceled) {
+		t.Errorf("who gave up: %+v", o)
+	}
+	s.go_ <- nil
+	<-first
+	after := s.call(t.Context(), b, "after")
+	<-s.begun
+	s.go_ <- nil
+	<-after
+	if d := cmp.Diff([][]string{{"first"}, {"after"}}, s.requests); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRequestsStayBounded(t *testing.T) {
+	t.Parallel()
+	s, b := newSlow()
+	all := []<-chan outcome{s.call(t.Context(), b, "first")}
+	<-s.begun
+	const callers = 450
+	for i := range callers {
+		all = append(all, s.call(t.Context(), b, fmt.Sprint(i)))
+	}
+	waiting(b, callers)
+	go func() {
+		for range 4 {
+			s.go_ <- nil
+		}
+	}()
+	for _, c := range all {
+		if o := <-c; o.err != nil {
+			t.Fatal(o.err)
+		}
+	}
+	var sizes []int
+	for _, r := range s.requests {
+		sizes = append(sizes, len(r))
+	}
+	if d := cmp.Diff([]int{1, 200, 200, 50}, sizes); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,11 @@
+package notify
+
+import "runtime"
+
+// Waiting is how many callers wait behind the request that is under way.
+func (b *Batch) Waiting() int {
+	runtime.Gosched()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting)
+}
