@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/contract"
+	"berth/internal/store/storetest"
 )
 
 // post sends JSON as an admin and decodes what comes back into answer.
@@ -80,5 +81,24 @@ func TestTerminatedWorkflowOfALivingRowComesBack(t *testing.T) {
 			t.Error(err)
 		}
 		return running(t, a.temporal, id)
+	})
+}
+
+func TestSweepForgetsOldHistory(t *testing.T) {
+	t.Parallel()
+	a := process(t, "api,temporal", "BERTH_HISTORY_AGE=1h", "BERTH_HISTORY_ROWS=3")
+	awaitReady(t, a)
+	storetest.Exec(t, a.cfg.DatabaseURL, `
+		insert into generation_change (at, actor, cause, provider, provider_to)
+		select now() - case when n = 4 then interval '2 hours' else interval '0' end, 'a', 'created', 'p', n
+		from generate_series(1, 6) n`)
+
+	sweep := a.temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.Sweep))
+	eventually(t, "the old and the many are forgotten", func() bool {
+		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
+			t.Error(err)
+		}
+		left, err := a.store.ProviderHistory(t.Context(), "p", 0, 10)
+		return err == nil && len(left) == 2 && *left[0].Provider.To == 6 && *left[1].Provider.To == 5
 	})
 }
