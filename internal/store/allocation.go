@@ -27,7 +27,11 @@ func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.Consu
 	} else {
 		err = s.settle(ctx, r)
 	}
-	if err != nil {
+	switch {
+	case overtaken(err): // again and again
+		return inventory.Refuse(inventory.Concurrent, "Inventory and/or allocations changed while attempting to allocate: "+
+			"Another thread concurrently updated the data. Please retry your update")
+	case err != nil:
 		return err
 	}
 	return r.refusal
@@ -47,10 +51,6 @@ func (s *Store) settle(ctx context.Context, all ...*replacement) error {
 		l.queueWrites(ctx, writes)
 		return nil
 	})
-	if overtaken(err) { // again and again
-		return inventory.Refuse(inventory.Concurrent, "Inventory and/or allocations changed while attempting to allocate: "+
-			"Another thread concurrently updated the data. Please retry your update")
-	}
 	if err != nil {
 		return fmt.Errorf("replace allocations: %w", err)
 	}

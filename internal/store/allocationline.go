@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -25,6 +27,9 @@ type line struct {
 	enough  chan struct{} // closed when they do
 }
 
+// errPanic is what is left to say when the log has the truth.
+var errPanic = errors.New("replace allocations: the server has a defect")
+
 // waiter is a writer in the line of a provider.
 type waiter struct {
 	ctx         context.Context
@@ -43,13 +48,18 @@ const (
 	maxLinger = 2 * time.Millisecond
 )
 
-// queue puts a replacement into the line of its only provider and waits until it is served or ctx ends. In the
-// latter case it may still be done, as with any answer that gets lost.
+// queue settles a replacement that locks one provider: at once if nobody writes that, else together with the others
+// who wait for it. One that waits when ctx ends may still be done, as with any answer that gets lost.
 func (s *Store) queue(ctx context.Context, r *replacement) error {
 	provider := r.asked()[0]
 	w := &waiter{ctx: ctx, replacement: r, served: make(chan struct{})}
 	if s.lines.join(provider, w) {
-		go s.serve(context.WithoutCancel(ctx), provider)
+		defer func() {
+			if s.lines.leave(provider) {
+				go s.serve(context.WithoutCancel(ctx), provider)
+			}
+		}()
+		return s.settle(ctx, r)
 	}
 	select {
 	case <-w.served:
@@ -84,6 +94,14 @@ func (s *Store) serve(ctx context.Context, provider string) {
 // settleTogether settles several writers at once, and each alone if the database refuses to: what is wrong with
 // one is not the fault of the others.
 func (s *Store) settleTogether(ctx context.Context, together []*waiter) {
+	defer func() {
+		if p := recover(); p != nil { // which costs these writers their answer, not the process
+			slog.ErrorContext(ctx, "panic while replacing allocations", "panic", p, "stack", string(debug.Stack()))
+			for _, w := range together {
+				w.err = errPanic
+			}
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, lineTimeout)
 	defer cancel()
 	all := make([]*replacement, len(together))
@@ -94,26 +112,37 @@ func (s *Store) settleTogether(ctx context.Context, together []*waiter) {
 	var refused *pgconn.PgError
 	for _, w := range together {
 		w.err = err
-		if len(together) > 1 && errors.As(err, &refused) {
+		if len(together) > 1 && (errors.As(err, &refused) || overtaken(err)) {
 			w.err = s.settle(ctx, w.replacement)
 		}
 	}
 }
 
-// join puts a writer at the end of a provider's line and tells whether the line needs somebody to serve it.
+// join puts a writer at the end of a provider's line; if there is none, it is first instead and makes one.
 func (l *lines) join(provider string, w *waiter) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, served := l.provider[provider]
 	if !served {
-		at = &line{}
-		l.provider[provider] = at
+		l.provider[provider] = &line{}
+		return true
 	}
 	at.waiting = append(at.waiting, w)
 	if len(at.waiting) == at.awaited {
 		close(at.enough)
 	}
-	return !served
+	return false
+}
+
+// leave is for who came first. It tells whether there is a line behind, which needs somebody to serve it.
+func (l *lines) leave(provider string) (others bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.provider[provider].waiting) > 0 {
+		return true
+	}
+	delete(l.provider, provider)
+	return false
 }
 
 // linger waits until n writers are in a provider's line, for a limited time.

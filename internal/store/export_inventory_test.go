@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
@@ -24,4 +25,36 @@ func Stock(ctx context.Context, s *Store, p inventory.NewProvider, stock map[str
 		}
 		return nil
 	})
+}
+
+// Together replaces allocations in one transaction, as writers of one provider share it, and returns what each of
+// them is told.
+func Together(ctx context.Context, s *Store, all ...[]inventory.ConsumerWrite) []error {
+	var together []*replacement
+	for _, writes := range all {
+		together = append(together, newReplacement(ctx, writes))
+	}
+	err := s.settle(ctx, together...)
+	var told []error
+	for _, r := range together {
+		told = append(told, cmp.Or(err, r.refusal))
+	}
+	return told
+}
+
+// Waiting is how many writers wait in a provider's line.
+func Waiting(s *Store, provider string) int {
+	s.lines.mu.Lock()
+	defer s.lines.mu.Unlock()
+	if at, ok := s.lines.provider[provider]; ok {
+		return len(at.waiting)
+	}
+	return 0
+}
+
+// Lines is how many providers have a line.
+func Lines(s *Store) int {
+	s.lines.mu.Lock()
+	defer s.lines.mu.Unlock()
+	return len(s.lines.provider)
 }
