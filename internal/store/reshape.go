@@ -18,7 +18,7 @@ import (
 // A provider with a stock moves on by one when inventories are added, by one if allocations of it are written, and
 // by one when inventories are taken away: what clients of Placement count.
 func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
-	return s.inTx(ctx, func(tx pgx.Tx) error {
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
 		if err := checkStocks(ctx, tx, shape); err != nil {
 			return err
 		}
@@ -36,6 +36,15 @@ func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 		}
 		return r.finish(ctx)
 	})
+	if transient(err) { // again and again: others create the same consumers
+		return lostReshape("data")
+	}
+	return err
+}
+
+// lostReshape is the refusal of a reshape that others have overtaken.
+func lostReshape(what string) error {
+	return inventory.Refuse(inventory.Concurrent, "update conflict: Another thread concurrently updated the %s. Please retry your update", what)
 }
 
 // checkStocks refuses what is wrong before anything is locked. Consumers are locked before providers, but what is
@@ -108,8 +117,7 @@ func lockShape(ctx context.Context, tx pgx.Tx, shape inventory.Reshape) (*reshap
 	}
 	for _, name := range shape.Providers() {
 		if p, ok := locked[name]; !ok || p.generation != shape.Stocks[name].Generation {
-			return nil, inventory.Refuse(inventory.Concurrent,
-				"update conflict: Another thread concurrently updated the resource provider data. Please retry your update")
+			return nil, lostReshape("resource provider data")
 		}
 	}
 	for _, name := range shape.Asked() {

@@ -106,6 +106,27 @@ func TestReshapeHappensOnceAndWhole(t *testing.T) {
 	}
 }
 
+func TestNewConsumerIsCreatedByAReshapeOrByAWriter(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	p := stockedHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(100)})
+	for round := range 4 {
+		newcomer, generation := uuid.NewString(), generationOf(t, s, p)
+		won := raceWriters(t, 12, func(i int) error {
+			if i%2 == 0 {
+				return s.PutAllocations(t.Context(), takeVCPU(newcomer, p, 1, inventory.Absent()))
+			}
+			return s.Reshape(t.Context(), inventory.Reshape{
+				Stocks: map[string]inventory.Stock{p: {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(100)}}},
+				Writes: []inventory.ConsumerWrite{takeVCPU(newcomer, p, 1, inventory.Absent())}})
+		}, inventory.Concurrent)
+
+		if h := holdingOf(t, s, newcomer); won != 1 || h.Generation != 1 {
+			t.Errorf("round %d: %d winners, then %+v", round, won, h)
+		}
+	}
+}
+
 func generationOf(t *testing.T, s *store.Store, provider string) int64 {
 	t.Helper()
 	p, err := s.Provider(t.Context(), provider)
