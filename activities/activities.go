@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 
+	"berth/internal/journal"
 	"berth/internal/store"
 )
 
@@ -20,6 +21,10 @@ type Options struct {
 	ODL   Controller
 	Nova  Compute
 	Keep  store.Retention // of the generation history
+	// KeepJournal is how long completed journal entries are kept; 0 means for ever.
+	KeepJournal time.Duration
+	// Attempted, if set, hears of every attempt to mirror an entry.
+	Attempted func(journal.Entry, journal.Outcome)
 }
 
 // Activities are the activities of every task queue.

@@ -73,6 +73,9 @@ func (a *Activities) mirror(ctx context.Context, key string) (p contract.EntryPr
 	if errors.Is(err, store.ErrConflict) { // somebody took it again or settled it for us: the next look tells
 		return progress(t.Entry, nil), 0, fmt.Errorf("entry %d: overtaken", seq)
 	}
+	if a.Attempted != nil && err == nil {
+		a.Attempted(e, o)
+	}
 	return progress(e, nil), o.After, err
 }
 

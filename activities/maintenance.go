@@ -18,7 +18,9 @@ const (
 	sweepBatch = 500
 	// trimBatch entries of the generation history are deleted at once, for so long that the attempt does not end.
 	trimBatch = 5000
-	trimTime  = 5 * time.Second
+	trimTime  = 4 * time.Second
+	// journalBatch entries are looked at, and at most deleted, at once.
+	journalBatch = 1000
 )
 
 // Sweep finds rows that nobody looks after and nudges their workflows: journal entries that rest though nothing
@@ -41,8 +43,29 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Swept
 			return swept, err
 		}
 	}
-	swept.Forgotten, err = a.forget(ctx)
+	if swept.Forgotten, err = a.forget(ctx); err != nil {
+		return swept, err
+	}
+	swept.Trimmed, err = a.trimJournal(ctx)
 	return swept, err
+}
+
+// trimJournal deletes completed journal entries that are too old, batch by batch. What is left over when it has done
+// much is left to the next round.
+func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
+	if a.KeepJournal == 0 {
+		return 0, nil
+	}
+	trimmed, after := int64(0), int64(0)
+	for begin := time.Now(); time.Since(begin) < trimTime; {
+		next, n, err := a.Store.TrimJournal(ctx, a.KeepJournal, after, journalBatch)
+		trimmed += n
+		if err != nil || next == 0 {
+			return trimmed, err
+		}
+		after = next
+	}
+	return trimmed, nil
 }
 
 // forget trims the generation history. What is left over when it has done much is left to the next round.

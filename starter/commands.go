@@ -64,6 +64,15 @@ func commands() []command {
 		{words: "journal retry SEQ", help: "Send an entry that failed or is stuck again, now", do: journalRetry},
 		{words: "journal skip SEQ", help: "Give an entry up that failed or is stuck; the controller will lack it", do: journalSkip},
 
+		{words: "journal analyze", help: "Tell how long entries took to reach the controller", do: journalAnalyze},
+
+		{words: "odl list", help: "List runs: full syncs, recoveries, audits and repairs", do: listing(runs)},
+		{words: "odl show RUN", help: "Show how far a run is, or what came of it", do: showing(runs)},
+		{words: "odl sync", help: "Send the controller whatever it lacks or has otherwise", do: odlRun("full-sync")},
+		{words: "odl recover", help: "Decide about failed entries by what the controller has", do: odlRun("recovery")},
+		{words: "odl audit", help: "List what is missing, different or extra at the controller", do: odlAudit},
+		{words: "odl repair", help: "Mend what an audit found", more: repairHelp, do: odlRepair},
+
 		{words: "signal OBJECT", help: "Send an agent's provisioning-complete to a port's workflow", more: signalHelp, do: signalPort},
 		{words: "why OBJECT", help: "Tell for whom something waits", more: whyHelp, do: whyObject},
 		{words: "migrate", help: "Bring the database's schema up to date", do: migrate},

@@ -85,6 +85,11 @@ var (
 			{flag: "uuid", key: "uuid", help: "its UUID, else a new one", as: text, only: "create"},
 		},
 	}
+	runs = &noun{
+		name: "odl", path: "/journal/v1/runs", one: "run", many: "runs",
+		id: "id", label: "id", isID: digits.MatchString,
+		columns: []string{"id", "kind", "state", "actor", "reason", "note", "created_at", "finished_at"},
+	}
 	entries = &noun{
 		name: "journal", path: "/journal/v1/entries", one: "entry", many: "entries",
 		id: "seq", label: "seq", isID: digits.MatchString,
@@ -105,6 +110,7 @@ var groups = map[string]string{
 	"placement":  "What comes from an older Placement",
 	"provider":   "Resource providers and their inventories",
 	"journal":    "The journal that mirrors networking to the controller",
+	"odl":        "The controller: is it a faithful mirror, and how it becomes one",
 }
 
 func nounOf(name string) *noun {

@@ -29,6 +29,7 @@ var envelopes = map[string]string{"networks": "network", "subnets": "subnet", "p
 
 func newStub(t testing.TB) (*stub, string) {
 	s := &stub{collections: map[string]map[string]object{}, consumers: map[string]object{}, unrecorded: 5}
+	s.collections["runs"] = map[string]object{}
 	for c := range envelopes {
 		s.collections[c] = map[string]object{}
 	}
@@ -80,6 +81,10 @@ func (s *stub) answer(r *http.Request, body object) (int, any) {
 		return 503, object{"status": "not ready", "checks": object{"database": "ok", "temporal": "is away"}}
 	case r.URL.Path == "/readyz" || r.URL.Path == "/healthz":
 		return 200, object{}
+	case parts[0] == "journal" && parts[2] == "analysis":
+		return 200, object{"analysis": object{"entries": 5, "p50": 0.25, "slowest": []object{{"seq": 7, "seconds": 1.5}}}}
+	case parts[0] == "journal" && parts[2] == "runs":
+		return s.run(r, parts[3:], body)
 	case parts[0] == "networking" || parts[0] == "reservation" || parts[0] == "journal":
 		return s.rest(r, parts[2], parts[3:], body)
 	case parts[0] == "operator" && parts[len(parts)-1] == "history":
@@ -94,6 +99,29 @@ func (s *stub) answer(r *http.Request, body object) (int, any) {
 		return s.rest(r, parts[1], parts[2:], body)
 	}
 	return 404, nil
+}
+
+// run is a controller's run: each is done at the second look, and an audit has found two things.
+func (s *stub) run(r *http.Request, rest []string, body object) (int, any) {
+	all := s.collections["runs"]
+	switch {
+	case len(rest) == 0 && r.Method == "POST":
+		id := fmt.Sprint(len(all) + 1)
+		all[id] = object{"id": len(all) + 1, "kind": body["kind"], "plan": body["plan"], "state": "running", "sentence": fmt.Sprintf("The %v %s is running.", body["kind"], id)}
+		return 202, object{"run": maps.Clone(all[id])}
+	case len(rest) == 0:
+		return 200, object{"runs": s.named(all, "")}
+	case all[rest[0]] == nil:
+		return missing(rest[0])
+	case len(rest) == 1:
+		all[rest[0]]["state"] = "done"
+		return 200, object{"run": all[rest[0]]}
+	case r.URL.Query().Get("after") == "":
+		return 200, object{"findings": []object{{"object_type": "network", "object_id": "n1", "kind": "missing", "operation": "create", "outcome": ""}}}
+	case r.URL.Query().Get("after") == "network/n1":
+		return 200, object{"findings": []object{{"object_type": "port", "object_id": "p1", "kind": "extra", "operation": "delete", "outcome": "recorded"}}}
+	}
+	return 200, object{"findings": []object{}}
 }
 
 func missing(id string) (int, any) {

@@ -67,6 +67,9 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	}
 	a.store.Govern(blockPolicy(cfg.Port))
 	reached.Store = a.store
+	reached.KeepJournal = cfg.Journal.Age
+	watchJournal(&reached, a.registry)
+	a.registry.MustRegister(newJournalCollector(a.store))
 	reached.Keep = store.Retention{Age: cfg.History.Age, Rows: cfg.History.Rows}
 	a.acts = activities.New(reached)
 	if a.listener, err = listen(cfg.Listen); err != nil {

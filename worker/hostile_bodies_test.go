@@ -5,6 +5,7 @@ var bodies = map[string]string{
 	"POST /agent/v1/state":   `{"agent_type":"DHCP agent","host":"cmp-1","binary":"b","topic":"t","configurations":{"a":1}}`,
 	"POST /agent/v1/reports": `{"reports":[{"port":"{port}","entity":"L2","host":"elsewhere","event":"lost","revision":1}]}`,
 
+	"POST /journal/v1/runs": `{"kind":"audit","plan":0,"reason":"r"}`,
 	"POST /journal/v1/entries": `{"entries":[{"operation":"create","object_type":"router","object_id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0077","name":"r","project_id":"demo",` +
 		`"data":{"id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0077","name":"r","project_id":"demo","tenant_id":"demo"}}]}`,
 	"POST /journal/v1/entries/{seq}/skip":  `{"reason":"r"}`,

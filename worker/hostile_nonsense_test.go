@@ -118,7 +118,7 @@ var keys = map[string][]string{
 		"security_groups", "agent_type", "host", "alive", "ipv6_ra_mode"},
 	"/placement":   {"name", "uuid", "member_of", "resources", "in_tree", "required", "associated", "project_id", "user_id", "consumer_type"},
 	"/reservation": {"lease_id", "reservation_id", "all", "detail"},
-	"/journal/v1":  {"state", "type", "object", "after", "order", "limit"},
+	"/journal/v1":  {"state", "type", "object", "after", "order", "limit", "last", "slowest"},
 	"":             {"", "%00", "%ff", "%zz", "unheard"},
 }
 

@@ -269,6 +269,7 @@ func (h *hostile) seed() {
 	lease.token = "ann:demo"
 	h.ids["lease"] = h.must(lease, "lease", "id")
 	h.ids["reservation"] = h.must(attack{method: http.MethodGet, path: h.fill("/reservation/v1/leases/{lease}")}, "lease", "reservations", "id")
+	h.must(attack{method: http.MethodPost, path: "/journal/v1/runs", body: bodies["POST /journal/v1/runs"]}, "run", "id")
 	h.ids["seq"] = h.must(attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"}, "entries", "seq")
 }
 
@@ -288,7 +289,7 @@ func (h *hostile) real(path string) string {
 		{"/bindings/{host}", "/bindings/cmp-1"}, {"/agents/{id}", "/agents/{agent}"}, {"/leases/{id}", "/leases/{lease}"}, {"/properties/{id}", "/properties/rack"},
 		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},
 		{"/inventories/{class}", "/inventories/VCPU"}, {"/resource_classes/{name}", "/resource_classes/CUSTOM_SLOT"},
-		{"/traits/{name}", "/traits/CUSTOM_GOLD"}, {"/consumers/{uuid}", "/consumers/{consumer}"}, {"/providers/{uuid}", "/providers/{provider}"},
+		{"/traits/{name}", "/traits/CUSTOM_GOLD"}, {"/runs/{id}", "/runs/1"}, {"/consumers/{uuid}", "/consumers/{consumer}"}, {"/providers/{uuid}", "/providers/{provider}"},
 	} {
 		path = strings.ReplaceAll(path, rule[0], rule[1])
 	}

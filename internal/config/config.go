@@ -42,6 +42,7 @@ type Config struct {
 	ODL         ODL
 	Nova        Nova
 	History     History
+	Journal     Journal
 	Incomplete  Incomplete
 	Port        Port
 	Candidates  Candidates
@@ -75,6 +76,9 @@ type CORS struct {
 
 // Nova is where external events go. Without a URL none are sent.
 type Nova struct{ URL, Token string }
+
+// Journal is how long completed journal entries are kept; 0 means for ever.
+type Journal struct{ Age time.Duration }
 
 // History is how much of the generation history is kept.
 type History struct {

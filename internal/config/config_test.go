@@ -44,6 +44,7 @@ func TestEmptyEnvironmentGivesTheDocumentedDefaults(t *testing.T) {
 			Expose:  []string{"OpenStack-API-Version", "X-OpenStack-Request-ID", "Location", "Retry-After"}},
 		ODL:        config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second},
 		Incomplete: config.Incomplete{Project: "00000000-0000-0000-0000-000000000000", User: "00000000-0000-0000-0000-000000000000"},
+		Journal:    config.Journal{Age: 168 * time.Hour},
 		History:    config.History{Age: 720 * time.Hour, Rows: 5000000},
 		Service:    config.Service{UserDomain: "Default", ProjectDomain: "Default"},
 		Client:     config.Client{Token: "admin"},

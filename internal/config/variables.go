@@ -47,6 +47,7 @@ var variables = map[string]variable{
 	"BERTH_NOVA_TOKEN":                     {help: "X-Auth-Token for Nova; with keystone that of berth's service user unless set", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
 	"BERTH_INCOMPLETE_CONSUMER_PROJECT_ID": {value: nobody, help: "project of consumers for which clients before Placement 1.8 name none, or of which an import knew none", set: name(func(c *Config) *string { return &c.Incomplete.Project })},
 	"BERTH_INCOMPLETE_CONSUMER_USER_ID":    {value: nobody, help: "their user", set: name(func(c *Config) *string { return &c.Incomplete.User })},
+	"BERTH_JOURNAL_AGE":                    {value: "168h", help: "completed journal entries that are older are deleted; off keeps them for ever", set: durationOrOff(func(c *Config) *time.Duration { return &c.Journal.Age })},
 	"BERTH_HISTORY_AGE":                    {value: "720h", help: "older entries of the generation history are forgotten", set: duration(func(c *Config) *time.Duration { return &c.History.Age })},
 	"BERTH_HISTORY_ROWS":                   {value: "5000000", help: "so many of its newest entries are kept, at some 400 bytes each", set: count(func(c *Config) *int64 { return &c.History.Rows })},
 	"BERTH_PORT_DEADLINE":                  {value: "5m", help: "how long a port's block may stand: 5m, L2=5m,DHCP=2m for single entities, or off", set: deadlines},
@@ -275,6 +276,17 @@ func name(field func(*Config) *string) func(*Config, string) error {
 		}
 		*field(c) = s
 		return nil
+	}
+}
+
+// durationOrOff reads a duration; off is 0.
+func durationOrOff(field func(*Config) *time.Duration) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		if s == "off" {
+			*field(c) = 0
+			return nil
+		}
+		return duration(field)(c, s)
 	}
 }
 

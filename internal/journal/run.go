@@ -24,6 +24,12 @@ type Run struct {
 	FinishedAt *time.Time
 }
 
+// RepairKind is the kind of run that follows a plan.
+const RepairKind = "repair"
+
+// RunKinds are the kinds of runs: the keys of their workflows.
+var RunKinds = []string{"full-sync", "recovery", "audit", RepairKind}
+
 // RunState is a run's state.
 type RunState string
 

@@ -45,6 +45,13 @@ func (b *breaker) admit() (wait time.Duration, last string) {
 	return due + rand.N(spread), b.last
 }
 
+// open tells whether requests are turned away.
+func (b *breaker) open() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failures >= threshold
+}
+
 // report takes in how a request ended: what was wrong with the controller, empty if nothing was.
 func (b *breaker) report(sick string) {
 	b.mu.Lock()

@@ -109,6 +109,9 @@ func New(c Config) (*Client, error) {
 	}, nil
 }
 
+// Resting tells whether the controller is left alone because requests failed.
+func (c *Client) Resting() bool { return c.breaker.open() }
+
 // Send sends one request, once. Everything that happens between here and the controller is an Answer; an error
 // means that ctx ended, and that nobody knows what became of the request.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Answer, error) {

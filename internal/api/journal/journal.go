@@ -28,6 +28,11 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 			{Method: http.MethodGet, Path: "/entries/{seq}", Handle: admin(h.show)},
 			{Method: http.MethodPost, Path: "/entries/{seq}/retry", Handle: admin(h.retry)},
 			{Method: http.MethodPost, Path: "/entries/{seq}/skip", Handle: admin(h.skip)},
+			{Method: http.MethodGet, Path: "/analysis", Handle: admin(h.analysis)},
+			{Method: http.MethodGet, Path: "/runs", Handle: admin(h.listRuns)},
+			{Method: http.MethodPost, Path: "/runs", Handle: admin(h.startRun)},
+			{Method: http.MethodGet, Path: "/runs/{id}", Handle: admin(h.showRun)},
+			{Method: http.MethodGet, Path: "/runs/{id}/findings", Handle: admin(h.findings)},
 		},
 	}
 }

@@ -1,0 +1,175 @@
+package journal
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/journal"
+	"berth/internal/store"
+)
+
+// run is a run as it goes out.
+type run struct {
+	ID         int64                  `json:"id"`
+	Kind       string                 `json:"kind"`
+	Plan       int64                  `json:"plan,omitempty"`
+	State      journal.RunState       `json:"state"`
+	Actor      string                 `json:"actor"`
+	Reason     string                 `json:"reason"`
+	Sentence   string                 `json:"sentence"`
+	Note       string                 `json:"note"`
+	Progress   []journal.TypeProgress `json:"progress"`
+	CreatedAt  time.Time              `json:"created_at"`
+	UpdatedAt  time.Time              `json:"updated_at"`
+	FinishedAt *time.Time             `json:"finished_at"`
+}
+
+func runOf(r journal.Run) run {
+	return run{ID: r.ID, Kind: r.Kind, Plan: r.Plan, State: r.State, Actor: r.Actor, Reason: r.Reason, Sentence: r.Sentence(), Note: r.Note,
+		Progress: append([]journal.TypeProgress{}, r.Progress...), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, FinishedAt: r.FinishedAt}
+}
+
+// finding is one object that differs, and the operation that mends it.
+type finding struct {
+	Type       string            `json:"object_type"`
+	Object     string            `json:"object_id"`
+	Kind       string            `json:"kind"`
+	Attributes []string          `json:"attributes"`
+	Operation  journal.Operation `json:"operation"`
+	Outcome    string            `json:"outcome"` // of its repair
+}
+
+// startRun starts a run, or joins the one of its kind that is under way.
+func (h handlers) startRun(r *http.Request) (int, any, error) {
+	var body struct {
+		Kind   string `json:"kind"`
+		Plan   int64  `json:"plan"`
+		Reason string `json:"reason"`
+	}
+	if err := osapi.Decode(r, &body); err != nil {
+		return 0, nil, err
+	}
+	switch {
+	case !slices.Contains(journal.RunKinds, body.Kind):
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'kind' must be one of %s.", strings.Join(journal.RunKinds, ", "))
+	case (body.Kind == journal.RepairKind) != (body.Plan != 0):
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "A repair, and nothing else, has a 'plan': the number of an audit.")
+	case len(body.Reason) > maxReason:
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.", maxReason)
+	}
+	started, err := h.store.StartRun(r.Context(), journal.Run{Kind: body.Kind, Plan: body.Plan, Actor: identity.From(r.Context()).User, Reason: body.Reason})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return 0, nil, osapi.Fault(http.StatusNotFound, "", "There is no audit %d.", body.Plan)
+	case errors.Is(err, store.ErrConflict):
+		return 0, nil, osapi.Fault(http.StatusConflict, "", "Run %d is no finished audit, or the repair of another plan is under way.", body.Plan)
+	case err != nil:
+		return 0, nil, err
+	}
+	return http.StatusAccepted, map[string]run{"run": runOf(started)}, nil
+}
+
+// shownRuns is how many runs a list holds.
+const shownRuns = 50
+
+func (h handlers) listRuns(r *http.Request) (int, any, error) {
+	runs, err := h.store.Runs(r.Context(), shownRuns)
+	if err != nil {
+		return 0, nil, err
+	}
+	all := make([]run, len(runs))
+	for i, one := range runs {
+		all[i] = runOf(one)
+	}
+	return http.StatusOK, map[string]any{"runs": all}, nil
+}
+
+func (h handlers) showRun(r *http.Request) (int, any, error) {
+	one, err := h.runAt(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, map[string]run{"run": runOf(one)}, nil
+}
+
+func (h handlers) runAt(r *http.Request) (journal.Run, error) {
+	id, ok := number(r.PathValue("id"))
+	missing := osapi.Fault(http.StatusNotFound, "", "There is no run %q.", r.PathValue("id"))
+	if !ok {
+		return journal.Run{}, missing
+	}
+	one, err := h.store.Run(r.Context(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		return one, missing
+	}
+	return one, err
+}
+
+// findings lists what an audit found, in the order in which a repair mends it, from after=TYPE/ID on.
+func (h handlers) findings(r *http.Request) (int, any, error) {
+	one, err := h.runAt(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if one.Plan != 0 {
+		one.ID = one.Plan
+	}
+	var after journal.Ref
+	for name, given := range r.URL.Query() {
+		ok := false
+		if name == "after" && len(given) == 1 {
+			after.Type, after.ID, ok = strings.Cut(given[0], "/")
+		}
+		if !ok {
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The one query parameter is after, TYPE/ID of the last finding before.")
+		}
+	}
+	found, err := h.store.Findings(r.Context(), one.ID, after, maxLimit)
+	if err != nil {
+		return 0, nil, err
+	}
+	all := make([]finding, len(found))
+	for i, f := range found {
+		all[i] = finding{f.Object.Type, f.Object.ID, f.Kind, f.Attributes, f.Act(), f.Outcome}
+	}
+	return http.StatusOK, map[string]any{"findings": all}, nil
+}
+
+// analysis tells how long the newest completed entries took: last of them, the slowest by themselves.
+func (h handlers) analysis(r *http.Request) (int, any, error) {
+	last, slowest := int64(10_000), int64(10)
+	for name, given := range r.URL.Query() {
+		ok := len(given) == 1
+		switch name {
+		case "last":
+			last, ok = number(given[0])
+		case "slowest":
+			slowest, ok = number(given[0])
+		default:
+			ok = false
+		}
+		if !ok || last > 1_000_000 || slowest > maxLimit {
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The query parameters are last, 1 to 1000000, and slowest, 1 to %d.", maxLimit)
+		}
+	}
+	a, err := h.store.Analyze(r.Context(), int(last), int(slowest))
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, map[string]any{"analysis": analysisOf(a)}, nil
+}
+
+func analysisOf(a store.Analysis) map[string]any {
+	slowest := make([]map[string]any, len(a.Slowest))
+	for i, e := range a.Slowest {
+		slowest[i] = map[string]any{"seq": e.Seq, "operation": e.Operation, "object_type": e.Object.Type, "object_id": e.Object.ID,
+			"seconds": e.FinishedAt.Sub(e.CreatedAt).Seconds(), "attempts": e.Attempt}
+	}
+	return map[string]any{"entries": a.Entries, "average": a.Average, "p50": a.P50, "p90": a.P90, "p99": a.P99, "p999": a.P999,
+		"attempts": a.Attempts, "slowest": slowest}
+}

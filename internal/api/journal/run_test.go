@@ -1,0 +1,83 @@
+package journal_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/journal"
+)
+
+func TestRunIsStartedOnceAndShown(t *testing.T) {
+	t.Parallel()
+	s, h := three(t)
+	for range 2 {
+		status, answer := ask(t, h, "admin", "POST", "/runs", `{"kind":"audit","reason":"doubts"}`)
+		got, _ := answer["run"].(map[string]any)
+		if status != 202 || got["id"] != 1.0 || got["state"] != "running" || got["actor"] != "admin" || got["reason"] != "doubts" {
+			t.Fatalf("%d %v", status, answer)
+		}
+	}
+	found := []journal.Finding{{Object: journal.Ref{Type: "network", ID: "n"}, Kind: journal.Different, Attributes: []string{"mtu"}, Data: []byte(`{}`)}}
+	if err := s.SaveFindings(t.Context(), 1, "network", found); err != nil {
+		t.Fatal(err)
+	}
+
+	_, answer := ask(t, h, "admin", "GET", "/runs/1/findings", "")
+	want := []any{map[string]any{"object_type": "network", "object_id": "n", "kind": "different", "attributes": []any{"mtu"}, "operation": "update", "outcome": ""}}
+	if d := cmp.Diff(want, answer["findings"]); d != "" {
+		t.Error(d)
+	}
+	if _, answer := ask(t, h, "admin", "GET", "/runs/1/findings?after=network/n", ""); fmt.Sprint(answer["findings"]) != "[]" {
+		t.Errorf("after the last: %v", answer)
+	}
+	if _, answer := ask(t, h, "admin", "GET", "/runs", ""); len(answer["runs"].([]any)) != 1 {
+		t.Errorf("%v", answer)
+	}
+	if status, answer := ask(t, h, "admin", "GET", "/runs/1", ""); status != 200 || !strings.Contains(fmt.Sprint(answer), "The audit 1 is running.") {
+		t.Errorf("%d %v", status, answer)
+	}
+}
+
+func TestAnalysisIsShown(t *testing.T) {
+	t.Parallel()
+	_, h := three(t)
+	status, answer := ask(t, h, "admin", "GET", "/analysis?last=10&slowest=1", "")
+	got, _ := answer["analysis"].(map[string]any)
+	if slowest, _ := got["slowest"].([]any); status != 200 || got["entries"] != 1.0 || got["attempts"] != 1.0 || len(slowest) != 1 {
+		t.Errorf("%d %v", status, answer)
+	}
+}
+
+func TestRunThatMakesNoSenseIsRefused(t *testing.T) {
+	t.Parallel()
+	_, h := three(t)
+	for _, tt := range []struct {
+		token, method, path, body string
+		want                      int
+	}{
+		{"joe:demo", "POST", "/runs", `{"kind":"audit"}`, 403},
+		{"joe:demo", "GET", "/runs", "", 403},
+		{"joe:demo", "GET", "/analysis", "", 403},
+		{"admin", "POST", "/runs", `{}`, 400},
+		{"admin", "POST", "/runs", `{"kind":"dance"}`, 400},
+		{"admin", "POST", "/runs", `{"kind":"repair"}`, 400},
+		{"admin", "POST", "/runs", `{"kind":"audit","plan":1}`, 400},
+		{"admin", "POST", "/runs", `{"kind":"repair","plan":7}`, 404},
+		{"admin", "POST", "/runs", `{"kind":"repair","plan":-7}`, 404},
+		{"admin", "POST", "/runs", `{"kind":"audit","reason":"` + strings.Repeat("x", 1001) + `"}`, 400},
+		{"admin", "GET", "/runs/1", "", 404},
+		{"admin", "GET", "/runs/x", "", 404},
+		{"admin", "GET", "/runs/1/findings", "", 404},
+		{"admin", "GET", "/analysis?last=0", "", 400},
+		{"admin", "GET", "/analysis?slowest=1001", "", 400},
+		{"admin", "GET", "/analysis?colour=red", "", 400},
+	} {
+		status, answer := ask(t, h, tt.token, tt.method, tt.path, tt.body)
+		if refusal, _ := answer["error"].(map[string]any); status != tt.want || refusal["message"] == "" {
+			t.Errorf("%s %s %s as %s: %d %v, want %d", tt.method, tt.path, tt.body, tt.token, status, answer, tt.want)
+		}
+	}
+}
