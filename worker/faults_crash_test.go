@@ -248,6 +248,9 @@ func (l *load) round() bool {
 	if _, ok = l.create("subnet", subnetOf(network)); !ok {
 		return false
 	}
+	if !l.ack("POST", "/agent/v1/state", object{"agent_type": "Open vSwitch agent", "host": "cmp-1"}, func(object) {}) {
+		return false
+	}
 	port, ok := l.create("port", portOf(network))
 	return ok && l.rename(network) && l.allocate() &&
 		l.ack("POST", "/agent/v1/reports", reportsOn(port), func(object) { l.reported[port] = true }) &&

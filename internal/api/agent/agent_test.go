@@ -139,6 +139,29 @@ func TestEveryReportGetsItsVerdict(t *testing.T) {
 	}
 }
 
+func TestReportsTellOfMoreThanSuccess(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
+	p := g.ports(1)[0]
+	say := func(event string, revision int) string {
+		return fmt.Sprintf(`{"port":%q,"entity":"L2","host":"cmp-1","event":%q,"revision":%d}`, p, event, revision)
+	}
+	l2 := []string{"L2"}
+
+	got := g.report(say("begun", 1), say("begun", 1), say("moon", 0), say("complete", 99), say("complete", -1))
+	if d := cmp.Diff([]verdict{{p, "waiting", "BUILD", l2}, {p, "ignored", "BUILD", l2}, {p, "ignored", "BUILD", l2},
+		{p, "ignored", "BUILD", l2}, {p, "ignored", "BUILD", l2}}, got); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]verdict{{p, "done", "ACTIVE", []string{}}}, g.report(say("complete", 2))); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]verdict{{p, "waiting", "DOWN", l2}}, g.report(say("lost", 0))); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestWholeRestartOfAnAgentIsOneRequest(t *testing.T) {
 	t.Parallel()
 	g := open(t)
