@@ -49,7 +49,7 @@ var variables = map[string]variable{
 	"BERTH_INCOMPLETE_CONSUMER_USER_ID":    {value: nobody, help: "their user", set: name(func(c *Config) *string { return &c.Incomplete.User })},
 	"BERTH_JOURNAL_AGE":                    {value: "168h", help: "completed journal entries that are older are deleted; off keeps them for ever", set: durationOrOff(func(c *Config) *time.Duration { return &c.Journal.Age })},
 	"BERTH_HISTORY_AGE":                    {value: "720h", help: "older entries of the generation history are forgotten", set: duration(func(c *Config) *time.Duration { return &c.History.Age })},
-	"BERTH_HISTORY_ROWS":                   {value: "5000000", help: "so many of its newest entries are kept, at some 400 bytes each", set: count(func(c *Config) *int64 { return &c.History.Rows })},
+	"BERTH_HISTORY_ROWS":                   {value: "5000000", help: "so many of its newest entries are kept, at some 500 bytes each", set: count(func(c *Config) *int64 { return &c.History.Rows })},
 	"BERTH_PORT_DEADLINE":                  {value: "5m", help: "how long a port's block may stand: 5m, L2=5m,DHCP=2m for single entities, or off", set: deadlines},
 	"BERTH_PORT_OVERDUE":                   {value: "wait", help: "what becomes of a port whose block stands for longer: wait (it goes on waiting) or error (its status is ERROR)", set: overdue},
 	"BERTH_URL":                            {help: "starter: the API, as http://host:port", set: address(func(c *Config) *string { return &c.Client.URL })},
