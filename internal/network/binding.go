@@ -181,11 +181,17 @@ func (p Port) NovaEventsFor(before Port, entity string) []NovaEvent {
 	return events
 }
 
-func (p Port) migrating() bool {
+func (p Port) migrating() bool { return p.migratingTo() != "" }
+
+// migratingTo is the host that the port's server is moving to; empty if it stays.
+func (p Port) migratingTo() string {
 	var profile struct {
 		To string `json:"migrating_to"`
 	}
-	return json.Unmarshal(p.Profile, &profile) == nil && profile.To != ""
+	if json.Unmarshal(p.Profile, &profile) != nil {
+		return ""
+	}
+	return profile.To
 }
 
 // Distributed tells whether the port is wired on every host that asks for it, and not on one.

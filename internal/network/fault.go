@@ -35,6 +35,19 @@ const (
 	BindingNotFound       Kind = "PortBindingNotFound"
 	BindingFailed         Kind = "PortBindingError"
 	RevisionMismatch      Kind = "RevisionNumberConstraintFailed"
+	AddressPairsExhausted Kind = "AllowedAddressPairExhausted"
+	AddressPairsUnsecured Kind = "AddressPairAndPortSecurityRequired"
+	DuplicateAddressPair  Kind = "DuplicateAddressPairInRequest"
+	TrunkNotFound         Kind = "TrunkNotFound"
+	SubportNotFound       Kind = "SubPortNotFound"
+	TrunkDisabled         Kind = "TrunkDisabled"
+	TrunkErrored          Kind = "TrunkInErrorState"
+	TrunkInUse            Kind = "TrunkInUse"
+	ParentInUse           Kind = "ParentPortInUse"
+	PortInUse             Kind = "PortInUse"
+	PortIsParent          Kind = "PortInUseAsTrunkParent"
+	PortIsSubport         Kind = "PortInUseAsSubPort"
+	SegmentTaken          Kind = "DuplicateSubPort"
 )
 
 // Fault is a request that the rules or the state of the network refuse. Its message is for the client.

@@ -21,6 +21,7 @@ type Network struct {
 	PhysicalNetwork string // empty for tunnels
 	Segment         *int   // VNI or VLAN ID
 	Subnets         []uuid.UUID
+	Tags            []string
 	Revision        int64
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
@@ -39,6 +40,7 @@ type NetworkChange struct {
 	Type            *string
 	PhysicalNetwork *string
 	Segment         *int
+	Tags            *[]string
 }
 
 // Provider network types.
@@ -57,7 +59,7 @@ const (
 
 // NewNetwork is a network as a request describes it, with the defaults for what it does not say.
 func NewNetwork(id uuid.UUID, c NetworkChange) Network {
-	n := Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, MTU: tunnelMTU}
+	n := Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, MTU: tunnelMTU, Tags: []string{}}
 	if c.Type != nil && *c.Type != VXLAN {
 		n.MTU = wireMTU
 	}
@@ -79,6 +81,7 @@ func (n Network) With(c NetworkChange) Network {
 	if c.Segment != nil {
 		n.Segment = c.Segment
 	}
+	set(&n.Tags, c.Tags)
 	return n
 }
 

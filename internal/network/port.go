@@ -47,6 +47,9 @@ type Port struct {
 	VIF          string
 	Bindings     []Binding // besides the one on Host
 	PortSecurity bool
+	AddressPairs []AddressPair
+	DHCPOptions  []DHCPOption
+	Tags         []string
 	Blocks       []Block
 	Ignored      int64
 	Revision     int64
@@ -70,16 +73,19 @@ type PortChange struct {
 	VNIC         *string
 	Profile      json.RawMessage
 	PortSecurity *bool
+	AddressPairs *[]AddressPair
+	DHCPOptions  *[]DHCPOption
+	Tags         *[]string
 }
 
 // NewPort is a port as a request describes it, with the defaults for what it does not say. It has no addresses
 // and is not bound yet.
 func NewPort(id uuid.UUID, c PortChange) Port {
 	return Port{ID: id, AdminUp: true, VNIC: "normal", Profile: json.RawMessage(`{}`), VIF: VIFUnbound,
-		PortSecurity: true, Status: Down}.With(c)
+		PortSecurity: true, AddressPairs: []AddressPair{}, DHCPOptions: []DHCPOption{}, Tags: []string{}, Status: Down}.With(c)
 }
 
-// With is the port after the change, apart from its addresses, binding and blocks, which others decide.
+// With is the port after the change, apart from its addresses, extras, binding and blocks, which others decide.
 func (p Port) With(c PortChange) Port {
 	set(&p.Network, c.Network)
 	set(&p.Project, c.Project)
@@ -92,6 +98,7 @@ func (p Port) With(c PortChange) Port {
 	set(&p.Host, c.Host)
 	set(&p.VNIC, c.VNIC)
 	set(&p.PortSecurity, c.PortSecurity)
+	set(&p.Tags, c.Tags)
 	if c.Profile != nil {
 		p.Profile = c.Profile
 	}

@@ -35,6 +35,7 @@ type Subnet struct {
 	Routes      []Route
 	RAMode      string // ipv6_ra_mode, empty for none
 	AddressMode string // ipv6_address_mode, empty for none
+	Tags        []string
 	Revision    int64
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
@@ -55,6 +56,7 @@ type SubnetChange struct {
 	Routes      *[]Route
 	RAMode      *string
 	AddressMode *string
+	Tags        *[]string
 }
 
 // IPv6 modes in which hosts make their addresses from their MAC.
@@ -77,7 +79,7 @@ func (s Subnet) Automatic() bool { return s.AddressMode == SLAAC || s.AddressMod
 // NewSubnet is a subnet as a request describes it, with the defaults for what it does not say, or the fault of
 // what it says.
 func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
-	s := Subnet{ID: id, DHCP: true}
+	s := Subnet{ID: id, DHCP: true, Tags: []string{}}
 	if c.CIDR == nil {
 		return s, Faultf(BadRequest, "Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
 	}
@@ -116,6 +118,7 @@ func (s Subnet) With(c SubnetChange) (Subnet, error) {
 	set(&s.Pools, c.Pools)
 	set(&s.DNS, c.DNS)
 	set(&s.Routes, c.Routes)
+	set(&s.Tags, c.Tags)
 	return s, s.check()
 }
 

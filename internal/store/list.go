@@ -121,3 +121,16 @@ func page[T any](items []T, q Listing) []T {
 	}
 	return items
 }
+
+// tagged are the columns with those by which objects of the table are found by their tags.
+func tagged(table string, columns map[string]column) map[string]column {
+	for field, test := range map[string]string{
+		"tags":         table + ".tags @> %s",
+		"tags_any":     table + ".tags && %s",
+		"not_tags":     "not (" + table + ".tags @> %s)",
+		"not_tags_any": "not (" + table + ".tags && %s)",
+	} {
+		columns[field] = column{test: test, cast: "text[]", unsorted: true}
+	}
+	return columns
+}

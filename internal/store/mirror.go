@@ -54,33 +54,51 @@ type subnetMirror struct {
 }
 
 type portMirror struct {
-	ID             uuid.UUID       `json:"id"`
-	NetworkID      uuid.UUID       `json:"network_id"`
-	Name           string          `json:"name"`
-	Description    string          `json:"description"`
-	TenantID       string          `json:"tenant_id"`
-	ProjectID      string          `json:"project_id"`
-	AdminStateUp   bool            `json:"admin_state_up"`
-	Status         string          `json:"status"`
-	MAC            string          `json:"mac_address"`
-	FixedIPs       []fixedMirror   `json:"fixed_ips"`
-	DeviceID       string          `json:"device_id"`
-	DeviceOwner    string          `json:"device_owner"`
-	SecurityGroups []any           `json:"security_groups"`
-	AddressPairs   []any           `json:"allowed_address_pairs"`
-	DHCPOptions    []any           `json:"extra_dhcp_opts"`
-	PortSecurity   bool            `json:"port_security_enabled"`
-	Host           string          `json:"binding:host_id"`
-	VNIC           string          `json:"binding:vnic_type"`
-	VIF            string          `json:"binding:vif_type"`
-	VIFDetails     map[string]any  `json:"binding:vif_details"`
-	Profile        json.RawMessage `json:"binding:profile"`
+	ID             uuid.UUID            `json:"id"`
+	NetworkID      uuid.UUID            `json:"network_id"`
+	Name           string               `json:"name"`
+	Description    string               `json:"description"`
+	TenantID       string               `json:"tenant_id"`
+	ProjectID      string               `json:"project_id"`
+	AdminStateUp   bool                 `json:"admin_state_up"`
+	Status         string               `json:"status"`
+	MAC            string               `json:"mac_address"`
+	FixedIPs       []fixedMirror        `json:"fixed_ips"`
+	DeviceID       string               `json:"device_id"`
+	DeviceOwner    string               `json:"device_owner"`
+	SecurityGroups []any                `json:"security_groups"`
+	AddressPairs   []pairMirror         `json:"allowed_address_pairs"`
+	DHCPOptions    []network.DHCPOption `json:"extra_dhcp_opts"`
+	PortSecurity   bool                 `json:"port_security_enabled"`
+	Host           string               `json:"binding:host_id"`
+	VNIC           string               `json:"binding:vnic_type"`
+	VIF            string               `json:"binding:vif_type"`
+	VIFDetails     map[string]any       `json:"binding:vif_details"`
+	Profile        json.RawMessage      `json:"binding:profile"`
 	stamps
 }
 
 type fixedMirror struct {
 	SubnetID uuid.UUID  `json:"subnet_id"`
 	IP       netip.Addr `json:"ip_address"`
+}
+
+type pairMirror struct {
+	IP  string `json:"ip_address"`
+	MAC string `json:"mac_address"`
+}
+
+type trunkMirror struct {
+	ID           uuid.UUID         `json:"id"`
+	Name         string            `json:"name"`
+	Description  string            `json:"description"`
+	TenantID     string            `json:"tenant_id"`
+	ProjectID    string            `json:"project_id"`
+	AdminStateUp bool              `json:"admin_state_up"`
+	Status       string            `json:"status"`
+	PortID       uuid.UUID         `json:"port_id"`
+	Subports     []network.Subport `json:"sub_ports"`
+	stamps
 }
 
 type stamps struct {
@@ -90,16 +108,16 @@ type stamps struct {
 	Tags      []string `json:"tags"`
 }
 
-func stamped(revision int64, created, updated time.Time) stamps {
+func stamped(revision int64, created, updated time.Time, tags []string) stamps {
 	const layout = "2006-01-02T15:04:05Z"
-	return stamps{revision, created.UTC().Format(layout), updated.UTC().Format(layout), []string{}}
+	return stamps{revision, created.UTC().Format(layout), updated.UTC().Format(layout), tags}
 }
 
 func mirrorNetwork(n network.Network, op journal.Operation) journal.Change {
 	m := networkMirror{ID: n.ID, Name: n.Name, Description: n.Description, TenantID: n.Project, ProjectID: n.Project,
 		Status: network.Active, AdminStateUp: n.AdminUp, Shared: n.Shared, External: n.External, MTU: n.MTU,
 		PortSecurity: n.PortSecurity, Type: n.Type, PhysicalNetwork: orNull(n.PhysicalNetwork), Segment: n.Segment,
-		Subnets: n.Subnets, stamps: stamped(n.Revision, n.CreatedAt, n.UpdatedAt)}
+		Subnets: n.Subnets, stamps: stamped(n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)}
 	return mirrored("network", n.ID, op, m, n.Project, n.Name)
 }
 
@@ -107,7 +125,7 @@ func mirrorSubnet(s network.Subnet, op journal.Operation) journal.Change {
 	m := subnetMirror{ID: s.ID, NetworkID: s.Network, Name: s.Name, Description: s.Description, TenantID: s.Project,
 		ProjectID: s.Project, IPVersion: s.Version(), CIDR: s.CIDR, DHCP: s.DHCP, Pools: s.Pools, DNS: s.DNS,
 		Routes: s.Routes, RAMode: orNull(s.RAMode), AddressMode: orNull(s.AddressMode),
-		stamps: stamped(s.Revision, s.CreatedAt, s.UpdatedAt)}
+		stamps: stamped(s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)}
 	if s.Gateway.IsValid() {
 		m.Gateway = &s.Gateway
 	}
@@ -117,11 +135,14 @@ func mirrorSubnet(s network.Subnet, op journal.Operation) journal.Change {
 func mirrorPort(p network.Port, op journal.Operation) journal.Change {
 	m := portMirror{ID: p.ID, NetworkID: p.Network, Name: p.Name, Description: p.Description, TenantID: p.Project,
 		ProjectID: p.Project, AdminStateUp: p.AdminUp, Status: p.Status, MAC: p.MAC, FixedIPs: []fixedMirror{},
-		DeviceID: p.DeviceID, DeviceOwner: p.DeviceOwner, SecurityGroups: []any{}, AddressPairs: []any{},
-		DHCPOptions: []any{}, PortSecurity: p.PortSecurity, Host: p.Host, VNIC: p.VNIC, VIF: p.VIF,
-		VIFDetails: map[string]any{}, Profile: p.Profile, stamps: stamped(p.Revision, p.CreatedAt, p.UpdatedAt)}
+		DeviceID: p.DeviceID, DeviceOwner: p.DeviceOwner, SecurityGroups: []any{}, AddressPairs: []pairMirror{},
+		DHCPOptions: p.DHCPOptions, PortSecurity: p.PortSecurity, Host: p.Host, VNIC: p.VNIC, VIF: p.VIF,
+		VIFDetails: map[string]any{}, Profile: p.Profile, stamps: stamped(p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)}
 	for _, a := range p.Addresses {
 		m.FixedIPs = append(m.FixedIPs, fixedMirror{a.Subnet, a.IP})
+	}
+	for _, a := range p.AddressPairs {
+		m.AddressPairs = append(m.AddressPairs, pairMirror{a.Block(), a.MAC})
 	}
 	return mirrored("port", p.ID, op, m, p.Project, p.Name)
 }
@@ -130,6 +151,12 @@ func mirrorPort(p network.Port, op journal.Operation) journal.Change {
 func mirrorPortUpdate(before, after network.Port) journal.Change {
 	was := mirrorPort(before, journal.Update)
 	return referring(mirrorPort(after, journal.Update), &was)
+}
+
+func mirrorTrunk(t network.Trunk, op journal.Operation) journal.Change {
+	m := trunkMirror{ID: t.ID, Name: t.Name, Description: t.Description, TenantID: t.Project, ProjectID: t.Project, AdminStateUp: t.AdminUp,
+		Status: t.Status, PortID: t.Port, Subports: t.Subports, stamps: stamped(t.Revision, t.CreatedAt, t.UpdatedAt, t.Tags)}
+	return mirrored("trunk", t.ID, op, m, t.Project, t.Name)
 }
 
 // mirrored is a change of an object of ours.

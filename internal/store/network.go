@@ -13,10 +13,10 @@ import (
 
 const networkSelect = `
 	select id, project, name, description, admin_up, shared, external, mtu, port_security, type, physical_network, segment,
-		array(select s.id from subnet s where s.network_id = network.id order by s.id), revision, created_at, updated_at
+		array(select s.id from subnet s where s.network_id = network.id order by s.id), tags, revision, created_at, updated_at
 	from network`
 
-var networkColumns = map[string]column{
+var networkColumns = tagged("network", map[string]column{
 	"id":               {expr: "network.id", cast: "uuid[]"},
 	"project":          {expr: "network.project", cast: "text[]"},
 	"name":             {expr: "network.name", cast: "text[]"},
@@ -32,7 +32,7 @@ var networkColumns = map[string]column{
 	"status":           {expr: "'ACTIVE'", cast: "text[]"},
 	"revision":         {expr: "network.revision", cast: "bigint[]"},
 	"created_at":       {expr: "network.created_at", cast: "timestamptz[]", unsorted: true},
-}
+})
 
 // visibleNetwork is which networks a project may see: its own and the shared ones.
 const visibleNetwork = `(network.project = %s or network.shared)`
@@ -40,7 +40,7 @@ const visibleNetwork = `(network.project = %s or network.shared)`
 func scanNetwork(row pgx.CollectableRow) (network.Network, error) {
 	var n network.Network
 	err := row.Scan(&n.ID, &n.Project, &n.Name, &n.Description, &n.AdminUp, &n.Shared, &n.External, &n.MTU, &n.PortSecurity,
-		&n.Type, &n.PhysicalNetwork, &n.Segment, &n.Subnets, &n.Revision, &n.CreatedAt, &n.UpdatedAt)
+		&n.Type, &n.PhysicalNetwork, &n.Segment, &n.Subnets, &n.Tags, &n.Revision, &n.CreatedAt, &n.UpdatedAt)
 	return n, err
 }
 
@@ -189,10 +189,10 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 		}
 		tag, err := tx.Exec(ctx, `
 			update network
-			set name = $2, description = $3, admin_up = $4, shared = $5, external = $6, mtu = $7, port_security = $8,
+			set name = $2, description = $3, admin_up = $4, shared = $5, external = $6, mtu = $7, port_security = $8, tags = $9,
 				revision = revision + 1, updated_at = now()
-			where id = $1 and revision = $9`,
-			id, after.Name, after.Description, after.AdminUp, after.Shared, after.External, after.MTU, after.PortSecurity, before.Revision)
+			where id = $1 and revision = $10`,
+			id, after.Name, after.Description, after.AdminUp, after.Shared, after.External, after.MTU, after.PortSecurity, after.Tags, before.Revision)
 		if err := fenced(tag, err, "update network", id); err != nil {
 			return err
 		}

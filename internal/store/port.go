@@ -18,7 +18,7 @@ import (
 var portSelect = `
 	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
 		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
-		port.revision, port.epoch, port.created_at, port.updated_at,
+		port.revision, port.epoch, port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options,
 		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
 			from port_address a
 			where a.port_id = port.id),
@@ -45,7 +45,7 @@ var overdueAgent = fmt.Sprintf(`
 const portFrom = `
 	from port`
 
-var portColumns = map[string]column{
+var portColumns = tagged("port", map[string]column{
 	"id":            {expr: "port.id", cast: "uuid[]"},
 	"network":       {expr: "port.network_id", cast: "uuid[]"},
 	"project":       {expr: "port.project", cast: "text[]"},
@@ -65,7 +65,7 @@ var portColumns = map[string]column{
 	"ip":            {test: "exists (select from port_address a where a.port_id = port.id and a.address = any(%s))", cast: "inet[]", unsorted: true},
 	"ip_part": {test: "exists (select from port_address a, unnest(%s) as part where a.port_id = port.id and position(part in host(a.address)) > 0)",
 		cast: "text[]", unsorted: true},
-}
+})
 
 // visiblePort is which ports a project may see: its own and those on its networks.
 const visiblePort = `(port.project = %[1]s or exists (select from network n where n.id = port.network_id and n.project = %[1]s))`
@@ -75,7 +75,7 @@ func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
 		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.CreatedAt, &p.UpdatedAt,
-		&addresses, &blocks, &bindings}
+		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &addresses, &blocks, &bindings}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
 			return err
@@ -232,7 +232,7 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 		return p, err
 	}
 	p.VIF = p.Bind(agents)
-	if p, err = insertPort(ctx, tx, p); err != nil {
+	if p, err = insertPort(ctx, tx, p, c); err != nil {
 		return p, err
 	}
 	wants := network.WantsByDefault(subnets, p.MAC)
@@ -259,19 +259,23 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 const macTries = 16
 
 // insertPort writes the row of a new port, with a MAC by chance if it has none.
-func insertPort(ctx context.Context, tx pgx.Tx, p network.Port) (network.Port, error) {
+func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortChange) (network.Port, error) {
 	given := p.MAC != ""
 	for range macTries {
 		if !given {
 			p.MAC = network.NewMAC()
 		}
+		p, err := p.Extras(c)
+		if err != nil {
+			return p, err
+		}
 		tag, err := tx.Exec(ctx, `
 			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
-				profile, vif, port_security)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+				profile, vif, port_security, address_pairs, dhcp_options)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 			on conflict on constraint port_mac do nothing`,
 			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
-			p.Profile, p.VIF, p.PortSecurity)
+			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions))
 		switch {
 		case err != nil:
 			return p, fmt.Errorf("create port: %w", err)
@@ -327,7 +331,7 @@ func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) err
 		batch.Queue(`delete from block where object_id = $1`, id)
 		batch.Queue(`delete from port where id = $1`, id)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("delete port: %w", err)
+			return keptByTrunk(err, id)
 		}
 		if err := record(ctx, tx, mirrorPort(p.Port, journal.Delete)); err != nil {
 			return err

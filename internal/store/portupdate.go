@@ -42,7 +42,10 @@ func changePort(ctx context.Context, tx pgx.Tx, before held, c network.PortChang
 	if equalJSON(c.Profile, before.Profile) {
 		c.Profile = nil
 	}
-	p := before.Port.With(c)
+	p, err := before.Port.With(c).Extras(c)
+	if err != nil {
+		return p, err
+	}
 	if err := changeable(before.Port, p); err != nil {
 		return p, err
 	}
@@ -89,8 +92,13 @@ func changed(ctx context.Context, tx pgx.Tx, before network.Port) (network.Port,
 	return p, publish(ctx, tx, before, p)
 }
 
-// publish mirrors a change of a port and has its workflow look.
+// publish mirrors a change of a port, takes the subports of its trunk along, and has its workflow look.
 func publish(ctx context.Context, tx pgx.Tx, before, after network.Port) error {
+	if before.Site() != after.Site() {
+		if err := follow(ctx, tx, after); err != nil {
+			return err
+		}
+	}
 	if err := record(ctx, tx, mirrorPortUpdate(before, after)); err != nil {
 		return err
 	}
@@ -136,10 +144,12 @@ func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port, entit
 		batch.Queue(`
 			update port
 			set name = $2, description = $3, admin_up = $4, mac = $5, device_id = $6, device_owner = $7, status = $8, host = $9, vnic = $10,
-				profile = $11, vif = $12, port_security = $13, epoch = $14, revision = revision + 1, updated_at = now()
+				profile = $11, vif = $12, port_security = $13, epoch = $14, tags = $17, address_pairs = $18, dhcp_options = $19,
+				revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $15 and status = $16`,
 			after.ID, after.Name, after.Description, after.AdminUp, after.MAC, after.DeviceID, after.DeviceOwner, after.Status, after.Host,
-			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.Epoch, before.Revision, before.Status).
+			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.Epoch, before.Revision, before.Status, after.Tags, encoded(after.AddressPairs),
+			encoded(after.DHCPOptions)).
 			Exec(func(tag pgconn.CommandTag) error { return fenced(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)

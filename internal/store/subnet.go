@@ -15,10 +15,10 @@ import (
 )
 
 const subnetSelect = `
-	select id, network_id, project, name, description, cidr, host(gateway), dhcp, pools, dns, routes, ra_mode, address_mode, revision, created_at, updated_at
+	select id, network_id, project, name, description, cidr, host(gateway), dhcp, pools, dns, routes, ra_mode, address_mode, tags, revision, created_at, updated_at
 	from subnet`
 
-var subnetColumns = map[string]column{
+var subnetColumns = tagged("subnet", map[string]column{
 	"id":           {expr: "subnet.id", cast: "uuid[]"},
 	"network":      {expr: "subnet.network_id", cast: "uuid[]"},
 	"project":      {expr: "subnet.project", cast: "text[]"},
@@ -31,7 +31,7 @@ var subnetColumns = map[string]column{
 	"ra_mode":      {expr: "subnet.ra_mode", cast: "text[]"},
 	"address_mode": {expr: "subnet.address_mode", cast: "text[]"},
 	"revision":     {expr: "subnet.revision", cast: "bigint[]"},
-}
+})
 
 // visibleSubnet is which subnets a project may see: its own and those of shared networks.
 const visibleSubnet = `(subnet.project = %s or exists (select from network n where n.id = subnet.network_id and n.shared))`
@@ -41,7 +41,7 @@ func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
 	var gateway *string
 	var pools, routes []byte
 	err := row.Scan(&s.ID, &s.Network, &s.Project, &s.Name, &s.Description, &s.CIDR, &gateway, &s.DHCP, &pools, &s.DNS, &routes,
-		&s.RAMode, &s.AddressMode, &s.Revision, &s.CreatedAt, &s.UpdatedAt)
+		&s.RAMode, &s.AddressMode, &s.Tags, &s.Revision, &s.CreatedAt, &s.UpdatedAt)
 	if err != nil {
 		return s, err
 	}
@@ -172,11 +172,11 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 		}
 		tag, err := tx.Exec(ctx, `
 			update subnet
-			set name = $2, description = $3, gateway = $4::text::inet, dhcp = $5, pools = $6, dns = $7, routes = $8,
+			set name = $2, description = $3, gateway = $4::text::inet, dhcp = $5, pools = $6, dns = $7, routes = $8, tags = $9,
 				revision = revision + 1, updated_at = now()
-			where id = $1 and revision = $9`,
+			where id = $1 and revision = $10`,
 			id, after.Name, after.Description, inet(after.Gateway), after.DHCP, encoded(list(after.Pools)), list(after.DNS),
-			encoded(list(after.Routes)), before.Revision)
+			encoded(list(after.Routes)), after.Tags, before.Revision)
 		if err := fenced(tag, err, "update subnet", id); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func versions(r *http.Request) (int, any, error) {
 
 func resources(r *http.Request) (int, any, error) {
 	list := []object{}
-	for _, name := range []string{"network", "subnet", "port"} {
+	for _, name := range []string{"network", "subnet", "port", "trunk"} {
 		list = append(list, object{"name": name, "collection": name + "s", "links": self(root(r) + "/v2.0/" + name + "s")})
 	}
 	return http.StatusOK, object{"resources": list}, nil
@@ -52,11 +52,13 @@ func resources(r *http.Request) (int, any, error) {
 // extensions are the parts of the API beyond its core, by alias.
 var extensions = []struct{ alias, name, description string }{
 	{"agent", "agent", "The agent management extension."},
+	{"allowed-address-pairs", "Allowed Address Pairs", "Provides allowed address pairs"},
 	{"binding", "Port Binding", "Expose port bindings of a virtual port to external application"},
 	{"binding-extended", "Port Bindings Extended", "Expose port bindings of a virtual port to external application"},
 	{"dhcp_agent_scheduler", "DHCP Agent Scheduler", "Schedule networks among dhcp agents"},
 	{"empty-string-filtering", "Empty String Filtering Extension", "Allow filtering by attributes with empty string value"},
 	{"external-net", "Neutron external network", "Adds external network attribute to network resource."},
+	{"extra_dhcp_opt", "Neutron Extra DHCP options", "Extra options configuration for DHCP"},
 	{"filter-validation", "Filter parameters validation", "Provides validation on filter parameters."},
 	{"net-mtu", "Network MTU", "Provides MTU attribute for a network resource."},
 	{"pagination", "Pagination support", "Extension that indicates that pagination is enabled."},
@@ -67,7 +69,9 @@ var extensions = []struct{ alias, name, description string }{
 	{"sorting", "Sorting support", "Extension that indicates that sorting is enabled."},
 	{"standard-attr-description", "standard-attr-description", "Extension to add descriptions to standard attributes"},
 	{"standard-attr-revisions", "Resource revision numbers", "This extension will display the revision number of neutron resources."},
+	{"standard-attr-tag", "Tag support for resources with standard attribute: network, subnet, port, trunk", "Enables to set tag on resources with standard attribute."},
 	{"standard-attr-timestamp", "Resource timestamps", "Adds created_at and updated_at fields to all Neutron resources that have Neutron standard attributes."},
+	{"trunk", "Trunk Extension", "Provides support for trunk ports"},
 }
 
 func extension(i int) object {

@@ -18,6 +18,9 @@ func networks(s *store.Store) resource[network.Network, networkChange] {
 	return resource[network.Network, networkChange]{
 		one: "network", missing: string(network.NetworkNotFound), attributes: networkAttributes,
 		id: func(n network.Network) uuid.UUID { return n.ID }, view: viewNetwork,
+		revision: func(n network.Network) int64 { return n.Revision },
+		tags: tagging[network.Network, networkChange]{of: func(n network.Network) []string { return n.Tags },
+			set: func(c *networkChange, tags *[]string) { c.Tags = tags }},
 		list: s.Networks, create: s.CreateNetworks, update: s.UpdateNetwork, remove: s.DeleteNetwork,
 		prepare: func(r *http.Request, c *networkChange) error { return own(r, &c.Project, "create_network") },
 		may: func(r *http.Request, n network.Network, _ *networkChange) error {
@@ -70,14 +73,14 @@ func viewNetwork(n network.Network, who identity.Caller) object {
 	if who.Admin() {
 		o["provider:network_type"], o["provider:physical_network"], o["provider:segmentation_id"] = n.Type, orNull(n.PhysicalNetwork), n.Segment
 	}
-	stamp(o, n.Revision, n.CreatedAt, n.UpdatedAt)
+	stamp(o, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
 	return o
 }
 
 // stamp adds what every object has.
-func stamp(o object, revision int64, created, updated time.Time) {
+func stamp(o object, revision int64, created, updated time.Time, tags []string) {
 	const layout = "2006-01-02T15:04:05Z"
-	o["revision_number"], o["tags"] = revision, []string{}
+	o["revision_number"], o["tags"] = revision, tags
 	o["created_at"], o["updated_at"] = created.UTC().Format(layout), updated.UTC().Format(layout)
 }
 

@@ -24,6 +24,12 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 		networks(s).routes(),
 		subnets(s).routes(),
 		ports(s).routes(),
+		trunks(s).routes(),
+		networks(s).tagRoutes(),
+		subnets(s).tagRoutes(),
+		ports(s).tagRoutes(),
+		trunks(s).tagRoutes(),
+		subports{s}.routes(),
 		bindings{s}.routes(),
 		a.routes(),
 	)
@@ -65,10 +71,10 @@ func refusal(err error) error {
 	status := http.StatusConflict
 	switch f.Kind {
 	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool,
-		network.InvalidIPForNetwork, network.InvalidIPForSubnet:
+		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AddressPairsExhausted, network.DuplicateAddressPair:
 		status = http.StatusBadRequest
 	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound,
-		network.SecurityGroupNotFound, network.BindingNotFound:
+		network.SecurityGroupNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound:
 		status = http.StatusNotFound
 	case network.RevisionMismatch:
 		status = http.StatusPreconditionFailed

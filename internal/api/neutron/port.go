@@ -22,6 +22,9 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 		one: "port", missing: string(network.PortNotFound), attributes: portAttributes,
 		filters: map[string]func([]string) ([]store.Condition, error){"fixed_ips": fixedIPFilter, "security_groups": securityGroupFilter},
 		id:      func(p network.Port) uuid.UUID { return p.ID }, view: viewPort, shown: addWhy,
+		revision: func(p network.Port) int64 { return p.Revision },
+		tags: tagging[network.Port, portChange]{of: func(p network.Port) []string { return p.Tags },
+			set: func(c *portChange, tags *[]string) { c.Tags = tags }},
 		list: s.Ports, create: s.CreatePorts, update: s.UpdatePort, remove: s.DeletePort,
 		prepare: func(r *http.Request, c *portChange) error {
 			n, err := onNetwork(r, s, *c.Network)
@@ -74,8 +77,8 @@ var portAttributes = []attribute[portChange]{
 	{name: "binding:vif_type", veil: true, field: "vif"},
 	{name: "binding:vif_details", veil: true},
 	{name: "security_groups", on: anytime, set: noSecurityGroups},
-	{name: "allowed_address_pairs", on: anytime, set: nothing[portChange]},
-	{name: "extra_dhcp_opts", on: anytime, set: nothing[portChange]},
+	{name: "allowed_address_pairs", on: anytime, set: as(func(c *portChange) **[]network.AddressPair { return &c.AddressPairs }, orNone(listOf(addressPair)))},
+	{name: "extra_dhcp_opts", on: anytime, set: as(func(c *portChange) **[]network.DHCPOption { return &c.DHCPOptions }, orNone(listOf(dhcpOption)))},
 	{name: "status", field: "status", sorts: true},
 	{name: "revision_number", field: "revision", read: asInt},
 	{name: "tags"}, {name: "created_at"}, {name: "updated_at"}, {name: why},
@@ -158,13 +161,13 @@ func viewPort(p network.Port, who identity.Caller) object {
 		"id": p.ID, "network_id": p.Network, "name": p.Name, "description": p.Description, "project_id": p.Project,
 		"tenant_id": p.Project, "admin_state_up": p.AdminUp, "mac_address": p.MAC, "fixed_ips": fixed, "device_id": p.DeviceID,
 		"device_owner": p.DeviceOwner, "status": p.Status, "port_security_enabled": p.PortSecurity, "binding:vnic_type": p.VNIC,
-		"security_groups": []string{}, "allowed_address_pairs": []string{}, "extra_dhcp_opts": []string{},
+		"security_groups": []string{}, "allowed_address_pairs": viewPairs(p), "extra_dhcp_opts": viewOptions(p),
 	}
 	if who.Admin() {
 		o["binding:host_id"], o["binding:profile"], o["binding:vif_type"] = p.Host, p.Profile, p.VIF
 		o["binding:vif_details"] = vifDetails(p)
 	}
-	stamp(o, p.Revision, p.CreatedAt, p.UpdatedAt)
+	stamp(o, p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)
 	return o
 }
 

@@ -59,6 +59,9 @@ func (res resource[N, C]) filter(name string, values []string, who identity.Call
 	if special, ok := res.filters[name]; ok {
 		return special(values)
 	}
+	if field, ok := tagFilters[name]; ok && res.tags.of != nil {
+		return tagCondition(field, values), nil
+	}
 	at := slices.IndexFunc(res.attributes, func(a attribute[C]) bool { return a.name == name && a.field != "" && (!a.veil || who.Admin()) })
 	if at < 0 {
 		return nil, bad("['%s'] is invalid attribute for filtering", clean(name))

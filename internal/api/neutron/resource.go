@@ -25,15 +25,17 @@ type resource[N, C any] struct {
 	attributes []attribute[C]
 	filters    map[string]func(values []string) ([]store.Condition, error) // keys that are not attributes
 
-	id      func(N) uuid.UUID
-	view    func(N, identity.Caller) object
-	shown   func(N, identity.Caller, object) // adds what only a single shown object tells; may be nil
-	list    func(context.Context, store.Listing) ([]N, error)
-	create  func(context.Context, []C) ([]N, error)
-	update  func(context.Context, uuid.UUID, C, *int64) (N, error)
-	remove  func(context.Context, uuid.UUID, *int64) error
-	prepare func(*http.Request, *C) error    // a new object's owner, and whether the caller may make it
-	may     func(*http.Request, N, *C) error // whether the caller, who sees the object, may change it; nil to delete
+	id       func(N) uuid.UUID
+	view     func(N, identity.Caller) object
+	revision func(N) int64
+	tags     tagging[N, C]
+	shown    func(N, identity.Caller, object) // adds what only a single shown object tells; may be nil
+	list     func(context.Context, store.Listing) ([]N, error)
+	create   func(context.Context, []C) ([]N, error)
+	update   func(context.Context, uuid.UUID, C, *int64) (N, error)
+	remove   func(context.Context, uuid.UUID, *int64) error
+	prepare  func(*http.Request, *C) error    // a new object's owner, and whether the caller may make it
+	may      func(*http.Request, N, *C) error // whether the caller, who sees the object, may change it; nil to delete
 }
 
 func (res resource[N, C]) label() string {

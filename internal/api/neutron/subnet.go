@@ -17,6 +17,9 @@ func subnets(s *store.Store) resource[network.Subnet, subnetChange] {
 	return resource[network.Subnet, subnetChange]{
 		one: "subnet", missing: string(network.SubnetNotFound), attributes: subnetAttributes,
 		id: func(n network.Subnet) uuid.UUID { return n.ID }, view: viewSubnet,
+		revision: func(n network.Subnet) int64 { return n.Revision },
+		tags: tagging[network.Subnet, subnetChange]{of: func(n network.Subnet) []string { return n.Tags },
+			set: func(c *subnetChange, tags *[]string) { c.Tags = tags }},
 		list: s.Subnets, create: s.CreateSubnets, update: s.UpdateSubnet, remove: s.DeleteSubnet,
 		prepare: func(r *http.Request, c *subnetChange) error {
 			n, err := onNetwork(r, s, *c.Network)
@@ -71,6 +74,6 @@ func viewSubnet(s network.Subnet, _ identity.Caller) object {
 	if s.Gateway.IsValid() {
 		o["gateway_ip"] = s.Gateway
 	}
-	stamp(o, s.Revision, s.CreatedAt, s.UpdatedAt)
+	stamp(o, s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)
 	return o
 }

@@ -1,0 +1,184 @@
+package neutron
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"berth/internal/api/osapi"
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+// Bounds of an object's tags.
+const (
+	maxTags      = 50
+	maxTagLength = 255
+)
+
+// tagging is how a kind of object has tags.
+type tagging[N, C any] struct {
+	of  func(N) []string
+	set func(*C, *[]string)
+}
+
+// tagRoutes are those of an object's tags.
+func (res resource[N, C]) tagRoutes() []osapi.Route {
+	all := "/v2.0/" + res.one + "s/{id}/tags"
+	return []osapi.Route{
+		{Method: http.MethodGet, Path: all, Handle: res.listTags},
+		{Method: http.MethodPut, Path: all, Handle: res.replaceTags},
+		{Method: http.MethodDelete, Path: all, Handle: res.clearTags},
+		{Method: http.MethodGet, Path: all + "/{tag}", Handle: res.hasTag},
+		{Method: http.MethodPut, Path: all + "/{tag}", Handle: res.addTag},
+		{Method: http.MethodDelete, Path: all + "/{tag}", Handle: res.removeTag},
+	}
+}
+
+func (res resource[N, C]) listTags(r *http.Request) (int, any, error) {
+	n, _, err := res.find(r, value(r, "id"))
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, object{"tags": res.tags.of(n)}, nil
+}
+
+func (res resource[N, C]) replaceTags(r *http.Request) (int, any, error) {
+	envelope, err := readEnvelope(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	raw, ok := envelope["tags"]
+	if !ok || len(envelope) != 1 {
+		return 0, nil, bad("Invalid tags body")
+	}
+	tags, err := tagList(raw)
+	if err != nil {
+		return 0, nil, invalid("tags", err)
+	}
+	n, err := res.retag(r, func([]string) ([]string, error) { return tags, nil })
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, object{"tags": res.tags.of(n)}, nil
+}
+
+func (res resource[N, C]) clearTags(r *http.Request) (int, any, error) {
+	_, err := res.retag(r, func([]string) ([]string, error) { return []string{}, nil })
+	return http.StatusNoContent, nil, err
+}
+
+func (res resource[N, C]) hasTag(r *http.Request) (int, any, error) {
+	n, _, err := res.find(r, value(r, "id"))
+	if err == nil && !slices.Contains(res.tags.of(n), r.PathValue("tag")) {
+		err = noTag(r)
+	}
+	return http.StatusNoContent, nil, err
+}
+
+func noTag(r *http.Request) error {
+	return osapi.Fault(http.StatusNotFound, "TagNotFound", "Tag %s could not be found.", clean(r.PathValue("tag")))
+}
+
+func (res resource[N, C]) addTag(r *http.Request) (int, any, error) {
+	raw, err := json.Marshal(r.PathValue("tag"))
+	if err != nil {
+		return 0, nil, err
+	}
+	tag, err := tagText(raw)
+	if err != nil {
+		return 0, nil, invalid("tag", err)
+	}
+	_, err = res.retag(r, func(tags []string) ([]string, error) {
+		if slices.Contains(tags, tag) {
+			return tags, nil
+		}
+		if len(tags) == maxTags {
+			return nil, tooManyTags()
+		}
+		return append(slices.Clone(tags), tag), nil
+	})
+	return http.StatusCreated, nil, err
+}
+
+func (res resource[N, C]) removeTag(r *http.Request) (int, any, error) {
+	_, err := res.retag(r, func(tags []string) ([]string, error) {
+		at := slices.Index(tags, r.PathValue("tag"))
+		if at < 0 {
+			return nil, noTag(r)
+		}
+		return slices.Delete(slices.Clone(tags), at, at+1), nil
+	})
+	return http.StatusNoContent, nil, err
+}
+
+// retag gives the object of the request the tags that it shall have instead of those it has. If somebody changes it
+// meanwhile, it is looked at again, unless the request insists on a revision.
+func (res resource[N, C]) retag(r *http.Request, change func(tags []string) ([]string, error)) (N, error) {
+	expect, err := ifMatch(r)
+	for err == nil {
+		var n N
+		n, id, err := res.find(r, value(r, "id"))
+		if err != nil {
+			return n, err
+		}
+		var c C
+		if err := res.may(r, n, &c); err != nil {
+			return n, err
+		}
+		tags, err := change(res.tags.of(n))
+		if err != nil {
+			return n, err
+		}
+		revision := res.revision(n)
+		if expect != nil {
+			revision = *expect
+		}
+		res.tags.set(&c, &tags)
+		after, err := res.update(r.Context(), id, c, &revision)
+		var f *network.Fault
+		if expect == nil && errors.As(err, &f) && f.Kind == network.RevisionMismatch {
+			continue
+		}
+		return after, err
+	}
+	var none N
+	return none, err
+}
+
+// tagList reads tags, of which each counts once.
+func tagList(raw json.RawMessage) ([]string, error) {
+	list, err := listOf(tagText)(raw)
+	if err != nil {
+		return nil, err
+	}
+	tags := []string{}
+	for _, tag := range list {
+		if !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+		if len(tags) > maxTags {
+			return nil, tooManyTags()
+		}
+	}
+	return tags, nil
+}
+
+func tagText(raw json.RawMessage) (string, error) { return filled(text(maxTagLength))(raw) }
+
+func tooManyTags() error { return bad("An object has at most %d tags", maxTags) }
+
+// tagFilters are the keys by which lists are narrowed to objects with tags, and the store's fields for them. The tags of
+// one key are separated by commas.
+var tagFilters = map[string]string{"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tags-any": "not_tags_any"}
+
+// tagCondition is what a key of tagFilters demands.
+func tagCondition(field string, values []string) []store.Condition {
+	c := store.Condition{Field: field, In: []string{}}
+	for _, v := range values {
+		c.In = append(c.In, strings.Split(v, ",")...)
+	}
+	return []store.Condition{c}
+}

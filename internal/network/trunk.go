@@ -1,0 +1,142 @@
+package network
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Degraded is the status of a trunk of which some subports have failed.
+const Degraded = "DEGRADED"
+
+// SubportOwner is the device_owner of a trunk's subports.
+const SubportOwner = "trunk:subport"
+
+// Trunk carries the traffic of several ports, its subports, over one, its parent.
+type Trunk struct {
+	ID          uuid.UUID
+	Project     string
+	Name        string
+	Description string
+	AdminUp     bool // its subports may change
+	Port        uuid.UUID
+	Status      string // follows from what its ports are
+	Subports    []Subport
+	Tags        []string
+	Revision    int64
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// Subport is a port on a trunk, and by what its frames are told apart there.
+type Subport struct {
+	Port    uuid.UUID `json:"port_id"`
+	Type    string    `json:"segmentation_type"`
+	Segment int       `json:"segmentation_id"`
+}
+
+// TrunkChange is what a request says about a trunk; nil means nothing.
+type TrunkChange struct {
+	Project     *string
+	Name        *string
+	Description *string
+	AdminUp     *bool
+	Port        *uuid.UUID
+	Subports    *[]Subport
+	Tags        *[]string
+}
+
+// NewTrunk is a trunk as a request describes it, without its subports.
+func NewTrunk(id uuid.UUID, c TrunkChange) Trunk {
+	t := Trunk{ID: id, AdminUp: true, Tags: []string{}}
+	set(&t.Port, c.Port)
+	return t.With(c)
+}
+
+// With is the trunk after the change, apart from its ports.
+func (t Trunk) With(c TrunkChange) Trunk {
+	set(&t.Project, c.Project)
+	set(&t.Name, c.Name)
+	set(&t.Description, c.Description)
+	set(&t.AdminUp, c.AdminUp)
+	set(&t.Tags, c.Tags)
+	return t
+}
+
+// Extend checks whether these subports can be added to the trunk. That they are free, others find out.
+func (t Trunk) Extend(subports []Subport) error {
+	switch {
+	case len(subports) == 0:
+		return nil
+	case !t.AdminUp:
+		return Faultf(TrunkDisabled, "Trunk %s is currently disabled.", t.ID)
+	case t.Status == Errored:
+		return Faultf(TrunkErrored, "Trunk %s is in error state. Attempt to resolve the error condition before proceeding.", t.ID)
+	}
+	all := slices.Clone(t.Subports)
+	for _, s := range subports {
+		if s.Port == t.Port {
+			return Faultf(PortIsParent, "Port %s is in use by another trunk.", s.Port)
+		}
+		for _, o := range all {
+			if o.Port == s.Port {
+				return Faultf(PortIsSubport, "Port %s is currently in use as a subport of trunk %s.", s.Port, t.ID)
+			}
+			if o.Type == s.Type && o.Segment == s.Segment {
+				return Faultf(SegmentTaken, "segmentation_type %s and segmentation_id %d already in use on trunk %s.", s.Type, s.Segment, t.ID)
+			}
+		}
+		all = append(all, s)
+	}
+	return nil
+}
+
+// Reduce checks whether these subports can be taken from the trunk.
+func (t Trunk) Reduce(ports []uuid.UUID) error {
+	if !t.AdminUp {
+		return Faultf(TrunkDisabled, "Trunk %s is currently disabled.", t.ID)
+	}
+	for _, id := range ports {
+		if !slices.ContainsFunc(t.Subports, func(s Subport) bool { return s.Port == id }) {
+			return Faultf(SubportNotFound, "SubPort on trunk %s with parent port %s could not be found.", t.ID, id)
+		}
+	}
+	return nil
+}
+
+// Member is a trunk's parent or subport, as far as the trunk depends on it.
+type Member struct {
+	Status  string `json:"status"`
+	VIF     string `json:"vif"`
+	AdminUp bool   `json:"admin_up"`
+}
+
+// TrunkStatus is what a trunk with these ports is: ACTIVE if and only if all of them are that are to be up. It is ERROR
+// when a subport cannot be bound to the parent's host, and DEGRADED when one was given up.
+func TrunkStatus(parent Member, subports []Member) string {
+	some := func(is func(Member) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
+	switch {
+	case parent.VIF == VIFUnbound || parent.VIF == VIFFailed || !parent.AdminUp:
+		return Down
+	case parent.Status == Errored || slices.ContainsFunc(subports, func(m Member) bool { return m.VIF == VIFFailed }):
+		return Errored
+	case some(func(m Member) bool { return m.Status == Errored }):
+		return Degraded
+	case !some(func(m Member) bool { return m.AdminUp && m.Status != Active }):
+		return Active
+	case some(func(m Member) bool { return m.Status == Build }):
+		return Build
+	default:
+		return Down
+	}
+}
+
+// Site is the host that the subports of a port's trunk belong on: the port's own, or the one to which its server is
+// moving.
+func (p Port) Site() string {
+	if to := p.migratingTo(); to != "" && p.Host != "" {
+		return to
+	}
+	return p.Host
+}
