@@ -31,14 +31,27 @@ var bodies = map[string]string{
 		`"dns_nameservers":["8.8.8.8"],"host_routes":[{"destination":"10.9.0.0/24","nexthop":"10.0.0.9"}],"service_types":[]}}`,
 	"POST /networking/v2.0/ports": `{"port":{"network_id":"{network}","project_id":"demo","name":"p","description":"d","admin_state_up":true,"mac_address":"fa:16:3e:00:00:07",` +
 		`"fixed_ips":[{"subnet_id":"{subnet}","ip_address":"10.0.0.77"}],"device_id":"x","device_owner":"compute:nova","port_security_enabled":true,"binding:host_id":"cmp-1",` +
-		`"binding:vnic_type":"normal","binding:profile":{"a":{"b":1}},"security_groups":[],"allowed_address_pairs":[],"extra_dhcp_opts":[]}}`,
+		`"binding:vnic_type":"normal","binding:profile":{"a":{"b":1}},"security_groups":[],"allowed_address_pairs":[{"ip_address":"10.1.0.0/16","mac_address":"fa:16:3e:00:00:09"}],"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1400","ip_version":4}]}}`,
 	"PUT /networking/v2.0/ports/{id}": `{"port":{"name":"p","description":"d","admin_state_up":true,"fixed_ips":[{"subnet_id":"{subnet}","ip_address":"10.0.0.78"}],` +
 		`"device_id":"x","device_owner":"compute:nova","port_security_enabled":true,"binding:host_id":"cmp-1","binding:vnic_type":"normal","binding:profile":{"a":1}}}`,
 	"POST /networking/v2.0/ports/{id}/bindings":                `{"binding":{"host":"cmp-2","vnic_type":"normal","profile":{"a":1},"project_id":"demo"}}`,
 	"PUT /networking/v2.0/ports/{id}/bindings/{host}":          `{"binding":{"vnic_type":"normal","profile":{"a":1}}}`,
 	"PUT /networking/v2.0/ports/{id}/bindings/{host}/activate": ``,
-	"PUT /networking/v2.0/agents/{id}":                         `{"agent":{"admin_state_up":true,"description":"d"}}`,
-	"POST /networking/v2.0/agents/{id}/dhcp-networks":          `{"network_id":"{network}"}`,
+	"POST /networking/v2.0/trunks": `{"trunk":{"port_id":"{lone}","project_id":"demo","name":"t","description":"d","admin_state_up":true,` +
+		`"sub_ports":[{"port_id":"{single}","segmentation_type":"vlan","segmentation_id":7}]}}`,
+	"PUT /networking/v2.0/trunks/{id}":                 `{"trunk":{"name":"t","description":"d","admin_state_up":true}}`,
+	"PUT /networking/v2.0/trunks/{id}/add_subports":    `{"sub_ports":[{"port_id":"{single}","segmentation_type":"vlan","segmentation_id":8}]}`,
+	"PUT /networking/v2.0/trunks/{id}/remove_subports": `{"sub_ports":[{"port_id":"{subport}"}]}`,
+	"PUT /networking/v2.0/networks/{id}/tags":          `{"tags":["red","blue"]}`,
+	"PUT /networking/v2.0/networks/{id}/tags/{tag}":    ``,
+	"PUT /networking/v2.0/subnets/{id}/tags":           `{"tags":["red","blue"]}`,
+	"PUT /networking/v2.0/subnets/{id}/tags/{tag}":     ``,
+	"PUT /networking/v2.0/ports/{id}/tags":             `{"tags":["red","blue"]}`,
+	"PUT /networking/v2.0/ports/{id}/tags/{tag}":       ``,
+	"PUT /networking/v2.0/trunks/{id}/tags":            `{"tags":["red","blue"]}`,
+	"PUT /networking/v2.0/trunks/{id}/tags/{tag}":      ``,
+	"PUT /networking/v2.0/agents/{id}":                 `{"agent":{"admin_state_up":true,"description":"d"}}`,
+	"POST /networking/v2.0/agents/{id}/dhcp-networks":  `{"network_id":"{network}"}`,
 
 	"POST /placement/resource_providers":                           `{"name":"p9","uuid":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0099","parent_provider_uuid":"{provider}"}`,
 	"PUT /placement/resource_providers/{uuid}":                     `{"name":"cmp-1","parent_provider_uuid":null}`,

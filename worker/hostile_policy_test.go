@@ -54,6 +54,17 @@ var permissions = map[string]rights{
 	"GET /networking/v2.0/ports/{id}/bindings": admins, "POST /networking/v2.0/ports/{id}/bindings": admins,
 	"GET /networking/v2.0/ports/{id}/bindings/{host}": admins, "PUT /networking/v2.0/ports/{id}/bindings/{host}": admins,
 	"DELETE /networking/v2.0/ports/{id}/bindings/{host}": admins, "PUT /networking/v2.0/ports/{id}/bindings/{host}/activate": admins,
+	"GET /networking/v2.0/trunks": reading, "POST /networking/v2.0/trunks": turning, "GET /networking/v2.0/trunks/{id}": seeing,
+	"PUT /networking/v2.0/trunks/{id}": turning, "DELETE /networking/v2.0/trunks/{id}": turning, "GET /networking/v2.0/trunks/{id}/get_subports": seeing,
+	"PUT /networking/v2.0/trunks/{id}/add_subports": turning, "PUT /networking/v2.0/trunks/{id}/remove_subports": turning,
+	"GET /networking/v2.0/networks/{id}/tags": seeing, "PUT /networking/v2.0/networks/{id}/tags": turning, "DELETE /networking/v2.0/networks/{id}/tags": turning,
+	"GET /networking/v2.0/networks/{id}/tags/{tag}": seeing, "PUT /networking/v2.0/networks/{id}/tags/{tag}": turning, "DELETE /networking/v2.0/networks/{id}/tags/{tag}": turning,
+	"GET /networking/v2.0/subnets/{id}/tags": seeing, "PUT /networking/v2.0/subnets/{id}/tags": turning, "DELETE /networking/v2.0/subnets/{id}/tags": turning,
+	"GET /networking/v2.0/subnets/{id}/tags/{tag}": seeing, "PUT /networking/v2.0/subnets/{id}/tags/{tag}": turning, "DELETE /networking/v2.0/subnets/{id}/tags/{tag}": turning,
+	"GET /networking/v2.0/ports/{id}/tags": seeing, "PUT /networking/v2.0/ports/{id}/tags": turning, "DELETE /networking/v2.0/ports/{id}/tags": turning,
+	"GET /networking/v2.0/ports/{id}/tags/{tag}": seeing, "PUT /networking/v2.0/ports/{id}/tags/{tag}": turning, "DELETE /networking/v2.0/ports/{id}/tags/{tag}": turning,
+	"GET /networking/v2.0/trunks/{id}/tags": seeing, "PUT /networking/v2.0/trunks/{id}/tags": turning, "DELETE /networking/v2.0/trunks/{id}/tags": turning,
+	"GET /networking/v2.0/trunks/{id}/tags/{tag}": seeing, "PUT /networking/v2.0/trunks/{id}/tags/{tag}": turning, "DELETE /networking/v2.0/trunks/{id}/tags/{tag}": turning,
 	"GET /networking/v2.0/agents": admins, "GET /networking/v2.0/agents/{id}": admins, "PUT /networking/v2.0/agents/{id}": admins,
 	"DELETE /networking/v2.0/agents/{id}": admins, "GET /networking/v2.0/agents/{id}/dhcp-networks": admins,
 	"POST /networking/v2.0/agents/{id}/dhcp-networks": admins, "DELETE /networking/v2.0/agents/{id}/dhcp-networks/{network}": admins,
@@ -69,13 +80,16 @@ var permissions = map[string]rights{
 
 // harmless bodies are such that a member may send them: none sets what is for administrators.
 var harmless = map[string]string{
-	"POST /reservation/v1/os-hosts":      `{"name":7}`,
-	"POST /networking/v2.0/networks":     `{"network":{"name":"mine"}}`,
-	"PUT /networking/v2.0/networks/{id}": `{"network":{"name":"mine"}}`,
-	"POST /networking/v2.0/subnets":      `{"subnet":{"network_id":"{network}","ip_version":4,"cidr":"10.8.0.0/24"}}`,
-	"POST /networking/v2.0/ports":        `{"port":{"network_id":"{network}"}}`,
-	"PUT /networking/v2.0/ports/{id}":    `{"port":{"name":"mine"}}`,
-	"PUT /reservation/v1/leases/{id}":    `{"name":"mine"}`,
+	"POST /reservation/v1/os-hosts":                    `{"name":7}`,
+	"POST /networking/v2.0/networks":                   `{"network":{"name":"mine"}}`,
+	"PUT /networking/v2.0/networks/{id}":               `{"network":{"name":"mine"}}`,
+	"POST /networking/v2.0/subnets":                    `{"subnet":{"network_id":"{network}","ip_version":4,"cidr":"10.8.0.0/24"}}`,
+	"POST /networking/v2.0/ports":                      `{"port":{"network_id":"{network}"}}`,
+	"PUT /networking/v2.0/ports/{id}":                  `{"port":{"name":"mine"}}`,
+	"PUT /networking/v2.0/trunks/{id}":                 `{"trunk":{"name":"mine"}}`,
+	"PUT /networking/v2.0/trunks/{id}/add_subports":    `{"sub_ports":[]}`,
+	"PUT /networking/v2.0/trunks/{id}/remove_subports": `{"sub_ports":[]}`,
+	"PUT /reservation/v1/leases/{id}":                  `{"name":"mine"}`,
 }
 
 func TestDeniedIsDeniedOnEveryRoute(t *testing.T) {
@@ -106,7 +120,7 @@ func TestDeniedIsDeniedOnEveryRoute(t *testing.T) {
 				return // the first who may has done it
 			}
 			got := h.suffer(a)
-			denied := got == 401 || got == 403 || got == 404 && !strings.Contains(name, "{network}")
+			denied := got == 401 || got == 403 || got == 404 && !strings.Contains(name, "{network}") && !strings.Contains(name, "{tag}")
 			if allowed[i] != 0 && got != allowed[i] || allowed[i] == 0 && denied && !(name == "GET /placement/" && got == 404) {
 				t.Errorf("%s by %s: %d, want %d", name, c.name, got, allowed[i])
 			}

@@ -251,6 +251,10 @@ func (h *hostile) seed() {
 	h.ids["network"] = h.must(post("/networking/v2.0/networks", `{"network":{"name":"blue","project_id":"demo"}}`), "network", "id")
 	h.ids["subnet"] = h.must(post("/networking/v2.0/subnets", `{"subnet":{"network_id":"{network}","ip_version":4,"cidr":"10.0.0.0/16","project_id":"demo"}}`), "subnet", "id")
 	h.ids["port"] = h.must(post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo","binding:host_id":"cmp-1","device_id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0009"}}`), "port", "id")
+	for _, name := range []string{"lone", "single", "parent", "subport"} {
+		h.ids[name] = h.must(post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo"}}`), "port", "id")
+	}
+	h.ids["trunk"] = h.must(post("/networking/v2.0/trunks", `{"trunk":{"port_id":"{parent}","project_id":"demo","sub_ports":[{"port_id":"{subport}","segmentation_id":3}]}}`), "trunk", "id")
 	h.must(post("/placement/resource_providers", `{"name":"cmp-1","uuid":"{provider}"}`))
 	h.must(attack{method: http.MethodPut, path: h.fill("/placement/resource_providers/{provider}/inventories"),
 		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8,"reserved":0,"min_unit":1,"max_unit":8,"step_size":1,"allocation_ratio":2}}}`})
@@ -286,6 +290,7 @@ func (h *hostile) real(path string) string {
 	for _, rule := range [][2]string{
 		{"/extensions/{alias}", "/extensions/agent"},
 		{"/networks/{id}", "/networks/{network}"}, {"/subnets/{id}", "/subnets/{subnet}"}, {"/ports/{id}", "/ports/{port}"},
+		{"/trunks/{id}", "/trunks/{trunk}"}, {"/tags/{tag}", "/tags/gold"},
 		{"/bindings/{host}", "/bindings/cmp-1"}, {"/agents/{id}", "/agents/{agent}"}, {"/leases/{id}", "/leases/{lease}"}, {"/properties/{id}", "/properties/rack"},
 		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},
 		{"/inventories/{class}", "/inventories/VCPU"}, {"/resource_classes/{name}", "/resource_classes/CUSTOM_SLOT"},

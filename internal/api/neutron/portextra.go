@@ -33,8 +33,8 @@ func addressPair(raw json.RawMessage) (p network.AddressPair, err error) {
 		return p, err
 	}
 	if p.IP, err = netip.ParsePrefix(s); err != nil {
-		a, err := address(v)
-		if err != nil {
+		var a netip.Addr
+		if a, err = address(v); err != nil {
 			return p, err
 		}
 		p.IP = netip.PrefixFrom(a, a.BitLen())

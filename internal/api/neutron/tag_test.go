@@ -1,0 +1,138 @@
+package neutron_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestObjectsOfEveryKindAreTagged(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, subnet := c.ground("10.0.0.0/24")
+	port := c.port(net, "")["id"].(string)
+	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, port))["trunk"].(object)["id"].(string)
+	for kind, id := range map[string]string{"network": net, "subnet": subnet, "port": port, "trunk": trunk} {
+		path := "/v2.0/" + kind + "s/" + id
+		before := c.must(200, "GET", path, "")[kind].(object)
+
+		if d := cmp.Diff(object{"tags": []any{"red", "a b.json"}}, c.must(200, "PUT", path+"/tags", `{"tags":["red","a b.json","red"]}`)); d != "" {
+			t.Errorf("%s: %s", kind, d)
+		}
+		c.must(201, "PUT", path+"/tags/blue", "")
+		c.must(201, "PUT", path+"/tags/blue", "")
+		c.must(204, "DELETE", path+"/tags/a%20b.json", "")
+		c.must(204, "GET", path+"/tags/blue", "")
+
+		after := c.must(200, "GET", path, "")[kind].(object)
+		if d := cmp.Diff([]any{"red", "blue"}, after["tags"]); d != "" {
+			t.Errorf("%s: %s", kind, d)
+		}
+		if after["revision_number"] != before["revision_number"].(float64)+3 {
+			t.Errorf("%s: after three changes revision %v became %v", kind, before["revision_number"], after["revision_number"])
+		}
+		for _, method := range []string{"GET", "DELETE"} {
+			if got := c.fault(method, path+"/tags/green", ""); got != "404 TagNotFound" {
+				t.Errorf("%s: %s of a tag that it does not have: %s", kind, method, got)
+			}
+		}
+		for body, want := range map[string]string{`{"tags":[""]}`: "400 HTTPBadRequest", `{"tags":"red"}`: "400 HTTPBadRequest", `{"tag":[]}`: "400 HTTPBadRequest",
+			`{"tags":["` + strings.Repeat("x", 256) + `"]}`: "400 HTTPBadRequest"} {
+			if got := c.fault("PUT", path+"/tags", body); got != want {
+				t.Errorf("%s %.40s: %s", kind, body, got)
+			}
+		}
+		if got := c.fault("DELETE", path+"/tags/red", "", "If-Match", "revision_number=0"); got != "412 RevisionNumberConstraintFailed" {
+			t.Errorf("%s: a stale change: %s", kind, got)
+		}
+		c.must(204, "DELETE", path+"/tags", "")
+	}
+}
+
+func TestListsAreNarrowedByTags(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	for name, tags := range map[string]string{"a": `"red"`, "b": `"blue"`, "c": `"red","blue"`, "d": ``} {
+		id := c.must(201, "POST", "/v2.0/networks", fmt.Sprintf(`{"network":{"name":%q}}`, name))["network"].(object)["id"].(string)
+		c.must(200, "PUT", "/v2.0/networks/"+id+"/tags", `{"tags":[`+tags+`]}`)
+	}
+	for query, want := range map[string]string{"tags=red": "ac", "tags=red,blue": "c", "tags=red&tags=blue": "c", "tags-any=red,blue": "abc",
+		"not-tags=red,blue": "abd", "not-tags-any=red,blue": "d", "tags=red&not-tags=blue": "a", "tags=green": ""} {
+		got := ""
+		for _, n := range c.must(200, "GET", "/v2.0/networks?sort_key=name&"+query, "")["networks"].([]any) {
+			got += n.(object)["name"].(string)
+		}
+		if got != want {
+			t.Errorf("%s: want %q, got %q", query, want, got)
+		}
+	}
+	if got := c.fault("GET", "/v2.0/agents?tags=red", ""); got != "400 HTTPBadRequest" {
+		t.Errorf("agents have no tags: %s", got)
+	}
+}
+
+func TestTagsOfSeveralAtOnceAreAllKept(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			if status, o, _ := c.raw("PUT", fmt.Sprintf("/v2.0/networks/%s/tags/t%d", net, i), ""); status != 201 {
+				t.Errorf("%d %v", status, o)
+			}
+		})
+	}
+	all.Wait()
+	if tags := c.must(200, "GET", "/v2.0/networks/"+net+"/tags", "")["tags"].([]any); len(tags) != 8 {
+		t.Errorf("kept %v", tags)
+	}
+}
+
+func TestAddressPairsAndDHCPOptionsAreKept(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	p := c.port(net, `,"mac_address":"fa:16:3e:00:00:01","allowed_address_pairs":[{"ip_address":"10.0.0.9"},{"ip_address":"10.1.0.0/16","mac_address":"FA:16:3E:00:00:02"}],`+
+		`"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1400"},{"opt_name":"mtu","opt_value":"1300","ip_version":6},{"opt_name":"gone","opt_value":null}]`)
+	path := "/v2.0/ports/" + p["id"].(string)
+	option := func(name, value string, version float64) object {
+		return object{"opt_name": name, "opt_value": value, "ip_version": version}
+	}
+	check := func(p object, pairs, options []any) {
+		t.Helper()
+		if d := cmp.Diff([]any{pairs, options}, []any{p["allowed_address_pairs"], p["extra_dhcp_opts"]}); d != "" {
+			t.Error(d)
+		}
+	}
+	pairs := []any{object{"ip_address": "10.0.0.9", "mac_address": "fa:16:3e:00:00:01"}, object{"ip_address": "10.1.0.0/16", "mac_address": "fa:16:3e:00:00:02"}}
+	check(p, pairs, []any{option("mtu", "1400", 4), option("mtu", "1300", 6)})
+	changed := c.must(200, "PUT", path, `{"port":{"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":null},{"opt_name":"tftp","opt_value":"x"}]}}`)["port"].(object)
+	check(changed, pairs, []any{option("mtu", "1300", 6), option("tftp", "x", 4)})
+	changed = c.must(200, "PUT", path, `{"port":{"allowed_address_pairs":null}}`)["port"].(object)
+	check(changed, []any{}, []any{option("mtu", "1300", 6), option("tftp", "x", 4)})
+	check(c.must(200, "GET", path, "")["port"].(object), []any{}, []any{option("mtu", "1300", 6), option("tftp", "x", 4)})
+
+	many := strings.TrimSuffix(strings.Repeat(`{"ip_address":"10.0.0.%d"},`, 11), ",")
+	numbers := make([]any, 11)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	for body, want := range map[string]string{
+		`"allowed_address_pairs":[{"ip_address":"10.0.0.9"},{"ip_address":"10.0.0.9/32"}]`:  "400 DuplicateAddressPairInRequest",
+		`"allowed_address_pairs":[` + fmt.Sprintf(many, numbers...) + `]`:                   "400 AllowedAddressPairExhausted",
+		`"allowed_address_pairs":[{"ip_address":"10.0.0.9"}],"port_security_enabled":false`: "409 AddressPairAndPortSecurityRequired",
+		`"allowed_address_pairs":[{"ip_address":"x"}]`:                                      "400 HTTPBadRequest",
+		`"allowed_address_pairs":[{"mac_address":"fa:16:3e:00:00:01"}]`:                     "400 HTTPBadRequest",
+		`"extra_dhcp_opts":[{"opt_name":"","opt_value":"x"}]`:                               "400 HTTPBadRequest",
+		`"extra_dhcp_opts":[{"opt_name":"a","opt_value":"x","ip_version":5}]`:               "400 HTTPBadRequest",
+		`"extra_dhcp_opts":[{"opt_value":"x"}]`:                                             "400 HTTPBadRequest",
+	} {
+		if got := c.fault("PUT", path, `{"port":{`+body+`}}`); got != want {
+			t.Errorf("%.80s: want %s, got %s", body, want, got)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package network
+
+import "testing"
+
+func TestTrunkIsWhatItsPortsAre(t *testing.T) {
+	t.Parallel()
+	port := func(status string) Member { return Member{Status: status, VIF: VIFOVS, AdminUp: true} }
+	unbound, failed := Member{Status: Down, VIF: VIFUnbound, AdminUp: true}, Member{Status: Down, VIF: VIFFailed, AdminUp: true}
+	off := Member{Status: Down, VIF: VIFOVS}
+	for want, cases := range map[string][][]Member{
+		Active:   {{port(Active)}, {port(Active), port(Active)}, {port(Active), off}},
+		Down:     {{unbound}, {failed, port(Active)}, {off, port(Active)}, {port(Active), port(Active), port(Down)}, {unbound, failed}},
+		Build:    {{port(Build)}, {port(Active), port(Down), port(Build)}},
+		Degraded: {{port(Active), port(Errored), port(Build)}},
+		Errored:  {{port(Errored), port(Active)}, {port(Active), failed, port(Errored)}},
+	} {
+		for _, c := range cases {
+			if got := TrunkStatus(c[0], c[1:]); got != want {
+				t.Errorf("%+v: want %s, got %s", c, want, got)
+			}
+		}
+	}
+}
