@@ -28,6 +28,9 @@ type stack struct {
 	rows      *pgxpool.Pool // of berth's database
 	temporal  client.Client // an agent's, and the one whose workflows do nothing
 	devServer bool
+	worker    string          // berth's program
+	forests   map[string]*api // APIs over databases of their own, see plant
+	alive     context.Context // until the stack closes
 	children  sync.WaitGroup
 	end       context.CancelFunc // ends the children
 	fail      context.CancelCauseFunc
@@ -41,6 +44,7 @@ func openStack(ctx context.Context, set settings, fail context.CancelCauseFunc, 
 	}
 	s := &stack{dir: dir, clients: set.pace.InFlight, devServer: set.devServer, fail: fail}
 	ctx, s.end = context.WithCancel(ctx)
+	s.alive, s.worker, s.forests = ctx, set.worker, map[string]*api{}
 	if err := s.start(ctx, set, say); err != nil {
 		s.close()
 		return nil, err
@@ -67,7 +71,7 @@ func (s *stack) start(ctx context.Context, set settings, say func(string, ...any
 	if err := s.startStandIns(ctx); err != nil {
 		return err
 	}
-	if err := s.startWorker(ctx, set.worker); err != nil {
+	if s.api, err = s.startBerth(ctx, "worker", s.postgres.URL, "api,relay,temporal"); err != nil {
 		return err
 	}
 	say("berth is up")

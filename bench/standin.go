@@ -87,23 +87,23 @@ func (s *stack) mirrored(ctx context.Context) (mirrored, error) {
 	return m, json.NewDecoder(answer.Body).Decode(&m)
 }
 
-// startWorker runs berth as it is shipped, in every role.
-func (s *stack) startWorker(ctx context.Context, program string) error {
+// startBerth runs berth as it is shipped over a database, in those roles, until the stack closes.
+func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*api, error) {
 	port, err := devstack.Port(0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	log, err := os.Create(filepath.Join(s.dir, "worker.log"))
+	log, err := os.Create(filepath.Join(s.dir, name+".log"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	s.api = newAPI("http://" + address)
-	cmd := exec.Command(program)
-	cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + s.postgres.URL, "BERTH_LOG_LEVEL=warn",
+	a := newAPI("http://" + address)
+	cmd := exec.Command(s.worker, "-roles", roles)
+	cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn",
 		"BERTH_ODL_URL=" + s.standIns.ODL + odltest.Base, "BERTH_NOVA_URL=" + s.standIns.Nova,
 		"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 	cmd.Stdout, cmd.Stderr = log, log
-	ended := s.run(ctx, cmd)
-	return s.api.awaitReady(ctx, ended, log.Name())
+	ended := s.run(s.alive, cmd)
+	return a, a.awaitReady(ctx, ended, log.Name())
 }

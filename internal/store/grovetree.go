@@ -33,16 +33,26 @@ func nodeQuery(roots string, args int) string {
 func roomQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
-		select i.provider_id, i.class_id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
-			coalesce((
-				select sum(a.amount)
-				from allocation a
-				where a.provider_id = i.provider_id and a.class_id = i.class_id), 0)::bigint
+		select i.provider_id, i.class_id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio
 		from roots
 		join provider p on p.root_id = roots.id
 		join inventory i on i.provider_id = p.id
 		where $%d::integer[] is null or i.class_id = any($%[2]d)`,
 		roots, args+1)
+}
+
+// useQuery reads how much of them is in use, of all classes of a provider at a time.
+func useQuery(roots string) string {
+	return fmt.Sprintf(`
+		with roots as materialized (%s)
+		select p.id, u.class_id, u.used
+		from roots
+		join provider p on p.root_id = roots.id
+		cross join lateral (
+			select a.class_id, sum(a.amount)::bigint as used
+			from allocation a
+			where a.provider_id = p.id
+			group by a.class_id) u`, roots)
 }
 
 // lot is trees that were read together.
@@ -60,6 +70,7 @@ func (g *grove) read(ctx context.Context, roots string, args []any, aggregates [
 	batch := &pgx.Batch{}
 	batch.Queue(nodeQuery(roots, len(args)), append(slices.Clone(args), g.traitIDs, aggregates)...).Query(l.readNodes)
 	batch.Queue(roomQuery(roots, len(args)), append(slices.Clone(args), g.classIDs)...).Query(l.readRooms)
+	batch.Queue(useQuery(roots), args...).Query(l.readUse)
 	l.err = g.tx.SendBatch(ctx, batch).Close()
 	return l
 }
@@ -92,13 +103,25 @@ func (l *lot) readNodes(rows pgx.Rows) error {
 }
 
 func (l *lot) readRooms(rows pgx.Rows) error {
-	var provider, used int64
+	var provider int64
 	var class int32
 	var i inventory.Inventory
 	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &i.Total, &i.Reserved, &i.MinUnit, &i.MaxUnit, &i.StepSize,
-		&i.AllocationRatio, &used}, func() error {
+		&i.AllocationRatio}, func() error {
 		n := l.nodes[provider]
-		n.Rooms = append(n.Rooms, &inventory.Room{Class: l.g.classes.byID[class], Inventory: i, Used: used})
+		n.Rooms = append(n.Rooms, &inventory.Room{Class: l.g.classes.byID[class], Inventory: i})
+		return nil
+	})
+	return err
+}
+
+func (l *lot) readUse(rows pgx.Rows) error {
+	var provider, used int64
+	var class int32
+	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &used}, func() error {
+		if r := l.nodes[provider].Room(l.g.classes.byID[class]); r != nil { // a class that matters
+			r.Used = used
+		}
 		return nil
 	})
 	return err

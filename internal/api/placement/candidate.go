@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -47,18 +48,29 @@ func (h *room) listCandidates(c *call) (int, any, error) {
 // suffixes and numbers only, none of which JSON escapes: it is put together as text.
 func (c *call) candidates(f *inventory.Found) []byte {
 	described := f.Described()
-	b := make([]byte, 0, 64+len(f.Candidates)*256+len(described)*512)
-	b = append(b, `{"allocation_requests":[`...)
+	b := append([]byte(nil), `{"allocation_requests":[`...)
 	var portions []inventory.Portion
 	for i, candidate := range f.Candidates {
 		portions = f.Portions(candidate, portions)
+		before := len(b)
 		b = c.request(comma(b, i), f, candidate, portions)
+		b = ahead(b, i, len(b)-before, len(f.Candidates))
 	}
 	b = append(b, `],"provider_summaries":{`...)
 	for i, n := range described {
+		before := len(b)
 		b = c.summary(comma(b, i), n)
+		b = ahead(b, i, len(b)-before, len(described))
 	}
 	return append(b, `}}`...)
+}
+
+// ahead makes room for the rest of a list once its first member is written: the others are about as long.
+func ahead(b []byte, i, length, count int) []byte {
+	if i > 0 {
+		return b
+	}
+	return slices.Grow(b, length*count+length*count/8)
 }
 
 // comma goes before every member of a list but the first.
