@@ -21,20 +21,24 @@ const (
 
 // openCandidates measures what a scheduler asks for first: a few of many hosts.
 func openCandidates(ctx context.Context, s *stack) (*subject, error) {
-	return candidatesOf(ctx, s, flat(s.hosts(1000)), server+"&limit=100")
-}
-
-// openAllCandidates measures the same for all of them.
-func openAllCandidates(ctx context.Context, s *stack) (*subject, error) {
-	return candidatesOf(ctx, s, flat(s.hosts(1000)), server)
+	return candidatesOf(ctx, s, flat(s.hosts(1000)), server+"&limit=100", 1)
 }
 
 // openNestedCandidates measures all candidates of hosts with parts: two NUMA nodes, below each two cards.
 func openNestedCandidates(ctx context.Context, s *stack) (*subject, error) {
-	return candidatesOf(ctx, s, nested(s.hosts(1000)), nestedServer)
+	return candidatesOf(ctx, s, nested(s.hosts(1000)), nestedServer, 1)
 }
 
-func candidatesOf(ctx context.Context, s *stack, f forest, query string) (*subject, error) {
+// openAllCandidates measures how many providers are looked at when all candidates of so many are asked for: as many
+// in a second as of fewer, if the time grows as their number does.
+func openAllCandidates(n int) func(context.Context, *stack) (*subject, error) {
+	return func(ctx context.Context, s *stack) (*subject, error) {
+		return candidatesOf(ctx, s, flat(s.hosts(n)), server, n)
+	}
+}
+
+// candidatesOf measures a query, which counts for so many.
+func candidatesOf(ctx context.Context, s *stack, f forest, query string, count int) (*subject, error) {
 	a, err := s.plant(ctx, f)
 	if err != nil {
 		return nil, err
@@ -43,39 +47,9 @@ func candidatesOf(ctx context.Context, s *stack, f forest, query string) (*subje
 	ask := func(ctx context.Context) error { return a.get(ctx, "/placement/allocation_candidates?"+query) }
 	return &subject{
 		before: ask, // plans are made once
-		op:     func(ctx context.Context, _ int) (int, error) { return 1, watch.time(ctx, ask) },
+		op:     func(ctx context.Context, _ int) (int, error) { return count, watch.time(ctx, ask) },
 		close: func(context.Context) ([]detail, error) {
 			return []detail{{"p50 ms", watch.percentile(50)}, {"p99 ms", watch.percentile(99)}}, nil
-		},
-	}, nil
-}
-
-// openGrowth measures all candidates of ever more hosts, in turn.
-func openGrowth(ctx context.Context, s *stack) (*subject, error) {
-	sizes := []int{1000, 2000, 4000, 8000}
-	apis, watches := make([]*api, len(sizes)), make([]stopwatch, len(sizes))
-	for i, n := range sizes {
-		var err error
-		if apis[i], err = s.plant(ctx, flat(s.hosts(n))); err != nil {
-			return nil, err
-		}
-	}
-	ask := func(i int) func(context.Context) error {
-		return func(ctx context.Context) error { return apis[i].get(ctx, "/placement/allocation_candidates?"+server) }
-	}
-	next := 0
-	return &subject{
-		op: func(ctx context.Context, _ int) (int, error) {
-			next = (next + 1) % len(sizes)
-			return 1, watches[next].time(ctx, ask(next))
-		},
-		close: func(context.Context) ([]detail, error) {
-			var all []detail
-			for i, n := range sizes {
-				all = append(all, detail{fmt.Sprintf("p50 ms, %d providers", n), watches[i].percentile(50)})
-			}
-			grown := ratio(watches[len(sizes)-1].percentile(50), watches[0].percentile(50))
-			return append(all, detail{"times as long for 8 times the providers", grown}), nil
 		},
 	}, nil
 }
@@ -113,7 +87,7 @@ func (s *stack) hosts(n int) int {
 	return n
 }
 
-// flat is hosts with the traits of a usual hypervisor and ten servers each.
+// flat is hosts with the traits of a usual hypervisor and five servers each.
 func flat(n int) forest {
 	return forest{fmt.Sprint("flat_", n), []string{
 		fmt.Sprintf(`
@@ -156,7 +130,7 @@ func servers(hosts int) string {
 	return fmt.Sprintf(`
 		with consumers as (
 			insert into consumer (uuid, project, user_id, generation)
-			select gen_random_uuid()::text, 'bench', 'bench', 1 from generate_series(1, 10 * %[1]d)
+			select gen_random_uuid()::text, 'bench', 'bench', 1 from generate_series(1, 5 * %[1]d)
 			returning id)
 		insert into allocation (consumer_id, provider_id, class_id, amount)
 		select k.id, i.provider_id, i.class_id, 2

@@ -45,9 +45,11 @@ var figures = []figure{
 	{name: "allocations-together", title: "the same, one provider for all clients", against: "allocations-apart", share: 0.5, open: openAllocationsTogether},
 	{name: "selects", title: "one row by its primary key, with net/http and the driver alone", share: 0.5, open: openSelects},
 	{name: "candidates", title: "100 allocation candidates of 1,000 providers; one client", alone: true, share: 0.25, open: openCandidates},
-	{name: "candidates-all", title: "all of 1,000 providers; one client", alone: true, share: 0.25, open: openAllCandidates},
-	{name: "candidates-nested", title: "all of 7,000 nested providers; one client", alone: true, share: 0.25, open: openNestedCandidates},
-	{name: "candidates-growth", title: "all of 1,000, 2,000, 4,000 and 8,000 providers in turn; one client", alone: true, share: 0.5, open: openGrowth},
+	{name: "candidates-nested", title: "all allocation candidates of 7,000 nested providers; one client", alone: true, share: 0.25, open: openNestedCandidates},
+	{name: "candidates-1000", title: "providers, when all candidates of 1,000 are asked for; one client", alone: true, share: 0.25, open: openAllCandidates(1000)},
+	{name: "candidates-2000", title: "the same of 2,000", against: "candidates-1000", alone: true, share: 0.25, open: openAllCandidates(2000)},
+	{name: "candidates-4000", title: "the same of 4,000", against: "candidates-1000", alone: true, share: 0.25, open: openAllCandidates(4000)},
+	{name: "candidates-8000", title: "the same of 8,000", against: "candidates-1000", alone: true, share: 0.25, open: openAllCandidates(8000)},
 	{name: "reads", title: "GET /allocations/{consumer}", against: "selects", share: 0.5, open: openReads},
 }
 

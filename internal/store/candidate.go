@@ -12,8 +12,8 @@ import (
 // The number of trees that are read at a time: enough for the answer that is asked for, then more and more.
 const (
 	fewTrees  = 32
-	someTrees = 1024
-	manyTrees = 4096
+	someTrees = 4096
+	manyTrees = 32768
 )
 
 // Candidates finds who could serve a query. Unknown classes and traits are an UnknownClass and an Invalid

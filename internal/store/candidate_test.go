@@ -56,7 +56,7 @@ func hosts() inventory.CandidateQuery {
 func TestEveryTreeIsVisitedOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	plant(t, url, 2500, 1)
+	plant(t, url, 5000, 1)
 	s := openStore(t, url)
 	count := func(change func(*inventory.CandidateQuery)) [2]int {
 		q := hosts()
@@ -81,14 +81,14 @@ func TestEveryTreeIsVisitedOnce(t *testing.T) {
 		want   int
 		change func(*inventory.CandidateQuery)
 	}{
-		"all":            {2500, func(*inventory.CandidateQuery) {}},
-		"all at random":  {2500, func(q *inventory.CandidateQuery) { q.Bounds.Seed = 7 }},
+		"all":            {5000, func(*inventory.CandidateQuery) {}},
+		"all at random":  {5000, func(q *inventory.CandidateQuery) { q.Bounds.Seed = 7 }},
 		"some":           {100, func(q *inventory.CandidateQuery) { q.Bounds.Candidates = 100 }},
 		"some at random": {100, func(q *inventory.CandidateQuery) { q.Bounds.Candidates, q.Bounds.Seed = 100, 8 }},
-		"a rare trait":   {25, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}} }},
-		"a rare class":   {25, func(q *inventory.CandidateQuery) { q.Groups[0].Resources["CUSTOM_RARE"] = 1 }},
-		"a rare root":    {25, func(q *inventory.CandidateQuery) { q.Root.Required = [][]string{{"CUSTOM_RARE"}} }},
-		"not the rare":   {2475, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Forbidden = []string{"CUSTOM_RARE"} }},
+		"a rare trait":   {50, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}} }},
+		"a rare class":   {50, func(q *inventory.CandidateQuery) { q.Groups[0].Resources["CUSTOM_RARE"] = 1 }},
+		"a rare root":    {50, func(q *inventory.CandidateQuery) { q.Root.Required = [][]string{{"CUSTOM_RARE"}} }},
+		"not the rare":   {4950, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Forbidden = []string{"CUSTOM_RARE"} }},
 		"nobody's zone":  {0, func(q *inventory.CandidateQuery) { q.Groups[0].Aggregates.Required = [][]string{{"nobody's"}} }},
 	} {
 		if d := cmp.Diff([2]int{tc.want, tc.want}, count(tc.change)); d != "" {
