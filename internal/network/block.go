@@ -23,8 +23,9 @@ type Block struct {
 	// Heard is when an agent that could report was last heard of, if it has been silent since for too long; what a
 	// reader is told and no rule depends on.
 	Heard *time.Time `json:"heard"`
-	// Orphan tells that no agent is registered that could report.
-	Orphan bool `json:"orphan"`
+	// Orphan tells that no agent is registered that could report, Disabled that an operator has disabled all that are.
+	Orphan   bool `json:"orphan"`
+	Disabled bool `json:"disabled"`
 }
 
 // Patience is how long a block may stand, and what comes then.

@@ -65,6 +65,8 @@ func (b Block) Sentence() string {
 	switch {
 	case b.Orphan:
 		s += " (no agent is registered that could report)"
+	case b.Entity == DHCP && b.Disabled:
+		s += " (whose agent is disabled)"
 	case b.Heard != nil:
 		s += " (whose agent was last heard of at " + moment(*b.Heard) + ")"
 	}

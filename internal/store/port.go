@@ -38,7 +38,7 @@ var overdueAgent = fmt.Sprintf(`
 				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type in %[2]s)
 				when 'DHCP' then (select %[1]s from dhcp_binding d join agent a on a.id = d.agent_id where d.network_id = port.network_id)
 				else '{}' end`,
-	fmt.Sprintf(`jsonb_build_object('orphan', count(*) = 0,
+	fmt.Sprintf(`jsonb_build_object('orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
 						'heard', case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end)`,
 		int(network.AgentDownTime.Seconds())), l2Agents)
 

@@ -193,6 +193,12 @@ func TestSilentAgentIsNamedAndNotBoundTo(t *testing.T) {
 	if after := g.look(p.ID); after.VIF != network.VIFOVS {
 		t.Errorf("after the agent came back: %+v", after)
 	}
+	if _, err := g.UpdateAgent(t.Context(), g.agent(network.DHCPAgent).ID, network.AgentChange{AdminUp: ptr(false)}); err != nil {
+		t.Fatal(err)
+	}
+	if s := g.settle(waiting.ID); !strings.Contains(s.Sentence(), "whose agent is disabled") {
+		t.Errorf("%s", s.Sentence())
+	}
 	if err := g.DeleteAgent(t.Context(), g.agent(network.OVSAgent).ID); err != nil {
 		t.Fatal(err)
 	}
