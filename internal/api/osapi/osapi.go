@@ -175,16 +175,14 @@ func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	if path == "" {
 		path = "/"
 	}
+	segments := strings.Split(path, "/")
 	for i := range a.Routes {
 		route := &a.Routes[i]
-		values, ok := segments(route.Path, path)
-		if !ok {
+		if !fits(route.Path, segments, nil) {
 			continue
 		}
 		if route.Method == r.Method {
-			for name, value := range values {
-				r.SetPathValue(name, value)
-			}
+			fits(route.Path, segments, r.SetPathValue)
 			return route, nil, route.Open
 		}
 		open = open || route.Open
@@ -196,30 +194,25 @@ func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	return nil, allow, open
 }
 
-// segments matches a path against a route's pattern, literal segments exactly. Patterns are tried in the order
-// of the table, so a literal one stands before a pattern that it also fits.
-func segments(pattern, path string) (map[string]string, bool) {
-	p, s := strings.Split(pattern, "/"), strings.Split(path, "/")
-	if len(p) != len(s) {
-		return nil, false
-	}
-	var values map[string]string
-	for i := range p {
-		if name, ok := strings.CutPrefix(p[i], "{"); ok {
-			if s[i] == "" {
-				return nil, false
-			}
-			if values == nil {
-				values = map[string]string{}
-			}
-			values[strings.TrimSuffix(name, "}")] = s[i]
-			continue
+// fits matches the segments of a path against a route's pattern, literal ones exactly, and hands the others to set,
+// unless it is nil. Patterns are tried in the order of the table, so a literal one stands before a pattern that it
+// also fits.
+func fits(pattern string, segments []string, set func(name, value string)) bool {
+	i := 0
+	for part := range strings.SplitSeq(pattern, "/") {
+		if i == len(segments) {
+			return false
 		}
-		if p[i] != s[i] {
-			return nil, false
+		name, variable := strings.CutPrefix(part, "{")
+		switch {
+		case !variable && part != segments[i], variable && segments[i] == "":
+			return false
+		case variable && set != nil:
+			set(strings.TrimSuffix(name, "}"), segments[i])
 		}
+		i++
 	}
-	return values, true
+	return i == len(segments)
 }
 
 func write(w http.ResponseWriter, status int, body any) {
