@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"berth/internal/inventory"
@@ -172,86 +171,6 @@ func TestChildAddedWhileItsParentMovesIsInTheNewTree(t *testing.T) {
 	tree, err := s.Providers(t.Context(), inventory.ProviderFilter{InTree: &mid})
 	if err != nil || len(tree) != 62 || m.Root != m.Parent {
 		t.Errorf("%d providers in the tree of %+v, error %v", len(tree), m, err)
-	}
-}
-
-func TestHotPathsUseIndexes(t *testing.T) {
-	t.Parallel()
-	url := storetest.URL(t)
-	db := storetest.Connect(t, url)
-	run := func(sql string) {
-		if _, err := db.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run(`
-		insert into provider (id, uuid, name, root_id) select n, gen_random_uuid(), 'p' || n, n from generate_series(1, 3000) n;
-		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
-		select id, c, 100, 0, 1, 100, 1, 1 from provider, generate_series(0, 2) c;
-		insert into consumer (uuid, project, user_id, generation)
-		select gen_random_uuid(), 'p' || n % 1000, 'u', 1 from generate_series(1, 10000) n;
-		insert into allocation (consumer_id, provider_id, class_id, amount)
-		select id, 1 + id % 3000, c, 1 from consumer, generate_series(0, 2) c;
-		insert into generation_change (actor, cause, consumer, consumer_to, provider, provider_to)
-		select 'a', 'c', k.uuid, 1, p.uuid, 1 from consumer k join provider p on p.id = 1 + k.id % 3000;
-		select setval('provider_id', 3000);
-		analyze`)
-	run(`select pg_stat_force_next_flush()`)
-	run(`select pg_stat_reset()`)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := stockedHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
-	consumer, kind := uuid.NewString(), "T"
-	for generation := range int64(12) { // the plans become generic on the way
-		expect := inventory.At(generation)
-		if generation == 0 {
-			expect = inventory.Absent()
-		}
-		w := takeVCPU(consumer, p, 1, expect)
-		w.Type = &kind
-		putWrite(t, s, w)
-		holdingOf(t, s, consumer)
-		for _, err := range []error{
-			second(s.Provider(t.Context(), p)),
-			second(s.Stock(t.Context(), p)),
-			second(s.ProviderUsage(t.Context(), p)),
-			second(s.ProviderHoldings(t.Context(), p)),
-			second(s.Aggregates(t.Context(), p)),
-			second(s.ConsumerHistory(t.Context(), consumer, 0, 10)),
-			second(s.ProviderHistory(t.Context(), p, 0, 10)),
-			second(s.TrimHistory(t.Context(), store.Retention{Age: time.Hour, Rows: 100000}, 10)),
-			second(s.ProviderTraits(t.Context(), p)),
-			second(s.Usages(t.Context(), inventory.UsageFilter{Project: "p7"})),
-			second(s.Usages(t.Context(), inventory.UsageFilter{Project: "p7", User: &kind, Unowned: true})),
-			third(s.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)),
-			second(s.Providers(t.Context(), inventory.ProviderFilter{InTree: &p})),
-		} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	putWrite(t, s, emptyWrite(consumer, inventory.At(12)))
-	s.Close() // the connections report what they did when they end
-
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		seen, scans := int64(0), ""
-		err := db.QueryRow(t.Context(), `
-			select sum(idx_scan), coalesce(string_agg(relname || ': ' || seq_scan, ', ') filter (where seq_scan > 0), '')
-			from pg_stat_user_tables
-			where relname in ('provider', 'inventory', 'consumer', 'allocation', 'generation_change')`).Scan(&seen, &scans)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if seen < 100 && time.Now().Before(deadline) {
-			continue
-		}
-		if d := cmp.Diff("", scans); d != "" || seen < 100 {
-			t.Errorf("tables that were read whole (%d index scans): %s", seen, scans)
-		}
-		return
 	}
 }
 

@@ -50,11 +50,11 @@ func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]inventory.Provider, error) {
 	var providers []inventory.Provider
 	err := s.snapshot(ctx, func(tx pgx.Tx) error {
-		traits, err := filterNames(ctx, tx, f)
+		classes, traits, err := filterNames(ctx, tx, f)
 		if err != nil {
 			return err
 		}
-		where, args := providerConditions(f, traits)
+		where, args := providerConditions(f, classes, traits)
 		rows, err := tx.Query(ctx, providerSelect+where+` order by p.id`, args...)
 		if err != nil {
 			return err
@@ -73,8 +73,9 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 	return providers, nil
 }
 
-// providerConditions are a filter in SQL but for its resources, with what it asks of the provider p.
-func providerConditions(f inventory.ProviderFilter, traits names) (where string, args []any) {
+// providerConditions are a filter in SQL, with what it asks of the provider p, but for how much of its resources there
+// is.
+func providerConditions(f inventory.ProviderFilter, classes, traits names) (where string, args []any) {
 	var conditions []string
 	and := func(condition string, value any) {
 		args = append(args, value)
@@ -100,29 +101,32 @@ func providerConditions(f inventory.ProviderFilter, traits names) (where string,
 		func(names []string) any { return names })
 	has(f.Traits, `exists (select from provider_trait pt where pt.provider_id = p.id and pt.trait_id = any($%d))`,
 		func(names []string) any { return traits.ids(names) })
+	for class := range f.Resources {
+		and(`exists (select from inventory i where i.provider_id = p.id and i.class_id = $%d)`, classes.id[class])
+	}
 	if len(conditions) > 0 {
 		where = `where ` + strings.Join(conditions, ` and `)
 	}
 	return where, args
 }
 
-// filterNames are the traits of a filter. Classes and traits that do not exist are refused.
-func filterNames(ctx context.Context, tx pgx.Tx, f inventory.ProviderFilter) (traits names, err error) {
-	known, traits := newNames(), newNames()
-	classes := slices.Sorted(maps.Keys(f.Resources))
-	if len(classes) == 0 && f.Traits.Anything() {
-		return traits, nil
+// filterNames are the classes and traits of a filter. Those that do not exist are refused.
+func filterNames(ctx context.Context, tx pgx.Tx, f inventory.ProviderFilter) (classes, traits names, err error) {
+	classes, traits = newNames(), newNames()
+	wanted := slices.Sorted(maps.Keys(f.Resources))
+	if len(wanted) == 0 && f.Traits.Anything() {
+		return classes, traits, nil
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(`select id, name, 0 from resource_class where name = any($1)`, classes).Query(known.read)
+	batch.Queue(`select id, name, 0 from resource_class where name = any($1)`, wanted).Query(classes.read)
 	batch.Queue(`select id, name, 0 from trait where name = any($1)`, f.Traits.Names()).Query(traits.read)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return traits, err
+		return classes, traits, err
 	}
-	if err := known.check(classes, inventory.UnknownClass, noSuchClass); err != nil {
-		return traits, err
+	if err := classes.check(wanted, inventory.UnknownClass, noSuchClass); err != nil {
+		return classes, traits, err
 	}
-	return traits, traits.check(f.Traits.Names(), inventory.Invalid, noSuchTrait)
+	return classes, traits, traits.check(f.Traits.Names(), inventory.Invalid, noSuchTrait)
 }
 
 // offers counts, by provider, of how many classes there is room for as much as is asked for.

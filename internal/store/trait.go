@@ -19,11 +19,18 @@ const firstCustom = 10000
 // Traits lists the traits that pass the filter, standard ones first.
 func (s *Store) Traits(ctx context.Context, f inventory.TraitFilter) ([]inventory.Trait, error) {
 	rows, err := s.pool.Query(ctx, `
+		with recursive associated as ( -- from one to the next in the index, because providers have many of the same
+			select min(trait_id) as id
+			from provider_trait
+			union all
+			select (select min(trait_id) from provider_trait where trait_id > associated.id)
+			from associated
+			where id is not null)
 		select name, created_at
-		from trait t
+		from trait
 		where ($1::text[] is null or name = any($1))
 			and ($2::text is null or starts_with(name, $2))
-			and ($3::boolean is null or exists (select from provider_trait where trait_id = t.id) = $3)
+			and ($3::boolean is null or exists (select from associated where associated.id = trait.id) = $3)
 		order by id`, f.Names, f.Prefix, f.Associated)
 	if err != nil {
 		return nil, fmt.Errorf("traits: %w", err)

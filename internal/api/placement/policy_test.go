@@ -20,15 +20,21 @@ import (
 // routes are the API's, with something in the place of the parameters.
 func routes(t *testing.T) []osapi.Route {
 	t.Helper()
-	rules, err := policy.Open(policy.Options{}, placement.Policy...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := placement.New(placement.Options{Store: storetest.New(t), Identity: identity.Noauth{}, Policy: rules}).Routes
+	all := patterns(t)
 	for i := range all {
 		all[i].Path = strings.NewReplacer("{uuid}", uuid.NewString(), "{consumer}", "nonsense", "{class}", "VCPU", "{name}", "nonsense").Replace(all[i].Path)
 	}
 	return all[1:] // but for the root
+}
+
+// patterns are all routes as they stand in the API's table.
+func patterns(t *testing.T) []osapi.Route {
+	t.Helper()
+	rules, err := policy.Open(policy.Options{}, placement.Policy...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return placement.New(placement.Options{Store: storetest.New(t), Identity: identity.Noauth{}, Policy: rules}).Routes
 }
 
 // refused tells by which rule a request was refused, empty if by none.
