@@ -270,6 +270,7 @@ func (s *site) mirrored() {
 		select format('%s %s=%s %s', object_type, object_id, operation,
 			case when operation = 'delete' then '0' else data->>'revision_number' end)
 		from journal_entry
+		where object_id <> '` + canary + `'
 		order by seq`) {
 		key, change, _ := strings.Cut(line, "=")
 		recorded[key] = append(recorded[key], change)
