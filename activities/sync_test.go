@@ -268,3 +268,52 @@ func forget(m *mirror, id uuid.UUID) {
 	}
 	storetest.Exec(m, m.url, `update journal_entry set finished_at = finished_at - interval '1 hour' where finished_at is not null`)
 }
+
+// Between a look at the controller and the record of what it lacks, the API may have been faster.
+func TestStaleFindingIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	nets := m.grow(3)
+	m.drain()
+	ports, err := m.store.Ports(t.Context(), store.Listing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	since, err := m.store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.store.DeletePort(t.Context(), ports[0].ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	m.drain()
+	if _, err := m.store.UpdateNetwork(t.Context(), nets[1].ID, rename("newer"), nil); err != nil {
+		t.Fatal(err)
+	}
+	later, err := m.store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := m.start(contract.KeyFullSync, 0)
+	for what, tt := range map[string]struct {
+		typ, kind string
+		id        uuid.UUID
+		since     store.Mark
+		want      string
+	}{
+		"deleted since the look":   {"port", journal.Missing, ports[0].ID, since, "the journal changes it anyway"},
+		"deleted before":           {"port", journal.Missing, ports[0].ID, later, "it was deleted meanwhile"},
+		"on its way":               {"network", journal.Different, nets[1].ID, later, "the journal changes it anyway"},
+		"made again":               {"network", journal.Extra, nets[2].ID, later, "it exists again"},
+		"never was, and no longer": {"subnet", journal.Different, uuid.New(), later, "it was deleted meanwhile"},
+	} {
+		f := journal.Finding{Object: journal.Ref{Type: tt.typ, ID: tt.id.String()}, Kind: tt.kind, Data: []byte(`{}`)}
+		got, err := m.store.Mend(t.Context(), run.ID, []journal.Finding{f}, tt.since, false)
+		if err != nil || len(got) != 1 || got[0] != tt.want {
+			t.Errorf("%s: %v, %v; want %q", what, got, err, tt.want)
+		}
+	}
+	if open, _, err := m.store.Unsettled(t.Context(), run.ID); err != nil || open != 0 {
+		t.Errorf("%d entries were recorded, %v", open, err)
+	}
+}
