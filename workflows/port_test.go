@@ -91,6 +91,29 @@ func TestReportsThatComeTogetherAreHandledByOneLook(t *testing.T) {
 	}
 }
 
+// Unplugged and plugged in again is not plugged in and unplugged.
+func TestWhatAnAgentSaysReachesTheRowInItsOrder(t *testing.T) {
+	t.Parallel()
+	w := &world{host: "cmp-1", blocks: []string{"L2"}}
+	env := environment(w)
+	var said []contract.Report
+	for i, event := range []string{"begun", "complete", "lost", "", "lost", "begun", "complete"} {
+		said = append(said, contract.Report{Entity: "L2", Host: "cmp-1", Event: event, Revision: int64(i)})
+	}
+
+	after(env, time.Second, func() {
+		for _, r := range said {
+			env.SignalWorkflow(contract.SignalProvisioningComplete, r)
+		}
+	})
+	remove(env, w, 2*time.Second)
+	runPort(env)
+
+	if d := cmp.Diff(said, w.heard); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestMalformedSignalIsCountedNotFatal(t *testing.T) {
 	t.Parallel()
 	w := &world{host: "cmp-1", blocks: []string{"L2"}}

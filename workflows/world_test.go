@@ -26,12 +26,13 @@ type world struct {
 	host     string
 	blocks   []string
 	ignored  int64
-	nova     int           // events recorded and not delivered
-	told     int           // events delivered
-	novaDown int           // so many attempts at Nova fail
-	reports  int           // handed to the row
-	looks    int           // at the row
-	patience time.Duration // after which a blocked port is in ERROR; 0 for none
+	nova     int               // events recorded and not delivered
+	told     int               // events delivered
+	novaDown int               // so many attempts at Nova fail
+	reports  int               // handed to the row
+	heard    []contract.Report // the same, in order
+	looks    int               // at the row
+	patience time.Duration     // after which a blocked port is in ERROR; 0 for none
 	deadline time.Time
 	blockers int    // looks at which the entry is still blocked
 	entry    string // state of the entry
@@ -50,6 +51,7 @@ func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Repor
 	if w.gone {
 		return contract.PortStanding{Gone: true, Status: "DELETED", Events: w.nova}, nil
 	}
+	w.heard = append(w.heard, reports...)
 	for _, r := range reports {
 		w.reports++
 		i := slices.Index(w.blocks, r.Entity)
