@@ -62,7 +62,7 @@ func (s *Search) offer(c *choice, n *Node, t *Tree) {
 		c.rooms = c.rooms[:from]
 		return
 	}
-	c.options = append(c.options, option{node: n, rooms: c.rooms[from:len(c.rooms):len(c.rooms)]})
+	c.options = append(c.options, option{node: n, from: int32(from)})
 }
 
 // suits tells whether a provider may serve a group in a tree, its own or one that it serves as a visitor. The

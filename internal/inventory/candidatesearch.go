@@ -19,7 +19,7 @@ type Bounds struct {
 
 // The defaults of the bounds. A candidate of three classes is three choices and costs some ten steps.
 const (
-	maxChoices = 1 << 19
+	maxChoices = 1 << 18
 	maxSteps   = 1 << 22
 )
 

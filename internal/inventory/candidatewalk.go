@@ -19,11 +19,14 @@ type choice struct {
 	rooms   []*Room // of all options
 }
 
-// option is a provider that suits a slot, with its room for each of the slot's needs.
+// option is a provider that suits a slot. Its room for each of the slot's needs is among the choice's.
 type option struct {
-	node  *Node
-	rooms []*Room
+	node *Node
+	from int32
 }
+
+// roomsOf are the rooms of an option.
+func (c *choice) roomsOf(o option, s *slot) []*Room { return c.rooms[o.from:][:len(s.needs)] }
 
 // outcome is how a walk came to a halt.
 type outcome int
@@ -70,7 +73,7 @@ func (s *Search) choose(w *walk) bool {
 	if s.query.Isolate && !sl.spread && o.node.alone > 0 || s.query.Flat && o.node.Tree.held > o.node.held {
 		return false
 	}
-	for i, room := range o.rooms {
+	for i, room := range c.roomsOf(o, sl) {
 		if !room.free(sl.needs[i].Amount) {
 			return false
 		}
@@ -87,7 +90,7 @@ func (s *Search) choose(w *walk) bool {
 func (s *Search) note(w *walk, depth, sign int) {
 	c := &w.choices[depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[depth]]
-	for i, room := range o.rooms {
+	for i, room := range c.roomsOf(o, sl) {
 		room.taken += int64(sign) * sl.needs[i].Amount
 	}
 	o.node.held += sign

@@ -21,6 +21,9 @@ const (
 	queryMissingValue = "placement.query.missing_value"
 )
 
+// maxGroups is how many groups a query may have: what a search remembers of every provider grows with them.
+const maxGroups = 128
+
 // groupParameters are the parameters of a query for candidates that may have a suffix, each with its first
 // microversion and in the order in which they are named in refusals.
 var groupParameters = []struct {
@@ -46,6 +49,9 @@ func (c *call) candidateQuery() (q inventory.CandidateQuery, err error) {
 	}
 	if q, err = c.wide(values); err != nil {
 		return q, err
+	}
+	if len(suffixes) > maxGroups {
+		return q, badQuery("No more than %d request groups are supported.", maxGroups)
 	}
 	for _, suffix := range suffixes {
 		group, err := c.group(values, suffix)

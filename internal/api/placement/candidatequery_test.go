@@ -45,6 +45,14 @@ func TestProvidersAreFiltered(t *testing.T) {
 	}
 }
 
+func manyGroups(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "resources%d=VCPU:1&", i+1)
+	}
+	return b.String()
+}
+
 func TestQueriesAreRefusedInTheWordsClientsLookFor(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -110,6 +118,8 @@ func TestQueriesAreRefusedInTheWordsClientsLookFor(t *testing.T) {
 		{"1.39", candidates + "resources=VCPU:1&limit=" + strings.Repeat("1", 17000), "The query is longer than 16384 bytes.", ""},
 		{"1.39", candidates + "resources=VCPU:1%00", "", ""},
 
+		{"1.39", candidates + manyGroups(129) + "group_policy=none", "No more than 128 request groups are supported.", ""},
+
 		{"1.2", providers + "member_of={zone}", "'member_of' was unexpected", ""},
 		{"1.3", providers + "member_of=x", "Expected 'member_of' parameter to contain valid UUID(s). Got: x", ""},
 		{"1.3", providers + "member_of={zone}&member_of={zone}", "Multiple member_of parameters are not supported", ""},
@@ -126,5 +136,6 @@ func TestQueriesAreRefusedInTheWordsClientsLookFor(t *testing.T) {
 			t.Errorf("%s: code %v", tc.path, a.code())
 		}
 	}
+	s.want(200, `"allocation_requests":[`, "1.39", "GET", candidates+manyGroups(127)+"group_policy=none&limit=3", "")
 	s.want(200, `"allocation_requests":[]`, "1.39", "GET", candidates+"resources=VCPU:"+url.QueryEscape(strings.Repeat("9", 400)), "")
 }
