@@ -233,11 +233,16 @@ func (a *Activities) compareType(ctx context.Context, r *journal.Run, p *journal
 	if !extras {
 		return nil
 	}
+	return a.handle(ctx, p, strays(p.Type, has), since, act)
+}
+
+// strays are findings of the objects that the controller has and nobody knows.
+func strays(typ string, has map[string]json.RawMessage) []journal.Finding {
 	var found []journal.Finding
 	for _, id := range slices.Sorted(maps.Keys(has)) {
-		found = append(found, journal.Finding{Object: journal.Ref{Type: p.Type, ID: id}, Kind: journal.Extra, Data: has[id]})
+		found = append(found, journal.Finding{Object: journal.Ref{Type: typ, ID: id}, Kind: journal.Extra, Data: has[id]})
 	}
-	return a.handle(ctx, p, found, since, act)
+	return found
 }
 
 // findings is what there is to say of one object: at most one thing.

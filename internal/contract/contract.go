@@ -217,7 +217,7 @@ type Swept struct {
 	Revived int `json:"revived"` // workflows that had ended though their row lives
 	// Forgotten are entries of the generation history that were too old or too many.
 	Forgotten int64 `json:"forgotten"`
-	Trimmed int64 `json:"trimmed,omitempty"` // completed journal entries that were too old
+	Trimmed   int64 `json:"trimmed,omitempty"` // completed journal entries that were too old
 	// Until is the moment up to which ended workflows were looked for; the next round goes on from there.
 	Until time.Time `json:"until"`
 }

@@ -50,8 +50,8 @@ type TypeProgress struct {
 	Extra     int    `json:"extra"`
 	Note      string `json:"note,omitempty"`   // why the type was not looked at
 	Failed    bool   `json:"failed,omitempty"` // the controller did not show it as it should
-	Recorded  int    `json:"recorded"`       // entries of the run
-	Completed int    `json:"completed"`      // those of them that the controller has
+	Recorded  int    `json:"recorded"`         // entries of the run
+	Completed int    `json:"completed"`        // those of them that the controller has
 }
 
 // Finding is one object that the controller lacks, has otherwise, or has though it shall not.

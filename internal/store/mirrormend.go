@@ -34,16 +34,9 @@ func (s *Store) Mend(ctx context.Context, run int64, findings []journal.Finding,
 		if err != nil {
 			return err
 		}
-		shall := map[string]journal.Change{}
-		if typ == journal.Canary().Object.Type {
-			shall[journal.Canary().Object.ID] = journal.Canary()
-		}
-		kept, err := src.these(ctx, tx, ids...)
+		shall, err := wanted(ctx, tx, src, ids)
 		if err != nil {
 			return err
-		}
-		for _, c := range kept {
-			shall[c.Object.ID] = c
 		}
 		var changes []journal.Change
 		var whose []int
@@ -67,6 +60,16 @@ func (s *Store) Mend(ctx context.Context, run int64, findings []journal.Finding,
 		return nil, fmt.Errorf("mend every %s: %w", typ, err)
 	}
 	return outcomes, nil
+}
+
+// wanted is what the controller shall have of those objects, by ID, the canary among them.
+func wanted(ctx context.Context, tx pgx.Tx, src source, ids []string) (map[string]journal.Change, error) {
+	all := map[string]journal.Change{journal.Canary().Object.ID: journal.Canary()}
+	kept, err := src.these(ctx, tx, ids...)
+	for _, c := range kept {
+		all[c.Object.ID] = c
+	}
+	return all, err
 }
 
 // mend is the change that mends a finding, or why there is none.
