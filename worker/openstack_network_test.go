@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"berth/internal/store/storetest"
+)
+
+// identifier is any ID in what the client says.
+var identifier = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+func TestStockClientWorksOnNetworks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, storetest.URL(t))
+	api := s.start("api")
+	c := newStockClient(t, api.url+"/networking")
+	api.agents()
+	agents := s.rows(`select id::text from agent order by agent_type`)
+	fill := strings.NewReplacer("{dhcp}", agents[0], "{l2}", agents[1])
+
+	commands := c.commands("openstack.network.v2")
+	for _, command := range c.commands("openstack.neutronclient.v2") { // where older clients have trunks
+		if strings.HasPrefix(command, "network trunk ") || strings.HasPrefix(command, "network subport ") {
+			commands = append(commands, command)
+		}
+	}
+	told := map[string]bool{}
+	for _, said := range storyOfNetworking {
+		told[commandOf(said.line, commands)] = true
+	}
+	for _, command := range commands {
+		if !told[command] && !excused(command) {
+			t.Errorf("%q is not in the story, and nothing says why it does not apply", command)
+		}
+	}
+
+	commands = append(commands, c.commands("openstack.common")...)
+	c.session("", func(run func(string) (int, string, string)) {
+		for _, said := range storyOfNetworking {
+			if commandOf(said.line, commands) == "" {
+				continue // newer than this client
+			}
+			if strings.Contains(said.line, " --host ") {
+				api.agents() // who binds needs live ones
+			}
+			if problem := said.differs(run(fill.Replace(said.line))); problem != "" {
+				t.Errorf("%s: %s", said.line, problem)
+			}
+		}
+	})
+}
+
+func excused(command string) bool {
+	for prefix := range notNetworking {
+		if strings.HasPrefix(command+" ", prefix+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// differs tells how the client's answer is another than it should be; empty if it is not.
+func (s said) differs(code int, stdout, stderr string) string {
+	complaint, fails := strings.CutPrefix(s.want, "error: ")
+	line, among := strings.CutPrefix(s.want, "has: ")
+	got := strings.ReplaceAll(strings.TrimSpace(identifier.ReplaceAllString(stdout, "#")), "\n", "|")
+	switch {
+	case fails && code != 0 && strings.Contains(stderr, complaint), !fails && code == 0 && got == s.want,
+		among && code == 0 && strings.Contains("|"+got+"|", "|"+line+"|"):
+		return ""
+	default:
+		return fmt.Sprintf("want %q, got code %d and %q %s", s.want, code, got, stderr)
+	}
+}
