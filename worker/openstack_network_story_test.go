@@ -79,7 +79,7 @@ var storyOfNetworking = []said{
 	{"network subport list --trunk trunk -f value", "# vlan 8"},
 	{"network trunk subport list trunk -f value", "# vlan 8"},
 	{"network trunk subport remove trunk sub", ""},
-	{"network trunk subport add trunk --subport port=sub,segmentation-type=vlan,segmentation-id=9", ""},
+	{"network trunk subport add trunk sub --segmentation-type vlan --segmentation-id 9", ""},
 	{"port delete sub", "error: is currently in use as a subport of a trunk"},
 	{"network trunk delete trunk", ""},
 
