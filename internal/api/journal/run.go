@@ -144,16 +144,14 @@ func (h handlers) findings(r *http.Request) (int, any, error) {
 func (h handlers) analysis(r *http.Request) (int, any, error) {
 	last, slowest := int64(10_000), int64(10)
 	for name, given := range r.URL.Query() {
-		ok := len(given) == 1
+		ok := false
 		switch name {
 		case "last":
 			last, ok = number(given[0])
 		case "slowest":
 			slowest, ok = number(given[0])
-		default:
-			ok = false
 		}
-		if !ok || last > 1_000_000 || slowest > maxLimit {
+		if !ok || len(given) != 1 || last > 1_000_000 || slowest > maxLimit {
 			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The query parameters are last, 1 to 1000000, and slowest, 1 to %d.", maxLimit)
 		}
 	}
