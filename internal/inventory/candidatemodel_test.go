@@ -13,101 +13,6 @@ import (
 	"berth/internal/inventory"
 )
 
-// deployment is a few small trees and how many nodes they have.
-type deployment struct {
-	trees []*inventory.Tree
-	nodes []*inventory.Node
-}
-
-var (
-	someClasses    = []string{"MEMORY_MB", "VCPU"}
-	someTraits     = []string{"T0", "T1", "T2"}
-	someAggregates = []string{"A0", "A1", "A2"}
-)
-
-func subset(t *rapid.T, of []string, label string) []string {
-	return rapid.SliceOfNDistinct(rapid.SampledFrom(of), 0, len(of), rapid.ID[string]).Draw(t, label)
-}
-
-// few picks rarely, so that not everything is ruled out.
-func few(t *rapid.T, of []string, label string) []string {
-	if rapid.SampledFrom([]bool{true, true, true, false}).Draw(t, "no "+label) {
-		return nil
-	}
-	return subset(t, of, label)
-}
-
-func drawRule(t *rapid.T, of []string, label string) (r inventory.Rule) {
-	if alternatives := few(t, of, label); len(alternatives) > 0 {
-		r.Required = append(r.Required, alternatives)
-	}
-	if one := few(t, of, label+" and"); len(one) > 0 {
-		r.Required = append(r.Required, one[:1])
-	}
-	if one := few(t, of, label+" not"); len(one) > 0 {
-		r.Forbidden = one[:1]
-	}
-	return r
-}
-
-func drawDeployment(t *rapid.T) (d deployment) {
-	for i := range rapid.SampledFrom([]int{2, 3, 1}).Draw(t, "trees") {
-		var nodes []*inventory.Node
-		for j := range rapid.SampledFrom([]int{2, 3, 1}).Draw(t, "nodes") {
-			n := &inventory.Node{ID: int64(100*i + j), UUID: fmt.Sprintf("%d%d", i, j),
-				Traits: subset(t, someTraits, "traits"), Aggregates: subset(t, someAggregates, "aggregates")}
-			if j > 0 {
-				n.Parent = nodes[rapid.IntRange(0, j-1).Draw(t, "parent")]
-			}
-			if rapid.IntRange(0, 3).Draw(t, "shares") == 0 {
-				n.Traits = append(n.Traits, inventory.Sharing)
-			}
-			for _, class := range someClasses {
-				total := rapid.SampledFrom([]int64{4, 3, 2, 1, 0}).Draw(t, "total")
-				if total == 0 {
-					continue
-				}
-				r := &inventory.Room{Class: class, Inventory: inventory.Of(total), Used: rapid.Int64Range(0, 2).Draw(t, "used")}
-				r.Inventory.MaxUnit = rapid.SampledFrom([]int64{4, 3, 2, 1}).Draw(t, "max")
-				r.Inventory.StepSize = rapid.SampledFrom([]int64{1, 1, 2}).Draw(t, "step")
-				r.Inventory.AllocationRatio = rapid.SampledFrom([]float64{1, 1.5, 0.5}).Draw(t, "ratio")
-				n.Rooms = append(n.Rooms, r)
-			}
-			nodes = append(nodes, n)
-		}
-		d.nodes = append(d.nodes, nodes...)
-		d.trees = append(d.trees, inventory.NewTree(rapid.Permutation(nodes).Draw(t, "order")))
-	}
-	return d
-}
-
-func drawQuery(t *rapid.T, d deployment) (q inventory.CandidateQuery) {
-	q = inventory.CandidateQuery{Isolate: rapid.Bool().Draw(t, "isolate"),
-		Flat: rapid.IntRange(0, 3).Draw(t, "flat") == 0}
-	if rapid.IntRange(0, 3).Draw(t, "of the root") == 0 {
-		q.Root = drawRule(t, someTraits, "root")
-	}
-	for i, suffix := range subset(t, []string{"", "1", "2", "3"}, "groups") {
-		g := inventory.Group{Suffix: suffix, Resources: map[string]int64{}, Traits: drawRule(t, someTraits, "required"),
-			Aggregates: drawRule(t, someAggregates, "member_of")}
-		classes := subset(t, someClasses, "asked")
-		if suffix == "" && len(classes) == 0 || i == 0 {
-			classes = append(classes[:0:0], someClasses[rapid.IntRange(0, 1).Draw(t, "class"):]...)
-		}
-		for _, class := range classes {
-			g.Resources[class] = rapid.SampledFrom([]int64{1, 2}).Draw(t, "amount")
-		}
-		if rapid.IntRange(0, 5).Draw(t, "in_tree") == 0 {
-			g.InTree = rapid.SampledFrom(d.trees).Draw(t, "tree").Root.UUID
-		}
-		q.Groups = append(q.Groups, g)
-	}
-	if rapid.Bool().Draw(t, "subtree") {
-		q.Subtrees = [][]string{[]string{"1", "2", "3"}[:rapid.SampledFrom([]int{3, 2}).Draw(t, "members")]}
-	}
-	return q
-}
-
 // every finds the candidates in the simplest way: it tries every provider for everything under every root.
 func every(q inventory.CandidateQuery, d deployment) []string {
 	type part struct {
@@ -150,7 +55,7 @@ func every(q inventory.CandidateQuery, d deployment) []string {
 					}
 				}
 			}
-			if right(q, anchor, groups, takes) {
+			if (chosen{q, anchor, groups, takes}).right() {
 				found[written(groups, takes)] = true
 			}
 		}
@@ -159,101 +64,113 @@ func every(q inventory.CandidateQuery, d deployment) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// right tells whether a choice of providers is a candidate.
-func right(q inventory.CandidateQuery, anchor *inventory.Tree, groups map[*inventory.Group][]*inventory.Node,
-	takes map[*inventory.Node]map[string]int64) bool {
-	all := func(nodes []*inventory.Node, holds func(*inventory.Node) bool) bool {
-		return !slices.ContainsFunc(nodes, func(n *inventory.Node) bool { return !holds(n) })
-	}
-	any := func(nodes []*inventory.Node, names []string, of func(*inventory.Node) []string) bool {
-		return slices.ContainsFunc(nodes, func(n *inventory.Node) bool {
-			return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(of(n), name) })
-		})
-	}
-	traits := func(n *inventory.Node) []string { return n.Traits }
-	aggregates := func(n *inventory.Node) []string { return n.Aggregates }
-	meets := func(r inventory.Rule, nodes []*inventory.Node, of func(*inventory.Node) []string) bool {
-		for _, alternatives := range r.Required {
-			if !any(nodes, alternatives, of) {
-				return false
-			}
+// chosen is a choice of providers that may be a candidate under an anchor.
+type chosen struct {
+	q      inventory.CandidateQuery
+	anchor *inventory.Tree
+	groups map[*inventory.Group][]*inventory.Node
+	takes  map[*inventory.Node]map[string]int64
+}
+
+func traitsOf(n *inventory.Node) []string     { return n.Traits }
+func aggregatesOf(n *inventory.Node) []string { return n.Aggregates }
+
+// someHas tells whether one of the providers has one of the names.
+func someHas(nodes []*inventory.Node, names []string, of func(*inventory.Node) []string) bool {
+	return slices.ContainsFunc(nodes, func(n *inventory.Node) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(of(n), name) })
+	})
+}
+
+// meets tells whether the providers together are as a rule says.
+func meets(r inventory.Rule, nodes []*inventory.Node, of func(*inventory.Node) []string) bool {
+	for _, alternatives := range r.Required {
+		if !someHas(nodes, alternatives, of) {
+			return false
 		}
-		return !any(nodes, r.Forbidden, of)
 	}
-	serves := func(n *inventory.Node) bool {
-		return n.Tree == anchor || slices.Contains(n.Traits, inventory.Sharing) && any(anchor.Nodes, n.Aggregates, aggregates)
-	}
-	if !meets(q.Root, []*inventory.Node{anchor.Root}, traits) {
+	return !someHas(nodes, r.Forbidden, of)
+}
+
+// right tells whether the choice is a candidate.
+func (c chosen) right() bool {
+	if !meets(c.q.Root, []*inventory.Node{c.anchor.Root}, traitsOf) {
 		return false
 	}
-	alone, byRoot := map[*inventory.Node]int{}, map[*inventory.Node]map[*inventory.Node]bool{}
-	for g, nodes := range groups {
-		if !all(nodes, serves) || !meets(g.Traits, nodes, traits) {
+	for g, nodes := range c.groups {
+		if !meets(g.Traits, nodes, traitsOf) {
 			return false
 		}
 		for _, n := range nodes {
-			if g.Suffix != "" {
-				if alone[n]++; alone[n] > 1 && q.Isolate {
-					return false
-				}
-				if !meets(g.Aggregates, nodes, aggregates) || g.InTree != "" && n.Tree.Root.UUID != g.InTree {
-					return false
-				}
-				continue
-			}
-			own := []*inventory.Node{n}
-			if g.InTree != "" && (n.Tree.Root.UUID != g.InTree || n.Tree != anchor) || any([]*inventory.Node{n, anchor.Root}, g.Aggregates.Forbidden, aggregates) {
-				return false
-			}
-			if n.Tree == anchor {
-				own = append(own, anchor.Root)
-			}
-			if !meets(g.Aggregates, own, aggregates) {
+			if !c.serves(g, n) {
 				return false
 			}
 		}
 	}
-	for n, classes := range takes {
-		root := n.Tree.Root
-		if byRoot[root] == nil {
-			byRoot[root] = map[*inventory.Node]bool{}
-		}
-		byRoot[root][n] = true
+	return c.fits() && c.apart() && c.related()
+}
+
+// serves tells whether a provider may serve a group.
+func (c chosen) serves(g *inventory.Group, n *inventory.Node) bool {
+	own := n.Tree == c.anchor
+	shares := slices.Contains(n.Traits, inventory.Sharing) && someHas(c.anchor.Nodes, n.Aggregates, aggregatesOf)
+	if !own && !shares || g.InTree != "" && n.Tree.Root.UUID != g.InTree {
+		return false
+	}
+	if g.Suffix != "" {
+		return meets(g.Aggregates, []*inventory.Node{n}, aggregatesOf)
+	}
+	members := []*inventory.Node{n}
+	if own {
+		members = append(members, c.anchor.Root)
+	}
+	return (own || g.InTree == "") && meets(g.Aggregates, members, aggregatesOf) &&
+		!someHas([]*inventory.Node{c.anchor.Root}, g.Aggregates.Forbidden, aggregatesOf)
+}
+
+// fits tells whether there is room for everything together.
+func (c chosen) fits() bool {
+	for n, classes := range c.takes {
 		for class, amount := range classes {
-			r := n.Room(class)
-			if float64(r.Used+amount) > r.Inventory.Capacity() || amount > r.Inventory.MaxUnit {
+			if r := n.Room(class); float64(r.Used+amount) > r.Inventory.Capacity() || amount > r.Inventory.MaxUnit {
 				return false
 			}
 		}
 	}
-	for g, nodes := range groups { // those without resources use a provider too
-		if len(g.Resources) == 0 {
-			if byRoot[nodes[0].Tree.Root] == nil {
-				byRoot[nodes[0].Tree.Root] = map[*inventory.Node]bool{}
+	return true
+}
+
+// apart tells whether groups that are to be isolated are, and trees that may give one provider give no more.
+func (c chosen) apart() bool {
+	alone, byTree := map[*inventory.Node]int{}, map[*inventory.Tree]*inventory.Node{}
+	for g, nodes := range c.groups {
+		for _, n := range nodes {
+			if g.Suffix != "" {
+				alone[n]++
 			}
-			byRoot[nodes[0].Tree.Root][nodes[0]] = true
+			if other := byTree[n.Tree]; c.q.Isolate && alone[n] > 1 || c.q.Flat && other != nil && other != n {
+				return false
+			}
+			byTree[n.Tree] = n
 		}
 	}
-	for _, used := range byRoot {
-		if q.Flat && len(used) > 1 {
-			return false
-		}
-	}
-	for _, suffixes := range q.Subtrees {
+	return true
+}
+
+// related tells whether somebody stands above everybody in each subtree.
+func (c chosen) related() bool {
+	for _, suffixes := range c.q.Subtrees {
 		var members []*inventory.Node
-		for g, nodes := range groups {
+		for g, nodes := range c.groups {
 			if g.Suffix != "" && slices.Contains(suffixes, g.Suffix) {
 				members = append(members, nodes...)
 			}
 		}
 		above := func(top *inventory.Node) bool {
-			return all(members, func(n *inventory.Node) bool {
-				for ; n != nil; n = n.Parent {
-					if n == top {
-						return true
-					}
+			return !slices.ContainsFunc(members, func(n *inventory.Node) bool {
+				for ; n != nil && n != top; n = n.Parent {
 				}
-				return false
+				return n == nil
 			})
 		}
 		if len(members) > 0 && !slices.ContainsFunc(members, above) {
@@ -280,26 +197,6 @@ func written(groups map[*inventory.Group][]*inventory.Node, takes map[*inventory
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, " ")
-}
-
-// copied makes the same deployment again: a search writes into its trees.
-func (d deployment) copied() (c deployment) {
-	for _, t := range d.trees {
-		twins := map[*inventory.Node]*inventory.Node{}
-		var nodes []*inventory.Node
-		for _, n := range t.Nodes {
-			twins[n] = &inventory.Node{ID: n.ID, UUID: n.UUID, Traits: n.Traits, Aggregates: n.Aggregates}
-			for _, r := range n.Rooms {
-				twins[n].Rooms = append(twins[n].Rooms, &inventory.Room{Class: r.Class, Inventory: r.Inventory, Used: r.Used})
-			}
-			nodes = append(nodes, twins[n])
-		}
-		for _, n := range t.Nodes {
-			twins[n].Parent = twins[n.Parent]
-		}
-		c.trees = append(c.trees, inventory.NewTree(nodes))
-	}
-	return c
 }
 
 // search runs a whole search and writes what it found in the same way.
