@@ -38,6 +38,7 @@ const (
 	AddressPairsExhausted Kind = "AllowedAddressPairExhausted"
 	AddressPairsUnsecured Kind = "AddressPairAndPortSecurityRequired"
 	DuplicateAddressPair  Kind = "DuplicateAddressPairInRequest"
+	SegmentsAndProvider   Kind = "SegmentsSetInConjunctionWithProviders"
 	TrunkNotFound         Kind = "TrunkNotFound"
 	SubportNotFound       Kind = "SubPortNotFound"
 	TrunkDisabled         Kind = "TrunkDisabled"

@@ -60,6 +60,7 @@ var extensions = []struct{ alias, name, description string }{
 	{"external-net", "Neutron external network", "Adds external network attribute to network resource."},
 	{"extra_dhcp_opt", "Neutron Extra DHCP options", "Extra options configuration for DHCP"},
 	{"filter-validation", "Filter parameters validation", "Provides validation on filter parameters."},
+	{"multi-provider", "Multi Provider Network", "Expose mapping of virtual networks to multiple physical networks"},
 	{"net-mtu", "Network MTU", "Provides MTU attribute for a network resource."},
 	{"pagination", "Pagination support", "Extension that indicates that pagination is enabled."},
 	{"port-security", "Port Security", "Provides port security"},

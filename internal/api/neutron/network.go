@@ -2,6 +2,7 @@ package neutron
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -32,6 +33,13 @@ func networks(s *store.Store) resource[network.Network, networkChange] {
 	}
 }
 
+// providerAttributes are what a network is on the wire.
+var providerAttributes = []attribute[networkChange]{
+	{name: "provider:network_type", on: onCreate, admin: true, veil: true, set: as(func(c *networkChange) **string { return &c.Type }, text(32)), field: "type"},
+	{name: "provider:physical_network", on: onCreate, admin: true, veil: true, set: orAbsent(as(func(c *networkChange) **string { return &c.PhysicalNetwork }, text(64))), field: "physical_network"},
+	{name: "provider:segmentation_id", on: onCreate, admin: true, veil: true, set: orAbsent(as(func(c *networkChange) **int { return &c.Segment }, integer(1, 1<<24-1))), field: "segment", read: asInt},
+}
+
 var networkAttributes = []attribute[networkChange]{
 	{name: "id", field: "id", read: asUUID, sorts: true},
 	{name: "project_id", on: onCreate, set: project(func(c *networkChange) **string { return &c.Project }), field: "project", sorts: true},
@@ -43,14 +51,36 @@ var networkAttributes = []attribute[networkChange]{
 	{name: "router:external", on: anytime, admin: true, set: as(func(c *networkChange) **bool { return &c.External }, boolean), field: "external", read: asBool},
 	{name: "mtu", on: anytime, set: as(func(c *networkChange) **int { return &c.MTU }, integer(68, 65535)), field: "mtu", read: asInt, sorts: true},
 	{name: "port_security_enabled", on: anytime, set: as(func(c *networkChange) **bool { return &c.PortSecurity }, boolean), field: "port_security", read: asBool},
-	{name: "provider:network_type", on: onCreate, admin: true, veil: true, set: as(func(c *networkChange) **string { return &c.Type }, text(32)), field: "type"},
-	{name: "provider:physical_network", on: onCreate, admin: true, veil: true, set: orAbsent(as(func(c *networkChange) **string { return &c.PhysicalNetwork }, text(64))), field: "physical_network"},
-	{name: "provider:segmentation_id", on: onCreate, admin: true, veil: true, set: orAbsent(as(func(c *networkChange) **int { return &c.Segment }, integer(1, 1<<24-1))), field: "segment", read: asInt},
+	providerAttributes[0], providerAttributes[1], providerAttributes[2],
+	{name: "segments", on: onCreate, admin: true, veil: true, set: oneSegment},
 	{name: "availability_zone_hints", on: onCreate, set: nothing[networkChange]},
 	{name: "status", field: "status"},
 	{name: "revision_number", field: "revision", read: asInt},
 	{name: "subnets"}, {name: "availability_zones"}, {name: "ipv4_address_scope"}, {name: "ipv6_address_scope"},
 	{name: "tags"}, {name: "created_at"}, {name: "updated_at"},
+}
+
+// oneSegment reads the provider attributes from a list of segments, of which a network has one.
+func oneSegment(c *networkChange, raw json.RawMessage) error {
+	list, err := listOf(func(raw json.RawMessage) (map[string]json.RawMessage, error) {
+		return dict(raw, "provider:network_type", "provider:physical_network", "provider:segmentation_id")
+	})(raw)
+	switch {
+	case err != nil:
+		return err
+	case len(list) != 1 || list[0]["provider:network_type"] == nil:
+		return errors.New("a network has one segment, with a provider:network_type")
+	case c.Type != nil || c.PhysicalNetwork != nil || c.Segment != nil:
+		return network.Faultf(network.SegmentsAndProvider, "Segments and provider values cannot both be set.")
+	}
+	for _, a := range providerAttributes {
+		if v, ok := list[0][a.name]; ok {
+			if err := a.set(c, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // orAbsent takes null for not being given.

@@ -71,7 +71,8 @@ func refusal(err error) error {
 	status := http.StatusConflict
 	switch f.Kind {
 	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool,
-		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AddressPairsExhausted, network.DuplicateAddressPair:
+		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AddressPairsExhausted, network.DuplicateAddressPair,
+		network.SegmentsAndProvider:
 		status = http.StatusBadRequest
 	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound,
 		network.SecurityGroupNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound:
