@@ -21,6 +21,7 @@ func commands() []command {
 		{words: "port set PORT", help: "Change a port", do: setting(ports)},
 		{words: "port delete PORT...", help: "Delete ports", do: deleting(ports)},
 		{words: "port wait PORT", help: "Wait until a port has a status", do: waiting(ports, "active")},
+		{words: "port watch PORT", help: "Follow a port until it is ACTIVE: who blocks it, who is done", more: watchHelp, do: watchPort},
 
 		{words: "agent list", help: "List agents", do: listing(agents)},
 		{words: "agent show AGENT", help: "Show an agent", do: showing(agents)},

@@ -76,13 +76,13 @@ func await(ctx context.Context, s *session, n *noun, id, wanted string, limit ti
 		case err == nil && status == wanted:
 			return o, nil
 		case err == nil && slices.Contains(deadEnds[n.name][wanted], status):
-			return nil, fail(exitWait, why(o), "%s %s is %s and will not become %s", n.name, n.word(o), status, wanted)
+			return nil, fail(exitWait, blockers(o), "%s %s is %s and will not become %s", n.name, n.word(o), status, wanted)
 		}
 		if time.Since(began)+pause > limit {
 			if err != nil {
 				return nil, fail(exitWait, err.Error(), "%s %s was not seen to be %s within %s", n.name, id, wanted, limit)
 			}
-			return nil, fail(exitWait, why(o), "%s %s is still %s after %s", n.name, n.word(o), status, limit)
+			return nil, fail(exitWait, blockers(o), "%s %s is still %s after %s", n.name, n.word(o), status, limit)
 		}
 		select {
 		case <-ctx.Done():

@@ -204,7 +204,7 @@ func addWhy(p network.Port, who identity.Caller, o object) {
 	for _, w := range s.Waiting {
 		list = append(list, waiting{For: w.Entity, Since: w.Since.UTC(), Deadline: w.Deadline, Fatal: w.Fatal, Sentence: w.Sentence})
 	}
-	o[why] = object{"sentence": s.Sentence(), "waiting": list, "ignored_messages": s.Ignored}
+	o[why] = object{"sentence": s.Sentence(), "reason": s.Reason, "waiting": list, "ignored_messages": s.Ignored}
 }
 
 func asIPText(s string) (string, bool) {
