@@ -56,8 +56,12 @@ func TestGreedyRequestsStayBounded(t *testing.T) {
 		insert into provider (id, uuid, name, root_id) overriding system value
 		select 100000 + i, gen_random_uuid(), 'p' || i, 100000 + i from generate_series(1, 10000) i`)
 	storetest.Exec(t, h.database, `
-		insert into lease (id, name, user_id, project_id, status, start_at, end_at)
-		select gen_random_uuid(), 'l' || i, 'u', 'demo', 'PENDING', now(), now() from generate_series(1, 10000) i`)
+		with made as (
+			insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+			select gen_random_uuid(), 'l' || i, 'u', 'demo', 'PENDING', now(), now() from generate_series(1, 10000) i
+			returning id)
+		insert into event (id, lease_id, event_type, at, status)
+		select gen_random_uuid(), id, kind, now(), 'UNDONE' from made, unnest(array['start_lease', 'end_lease']) kind`)
 	storetest.Exec(t, h.database, `
 		insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
 		select 'network', i::text, 'create', '{}', '{}', 'demo', 'x' from generate_series(1, 10000) i`)
