@@ -23,7 +23,7 @@ var gophercloudTrials = []struct {
 	{[]string{"../internal/api/neutron/gophercloud_test.go", "../internal/api/neutron/gophercloud_wide_test.go"}, networkingPackages(), 90,
 		[]string{"agents.ListBGP", "agents.ScheduleBGP", "agents.RemoveBGP", "agents.ListDRAgent", "agents.ExtractBGP", // routing is not ours
 			"agents.ListL3", "agents.ScheduleL3", "agents.RemoveL3", ".ExtractRouters",
-			"provider.UpdateOptsExt", // a network stays what it is on the wire
+			"provider.UpdateOptsExt",                                                        // a network stays what it is on the wire
 			"ports.AddValueSpecs", "ports.ExtractPortsInto", "networks.ExtractNetworksInto", // no requests
 			"extensions.ExtensionURL", "extensions.ListExtensionURL",
 			".UnmarshalJSON", ".NextPageURL", ".ResourceKey"}}, // used by the library itself

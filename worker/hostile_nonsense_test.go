@@ -115,7 +115,7 @@ var words = []string{
 var keys = map[string][]string{
 	"/networking": {"limit", "marker", "page_reverse", "sort_key", "sort_dir", "fields", "id", "name", "project_id", "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "revision_number",
 		"admin_state_up", "router:external", "mtu", "provider:network_type", "provider:segmentation_id", "status", "mac_address", "fixed_ips", "device_id", "binding:host_id", "binding:vif_type",
-		"security_groups", "agent_type", "host", "alive", "ipv6_ra_mode"},
+		"security_groups", "agent_type", "host", "alive", "ipv6_ra_mode", "tags"},
 	"/placement":   {"name", "uuid", "member_of", "resources", "in_tree", "required", "associated", "project_id", "user_id", "consumer_type"},
 	"/reservation": {"lease_id", "reservation_id", "all", "detail"},
 	"/journal/v1":  {"state", "type", "object", "after", "order", "limit", "last", "slowest"},

@@ -58,7 +58,7 @@ var kinds = []kind{
 		update: append([]string{"status"}, identities...)},
 	{typ: "floatingip", collection: "floatingips", shape: shapeFloatingIP,
 		needs: []link{{attribute: "floating_network_id", typ: "network"}, {attribute: "port_id", typ: "port"}, {attribute: "router_id", typ: "router"}}},
-	{typ: "trunk", collection: "trunks", shape: shapeTrunk,
+	{typ: "trunk", collection: "trunks", ours: true, shape: shapeTrunk,
 		needs: []link{{attribute: "port_id", typ: "port"}, {attribute: "sub_ports.port_id", typ: "port"}}},
 	{typ: "l2_gateway", collection: "l2-gateways"},
 	{typ: "l2gateway_connection", collection: "l2gateway-connections", fixed: true, shape: shapeConnection,

@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -107,6 +110,46 @@ func TestSubportsAreWhereTheirParentIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"@", "@"}, where(one, two)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTrunkIsMirroredAsItChanges(t *testing.T) {
+	t.Parallel()
+	g := ready(t, "10.0.0.0/24")
+	one, two := g.bare(), g.bare()
+	trunk := g.trunk(g.port(""), one)
+	if _, err := g.AddSubports(t.Context(), trunk.ID, []network.Subport{{Port: two.ID, Type: network.VLAN, Segment: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.UpdateTrunk(t.Context(), trunk.ID, network.TrunkChange{Name: ptr("t"), Tags: &[]string{"a"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.UpdateTrunk(t.Context(), trunk.ID, network.TrunkChange{Name: ptr("t")}, nil); err != nil { // changes nothing
+		t.Fatal(err)
+	}
+	if err := g.DeleteTrunk(t.Context(), trunk.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	entries, err := g.JournalEntries(t.Context(), store.EntryFilter{Type: "trunk", Limit: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		var o struct {
+			Name     string            `json:"name"`
+			Subports []network.Subport `json:"sub_ports"`
+			Revision int64             `json:"revision_number"`
+		}
+		if err := json.Unmarshal(e.Data, &o); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %s%d with %d", e.Operation, o.Name, o.Revision, len(o.Subports)))
+	}
+	slices.Sort(got)
+	if d := cmp.Diff([]string{"create 1 with 1", "delete t3 with 2", "update 2 with 2", "update t3 with 2"}, got); d != "" {
 		t.Error(d)
 	}
 }
