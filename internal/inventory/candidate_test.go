@@ -123,3 +123,29 @@ func TestLimitIsSpreadOverTheTrees(t *testing.T) {
 		}
 	}
 }
+
+// A tree in which the search finds one candidate after the other is not stopped by one in which it finds none.
+func TestHopelessTreesTakeLittleFromTheOthers(t *testing.T) {
+	t.Parallel()
+	q := asking(21, "VGPU")
+	for _, g := range q.Groups {
+		g.Resources["VGPU"] = 2
+	}
+	if found := within(t, q, wide(20, 3), wide(2, 42)); len(found.Candidates) < 100 {
+		t.Errorf("%d candidates", len(found.Candidates))
+	}
+}
+
+func TestNothingOfAWideTreeIsLost(t *testing.T) {
+	t.Parallel()
+	for name, depthFirst := range map[string]bool{"breadth first": false, "depth first": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := asking(2, "VGPU")
+			q.Bounds.DepthFirst = depthFirst
+			if found := within(t, q, wide(60, 1)); len(found.Candidates) != 60*59 {
+				t.Errorf("%d candidates", len(found.Candidates))
+			}
+		})
+	}
+}

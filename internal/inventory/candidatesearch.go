@@ -23,8 +23,8 @@ const (
 	maxSteps   = 1 << 22
 )
 
-// The steps that a tree may take at its first turn. Those who need more wait until all have had theirs, and get
-// twice as many at each further turn.
+// The steps that a tree may take at its first turn. Those who need more wait until all have had theirs. Turns get
+// twice as long whenever nothing was found in any tree: one that leads nowhere takes little from those that do.
 const (
 	firstTurn     = 1 << 8
 	firstLongTurn = 1 << 16 // depth first
@@ -56,7 +56,8 @@ type Search struct {
 	known   map[string]bool // candidates that several trees would find
 	waiting []*walk
 	turn    int // steps of the next one
-	round   int // walks that wait until their turn gets longer
+	round   int // walks that still have to come until all have had it
+	idle    int // found when that began
 	steps   int // that are left
 	choices int // that are left
 	limit   int
@@ -200,7 +201,10 @@ func (s *Search) Resume() bool {
 		return false
 	}
 	if s.round == 0 {
-		s.round, s.turn = len(s.waiting), s.turn*2
+		if s.idle == len(s.found) {
+			s.turn *= 2
+		}
+		s.round, s.idle = len(s.waiting), len(s.found)
 	}
 	w := s.waiting[0]
 	s.waiting[0] = nil
