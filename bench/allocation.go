@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -32,10 +31,14 @@ const hosts = 256
 // consumer that must not exist yet. Each client comes to the providers in turn.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	providers, err := s.api.providers(ctx, hosts)
-	var next atomic.Int64
-	return &subject{op: func(ctx context.Context, _ int) (int, error) {
-		return 1, s.api.allocate(ctx, uuid.NewString(), providers[next.Add(1)%hosts])
-	}}, err
+	if err != nil {
+		return nil, err
+	}
+	wires, next := newWires(s.api.base, 1), 0
+	return &subject{before: wires.open, op: func(_ context.Context, client int) (int, error) {
+		next++
+		return 1, wires.send(client, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocation(providers[next%hosts]))
+	}, close: wires.end}, nil
 }
 
 // openAllocationsApart measures the same with a provider for each client, new ones each round.
@@ -49,15 +52,19 @@ func openAllocationsTogether(_ context.Context, s *stack) (*subject, error) {
 }
 
 func allocationsOn(s *stack, n int) *subject {
+	wires := newWires(s.api.base, s.clients)
 	var providers []string
 	return &subject{
 		before: func(ctx context.Context) (err error) {
-			providers, err = s.api.providers(ctx, n)
-			return err
+			if providers, err = s.api.providers(ctx, n); err != nil {
+				return err
+			}
+			return wires.open(ctx)
 		},
-		op: func(ctx context.Context, client int) (int, error) {
-			return 1, s.api.allocate(ctx, uuid.NewString(), providers[client%n])
+		op: func(_ context.Context, client int) (int, error) {
+			return 1, wires.send(client, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocation(providers[client%n]))
 		},
+		close: wires.end,
 	}
 }
 
@@ -81,12 +88,8 @@ func (a *api) providers(ctx context.Context, n int) ([]string, error) {
 	return all, nil
 }
 
-// allocate gives a new consumer something of a provider.
-func (a *api) allocate(ctx context.Context, consumer, provider string) error {
-	return a.send(ctx, http.MethodPut, "/placement/allocations/"+consumer, attributes{
-		"allocations":         attributes{provider: attributes{"resources": attributes{"VCPU": 2, "MEMORY_MB": 4096, "DISK_GB": 20}}},
-		"project_id":          "bench",
-		"user_id":             "bench",
-		"consumer_type":       "INSTANCE",
-		"consumer_generation": nil}, nil)
+// allocation is the body that gives a new consumer something of a provider.
+func allocation(provider string) string {
+	return `{"allocations":{"` + provider + `":{"resources":{"VCPU":2,"MEMORY_MB":4096,"DISK_GB":20}}},` +
+		`"project_id":"bench","user_id":"bench","consumer_type":"INSTANCE","consumer_generation":null}`
 }

@@ -33,11 +33,10 @@ func openSelects(ctx context.Context, s *stack) (*subject, error) {
 	if err == nil {
 		_, err = s.rows.Exec(ctx, `insert into bench_row (id, value) select id, 'bench' from unnest($1::uuid[]) as id`, ids)
 	}
-	peer := newAPI(s.standIns.Peer)
-	var next atomic.Int64
-	return &subject{op: func(ctx context.Context, _ int) (int, error) {
-		return 1, peer.get(ctx, "/"+ids[next.Add(1)%known].String())
-	}}, err
+	if err != nil {
+		return nil, err
+	}
+	return readsOf(s, s.standIns.Peer, func(n int64) string { return "/" + ids[n%known].String() }), nil
 }
 
 // openReads measures what a compute service asks before it changes a server: what the consumer holds.
@@ -46,17 +45,28 @@ func openReads(ctx context.Context, s *stack) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	wires := newWires(s.api.base, 1)
+	defer wires.close()
+	if err := wires.open(ctx); err != nil {
+		return nil, err
+	}
 	ids := make([]string, known)
 	for i := range ids {
 		ids[i] = uuid.NewString()
-		if err := s.api.allocate(ctx, ids[i], providers[i%len(providers)]); err != nil {
+		if err := wires.send(0, http.MethodPut, "/placement/allocations/"+ids[i], allocation(providers[i%len(providers)])); err != nil {
 			return nil, err
 		}
 	}
+	return readsOf(s, s.api.base, func(n int64) string { return "/placement/allocations/" + ids[n%known] }), nil
+}
+
+// readsOf ask a server for one path after another.
+func readsOf(s *stack, base string, path func(n int64) string) *subject {
+	wires := newWires(base, s.clients)
 	var next atomic.Int64
-	return &subject{op: func(ctx context.Context, _ int) (int, error) {
-		return 1, s.api.get(ctx, "/placement/allocations/"+ids[next.Add(1)%known])
-	}}, nil
+	return &subject{before: wires.open, op: func(_ context.Context, client int) (int, error) {
+		return 1, wires.send(client, http.MethodGet, path(next.Add(1)), "")
+	}, close: wires.end}
 }
 
 // servePeer serves the rows of openSelects from the database that the environment names.

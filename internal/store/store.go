@@ -23,9 +23,10 @@ var (
 	ErrConflict = errors.New("conflict")
 )
 
-// Store is a pool of connections to berth's database.
+// Store is two pools of connections to berth's database, each as large as its URL says.
 type Store struct {
 	pool   *pgxpool.Pool
+	paved  *pgxpool.Pool // of connections that inTwoTrips uses
 	policy network.Policy
 	lines  lines
 	left   chan struct{} // notes were committed; see announce
@@ -68,8 +69,18 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
+	// For lists of names PostgreSQL makes a new plan each time, which takes longer than to run it. One plan will do
+	// if it reads no table whole because that was small when the plan was made.
+	cfg = cfg.Copy()
+	cfg.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	cfg.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	paved, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open database: %w", err)
+	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Store{pool: pool, lines: lines{provider: map[string]*line{}}, left: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	s := &Store{pool: pool, paved: paved, lines: lines{provider: map[string]*line{}}, left: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
 	go s.announce(background)
 	return s, nil
 }
@@ -78,6 +89,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 func (s *Store) Close() {
 	s.stop()
 	<-s.done
+	s.paved.Close()
 	s.pool.Close()
 }
 

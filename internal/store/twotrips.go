@@ -19,16 +19,13 @@ func (s *Store) inTwoTrips(ctx context.Context, reads func(*pgx.Batch), f func(t
 }
 
 func (s *Store) twoTrips(ctx context.Context, reads func(*pgx.Batch), f func(tx pgx.Tx, writes *pgx.Batch) error) error {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.paved.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release() // which closes a connection that is left in a transaction
 	batch := &pgx.Batch{}
 	batch.BeginTx(pgx.TxOptions{})
-	// For lists of names PostgreSQL makes a new plan each time, which takes longer than to run it. One plan will do
-	// if it reads no table whole because that was small when the plan was made.
-	batch.Queue(`select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`)
 	reads(batch)
 	begun := conn.SendBatch(ctx, batch)
 	tx := begun.Tx()
