@@ -120,5 +120,3 @@ func openStore(t *testing.T, url string) *store.Store {
 func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 func second[T any](_ T, err error) error { return err }
-
-func third[A, B any](_ A, _ B, err error) error { return err }
