@@ -31,7 +31,7 @@ var gophercloudTrials = []struct {
 
 func networkingPackages() (all []string) {
 	for _, p := range []string{"networks", "subnets", "ports", "apiversions", "extensions", "extensions/agents", "extensions/attributestags", "extensions/external",
-		"extensions/extradhcpopts", "extensions/mtu", "extensions/portsbinding", "extensions/portsecurity", "extensions/provider", "extensions/trunks"} {
+		"extensions/extradhcpopts", "extensions/mtu", "extensions/networkipavailabilities", "extensions/portsbinding", "extensions/portsecurity", "extensions/provider", "extensions/trunks"} {
 		all = append(all, libraries+"networking/v2/"+p)
 	}
 	return all

@@ -44,7 +44,7 @@ var permissions = map[string]rights{
 
 	"GET /networking/": open_, "GET /networking/v2.0": open_, "GET /networking/v2.0/": open_,
 	"GET /networking/v2.0/extensions": reading, "GET /networking/v2.0/extensions/{alias}": reading, "GET /networking/v2.0/security-groups": reading,
-	"GET /networking/v2.0/network-ip-availabilities": reading, "GET /networking/v2.0/availability_zones": reading,
+	"GET /networking/v2.0/network-ip-availabilities": reading, "GET /networking/v2.0/network-ip-availabilities/{id}": seeing, "GET /networking/v2.0/availability_zones": reading,
 	"GET /networking/v2.0/networks": reading, "POST /networking/v2.0/networks": making, "GET /networking/v2.0/networks/{id}": seeing,
 	"PUT /networking/v2.0/networks/{id}": turning, "DELETE /networking/v2.0/networks/{id}": turning,
 	"GET /networking/v2.0/subnets": reading, "POST /networking/v2.0/subnets": turning, "GET /networking/v2.0/subnets/{id}": seeing,

@@ -290,7 +290,7 @@ func (h *hostile) real(path string) string {
 	for _, rule := range [][2]string{
 		{"/extensions/{alias}", "/extensions/agent"},
 		{"/networks/{id}", "/networks/{network}"}, {"/subnets/{id}", "/subnets/{subnet}"}, {"/ports/{id}", "/ports/{port}"},
-		{"/trunks/{id}", "/trunks/{trunk}"}, {"/tags/{tag}", "/tags/gold"},
+		{"/trunks/{id}", "/trunks/{trunk}"}, {"/network-ip-availabilities/{id}", "/network-ip-availabilities/{network}"}, {"/tags/{tag}", "/tags/gold"},
 		{"/bindings/{host}", "/bindings/cmp-1"}, {"/agents/{id}", "/agents/{agent}"}, {"/leases/{id}", "/leases/{lease}"}, {"/properties/{id}", "/properties/rack"},
 		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},
 		{"/inventories/{class}", "/inventories/VCPU"}, {"/resource_classes/{name}", "/resource_classes/CUSTOM_SLOT"},

@@ -42,6 +42,8 @@ var storyOfNetworking = []said{
 	{"port create trunked --network navy --no-fixed-ip --vnic-type normal -f value -c name -c fixed_ips", "[]|trunked"},
 	{"port create sub --network navy --no-fixed-ip --disable-port-security --no-security-group -f value -c port_security_enabled", "False"},
 	{"port list --network navy --device-owner compute:nova -f value -c Name -c Status", "web DOWN"},
+	{"ip availability list -f value", "has: # navy 11 1"},
+	{"ip availability show navy -f value -c total_ips -c used_ips", "11|1"},
 	{"port list --host cmp-1 --long -f value -c Name", "web"},
 	{"port list --fixed-ip ip-address=10.0.0.12 -f value -c Name", "web"},
 	{"port list --mac-address fa:16:3e:00:00:01 --tags a -f value -c Name", "web"},
@@ -94,7 +96,7 @@ var storyOfNetworking = []said{
 
 // notNetworking says of all commands that begin in one of these ways why they do not apply. What the story uses applies all the same.
 var notNetworking = map[string]string{
-	"router": layer3, "floating ip": layer3, "local ip": layer3, "bgp": layer3, "network l3": layer3, "ip availability": "it would be a list of nothing",
+	"router": layer3, "floating ip": layer3, "local ip": layer3, "bgp": layer3, "network l3": layer3,
 	"network agent add router": layer3, "network agent remove router": layer3, "network agent router": layer3,
 	"security group": filters, "default security group": filters, "address group": filters,
 	"address scope": pooled, "subnet pool": pooled, "network onboard": pooled, "network auto allocated topology": pooled,

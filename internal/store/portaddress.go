@@ -200,3 +200,24 @@ func keep(subnets []network.Subnet, before network.Port, fixed *[]network.Fixed)
 	}
 	return asked
 }
+
+// AddressesTaken counts the addresses that ports have in each subnet of these networks.
+func (s *Store) AddressesTaken(ctx context.Context, networks []uuid.UUID) (map[uuid.UUID]int64, error) {
+	rows, err := s.pool.Query(ctx, `
+		select s.id, count(*)
+		from subnet s
+		join port_address a on a.subnet_id = s.id
+		where s.network_id = any($1)
+		group by s.id`, networks)
+	if err != nil {
+		return nil, fmt.Errorf("count addresses: %w", err)
+	}
+	taken := map[uuid.UUID]int64{}
+	var id uuid.UUID
+	var count int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &count}, func() error {
+		taken[id] = count
+		return nil
+	})
+	return taken, err
+}

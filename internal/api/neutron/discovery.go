@@ -20,7 +20,6 @@ func discovery() []osapi.Route {
 		get("/v2.0/extensions", false, listExtensions),
 		get("/v2.0/extensions/{alias}", false, showExtension),
 		get("/v2.0/security-groups", false, empty("security_groups")),
-		get("/v2.0/network-ip-availabilities", false, empty("network_ip_availabilities")),
 		get("/v2.0/availability_zones", false, empty("availability_zones")),
 	}
 }
@@ -62,6 +61,7 @@ var extensions = []struct{ alias, name, description string }{
 	{"filter-validation", "Filter parameters validation", "Provides validation on filter parameters."},
 	{"multi-provider", "Multi Provider Network", "Expose mapping of virtual networks to multiple physical networks"},
 	{"net-mtu", "Network MTU", "Provides MTU attribute for a network resource."},
+	{"network-ip-availability", "Network IP Availability", "Provides IP availability data for each network and subnet."},
 	{"pagination", "Pagination support", "Extension that indicates that pagination is enabled."},
 	{"port-security", "Port Security", "Provides port security"},
 	{"project-id", "project_id field enabled", "Extension that indicates that project_id field is enabled."},

@@ -15,6 +15,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/external"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/extradhcpopts"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/mtu"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/networkipavailabilities"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsbinding"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/portsecurity"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/provider"
@@ -153,6 +154,11 @@ func (l library) subnet(net string) string {
 	l.same("subnet", changed, shown)
 	l.same("changed subnet", []any{"shore", "10.0.0.2", false, []string{}, []subnets.HostRoute{}},
 		[]any{shown.Name, shown.GatewayIP, shown.EnableDHCP, shown.DNSNameservers, shown.HostRoutes})
+	left, err := networkipavailabilities.Get(l.ctx, l.client, net).Extract()
+	l.check("show what is left", err)
+	l.same("what is left", []string{"11", "0"}, []string{left.TotalIPs, left.UsedIPs})
+	l.same("what is left", []networkipavailabilities.NetworkIPAvailability{*left},
+		all(l, networkipavailabilities.List(l.client, networkipavailabilities.ListOpts{NetworkID: net, IPVersion: "4"}), networkipavailabilities.ExtractNetworkIPAvailabilities))
 	l.same("subnets", 1, len(all(l, subnets.List(l.client, subnets.ListOpts{NetworkID: net, CIDR: "10.0.0.0/24", GatewayIP: "10.0.0.2"}), subnets.ExtractSubnets)))
 	return made.ID
 }

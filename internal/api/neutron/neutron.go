@@ -30,6 +30,7 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 		ports(s).tagRoutes(),
 		trunks(s).tagRoutes(),
 		subports{s}.routes(),
+		availability{s}.routes(),
 		bindings{s}.routes(),
 		a.routes(),
 	)

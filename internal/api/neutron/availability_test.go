@@ -1,0 +1,42 @@
+package neutron_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestNetworksTellHowManyAddressesAreLeft(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, subnet := c.ground("10.0.0.0/29")
+	six := c.must(201, "POST", "/v2.0/subnets", `{"subnet":{"network_id":"`+net+`","ip_version":6,"cidr":"fd00::/124"}}`)["subnet"].(object)["id"].(string)
+	c.port(net, `,"fixed_ips":[{"subnet_id":"`+subnet+`"}]`)
+	c.port(net, `,"fixed_ips":[{"subnet_id":"`+subnet+`"},{"subnet_id":"`+six+`"}]`)
+	c.ground("10.0.0.0/29")
+	want := func(total, used float64, subnets ...any) object {
+		return object{"network_id": net, "network_name": "blue", "project_id": "admin", "tenant_id": "admin", "total_ips": total, "used_ips": used,
+			"subnet_ip_availability": subnets}
+	}
+	four := object{"subnet_id": subnet, "subnet_name": "", "ip_version": 4.0, "cidr": "10.0.0.0/29", "total_ips": 5.0, "used_ips": 2.0}
+
+	of4 := c.must(200, "GET", "/v2.0/network-ip-availabilities?ip_version=4&network_id="+net, "")
+	if d := cmp.Diff(object{"network_ip_availabilities": []any{want(5, 2, four)}}, of4); d != "" {
+		t.Error(d)
+	}
+	whole := c.must(200, "GET", "/v2.0/network-ip-availabilities/"+net+"?fields=total_ips&fields=used_ips", "")
+	if d := cmp.Diff(object{"network_ip_availability": object{"total_ips": 19.0, "used_ips": 3.0}}, whole); d != "" {
+		t.Error(d)
+	}
+	if all := c.must(200, "GET", "/v2.0/network-ip-availabilities?network_name=blue", ""); len(all["network_ip_availabilities"].([]any)) != 2 {
+		t.Errorf("%v", all)
+	}
+	for path, refused := range map[string]string{"?x=1": "400 HTTPBadRequest", "/blue": "404 NetworkNotFound"} {
+		if got := c.fault("GET", "/v2.0/network-ip-availabilities"+path, ""); got != refused {
+			t.Errorf("%s: want %s, got %s", path, refused, got)
+		}
+	}
+	if all := c.as("ann:other").must(200, "GET", "/v2.0/network-ip-availabilities", ""); len(all["network_ip_availabilities"].([]any)) != 0 {
+		t.Errorf("of others: %v", all)
+	}
+}
