@@ -15,6 +15,8 @@ var bodies = map[string]string{
 
 	"POST /reservation/v1/leases": `{"name":"gold","start_date":"2038-01-01 00:00","end_date":"2038-01-02 00:00","before_end_date":"2038-01-01 12:00","events":[],` +
 		`"reservations":[{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":"","before_end":"default"}]}`,
+	"POST /reservation/v1/plans": `{"name":"gold","start_date":"2036-01-01 00:00","end_date":"2036-01-02 00:00","latest_start":"2036-02-01 00:00",` +
+		`"reservations":[{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`,
 	"PUT /reservation/v1/leases/{id}": `{"name":"silver","start_date":"2037-01-01 00:01","end_date":"2037-01-02 00:01","before_end_date":"2037-01-01 12:00",` +
 		`"reservations":[{"id":"{reservation}","min":1,"max":1,"hypervisor_properties":"","resource_properties":"","before_end":"default"}]}`,
 	"POST /reservation/v1/os-hosts":                  `{"name":"cmp-9","rack":"r1","gpu":true,"n":5}`,

@@ -71,7 +71,7 @@ var permissions = map[string]rights{
 	"GET /networking/v2.0/networks/{id}/dhcp-agents": admins,
 
 	"GET /reservation/": open_, "GET /reservation/versions": open_,
-	"GET /reservation/v1/leases": reading, "POST /reservation/v1/leases": making, "GET /reservation/v1/leases/{id}": looking,
+	"GET /reservation/v1/leases": reading, "POST /reservation/v1/leases": making, "POST /reservation/v1/plans": making, "GET /reservation/v1/leases/{id}": looking,
 	"PUT /reservation/v1/leases/{id}": ruling, "DELETE /reservation/v1/leases/{id}": ruling,
 	"GET /reservation/v1/os-hosts": admins, "POST /reservation/v1/os-hosts": admins, "GET /reservation/v1/os-hosts/allocations": admins,
 	"GET /reservation/v1/os-hosts/properties": admins, "PATCH /reservation/v1/os-hosts/properties/{id}": admins, "GET /reservation/v1/os-hosts/{id}": admins,

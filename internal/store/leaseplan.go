@@ -19,29 +19,33 @@ func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, 
 		return l, err
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		now, err := clock(ctx, tx)
-		if err != nil {
-			return err
-		}
-		dates, err := lease.Plan(d, now)
-		if err != nil {
-			return err
-		}
-		l = lease.Compose(d, dates, uuid.New)
-		if err := insertLease(ctx, tx, l); err != nil {
-			return err
-		}
-		err = racing(ctx, tx, func(tx pgx.Tx) error { return bookAll(ctx, tx, l, now) })
-		if err != nil {
-			return err
-		}
-		if err := nudge(ctx, tx, nudgeLease(l, true)); err != nil {
-			return err
-		}
-		l, err = lockLease(ctx, tx, l.ID)
+		l, err = createLease(ctx, tx, d)
 		return err
 	})
 	return l, err
+}
+
+func createLease(ctx context.Context, tx pgx.Tx, d lease.Draft) (l lease.Lease, err error) {
+	now, err := clock(ctx, tx)
+	if err != nil {
+		return l, err
+	}
+	dates, err := lease.Plan(d, now)
+	if err != nil {
+		return l, err
+	}
+	l = lease.Compose(d, dates, uuid.New)
+	if err := insertLease(ctx, tx, l); err != nil {
+		return l, err
+	}
+	err = racing(ctx, tx, func(tx pgx.Tx) error { return bookAll(ctx, tx, l, now) })
+	if err != nil {
+		return l, err
+	}
+	if err := nudge(ctx, tx, nudgeLease(l, true)); err != nil {
+		return l, err
+	}
+	return lockLease(ctx, tx, l.ID)
 }
 
 // UpdateLease changes a lease's name, dates or reservations, or leaves all as it was. A lease that is on its way

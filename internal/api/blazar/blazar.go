@@ -64,6 +64,7 @@ func (b *room) endpoints() []endpoint {
 		{"GET", "/v1/leases/{id}", "leases:get", reads, b.showLease},
 		{"PUT", "/v1/leases/{id}", "leases:put", writes, b.updateLease},
 		{"DELETE", "/v1/leases/{id}", "leases:delete", writes, b.deleteLease},
+		{"POST", "/v1/plans", "leases:post", writes, b.planLease},
 		{"GET", "/v1/os-hosts", "oshosts:get", administers, b.listHosts},
 		{"POST", "/v1/os-hosts", "oshosts:post", administers, b.createHost},
 		{"GET", "/v1/os-hosts/allocations", "oshosts:get_allocations", administers, b.listAllocations},

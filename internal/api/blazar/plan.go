@@ -1,0 +1,81 @@
+package blazar
+
+import (
+	"net/http"
+	"time"
+
+	"berth/internal/identity"
+	"berth/internal/lease"
+)
+
+// planView is what a lease would be. It has no ID, because there is none.
+type planView struct {
+	Name         string               `json:"name"`
+	StartDate    string               `json:"start_date"`
+	EndDate      string               `json:"end_date"`
+	Reservations []plannedReservation `json:"reservations"`
+}
+
+type plannedReservation struct {
+	ResourceType string   `json:"resource_type"`
+	Min          int      `json:"min"`
+	Max          int      `json:"max"`
+	Hosts        []string `json:"hosts"` // by hostname
+}
+
+// planLease answers what a POST of the same lease would get, hosts or refusal, and leaves nothing. A latest_start
+// lets it begin later than its start_date, as early as it fits.
+func (b *room) planLease(r *http.Request) (int, any, error) {
+	o, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	latest, err := latestStart(o)
+	if err != nil {
+		return 0, nil, err
+	}
+	delete(o, "latest_start")
+	d, err := draftOf(o)
+	if err != nil {
+		return 0, nil, err
+	}
+	c := identity.From(r.Context())
+	d.User, d.Project = c.User, c.Project
+	l, err := b.store.PlanLease(r.Context(), d, latest)
+	if err != nil {
+		return 0, nil, err
+	}
+	hosts, err := b.store.Hosts(r.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, map[string]any{"plan": planOf(l, hosts)}, nil
+}
+
+func latestStart(o object) (*time.Time, error) {
+	if !o.has("latest_start") {
+		return nil, nil
+	}
+	s, err := o.text("latest_start")
+	if err != nil {
+		return nil, err
+	}
+	at, err := instant(s)
+	return &at, err
+}
+
+func planOf(l lease.Lease, hosts []lease.Host) planView {
+	names := map[int64]string{}
+	for _, h := range hosts {
+		names[h.ID] = h.Hostname
+	}
+	v := planView{Name: l.Name, StartDate: date(l.StartAt), EndDate: date(l.EndAt), Reservations: []plannedReservation{}}
+	for _, r := range l.Reservations {
+		p := plannedReservation{ResourceType: r.Type, Min: r.Min, Max: r.Max, Hosts: []string{}}
+		for _, id := range r.Hosts {
+			p.Hosts = append(p.Hosts, names[id])
+		}
+		v.Reservations = append(v.Reservations, p)
+	}
+	return v
+}
