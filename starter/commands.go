@@ -32,6 +32,8 @@ func commands() []command {
 		{words: "lease list", help: "List leases", do: listing(leases)},
 		{words: "lease show LEASE", help: "Show a lease and why it is what it is", do: showing(leases)},
 		{words: "lease create NAME", help: "Create a lease, by default with one reservation of hosts", do: leaseCreate},
+		{words: "lease find-slot", help: "Tell the earliest time at which hosts are free for long enough", more: slotHelp, do: findSlot},
+		{words: "lease calendar", help: "Draw who holds which host when", more: calendarHelp, do: calendar},
 		{words: "lease set LEASE", help: "Change a lease", do: setting(leases)},
 		{words: "lease delete LEASE...", help: "End and delete leases", do: deleting(leases)},
 		{words: "lease wait LEASE", help: "Wait until a lease has a status", do: waiting(leases, "active")},

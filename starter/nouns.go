@@ -65,7 +65,7 @@ var (
 		columns: []string{"id", "name", "status", "start_date", "end_date", "degraded"},
 		fields: []field{
 			{flag: "name", key: "name", help: "new name", as: text, only: "set"},
-			{flag: "start", key: "start_date", help: "now, +30s, 2030-01-31 10:00 (UTC), or RFC 3339", as: instant},
+			{flag: "start", key: "start_date", help: dateHelp, as: instant},
 			{flag: "end", key: "end_date", help: "as --start", as: instant},
 			{flag: "before-end", key: "before_end_date", help: "when to act before the end, as --start", as: instant},
 			{flag: "reservations", key: "reservations", help: "JSON list, for several or other than one of hosts", as: literal},

@@ -29,7 +29,7 @@ var envelopes = map[string]string{"networks": "network", "subnets": "subnet", "p
 
 func newStub(t testing.TB) (*stub, string) {
 	s := &stub{collections: map[string]map[string]object{}, consumers: map[string]object{}, unrecorded: 5}
-	s.collections["runs"] = map[string]object{}
+	s.collections["runs"], s.collections["uses"] = map[string]object{}, map[string]object{}
 	for c := range envelopes {
 		s.collections[c] = map[string]object{}
 	}
@@ -85,6 +85,11 @@ func (s *stub) answer(r *http.Request, body object) (int, any) {
 		return 200, object{"analysis": object{"entries": 5, "p50": 0.25, "slowest": []object{{"seq": 7, "seconds": 1.5}}}}
 	case parts[0] == "journal" && parts[2] == "runs":
 		return s.run(r, parts[3:], body)
+	case parts[len(parts)-1] == "plans":
+		return 200, object{"plan": object{"name": body["name"], "start_date": body["start_date"], "end_date": body["end_date"],
+			"reservations": []object{{"hosts": []string{"cmp-1", "cmp-2"}, "latest": body["latest_start"]}}}}
+	case strings.HasSuffix(r.URL.Path, "/os-hosts/allocations"):
+		return 200, object{"allocations": s.named(s.collections["uses"], "")}
 	case parts[0] == "networking" || parts[0] == "reservation" || parts[0] == "journal":
 		return s.rest(r, parts[2], parts[3:], body)
 	case parts[0] == "operator" && parts[len(parts)-1] == "history":
@@ -196,6 +201,9 @@ func (s *stub) named(all map[string]object, name string) []object {
 
 func (s *stub) add(collection string, body object) object {
 	id := uuid.NewString()
+	if given, ok := body["id"].(string); ok {
+		id = given
+	}
 	o := maps.Clone(body)
 	switch collection {
 	case "resource_providers":
@@ -205,6 +213,7 @@ func (s *stub) add(collection string, body object) object {
 		o["id"], o["hypervisor_hostname"] = id, body["name"]
 	case "entries":
 		id = fmt.Sprint(o["seq"])
+	case "uses":
 	default:
 		o["id"], o["status"], o["revision_number"] = id, "DOWN", 1
 	}
