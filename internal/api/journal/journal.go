@@ -21,39 +21,20 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 	return &osapi.API{
 		Prefix:   "/journal/v1",
 		Identity: id,
-		Fail:     fail,
+		Fail:     osapi.FailPlainly,
 		Routes: []osapi.Route{
-			{Method: http.MethodGet, Path: "/entries", Handle: admin(h.list)},
-			{Method: http.MethodPost, Path: "/entries", Handle: admin(h.record), Gateway: true},
-			{Method: http.MethodGet, Path: "/entries/{seq}", Handle: admin(h.show)},
-			{Method: http.MethodPost, Path: "/entries/{seq}/retry", Handle: admin(h.retry)},
-			{Method: http.MethodPost, Path: "/entries/{seq}/skip", Handle: admin(h.skip)},
-			{Method: http.MethodGet, Path: "/analysis", Handle: admin(h.analysis)},
-			{Method: http.MethodGet, Path: "/runs", Handle: admin(h.listRuns)},
-			{Method: http.MethodPost, Path: "/runs", Handle: admin(h.startRun)},
-			{Method: http.MethodGet, Path: "/runs/{id}", Handle: admin(h.showRun)},
-			{Method: http.MethodGet, Path: "/runs/{id}/findings", Handle: admin(h.findings)},
+			{Method: http.MethodGet, Path: "/entries", Handle: osapi.Administrators(h.list)},
+			{Method: http.MethodPost, Path: "/entries", Handle: osapi.Administrators(h.record), Gateway: true},
+			{Method: http.MethodGet, Path: "/entries/{seq}", Handle: osapi.Administrators(h.show)},
+			{Method: http.MethodPost, Path: "/entries/{seq}/retry", Handle: osapi.Administrators(h.retry)},
+			{Method: http.MethodPost, Path: "/entries/{seq}/skip", Handle: osapi.Administrators(h.skip)},
+			{Method: http.MethodGet, Path: "/analysis", Handle: osapi.Administrators(h.analysis)},
+			{Method: http.MethodGet, Path: "/runs", Handle: osapi.Administrators(h.listRuns)},
+			{Method: http.MethodPost, Path: "/runs", Handle: osapi.Administrators(h.startRun)},
+			{Method: http.MethodGet, Path: "/runs/{id}", Handle: osapi.Administrators(h.showRun)},
+			{Method: http.MethodGet, Path: "/runs/{id}/findings", Handle: osapi.Administrators(h.findings)},
 		},
 	}
-}
-
-// admin lets only administrators through: the journal knows every project's objects.
-func admin(next osapi.Handler) osapi.Handler {
-	return func(r *http.Request) (int, any, error) {
-		if !identity.From(r.Context()).Admin() {
-			return 0, nil, osapi.Fault(http.StatusForbidden, "", "The journal is for administrators.")
-		}
-		return next(r)
-	}
-}
-
-// fail writes a refusal as {"error": {"code": 404, "message": "…"}}.
-func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
-	type body struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}
-	osapi.WriteJSON(w, e.Status, map[string]body{"error": {e.Status, e.Message}})
 }
 
 // entry is an entry as it goes out.

@@ -19,32 +19,13 @@ func New(s *store.Store, id identity.Authenticator, incomplete inventory.Owner) 
 	return &osapi.API{
 		Prefix:   "/operator/v1",
 		Identity: id,
-		Fail:     fail,
+		Fail:     osapi.FailPlainly,
 		Routes: []osapi.Route{
-			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: admin(history(s.ConsumerHistory))},
-			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: admin(history(s.ProviderHistory))},
-			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: admin(c.migrate)},
+			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: osapi.Administrators(history(s.ConsumerHistory))},
+			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.Administrators(history(s.ProviderHistory))},
+			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.Administrators(c.migrate)},
 		},
 	}
-}
-
-// admin lets only administrators through: this API knows every project's consumers.
-func admin(next osapi.Handler) osapi.Handler {
-	return func(r *http.Request) (int, any, error) {
-		if !identity.From(r.Context()).Admin() {
-			return 0, nil, osapi.Fault(http.StatusForbidden, "", "This API is for administrators.")
-		}
-		return next(r)
-	}
-}
-
-// fail writes a refusal as {"error": {"code": 404, "message": "…"}}.
-func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
-	type body struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}
-	osapi.WriteJSON(w, e.Status, map[string]body{"error": {e.Status, e.Message}})
 }
 
 // numbers reads a query of positive numbers, of which those have defaults.
