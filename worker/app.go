@@ -20,6 +20,7 @@ import (
 	"berth/internal/config"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
+	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/store"
 )
@@ -66,6 +67,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		return nil, err
 	}
 	a.store.Govern(blockPolicy(cfg.Port))
+	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.Cleaning, Longest: cfg.Lease.Longest, Exempt: cfg.Lease.Exempt})
 	reached.Store = a.store
 	reached.KeepJournal = cfg.Journal.Age
 	watchJournal(&reached, a.registry)

@@ -45,6 +45,7 @@ type Config struct {
 	Journal     Journal
 	Incomplete  Incomplete
 	Port        Port
+	Lease       Lease
 	Candidates  Candidates
 	Service     Service
 	Client      Client
@@ -98,6 +99,13 @@ type Candidates struct {
 type Port struct {
 	Deadlines map[string]time.Duration
 	Fatal     bool
+}
+
+// Lease is what the operator asks of leases: how long hosts are cleaned after each, how long one may be (0: any),
+// and which projects may have longer ones.
+type Lease struct {
+	Cleaning, Longest time.Duration
+	Exempt            []string
 }
 
 // Incomplete is to whom consumers belong whose owner nobody has named.

@@ -19,13 +19,13 @@ func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, 
 		return l, err
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		l, err = createLease(ctx, tx, d)
+		l, err = s.createLease(ctx, tx, d)
 		return err
 	})
 	return l, err
 }
 
-func createLease(ctx context.Context, tx pgx.Tx, d lease.Draft) (l lease.Lease, err error) {
+func (s *Store) createLease(ctx context.Context, tx pgx.Tx, d lease.Draft) (l lease.Lease, err error) {
 	now, err := clock(ctx, tx)
 	if err != nil {
 		return l, err
@@ -34,11 +34,14 @@ func createLease(ctx context.Context, tx pgx.Tx, d lease.Draft) (l lease.Lease, 
 	if err != nil {
 		return l, err
 	}
+	if err := s.limits.CheckNew(d.Project, dates); err != nil {
+		return l, err
+	}
 	l = lease.Compose(d, dates, uuid.New)
 	if err := insertLease(ctx, tx, l); err != nil {
 		return l, err
 	}
-	err = racing(ctx, tx, func(tx pgx.Tx) error { return bookAll(ctx, tx, l, now) })
+	err = racing(ctx, tx, func(tx pgx.Tx) error { return s.bookAll(ctx, tx, l, now) })
 	if err != nil {
 		return l, err
 	}
@@ -64,8 +67,11 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 		if err != nil {
 			return err
 		}
+		if err := s.limits.CheckChanged(is, c); err != nil {
+			return err
+		}
 		if !c.Rename() {
-			err = racing(ctx, tx, func(tx pgx.Tx) error { return rebookAll(ctx, tx, was, is, now) })
+			err = racing(ctx, tx, func(tx pgx.Tx) error { return s.rebookAll(ctx, tx, was, is, now) })
 		}
 		if err != nil {
 			return err
@@ -106,9 +112,9 @@ func insertLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
 }
 
 // bookAll chooses hosts for every reservation of a new lease.
-func bookAll(ctx context.Context, tx pgx.Tx, l lease.Lease, now time.Time) error {
+func (s *Store) bookAll(ctx context.Context, tx pgx.Tx, l lease.Lease, now time.Time) error {
 	for _, r := range l.Reservations {
-		b, err := bookingOf(l, r, now)
+		b, err := s.bookingOf(l, r, now)
 		if err != nil {
 			return err
 		}
@@ -120,10 +126,10 @@ func bookAll(ctx context.Context, tx pgx.Tx, l lease.Lease, now time.Time) error
 }
 
 // rebookAll moves every reservation to the new dates. An active lease gets added hosts in inventory at once.
-func rebookAll(ctx context.Context, tx pgx.Tx, was, is lease.Lease, now time.Time) error {
+func (s *Store) rebookAll(ctx context.Context, tx pgx.Tx, was, is lease.Lease, now time.Time) error {
 	active := is.Status == lease.Active
 	for i, r := range is.Reservations {
-		b, err := bookingOf(is, r, now)
+		b, err := s.bookingOf(is, r, now)
 		if err != nil {
 			return err
 		}
@@ -142,13 +148,13 @@ func rebookAll(ctx context.Context, tx pgx.Tx, was, is lease.Lease, now time.Tim
 	return nil
 }
 
-// bookingOf is what a reservation asks for from now on: nobody can book the past.
-func bookingOf(l lease.Lease, r lease.Reservation, now time.Time) (booking, error) {
+// bookingOf is what a reservation asks for from now on, and for the cleaning after it: nobody can book the past.
+func (s *Store) bookingOf(l lease.Lease, r lease.Reservation, now time.Time) (booking, error) {
 	requirements, err := lease.Requirements(r.HypervisorProperties, r.ResourceProperties)
 	if err != nil {
 		return booking{}, err
 	}
 	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
 	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
-	return booking{reservation: r.ID, from: from, to: to, least: r.Min, most: r.Max, requirements: requirements}, nil
+	return booking{reservation: r.ID, from: from, to: to.Add(s.limits.Cleaning), least: r.Min, most: r.Max, requirements: requirements}, nil
 }

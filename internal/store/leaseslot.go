@@ -24,11 +24,11 @@ func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time)
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		draft := d
 		if latest != nil {
-			if draft, err = earliest(ctx, tx, d, *latest); err != nil {
+			if draft, err = s.earliest(ctx, tx, d, *latest); err != nil {
 				return err
 			}
 		}
-		if l, err = createLease(ctx, tx, draft); err != nil {
+		if l, err = s.createLease(ctx, tx, draft); err != nil {
 			return err
 		}
 		return errPlanned
@@ -40,7 +40,7 @@ func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time)
 }
 
 // earliest moves a draft to where it first fits.
-func earliest(ctx context.Context, tx pgx.Tx, d lease.Draft, latest time.Time) (lease.Draft, error) {
+func (s *Store) earliest(ctx context.Context, tx pgx.Tx, d lease.Draft, latest time.Time) (lease.Draft, error) {
 	now, err := clock(ctx, tx)
 	if err != nil {
 		return d, err
@@ -57,7 +57,8 @@ func earliest(ctx context.Context, tx pgx.Tx, d lease.Draft, latest time.Time) (
 	if err != nil {
 		return d, err
 	}
-	start, err := lease.Earliest(d, dates, latest, hosts, busy)
+	cleaned := lease.Schedule{Start: dates.Start, End: dates.End.Add(s.limits.Cleaning)}
+	start, err := lease.Earliest(d, cleaned, latest, hosts, busy)
 	if err != nil || start.Equal(dates.Start) {
 		return d, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"berth/internal/lease"
 	"berth/internal/network"
 )
 
@@ -28,6 +29,7 @@ type Store struct {
 	pool   *pgxpool.Pool
 	paved  *pgxpool.Pool // of connections that inTwoTrips uses
 	policy network.Policy
+	limits lease.Limits
 	lines  lines
 	left   chan struct{} // notes were committed; see announce
 	stop   context.CancelFunc
@@ -167,6 +169,9 @@ func (r *results) Close() error {
 
 // Govern sets how long blocks of ports may stand from now on. It is called before the store is used.
 func (s *Store) Govern(p network.Policy) { s.policy = p }
+
+// Limit sets what is asked of leases from now on. It is called before the store is used.
+func (s *Store) Limit(m lease.Limits) { s.limits = m }
 
 func policyOf(tx pgx.Tx) network.Policy {
 	if t, ok := tx.(*noting); ok {

@@ -1,0 +1,53 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"berth/internal/lease"
+)
+
+func TestHostsAreCleanedBetweenLeases(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	e.Limit(lease.Limits{Cleaning: time.Hour})
+	first := e.create(hostsDraft(4, 6, 1, 1))
+	e.refused(hostsDraft(6, 8, 1, 1), lease.NotEnoughHosts)
+	e.refused(hostsDraft(2, 4, 1, 1), lease.NotEnoughHosts)
+	early := hostsDraft(6, 8, 1, 1)
+	early.Start.At = early.Start.At.Add(59 * time.Minute)
+	e.refused(early, lease.NotEnoughHosts)
+	latest := hour(20)
+	if l := e.plan(hostsDraft(2, 4, 1, 1), &latest); !l.StartAt.Equal(hour(7)) || !l.EndAt.Equal(hour(9)) {
+		t.Errorf("the slot is from %s to %s", l.StartAt, l.EndAt)
+	}
+
+	e.create(hostsDraft(1, 3, 1, 1))
+	e.create(hostsDraft(7, 8, 1, 1))
+	e.unchanged(first.ID, until(7), lease.NotEnoughHosts)
+	e.unchanged(first.ID, lease.Change{End: &lease.Moment{At: hour(6).Add(time.Minute)}}, lease.NotEnoughHosts)
+	if got := e.update(first.ID, until(5)); !got.EndAt.Equal(hour(5)) {
+		t.Errorf("ends at %s", got.EndAt)
+	}
+}
+
+func TestLeasesAreNotLongerThanAllowed(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	e.Limit(lease.Limits{Longest: 2 * time.Hour, Exempt: []string{"lab"}})
+	e.refused(hostsDraft(1, 4, 1, 1), lease.NotAuthorized)
+	l := e.create(hostsDraft(1, 3, 1, 1))
+	e.unchanged(l.ID, until(4), lease.InvalidInput)
+	e.update(l.ID, lease.Change{Start: &lease.Moment{At: hour(2)}, End: &lease.Moment{At: hour(4)}})
+	exempt := hostsDraft(1, 9, 1, 1)
+	exempt.Project = "lab"
+	got := e.create(exempt)
+	e.update(got.ID, until(10))
+	if _, err := e.PlanLease(t.Context(), hostsDraft(1, 4, 1, 1), nil); faultKind(err) != lease.NotAuthorized {
+		t.Errorf("planned: %v", err)
+	}
+
+	e.Limit(lease.Limits{Longest: time.Hour})
+	e.update(l.ID, lease.Change{Name: ptr("still")})
+	e.unchanged(l.ID, sized(l, 1, 2), lease.InvalidInput)
+}
