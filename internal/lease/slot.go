@@ -28,32 +28,39 @@ func (d Draft) Later(s Schedule, start time.Time) Draft {
 // finds its hosts for as long as the schedule lasts. It chooses as a creation does. A lease can only begin to fit
 // when somebody leaves a host, so only those instants are looked at.
 func Earliest(d Draft, s Schedule, latest time.Time, hosts []Host, busy []Busy) (time.Time, error) {
-	matching, err := matchingEach(d.Reservations, hosts)
-	if err != nil {
-		return time.Time{}, err
-	}
 	starts := []time.Time{s.Start}
-	booked := map[int64]bool{}
+	booked, stuck, byHost := map[int64]bool{}, map[int64]bool{}, map[int64][]Busy{}
 	for _, b := range busy {
-		booked[b.Host] = true
-		if b.To.After(s.Start) && !b.To.After(latest) {
+		stuck[b.Host] = stuck[b.Host] || b.Stuck
+		booked[b.Host], byHost[b.Host] = true, append(byHost[b.Host], b)
+		if b.To.After(s.Start) {
 			starts = append(starts, b.To)
 		}
 	}
+	for _, all := range byHost {
+		slices.SortFunc(all, func(a, b Busy) int { return a.To.Compare(b.To) })
+	}
+	matching, err := matchingEach(d.Reservations, hosts, stuck)
+	if err != nil {
+		return time.Time{}, err
+	}
 	slices.SortFunc(starts, time.Time.Compare)
-	starts = slices.CompactFunc(starts, time.Time.Equal)
-	for _, start := range starts {
-		if fits(d.Reservations, matching, booked, takenIn(busy, start, start.Add(s.End.Sub(s.Start)))) {
+	for _, start := range slices.CompactFunc(starts, time.Time.Equal) {
+		if start.After(latest) {
+			break
+		}
+		if fits(d.Reservations, matching, booked, takenIn(byHost, start, start.Add(s.End.Sub(s.Start)))) {
 			return start, nil
 		}
 	}
 	return time.Time{}, Refuse(NotEnoughHosts, "Not enough hosts available at any start until %s", latest.UTC().Format(time.RFC3339))
 }
 
-// matchingEach is which hosts meet the requirements of each reservation.
-func matchingEach(reservations []ReservationDraft, hosts []Host) ([][]Candidate, error) {
+// matchingEach is which hosts meet the requirements of each reservation. A stuck one cannot be reserved.
+func matchingEach(reservations []ReservationDraft, hosts []Host, stuck map[int64]bool) ([][]Candidate, error) {
 	all := make([]Candidate, len(hosts))
 	for i, h := range hosts {
+		h.Reservable = h.Reservable && !stuck[h.ID]
 		all[i] = Candidate{Host: h}
 	}
 	each := make([][]Candidate, len(reservations))
@@ -69,12 +76,18 @@ func matchingEach(reservations []ReservationDraft, hosts []Host) ([][]Candidate,
 	return each, nil
 }
 
-func takenIn(busy []Busy, from, to time.Time) map[int64]bool {
+// takenIn is which hosts somebody has in a window. Nobody has a host while another does, so of each only the next
+// one to leave it counts.
+func takenIn(byHost map[int64][]Busy, from, to time.Time) map[int64]bool {
 	taken := map[int64]bool{}
-	for _, b := range busy {
-		if b.Stuck || b.From.Before(to) && b.To.After(from) {
-			taken[b.Host] = true
-		}
+	for host, all := range byHost {
+		i, _ := slices.BinarySearchFunc(all, from, func(b Busy, from time.Time) int {
+			if b.To.After(from) {
+				return 1
+			}
+			return -1
+		})
+		taken[host] = i < len(all) && all[i].From.Before(to)
 	}
 	return taken
 }

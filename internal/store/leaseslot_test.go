@@ -70,6 +70,7 @@ func TestSlotIsTheFirstThatFits(t *testing.T) {
 		kind   lease.Kind
 	}{
 		"before anybody leaves": {hostsDraft(1, 2, 1, 1), hour(2), lease.NotEnoughHosts},
+		"after the last start":  {hostsDraft(7, 8, 1, 1), hour(6), lease.NotEnoughHosts},
 		"more than there are":   {hostsDraft(1, 2, 3, 3), latest, lease.NotEnoughHosts},
 	} {
 		if _, err := e.PlanLease(t.Context(), c.d, &c.latest); faultKind(err) != c.kind {
@@ -86,6 +87,7 @@ func TestSlotIsTheFirstThatFits(t *testing.T) {
 func TestNoSlotOnAHostThatWasNotLeft(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 1)
+	e.create(hostsDraft(5, 6, 1, 1)) // who comes next does not hide it
 	l := e.active(hostsDraft(1, 2, 1, 1))
 	e.begin(l.ID, lease.End)
 	e.finish(l.ID, lease.End, map[uuid.UUID]string{l.Reservations[0].ID: "no"})
