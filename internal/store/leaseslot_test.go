@@ -86,13 +86,17 @@ func TestSlotIsTheFirstThatFits(t *testing.T) {
 
 func TestNoSlotOnAHostThatWasNotLeft(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	e.create(hostsDraft(5, 6, 1, 1)) // who comes next does not hide it
+	e := newLeasing(t, 2)
 	l := e.active(hostsDraft(1, 2, 1, 1))
 	e.begin(l.ID, lease.End)
 	e.finish(l.ID, lease.End, map[uuid.UUID]string{l.Reservations[0].ID: "no"})
+	e.create(hostsDraft(1, 3, 1, 1)) // the other
 	latest := hour(9)
-	if _, err := e.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), &latest); faultKind(err) != lease.NotEnoughHosts {
+	got := e.plan(hostsDraft(1, 2, 1, 1), &latest)
+	if !got.StartAt.Equal(hour(3)) {
+		t.Errorf("from %s", got.StartAt)
+	}
+	if _, err := e.PlanLease(t.Context(), hostsDraft(1, 2, 2, 2), &latest); faultKind(err) != lease.NotEnoughHosts {
 		t.Error(err)
 	}
 }
