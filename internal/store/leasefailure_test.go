@@ -92,8 +92,9 @@ func TestFollowerWaitsForTheOneBefore(t *testing.T) {
 	if err := e.WireReservation(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
 		t.Errorf("two leases are given one host: %v", err)
 	}
-	storetest.Exec(t, e.url, `update lease set status = 'PENDING' where id = $1`, after.ID)
-	storetest.Exec(t, e.url, `update event set status = 'UNDONE' where lease_id = $1`, after.ID)
+	storetest.Exec(t, e.url, `
+		with l as (update lease set status = 'PENDING' where id = $1)
+		update event set status = 'UNDONE' where lease_id = $1`, after.ID)
 	storetest.Exec(t, e.url, `delete from note`)
 
 	e.begin(before.ID, lease.End)
