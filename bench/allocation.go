@@ -24,34 +24,29 @@ func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	}}, err
 }
 
-// hosts are the providers over which a single client spreads its allocations, as a scheduler does.
+// hosts are the providers over which a single client spreads its allocations, as a scheduler does: so many, and new
+// ones each round, that none has more servers than a real one.
 const hosts = 256
 
 // openAllocations measures what a compute service writes for a new server: three resources of one provider, for a
-// consumer that must not exist yet. Each client comes to the providers in turn.
-func openAllocations(ctx context.Context, s *stack) (*subject, error) {
-	providers, err := s.api.providers(ctx, hosts)
-	if err != nil {
-		return nil, err
-	}
-	wires, next := newWires(s.api.base, 1), 0
-	return &subject{before: wires.open, op: func(_ context.Context, client int) (int, error) {
-		next++
-		return 1, wires.send(client, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocation(providers[next%hosts]))
-	}, close: wires.end}, nil
+// consumer that must not exist yet. The client comes to the providers in turn.
+func openAllocations(_ context.Context, s *stack) (*subject, error) {
+	next := 0
+	return allocationsOn(s, hosts, func(int) int { next++; return next % hosts }), nil
 }
 
 // openAllocationsApart measures the same with a provider for each client, new ones each round.
 func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
-	return allocationsOn(s, s.clients), nil
+	return allocationsOn(s, s.clients, func(client int) int { return client }), nil
 }
 
 // openAllocationsTogether measures the same with one provider for all clients.
 func openAllocationsTogether(_ context.Context, s *stack) (*subject, error) {
-	return allocationsOn(s, 1), nil
+	return allocationsOn(s, 1, func(int) int { return 0 }), nil
 }
 
-func allocationsOn(s *stack, n int) *subject {
+// allocationsOn measures allocations of n providers; of which one tells.
+func allocationsOn(s *stack, n int, of func(client int) int) *subject {
 	wires := newWires(s.api.base, s.clients)
 	var providers []string
 	return &subject{
@@ -62,7 +57,7 @@ func allocationsOn(s *stack, n int) *subject {
 			return wires.open(ctx)
 		},
 		op: func(_ context.Context, client int) (int, error) {
-			return 1, wires.send(client, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocation(providers[client%n]))
+			return 1, wires.send(client, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocation(providers[of(client)]))
 		},
 		close: wires.end,
 	}

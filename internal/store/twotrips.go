@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // inTwoTrips is inTx for a transaction of two batches: what reads queues goes to the database along with begin, and
@@ -23,13 +25,37 @@ func (s *Store) twoTrips(ctx context.Context, reads func(*pgx.Batch), f func(tx 
 	if err != nil {
 		return err
 	}
-	defer conn.Release() // which closes a connection that is left in a transaction
+	release := watched(ctx, conn)
+	defer release()
+	err = converse(context.WithoutCancel(ctx), conn, reads, f)
+	if ctx.Err() != nil && err != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// watched makes everything that waits for a connection fail when ctx ends, until the connection is released. It
+// spares the goroutines with which pgx watches each of a few short statements.
+func watched(ctx context.Context, conn *pgxpool.Conn) (release func()) {
+	stop := context.AfterFunc(ctx, func() {
+		_ = conn.Conn().PgConn().Conn().SetDeadline(time.Unix(1, 0))
+	})
+	return func() {
+		if !stop() { // nobody can use it any more
+			_ = conn.Conn().Close(context.WithoutCancel(ctx))
+		}
+		conn.Release() // which closes a connection that is left in a transaction
+	}
+}
+
+// converse is the transaction over a connection.
+func converse(ctx context.Context, conn *pgxpool.Conn, reads func(*pgx.Batch), f func(tx pgx.Tx, writes *pgx.Batch) error) error {
 	batch := &pgx.Batch{}
 	batch.BeginTx(pgx.TxOptions{})
 	reads(batch)
 	begun := conn.SendBatch(ctx, batch)
 	tx := begun.Tx()
-	err = begun.Close()
+	err := begun.Close()
 	if err == nil {
 		batch = &pgx.Batch{}
 		err = f(tx, batch)
