@@ -7,6 +7,12 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"berth/internal/api/placement"
+	"berth/internal/devstack"
+	"berth/internal/identity"
+	"berth/internal/identity/policy"
+	"berth/internal/store"
 )
 
 // openTransactions measures the peer of everything that is a write: a transaction of one row with the driver alone,
@@ -29,29 +35,48 @@ func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 const hosts = 256
 
 // openAllocations measures what a compute service writes for a new server: three resources of one provider, for a
-// consumer that must not exist yet. The client comes to the providers in turn.
-func openAllocations(_ context.Context, s *stack) (*subject, error) {
+// consumer that must not exist yet. The client comes to the providers in turn. The API is served by this process,
+// because the driver that it is compared with is in it too: a process more would cost one client as much as the API.
+func openAllocations(ctx context.Context, s *stack) (*subject, error) {
+	rows, err := store.Open(ctx, s.postgres.URL)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := policy.Open(policy.Options{}, placement.Policy...)
+	if err != nil {
+		return nil, err
+	}
+	server, err := devstack.Serve(0, placement.New(placement.Options{Store: rows, Identity: identity.Noauth{}, Policy: rules}))
+	if err != nil {
+		return nil, err
+	}
 	next := 0
-	return allocationsOn(s, hosts, func(int) int { next++; return next % hosts }), nil
+	made := allocationsOn(newAPI(server.URL), 1, hosts, func(int) int { next++; return next % hosts })
+	made.close = func(context.Context) ([]detail, error) {
+		server.Stop()
+		rows.Close()
+		return nil, nil
+	}
+	return made, nil
 }
 
 // openAllocationsApart measures the same with a provider for each client, new ones each round.
 func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
-	return allocationsOn(s, s.clients, func(client int) int { return client }), nil
+	return allocationsOn(s.api, s.clients, s.clients, func(client int) int { return client }), nil
 }
 
 // openAllocationsTogether measures the same with one provider for all clients.
 func openAllocationsTogether(_ context.Context, s *stack) (*subject, error) {
-	return allocationsOn(s, 1, func(int) int { return 0 }), nil
+	return allocationsOn(s.api, s.clients, 1, func(int) int { return 0 }), nil
 }
 
-// allocationsOn measures allocations of n providers; of which one tells.
-func allocationsOn(s *stack, n int, of func(client int) int) *subject {
-	wires := newWires(s.api.base, s.clients)
+// allocationsOn measures the allocations that clients make of n providers; of which one tells.
+func allocationsOn(a *api, clients, n int, of func(client int) int) *subject {
+	wires := newWires(a.base, clients)
 	var providers []string
 	return &subject{
 		before: func(ctx context.Context) (err error) {
-			if providers, err = s.api.providers(ctx, n); err != nil {
+			if providers, err = a.providers(ctx, n); err != nil {
 				return err
 			}
 			return wires.open(ctx)

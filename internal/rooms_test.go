@@ -59,9 +59,11 @@ var rooms = map[string]room{
 		why:    "a client of the APIs and of Temporal like any other; store only to migrate",
 	},
 	"bench": {
-		may:    []string{"internal/contract", "internal/devstack", "internal/store", "internal/odl/odltest", "internal/notify/notifytest"},
+		may: []string{"internal/contract", "internal/devstack", "internal/store", "internal/odl/odltest", "internal/notify/notifytest",
+			"internal/api/placement", "internal/identity", "internal/identity/policy"},
 		always: []string{temporal, pgx},
-		why:    "measures the shipped worker from outside: a client, an agent, and eyes on the rows; store only to migrate",
+		why: "measures the shipped worker from outside: a client, an agent, and eyes on the rows; store to migrate and plant, and one API " +
+			"in its own process beside the driver that it is compared with",
 	},
 	"workflows": {
 		may:    []string{"activities", "internal/contract", "internal/lease", "internal/journal", "internal/network"},
