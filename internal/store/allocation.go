@@ -43,6 +43,7 @@ func (s *Store) settle(ctx context.Context, all ...*replacement) error {
 	var l *ledger
 	err := s.inTwoTrips(ctx, func(reads *pgx.Batch) {
 		l = newLedger(all)
+		l.own = true
 		l.queueReads(reads)
 	}, func(tx pgx.Tx, writes *pgx.Batch) error {
 		if err := l.judge(ctx, tx); err != nil {

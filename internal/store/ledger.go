@@ -23,6 +23,8 @@ type ledger struct {
 	stock        map[inventory.Key]*stocked         // inventories that are asked for, as far as they exist
 	held         map[string]map[inventory.Key]int64 // what the consumers hold, by UUID
 	changes      []inventory.Change                 // what the admitted replacements do to generations
+	own          bool                               // the transaction is its own: given up if nothing comes of it
+	ahead        int64                              // how far the providers' generations are moved before the verdict
 }
 
 // account is a consumer that exists.
@@ -78,7 +80,8 @@ func (l *ledger) queueReads(batch *pgx.Batch) {
 	l.queueStock(batch)
 }
 
-// queueProviders locks the providers of the new allocations and those that emptied consumers leave.
+// queueProviders locks the providers of the new allocations and those that emptied consumers leave. One
+// that is the only one is locked by moving its generation on, which is what mostly becomes of it.
 func (l *ledger) queueProviders(batch *pgx.Batch, emptied []string) {
 	const lock = `
 		select uuid, id, generation
@@ -86,17 +89,26 @@ func (l *ledger) queueProviders(batch *pgx.Batch, emptied []string) {
 		where %s
 		order by id
 		for no key update`
-	if len(emptied) == 0 {
-		batch.Queue(fmt.Sprintf(lock, `uuid = any($1)`), l.asked()).Query(l.readProviders)
-		return
-	}
-	batch.Queue(fmt.Sprintf(lock, `id = any (array(
+	asked := l.asked()
+	switch {
+	case len(emptied) > 0:
+		batch.Queue(fmt.Sprintf(lock, `id = any (array(
 			select id from provider where uuid = any($1)
 			union
 			select a.provider_id
 			from consumer c
 			join allocation a on a.consumer_id = c.id
-			where c.uuid = any($2)))`), l.asked(), emptied).Query(l.readProviders)
+			where c.uuid = any($2)))`), asked, emptied).Query(l.readProviders)
+	case l.own && len(asked) == 1:
+		l.ahead = 1
+		batch.Queue(`
+			update provider
+			set generation = generation + 1, updated_at = now()
+			where uuid = $1
+			returning uuid, id, generation - 1`, asked[0]).Query(l.readProviders)
+	default:
+		batch.Queue(fmt.Sprintf(lock, `uuid = any($1)`), asked).Query(l.readProviders)
+	}
 }
 
 // asked lists the providers of the new allocations.

@@ -9,8 +9,11 @@ import (
 	"berth/internal/inventory"
 )
 
-// queueWrites writes what became of the admitted replacements.
+// queueWrites writes what became of the admitted replacements. If that is nothing, the transaction is to be given up.
 func (l *ledger) queueWrites(ctx context.Context, batch *pgx.Batch) {
+	if len(l.changes) == 0 {
+		return
+	}
 	var writes []inventory.ConsumerWrite
 	for _, r := range l.replacements {
 		if r.refusal == nil {
@@ -87,8 +90,8 @@ func (l *ledger) queueAllocations(batch *pgx.Batch, writes []inventory.ConsumerW
 func (l *ledger) queueGenerations(batch *pgx.Batch) {
 	moved := map[int64][]int64{}
 	for _, p := range l.providers {
-		if p.moved > 0 {
-			moved[p.moved] = append(moved[p.moved], p.id)
+		if by := p.moved - l.ahead; by != 0 {
+			moved[by] = append(moved[by], p.id)
 		}
 	}
 	for by, ids := range moved {

@@ -9,8 +9,9 @@ import (
 )
 
 // inTwoTrips is inTx for a transaction of two batches: what reads queues goes to the database along with begin, and
-// what f queues, having judged what came of it, along with the commit. Locks are held no longer than that. Every
-// statement of both must have an index for what it looks for. Notes cannot be left in it.
+// what f queues, having judged what came of it, along with the commit; if that is nothing, all is rolled back. Locks
+// are held no longer than that. Every statement of both must have an index for what it looks for. Notes cannot be
+// left in it.
 func (s *Store) inTwoTrips(ctx context.Context, reads func(*pgx.Batch), f func(tx pgx.Tx, writes *pgx.Batch) error) error {
 	for attempt := 1; ; attempt++ {
 		err := s.twoTrips(ctx, reads, f)
@@ -56,16 +57,16 @@ func converse(ctx context.Context, conn *pgxpool.Conn, reads func(*pgx.Batch), f
 	begun := conn.SendBatch(ctx, batch)
 	tx := begun.Tx()
 	err := begun.Close()
+	batch = &pgx.Batch{}
 	if err == nil {
-		batch = &pgx.Batch{}
 		err = f(tx, batch)
 	}
-	if err == nil {
+	if err == nil && batch.Len() > 0 {
 		batch.Queue(`commit`)
-		err = tx.SendBatch(ctx, batch).Close()
+		if err = tx.SendBatch(ctx, batch).Close(); err == nil {
+			return nil
+		}
 	}
-	if err != nil {
-		_ = tx.Rollback(ctx)
-	}
+	_ = tx.Rollback(ctx)
 	return err
 }
