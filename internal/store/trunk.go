@@ -202,12 +202,12 @@ func board(ctx context.Context, tx pgx.Tx, t network.Trunk, parent network.Port,
 	return nil
 }
 
-// lockPorts locks ports in the order of their IDs.
+// lockPorts locks ports, each once, in the order of their IDs.
 func lockPorts(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]held, error) {
 	ids = slices.Clone(ids)
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	var all []held
-	for _, id := range ids {
+	for _, id := range slices.Compact(ids) {
 		h, err := lockPort(ctx, tx, id)
 		if err != nil {
 			return nil, err
@@ -237,12 +237,17 @@ func follow(ctx context.Context, tx pgx.Tx, parent network.Port) error {
 	if err != nil {
 		return err
 	}
-	members, err := lockPorts(ctx, tx, ids)
+	return moveTo(ctx, tx, ids, parent.Site(), network.SubportOwner)
+}
+
+// moveTo binds ports to a host, or to none, under that owner.
+func moveTo(ctx context.Context, tx pgx.Tx, ports []uuid.UUID, host, owner string) error {
+	members, err := lockPorts(ctx, tx, ports)
 	if err != nil {
 		return err
 	}
 	for _, m := range members {
-		if err := settleAt(ctx, tx, m, parent.Site(), network.SubportOwner); err != nil {
+		if err := settleAt(ctx, tx, m, host, owner); err != nil {
 			return err
 		}
 	}
@@ -286,17 +291,7 @@ func alight(ctx context.Context, tx pgx.Tx, ports []uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from subport where port_id = any($1)`, ports); err != nil {
 		return fmt.Errorf("remove subports: %w", err)
 	}
-	slices.SortFunc(ports, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
-	members, err := lockPorts(ctx, tx, slices.Compact(ports))
-	if err != nil {
-		return err
-	}
-	for _, m := range members {
-		if err := settleAt(ctx, tx, m, "", ""); err != nil {
-			return err
-		}
-	}
-	return nil
+	return moveTo(ctx, tx, ports, "", "")
 }
 
 // alterTrunk changes a trunk under its parent's lock; what changed gets a new revision.
