@@ -14,11 +14,7 @@ import (
 func TestOldHistoryIsTrimmedInBatchesAndWhatLivesStays(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openStore(t, url)
 	storetest.Exec(t, url, `
 		insert into journal_entry (object_type, object_id, operation, data, parents, state, project, name, created_at, finished_at)
 		select 'port', 'p' || n, 'create', '{}', '{}', case when n % 10 = 0 then 'pending' else 'completed' end, '', '',
@@ -53,11 +49,7 @@ func TestOldHistoryIsTrimmedInBatchesAndWhatLivesStays(t *testing.T) {
 func TestJournalIsAnalyzed(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openStore(t, url)
 	if a, err := s.Analyze(t.Context(), 10, 10); err != nil || a.Entries != 0 || len(a.Slowest) != 0 {
 		t.Errorf("nothing is analyzed as %+v, %v", a, err)
 	}

@@ -41,11 +41,7 @@ func TestFailedParentHoldsItsChildrenUntilItIsRetried(t *testing.T) {
 func TestSkippedParentReleasesItsChildren(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openStore(t, url)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
 	settle(t, s, 1, journal.GivenUp)
 	taken, err := s.ClaimNotes(t.Context(), "", 10, time.Minute)

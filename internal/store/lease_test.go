@@ -28,11 +28,7 @@ type leasing struct {
 func newLeasing(t *testing.T, hosts int) *leasing {
 	t.Helper()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openStore(t, url)
 	l := &leasing{T: t, Store: s, url: url}
 	for i := range hosts {
 		l.register(fmt.Sprintf("cmp-%d", i+1), nil)

@@ -16,11 +16,7 @@ import (
 func aged(t *testing.T) (ground, func()) {
 	t.Helper()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openStore(t, url)
 	return ground{Store: s, t: t}, func() {
 		t.Helper()
 		storetest.Exec(t, url, `update agent set heartbeat_at = heartbeat_at - interval '76 seconds'`)

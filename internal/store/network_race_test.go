@@ -136,11 +136,7 @@ func TestAgentIsRegisteredOnce(t *testing.T) {
 func TestSilentAgentIsDownAndThenRevived(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openStore(t, url)
 	g := ground{Store: s, t: t}
 	g.heartbeat(network.DHCPAgent, net1)
 	storetest.Exec(t, url, `update agent set heartbeat_at = heartbeat_at - interval '76 seconds'`)
@@ -179,18 +175,14 @@ func counts(t *testing.T, url string) string {
 func TestFailedPortLeavesNothing(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openStore(t, url)
 	g := ground{Store: s, t: t}
 	g.heartbeat(network.OVSAgent, cmp1)
 	g = g.laid("10.0.0.0/29")
 	g.heartbeat(network.DHCPAgent, net1)
 	before := counts(t, url)
 
-	_, err = g.CreatePorts(t.Context(), []network.PortChange{g.draft(cmp1), g.draft(cmp1, at("10.0.0.7"))})
+	_, err := g.CreatePorts(t.Context(), []network.PortChange{g.draft(cmp1), g.draft(cmp1, at("10.0.0.7"))})
 
 	if kind(err) != network.InvalidIPForNetwork {
 		t.Errorf("got %v", err)
@@ -203,11 +195,7 @@ func TestFailedPortLeavesNothing(t *testing.T) {
 func TestEveryChangeIsMirroredAndNoted(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openStore(t, url)
 	g := ground{Store: s, t: t}
 	g.heartbeat(network.OVSAgent, cmp1)
 	g = g.laid("10.0.0.0/24")

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/network"
-	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
@@ -108,11 +107,7 @@ func TestPatienceEndsInErrorOnlyWhereThatIsWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
-			s, err := store.Open(t.Context(), url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(s.Close)
+			s := openStore(t, url)
 			s.Govern(network.Policy{network.L2: {Limit: time.Hour, Fatal: fatal}})
 			g := ground{Store: s, t: t}
 			g.heartbeat(network.OVSAgent, cmp1)
@@ -168,11 +163,7 @@ func TestDistributedPortIsActiveWhileItIsOnAnyHost(t *testing.T) {
 func TestSilentAgentIsNamedAndNotBoundTo(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openStore(t, url)
 	g := ground{Store: s, t: t}
 	g.heartbeat(network.OVSAgent, cmp1)
 	g.heartbeat(network.DHCPAgent, net1)
