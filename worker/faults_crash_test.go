@@ -16,8 +16,9 @@ import (
 	"berth/internal/store"
 )
 
-func TestAcknowledgedWritesOutlastADatabaseCrash(t *testing.T) {
-	t.Parallel()
+// mortalPostgres is a database server of the test's own, which it may kill.
+func mortalPostgres(t *testing.T) *devstack.Postgres {
+	t.Helper()
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: filepath.Join(filepath.Dir(devFolder(t)), "postgres")})
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +27,12 @@ func TestAcknowledgedWritesOutlastADatabaseCrash(t *testing.T) {
 	if _, err := store.Migrate(t.Context(), postgres.URL); err != nil {
 		t.Fatal(err)
 	}
+	return postgres
+}
+
+func TestAcknowledgedWritesOutlastADatabaseCrash(t *testing.T) {
+	t.Parallel()
+	postgres := mortalPostgres(t)
 	_, settings := namespace(t)
 	s := newSite(t, postgres.URL, settings...)
 	s.start("api,relay,temporal").outlasts(s, func() {

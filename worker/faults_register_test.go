@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,21 +18,13 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/devstack"
-	"berth/internal/store"
 )
 
 // TestGenerationsAreRegistersThroughKills lets clients of two processes contend for a few generations while processes and PostgreSQL
 // are killed with -9, and looks for an order of all that they saw in which every generation had one writer.
 func TestGenerationsAreRegistersThroughKills(t *testing.T) {
 	t.Parallel()
-	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: filepath.Join(filepath.Dir(devFolder(t)), "postgres")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(postgres.Stop)
-	if _, err := store.Migrate(t.Context(), postgres.URL); err != nil {
-		t.Fatal(err)
-	}
+	postgres := mortalPostgres(t)
 	s := newSite(t, postgres.URL)
 	replicas := []*replica{s.replica(), s.replica()}
 	c := newContest(s, replicas)
