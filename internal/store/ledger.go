@@ -80,6 +80,16 @@ func (l *ledger) queueReads(batch *pgx.Batch) {
 	l.queueStock(batch)
 }
 
+// involved are the providers with the UUIDs $1, and those that the consumers with the UUIDs $2 have something of.
+const involved = `
+		id = any (array(
+			select id from provider where uuid = any($1)
+			union
+			select a.provider_id
+			from consumer c
+			join allocation a on a.consumer_id = c.id
+			where c.uuid = any($2)))`
+
 // queueProviders locks the providers of the new allocations and those that emptied consumers leave. One
 // that is the only one is locked by moving its generation on, which is what mostly becomes of it.
 func (l *ledger) queueProviders(batch *pgx.Batch, emptied []string) {
@@ -92,13 +102,7 @@ func (l *ledger) queueProviders(batch *pgx.Batch, emptied []string) {
 	asked := l.asked()
 	switch {
 	case len(emptied) > 0:
-		batch.Queue(fmt.Sprintf(lock, `id = any (array(
-			select id from provider where uuid = any($1)
-			union
-			select a.provider_id
-			from consumer c
-			join allocation a on a.consumer_id = c.id
-			where c.uuid = any($2)))`), asked, emptied).Query(l.readProviders)
+		batch.Queue(fmt.Sprintf(lock, involved), asked, emptied).Query(l.readProviders)
 	case l.own && len(asked) == 1:
 		l.ahead = 1
 		batch.Queue(`

@@ -103,13 +103,7 @@ func lockShape(ctx context.Context, tx pgx.Tx, shape inventory.Reshape) (*reshap
 	if err := lockConsumers(ctx, tx, shape.Writes); err != nil {
 		return nil, err
 	}
-	locked, err := providersWhere(ctx, tx, `id = any (array(
-			select id from provider where uuid = any($1)
-			union
-			select a.provider_id
-			from consumer c
-			join allocation a on a.consumer_id = c.id
-			where c.uuid = any($2)))
+	locked, err := providersWhere(ctx, tx, involved+`
 		order by id
 		for no key update`, append(shape.Providers(), shape.Asked()...), emptied)
 	if err != nil {
