@@ -57,18 +57,18 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	var again []network.NovaEvent
+	var unheard []network.NovaEvent
 	if codes != nil {
-		again = network.Unheard(recorded, codes)
+		unheard = network.Unheard(recorded, codes)
 	}
 	heard := slices.DeleteFunc(ids, func(id int64) bool {
-		return slices.ContainsFunc(again, func(e network.NovaEvent) bool { return e.ID == id })
+		return slices.ContainsFunc(unheard, func(e network.NovaEvent) bool { return e.ID == id })
 	})
-	if err := a.Store.SettleNovaEvents(ctx, heard); err != nil || len(again) == 0 {
+	if err := a.Store.SettleNovaEvents(ctx, heard); err != nil || len(unheard) == 0 {
 		return verdict(err)
 	}
-	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("Nova does not know the server %s yet", again[0].Server), "Again",
-		temporal.ApplicationErrorOptions{NextRetryDelay: max(again[0].Age/2, time.Second), Category: temporal.ApplicationErrorCategoryBenign})
+	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("Nova does not know the server %s yet", unheard[0].Server), again,
+		temporal.ApplicationErrorOptions{NextRetryDelay: max(unheard[0].Age/2, time.Second), Category: temporal.ApplicationErrorCategoryBenign})
 }
 
 func standing(key string, s network.Standing) contract.PortStanding {
