@@ -76,12 +76,28 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 		if err != nil {
 			return fmt.Errorf("update agent: %w", err)
 		}
-		if a, err = agentByID(ctx, tx, id); err != nil || a.Type != network.DHCPAgent || c.AdminUp == nil || !*c.AdminUp {
+		if a, err = agentByID(ctx, tx, id); err != nil || c.AdminUp == nil || !*c.AdminUp {
 			return err
 		}
-		return adopt(ctx, tx, a.Host)
+		if a.Type == network.DHCPAgent {
+			return adopt(ctx, tx, a.Host)
+		}
+		return bindOn(ctx, tx, a.Type, a.Host)
 	})
 	return a, err
+}
+
+// bindOn binds the ports on a host that could not be bound for the lack of an agent that wires them, if that agent is
+// one and no operator has disabled it.
+func bindOn(ctx context.Context, tx pgx.Tx, kind, host string) error {
+	if !slices.Contains(network.L2Agents(), kind) {
+		return nil
+	}
+	return lookAt(ctx, tx, `
+		select id
+		from port
+		where host = $1 and vif = 'binding_failed' and exists (select from agent a where a.agent_type = $2 and a.host = $1 and a.admin_up)
+		order by id`, host, kind)
 }
 
 // ReportState is an agent's heartbeat: its first one registers it. It answers what that made of the agent. Ports
@@ -100,14 +116,8 @@ func (s *Store) ReportState(ctx context.Context, st network.State) (string, erro
 			return errors.Join(adopt(ctx, tx, st.Host), inherit(ctx, tx, st.Host))
 		case st.Type == network.DHCPAgent:
 			return inherit(ctx, tx, st.Host)
-		case !slices.Contains(network.L2Agents(), st.Type):
-			return nil
 		}
-		return lookAt(ctx, tx, `
-			select id
-			from port
-			where host = $1 and vif = 'binding_failed'
-			order by id`, st.Host)
+		return bindOn(ctx, tx, st.Type, st.Host)
 	})
 	return result, err
 }
