@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
+	"time"
 
 	"berth/internal/notify"
 	"berth/internal/odl"
@@ -14,6 +16,14 @@ type NoController struct{}
 func (NoController) Send(context.Context, string, string, []byte) (odl.Answer, error) {
 	return odl.Answer{Status: 204}, nil
 }
+
+// List shows that there is nothing.
+func (NoController) List(context.Context, string, string, func(json.RawMessage) error) (odl.Answer, error) {
+	return odl.Answer{Status: 404}, nil
+}
+
+// Rests never: nobody is asked.
+func (NoController) Rests() (time.Duration, string) { return 0, "" }
 
 // NoNova hears every event and tells nobody, where no Nova is configured.
 type NoNova struct{}

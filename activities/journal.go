@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -36,6 +37,9 @@ const again = "Again"
 // shows the attempts and makes the next one.
 func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
 	defer alive(ctx)()
+	if wait, why := a.ODL.Rests(); wait > 0 { // the row knows from the first attempt
+		return contract.EntryProgress{}, troubled(wait, "%s", why)
+	}
 	ctx, cancel := context.WithTimeout(ctx, LongCall)
 	defer cancel()
 	p, wait, err := a.mirror(ctx, key)
@@ -92,4 +96,8 @@ func progress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgres
 type Controller interface {
 	// Send sends one request, once. An error means that nobody knows what became of it.
 	Send(ctx context.Context, method, path string, body []byte) (odl.Answer, error)
+	// List hands the objects of a collection, in an envelope of that key, to each, one at a time.
+	List(ctx context.Context, path, key string, each func(json.RawMessage) error) (odl.Answer, error)
+	// Rests is for how long whoever asks shall leave it alone, because it is in trouble, and why.
+	Rests() (wait time.Duration, why string)
 }

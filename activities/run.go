@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/journal"
+	"berth/internal/odl"
 	"berth/internal/store"
 )
 
@@ -66,19 +68,41 @@ func (a *Activities) read(ctx context.Context, r journal.Request) ([]byte, error
 	call, cancel := context.WithTimeout(ctx, LongCall)
 	defer cancel()
 	got, err := a.ODL.Send(call, r.Method, r.Path, nil)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	there, err := read(r, got)
+	if !there {
+		return nil, err
+	}
+	return got.Body, err
+}
+
+// list is read for a collection, whose objects each gets as they come.
+func (a *Activities) list(ctx context.Context, r journal.Request, key string, each func(json.RawMessage) error) (there bool, err error) {
+	got, err := a.ODL.List(ctx, r.Path, key, each)
+	switch {
+	case errors.Is(err, odl.ErrUnreadable):
+		return false, odd("%s %s: %s", r.Method, r.Path, err)
+	case err != nil:
+		return false, err
+	}
+	return read(r, got)
+}
+
+// read tells what an answer to a look means: there is such a thing, there is none, or the controller is in trouble.
+func read(r journal.Request, got odl.Answer) (there bool, err error) {
+	switch {
 	case got.Trouble != "":
-		return nil, troubled(got.RetryAfter, "%s %s: %s: %s", r.Method, r.Path, got.Trouble, got.Detail)
+		return false, troubled(got.RetryAfter, "%s %s: %s: %s", r.Method, r.Path, got.Trouble, got.Detail)
 	case got.Status == 200:
-		return got.Body, nil
+		return true, nil
 	case got.Status == 404:
-		return nil, nil
+		return false, nil
 	case slices.Contains(everybody, got.Status):
-		return nil, troubled(got.RetryAfter, "%s %s: the controller answered %d", r.Method, r.Path, got.Status)
+		return false, troubled(got.RetryAfter, "%s %s: the controller answered %d", r.Method, r.Path, got.Status)
 	default:
-		return nil, odd("%s %s: the controller answered %d", r.Method, r.Path, got.Status)
+		return false, odd("%s %s: the controller answered %d", r.Method, r.Path, got.Status)
 	}
 }
 
@@ -159,15 +183,15 @@ func (a *Activities) canary(ctx context.Context) (bool, error) {
 	if err != nil || body != nil {
 		return body != nil, err
 	}
-	raw, err := a.read(ctx, journal.Collections(c.Object.Type, nil)[0])
-	if err != nil {
-		return false, err
+	there := false
+	known, err := a.listed(ctx, c.Object.Type, func(id string, _ json.RawMessage) error {
+		there = there || id == c.Object.ID
+		return nil
+	})
+	if err == nil && !known {
+		err = odd("the controller has no networks")
 	}
-	all, err := journal.Listed(c.Object.Type, raw)
-	if err != nil {
-		return false, odd("%s", err)
-	}
-	return all[c.Object.ID] != nil, nil
+	return there, err
 }
 
 // object is what the controller has of an object; nil if it has none.

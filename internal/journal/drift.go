@@ -1,10 +1,12 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Canary is a network that exists at the controller and in the journal alone. That it is missing says that the
@@ -37,27 +39,44 @@ func Collections(typ string, within []string) []Request {
 // Within is the type whose objects have a collection of that type's objects each; empty for most.
 func Within(typ string) string { return byType[typ].within }
 
-// Listed reads the controller's answer to one of the Collections: its objects by ID.
-func Listed(typ string, body []byte) (map[string]json.RawMessage, error) {
-	var envelope map[string][]json.RawMessage
-	if err := json.Unmarshal(body, &envelope); err != nil {
-		return nil, fmt.Errorf("the controller's list of every %s cannot be read: %w", typ, err)
+// ListKey is the envelope around a list of objects of a type.
+func ListKey(typ string) string { return byType[typ].many() }
+
+// longestID is longer than any ID that an API of ours or of a service that records here gives.
+const longestID = 255
+
+// Listed reads the ID of an object in one of the Collections.
+func Listed(typ string, raw json.RawMessage) (id string, err error) {
+	var o struct {
+		ID string `json:"id"`
 	}
-	list, ok := envelope[byType[typ].many()]
-	if !ok {
-		return nil, fmt.Errorf("the controller's list of every %s has no %q", typ, byType[typ].many())
+	if err := json.Unmarshal(raw, &o); err != nil || o.ID == "" || len(o.ID) > longestID || strings.ContainsRune(o.ID, 0) {
+		return "", fmt.Errorf("the controller lists a %s without an ID", typ)
 	}
-	objects := make(map[string]json.RawMessage, len(list))
-	for _, raw := range list {
-		var o struct {
-			ID string `json:"id"`
-		}
-		if err := json.Unmarshal(raw, &o); err != nil || o.ID == "" {
-			return nil, fmt.Errorf("the controller lists a %s without an ID", typ)
-		}
-		objects[dashed(o.ID)] = raw
+	return dashed(o.ID), nil
+}
+
+// Kept is what can be kept of an object that the controller has and nobody knows: all of it, or, where the database has no
+// way to express that, as much as its removal needs.
+func Kept(typ, id string, raw json.RawMessage) json.RawMessage {
+	o, err := decodeObject(raw)
+	if whole, _ := json.Marshal(o); err == nil && expressible(whole) {
+		return whole
 	}
-	return objects, nil
+	least := object{"id": id}
+	if outer := byType[typ].within + "_id"; outer != "_id" {
+		least[outer] = o[outer]
+	}
+	if kept, _ := json.Marshal(least); expressible(kept) {
+		return kept
+	}
+	return json.RawMessage(`{}`)
+}
+
+// expressible tells whether the database can keep that JSON: no NUL characters, no numbers beyond a float.
+func expressible(raw []byte) bool {
+	var any any
+	return json.Unmarshal(raw, &any) == nil && !bytes.Contains(raw, []byte(`\u0000`))
 }
 
 // Differences names the attributes in which the controller's object is not what it shall be, as far as an update

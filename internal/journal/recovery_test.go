@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -74,18 +75,43 @@ func TestDifferencesAreThoseThatAnUpdateMends(t *testing.T) {
 
 func TestListsOfTheController(t *testing.T) {
 	t.Parallel()
-	got, err := Listed("policy", []byte(`{"policies":[{"id":"0123456789abcdef0123456789abcdef"},{"id":"x"}]}`))
-	if err != nil || len(got) != 2 || got["01234567-89ab-cdef-0123-456789abcdef"] == nil || got["x"] == nil {
-		t.Errorf("%v, %v", got, err)
+	for _, typ := range []string{"policy", "network"} {
+		if want := map[string]string{"policy": "policies", "network": "networks"}[typ]; ListKey(typ) != want {
+			t.Errorf("%s: %s", typ, ListKey(typ))
+		}
 	}
-	for _, body := range []string{``, `<html>`, `[]`, `null`, `{}`, `{"networks":[]}`, `{"policies":{}}`, `{"policies":[7]}`, `{"policies":[{"id":7}]}`, `{"policies":[{}]}`} {
-		if got, err := Listed("policy", []byte(body)); err == nil {
-			t.Errorf("%s is read as %v", body, got)
+	for raw, want := range map[string]string{
+		`{"id":"0123456789abcdef0123456789abcdef"}`: "01234567-89ab-cdef-0123-456789abcdef", `{"id":"x","name":7}`: "x",
+	} {
+		if got, err := Listed("policy", []byte(raw)); got != want || err != nil {
+			t.Errorf("%s: %s, %v", raw, got, err)
+		}
+	}
+	for _, raw := range []string{``, `<html>`, `[]`, `null`, `7`, `{}`, `{"id":7}`, `{"id":""}`, `{"id":"a\u0000"}`, `{"id":"` + strings.Repeat("x", 256) + `"}`} {
+		if got, err := Listed("policy", []byte(raw)); err == nil {
+			t.Errorf("%s is read as %q", raw, got)
 		}
 	}
 	for _, body := range []string{``, `<html>`, `[]`, `{}`, `{"network":{}}`} {
 		if got, err := Shown("policy", []byte(body)); err == nil {
 			t.Errorf("%s is read as %s", body, got)
+		}
+	}
+}
+
+// What the controller has and nobody knows is kept as it is, but for what no database can keep.
+func TestStraysAreKept(t *testing.T) {
+	t.Parallel()
+	for _, tt := range [][3]string{
+		{"network", `{"id":"n","name":"a","n":1234567890123456789}`, `{"id":"n","n":1234567890123456789,"name":"a"}`},
+		{"network", `{"id":"n","name":"a\u0000"}`, `{"id":"n"}`},
+		{"network", `{"id":"n","mtu":1e999}`, `{"id":"n"}`},
+		{"network", "{\"id\":\"n\",\"name\":\"\xff\\ud800\"}", "{\"id\":\"n\",\"name\":\"\ufffd\ufffd\"}"},
+		{"member", `{"id":"m","name":"\u0000","pool_id":"p"}`, `{"id":"m","pool_id":"p"}`},
+		{"member", `{"id":"m","pool_id":"\u0000"}`, `{}`},
+	} {
+		if got := string(Kept(tt[0], tt[1][7:8], json.RawMessage(tt[1]))); got != tt[2] {
+			t.Errorf("%s: %s, want %s", tt[1], got, tt[2])
 		}
 	}
 }

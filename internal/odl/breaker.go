@@ -29,16 +29,27 @@ type breaker struct {
 func newBreaker(now func() time.Time) *breaker { return &breaker{now: now} }
 
 // admit answers with zero if a request may go out, else with the time after which to come back and with the
-// last failure. The longer the trouble lasts, the wider those who were turned away are spread.
+// last failure.
 func (b *breaker) admit() (wait time.Duration, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.failures < threshold {
-		return 0, ""
-	}
-	due := b.probe.Sub(b.now())
-	if due <= 0 {
+	if wait, last = b.rest(); wait == 0 && b.failures >= threshold {
 		b.probe = b.now().Add(probeEvery)
+	}
+	return wait, last
+}
+
+// rests is admit for somebody who will not send.
+func (b *breaker) rests() (wait time.Duration, last string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rest()
+}
+
+// rest is how long the one who asks is turned away. The longer the trouble lasts, the wider those who were are spread.
+func (b *breaker) rest() (wait time.Duration, last string) {
+	due := b.probe.Sub(b.now())
+	if b.failures < threshold || due <= 0 {
 		return 0, ""
 	}
 	spread := min(probeEvery<<min(b.failures-threshold, 10), longestSpread)

@@ -116,7 +116,7 @@ func (c *Client) Resting() bool { return c.breaker.open() }
 // means that ctx ended, and that nobody knows what became of the request.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Answer, error) {
 	if wait, last := c.breaker.admit(); wait > 0 {
-		return Answer{Trouble: Open, RetryAfter: wait, Detail: "the controller is left alone for a moment, after " + last}, nil
+		return resting(wait, last), nil
 	}
 	a := c.send(ctx, method, path, body)
 	if err := ctx.Err(); err != nil && a.Trouble != "" {
@@ -124,6 +124,19 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) (An
 	}
 	c.breaker.report(sick(a))
 	return a, nil
+}
+
+// Rests is for how long whoever asks shall leave the controller alone, and why; zero if a request may go out.
+func (c *Client) Rests() (wait time.Duration, why string) {
+	if wait, last := c.breaker.rests(); wait > 0 {
+		return wait, resting(wait, last).Detail
+	}
+	return 0, ""
+}
+
+// resting is the answer of an open breaker.
+func resting(wait time.Duration, last string) Answer {
+	return Answer{Trouble: Open, RetryAfter: wait, Detail: "the controller is left alone for a moment, after " + last}
 }
 
 // sick says what is wrong with the controller as a whole, if anything is.
@@ -143,15 +156,9 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) Ans
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	var p progress
-	r, err := http.NewRequestWithContext(p.trace(ctx), method, c.base+path, bytes.NewReader(body))
+	r, err := c.request(p.trace(ctx), method, path, body)
 	if err != nil {
 		return Answer{Trouble: Unusable, Detail: err.Error()}
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
-	r.Header.Set("User-Agent", "berth")
-	if c.config.User != "" {
-		r.SetBasicAuth(c.config.User, c.config.Password)
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
@@ -170,6 +177,21 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) Ans
 		a.Body = nil // the status line of a write has said it all; a body that is cut off takes nothing back
 	}
 	return a
+}
+
+// request is one to the northbound, with our credentials.
+func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", "berth")
+	if c.config.User != "" {
+		r.SetBasicAuth(c.config.User, c.config.Password)
+	}
+	return r, nil
 }
 
 // progress is how far a request came.

@@ -149,21 +149,44 @@ func (s *Store) Unsettled(ctx context.Context, run int64) (open, held int, err e
 	return open, held, nil
 }
 
-// SaveFindings keeps what an audit found about one type, and forgets what an earlier attempt at it found.
-func (s *Store) SaveFindings(ctx context.Context, run int64, typ string, findings []journal.Finding) error {
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `delete from mirror_finding where run = $1 and object_type = $2`, run, typ); err != nil {
-			return err
-		}
-		_, err := tx.CopyFrom(ctx, pgx.Identifier{"mirror_finding"}, []string{"run", "object_type", "object_id", "kind", "attributes", "data"},
-			pgx.CopyFromSlice(len(findings), func(i int) ([]any, error) {
-				f := findings[i]
-				return []any{run, typ, f.Object.ID, f.Kind, list(f.Attributes), f.Data}, nil
-			}))
+// ForgetFindings forgets what an audit has found about a type.
+func (s *Store) ForgetFindings(ctx context.Context, r journal.Run, typ string) error {
+	return s.alterFindings(ctx, r, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `delete from mirror_finding where run = $1 and object_type = $2`, r.ID, typ)
 		return err
 	})
+}
+
+// SaveFindings keeps what an audit has found.
+func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []journal.Finding) error {
+	return s.alterFindings(ctx, r, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		for _, f := range findings {
+			batch.Queue(`
+				insert into mirror_finding (run, object_type, object_id, kind, attributes, data)
+				values ($1, $2, $3, $4, $5, $6)
+				on conflict (run, object_type, object_id) do update
+				set kind = excluded.kind, attributes = excluded.attributes, data = excluded.data`,
+				r.ID, f.Object.Type, f.Object.ID, f.Kind, list(f.Attributes), f.Data)
+		}
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}
+
+// alterFindings changes an audit's findings at the step at which it was read, and at no other.
+func (s *Store) alterFindings(ctx context.Context, r journal.Run, alter func(pgx.Tx) error) error {
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `select from mirror_run where id = $1 and step = $2 and finished_at is null for update`, r.ID, r.Step)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = fmt.Errorf("%w: it is no longer at step %d", ErrConflict, r.Step)
+		}
+		if err != nil {
+			return err
+		}
+		return alter(tx)
+	})
 	if err != nil {
-		return fmt.Errorf("findings of audit %d: %w", run, err)
+		return fmt.Errorf("findings of audit %d: %w", r.ID, err)
 	}
 	return nil
 }

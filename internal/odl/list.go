@@ -1,0 +1,174 @@
+package odl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// ErrUnreadable means that an answer 200 is not the list that was asked for.
+var ErrUnreadable = errors.New("not a list of the controller")
+
+// List asks for a collection and hands its objects to each, one at a time as they arrive, so that a list of any length
+// costs no more memory than its largest object. key is the list's envelope. The time-out is for each piece of the answer,
+// not for the whole, and does not run while each does. An Answer with status 200 and without trouble means that the list
+// was read to its end; an error is one of each, ErrUnreadable, or the end of ctx.
+func (c *Client) List(ctx context.Context, path, key string, each func(json.RawMessage) error) (Answer, error) {
+	if wait, last := c.breaker.admit(); wait > 0 {
+		return resting(wait, last), nil
+	}
+	a, err := c.list(ctx, path, key, each)
+	if cause := ctx.Err(); cause != nil && (err != nil || a.Trouble != "") {
+		return Answer{}, fmt.Errorf("GET %s: %w", path, cause)
+	}
+	c.breaker.report(sick(a))
+	return a, err
+}
+
+func (c *Client) list(ctx context.Context, path, key string, each func(json.RawMessage) error) (Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var p progress
+	r, err := c.request(p.trace(ctx), http.MethodGet, path, nil)
+	if err != nil {
+		return Answer{Trouble: Unusable, Detail: err.Error()}, nil
+	}
+	w := newWatchdog(c.config.Timeout, cancel)
+	defer w.rest()
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return w.trouble(ctx, &p, err), nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	a := Answer{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	w.body = resp.Body
+	if a.Status != http.StatusOK {
+		a.Body, err = io.ReadAll(io.LimitReader(w, maxAnswer))
+	} else {
+		err = decodeList(w, key, each)
+	}
+	if w.broken != nil {
+		return w.trouble(ctx, &p, w.broken), nil
+	}
+	return a, err
+}
+
+// decodeList reads {"key": [object, …]} with anything else beside it.
+func decodeList(w *watchdog, key string, each func(json.RawMessage) error) error {
+	d := json.NewDecoder(w)
+	if err := opens(d, '{'); err != nil {
+		return err
+	}
+	found := false
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return unreadable(err)
+		}
+		if name != key {
+			if err := object(w, d, func(json.RawMessage) error { return nil }); err != nil {
+				return err
+			}
+			continue
+		}
+		found = true
+		if err := opens(d, '['); err != nil {
+			return err
+		}
+		for d.More() {
+			if err := object(w, d, each); err != nil {
+				return err
+			}
+		}
+		if err := opens(d, ']'); err != nil {
+			return err
+		}
+	}
+	if err := opens(d, '}'); err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("%w: it has no %q", ErrUnreadable, key)
+	}
+	return nil
+}
+
+func opens(d *json.Decoder, want json.Delim) error {
+	got, err := d.Token()
+	if err == nil && got != want {
+		err = fmt.Errorf("%v where %v was due", got, want)
+	}
+	return unreadable(err)
+}
+
+func unreadable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUnreadable, err)
+}
+
+// object reads one value, of bounded size, and hands it on.
+func object(w *watchdog, d *json.Decoder, each func(json.RawMessage) error) error {
+	w.budget = maxAnswer
+	var raw json.RawMessage
+	if err := d.Decode(&raw); err != nil {
+		return unreadable(err)
+	}
+	w.budget = maxAnswer
+	w.rest()
+	return each(raw)
+}
+
+// watchdog reads a body of any length, piece by piece, and gives up when a piece does not come in time.
+type watchdog struct {
+	body   io.Reader
+	limit  time.Duration
+	timer  *time.Timer
+	barked atomic.Bool
+	budget int64 // bytes that the value being read may still have
+	broken error // what ended the connection
+}
+
+var errTooLong = errors.New("one value of it is too long")
+
+func newWatchdog(limit time.Duration, give func()) *watchdog {
+	w := &watchdog{limit: limit, budget: maxAnswer}
+	w.timer = time.AfterFunc(limit, func() {
+		w.barked.Store(true)
+		give()
+	})
+	return w
+}
+
+// rest lets no time run until the next Read.
+func (w *watchdog) rest() { w.timer.Stop() }
+
+// Read is io.Reader's.
+func (w *watchdog) Read(p []byte) (int, error) {
+	if w.budget <= 0 {
+		return 0, errTooLong
+	}
+	w.timer.Reset(w.limit)
+	n, err := w.body.Read(p[:min(int64(len(p)), w.budget)])
+	w.rest()
+	w.budget -= int64(n)
+	if err != nil && err != io.EOF {
+		w.broken = err
+	}
+	return n, err
+}
+
+// trouble is progress's, and knows that nothing came for too long.
+func (w *watchdog) trouble(ctx context.Context, p *progress, err error) Answer {
+	a := p.trouble(ctx, err)
+	if w.barked.Load() && a.Trouble == Reset {
+		a.Trouble, a.Detail = Timeout, "nothing came for "+w.limit.String()
+	}
+	return a
+}

@@ -1,0 +1,145 @@
+package odl_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/internal/odl"
+)
+
+// lister answers every request as f does.
+func lister(t *testing.T, timeout time.Duration, f http.HandlerFunc) *odl.Client {
+	t.Helper()
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	return client(t, odl.Config{URL: server.URL, Timeout: timeout})
+}
+
+func TestListLongerThanAnyAnswerIsReadPieceByPiece(t *testing.T) {
+	t.Parallel()
+	const objects = 400
+	big := strings.Repeat("x", 100_000) // 40 MB in all
+	c := lister(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, `{"links":[{"next":null}],"networks":[`)
+		for i := range objects {
+			if i > 0 {
+				_, _ = fmt.Fprint(w, ",")
+			}
+			_, _ = fmt.Fprintf(w, `{"id":"%d","name":"%s"}`, i, big)
+		}
+		_, _ = fmt.Fprint(w, `],"more":{}}`)
+	})
+	n := 0
+	a, err := c.List(t.Context(), "/networks", "networks", func(raw json.RawMessage) error {
+		var o struct{ ID string }
+		if err := json.Unmarshal(raw, &o); err != nil || o.ID != fmt.Sprint(n) {
+			return fmt.Errorf("object %d is %.40s, %v", n, raw, err)
+		}
+		n++
+		return nil
+	})
+	if err != nil || a.Status != 200 || a.Trouble != "" || n != objects {
+		t.Errorf("%d objects, %+v, %v", n, a, err)
+	}
+}
+
+func TestListThatIsNoneIsToldFromTrouble(t *testing.T) {
+	t.Parallel()
+	const patience = 2 * time.Second
+	for name, tt := range map[string]struct {
+		answer  string
+		status  int
+		then    string // cut, hang
+		trouble odl.Trouble
+		foreign bool
+		objects int
+	}{
+		"whole":             {answer: `{"networks":[{"id":"1"},{"id":"2"}]}`, objects: 2},
+		"empty":             {answer: `{"networks":[]}`},
+		"page of a portal":  {answer: `<html>`, foreign: true},
+		"nothing":           {answer: ``, foreign: true},
+		"other list":        {answer: `{"ports":[{}]}`, foreign: true},
+		"no list":           {answer: `{"networks":{}}`, foreign: true},
+		"list alone":        {answer: `[{"id":"1"}]`, foreign: true},
+		"half":              {answer: `{"networks":[{"id":"1"}`, foreign: true, objects: 1},
+		"one without end":   {answer: `{"networks":[{"id":"` + strings.Repeat("x", 17<<20), foreign: true},
+		"cut":               {answer: `{"networks":[{"id":"1"},`, then: "cut", trouble: odl.Reset, objects: 1},
+		"silent in between": {answer: `{"networks":[{"id":"1"},`, then: "hang", trouble: odl.Timeout, objects: 1},
+		"silent at once":    {then: "hang", trouble: odl.Timeout},
+		"no such list":      {status: 404, answer: "no such collection"},
+		"overload":          {status: 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			timeout := time.Minute
+			if tt.then == "hang" {
+				timeout = patience
+			}
+			c := lister(t, timeout, func(w http.ResponseWriter, r *http.Request) {
+				if tt.status != 0 {
+					w.WriteHeader(tt.status)
+				}
+				if tt.answer != "" {
+					_, _ = fmt.Fprint(w, tt.answer)
+					_ = http.NewResponseController(w).Flush()
+				}
+				switch tt.then {
+				case "cut":
+					panic(http.ErrAbortHandler)
+				case "hang":
+					<-r.Context().Done()
+				}
+			})
+			n := 0
+			a, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error {
+				n++
+				return nil
+			})
+			if errors.Is(err, odl.ErrUnreadable) != tt.foreign || (err != nil) != tt.foreign || a.Trouble != tt.trouble || n != tt.objects {
+				t.Errorf("%d objects, %+v, %v", n, a, err)
+			}
+			if tt.trouble == "" && a.Status != max(tt.status, 200) {
+				t.Errorf("status %d", a.Status)
+			}
+		})
+	}
+}
+
+// Who reads a list may take his time: only the controller is on the clock.
+func TestSlowReaderOfAListIsNoTimeout(t *testing.T) {
+	t.Parallel()
+	c := lister(t, 4*time.Second, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, `{"networks":[{},{},{},{},{},{}]}`)
+	})
+	a, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error {
+		time.Sleep(time.Second)
+		return nil
+	})
+	if err != nil || a.Trouble != "" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestListEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	c := lister(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, `{"networks":[{},`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	enough := errors.New("enough")
+	if _, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := c.List(ctx, "/networks", "networks", func(json.RawMessage) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
