@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,11 +46,19 @@ func workflowID(n *noun, id string) string {
 func signalPort(f *pflag.FlagSet) action {
 	entity := f.String("entity", "", "what is done: DHCP, L2, or another entity that blocks the port")
 	host := f.String("host", "", "the host where it was done")
+	event := f.String("event", "complete", "what happened there: complete (its part is done), begun (it will report again) or lost (unplugged, or given up)")
+	revision := f.Int64("revision", 0, "revision_number of the port that was acted on; work on an earlier binding does not count (0: not said)")
 	ack := f.Bool("ack", false, "wait for the port's verdict")
 	limit := timeout(f, 30*time.Second, "for the verdict of --ack")
 	return func(ctx context.Context, s *session, args []string) error {
 		if *entity == "" || *host == "" {
 			return usage("--entity and --host say who reports")
+		}
+		if !slices.Contains([]string{"complete", "begun", "lost"}, *event) {
+			return usage("--event %q is none of complete, begun and lost", *event)
+		}
+		if *revision < 0 {
+			return usage("--revision %d is no revision_number", *revision)
 		}
 		n, id, err := target(ctx, s, args[0])
 		if err != nil {
@@ -58,12 +67,12 @@ func signalPort(f *pflag.FlagSet) action {
 		if n != ports {
 			return usage("only ports take reports, not %q", args[0])
 		}
-		report := contract.Report{Entity: *entity, Host: *host}
+		report := contract.Report{Entity: *entity, Host: *host, Event: *event, Revision: *revision}
 		if !*ack {
 			if err := patiently(ctx, s, id, func() error { return tell(ctx, s, contract.PortID(id), report) }); err != nil {
 				return err
 			}
-			return s.out.say(object{"object": contract.PortID(id), "sent": true}, "%s on %s is reported to %s", *entity, *host, contract.PortID(id))
+			return s.out.say(object{"object": contract.PortID(id), "sent": true}, "%s on %s is reported to %s: %s", *entity, *host, contract.PortID(id), *event)
 		}
 		var verdict contract.Verdict
 		err = patiently(ctx, s, id, func() (err error) {

@@ -24,6 +24,15 @@ func portLike(ctx workflow.Context, _ contract.Input) error {
 	remaining := []string{"DHCP", "L2"}
 	since := workflow.Now(ctx)
 	take := func(r contract.Report) {
+		switch {
+		case r.Revision == 1: // of an earlier binding
+			return
+		case r.Event == "begun" || r.Event == "lost":
+			if !slices.Contains(remaining, r.Entity) {
+				remaining = append(remaining, r.Entity)
+			}
+			return
+		}
 		remaining = slices.DeleteFunc(remaining, func(e string) bool { return e == r.Entity && r.Host == "cmp-1" })
 	}
 	if err := workflow.SetQueryHandler(ctx, contract.QueryWhy, func() (contract.Why, error) {
@@ -114,7 +123,10 @@ func TestAgentSignalsAndAsksForAVerdict(t *testing.T) {
 	expect(t, b, 0, "waiting for DHCP and L2 (says its workflow)", "why", "port/web-1")
 	expect(t, b, exitOther, "nobody waits for NONSENSE", "signal", "port/web-1", "--entity", "NONSENSE", "--host", "cmp-1", "--ack")
 	expect(t, b, 0, "DOWN, still blocked by DHCP, L2", "signal", "port/web-1", "--entity", "L2", "--host", "elsewhere", "--ack")
-	expect(t, b, 0, "L2 on cmp-1 is reported", "signal", "port/"+b.id, "--entity", "L2", "--host", "cmp-1")
+	expect(t, b, 0, "DOWN, still blocked by DHCP, L2", "signal", "port/web-1", "--entity", "L2", "--host", "cmp-1", "--revision", "1", "--ack")
+	expect(t, b, 0, "DOWN, still blocked by DHCP", "signal", "port/web-1", "--entity", "L2", "--host", "cmp-1", "--revision", "2", "--ack")
+	expect(t, b, 0, "DOWN, still blocked by DHCP, L2", "signal", "port/web-1", "--entity", "L2", "--host", "cmp-1", "--event", "lost", "--ack")
+	expect(t, b, 0, "L2 on cmp-1 is reported", "signal", "port/"+b.id, "--entity", "L2", "--host", "cmp-1", "--event", "complete")
 	expect(t, b, 0, "waiting for DHCP (says its workflow)", "why", "port/web-1")
 	expect(t, b, 0, `"remaining": []`, "signal", "port/web-1", "--entity", "DHCP", "--host", "cmp-1", "--ack", "-o", "json")
 	if err := b.namespace.Client.GetWorkflow(t.Context(), contract.PortID(b.id), "").Get(t.Context(), nil); err != nil {

@@ -27,7 +27,6 @@ func (g ground) dhcpServed(yes bool) {
 	}
 }
 
-
 func lost(host string) network.Report {
 	return network.Report{Entity: network.L2, Host: host, Event: network.Lost}
 }

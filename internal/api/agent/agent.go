@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
@@ -25,9 +26,13 @@ const maxReports = 1000
 // parallel is how many ports of one request are settled at a time.
 const parallel = 4
 
+// inHand is how many reports of all requests together are settled or wait for it. Agents that come with more keep them
+// and come again: a restart of many at once is spread out rather than piled up.
+const inHand = 8 * maxReports
+
 // New is the agents' gateway on that store.
 func New(s *store.Store, id identity.Authenticator) *osapi.API {
-	g := gateway{s}
+	g := gateway{s, semaphore.NewWeighted(inHand)}
 	return &osapi.API{
 		Prefix: "/agent/v1", Identity: id, Fail: fail,
 		Routes: []osapi.Route{
@@ -37,7 +42,10 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 	}
 }
 
-type gateway struct{ store *store.Store }
+type gateway struct {
+	store *store.Store
+	room  *semaphore.Weighted // for reports
+}
 
 type failure struct {
 	Error failureDetail `json:"error"`
@@ -156,6 +164,11 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	if len(b.Reports) > maxReports {
 		return 0, nil, bad("Invalid input: %d reports are more than %d.", len(b.Reports), maxReports)
 	}
+	if !g.room.TryAcquire(int64(len(b.Reports))) {
+		osapi.Header(r.Context()).Set("Retry-After", "1")
+		return 0, nil, osapi.Fault(http.StatusTooManyRequests, "", "More than %d reports are being settled. Send these again.", inHand)
+	}
+	defer g.room.Release(int64(len(b.Reports)))
 	verdicts := make([]verdict, len(b.Reports))
 	of := map[uuid.UUID][]int{}
 	for i, item := range b.Reports {

@@ -9,7 +9,9 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,8 +31,16 @@ type gateway struct {
 	store *store.Store
 }
 
-func open(t testing.TB) gateway {
-	s := storetest.New(t)
+func open(t testing.TB) gateway { return on(t, storetest.URL(t)) }
+
+// on is a gateway on that database.
+func on(t testing.TB, url string) gateway {
+	t.Helper()
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
 	server := httptest.NewServer(agent.New(s, identity.Noauth{}))
 	t.Cleanup(server.Close)
 	return gateway{t, server.URL + "/agent/v1", "admin", s}
@@ -187,6 +197,50 @@ func TestWholeRestartOfAnAgentIsOneRequest(t *testing.T) {
 	}
 	if status, text := g.post("/reports", `{"reports":[`+strings.Join(append(reports, reports[0]), ",")+`]}`); status != 400 {
 		t.Errorf("more than a thousand: %d %s", status, text)
+	}
+}
+
+// Agents that all come at once are told to come again, before they cost anything, and lose nothing by it.
+func TestMoreReportsThanCanBeSettledAreSentAgain(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	g := on(t, url)
+	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
+	p := g.ports(1)[0]
+	held := storetest.Connect(t, url)
+	if _, err := held.Exec(t.Context(), `begin; select from port where id = '`+p+`' for update`); err != nil {
+		t.Fatal(err)
+	}
+	full := func(report string) string {
+		return `{"reports":[` + strings.Repeat(report+",", 999) + report + `]}`
+	}
+	var agents sync.WaitGroup
+	for range 12 {
+		agents.Go(func() {
+			status, text := 429, ""
+			for until := time.Now().Add(time.Minute); status == 429 && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+				status, text = g.post("/reports", full(of(p, "L2", "cmp-1")))
+			}
+			if status != 200 {
+				t.Errorf("%d %.200s", status, text)
+			}
+		})
+	}
+	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		status, text := g.post("/reports", full(of("x", "L2", "cmp-1")))
+		if status == 429 && strings.Contains(text, "Send these again") {
+			break
+		}
+		if status != 200 || time.Now().After(until) {
+			t.Fatalf("nobody is asked to come again: %d %s", status, text)
+		}
+	}
+	if _, err := held.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	agents.Wait()
+	if d := cmp.Diff([]verdict{{p, "ignored", "ACTIVE", []string{}}}, g.report(of(p, "L2", "cmp-1"))); d != "" {
+		t.Error(d)
 	}
 }
 
