@@ -25,6 +25,12 @@ func (NoController) List(context.Context, string, string, func(json.RawMessage) 
 // Rests never: nobody is asked.
 func (NoController) Rests() (time.Duration, string) { return 0, "" }
 
+// NoWebhook hears every message and tells nobody, where no webhook is configured.
+type NoWebhook struct{}
+
+// Send accepts everything.
+func (NoWebhook) Send(context.Context, notify.Message) error { return nil }
+
 // NoNova hears every event and tells nobody, where no Nova is configured.
 type NoNova struct{}
 

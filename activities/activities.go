@@ -20,7 +20,9 @@ type Options struct {
 	Store *store.Store
 	ODL   Controller
 	Nova  Compute
-	Keep  store.Retention // of the generation history
+	// Webhook hears about leases.
+	Webhook Listener
+	Keep    store.Retention // of the generation history
 	// KeepJournal is how long completed journal entries are kept; 0 means for ever.
 	KeepJournal time.Duration
 	// Attempted, if set, hears of every attempt to mirror an entry.

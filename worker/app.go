@@ -68,6 +68,9 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	}
 	a.store.Govern(blockPolicy(cfg.Port))
 	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.Cleaning, Longest: cfg.Lease.Longest, Exempt: cfg.Lease.Exempt})
+	if cfg.Lease.Webhook.URL != "" {
+		a.store.Tell()
+	}
 	reached.Store = a.store
 	reached.KeepJournal = cfg.Journal.Age
 	watchJournal(&reached, a.registry)

@@ -21,10 +21,10 @@ import (
 	"berth/workflows"
 )
 
-// neighbours makes the clients of the controller and of Nova. Where none is configured, nothing is sent. Nova
+// neighbours makes the clients of the controller, of Nova and of who listens to leases. Where none is configured, nothing is sent. Nova
 // believes the token that is set, else that of berth's user at Keystone, which does not expire for good.
 func neighbours(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
-	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}}
+	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}}
 	if c := cfg.ODL; c.URL != "" {
 		var ca []byte
 		var err error
@@ -48,6 +48,13 @@ func neighbours(cfg config.Config, id identity.Authenticator) (activities.Option
 			return o, fmt.Errorf("BERTH_NOVA_URL: %w", err)
 		}
 		o.Nova = notify.NewBatch(nova.Send)
+	}
+	if c := cfg.Lease.Webhook; c.URL != "" {
+		webhook, err := notify.NewWebhook(notify.Config{URL: c.URL, Token: c.Token})
+		if err != nil {
+			return o, fmt.Errorf("BERTH_LEASE_WEBHOOK_URL: %w", err)
+		}
+		o.Webhook = webhook
 	}
 	return o, nil
 }

@@ -25,6 +25,7 @@ func Register(r worker.WorkflowRegistry, queue string) {
 	}{
 		{contract.Port, Port},
 		{contract.Lease, Lease},
+		{contract.Webhook, Webhook},
 		{contract.JournalEntry, JournalEntry},
 		{contract.Maintenance, Maintenance},
 		{contract.FullSync, MirrorRun},

@@ -21,27 +21,28 @@ import (
 // world stands in for the rows and neighbours behind the activities: it has memory and scripted faults, and the
 // names of its methods are those of the activities.
 type world struct {
-	mu       sync.Mutex
-	gone     bool
-	host     string
-	blocks   []string
-	ignored  int64
-	nova     int               // events recorded and not delivered
-	told     int               // events delivered
-	novaDown int               // so many attempts at Nova fail
-	reports  int               // handed to the row
-	heard    []contract.Report // the same, in order
-	looks    int               // at the row
-	patience time.Duration     // after which a blocked port is in ERROR; 0 for none
-	deadline time.Time
-	blockers int    // looks at which the entry is still blocked
-	entry    string // state of the entry
-	odlDown  int    // so many attempts at the controller fail
-	tries    int    // local attempts at the controller
-	attempts int    // regular ones
-	swept    []time.Time
-	watched  int
-	steps    []contract.RunProgress // to come; then there is nothing to do
+	mu           sync.Mutex
+	gone         bool
+	host         string
+	blocks       []string
+	ignored      int64
+	nova         int               // events recorded and not delivered
+	told         int               // events delivered
+	novaDown     int               // so many attempts at Nova fail
+	listenerDown int               // so many attempts at the webhook fail
+	reports      int               // handed to the row
+	heard        []contract.Report // the same, in order
+	looks        int               // at the row
+	patience     time.Duration     // after which a blocked port is in ERROR; 0 for none
+	deadline     time.Time
+	blockers     int    // looks at which the entry is still blocked
+	entry        string // state of the entry
+	odlDown      int    // so many attempts at the controller fail
+	tries        int    // local attempts at the controller
+	attempts     int    // regular ones
+	swept        []time.Time
+	watched      int
+	steps        []contract.RunProgress // to come; then there is nothing to do
 }
 
 func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Report) (contract.PortStanding, error) {
@@ -97,6 +98,17 @@ func (w *world) NotifyNova(context.Context, string) error {
 	}
 	w.told += w.nova
 	w.nova = 0
+	return nil
+}
+
+func (w *world) TellLease(context.Context, string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.listenerDown > 0 {
+		w.listenerDown--
+		return errors.New("connection refused")
+	}
+	w.told++
 	return nil
 }
 

@@ -102,11 +102,15 @@ type Port struct {
 }
 
 // Lease is what the operator asks of leases: how long hosts are cleaned after each, how long one may be (0: any),
-// and which projects may have longer ones.
+// which projects may have longer ones, and who hears of them.
 type Lease struct {
 	Cleaning, Longest time.Duration
 	Exempt            []string
+	Webhook           Webhook
 }
+
+// Webhook is where notices go. Without a URL none are sent.
+type Webhook struct{ URL, Token string }
 
 // Incomplete is to whom consumers belong whose owner nobody has named.
 type Incomplete struct{ Project, User string }

@@ -14,6 +14,7 @@ const (
 	Lease        = "Lease"
 	JournalEntry = "JournalEntry"
 	Maintenance  = "Maintenance"
+	Webhook      = "Webhook" // brings out what others are told about a lease
 	// FullSync, Recovery, Audit and Repair bring controller and rows together. There is one workflow of each at most.
 	FullSync = "FullSync"
 	Recovery = "Recovery"
@@ -22,7 +23,7 @@ const (
 )
 
 // Entities are the workflow types that look after a row.
-var Entities = []string{Port, Lease, JournalEntry, FullSync, Recovery, Audit, Repair}
+var Entities = []string{Port, Lease, Webhook, JournalEntry, FullSync, Recovery, Audit, Repair}
 
 // Task queues. One worker polls all of them by default; each can be scaled apart.
 const (
@@ -64,6 +65,7 @@ var SearchAttributes = []struct{ Name, Type string }{
 const (
 	portPrefix    = "port/"
 	leasePrefix   = "lease/"
+	webhookPrefix = "webhook/"
 	journalPrefix = "journal/"
 )
 
@@ -72,6 +74,9 @@ func PortID(id string) string { return portPrefix + id }
 
 // LeaseID is the workflow ID of the lease with that UUID.
 func LeaseID(id string) string { return leasePrefix + id }
+
+// WebhookID is the ID of the workflow that brings out notices of the lease with that UUID.
+func WebhookID(lease string) string { return webhookPrefix + lease }
 
 // JournalID is the workflow ID of the journal entry with that sequence number in decimal.
 func JournalID(seq string) string { return journalPrefix + seq }
@@ -104,7 +109,7 @@ func Queue(workflowType string) string {
 	switch workflowType {
 	case Port:
 		return PortQueue
-	case Lease:
+	case Lease, Webhook:
 		return LeaseQueue
 	default:
 		return JournalQueue

@@ -1,4 +1,4 @@
-// Package notify tells others what happened: Nova's external events. It delivers once and says what came of it;
+// Package notify tells others what happened: Nova's external events, and webhooks. It delivers once and says what came of it;
 // who keeps an event until it is delivered is decided elsewhere.
 package notify
 
@@ -17,9 +17,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrRefused means that Nova will not take these events, however often they are sent. Every other error is
+// ErrRefused means that they will not take what is sent, however often it is. Every other error is
 // worth another try.
-var ErrRefused = errors.New("nova refuses the events")
+var ErrRefused = errors.New("it is refused for good")
 
 // Event is one external event.
 type Event struct {
@@ -29,12 +29,12 @@ type Event struct {
 	Tag    string // the port's UUID
 }
 
-// Config is how Nova is reached.
+// Config is how Nova or a webhook is reached.
 type Config struct {
-	URL     string // of the compute endpoint
+	URL     string // of the compute endpoint, or the webhook
 	Token   string
 	Timeout time.Duration // of one request; 0 means ten seconds
-	// Fresh, if set, gives the token of each request instead of Token. It is given the one that Nova has just
+	// Fresh, if set, for Nova alone, gives the token of each request instead of Token. It is given the one that Nova has just
 	// rejected, if any, and answers with another.
 	Fresh func(ctx context.Context, rejected string) (string, error)
 }
@@ -57,21 +57,26 @@ func NewNova(c Config) (*Nova, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the Nova URL is not of the form http://host:port/path")
 	}
-	if c.Timeout <= 0 {
-		c.Timeout = defaultTimeout
-	}
 	if c.Fresh == nil {
 		c.Fresh = func(context.Context, string) (string, error) { return c.Token, nil }
 	}
 	return &Nova{
 		endpoint: strings.TrimRight(c.URL, "/") + "/os-server-external-events",
 		fresh:    c.Fresh,
-		http: &http.Client{
-			Timeout:       c.Timeout,
-			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		http:     newClient(c.Timeout),
 	}, nil
+}
+
+// newClient makes a client that follows nobody elsewhere. No time-out means the default.
+func newClient(timeout time.Duration) *http.Client {
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	return &http.Client{
+		Timeout:       timeout,
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 20 * time.Second},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 type wireEvent struct {

@@ -68,6 +68,9 @@ var everything = map[string]string{
 		select 'lease/' || id, name, jsonb_build_object('resource', 'lease', 'project', project_id, 'status', status)
 		from lease
 		where status <> 'TERMINATED' or delete_requested_at is not null`,
+	contract.Webhook: `
+		select distinct on (lease_id) 'webhook/' || lease_id, 'webhooks of lease ' || lease_id, jsonb_build_object('resource', 'webhook')
+		from lease_notice`,
 	contract.JournalEntry: `
 		select 'journal/' || seq, operation || ' ' || object_type || ' ' || name,
 			jsonb_build_object('resource', object_type, 'project', project)

@@ -196,7 +196,7 @@ func saveLease(ctx context.Context, tx pgx.Tx, was, is lease.Lease) error {
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("save lease %s: %w", is.ID, err)
 	}
-	return nil
+	return tellLease(ctx, tx, is, lease.Notices(was, is)...)
 }
 
 // fence makes zero rows a conflict: somebody was faster.

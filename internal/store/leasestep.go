@@ -117,6 +117,10 @@ func removeLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
 	if _, err := tx.Exec(ctx, `delete from lease where id = $1`, l.ID); err != nil {
 		return fmt.Errorf("delete lease %s: %w", l.ID, err)
 	}
+	l.Status = lease.Deleting // as those who listen know it
+	if err := tellLease(ctx, tx, l, lease.NoticeDelete); err != nil {
+		return err
+	}
 	return nudge(ctx, tx, append(followers, nudgeLease(l, false))...)
 }
 

@@ -30,6 +30,7 @@ type Store struct {
 	paved  *pgxpool.Pool // of connections that inTwoTrips uses
 	policy network.Policy
 	limits lease.Limits
+	tells  bool // see Tell
 	lines  lines
 	left   chan struct{} // notes were committed; see announce
 	stop   context.CancelFunc
@@ -107,7 +108,7 @@ func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 	for attempt := 1; ; attempt++ {
 		nudged := false
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			t := &noting{Tx: tx, policy: s.policy}
+			t := &noting{Tx: tx, policy: s.policy, tells: s.tells}
 			err := f(t)
 			nudged = t.nudged
 			return err
@@ -121,11 +122,12 @@ func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 	}
 }
 
-// noting is a transaction of a store: it knows the store's policy, and remembers whether notes were left in it that
-// are due at once.
+// noting is a transaction of a store: it knows the store's policy and whether anybody listens to leases, and remembers
+// whether notes were left in it that are due at once.
 type noting struct {
 	pgx.Tx
 	policy network.Policy
+	tells  bool
 	nudged bool
 }
 

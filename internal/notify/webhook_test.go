@@ -1,0 +1,84 @@
+package notify_test
+
+import (
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/notify"
+	"berth/internal/notify/notifytest"
+)
+
+func webhook(t *testing.T, token string) (*notifytest.Webhook, *notify.Webhook) {
+	t.Helper()
+	stub := &notifytest.Webhook{Token: "secret"}
+	server := httptest.NewServer(stub)
+	t.Cleanup(server.Close)
+	client, err := notify.NewWebhook(notify.Config{URL: server.URL + "/in?of=leases", Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stub, client
+}
+
+func TestMessageArrivesInItsEnvelope(t *testing.T) {
+	t.Parallel()
+	stub, client := webhook(t, "secret")
+	at := time.Date(2030, 1, 31, 10, 0, 0, 5000, time.FixedZone("", 3600))
+
+	err := client.Send(t.Context(), notify.Message{ID: "m", Publisher: "p", Type: "lease.create", At: at, Payload: map[string]any{"lease_id": "l"}})
+
+	want := []notifytest.Heard{{ID: "m", Publisher: "p", Type: "lease.create", Priority: "INFO", Timestamp: "2030-01-31 09:00:00.000005",
+		Payload: map[string]any{"lease_id": "l"}}}
+	if d := cmp.Diff(want, stub.Heard()); d != "" || err != nil {
+		t.Error(d, err)
+	}
+}
+
+func TestWhatAWebhookMayAnswer(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fault         notifytest.Fault
+		failed, final bool
+		taken         int
+	}{
+		"all well":     {taken: 1},
+		"bad request":  {fault: notifytest.Fault{Status: 400}, failed: true, final: true},
+		"gone":         {fault: notifytest.Fault{Status: 410}, failed: true, final: true},
+		"unknown path": {fault: notifytest.Fault{Status: 404}, failed: true},
+		"forbidden":    {fault: notifytest.Fault{Status: 403}, failed: true},
+		"overload":     {fault: notifytest.Fault{Status: 503}, failed: true},
+		"redirect":     {fault: notifytest.Fault{Status: 307}, failed: true},
+		"lost before":  {fault: notifytest.Fault{Drop: true}, failed: true},
+		"lost after":   {fault: notifytest.Fault{Drop: true, Applied: true}, failed: true, taken: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stub, client := webhook(t, "secret")
+			stub.Inject(tt.fault)
+
+			err := client.Send(t.Context(), notify.Message{ID: "m"})
+
+			if (err != nil) != tt.failed || errors.Is(err, notify.ErrRefused) != tt.final || len(stub.Heard()) != tt.taken {
+				t.Errorf("%v; heard %v", err, stub.Heard())
+			}
+		})
+	}
+	_, stranger := webhook(t, "wrong")
+	if err := stranger.Send(t.Context(), notify.Message{}); err == nil || errors.Is(err, notify.ErrRefused) {
+		t.Errorf("a token that an operator can mend: %v", err)
+	}
+}
+
+func TestWrongWebhookURLIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h:port"} {
+		if _, err := notify.NewWebhook(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}

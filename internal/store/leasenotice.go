@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/lease"
+)
+
+// Tell makes every change of a lease leave a notice from now on, until somebody brings it out. It is called before the
+// store is used.
+func (s *Store) Tell() { s.tells = true }
+
+// tellLease leaves notices about a lease in the caller's transaction, if anybody listens, and nudges who brings them out.
+func tellLease(ctx context.Context, tx pgx.Tx, l lease.Lease, kinds ...string) error {
+	if t, ok := tx.(*noting); !ok || !t.tells || len(kinds) == 0 {
+		return nil
+	}
+	snapshot, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("notice of lease %s: %w", l.ID, err)
+	}
+	batch := &pgx.Batch{}
+	for _, kind := range kinds {
+		batch.Queue(`
+			insert into lease_notice (lease_id, message_id, kind, lease)
+			values ($1, $2, $3, $4)`, l.ID, uuid.New(), kind, snapshot)
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("notice of lease %s: %w", l.ID, err)
+	}
+	return nudge(ctx, tx, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(l.ID.String()), Fresh: kinds[0] == lease.NoticeCreate,
+		Summary: "webhooks of lease " + l.Name, Attributes: contract.Attributes{Project: l.Project, Resource: "webhook"}})
+}
+
+// LeaseNotices lists what was recorded about a lease and not brought out yet, oldest first, at most so many.
+func (s *Store) LeaseNotices(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notice, error) {
+	rows, err := s.pool.Query(ctx, `
+		select id, message_id, kind, at, lease
+		from lease_notice
+		where lease_id = $1
+		order by id
+		limit $2`, id, limit)
+	if err != nil {
+		return nil, fmt.Errorf("notices of lease %s: %w", id, err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Notice])
+	if err != nil {
+		return nil, fmt.Errorf("notices of lease %s: %w", id, err)
+	}
+	return all, nil
+}
+
+// SettleLeaseNotices forgets notices that were brought out. Those that are forgotten already do no harm.
+func (s *Store) SettleLeaseNotices(ctx context.Context, ids []int64) error {
+	if _, err := s.pool.Exec(ctx, `delete from lease_notice where id = any($1)`, ids); err != nil {
+		return fmt.Errorf("settle notices of leases: %w", err)
+	}
+	return nil
+}
