@@ -33,7 +33,7 @@ var bodies = map[string]string{
 		`"dns_nameservers":["8.8.8.8"],"host_routes":[{"destination":"10.9.0.0/24","nexthop":"10.0.0.9"}],"service_types":[]}}`,
 	"POST /networking/v2.0/ports": `{"port":{"network_id":"{network}","project_id":"demo","name":"p","description":"d","admin_state_up":true,"mac_address":"fa:16:3e:00:00:07",` +
 		`"fixed_ips":[{"subnet_id":"{subnet}","ip_address":"10.0.0.77"}],"device_id":"x","device_owner":"compute:nova","port_security_enabled":true,"binding:host_id":"cmp-1",` +
-		`"binding:vnic_type":"normal","binding:profile":{"a":{"b":1}},"security_groups":[],"allowed_address_pairs":[{"ip_address":"10.1.0.0/16","mac_address":"fa:16:3e:00:00:09"}],"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1400","ip_version":4}]}}`,
+		`"binding:vnic_type":"normal","binding:profile":{"a":{"b":1}},"security_groups":[],"tags":["red"],"allowed_address_pairs":[{"ip_address":"10.1.0.0/16","mac_address":"fa:16:3e:00:00:09"}],"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1400","ip_version":4}]}}`,
 	"PUT /networking/v2.0/ports/{id}": `{"port":{"name":"p","description":"d","admin_state_up":true,"fixed_ips":[{"subnet_id":"{subnet}","ip_address":"10.0.0.78"}],` +
 		`"device_id":"x","device_owner":"compute:nova","port_security_enabled":true,"binding:host_id":"cmp-1","binding:vnic_type":"normal","binding:profile":{"a":1}}}`,
 	"POST /networking/v2.0/ports/{id}/bindings":                `{"binding":{"host":"cmp-2","vnic_type":"normal","profile":{"a":1},"project_id":"demo"}}`,

@@ -56,6 +56,7 @@ type Port struct {
 	Epoch        int64 // the revision in which it was last bound; work on an earlier one does not count
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
+	Carrying     *Carrying // the trunk whose parent it is; nil for none, and where nobody has asked
 }
 
 // PortChange is what a request says about a port; nil means nothing.

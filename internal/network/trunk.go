@@ -36,6 +36,24 @@ type Subport struct {
 	Segment int       `json:"segmentation_id"`
 }
 
+// Carrying is the trunk whose parent a port is, and what comes over it.
+type Carrying struct {
+	Trunk    uuid.UUID
+	Subports []Carried
+}
+
+// Carried is a subport as whoever plugs in its trunk's parent has to know it.
+type Carried struct {
+	Subport
+	MAC string `json:"mac_address"`
+}
+
+// bridgeName is how long the name of a device may be that Linux accepts, less what its agents add.
+const bridgeName = 14
+
+// Bridge is the name of the bridge that the trunk has to itself, where Open vSwitch wires its parent.
+func (c Carrying) Bridge() string { return ("tbr-" + c.Trunk.String())[:bridgeName] }
+
 // TrunkChange is what a request says about a trunk; nil means nothing.
 type TrunkChange struct {
 	Project     *string

@@ -271,11 +271,11 @@ func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortCh
 		}
 		tag, err := tx.Exec(ctx, `
 			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
-				profile, vif, port_security, address_pairs, dhcp_options)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+				profile, vif, port_security, address_pairs, dhcp_options, tags)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 			on conflict on constraint port_mac do nothing`,
 			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
-			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions))
+			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags)
 		switch {
 		case err != nil:
 			return p, fmt.Errorf("create port: %w", err)

@@ -16,60 +16,6 @@ import (
 // A trunk and which ports are on it change under the lock of its parent's row, so that its subports are where its
 // parent is. The rows of subports are locked after that, in the order of their IDs.
 
-const trunkSelect = `
-	select id, project, name, description, admin_up, port_id, tags, revision, created_at, updated_at,
-		(select jsonb_build_object('status', p.status, 'vif', p.vif, 'admin_up', p.admin_up) from port p where p.id = trunk.port_id),
-		(select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('status', p.status, 'vif', p.vif, 'admin_up', p.admin_up)
-				order by s.segmentation_id, s.port_id), '[]')
-			from subport s
-			join port p on p.id = s.port_id
-			where s.trunk_id = trunk.id)
-	from trunk`
-
-var trunkColumns = tagged("trunk", map[string]column{
-	"id":          {expr: "trunk.id", cast: "uuid[]"},
-	"project":     {expr: "trunk.project", cast: "text[]"},
-	"name":        {expr: "trunk.name", cast: "text[]"},
-	"description": {expr: "trunk.description", cast: "text[]"},
-	"admin_up":    {expr: "trunk.admin_up", cast: "boolean[]"},
-	"port":        {expr: "trunk.port_id", cast: "uuid[]"},
-	"revision":    {expr: "trunk.revision", cast: "bigint[]"},
-})
-
-const visibleTrunk = `trunk.project = %s`
-
-func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
-	t := network.Trunk{Subports: []network.Subport{}}
-	var parent network.Member
-	var subports []struct {
-		network.Subport
-		network.Member
-	}
-	err := row.Scan(&t.ID, &t.Project, &t.Name, &t.Description, &t.AdminUp, &t.Port, &t.Tags, &t.Revision, &t.CreatedAt, &t.UpdatedAt,
-		&parent, &subports)
-	members := make([]network.Member, len(subports))
-	for i, s := range subports {
-		t.Subports, members[i] = append(t.Subports, s.Subport), s.Member
-	}
-	t.Status = network.TrunkStatus(parent, members)
-	return t, err
-}
-
-// Trunks lists trunks.
-func (s *Store) Trunks(ctx context.Context, q Listing) ([]network.Trunk, error) {
-	l := listing{columns: trunkColumns, table: "trunk"}
-	clauses, err := l.clauses(q, visibleTrunk)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.pool.Query(ctx, trunkSelect+clauses, l.args...)
-	if err != nil {
-		return nil, fmt.Errorf("list trunks: %w", err)
-	}
-	trunks, err := pgx.CollectRows(rows, scanTrunk)
-	return page(trunks, q), err
-}
-
 func trunkByID(ctx context.Context, q querier, id uuid.UUID) (network.Trunk, error) {
 	missing := missing(network.Missing(network.TrunkNotFound, "Trunk", id))
 	return one(ctx, q, scanTrunk, missing, trunkSelect+` where id = $1`, id)

@@ -107,7 +107,7 @@ func (b bindings) create(r *http.Request) (int, any, error) {
 	if bulk {
 		return 0, nil, bad("Bindings are created one by one")
 	}
-	_, id, err := b.port(r)
+	found, id, err := b.port(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -115,6 +115,7 @@ func (b bindings) create(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	p.Carrying = found.Carrying
 	return shownBinding(http.StatusCreated, p, *changes[0].Host, nil)
 }
 
@@ -123,7 +124,7 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	_, id, err := b.port(r)
+	found, id, err := b.port(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -131,12 +132,13 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	p.Carrying = found.Carrying
 	return shownBinding(http.StatusOK, p, value(r, "host"), nil)
 }
 
 // activate reads no body; clients send some or none. Its answer is the binding without an envelope.
 func (b bindings) activate(r *http.Request) (int, any, error) {
-	_, id, err := b.port(r)
+	found, id, err := b.port(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -144,6 +146,7 @@ func (b bindings) activate(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	p.Carrying = found.Carrying
 	one, err := of(p, r.PathValue("host"))
 	return http.StatusOK, viewBinding(p, one), err
 }

@@ -72,7 +72,9 @@ var extensions = []struct{ alias, name, description string }{
 	{"standard-attr-revisions", "Resource revision numbers", "This extension will display the revision number of neutron resources."},
 	{"standard-attr-tag", "Tag support for resources with standard attribute: network, subnet, port, trunk", "Enables to set tag on resources with standard attribute."},
 	{"standard-attr-timestamp", "Resource timestamps", "Adds created_at and updated_at fields to all Neutron resources that have Neutron standard attributes."},
+	{"tag-ports-during-bulk-creation", "Tag Ports During Bulk Creation", "Allow to tag ports during bulk creation"},
 	{"trunk", "Trunk Extension", "Provides support for trunk ports"},
+	{"trunk-details", "Trunk port details", "Expose trunk port details"},
 }
 
 func extension(i int) object {

@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -25,7 +26,20 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 		revision: func(p network.Port) int64 { return p.Revision },
 		tags: tagging[network.Port, portChange]{of: func(p network.Port) []string { return p.Tags },
 			set: func(c *portChange, tags *[]string) { c.Tags = tags }},
-		list: s.Ports, create: s.CreatePorts, update: s.UpdatePort, remove: s.DeletePort,
+		list: func(ctx context.Context, l store.Listing) ([]network.Port, error) {
+			found, err := s.Ports(ctx, l)
+			return found, errors.Join(err, carrying(ctx, s, found))
+		},
+		update: func(ctx context.Context, id uuid.UUID, c portChange, expect *int64) (network.Port, error) {
+			after, err := s.UpdatePort(ctx, id, c, expect)
+			if err != nil {
+				return after, err
+			}
+			one := []network.Port{after}
+			err = carrying(ctx, s, one)
+			return one[0], err
+		},
+		create: s.CreatePorts, remove: s.DeletePort,
 		prepare: func(r *http.Request, c *portChange) error {
 			n, err := onNetwork(r, s, *c.Network)
 			if err != nil {
@@ -47,6 +61,22 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 			return mayOwn(r, n, c.DeviceOwner)
 		},
 	}
+}
+
+// carrying adds to ports the trunks that they are parents of.
+func carrying(ctx context.Context, s *store.Store, ports []network.Port) error {
+	if len(ports) == 0 {
+		return nil
+	}
+	ids := make([]uuid.UUID, len(ports))
+	for i, p := range ports {
+		ids[i] = p.ID
+	}
+	of, err := s.Carrying(ctx, ids)
+	for i := range ports {
+		ports[i].Carrying = of[ports[i].ID]
+	}
+	return err
 }
 
 // mayOwn lets only the owner of a network put the network's own ports on it: nobody has to report for those.
@@ -81,7 +111,8 @@ var portAttributes = []attribute[portChange]{
 	{name: "extra_dhcp_opts", on: anytime, set: as(func(c *portChange) **[]network.DHCPOption { return &c.DHCPOptions }, orNone(listOf(dhcpOption)))},
 	{name: "status", field: "status", sorts: true},
 	{name: "revision_number", field: "revision", read: asInt},
-	{name: "tags"}, {name: "created_at"}, {name: "updated_at"}, {name: why},
+	{name: "tags", on: onCreate, set: as(func(c *portChange) **[]string { return &c.Tags }, tagList)},
+	{name: "trunk_details"}, {name: "created_at"}, {name: "updated_at"}, {name: why},
 }
 
 // why is the attribute that tells what a port waits for.
@@ -163,6 +194,9 @@ func viewPort(p network.Port, who identity.Caller) object {
 		"device_owner": p.DeviceOwner, "status": p.Status, "port_security_enabled": p.PortSecurity, "binding:vnic_type": p.VNIC,
 		"security_groups": []string{}, "allowed_address_pairs": viewPairs(p), "extra_dhcp_opts": viewOptions(p),
 	}
+	if p.Carrying != nil {
+		o["trunk_details"] = object{"trunk_id": p.Carrying.Trunk, "sub_ports": p.Carrying.Subports}
+	}
 	if who.Admin() {
 		o["binding:host_id"], o["binding:profile"], o["binding:vif_type"] = p.Host, p.Profile, p.VIF
 		o["binding:vif_details"] = vifDetails(p)
@@ -178,8 +212,12 @@ func vifDetails(p network.Port) object {
 	case driver == "":
 		return object{}
 	case p.VIF == network.VIFOVS:
+		bridge := "br-int"
+		if p.Carrying != nil {
+			bridge = p.Carrying.Bridge()
+		}
 		return object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
-			"bridge_name": "br-int", "bound_drivers": object{"0": driver}}
+			"bridge_name": bridge, "bound_drivers": object{"0": driver}}
 	default:
 		return object{"connectivity": "l2", "port_filter": false, "bound_drivers": object{"0": driver}}
 	}

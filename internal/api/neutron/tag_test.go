@@ -52,6 +52,27 @@ func TestObjectsOfEveryKindAreTagged(t *testing.T) {
 	}
 }
 
+func TestPortsAreTaggedAsTheyAreMade(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	made := c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"ports":[{"network_id":%[1]q,"tags":["a","b","a"]},{"network_id":%[1]q}]}`, net))["ports"].([]any)
+	for i, want := range [][]any{{"a", "b"}, {}} {
+		p := made[i].(object)
+		if d := cmp.Diff(want, p["tags"]); d != "" || p["revision_number"] != 1.0 {
+			t.Errorf("revision %v, %s", p["revision_number"], d)
+		}
+	}
+	if got := ids(c.must(200, "GET", "/v2.0/ports?tags=b", ""), "ports"); len(got) != 1 {
+		t.Errorf("found by tag: %v", got)
+	}
+	for _, tags := range []string{`"a"`, `[7]`, `[""]`, `null`} {
+		if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"tags":%s}}`, net, tags)); got != "400 HTTPBadRequest" {
+			t.Errorf("tags %s: %s", tags, got)
+		}
+	}
+}
+
 func TestListsAreNarrowedByTags(t *testing.T) {
 	t.Parallel()
 	c := open(t)

@@ -74,7 +74,7 @@ var trunkAttributes = []attribute[trunkChange]{
 	{name: "admin_state_up", on: anytime, set: as(func(c *trunkChange) **bool { return &c.AdminUp }, boolean), field: "admin_up", read: asBool, sorts: true},
 	{name: "sub_ports", on: onCreate, set: as(func(c *trunkChange) **[]network.Subport { return &c.Subports }, listOf(subport))},
 	{name: "revision_number", field: "revision", read: asInt},
-	{name: "status"}, {name: "tags"}, {name: "created_at"}, {name: "updated_at"},
+	{name: "status", field: "status"}, {name: "tags"}, {name: "created_at"}, {name: "updated_at"},
 }
 
 // maxVLAN is the last VLAN ID that frames can carry.

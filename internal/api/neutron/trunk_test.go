@@ -2,6 +2,7 @@ package neutron_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,72 @@ func TestTrunkCarriesItsSubports(t *testing.T) {
 	}
 	c.must(204, "DELETE", path, "")
 	c.must(204, "DELETE", "/v2.0/ports/"+parent, "")
+}
+
+// Who plugs in a trunk's parent learns what comes over it, and which bridge it is plugged into.
+func TestParentTellsWhatItCarries(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	parent, sub := c.port(net, "")["id"].(string), c.port(net, `,"mac_address":"fa:16:3e:00:00:07"`)["id"].(string)
+	c.port(net, "")
+	if alone := c.must(200, "GET", "/v2.0/ports/"+parent, "")["port"].(object); alone["trunk_details"] != nil {
+		t.Errorf("no trunk yet: %v", alone["trunk_details"])
+	}
+	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_id":7}]}}`, parent, sub))["trunk"].(object)["id"].(string)
+
+	bound := c.must(200, "PUT", "/v2.0/ports/"+parent, `{"port":{"binding:host_id":"cmp-1","device_owner":"compute:nova"}}`)["port"].(object)
+
+	want := object{"trunk_id": trunk, "sub_ports": []any{object{"port_id": sub, "segmentation_type": "vlan", "segmentation_id": 7.0, "mac_address": "fa:16:3e:00:00:07"}}}
+	shown := c.must(200, "GET", "/v2.0/ports/"+parent, "")["port"].(object)
+	for how, p := range map[string]object{"answered": bound, "shown": shown} {
+		bridge := p["binding:vif_details"].(object)["bridge_name"]
+		if d := cmp.Diff(want, p["trunk_details"]); d != "" || bridge != "tbr-"+trunk[:10] {
+			t.Errorf("%s: bridge %v, %s", how, bridge, d)
+		}
+	}
+	told := 0
+	for _, p := range c.must(200, "GET", "/v2.0/ports", "")["ports"].([]any) {
+		if p.(object)["trunk_details"] != nil {
+			told++
+		}
+	}
+	of := c.must(200, "GET", "/v2.0/ports/"+parent+"/bindings/cmp-1", "")["binding"].(object)["vif_details"].(object)["bridge_name"]
+	carried := c.must(200, "GET", "/v2.0/ports/"+sub, "")["port"].(object)["binding:vif_details"].(object)["bridge_name"]
+	if told != 1 || of != "tbr-"+trunk[:10] || carried != "br-int" {
+		t.Errorf("%d ports carry something; the binding's bridge %v, the subport's %v", told, of, carried)
+	}
+}
+
+func TestTrunksAreFoundByWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	var active, down []string
+	for i := range 5 {
+		p := c.port(net, "")["id"].(string)
+		id := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, p))["trunk"].(object)["id"].(string)
+		if i%2 == 0 {
+			c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"binding:host_id":"cmp-1","device_owner":"network:dhcp"}}`)
+			active = append(active, id)
+		} else {
+			down = append(down, id)
+		}
+	}
+	slices.Sort(active)
+	slices.Sort(down)
+	for query, want := range map[string][]string{
+		"status=ACTIVE": active, "status=DOWN": down, "status=BUILD": {}, "status=ACTIVE&limit=2": active[:2],
+		"status=ACTIVE&limit=2&marker=" + active[1]:                       active[2:],
+		"status=ACTIVE&limit=2&page_reverse=True&marker=" + active[2]:     active[:2],
+		"status=DOWN&sort_key=id&sort_dir=desc":                           {down[1], down[0]},
+		"status=DOWN&status=ACTIVE&limit=2&sort_key=name&sort_dir=asc":    slices.Sorted(slices.Values(append(slices.Clone(active), down...)))[:2],
+		"status=ACTIVE&id=" + down[0] + "&id=" + active[0] + "&fields=id": {active[0]},
+	} {
+		if d := cmp.Diff(want, ids(c.must(200, "GET", "/v2.0/trunks?"+query, ""), "trunks")); d != "" {
+			t.Errorf("%s: %s", query, d)
+		}
+	}
 }
 
 func TestRefusedTrunksAreNamedAsClientsKnowThem(t *testing.T) {
