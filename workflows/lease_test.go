@@ -41,7 +41,7 @@ func newLeaseWorld(now func() time.Time, startIn, endIn time.Duration) *leaseWor
 	}
 	return &leaseWorld{now: now, began: began, wired: map[uuid.UUID]bool{}, lease: lease.Lease{
 		ID: leaseID, Name: "gold", Status: lease.Pending, StartAt: began.Add(startIn), EndAt: began.Add(endIn),
-		Reservations: []lease.Reservation{{ID: uuid.New(), Type: "physical:host", Status: lease.ReservationPending}},
+		Reservations: []lease.Reservation{{ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost}, ID: uuid.New(), Status: lease.ReservationPending}},
 		Events:       []lease.Event{event(lease.StartLease, startIn), event(lease.EndLease, endIn)},
 	}}
 }

@@ -40,8 +40,7 @@ func CheckDraft(d Draft) error {
 func Compose(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 	l := Lease{ID: newID(), Name: d.Name, User: d.User, Project: d.Project, Status: Pending, StartAt: s.Start, EndAt: s.End}
 	for _, r := range d.Reservations {
-		l.Reservations = append(l.Reservations, Reservation{ID: newID(), Type: r.Type, Status: ReservationPending, Min: r.Min,
-			Max: r.Max, HypervisorProperties: r.HypervisorProperties, ResourceProperties: r.ResourceProperties, BeforeEnd: r.BeforeEnd})
+		l.Reservations = append(l.Reservations, Reservation{ReservationDraft: r, ID: newID(), Status: ReservationPending})
 	}
 	l.Events = []Event{
 		{ID: newID(), Type: StartLease, At: s.Start, Status: Undone},
@@ -70,12 +69,26 @@ func Amend(l Lease, c Change, now time.Time) (Lease, error) {
 	if err != nil {
 		return l, err
 	}
+	was := l.clone()
 	for _, rc := range c.Reservations {
 		if err := amendReservation(&l, rc); err != nil {
 			return l, err
 		}
 	}
+	for i, r := range l.Reservations {
+		if err := checkChange(was.Reservations[i], r.ReservationDraft); err != nil {
+			return l, err
+		}
+	}
 	return Reschedule(l, s, now), nil
+}
+
+// checkChange tells why a reservation cannot become what is asked for; nil if it can.
+func checkChange(was Reservation, is ReservationDraft) error {
+	if err := CheckReservation(is); err != nil {
+		return err
+	}
+	return resources[is.Type].Change(was, is)
 }
 
 func amendReservation(l *Lease, c ReservationChange) error {
@@ -95,8 +108,14 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	set(&r.HypervisorProperties, c.HypervisorProperties)
 	set(&r.ResourceProperties, c.ResourceProperties)
 	set(&r.BeforeEnd, c.BeforeEnd)
-	return CheckReservation(ReservationDraft{Type: r.Type, Min: r.Min, Max: r.Max, HypervisorProperties: r.HypervisorProperties,
-		ResourceProperties: r.ResourceProperties, BeforeEnd: r.BeforeEnd})
+	set(&r.Amount, c.Amount)
+	set(&r.VCPUs, c.VCPUs)
+	set(&r.MemoryMB, c.MemoryMB)
+	set(&r.DiskGB, c.DiskGB)
+	set(&r.Affinity, c.Affinity)
+	set(&r.Network, c.Network)
+	set(&r.Required, c.Required)
+	return nil
 }
 
 func set[T any](to *T, value *T) {

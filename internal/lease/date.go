@@ -1,6 +1,11 @@
 package lease
 
-import "time"
+import (
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // BeforeEndLead is how long before a lease's end its before_end_lease event is, if the caller does not say.
 const BeforeEndLead = 60 * time.Minute
@@ -39,15 +44,6 @@ type Draft struct {
 	Reservations        []ReservationDraft
 }
 
-// ReservationDraft is a reservation that somebody asks for.
-type ReservationDraft struct {
-	Type                 string
-	Min, Max             int
-	HypervisorProperties string
-	ResourceProperties   string
-	BeforeEnd            string
-}
-
 // Change is what somebody asks to change about a lease. Nil leaves a thing as it is.
 type Change struct {
 	Name         *string
@@ -64,6 +60,13 @@ type ReservationChange struct {
 	HypervisorProperties *string
 	ResourceProperties   *string
 	BeforeEnd            *string
+	Amount               *int
+	VCPUs                *int64
+	MemoryMB             *int64
+	DiskGB               *int64
+	Affinity             *Affinity
+	Network              *uuid.UUID
+	Required             *[]netip.Addr
 }
 
 // Rename tells whether the change touches nothing but the name.

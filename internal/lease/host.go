@@ -11,9 +11,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// PhysicalHost is the resource type of a reservation of whole hosts.
-const PhysicalHost = "physical:host"
-
 // HostClass is the resource class in inventory of which every registered host has one.
 const HostClass = "CUSTOM_PHYSICAL_HOST"
 
@@ -127,23 +124,23 @@ func Pick(candidates []Candidate, least, most int) ([]int64, error) {
 	return virgin[:min(most, len(virgin))], nil
 }
 
-// CheckReservation tells what is wrong with a reservation's numbers and texts; nil if nothing is.
-func CheckReservation(r ReservationDraft) error {
+// hosts are the rules of physical:host.
+type hosts struct{}
+
+func (hosts) Check(r ReservationDraft) error {
 	switch {
-	case r.Type != PhysicalHost:
-		return Refuse(UnsupportedType, "The resource type %s is not supported.", r.Type)
 	case r.Min < 1 || r.Max < 1 || r.Min > maxHosts || r.Max > maxHosts:
 		return Refuse(MalformedParameter, "Malformed parameter min or max: %d-%d. Both must be from 1 to %d.", r.Min, r.Max, maxHosts)
 	case r.Max < r.Min:
 		return Refuse(InvalidInput, "Invalid range: max %d is less than min %d.", r.Max, r.Min)
 	case !slices.Contains([]string{"", "default", "snapshot"}, r.BeforeEnd):
 		return Refuse(MalformedParameter, "Malformed parameter before_end")
-	case strings.ContainsRune(r.HypervisorProperties+r.ResourceProperties, 0):
-		return Refuse(MalformedRequirements, "Malformed requirements: they hold a NUL character.")
 	}
-	_, err := Requirements(r.HypervisorProperties, r.ResourceProperties)
-	return err
+	return checkTexts(r)
 }
+
+// Change allows everything. Whether an active reservation would lose hosts is seen when they are chosen.
+func (hosts) Change(Reservation, ReservationDraft) error { return nil }
 
 const maxHosts = 1_000_000
 

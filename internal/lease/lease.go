@@ -3,6 +3,7 @@
 package lease
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -85,19 +86,20 @@ type Blocker struct {
 
 // Reservation is one claim on resources within a lease.
 type Reservation struct {
-	ID                   uuid.UUID
-	Type                 string // physical:host
-	Status               ReservationStatus
-	Min, Max             int
-	HypervisorProperties string // requirement grammar, see the API
-	ResourceProperties   string
-	BeforeEnd            string
-	Hosts                []int64 // the hosts that it holds
-	MissingResources     bool
-	ResourcesChanged     bool
-	LastError            string // why it is in error; empty if it shares another reservation's fate
-	CreatedAt            time.Time
-	UpdatedAt            *time.Time
+	ReservationDraft
+	ID               uuid.UUID
+	Status           ReservationStatus
+	Hosts            []int64       // the hosts that it holds, or that its instances are on
+	Slots            map[int64]int // how many instances each host has room for
+	Addresses        []netip.Addr  // the floating IPs that it holds
+	AggregateID      *int64        // Nova's, once it has one
+	ServerGroupID    string        // Nova's, if its instances have an affinity
+	Shape, Shaped    int64         // of what it holds, and which of them the cloud was last told
+	MissingResources bool
+	ResourcesChanged bool
+	LastError        string // why it is in error; empty if it shares another reservation's fate
+	CreatedAt        time.Time
+	UpdatedAt        *time.Time
 }
 
 // Event is something that happens to a lease at its time.
@@ -108,6 +110,17 @@ type Event struct {
 	Status    EventStatus
 	CreatedAt time.Time
 	UpdatedAt *time.Time
+}
+
+// HoldsNothing tells whether nothing of the lease is in inventory or in the cloud: it never began, or has left all.
+func (l Lease) HoldsNothing() bool {
+	if l.Status != Error {
+		return l.Status == Pending || l.Status == Terminated
+	}
+	end := l.event(EndLease)
+	return end != nil && end.Status != Undone && !slices.ContainsFunc(l.Reservations, func(r Reservation) bool {
+		return len(r.Hosts)+len(r.Addresses) > 0
+	})
 }
 
 // event is the lease's event of that type, nil if it has none.
@@ -135,6 +148,7 @@ const (
 	Wait      Step = "wait"       // nothing before Due.At
 	Start     Step = "start"      // PENDING → STARTING → ACTIVE
 	BeforeEnd Step = "before_end" // no change of status
+	Refit     Step = "refit"      // no change of status: the cloud is told what an active lease has become
 	End       Step = "end"        // → TERMINATING → TERMINATED
 	Delete    Step = "delete"     // → DELETING → gone
 	Stop      Step = "stop"       // nothing will ever be due again unless the row changes

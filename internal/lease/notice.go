@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -113,6 +114,5 @@ func pairs(was, is Lease) []pair {
 }
 
 func (p pair) renewed() bool {
-	return p.was.Min != p.is.Min || p.was.Max != p.is.Max || p.was.HypervisorProperties != p.is.HypervisorProperties ||
-		p.was.ResourceProperties != p.is.ResourceProperties || p.was.BeforeEnd != p.is.BeforeEnd
+	return !reflect.DeepEqual(p.was.ReservationDraft, p.is.ReservationDraft)
 }

@@ -37,7 +37,7 @@ func TestWhatChangesWithoutATransitionIsToldToo(t *testing.T) {
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	base := func() lease.Lease {
 		return lease.Lease{Status: lease.Active, Name: "l", StartAt: at, EndAt: at.Add(time.Hour),
-			Reservations: []lease.Reservation{{Min: 1, Max: 1}},
+			Reservations: []lease.Reservation{{ReservationDraft: lease.ReservationDraft{Min: 1, Max: 1}}},
 			Events:       []lease.Event{{Type: lease.BeforeEndLease, At: at, Status: lease.InProgress}}}
 	}
 	for name, tt := range map[string]struct {

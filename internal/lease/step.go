@@ -37,13 +37,20 @@ func Next(l Lease, now time.Time) Due {
 	case l.Status == Pending:
 		return Due{Step: Start}
 	case l.Status == Active:
-		return whileActive(before, end, now)
+		due := whileActive(before, end, now)
+		if due.Step == Wait && slices.ContainsFunc(l.Reservations, Reservation.Outdated) {
+			return Due{Step: Refit}
+		}
+		return due
 	case l.Status == Error && end.Status == Undone:
 		return at(End, end.At, now)
 	default:
 		return Due{Step: Stop}
 	}
 }
+
+// Outdated tells whether the cloud was not yet told what the reservation has become.
+func (r Reservation) Outdated() bool { return r.Shaped < r.Shape }
 
 // whileActive chooses between the two events that an active lease still has before it.
 func whileActive(before, end *Event, now time.Time) Due {

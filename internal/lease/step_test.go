@@ -16,7 +16,8 @@ var noon = time.Date(2040, 1, 1, 12, 0, 0, 0, time.UTC)
 func sample(reservations int) Lease {
 	l := Lease{ID: uuid.UUID{1}, Name: "l", Status: Pending, StartAt: noon, EndAt: noon.Add(time.Hour), CreatedAt: noon.Add(-time.Hour)}
 	for i := range reservations {
-		l.Reservations = append(l.Reservations, Reservation{ID: uuid.UUID{2, byte(i)}, Type: PhysicalHost, Status: ReservationPending, Min: 1, Max: 1, Hosts: []int64{int64(i + 1)}})
+		l.Reservations = append(l.Reservations, Reservation{ReservationDraft: ReservationDraft{Type: PhysicalHost, Min: 1, Max: 1},
+			ID: uuid.UUID{2, byte(i)}, Status: ReservationPending, Hosts: []int64{int64(i + 1)}})
 	}
 	l.Events = []Event{
 		{ID: uuid.UUID{3}, Type: StartLease, At: l.StartAt, Status: Undone},

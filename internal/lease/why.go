@@ -33,6 +33,8 @@ func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 		return work("removing")
 	case l.Status == Pending && len(l.Blockers) > 0 && !now.Before(l.StartAt):
 		return l.blocked()
+	case next.Step == Refit:
+		return fmt.Sprintf("%s: what it holds has changed; the cloud is being told.", l.Status), []Waiting{{For: "cloud", Since: since}}
 	case next.Step == Wait:
 		return l.ahead(now, since)
 	case next.Step == Stop:

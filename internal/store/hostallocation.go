@@ -13,42 +13,32 @@ import (
 	"berth/internal/lease"
 )
 
-// bookingLock is the advisory lock that those take who lost a race for a host, so that they race no more among
-// themselves.
-const bookingLock = 0x6265727468
+// wholeHosts is physical:host.
+type wholeHosts struct{}
 
-// bookingTries is how often hosts are chosen anew after others took them.
-const bookingTries = 50
+func (wholeHosts) book(ctx context.Context, tx pgx.Tx, b booking) error {
+	c, err := hostChoiceOf(b)
+	if err != nil {
+		return err
+	}
+	return c.book(ctx, tx)
+}
 
-// errTaken means that a chosen host was taken, or changed its properties, before it could be booked.
-var errTaken = errors.New("the host was taken meanwhile")
-
-// booking is what a reservation asks for, and what it keeps of what it has.
-type booking struct {
-	reservation  uuid.UUID
-	from, to     time.Time
+// hostChoice is how many hosts of which kind a reservation asks for, and which it keeps of those that it has.
+type hostChoice struct {
+	booking
 	least, most  int
 	requirements []lease.Requirement
 	kept         []int64
 }
 
-// racing runs f, which books hosts, until nobody else takes its choice. The table refuses what overlaps; f's
-// writes are then undone and it chooses anew, from what there is now.
-func racing(ctx context.Context, tx pgx.Tx, f func(tx pgx.Tx) error) error {
-	for range bookingTries {
-		err := pgx.BeginFunc(ctx, tx, f)
-		if !violates(err, "host_allocation_once") && !errors.Is(err, errTaken) {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, bookingLock); err != nil {
-			return fmt.Errorf("queue for hosts: %w", err)
-		}
-	}
-	return fmt.Errorf("%w: the hosts are being taken by others; try again", ErrConflict)
+func hostChoiceOf(b booking) (hostChoice, error) {
+	requirements, err := lease.Requirements(b.HypervisorProperties, b.ResourceProperties)
+	return hostChoice{booking: b, least: b.Min, most: b.Max, requirements: requirements}, err
 }
 
 // book chooses hosts for a reservation and writes them down.
-func book(ctx context.Context, tx pgx.Tx, b booking) error {
+func (b hostChoice) book(ctx context.Context, tx pgx.Tx) error {
 	if b.most <= 0 {
 		return nil
 	}
@@ -67,16 +57,16 @@ func book(ctx context.Context, tx pgx.Tx, b booking) error {
 	}
 	slices.Sort(hosts)
 	if _, err := tx.Exec(ctx, `
-		insert into host_allocation (reservation_id, host_id, during)
-		select $1, host_id, tstzrange($3, $4)
-		from unnest($2::bigint[]) as host_id`, b.reservation, hosts, b.from, b.to); err != nil {
+		insert into host_allocation (reservation_id, host_id, during, owner)
+		select $1, host_id, tstzrange($3, $4), $1
+		from unnest($2::bigint[]) as host_id`, b.ID, hosts, b.from, b.to); err != nil {
 		return fmt.Errorf("book hosts: %w", err)
 	}
 	return b.check(ctx, tx, hosts)
 }
 
 // check makes sure that the hosts, which are locked against changes now, are still what was asked for.
-func (b booking) check(ctx context.Context, tx pgx.Tx, hosts []int64) error {
+func (b hostChoice) check(ctx context.Context, tx pgx.Tx, hosts []int64) error {
 	if len(b.requirements) == 0 {
 		return nil
 	}
@@ -125,15 +115,17 @@ func candidates(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]lease.Can
 	return all, nil
 }
 
-// rebook moves what a reservation has to the lease's new window and changes its number of hosts. An active
-// reservation keeps every host that it has, or is refused.
-func rebook(ctx context.Context, tx pgx.Tx, b booking, active bool, changed bool) error {
-	if err := b.keep(ctx, tx, active, changed); err != nil {
+func (wholeHosts) rebook(ctx context.Context, tx pgx.Tx, of booking) error {
+	b, err := hostChoiceOf(of)
+	if err != nil {
+		return err
+	}
+	if err := b.keep(ctx, tx); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `
 		delete from host_allocation
-		where reservation_id = $1 and not host_id = any($2)`, b.reservation, b.kept); err != nil {
+		where reservation_id = $1 and not host_id = any($2)`, b.ID, b.kept); err != nil {
 		return fmt.Errorf("leave hosts: %w", err)
 	}
 	if _, err := tx.Exec(ctx, `
@@ -144,24 +136,25 @@ func rebook(ctx context.Context, tx pgx.Tx, b booking, active bool, changed bool
 		update host_allocation a
 		set during = tstzrange(m.begins, greatest($3, m.begins + interval '1 microsecond'))
 		from moved m
-		where a.reservation_id = $1 and a.host_id = m.host_id`, b.reservation, b.from, b.to, active); err != nil {
+		where a.reservation_id = $1 and a.host_id = m.host_id`, b.ID, b.from, b.to, b.active); err != nil {
 		return fmt.Errorf("move hosts to the new dates: %w", err)
 	}
 	b.least, b.most = b.least-len(b.kept), b.most-len(b.kept)
-	return book(ctx, tx, b)
+	return b.book(ctx, tx)
 }
 
 // keep decides which of its hosts a reservation keeps: those that still match and that nobody else has in the
 // new window, up to its maximum.
-func (b *booking) keep(ctx context.Context, tx pgx.Tx, active, changed bool) error {
-	held, err := readHosts(ctx, tx, `h.id in (select host_id from host_allocation where reservation_id = $1)`, b.reservation)
+func (b *hostChoice) keep(ctx context.Context, tx pgx.Tx) error {
+	held, err := readHosts(ctx, tx, `h.id in (select host_id from host_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
 		return err
 	}
-	taken, err := takenByOthers(ctx, tx, *b)
+	taken, err := takenByOthers(ctx, tx, b.booking)
 	if err != nil {
 		return err
 	}
+	changed := b.HypervisorProperties != b.was.HypervisorProperties || b.ResourceProperties != b.was.ResourceProperties
 	b.kept = []int64{}
 	for _, h := range held {
 		properties := h.Properties()
@@ -170,8 +163,46 @@ func (b *booking) keep(ctx context.Context, tx pgx.Tx, active, changed bool) err
 			b.kept = append(b.kept, h.ID)
 		}
 	}
-	if active && len(b.kept) < len(held) {
+	if b.active && len(b.kept) < len(held) {
 		return lease.Refuse(lease.NotEnoughHosts, "Not enough hosts available")
+	}
+	return nil
+}
+
+// replace takes another host for one that is lost, if there is one.
+func (wholeHosts) replace(ctx context.Context, tx pgx.Tx, of booking, host int64) (whole bool, err error) {
+	b, err := hostChoiceOf(of)
+	if err != nil {
+		return false, err
+	}
+	if err := leaveHost(ctx, tx, b.ID, host); err != nil {
+		return false, err
+	}
+	b.kept = append(slices.Clone(b.Hosts), host)
+	b.least, b.most = 1, 1
+	var fault *lease.Fault
+	if err := b.book(ctx, tx); errors.As(err, &fault) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+func leaveHost(ctx context.Context, tx pgx.Tx, reservation uuid.UUID, host int64) error {
+	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = $1 and host_id = $2`, reservation, host); err != nil {
+		return fmt.Errorf("reservation %s leaves host %d: %w", reservation, host, err)
+	}
+	return nil
+}
+
+func (wholeHosts) leave(ctx context.Context, tx pgx.Tx, r lease.Reservation) error {
+	return leaveHosts(ctx, tx, r)
+}
+
+func leaveHosts(ctx context.Context, tx pgx.Tx, r lease.Reservation) error {
+	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = $1`, r.ID); err != nil {
+		return fmt.Errorf("free the hosts of reservation %s: %w", r.ID, err)
 	}
 	return nil
 }
@@ -181,7 +212,7 @@ func takenByOthers(ctx context.Context, tx pgx.Tx, b booking) ([]int64, error) {
 		select distinct mine.host_id
 		from host_allocation mine
 		join host_allocation theirs on theirs.host_id = mine.host_id and theirs.reservation_id <> mine.reservation_id
-		where mine.reservation_id = $1 and theirs.during && tstzrange($2, $3)`, b.reservation, b.from, b.to)
+		where mine.reservation_id = $1 and theirs.during && tstzrange($2, $3)`, b.ID, b.from, b.to)
 	if err != nil {
 		return nil, fmt.Errorf("who has the hosts in the new window: %w", err)
 	}

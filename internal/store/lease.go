@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -103,22 +104,41 @@ func readParts(ctx context.Context, tx pgx.Tx, all []lease.Lease) error {
 func queueReservations(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
 		select r.lease_id, r.id, r.resource_type, r.status, r.min_hosts, r.max_hosts, r.hypervisor_properties,
-			r.resource_properties, r.before_end, r.missing_resources, r.resources_changed, r.last_error, r.created_at,
-			r.updated_at, array(select a.host_id from host_allocation a where a.reservation_id = r.id order by a.host_id)
+			r.resource_properties, r.before_end, r.amount, r.vcpus, r.memory_mb, r.disk_gb, r.affinity, r.flavor,
+			coalesce(r.network_id, '00000000-0000-0000-0000-000000000000'), r.required_addresses, r.aggregate_id,
+			r.server_group_id, r.shape, r.shaped, r.missing_resources, r.resources_changed, r.last_error, r.created_at, r.updated_at,
+			array(select a.host_id from host_allocation a where a.reservation_id = r.id order by a.host_id),
+			array(select a.slots from host_allocation a where a.reservation_id = r.id order by a.host_id),
+			array(select f.address from floatingip_allocation a join floatingip f on f.id = a.floatingip_id
+				where a.reservation_id = r.id order by f.address)
 		from reservation r
 		where r.lease_id = any($1)
 		order by r.lease_id, r.position`, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
-			var r lease.Reservation
-			if err := rows.Scan(&id, &r.ID, &r.Type, &r.Status, &r.Min, &r.Max, &r.HypervisorProperties, &r.ResourceProperties,
-				&r.BeforeEnd, &r.MissingResources, &r.ResourcesChanged, &r.LastError, &r.CreatedAt, &r.UpdatedAt, &r.Hosts); err != nil {
+			r, err := scanReservation(rows, &id)
+			if err != nil {
 				return err
 			}
 			byID[id].Reservations = append(byID[id].Reservations, r)
 		}
 		return rows.Err()
 	})
+}
+
+func scanReservation(rows pgx.Rows, of *uuid.UUID) (r lease.Reservation, err error) {
+	var slots []int
+	err = rows.Scan(of, &r.ID, &r.Type, &r.Status, &r.Min, &r.Max, &r.HypervisorProperties, &r.ResourceProperties, &r.BeforeEnd,
+		&r.Amount, &r.VCPUs, &r.MemoryMB, &r.DiskGB, &r.Affinity, &r.Flavor, &r.Network, &r.Required, &r.AggregateID,
+		&r.ServerGroupID, &r.Shape, &r.Shaped, &r.MissingResources, &r.ResourcesChanged, &r.LastError, &r.CreatedAt, &r.UpdatedAt,
+		&r.Hosts, &slots, &r.Addresses)
+	if r.Type == lease.VirtualInstance || r.Type == lease.FlavorInstance {
+		r.Slots = map[int64]int{}
+		for i, host := range r.Hosts {
+			r.Slots[host] = slots[i]
+		}
+	}
+	return r, err
 }
 
 func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
@@ -139,7 +159,8 @@ func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Le
 	})
 }
 
-// queueBlockers finds who has the hosts of pending leases before them.
+// queueBlockers finds who has the hosts of pending leases before them. Instances do not wait for those beside them that
+// failed to leave: there is room for both.
 func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
 		select l.id, before.id, before.name, h.hostname, before.end_at
@@ -151,6 +172,7 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 		join lease before on before.id = b.lease_id
 		join host h on h.id = mine.host_id
 		where l.id = any($1) and l.status = 'PENDING' and before.id <> l.id
+			and not (mine.owner = theirs.owner and before.status = 'ERROR')
 		order by l.id, before.end_at, h.id`, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
@@ -179,9 +201,11 @@ func saveLease(ctx context.Context, tx pgx.Tx, was, is lease.Lease) error {
 		batch.Queue(`
 			update reservation
 			set status = $3, min_hosts = $4, max_hosts = $5, hypervisor_properties = $6, resource_properties = $7,
-				before_end = $8, last_error = $9, updated_at = clock_timestamp()
+				before_end = $8, last_error = $9, amount = $10, vcpus = $11, memory_mb = $12, disk_gb = $13, affinity = $14,
+				resources = $15, required_addresses = $16, updated_at = clock_timestamp()
 			where id = $1 and status = $2`, r.ID, old.Status, r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties,
-			r.BeforeEnd, r.LastError).Exec(fence(is.ID, was.Status))
+			r.BeforeEnd, r.LastError, r.Amount, r.VCPUs, r.MemoryMB, r.DiskGB, r.Affinity, r.Resources(),
+			required(r.ReservationDraft)).Exec(fence(is.ID, was.Status))
 	}
 	for i, e := range is.Events {
 		old := was.Events[i]
@@ -210,8 +234,7 @@ func fence(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
 }
 
 func sameReservation(a, b lease.Reservation) bool {
-	return a.Status == b.Status && a.Min == b.Min && a.Max == b.Max && a.HypervisorProperties == b.HypervisorProperties &&
-		a.ResourceProperties == b.ResourceProperties && a.BeforeEnd == b.BeforeEnd && a.LastError == b.LastError
+	return a.Status == b.Status && a.LastError == b.LastError && reflect.DeepEqual(a.ReservationDraft, b.ReservationDraft)
 }
 
 // nudgeLease leaves a note that the lease's workflow should look again.

@@ -3,8 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
+	"net/netip"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -73,13 +72,13 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 		if err := s.limits.CheckChanged(is, c); err != nil {
 			return err
 		}
+		if err := saveLease(ctx, tx, was, is); err != nil {
+			return err
+		}
 		if !c.Rename() {
 			err = racing(ctx, tx, func(tx pgx.Tx) error { return s.rebookAll(ctx, tx, was, is, now) })
 		}
 		if err != nil {
-			return err
-		}
-		if err := saveLease(ctx, tx, was, is); err != nil {
 			return err
 		}
 		if err := nudge(ctx, tx, nudgeLease(is, false)); err != nil {
@@ -99,9 +98,11 @@ func insertLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
 	for i, r := range l.Reservations {
 		batch.Queue(`
 			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties,
-				resource_properties, before_end)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, r.ID, l.ID, i, r.Type, r.Status, r.Min, r.Max,
-			r.HypervisorProperties, r.ResourceProperties, r.BeforeEnd)
+				resource_properties, before_end, amount, vcpus, memory_mb, disk_gb, affinity, flavor, resources, network_id,
+				required_addresses)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`, r.ID, l.ID, i, r.Type,
+			r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties, r.BeforeEnd, r.Amount, r.VCPUs, r.MemoryMB,
+			r.DiskGB, r.Affinity, r.Flavor, r.Resources(), networkOf(r.ReservationDraft), required(r.ReservationDraft))
 	}
 	for _, e := range l.Events {
 		batch.Queue(`
@@ -114,50 +115,15 @@ func insertLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
 	return nil
 }
 
-// bookAll chooses hosts for every reservation of a new lease.
-func (s *Store) bookAll(ctx context.Context, tx pgx.Tx, l lease.Lease, now time.Time) error {
-	for _, r := range l.Reservations {
-		b, err := s.bookingOf(l, r, now)
-		if err != nil {
-			return err
-		}
-		if err := book(ctx, tx, b); err != nil {
-			return err
-		}
+// networkOf is the network of whose floating IPs a reservation is, nil for all others.
+func networkOf(d lease.ReservationDraft) *uuid.UUID {
+	if d.Type != lease.FloatingIP {
+		return nil
 	}
-	return nil
+	return &d.Network
 }
 
-// rebookAll moves every reservation to the new dates. An active lease gets added hosts in inventory at once.
-func (s *Store) rebookAll(ctx context.Context, tx pgx.Tx, was, is lease.Lease, now time.Time) error {
-	active := is.Status == lease.Active
-	for i, r := range is.Reservations {
-		b, err := s.bookingOf(is, r, now)
-		if err != nil {
-			return err
-		}
-		old := was.Reservations[i]
-		changed := old.HypervisorProperties != r.HypervisorProperties || old.ResourceProperties != r.ResourceProperties
-		if err := rebook(ctx, tx, b, active, changed); err != nil {
-			return err
-		}
-		if !active {
-			continue
-		}
-		if err := wire(ctx, tx, is, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// bookingOf is what a reservation asks for from now on, and for the cleaning after it: nobody can book the past.
-func (s *Store) bookingOf(l lease.Lease, r lease.Reservation, now time.Time) (booking, error) {
-	requirements, err := lease.Requirements(r.HypervisorProperties, r.ResourceProperties)
-	if err != nil {
-		return booking{}, err
-	}
-	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
-	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
-	return booking{reservation: r.ID, from: from, to: to.Add(s.limits.Cleaning), least: r.Min, most: r.Max, requirements: requirements}, nil
+// required is the floating IPs that a reservation asks for by name.
+func required(d lease.ReservationDraft) []netip.Addr {
+	return append([]netip.Addr{}, d.Required...)
 }

@@ -2,10 +2,12 @@ package store_test
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
 	"berth/internal/inventory"
@@ -33,7 +35,7 @@ func (t *leasing) unchanged(id uuid.UUID, c lease.Change, kind lease.Kind) {
 	if _, err := t.UpdateLease(t.Context(), id, c); faultKind(err) != kind {
 		t.Errorf("want %q, got %v", kind, err)
 	}
-	if d := cmp.Diff(before, t.read(id)); d != "" {
+	if d := cmp.Diff(before, t.read(id), cmpopts.EquateComparable(netip.Addr{})); d != "" {
 		t.Errorf("a refused change changed the lease: %s", d)
 	}
 }
@@ -128,7 +130,7 @@ func (t *leasing) delete(id uuid.UUID) {
 
 func TestDeletionInEveryStatus(t *testing.T) {
 	t.Parallel()
-	for status, atOnce := range map[lease.Status]bool{lease.Pending: true, lease.Terminated: true, lease.Error: true,
+	for status, atOnce := range map[lease.Status]bool{lease.Pending: true, lease.Terminated: true, lease.Error: false,
 		lease.Starting: false, lease.Active: false, lease.Terminating: false, lease.Deleting: false} {
 		t.Run(string(status), func(t *testing.T) {
 			t.Parallel()

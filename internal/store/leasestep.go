@@ -43,9 +43,9 @@ func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, 
 		case was.Status == lease.Starting && is.Status == lease.Active:
 			err = placed(ctx, tx, is)
 		case was.Status == lease.Starting:
-			err = unwireAll(ctx, tx, is)
+			err = unwireUnused(ctx, tx, is)
 		case was.Status == lease.Terminating:
-			err = leaveHosts(ctx, tx, &is, step, failed)
+			err = leaveAll(ctx, tx, &is, step, failed)
 		}
 		if err != nil {
 			return was, err
@@ -54,8 +54,8 @@ func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, 
 	})
 }
 
-// DeleteLease asks for a lease's deletion, which wins over everything else that is due. A lease that holds
-// nothing in inventory and is at rest goes at once; gone tells so. Else its workflow sees to it.
+// DeleteLease asks for a lease's deletion, which wins over everything else that is due. A lease that holds nothing in
+// the world goes at once; gone tells so. Else its workflow sees to it.
 func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		gone = false
@@ -63,11 +63,7 @@ func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err e
 		if err != nil {
 			return err
 		}
-		wired, err := anyWired(ctx, tx, l)
-		if err != nil {
-			return err
-		}
-		if l.Status.Stable() && l.Status != lease.Active && !wired {
+		if l.HoldsNothing() {
 			gone = true
 			return removeLease(ctx, tx, l)
 		}
@@ -124,8 +120,8 @@ func removeLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
 	return nudge(ctx, tx, append(followers, nudgeLease(l, false))...)
 }
 
-// leaveHosts frees the hosts of the reservations that ended well: the last act of an end.
-func leaveHosts(ctx context.Context, tx pgx.Tx, l *lease.Lease, step lease.Step, failed map[uuid.UUID]string) error {
+// leaveAll frees what the reservations that ended well have: the last act of an end.
+func leaveAll(ctx context.Context, tx pgx.Tx, l *lease.Lease, step lease.Step, failed map[uuid.UUID]string) error {
 	followers, err := followersOf(ctx, tx, *l)
 	if err != nil {
 		return err
@@ -135,13 +131,14 @@ func leaveHosts(ctx context.Context, tx pgx.Tx, l *lease.Lease, step lease.Step,
 		if !lease.Released(step, r.ID, failed) {
 			continue
 		}
-		if err := unwire(ctx, tx, *l, *r); err != nil {
+		of := resources[r.Type]
+		if err := of.unwire(ctx, tx, *l, *r); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = $1`, r.ID); err != nil {
-			return fmt.Errorf("free the hosts of reservation %s: %w", r.ID, err)
+		if err := of.leave(ctx, tx, *r); err != nil {
+			return err
 		}
-		r.Hosts = nil
+		r.Hosts, r.Slots, r.Addresses = nil, nil, nil
 	}
 	return nudge(ctx, tx, followers...)
 }

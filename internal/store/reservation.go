@@ -26,7 +26,7 @@ func (s *Store) WireReservation(ctx context.Context, id uuid.UUID) error {
 		if l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active {
 			return fmt.Errorf("%w: lease %s is %s: reservation %s is not given its hosts", ErrConflict, l.ID, l.Status, id)
 		}
-		return wire(ctx, tx, l, r)
+		return resources[r.Type].wire(ctx, tx, l, r)
 	})
 }
 
@@ -43,7 +43,7 @@ func (s *Store) UnwireReservation(ctx context.Context, id uuid.UUID) error {
 		}
 		switch l.Status {
 		case lease.Terminating, lease.Terminated, lease.Deleting, lease.Error:
-			return unwire(ctx, tx, l, r)
+			return resources[r.Type].unwire(ctx, tx, l, r)
 		default:
 			return fmt.Errorf("%w: lease %s is %s: reservation %s keeps its hosts", ErrConflict, l.ID, l.Status, id)
 		}
@@ -69,7 +69,7 @@ func lockReservation(ctx context.Context, tx pgx.Tx, id uuid.UUID) (lease.Lease,
 }
 
 // wire makes the reservation hold exactly its hosts in inventory.
-func wire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
+func (wholeHosts) wire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
 	want, err := share(ctx, tx, r)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func wire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) er
 }
 
 // unwire makes the reservation hold nothing in inventory.
-func unwire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
+func (wholeHosts) unwire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
 	_, generation, err := holding(ctx, tx, r.ID)
 	if err != nil || generation == nil {
 		return err
@@ -95,7 +95,20 @@ func unwire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) 
 
 func unwireAll(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
 	for _, r := range l.Reservations {
-		if err := unwire(ctx, tx, l, r); err != nil {
+		if err := resources[r.Type].unwire(ctx, tx, l, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwireUnused does it for the reservations of a lease whose start failed, but for what somebody uses: that has to be
+// cleared first.
+func unwireUnused(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
+	for _, r := range l.Reservations {
+		var fault *lease.Fault
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return resources[r.Type].unwire(ctx, tx, l, r) })
+		if err != nil && !errors.As(err, &fault) {
 			return err
 		}
 	}
@@ -172,33 +185,25 @@ func holding(ctx context.Context, tx pgx.Tx, reservation uuid.UUID) (inventory.A
 	return have, &generation, nil
 }
 
-// anyWired tells whether a reservation of the lease holds something in inventory.
-func anyWired(ctx context.Context, tx pgx.Tx, l lease.Lease) (bool, error) {
-	ids := make([]string, len(l.Reservations))
-	for i, r := range l.Reservations {
-		ids[i] = r.ID.String()
-	}
-	var any bool
-	err := tx.QueryRow(ctx, `select exists (select from consumer where uuid = any($1))`, ids).Scan(&any)
+// wired tells whether the reservation holds exactly its hosts in inventory.
+func (wholeHosts) wired(ctx context.Context, tx pgx.Tx, r lease.Reservation) (bool, error) {
+	want, err := share(ctx, tx, r)
 	if err != nil {
-		return false, fmt.Errorf("what lease %s holds: %w", l.ID, err)
+		return false, err
 	}
-	return any, nil
+	have, _, err := holding(ctx, tx, r.ID)
+	return maps.EqualFunc(want, have, func(a, b map[string]int64) bool { return maps.Equal(a, b) }), err
 }
 
-// placed makes sure that no lease is called active whose reservations do not hold their hosts.
+// placed makes sure that no lease is called active whose reservations do not have in inventory what they hold.
 func placed(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
 	for _, r := range l.Reservations {
-		want, err := share(ctx, tx, r)
+		wired, err := resources[r.Type].wired(ctx, tx, r)
 		if err != nil {
 			return err
 		}
-		have, _, err := holding(ctx, tx, r.ID)
-		if err != nil {
-			return err
-		}
-		if !maps.EqualFunc(want, have, func(a, b map[string]int64) bool { return maps.Equal(a, b) }) {
-			return fmt.Errorf("%w: reservation %s of lease %s does not hold its hosts", ErrConflict, r.ID, l.ID)
+		if !wired {
+			return fmt.Errorf("%w: reservation %s of lease %s does not hold what is its own", ErrConflict, r.ID, l.ID)
 		}
 	}
 	return nil

@@ -1,0 +1,81 @@
+package lease
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Address is a floating IP that can be reserved.
+type Address struct {
+	ID         uuid.UUID
+	Network    uuid.UUID
+	Subnet     uuid.UUID
+	IP         netip.Addr
+	Reservable bool
+	CreatedAt  time.Time
+	UpdatedAt  *time.Time
+}
+
+// AddressCandidate is an address and how it stands in the window that a reservation asks for.
+type AddressCandidate struct {
+	Address
+	Booked bool // some reservation holds it, whenever
+	Free   bool // none does in the window
+}
+
+// addresses are the rules of virtual:floatingip.
+type addresses struct{}
+
+func (addresses) Check(d ReservationDraft) error {
+	if err := checkAmount(d.Amount, 0); err != nil {
+		return err
+	}
+	if len(d.Required) > d.Amount {
+		return Refuse(InvalidInput, "%d floating IPs are required, which is more than the amount %d.", len(d.Required), d.Amount)
+	}
+	for i, a := range d.Required {
+		if slices.Contains(d.Required[:i], a) {
+			return Refuse(InvalidInput, "The floating IP %s is required twice.", a)
+		}
+	}
+	return nil
+}
+
+// Change keeps the network and, once they are given out, the addresses.
+func (addresses) Change(was Reservation, is ReservationDraft) error {
+	switch {
+	case is.Network != was.Network:
+		return Refuse(InvalidInput, "The network_id of a reservation cannot be updated.")
+	case len(is.Required) > 0 && !slices.Equal(is.Required, was.Required):
+		return Refuse(InvalidInput, "The required_floatingips of a reservation can only be emptied.")
+	case is.Amount < was.Amount && was.Status != ReservationPending:
+		return Refuse(InvalidInput, "The amount of an active reservation of floating IPs cannot be reduced.")
+	}
+	return nil
+}
+
+// PickAddresses chooses so many addresses, the required ones among them. Those that nobody ever booked come first.
+func PickAddresses(candidates []AddressCandidate, amount int, required []netip.Addr) ([]uuid.UUID, error) {
+	var picked []uuid.UUID
+	for _, ip := range required {
+		i := slices.IndexFunc(candidates, func(c AddressCandidate) bool { return c.IP == ip && c.Reservable && c.Free })
+		if i < 0 {
+			return nil, Refuse(NotEnoughAddresses, "Not enough floating IPs available: %s is not free.", ip)
+		}
+		picked = append(picked, candidates[i].ID)
+	}
+	for _, booked := range []bool{false, true} {
+		for _, c := range candidates {
+			if len(picked) < amount && c.Reservable && c.Free && c.Booked == booked && !slices.Contains(picked, c.ID) {
+				picked = append(picked, c.ID)
+			}
+		}
+	}
+	if len(picked) < amount {
+		return nil, Refuse(NotEnoughAddresses, "Not enough floating IPs available")
+	}
+	return picked, nil
+}

@@ -1,0 +1,237 @@
+package lease
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Flavor is what Nova calls an instance's size.
+type Flavor struct {
+	ID         string            `json:"id"`
+	Name       string            `json:"name"`
+	VCPUs      int64             `json:"vcpus"`
+	MemoryMB   int64             `json:"ram"`
+	DiskGB     int64             `json:"disk"`
+	Ephemeral  int64             `json:"ephemeral"`
+	ExtraSpecs map[string]string `json:"extra_specs"`
+}
+
+// Resources are what one instance takes of its host, by resource class.
+func (d ReservationDraft) Resources() map[string]int64 {
+	all := map[string]int64{}
+	switch {
+	case d.Type == VirtualInstance:
+		all = map[string]int64{"VCPU": d.VCPUs, "MEMORY_MB": d.MemoryMB, "DISK_GB": d.DiskGB}
+	case d.Type == FlavorInstance && d.Flavor != nil:
+		all = d.Flavor.Resources()
+	}
+	for class, n := range all {
+		if n == 0 {
+			delete(all, class)
+		}
+	}
+	return all
+}
+
+// Resources are what an instance of the flavor takes. Its extra specs "resources:CLASS" come before its size.
+func (f Flavor) Resources() map[string]int64 {
+	cpus := "VCPU"
+	if f.ExtraSpecs["hw:cpu_policy"] == "dedicated" {
+		cpus = "PCPU"
+	}
+	all := map[string]int64{cpus: f.VCPUs, "MEMORY_MB": f.MemoryMB, "DISK_GB": f.DiskGB + f.Ephemeral}
+	for key, value := range f.ExtraSpecs {
+		class, is := strings.CutPrefix(key, "resources:")
+		if n, err := strconv.ParseInt(value, 10, 32); is && err == nil && n >= 0 {
+			all[class] = n
+		}
+	}
+	return all
+}
+
+// Traits are what the hosts of a flavor's instances must have, and what they must not.
+func (f Flavor) Traits() (required, forbidden []string) {
+	for key, value := range f.ExtraSpecs {
+		trait, is := strings.CutPrefix(key, "trait:")
+		switch {
+		case is && value == "required":
+			required = append(required, trait)
+		case is && value == "forbidden":
+			forbidden = append(forbidden, trait)
+		}
+	}
+	slices.Sort(required)
+	slices.Sort(forbidden)
+	return required, forbidden
+}
+
+// String is the flavor as JSON.
+func (f Flavor) String() string {
+	text, err := json.Marshal(f)
+	if err != nil { // it holds nothing but texts and numbers
+		panic(err)
+	}
+	return string(text)
+}
+
+// instances are the rules of virtual:instance.
+type instances struct{}
+
+func (instances) Check(d ReservationDraft) error {
+	if err := checkAmount(d.Amount, 1); err != nil {
+		return err
+	}
+	for _, size := range []struct {
+		name     string
+		is, from int64
+	}{{"vcpus", d.VCPUs, 1}, {"memory_mb", d.MemoryMB, 1}, {"disk_gb", d.DiskGB, 0}} {
+		if size.is < size.from || size.is > math.MaxInt32 {
+			return Refuse(MalformedParameter, "Malformed parameter %s: %d. It must be from %d to %d.", size.name, size.is, size.from, math.MaxInt32)
+		}
+	}
+	if err := checkAffinity(d.Affinity); err != nil {
+		return err
+	}
+	return checkTexts(d)
+}
+
+// Change lets an active reservation grow, and one that has not begun become anything.
+func (instances) Change(was Reservation, is ReservationDraft) error {
+	grown := was.ReservationDraft
+	grown.Amount = is.Amount
+	switch {
+	case was.Status == ReservationPending:
+		return nil
+	case !reflect.DeepEqual(grown, is):
+		return Refuse(CannotUpdate, "Only the amount of an active reservation of instances can be updated.")
+	case is.Amount < was.Amount:
+		return Refuse(CannotUpdate, "The amount of an active reservation of instances cannot be reduced.")
+	}
+	return nil
+}
+
+// flavors are the rules of flavor:instance.
+type flavors struct{}
+
+func (flavors) Check(d ReservationDraft) error {
+	switch {
+	case d.Flavor == nil || d.Flavor.ID == "":
+		return Refuse(MissingParameter, "Missing parameter flavor_id")
+	case d.Affinity != Anywhere:
+		return Refuse(CannotUpdate, "A reservation of the type %s cannot have an affinity.", FlavorInstance)
+	}
+	return checkAmount(d.Amount, 1)
+}
+
+// Change refuses everything, new dates included.
+func (flavors) Change(Reservation, ReservationDraft) error {
+	return Refuse(CannotUpdate, "A reservation of the type %s cannot be updated.", FlavorInstance)
+}
+
+func checkAffinity(a Affinity) error {
+	if !slices.Contains([]Affinity{Anywhere, Together, Apart}, a) {
+		return Refuse(MalformedParameter, "Malformed parameter affinity: it must be True, False or None.")
+	}
+	return nil
+}
+
+// ReservationClass is the resource class in inventory of which a host has one for each instance of a reservation.
+func ReservationClass(id uuid.UUID) string {
+	return "CUSTOM_RESERVATION_" + strings.ToUpper(strings.ReplaceAll(id.String(), "-", "_"))
+}
+
+// Use is what a reservation takes of a host for a while.
+type Use struct {
+	From, To  time.Time
+	Slots     int
+	Resources map[string]int64 // of each slot
+}
+
+// Peak is the most that is in use at one time in a window, by resource class.
+func Peak(uses []Use, from, to time.Time) map[string]int64 {
+	peak := map[string]int64{}
+	at := func(t time.Time) {
+		now := map[string]int64{}
+		for _, u := range uses {
+			if !u.From.After(t) && u.To.After(t) {
+				for class, n := range u.Resources {
+					now[class] += n * int64(u.Slots)
+				}
+			}
+		}
+		for class, n := range now {
+			peak[class] = max(peak[class], n)
+		}
+	}
+	at(from)
+	for _, u := range uses {
+		if u.From.After(from) && u.From.Before(to) {
+			at(u.From)
+		}
+	}
+	return peak
+}
+
+// Room is how many instances fit beside what is in use; a class that the host does not have leaves none.
+func Room(capacity, used, each map[string]int64) int {
+	room := maxAmount
+	for class, n := range each {
+		if n > 0 {
+			room = min(room, int(max(capacity[class]-used[class], 0)/n))
+		}
+	}
+	return room
+}
+
+// SlotCandidate is a host and how many more instances of a reservation it can take.
+type SlotCandidate struct {
+	Host int64
+	Room int
+	Used bool // others have instances there already
+	Held int  // so many are this reservation's own
+}
+
+// PickSlots spreads instances over hosts: first over those that the reservation has, then over those that others
+// use already, so that empty ones stay empty. It tells how many each host gets.
+func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[int64]int, error) {
+	candidates = slices.Clone(candidates)
+	rank := func(c SlotCandidate) int {
+		switch {
+		case c.Held > 0:
+			return 0
+		case c.Used:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(candidates, func(a, b SlotCandidate) int { return rank(a) - rank(b) })
+	picked := map[int64]int{}
+	for _, c := range candidates {
+		n := min(c.Room, amount)
+		switch {
+		case affinity == Together && n < amount:
+			n = 0
+		case affinity == Apart:
+			n = min(n, 1)
+		}
+		if n > 0 {
+			picked[c.Host] = n
+			amount -= n
+		}
+	}
+	if amount > 0 {
+		return nil, Refuse(NotEnoughHosts, "Not enough hosts available")
+	}
+	return picked, nil
+}
+
+// SlotHosts lists the hosts of slots by ID.
+func SlotHosts(slots map[int64]int) []int64 { return slices.Sorted(maps.Keys(slots)) }

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+)
+
+// resource is what one type of resource does with rows: the part of the plug-in that belongs to lease.Resource with
+// the same type. Each method is a step of a transaction that holds the lock of the reservation's lease.
+type resource interface {
+	// book chooses what a new reservation gets and writes it down.
+	book(ctx context.Context, tx pgx.Tx, b booking) error
+	// rebook brings what a reservation has to other dates, another size or other requirements. One that is active
+	// keeps all that it has, or is refused.
+	rebook(ctx context.Context, tx pgx.Tx, b booking) error
+	// replace gives up a host that is lost, with all that the reservation has there, and books as much elsewhere. It
+	// tells whether nothing is missing then; what cannot be had is given up. What lives on no host loses nothing.
+	replace(ctx context.Context, tx pgx.Tx, b booking, host int64) (whole bool, err error)
+	// wire makes inventory say what the reservation has; a *lease.Fault means that somebody else is in the way.
+	wire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error
+	// unwire makes inventory say that it has nothing; a *lease.Fault means that somebody still uses it.
+	unwire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error
+	// wired tells whether inventory says what the reservation has.
+	wired(ctx context.Context, tx pgx.Tx, r lease.Reservation) (bool, error)
+	// leave gives up all that the reservation has: the last act of its end.
+	leave(ctx context.Context, tx pgx.Tx, r lease.Reservation) error
+}
+
+var resources = map[string]resource{
+	lease.PhysicalHost:    wholeHosts{},
+	lease.VirtualInstance: instances{},
+	lease.FlavorInstance:  instances{},
+	lease.FloatingIP:      addresses{},
+}
+
+// booking is what a reservation asks for and has.
+type booking struct {
+	lease.Reservation                   // as it shall be
+	was               lease.Reservation // as it is
+	from, to          time.Time
+	active            bool
+}
+
+// bookingOf is what a reservation asks for from now on, and for the cleaning after it: nobody can book the past.
+func (s *Store) bookingOf(l lease.Lease, was, is lease.Reservation, now time.Time) booking {
+	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
+	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
+	return booking{Reservation: is, was: was, from: from, to: to.Add(s.limits.Cleaning), active: l.Status == lease.Active}
+}
+
+// bookAll chooses what every reservation of a new lease gets.
+func (s *Store) bookAll(ctx context.Context, tx pgx.Tx, l lease.Lease, now time.Time) error {
+	for _, r := range l.Reservations {
+		if err := resources[r.Type].book(ctx, tx, s.bookingOf(l, r, r, now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rebookAll moves every reservation to the new dates. Inventory hears at once of what an active lease has got, and
+// the cloud from its workflow.
+func (s *Store) rebookAll(ctx context.Context, tx pgx.Tx, was, is lease.Lease, now time.Time) error {
+	for i, r := range is.Reservations {
+		if err := resources[r.Type].rebook(ctx, tx, s.bookingOf(is, was.Reservations[i], r, now)); err != nil {
+			return err
+		}
+		if is.Status != lease.Active {
+			continue
+		}
+		if err := reshape(ctx, tx, is, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reshape tells inventory what an active reservation has now, and remembers that the cloud has to hear of it.
+func reshape(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
+	if err := resources[r.Type].wire(ctx, tx, l, r); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `update reservation set shape = shape + 1 where id = $1`, r.ID); err != nil {
+		return fmt.Errorf("reservation %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// bookingLock is the advisory lock that those take who lost a race for something, so that they race no more among
+// themselves.
+const bookingLock = 0x6265727468
+
+// bookingTries is how often a choice is made anew after others took it.
+const bookingTries = 50
+
+// errTaken means that what was chosen was taken, or changed its properties, before it could be booked.
+var errTaken = errors.New("taken meanwhile")
+
+// racing runs f, which books something, until nobody else takes its choice. The tables refuse what overlaps; f's
+// writes are then undone and it chooses anew, from what there is now.
+func racing(ctx context.Context, tx pgx.Tx, f func(tx pgx.Tx) error) error {
+	for range bookingTries {
+		err := pgx.BeginFunc(ctx, tx, f)
+		lost := errors.Is(err, errTaken) || slices.ContainsFunc([]string{"host_allocation_once", "host_allocation_room",
+			"floatingip_allocation_once"}, func(constraint string) bool { return violates(err, constraint) })
+		if !lost {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, bookingLock); err != nil {
+			return fmt.Errorf("queue for resources: %w", err)
+		}
+	}
+	return fmt.Errorf("%w: the resources are being taken by others; try again", ErrConflict)
+}
