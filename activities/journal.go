@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,7 @@ const (
 func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
 	ctx, cancel := context.WithTimeout(ctx, BriefCall)
 	defer cancel()
-	p, _, err := a.mirror(ctx, key)
+	p, _, err := a.mirror(ctx, key, &train{places: together})
 	return p, verdict(err)
 }
 
@@ -42,20 +43,19 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	}
 	ctx, cancel := context.WithTimeout(ctx, LongCall)
 	defer cancel()
-	p, wait, err := a.mirror(ctx, key)
-	if err != nil || journal.State(p.State) != journal.Pending || p.Blocked {
+	p, wait, err := a.mirror(ctx, key, &train{})
+	if err != nil || p.Blocked || wait == 0 && journal.State(p.State) != journal.Pending {
 		return p, verdict(err)
 	}
-	return p, temporal.NewApplicationErrorWithOptions(p.LastError, again, temporal.ApplicationErrorOptions{
+	return p, temporal.NewApplicationErrorWithOptions(cmp.Or(p.LastError, p.Sentence), again, temporal.ApplicationErrorOptions{
 		NextRetryDelay: wait,
 		Category:       temporal.ApplicationErrorCategoryBenign,
 	})
 }
 
-// mirror takes the entry, makes the requests of one attempt and settles what came of it; wait is the pause before
-// the next attempt. An attempt that dies in between leaves the entry in processing; the next one looks at the
-// controller before it writes again.
-func (a *Activities) mirror(ctx context.Context, key string) (p contract.EntryProgress, wait time.Duration, err error) {
+// mirror takes the entry and makes an attempt at it; wait is the pause before the next one. Entries that waited for
+// nothing else go along with it: each would cost a workflow of its own.
+func (a *Activities) mirror(ctx context.Context, key string, along *train) (p contract.EntryProgress, wait time.Duration, err error) {
 	seq, err := seqOf(key)
 	if err != nil {
 		return p, 0, err
@@ -64,23 +64,39 @@ func (a *Activities) mirror(ctx context.Context, key string) (p contract.EntryPr
 	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 {
 		return progress(t.Entry, t.Blockers), t.Wait, err
 	}
+	e, o, err := a.attempt(ctx, t, along)
+	along.Wait()
+	p = progress(e, nil)
+	p.Sentence += along.sentence()
+	return p, o.After, err
+}
+
+// attempt makes the requests of one attempt, settles what came of it, and sends off those that may go along. One that
+// dies in between leaves the entry in processing; the next one looks at the controller before it writes again.
+func (a *Activities) attempt(ctx context.Context, t journal.Take, along *train) (journal.Entry, journal.Outcome, error) {
 	attempt := journal.Begin(t)
 	for r, more := attempt.Next(); more; r, more = attempt.Next() {
 		got, err := a.ODL.Send(ctx, r.Method, r.Path, r.Body)
 		if err != nil {
-			return progress(t.Entry, nil), 0, err
+			return t.Entry, journal.Outcome{}, err
 		}
 		attempt.Tell(journal.Answer{Status: got.Status, Body: got.Body, Trouble: journal.Trouble(got.Trouble), Detail: got.Detail, RetryAfter: got.RetryAfter})
 	}
 	o := attempt.Outcome()
-	e, err := a.Store.SettleEntry(ctx, seq, t.Entry.Attempt, o)
+	e, next, err := a.Store.SettleAndTake(ctx, t.Entry.Seq, t.Entry.Attempt, o, along.room(ctx))
 	if errors.Is(err, store.ErrConflict) { // somebody took it again or settled it for us: the next look tells
-		return progress(t.Entry, nil), 0, fmt.Errorf("entry %d: overtaken", seq)
+		return t.Entry, journal.Outcome{}, fmt.Errorf("entry %d: overtaken", t.Entry.Seq)
 	}
-	if a.Attempted != nil && err == nil {
+	if err != nil {
+		return e, o, err
+	}
+	if a.Attempted != nil {
 		a.Attempted(e, o)
 	}
-	return progress(e, nil), o.After, err
+	for _, n := range next {
+		along.Go(func() { a.goAlong(ctx, n, along) })
+	}
+	return e, o, nil
 }
 
 func progress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {

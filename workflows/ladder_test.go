@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"berth/activities"
+	"berth/internal/store"
 	"berth/workflows"
 )
 
@@ -11,6 +12,9 @@ func TestEveryAttemptOutlastsTheCallInsideIt(t *testing.T) {
 	t.Parallel()
 	if workflows.OnceAttempt <= activities.BriefCall {
 		t.Errorf("a brief call of %s does not end within its attempt of %s", activities.BriefCall, workflows.OnceAttempt)
+	}
+	if store.Lease <= workflows.OnceAttempt {
+		t.Errorf("a lease of %s ends within an attempt of %s", store.Lease, workflows.OnceAttempt)
 	}
 	if workflows.HeartbeatTimeout <= 2*activities.Heartbeat {
 		t.Errorf("a heartbeat every %s is missed within %s", activities.Heartbeat, workflows.HeartbeatTimeout)

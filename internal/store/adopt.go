@@ -71,16 +71,19 @@ var everything = map[string]string{
 	contract.Webhook: `
 		select distinct on (lease_id) 'webhook/' || lease_id, 'webhooks of lease ' || lease_id, jsonb_build_object('resource', 'webhook')
 		from lease_notice`,
-	contract.JournalEntry: `
-		select 'journal/' || seq, operation || ' ' || object_type || ' ' || name,
+	contract.JournalEntry: entryWorkflows,
+	contract.FullSync:     openRuns(contract.KeyFullSync),
+	contract.Recovery:     openRuns(contract.KeyRecovery),
+	contract.Audit:        openRuns(contract.KeyAudit),
+	contract.Repair:       openRuns(contract.KeyRepair),
+}
+
+// entryWorkflows lists journal entries that are not completed.
+const entryWorkflows = `
+		select 'journal/' || seq, operation || ' ' || object_type || ' ' || coalesce(nullif(name, ''), object_id),
 			jsonb_build_object('resource', object_type, 'project', project)
 		from journal_entry
-		where finished_at is null`,
-	contract.FullSync: openRuns(contract.KeyFullSync),
-	contract.Recovery: openRuns(contract.KeyRecovery),
-	contract.Audit:    openRuns(contract.KeyAudit),
-	contract.Repair:   openRuns(contract.KeyRepair),
-}
+		where finished_at is null`
 
 func openRuns(kind string) string {
 	return `

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -143,10 +142,14 @@ func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq
 const entryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
 	created_at, taken_at, finished_at, retry_at`
 
-func scanEntry(row pgx.CollectableRow) (journal.Entry, error) {
-	var e journal.Entry
-	err := row.Scan(&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.Unsure,
-		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt)
+// entryFields are where a row of entryColumns goes.
+func entryFields(e *journal.Entry) []any {
+	return []any{&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.Unsure,
+		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt}
+}
+
+func scanEntry(row pgx.CollectableRow) (e journal.Entry, err error) {
+	err = row.Scan(entryFields(&e)...)
 	return e, err
 }
 
@@ -157,143 +160,6 @@ func oneEntry(ctx context.Context, tx pgx.Tx, sql string, args ...any) (journal.
 		return journal.Entry{}, err
 	}
 	return pgx.CollectExactlyOneRow(rows, scanEntry)
-}
-
-// TakeEntry takes an entry for sending. One that waits for others is returned with its blockers; a failed
-// blocker holds it too. One that is completed or failed, or whose pause is not over, is returned as it is.
-func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.Take, error) {
-	var t journal.Take
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		t = journal.Take{}
-		e, err := oneEntry(ctx, tx, `select `+entryColumns+` from journal_entry where seq = $1 for no key update`, seq)
-		if err != nil {
-			return found(err, "journal entry %d", seq)
-		}
-		t.Entry = e
-		if e.State != journal.Pending && e.State != journal.Processing {
-			return nil
-		}
-		if t.Blockers, err = blockers(ctx, tx, seq); err != nil || len(t.Blockers) > 0 {
-			return err
-		}
-		if t.Wait, err = pauseOf(ctx, tx, e); err != nil || t.Wait > 0 {
-			return err
-		}
-		t.Repeat = e.State == journal.Processing || e.Unsure
-		t.Entry, err = oneEntry(ctx, tx, `
-			update journal_entry
-			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(), retry_at = null
-			where seq = $1
-			returning `+entryColumns, seq)
-		return err
-	})
-	if err != nil {
-		return journal.Take{}, fmt.Errorf("take journal entry: %w", err)
-	}
-	return t, nil
-}
-
-// pauseOf is how long the entry's next attempt has to wait.
-func pauseOf(ctx context.Context, tx pgx.Tx, e journal.Entry) (time.Duration, error) {
-	if e.RetryAt == nil {
-		return 0, nil
-	}
-	var wait time.Duration
-	err := tx.QueryRow(ctx, `select $1::timestamptz - clock_timestamp()`, *e.RetryAt).Scan(&wait)
-	return max(wait, 0), err
-}
-
-// blockers lists the live entries that one waits for.
-func blockers(ctx context.Context, tx pgx.Tx, seq int64) ([]journal.Blocker, error) {
-	rows, err := tx.Query(ctx, `
-		select e.seq, e.object_type, e.object_id, e.operation, e.state, e.created_at
-		from journal_dep d
-		join journal_entry e on e.seq = d.waits_for
-		where d.entry = $1
-		order by e.seq`, seq)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (journal.Blocker, error) {
-		var b journal.Blocker
-		err := row.Scan(&b.Seq, &b.Object.Type, &b.Object.ID, &b.Operation, &b.State, &b.Since)
-		return b, err
-	})
-}
-
-// SettleEntry writes the outcome of that attempt. Only the newest attempt of an entry in processing may; an
-// attempt that settled already may repeat itself. A completed entry wakes those that waited only for it.
-func (s *Store) SettleEntry(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
-	to, failures := o.State(), 0
-	if o.Counts() {
-		failures = 1
-	}
-	var e journal.Entry
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		var err error
-		e, err = oneEntry(ctx, tx, `
-			update journal_entry
-			set state = $3, failures = failures + $4, unsure = $5, last_error = $6, looked_at = clock_timestamp(),
-				finished_at = case when $3 = 'completed' then clock_timestamp() end,
-				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
-			where seq = $1 and attempt = $2 and state = 'processing'
-			returning `+entryColumns, seq, attempt, to, failures, o.Unsure, o.Reason, o.After)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			e, err = settled(ctx, tx, seq, attempt, to)
-			return err
-		case err != nil || to != journal.Completed:
-			return err
-		}
-		return release(ctx, tx, seq)
-	})
-	if err != nil {
-		return journal.Entry{}, fmt.Errorf("settle journal entry: %w", err)
-	}
-	return e, nil
-}
-
-// settled returns the entry if that attempt brought it to that state before; otherwise somebody was faster.
-func settled(ctx context.Context, tx pgx.Tx, seq int64, attempt int, to journal.State) (journal.Entry, error) {
-	e, err := oneEntry(ctx, tx, `select `+entryColumns+` from journal_entry where seq = $1`, seq)
-	if err != nil {
-		return e, found(err, "journal entry %d", seq)
-	}
-	if e.Attempt != attempt || e.State != to {
-		return e, fmt.Errorf("%w: journal entry %d is %s at attempt %d, not attempt %d", ErrConflict, seq, e.State, e.Attempt, attempt)
-	}
-	return e, nil
-}
-
-// release frees the entries that wait for a completed one, whose row the caller has written in this
-// transaction, and brings forward the notes of those that now wait for nobody. They are locked first: of two
-// blockers that complete at once, the second must see that the first is gone.
-func release(ctx context.Context, tx pgx.Tx, seq int64) error {
-	batch := &pgx.Batch{}
-	batch.Queue(`
-		select 1
-		from journal_entry
-		where seq in (select entry from journal_dep where waits_for = $1)
-		order by seq
-		for no key update`, seq)
-	var free []journal.Entry
-	batch.Queue(`
-		with gone as (
-			delete from journal_dep
-			where waits_for = $1
-			returning entry)
-		select `+entryColumns+`
-		from journal_entry
-		where seq in (select entry from gone)
-			and not exists (select from journal_dep d where d.entry = seq and d.waits_for <> $1)`, seq,
-	).Query(func(rows pgx.Rows) (err error) {
-		free, err = pgx.CollectRows(rows, scanEntry)
-		return err
-	})
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("release what waits for journal entry %d: %w", seq, err)
-	}
-	return wakeEntries(ctx, tx, free...)
 }
 
 // wakeEntries nudges the workflows of entries, always in the same order so that no two wakers deadlock.

@@ -57,9 +57,7 @@ func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
 					seq, _ := strconv.ParseInt(contract.Key(n.ID), 10, 64)
 					alone, _ := workflows.LoadOrStore(seq, &sync.Mutex{})
 					alone.(*sync.Mutex).Lock()
-					if work(t, s, seq, &seen) {
-						completed.Add(1)
-					}
+					completed.Add(work(t, s, seq, &seen))
 					alone.(*sync.Mutex).Unlock()
 				}
 				if err := s.SettleNotes(t.Context(), "", notes); err != nil {
@@ -87,34 +85,57 @@ func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
 	}
 }
 
-// work plays an entry's workflow: it takes the entry until it is completed or waits for others.
-func work(t *testing.T, s *store.Store, seq int64, seen *order) bool {
+// work plays an entry's workflow: it takes the entry until it is completed or waits for others. It returns how many
+// were completed, those that went along included.
+func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	for {
 		take, err := s.TakeEntry(t.Context(), seq)
 		if err != nil {
 			t.Error(err)
-			return false
+			return 0
 		}
-		if len(take.Blockers) > 0 || take.Entry.State != journal.Processing {
-			return false
+		if len(take.Blockers) > 0 || take.Wait > 0 || take.Entry.State != journal.Processing {
+			return 0
 		}
-		o := journal.Outcome{Kind: []journal.Kind{journal.Done, journal.Done, journal.Again, journal.Refused, journal.GivenUp}[rand.N(5)]}
-		if o.Kind == journal.Done {
-			seen.apply(take.Entry)
-		}
-		if _, err := s.SettleEntry(t.Context(), seq, take.Entry.Attempt, o); err != nil {
-			t.Error(err)
-			return false
-		}
-		switch o.Kind {
+		switch o, n := attempt(t, s, take.Entry, seen); o.Kind {
 		case journal.Done:
-			return true
+			return n
 		case journal.GivenUp:
 			if _, err := s.RetryEntry(t.Context(), seq, "admin"); err != nil {
 				t.Error(err)
 			}
 		}
 	}
+}
+
+// attempt plays one attempt at an entry and at those that go along with it.
+func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o journal.Outcome, completed int64) {
+	begin := time.Now()
+	o = journal.Outcome{Kind: []journal.Kind{journal.Done, journal.Done, journal.Again, journal.Refused, journal.GivenUp}[rand.N(5)]}
+	if o.Kind == journal.Done {
+		seen.apply(e)
+	}
+	_, along, err := s.SettleAndTake(t.Context(), e.Seq, e.Attempt, o, rand.N(3))
+	if err != nil {
+		t.Error(err)
+		return o, 0
+	}
+	if o.Kind == journal.Done {
+		completed = 1
+	}
+	for _, next := range along {
+		if time.Since(begin) > store.Lease/2 { // as an activity has its limit
+			continue
+		}
+		o, n := attempt(t, s, next, seen)
+		completed += n
+		if o.Kind == journal.GivenUp {
+			if _, err := s.RetryEntry(t.Context(), next.Seq, "admin"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	return o, completed
 }
 
 // order checks what reaches the controller.

@@ -35,6 +35,34 @@ func (s *Store) twoTrips(ctx context.Context, reads func(*pgx.Batch), f func(tx 
 	return err
 }
 
+// inOneTrip is inTx for a transaction of one batch, with which nothing is judged in between: it is begun and committed
+// by the way. Every statement must have an index for what it looks for. Notes cannot be left in it, unless the caller
+// wakes those who deliver them.
+func (s *Store) inOneTrip(ctx context.Context, queue func(*pgx.Batch)) error {
+	for attempt := 1; ; attempt++ {
+		batch := &pgx.Batch{}
+		queue(batch)
+		err := s.oneTrip(ctx, batch)
+		if err == nil || attempt == retries || !transient(err) {
+			return err
+		}
+	}
+}
+
+func (s *Store) oneTrip(ctx context.Context, batch *pgx.Batch) error {
+	conn, err := s.paved.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	release := watched(ctx, conn)
+	defer release()
+	err = conn.SendBatch(context.WithoutCancel(ctx), batch).Close()
+	if ctx.Err() != nil && err != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
 // watched makes everything that waits for a connection fail when ctx ends, until the connection is released. It
 // spares the goroutines with which pgx watches each of a few short statements.
 func watched(ctx context.Context, conn *pgxpool.Conn) (release func()) {
