@@ -14,14 +14,16 @@ var bodies = map[string]string{
 	"POST /operator/v1/consumers/migrate": `{"limit":7}`,
 
 	"POST /reservation/v1/leases": `{"name":"gold","start_date":"2038-01-01 00:00","end_date":"2038-01-02 00:00","before_end_date":"2038-01-01 12:00","events":[],` +
-		`"reservations":[{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":"","before_end":"default"}]}`,
+		`"reservations":[{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":"","before_end":"default"},` +
+		`{"resource_type":"virtual:floatingip","network_id":"{outside}","amount":1,"required_floatingips":["172.24.4.10"]}]}`,
 	"POST /reservation/v1/plans": `{"name":"gold","start_date":"2036-01-01 00:00","end_date":"2036-01-02 00:00","latest_start":"2036-02-01 00:00",` +
-		`"reservations":[{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`,
+		`"reservations":[{"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":0,"amount":1,"affinity":true,"resource_properties":""}]}`,
 	"PUT /reservation/v1/leases/{id}": `{"name":"silver","start_date":"2037-01-01 00:01","end_date":"2037-01-02 00:01","before_end_date":"2037-01-01 12:00",` +
 		`"reservations":[{"id":"{reservation}","min":1,"max":1,"hypervisor_properties":"","resource_properties":"","before_end":"default"}]}`,
 	"POST /reservation/v1/os-hosts":                  `{"name":"cmp-9","rack":"r1","gpu":true,"n":5}`,
 	"PUT /reservation/v1/os-hosts/{id}":              `{"rack":"r2","gpu":false}`,
 	"PATCH /reservation/v1/os-hosts/properties/{id}": `{"private":true}`,
+	"POST /reservation/v1/floatingips":               `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.20"}`,
 
 	"POST /networking/v2.0/networks": `{"network":{"name":"n","description":"d","project_id":"demo","admin_state_up":true,"shared":false,"router:external":false,"mtu":1400,` +
 		`"port_security_enabled":true,"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":77,"availability_zone_hints":[]}}`,

@@ -76,6 +76,8 @@ var permissions = map[string]rights{
 	"GET /reservation/v1/os-hosts": admins, "POST /reservation/v1/os-hosts": admins, "GET /reservation/v1/os-hosts/allocations": admins,
 	"GET /reservation/v1/os-hosts/properties": admins, "PATCH /reservation/v1/os-hosts/properties/{id}": admins, "GET /reservation/v1/os-hosts/{id}": admins,
 	"PUT /reservation/v1/os-hosts/{id}": admins, "DELETE /reservation/v1/os-hosts/{id}": admins, "GET /reservation/v1/os-hosts/{id}/allocation": admins,
+	"GET /reservation/v1/floatingips": reading, "POST /reservation/v1/floatingips": admins, "GET /reservation/v1/floatingips/{id}": reading,
+	"DELETE /reservation/v1/floatingips/{id}": admins,
 }
 
 // harmless bodies are such that a member may send them: none sets what is for administrators.

@@ -255,6 +255,10 @@ func (h *hostile) seed() {
 		h.ids[name] = h.must(post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo"}}`), "port", "id")
 	}
 	h.ids["trunk"] = h.must(post("/networking/v2.0/trunks", `{"trunk":{"port_id":"{parent}","project_id":"demo","sub_ports":[{"port_id":"{subport}","segmentation_id":3}]}}`), "trunk", "id")
+	h.ids["outside"] = h.must(post("/networking/v2.0/networks", `{"network":{"name":"out","project_id":"demo"}}`), "network", "id")
+	h.must(post("/networking/v2.0/subnets", `{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24","allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`))
+	h.must(post("/reservation/v1/floatingips", `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`))
+	h.ids["address"] = h.must(post("/reservation/v1/floatingips", `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.11"}`), "floatingip", "id")
 	h.must(post("/placement/resource_providers", `{"name":"cmp-1","uuid":"{provider}"}`))
 	h.must(attack{method: http.MethodPut, path: h.fill("/placement/resource_providers/{provider}/inventories"),
 		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8,"reserved":0,"min_unit":1,"max_unit":8,"step_size":1,"allocation_ratio":2}}}`})
@@ -292,7 +296,7 @@ func (h *hostile) real(path string) string {
 		{"/networks/{id}", "/networks/{network}"}, {"/subnets/{id}", "/subnets/{subnet}"}, {"/ports/{id}", "/ports/{port}"},
 		{"/trunks/{id}", "/trunks/{trunk}"}, {"/network-ip-availabilities/{id}", "/network-ip-availabilities/{network}"}, {"/tags/{tag}", "/tags/gold"},
 		{"/bindings/{host}", "/bindings/cmp-1"}, {"/agents/{id}", "/agents/{agent}"}, {"/leases/{id}", "/leases/{lease}"}, {"/properties/{id}", "/properties/rack"},
-		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},
+		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/floatingips/{id}", "/floatingips/{address}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},
 		{"/inventories/{class}", "/inventories/VCPU"}, {"/resource_classes/{name}", "/resource_classes/CUSTOM_SLOT"},
 		{"/traits/{name}", "/traits/CUSTOM_GOLD"}, {"/runs/{id}", "/runs/1"}, {"/consumers/{uuid}", "/consumers/{consumer}"}, {"/providers/{uuid}", "/providers/{provider}"},
 	} {

@@ -103,19 +103,34 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	if c.Type != nil && *c.Type != r.Type {
 		return Refuse(CannotUpdate, "The resource type of a reservation cannot be updated.")
 	}
-	set(&r.Min, c.Min)
-	set(&r.Max, c.Max)
-	set(&r.HypervisorProperties, c.HypervisorProperties)
-	set(&r.ResourceProperties, c.ResourceProperties)
-	set(&r.BeforeEnd, c.BeforeEnd)
-	set(&r.Amount, c.Amount)
-	set(&r.VCPUs, c.VCPUs)
-	set(&r.MemoryMB, c.MemoryMB)
-	set(&r.DiskGB, c.DiskGB)
-	set(&r.Affinity, c.Affinity)
-	set(&r.Network, c.Network)
-	set(&r.Required, c.Required)
+	c.Apply(&r.ReservationDraft)
 	return nil
+}
+
+// Apply writes what is given onto a draft, as far as its type knows it.
+func (c ReservationChange) Apply(d *ReservationDraft) {
+	switch d.Type {
+	case PhysicalHost:
+		set(&d.Min, c.Min)
+		set(&d.Max, c.Max)
+		set(&d.HypervisorProperties, c.HypervisorProperties)
+		set(&d.ResourceProperties, c.ResourceProperties)
+		set(&d.BeforeEnd, c.BeforeEnd)
+	case VirtualInstance:
+		set(&d.Amount, c.Amount)
+		set(&d.VCPUs, c.VCPUs)
+		set(&d.MemoryMB, c.MemoryMB)
+		set(&d.DiskGB, c.DiskGB)
+		set(&d.Affinity, c.Affinity)
+		set(&d.ResourceProperties, c.ResourceProperties)
+	case FlavorInstance:
+		set(&d.Amount, c.Amount)
+		set(&d.Affinity, c.Affinity)
+	case FloatingIP:
+		set(&d.Amount, c.Amount)
+		set(&d.Network, c.Network)
+		set(&d.Required, c.Required)
+	}
 }
 
 func set[T any](to *T, value *T) {

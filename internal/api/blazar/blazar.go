@@ -1,8 +1,10 @@
-// Package blazar answers in the words of Blazar's REST API v1: leases, hosts, their allocations and properties.
+// Package blazar answers in the words of Blazar's REST API v1: leases, hosts, their allocations and properties,
+// and floating IPs.
 // The wire format lives here; the rules live in lease, the rows in store.
 package blazar
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -24,17 +26,24 @@ const deletion = 5 * time.Second
 
 // room is what handlers need.
 type room struct {
-	store    *store.Store
+	Options
 	deletion time.Duration
 }
 
-// New mounts the API below /reservation.
-func New(s *store.Store, id identity.Authenticator) *osapi.API {
-	return newAPI(&room{store: s, deletion: deletion}, id)
+// Options are what the API needs of others.
+type Options struct {
+	Store    *store.Store
+	Identity identity.Authenticator
+	// Flavor is Nova's flavor of that name or ID, a *lease.Fault if there is none. Without it nobody can reserve
+	// instances of a flavor.
+	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
 }
 
-func newAPI(b *room, id identity.Authenticator) *osapi.API {
-	api := &osapi.API{Prefix: prefix, Identity: id, Fail: fail, MissingRoute: missing}
+// New mounts the API below /reservation.
+func New(o Options) *osapi.API { return newAPI(&room{Options: o, deletion: deletion}) }
+
+func newAPI(b *room) *osapi.API {
+	api := &osapi.API{Prefix: prefix, Identity: b.Identity, Fail: fail, MissingRoute: missing}
 	for _, path := range []string{"/", "/versions"} {
 		api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: path, Open: true, Handle: versions})
 	}
@@ -74,6 +83,10 @@ func (b *room) endpoints() []endpoint {
 		{"PUT", "/v1/os-hosts/{id}", "oshosts:put", administers, b.updateHost},
 		{"DELETE", "/v1/os-hosts/{id}", "oshosts:delete", administers, b.deleteHost},
 		{"GET", "/v1/os-hosts/{id}/allocation", "oshosts:get_allocations", administers, b.showAllocation},
+		{"GET", "/v1/floatingips", "floatingips:get", reads, b.listAddresses},
+		{"POST", "/v1/floatingips", "floatingips:post", administers, b.createAddress},
+		{"GET", "/v1/floatingips/{id}", "floatingips:get", reads, b.showAddress},
+		{"DELETE", "/v1/floatingips/{id}", "floatingips:delete", administers, b.deleteAddress},
 	}
 }
 
@@ -156,6 +169,10 @@ var statuses = map[lease.Kind]int{
 	lease.NotAuthorized:         http.StatusForbidden,
 	lease.UnknownHost:           http.StatusNotFound,
 	lease.NotEnoughHosts:        http.StatusConflict,
+	lease.NotEnoughAddresses:    http.StatusBadRequest,
+	lease.UnknownNetwork:        http.StatusNotFound,
+	lease.UnknownFlavor:         http.StatusNotFound,
+	lease.AddressInUse:          http.StatusConflict,
 	lease.CannotUpdate:          http.StatusConflict,
 	lease.InvalidStatus:         http.StatusConflict,
 	lease.HostInUse:             http.StatusConflict,

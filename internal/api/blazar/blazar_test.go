@@ -56,7 +56,7 @@ func newService(t *testing.T, hosts ...string) *service {
 
 // serve lets the service answer from now on with that patience for deletions.
 func (s *service) serve(deletion time.Duration) {
-	server := httptest.NewServer(newAPI(&room{store: s.store, deletion: deletion}, identity.Noauth{}))
+	server := httptest.NewServer(newAPI(&room{Options: Options{Store: s.store, Identity: identity.Noauth{}, Flavor: s.flavor}, deletion: deletion}))
 	s.Cleanup(server.Close)
 	s.url = server.URL + prefix
 }

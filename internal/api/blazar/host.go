@@ -39,7 +39,7 @@ func hostViewOf(h lease.Host) map[string]any {
 }
 
 func (b *room) listHosts(r *http.Request) (int, any, error) {
-	all, err := b.store.Hosts(r.Context())
+	all, err := b.Store.Hosts(r.Context())
 	if err != nil {
 		return 0, nil, err
 	}
@@ -72,7 +72,7 @@ func (b *room) createHost(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	h, err := b.store.RegisterHost(r.Context(), name, extras)
+	h, err := b.Store.RegisterHost(r.Context(), name, extras)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -84,7 +84,7 @@ func (b *room) showHost(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	h, err := b.store.Host(r.Context(), id)
+	h, err := b.Store.Host(r.Context(), id)
 	if err != nil {
 		return 0, nil, noHost(r, err)
 	}
@@ -107,7 +107,7 @@ func (b *room) updateHost(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	h, err := b.store.UpdateHost(r.Context(), id, extras)
+	h, err := b.Store.UpdateHost(r.Context(), id, extras)
 	if err != nil {
 		return 0, nil, noHost(r, err)
 	}
@@ -119,7 +119,7 @@ func (b *room) deleteHost(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := b.store.DeleteHost(r.Context(), id); err != nil {
+	if err := b.Store.DeleteHost(r.Context(), id); err != nil {
 		return 0, nil, noHost(r, err)
 	}
 	return noContent(r)
@@ -163,7 +163,7 @@ func useViewOf(u lease.HostUse) useView {
 }
 
 func (b *room) listAllocations(r *http.Request) (int, any, error) {
-	all, err := b.store.HostUses(r.Context(), useFilter(r))
+	all, err := b.Store.HostUses(r.Context(), useFilter(r))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -181,7 +181,7 @@ func (b *room) showAllocation(r *http.Request) (int, any, error) {
 	}
 	f := useFilter(r)
 	f.Host = id
-	all, err := b.store.HostUses(r.Context(), f)
+	all, err := b.Store.HostUses(r.Context(), f)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -205,7 +205,7 @@ func useFilter(r *http.Request) lease.UseFilter {
 
 func (b *room) listProperties(r *http.Request) (int, any, error) {
 	query := r.URL.Query()
-	all, err := b.store.HostProperties(r.Context(), query.Get("all") != "")
+	all, err := b.Store.HostProperties(r.Context(), query.Get("all") != "")
 	if err != nil {
 		return 0, nil, err
 	}
@@ -233,7 +233,7 @@ func (b *room) updateProperty(r *http.Request) (int, any, error) {
 		return 0, nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter private: it must be true or false.")
 	}
 	name := r.PathValue("id")
-	p, err := b.store.SetHostPropertyPrivate(r.Context(), name, *private)
+	p, err := b.Store.SetHostPropertyPrivate(r.Context(), name, *private)
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, nil, noObject("resource_property", name)
 	}

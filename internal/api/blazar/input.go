@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"berth/internal/api/osapi"
+	"berth/internal/identity"
 	"berth/internal/lease"
 )
 
@@ -120,7 +121,9 @@ func short(s string) string {
 }
 
 // draftOf reads the body of POST /leases.
-func draftOf(o object) (d lease.Draft, err error) {
+func (b *room) draftOf(r *http.Request, o object) (d lease.Draft, err error) {
+	c := identity.From(r.Context())
+	d.User, d.Project = c.User, c.Project
 	if err := o.only("name", "start_date", "end_date", "before_end_date", "reservations", "events"); err != nil {
 		return d, err
 	}
@@ -150,8 +153,8 @@ func draftOf(o object) (d lease.Draft, err error) {
 	if err != nil {
 		return d, err
 	}
-	for _, r := range reservations {
-		rd, err := reservationDraft(r)
+	for _, each := range reservations {
+		rd, err := b.reservationDraft(r.Context(), each)
 		if err != nil {
 			return d, err
 		}
@@ -171,60 +174,6 @@ func beforeEndDate(o object) (*lease.Moment, error) {
 	}
 	at, err := instant(s)
 	return &lease.Moment{At: at}, err
-}
-
-func reservationDraft(o object) (d lease.ReservationDraft, err error) {
-	if err := o.need("resource_type"); err != nil {
-		return d, err
-	}
-	if d.Type, err = o.text("resource_type"); err != nil {
-		return d, err
-	}
-	if d.Type != lease.PhysicalHost {
-		return d, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported.", short(d.Type))
-	}
-	if err := o.only("resource_type", "min", "max", "hypervisor_properties", "resource_properties", "before_end"); err != nil {
-		return d, err
-	}
-	if err := o.need("min", "max", "hypervisor_properties", "resource_properties"); err != nil {
-		return d, err
-	}
-	var c lease.ReservationChange
-	if err := reservationValues(o, &c); err != nil {
-		return d, err
-	}
-	d.Min, d.Max, d.HypervisorProperties, d.ResourceProperties = *c.Min, *c.Max, *c.HypervisorProperties, *c.ResourceProperties
-	d.BeforeEnd = "default"
-	if c.BeforeEnd != nil {
-		d.BeforeEnd = *c.BeforeEnd
-	}
-	return d, nil
-}
-
-// reservationValues reads those values of a physical:host reservation that are there.
-func reservationValues(o object, c *lease.ReservationChange) error {
-	for name, to := range map[string]**int{"min": &c.Min, "max": &c.Max} {
-		if _, given := o[name]; !given {
-			continue
-		}
-		n, err := o.number(name)
-		if err != nil {
-			return err
-		}
-		*to = &n
-	}
-	for name, to := range map[string]**string{"hypervisor_properties": &c.HypervisorProperties,
-		"resource_properties": &c.ResourceProperties, "before_end": &c.BeforeEnd, "resource_type": &c.Type} {
-		if _, given := o[name]; !given {
-			continue
-		}
-		s, err := o.text(name)
-		if err != nil {
-			return err
-		}
-		*to = &s
-	}
-	return nil
 }
 
 // changeOf reads the body of PUT /leases/{id}.
@@ -267,7 +216,7 @@ func reservationChanges(o object) ([]lease.ReservationChange, error) {
 	}
 	changes := []lease.ReservationChange{}
 	for _, r := range all {
-		if err := r.only("id", "resource_type", "min", "max", "hypervisor_properties", "resource_properties", "before_end"); err != nil {
+		if err := r.only(reservationFields...); err != nil {
 			return nil, err
 		}
 		if err := r.need("id"); err != nil {

@@ -13,37 +13,20 @@ import (
 )
 
 type leaseView struct {
-	ID           string            `json:"id"`
-	Name         string            `json:"name"`
-	User         string            `json:"user_id"`
-	Project      string            `json:"project_id"`
-	StartDate    string            `json:"start_date"`
-	EndDate      string            `json:"end_date"`
-	Trust        *string           `json:"trust_id"` // always null: berth acts with its own credentials
-	Status       lease.Status      `json:"status"`
-	Degraded     bool              `json:"degraded"`
-	CreatedAt    string            `json:"created_at"`
-	UpdatedAt    *string           `json:"updated_at"`
-	Reservations []reservationView `json:"reservations"`
-	Events       []eventView       `json:"events"`
-	Why          *whyView          `json:"berth:why,omitempty"`
-}
-
-type reservationView struct {
-	ID                   string                  `json:"id"`
-	Lease                string                  `json:"lease_id"`
-	ResourceID           string                  `json:"resource_id"`
-	ResourceType         string                  `json:"resource_type"`
-	Status               lease.ReservationStatus `json:"status"`
-	MissingResources     bool                    `json:"missing_resources"`
-	ResourcesChanged     bool                    `json:"resources_changed"`
-	HypervisorProperties string                  `json:"hypervisor_properties"`
-	ResourceProperties   string                  `json:"resource_properties"`
-	BeforeEnd            string                  `json:"before_end"`
-	Min                  int                     `json:"min"`
-	Max                  int                     `json:"max"`
-	CreatedAt            string                  `json:"created_at"`
-	UpdatedAt            *string                 `json:"updated_at"`
+	ID           string       `json:"id"`
+	Name         string       `json:"name"`
+	User         string       `json:"user_id"`
+	Project      string       `json:"project_id"`
+	StartDate    string       `json:"start_date"`
+	EndDate      string       `json:"end_date"`
+	Trust        *string      `json:"trust_id"` // always null: berth acts with its own credentials
+	Status       lease.Status `json:"status"`
+	Degraded     bool         `json:"degraded"`
+	CreatedAt    string       `json:"created_at"`
+	UpdatedAt    *string      `json:"updated_at"`
+	Reservations []any        `json:"reservations"` // of its type; see reservationViewOf
+	Events       []eventView  `json:"events"`
+	Why          *whyView     `json:"berth:why,omitempty"`
 }
 
 type eventView struct {
@@ -70,12 +53,9 @@ type waitingView struct {
 func viewOf(l lease.Lease) leaseView {
 	v := leaseView{ID: l.ID.String(), Name: l.Name, User: l.User, Project: l.Project, StartDate: date(l.StartAt), EndDate: date(l.EndAt),
 		Status: l.Status, Degraded: l.Degraded, CreatedAt: stamp(l.CreatedAt), UpdatedAt: stampOrNull(l.UpdatedAt),
-		Reservations: []reservationView{}, Events: []eventView{}}
+		Reservations: []any{}, Events: []eventView{}}
 	for _, r := range l.Reservations {
-		v.Reservations = append(v.Reservations, reservationView{ID: r.ID.String(), Lease: v.ID, ResourceID: r.ID.String(),
-			ResourceType: r.Type, Status: r.Status, MissingResources: r.MissingResources, ResourcesChanged: r.ResourcesChanged,
-			HypervisorProperties: r.HypervisorProperties, ResourceProperties: r.ResourceProperties, BeforeEnd: r.BeforeEnd,
-			Min: r.Min, Max: r.Max, CreatedAt: stamp(r.CreatedAt), UpdatedAt: stampOrNull(r.UpdatedAt)})
+		v.Reservations = append(v.Reservations, reservationViewOf(v.ID, r))
 	}
 	for _, e := range l.Events {
 		v.Events = append(v.Events, eventView{ID: e.ID.String(), Lease: v.ID, Type: e.Type, Time: date(e.At), Status: e.Status,
@@ -101,7 +81,7 @@ func (b *room) listLeases(r *http.Request) (int, any, error) {
 	if c.Admin() {
 		project = ""
 	}
-	all, err := b.store.Leases(r.Context(), project)
+	all, err := b.Store.Leases(r.Context(), project)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -117,13 +97,11 @@ func (b *room) createLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	d, err := draftOf(o)
+	d, err := b.draftOf(r, o)
 	if err != nil {
 		return 0, nil, err
 	}
-	c := identity.From(r.Context())
-	d.User, d.Project = c.User, c.Project
-	l, err := b.store.CreateLease(r.Context(), d)
+	l, err := b.Store.CreateLease(r.Context(), d)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -154,7 +132,7 @@ func (b *room) updateLease(r *http.Request) (int, any, error) {
 	if len(o) == 0 {
 		return http.StatusOK, shown(l), nil
 	}
-	changed, err := b.store.UpdateLease(r.Context(), l.ID, c)
+	changed, err := b.Store.UpdateLease(r.Context(), l.ID, c)
 	if err != nil {
 		return 0, nil, gone(err, l.ID.String())
 	}
@@ -167,7 +145,7 @@ func (b *room) deleteLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	done, err := b.store.DeleteLease(r.Context(), l.ID)
+	done, err := b.Store.DeleteLease(r.Context(), l.ID)
 	if errors.Is(err, store.ErrNotFound) || done {
 		return noContent(r)
 	}
@@ -185,7 +163,7 @@ func (b *room) deleteLease(r *http.Request) (int, any, error) {
 			return http.StatusAccepted, shown(l), r.Context().Err()
 		case <-tick.C:
 		}
-		now, err := b.store.Lease(ctx, l.ID)
+		now, err := b.Store.Lease(ctx, l.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return noContent(r)
@@ -210,7 +188,7 @@ func (b *room) lease(r *http.Request, rule string) (lease.Lease, error) {
 	if !ok {
 		return lease.Lease{}, noObject("lease_id", text)
 	}
-	l, err := b.store.Lease(r.Context(), id)
+	l, err := b.Store.Lease(r.Context(), id)
 	if err != nil {
 		return l, gone(err, text)
 	}

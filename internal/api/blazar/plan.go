@@ -2,9 +2,9 @@ package blazar
 
 import (
 	"net/http"
+	"net/netip"
 	"time"
 
-	"berth/internal/identity"
 	"berth/internal/lease"
 )
 
@@ -17,10 +17,12 @@ type planView struct {
 }
 
 type plannedReservation struct {
-	ResourceType string   `json:"resource_type"`
-	Min          int      `json:"min"`
-	Max          int      `json:"max"`
-	Hosts        []string `json:"hosts"` // by hostname
+	ResourceType string       `json:"resource_type"`
+	Min          int          `json:"min,omitempty"`
+	Max          int          `json:"max,omitempty"`
+	Amount       int          `json:"amount,omitempty"`
+	Hosts        []string     `json:"hosts"`               // by hostname; one that takes several instances several times
+	Addresses    []netip.Addr `json:"addresses,omitempty"` // floating IPs
 }
 
 // planLease answers what a POST of the same lease would get, hosts or refusal, and leaves nothing. A latest_start
@@ -35,17 +37,15 @@ func (b *room) planLease(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	delete(o, "latest_start")
-	d, err := draftOf(o)
+	d, err := b.draftOf(r, o)
 	if err != nil {
 		return 0, nil, err
 	}
-	c := identity.From(r.Context())
-	d.User, d.Project = c.User, c.Project
-	l, err := b.store.PlanLease(r.Context(), d, latest)
+	l, err := b.Store.PlanLease(r.Context(), d, latest)
 	if err != nil {
 		return 0, nil, err
 	}
-	hosts, err := b.store.Hosts(r.Context())
+	hosts, err := b.Store.Hosts(r.Context())
 	if err != nil {
 		return 0, nil, err
 	}
@@ -71,9 +71,11 @@ func planOf(l lease.Lease, hosts []lease.Host) planView {
 	}
 	v := planView{Name: l.Name, StartDate: date(l.StartAt), EndDate: date(l.EndAt), Reservations: []plannedReservation{}}
 	for _, r := range l.Reservations {
-		p := plannedReservation{ResourceType: r.Type, Min: r.Min, Max: r.Max, Hosts: []string{}}
+		p := plannedReservation{ResourceType: r.Type, Min: r.Min, Max: r.Max, Amount: r.Amount, Hosts: []string{}, Addresses: r.Addresses}
 		for _, id := range r.Hosts {
-			p.Hosts = append(p.Hosts, names[id])
+			for range max(r.Slots[id], 1) {
+				p.Hosts = append(p.Hosts, names[id])
+			}
 		}
 		v.Reservations = append(v.Reservations, p)
 	}

@@ -1,0 +1,111 @@
+package blazar
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/osapi"
+	"berth/internal/lease"
+	"berth/internal/store"
+)
+
+type addressView struct {
+	ID         string  `json:"id"`
+	Network    string  `json:"floating_network_id"`
+	Subnet     string  `json:"subnet_id"`
+	IP         string  `json:"floating_ip_address"`
+	Reservable bool    `json:"reservable"`
+	CreatedAt  string  `json:"created_at"`
+	UpdatedAt  *string `json:"updated_at"`
+}
+
+func addressViewOf(a lease.Address) addressView {
+	return addressView{ID: a.ID.String(), Network: a.Network.String(), Subnet: a.Subnet.String(), IP: a.IP.String(),
+		Reservable: a.Reservable, CreatedAt: stamp(a.CreatedAt), UpdatedAt: stampOrNull(a.UpdatedAt)}
+}
+
+func (b *room) listAddresses(r *http.Request) (int, any, error) {
+	all, err := b.Store.Addresses(r.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	views := make([]addressView, len(all))
+	for i, a := range all {
+		views[i] = addressViewOf(a)
+	}
+	return http.StatusOK, map[string]any{"floatingips": views}, nil
+}
+
+func (b *room) createAddress(r *http.Request) (int, any, error) {
+	o, err := body(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := o.only("floating_network_id", "floating_ip_address"); err != nil {
+		return 0, nil, err
+	}
+	if err := o.need("floating_network_id", "floating_ip_address"); err != nil {
+		return 0, nil, err
+	}
+	network, err := o.uuid("floating_network_id")
+	if err != nil {
+		return 0, nil, err
+	}
+	text, err := o.text("floating_ip_address")
+	if err != nil {
+		return 0, nil, err
+	}
+	ip, err := address(text)
+	if err != nil {
+		return 0, nil, err
+	}
+	a, err := b.Store.RegisterAddress(r.Context(), network, ip)
+	if err != nil {
+		return 0, nil, err
+	}
+	v := addressViewOf(a)
+	v.CreatedAt = date(a.CreatedAt) // this answer alone writes it as dates are written
+	return http.StatusCreated, map[string]any{"floatingip": v}, nil
+}
+
+func (b *room) showAddress(r *http.Request) (int, any, error) {
+	id, err := addressID(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	a, err := b.Store.Address(r.Context(), id)
+	if err != nil {
+		return 0, nil, noAddress(r, err)
+	}
+	return http.StatusOK, map[string]any{"floatingip": addressViewOf(a)}, nil
+}
+
+func (b *room) deleteAddress(r *http.Request) (int, any, error) {
+	id, err := addressID(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := b.Store.DeleteAddress(r.Context(), id); err != nil {
+		return 0, nil, noAddress(r, err)
+	}
+	return noContent(r)
+}
+
+// addressID is the UUID in the request's path.
+func addressID(r *http.Request) (uuid.UUID, error) {
+	text := r.PathValue("id")
+	id, ok := osapi.UUID(text)
+	if !ok {
+		return id, noObject("floatingip", text)
+	}
+	return id, nil
+}
+
+func noAddress(r *http.Request, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return noObject("floatingip", r.PathValue("id"))
+	}
+	return err
+}

@@ -1,0 +1,234 @@
+package blazar
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+	"berth/internal/store/storetest"
+)
+
+// flavor is the only flavor that Nova knows in these tests.
+func (s *service) flavor(_ context.Context, id string) (lease.Flavor, error) {
+	if id != "m1" {
+		return lease.Flavor{}, lease.Refuse(lease.UnknownFlavor, "Flavor %s could not be found.", id)
+	}
+	return lease.Flavor{ID: "7", Name: "m1", VCPUs: 2, MemoryMB: 512, DiskGB: 5, Ephemeral: 5, ExtraSpecs: map[string]string{"a": "b"}}, nil
+}
+
+// roomy makes a host with room for four instances of 2 VCPUs.
+func (s *service) roomy(name string) {
+	s.Helper()
+	s.hypervisor(name)
+	storetest.Exec(s, s.db, `
+		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
+		select p.id, c.id, 4096, 0, 1, 4096, 1, 1 from provider p, resource_class c where p.name = $1 and c.name in ('MEMORY_MB', 'DISK_GB')`, name)
+	s.expect(201, "POST", "/v1/os-hosts", `{"name":"`+name+`"}`)
+}
+
+// outside makes a network with floating IPs 172.24.4.10 and on that can be reserved.
+func (s *service) outside(addresses int) string {
+	s.Helper()
+	network := uuid.NewString()
+	storetest.Exec(s, s.db, `
+		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type)
+		values ($1, 'p', 'out', '', true, false, true, 1450, true, 'local')`, network)
+	storetest.Exec(s, s.db, `
+		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode)
+		values ($1, $2, 'p', '', '', '172.24.4.0/24', '172.24.4.1', false, '[{"start":"172.24.4.100","end":"172.24.4.200"}]', '{}', '[]', '', '')`,
+		uuid.NewString(), network)
+	for i := range addresses {
+		s.expect(201, "POST", "/v1/floatingips", fmt.Sprintf(`{"floating_network_id":%q,"floating_ip_address":"172.24.4.%d"}`, network, 10+i))
+	}
+	return network
+}
+
+func reserving(reservations ...string) string {
+	return `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[` + strings.Join(reservations, ",") + `]}`
+}
+
+func TestReservationJSONOfEveryType(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.roomy("cmp-1")
+	s.roomy("cmp-2")
+	network := s.outside(2)
+	a := s.expect(201, "POST", "/v1/leases", reserving(
+		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":512,"disk_gb":10,"amount":2,"affinity":"None","resource_properties":""}`,
+		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":"512","disk_gb":0,"amount":2,"affinity":"True","resource_properties":"[\">=\",\"$vcpus\",\"2\"]"}`,
+		`{"resource_type":"flavor:instance","flavor_id":"m1","amount":1,"affinity":"None"}`,
+		`{"resource_type":"virtual:floatingip","network_id":"`+network+`","amount":2,"required_floatingips":["172.24.4.11"]}`))
+	l := a.body["lease"].(map[string]any)
+	of := func(typ string, more map[string]any) map[string]any {
+		v := map[string]any{"lease_id": l["id"], "resource_type": typ, "status": "pending", "missing_resources": false, "resources_changed": false, "updated_at": nil}
+		for key, value := range more {
+			v[key] = value
+		}
+		return v
+	}
+	want := []any{
+		of("virtual:instance", map[string]any{"vcpus": 1.0, "memory_mb": 512.0, "disk_gb": 10.0, "amount": 2.0, "affinity": nil,
+			"resource_properties": "", "aggregate_id": nil, "server_group_id": nil}),
+		of("virtual:instance", map[string]any{"vcpus": 1.0, "memory_mb": 512.0, "disk_gb": 0.0, "amount": 2.0, "affinity": true,
+			"resource_properties": `[">=","$vcpus","2"]`, "aggregate_id": nil, "server_group_id": nil}),
+		of("flavor:instance", map[string]any{"vcpus": 2.0, "memory_mb": 512.0, "disk_gb": 10.0, "amount": 1.0, "affinity": nil,
+			"resource_properties": `{"id":"7","name":"m1","vcpus":2,"ram":512,"disk":5,"ephemeral":5,"extra_specs":{"a":"b"}}`, "aggregate_id": nil,
+			"server_group_id": nil}),
+		of("virtual:floatingip", map[string]any{"network_id": network, "amount": 2.0, "required_floatingips": []any{"172.24.4.11"}}),
+	}
+	got := l["reservations"].([]any)
+	for _, r := range got {
+		r := r.(map[string]any)
+		if flavor, is := r["flavor_id"]; is && flavor != r["id"] || r["resource_id"] != r["id"] {
+			t.Errorf("%v", r)
+		}
+		stamps(t, r, "id", "resource_id", "created_at")
+		delete(r, "flavor_id")
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestBadReservationsAreRefusedAndLeaveNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.roomy("cmp-1")
+	network := s.outside(1)
+	for body, status := range map[string]int{
+		`{"resource_type":"virtual:instance","memory_mb":1,"disk_gb":1,"amount":1,"affinity":"None","resource_properties":""}`:                 400,
+		`{"resource_type":"virtual:instance","vcpus":"x","memory_mb":1,"disk_gb":1,"amount":1,"affinity":"None","resource_properties":""}`:     400,
+		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":1,"amount":0,"affinity":"None","resource_properties":""}`:       400,
+		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":1,"amount":1,"affinity":"maybe","resource_properties":""}`:      400,
+		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":1,"amount":1,"affinity":null,"resource_properties":"[]"}`:       201,
+		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":1,"amount":1,"affinity":"None","resource_properties":"[1]"}`:    400,
+		`{"resource_type":"virtual:instance","vcpus":9,"memory_mb":1,"disk_gb":1,"amount":1,"affinity":"None","resource_properties":""}`:       409,
+		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":1,"amount":99999,"affinity":"0","resource_properties":""}`:      409,
+		`{"resource_type":"flavor:instance","flavor_id":"m2","amount":1,"affinity":"None"}`:                                                    404,
+		`{"resource_type":"flavor:instance","flavor_id":"m1","amount":1,"affinity":"True"}`:                                                    409,
+		`{"resource_type":"flavor:instance","amount":1,"affinity":"None"}`:                                                                     400,
+		`{"resource_type":"flavor:instance","flavor_id":7,"amount":1}`:                                                                         400,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":2}`:                                                     400,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":0}`:                                                     201,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `"}`:                                                                400,
+		`{"resource_type":"virtual:floatingip","network_id":"x","amount":1}`:                                                                   400,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":"many"}`:                                                400,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":1,"required_floatingips":["x"]}`:                        400,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":1,"required_floatingips":"172.24.4.10"}`:                400,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":1,"required_floatingips":["172.24.4.9"]}`:               400,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":1,"required_floatingips":["10.0.0.1","10.0.0.2"]}`:      400,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":2,"required_floatingips":["10.0.0.1","10.0.0.1"]}`:      400,
+		`{"resource_type":"virtual:router","amount":1}`:                                                                                        400,
+		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":1,"required_floatingips":["fe80::1%eth0"]}`:             400,
+		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":1,"amount":1,"affinity":"None","resource_properties":"\u0000"}`: 400,
+	} {
+		a := s.as("admin", "POST", "/v1/leases", reserving(body))
+		if a.status != status {
+			t.Errorf("%s: want %d, got %d %s", body, status, a.status, a.raw)
+		}
+		if status == 201 {
+			s.expect(204, "DELETE", "/v1/leases/"+a.body["lease"].(map[string]any)["id"].(string), "")
+		}
+	}
+	if left := s.expect(200, "GET", "/v1/leases", "").body["leases"].([]any); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestReservationsOfEveryTypeAreUpdated(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.roomy("cmp-1")
+	network := s.outside(3)
+	l := s.expect(201, "POST", "/v1/leases", reserving(
+		`{"resource_type":"virtual:instance","vcpus":2,"memory_mb":512,"disk_gb":10,"amount":2,"affinity":"None","resource_properties":""}`,
+		`{"resource_type":"virtual:floatingip","network_id":"`+network+`","amount":2,"required_floatingips":["172.24.4.11"]}`)).body["lease"].(map[string]any)
+	path := "/v1/leases/" + l["id"].(string)
+	id := func(i int) string { return l["reservations"].([]any)[i].(map[string]any)["id"].(string) }
+	for _, c := range []struct {
+		change string
+		status int
+	}{
+		{`"id":"` + id(0) + `","amount":4,"affinity":"True","min":7`, 200},
+		{`"id":"` + id(0) + `","amount":5`, 409},
+		{`"id":"` + id(0) + `","amount":0`, 400},
+		{`"id":"` + id(0) + `","vcpus":"many"`, 400},
+		{`"id":"` + id(0) + `","resource_type":"physical:host"`, 409},
+		{`"id":"` + id(1) + `","amount":3`, 200}, // counts its own as free
+		{`"id":"` + id(1) + `","amount":4`, 400},
+		{`"id":"` + id(1) + `","network_id":"` + uuid.NewString() + `"`, 400},
+		{`"id":"` + id(1) + `","required_floatingips":["172.24.4.10"]`, 400},
+		{`"id":"` + id(1) + `","required_floatingips":[],"amount":1`, 200},
+		{`"id":"` + uuid.NewString() + `","amount":1`, 400},
+	} {
+		before := s.expect(200, "GET", path, "").body["lease"]
+		a := s.as("admin", "PUT", path, `{"reservations":[{`+c.change+`}]}`)
+		if a.status != c.status {
+			t.Errorf("%s: want %d, got %d %s", c.change, c.status, a.status, a.raw)
+		}
+		if after := s.expect(200, "GET", path, "").body["lease"]; c.status != 200 && !cmp.Equal(before, after) {
+			t.Errorf("%s was refused and changed the lease: %s", c.change, cmp.Diff(before, after))
+		}
+	}
+	got := s.expect(200, "GET", path, "").body["lease"].(map[string]any)["reservations"].([]any)
+	if r := got[0].(map[string]any); r["amount"] != 4.0 || r["affinity"] != true {
+		t.Errorf("%v", r)
+	}
+	if r := got[1].(map[string]any); r["amount"] != 1.0 || len(r["required_floatingips"].([]any)) != 0 {
+		t.Errorf("%v", r)
+	}
+
+	f := s.expect(201, "POST", "/v1/leases", strings.Replace(reserving(`{"resource_type":"flavor:instance","flavor_id":"m1","amount":1}`), "2040", "2039", 2)).body["lease"].(map[string]any)
+	s.expect(409, "PUT", "/v1/leases/"+f["id"].(string), `{"end_date":"2039-01-01 13:00"}`)
+	s.expect(200, "PUT", "/v1/leases/"+f["id"].(string), `{"name":"silver"}`)
+}
+
+func TestFloatingIPsOverREST(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	network := s.outside(0)
+	a := s.expect(201, "POST", "/v1/floatingips", `{"floating_network_id":"`+network+`","floating_ip_address":"172.24.4.10"}`)
+	created := a.body["floatingip"].(map[string]any)
+	path := "/v1/floatingips/" + created["id"].(string)
+	if at, _ := created["created_at"].(string); len(at) != len(dateOut) || at[10] != 'T' {
+		t.Errorf("created_at: %v", created["created_at"])
+	}
+	shown := s.expect(200, "GET", path, "").body["floatingip"].(map[string]any)
+	if d := cmp.Diff([]any{shown}, s.expect(200, "GET", "/v1/floatingips.json", "").body["floatingips"]); d != "" {
+		t.Error(d)
+	}
+	stamps(t, shown, "id", "subnet_id", "created_at")
+	if d := cmp.Diff(map[string]any{"floating_network_id": network, "floating_ip_address": "172.24.4.10", "reservable": true, "updated_at": nil}, shown); d != "" {
+		t.Error(d)
+	}
+	for body, status := range map[string]int{
+		`{"floating_network_id":"` + network + `","floating_ip_address":"172.24.4.10"}`:            409,
+		`{"floating_network_id":"` + network + `","floating_ip_address":"172.24.4.1"}`:             400,
+		`{"floating_network_id":"` + network + `","floating_ip_address":"172.24.4.100"}`:           400,
+		`{"floating_network_id":"` + network + `","floating_ip_address":"10.0.0.1"}`:               404,
+		`{"floating_network_id":"` + uuid.NewString() + `","floating_ip_address":"172.24.4.11"}`:   404,
+		`{"floating_network_id":"` + network + `","floating_ip_address":"::ffff:172.24.4.12"}`:     400,
+		`{"floating_network_id":"` + network + `","floating_ip_address":"172.24.4"}`:               400,
+		`{"floating_network_id":"` + network + `"}`:                                                400,
+		`{"floating_network_id":"x","floating_ip_address":"172.24.4.11"}`:                          400,
+		`{"floating_network_id":"` + network + `","floating_ip_address":"172.24.4.11","what":"?"}`: 400,
+	} {
+		if a := s.as("admin", "POST", "/v1/floatingips", body); a.status != status {
+			t.Errorf("%s: want %d, got %d %s", body, status, a.status, a.raw)
+		}
+	}
+	if a := s.as("alice:red", "POST", "/v1/floatingips", `{}`); a.status != 403 {
+		t.Errorf("a member registers: %d", a.status)
+	}
+	l := s.expect(201, "POST", "/v1/leases", reserving(`{"resource_type":"virtual:floatingip","network_id":"`+network+`","amount":1}`)).body["lease"].(map[string]any)
+	s.expect(409, "DELETE", path, "")
+	s.expect(204, "DELETE", "/v1/leases/"+l["id"].(string), "")
+	s.expect(204, "DELETE", path, "")
+	s.expect(404, "DELETE", path, "")
+	s.expect(404, "GET", "/v1/floatingips/x", "")
+}
