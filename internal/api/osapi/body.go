@@ -81,27 +81,34 @@ func trimJSON(err error) string {
 	return string(bytes.TrimPrefix([]byte(err.Error()), []byte("json: ")))
 }
 
-// CheckJSON tells whether raw is exactly one JSON value in UTF-8, without duplicate keys, without NUL and halves of
-// characters in strings, and not nested too deep.
+// CheckJSON tells whether ParseJSON takes raw.
 func CheckJSON(raw []byte) error {
+	_, err := ParseJSON(raw)
+	return err
+}
+
+// ParseJSON reads exactly one JSON value in UTF-8: nil, bool, json.Number, string, []any or map[string]any. It refuses
+// duplicate keys, NUL and halves of characters in strings, and what is nested too deep.
+func ParseJSON(raw []byte) (any, error) {
 	if !utf8.Valid(raw) {
-		return errors.New("not UTF-8 text")
+		return nil, errors.New("not UTF-8 text")
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	if err := checkValue(d, 0); err != nil {
+	v, err := parseValue(d, 0)
+	if err != nil {
 		if errors.Is(err, io.EOF) {
-			return errors.New("unexpected end of input")
+			return nil, errors.New("unexpected end of input")
 		}
-		return err
+		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("extra data after the value")
+		return nil, errors.New("extra data after the value")
 	}
 	if halved(raw) {
-		return errors.New("half of a surrogate pair in a string")
+		return nil, errors.New("half of a surrogate pair in a string")
 	}
-	return nil
+	return v, nil
 }
 
 // halved tells whether a JSON text escapes one half of a UTF-16 pair without the other. The decoder would put
@@ -135,43 +142,61 @@ func unit(escape []byte) rune {
 	return rune(n)
 }
 
-func checkValue(d *json.Decoder, depth int) error {
+func parseValue(d *json.Decoder, depth int) (any, error) {
 	if depth > maxDepth {
-		return fmt.Errorf("nested deeper than %d levels", maxDepth)
+		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
 	token, err := d.Token()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	delim, ok := token.(json.Delim)
-	if !ok {
-		return checkText(token)
+	var v any
+	switch token {
+	case json.Delim('{'):
+		v, err = parseObject(d, depth)
+	case json.Delim('['):
+		v, err = parseArray(d, depth)
+	default:
+		return token, checkText(token)
 	}
-	var seen map[string]bool // made for objects that have keys: a megabyte holds many that have none
-	for d.More() {
-		if delim == '{' {
-			key, err := d.Token()
-			if err != nil {
-				return err
-			}
-			name := key.(string)
-			if err := checkText(key); err != nil {
-				return err
-			}
-			if seen[name] {
-				return fmt.Errorf("duplicate key %q", name)
-			}
-			if seen == nil {
-				seen = map[string]bool{}
-			}
-			seen[name] = true
-		}
-		if err := checkValue(d, depth+1); err != nil {
-			return err
-		}
+	if err != nil {
+		return nil, err
 	}
 	_, err = d.Token()
-	return err
+	return v, err
+}
+
+func parseObject(d *json.Decoder, depth int) (any, error) {
+	object := map[string]any{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name := key.(string)
+		if err := checkText(key); err != nil {
+			return nil, err
+		}
+		if _, seen := object[name]; seen {
+			return nil, fmt.Errorf("duplicate key %q", name)
+		}
+		if object[name], err = parseValue(d, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return object, nil
+}
+
+func parseArray(d *json.Decoder, depth int) (any, error) {
+	array := []any{}
+	for d.More() {
+		v, err := parseValue(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		array = append(array, v)
+	}
+	return array, nil
 }
 
 // checkText refuses strings that no database keeps.

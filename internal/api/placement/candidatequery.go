@@ -89,7 +89,7 @@ func (c *call) candidateForm(values url.Values) (suffixes []string, err error) {
 		return nil, badQuery(invalidQuery + "'resources' is a required property Failed validating 'required' in schema")
 	}
 	for _, limit := range values["limit"] {
-		if m := limitForm.check(limit, "['properties']['limit']"); m != nil {
+		if m := limitForm.check(limit).below("properties", "limit"); m != nil {
 			return nil, badQuery(invalidQuery+"%s", m)
 		}
 	}

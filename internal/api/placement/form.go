@@ -1,8 +1,6 @@
 package placement
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
@@ -35,16 +33,11 @@ func (c *call) input(form *schema) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := osapi.CheckJSON(raw); err != nil {
+	v, err := osapi.ParseJSON(raw)
+	if err != nil {
 		return nil, fault(http.StatusBadRequest, "Malformed JSON: %s", err)
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, fault(http.StatusBadRequest, "Malformed JSON: %s", err)
-	}
-	if m := form.check(v, ""); m != nil {
+	if m := form.check(v); m != nil {
 		return nil, fault(http.StatusBadRequest, "JSON does not validate: %s", m)
 	}
 	return v, nil
@@ -67,7 +60,7 @@ func (c *call) query(form *schema) (map[string]string, error) {
 		texts[name] = last(values[name])
 		object[name] = texts[name]
 	}
-	if m := form.check(object, ""); m != nil {
+	if m := form.check(object); m != nil {
 		return nil, fault(http.StatusBadRequest, "Invalid query string parameters: %s", m)
 	}
 	return texts, nil

@@ -39,7 +39,7 @@ func FuzzBody(f *testing.F) {
 		}
 		minor := int(version) % (newest + 1)
 		takes := func(form *schema) bool {
-			m := form.check(v, "")
+			m := form.check(v)
 			if m != nil && (m.why == "" || m.keyword == "") {
 				t.Errorf("%s is refused without a word: %+v", raw, m)
 			}

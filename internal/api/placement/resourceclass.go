@@ -76,7 +76,7 @@ func (h *room) updateClass(c *call) (int, any, error) {
 	if c.v < 7 {
 		return h.renameClass(c, name)
 	}
-	if m := customName.check(name, ""); m != nil {
+	if m := customName.check(name); m != nil {
 		return 0, nil, fault(http.StatusBadRequest, "JSON does not validate: %s", m)
 	}
 	created, err := h.store.EnsureClass(c.Context(), name)

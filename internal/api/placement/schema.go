@@ -44,30 +44,43 @@ func (m *mismatch) Error() string {
 	return fmt.Sprintf("%s Failed validating '%s' in schema%s", m.why, m.keyword, m.path)
 }
 
-// check compares a value, decoded with UseNumber, with the schema. It reports the first mismatch only.
-func (s *schema) check(v any, path string) *mismatch {
-	bad := func(keyword, format string, args ...any) *mismatch {
-		return &mismatch{why: fmt.Sprintf(format, args...), keyword: keyword, path: path}
+// bad is a mismatch at the top of a schema.
+func bad(keyword, format string, args ...any) *mismatch {
+	return &mismatch{why: fmt.Sprintf(format, args...), keyword: keyword}
+}
+
+// below is a mismatch of a part of a value, whose schema stands under those keys.
+func (m *mismatch) below(keys ...string) *mismatch {
+	if m == nil {
+		return nil
 	}
+	for _, key := range slices.Backward(keys) {
+		m.path = "[" + repr(key) + "]" + m.path
+	}
+	return m
+}
+
+// check compares a value, read by osapi.ParseJSON, with the schema. It reports the first mismatch only.
+func (s *schema) check(v any) *mismatch {
 	if v == nil && s.nullable {
 		return nil
 	}
 	switch s.kind {
 	case "object":
 		if object, ok := v.(map[string]any); ok {
-			return s.checkObject(object, path, bad)
+			return s.checkObject(object)
 		}
 	case "array":
 		if array, ok := v.([]any); ok {
-			return s.checkArray(array, path, bad)
+			return s.checkArray(array)
 		}
 	case "string":
 		if text, ok := v.(string); ok {
-			return s.checkString(text, bad)
+			return s.checkString(text)
 		}
 	case "integer", "number":
 		if number, ok := v.(json.Number); ok && (s.kind == "number" || integral(number)) {
-			return s.checkNumber(number, bad)
+			return s.checkNumber(number)
 		}
 	}
 	if s.nullable {
@@ -76,9 +89,7 @@ func (s *schema) check(v any, path string) *mismatch {
 	return bad("type", "%s is not of type '%s'", repr(v), s.kind)
 }
 
-type complain func(keyword, format string, args ...any) *mismatch
-
-func (s *schema) checkObject(object map[string]any, path string, bad complain) *mismatch {
+func (s *schema) checkObject(object map[string]any) *mismatch {
 	for _, name := range s.required {
 		if _, ok := object[name]; !ok {
 			return bad("required", "%s is a required property", repr(name))
@@ -87,7 +98,7 @@ func (s *schema) checkObject(object map[string]any, path string, bad complain) *
 	if len(object) < s.minKeys {
 		return bad("minProperties", "%s does not have enough properties", repr(object))
 	}
-	if m := s.unexpected(object, bad); m != nil {
+	if m := s.unexpected(object); m != nil {
 		return m
 	}
 	for _, name := range sorted(object) {
@@ -95,11 +106,11 @@ func (s *schema) checkObject(object map[string]any, path string, bad complain) *
 		field, known := s.fields[name]
 		switch {
 		case known:
-			m = field.check(object[name], path+"['properties']["+repr(name)+"]")
+			m = field.check(object[name]).below("properties", name)
 		case s.keys != nil && s.keys.MatchString(name):
-			m = s.each.check(object[name], path+"['patternProperties']["+repr(s.keys.String())+"]")
+			m = s.each.check(object[name]).below("patternProperties", s.keys.String())
 		case s.keys == nil && s.each != nil:
-			m = s.each.check(object[name], path+"['additionalProperties']")
+			m = s.each.check(object[name]).below("additionalProperties")
 		}
 		if m != nil {
 			return m
@@ -109,15 +120,19 @@ func (s *schema) checkObject(object map[string]any, path string, bad complain) *
 }
 
 // unexpected refuses keys that an object must not have.
-func (s *schema) unexpected(object map[string]any, bad complain) *mismatch {
+func (s *schema) unexpected(object map[string]any) *mismatch {
 	if s.open {
 		return nil
 	}
 	var names []string
-	for _, name := range sorted(object) {
+	for name := range object {
 		if s.fields[name] == nil && (s.keys == nil || !s.keys.MatchString(name)) {
-			names = append(names, repr(name))
+			names = append(names, name)
 		}
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		names[i] = repr(name)
 	}
 	list := strings.Join(names, ", ")
 	switch {
@@ -134,13 +149,13 @@ func (s *schema) unexpected(object map[string]any, bad complain) *mismatch {
 	}
 }
 
-func (s *schema) checkArray(array []any, path string, bad complain) *mismatch {
+func (s *schema) checkArray(array []any) *mismatch {
 	if len(array) < s.minItems {
 		return bad("minItems", "%s should be non-empty", repr(array))
 	}
 	seen := map[string]bool{}
 	for _, v := range array {
-		if m := s.items.check(v, path+"['items']"); m != nil {
+		if m := s.items.check(v).below("items"); m != nil {
 			return m
 		}
 		if text, ok := v.(string); ok && s.unique {
@@ -153,7 +168,7 @@ func (s *schema) checkArray(array []any, path string, bad complain) *mismatch {
 	return nil
 }
 
-func (s *schema) checkString(text string, bad complain) *mismatch {
+func (s *schema) checkString(text string) *mismatch {
 	length := utf8.RuneCountInString(text)
 	switch {
 	case length < s.minLength:
@@ -168,7 +183,7 @@ func (s *schema) checkString(text string, bad complain) *mismatch {
 	return nil
 }
 
-func (s *schema) checkNumber(number json.Number, bad complain) *mismatch {
+func (s *schema) checkNumber(number json.Number) *mismatch {
 	f, _ := number.Float64() // beyond every float: infinite
 	switch {
 	case s.minimum != nil && f < *s.minimum:

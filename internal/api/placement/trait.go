@@ -120,7 +120,7 @@ func (h *room) showTrait(c *call) (int, any, error) {
 
 func (h *room) putTrait(c *call) (int, any, error) {
 	name := c.PathValue("name")
-	if customName.check(name, "") != nil {
+	if customName.check(name) != nil {
 		return 0, nil, fault(http.StatusBadRequest, `The trait is invalid. A valid trait must be no longer than 255 characters, `+
 			`start with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"`)
 	}
