@@ -48,7 +48,7 @@ const (
 	maxLinger = 2 * time.Millisecond
 )
 
-// queue settles a replacement that locks one provider: at once if nobody writes that, else together with the others
+// queue does a replacement that locks one provider: at once if nobody writes that, else together with the others
 // who wait for it. One that waits when ctx ends may still be done, as with any answer that gets lost.
 func (s *Store) queue(ctx context.Context, r *replacement) error {
 	provider := r.asked()[0]
@@ -59,6 +59,9 @@ func (s *Store) queue(ctx context.Context, r *replacement) error {
 				go s.serve(context.WithoutCancel(ctx), provider)
 			}
 		}()
+		if done, err := s.allocateAtOnce(ctx, r); done || err != nil {
+			return err
+		}
 		return s.settle(ctx, r)
 	}
 	select {

@@ -42,6 +42,11 @@ func Together(ctx context.Context, s *Store, all ...[]inventory.ConsumerWrite) [
 	return told
 }
 
+// AtOnce tries to do a write in one statement.
+func AtOnce(ctx context.Context, s *Store, w inventory.ConsumerWrite) (done bool, err error) {
+	return s.allocateAtOnce(ctx, newReplacement(ctx, []inventory.ConsumerWrite{w}))
+}
+
 // Waiting is how many writers wait in a provider's line.
 func Waiting(s *Store, provider string) int {
 	s.lines.mu.Lock()
