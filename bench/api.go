@@ -9,13 +9,17 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"time"
 )
 
 // api is a client of berth's HTTP APIs as an administrator.
 type api struct {
-	base string
-	http *http.Client
+	base    string
+	http    *http.Client
+	command func() *exec.Cmd // runs it, where it is a process of its own
+	stop    func()           // ends that in good order
+	log     string           // file
 }
 
 func newAPI(base string) *api {
@@ -79,6 +83,20 @@ func (a *api) create(ctx context.Context, kind string, with attributes) (id stri
 		return "", fmt.Errorf("the answer to the creation of a %s has no ID", kind)
 	}
 	return id, nil
+}
+
+// awaitActive asks for a port until it is ACTIVE.
+func (a *api) awaitActive(ctx context.Context, port string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
+	defer cancel()
+	for {
+		var shown struct{ Port struct{ Status string } }
+		err := a.send(ctx, http.MethodGet, "/networking/v2.0/ports/"+port+"?fields=status", nil, &shown)
+		if err != nil || shown.Port.Status == "ACTIVE" {
+			return err
+		}
+		pause(ctx, 2*time.Millisecond)
+	}
 }
 
 // heartbeat is an agent's: it exists from the first one on.

@@ -51,7 +51,7 @@ func TestAShortRunOfEverythingLeavesNothingButItsResults(t *testing.T) {
 	}
 	var table, progress bytes.Buffer
 
-	err := run(t.Context(), []string{"-dev-server", "-window=300ms", "-warmup=100ms", "-rounds=1", "-in-flight=4",
+	err := run(t.Context(), []string{"-dev-server", "-window=300ms", "-warmup=100ms", "-rounds=1", "-in-flight=4", "-signals=60", "-idle=20",
 		"-dir", dir, "-worker", worker, "-out", out}, &table, &progress)
 
 	if err != nil {
@@ -147,7 +147,7 @@ func TestFirstErrorEndsTheMeasure(t *testing.T) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	})
-	_, timedErr := measureTimes(t.Context(), pace{Window: time.Hour}, func(context.Context, int) (time.Duration, error) { return 0, broken })
+	_, timedErr := measureTimes(t.Context(), pace{Window: time.Hour}, func(context.Context) (time.Duration, error) { return 0, broken })
 
 	if !errors.Is(err, broken) || !errors.Is(timedErr, broken) {
 		t.Errorf("errors %v and %v", err, timedErr)
@@ -217,7 +217,7 @@ func TestChosenFiguresBringTheirPeers(t *testing.T) {
 			t.Errorf("%q: %s %v", list, diff, err)
 		}
 	}
-	for _, args := range [][]string{{"-figures=speed"}, {"-rounds=0"}, {"-window=-1s"}, {"-in-flight=0"}, {"-fast"}, {"ports"}} {
+	for _, args := range [][]string{{"-figures=speed"}, {"-rounds=0"}, {"-window=-1s"}, {"-in-flight=0"}, {"-signals=1"}, {"-idle=0"}, {"-fast"}, {"ports"}} {
 		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, errUsage) {
 			t.Errorf("%v: %v", args, err)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -43,34 +41,11 @@ func candidatesOf(ctx context.Context, s *stack, f forest, query string, count i
 	if err != nil {
 		return nil, err
 	}
-	var watch stopwatch
 	ask := func(ctx context.Context) error { return a.get(ctx, "/placement/allocation_candidates?"+query) }
 	return &subject{
 		before: ask, // plans are made once
-		op:     func(ctx context.Context, _ int) (int, error) { return count, watch.time(ctx, ask) },
-		close: func(context.Context) ([]detail, error) {
-			return []detail{{"p50 ms", watch.percentile(50)}, {"p99 ms", watch.percentile(99)}}, nil
-		},
+		op:     func(ctx context.Context, _ int) (int, error) { return count, ask(ctx) },
 	}, nil
-}
-
-// stopwatch remembers how long each of many took.
-type stopwatch struct {
-	mu    sync.Mutex
-	times []time.Duration
-}
-
-func (w *stopwatch) time(ctx context.Context, do func(context.Context) error) error {
-	begin := time.Now()
-	err := do(ctx)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.times = append(w.times, time.Since(begin))
-	return err
-}
-
-func (w *stopwatch) percentile(percent int) float64 {
-	return milliseconds(percentile(w.times, percent))
 }
 
 // forest is the providers of one database.
@@ -139,23 +114,30 @@ func servers(hosts int) string {
 		join inventory i on i.provider_id = p.id`, hosts)
 }
 
+// database makes another database of berth.
+func (s *stack) database(ctx context.Context, name string) (string, error) {
+	if _, err := s.rows.Exec(ctx, `create database `+name); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(s.postgres.URL)
+	if err != nil {
+		return "", err
+	}
+	u.Path = "/" + name
+	_, err = store.Migrate(ctx, u.String())
+	return u.String(), err
+}
+
 // plant makes a database with those providers and runs the API alone over it, once for all figures.
 func (s *stack) plant(ctx context.Context, f forest) (*api, error) {
 	if a := s.forests[f.name]; a != nil {
 		return a, nil
 	}
-	if _, err := s.rows.Exec(ctx, `create database `+f.name); err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(s.postgres.URL)
+	database, err := s.database(ctx, f.name)
 	if err != nil {
 		return nil, err
 	}
-	u.Path = "/" + f.name
-	if _, err := store.Migrate(ctx, u.String()); err != nil {
-		return nil, err
-	}
-	c, err := pgx.Connect(ctx, u.String())
+	c, err := pgx.Connect(ctx, database)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +147,7 @@ func (s *stack) plant(ctx context.Context, f forest) (*api, error) {
 			return nil, fmt.Errorf("providers of %s: %w", f.name, err)
 		}
 	}
-	a, err := s.startBerth(ctx, f.name, u.String(), "api")
+	a, err := s.startBerth(ctx, f.name, database, "api")
 	if err == nil {
 		s.forests[f.name] = a
 	}

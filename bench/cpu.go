@@ -81,6 +81,29 @@ func part(all map[int]process, p process, us int) string {
 	}
 }
 
+// resident is the memory of berth's process, in bytes; 0 where there is no /proc.
+func (a *api) resident() (int64, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return 0, err
+	}
+	environment := "BERTH_LISTEN=" + strings.TrimPrefix(a.base, "http://") + "\x00"
+	for _, dir := range dirs {
+		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil || !strings.Contains(string(environ), environment) {
+			continue
+		}
+		pages, err := os.ReadFile(filepath.Join(dir, "statm"))
+		if err != nil {
+			return 0, err
+		}
+		var size, resident int64
+		_, err = fmt.Sscan(string(pages), &size, &resident)
+		return resident * int64(os.Getpagesize()), err
+	}
+	return 0, nil
+}
+
 func readProcess(dir string) (process, bool) {
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {

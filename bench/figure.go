@@ -14,6 +14,8 @@ type figure struct {
 	title   string
 	against string // the figure that it is compared with
 	alone   bool   // one client instead of many
+	once    bool   // in the last round only
+	times   bool   // how long each takes is shown too
 	share   float64
 	open    func(context.Context, *stack) (*subject, error)
 }
@@ -22,9 +24,9 @@ type figure struct {
 type subject struct {
 	before func(context.Context) error // each round
 	op     operation
-	timed  func(ctx context.Context, n int) (time.Duration, error) // instead of op: at a fixed rate
-	after  func(context.Context) error                             // each round: whether all is well
-	close  func(context.Context) ([]detail, error)                 // once, at the end
+	whole  func(context.Context, pace) (sample, error) // instead of op: measures by itself
+	after  func(context.Context) error                 // each round: whether all is well
+	close  func(context.Context) ([]detail, error)     // once, at the end
 }
 
 // detail is something else that was seen.
@@ -36,21 +38,29 @@ type detail struct {
 // figures are all that there are, those that others are compared with before them.
 var figures = []figure{
 	{name: "noop", title: "workflows that do nothing, eagerly started", share: 1, open: openNoop},
-	{name: "ports", title: "ports from POST over two signals to ACTIVE", against: "noop", share: 1, open: openPorts},
+	{name: "ports", title: "ports from POST over two signals to ACTIVE, mirrored later", against: "noop", share: 1, open: openPorts},
 	{name: "entries", title: "journal entries from POST to mirrored", against: "noop", share: 1, open: openEntries},
-	{name: "latency", title: "ports, ten a second: last signal to ACTIVE", share: 1, open: openLatency},
+	{name: "ports-mirrored", title: "ports to ACTIVE and mirrored, together", against: "noop", share: 1, open: openMirroredPorts},
+	{name: "latency", title: "ports, ten a second: last signal to ACTIVE in the API", times: true, share: 1, open: openLatency},
+	{name: "storm", title: "signals to one port, until the row has taken all", once: true, share: 1, open: openStorm},
+	{name: "deletion", title: "a port that 200 signals a second reach: from DELETE to the end of its workflow", once: true, times: true, share: 1, open: openDeletion},
+	{name: "port-rows", title: "the rows of a new port, with the driver alone, one statement each; one client", alone: true, times: true, share: 0.5, open: openPortRows},
+	{name: "port-creates", title: "POST /ports; one client", against: "port-rows", alone: true, times: true, share: 0.5, open: openPortCreates},
+	{name: "port-rows-many", title: "the rows of new ports, many clients", times: true, share: 0.5, open: openPortRows},
+	{name: "port-creates-many", title: "POST /ports, many clients", against: "port-rows-many", times: true, share: 0.5, open: openPortCreates},
 	{name: "transactions", title: "one row each, with the driver alone: begin, insert, commit; one client", alone: true, share: 0.5, open: openTransactions},
 	{name: "allocations", title: "PUT /allocations/{consumer} of new consumers; one client", against: "transactions", alone: true, share: 0.5, open: openAllocations},
 	{name: "allocations-apart", title: "the same, each client with a provider of its own", share: 0.5, open: openAllocationsApart},
 	{name: "allocations-together", title: "the same, one provider for all clients", against: "allocations-apart", share: 0.5, open: openAllocationsTogether},
 	{name: "selects", title: "one row by its primary key, with net/http and the driver alone", share: 0.5, open: openSelects},
-	{name: "candidates", title: "100 allocation candidates of 1,000 providers; one client", alone: true, share: 0.25, open: openCandidates},
-	{name: "candidates-nested", title: "all allocation candidates of 7,000 nested providers; one client", alone: true, share: 0.25, open: openNestedCandidates},
-	{name: "candidates-1000", title: "providers, when all candidates of 1,000 are asked for; one client", alone: true, share: 0.25, open: openAllCandidates(1000)},
-	{name: "candidates-2000", title: "the same of 2,000", against: "candidates-1000", alone: true, share: 0.25, open: openAllCandidates(2000)},
-	{name: "candidates-4000", title: "the same of 4,000", against: "candidates-1000", alone: true, share: 0.25, open: openAllCandidates(4000)},
-	{name: "candidates-8000", title: "the same of 8,000", against: "candidates-1000", alone: true, share: 0.25, open: openAllCandidates(8000)},
+	{name: "candidates", title: "100 allocation candidates of 1,000 providers; one client", alone: true, times: true, share: 0.25, open: openCandidates},
+	{name: "candidates-nested", title: "all allocation candidates of 7,000 nested providers; one client", alone: true, times: true, share: 0.25, open: openNestedCandidates},
+	{name: "candidates-1000", title: "providers, when all candidates of 1,000 are asked for; one client", alone: true, times: true, share: 0.25, open: openAllCandidates(1000)},
+	{name: "candidates-2000", title: "the same of 2,000", against: "candidates-1000", alone: true, times: true, share: 0.25, open: openAllCandidates(2000)},
+	{name: "candidates-4000", title: "the same of 4,000", against: "candidates-1000", alone: true, times: true, share: 0.25, open: openAllCandidates(4000)},
+	{name: "candidates-8000", title: "the same of 8,000", against: "candidates-1000", alone: true, times: true, share: 0.25, open: openAllCandidates(8000)},
 	{name: "reads", title: "GET /allocations/{consumer}", against: "selects", share: 0.5, open: openReads},
+	{name: "idle", title: "idle ports made in bulk, until the workflow of each is open", once: true, share: 1, open: openIdle},
 }
 
 func figureNames() []string {
@@ -91,6 +101,9 @@ func measureAll(ctx context.Context, s settings, st *stack, say func(string, ...
 	}
 	for round := range s.rounds {
 		for i, f := range s.figures {
+			if f.once && round < s.rounds-1 {
+				continue
+			}
 			one, err := subjects[i].measure(ctx, f.pace(s.pace))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", f.name, err)
@@ -132,8 +145,8 @@ func (s *subject) measure(ctx context.Context, p pace) (sample, error) {
 	}
 	var one sample
 	var err error
-	if s.timed != nil {
-		one, err = measureTimes(ctx, p, s.timed)
+	if s.whole != nil {
+		one, err = s.whole(ctx, p)
 	} else {
 		one, err = measure(ctx, p, s.op)
 	}

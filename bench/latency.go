@@ -12,7 +12,7 @@ const arrivals = 10
 
 // measureTimes starts an operation every tenth of a second, however long the earlier ones take, and collects what
 // each of them measured.
-func measureTimes(ctx context.Context, p pace, op func(ctx context.Context, n int) (time.Duration, error)) (sample, error) {
+func measureTimes(ctx context.Context, p pace, op func(ctx context.Context) (time.Duration, error)) (sample, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var mu sync.Mutex
@@ -24,7 +24,7 @@ func measureTimes(ctx context.Context, p pace, op func(ctx context.Context, n in
 	defer tick.Stop()
 	for n := range total {
 		running.Go(func() {
-			took, err := op(ctx, n)
+			took, err := op(ctx)
 			if err != nil {
 				fail(err)
 				return

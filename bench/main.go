@@ -49,6 +49,8 @@ var errUsage = errors.New("usage")
 type settings struct {
 	pace      pace
 	rounds    int
+	signals   int // to one port
+	idle      int // ports
 	figures   []figure
 	out       string // file of the results in JSON
 	worker    string // program
@@ -66,6 +68,8 @@ func parse(args []string, trouble io.Writer) (settings, error) {
 	flags.DurationVar(&s.pace.Warmup, "warmup", 2*time.Second, "how long it runs before that")
 	flags.IntVar(&s.pace.InFlight, "in-flight", 16, "operations at the same time")
 	flags.IntVar(&s.rounds, "rounds", 2, "rounds of all figures: neighbours in time are compared")
+	flags.IntVar(&s.signals, "signals", 10_000, "signals to one port")
+	flags.IntVar(&s.idle, "idle", 1000, "ports that are open and idle; 50000 take half an hour")
 	flags.StringVar(&s.out, "out", "bench.json", "`file` of the results in JSON; empty: none")
 	flags.StringVar(&s.worker, "worker", "", "berth's worker `program` (default: the one beside this program)")
 	flags.StringVar(&s.dir, "dir", disk(), "`folder` in which everything lives meanwhile; a disk, not memory")
@@ -77,8 +81,8 @@ func parse(args []string, trouble io.Writer) (settings, error) {
 	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1:
-		err = errors.New("-window, -in-flight and -rounds must be positive")
+	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1 || s.signals < 6 || s.idle < 1:
+		err = errors.New("-window, -in-flight, -rounds and -idle must be positive, -signals at least 6")
 	default:
 		s.figures, err = choose(names)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,7 @@ type sample struct {
 	Count   int
 	Seconds float64
 	CPU     usage
-	Times   []time.Duration // what was measured of each, if that is the question
+	Times   []time.Duration // how long each took, or the part of it that is the question
 }
 
 // sum puts the windows of several rounds together.
@@ -64,7 +65,9 @@ func ratio(a, b float64) float64 {
 // it closes is still finished, so that nothing is left behind. The first error ends everything.
 func measure(ctx context.Context, p pace, op operation) (sample, error) {
 	var count atomic.Int64
+	var open atomic.Bool // the window
 	var clients sync.WaitGroup
+	times := make([][]time.Duration, p.InFlight)
 	stop := make(chan struct{})
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -78,28 +81,34 @@ func measure(ctx context.Context, p pace, op operation) (sample, error) {
 					return
 				default:
 				}
+				begin := time.Now()
 				n, err := op(ctx, client)
 				if err != nil {
 					fail(err)
 					return
 				}
-				count.Add(int64(n))
+				if open.Load() {
+					count.Add(int64(n))
+					times[client] = append(times[client], time.Since(begin))
+				}
 			}
 		})
 	}
 	pause(ctx, p.Warmup)
 	s := sample{CPU: usage{}}
 	cpu, cpuErr := spent()
-	begin, before := time.Now(), count.Load()
+	begin := time.Now()
+	open.Store(true)
 	pause(ctx, p.Window)
-	s.Count, s.Seconds = int(count.Load()-before), time.Since(begin).Seconds()
+	open.Store(false)
+	s.Seconds = time.Since(begin).Seconds()
 	after, err := spent()
 	close(stop)
 	clients.Wait()
 	if cause := context.Cause(ctx); cause != nil {
 		return s, cause
 	}
-	s.CPU = after.since(cpu)
+	s.Count, s.CPU, s.Times = int(count.Load()), after.since(cpu), slices.Concat(times...)
 	return s, errors.Join(cpuErr, err)
 }
 

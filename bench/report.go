@@ -44,6 +44,7 @@ type result struct {
 	Against string             `json:"against,omitempty"`
 	Ratio   float64            `json:"ratio,omitempty"`
 	ByCPU   float64            `json:"ratio_by_cpu,omitempty"` // the same by CPU time, which other programs disturb less
+	ByP50   float64            `json:"ratio_by_p50,omitempty"`
 	Times   *times             `json:"times_ms,omitempty"`
 	CPU     map[string]float64 `json:"cpu_ms_each,omitempty"`
 	Details []detail           `json:"details,omitempty"`
@@ -51,9 +52,10 @@ type result struct {
 
 // times are what was measured of each operation, in milliseconds.
 type times struct {
-	P50 float64 `json:"p50"`
-	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
+	Count int     `json:"count"`
+	P50   float64 `json:"p50"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
 }
 
 // report is everything about a run.
@@ -70,11 +72,15 @@ func resultOf(f figure, rounds []sample, earlier []result) result {
 	for _, one := range rounds {
 		r.Rounds = append(r.Rounds, one.rate())
 	}
-	if i := slices.IndexFunc(earlier, func(e result) bool { return e.Name == f.against }); i >= 0 {
-		r.Against, r.Ratio, r.ByCPU = f.against, ratio(r.Rate, earlier[i].Rate), ratio(earlier[i].cpu(), r.cpu())
+	if f.times && len(all.Times) > 0 {
+		r.Times = &times{Count: len(all.Times), P50: milliseconds(percentile(all.Times, 50)), P99: milliseconds(percentile(all.Times, 99)), Max: milliseconds(slices.Max(all.Times))}
 	}
-	if len(all.Times) > 0 {
-		r.Times = &times{P50: milliseconds(percentile(all.Times, 50)), P99: milliseconds(percentile(all.Times, 99)), Max: milliseconds(slices.Max(all.Times))}
+	if i := slices.IndexFunc(earlier, func(e result) bool { return e.Name == f.against }); i >= 0 {
+		peer := earlier[i]
+		r.Against, r.Ratio, r.ByCPU = f.against, ratio(r.Rate, peer.Rate), ratio(peer.cpu(), r.cpu())
+		if peer.Times != nil && r.Times != nil {
+			r.ByP50 = ratio(peer.Times.P50, r.Times.P50)
+		}
 	}
 	return r
 }
@@ -144,7 +150,10 @@ func (r report) print(w io.Writer) {
 // print shows what else is known about a figure.
 func (f result) print(w io.Writer) {
 	if f.Times != nil {
-		fmt.Fprintf(w, "%s: p50 %.1f ms, p99 %.1f ms, max %.1f ms of %d\n", f.Name, f.Times.P50, f.Times.P99, f.Times.Max, f.Count)
+		fmt.Fprintf(w, "%s: p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n", f.Name, f.Times.P50, f.Times.P99, f.Times.Max, f.Times.Count)
+	}
+	if f.ByP50 > 0 {
+		fmt.Fprintf(w, "%s: by p50 %.2f of %s\n", f.Name, f.ByP50, f.Against)
 	}
 	for _, d := range f.Details {
 		fmt.Fprintf(w, "%s: %s %.1f\n", f.Name, d.Name, d.Value)

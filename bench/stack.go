@@ -30,6 +30,9 @@ type stack struct {
 	devServer bool
 	worker    string          // berth's program
 	forests   map[string]*api // APIs over databases of their own, see plant
+	quays     int             // databases where only ports are made
+	signals   int             // to one port
+	idle      int             // ports
 	alive     context.Context // until the stack closes
 	children  sync.WaitGroup
 	end       context.CancelFunc // ends the children
@@ -42,7 +45,8 @@ func openStack(ctx context.Context, set settings, fail context.CancelCauseFunc, 
 	if err != nil {
 		return nil, err
 	}
-	s := &stack{dir: dir, clients: set.pace.InFlight, devServer: set.devServer, fail: fail}
+	s := &stack{dir: dir, clients: set.pace.InFlight, devServer: set.devServer, fail: fail,
+		signals: set.signals, idle: set.idle}
 	ctx, s.end = context.WithCancel(ctx)
 	s.alive, s.worker, s.forests = ctx, set.worker, map[string]*api{}
 	if err := s.start(ctx, set, say); err != nil {

@@ -99,11 +99,25 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	a := newAPI("http://" + address)
-	cmd := exec.Command(s.worker, "-roles", roles)
-	cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn",
-		"BERTH_ODL_URL=" + s.standIns.ODL + odltest.Base, "BERTH_NOVA_URL=" + s.standIns.Nova,
-		"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
-	cmd.Stdout, cmd.Stderr = log, log
-	ended := s.run(s.alive, cmd)
-	return a, a.awaitReady(ctx, ended, log.Name())
+	a.log = log.Name()
+	a.command = func() *exec.Cmd {
+		cmd := exec.Command(s.worker, "-roles", roles)
+		cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn",
+			"BERTH_ODL_URL=" + s.standIns.ODL + odltest.Base, "BERTH_NOVA_URL=" + s.standIns.Nova,
+			"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
+		cmd.Stdout, cmd.Stderr = log, log
+		return cmd
+	}
+	return a, s.boot(ctx, a)
+}
+
+// boot starts berth and waits until it is ready.
+func (s *stack) boot(ctx context.Context, a *api) error {
+	alive, stop := context.WithCancel(s.alive)
+	ended := s.run(alive, a.command())
+	a.stop = func() {
+		stop()
+		<-ended
+	}
+	return a.awaitReady(ctx, ended, a.log)
 }
