@@ -104,6 +104,10 @@ var rooms = map[string]room{
 		always: []string{temporal, prometheus},
 		why:    "carries notes and knows no noun, so that a new noun changes nothing here",
 	},
+	"internal/feedback": {
+		may: []string{"internal/odl", "internal/store", "internal/network"},
+		why: "hears the controller and tells store; it knows no workflow, and how the controller speaks is odl's",
+	},
 	"internal/odl":               {why: "a client of one neighbour, of use to anybody; what an answer means is journal's"},
 	"internal/odl/odltest":       {why: "a neighbour that behaves; it shares no code with the client that it tests"},
 	"internal/notify":            {why: "what leaves for others; it knows no row"},

@@ -18,6 +18,7 @@ import (
 	"berth/activities"
 	"berth/internal/api/placement"
 	"berth/internal/config"
+	"berth/internal/feedback"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
 	"berth/internal/lease"
@@ -37,6 +38,7 @@ type app struct {
 	namespace string // of temporal
 	acts      *activities.Activities
 	registry  *prometheus.Registry
+	feedback  *feedback.Listener // nil: no controller is configured
 	listener  net.Listener
 	server    *http.Server
 	working   atomic.Bool // the workers poll
@@ -77,6 +79,11 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	a.registry.MustRegister(newJournalCollector(a.store))
 	reached.Keep = store.Retention{Age: cfg.History.Age, Rows: cfg.History.Rows}
 	a.acts = activities.New(reached)
+	if a.feedback, err = feedbackOf(cfg.ODL, reached.ODL, a.store); err != nil {
+		a.close()
+		return nil, err
+	}
+	watchFeedback(a.feedback, a.registry)
 	if a.listener, err = listen(cfg.Listen); err != nil {
 		a.close()
 		return nil, err
@@ -152,6 +159,7 @@ func (a *app) run(ctx context.Context) error {
 		}
 	}()
 	stopRelay := a.startRelay(ctx, fail)
+	stopListening := a.startListening(ctx)
 	stopWorking := a.startWorking(ctx, fail)
 
 	<-ctx.Done()
@@ -163,6 +171,7 @@ func (a *app) run(ctx context.Context) error {
 		_ = a.server.Close()
 	}
 	<-served
+	stopListening()
 	stopRelay()
 	stopWorking()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {

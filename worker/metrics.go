@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/activities"
+	"berth/internal/feedback"
 	"berth/internal/journal"
 	"berth/internal/odl"
 	"berth/internal/store"
@@ -41,6 +42,17 @@ func watchJournal(o *activities.Options, registry *prometheus.Registry) {
 			return 0
 		}))
 	}
+}
+
+// watchFeedback tells metrics how many of the controller's streams this process hears.
+func watchFeedback(l *feedback.Listener, registry *prometheus.Registry) {
+	if l == nil {
+		return
+	}
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "berth_odl_streams",
+		Help: "Streams of the controller that this process hears; of several processes one does.",
+	}, func() float64 { return float64(l.Listening()) }))
 }
 
 // journalCollector reads the journal's state when it is asked for.

@@ -14,10 +14,12 @@ import (
 	"berth/activities"
 	"berth/internal/config"
 	"berth/internal/contract"
+	"berth/internal/feedback"
 	"berth/internal/identity"
 	"berth/internal/notify"
 	"berth/internal/odl"
 	"berth/internal/relay"
+	"berth/internal/store"
 	"berth/workflows"
 )
 
@@ -77,6 +79,37 @@ func (a *app) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 		cancel()
 		<-done
 	}
+}
+
+// startListening hears what the controller says of its own accord, if it is a role of this process and there is one, until
+// the function that it returns is called.
+func (a *app) startListening(ctx context.Context) (stop func()) {
+	if a.feedback == nil || !a.has(config.Temporal) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() { a.feedback.Run(ctx) })
+	return func() {
+		cancel()
+		wait.Wait()
+	}
+}
+
+// feedbackOf is who hears the controller; nil if there is none.
+func feedbackOf(cfg config.ODL, controller activities.Controller, s *store.Store) (*feedback.Listener, error) {
+	client, ok := controller.(*odl.Client)
+	if !ok {
+		return nil, nil
+	}
+	o := feedback.Options{Store: s, ODL: client, Every: cfg.Poll, Hosts: cfg.Hosts}
+	if cfg.Features != "" {
+		var err error
+		if o.Features, err = odl.ParseFeatures(cfg.Features); err != nil {
+			return nil, fmt.Errorf("BERTH_ODL_FEATURES: %w", err)
+		}
+	}
+	return feedback.New(o), nil
 }
 
 // startWorking starts a worker for each task queue, if that is a role, as soon as Temporal and its namespace are

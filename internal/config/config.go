@@ -57,6 +57,10 @@ type ODL struct {
 	URL, Username, Password string
 	CAFile                  string // trusted beside the system's authorities; empty for those alone
 	Timeout                 time.Duration
+	Poll                    time.Duration // how often it is asked what it has not told
+	Hosts                   string        // path of the host configurations
+	Features                string        // given ones; empty to ask for them
+	SyncEvery               time.Duration // between full syncs without a reason; 0 for none
 }
 
 // Policy is where an operator's rules are, and whether those of older releases still count.

@@ -42,6 +42,10 @@ var variables = map[string]variable{
 	"BERTH_ODL_USERNAME":                   {value: "admin", help: "OpenDaylight's user", set: text(func(c *Config) *string { return &c.ODL.Username })},
 	"BERTH_ODL_PASSWORD":                   {value: "admin", help: "OpenDaylight's password", secret: true, set: text(func(c *Config) *string { return &c.ODL.Password })},
 	"BERTH_ODL_TIMEOUT":                    {value: "10s", help: "for one request to OpenDaylight", set: duration(func(c *Config) *time.Duration { return &c.ODL.Timeout })},
+	"BERTH_ODL_POLL":                       {value: "30s", help: "how often OpenDaylight is asked for its features, its hosts and the ports that it has wired, besides what it tells by itself", set: duration(func(c *Config) *time.Duration { return &c.ODL.Poll })},
+	"BERTH_ODL_HOSTCONF_URI":               {value: "/restconf/operational/neutron:neutron/hostconfigs", help: "path of OpenDaylight's host configurations", set: path(func(c *Config) *string { return &c.ODL.Hosts })},
+	"BERTH_ODL_FEATURES":                   {help: "OpenDaylight's features, names with commas or its own JSON; unless set it is asked for them", set: text(func(c *Config) *string { return &c.ODL.Features })},
+	"BERTH_ODL_SYNC_EVERY":                 {value: "off", help: "a full sync is begun so long after the last one, as 24h, though nothing seems to be missing; or off", set: durationOrOff(func(c *Config) *time.Duration { return &c.ODL.SyncEvery })},
 	"BERTH_ODL_CA_FILE":                    {help: "PEM file with OpenDaylight's certificate authority", set: text(func(c *Config) *string { return &c.ODL.CAFile })},
 	"BERTH_NOVA_URL":                       {help: "Nova's endpoint for external events; without it none are sent", set: address(func(c *Config) *string { return &c.Nova.URL })},
 	"BERTH_NOVA_TOKEN":                     {help: "X-Auth-Token for Nova; with keystone that of berth's service user unless set", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
@@ -151,6 +155,17 @@ func level(into *slog.Level, s string) error {
 
 func text(field func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, s string) error {
+		*field(c) = s
+		return nil
+	}
+}
+
+// path reads the path of a URL.
+func path(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, s string) error {
+		if !strings.HasPrefix(s, "/") {
+			return errors.New("must be a path, which begins with a slash")
+		}
 		*field(c) = s
 		return nil
 	}

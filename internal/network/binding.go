@@ -112,7 +112,7 @@ func (p Port) Activate(host string, around Surroundings, revision int64, now tim
 		bindings = append(bindings, Binding{Host: p.Host, Status: Inactive, VNIC: p.VNIC, Profile: p.Profile, VIF: VIFUnbound})
 	}
 	p.Host, p.VNIC, p.Profile, p.Bindings = next.Host, next.VNIC, next.Profile, bindings
-	if p.VIF = p.Bind(around.Agents); p.VIF == VIFFailed {
+	if p = p.BoundBy(around.Agents); p.VIF == VIFFailed {
 		return p, p.unbound(host)
 	}
 	return p.Arm(around, Cause{Bound: true, Revision: revision}, now), nil
@@ -120,7 +120,7 @@ func (p Port) Activate(host string, around Surroundings, revision int64, now tim
 
 // Settled is the port bound to its host, with the agents there. An INACTIVE binding to that host has become its own.
 func (p Port) Settled(agents []HostAgent) Port {
-	p.VIF = p.Bind(agents)
+	p = p.BoundBy(agents)
 	p.Bindings = slices.DeleteFunc(slices.Clone(p.Bindings), func(b Binding) bool { return b.Host == p.Host || b.Status != Inactive })
 	return p
 }

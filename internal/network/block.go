@@ -73,7 +73,7 @@ func (p Port) needs(entity, state string, around Surroundings) bool {
 	spared := slices.Contains(exempt, p.DeviceOwner) || p.VIF == VIFPhysical
 	switch entity {
 	case L2:
-		return p.Bound() && !p.Distributed() && (!spared || state != "")
+		return p.Bound() && !p.Distributed() && (!spared || state != "") && !p.silentController(around.Agents)
 	case DHCP:
 		return len(around.DHCPHosts) > 0 && p.DeviceOwner != "" && !spared
 	default:
@@ -124,7 +124,7 @@ func (p Port) Rebind(around Surroundings, revision int64, now time.Time) Port {
 	if p.VIF != VIFFailed || p.Bind(around.Agents) == VIFFailed {
 		return p
 	}
-	p.VIF = p.Bind(around.Agents)
+	p = p.BoundBy(around.Agents)
 	return p.Arm(around, Cause{Bound: true, Revision: revision}, now)
 }
 

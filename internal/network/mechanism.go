@@ -22,6 +22,10 @@ type HostAgent struct {
 	Type     string `json:"type"`
 	Alive    bool   `json:"alive"`
 	SmartNIC bool   `json:"smart_nic"` // it says that it programs the card of a bare machine
+	// Configurations are what a controller says about the host, NetworkType is that of the port's network; both of an
+	// ODLAgent only.
+	Configurations json.RawMessage `json:"configurations"`
+	NetworkType    string          `json:"network_type"`
 }
 
 // mechanism is a way to wire ports.
@@ -56,7 +60,7 @@ var mechanisms = []mechanism{
 }
 
 // L2Agents are the types of the agents that wire ports.
-func L2Agents() []string { return []string{OVSAgent, NICSwitchAgent, MacvtapAgent} }
+func L2Agents() []string { return []string{OVSAgent, NICSwitchAgent, MacvtapAgent, ODLAgent} }
 
 // switchdev tells whether the port asks for a virtual function that Open vSwitch offloads to.
 func (p Port) switchdev() bool {
@@ -68,8 +72,23 @@ func (p Port) switchdev() bool {
 func (p Port) Bound() bool { return p.VIF != VIFUnbound && p.VIF != VIFFailed }
 
 // Bind is the VIF type that the port gets on its host with the agents there: that of the first mechanism that takes
-// it and whose agent lives.
-func (p Port) Bind(agents []HostAgent) string {
+// it and whose agent lives, else what a controller makes of it.
+func (p Port) Bind(agents []HostAgent) string { return p.BoundBy(agents).VIF }
+
+// BoundBy is the port bound on its host by the agents there.
+func (p Port) BoundBy(agents []HostAgent) Port {
+	p.Details = nil
+	if p.VIF = p.mechanically(agents); p.VIF != VIFFailed {
+		return p
+	}
+	if vif, details, ok := p.byController(agents); ok {
+		p.VIF, p.Details = vif, details
+	}
+	return p
+}
+
+// mechanically is the VIF type that an agent gives the port.
+func (p Port) mechanically(agents []HostAgent) string {
 	if p.Distributed() {
 		return VIFDistributed
 	}
@@ -90,6 +109,9 @@ func (p Port) Bind(agents []HostAgent) string {
 
 // Driver is the name of the mechanism that bound the port; empty if none did.
 func (p Port) Driver() string {
+	if p.ByController() {
+		return controllerDriver
+	}
 	at := slices.IndexFunc(mechanisms, func(m mechanism) bool { return m.vif == p.VIF })
 	if at < 0 {
 		return ""

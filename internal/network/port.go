@@ -45,7 +45,8 @@ type Port struct {
 	VNIC         string
 	Profile      json.RawMessage
 	VIF          string
-	Bindings     []Binding // besides the one on Host
+	Details      json.RawMessage // what a controller says to whoever plugs into the port; nil if no controller wires it
+	Bindings     []Binding       // besides the one on Host
 	PortSecurity bool
 	AddressPairs []AddressPair
 	DHCPOptions  []DHCPOption

@@ -58,11 +58,15 @@ type Answer struct {
 	Trouble    Trouble
 	Detail     string        // the trouble in words
 	RetryAfter time.Duration // the controller, or the breaker before it, asks for so much patience
+	Location   string        // the header of that name
 }
 
 // Client sends requests to one controller. It is safe for concurrent use.
 type Client struct {
-	base    string
+	base    string // of the northbound
+	root    string // scheme and host
+	host    string
+	secure  bool
 	config  Config
 	http    *http.Client
 	breaker *breaker
@@ -103,6 +107,9 @@ func New(c Config) (*Client, error) {
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
 		base:    strings.TrimRight(c.URL, "/"),
+		root:    u.Scheme + "://" + u.Host,
+		host:    u.Hostname(),
+		secure:  u.Scheme == "https",
 		config:  c,
 		http:    &http.Client{Transport: transport, Jar: jar, CheckRedirect: refuse},
 		breaker: newBreaker(time.Now),
@@ -118,7 +125,7 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) (An
 	if wait, last := c.breaker.admit(); wait > 0 {
 		return resting(wait, last), nil
 	}
-	a := c.send(ctx, method, path, body)
+	a := c.send(ctx, method, c.base+path, body)
 	if err := ctx.Err(); err != nil && a.Trouble != "" {
 		return Answer{}, fmt.Errorf("%s %s: %w", method, path, err)
 	}
@@ -152,11 +159,11 @@ func sick(a Answer) string {
 	return ""
 }
 
-func (c *Client) send(ctx context.Context, method, path string, body []byte) Answer {
+func (c *Client) send(ctx context.Context, method, at string, body []byte) Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	var p progress
-	r, err := c.request(p.trace(ctx), method, path, body)
+	r, err := c.request(p.trace(ctx), method, at, body)
 	if err != nil {
 		return Answer{Trouble: Unusable, Detail: err.Error()}
 	}
@@ -168,7 +175,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) Ans
 	if resp.StatusCode < 100 {
 		return p.trouble(ctx, fmt.Errorf("an answer with status %d, which is none", resp.StatusCode))
 	}
-	a := Answer{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	a := Answer{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()), Location: resp.Header.Get("Location")}
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil && method == http.MethodGet {
 		return p.trouble(ctx, err)
@@ -179,9 +186,9 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) Ans
 	return a
 }
 
-// request is one to the northbound, with our credentials.
-func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+// request is one to the controller, with our credentials.
+func (c *Client) request(ctx context.Context, method, at string, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

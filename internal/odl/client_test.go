@@ -102,7 +102,7 @@ func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
 		"overload":               {fault: odltest.Fault{Status: 503, Header: map[string]string{"Retry-After": "7"}}, want: odl.Answer{Status: 503, RetryAfter: 7 * time.Second}},
 		"limit":                  {fault: odltest.Fault{Status: 429, Header: map[string]string{"Retry-After": "nonsense"}}, want: odl.Answer{Status: 429}},
 		"refusal":                {fault: odltest.Fault{Status: 400, Body: "no"}, want: odl.Answer{Status: 400, Body: []byte("no")}},
-		"redirect":               {fault: odltest.Fault{Status: 302, Header: map[string]string{"Location": "/login"}}, want: odl.Answer{Status: 302}},
+		"redirect":               {fault: odltest.Fault{Status: 302, Header: map[string]string{"Location": "/login"}}, want: odl.Answer{Status: 302, Location: "/login"}},
 		"gateway gave up, done":  {fault: odltest.Fault{Status: 504, Applied: true}, want: odl.Answer{Status: 504}, applied: 1},
 		"slow":                   {fault: odltest.Fault{DelayMS: 50}, want: odl.Answer{Status: 201}, applied: 1},
 		"too slow":               {fault: odltest.Fault{DelayMS: 60_000}, timeout: impatience, want: odl.Answer{Trouble: odl.Timeout}},

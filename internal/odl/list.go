@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -15,14 +16,14 @@ import (
 var ErrUnreadable = errors.New("not a list of the controller")
 
 // List asks for a collection and hands its objects to each, one at a time as they arrive, so that a list of any length
-// costs no more memory than its largest object. key is the list's envelope. The time-out is for each piece of the answer,
+// costs no more memory than its largest object. key is the list's envelope, with a slash between one and the next inside. The time-out is for each piece of the answer,
 // not for the whole, and does not run while each does. An Answer with status 200 and without trouble means that the list
 // was read to its end; an error is one of each, ErrUnreadable, or the end of ctx.
 func (c *Client) List(ctx context.Context, path, key string, each func(json.RawMessage) error) (Answer, error) {
 	if wait, last := c.breaker.admit(); wait > 0 {
 		return resting(wait, last), nil
 	}
-	a, err := c.list(ctx, path, key, each)
+	a, err := c.list(ctx, c.base+path, key, each)
 	if cause := ctx.Err(); cause != nil && (err != nil || a.Trouble != "") {
 		return Answer{}, fmt.Errorf("GET %s: %w", path, cause)
 	}
@@ -30,11 +31,11 @@ func (c *Client) List(ctx context.Context, path, key string, each func(json.RawM
 	return a, err
 }
 
-func (c *Client) list(ctx context.Context, path, key string, each func(json.RawMessage) error) (Answer, error) {
+func (c *Client) list(ctx context.Context, at, key string, each func(json.RawMessage) error) (Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var p progress
-	r, err := c.request(p.trace(ctx), http.MethodGet, path, nil)
+	r, err := c.request(p.trace(ctx), http.MethodGet, at, nil)
 	if err != nil {
 		return Answer{Trouble: Unusable, Detail: err.Error()}, nil
 	}
@@ -58,44 +59,50 @@ func (c *Client) list(ctx context.Context, path, key string, each func(json.RawM
 	return a, err
 }
 
-// decodeList reads {"key": [object, …]} with anything else beside it.
+// decodeList reads {"key": [object, …]}, or that in further envelopes, with anything else beside it.
 func decodeList(w *watchdog, key string, each func(json.RawMessage) error) error {
 	d := json.NewDecoder(w)
-	if err := opens(d, '{'); err != nil {
-		return err
+	found, err := inEnvelope(w, d, strings.Split(key, "/"), each)
+	if err == nil && !found {
+		return fmt.Errorf("%w: it has no %q", ErrUnreadable, key)
 	}
-	found := false
+	return err
+}
+
+func inEnvelope(w *watchdog, d *json.Decoder, path []string, each func(json.RawMessage) error) (found bool, err error) {
+	if err := opens(d, '{'); err != nil {
+		return false, err
+	}
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return unreadable(err)
+			return false, unreadable(err)
 		}
-		if name != key {
-			if err := object(w, d, func(json.RawMessage) error { return nil }); err != nil {
-				return err
-			}
-			continue
+		switch {
+		case name != path[0]:
+			err = object(w, d, func(json.RawMessage) error { return nil })
+		case len(path) == 1:
+			found, err = true, objects(w, d, each)
+		default:
+			found, err = inEnvelope(w, d, path[1:], each)
 		}
-		found = true
-		if err := opens(d, '['); err != nil {
-			return err
-		}
-		for d.More() {
-			if err := object(w, d, each); err != nil {
-				return err
-			}
-		}
-		if err := opens(d, ']'); err != nil {
-			return err
+		if err != nil {
+			return false, err
 		}
 	}
-	if err := opens(d, '}'); err != nil {
+	return found, opens(d, '}')
+}
+
+func objects(w *watchdog, d *json.Decoder, each func(json.RawMessage) error) error {
+	if err := opens(d, '['); err != nil {
 		return err
 	}
-	if !found {
-		return fmt.Errorf("%w: it has no %q", ErrUnreadable, key)
+	for d.More() {
+		if err := object(w, d, each); err != nil {
+			return err
+		}
 	}
-	return nil
+	return opens(d, ']')
 }
 
 func opens(d *json.Decoder, want json.Delim) error {

@@ -73,7 +73,7 @@ type portMirror struct {
 	Host           string               `json:"binding:host_id"`
 	VNIC           string               `json:"binding:vnic_type"`
 	VIF            string               `json:"binding:vif_type"`
-	VIFDetails     map[string]any       `json:"binding:vif_details"`
+	VIFDetails     json.RawMessage      `json:"binding:vif_details"`
 	Profile        json.RawMessage      `json:"binding:profile"`
 	stamps
 }
@@ -137,7 +137,10 @@ func mirrorPort(p network.Port, op journal.Operation) journal.Change {
 		ProjectID: p.Project, AdminStateUp: p.AdminUp, Status: p.Status, MAC: p.MAC, FixedIPs: []fixedMirror{},
 		DeviceID: p.DeviceID, DeviceOwner: p.DeviceOwner, SecurityGroups: []any{}, AddressPairs: []pairMirror{},
 		DHCPOptions: p.DHCPOptions, PortSecurity: p.PortSecurity, Host: p.Host, VNIC: p.VNIC, VIF: p.VIF,
-		VIFDetails: map[string]any{}, Profile: p.Profile, stamps: stamped(p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)}
+		VIFDetails: json.RawMessage(`{}`), Profile: p.Profile, stamps: stamped(p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)}
+	if p.ByController() {
+		m.VIFDetails = p.Details
+	}
 	for _, a := range p.Addresses {
 		m.FixedIPs = append(m.FixedIPs, fixedMirror{a.Subnet, a.IP})
 	}

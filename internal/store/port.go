@@ -18,7 +18,7 @@ import (
 var portSelect = `
 	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
 		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
-		port.revision, port.epoch, port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options,
+		port.revision, port.epoch, port.vif_details, port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options,
 		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
 			from port_address a
 			where a.port_id = port.id),
@@ -74,7 +74,7 @@ const visiblePort = `(port.project = %[1]s or exists (select from network n wher
 func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
-		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.CreatedAt, &p.UpdatedAt,
+		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.Details, &p.CreatedAt, &p.UpdatedAt,
 		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &addresses, &blocks, &bindings}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
@@ -139,7 +139,7 @@ func lockPort(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
 	batch.Queue(`select from port where id = $1 for update`, id)
 	batch.Queue(portSelect+`,
 			`+dhcpHosts("port.network_id", "(select pa.subnet_id from port_address pa where pa.port_id = port.id)")+`,
-			`+agentsOn("port.host")+`,
+			`+agentsOn("port.host", "port.network_id")+`,
 			clock_timestamp()`+portFrom+` where id = $1`, id).QueryRow(func(row pgx.Row) error {
 		fields, done := portFields(&h.Port)
 		if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.Agents, &h.now)...); err != nil {
@@ -165,22 +165,24 @@ func dhcpHosts(networkID, subnets string) string {
 				order by a.host)`, networkID, subnets)
 }
 
-// agentsOn yields the agents on the host.
-func agentsOn(host string) string {
+// agentsOn yields the agents on the host, for a port of that network.
+func agentsOn(host, on string) string {
 	return fmt.Sprintf(`(select coalesce(jsonb_agg(jsonb_build_object('type', a.agent_type,
-					'alive', a.heartbeat_at > clock_timestamp() - interval '%d seconds',
-					'smart_nic', a.configurations -> 'baremetal_smartnic' is not distinct from 'true')), '[]')
+					'alive', a.heartbeat_at > clock_timestamp() - interval '%[1]d seconds',
+					'smart_nic', a.configurations -> 'baremetal_smartnic' is not distinct from 'true',
+					'configurations', case a.agent_type when '%[4]s' then a.configurations end,
+					'network_type', case a.agent_type when '%[4]s' then (select n.type from network n where n.id = %[3]s) end)), '[]')
 				from agent a
-				where a.host = %s and a.agent_type in %s)`, int(network.AgentDownTime.Seconds()), host, l2Agents)
+				where a.host = %[2]s and a.agent_type in %[5]s)`, int(network.AgentDownTime.Seconds()), host, on, network.ODLAgent, l2Agents)
 }
 
-// hostAgents reads the agents on a host.
-func hostAgents(ctx context.Context, tx pgx.Tx, host string) ([]network.HostAgent, error) {
+// hostAgents reads the agents on a host, for a port of that network.
+func hostAgents(ctx context.Context, tx pgx.Tx, host string, on uuid.UUID) ([]network.HostAgent, error) {
 	if host == "" {
 		return nil, nil
 	}
 	var agents []network.HostAgent
-	err := tx.QueryRow(ctx, `select `+agentsOn("$1"), host).Scan(&agents)
+	err := tx.QueryRow(ctx, `select `+agentsOn("$1", "$2"), host, on).Scan(&agents)
 	return agents, err
 }
 
@@ -227,11 +229,11 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 	if err != nil {
 		return p, err
 	}
-	agents, err := hostAgents(ctx, tx, p.Host)
+	agents, err := hostAgents(ctx, tx, p.Host, p.Network)
 	if err != nil {
 		return p, err
 	}
-	p.VIF = p.Bind(agents)
+	p = p.BoundBy(agents)
 	if p, err = insertPort(ctx, tx, p, c); err != nil {
 		return p, err
 	}
@@ -271,11 +273,11 @@ func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortCh
 		}
 		tag, err := tx.Exec(ctx, `
 			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
-				profile, vif, port_security, address_pairs, dhcp_options, tags)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+				profile, vif, port_security, address_pairs, dhcp_options, tags, vif_details)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 			on conflict on constraint port_mac do nothing`,
 			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
-			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags)
+			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details)
 		switch {
 		case err != nil:
 			return p, fmt.Errorf("create port: %w", err)

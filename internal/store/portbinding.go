@@ -12,7 +12,7 @@ import (
 // ProposeBinding ties a port to a host that it may move to. The agents there have to be able to wire it.
 func (s *Store) ProposeBinding(ctx context.Context, id uuid.UUID, c network.BindingChange) (network.Port, error) {
 	return s.rebind(ctx, id, func(tx pgx.Tx, h held) (network.Port, error) {
-		agents, err := hostAgents(ctx, tx, *c.Host)
+		agents, err := hostAgents(ctx, tx, *c.Host, h.Network)
 		if err != nil {
 			return h.Port, err
 		}
@@ -33,7 +33,7 @@ func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c 
 		return s.UpdatePort(ctx, id, network.PortChange{VNIC: c.VNIC, Profile: c.Profile}, &p.Revision)
 	}
 	return s.rebind(ctx, id, func(tx pgx.Tx, h held) (network.Port, error) {
-		agents, err := hostAgents(ctx, tx, host)
+		agents, err := hostAgents(ctx, tx, host, h.Network)
 		if err != nil {
 			return h.Port, err
 		}
@@ -45,7 +45,7 @@ func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c 
 // same move at once, one does it.
 func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) (network.Port, error) {
 	return s.rebind(ctx, id, func(tx pgx.Tx, h held) (network.Port, error) {
-		agents, err := hostAgents(ctx, tx, host)
+		agents, err := hostAgents(ctx, tx, host, h.Network)
 		if err != nil {
 			return h.Port, err
 		}

@@ -128,7 +128,7 @@ func surroundings(ctx context.Context, tx pgx.Tx, p network.Port) (network.Surro
 	for i, a := range p.Addresses {
 		subnets[i] = a.Subnet
 	}
-	err := tx.QueryRow(ctx, `select `+dhcpHosts("$1", "(select unnest($2::uuid[]))")+`, `+agentsOn("$3"), p.Network, subnets, p.Host).
+	err := tx.QueryRow(ctx, `select `+dhcpHosts("$1", "(select unnest($2::uuid[]))")+`, `+agentsOn("$3", "$1"), p.Network, subnets, p.Host).
 		Scan(&around.DHCPHosts, &around.Agents)
 	return around, err
 }
@@ -144,12 +144,12 @@ func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port, entit
 		batch.Queue(`
 			update port
 			set name = $2, description = $3, admin_up = $4, mac = $5, device_id = $6, device_owner = $7, status = $8, host = $9, vnic = $10,
-				profile = $11, vif = $12, port_security = $13, epoch = $14, tags = $17, address_pairs = $18, dhcp_options = $19,
+				profile = $11, vif = $12, port_security = $13, epoch = $14, tags = $17, address_pairs = $18, dhcp_options = $19, vif_details = $20,
 				revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $15 and status = $16`,
 			after.ID, after.Name, after.Description, after.AdminUp, after.MAC, after.DeviceID, after.DeviceOwner, after.Status, after.Host,
 			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.Epoch, before.Revision, before.Status, after.Tags, encoded(after.AddressPairs),
-			encoded(after.DHCPOptions)).
+			encoded(after.DHCPOptions), after.Details).
 			Exec(func(tag pgconn.CommandTag) error { return fenced(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)

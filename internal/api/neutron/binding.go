@@ -66,7 +66,9 @@ func of(p network.Port, host string) (network.Binding, error) {
 }
 
 func viewBinding(p network.Port, b network.Binding) object {
-	p.VIF = b.VIF
+	if p.VIF = b.VIF; b.Host != p.Host {
+		p.Details = nil
+	}
 	return object{"host": b.Host, "status": b.Status, "vnic_type": b.VNIC, "profile": b.Profile, "vif_type": b.VIF,
 		"vif_details": vifDetails(p), "project_id": p.Project, "tenant_id": p.Project}
 }

@@ -206,7 +206,10 @@ func viewPort(p network.Port, who identity.Caller) object {
 }
 
 // vifDetails is what whoever plugs something into the port has to know.
-func vifDetails(p network.Port) object {
+func vifDetails(p network.Port) any {
+	if p.ByController() {
+		return p.Details
+	}
 	driver := p.Driver()
 	switch {
 	case driver == "":

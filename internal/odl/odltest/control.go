@@ -16,6 +16,11 @@ import (
 //	DELETE /_control/objects       the controller loses its objects
 //	POST   /_control/lose          {"share": 0.1, "seed": 7}: it loses a share of them without a word
 //	POST   /_control/change        the same; it changes their names
+//	POST   /_control/features      {"operational-port-status": ""}: what it can do
+//	POST   /_control/hosts         [{"host-id": …, "host-type": …, "config": …}]: the hosts that it wires ports on
+//	POST   /_control/status        {"port": …, "status": "ACTIVE"}: what became of the wiring of a port
+//	POST   /_control/wire          {"on": true}: it wires the ports on its hosts by itself
+//	DELETE /_control/streams       those who listen are cut off
 func (c *Controller) control(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "GET /_control/log":
@@ -44,9 +49,34 @@ func (c *Controller) control(w http.ResponseWriter, r *http.Request) {
 		answer(w, harmed(r, c.Lose))
 	case "POST /_control/change":
 		answer(w, harmed(r, c.Change))
+	case "POST /_control/features":
+		answer(w, said(r, c.Offer))
+	case "POST /_control/hosts":
+		answer(w, said(r, func(hosts []Host) { c.Manage(hosts...) }))
+	case "POST /_control/status":
+		answer(w, said(r, func(s struct{ Port, Status string }) { c.SetStatus(s.Port, s.Status) }))
+	case "POST /_control/wire":
+		answer(w, said(r, func(s struct{ On bool }) { c.Wire(s.On) }))
+	case "DELETE /_control/streams":
+		c.Hush(false)
+		answer(w, reply{status: http.StatusNoContent})
 	default:
 		answer(w, refuse(http.StatusNotFound, "no such control"))
 	}
+}
+
+// said lets do have the request's JSON.
+func said[T any](r *http.Request, do func(T)) reply {
+	raw, err := read(r)
+	var v T
+	if err == nil {
+		err = json.Unmarshal(raw, &v)
+	}
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%s", err)
+	}
+	do(v)
+	return reply{status: http.StatusNoContent}
 }
 
 func harmed(r *http.Request, harm func(float64, uint64) ([]Record, error)) reply {

@@ -59,6 +59,7 @@ type Controller struct {
 	faults     []*Fault
 	violations []string
 	file       *os.File // nil: in memory only
+	told       told
 }
 
 // New is an empty controller that forgets everything when it ends.
@@ -141,6 +142,7 @@ func (c *Controller) harm(share float64, seed uint64, how func(map[string]any) m
 func (c *Controller) Wipe() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.told.statuses = nil
 	for _, r := range c.records {
 		r.Object = nil
 		if err := c.keep(r); err != nil {
@@ -152,24 +154,32 @@ func (c *Controller) Wipe() error {
 
 func key(typ, id string) string { return typ + "/" + id }
 
-// ServeHTTP answers the northbound below Base and the controls below /_control.
+// ServeHTTP answers the northbound below Base, what the controller tells of itself below /restconf, and the controls below
+// /_control.
 func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/_control/") {
 		c.control(w, r)
 		return
 	}
-	path, ok := strings.CutPrefix(r.URL.Path, Base)
-	if !ok {
+	seen := Seen{At: time.Now().UTC(), Method: r.Method, Path: r.URL.Path}
+	path, northbound := strings.CutPrefix(r.URL.Path, Base)
+	switch {
+	case northbound:
+		seen.Path = path
+		seen.Type, seen.ID, seen.Within = route(path)
+		c.serve(w, r, seen, c.apply)
+	case strings.HasPrefix(r.URL.Path, "/restconf/"):
+		seen.Type, seen.ID = place(r.Method, r.URL.Path)
+		c.serve(w, r, seen, func(seen Seen, body []byte) reply { return c.restconf(seen, body, r.Host) })
+	case strings.HasPrefix(r.URL.Path, sockets):
+		c.listen(w, r)
+	default:
 		http.Error(w, "not the Neutron northbound", http.StatusNotFound)
-		return
 	}
-	seen := Seen{At: time.Now().UTC(), Method: r.Method, Path: path}
-	seen.Type, seen.ID, seen.Within = route(path)
-	c.serve(w, r, seen)
 }
 
-// serve answers one request of the northbound, or lets a fault meet it.
-func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Seen) {
+// serve answers one request by doing it, or lets a fault meet it.
+func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Seen, do func(Seen, []byte) reply) {
 	body, err := read(r)
 	if seen.ID == "" && seen.Method == http.MethodPost {
 		seen.ID = idOf(body)
@@ -180,14 +190,14 @@ func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Seen) {
 	}
 	if f := c.fault(seen); f != nil {
 		seen.Fault = true
-		c.fail(w, r, f, seen, body)
+		c.fail(w, r, f, seen, func() reply { return do(seen, body) })
 		return
 	}
 	if user, password, _ := r.BasicAuth(); c.User != "" && (user != c.User || password != c.Password) {
 		answer(w, c.note(seen, reply{status: http.StatusUnauthorized}))
 		return
 	}
-	answer(w, c.apply(seen, body))
+	answer(w, do(seen, body))
 }
 
 // reply is an answer before it is written.
@@ -195,6 +205,7 @@ type reply struct {
 	status   int
 	body     any    // JSON; nil for none
 	text     string // plain text, if there is no body
+	location string // header
 	applied  bool
 	revision int64
 }
@@ -227,6 +238,9 @@ func (c *Controller) apply(seen Seen, body []byte) reply {
 }
 
 func answer(w http.ResponseWriter, a reply) {
+	if a.location != "" {
+		w.Header().Set("Location", a.location)
+	}
 	switch {
 	case a.body != nil:
 		w.Header().Set("Content-Type", "application/json")

@@ -77,7 +77,7 @@ func (c *Controller) fault(seen Seen) *Fault {
 }
 
 // fail lets a fault meet a request.
-func (c *Controller) fail(w http.ResponseWriter, r *http.Request, f *Fault, seen Seen, body []byte) {
+func (c *Controller) fail(w http.ResponseWriter, r *http.Request, f *Fault, seen Seen, do func() reply) {
 	if !wait(r, time.Duration(f.DelayMS)*time.Millisecond) {
 		c.note(seen, reply{})
 		return
@@ -86,9 +86,9 @@ func (c *Controller) fail(w http.ResponseWriter, r *http.Request, f *Fault, seen
 	a := reply{status: f.Status, text: f.Body}
 	switch {
 	case slow:
-		a = c.apply(seen, body)
+		a = do()
 	case f.Applied:
-		applied := c.apply(seen, body)
+		applied := do()
 		if a.status == 0 {
 			a.status = applied.status
 		}

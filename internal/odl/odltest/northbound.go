@@ -248,6 +248,7 @@ func (c *Controller) write(rec *Record, o map[string]any, a reply) reply {
 	if err := c.keep(rec); err != nil {
 		return refuse(http.StatusInternalServerError, "%s", err)
 	}
+	c.wired(rec)
 	a.applied, a.revision = true, revision(o)
 	return a
 }

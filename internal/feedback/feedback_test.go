@@ -1,0 +1,452 @@
+package feedback_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/feedback"
+	"berth/internal/journal"
+	"berth/internal/network"
+	"berth/internal/odl"
+	"berth/internal/odl/odltest"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+// hostConfig is what a controller says of a host with Open vSwitch.
+const hostConfig = `{"allowed_network_types":["local","vxlan"],"bridge_mappings":{},"supported_vnic_types":[
+	{"vnic_type":"normal","vif_type":"ovs","vif_details":{"port_filter":true}},
+	{"vnic_type":"direct","vif_type":"vhostuser","vif_details":{"port_prefix":"vhu","vhostuser_socket":"/run/vhu$PORT_ID"}}]}`
+
+// world is a store, a controller which wires ports on cmp-1, and who listens to it.
+type world struct {
+	*testing.T
+	url      string
+	store    *store.Store
+	odl      *odltest.Controller
+	client   *odl.Client
+	net      uuid.UUID
+	listener *feedback.Listener
+}
+
+// features of a controller that says which ports it has wired.
+var features = map[string]string{odl.ReportsPortStatus: ""}
+
+func newWorld(t *testing.T, every time.Duration, offered map[string]string) *world {
+	t.Helper()
+	w := &world{T: t, url: storetest.URL(t), odl: odltest.New()}
+	var err error
+	if w.store, err = store.Open(t.Context(), w.url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.store.Close)
+	server := httptest.NewServer(w.odl)
+	t.Cleanup(server.Close)
+	if w.client, err = odl.New(odl.Config{URL: server.URL + odltest.Base}); err != nil {
+		t.Fatal(err)
+	}
+	w.odl.Offer(offered)
+	w.odl.Manage(odltest.Host{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig})
+	made, err := w.store.CreateNetworks(t.Context(), []network.NetworkChange{{Name: new("net"), Project: new("demo")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.net = made[0].ID
+	w.listener = w.listen(every)
+	return w
+}
+
+// listen lets another process listen, too.
+func (w *world) listen(every time.Duration) *feedback.Listener {
+	l := feedback.New(feedback.Options{Store: w.store, ODL: w.client, Every: every, Hosts: odl.HostsPath})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Run(ctx)
+	}()
+	w.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return l
+}
+
+func (w *world) until(what string, f func() string) {
+	w.Helper()
+	missing := ""
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if missing = f(); missing == "" {
+			return
+		}
+	}
+	w.Fatalf("waited until %s: %s", what, missing)
+}
+
+// agent waits until the host's pseudo agent is there, or is not.
+func (w *world) agent(host string, there bool) {
+	w.Helper()
+	w.until(fmt.Sprintf("the agent of %s is there: %t", host, there), func() string {
+		all, err := w.store.Agents(w.Context(), store.Listing{})
+		found := false
+		for _, a := range all {
+			found = found || a.Host == host && a.Binary == network.PseudoBinary
+		}
+		if err == nil && found == there {
+			return ""
+		}
+		return fmt.Sprint(all, err)
+	})
+}
+
+// port is a port of a server on a host.
+func (w *world) port(host string, more ...func(*network.PortChange)) network.Port {
+	w.Helper()
+	c := network.PortChange{Network: &w.net, Project: new("demo"), Host: &host, DeviceOwner: new("compute:nova"), DeviceID: new(uuid.NewString())}
+	for _, f := range more {
+		f(&c)
+	}
+	made, err := w.store.CreatePorts(w.Context(), []network.PortChange{c})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return made[0]
+}
+
+// mirror brings the journal to the controller, as its workflows do.
+func (w *world) mirror() {
+	w.Helper()
+	entries, err := w.store.JournalEntries(w.Context(), store.EntryFilter{State: journal.Pending, Limit: 1000})
+	if err != nil {
+		w.Fatal(err)
+	}
+	slices.SortFunc(entries, func(a, b journal.Entry) int { return int(a.Seq - b.Seq) })
+	for _, e := range entries {
+		t, err := w.store.TakeEntry(w.Context(), e.Seq)
+		if err != nil || t.Entry.State != journal.Processing {
+			w.Fatal(e.Seq, t.Entry.State, t.Blockers, err)
+		}
+		r, err := journal.RequestOf(t.Entry)
+		if err != nil {
+			w.Fatal(err)
+		}
+		got, err := w.client.Send(w.Context(), r.Method, r.Path, r.Body)
+		o := journal.Judge(t.Entry, journal.Answer{Status: got.Status, Body: got.Body})
+		if err != nil || o.Kind != journal.Done {
+			w.Fatal(got, o, err)
+		}
+		if _, err := w.store.SettleEntry(w.Context(), e.Seq, t.Entry.Attempt, o); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+func (w *world) becomes(id uuid.UUID, status string) network.Port {
+	w.Helper()
+	var p network.Port
+	w.until("port "+id.String()+" is "+status, func() (missing string) {
+		var err error
+		if p, err = w.store.Port(w.Context(), id); err == nil && p.Status == status {
+			return ""
+		}
+		return fmt.Sprint(p.Status, p.Standing().Sentence(), err)
+	})
+	return p
+}
+
+func (w *world) listens(streams int) {
+	w.Helper()
+	w.until("the controller is listened to", func() string {
+		if n := w.odl.Listeners(); n != streams {
+			return strconv.Itoa(n)
+		}
+		return ""
+	})
+}
+
+// long is a period that no test lives to see the end of.
+const long = time.Hour
+
+func TestPortIsActiveWhenTheControllerSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, long, features)
+	w.agent("cmp-1", true)
+	w.listens(2)
+
+	p := w.port("cmp-1")
+	if p.VIF != "ovs" || p.Driver() != "opendaylight" || p.Status != network.Down || len(p.Blocks) != 1 {
+		t.Fatalf("%+v", p)
+	}
+	w.mirror()
+	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.becomes(p.ID, network.Active)
+	w.odl.SetStatus(p.ID.String(), "DOWN")
+	w.becomes(p.ID, network.Down)
+	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.becomes(p.ID, network.Active)
+}
+
+// The controller may wire a port before we know that it has our entry.
+func TestNoticeAheadOfTheAnswerIsNotLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, long, features)
+	w.agent("cmp-1", true)
+	w.listens(2)
+	known := w.port("cmp-1")
+	w.mirror()
+	p := w.port("cmp-1")
+	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.odl.SetStatus(known.ID.String(), "ACTIVE")
+	w.becomes(known.ID, network.Active) // so both notices were heard
+	if got, err := w.store.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
+		t.Fatalf("a port that the controller cannot know is %s, %v", got.Status, err)
+	}
+	w.mirror()
+	w.becomes(p.ID, network.Active)
+}
+
+// What the controller says about an earlier binding does not count for the present one.
+func TestStatusOfAnEarlierBindingDoesNotCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, long, features)
+	w.odl.Manage(odltest.Host{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig}, odltest.Host{ID: "cmp-2", Type: network.ODLAgent, Config: hostConfig})
+	w.agent("cmp-2", true)
+	w.listens(2)
+	p, other := w.port("cmp-1"), w.port("cmp-1")
+	w.mirror()
+	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.becomes(p.ID, network.Active)
+
+	moved, err := w.store.UpdatePort(t.Context(), p.ID, network.PortChange{Host: new("cmp-2")}, nil)
+	if err != nil || moved.Status != network.Down {
+		t.Fatal(moved, err)
+	}
+	w.odl.Babble([]byte(`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`))
+	w.odl.SetStatus(other.ID.String(), "ACTIVE")
+	w.becomes(other.ID, network.Active) // so the babble before was heard, too
+	if got, err := w.store.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
+		t.Fatalf("a port whose move the controller does not know of is %s, %v", got.Status, err)
+	}
+	w.odl.SetStatus(p.ID.String(), "DOWN") // as it unplugs it there
+	w.mirror()
+	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	if got := w.becomes(p.ID, network.Active); got.Host != "cmp-2" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What happens while nobody listens is read when somebody does again.
+func TestGapIsReadAfterAReconnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2*time.Second, features)
+	w.agent("cmp-1", true)
+	w.listens(2)
+	up, down := w.port("cmp-1"), w.port("cmp-1")
+	w.mirror()
+	w.odl.SetStatus(down.ID.String(), "ACTIVE")
+	w.becomes(down.ID, network.Active)
+
+	w.odl.Inject(odltest.Fault{Type: "subscription", Status: 503, Times: 3}, odltest.Fault{Type: "stream", Break: odltest.BreakReset})
+	w.odl.Hush(true)
+	w.odl.SetStatus(up.ID.String(), "ACTIVE")
+	w.odl.SetStatus(down.ID.String(), "DOWN")
+
+	w.becomes(up.ID, network.Active)
+	w.becomes(down.ID, network.Down)
+	w.listens(2)
+}
+
+// Without streams, it is asked again and again.
+func TestControllerWithoutStreamsIsAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 300*time.Millisecond, features)
+	w.odl.Inject(odltest.Fault{Type: "subscription", Status: 404, Times: 1_000_000})
+	w.odl.Hush(true)
+	w.agent("cmp-1", true)
+	p := w.port("cmp-1")
+	w.mirror()
+	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.becomes(p.ID, network.Active)
+}
+
+// A controller that does not say what it has wired is not waited for.
+func TestPortOfAControllerThatReportsNothingIsActiveAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 300*time.Millisecond, nil)
+	w.agent("cmp-1", true)
+	if p := w.port("cmp-1"); p.Status != network.Active || len(p.Blocks) != 0 {
+		t.Fatalf("%+v", p)
+	}
+	w.odl.Offer(features) // it has learnt to
+	w.listens(2)
+	w.until("ports wait for it", func() string {
+		if p := w.port("cmp-1"); p.Status == network.Down {
+			return ""
+		}
+		return "they do not"
+	})
+	waits := w.port("cmp-1")
+	w.odl.Offer(map[string]string{"qos-rules": "x"}) // and forgotten
+	w.becomes(waits.ID, network.Active)
+}
+
+func TestHostsComeChangeAndGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, long, features)
+	w.agent("cmp-1", true)
+	w.listens(2)
+	waits := w.port("cmp-9")
+	if waits.VIF != network.VIFFailed {
+		t.Fatalf("%+v", waits)
+	}
+
+	w.odl.Manage(odltest.Host{ID: "cmp-9", Type: network.ODLAgent, Config: hostConfig},
+		odltest.Host{ID: "cmp-9", Type: "ODL L3", Config: `{}`},
+		odltest.Host{ID: "bad", Type: network.ODLAgent, Config: `{"half`}, odltest.Host{ID: "nul", Type: network.ODLAgent, Config: `{"a":"\u0000"}`},
+		odltest.Host{ID: "cmp-8", Type: network.OVSAgent, Config: `{}`})
+	w.agent("cmp-1", false)
+	w.agent("cmp-9", true)
+
+	w.until("the port that waited for it is bound", func() string {
+		p, err := w.store.Port(t.Context(), waits.ID)
+		if err == nil && p.VIF == "ovs" {
+			return ""
+		}
+		return fmt.Sprint(p.VIF, err)
+	})
+	all, err := w.store.Agents(t.Context(), store.Listing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{}
+	for _, a := range all {
+		var c map[string]any
+		if err := json.Unmarshal(a.Configurations, &c); err != nil {
+			t.Error(err)
+		}
+		got = append(got, fmt.Sprint(a.Type, " on ", a.Host, " ", a.Alive, " ", a.Topic, " ", c[network.ReportsKey]))
+	}
+	slices.Sort(got)
+	if d := cmp.Diff([]string{"ODL L2 on cmp-9 true N/A true", "ODL L3 on cmp-9 true N/A true"}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestHostDecidesHowAPortIsWired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, long, features)
+	w.agent("cmp-1", true)
+	direct := w.port("cmp-1", func(c *network.PortChange) { c.VNIC = new("direct") })
+	var details map[string]any
+	if err := json.Unmarshal(direct.Details, &details); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"port_prefix": "vhu", "vhostuser_socket": "/run/vhu" + direct.ID.String()[:11], "bound_drivers": map[string]any{"0": "opendaylight"}}
+	if d := cmp.Diff(want, details); d != "" || direct.VIF != "vhostuser" {
+		t.Errorf("%s %s", direct.VIF, d)
+	}
+	if p := w.port("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed || len(p.Details) != 0 {
+		t.Errorf("a VNIC type that the host does not support: %+v", p)
+	}
+	flat, err := w.store.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := w.port("cmp-1", func(c *network.PortChange) { c.Network = &flat[0].ID }); p.VIF != network.VIFFailed {
+		t.Errorf("a network of a type that the host does not allow: %+v", p)
+	}
+	storetest.Exec(t, w.url, `update agent set heartbeat_at = heartbeat_at - interval '1 hour'`)
+	if p := w.port("cmp-1"); p.VIF != "ovs" {
+		t.Errorf("a controller that is away for a while: %+v", p)
+	}
+	if _, err := w.store.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-1", Configurations: []byte(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.port("cmp-1"); p.Driver() != "openvswitch" || len(p.Details) != 0 {
+		t.Errorf("a host with an agent of its own: %+v", p)
+	}
+	moved, err := w.store.UpdatePort(t.Context(), direct.ID, network.PortChange{Host: new("")}, nil)
+	if err != nil || moved.VIF != network.VIFUnbound || len(moved.Details) != 0 {
+		t.Errorf("an unbound port: %+v, %v", moved, err)
+	}
+}
+
+// A port that an agent wires is none of the controller's business.
+func TestControllerHasNoSayInPortsThatAnAgentWires(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 300*time.Millisecond, features)
+	if _, err := w.store.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-2", Configurations: []byte(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	w.agent("cmp-1", true)
+	w.listens(2)
+	theirs, ours := w.port("cmp-2"), w.port("cmp-1")
+	w.mirror()
+	w.odl.SetStatus(theirs.ID.String(), "ACTIVE")
+	w.odl.SetStatus(ours.ID.String(), "ACTIVE")
+	w.becomes(ours.ID, network.Active)
+	if p, err := w.store.Port(t.Context(), theirs.ID); err != nil || p.Status != network.Down {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// One process listens, and another one takes its place.
+func TestOneProcessListensAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 300*time.Millisecond, features)
+	w.listens(2)
+	ctx, cancel := context.WithCancel(t.Context())
+	second := feedback.New(feedback.Options{Store: w.store, ODL: w.client, Every: 300 * time.Millisecond, Hosts: odl.HostsPath})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		second.Run(ctx)
+	}()
+	time.Sleep(time.Second)
+	if n := w.odl.Listeners(); n != 2 || second.Listening() != 0 || w.listener.Listening() != 2 {
+		t.Errorf("%d streams, %d of the second", n, second.Listening())
+	}
+	storetest.Exec(t, w.url, `select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
+	w.until("somebody listens again", func() string {
+		if n := w.listener.Listening() + second.Listening(); n != 2 {
+			return strconv.Itoa(n)
+		}
+		return ""
+	})
+	cancel()
+	<-ended
+	w.listens(2)
+}
+
+// Nonsense is heard without harm.
+func TestNonsenseOfTheControllerDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 300*time.Millisecond, features)
+	w.agent("cmp-1", true)
+	w.listens(2)
+	for _, raw := range []string{``, `<html>`, `null`, `7`, `{}`, `{"notification":null}`, `{"notification":{"data-changed-notification":{"data-change-event":7}}}`,
+		`{"notification":{"data-changed-notification":{"data-change-event":[{"path":"[neutron:uuid='x']"}]}}}`} {
+		w.odl.Babble([]byte(raw))
+	}
+	for _, typ := range []string{"features", "hostconfigs", "statuses", "status", "subscription", "stream"} {
+		w.odl.Inject(odltest.Fault{Type: typ, Status: 200, Body: "<html>"}, odltest.Fault{Type: typ, Status: 500}, odltest.Fault{Type: typ, Status: 200, Body: "{}"})
+	}
+	w.odl.Hush(true)
+	p := w.port("cmp-1")
+	w.mirror()
+	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.becomes(p.ID, network.Active)
+	w.listens(2)
+}
