@@ -106,7 +106,7 @@ func listen(address string) (net.Listener, error) {
 	if err != nil {
 		return nil, listenError(address, err)
 	}
-	return l, nil
+	return jsonListener{l}, nil
 }
 
 // authenticator is how callers are told apart.

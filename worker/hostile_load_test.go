@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -148,7 +149,7 @@ func TestSlowAndEndlessClientsAreLeft(t *testing.T) {
 		t.Errorf("a client may hold on for ever: %+v", server)
 	}
 	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout = 300*time.Millisecond, time.Second, time.Second // the same, but sooner
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,9 +182,13 @@ func TestSlowAndEndlessClientsAreLeft(t *testing.T) {
 			_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 			r, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err == nil {
+				body, _ := io.ReadAll(r.Body)
 				_ = r.Body.Close()
 				if r.StatusCode < 400 || r.StatusCode >= 500 {
 					t.Errorf("%s", r.Status)
+				}
+				if err := shapely("/networking", r.StatusCode, r.Header, body); err != nil {
+					t.Errorf("%s %q: %v", r.Status, body, err)
 				}
 				_, err = bufio.NewReader(conn).ReadByte()
 			}

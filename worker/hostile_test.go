@@ -183,9 +183,6 @@ func (h *hostile) generations(body string) string {
 // shapely tells what is wrong with the form of a refusal.
 func shapely(path string, status int, header http.Header, body []byte) error {
 	var o map[string]any
-	if string(body) == "400 Bad Request" || strings.HasPrefix(string(body), "400 Bad Request: ") {
-		return nil // net/http's own word for what is no HTTP
-	}
 	if err := json.Unmarshal(body, &o); err != nil {
 		return err
 	}
