@@ -45,6 +45,7 @@ type result struct {
 	Ratio   float64            `json:"ratio,omitempty"`
 	ByCPU   float64            `json:"ratio_by_cpu,omitempty"` // the same by CPU time, which other programs disturb less
 	ByP50   float64            `json:"ratio_by_p50,omitempty"`
+	ByP99   float64            `json:"ratio_by_p99,omitempty"`
 	Times   *times             `json:"times_ms,omitempty"`
 	CPU     map[string]float64 `json:"cpu_ms_each,omitempty"`
 	Details []detail           `json:"details,omitempty"`
@@ -79,7 +80,7 @@ func resultOf(f figure, rounds []sample, earlier []result) result {
 		peer := earlier[i]
 		r.Against, r.Ratio, r.ByCPU = f.against, ratio(r.Rate, peer.Rate), ratio(peer.cpu(), r.cpu())
 		if peer.Times != nil && r.Times != nil {
-			r.ByP50 = ratio(peer.Times.P50, r.Times.P50)
+			r.ByP50, r.ByP99 = ratio(peer.Times.P50, r.Times.P50), ratio(peer.Times.P99, r.Times.P99)
 		}
 	}
 	return r
@@ -153,7 +154,7 @@ func (f result) print(w io.Writer) {
 		fmt.Fprintf(w, "%s: p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n", f.Name, f.Times.P50, f.Times.P99, f.Times.Max, f.Times.Count)
 	}
 	if f.ByP50 > 0 {
-		fmt.Fprintf(w, "%s: by p50 %.2f of %s\n", f.Name, f.ByP50, f.Against)
+		fmt.Fprintf(w, "%s: by p50 %.2f, by p99 %.2f of %s\n", f.Name, f.ByP50, f.ByP99, f.Against)
 	}
 	for _, d := range f.Details {
 		fmt.Fprintf(w, "%s: %s %.1f\n", f.Name, d.Name, d.Value)
