@@ -54,6 +54,7 @@ var figures = []figure{
 	{name: "leases-200", title: "200 leases at one instant", against: "timers-200", times: true, share: 1, open: openLeases(200)},
 	{name: "timers-1000", title: "1,000 timers at one instant", once: true, times: true, share: 1, open: openTimers(1000)},
 	{name: "leases-1000", title: "1,000 leases at one instant", against: "timers-1000", once: true, times: true, share: 1, open: openLeases(1000)},
+	{name: "lease-creates", title: "POST /leases among 10,000 leases to come and 100,000 past ones, ten a second", times: true, share: 1, open: openLeaseCreates},
 	{name: "transactions", title: "one row each, with the driver alone: begin, insert, commit; one client", alone: true, share: 0.5, open: openTransactions},
 	{name: "allocations", title: "PUT /allocations/{consumer} of new consumers; one client", against: "transactions", alone: true, share: 0.5, open: openAllocations},
 	{name: "allocations-apart", title: "the same, each client with a provider of its own", share: 0.5, open: openAllocationsApart},

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// The calendar of a cloud that has leased hosts for years: so many hosts, past leases, and leases to come.
+const (
+	leasedHosts   = 500
+	pastLeases    = 100_000
+	pendingLeases = 10_000
+)
+
+// openLeaseCreates measures how long the creation of a lease takes in a full calendar, ten a second.
+func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
+	a, err := s.plant(ctx, calendar(s.hosts(leasedHosts), s.hosts(pastLeases), s.hosts(pendingLeases)))
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now().Add(time.Hour) // the hosts are free until tomorrow
+	return &subject{
+		before: func(ctx context.Context) error { // plans are made once
+			_, err := a.lease(ctx, begin, begin.Add(time.Minute))
+			begin = begin.Add(10 * time.Minute)
+			return err
+		},
+		whole: func(ctx context.Context, p pace) (sample, error) {
+			var n atomic.Int64
+			return measureTimes(ctx, p, func(ctx context.Context) (time.Duration, error) {
+				from := begin.Add(time.Duration(n.Add(1)) * time.Second)
+				was := time.Now()
+				_, err := a.lease(ctx, from, from.Add(time.Second))
+				return time.Since(was), err
+			})
+		},
+	}, nil
+}
+
+// calendar is a database with that many hosts and leases. The past ones hold nothing any more; those to come follow one
+// another on the hosts, from tomorrow on.
+func calendar(hosts, past, pending int) forest {
+	return forest{"calendar", []string{
+		`set session_replication_role = replica`, // what triggers and references check is true by construction
+		`insert into resource_class (name) values ('CUSTOM_PHYSICAL_HOST') on conflict do nothing`,
+		fmt.Sprintf(`
+			with wanted as materialized (
+				select n, gen_random_uuid() as provider, gen_random_uuid() as nested, nextval('provider_id') as root, nextval('provider_id') as leaf
+				from generate_series(0, %d - 1) as n),
+			roots as (insert into provider (id, uuid, name, root_id) select root, provider::text, 'host-' || n, root from wanted),
+			leaves as (
+				insert into provider (id, uuid, name, root_id, parent_id)
+				select leaf, nested::text, 'blazar_host-' || n, root, root from wanted)
+			insert into host (hostname, provider, nested, service_name, hypervisor_type, vcpus, memory_mb, local_gb)
+			select 'host-' || n, provider, nested, 'host-' || n, 'QEMU', 64, 262144, 2000
+			from wanted
+			order by n`, hosts),
+		inventories(`c.name = 'CUSTOM_PHYSICAL_HOST' and p.parent_id is not null`),
+		lived(past, "TERMINATED", "deleted", "DONE", `- interval '1 hour' - n * interval '10 minutes'`),
+		lived(pending, "PENDING", "pending", "UNDONE", fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts)),
+		fmt.Sprintf(`
+			insert into host_allocation (reservation_id, host_id, during, owner)
+			select r.id, 1 + row_number() over (order by l.start_at, l.id) %% %d, tstzrange(l.start_at, l.end_at), r.id
+			from lease l
+			join reservation r on r.lease_id = l.id
+			where l.status = 'PENDING'`, hosts),
+		`set session_replication_role = origin`,
+	}}
+}
+
+// lived is n leases in those statuses, of an hour each; the n-th begins so long from now.
+func lived(n int, status, reservation, event, begins string) string {
+	return fmt.Sprintf(`
+		with made as (
+			insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+			select gen_random_uuid(), 'lease-' || n, 'bench', 'bench', '%[2]s', date_trunc('hour', now()) %[5]s,
+				date_trunc('hour', now()) %[5]s + interval '1 hour'
+			from generate_series(0, %[1]d - 1) as n
+			returning id, start_at, end_at),
+		held as (
+			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties,
+				resource_properties, before_end)
+			select gen_random_uuid(), id, 0, 'physical:host', '%[3]s', 1, 1, '', '', '' from made)
+		insert into event (id, lease_id, event_type, at, status)
+		select gen_random_uuid(), m.id, e.event_type, e.at, '%[4]s'
+		from made m
+		cross join lateral (values ('start_lease', m.start_at), ('before_end_lease', m.start_at), ('end_lease', m.end_at)) as e (event_type, at)`,
+		n, status, reservation, event, begins)
+}
