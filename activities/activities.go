@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/singleflight"
 
 	"berth/internal/journal"
 	"berth/internal/store"
@@ -32,6 +33,7 @@ type Options struct {
 // Activities are the activities of every task queue.
 type Activities struct {
 	Options
+	advancing singleflight.Group // of leases that are due
 }
 
 // New makes the activities.

@@ -20,7 +20,7 @@ func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	begin := time.Now().Add(time.Hour) // the hosts are free until tomorrow
+	begin := time.Now().Add(time.Hour).Truncate(time.Second) // the hosts are free until tomorrow
 	return &subject{
 		before: func(ctx context.Context) error { // plans are made once
 			_, err := a.lease(ctx, begin, begin.Add(time.Minute))

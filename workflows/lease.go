@@ -40,9 +40,9 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 				return nil
 			}
 		case lease.Wait:
-			err = waitUntil(ctx, due.At, next(l, due.At), changed)
+			err = await(ctx, l, due.At, changed)
 		default:
-			err = act(ctx, l, due.Step, changed)
+			err = take(ctx, l, due.Step, changed)
 		}
 		if err != nil {
 			return err
@@ -50,14 +50,51 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 	}
 }
 
+// early is how long before its start or end a lease wakes, to be there on the instant. Signals of the last moment wait
+// for so long.
+const early = time.Second
+
+// await returns when it is time, or when the row has changed. A start or an end it awaits awake.
+func await(ctx workflow.Context, l lease.Lease, at time.Time, changed workflow.ReceiveChannel) error {
+	what := next(l, at)
+	summary := what + " at " + at.UTC().Format(time.RFC3339)
+	if what != string(lease.StartLease) && what != string(lease.EndLease) {
+		return waitUntil(ctx, at, summary, changed)
+	}
+	if at.Sub(workflow.Now(ctx)) > early {
+		return waitUntil(ctx, at.Add(-early), summary, changed)
+	}
+	if advanced, err := advance(ctx, what, at); err != nil || advanced > 0 {
+		return err
+	}
+	return waitUntil(ctx, at, summary, changed)
+}
+
+// take does what is due. What cannot be done for all at once, the lease does by itself.
+func take(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.ReceiveChannel) error {
+	if l.Status.Stable() && (step == lease.Start || step == lease.End) {
+		if advanced, err := advance(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
+			return err
+		}
+	}
+	return act(ctx, l, step, changed)
+}
+
+// advance takes all that is due at that instant: timers of one instant fire one after another, so whoever wakes first
+// does it for all.
+func advance(ctx workflow.Context, what string, at time.Time) (advanced int, err error) {
+	err = workflow.ExecuteLocalActivity(quick(ctx, what+" with all that is due"), do.AdvanceLeases, at).Get(ctx, &advanced)
+	return advanced, err
+}
+
 // pause is how long a step that the row refused waits before the next look, unless the row changes.
 const pause = time.Second
 
 // waitUntil returns when it is time, when the row has changed, or when the run should hand over.
-func waitUntil(ctx workflow.Context, at time.Time, what string, changed workflow.ReceiveChannel) error {
+func waitUntil(ctx workflow.Context, at time.Time, summary string, changed workflow.ReceiveChannel) error {
 	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 		Timeout:      at.Sub(workflow.Now(ctx)),
-		TimerOptions: workflow.TimerOptions{Summary: what + " at " + at.UTC().Format(time.RFC3339)},
+		TimerOptions: workflow.TimerOptions{Summary: summary},
 	}, func() bool { return changed.Len() > 0 || full(ctx, 0) })
 	return err
 }

@@ -31,6 +31,7 @@ type leaseWorld struct {
 	wired     map[uuid.UUID]bool
 	conflicts int   // so many begins are refused
 	wireErr   error // wiring fails for good
+	awake     bool  // on a real clock
 	log       []string
 }
 
@@ -78,6 +79,33 @@ func (w *leaseWorld) Lease(context.Context, string) (lease.Lease, error) {
 		return lease.Lease{}, temporal.NewNonRetryableApplicationError("gone", activities.NotFound, nil)
 	}
 	return w.lease, nil
+}
+
+// AdvanceLeases takes a whole step, unless the first begins are refused or wiring fails. On a real clock it waits for
+// the instant; a stepped one stands still meanwhile.
+func (w *leaseWorld) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
+	if w.awake {
+		time.Sleep(at.Sub(w.now()))
+	}
+	w.mu.Lock()
+	apart, due, l := w.conflicts > 0 || w.wireErr != nil, lease.Next(w.lease, w.now()), w.lease
+	w.mu.Unlock()
+	if apart || due.Step != lease.Start && due.Step != lease.End {
+		return 0, nil
+	}
+	if _, err := w.BeginLease(ctx, l.ID, due.Step); err != nil {
+		return 0, err
+	}
+	for _, r := range l.Reservations {
+		wire := w.WireReservation
+		if due.Step == lease.End {
+			wire = w.UnwireReservation
+		}
+		if err := wire(ctx, r.ID); err != nil {
+			return 0, err
+		}
+	}
+	return 1, w.FinishLease(ctx, l.ID, due.Step, nil)
 }
 
 func (w *leaseWorld) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) (lease.Lease, error) {

@@ -234,6 +234,7 @@ func TestLeaseOnARealServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newLeaseWorld(time.Now, time.Second, 3*time.Second)
+			w.awake = true
 			prepare(w)
 			s := newStage(t, contract.Lease, contract.LeaseID(leaseID.String()), w)
 			s.finish(name, "")

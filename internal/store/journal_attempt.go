@@ -272,7 +272,7 @@ func release(ctx context.Context, tx pgx.Tx, seq int64) error {
 		return fmt.Errorf("release what waits for journal entry %d: %w", seq, err)
 	}
 	if t, ok := tx.(*noting); ok && woken > 0 {
-		t.nudged = true
+		*t.nudged = true
 	}
 	return nil
 }

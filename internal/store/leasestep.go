@@ -34,24 +34,28 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 // row disappear and returns its last state; finished again it is ErrNotFound.
 func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx pgx.Tx, was lease.Lease) (lease.Lease, error) {
-		is, err := lease.Finish(was, step, failed)
-		switch {
-		case err != nil:
-			return was, stale(err)
-		case step == lease.Delete:
-			return is, removeLease(ctx, tx, is)
-		case was.Status == lease.Starting && is.Status == lease.Active:
-			err = placed(ctx, tx, is)
-		case was.Status == lease.Starting:
-			err = unwireUnused(ctx, tx, is)
-		case was.Status == lease.Terminating:
-			err = leaveAll(ctx, tx, &is, step, failed)
-		}
-		if err != nil {
-			return was, err
-		}
-		return is, saveLease(ctx, tx, was, is)
+		return finish(ctx, tx, was, step, failed)
 	})
+}
+
+func finish(ctx context.Context, tx pgx.Tx, was lease.Lease, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
+	is, err := lease.Finish(was, step, failed)
+	switch {
+	case err != nil:
+		return was, stale(err)
+	case step == lease.Delete:
+		return is, removeLease(ctx, tx, is)
+	case was.Status == lease.Starting && is.Status == lease.Active:
+		err = placed(ctx, tx, is)
+	case was.Status == lease.Starting:
+		err = unwireUnused(ctx, tx, is)
+	case was.Status == lease.Terminating:
+		err = leaveAll(ctx, tx, &is, step, failed)
+	}
+	if err != nil {
+		return was, err
+	}
+	return is, saveLease(ctx, tx, was, is)
 }
 
 // DeleteLease asks for a lease's deletion, which wins over everything else that is due. A lease that holds nothing in

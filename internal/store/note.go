@@ -39,7 +39,7 @@ func nudge(ctx context.Context, tx pgx.Tx, nudges ...contract.Nudge) error {
 			n.ID, n.Workflow, n.Fresh, n.Summary, attributes, n.After)
 	}
 	if t, ok := tx.(*noting); ok && now {
-		t.nudged = true
+		*t.nudged = true
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("leave notes: %w", err)

@@ -108,10 +108,8 @@ func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 	for attempt := 1; ; attempt++ {
 		nudged := false
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			t := &noting{Tx: tx, policy: s.policy, tells: s.tells}
-			err := f(t)
-			nudged = t.nudged
-			return err
+			nudged = false
+			return f(&noting{Tx: tx, policy: s.policy, tells: s.tells, nudged: &nudged})
 		})
 		if err == nil && nudged {
 			s.wake()
@@ -128,7 +126,16 @@ type noting struct {
 	pgx.Tx
 	policy network.Policy
 	tells  bool
-	nudged bool
+	nudged *bool
+}
+
+// Begin makes a savepoint that is as much the store's as the transaction.
+func (t *noting) Begin(ctx context.Context) (pgx.Tx, error) {
+	tx, err := t.Tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &noting{Tx: tx, policy: t.policy, tells: t.tells, nudged: t.nudged}, nil
 }
 
 // SendBatch sends a batch whose outcome is what the database refused rather than what a callback made of an

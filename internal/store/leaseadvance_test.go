@@ -1,0 +1,165 @@
+package store_test
+
+import (
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/store/storetest"
+)
+
+// advance advances for as long as it takes.
+func (t *leasing) advance(want int) {
+	t.Helper()
+	if n, err := t.AdvanceLeases(t.Context(), time.Minute); n != want || err != nil {
+		t.Errorf("%d advanced instead of %d: %v", n, want, err)
+	}
+}
+
+func (t *leasing) is(l lease.Lease, want lease.Status) {
+	t.Helper()
+	if got := t.read(l.ID).Status; got != want {
+		t.Errorf("lease %s is %s instead of %s", l.Name, got, want)
+	}
+}
+
+func TestWhatIsDueIsTakenTogetherEndsFirst(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 4)
+	named := func(name string, d lease.Draft) lease.Draft { d.Name = name; return d }
+	ending := e.active(named("ending", hostsDraft(1, 2, 1, 1)))
+	e.begin(ending.ID, lease.BeforeEnd)
+	e.finish(ending.ID, lease.BeforeEnd, nil)
+	starting, empty := e.create(named("starting", hostsDraft(1, 2, 2, 2))), e.create(lease.Draft{Name: "empty", User: "u", Project: "p",
+		Start: lease.Moment{At: hour(1)}, End: lease.Moment{At: hour(2)}})
+	next, later := e.create(named("next", hostsDraft(3, 4, 4, 4))), e.create(named("later", hostsDraft(5, 6, 1, 1)))
+	deleted := e.create(named("deleted", lease.Draft{User: "u", Project: "p", Start: lease.Moment{At: hour(1)}, End: lease.Moment{At: hour(2)}}))
+	for _, l := range []lease.Lease{starting, empty, deleted} {
+		e.due(l)
+	}
+	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, next.ID)
+	storetest.Exec(t, e.url, `update lease set delete_requested_at = now() where id = $1`, deleted.ID)
+
+	e.advance(3)
+
+	e.is(ending, lease.Terminated)
+	e.is(starting, lease.Active)
+	e.is(empty, lease.Active)
+	e.is(next, lease.Pending) // starting has two of its hosts
+	e.is(later, lease.Pending)
+	e.is(deleted, lease.Pending)
+	if got := e.held(starting.Reservations[0].ID); len(got) != 2 {
+		t.Errorf("an ACTIVE lease holds %v", got)
+	}
+	for _, l := range []lease.Lease{starting, empty} {
+		e.begin(l.ID, lease.BeforeEnd)
+		e.finish(l.ID, lease.BeforeEnd, nil)
+	}
+
+	e.advance(3)
+
+	e.is(starting, lease.Terminated)
+	e.is(next, lease.Active) // in the same sweep, right after
+	e.advance(0)
+}
+
+func TestStepThatDoesNotGoWellHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 3)
+	var all []lease.Lease
+	for range 3 {
+		all = append(all, e.create(hostsDraft(1, 2, 1, 1)))
+	}
+	other := inventory.ConsumerWrite{Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.Absent(),
+		Allocations: inventory.Allocations{e.hosts[all[1].Reservations[0].Hosts[0]-1].Nested.String(): {lease.HostClass: 1}}}
+	if err := e.ReplaceAllocations(t.Context(), []inventory.ConsumerWrite{other}); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		e.due(l)
+	}
+
+	e.advance(2)
+
+	e.is(all[0], lease.Active)
+	e.is(all[1], lease.Starting) // as its own workflow takes it up
+	e.is(all[2], lease.Active)
+	e.advance(0)
+}
+
+// TestBackToBackLeasesNeverOverlap lets one lease begin on each host in the second in which another ends, with many at
+// work at once. Who leaves a host is seen before who gets it.
+func TestBackToBackLeasesNeverOverlap(t *testing.T) {
+	t.Parallel()
+	pairs := 20
+	if n, err := strconv.Atoi(os.Getenv("BERTH_TEST_ROUNDS")); err == nil {
+		pairs = n
+	}
+	e := newLeasing(t, pairs)
+	at := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
+	var before, after []lease.Lease
+	for range pairs {
+		before = append(before, e.create(lease.Draft{Name: "before", User: "u", Project: "p", Start: lease.Moment{At: at.Add(-time.Minute)},
+			End: lease.Moment{At: at}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
+	}
+	for range pairs {
+		after = append(after, e.create(lease.Draft{Name: "after", User: "u", Project: "p", Start: lease.Moment{At: at},
+			End: lease.Moment{At: at.Add(time.Minute)}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
+	}
+	storetest.Exec(t, e.url, `update event set at = now() - interval '1 minute' where event_type = 'start_lease' and lease_id in (select id from lease where name = 'before')`)
+	e.advance(pairs)
+	storetest.Exec(t, e.url, `update event set status = 'DONE' where event_type = 'before_end_lease'`)
+	storetest.Exec(t, e.url, `
+		update event
+		set at = now()
+		where (event_type, lease_id) in (select 'end_lease', id from lease where name = 'before' union all select 'start_lease', id from lease where name = 'after')`)
+
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for done := 0; done < 2; { // twice nothing: who was locked the first time is not the second
+				n, err := e.AdvanceLeases(t.Context(), time.Minute)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n == 0 {
+					done++
+				}
+			}
+		})
+	}
+	workers.Wait()
+	e.AdvanceLeases(t.Context(), time.Minute)
+
+	ended := map[int64]time.Time{}
+	for i, l := range before {
+		e.is(l, lease.Terminated)
+		ended[before[i].Reservations[0].Hosts[0]] = eventOf(e.read(l.ID), lease.EndLease).UpdatedAt.UTC()
+	}
+	for _, l := range after {
+		e.is(l, lease.Active)
+		host := l.Reservations[0].Hosts[0]
+		if began := eventOf(e.read(l.ID), lease.StartLease).UpdatedAt; !ended[host].Before(*began) {
+			t.Errorf("on host %d one begins at %s and the one before ends at %s", host, began, ended[host])
+		}
+		if got := e.held(l.Reservations[0].ID); len(got) != 1 {
+			t.Errorf("an ACTIVE lease holds %v", got)
+		}
+	}
+}
+
+func eventOf(l lease.Lease, typ lease.EventType) lease.Event {
+	for _, e := range l.Events {
+		if e.Type == typ {
+			return e
+		}
+	}
+	return lease.Event{}
+}
