@@ -64,7 +64,7 @@ func (m *mirror) grow(n int) (networks []network.Network) {
 		if _, err := m.store.CreateSubnets(m.Context(), []network.SubnetChange{{Network: &made[0].ID, Project: ptr("demo"), IPVersion: ptr(4), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))}}); err != nil {
 			m.Fatal(err)
 		}
-		port := network.PortChange{Network: &made[0].ID, Project: ptr("demo")}
+		port := network.PortChange{Network: &made[0].ID, Project: ptr("demo"), SecurityGroups: &[]uuid.UUID{}}
 		if _, err := m.store.CreatePorts(m.Context(), []network.PortChange{port, port}); err != nil {
 			m.Fatal(err)
 		}

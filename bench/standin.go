@@ -102,7 +102,7 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*
 	a.log = log.Name()
 	a.command = func() *exec.Cmd {
 		cmd := exec.Command(s.worker, "-roles", roles)
-		cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn",
+		cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn", "BERTH_QUOTA=off",
 			"BERTH_ODL_URL=" + s.standIns.ODL + odltest.Base, "BERTH_NOVA_URL=" + s.standIns.Nova,
 			"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 		cmd.Stdout, cmd.Stderr = log, log

@@ -22,7 +22,6 @@ import (
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
 	"berth/internal/lease"
-	"berth/internal/network"
 	"berth/internal/store"
 )
 
@@ -68,7 +67,10 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		a.temporal.Close()
 		return nil, err
 	}
-	a.store.Govern(blockPolicy(cfg.Port))
+	if err := a.governNetworks(cfg); err != nil {
+		a.close()
+		return nil, err
+	}
 	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.Cleaning, Longest: cfg.Lease.Longest, Exempt: cfg.Lease.Exempt})
 	if cfg.Lease.Webhook.URL != "" {
 		a.store.Tell()
@@ -90,15 +92,6 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	}
 	a.server = serverFor(a.handler(id))
 	return a, nil
-}
-
-// blockPolicy is what a port's blocks may cost in time.
-func blockPolicy(c config.Port) network.Policy {
-	p := network.Policy{}
-	for entity, limit := range c.Deadlines {
-		p[entity] = network.Patience{Limit: limit, Fatal: c.Fatal}
-	}
-	return p
 }
 
 func listen(address string) (net.Listener, error) {
@@ -161,6 +154,7 @@ func (a *app) run(ctx context.Context) error {
 	stopRelay := a.startRelay(ctx, fail)
 	stopListening := a.startListening(ctx)
 	stopWorking := a.startWorking(ctx, fail)
+	freed := a.freePorts(ctx)
 
 	<-ctx.Done()
 	a.stopping.Store(true)
@@ -174,6 +168,7 @@ func (a *app) run(ctx context.Context) error {
 	stopListening()
 	stopRelay()
 	stopWorking()
+	<-freed
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -147,12 +147,12 @@ func (s *site) whole() {
 			select p.id::text from port p
 			where (p.status = 'ACTIVE') = exists (select from block b where b.object_id = p.id)`,
 		"an object that the journal does not know": `
-			select o.id::text from (select id from network union all select id from subnet union all select id from port) as o
+			select o.id::text from (select id from network union all select id from subnet union all select id from port union all select id from security_group union all select id from security_group_rule) as o
 			where not exists (select from journal_entry e where e.object_id = o.id::text and e.operation = 'create')`,
 		"an entry for an object that never was": `
 			select e.object_id from journal_entry e
 			where not exists (select from journal_entry d where d.object_id = e.object_id and d.operation = 'delete')
-				and not exists (select from (select id from network union all select id from subnet union all select id from port) as o
+				and not exists (select from (select id from network union all select id from subnet union all select id from port union all select id from security_group union all select id from security_group_rule) as o
 					where o.id::text = e.object_id)`,
 		"a consumer that does not hold all that it asked for in one write": `
 			select c.uuid from consumer c

@@ -287,6 +287,8 @@ func (s *site) mirrored() {
 		from (
 			select 'network' as type, id, name from network
 			union all select 'port', id, name from port
+			union all select 'security_group', id, name from security_group
+			union all select 'security_group_rule', id, '<nil>' from security_group_rule
 			union all select 'subnet', id, name from subnet) as o
 		order by type, id`), there)
 	for _, v := range s.odl.Violations() {

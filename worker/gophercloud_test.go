@@ -20,7 +20,7 @@ var gophercloudTrials = []struct {
 	except   []string // beginnings
 }{
 	{[]string{"gophercloud_placement_test.go"}, []string{libraries + "placement/..."}, 50, nil},
-	{[]string{"../internal/api/neutron/gophercloud_test.go", "../internal/api/neutron/gophercloud_wide_test.go"}, networkingPackages(), 90,
+	{[]string{"../internal/api/neutron/gophercloud_test.go", "../internal/api/neutron/gophercloud_wide_test.go", "../internal/api/neutron/gophercloud_group_test.go"}, networkingPackages(), 90,
 		[]string{"agents.ListBGP", "agents.ScheduleBGP", "agents.RemoveBGP", "agents.ListDRAgent", "agents.ExtractBGP", // routing is not ours
 			"agents.ListL3", "agents.ScheduleL3", "agents.RemoveL3", ".ExtractRouters",
 			"provider.UpdateOptsExt",                                                        // a network stays what it is on the wire
@@ -31,7 +31,8 @@ var gophercloudTrials = []struct {
 
 func networkingPackages() (all []string) {
 	for _, p := range []string{"networks", "subnets", "ports", "apiversions", "extensions", "extensions/agents", "extensions/attributestags", "extensions/external",
-		"extensions/extradhcpopts", "extensions/mtu", "extensions/networkipavailabilities", "extensions/portsbinding", "extensions/portsecurity", "extensions/provider", "extensions/trunks"} {
+		"extensions/extradhcpopts", "extensions/mtu", "extensions/networkipavailabilities", "extensions/portsbinding", "extensions/portsecurity", "extensions/provider", "extensions/trunks",
+		"extensions/trunk_details", "extensions/quotas", "extensions/security/groups", "extensions/security/rules"} {
 		all = append(all, libraries+"networking/v2/"+p)
 	}
 	return all

@@ -256,6 +256,8 @@ func (h *hostile) seed() {
 	h.must(post("/networking/v2.0/subnets", `{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24","allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`))
 	h.must(post("/reservation/v1/floatingips", `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`))
 	h.ids["address"] = h.must(post("/reservation/v1/floatingips", `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.11"}`), "floatingip", "id")
+	h.ids["group"] = h.must(post("/networking/v2.0/security-groups", `{"security_group":{"name":"web","project_id":"demo"}}`), "security_group", "id")
+	h.ids["rule"] = h.must(attack{method: http.MethodGet, path: h.fill("/networking/v2.0/security-group-rules?security_group_id={group}")}, "security_group_rules", "id")
 	h.must(post("/placement/resource_providers", `{"name":"cmp-1","uuid":"{provider}"}`))
 	h.must(attack{method: http.MethodPut, path: h.fill("/placement/resource_providers/{provider}/inventories"),
 		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8,"reserved":0,"min_unit":1,"max_unit":8,"step_size":1,"allocation_ratio":2}}}`})
@@ -291,6 +293,7 @@ func (h *hostile) real(path string) string {
 	for _, rule := range [][2]string{
 		{"/extensions/{alias}", "/extensions/agent"},
 		{"/networks/{id}", "/networks/{network}"}, {"/subnets/{id}", "/subnets/{subnet}"}, {"/ports/{id}", "/ports/{port}"},
+		{"/security-groups/{id}", "/security-groups/{group}"}, {"/security-group-rules/{id}", "/security-group-rules/{rule}"}, {"/quotas/{project}", "/quotas/demo"},
 		{"/trunks/{id}", "/trunks/{trunk}"}, {"/network-ip-availabilities/{id}", "/network-ip-availabilities/{network}"}, {"/tags/{tag}", "/tags/gold"},
 		{"/bindings/{host}", "/bindings/cmp-1"}, {"/agents/{id}", "/agents/{agent}"}, {"/leases/{id}", "/leases/{lease}"}, {"/properties/{id}", "/properties/rack"},
 		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/floatingips/{id}", "/floatingips/{address}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},

@@ -85,7 +85,31 @@ var storyOfNetworking = []said{
 	{"port delete sub", "error: is currently in use as a subport of a trunk"},
 	{"network trunk delete trunk", ""},
 
-	{"security group list -f value", ""},
+	{"security group list -f value -c Name", "default"},
+	{"security group create doors --description d --tag a -f value -c name -c description -c tags -c stateful", "d|doors|True|['a']"},
+	{"security group create default", "error: Default security group already exists."},
+	{"security group list --tags a -f value -c Name", "doors"},
+	{"security group set doors --name gates --description e --tag b", ""},
+	{"security group unset gates --tag a", ""},
+	{"security group show gates -f value -c name -c description -c tags", "e|gates|['b']"},
+	{"security group rule create gates --protocol tcp --dst-port 80:443 --remote-ip 10.0.0.0/8 -f value -c direction -c ether_type -c protocol -c port_range_min -c port_range_max -c remote_ip_prefix",
+		"ingress|IPv4|443|80|tcp|10.0.0.0/8"},
+	{"security group rule create gates --protocol tcp --dst-port 80:443 --remote-ip 10.0.0.0/8", "error: already has such a rule"},
+	{"security group rule create gates --protocol icmp --icmp-type 8 --egress --description ping -f value -c direction -c protocol -c port_range_min -c description", "ping|egress|8|icmp"},
+	{"security group rule create gates --remote-group default --ethertype IPv6 -f value -c ether_type -c remote_group_id", "IPv6|#"},
+	{"security group rule create gates --protocol moon", "error: protocol moon not supported"},
+	{"security group rule list gates --protocol tcp -f value -c ID", "#"},
+	{"security group rule list gates --ingress --long -f value -c Direction", "ingress|ingress"},
+	{"port create guarded --network navy --no-fixed-ip --security-group gates -f value -c security_group_ids", "['#']"},
+	{"security group delete gates", "error: in use"},
+	{"port set guarded --no-security-group --security-group default", ""},
+	{"port unset guarded --security-group default", ""},
+	{"port set guarded --no-security-group --disable-port-security", ""},
+	{"security group rule show {rule} -f value -c direction", "egress"},
+	{"security group rule delete {rule}", ""},
+	{"security group delete gates", ""},
+	{"port delete guarded", ""},
+
 	{"network delete navy", "error: There are one or more ports still in use on the network."},
 	{"port delete www trunked sub", ""},
 	{"subnet delete shore", ""},
@@ -98,7 +122,7 @@ var storyOfNetworking = []said{
 var notNetworking = map[string]string{
 	"router": layer3, "floating ip": layer3, "local ip": layer3, "bgp": layer3, "network l3": layer3,
 	"network agent add router": layer3, "network agent remove router": layer3, "network agent router": layer3,
-	"security group": filters, "default security group": filters, "address group": filters,
+	"default security group": "every project's begins with the same rules", "address group": "rules name addresses or groups",
 	"address scope": pooled, "subnet pool": pooled, "network onboard": pooled, "network auto allocated topology": pooled,
 	"network flavor": drivers, "network service provider": drivers, "network meter": drivers, "network qos": drivers, "tap": drivers,
 	"network rbac": "a network belongs to one project, or to all", "network segment": "a network has one segment",
@@ -106,7 +130,6 @@ var notNetworking = map[string]string{
 
 const (
 	layer3  = "networks end at layer 2 here"
-	filters = "nobody filters packets here"
 	pooled  = "addresses come from whoever makes a subnet"
 	drivers = "no agent here does that"
 )

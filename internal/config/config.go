@@ -45,6 +45,7 @@ type Config struct {
 	Journal     Journal
 	Incomplete  Incomplete
 	Port        Port
+	Networking  Networking
 	Lease       Lease
 	Candidates  Candidates
 	Service     Service
@@ -103,6 +104,14 @@ type Candidates struct {
 type Port struct {
 	Deadlines map[string]time.Duration
 	Fatal     bool
+}
+
+// Networking is what the operator wishes of networks: how many of each resource a project may have that has no quota of
+// its own (what is not named: any number), whether DHCP agents serve them, and whether new agents are trusted at once.
+type Networking struct {
+	Quota     map[string]int64
+	DHCP      bool
+	NewAgents bool
 }
 
 // Lease is what the operator asks of leases: how long hosts are cleaned after each, how long one may be (0: any),

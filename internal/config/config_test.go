@@ -47,9 +47,11 @@ func TestEmptyEnvironmentGivesTheDocumentedDefaults(t *testing.T) {
 		Incomplete: config.Incomplete{Project: "00000000-0000-0000-0000-000000000000", User: "00000000-0000-0000-0000-000000000000"},
 		Journal:    config.Journal{Age: 168 * time.Hour},
 		History:    config.History{Age: 720 * time.Hour, Rows: 5000000},
-		Service:    config.Service{UserDomain: "Default", ProjectDomain: "Default"},
-		Client:     config.Client{Token: "admin"},
-		Dev:        config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
+		Networking: config.Networking{DHCP: true, NewAgents: true,
+			Quota: map[string]int64{"network": 100, "subnet": 100, "port": 500, "security_group": 10, "security_group_rule": 100}},
+		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"},
+		Client:  config.Client{Token: "admin"},
+		Dev:     config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
 	}
 	if d := cmp.Diff(want, load(t, "HOME=/root", "BERTH_TEST_ANYTHING=x", "BERTH_DEMO=")); d != "" {
 		t.Error(d)
@@ -90,6 +92,8 @@ func TestWrongSettingIsNamed(t *testing.T) {
 		"port too large":      {environ: []string{"BERTH_DEV_UI_PORT=70000"}, say: []string{"BERTH_DEV_UI_PORT=70000: must be a port"}},
 		"wrong duration":      {environ: []string{"BERTH_ODL_TIMEOUT=10"}, say: []string{"must be a positive duration"}},
 		"wrong deadline":      {environ: []string{"BERTH_PORT_DEADLINE=L2=5"}, say: []string{"BERTH_PORT_DEADLINE=L2=5: must be a positive duration"}},
+		"no quota":            {environ: []string{"BERTH_QUOTA=port"}, say: []string{`"port" must be NAME=NUMBER`}},
+		"two quotas":          {environ: []string{"BERTH_QUOTA=port=1,port=2"}, say: []string{`"port" is there twice`}},
 		"two deadlines":       {environ: []string{"BERTH_PORT_DEADLINE=L2=5m,L2=6m"}, say: []string{`"L2" is there twice`}},
 		"wrong policy":        {environ: []string{"BERTH_PORT_OVERDUE=delete"}, say: []string{"must be wait or error"}},
 		"wrong URL":           {environ: []string{"BERTH_ODL_URL=odl:8181"}, say: []string{"BERTH_ODL_URL=odl:8181: must be an http or https URL"}},

@@ -56,6 +56,9 @@ var variables = map[string]variable{
 	"BERTH_HISTORY_ROWS":                   {value: "5000000", help: "so many of its newest entries are kept, at some 500 bytes each", set: count(func(c *Config) *int64 { return &c.History.Rows })},
 	"BERTH_PORT_DEADLINE":                  {value: "5m", help: "how long a port's block may stand: 5m, L2=5m,DHCP=2m for single entities, or off", set: deadlines},
 	"BERTH_PORT_OVERDUE":                   {value: "wait", help: "what becomes of a port whose block stands for longer: wait (it goes on waiting) or error (its status is ERROR)", set: overdue},
+	"BERTH_QUOTA":                          {value: "network=100,subnet=100,port=500,security_group=10,security_group_rule=100", help: "how many of each a project may have that has no quota of its own; any number of what is not named, or with off of everything", set: quota},
+	"BERTH_TRADITIONAL_DHCP":               {value: "on", help: "off: somebody else answers DHCP, no port waits for a DHCP agent and none is given a network", set: onOff(func(c *Config) *bool { return &c.Networking.DHCP })},
+	"BERTH_NEW_AGENTS":                     {value: "on", help: "off: a networking agent that reports for the first time is disabled until an operator enables it", set: onOff(func(c *Config) *bool { return &c.Networking.NewAgents })},
 	"BERTH_LEASE_CLEANING_TIME":            {value: "off", help: "a host is leased to nobody for so long after a lease's end, as 10m; or off", set: durationOrOff(func(c *Config) *time.Duration { return &c.Lease.Cleaning })},
 	"BERTH_LEASE_MAX_DURATION":             {value: "off", help: "how long a lease may be, as 720h; or off", set: durationOrOff(func(c *Config) *time.Duration { return &c.Lease.Longest })},
 	"BERTH_LEASE_MAX_DURATION_EXEMPT":      {help: "projects whose leases may be longer, with commas", set: list(func(c *Config) *[]string { return &c.Lease.Exempt })},
@@ -276,6 +279,26 @@ func deadlines(c *Config, s string) error {
 			return fmt.Errorf("%q is there twice", entity)
 		}
 		c.Port.Deadlines[entity] = limit
+	}
+	return nil
+}
+
+// quota reads NAME=NUMBER, with commas.
+func quota(c *Config, s string) error {
+	c.Networking.Quota = map[string]int64{}
+	if s == "off" {
+		return nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		n, err := strconv.ParseInt(value, 10, 32)
+		if err != nil || n < -1 {
+			return fmt.Errorf("%q must be NAME=NUMBER, -1 for any number", part)
+		}
+		if _, twice := c.Networking.Quota[name]; twice {
+			return fmt.Errorf("%q is there twice", name)
+		}
+		c.Networking.Quota[name] = n
 	}
 	return nil
 }

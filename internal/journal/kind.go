@@ -38,8 +38,8 @@ var identities = []string{"id", "tenant_id", "project_id"}
 // kinds is in the order in which objects are made: parents before their children.
 var kinds = []kind{
 	{typ: "policy", collection: "qos/policies", plural: "policies", shape: shapePolicy},
-	{typ: "security_group", collection: "security-groups", owns: []string{"security_group_rule"}},
-	{typ: "security_group_rule", collection: "security-group-rules", shape: shapeRule,
+	{typ: "security_group", collection: "security-groups", ours: true, owns: []string{"security_group_rule"}},
+	{typ: "security_group_rule", collection: "security-group-rules", ours: true, shape: shapeRule,
 		needs: []link{{attribute: "security_group_id", typ: "security_group"}, {attribute: "remote_group_id", typ: "security_group"}}},
 	{typ: "network", collection: "networks", ours: true,
 		needs: []link{{attribute: "qos_policy_id", typ: "policy"}},

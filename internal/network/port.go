@@ -30,61 +30,63 @@ type Fixed struct {
 
 // Port is a place on a network where something is plugged in.
 type Port struct {
-	ID           uuid.UUID
-	Network      uuid.UUID
-	Project      string
-	Name         string
-	Description  string
-	AdminUp      bool
-	MAC          string
-	Addresses    []Address
-	DeviceID     string
-	DeviceOwner  string
-	Status       string
-	Host         string
-	VNIC         string
-	Profile      json.RawMessage
-	VIF          string
-	Details      json.RawMessage // what a controller says to whoever plugs into the port; nil if no controller wires it
-	Bindings     []Binding       // besides the one on Host
-	PortSecurity bool
-	AddressPairs []AddressPair
-	DHCPOptions  []DHCPOption
-	Tags         []string
-	Blocks       []Block
-	Ignored      int64
-	Revision     int64
-	Epoch        int64 // the revision in which it was last bound; work on an earlier one does not count
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
-	Carrying     *Carrying // the trunk whose parent it is; nil for none, and where nobody has asked
+	ID             uuid.UUID
+	Network        uuid.UUID
+	Project        string
+	Name           string
+	Description    string
+	AdminUp        bool
+	MAC            string
+	Addresses      []Address
+	DeviceID       string
+	DeviceOwner    string
+	Status         string
+	Host           string
+	VNIC           string
+	Profile        json.RawMessage
+	VIF            string
+	Details        json.RawMessage // what a controller says to whoever plugs into the port; nil if no controller wires it
+	Bindings       []Binding       // besides the one on Host
+	PortSecurity   bool
+	AddressPairs   []AddressPair
+	DHCPOptions    []DHCPOption
+	Tags           []string
+	SecurityGroups []uuid.UUID
+	Blocks         []Block
+	Ignored        int64
+	Revision       int64
+	Epoch          int64 // the revision in which it was last bound; work on an earlier one does not count
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+	Carrying       *Carrying // the trunk whose parent it is; nil for none, and where nobody has asked
 }
 
 // PortChange is what a request says about a port; nil means nothing.
 type PortChange struct {
-	Network      *uuid.UUID
-	Project      *string
-	Name         *string
-	Description  *string
-	AdminUp      *bool
-	MAC          *string
-	Fixed        *[]Fixed
-	DeviceID     *string
-	DeviceOwner  *string
-	Host         *string
-	VNIC         *string
-	Profile      json.RawMessage
-	PortSecurity *bool
-	AddressPairs *[]AddressPair
-	DHCPOptions  *[]DHCPOption
-	Tags         *[]string
+	Network        *uuid.UUID
+	Project        *string
+	Name           *string
+	Description    *string
+	AdminUp        *bool
+	MAC            *string
+	Fixed          *[]Fixed
+	DeviceID       *string
+	DeviceOwner    *string
+	Host           *string
+	VNIC           *string
+	Profile        json.RawMessage
+	PortSecurity   *bool
+	AddressPairs   *[]AddressPair
+	DHCPOptions    *[]DHCPOption
+	Tags           *[]string
+	SecurityGroups *[]uuid.UUID
 }
 
 // NewPort is a port as a request describes it, with the defaults for what it does not say. It has no addresses
 // and is not bound yet.
 func NewPort(id uuid.UUID, c PortChange) Port {
 	return Port{ID: id, AdminUp: true, VNIC: "normal", Profile: json.RawMessage(`{}`), VIF: VIFUnbound,
-		PortSecurity: true, AddressPairs: []AddressPair{}, DHCPOptions: []DHCPOption{}, Tags: []string{}, Status: Down}.With(c)
+		PortSecurity: true, SecurityGroups: []uuid.UUID{}, AddressPairs: []AddressPair{}, DHCPOptions: []DHCPOption{}, Tags: []string{}, Status: Down}.With(c)
 }
 
 // With is the port after the change, apart from its addresses, extras, binding and blocks, which others decide.

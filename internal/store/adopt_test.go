@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"berth/internal/contract"
 	"berth/internal/network"
@@ -21,7 +22,7 @@ func TestANewTemporalIsToldOfEveryRowAndAKnownOneOfNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &project, Name: &name}}); err != nil {
+	if _, err := s.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &project, Name: &name, SecurityGroups: &[]uuid.UUID{}}}); err != nil {
 		t.Fatal(err)
 	}
 	for notes := claimFor(t, s, "first"); len(notes) > 0; notes = claimFor(t, s, "first") {

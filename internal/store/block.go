@@ -42,7 +42,7 @@ var blockables = map[string]blockable{
 // AddBlock has an object wait for an entity. Adding twice is adding once. What is not there is not blocked, and no error.
 func (s *Store) AddBlock(ctx context.Context, o Object, entity string) error {
 	return s.inTx(ctx, func(tx pgx.Tx) error {
-		deadline, fatal := policyOf(tx).Limit(entity)
+		deadline, fatal := termsOf(tx).policy.Limit(entity)
 		_, _, err := alter(ctx, tx, o, "", `
 			insert into block (object_id, object_type, entity, host, since, deadline, fatal)
 			values ($1, $2, $3, '', clock_timestamp(), clock_timestamp() + nullif($4::interval, interval '0'), $5)

@@ -66,7 +66,7 @@ type portMirror struct {
 	FixedIPs       []fixedMirror        `json:"fixed_ips"`
 	DeviceID       string               `json:"device_id"`
 	DeviceOwner    string               `json:"device_owner"`
-	SecurityGroups []any                `json:"security_groups"`
+	SecurityGroups []uuid.UUID          `json:"security_groups"`
 	AddressPairs   []pairMirror         `json:"allowed_address_pairs"`
 	DHCPOptions    []network.DHCPOption `json:"extra_dhcp_opts"`
 	PortSecurity   bool                 `json:"port_security_enabled"`
@@ -98,6 +98,32 @@ type trunkMirror struct {
 	Status       string            `json:"status"`
 	PortID       uuid.UUID         `json:"port_id"`
 	Subports     []network.Subport `json:"sub_ports"`
+	stamps
+}
+
+type groupMirror struct {
+	ID          uuid.UUID `json:"id"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	TenantID    string    `json:"tenant_id"`
+	ProjectID   string    `json:"project_id"`
+	Stateful    bool      `json:"stateful"`
+	stamps
+}
+
+type ruleMirror struct {
+	ID          uuid.UUID  `json:"id"`
+	GroupID     uuid.UUID  `json:"security_group_id"`
+	Description string     `json:"description"`
+	TenantID    string     `json:"tenant_id"`
+	ProjectID   string     `json:"project_id"`
+	Direction   string     `json:"direction"`
+	EtherType   string     `json:"ethertype"`
+	Protocol    *string    `json:"protocol"`
+	PortMin     *int       `json:"port_range_min"`
+	PortMax     *int       `json:"port_range_max"`
+	RemoteIP    *string    `json:"remote_ip_prefix"`
+	RemoteGroup *uuid.UUID `json:"remote_group_id"`
 	stamps
 }
 
@@ -135,7 +161,7 @@ func mirrorSubnet(s network.Subnet, op journal.Operation) journal.Change {
 func mirrorPort(p network.Port, op journal.Operation) journal.Change {
 	m := portMirror{ID: p.ID, NetworkID: p.Network, Name: p.Name, Description: p.Description, TenantID: p.Project,
 		ProjectID: p.Project, AdminStateUp: p.AdminUp, Status: p.Status, MAC: p.MAC, FixedIPs: []fixedMirror{},
-		DeviceID: p.DeviceID, DeviceOwner: p.DeviceOwner, SecurityGroups: []any{}, AddressPairs: []pairMirror{},
+		DeviceID: p.DeviceID, DeviceOwner: p.DeviceOwner, SecurityGroups: p.SecurityGroups, AddressPairs: []pairMirror{},
 		DHCPOptions: p.DHCPOptions, PortSecurity: p.PortSecurity, Host: p.Host, VNIC: p.VNIC, VIF: p.VIF,
 		VIFDetails: json.RawMessage(`{}`), Profile: p.Profile, stamps: stamped(p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)}
 	if p.ByController() {
@@ -160,6 +186,23 @@ func mirrorTrunk(t network.Trunk, op journal.Operation) journal.Change {
 	m := trunkMirror{ID: t.ID, Name: t.Name, Description: t.Description, TenantID: t.Project, ProjectID: t.Project, AdminStateUp: t.AdminUp,
 		Status: t.Status, PortID: t.Port, Subports: t.Subports, stamps: stamped(t.Revision, t.CreatedAt, t.UpdatedAt, t.Tags)}
 	return mirrored("trunk", t.ID, op, m, t.Project, t.Name)
+}
+
+func mirrorGroup(g network.SecurityGroup, op journal.Operation) journal.Change {
+	m := groupMirror{ID: g.ID, Name: g.Name, Description: g.Description, TenantID: g.Project, ProjectID: g.Project, Stateful: g.Stateful,
+		stamps: stamped(g.Revision, g.CreatedAt, g.UpdatedAt, g.Tags)}
+	return mirrored("security_group", g.ID, op, m, g.Project, g.Name)
+}
+
+func mirrorRule(r network.SecurityRule, op journal.Operation) journal.Change {
+	m := ruleMirror{ID: r.ID, GroupID: r.Group, Description: r.Description, TenantID: r.Project, ProjectID: r.Project, Direction: r.Direction,
+		EtherType: r.EtherType, Protocol: orNull(r.Protocol), PortMin: r.PortMin, PortMax: r.PortMax, RemoteGroup: r.RemoteGroup,
+		stamps: stamped(r.Revision, r.CreatedAt, r.UpdatedAt, []string{})}
+	if r.RemoteIP.IsValid() {
+		prefix := r.RemoteIP.String()
+		m.RemoteIP = &prefix
+	}
+	return mirrored("security_group_rule", r.ID, op, m, r.Project, "")
 }
 
 // mirrored is a change of an object of ours.

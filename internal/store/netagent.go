@@ -125,11 +125,11 @@ func (s *Store) ReportState(ctx context.Context, st network.State) (string, erro
 func heartbeat(ctx context.Context, tx pgx.Tx, st network.State) (string, error) {
 	var registered, alive bool
 	err := tx.QueryRow(ctx, `
-		insert into agent as a (id, agent_type, host, binary_name, topic, configurations, heartbeat_at)
-		values ($1, $2, $3, $4, $5, $6, clock_timestamp())
+		insert into agent as a (id, agent_type, host, binary_name, topic, configurations, admin_up, heartbeat_at)
+		values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp())
 		on conflict on constraint agent_identity do nothing
 		returning true`,
-		uuid.New(), st.Type, st.Host, st.Binary, st.Topic, st.Configurations).Scan(&registered)
+		uuid.New(), st.Type, st.Host, st.Binary, st.Topic, st.Configurations, !termsOf(tx).newcomers).Scan(&registered)
 	if err == nil {
 		return network.AgentNew, nil
 	}

@@ -13,6 +13,9 @@ import (
 // schedule gives a network that no DHCP agent hosts to the live one that hosts the fewest, if there is one besides the
 // one that is given. The advisory lock lets only one of those who create ports on the network do it.
 func schedule(ctx context.Context, tx pgx.Tx, id, besides uuid.UUID) error {
+	if termsOf(tx).noDHCP {
+		return nil
+	}
 	var due bool
 	if err := tx.QueryRow(ctx, `select not exists (select from dhcp_binding where network_id = $1)`, id).Scan(&due); err != nil {
 		return fmt.Errorf("schedule network: %w", err)
@@ -54,6 +57,9 @@ func rehost(ctx context.Context, tx pgx.Tx, id, from uuid.UUID) error {
 
 // adopt gives all networks with DHCP that no agent hosts to the DHCP agent on that host.
 func adopt(ctx context.Context, tx pgx.Tx, host string) error {
+	if termsOf(tx).noDHCP {
+		return nil
+	}
 	if _, err := tx.Exec(ctx, `
 		insert into dhcp_binding (network_id, agent_id)
 		select n.id, a.id
@@ -72,6 +78,9 @@ func adopt(ctx context.Context, tx pgx.Tx, host string) error {
 // there are for each agent that lives. Its heartbeats are the clock. When a silent agent comes back, it learns that it
 // hosts them no longer.
 func inherit(ctx context.Context, tx pgx.Tx, host string) error {
+	if termsOf(tx).noDHCP {
+		return nil
+	}
 	if _, err := tx.Exec(ctx, `
 		with living as materialized (
 			select id, host

@@ -130,6 +130,9 @@ func createNetwork(ctx context.Context, tx pgx.Tx, c network.NetworkChange) (net
 	if err := n.Check(); err != nil {
 		return n, err
 	}
+	if err := admit(ctx, tx, network.Networks, n.Project); err != nil {
+		return n, err
+	}
 	if n.Type == network.VXLAN && n.Segment == nil {
 		vni, err := freeVNI(ctx, tx)
 		if err != nil {

@@ -233,8 +233,10 @@ func TestEveryChangeIsMirroredAndNoted(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %d parents at %d", kind, operation, len(parents), *body.Revision))
 	}
 	if d := cmp.Diff([]string{
-		"network create 0 parents at 1", "subnet create 1 parents at 0", "port create 2 parents at 1", "port update 2 parents at 2",
-		"port delete 2 parents at 3", "subnet delete 1 parents at 0", "network delete 0 parents at 1",
+		"network create 0 parents at 1", "subnet create 1 parents at 0",
+		"security_group create 0 parents at 1", "security_group_rule create 1 parents at 1", "security_group_rule create 1 parents at 1",
+		"security_group_rule create 1 parents at 1", "security_group_rule create 1 parents at 1",
+		"port create 3 parents at 1", "port update 3 parents at 2", "port delete 3 parents at 3", "subnet delete 1 parents at 0", "network delete 0 parents at 1",
 	}, got); d != "" {
 		t.Error(d)
 	}

@@ -18,7 +18,7 @@ import (
 var portSelect = `
 	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
 		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
-		port.revision, port.epoch, port.vif_details, port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options,
+		port.revision, port.epoch, port.vif_details, port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options, port.security_groups,
 		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
 			from port_address a
 			where a.port_id = port.id),
@@ -46,23 +46,24 @@ const portFrom = `
 	from port`
 
 var portColumns = tagged("port", map[string]column{
-	"id":            {expr: "port.id", cast: "uuid[]"},
-	"network":       {expr: "port.network_id", cast: "uuid[]"},
-	"project":       {expr: "port.project", cast: "text[]"},
-	"name":          {expr: "port.name", cast: "text[]"},
-	"description":   {expr: "port.description", cast: "text[]"},
-	"admin_up":      {expr: "port.admin_up", cast: "boolean[]"},
-	"mac":           {expr: "port.mac", cast: "macaddr[]"},
-	"device_id":     {expr: "port.device_id", cast: "text[]"},
-	"device_owner":  {expr: "port.device_owner", cast: "text[]"},
-	"status":        {expr: "port.status", cast: "text[]"},
-	"host":          {expr: "port.host", cast: "text[]"},
-	"vnic":          {expr: "port.vnic", cast: "text[]"},
-	"vif":           {expr: "port.vif", cast: "text[]"},
-	"port_security": {expr: "port.port_security", cast: "boolean[]"},
-	"revision":      {expr: "port.revision", cast: "bigint[]"},
-	"subnet":        {test: "exists (select from port_address a where a.port_id = port.id and a.subnet_id = any(%s))", cast: "uuid[]", unsorted: true},
-	"ip":            {test: "exists (select from port_address a where a.port_id = port.id and a.address = any(%s))", cast: "inet[]", unsorted: true},
+	"id":             {expr: "port.id", cast: "uuid[]"},
+	"network":        {expr: "port.network_id", cast: "uuid[]"},
+	"project":        {expr: "port.project", cast: "text[]"},
+	"name":           {expr: "port.name", cast: "text[]"},
+	"description":    {expr: "port.description", cast: "text[]"},
+	"admin_up":       {expr: "port.admin_up", cast: "boolean[]"},
+	"mac":            {expr: "port.mac", cast: "macaddr[]"},
+	"device_id":      {expr: "port.device_id", cast: "text[]"},
+	"device_owner":   {expr: "port.device_owner", cast: "text[]"},
+	"status":         {expr: "port.status", cast: "text[]"},
+	"host":           {expr: "port.host", cast: "text[]"},
+	"vnic":           {expr: "port.vnic", cast: "text[]"},
+	"vif":            {expr: "port.vif", cast: "text[]"},
+	"port_security":  {expr: "port.port_security", cast: "boolean[]"},
+	"revision":       {expr: "port.revision", cast: "bigint[]"},
+	"subnet":         {test: "exists (select from port_address a where a.port_id = port.id and a.subnet_id = any(%s))", cast: "uuid[]", unsorted: true},
+	"ip":             {test: "exists (select from port_address a where a.port_id = port.id and a.address = any(%s))", cast: "inet[]", unsorted: true},
+	"security_group": {test: "port.security_groups && %s", cast: "uuid[]", unsorted: true},
 	"ip_part": {test: "exists (select from port_address a, unnest(%s) as part where a.port_id = port.id and position(part in host(a.address)) > 0)",
 		cast: "text[]", unsorted: true},
 })
@@ -75,7 +76,7 @@ func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
 		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.Details, &p.CreatedAt, &p.UpdatedAt,
-		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &addresses, &blocks, &bindings}
+		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &p.SecurityGroups, &addresses, &blocks, &bindings}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
 			return err
@@ -134,7 +135,7 @@ type held struct {
 // lockPort takes the port's row lock and then reads the port. The lock comes in a statement of its own, so that
 // the read sees what the lock waited for.
 func lockPort(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
-	h := held{around: network.Surroundings{Policy: policyOf(tx)}}
+	h := held{around: network.Surroundings{Policy: termsOf(tx).policy}}
 	batch := &pgx.Batch{}
 	batch.Queue(`select from port where id = $1 for update`, id)
 	batch.Queue(portSelect+`,
@@ -150,6 +151,9 @@ func lockPort(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
 	err := tx.SendBatch(ctx, batch).Close()
 	if none(err) {
 		return h, missingPort(id)
+	}
+	if termsOf(tx).noDHCP {
+		h.around.DHCPHosts = nil
 	}
 	return h, err
 }
@@ -222,7 +226,17 @@ func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([
 
 func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.Port, error) {
 	p := network.NewPort(uuid.New(), c)
-	if _, err := lockNetwork(ctx, tx, p.Network, sharing); err != nil {
+	n, err := lockNetwork(ctx, tx, p.Network, sharing)
+	if err != nil {
+		return p, err
+	}
+	if c.PortSecurity == nil {
+		p.PortSecurity = n.PortSecurity
+	}
+	if p, err = secure(ctx, tx, p, c); err != nil {
+		return p, err
+	}
+	if p, err = welcome(ctx, tx, p, p.InDefaultGroup(c)); err != nil {
 		return p, err
 	}
 	subnets, err := subnetsOf(ctx, tx, p.Network)
@@ -273,11 +287,11 @@ func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortCh
 		}
 		tag, err := tx.Exec(ctx, `
 			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
-				profile, vif, port_security, address_pairs, dhcp_options, tags, vif_details)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+				profile, vif, port_security, address_pairs, dhcp_options, tags, vif_details, security_groups)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 			on conflict on constraint port_mac do nothing`,
 			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
-			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details)
+			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details, p.SecurityGroups)
 		switch {
 		case err != nil:
 			return p, fmt.Errorf("create port: %w", err)

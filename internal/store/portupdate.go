@@ -49,6 +49,9 @@ func changePort(ctx context.Context, tx pgx.Tx, before held, c network.PortChang
 	if err := changeable(before.Port, p); err != nil {
 		return p, err
 	}
+	if p, err = secure(ctx, tx, p, c); err != nil {
+		return p, err
+	}
 	if err := readdress(ctx, tx, before.Port, &p, c.Fixed); err != nil {
 		return p, err
 	}
@@ -123,13 +126,16 @@ func changeable(before, after network.Port) error {
 
 // surroundings reads what a changed port depends on; its row still says what it was.
 func surroundings(ctx context.Context, tx pgx.Tx, p network.Port) (network.Surroundings, error) {
-	around := network.Surroundings{Policy: policyOf(tx)}
+	around := network.Surroundings{Policy: termsOf(tx).policy}
 	subnets := make([]uuid.UUID, len(p.Addresses))
 	for i, a := range p.Addresses {
 		subnets[i] = a.Subnet
 	}
 	err := tx.QueryRow(ctx, `select `+dhcpHosts("$1", "(select unnest($2::uuid[]))")+`, `+agentsOn("$3", "$1"), p.Network, subnets, p.Host).
 		Scan(&around.DHCPHosts, &around.Agents)
+	if termsOf(tx).noDHCP {
+		around.DHCPHosts = nil
+	}
 	return around, err
 }
 
@@ -145,11 +151,12 @@ func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port, entit
 			update port
 			set name = $2, description = $3, admin_up = $4, mac = $5, device_id = $6, device_owner = $7, status = $8, host = $9, vnic = $10,
 				profile = $11, vif = $12, port_security = $13, epoch = $14, tags = $17, address_pairs = $18, dhcp_options = $19, vif_details = $20,
+				security_groups = $21,
 				revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $15 and status = $16`,
 			after.ID, after.Name, after.Description, after.AdminUp, after.MAC, after.DeviceID, after.DeviceOwner, after.Status, after.Host,
 			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.Epoch, before.Revision, before.Status, after.Tags, encoded(after.AddressPairs),
-			encoded(after.DHCPOptions), after.Details).
+			encoded(after.DHCPOptions), after.Details, after.SecurityGroups).
 			Exec(func(tag pgconn.CommandTag) error { return fenced(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)

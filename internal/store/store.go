@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"berth/internal/lease"
-	"berth/internal/network"
 )
 
 var (
@@ -28,7 +27,7 @@ var (
 type Store struct {
 	pool   *pgxpool.Pool
 	paved  *pgxpool.Pool // of connections that inTwoTrips uses
-	policy network.Policy
+	terms  terms
 	limits lease.Limits
 	tells  bool // see Tell
 	lines  lines
@@ -109,7 +108,7 @@ func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 		nudged := false
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			nudged = false
-			return f(&noting{Tx: tx, policy: s.policy, tells: s.tells, nudged: &nudged})
+			return f(&noting{Tx: tx, terms: s.terms, tells: s.tells, nudged: &nudged})
 		})
 		if err == nil && nudged {
 			s.wake()
@@ -120,11 +119,11 @@ func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 	}
 }
 
-// noting is a transaction of a store: it knows the store's policy and whether anybody listens to leases, and remembers
+// noting is a transaction of a store: it knows the store's terms and whether anybody listens to leases, and remembers
 // whether notes were left in it that are due at once.
 type noting struct {
 	pgx.Tx
-	policy network.Policy
+	terms  terms
 	tells  bool
 	nudged *bool
 }
@@ -135,7 +134,7 @@ func (t *noting) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &noting{Tx: tx, policy: t.policy, tells: t.tells, nudged: t.nudged}, nil
+	return &noting{Tx: tx, terms: t.terms, tells: t.tells, nudged: t.nudged}, nil
 }
 
 // SendBatch sends a batch whose outcome is what the database refused rather than what a callback made of an
@@ -176,18 +175,8 @@ func (r *results) Close() error {
 	return r.refused
 }
 
-// Govern sets how long blocks of ports may stand from now on. It is called before the store is used.
-func (s *Store) Govern(p network.Policy) { s.policy = p }
-
 // Limit sets what is asked of leases from now on. It is called before the store is used.
 func (s *Store) Limit(m lease.Limits) { s.limits = m }
-
-func policyOf(tx pgx.Tx) network.Policy {
-	if t, ok := tx.(*noting); ok {
-		return t.policy
-	}
-	return nil
-}
 
 // transient tells whether PostgreSQL asks for the same transaction again, or whether others have overtaken it.
 func transient(err error) bool {

@@ -115,6 +115,9 @@ func createSubnet(ctx context.Context, tx pgx.Tx, c network.SubnetChange) (netwo
 	if _, err := lockNetwork(ctx, tx, s.Network, changing); err != nil {
 		return s, err
 	}
+	if err := admit(ctx, tx, network.Subnets, s.Project); err != nil {
+		return s, err
+	}
 	siblings, err := subnetsOf(ctx, tx, s.Network)
 	if err != nil {
 		return s, err

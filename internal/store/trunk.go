@@ -54,6 +54,9 @@ func (s *Store) CreateTrunks(ctx context.Context, drafts []network.TrunkChange) 
 
 func createTrunk(ctx context.Context, tx pgx.Tx, c network.TrunkChange) (network.Trunk, error) {
 	t := network.NewTrunk(uuid.New(), c)
+	if err := admit(ctx, tx, network.Trunks, t.Project); err != nil {
+		return t, err
+	}
 	parent, err := lockPort(ctx, tx, t.Port)
 	if err != nil {
 		return t, err

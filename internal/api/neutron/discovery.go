@@ -2,6 +2,7 @@ package neutron
 
 import (
 	"net/http"
+	"strings"
 
 	"berth/internal/api/osapi"
 )
@@ -19,7 +20,6 @@ func discovery() []osapi.Route {
 		get("/v2.0/", true, resources),
 		get("/v2.0/extensions", false, listExtensions),
 		get("/v2.0/extensions/{alias}", false, showExtension),
-		get("/v2.0/security-groups", false, empty("security_groups")),
 		get("/v2.0/availability_zones", false, empty("availability_zones")),
 	}
 }
@@ -42,8 +42,9 @@ func versions(r *http.Request) (int, any, error) {
 
 func resources(r *http.Request) (int, any, error) {
 	list := []object{}
-	for _, name := range []string{"network", "subnet", "port", "trunk"} {
-		list = append(list, object{"name": name, "collection": name + "s", "links": self(root(r) + "/v2.0/" + name + "s")})
+	for _, name := range []string{"network", "subnet", "port", "trunk", "security_group", "security_group_rule"} {
+		collection := name + "s"
+		list = append(list, object{"name": name, "collection": collection, "links": self(root(r) + "/v2.0/" + strings.ReplaceAll(collection, "_", "-"))})
 	}
 	return http.StatusOK, object{"resources": list}, nil
 }
@@ -67,11 +68,15 @@ var extensions = []struct{ alias, name, description string }{
 	{"project-id", "project_id field enabled", "Extension that indicates that project_id field is enabled."},
 	{"provider", "Provider Network", "Expose mapping of virtual networks to physical networks"},
 	{"revision-if-match", "If-Match constraints based on revision_number", "Extension indicating that If-Match based on revision_number is supported."},
+	{"quota_details", "Quota details management support", "Expose functions for quotas usage statistics per project"},
+	{"quotas", "Quota management support", "Expose functions for quotas management per project"},
+	{"security-group", "security-group", "The security groups extension."},
 	{"sorting", "Sorting support", "Extension that indicates that sorting is enabled."},
 	{"standard-attr-description", "standard-attr-description", "Extension to add descriptions to standard attributes"},
 	{"standard-attr-revisions", "Resource revision numbers", "This extension will display the revision number of neutron resources."},
-	{"standard-attr-tag", "Tag support for resources with standard attribute: network, subnet, port, trunk", "Enables to set tag on resources with standard attribute."},
+	{"standard-attr-tag", "Tag support for resources with standard attribute: network, subnet, port, trunk, security_group", "Enables to set tag on resources with standard attribute."},
 	{"standard-attr-timestamp", "Resource timestamps", "Adds created_at and updated_at fields to all Neutron resources that have Neutron standard attributes."},
+	{"stateful-security-group", "Stateful security group", "Indicates if the security group is stateful or not"},
 	{"tag-ports-during-bulk-creation", "Tag Ports During Bulk Creation", "Allow to tag ports during bulk creation"},
 	{"trunk", "Trunk Extension", "Provides support for trunk ports"},
 	{"trunk-details", "Trunk port details", "Expose trunk port details"},

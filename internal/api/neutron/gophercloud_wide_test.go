@@ -82,7 +82,7 @@ func (l library) discover() {
 	for _, r := range all(l, apiversions.ListVersionResources(l.client, "v2.0"), apiversions.ExtractVersionResources) {
 		names = append(names, r.Name)
 	}
-	l.same("resources", []string{"network", "subnet", "port", "trunk"}, names)
+	l.same("resources", []string{"network", "subnet", "port", "trunk", "security_group", "security_group_rule"}, names)
 	known := map[string]bool{}
 	for _, e := range all(l, extensions.List(l.client), func(p pagination.Page) ([]extensions.Extension, error) { return extensions.ExtractExtensions(p) }) {
 		known[e.Alias] = true
@@ -180,7 +180,7 @@ func (l library) ports(net, subnet string) (parent, sub string) {
 	value, host := "1300", "cmp-1"
 	changed := ports.Update(l.ctx, l.client, p.ID, extradhcpopts.UpdateOptsExt{ExtraDHCPOpts: []extradhcpopts.UpdateExtraDHCPOpt{{OptName: "mtu", OptValue: &value}},
 		UpdateOptsBuilder: portsecurity.PortUpdateOptsExt{PortSecurityEnabled: &no, UpdateOptsBuilder: portsbinding.UpdateOptsExt{VNICType: "normal",
-			UpdateOptsBuilder: ports.UpdateOpts{AllowedAddressPairs: &[]ports.AddressPair{}}}}})
+			UpdateOptsBuilder: ports.UpdateOpts{AllowedAddressPairs: &[]ports.AddressPair{}, SecurityGroups: &[]string{}}}}})
 	l.check("update port", changed.ExtractInto(&p))
 	l.same("port", []any{[]extradhcpopts.ExtraDHCPOpt{{OptName: "mtu", OptValue: "1300", IPVersion: 4}}, false, []ports.AddressPair{}},
 		[]any{p.ExtraDHCPOpts, p.PortSecurityEnabled, p.AllowedAddressPairs})

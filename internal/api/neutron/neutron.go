@@ -25,10 +25,14 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 		subnets(s).routes(),
 		ports(s).routes(),
 		trunks(s).routes(),
+		securityGroups(s).routes(),
+		securityRules(s).routes(),
+		quotas{s}.routes(),
 		networks(s).tagRoutes(),
 		subnets(s).tagRoutes(),
 		ports(s).tagRoutes(),
 		trunks(s).tagRoutes(),
+		securityGroups(s).tagRoutes(),
 		subports{s}.routes(),
 		availability{s}.routes(),
 		bindings{s}.routes(),
@@ -73,10 +77,12 @@ func refusal(err error) error {
 	switch f.Kind {
 	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool,
 		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AddressPairsExhausted, network.DuplicateAddressPair,
-		network.SegmentsAndProvider:
+		network.SegmentsAndProvider, network.GroupsUnsecured, network.RuleProtocol, network.RuleEtherType, network.RuleRemotes,
+		network.RuleConflict, network.RuleNeedsProtocol, network.RuleNoPorts, network.RulePorts, network.RulePort,
+		network.RuleICMPType, network.RuleICMPValue:
 		status = http.StatusBadRequest
 	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound,
-		network.SecurityGroupNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound:
+		network.SecurityGroupNotFound, network.RuleNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound:
 		status = http.StatusNotFound
 	case network.RevisionMismatch:
 		status = http.StatusPreconditionFailed
@@ -141,7 +147,7 @@ func rule(r osapi.Route) string {
 		verb = "get_"
 	}
 	noun, _, _ := strings.Cut(strings.TrimPrefix(r.Path, "/v2.0/"), "/")
-	return verb + strings.TrimSuffix(noun, "s")
+	return verb + strings.TrimSuffix(strings.ReplaceAll(noun, "-", "_"), "s")
 }
 
 // caller is who sends the request.

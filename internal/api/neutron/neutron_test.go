@@ -127,6 +127,19 @@ func (c cloud) port(net, more string) object {
 	return c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q%s}}`, net, more))["port"].(object)
 }
 
+// told are the changes that the controller is told of, in their order.
+func (c cloud) told() (changes []string) {
+	c.t.Helper()
+	all, err := c.store.JournalEntries(c.t.Context(), store.EntryFilter{Limit: 1000})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, e := range all {
+		changes = append(changes, string(e.Operation)+" "+e.Object.Type)
+	}
+	return changes
+}
+
 func ids(o object, collection string) []string {
 	list := []string{}
 	for _, v := range o[collection].([]any) {
@@ -151,12 +164,15 @@ func TestBoundPortTellsWhomItWaitsFor(t *testing.T) {
 	if n := len(why["waiting"].([]any)); n != 2 || !strings.Contains(why["sentence"].(string), "L2 on cmp-1") {
 		t.Errorf("why: %v", why)
 	}
-	for _, moving := range []string{"id", "created_at", "updated_at", "berth:why", "fixed_ips"} {
+	if groups := shown["security_groups"].([]any); len(groups) != 1 {
+		t.Errorf("security groups: %v", groups)
+	}
+	for _, moving := range []string{"id", "created_at", "updated_at", "berth:why", "fixed_ips", "security_groups"} {
 		delete(shown, moving)
 	}
 	want := object{"network_id": net, "name": "web", "description": "", "project_id": "admin", "tenant_id": "admin", "admin_state_up": true,
 		"mac_address": "fa:16:3e:00:00:01", "device_id": "", "device_owner": "compute:nova", "status": "DOWN",
-		"port_security_enabled": true, "security_groups": []any{}, "allowed_address_pairs": []any{}, "extra_dhcp_opts": []any{},
+		"port_security_enabled": true, "allowed_address_pairs": []any{}, "extra_dhcp_opts": []any{},
 		"binding:host_id": "cmp-1", "binding:vnic_type": "normal", "binding:vif_type": "ovs", "binding:profile": object{},
 		"binding:vif_details": object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
 			"bridge_name": "br-int", "bound_drivers": object{"0": "openvswitch"}},

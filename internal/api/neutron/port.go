@@ -48,9 +48,19 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 			if err := mayOwn(r, n, c.DeviceOwner); err != nil {
 				return err
 			}
+			if c.SecurityGroups != nil {
+				if err := mayJoin(r, s, *c.SecurityGroups); err != nil {
+					return err
+				}
+			}
 			return own(r, &c.Project, "create_port")
 		},
 		may: func(r *http.Request, p network.Port, c *portChange) error {
+			if c != nil && c.SecurityGroups != nil {
+				if err := mayJoin(r, s, *c.SecurityGroups); err != nil {
+					return err
+				}
+			}
 			if c == nil || c.DeviceOwner == nil {
 				return nil
 			}
@@ -106,7 +116,7 @@ var portAttributes = []attribute[portChange]{
 	{name: "binding:profile", on: anytime, admin: true, veil: true, set: setProfile},
 	{name: "binding:vif_type", veil: true, field: "vif"},
 	{name: "binding:vif_details", veil: true},
-	{name: "security_groups", on: anytime, set: noSecurityGroups},
+	{name: "security_groups", on: anytime, set: as(func(c *portChange) **[]uuid.UUID { return &c.SecurityGroups }, orNone(listOf(id)))},
 	{name: "allowed_address_pairs", on: anytime, set: as(func(c *portChange) **[]network.AddressPair { return &c.AddressPairs }, orNone(listOf(addressPair)))},
 	{name: "extra_dhcp_opts", on: anytime, set: as(func(c *portChange) **[]network.DHCPOption { return &c.DHCPOptions }, orNone(listOf(dhcpOption)))},
 	{name: "status", field: "status", sorts: true},
@@ -132,14 +142,6 @@ func orEmpty(read func(json.RawMessage) (string, error)) func(json.RawMessage) (
 
 func setProfile(c *portChange, raw json.RawMessage) (err error) {
 	c.Profile, err = profile(raw)
-	return err
-}
-
-func noSecurityGroups(_ *portChange, raw json.RawMessage) error {
-	groups, err := listOf(id)(raw)
-	if err == nil && len(groups) > 0 {
-		return network.Faultf(network.SecurityGroupNotFound, "Security group %s does not exist", groups[0])
-	}
 	return err
 }
 
@@ -178,9 +180,15 @@ func fixedIPFilter(values []string) ([]store.Condition, error) {
 	return conditions, nil
 }
 
-// securityGroupFilter finds nothing: no port has a group.
-func securityGroupFilter([]string) ([]store.Condition, error) {
-	return []store.Condition{{Field: "id", In: []string{}}}, nil
+// securityGroupFilter finds the ports that are in one of the groups.
+func securityGroupFilter(values []string) ([]store.Condition, error) {
+	c := store.Condition{Field: "security_group", In: []string{}}
+	for _, v := range values {
+		if id, ok := asUUID(v); ok {
+			c.In = append(c.In, id)
+		}
+	}
+	return []store.Condition{c}, nil
 }
 
 func viewPort(p network.Port, who identity.Caller) object {
@@ -192,7 +200,7 @@ func viewPort(p network.Port, who identity.Caller) object {
 		"id": p.ID, "network_id": p.Network, "name": p.Name, "description": p.Description, "project_id": p.Project,
 		"tenant_id": p.Project, "admin_state_up": p.AdminUp, "mac_address": p.MAC, "fixed_ips": fixed, "device_id": p.DeviceID,
 		"device_owner": p.DeviceOwner, "status": p.Status, "port_security_enabled": p.PortSecurity, "binding:vnic_type": p.VNIC,
-		"security_groups": []string{}, "allowed_address_pairs": viewPairs(p), "extra_dhcp_opts": viewOptions(p),
+		"security_groups": p.SecurityGroups, "allowed_address_pairs": viewPairs(p), "extra_dhcp_opts": viewOptions(p),
 	}
 	if p.Carrying != nil {
 		o["trunk_details"] = object{"trunk_id": p.Carrying.Trunk, "sub_ports": p.Carrying.Subports}

@@ -39,11 +39,16 @@ type resource[N, C any] struct {
 }
 
 func (res resource[N, C]) label() string {
-	return strings.ToUpper(res.one[:1]) + res.one[1:]
+	return strings.ReplaceAll(strings.ToUpper(res.one[:1])+res.one[1:], "_", " ")
+}
+
+// path is where the objects of that kind are.
+func (res resource[N, C]) path() string {
+	return "/v2.0/" + strings.ReplaceAll(res.one, "_", "-") + "s"
 }
 
 func (res resource[N, C]) routes() []osapi.Route {
-	many, one := "/v2.0/"+res.one+"s", "/v2.0/"+res.one+"s/{id}"
+	many, one := res.path(), res.path()+"/{id}"
 	return []osapi.Route{
 		{Method: http.MethodGet, Path: many, Handle: res.serveList},
 		{Method: http.MethodPost, Path: many, Handle: res.serveCreate},

@@ -26,7 +26,7 @@ type tagging[N, C any] struct {
 
 // tagRoutes are those of an object's tags.
 func (res resource[N, C]) tagRoutes() []osapi.Route {
-	all := "/v2.0/" + res.one + "s/{id}/tags"
+	all := res.path() + "/{id}/tags"
 	return []osapi.Route{
 		{Method: http.MethodGet, Path: all, Handle: res.listTags},
 		{Method: http.MethodPut, Path: all, Handle: res.replaceTags},

@@ -1,0 +1,169 @@
+package neutron
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+
+	"berth/internal/api/osapi"
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+// quotas are the routes of how many of each resource a project may have. Who is no administrator reads its own.
+type quotas struct{ store *store.Store }
+
+func (q quotas) routes() []osapi.Route {
+	const one = "/v2.0/quotas/{project}"
+	return []osapi.Route{
+		{Method: http.MethodGet, Path: "/v2.0/quotas", Handle: q.admins("get_quota", q.list)},
+		{Method: http.MethodGet, Path: one, Handle: q.show},
+		{Method: http.MethodPut, Path: one, Handle: q.admins("update_quota", q.update)},
+		{Method: http.MethodDelete, Path: one, Handle: q.admins("delete_quota", q.remove)},
+		{Method: http.MethodGet, Path: one + "/default", Handle: q.byDefault},
+		{Method: http.MethodGet, Path: one + "/details", Handle: q.details},
+	}
+}
+
+func (q quotas) admins(rule string, h osapi.Handler) osapi.Handler {
+	return func(r *http.Request) (int, any, error) {
+		if !caller(r).Admin() {
+			return 0, nil, forbidden(rule)
+		}
+		return h(r)
+	}
+}
+
+// of is the project of the path, if the caller may know its quota.
+func (q quotas) of(r *http.Request) (string, error) {
+	project := value(r, "project")
+	if who := caller(r); !who.Admin() && who.Project != project {
+		return "", forbidden("get_quota")
+	}
+	if len(project) > 255 {
+		return "", bad("The project's name is longer than 255 bytes")
+	}
+	return project, nil
+}
+
+func (q quotas) list(r *http.Request) (int, any, error) {
+	all, err := q.store.Quotas(r.Context())
+	if err != nil {
+		return 0, nil, err
+	}
+	list := []object{}
+	for _, project := range slices.Sorted(maps.Keys(all)) {
+		o := viewQuota(all[project])
+		o["project_id"], o["tenant_id"] = project, project
+		list = append(list, o)
+	}
+	return http.StatusOK, object{"quotas": list}, nil
+}
+
+func viewQuota(q network.Quota) object {
+	o := object{}
+	for resource, limit := range q {
+		o[resource] = limit
+	}
+	return o
+}
+
+func (q quotas) show(r *http.Request) (int, any, error) {
+	project, err := q.of(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	return q.shown(r, project)
+}
+
+func (q quotas) shown(r *http.Request, project string) (int, any, error) {
+	limits, err := q.store.Quota(r.Context(), project)
+	return http.StatusOK, object{"quota": fields(chosen(r), viewQuota(limits))}, err
+}
+
+func (q quotas) byDefault(r *http.Request) (int, any, error) {
+	if _, err := q.of(r); err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, object{"quota": viewQuota(q.store.DefaultQuota())}, nil
+}
+
+func (q quotas) details(r *http.Request) (int, any, error) {
+	project, err := q.of(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	limits, err := q.store.Quota(r.Context(), project)
+	if err != nil {
+		return 0, nil, err
+	}
+	used, err := q.store.Used(r.Context(), project)
+	if err != nil {
+		return 0, nil, err
+	}
+	o := object{}
+	for resource, limit := range limits {
+		o[resource] = object{"limit": limit, "used": used[resource], "reserved": 0}
+	}
+	return http.StatusOK, object{"quota": o}, nil
+}
+
+func (q quotas) update(r *http.Request) (int, any, error) {
+	project, err := q.of(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	envelope, err := readEnvelope(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	raw, ok := envelope["quota"]
+	if !ok || len(envelope) != 1 {
+		return 0, nil, bad("Unable to find 'quota' in request body")
+	}
+	given, err := dict(raw, append([]string{"project_id", "tenant_id"}, network.Limited()...)...)
+	if err != nil {
+		return 0, nil, invalid("quota", err)
+	}
+	limits := network.Quota{}
+	for _, resource := range network.Limited() {
+		raw, ok := given[resource]
+		if !ok {
+			continue
+		}
+		limit, err := integer(network.Unlimited, math.MaxInt32)(raw)
+		if err != nil {
+			return 0, nil, invalid(resource, err)
+		}
+		limits[resource] = int64(limit)
+	}
+	if err := sameProject(given, project); err != nil {
+		return 0, nil, err
+	}
+	if err := q.store.SetQuota(r.Context(), project, limits); err != nil {
+		return 0, nil, err
+	}
+	return q.shown(r, project)
+}
+
+// sameProject refuses a body that is about another project than the path.
+func sameProject(given map[string]json.RawMessage, project string) error {
+	for _, name := range []string{"project_id", "tenant_id"} {
+		if raw, ok := given[name]; ok {
+			if s, err := text(255)(raw); err != nil || s != project {
+				return bad("'%s' is another project than the path's", name)
+			}
+		}
+	}
+	return nil
+}
+
+func (q quotas) remove(r *http.Request) (int, any, error) {
+	project, err := q.of(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusNoContent, nil, q.store.ForgetQuota(r.Context(), project)
+}

@@ -1,0 +1,118 @@
+package neutron_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/network"
+)
+
+func TestQuotasAreToldSetAndForgotten(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	c.store.Allow(network.Quota{network.Networks: 100, network.Ports: 500})
+	show := func(c cloud, path string) object {
+		t.Helper()
+		return c.must(200, "GET", "/v2.0/quotas"+path, "")["quota"].(object)
+	}
+	defaults := object{"network": 100.0, "subnet": -1.0, "port": 500.0, "security_group": -1.0, "security_group_rule": -1.0, "trunk": -1.0}
+	if d := cmp.Diff(defaults, show(c, "/demo")); d != "" {
+		t.Error(d)
+	}
+
+	set := c.must(200, "PUT", "/v2.0/quotas/demo", `{"quota":{"network":2,"port":"7","tenant_id":"demo"}}`)["quota"].(object)
+
+	own := object{"network": 2.0, "subnet": -1.0, "port": 7.0, "security_group": -1.0, "security_group_rule": -1.0, "trunk": -1.0}
+	ann := c.as("ann:demo")
+	for what, got := range map[string]object{"answered": set, "shown": show(c, "/demo"), "shown to its project": show(ann, "/demo.json")} {
+		if d := cmp.Diff(own, got); d != "" {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+	if d := cmp.Diff(defaults, show(ann, "/demo/default")); d != "" {
+		t.Error(d)
+	}
+	c.as("ann:demo").ground("10.0.0.0/24")
+	if d := cmp.Diff(object{"limit": 2.0, "used": 1.0, "reserved": 0.0}, show(ann, "/demo/details.json")["network"]); d != "" {
+		t.Error(d)
+	}
+	own["project_id"], own["tenant_id"] = "demo", "demo"
+	if d := cmp.Diff([]any{own}, c.must(200, "GET", "/v2.0/quotas", "")["quotas"]); d != "" {
+		t.Error(d)
+	}
+	for path, want := range map[string]string{"GET /v2.0/quotas": "403", "GET /v2.0/quotas/other": "403", "GET /v2.0/quotas/other/details": "403",
+		"GET /v2.0/quotas/other/default": "403", "PUT /v2.0/quotas/demo": "403", "DELETE /v2.0/quotas/demo": "403"} {
+		var method, at string
+		_, _ = fmt.Sscan(path, &method, &at)
+		if got := ann.fault(method, at, `{"quota":{"port":1000}}`); got != want+" PolicyNotAuthorized" {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	for _, body := range []string{`{}`, `{"quota":[]}`, `{"quota":{"port":-2}}`, `{"quota":{"port":"many"}}`, `{"quota":{"moon":1}}`, `{"quota":{"port":3000000000}}`,
+		`{"quota":{"tenant_id":"other","port":1}}`} {
+		if got := c.fault("PUT", "/v2.0/quotas/demo", body); got != "400 HTTPBadRequest" {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+	c.must(204, "DELETE", "/v2.0/quotas/demo", "")
+	c.must(204, "DELETE", "/v2.0/quotas/demo", "")
+	if d := cmp.Diff(defaults, show(c, "/demo")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestNobodyHasMoreThanItsQuota(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/16")
+	group := c.group("g")
+	c.must(200, "PUT", "/v2.0/quotas/admin", `{"quota":{"network":2,"subnet":1,"port":5,"trunk":0,"security_group":2,"security_group_rule":7}}`)
+
+	var made, refused atomic.Int32
+	var together sync.WaitGroup
+	for range 8 { // more than there may be, at once
+		together.Go(func() {
+			switch status, o, _ := c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)); status {
+			case http.StatusCreated:
+				made.Add(1)
+			case http.StatusConflict:
+				if o["NeutronError"].(object)["type"] == "OverQuota" {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	together.Wait()
+	if made.Load() != 5 || refused.Load() != 3 {
+		t.Errorf("of eight ports for five, %d were made and %d refused", made.Load(), refused.Load())
+	}
+
+	port := ids(c.must(200, "GET", "/v2.0/ports?limit=1", ""), "ports")[0]
+	c.must(201, "POST", "/v2.0/networks", `{"network":{"name":"second"}}`)
+	rule := func(more string) string {
+		return fmt.Sprintf(`{"security_group_rules":[{"security_group_id":%[1]q,"direction":"ingress","protocol":"tcp"},{"security_group_id":%[1]q,"direction":"ingress","protocol":"udp"}%[2]s]}`, group, more)
+	}
+	for path, body := range map[string]string{
+		"/v2.0/networks": `{"network":{}}`, "/v2.0/subnets": fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":"10.9.0.0/24"}}`, net),
+		"/v2.0/trunks": fmt.Sprintf(`{"trunk":{"port_id":%q}}`, port), "/v2.0/security-groups": `{"security_group":{}}`, "/v2.0/security-group-rules": rule(""),
+	} {
+		if got := c.fault("POST", path, body); got != "409 OverQuota" {
+			t.Errorf("one more at %s: %s", path, got)
+		}
+	}
+	// Others have their own, and what is given back may be had again.
+	c.as("ann:demo").must(201, "POST", "/v2.0/networks", `{"network":{}}`)
+	c.must(204, "DELETE", "/v2.0/ports/"+port, "")
+	c.port(net, "")
+	if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"ports":[{"network_id":%[1]q,"project_id":"demo"},{"network_id":%[1]q}]}`, net)); got != "409 OverQuota" {
+		t.Errorf("all or none: %s", got)
+	}
+	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 5 {
+		t.Errorf("%d ports", n)
+	}
+}

@@ -1,0 +1,252 @@
+package neutron_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/network"
+)
+
+// groupOf is the ID of a project's group of that name.
+func (c cloud) groupOf(project, name string) string {
+	c.t.Helper()
+	found := ids(c.must(200, "GET", "/v2.0/security-groups?project_id="+project+"&name="+name, ""), "security_groups")
+	if len(found) != 1 {
+		c.t.Fatalf("%d groups named %s of %s", len(found), name, project)
+	}
+	return found[0]
+}
+
+func (c cloud) group(name string) string {
+	c.t.Helper()
+	return c.must(201, "POST", "/v2.0/security-groups", `{"security_group":{"name":"`+name+`"}}`)["security_group"].(object)["id"].(string)
+}
+
+// rulesOf tells a group's rules in short.
+func rulesOf(group object) map[string]int {
+	short := map[string]int{}
+	for _, v := range group["security_group_rules"].([]any) {
+		r := v.(object)
+		remote := "anybody"
+		switch {
+		case r["remote_group_id"] == group["id"]:
+			remote = "its members"
+		case r["remote_group_id"] != nil:
+			remote = "others"
+		case r["remote_ip_prefix"] != nil:
+			remote = r["remote_ip_prefix"].(string)
+		}
+		short[fmt.Sprint(r["direction"], " ", r["ethertype"], " ", r["protocol"], " ", r["port_range_min"], "-", r["port_range_max"], " ", remote)]++
+	}
+	return short
+}
+
+func TestEveryProjectHasADefaultGroup(t *testing.T) {
+	t.Parallel()
+	c := open(t).as("ann:demo")
+	net, _ := c.ground("10.0.0.0/24")
+	var together sync.WaitGroup
+	for range 4 { // who comes first makes it
+		together.Go(func() { c.must(200, "GET", "/v2.0/security-groups", "") })
+		together.Go(func() { c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)) })
+	}
+	together.Wait()
+
+	group := c.groupOf("demo", "default")
+	shown := c.must(200, "GET", "/v2.0/security-groups/"+group, "")["security_group"].(object)
+	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> anybody": 1, "egress IPv6 <nil> <nil>-<nil> anybody": 1,
+		"ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv6 <nil> <nil>-<nil> its members": 1}
+	if d := cmp.Diff(want, rulesOf(shown)); d != "" {
+		t.Error(d)
+	}
+	if n := len(ids(c.must(200, "GET", "/v2.0/ports?security_groups="+group, ""), "ports")); n != 4 {
+		t.Errorf("%d ports are in the default group", n)
+	}
+	admin := c.as("admin")
+	for name, tc := range map[string]struct {
+		more string
+		want []any
+	}{
+		"told otherwise":           {`,"security_groups":[]`, []any{}},
+		"without port security":    {`,"port_security_enabled":false`, []any{}},
+		"the network's own":        {`,"device_owner":"network:dhcp"`, []any{}},
+		"of another's project":     {`,"project_id":"demo"`, []any{group}},
+		"in one of its own choice": {`,"project_id":"demo","security_groups":["` + group + `","` + group + `"]`, []any{group}},
+	} {
+		if d := cmp.Diff(tc.want, admin.port(net, tc.more)["security_groups"]); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	for got, want := range map[string]string{
+		c.fault("POST", "/v2.0/security-groups", `{"security_group":{"name":"default"}}`):                "409 SecurityGroupDefaultAlreadyExists",
+		c.fault("PUT", "/v2.0/security-groups/"+group, `{"security_group":{"name":"x"}}`):                "409 SecurityGroupCannotUpdateDefault",
+		c.fault("DELETE", "/v2.0/security-groups/"+group, ""):                                            "409 SecurityGroupCannotRemoveDefault",
+		admin.fault("DELETE", "/v2.0/security-groups/"+group, ""):                                        "409 SecurityGroupInUse",
+		c.as("eve:other").fault("GET", "/v2.0/security-groups/"+group, ""):                               "404 SecurityGroupNotFound",
+		c.fault("PUT", "/v2.0/security-groups/"+group, `{"security_group":{"security_group_rules":[]}}`): "400 HTTPBadRequest",
+	} {
+		if got != want {
+			t.Errorf("want %s, got %s", want, got)
+		}
+	}
+}
+
+func TestNetworkWithoutPortSecurityLendsThatToItsPorts(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"port_security_enabled":false}}`)["network"].(object)["id"].(string)
+	if p := c.port(net, ""); p["port_security_enabled"] != false || len(p["security_groups"].([]any)) != 0 {
+		t.Errorf("%v %v", p["port_security_enabled"], p["security_groups"])
+	}
+	if p := c.port(net, `,"port_security_enabled":true`); len(p["security_groups"].([]any)) != 1 {
+		t.Errorf("%v", p["security_groups"])
+	}
+}
+
+func TestPortsAreInTheGroupsTheyAreToldAndNoOthers(t *testing.T) {
+	t.Parallel()
+	c := open(t).as("ann:demo")
+	net, _ := c.ground("10.0.0.0/24")
+	web, foreign := c.group("web"), c.as("eve:other").group("theirs")
+	p := c.port(net, "")
+	path := "/v2.0/ports/" + p["id"].(string)
+
+	changed := c.must(200, "PUT", path, `{"port":{"security_groups":["`+web+`"]}}`)["port"].(object)
+	if d := cmp.Diff([]any{web}, changed["security_groups"]); d != "" || changed["revision_number"] != 2.0 {
+		t.Errorf("revision %v %s", changed["revision_number"], d)
+	}
+	const nobody = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
+	for got, want := range map[string]string{
+		"of nobody: " + c.fault("PUT", path, `{"port":{"security_groups":["`+nobody+`"]}}`):                                                 "404 SecurityGroupNotFound",
+		"of others: " + c.fault("PUT", path, `{"port":{"security_groups":["`+foreign+`"]}}`):                                                "404 SecurityGroupNotFound",
+		"new, of others: " + c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, foreign)): "404 SecurityGroupNotFound",
+		"no ID: " + c.fault("PUT", path, `{"port":{"security_groups":["web"]}}`):                                                            "400 HTTPBadRequest",
+		"no security: " + c.fault("PUT", path, `{"port":{"port_security_enabled":false}}`):                                                  "409 PortSecurityPortHasSecurityGroup",
+		"groups without: " + c.fault("PUT", path, `{"port":{"port_security_enabled":false,"security_groups":["`+web+`"]}}`):                 "400 PortSecurityAndIPRequiredForSecurityGroups",
+		"in use: " + c.fault("DELETE", "/v2.0/security-groups/"+web, ""):                                                                    "409 SecurityGroupInUse",
+		"made stateless: " + c.fault("PUT", "/v2.0/security-groups/"+web, `{"security_group":{"stateful":false}}`):                          "409 SecurityGroupInUse",
+	} {
+		if what, got, _ := strings.Cut(got, ": "); got != want {
+			t.Errorf("%s: want %s, got %s", what, want, got)
+		}
+	}
+	c.must(200, "PUT", path, `{"port":{"port_security_enabled":false,"security_groups":null}}`)
+	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
+}
+
+// Who deletes a group meets who puts a port into it: either is refused, and no port is in a group that is gone.
+func TestGroupIsNotDeletedUnderAPort(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/16")
+	for range 10 {
+		g := c.group("g")
+		var made, gone int
+		var both sync.WaitGroup
+		both.Go(func() {
+			made, _, _ = c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, g))
+		})
+		both.Go(func() { gone, _, _ = c.raw("DELETE", "/v2.0/security-groups/"+g, "") })
+		both.Wait()
+		if !(made == http.StatusCreated && gone == http.StatusConflict || made == http.StatusNotFound && gone == http.StatusNoContent) {
+			t.Fatalf("the port: %d, the group: %d", made, gone)
+		}
+	}
+}
+
+func TestRulesAreCheckedAndTold(t *testing.T) {
+	t.Parallel()
+	c := open(t).as("ann:demo")
+	web := c.group("web")
+	rule := func(more string) string {
+		return fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"%s}}`, web, more)
+	}
+	const rules = "/v2.0/security-group-rules"
+	https := c.must(201, "POST", rules, rule(`,"protocol":"TCP","port_range_min":443,"port_range_max":"443","remote_ip_prefix":"10.1.2.3/8"`))["security_group_rule"].(object)
+	for _, good := range []string{`,"protocol":"icmp","port_range_min":8,"port_range_max":0`, `,"protocol":112`, `,"protocol":"any","ethertype":"ipv6"`,
+		`,"ethertype":"IPv6","protocol":"icmpv6","remote_ip_prefix":"fd00::1"`, `,"remote_group_id":"` + web + `"`, `,"protocol":null,"remote_group_id":null,"remote_ip_prefix":null`} {
+		c.must(201, "POST", rules, rule(good))
+	}
+	shown := c.must(200, "GET", "/v2.0/security-groups/"+web, "")["security_group"].(object)
+	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> anybody": 1, "egress IPv6 <nil> <nil>-<nil> anybody": 1, "ingress IPv4 tcp 443-443 10.0.0.0/8": 1,
+		"ingress IPv4 icmp 8-0 anybody": 1, "ingress IPv4 112 <nil>-<nil> anybody": 1, "ingress IPv6 <nil> <nil>-<nil> anybody": 1,
+		"ingress IPv6 icmpv6 <nil>-<nil> fd00::1/128": 1, "ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv4 <nil> <nil>-<nil> anybody": 1}
+	if d := cmp.Diff(want, rulesOf(shown)); d != "" || shown["revision_number"] != 8.0 {
+		t.Errorf("revision %v %s", shown["revision_number"], d)
+	}
+	for query, n := range map[string]int{"security_group_id=" + web: 9, "protocol=tcp": 1, "direction=egress": 2, "remote_ip_prefix=10.0.0.0/8": 1, "port_range_min=443": 1,
+		"remote_group_id=" + web: 1, "ethertype=IPv6&direction=ingress": 2, "description=": 9} {
+		if got := len(ids(c.must(200, "GET", rules+"?"+query, ""), "security_group_rules")); got != n {
+			t.Errorf("%s: %d rules, want %d", query, got, n)
+		}
+	}
+	const nobody = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
+	for more, want := range map[string]string{
+		`,"protocol":"tcp","port_range_min":443,"port_range_max":443,"remote_ip_prefix":"10.0.0.0/8"`: "409 SecurityGroupRuleExists",
+		`,"protocol":"moon"`: "400 SecurityGroupRuleInvalidProtocol", `,"protocol":256`: "400 SecurityGroupRuleInvalidProtocol",
+		`,"protocol":"icmpv6"`:                                             "400 SecurityGroupEthertypeConflictWithProtocol",
+		`,"port_range_min":443`:                                            "400 SecurityGroupProtocolRequiredWithPorts",
+		`,"protocol":"tcp","port_range_min":443`:                           "400 SecurityGroupInvalidPortRange",
+		`,"protocol":"tcp","port_range_min":9,"port_range_max":8`:          "400 SecurityGroupInvalidPortRange",
+		`,"protocol":"udp","port_range_min":0,"port_range_max":8`:          "400 SecurityGroupInvalidPortValue",
+		`,"protocol":"icmp","port_range_max":8`:                            "400 SecurityGroupMissingIcmpType",
+		`,"protocol":"icmp","port_range_min":256`:                          "400 SecurityGroupInvalidIcmpValue",
+		`,"protocol":"vrrp","port_range_min":1,"port_range_max":1`:         "400 SecurityGroupInvalidProtocolForPort",
+		`,"remote_ip_prefix":"fd00::/8"`:                                   "400 SecurityGroupRuleParameterConflict",
+		`,"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + web + `"`: "400 SecurityGroupRemoteGroupAndRemoteIpPrefix",
+		`,"remote_group_id":"` + nobody + `"`:                              "404 SecurityGroupNotFound",
+		`,"direction":null`:                                                "400 HTTPBadRequest", `,"remote_ip_prefix":"here"`: "400 HTTPBadRequest", `,"ethertype":"IPX"`: "400 HTTPBadRequest",
+		`,"port_range_min":70000`: "400 HTTPBadRequest", `,"project_id":"other"`: "403 PolicyNotAuthorized", `,"moon":1`: "400 HTTPBadRequest",
+	} {
+		if got := c.fault("POST", rules, rule(more)); got != want {
+			t.Errorf("%s: want %s, got %s", more, want, got)
+		}
+	}
+	path := rules + "/" + https["id"].(string)
+	c.must(200, "PUT", path, `{"security_group_rule":{"description":"d"}}`)
+	if got := c.fault("PUT", path, `{"security_group_rule":{"protocol":"udp"}}`); got != "400 HTTPBadRequest" {
+		t.Error(got)
+	}
+	if got := c.fault("DELETE", path, "", "If-Match", "revision_number=1"); got != "412 RevisionNumberConstraintFailed" {
+		t.Error(got)
+	}
+	if got := c.as("eve:other").fault("DELETE", path, ""); got != "404 SecurityGroupRuleNotFound" {
+		t.Error(got)
+	}
+	c.must(204, "DELETE", path, "")
+	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
+}
+
+// The controller gets a group before its rules, and before the ports that are in it.
+func TestControllerIsToldOfGroupsAndTheirRules(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	p := c.port(net, "")["id"].(string)
+	web, other := c.group("web"), c.group("other")
+	c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","remote_group_id":%q}}`, other, web))
+	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":["`+web+`"]}}`)
+	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":[]}}`)
+	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "") // the other group's rule goes with it
+
+	group := []string{"create security_group", "create security_group_rule", "create security_group_rule"}
+	want := []string{"create network", "create subnet"}
+	want = append(want, append(group, "create security_group_rule", "create security_group_rule", "create port")...)
+	want = append(append(want, group...), group...)
+	want = append(want, "create security_group_rule", "update port", "update port",
+		"delete security_group_rule", "delete security_group_rule", "delete security_group_rule", "delete security_group")
+	if d := cmp.Diff(want, c.told()); d != "" {
+		t.Error(d)
+	}
+	if n := len(ids(c.must(200, "GET", "/v2.0/security-group-rules?security_group_id="+other, ""), "security_group_rules")); n != 2 {
+		t.Errorf("%d rules are left", n)
+	}
+	if found := c.must(200, "GET", "/v2.0/ports/"+p, "")["port"].(object)["status"]; found != network.Down {
+		t.Error(found)
+	}
+}

@@ -1,0 +1,194 @@
+package network
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// DefaultGroup is the name of the group that every project has, and that its ports are in unless told otherwise.
+const DefaultGroup = "default"
+
+// SecurityGroup is a set of rules that ports share.
+type SecurityGroup struct {
+	ID          uuid.UUID
+	Project     string
+	Name        string
+	Description string
+	Stateful    bool
+	Rules       []SecurityRule
+	Tags        []string
+	Revision    int64
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// SecurityGroupChange is what a request says about a security group; nil means nothing.
+type SecurityGroupChange struct {
+	Project     *string
+	Name        *string
+	Description *string
+	Stateful    *bool
+	Tags        *[]string
+}
+
+// NewSecurityGroup is a group as a request describes it, without rules.
+func NewSecurityGroup(id uuid.UUID, c SecurityGroupChange) SecurityGroup {
+	return SecurityGroup{ID: id, Stateful: true, Tags: []string{}}.With(c)
+}
+
+// With is the group after the change.
+func (g SecurityGroup) With(c SecurityGroupChange) SecurityGroup {
+	set(&g.Project, c.Project)
+	set(&g.Name, c.Name)
+	set(&g.Description, c.Description)
+	set(&g.Stateful, c.Stateful)
+	set(&g.Tags, c.Tags)
+	return g
+}
+
+// Directions and kinds of traffic.
+const (
+	Ingress = "ingress"
+	Egress  = "egress"
+	IPv4    = "IPv4"
+	IPv6    = "IPv6"
+)
+
+// SecurityRule lets traffic pass.
+type SecurityRule struct {
+	ID          uuid.UUID    `json:"id"`
+	Group       uuid.UUID    `json:"group_id"`
+	Project     string       `json:"project"`
+	Description string       `json:"description"`
+	Direction   string       `json:"direction"`
+	EtherType   string       `json:"ethertype"`
+	Protocol    string       `json:"protocol"` // a name or a number; empty for any
+	PortMin     *int         `json:"port_min"` // of ICMP, the type
+	PortMax     *int         `json:"port_max"` // of ICMP, the code
+	RemoteIP    netip.Prefix `json:"remote_ip"`
+	RemoteGroup *uuid.UUID   `json:"remote_group"`
+	Revision    int64        `json:"revision"`
+	CreatedAt   time.Time    `json:"created_at"`
+	UpdatedAt   time.Time    `json:"updated_at"`
+}
+
+// SecurityRuleChange is what a request says about a rule; nil means nothing.
+type SecurityRuleChange struct {
+	Group       *uuid.UUID
+	Project     *string
+	Description *string
+	Direction   *string
+	EtherType   *string
+	Protocol    *string
+	PortMin     *int
+	PortMax     *int
+	RemoteIP    *netip.Prefix
+	RemoteGroup *uuid.UUID
+}
+
+// NewSecurityRule is a rule as a request describes it, or what is wrong with it.
+func NewSecurityRule(id uuid.UUID, c SecurityRuleChange) (SecurityRule, error) {
+	r := SecurityRule{ID: id, EtherType: IPv4, PortMin: c.PortMin, PortMax: c.PortMax, RemoteGroup: c.RemoteGroup}
+	set(&r.Group, c.Group)
+	set(&r.Project, c.Project)
+	set(&r.Description, c.Description)
+	set(&r.Direction, c.Direction)
+	set(&r.EtherType, c.EtherType)
+	set(&r.Protocol, c.Protocol)
+	set(&r.RemoteIP, c.RemoteIP)
+	return r, r.check()
+}
+
+// WithFirstRules is a new group with the rules that it begins with: whatever leaves may pass, and in a default group
+// whatever comes from its own members.
+func (g SecurityGroup) WithFirstRules() SecurityGroup {
+	g.Rules = nil
+	for _, kind := range []string{IPv4, IPv6} {
+		g.Rules = append(g.Rules, SecurityRule{ID: uuid.New(), Group: g.ID, Project: g.Project, Direction: Egress, EtherType: kind})
+		if g.Name == DefaultGroup {
+			g.Rules = append(g.Rules, SecurityRule{ID: uuid.New(), Group: g.ID, Project: g.Project, Direction: Ingress, EtherType: kind, RemoteGroup: &g.ID})
+		}
+	}
+	return g
+}
+
+// Protocols that have ports, that count ICMP's types, that belong to IPv6 alone, and all that have a name.
+var (
+	ported    = []string{"tcp", "6", "udp", "17", "sctp", "132", "dccp", "33", "udplite", "136"}
+	icmps     = []string{"icmp", "1", "icmpv6", "ipv6-icmp", "58"}
+	onlyIPv6  = []string{"icmpv6", "ipv6-icmp", "58", "ipv6-encap", "ipv6-frag", "ipv6-nonxt", "ipv6-opts", "ipv6-route"}
+	protocols = []string{"ah", "dccp", "egp", "esp", "gre", "icmp", "icmpv6", "igmp", "ipip", "ipv6-encap", "ipv6-frag", "ipv6-icmp",
+		"ipv6-nonxt", "ipv6-opts", "ipv6-route", "ospf", "pgm", "rsvp", "sctp", "tcp", "udp", "udplite", "vrrp"}
+)
+
+func (r SecurityRule) check() error {
+	number, err := strconv.Atoi(r.Protocol)
+	known := r.Protocol == "" || slices.Contains(protocols, r.Protocol) || err == nil && number >= 0 && number <= 255
+	switch {
+	case !known:
+		return Faultf(RuleProtocol, "Security group rule protocol %s not supported. Only protocol values [%s] and integer representations [0 to 255] are supported.",
+			r.Protocol, strings.Join(protocols, ", "))
+	case r.EtherType == IPv4 && slices.Contains(onlyIPv6, r.Protocol):
+		return Faultf(RuleEtherType, "Invalid ethertype %s for protocol %s.", r.EtherType, r.Protocol)
+	case r.RemoteIP.IsValid() && r.RemoteGroup != nil:
+		return Faultf(RuleRemotes, "Only remote_ip_prefix or remote_group_id or remote_address_group_id may be provided.")
+	case r.RemoteIP.IsValid() && r.RemoteIP.Addr().Is4() != (r.EtherType == IPv4):
+		return Faultf(RuleConflict, "Conflicting value ethertype %s for CIDR %s", r.EtherType, r.RemoteIP)
+	}
+	return r.checkPorts()
+}
+
+func (r SecurityRule) checkPorts() error {
+	low, high := r.PortMin, r.PortMax
+	switch {
+	case low == nil && high == nil:
+		return nil
+	case r.Protocol == "":
+		return Faultf(RuleNeedsProtocol, "Must also specify protocol if port range is given.")
+	case slices.Contains(icmps, r.Protocol):
+		if low == nil {
+			return Faultf(RuleICMPType, "ICMP code (port-range-max) %d is provided but ICMP type (port-range-min) is missing.", *high)
+		}
+		for field, v := range map[string]*int{"port_range_min": low, "port_range_max": high} {
+			if v != nil && (*v < 0 || *v > 255) {
+				return Faultf(RuleICMPValue, "Invalid value for ICMP %s (%d). It must be 0 to 255.", field, *v)
+			}
+		}
+		return nil
+	case !slices.Contains(ported, r.Protocol):
+		return Faultf(RuleNoPorts, "Invalid protocol %s for port range, only supported for TCP, UDP, UDPLITE, SCTP and DCCP.", r.Protocol)
+	case low == nil || high == nil || *low > *high:
+		return Faultf(RulePorts, "For TCP/UDP protocols, port_range_min must be <= port_range_max")
+	case *low < 1 || *high > 65535:
+		return Faultf(RulePort, "Invalid value for port %d", map[bool]int{true: *low, false: *high}[*low < 1])
+	}
+	return nil
+}
+
+// Secured is the port in the groups that the change names, or the fault of that. Whether there are such groups, others
+// find out.
+func (p Port) Secured(c PortChange) (Port, error) {
+	if c.SecurityGroups != nil {
+		p.SecurityGroups = slices.Clone(*c.SecurityGroups)
+		slices.SortFunc(p.SecurityGroups, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+		p.SecurityGroups = slices.Compact(p.SecurityGroups)
+	}
+	switch {
+	case p.PortSecurity || len(p.SecurityGroups) == 0:
+		return p, nil
+	case c.SecurityGroups == nil:
+		return p, Faultf(PortHasGroups, "Port has security group associated. Cannot disable port security or IP address until security group is removed.")
+	default:
+		return p, Faultf(GroupsUnsecured, "Port security must be enabled and port must have an IP address in order to use security groups.")
+	}
+}
+
+// InDefaultGroup tells whether a new port, of which a request says that, is in its project's default group.
+func (p Port) InDefaultGroup(c PortChange) bool {
+	return c.SecurityGroups == nil && p.PortSecurity && !strings.HasPrefix(p.DeviceOwner, "network:")
+}
