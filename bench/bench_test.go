@@ -201,9 +201,9 @@ func TestChosenFiguresBringTheirPeers(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string][]string{
 		"":                      figureNames(),
-		"entries":               {"noop", "entries"},
+		"entries":               {"limit", "entries"},
 		"latency":               {"latency"},
-		"allocations, entries":  {"noop", "entries", "transactions", "allocations"},
+		"allocations, entries":  {"limit", "entries", "transactions", "allocations"},
 		"noop,reads":            {"noop", "selects", "reads"},
 		"allocations-together":  {"allocations-apart", "allocations-together"},
 		"selects, transactions": {"transactions", "selects"},
@@ -255,6 +255,20 @@ func TestControllerThatMissesSomethingFailsTheRun(t *testing.T) {
 		if err := c.m.check(c.made); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestStatementsAreCountedByWhoAsked(t *testing.T) {
+	t.Parallel()
+	log := "asked berth berth: LOG:  execute stmtcache_1: \n\tselect 1\n" +
+		"asked berth berth: DETAIL:  parameters: $1 = '7'\n" +
+		"asked berth berth: LOG:  statement: begin\n" +
+		"asked berth [unknown]: LOG:  execute stmtcache_2: select 'what bench asks'\n" +
+		"asked temporal [unknown]: LOG:  execute <unnamed>: select 1\n" +
+		"asked temporal_visibility [unknown]: LOG:  statement: begin\n" +
+		"asked [unknown] [unknown]: LOG:  connection received\n"
+	if berth, temporal := asked(log); berth != 2 || temporal != 2 {
+		t.Errorf("berth %d, Temporal %d", berth, temporal)
 	}
 }
 

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"berth/internal/contract"
 )
@@ -35,57 +38,107 @@ func (s *stack) release(ctx context.Context, workflow string) error {
 	return err
 }
 
+// forget deletes the notes that were put off, whose workflows are not missed.
+func (s *stack) forget(ctx context.Context, workflow string) error {
+	_, err := s.rows.Exec(ctx, `
+		drop trigger bench_hold on note;
+		delete from note where workflow = '`+workflow+`'`)
+	return err
+}
+
 // portsPerNetwork gives a client's share of four entries: a network, its subnet and the ports on it, each of
 // which waits for those before it.
 const portsPerNetwork = 2
 
-func openEntries(ctx context.Context, s *stack) (*subject, error) {
-	done := watch(ctx, s.rows, lookEvery, unfinished, s.fail)
-	var made recent[string]
-	return &subject{
-		before: func(ctx context.Context) error { return s.hold(ctx, contract.Port) },
-		op: func(ctx context.Context, _ int) (int, error) {
-			ids, err := s.plantNetwork(ctx)
+// family makes objects one after the other and returns their IDs.
+type family func(ctx context.Context, create func(context.Context, string, attributes) (string, error)) ([]string, error)
+
+// openEntries measures the journal of such families, with a controller that takes so long for each answer.
+func openEntries(made family, delay time.Duration) func(context.Context, *stack) (*subject, error) {
+	return func(ctx context.Context, s *stack) (*subject, error) {
+		done := watch(ctx, s.rows, lookEvery, unfinished, s.fail)
+		var last recent[string]
+		op := func(ctx context.Context, _ int) (int, error) {
+			ids, err := made(ctx, s.api.create)
 			if err != nil {
 				return 0, err
 			}
 			for _, id := range ids {
-				made.add(id)
+				last.add(id)
 			}
 			return len(ids), done.await(ctx, ids...)
-		},
-		after: func(ctx context.Context) error {
-			if err := s.settled(ctx); err != nil {
-				return err
-			}
-			_, err := s.rows.Exec(ctx, `
-				drop trigger bench_hold on note;
-				delete from note where workflow = 'Port'`) // the ports' own workflows are not missed
-			return err
-		},
-		close: func(ctx context.Context) ([]detail, error) {
-			entries, err := s.entriesOf(ctx, made.last)
-			if err != nil {
-				return nil, err
-			}
-			return histories(ctx, s.temporal, "each entry", entries)
-		},
-	}, nil
+		}
+		return &subject{
+			before: func(ctx context.Context) error {
+				return errors.Join(s.hold(ctx, contract.Port), slow(ctx, s.standIns.ODL, delay))
+			},
+			op: op,
+			after: func(ctx context.Context) error {
+				if err := errors.Join(heal(ctx, s.standIns.ODL), s.settled(ctx)); err != nil {
+					return err
+				}
+				return s.forget(ctx, contract.Port)
+			},
+			close: func(ctx context.Context) ([]detail, error) { return s.entryCosts(ctx, &last, op) },
+		}, nil
+	}
 }
 
-// plantNetwork makes a network, a subnet and ports, and does not wait between them.
-func (s *stack) plantNetwork(ctx context.Context) ([]string, error) {
-	network, err := s.api.create(ctx, "network", attributes{"name": "bench"})
+// entryCosts tells what was done for the entries of objects that were made last, and what more of them ask of the
+// databases.
+func (s *stack) entryCosts(ctx context.Context, last *recent[string], op operation) ([]detail, error) {
+	entries, err := s.entriesOf(ctx, last.last)
 	if err != nil {
 		return nil, err
 	}
-	subnet, err := s.api.create(ctx, "subnet", attributes{"network_id": network, "ip_version": 4, "cidr": "10.0.0.0/24", "enable_dhcp": false})
+	details, err := histories(ctx, s.temporal, "each entry", entries)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.hold(ctx, contract.Port); err != nil {
+		return nil, err
+	}
+	asked, err := s.statements(ctx, "each entry", func(ctx context.Context) (int, error) { return s.together(ctx, op) })
+	if err != nil {
+		return nil, err
+	}
+	return append(details, asked...), s.forget(ctx, contract.Port)
+}
+
+// together lets every client do it once.
+func (s *stack) together(ctx context.Context, op operation) (int, error) {
+	var group errgroup.Group
+	var all atomic.Int64
+	for client := range s.clients {
+		group.Go(func() error {
+			n, err := op(ctx, client)
+			all.Add(int64(n))
+			return err
+		})
+	}
+	err := group.Wait()
+	return int(all.Load()), err
+}
+
+// loneNetwork makes a network, whose entry waits for nothing.
+func loneNetwork(ctx context.Context, create func(context.Context, string, attributes) (string, error)) ([]string, error) {
+	network, err := create(ctx, "network", attributes{"name": "bench"})
+	return []string{network}, err
+}
+
+// plantNetwork makes a network, a subnet and ports, and does not wait between them.
+func plantNetwork(ctx context.Context, create func(context.Context, string, attributes) (string, error)) ([]string, error) {
+	network, err := create(ctx, "network", attributes{"name": "bench"})
+	if err != nil {
+		return nil, err
+	}
+	subnet, err := create(ctx, "subnet", attributes{"network_id": network, "ip_version": 4, "cidr": "10.0.0.0/24", "enable_dhcp": false})
 	if err != nil {
 		return nil, err
 	}
 	ids := []string{network, subnet}
 	for range portsPerNetwork {
-		port, err := s.api.create(ctx, "port", attributes{"network_id": network})
+		port, err := create(ctx, "port", attributes{"network_id": network})
 		if err != nil {
 			return nil, err
 		}

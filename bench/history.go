@@ -46,7 +46,7 @@ type recent[T any] struct {
 	last []T
 }
 
-const remembered = 12
+const remembered = 48
 
 func (r *recent[T]) add(one T) {
 	r.mu.Lock()

@@ -4,32 +4,40 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 )
 
-const (
-	noopQueue = "bench"
-	noopName  = "Nothing"
-)
-
-// openNoop measures the peer of everything that is a workflow: one that does nothing, started eagerly, with its
-// result awaited, client and worker in one process.
+// openNoop measures the peer of everything that is a workflow: one that does nothing.
 func openNoop(_ context.Context, s *stack) (*subject, error) {
+	return s.eagerly("Nothing", func(workflow.Context) error { return nil })
+}
+
+// openLimit measures the least that a workflow can be which does something: one local activity, which does nothing.
+func openLimit(_ context.Context, s *stack) (*subject, error) {
+	return s.eagerly("Least", func(ctx workflow.Context) error {
+		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Second})
+		return workflow.ExecuteLocalActivity(ctx, func(context.Context) error { return nil }).Get(ctx, nil)
+	})
+}
+
+// eagerly measures a workflow that is started eagerly, with its result awaited, client and worker in one process.
+func (s *stack) eagerly(name string, run func(workflow.Context) error) (*subject, error) {
+	queue := "bench/" + name
 	autoscaling := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
-	w := worker.New(s.temporal, noopQueue, worker.Options{WorkflowTaskPollerBehavior: autoscaling, ActivityTaskPollerBehavior: autoscaling})
-	w.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: noopName})
+	w := worker.New(s.temporal, queue, worker.Options{WorkflowTaskPollerBehavior: autoscaling, ActivityTaskPollerBehavior: autoscaling})
+	w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
 	var last atomic.Int64
-	id := func() string { return fmt.Sprintf("%s/%d", noopQueue, last.Load()) }
 	return &subject{
 		op: func(ctx context.Context, _ int) (int, error) {
 			run, err := s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-				ID: fmt.Sprintf("%s/%d", noopQueue, last.Add(1)), TaskQueue: noopQueue, EnableEagerStart: true}, noopName)
+				ID: fmt.Sprintf("%s/%d", queue, last.Add(1)), TaskQueue: queue, EnableEagerStart: true}, name)
 			if err != nil {
 				return 0, err
 			}
@@ -37,7 +45,7 @@ func openNoop(_ context.Context, s *stack) (*subject, error) {
 		},
 		close: func(ctx context.Context) ([]detail, error) {
 			defer w.Stop()
-			return histories(ctx, s.temporal, "each", []string{id()})
+			return histories(ctx, s.temporal, "each", []string{fmt.Sprintf("%s/%d", queue, last.Load())})
 		},
 	}, nil
 }

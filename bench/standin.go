@@ -21,7 +21,10 @@ import (
 const standInCommand = "serve-stand-ins"
 
 // standIns are where they serve.
-type standIns struct{ ODL, Nova, Peer string }
+type standIns struct {
+	ODL, Nova, Peer string
+	Baseline        string // another controller, which berth knows nothing of
+}
 
 // serveStandIns prints where it serves, in one line, and serves until ctx ends.
 func serveStandIns(ctx context.Context, out io.Writer) error {
@@ -30,6 +33,11 @@ func serveStandIns(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer odl.Stop()
+	baseline, err := devstack.Serve(0, odltest.New())
+	if err != nil {
+		return err
+	}
+	defer baseline.Stop()
 	nova, err := devstack.Serve(0, &notifytest.Nova{})
 	if err != nil {
 		return err
@@ -40,7 +48,7 @@ func serveStandIns(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer peer.Stop()
-	if err := json.NewEncoder(out).Encode(standIns{odl.URL, nova.URL, peer.URL}); err != nil {
+	if err := json.NewEncoder(out).Encode(standIns{odl.URL, nova.URL, peer.URL, baseline.URL}); err != nil {
 		return err
 	}
 	<-ctx.Done()
