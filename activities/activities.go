@@ -26,6 +26,8 @@ type Options struct {
 	Keep    store.Retention // of the generation history
 	// KeepJournal is how long completed journal entries are kept; 0 means for ever.
 	KeepJournal time.Duration
+	// SyncEvery is how long after the last full sync the next one is begun, though nothing seems to be missing; 0: never.
+	SyncEvery time.Duration
 	// Attempted, if set, hears of every attempt to mirror an entry.
 	Attempted func(journal.Entry, journal.Outcome)
 }

@@ -131,7 +131,7 @@ func troubled(after time.Duration, format string, args ...any) error {
 	})
 }
 
-// WatchController starts a full sync if the controller has lost its data, and a recovery if entries have failed. A
+// WatchController starts a full sync if the controller has lost its data or one is due anyway, and a recovery if entries have failed. A
 // controller in trouble is left alone.
 func (a *Activities) WatchController(ctx context.Context) error {
 	defer alive(ctx)()
@@ -142,8 +142,15 @@ func (a *Activities) WatchController(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // the entries that wait for it tell, and the next round looks again
 	}
+	reason := "the canary network is missing"
+	if !lost && a.SyncEvery > 0 {
+		reason = "the last one was begun " + a.SyncEvery.String() + " ago"
+		if lost, err = a.Store.Overdue(ctx, contract.KeyFullSync, a.SyncEvery); err != nil {
+			return verdict(err)
+		}
+	}
 	if lost {
-		if _, err := a.Store.StartRun(ctx, journal.Run{Kind: contract.KeyFullSync, Actor: "berth", Reason: "the canary network is missing"}); err != nil {
+		if _, err := a.Store.StartRun(ctx, journal.Run{Kind: contract.KeyFullSync, Actor: "berth", Reason: reason}); err != nil {
 			return verdict(err)
 		}
 	}

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -107,6 +108,33 @@ func TestWatchStartsAFullSyncWhenTheCanaryIsMissing(t *testing.T) {
 	}
 	if again := open(); again != 0 {
 		t.Errorf("run %d was started though the canary is there", again)
+	}
+}
+
+// Whatever the controller seems to have, a full sync is begun in time if the operator wants that.
+func TestFullSyncIsBegunByItsSchedule(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	m.grow(1)
+	m.drain()
+	m.finish(m.start(contract.KeyFullSync, 0))
+	begun := func(every time.Duration) bool {
+		m.acts.SyncEvery = every
+		if err := m.acts.WatchController(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := m.store.OpenRun(t.Context(), contract.KeyFullSync)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.ID != 0
+	}
+	if begun(0) || begun(time.Hour) {
+		t.Error("it was begun though it is not due")
+	}
+	storetest.Exec(t, m.url, `update mirror_run set created_at = created_at - interval '2 hours'`)
+	if begun(0) || !begun(time.Hour) {
+		t.Error("it was begun though nobody wants that, or was not though it is due")
 	}
 }
 

@@ -76,7 +76,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		a.store.Tell()
 	}
 	reached.Store = a.store
-	reached.KeepJournal = cfg.Journal.Age
+	reached.KeepJournal, reached.SyncEvery = cfg.Journal.Age, cfg.ODL.SyncEvery
 	watchJournal(&reached, a.registry)
 	a.registry.MustRegister(newJournalCollector(a.store))
 	reached.Keep = store.Retention{Age: cfg.History.Age, Rows: cfg.History.Rows}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -66,6 +67,17 @@ func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
 		return r, err
 	}
 	return r, countEntries(ctx, s.pool, &r)
+}
+
+// Overdue tells whether the last run of a kind was begun so long ago, or never.
+func (s *Store) Overdue(ctx context.Context, kind string, every time.Duration) (bool, error) {
+	var overdue bool
+	err := s.pool.QueryRow(ctx, `
+		select not exists (select from mirror_run where kind = $1 and created_at > clock_timestamp() - $2::interval)`, kind, every).Scan(&overdue)
+	if err != nil {
+		return false, fmt.Errorf("look for the last %s: %w", kind, err)
+	}
+	return overdue, nil
 }
 
 // Run is one run.
