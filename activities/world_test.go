@@ -244,3 +244,8 @@ func (m *mirror) fail(typ string, status int) {
 func (m *mirror) step(kind string) (contract.RunProgress, error) {
 	return m.acts.StepRun(m.Context(), kind)
 }
+
+// portsOf is a draft of one port on that network.
+func portsOf(n network.Network, project string) []network.PortChange {
+	return []network.PortChange{{Network: &n.ID, Project: &project}}
+}

@@ -33,6 +33,7 @@ type Port struct {
 	ID             uuid.UUID
 	Network        uuid.UUID
 	Project        string
+	Tenant         string // whom it is accounted to: the network's project where it has none of its own
 	Name           string
 	Description    string
 	AdminUp        bool

@@ -159,8 +159,8 @@ func mirrorSubnet(s network.Subnet, op journal.Operation) journal.Change {
 }
 
 func mirrorPort(p network.Port, op journal.Operation) journal.Change {
-	m := portMirror{ID: p.ID, NetworkID: p.Network, Name: p.Name, Description: p.Description, TenantID: p.Project,
-		ProjectID: p.Project, AdminStateUp: p.AdminUp, Status: p.Status, MAC: p.MAC, FixedIPs: []fixedMirror{},
+	m := portMirror{ID: p.ID, NetworkID: p.Network, Name: p.Name, Description: p.Description, TenantID: p.Tenant,
+		ProjectID: p.Tenant, AdminStateUp: p.AdminUp, Status: p.Status, MAC: p.MAC, FixedIPs: []fixedMirror{},
 		DeviceID: p.DeviceID, DeviceOwner: p.DeviceOwner, SecurityGroups: p.SecurityGroups, AddressPairs: []pairMirror{},
 		DHCPOptions: p.DHCPOptions, PortSecurity: p.PortSecurity, Host: p.Host, VNIC: p.VNIC, VIF: p.VIF,
 		VIFDetails: json.RawMessage(`{}`), Profile: p.Profile, stamps: stamped(p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)}

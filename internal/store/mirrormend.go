@@ -162,12 +162,12 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 			return err
 		}
 		o := journal.Observed{Has: has}
-		kept, err := src.these(ctx, tx, e.Object.ID)
+		shall, err := wanted(ctx, tx, src, []string{e.Object.ID})
 		if err != nil {
 			return err
 		}
-		if len(kept) > 0 {
-			o.Shall = kept[0].Data
+		if kept, ok := shall[e.Object.ID]; ok && kept.Object == e.Object {
+			o.Shall = kept.Data
 		}
 		if err := tx.QueryRow(ctx, `
 			select exists (select from journal_entry where object_type = $1 and object_id = $2 and finished_at is null and seq > $3)`,

@@ -18,7 +18,8 @@ import (
 var portSelect = `
 	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
 		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
-		port.revision, port.epoch, port.vif_details, port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options, port.security_groups,
+		port.revision, port.epoch, port.vif_details,
+		coalesce(nullif(port.project, ''), (select n.project from network n where n.id = port.network_id)), port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options, port.security_groups,
 		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
 			from port_address a
 			where a.port_id = port.id),
@@ -75,7 +76,7 @@ const visiblePort = `(port.project = %[1]s or exists (select from network n wher
 func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
-		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.Details, &p.CreatedAt, &p.UpdatedAt,
+		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.Details, &p.Tenant, &p.CreatedAt, &p.UpdatedAt,
 		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &p.SecurityGroups, &addresses, &blocks, &bindings}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {

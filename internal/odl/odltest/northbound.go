@@ -16,26 +16,28 @@ type resource struct {
 	typ      string            // envelope of one object
 	path     string            // collection
 	plural   string            // envelope of a list
+	fixedAt  []string          // what no update changes
 	kept     []string          // what an update that lacks it takes from the stored object
 	parents  map[string]string // attribute → type of what it refers to; in lists of objects as list.attribute
 	required map[string]string // those that the real controller checks, with a 442
+	must     string            // attribute without which it fails
 	fixed    bool              // there is no update
 	within   string            // the collection whose objects have one of these each
 	outer    string            // attribute that names that object
 }
 
 var resources = []resource{
-	{typ: "network", path: "networks", kept: []string{"id", "tenant_id", "project_id"},
+	{typ: "network", path: "networks", fixedAt: []string{"tenant_id", "project_id"},
 		parents: map[string]string{"qos_policy_id": "policy"}, required: map[string]string{"qos_policy_id": "policy"}},
-	{typ: "subnet", path: "subnets", kept: []string{"id", "network_id", "tenant_id", "project_id", "ip_version", "cidr"},
+	{typ: "subnet", path: "subnets", fixedAt: []string{"network_id", "tenant_id", "project_id", "ip_version", "cidr"},
 		parents: map[string]string{"network_id": "network"}},
-	{typ: "port", path: "ports", kept: []string{"id", "tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
+	{typ: "port", path: "ports", kept: []string{"tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
 		parents: map[string]string{"network_id": "network", "fixed_ips.subnet_id": "subnet", "security_groups.id": "security_group", "qos_policy_id": "policy"}},
 	{typ: "router", path: "routers", parents: map[string]string{"gw_port_id": "port", "external_gateway_info.network_id": "network"}},
 	{typ: "floatingip", path: "floatingips",
 		parents: map[string]string{"floating_network_id": "network", "port_id": "port", "router_id": "router"}},
 	{typ: "security_group", path: "security-groups"},
-	{typ: "security_group_rule", path: "security-group-rules",
+	{typ: "security_group_rule", path: "security-group-rules", must: "security_group_id",
 		parents:  map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"},
 		required: map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"}},
 	{typ: "policy", path: "qos/policies", plural: "policies"},
@@ -194,6 +196,7 @@ func (c *Controller) create(r resource, o map[string]any, echo any) reply {
 	if c.object(r.typ, id) != nil {
 		return reply{status: http.StatusConflict, body: echo}
 	}
+	owned(o)
 	c.judge(r, id, o)
 	rec := c.record(r.typ, id)
 	rec.Creates++
@@ -216,8 +219,8 @@ func (c *Controller) put(r resource, id string, body []byte) reply {
 	if a := c.check(r, o); a.status != 0 {
 		return a
 	}
-	for _, name := range r.kept {
-		if o[name] == nil && stored[name] != nil {
+	for _, name := range slices.Concat(r.fixedAt, r.kept) {
+		if stored[name] != nil && (o[name] == nil || slices.Contains(r.fixedAt, name)) {
 			o[name] = stored[name]
 		}
 	}
@@ -253,8 +256,25 @@ func (c *Controller) write(rec *Record, o map[string]any, a reply) reply {
 	return a
 }
 
+// owned writes whose a new object is as the real controller does: under both names, UUIDs with dashes.
+func owned(o map[string]any) {
+	for _, name := range []string{"tenant_id", "project_id"} {
+		if id, ok := o[name].(string); ok && len(id) == 32 && !strings.Contains(id, "-") {
+			o[name] = id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
+		}
+	}
+	for from, to := range map[string]string{"tenant_id": "project_id", "project_id": "tenant_id"} {
+		if v, ok := o[to]; (!ok || v == nil) && o[from] != nil {
+			o[to] = o[from]
+		}
+	}
+}
+
 // check refuses what the real controller refuses.
 func (c *Controller) check(r resource, o map[string]any) reply {
+	if r.must != "" && o[r.must] == nil {
+		return reply{status: http.StatusInternalServerError}
+	}
 	for attribute, typ := range r.required {
 		if id, ok := o[attribute].(string); ok && id != "" && c.object(typ, id) == nil {
 			return refuse(442, "%s %s is missing", typ, id)
