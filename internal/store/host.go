@@ -251,30 +251,36 @@ func neededOf(ctx context.Context, tx pgx.Tx, id int64) ([]string, error) {
 	return needed, nil
 }
 
-func readHosts(ctx context.Context, q querier, where string, args ...any) ([]lease.Host, error) {
-	rows, err := q.Query(ctx, `
-		select h.id, h.hostname, h.provider, h.nested, h.service_name, h.hypervisor_type, h.hypervisor_version, h.vcpus,
+// hostColumns are what scanHost reads.
+const hostColumns = `
+			h.id, h.hostname, h.provider, h.nested, h.service_name, h.hypervisor_type, h.hypervisor_version, h.vcpus,
 			h.memory_mb, h.local_gb, h.cpu_info, h.availability_zone, h.reservable, h.created_at, h.updated_at,
 			coalesce((
 				select jsonb_object_agg(p.name, c.value)
 				from host_capability c
 				join host_property p on p.id = c.property_id
-				where c.host_id = h.id), '{}')
+				where c.host_id = h.id), '{}')`
+
+func readHosts(ctx context.Context, q querier, where string, args ...any) ([]lease.Host, error) {
+	rows, err := q.Query(ctx, `
+		select `+hostColumns+`
 		from host h
 		where `+where+`
 		order by h.id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.Host, error) {
-		var h lease.Host
-		err := row.Scan(&h.ID, &h.Hostname, &h.Provider, &h.Nested, &h.ServiceName, &h.HypervisorType, &h.HypervisorVersion,
-			&h.VCPUs, &h.MemoryMB, &h.LocalGB, &h.CPUInfo, &h.AvailabilityZone, &h.Reservable, &h.CreatedAt, &h.UpdatedAt,
-			&h.Capabilities)
-		return h, err
-	})
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.Host, error) { return scanHost(row) })
 	if err != nil {
 		return nil, fmt.Errorf("read hosts: %w", err)
 	}
 	return all, nil
+}
+
+// scanHost reads hostColumns and what is asked for behind them.
+func scanHost(row pgx.CollectableRow, more ...any) (h lease.Host, err error) {
+	err = row.Scan(append([]any{&h.ID, &h.Hostname, &h.Provider, &h.Nested, &h.ServiceName, &h.HypervisorType, &h.HypervisorVersion,
+		&h.VCPUs, &h.MemoryMB, &h.LocalGB, &h.CPUInfo, &h.AvailabilityZone, &h.Reservable, &h.CreatedAt, &h.UpdatedAt,
+		&h.Capabilities}, more...)...)
+	return h, err
 }

@@ -86,31 +86,29 @@ func (b hostChoice) check(ctx context.Context, tx pgx.Tx, hosts []int64) error {
 }
 
 // candidates lists all hosts by ID and how they stand in a window. A host that its last reservation failed to
-// leave is not free.
+// leave is not free; such a reservation has begun, as only few have that hold something.
 func candidates(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]lease.Candidate, error) {
-	hosts, err := readHosts(ctx, tx, `true`)
-	if err != nil {
-		return nil, err
-	}
 	rows, err := tx.Query(ctx, `
-		select a.host_id, bool_or(a.during && tstzrange($1, $2) or e.status = 'ERROR')
-		from host_allocation a
-		join reservation r on r.id = a.reservation_id
-		join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
-		group by a.host_id`, from, to)
+		select `+hostColumns+`,
+			exists (select from host_allocation a where a.host_id = h.id),
+			not exists (select from host_allocation a where a.host_id = h.id and a.during && tstzrange($1, $2))
+				and h.id <> all(array(
+					select a.host_id
+					from host_allocation a
+					join reservation r on r.id = a.reservation_id
+					join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
+					where a.during && tstzrange(null, now()) and e.status = 'ERROR'))
+		from host h
+		order by h.id`, from, to)
 	if err != nil {
 		return nil, fmt.Errorf("which hosts are free: %w", err)
 	}
-	busy := map[int64]bool{}
-	var id int64
-	var taken bool
-	if _, err := pgx.ForEachRow(rows, []any{&id, &taken}, func() error { busy[id] = taken; return nil }); err != nil {
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.Candidate, err error) {
+		c.Host, err = scanHost(row, &c.Booked, &c.Free)
+		return c, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("which hosts are free: %w", err)
-	}
-	all := make([]lease.Candidate, len(hosts))
-	for i, h := range hosts {
-		taken, booked := busy[h.ID]
-		all[i] = lease.Candidate{Host: h, Booked: booked, Free: !taken}
 	}
 	return all, nil
 }
