@@ -191,8 +191,8 @@ func saveLease(ctx context.Context, tx pgx.Tx, was, is lease.Lease) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		update lease
-		set name = $3, status = $4, start_at = $5, end_at = $6, updated_at = clock_timestamp()
-		where id = $1 and status = $2`, is.ID, was.Status, is.Name, is.Status, is.StartAt, is.EndAt).Exec(fence(is.ID, was.Status))
+		set name = $3, status = $4, start_at = $5, end_at = $6, degraded = $7, updated_at = clock_timestamp()
+		where id = $1 and status = $2`, is.ID, was.Status, is.Name, is.Status, is.StartAt, is.EndAt, is.Degraded).Exec(fence(is.ID, was.Status))
 	for i, r := range is.Reservations {
 		old := was.Reservations[i]
 		if sameReservation(old, r) {
@@ -202,10 +202,10 @@ func saveLease(ctx context.Context, tx pgx.Tx, was, is lease.Lease) error {
 			update reservation
 			set status = $3, min_hosts = $4, max_hosts = $5, hypervisor_properties = $6, resource_properties = $7,
 				before_end = $8, last_error = $9, amount = $10, vcpus = $11, memory_mb = $12, disk_gb = $13, affinity = $14,
-				resources = $15, required_addresses = $16, updated_at = clock_timestamp()
+				resources = $15, required_addresses = $16, missing_resources = $17, resources_changed = $18, updated_at = clock_timestamp()
 			where id = $1 and status = $2`, r.ID, old.Status, r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties,
 			r.BeforeEnd, r.LastError, r.Amount, r.VCPUs, r.MemoryMB, r.DiskGB, r.Affinity, r.Resources(),
-			required(r.ReservationDraft)).Exec(fence(is.ID, was.Status))
+			required(r.ReservationDraft), r.MissingResources, r.ResourcesChanged).Exec(fence(is.ID, was.Status))
 	}
 	for i, e := range is.Events {
 		old := was.Events[i]
@@ -234,7 +234,8 @@ func fence(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
 }
 
 func sameReservation(a, b lease.Reservation) bool {
-	return a.Status == b.Status && a.LastError == b.LastError && reflect.DeepEqual(a.ReservationDraft, b.ReservationDraft)
+	return a.Status == b.Status && a.LastError == b.LastError && a.MissingResources == b.MissingResources &&
+		a.ResourcesChanged == b.ResourcesChanged && reflect.DeepEqual(a.ReservationDraft, b.ReservationDraft)
 }
 
 // nudgeLease leaves a note that the lease's workflow should look again.

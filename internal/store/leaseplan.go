@@ -72,6 +72,9 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 		if err := s.limits.CheckChanged(is, c); err != nil {
 			return err
 		}
+		if !c.Rename() {
+			is = lease.Refitted(is) // or it is refused
+		}
 		if err := saveLease(ctx, tx, was, is); err != nil {
 			return err
 		}

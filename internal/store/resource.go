@@ -87,6 +87,11 @@ func reshape(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation)
 	if err := resources[r.Type].wire(ctx, tx, l, r); err != nil {
 		return err
 	}
+	return outdate(ctx, tx, r)
+}
+
+// outdate remembers that the cloud, and perhaps inventory, has to hear what a reservation has become.
+func outdate(ctx context.Context, tx pgx.Tx, r lease.Reservation) error {
 	if _, err := tx.Exec(ctx, `update reservation set shape = shape + 1 where id = $1`, r.ID); err != nil {
 		return fmt.Errorf("reservation %s: %w", r.ID, err)
 	}

@@ -1,0 +1,157 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/lease"
+	"berth/internal/store/storetest"
+)
+
+// see notes which hosts are up and heals what ails within the horizon.
+func (t *leasing) see(up map[string]bool, horizon time.Duration) (healed int) {
+	t.Helper()
+	if _, _, err := t.SeeHosts(t.Context(), up); err != nil {
+		t.Fatal(err)
+	}
+	ailing, err := t.Unwell(t.Context(), horizon, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range ailing {
+		if err := t.HealReservation(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(ailing)
+}
+
+// health is a lease's flags and hosts.
+type health struct {
+	Degraded, Missing, Changed bool
+	Hosts                      []int64
+}
+
+func (t *leasing) health(l lease.Lease) health {
+	t.Helper()
+	l = t.read(l.ID)
+	r := l.Reservations[0]
+	return health{l.Degraded, r.MissingResources, r.ResourcesChanged, r.Hosts}
+}
+
+func (t *leasing) healthy(l lease.Lease, want health) {
+	t.Helper()
+	if d := cmp.Diff(want, t.health(l)); d != "" {
+		t.Error(d)
+	}
+}
+
+// lasting makes an active lease that ends in an hour.
+func (t *leasing) lasting(d lease.Draft) lease.Lease {
+	t.Helper()
+	d.Start, d.End = lease.Moment{Now: true}, lease.Moment{At: hour(1)}
+	l := t.create(d)
+	t.begin(l.ID, lease.Start)
+	t.wire(l)
+	return t.finish(l.ID, lease.Start, nil)
+}
+
+func TestHostThatDiesIsReplacedInAnActiveLease(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	e.Tell()
+	l := e.lasting(hostsDraft(0, 1, 1, 1))
+	e.healthy(l, health{Hosts: []int64{1}})
+	down := map[string]bool{"cmp-1": false, "nobody": false}
+
+	failed, recovered, err := e.SeeHosts(t.Context(), down)
+	if len(failed) != 1 || len(recovered) != 0 || err != nil {
+		t.Errorf("failed %v, recovered %v, %v", failed, recovered, err)
+	}
+	if n := e.see(down, time.Hour); n != 1 {
+		t.Errorf("%d ailed", n)
+	}
+
+	e.healthy(l, health{Degraded: true, Changed: true, Hosts: []int64{2}})
+	if d := cmp.Diff([]string{"cmp-2"}, e.held(l.Reservations[0].ID)); d != "" {
+		t.Errorf("in inventory: %s", d)
+	}
+	if all, _ := e.told(l.ID); all[len(all)-1] != "lease.health ACTIVE" {
+		t.Errorf("told %v", all)
+	}
+	e.refused(hostsDraft(0, 1, 1, 1), lease.NotEnoughHosts) // the dead one is leased to nobody
+	if n := e.see(map[string]bool{"cmp-1": true}, time.Hour); n != 0 {
+		t.Errorf("%d still ail", n)
+	}
+	e.create(hostsDraft(0, 1, 1, 1))
+	e.healthy(l, health{Degraded: true, Changed: true, Hosts: []int64{2}})
+}
+
+func TestReservationThatLacksAHostGetsItBack(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.lasting(hostsDraft(0, 1, 2, 2))
+
+	e.see(map[string]bool{"cmp-1": false}, time.Hour)
+	e.healthy(l, health{Degraded: true, Missing: true, Hosts: []int64{2}})
+	if d := cmp.Diff([]string{"cmp-2"}, e.held(l.Reservations[0].ID)); d != "" {
+		t.Errorf("in inventory: %s", d)
+	}
+	e.see(nil, time.Hour) // there is nothing to be had
+	e.healthy(l, health{Degraded: true, Missing: true, Hosts: []int64{2}})
+	e.see(map[string]bool{"cmp-1": true}, time.Hour)
+	e.healthy(l, health{Degraded: true, Changed: true, Hosts: []int64{1, 2}})
+	if d := cmp.Diff([]string{"cmp-1", "cmp-2"}, e.held(l.Reservations[0].ID)); d != "" {
+		t.Errorf("in inventory: %s", d)
+	}
+}
+
+func TestLeaseToComeIsHealedInSilenceAndInTime(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 3)
+	soon, late := e.create(hostsDraft(1, 2, 1, 1)), e.create(hostsDraft(30, 31, 2, 2))
+	lost := map[string]bool{"cmp-1": false, "cmp-2": false}
+	hosts := e.health(late).Hosts
+
+	e.see(lost, 3*time.Hour)
+	if got := e.health(soon); got.Degraded || len(got.Hosts) != 1 || got.Hosts[0] != 3 {
+		t.Errorf("a lease that has not begun: %+v", got)
+	}
+	e.healthy(late, health{Hosts: hosts})
+	e.see(nil, 0)
+	if got := e.health(late); !got.Degraded || !got.Missing || got.Changed || len(got.Hosts) != 1 {
+		t.Errorf("without a horizon: %+v", got)
+	}
+	end := lease.Moment{At: hour(32)}
+	e.see(map[string]bool{"cmp-1": true, "cmp-2": true}, time.Hour)
+	if _, err := e.UpdateLease(t.Context(), late.ID, lease.Change{End: &end}); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.health(late); got.Degraded || got.Missing || len(got.Hosts) != 2 {
+		t.Errorf("a change that booked what was missing: %+v", got)
+	}
+}
+
+func TestLeaseOnItsWayIsNotHealed(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.create(hostsDraft(1, 2, 1, 1))
+	ailing := lease.Unwell{Reservation: l.Reservations[0].ID, Host: l.Reservations[0].Hosts[0]}
+	if err := e.HealReservation(t.Context(), ailing); err != nil { // it has recovered by now
+		t.Fatal(err)
+	}
+	e.healthy(l, health{Hosts: []int64{1}})
+	e.due(l)
+	storetest.Exec(t, e.url, `update lease set end_at = now() + interval '1 hour'`)
+	storetest.Exec(t, e.url, `update host set reservable = false where id = 1`)
+	e.begin(l.ID, lease.Start)
+	if n := e.see(nil, 0); n != 0 {
+		t.Errorf("%d ail", n)
+	}
+	if err := e.HealReservation(t.Context(), ailing); err != nil {
+		t.Fatal(err)
+	}
+	e.healthy(l, health{Hosts: []int64{1}})
+}
