@@ -122,7 +122,7 @@ var storyOfNetworking = []said{
 var notNetworking = map[string]string{
 	"router": layer3, "floating ip": layer3, "local ip": layer3, "bgp": layer3, "network l3": layer3,
 	"network agent add router": layer3, "network agent remove router": layer3, "network agent router": layer3,
-	"default security group": "every project's begins with the same rules", "address group": "rules name addresses or groups",
+	"default security group": "every project's begins with the same rules", "security group default statefulness": "groups are stateful unless told otherwise", "address group": "rules name addresses or groups",
 	"address scope": pooled, "subnet pool": pooled, "network onboard": pooled, "network auto allocated topology": pooled,
 	"network flavor": drivers, "network service provider": drivers, "network meter": drivers, "network qos": drivers, "tap": drivers,
 	"network rbac": "a network belongs to one project, or to all", "network segment": "a network has one segment",

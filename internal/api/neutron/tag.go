@@ -29,6 +29,7 @@ func (res resource[N, C]) tagRoutes() []osapi.Route {
 	all := res.path() + "/{id}/tags"
 	return []osapi.Route{
 		{Method: http.MethodGet, Path: all, Handle: res.listTags},
+		{Method: http.MethodPost, Path: all, Handle: res.addTags},
 		{Method: http.MethodPut, Path: all, Handle: res.replaceTags},
 		{Method: http.MethodDelete, Path: all, Handle: res.clearTags},
 		{Method: http.MethodGet, Path: all + "/{tag}", Handle: res.hasTag},
@@ -46,23 +47,58 @@ func (res resource[N, C]) listTags(r *http.Request) (int, any, error) {
 }
 
 func (res resource[N, C]) replaceTags(r *http.Request) (int, any, error) {
-	envelope, err := readEnvelope(r)
+	tags, err := tagsOf(r)
 	if err != nil {
 		return 0, nil, err
-	}
-	raw, ok := envelope["tags"]
-	if !ok || len(envelope) != 1 {
-		return 0, nil, bad("Invalid tags body")
-	}
-	tags, err := tagList(raw)
-	if err != nil {
-		return 0, nil, invalid("tags", err)
 	}
 	n, err := res.retag(r, func([]string) ([]string, error) { return tags, nil })
 	if err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, object{"tags": res.tags.of(n)}, nil
+}
+
+func (res resource[N, C]) addTags(r *http.Request) (int, any, error) {
+	more, err := tagsOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	n, err := res.retag(r, func(tags []string) ([]string, error) { return join(tags, more...) })
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusCreated, object{"tags": res.tags.of(n)}, nil
+}
+
+// tagsOf reads {"tags": […]}.
+func tagsOf(r *http.Request) ([]string, error) {
+	envelope, err := readEnvelope(r)
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := envelope["tags"]
+	if !ok || len(envelope) != 1 {
+		return nil, bad("Invalid tags body")
+	}
+	tags, err := tagList(raw)
+	if err != nil {
+		return nil, invalid("tags", err)
+	}
+	return tags, nil
+}
+
+// join are the tags with more, each once.
+func join(tags []string, more ...string) ([]string, error) {
+	all := slices.Clone(tags)
+	for _, tag := range more {
+		if !slices.Contains(all, tag) {
+			all = append(all, tag)
+		}
+	}
+	if len(all) > maxTags {
+		return nil, tooManyTags()
+	}
+	return all, nil
 }
 
 func (res resource[N, C]) clearTags(r *http.Request) (int, any, error) {
@@ -91,15 +127,7 @@ func (res resource[N, C]) addTag(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, invalid("tag", err)
 	}
-	_, err = res.retag(r, func(tags []string) ([]string, error) {
-		if slices.Contains(tags, tag) {
-			return tags, nil
-		}
-		if len(tags) == maxTags {
-			return nil, tooManyTags()
-		}
-		return append(slices.Clone(tags), tag), nil
-	})
+	_, err = res.retag(r, func(tags []string) ([]string, error) { return join(tags, tag) })
 	return http.StatusCreated, nil, err
 }
 
@@ -154,16 +182,7 @@ func tagList(raw json.RawMessage) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	tags := []string{}
-	for _, tag := range list {
-		if !slices.Contains(tags, tag) {
-			tags = append(tags, tag)
-		}
-		if len(tags) > maxTags {
-			return nil, tooManyTags()
-		}
-	}
-	return tags, nil
+	return join([]string{}, list...)
 }
 
 func tagText(raw json.RawMessage) (string, error) { return filled(text(maxTagLength))(raw) }

@@ -15,8 +15,8 @@ func TestObjectsOfEveryKindAreTagged(t *testing.T) {
 	net, subnet := c.ground("10.0.0.0/24")
 	port := c.port(net, "")["id"].(string)
 	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, port))["trunk"].(object)["id"].(string)
-	for kind, id := range map[string]string{"network": net, "subnet": subnet, "port": port, "trunk": trunk} {
-		path := "/v2.0/" + kind + "s/" + id
+	for kind, id := range map[string]string{"network": net, "subnet": subnet, "port": port, "trunk": trunk, "security_group": c.group("g")} {
+		path := "/v2.0/" + strings.ReplaceAll(kind, "_", "-") + "s/" + id
 		before := c.must(200, "GET", path, "")[kind].(object)
 
 		if d := cmp.Diff(object{"tags": []any{"red", "a b.json"}}, c.must(200, "PUT", path+"/tags", `{"tags":["red","a b.json","red"]}`)); d != "" {
@@ -47,6 +47,17 @@ func TestObjectsOfEveryKindAreTagged(t *testing.T) {
 		}
 		if got := c.fault("DELETE", path+"/tags/red", "", "If-Match", "revision_number=0"); got != "412 RevisionNumberConstraintFailed" {
 			t.Errorf("%s: a stale change: %s", kind, got)
+		}
+		if d := cmp.Diff(object{"tags": []any{"red", "blue", "gold"}}, c.must(201, "POST", path+"/tags", `{"tags":["gold","red"]}`)); d != "" {
+			t.Errorf("%s: %s", kind, d)
+		}
+		many := strings.TrimSuffix(strings.Repeat(`"%d",`, 48), ",")
+		numbers := make([]any, 48)
+		for i := range numbers {
+			numbers[i] = i
+		}
+		if got := c.fault("POST", path+"/tags", fmt.Sprintf(`{"tags":[`+many+`]}`, numbers...)); got != "400 HTTPBadRequest" {
+			t.Errorf("%s: more than fifty: %s", kind, got)
 		}
 		c.must(204, "DELETE", path+"/tags", "")
 	}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/store/storetest"
+)
+
+// The library behind the stock client works unmodified, with everything of its network proxy that applies.
+func TestStockLibraryWorksOnNetworks(t *testing.T) {
+	t.Parallel()
+	python, err := exec.CommandContext(t.Context(), "../tools/openstack.sh").Output()
+	if err != nil {
+		t.Fatalf("the OpenStack clients are missing; make deps installs them: %v", err)
+	}
+	s := newSite(t, storetest.URL(t))
+	api := s.start("api")
+	api.agents()
+	api.must("POST", "/agent/v1/state", object{"agent_type": "Open vSwitch agent", "host": "cmp-2"})
+	cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), "testdata/network_sdk.py", api.url+"/networking")
+	cmd.Env = append(cmd.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore")
+	cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "OS_") })
+	var said strings.Builder
+	cmd.Stderr = &said
+
+	out, err := cmd.Output()
+
+	var told struct{ Untold, Problems []string }
+	if err != nil || json.Unmarshal(out, &told) != nil {
+		t.Fatalf("%v: %s %s", err, out, said.String())
+	}
+	for _, problem := range told.Problems {
+		t.Error(problem)
+	}
+	for _, name := range told.Untold {
+		t.Errorf("%s is not used, and nothing says why it does not apply", name)
+	}
+}
