@@ -22,7 +22,7 @@ const (
 )
 
 // train is a number of entries that are mirrored in one activity, because each waited for one before it. The activity
-// is a brief one: the leases of those that go along last longer.
+// is a brief one: store.Hold lasts longer.
 type train struct {
 	sync.WaitGroup
 	places int // how many may go along with each

@@ -53,3 +53,15 @@ func percentile(times []time.Duration, percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(times))
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
+
+// mean is the average of the times, 0 of none.
+func mean(times []time.Duration) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	var all time.Duration
+	for _, t := range times {
+		all += t
+	}
+	return all / time.Duration(len(times))
+}

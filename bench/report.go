@@ -44,6 +44,7 @@ type result struct {
 	Against string             `json:"against,omitempty"`
 	Ratio   float64            `json:"ratio,omitempty"`
 	ByCPU   float64            `json:"ratio_by_cpu,omitempty"` // the same by CPU time, which other programs disturb less
+	ByMean  float64            `json:"ratio_by_mean,omitempty"`
 	ByP50   float64            `json:"ratio_by_p50,omitempty"`
 	ByP99   float64            `json:"ratio_by_p99,omitempty"`
 	Times   *times             `json:"times_ms,omitempty"`
@@ -54,6 +55,7 @@ type result struct {
 // times are what was measured of each operation, in milliseconds.
 type times struct {
 	Count int     `json:"count"`
+	Mean  float64 `json:"mean"`
 	P50   float64 `json:"p50"`
 	P99   float64 `json:"p99"`
 	Max   float64 `json:"max"`
@@ -74,12 +76,13 @@ func resultOf(f figure, rounds []sample, earlier []result) result {
 		r.Rounds = append(r.Rounds, one.rate())
 	}
 	if f.times && len(all.Times) > 0 {
-		r.Times = &times{Count: len(all.Times), P50: milliseconds(percentile(all.Times, 50)), P99: milliseconds(percentile(all.Times, 99)), Max: milliseconds(slices.Max(all.Times))}
+		r.Times = &times{Count: len(all.Times), Mean: milliseconds(mean(all.Times)), P50: milliseconds(percentile(all.Times, 50)), P99: milliseconds(percentile(all.Times, 99)), Max: milliseconds(slices.Max(all.Times))}
 	}
 	if i := slices.IndexFunc(earlier, func(e result) bool { return e.Name == f.against }); i >= 0 {
 		peer := earlier[i]
 		r.Against, r.Ratio, r.ByCPU = f.against, ratio(r.Rate, peer.Rate), ratio(peer.cpu(), r.cpu())
 		if peer.Times != nil && r.Times != nil {
+			r.ByMean = ratio(peer.Times.Mean, r.Times.Mean)
 			r.ByP50, r.ByP99 = ratio(peer.Times.P50, r.Times.P50), ratio(peer.Times.P99, r.Times.P99)
 		}
 	}
@@ -151,10 +154,10 @@ func (r report) print(w io.Writer) {
 // print shows what else is known about a figure.
 func (f result) print(w io.Writer) {
 	if f.Times != nil {
-		fmt.Fprintf(w, "%s: p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n", f.Name, f.Times.P50, f.Times.P99, f.Times.Max, f.Times.Count)
+		fmt.Fprintf(w, "%s: mean %.2f ms, p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n", f.Name, f.Times.Mean, f.Times.P50, f.Times.P99, f.Times.Max, f.Times.Count)
 	}
 	if f.ByP50 > 0 {
-		fmt.Fprintf(w, "%s: by p50 %.2f, by p99 %.2f of %s\n", f.Name, f.ByP50, f.ByP99, f.Against)
+		fmt.Fprintf(w, "%s: by mean %.2f, by p50 %.2f, by p99 %.2f of %s\n", f.Name, f.ByMean, f.ByP50, f.ByP99, f.Against)
 	}
 	for _, d := range f.Details {
 		fmt.Fprintf(w, "%s: %s %.1f\n", f.Name, d.Name, d.Value)

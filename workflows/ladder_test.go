@@ -13,8 +13,8 @@ func TestEveryAttemptOutlastsTheCallInsideIt(t *testing.T) {
 	if workflows.OnceAttempt <= activities.BriefCall {
 		t.Errorf("a brief call of %s does not end within its attempt of %s", activities.BriefCall, workflows.OnceAttempt)
 	}
-	if store.Lease <= workflows.OnceAttempt {
-		t.Errorf("a lease of %s ends within an attempt of %s", store.Lease, workflows.OnceAttempt)
+	if store.Hold <= workflows.OnceAttempt {
+		t.Errorf("a hold of %s ends within an attempt of %s", store.Hold, workflows.OnceAttempt)
 	}
 	if workflows.HeartbeatTimeout <= 2*activities.Heartbeat {
 		t.Errorf("a heartbeat every %s is missed within %s", activities.Heartbeat, workflows.HeartbeatTimeout)

@@ -68,7 +68,7 @@ func TestNobodyElseSendsWhatGoesAlong(t *testing.T) {
 
 	held := take(t, s, 2)
 
-	if held.Wait <= 0 || held.Wait > store.Lease || held.Entry.Attempt != 1 {
+	if held.Wait <= 0 || held.Wait > store.Hold || held.Entry.Attempt != 1 {
 		t.Errorf("taken from who holds it: %+v", held)
 	}
 	if _, err := s.SkipEntry(t.Context(), 2, "ann", "why not"); err == nil {

@@ -12,9 +12,9 @@ import (
 	"berth/internal/journal"
 )
 
-// Lease is how long an entry belongs to the attempt that SettleAndTake gave it to: until then nobody else sends it.
+// Hold is how long an entry belongs to the attempt that SettleAndTake gave it to: until then nobody else sends it.
 // It outlasts every brief attempt.
-const Lease = 5 * time.Second
+const Hold = 5 * time.Second
 
 // TakeEntry takes an entry for sending. One that waits for others is returned with its blockers; a failed
 // blocker holds it too. One that is completed or failed, whose pause is not over, or which another attempt holds, is
@@ -128,8 +128,8 @@ func (s *Store) SettleEntry(ctx context.Context, seq int64, attempt int, o journ
 }
 
 // SettleAndTake is SettleEntry, and gives up to limit of the entries that this one set free to the caller instead of
-// waking them: they are taken for sending, for as long as a Lease lasts. Only those are given that no workflow has
-// looked at yet. If the caller does not settle them either, their workflows start when the lease is over.
+// waking them: they are taken for sending, for as long as Hold. Only those are given that no workflow has
+// looked at yet. If the caller does not settle them either, their workflows start when that is over.
 func (s *Store) SettleAndTake(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, taken []journal.Entry, err error) {
 	var written, due bool
 	var woken int64
@@ -230,7 +230,7 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, taken *[]journal.Entry
 				where seq in (`+setFree+`) and state = 'pending' and attempt = 0
 				order by seq
 				limit $2),
-			leased as (
+			held as (
 				update note
 				set due_at = clock_timestamp() + $3::interval
 				from free
@@ -239,9 +239,9 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, taken *[]journal.Entry
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
 				retry_at = clock_timestamp() + $3::interval
-			from leased
-			where seq = leased.n
-			returning `+entryColumns, seq, limit, Lease, contract.JournalID(""),
+			from held
+			where seq = held.n
+			returning `+entryColumns, seq, limit, Hold, contract.JournalID(""),
 		).Query(func(rows pgx.Rows) (err error) {
 			*taken, err = pgx.CollectRows(rows, scanEntry)
 			return err

@@ -124,7 +124,7 @@ func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o jour
 		completed = 1
 	}
 	for _, next := range along {
-		if time.Since(begin) > store.Lease/2 { // as an activity has its limit
+		if time.Since(begin) > store.Hold/2 { // as an activity has its limit
 			continue
 		}
 		o, n := attempt(t, s, next, seen)
