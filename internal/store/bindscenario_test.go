@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -147,6 +148,25 @@ var bindScenarios = map[string]func(g ground, silence func()){
 			g.t.Errorf("a host that it has nothing to do with: %+v", s)
 		}
 	},
+	"C45 C47 C49 a delete that meets reports leaves nothing, and the reports do no harm": func(g ground, _ func()) {
+		p := g.port(cmp1)
+		g.settle(p.ID, l2on1, dhcpOK)
+		together(3, func(i int) {
+			switch i {
+			case 0:
+				if err := g.DeletePort(g.t.Context(), p.ID, nil); err != nil {
+					g.t.Error(err)
+				}
+			default:
+				if _, err := g.ReportPort(g.t.Context(), p.ID, []network.Report{lost(cmp1), l2on1}); err != nil && !errors.Is(err, store.ErrNotFound) {
+					g.t.Error(err)
+				}
+			}
+		})
+		if blocked, err := g.Blocked(g.t.Context(), store.Object{Type: "port", ID: p.ID}); blocked || err != nil {
+			g.t.Errorf("still blocked, %v", err)
+		}
+	},
 	"C54 C61 an agent that tells all it has changes nothing of what is true": func(g ground, _ func()) {
 		up, waiting, elsewhere := g.port(cmp1), g.port(cmp1), g.port(cmp2)
 		g.settle(up.ID, l2on1, dhcpOK)
@@ -185,6 +205,38 @@ var bindScenarios = map[string]func(g ground, silence func()){
 		if s := g.settle(p.ID, l2on1); s.Accepted[0] || s.Status != network.Down {
 			g.t.Errorf("%+v", s)
 		}
+	},
+	"C65 C66 a trunk is what its ports are, also while its server moves": func(g ground, _ func()) {
+		parent, sub, late := g.port(""), g.bare(), g.bare()
+		id := g.trunk(parent, sub).ID
+		trunk := func(when, status string) {
+			g.t.Helper()
+			if got := g.status(id); got != status {
+				g.t.Errorf("%s: %s, want %s", when, got, status)
+			}
+		}
+		wire := func(host string, ports ...network.Port) {
+			for _, p := range ports {
+				g.settle(p.ID, network.Report{Entity: network.L2, Host: host}, dhcpOK)
+			}
+		}
+		trunk("unbound", network.Down)
+		g.update(parent.ID, network.PortChange{Host: ptr(cmp1)})
+		g.settle(sub.ID, at1(network.L2, network.Begun, 0))
+		trunk("its subport is taken up", network.Build)
+		wire(cmp1, parent, sub)
+		trunk("wired", network.Active)
+		if _, err := g.AddSubports(g.t.Context(), id, []network.Subport{{Port: late.ID, Type: network.VLAN, Segment: 8}}); err != nil {
+			g.t.Fatal(err)
+		}
+		trunk("another subport", network.Down)
+		wire(cmp1, late)
+		g.update(parent.ID, network.PortChange{Profile: []byte(`{"migrating_to":"cmp-2"}`)})
+		g.is("its subport goes ahead", sub, network.Down, "L2@cmp-2")
+		g.update(parent.ID, network.PortChange{Host: ptr("cmp-9"), Profile: []byte(`{}`)})
+		trunk("nobody there can wire it", network.Down)
+		g.update(parent.ID, network.PortChange{Host: ptr("")})
+		trunk("unbound again", network.Down)
 	},
 	"C73 a whole card is active at once": func(g ground, _ func()) {
 		g.is("bound", g.port(cmp1, vnic("direct-physical")), network.Active)

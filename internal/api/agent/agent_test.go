@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"berth/internal/api/agent"
 	"berth/internal/identity"
@@ -197,6 +198,34 @@ func TestWholeRestartOfAnAgentIsOneRequest(t *testing.T) {
 	}
 	if status, text := g.post("/reports", `{"reports":[`+strings.Join(append(reports, reports[0]), ",")+`]}`); status != 400 {
 		t.Errorf("more than a thousand: %d %s", status, text)
+	}
+}
+
+// C18 C50 C72: ports that are bound nowhere keep nobody else in the batch waiting, and each is told apart.
+func TestUnboundPortsHoldUpNoBatch(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	g.post("/state", `{"agent_type":"DHCP agent","host":"net-1"}`)
+	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
+	ports := g.ports(65)
+	none := ""
+	for _, p := range ports[:17] {
+		if _, err := g.store.UpdatePort(t.Context(), uuid.MustParse(p), network.PortChange{Host: &none}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reports := make([]string, len(ports))
+	for i, p := range ports {
+		reports[i] = of(p, "DHCP", "net-1")
+	}
+	for i, v := range g.report(reports...) {
+		want := verdict{ports[i], "waiting", "DOWN", []string{"L2"}}
+		if i < 17 {
+			want.Result, want.Remaining = "done", []string{}
+		}
+		if d := cmp.Diff(want, v); d != "" {
+			t.Errorf("port %d: %s", i, d)
+		}
 	}
 }
 
