@@ -37,6 +37,7 @@ var reserved = map[string]string{
 	"go.yaml.in/yaml/v3":                  "settings are config's, an operator's rules policy's; starter prints YAML",
 	"github.com/fergusstrange":            "servers for development are devstack's",
 	"github.com/prometheus/client_golang": "figures are counted where things happen for long",
+	"github.com/rabbitmq/amqp091-go":      "RabbitMQ is api/rpc's",
 	"github.com/anishathalye/porcupine":   "histories are judged in tests",
 }
 
@@ -44,6 +45,7 @@ var (
 	temporal   = "go.temporal.io/sdk"
 	pgx        = "github.com/jackc/pgx/v5"
 	prometheus = "github.com/prometheus/client_golang"
+	amqp       = "github.com/rabbitmq/amqp091-go"
 	yaml       = "go.yaml.in/yaml/v3"
 )
 
@@ -138,8 +140,13 @@ var rooms = map[string]room{
 	"internal/api/neutron":   api("internal/network"),
 	"internal/api/blazar":    api("internal/lease"),
 	"internal/api/agent":     api("internal/network"),
-	"internal/api/journal":   api("internal/journal"),
-	"internal/api/operator":  api("internal/inventory"),
+	"internal/api/rpc": {
+		may:    []string{"internal/store", "internal/network"},
+		always: []string{prometheus, amqp},
+		why:    "speaks with agents over RabbitMQ: decodes, asks store once, encodes; Temporal is behind the rows",
+	},
+	"internal/api/journal":  api("internal/journal"),
+	"internal/api/operator": api("internal/inventory"),
 }
 
 // api is the room of one API: its own noun, and no other API.

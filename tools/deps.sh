@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests need and a clean Debian machine lacks: a C compiler for the race detector, PostgreSQL, and the
-# OpenStack clients, which the tests run as they are.
+# Installs what the tests need and a clean Debian machine lacks: a C compiler for the race detector, PostgreSQL, RabbitMQ, and the
+# OpenStack clients and oslo.messaging, which the tests run as they are.
 set -eu
 
 root=""
@@ -12,6 +12,8 @@ here=${0%/*}
 missing=""
 command -v cc >/dev/null 2>&1 || missing="$missing gcc"
 [ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
+[ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing="$missing rabbitmq-server"
+/usr/bin/python3 -c "import oslo_messaging" 2>/dev/null || missing="$missing python3-oslo.messaging"
 # Without root, PostgreSQL is fetched by the tests themselves, and the clients live in the user's cache.
 if [ -n "$root" ]; then
 	if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
@@ -31,6 +33,12 @@ echo "installing$missing"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# The package rabbitmq-server would start a broker; only its programs are wanted.
+if [ ! -e /usr/sbin/policy-rc.d ]; then
+	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+	chmod +x /usr/sbin/policy-rc.d
+	trap 'rm -f "$log" /usr/sbin/policy-rc.d' EXIT
+fi
 # The package postgresql would start a server of its own; only its binaries are wanted.
 mkdir -p /etc/postgresql-common
 [ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf

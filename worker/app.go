@@ -17,6 +17,7 @@ import (
 
 	"berth/activities"
 	"berth/internal/api/placement"
+	"berth/internal/api/rpc"
 	"berth/internal/config"
 	"berth/internal/feedback"
 	"berth/internal/identity"
@@ -38,6 +39,7 @@ type app struct {
 	acts      *activities.Activities
 	registry  *prometheus.Registry
 	feedback  *feedback.Listener // nil: no controller is configured
+	agents    *rpc.Server        // nil: this process does not answer agents over RabbitMQ
 	listener  net.Listener
 	server    *http.Server
 	working   atomic.Bool // the workers poll
@@ -86,6 +88,10 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		return nil, err
 	}
 	watchFeedback(a.feedback, a.registry)
+	if a.agents, err = a.agentsOf(); err != nil {
+		a.close()
+		return nil, err
+	}
 	if a.listener, err = listen(cfg.Listen); err != nil {
 		a.close()
 		return nil, err
@@ -153,6 +159,7 @@ func (a *app) run(ctx context.Context) error {
 	}()
 	stopRelay := a.startRelay(ctx, fail)
 	stopListening := a.startListening(ctx)
+	stopAnswering := a.startAnswering(ctx)
 	stopWorking := a.startWorking(ctx, fail)
 	freed := a.freePorts(ctx)
 
@@ -166,6 +173,7 @@ func (a *app) run(ctx context.Context) error {
 	}
 	<-served
 	stopListening()
+	stopAnswering()
 	stopRelay()
 	stopWorking()
 	<-freed

@@ -34,7 +34,7 @@ type check struct {
 }
 
 func (a *app) checks() []check {
-	return []check{
+	checks := []check{
 		{"process", func(context.Context) error {
 			if a.stopping.Load() {
 				return errors.New("is stopping")
@@ -54,6 +54,15 @@ func (a *app) checks() []check {
 			return nil
 		}},
 	}
+	if a.agents != nil {
+		checks = append(checks, check{"rabbitmq", func(context.Context) error {
+			if !a.agents.Connected() {
+				return errors.New("is away")
+			}
+			return nil
+		}})
+	}
+	return checks
 }
 
 // notesMove tells whether what the API writes reaches Temporal.

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"berth/activities"
+	"berth/internal/api/rpc"
 	"berth/internal/config"
 	"berth/internal/contract"
 	"berth/internal/feedback"
@@ -110,6 +111,32 @@ func feedbackOf(cfg config.ODL, controller activities.Controller, s *store.Store
 		}
 	}
 	return feedback.New(o), nil
+}
+
+// startAnswering answers agents over RabbitMQ, if that is a role, until the function that it returns is called.
+func (a *app) startAnswering(ctx context.Context) (stop func()) {
+	if a.agents == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() { a.agents.Run(ctx) })
+	return func() {
+		cancel()
+		wait.Wait()
+	}
+}
+
+// agentsOf is who answers agents over RabbitMQ; nil if that is no role of this process.
+func (a *app) agentsOf() (*rpc.Server, error) {
+	if !a.has(config.RPC) {
+		return nil, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	return rpc.New(rpc.Options{Store: a.store, Brokers: a.cfg.RabbitMQ, Host: host, Metrics: a.registry}), nil
 }
 
 // startWorking starts a worker for each task queue, if that is a role, as soon as Temporal and its namespace are

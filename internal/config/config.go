@@ -22,6 +22,7 @@ const (
 	API      = "api"      // serves HTTP
 	Relay    = "relay"    // carries notes from the database to Temporal
 	Temporal = "temporal" // runs workflows and activities
+	RPC      = "rpc"      // answers agents over RabbitMQ
 )
 
 // Kinds of authentication.
@@ -41,6 +42,7 @@ type Config struct {
 	LogLevel    slog.Level
 	ODL         ODL
 	Nova        Nova
+	RabbitMQ    []string // URLs of one cluster; none: agents are not spoken with over RabbitMQ
 	History     History
 	Journal     Journal
 	Incomplete  Incomplete
@@ -187,6 +189,9 @@ func (c Config) check() error {
 	}
 	if c.Auth == Keystone && c.Service.AuthURL == "" {
 		return errors.New("BERTH_AUTH=keystone needs OS_AUTH_URL and the other OS_ variables of berth's service user")
+	}
+	if slices.Contains(c.Roles, RPC) && len(c.RabbitMQ) == 0 {
+		return errors.New("the role rpc needs BERTH_RABBITMQ_URL")
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ var variables = map[string]variable{
 	"BERTH_ODL_CA_FILE":                    {help: "PEM file with OpenDaylight's certificate authority", set: text(func(c *Config) *string { return &c.ODL.CAFile })},
 	"BERTH_NOVA_URL":                       {help: "Nova's endpoint for external events; without it none are sent", set: address(func(c *Config) *string { return &c.Nova.URL })},
 	"BERTH_NOVA_TOKEN":                     {help: "X-Auth-Token for Nova; with keystone that of berth's service user unless set", secret: true, set: text(func(c *Config) *string { return &c.Nova.Token })},
+	"BERTH_RABBITMQ_URL":                   {help: "RabbitMQ of Neutron's agents, as amqp://user:password@host:5672/, or several of a cluster with commas", secret: true, set: brokers},
 	"BERTH_INCOMPLETE_CONSUMER_PROJECT_ID": {value: nobody, help: "project of consumers for which clients before Placement 1.8 name none, or of which an import knew none", set: name(func(c *Config) *string { return &c.Incomplete.Project })},
 	"BERTH_INCOMPLETE_CONSUMER_USER_ID":    {value: nobody, help: "their user", set: name(func(c *Config) *string { return &c.Incomplete.User })},
 	"BERTH_JOURNAL_AGE":                    {value: "168h", help: "completed journal entries that are older are deleted; off keeps them for ever", set: durationOrOff(func(c *Config) *time.Duration { return &c.Journal.Age })},
@@ -117,7 +118,7 @@ func (v variable) shown(value string) string {
 
 // ParseRoles reads a comma-separated list of roles.
 func ParseRoles(s string) ([]string, error) {
-	known := []string{API, Relay, Temporal}
+	known := []string{API, Relay, Temporal, RPC}
 	var roles []string
 	for role := range strings.SplitSeq(s, ",") {
 		role = strings.TrimSpace(role)
@@ -195,6 +196,18 @@ func site(s string) *url.URL {
 		return nil
 	}
 	return u
+}
+
+// brokers reads the URLs of a cluster.
+func brokers(c *Config, s string) error {
+	_ = list(func(c *Config) *[]string { return &c.RabbitMQ })(c, s)
+	for _, broker := range c.RabbitMQ {
+		u, err := url.Parse(broker)
+		if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
+			return errors.New("must be amqp://user:password@host:port/vhost, or several of them with commas")
+		}
+	}
+	return nil
 }
 
 func list(field func(*Config) *[]string) func(*Config, string) error {

@@ -41,6 +41,7 @@ type State struct {
 	Binary         string
 	Topic          string
 	Configurations json.RawMessage
+	Versions       map[string]string // of the objects that it is sent; nil if it does not say, as when it has said before
 }
 
 // What a heartbeat made of an agent.

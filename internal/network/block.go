@@ -60,10 +60,13 @@ type Cause struct {
 	Revision  int64 // of the port with the change
 }
 
+// DHCPOwner owns the ports of DHCP agents.
+const DHCPOwner = "network:dhcp"
+
 // exempt are the owners whose ports nobody has to report for: the network's own.
 var exempt = []string{
 	"network:router_interface", "network:router_interface_distributed", "network:ha_router_replicated_interface",
-	"network:router_gateway", "network:router_centralized_snat", "network:dhcp",
+	"network:router_gateway", "network:router_centralized_snat", DHCPOwner,
 	"network:floatingip_agent_gateway", "network:router_ha_interface", "network:floatingip",
 }
 

@@ -124,12 +124,16 @@ func (s *Store) ReportState(ctx context.Context, st network.State) (string, erro
 
 func heartbeat(ctx context.Context, tx pgx.Tx, st network.State) (string, error) {
 	var registered, alive bool
+	var versions any
+	if st.Versions != nil {
+		versions = encoded(st.Versions)
+	}
 	err := tx.QueryRow(ctx, `
-		insert into agent as a (id, agent_type, host, binary_name, topic, configurations, admin_up, heartbeat_at)
-		values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp())
+		insert into agent as a (id, agent_type, host, binary_name, topic, configurations, admin_up, versions, heartbeat_at)
+		values ($1, $2, $3, $4, $5, $6, $7, coalesce($8::jsonb, '{}'), clock_timestamp())
 		on conflict on constraint agent_identity do nothing
 		returning true`,
-		uuid.New(), st.Type, st.Host, st.Binary, st.Topic, st.Configurations, !termsOf(tx).newcomers).Scan(&registered)
+		uuid.New(), st.Type, st.Host, st.Binary, st.Topic, st.Configurations, !termsOf(tx).newcomers, versions).Scan(&registered)
 	if err == nil {
 		return network.AgentNew, nil
 	}
@@ -146,8 +150,8 @@ func heartbeat(ctx context.Context, tx pgx.Tx, st network.State) (string, error)
 	if _, err := tx.Exec(ctx, `
 		update agent
 		set binary_name = $3, topic = $4, configurations = $5, heartbeat_at = clock_timestamp(),
-			started_at = case when $6 then started_at else clock_timestamp() end
-		where agent_type = $1 and host = $2`, st.Type, st.Host, st.Binary, st.Topic, st.Configurations, alive); err != nil {
+			started_at = case when $6 then started_at else clock_timestamp() end, versions = coalesce($7::jsonb, versions)
+		where agent_type = $1 and host = $2`, st.Type, st.Host, st.Binary, st.Topic, st.Configurations, alive, versions); err != nil {
 		return "", err
 	}
 	if alive {

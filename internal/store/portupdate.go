@@ -17,25 +17,29 @@ import (
 // expect is not nil, it is the only revision that is changed.
 func (s *Store) UpdatePort(ctx context.Context, id uuid.UUID, c network.PortChange, expect *int64) (network.Port, error) {
 	var after network.Port
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		first, err := portByID(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		if _, err := lockNetwork(ctx, tx, first.Network, sharing); err != nil {
-			return err
-		}
-		before, err := lockPort(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		if err := revisionIs(before.Revision, expect); err != nil {
-			return err
-		}
-		after, err = changePort(ctx, tx, before, c)
+	err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
+		after, err = updatePort(ctx, tx, id, c, expect)
 		return err
 	})
 	return after, err
+}
+
+func updatePort(ctx context.Context, tx pgx.Tx, id uuid.UUID, c network.PortChange, expect *int64) (network.Port, error) {
+	first, err := portByID(ctx, tx, id)
+	if err != nil {
+		return first, err
+	}
+	if _, err := lockNetwork(ctx, tx, first.Network, sharing); err != nil {
+		return first, err
+	}
+	before, err := lockPort(ctx, tx, id)
+	if err != nil {
+		return first, err
+	}
+	if err := revisionIs(before.Revision, expect); err != nil {
+		return first, err
+	}
+	return changePort(ctx, tx, before, c)
 }
 
 func changePort(ctx context.Context, tx pgx.Tx, before held, c network.PortChange) (network.Port, error) {

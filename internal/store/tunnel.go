@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/network"
+)
+
+// SyncTunnel takes an agent's end of the tunnels of a type and lists all of them. A host that comes with another
+// address has left its old one, and an address that comes with another host its old host.
+func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEnd) ([]network.TunnelEnd, error) {
+	var all []network.TunnelEnd
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `
+			delete from tunnel_end
+			where type = $1 and host = $2 and host <> '' and ip <> $3`, end.Type, end.Host, end.IP); err != nil {
+			return fmt.Errorf("tunnel of %s: %w", end.Host, err)
+		}
+		if _, err := tx.Exec(ctx, `
+			insert into tunnel_end (type, host, ip)
+			values ($1, $2, $3)
+			on conflict (type, ip) do update
+			set host = excluded.host
+			where tunnel_end.host <> excluded.host`, end.Type, end.Host, end.IP); err != nil {
+			return fmt.Errorf("tunnel of %s: %w", end.Host, err)
+		}
+		rows, err := tx.Query(ctx, `
+			select type, host, ip
+			from tunnel_end
+			where type = $1
+			order by ip`, end.Type)
+		if err != nil {
+			return fmt.Errorf("list tunnels: %w", err)
+		}
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[network.TunnelEnd])
+		return err
+	})
+	return all, err
+}
