@@ -21,6 +21,9 @@ type Options struct {
 	Store *store.Store
 	ODL   Controller
 	Nova  Compute
+	// Hypervisors, if set, knows which hosts are up.
+	Hypervisors Hypervisors
+	Healing     time.Duration // reservations that are needed so soon are healed; 0: all
 	// Webhook hears about leases.
 	Webhook Listener
 	Keep    store.Retention // of the generation history

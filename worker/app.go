@@ -78,6 +78,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		a.store.Tell()
 	}
 	reached.Store = a.store
+	reached.Healing = cfg.Lease.Healing
 	reached.KeepJournal, reached.SyncEvery = cfg.Journal.Age, cfg.ODL.SyncEvery
 	watchJournal(&reached, a.registry)
 	a.registry.MustRegister(newJournalCollector(a.store))

@@ -51,6 +51,9 @@ func neighbours(cfg config.Config, id identity.Authenticator) (activities.Option
 			return o, fmt.Errorf("BERTH_NOVA_URL: %w", err)
 		}
 		o.Nova = notify.NewBatch(nova.Send)
+		if cfg.Lease.Monitor {
+			o.Hypervisors = nova
+		}
 	}
 	if c := cfg.Lease.Webhook; c.URL != "" {
 		webhook, err := notify.NewWebhook(notify.Config{URL: c.URL, Token: c.Token})

@@ -15,8 +15,8 @@ const (
 	sweepOverlap = 30 * time.Second
 )
 
-// Maintenance is one round of the sweep: rows that nobody looks after get their workflow back, and a controller that lost
-// its data is noticed. A schedule runs it; each round goes on where the last one left off.
+// Maintenance is one round of the sweep: rows that nobody looks after get their workflow back, a controller that lost its
+// data is noticed, and so is a host that died. A schedule runs it; each round goes on where the last one left off.
 func Maintenance(ctx workflow.Context, _ contract.Input) (contract.Swept, error) {
 	last := contract.Swept{Until: workflow.Now(ctx).Add(-firstSweep)}
 	if workflow.HasLastCompletionResult(ctx) {
@@ -31,5 +31,8 @@ func Maintenance(ctx workflow.Context, _ contract.Input) (contract.Swept, error)
 		return swept, err
 	}
 	swept.Until = until
-	return swept, workflow.ExecuteActivity(patient(ctx, "watch the controller"), do.WatchController).Get(ctx, nil)
+	if err := workflow.ExecuteActivity(patient(ctx, "watch the controller"), do.WatchController).Get(ctx, nil); err != nil {
+		return swept, err
+	}
+	return swept, workflow.ExecuteActivity(persevering(ctx, "watch the hosts of leases"), do.WatchHosts).Get(ctx, nil)
 }

@@ -42,6 +42,7 @@ type world struct {
 	attempts     int    // regular ones
 	swept        []time.Time
 	watched      int
+	hosts        int                    // rounds in which they were watched
 	steps        []contract.RunProgress // to come; then there is nothing to do
 }
 
@@ -135,6 +136,13 @@ func (w *world) Sweep(_ context.Context, since time.Time) (contract.Swept, error
 	defer w.mu.Unlock()
 	w.swept = append(w.swept, since)
 	return contract.Swept{Revived: len(w.swept)}, nil
+}
+
+func (w *world) WatchHosts(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hosts++
+	return nil
 }
 
 func (w *world) WatchController(context.Context) error {

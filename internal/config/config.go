@@ -122,6 +122,8 @@ type Lease struct {
 	Cleaning, Longest time.Duration
 	Exempt            []string
 	Webhook           Webhook
+	Monitor           bool          // Nova is asked which hosts are up
+	Healing           time.Duration // reservations that are needed so soon are healed; 0: all
 }
 
 // Webhook is where notices go. Without a URL none are sent.
@@ -186,6 +188,9 @@ func Load(environ []string) (Config, error) {
 func (c Config) check() error {
 	if c.Auth == Noauth && c.Listen != "" && !loopback(c.Listen) {
 		return fmt.Errorf("BERTH_LISTEN=%s: BERTH_AUTH=noauth believes every caller and listens on loopback only; set BERTH_AUTH=keystone, or listen on 127.0.0.1", c.Listen)
+	}
+	if c.Lease.Monitor && c.Nova.URL == "" {
+		return errors.New("BERTH_LEASE_MONITOR=on needs BERTH_NOVA_URL, which tells which hosts are up")
 	}
 	if c.Auth == Keystone && c.Service.AuthURL == "" {
 		return errors.New("BERTH_AUTH=keystone needs OS_AUTH_URL and the other OS_ variables of berth's service user")

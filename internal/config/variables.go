@@ -63,6 +63,8 @@ var variables = map[string]variable{
 	"BERTH_LEASE_CLEANING_TIME":            {value: "off", help: "a host is leased to nobody for so long after a lease's end, as 10m; or off", set: durationOrOff(func(c *Config) *time.Duration { return &c.Lease.Cleaning })},
 	"BERTH_LEASE_MAX_DURATION":             {value: "off", help: "how long a lease may be, as 720h; or off", set: durationOrOff(func(c *Config) *time.Duration { return &c.Lease.Longest })},
 	"BERTH_LEASE_MAX_DURATION_EXEMPT":      {help: "projects whose leases may be longer, with commas", set: list(func(c *Config) *[]string { return &c.Lease.Exempt })},
+	"BERTH_LEASE_MONITOR":                  {value: "off", help: "on: Nova is asked every minute which hypervisors are up, and a host that is not is replaced in the leases that hold it", set: onOff(func(c *Config) *bool { return &c.Lease.Monitor })},
+	"BERTH_LEASE_HEALING_INTERVAL":         {value: "60m", help: "lost hosts are replaced in leases that run or start within so long; off: in all", set: durationOrOff(func(c *Config) *time.Duration { return &c.Lease.Healing })},
 	"BERTH_LEASE_WEBHOOK_URL":              {help: "where every transition of a lease is posted as JSON, at least once and in order; without it none is", set: address(func(c *Config) *string { return &c.Lease.Webhook.URL })},
 	"BERTH_LEASE_WEBHOOK_TOKEN":            {help: "X-Auth-Token for the webhook", secret: true, set: text(func(c *Config) *string { return &c.Lease.Webhook.Token })},
 	"BERTH_URL":                            {help: "starter: the API, as http://host:port", set: address(func(c *Config) *string { return &c.Client.URL })},

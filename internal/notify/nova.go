@@ -42,13 +42,14 @@ type Config struct {
 const (
 	defaultTimeout = 10 * time.Second
 	maxAnswer      = 1 << 20
+	maxHypervisors = 64 << 20 // some kilobytes each
 )
 
 // Nova sends external events. It is safe for concurrent use.
 type Nova struct {
-	endpoint string
-	fresh    func(ctx context.Context, rejected string) (string, error)
-	http     *http.Client
+	base  string
+	fresh func(ctx context.Context, rejected string) (string, error)
+	http  *http.Client
 }
 
 // NewNova checks the configuration. It does not connect.
@@ -61,9 +62,9 @@ func NewNova(c Config) (*Nova, error) {
 		c.Fresh = func(context.Context, string) (string, error) { return c.Token, nil }
 	}
 	return &Nova{
-		endpoint: strings.TrimRight(c.URL, "/") + "/os-server-external-events",
-		fresh:    c.Fresh,
-		http:     newClient(c.Timeout),
+		base:  strings.TrimRight(c.URL, "/"),
+		fresh: c.Fresh,
+		http:  newClient(c.Timeout),
 	}, nil
 }
 
@@ -100,7 +101,7 @@ func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	status, answer, err := n.post(ctx, body)
+	status, answer, err := n.ask(ctx, http.MethodPost, "/os-server-external-events", body, maxAnswer)
 	if err != nil {
 		return nil, fmt.Errorf("send events to Nova: %w", err)
 	}
@@ -125,13 +126,39 @@ func mendable(status int) bool {
 	return status < 400 || status >= 500
 }
 
-// post sends once more with another token if Nova rejects the first.
-func (n *Nova) post(ctx context.Context, body []byte) (int, []byte, error) {
+// Hypervisors tells by their names which hypervisors are up and enabled.
+func (n *Nova) Hypervisors(ctx context.Context) (map[string]bool, error) {
+	status, answer, err := n.ask(ctx, http.MethodGet, "/os-hypervisors/detail", nil, maxHypervisors)
+	if err != nil {
+		return nil, fmt.Errorf("ask Nova for its hypervisors: %w", err)
+	}
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("ask Nova for its hypervisors: it answered %d", status)
+	}
+	var told struct {
+		Hypervisors []struct {
+			Name   string `json:"hypervisor_hostname"`
+			State  string `json:"state"`
+			Status string `json:"status"`
+		} `json:"hypervisors"`
+	}
+	if err := json.Unmarshal(answer, &told); err != nil {
+		return nil, fmt.Errorf("Nova's hypervisors: %w", err)
+	}
+	up := make(map[string]bool, len(told.Hypervisors))
+	for _, h := range told.Hypervisors {
+		up[h.Name] = h.State == "up" && h.Status == "enabled"
+	}
+	return up, nil
+}
+
+// ask sends once more with another token if Nova rejects the first.
+func (n *Nova) ask(ctx context.Context, method, path string, body []byte, most int64) (int, []byte, error) {
 	token, err := n.fresh(ctx, "")
 	if err != nil {
 		return 0, nil, err
 	}
-	status, answer, err := n.try(ctx, body, token)
+	status, answer, err := n.try(ctx, method, path, body, token, most)
 	if err != nil || status != http.StatusUnauthorized {
 		return status, answer, err
 	}
@@ -142,11 +169,11 @@ func (n *Nova) post(ctx context.Context, body []byte) (int, []byte, error) {
 	if other == token {
 		return status, answer, nil
 	}
-	return n.try(ctx, body, other)
+	return n.try(ctx, method, path, body, other, most)
 }
 
-func (n *Nova) try(ctx context.Context, body []byte, token string) (int, []byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.endpoint, bytes.NewReader(body))
+func (n *Nova) try(ctx context.Context, method, path string, body []byte, token string, most int64) (int, []byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, n.base+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -163,7 +190,7 @@ func (n *Nova) try(ctx context.Context, body []byte, token string) (int, []byte,
 		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // the status says enough where the body is cut off
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // the status says enough where the body is cut off
 	return resp.StatusCode, answer, nil
 }
 

@@ -39,9 +39,42 @@ const maxEvents = 100_000
 type Nova struct {
 	Token string // expected in X-Auth-Token, if set
 
-	mu     sync.Mutex
-	events []Received
-	faults []Fault
+	mu          sync.Mutex
+	events      []Received
+	faults      []Fault
+	hypervisors map[string]string
+}
+
+// Hypervisor is the state of one from now on: up, down, or disabled, which is up too.
+func (n *Nova) Hypervisor(name, state string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.hypervisors == nil {
+		n.hypervisors = map[string]string{}
+	}
+	n.hypervisors[name] = state
+}
+
+// list answers with the hypervisors, unless a fault is in the way.
+func (n *Nova) list(w http.ResponseWriter) {
+	if f := n.fault(); f.Status != 0 {
+		w.WriteHeader(f.Status)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := []map[string]any{}
+	for name, state := range n.hypervisors {
+		one := map[string]any{"hypervisor_hostname": name, "state": "up", "status": "enabled"}
+		switch state {
+		case "down":
+			one["state"] = "down"
+		case "disabled":
+			one["status"] = "disabled"
+		}
+		all = append(all, one)
+	}
+	write(w, http.StatusOK, map[string]any{"hypervisors": all})
 }
 
 // Events lists what was taken, oldest first.
@@ -74,7 +107,7 @@ func (n *Nova) fault() Fault {
 	return f
 }
 
-// ServeHTTP answers POST …/os-server-external-events and, for other processes,
+// ServeHTTP answers POST …/os-server-external-events, GET …/os-hypervisors/detail and, for other processes,
 //
 //	GET    /_control/events   {"events": [Received…]}
 //	POST   /_control/faults   a Fault
@@ -86,6 +119,8 @@ func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/os-server-external-events"):
 		n.external(w, r, raw)
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/os-hypervisors/detail"):
+		n.list(w)
 	case r.Method == http.MethodGet && r.URL.Path == "/_control/events":
 		write(w, http.StatusOK, map[string]any{"events": n.Events()})
 	case r.Method == http.MethodDelete && r.URL.Path == "/_control/events":
