@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,7 +17,21 @@ func (a *Activities) Lease(ctx context.Context, key string) (lease.Lease, error)
 		return lease.Lease{}, err
 	}
 	l, err := a.Store.Lease(ctx, id)
+	if err != nil {
+		return l, verdict(err)
+	}
+	if due := lease.Next(l, time.Now()); due.Step == lease.Wait && a.together(l) {
+		l.Ahead, err = a.Store.Ahead(ctx, l.ID, due.At)
+	}
 	return l, verdict(err)
+}
+
+// apart are the types of resources of which a step needs more than our own rows.
+func (a *Activities) apart() []string { return nil }
+
+// together tells whether a lease's steps can be taken for many at once.
+func (a *Activities) together(l lease.Lease) bool {
+	return !slices.ContainsFunc(l.Reservations, func(r lease.Reservation) bool { return slices.Contains(a.apart(), r.Type) })
 }
 
 // advanceFor is how long one attempt goes on with what is due, well within workflows.QuickAttempt.
@@ -35,9 +50,7 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	case <-time.After(max(left, time.Until(at))):
 	}
 	n, err, _ := a.advancing.Do("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*advanceFor)
-		defer cancel()
-		return a.Store.AdvanceLeases(ctx, advanceFor)
+		return a.Store.AdvanceLeases(context.WithoutCancel(ctx), a.apart(), advanceFor)
 	})
 	return n.(int), verdict(err)
 }

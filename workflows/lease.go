@@ -54,6 +54,16 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 // for so long.
 const early = time.Second
 
+// Of many leases that are due at one instant some wake early and take the step for all. The others come later, one
+// after another, to see what they have become: so many timers at once would keep the machine from the leases. Who has
+// fewer before him than the vanguard is one of the first; that is more than so many, because they are counted as they
+// come.
+const (
+	vanguard = 4
+	later    = 2 * time.Second
+	gap      = 20 * time.Millisecond
+)
+
 // await returns when it is time, or when the row has changed. A start or an end it awaits awake.
 func await(ctx workflow.Context, l lease.Lease, at time.Time, changed workflow.ReceiveChannel) error {
 	what := next(l, at)
@@ -61,8 +71,12 @@ func await(ctx workflow.Context, l lease.Lease, at time.Time, changed workflow.R
 	if what != string(lease.StartLease) && what != string(lease.EndLease) {
 		return waitUntil(ctx, at, summary, changed)
 	}
-	if at.Sub(workflow.Now(ctx)) > early {
-		return waitUntil(ctx, at.Add(-early), summary, changed)
+	wake := at.Add(-early)
+	if l.Ahead >= vanguard {
+		wake = at.Add(later + time.Duration(l.Ahead)*gap)
+	}
+	if wake.After(workflow.Now(ctx)) {
+		return waitUntil(ctx, wake, summary, changed)
 	}
 	if advanced, err := advance(ctx, what, at); err != nil || advanced > 0 {
 		return err

@@ -73,6 +73,7 @@ type Lease struct {
 	UpdatedAt       *time.Time
 	Reservations    []Reservation
 	Events          []Event
+	Ahead           int       // leases that are due at the same instant as it, and come first
 	Blockers        []Blocker // who must leave this lease's hosts before it can start
 }
 

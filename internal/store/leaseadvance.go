@@ -19,11 +19,11 @@ const advanceAtOnce = 50
 
 // AdvanceLeases starts or ends every lease of which that is due, ends first, until none is left or the time is over:
 // when many are due at one instant, whoever wakes first does it for all, in few transactions. What somebody else is at
-// work on is left to him, and what does not go well to the lease's own workflow, which takes up what was begun. It
+// work on is left to him, what has reservations of the types that are apart to its own workflow, and so is what does not go well: it takes up what was begun. It
 // returns how many have reached the end of their step.
-func (s *Store) AdvanceLeases(ctx context.Context, within time.Duration) (advanced int, err error) {
+func (s *Store) AdvanceLeases(ctx context.Context, apart []string, within time.Duration) (advanced int, err error) {
 	for begin := time.Now(); time.Since(begin) < within; {
-		begun, err := s.beginDue(ctx)
+		begun, err := s.beginDue(ctx, apart)
 		if err != nil || len(begun) == 0 {
 			return advanced, err
 		}
@@ -45,11 +45,25 @@ func (s *Store) Until(ctx context.Context, at time.Time) (time.Duration, error) 
 	return left, nil
 }
 
+// Ahead counts the leases that have something due at the same instant as that lease, and come first. They are counted
+// as they are now: others may come and go.
+func (s *Store) Ahead(ctx context.Context, id uuid.UUID, at time.Time) (int, error) {
+	n := 0
+	err := s.pool.QueryRow(ctx, `
+		select count(*)
+		from event
+		where status = 'UNDONE' and event_type <> 'before_end_lease' and at = $1 and lease_id < $2`, at, id).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("who is due at the same instant as lease %s: %w", id, err)
+	}
+	return n, nil
+}
+
 // beginDue enters the steps that are due for some leases that nobody else is at work on.
-func (s *Store) beginDue(ctx context.Context) (begun map[uuid.UUID]lease.Step, err error) {
+func (s *Store) beginDue(ctx context.Context, apart []string) (begun map[uuid.UUID]lease.Step, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		begun = map[uuid.UUID]lease.Step{}
-		ids, err := lockDue(ctx, tx)
+		ids, err := lockDue(ctx, tx, apart)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -82,7 +96,7 @@ func (s *Store) beginDue(ctx context.Context) (begun map[uuid.UUID]lease.Step, e
 
 // lockDue locks leases at rest of which the start or the end is due, ends first. A start that waits for somebody to
 // leave its hosts is not due.
-func lockDue(ctx context.Context, tx pgx.Tx) ([]uuid.UUID, error) {
+func lockDue(ctx context.Context, tx pgx.Tx, apart []string) ([]uuid.UUID, error) {
 	rows, err := tx.Query(ctx, `
 		select l.id
 		from event e
@@ -90,6 +104,7 @@ func lockDue(ctx context.Context, tx pgx.Tx) ([]uuid.UUID, error) {
 		where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now()
 			and (e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('start_lease', 'PENDING'))
 			and l.delete_requested_at is null
+			and not exists (select from reservation r where r.lease_id = l.id and r.resource_type = any($2))
 			and (l.status = 'ACTIVE' or not exists (
 				select from reservation r
 				join host_allocation mine on mine.reservation_id = r.id
@@ -98,7 +113,7 @@ func lockDue(ctx context.Context, tx pgx.Tx) ([]uuid.UUID, error) {
 				where r.lease_id = l.id))
 		order by e.event_type, e.at, l.id
 		limit $1
-		for update of l skip locked`, advanceAtOnce)
+		for update of l skip locked`, advanceAtOnce, apart)
 	if err != nil {
 		return nil, fmt.Errorf("which leases are due: %w", err)
 	}
