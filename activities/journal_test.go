@@ -7,6 +7,8 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"berth/activities"
+	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/odl/odltest"
 	"berth/internal/store"
@@ -46,6 +48,7 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 	attempts, requests := all(), len(m.odl.Log())
 
 	for range 50 {
+		m.rested() // the row's own pause is over, too
 		_, err = m.acts.MirrorEntry(t.Context(), fmt.Sprint(entries[0].Seq))
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) || app.NonRetryable() || app.NextRetryDelay() <= 0 {
@@ -57,4 +60,38 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 		t.Errorf("50 attempts cost %d requests and %d attempts of rows", probes, all()-attempts)
 	}
 	m.odl.Heal()
+}
+
+// Where there is no controller, the journal is a record: nothing waits, nothing is compared, and a controller that comes later
+// gets everything.
+func TestMirrorWithoutAControllerOnlyRecords(t *testing.T) {
+	t.Parallel()
+	m := newMirror(t)
+	m.grow(2)
+	controller := m.acts
+	m.acts = activities.New(activities.Options{Store: m.store, ODL: activities.NoController{}})
+	m.drain()
+	live, err := m.store.JournalState(t.Context())
+	if err != nil || live.Live[journal.Pending]+live.Live[journal.Processing]+live.Live[journal.Failed] != 0 || len(m.odl.Log()) != 0 {
+		t.Errorf("%+v, %v; the controller saw %d requests", live, err, len(m.odl.Log()))
+	}
+	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {
+		if r := m.finish(m.start(kind, 0)); r.State != journal.RunFailed || r.Note != "no controller is configured" {
+			t.Errorf("%s", r.Sentence())
+		}
+	}
+	if err := m.acts.WatchController(t.Context()); err != nil {
+		t.Error(err)
+	}
+
+	m.acts = controller
+	if err := m.acts.WatchController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.store.OpenRun(t.Context(), contract.KeyFullSync)
+	if err != nil || r.ID == 0 {
+		t.Fatal(r, err)
+	}
+	m.finish(r)
+	m.equal()
 }

@@ -2,13 +2,16 @@ package odl_test
 
 import (
 	"context"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,6 +198,33 @@ func TestCredentialsAreSentWithEveryRequest(t *testing.T) {
 		if a.Status != want {
 			t.Errorf("%s: %+v", password, a)
 		}
+	}
+}
+
+// One request after the other goes over one connection, whatever is answered, and also for a list.
+func TestConnectionIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	c := odltest.New()
+	server := httptest.NewUnstartedServer(c)
+	var opened atomic.Int64
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	client := client(t, odl.Config{URL: server.URL + odltest.Base})
+	for range 20 {
+		send(t, client, "POST", "/networks", create)
+		send(t, client, "GET", "/networks/"+network, "")
+		send(t, client, "DELETE", "/networks/none", "")
+		if _, err := client.List(t.Context(), "/networks", "networks", func(json.RawMessage) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := opened.Load(); n > 2 { // one more if an idle one was closed at the wrong moment
+		t.Errorf("%d connections for 80 requests", n)
 	}
 }
 

@@ -143,3 +143,90 @@ func TestAnotherProcessScriptsAndReads(t *testing.T) {
 		t.Errorf("the controller kept its objects: %d", status)
 	}
 }
+
+func TestControllerKeepsWhatNoUpdateChanges(t *testing.T) {
+	t.Parallel()
+	c := odltest.New()
+	const project = "0123456789abcdef0123456789abcdef"
+	for _, step := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"POST", "/networks", `{"network":{"id":"n","tenant_id":"` + project + `"}}`, 201},
+		{"POST", "/subnets", `{"subnet":{"id":"s","network_id":"n","cidr":"10.0.0.0/24","ip_version":4,"project_id":"p"}}`, 201},
+		{"POST", "/ports", `{"port":{"id":"p","network_id":"n","mac_address":"m","fixed_ips":[{"subnet_id":"s"}]}}`, 201},
+		{"PUT", "/networks/n", `{"network":{"name":"x","tenant_id":"another"}}`, 200},
+		{"PUT", "/subnets/s", `{"subnet":{"name":"x","cidr":"10.9.0.0/24"}}`, 200},
+		{"PUT", "/ports/p", `{"port":{"name":"x","mac_address":"other","fixed_ips":null}}`, 200},
+		{"POST", "/security-group-rules", `{"security_group_rule":{"id":"r"}}`, 500},
+		{"POST", "/security-group-rules", `{"security_group_rule":{"id":"r","security_group_id":"g"}}`, 442},
+	} {
+		if status, answer := ask(t, c, step.method, odltest.Base+step.path, step.body); status != step.status {
+			t.Errorf("%s %s %s: %d %s, want %d", step.method, step.path, step.body, status, answer, step.status)
+		}
+	}
+	type o = map[string]any
+	const dashed = "01234567-89ab-cdef-0123-456789abcdef"
+	for _, want := range []struct {
+		typ, id string
+		object  o
+	}{
+		{"network", "n", o{"id": "n", "name": "x", "tenant_id": dashed, "project_id": dashed}},
+		{"subnet", "s", o{"id": "s", "name": "x", "network_id": "n", "cidr": "10.0.0.0/24", "ip_version": json.Number("4"), "tenant_id": "p", "project_id": "p"}},
+		{"port", "p", o{"id": "p", "name": "x", "network_id": "n", "mac_address": "other", "fixed_ips": []any{o{"subnet_id": "s"}}}},
+	} {
+		if d := cmp.Diff(want.object, c.Record(want.typ, want.id).Object); d != "" {
+			t.Errorf("%s: %s", want.typ, d)
+		}
+	}
+}
+
+func TestAnotherProcessLetsTheControllerTellOfItself(t *testing.T) {
+	t.Parallel()
+	c := odltest.New()
+	const root = "/restconf/operational/neutron:neutron/"
+	says := func(path string) string {
+		_, answer := ask(t, c, "GET", root+path, "")
+		return strings.TrimSpace(answer)
+	}
+	for _, path := range []string{"neutron:features/", "hostconfigs", "ports", "ports/port/p", "nonsense"} {
+		if status, answer := ask(t, c, "GET", root+path, ""); status != 404 {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+	for path, body := range map[string]string{
+		"features": `{"operational-port-status":"x"}`,
+		"hosts":    `[{"host-id":"h","host-type":"ODL L2","config":"{}"}]`,
+		"wire":     `{"on":true}`,
+	} {
+		if status, answer := ask(t, c, "POST", "/_control/"+path, body); status != 204 {
+			t.Fatalf("%s: %d %s", path, status, answer)
+		}
+		if status, _ := ask(t, c, "POST", "/_control/"+path, `7`); status != 400 {
+			t.Errorf("%s takes nonsense: %d", path, status)
+		}
+	}
+	ask(t, c, "POST", odltest.Base+"/ports", `{"port":{"id":"p","binding:host_id":"h"}}`)
+	ask(t, c, "POST", odltest.Base+"/ports", `{"port":{"id":"q","binding:host_id":"another"}}`)
+	for path, want := range map[string]string{
+		"neutron:features/": `{"features":{"feature":[{"configuration":"x","service-provider-feature":"neutron-extensions:operational-port-status"}]}}`,
+		"hostconfigs":       `{"hostconfigs":{"hostconfig":[{"host-id":"h","host-type":"ODL L2","config":"{}"}]}}`,
+		"ports":             `{"ports":{"port":[{"status":"ACTIVE","uuid":"p"}]}}`,
+		"ports/port/p":      `{"port":[{"status":"ACTIVE","uuid":"p"}]}`,
+	} {
+		if got := says(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	ask(t, c, "POST", "/_control/status", `{"port":"q","status":"DOWN"}`)
+	ask(t, c, "DELETE", odltest.Base+"/ports/p", "")
+	if got, want := says("ports"), `{"ports":{"port":[{"status":"DOWN","uuid":"q"}]}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if status, _ := ask(t, c, "POST", "/restconf/operations/sal-remote:create-data-change-event-subscription", `{"input":{"path":"/another:model"}}`); status != 400 {
+		t.Errorf("a subscription to what is not there: %d", status)
+	}
+	if status, _ := ask(t, c, "DELETE", "/_control/streams", ""); status != 204 || c.Listeners() != 0 {
+		t.Errorf("%d, %d listen", status, c.Listeners())
+	}
+}
