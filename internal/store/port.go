@@ -133,11 +133,22 @@ type held struct {
 	now    time.Time
 }
 
-// lockPort takes the port's row lock and then reads the port. The lock comes in a statement of its own, so that
-// the read sees what the lock waited for.
+// lockPort takes the port's row lock and then reads the port.
 func lockPort(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
-	h := held{around: network.Surroundings{Policy: termsOf(tx).policy}}
+	var h held
 	batch := &pgx.Batch{}
+	h.queue(batch, id, termsOf(tx))
+	err := tx.SendBatch(ctx, batch).Close()
+	if none(err) {
+		return h, missingPort(id)
+	}
+	return h, err
+}
+
+// queue locks and reads a port. The lock comes in a statement of its own, so that the read sees what the lock waited
+// for.
+func (h *held) queue(batch *pgx.Batch, id uuid.UUID, t terms) {
+	*h = held{around: network.Surroundings{Policy: t.policy}}
 	batch.Queue(`select from port where id = $1 for update`, id)
 	batch.Queue(portSelect+`,
 			`+dhcpHosts("port.network_id", "(select pa.subnet_id from port_address pa where pa.port_id = port.id)")+`,
@@ -147,16 +158,11 @@ func lockPort(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
 		if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.Agents, &h.now)...); err != nil {
 			return err
 		}
+		if t.noDHCP {
+			h.around.DHCPHosts = nil
+		}
 		return done()
 	})
-	err := tx.SendBatch(ctx, batch).Close()
-	if none(err) {
-		return h, missingPort(id)
-	}
-	if termsOf(tx).noDHCP {
-		h.around.DHCPHosts = nil
-	}
-	return h, err
 }
 
 // dhcpHosts yields the hosts of the DHCP agents that serve one of the subnets on the network, and that tell when they

@@ -147,6 +147,21 @@ func surroundings(ctx context.Context, tx pgx.Tx, p network.Port) (network.Surro
 // client can see of it gets a new revision; blocks and counted reports do not. The entity is the last that reported.
 func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port, entity string) error {
 	batch := &pgx.Batch{}
+	queuePort(batch, before, after, entity)
+	if batch.Len() == 0 {
+		return nil
+	}
+	err := tx.SendBatch(ctx, batch).Close()
+	if violates(err, "port_mac") {
+		return macInUse(after)
+	}
+	if err != nil {
+		return fmt.Errorf("update port: %w", err)
+	}
+	return nil
+}
+
+func queuePort(batch *pgx.Batch, before, after network.Port, entity string) {
 	if before.Ignored != after.Ignored {
 		batch.Queue(`update port set ignored_reports = $2 where id = $1`, after.ID, after.Ignored)
 	}
@@ -166,17 +181,6 @@ func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port, entit
 	queueBlocks(batch, before, after)
 	queueBindings(batch, before, after)
 	queueTransition(batch, before, after, entity)
-	if batch.Len() == 0 {
-		return nil
-	}
-	err := tx.SendBatch(ctx, batch).Close()
-	if violates(err, "port_mac") {
-		return macInUse(after)
-	}
-	if err != nil {
-		return fmt.Errorf("update port: %w", err)
-	}
-	return nil
 }
 
 // visible is the port without what does not count as a change of it.

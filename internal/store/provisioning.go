@@ -17,6 +17,49 @@ import (
 // nothing are counted. Without reports it is a look that also repairs. Of a deleted port, only what is recorded
 // for Nova is left.
 func (s *Store) SettlePort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
+	standing, err := s.settleSwiftly(ctx, id, reports)
+	if errors.Is(err, errRebound) {
+		standing, err = s.settleMirrored(ctx, id, reports)
+	}
+	if err != nil {
+		return network.Standing{}, fmt.Errorf("settle port %s: %w", id, err)
+	}
+	return standing, nil
+}
+
+// errRebound means that a port's binding was made good, of which the controller has to hear.
+var errRebound = errors.New("rebound")
+
+// settleSwiftly is SettlePort of a port that the controller does not hear of. The fence of what it writes cannot hold it
+// up, because the row is locked since it was read.
+func (s *Store) settleSwiftly(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
+	var h held
+	var events []network.NovaEvent
+	var standing network.Standing
+	err := s.inTwoTrips(ctx, func(reads *pgx.Batch) {
+		queueNovaEvents(reads, id, &events)
+		h.queue(reads, id, s.terms)
+	}, func(_ pgx.Tx, writes *pgx.Batch) error {
+		after, accepted, entity := h.hear(reports, "")
+		if after.VIF != h.VIF {
+			return errRebound
+		}
+		standing = after.Standing()
+		standing.Accepted = accepted
+		if queuePort(writes, h.Port, after, entity); writes.Len() > 0 {
+			queueNovaEvents(writes, id, &events) // with those that were recorded just now
+		}
+		return nil
+	})
+	if none(err) {
+		standing, err = network.Standing{Gone: true}, nil
+	}
+	standing.Events = events
+	return standing, err
+}
+
+// settleMirrored is SettlePort of any port.
+func (s *Store) settleMirrored(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
 	var standing network.Standing
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
 		_, after, accepted, err := settle(ctx, tx, id, reports, "")
@@ -32,10 +75,7 @@ func (s *Store) SettlePort(ctx context.Context, id uuid.UUID, reports []network.
 		standing.Events, err = novaEvents(ctx, tx, id)
 		return err
 	})
-	if err != nil {
-		return network.Standing{}, fmt.Errorf("settle port %s: %w", id, err)
-	}
-	return standing, nil
+	return standing, err
 }
 
 // ReportPort is SettlePort for reports that do not come through the port's workflow, which therefore has to look
@@ -64,9 +104,19 @@ func settle(ctx context.Context, tx pgx.Tx, id uuid.UUID, reports []network.Repo
 	if err != nil {
 		return h.Port, h.Port, nil, err
 	}
+	after, accepted, entity = h.hear(reports, entity)
+	if err := writePort(ctx, tx, h.Port, after, entity); err != nil || h.Port.VIF == after.VIF {
+		return h.Port, after, accepted, err
+	}
+	return h.Port, after, accepted, mirrorRebound(ctx, tx, id)
+}
+
+// hear is the port after reports, decided anew, with which of them it accepted and the last entity whose block was
+// lifted.
+func (h held) hear(reports []network.Report, last string) (after network.Port, accepted []bool, entity string) {
 	after = h.Port.Rebind(h.around, h.Revision+1, h.now).Arm(h.around, network.Cause{}, h.now)
 	after, accepted = after.Hear(h.around, reports, h.now)
-	after = after.Judge(h.now)
+	after, entity = after.Judge(h.now), last
 	for i, ok := range accepted {
 		if ok {
 			entity = reports[i].Entity
@@ -74,10 +124,7 @@ func settle(ctx context.Context, tx pgx.Tx, id uuid.UUID, reports []network.Repo
 			after.Ignored++
 		}
 	}
-	if err := writePort(ctx, tx, h.Port, after, entity); err != nil || h.Port.VIF == after.VIF {
-		return h.Port, after, accepted, err
-	}
-	return h.Port, after, accepted, mirrorRebound(ctx, tx, id)
+	return after, accepted, entity
 }
 
 // mirrorRebound records a port whose binding was made good without a request of anybody.
@@ -136,15 +183,24 @@ func (s *Store) NovaEvents(ctx context.Context, port uuid.UUID) ([]network.NovaE
 }
 
 func novaEvents(ctx context.Context, q querier, port uuid.UUID) ([]network.NovaEvent, error) {
-	rows, err := q.Query(ctx, `
-		select id, server, name, status, tag, clock_timestamp() - created_at
-		from nova_event
-		where port_id = $1
-		order by id`, port)
+	rows, err := q.Query(ctx, eventsOf, port)
 	if err != nil {
 		return nil, fmt.Errorf("read Nova events: %w", err)
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[network.NovaEvent])
+}
+
+const eventsOf = `
+	select id, server, name, status, tag, clock_timestamp() - created_at
+	from nova_event
+	where port_id = $1
+	order by id`
+
+func queueNovaEvents(batch *pgx.Batch, port uuid.UUID, into *[]network.NovaEvent) {
+	batch.Queue(eventsOf, port).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, pgx.RowToStructByPos[network.NovaEvent])
+		return err
+	})
 }
 
 // SettleNovaEvents forgets events that were delivered. Those that are forgotten already do no harm.
