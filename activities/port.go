@@ -13,6 +13,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/network"
 	"berth/internal/notify"
+	"berth/internal/store"
 )
 
 // SettlePort hands reports to the port's row and tells what the port has become. With no reports it is a look.
@@ -29,7 +30,7 @@ func (a *Activities) SettlePort(ctx context.Context, key string, reports []contr
 	if err != nil {
 		return contract.PortStanding{}, verdict(err)
 	}
-	return standing(key, s), nil
+	return store.PortStanding(key, s), nil
 }
 
 // NotifyNova tells Nova what was recorded for it about the port, oldest first. World first, row second: Nova may
@@ -69,26 +70,6 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 	}
 	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("Nova does not know the server %s yet", unheard[0].Server), again,
 		temporal.ApplicationErrorOptions{NextRetryDelay: max(unheard[0].Age/2, time.Second), Category: temporal.ApplicationErrorCategoryBenign})
-}
-
-func standing(key string, s network.Standing) contract.PortStanding {
-	out := contract.PortStanding{Gone: s.Gone, Status: s.Status, Ignored: s.Ignored, Events: len(s.Events), Next: s.Next}
-	if s.Gone {
-		out.Status = "DELETED"
-	}
-	out.Sentence = "Port " + named(s.Name, key) + " is " + s.Sentence() + "."
-	for _, w := range s.Waiting {
-		out.Waiting = append(out.Waiting, contract.Waiting{For: w.Entity, Since: &w.Since, Deadline: w.Deadline})
-	}
-	return out
-}
-
-// named is an object's name for people, its key if it has none.
-func named(name, key string) string {
-	if name == "" {
-		return key
-	}
-	return name
 }
 
 // Compute is who is told about ports.

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -43,13 +44,19 @@ func Port(ctx workflow.Context, in contract.Input) error {
 	if err := p.listen(ctx); err != nil {
 		return err
 	}
+	if in.Seen != nil && json.Unmarshal(in.Seen, &p.standing) == nil {
+		p.dirty = false
+		if err := p.show(ctx); err != nil {
+			return err
+		}
+	}
 	workflow.Go(ctx, p.notify)
 	for {
 		if err := p.wait(ctx); err != nil {
 			return err
 		}
 		if p.tired(ctx) {
-			return workflow.NewContinueAsNewError(ctx, contract.Port, in)
+			return workflow.NewContinueAsNewError(ctx, contract.Port, contract.Input{Key: in.Key})
 		}
 		if err := p.look(ctx); err != nil {
 			return err

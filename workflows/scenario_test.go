@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -42,6 +43,11 @@ type stage struct {
 
 func newStage(t *testing.T, typ, id string, world any) *stage {
 	t.Helper()
+	return newStageWith(t, typ, contract.Input{Key: contract.Key(id)}, id, world)
+}
+
+func newStageWith(t *testing.T, typ string, in contract.Input, id string, world any) *stage {
+	t.Helper()
 	s := &stage{t: t, client: temporaltest.New(t).Client, id: id, queue: contract.Queue(typ)}
 	w := worker.New(s.client, s.queue, worker.Options{DeadlockDetectionTimeout: time.Minute})
 	workflows.Register(w, s.queue)
@@ -51,7 +57,7 @@ func newStage(t *testing.T, typ, id string, world any) *stage {
 	}
 	t.Cleanup(w.Stop)
 	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: s.queue, StaticSummary: "a scenario"},
-		typ, contract.Input{Key: contract.Key(id)})
+		typ, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +154,27 @@ func TestPortOnARealServer(t *testing.T) {
 	if err == nil {
 		t.Error("a deleted port took a report; the agent would never stop")
 	}
+}
+
+// What the row was is known from the start, so that nobody looks until somebody reports.
+func TestFreshPortOnARealServer(t *testing.T) {
+	t.Parallel()
+	w := &world{host: "cmp-1", blocks: []string{"L2"}}
+	seen := contract.Input{Key: portKey, Seen: json.RawMessage(`{"status":"DOWN","sentence":"Port web-1 is DOWN.","waiting":[{"for":"L2"}]}`)}
+	s := newStageWith(t, contract.Port, seen, contract.PortID(portKey), w)
+	why := s.until("DOWN")
+	w.mu.Lock()
+	if w.looks != 0 || len(why.Waiting) != 1 || why.Waiting[0].For != "L2" {
+		t.Errorf("after %d looks it says %+v", w.looks, why)
+	}
+	w.mu.Unlock()
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	s.until("ACTIVE")
+	w.mu.Lock()
+	w.gone = true
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finish("port-fresh", "")
 }
 
 func TestOverduePortOnARealServer(t *testing.T) {

@@ -28,15 +28,21 @@ func nudge(ctx context.Context, tx pgx.Tx, nudges ...contract.Nudge) error {
 		if err != nil {
 			return fmt.Errorf("note for %s: %w", n.ID, err)
 		}
+		var seen []byte
+		if n.Seen != nil {
+			if seen, err = json.Marshal(n.Seen); err != nil {
+				return fmt.Errorf("note for %s: %w", n.ID, err)
+			}
+		}
 		now = now || n.After <= 0
 		batch.Queue(`
-			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
-			values ($1, $2, $3, $4, $5, now() + $6::interval)
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen)
+			values ($1, $2, $3, $4, $5, now() + $6::interval, $7)
 			on conflict (workflow_id) do update
 			set version = note.version + 1,
 				fresh = note.fresh and note.attempts = 0,
 				due_at = least(note.due_at, excluded.due_at)`,
-			n.ID, n.Workflow, n.Fresh, n.Summary, attributes, n.After)
+			n.ID, n.Workflow, n.Fresh, n.Summary, attributes, n.After, seen)
 	}
 	if t, ok := tx.(*noting); ok && now {
 		*t.nudged = true
@@ -85,13 +91,13 @@ func (s *Store) ClaimNotes(ctx context.Context, namespace string, limit int, cla
 			order by due_at
 			limit $1
 			for update skip locked)
-		returning workflow_id, workflow, fresh, summary, attributes, version, attempts`, limit, claim, namespace)
+		returning workflow_id, workflow, fresh, summary, attributes, case when version = 1 then seen end, version, attempts`, limit, claim, namespace)
 	if err != nil {
 		return nil, fmt.Errorf("claim notes: %w", err)
 	}
 	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (contract.Note, error) {
 		var n contract.Note
-		err := row.Scan(&n.ID, &n.Workflow, &n.Fresh, &n.Summary, &n.Attributes, &n.Version, &n.Attempts)
+		err := row.Scan(&n.ID, &n.Workflow, &n.Fresh, &n.Summary, &n.Attributes, &n.Found, &n.Version, &n.Attempts)
 		return n, err
 	})
 	if err != nil {

@@ -93,3 +93,24 @@ func TestLaterNudgeBringsAWaitingNoteForward(t *testing.T) {
 		t.Errorf("want one fresh note, got %+v", notes)
 	}
 }
+
+func TestWhatWasSeenCountsOnlyWhileNobodyElseNudges(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", Fresh: true, Seen: contract.PortStanding{Status: "DOWN"}}
+	joined := n
+	joined.ID = "port/2"
+
+	leave(t, s, n)
+	leave(t, s, joined)
+	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: joined.ID})
+
+	got := map[string]string{}
+	for _, note := range claim(t, s) {
+		got[note.ID] = string(note.Found)
+	}
+	want := map[string]string{"port/1": `{"status": "DOWN", "sentence": ""}`, "port/2": ""}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}

@@ -197,6 +197,23 @@ func hostAgents(ctx context.Context, tx pgx.Tx, host string, on uuid.UUID) ([]ne
 	return agents, err
 }
 
+// PortStanding is what a port's workflow is told of its row.
+func PortStanding(key string, s network.Standing) contract.PortStanding {
+	out := contract.PortStanding{Gone: s.Gone, Status: s.Status, Ignored: s.Ignored, Events: len(s.Events), Next: s.Next}
+	if s.Gone {
+		out.Status = "DELETED"
+	}
+	name := s.Name
+	if name == "" {
+		name = key
+	}
+	out.Sentence = "Port " + name + " is " + s.Sentence() + "."
+	for _, w := range s.Waiting {
+		out.Waiting = append(out.Waiting, contract.Waiting{For: w.Entity, Since: &w.Since, Deadline: w.Deadline})
+	}
+	return out
+}
+
 // portNudge asks the port's workflow to look.
 func portNudge(p network.Port, fresh bool) contract.Nudge {
 	name := p.Name
@@ -212,129 +229,6 @@ func portNudge(p network.Port, fresh bool) contract.Nudge {
 		Attributes: contract.Attributes{Status: p.Status, Project: p.Project, Host: p.Host, Resource: "port",
 			WaitingFor: p.Standing().Remaining()},
 	}
-}
-
-// CreatePorts makes ports, all or none.
-func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([]network.Port, error) {
-	var made []network.Port
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		made = make([]network.Port, 0, len(drafts))
-		for _, d := range drafts {
-			p, err := createPort(ctx, tx, d)
-			if err != nil {
-				return err
-			}
-			made = append(made, p)
-		}
-		return nil
-	})
-	return made, err
-}
-
-func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.Port, error) {
-	p := network.NewPort(uuid.New(), c)
-	n, err := lockNetwork(ctx, tx, p.Network, sharing)
-	if err != nil {
-		return p, err
-	}
-	if c.PortSecurity == nil {
-		p.PortSecurity = n.PortSecurity
-	}
-	if p, err = secure(ctx, tx, p, c); err != nil {
-		return p, err
-	}
-	if p, err = welcome(ctx, tx, p, p.InDefaultGroup(c)); err != nil {
-		return p, err
-	}
-	subnets, err := subnetsOf(ctx, tx, p.Network)
-	if err != nil {
-		return p, err
-	}
-	agents, err := hostAgents(ctx, tx, p.Host, p.Network)
-	if err != nil {
-		return p, err
-	}
-	p = p.BoundBy(agents)
-	if p, err = insertPort(ctx, tx, p, c); err != nil {
-		return p, err
-	}
-	wants := network.WantsByDefault(subnets, p.MAC)
-	if c.Fixed != nil {
-		if wants, err = network.Wants(p.Network, subnets, p.MAC, *c.Fixed); err != nil {
-			return p, err
-		}
-	}
-	if _, err := allocate(ctx, tx, p, 0, wants); err != nil {
-		return p, err
-	}
-	for _, s := range subnets {
-		if s.DHCP {
-			if err := schedule(ctx, tx, p.Network, uuid.Nil); err != nil {
-				return p, err
-			}
-			break
-		}
-	}
-	return begin(ctx, tx, p.ID)
-}
-
-// macTries is how often chance gets to find a MAC that the network does not have yet.
-const macTries = 16
-
-// insertPort writes the row of a new port, with a MAC by chance if it has none.
-func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortChange) (network.Port, error) {
-	given := p.MAC != ""
-	for range macTries {
-		if !given {
-			p.MAC = network.NewMAC()
-		}
-		p, err := p.Extras(c)
-		if err != nil {
-			return p, err
-		}
-		tag, err := tx.Exec(ctx, `
-			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
-				profile, vif, port_security, address_pairs, dhcp_options, tags, vif_details, security_groups)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
-			on conflict on constraint port_mac do nothing`,
-			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
-			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details, p.SecurityGroups)
-		switch {
-		case err != nil:
-			return p, fmt.Errorf("create port: %w", err)
-		case tag.RowsAffected() == 1:
-			return p, nil
-		case given:
-			return p, macInUse(p)
-		}
-	}
-	return p, network.Faultf(network.MACInUse, "Unable to generate a MAC address for network %s.", p.Network)
-}
-
-func macInUse(p network.Port) error {
-	return network.Faultf(network.MACInUse, "Unable to complete operation for network %s. The mac address %s is in use.", p.Network, p.MAC)
-}
-
-// begin blocks a new port, decides its status and tells everybody of it.
-func begin(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.Port, error) {
-	h, err := lockPort(ctx, tx, id)
-	if err != nil {
-		return h.Port, err
-	}
-	p := h.Port.Arm(h.around, network.Cause{Bound: true, Addressed: true, Revision: h.Revision}, h.now).Judge(h.now)
-	batch := &pgx.Batch{}
-	queueBlocks(batch, h.Port, p)
-	if p.Status != h.Status {
-		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, id, p.Status, h.Status)
-		queueTransition(batch, h.Port, p, "")
-	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return p, fmt.Errorf("block port: %w", err)
-	}
-	if err := record(ctx, tx, mirrorPort(p, journal.Create)); err != nil {
-		return p, err
-	}
-	return p, nudge(ctx, tx, portNudge(p, true))
 }
 
 // DeletePort deletes a port with its addresses and blocks. What is recorded for Nova stays until it is delivered.

@@ -81,9 +81,11 @@ func subnetByID(ctx context.Context, q querier, id uuid.UUID) (network.Subnet, e
 	return one(ctx, q, scanSubnet, missing, subnetSelect+` where id = $1`, id)
 }
 
-// subnetsOf lists a network's subnets, oldest first.
+// subnetsIn picks a network's subnets, oldest first.
+const subnetsIn = ` where network_id = $1 order by created_at, id`
+
 func subnetsOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) ([]network.Subnet, error) {
-	rows, err := tx.Query(ctx, subnetSelect+` where network_id = $1 order by created_at, id`, id)
+	rows, err := tx.Query(ctx, subnetSelect+subnetsIn, id)
 	if err != nil {
 		return nil, fmt.Errorf("list a network's subnets: %w", err)
 	}

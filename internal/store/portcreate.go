@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+	"berth/internal/network"
+)
+
+// CreatePorts makes ports, all or none.
+func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([]network.Port, error) {
+	var made []network.Port
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		made = make([]network.Port, 0, len(drafts))
+		for _, d := range drafts {
+			p, err := createPort(ctx, tx, d)
+			if err != nil {
+				return err
+			}
+			made = append(made, p)
+		}
+		return nil
+	})
+	return made, err
+}
+
+func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.Port, error) {
+	p := network.NewPort(uuid.New(), c)
+	at, err := siteOf(ctx, tx, p)
+	if err != nil {
+		return p, err
+	}
+	if c.PortSecurity == nil {
+		p.PortSecurity = at.network.PortSecurity
+	}
+	if p, err = secure(ctx, tx, p, c); err != nil {
+		return p, err
+	}
+	if p, err = welcome(ctx, tx, p, p.InDefaultGroup(c)); err != nil {
+		return p, err
+	}
+	p = p.BoundBy(at.agents)
+	if p, err = insertPort(ctx, tx, p, c); err != nil {
+		return p, err
+	}
+	wants := network.WantsByDefault(at.subnets, p.MAC)
+	if c.Fixed != nil {
+		if wants, err = network.Wants(p.Network, at.subnets, p.MAC, *c.Fixed); err != nil {
+			return p, err
+		}
+	}
+	if _, err := allocate(ctx, tx, p, 0, wants); err != nil {
+		return p, err
+	}
+	if !at.hosted && slices.ContainsFunc(at.subnets, func(s network.Subnet) bool { return s.DHCP }) {
+		if err := schedule(ctx, tx, p.Network, uuid.Nil); err != nil {
+			return p, err
+		}
+	}
+	return begin(ctx, tx, p.ID)
+}
+
+// site is what a new port finds on its network and its host.
+type site struct {
+	network network.Network
+	subnets []network.Subnet
+	agents  []network.HostAgent // on its host
+	hosted  bool                // the network, by a DHCP agent
+}
+
+// siteOf shares the lock of the port's network, and reads what is there.
+func siteOf(ctx context.Context, tx pgx.Tx, p network.Port) (at site, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue(`select from network where id = $1 for `+sharing, p.Network)
+	batch.Queue(networkSelect+` where id = $1`, p.Network).Query(func(rows pgx.Rows) (err error) {
+		at.network, err = pgx.CollectExactlyOneRow(rows, scanNetwork)
+		return err
+	})
+	batch.Queue(subnetSelect+subnetsIn, p.Network).Query(func(rows pgx.Rows) (err error) {
+		at.subnets, err = pgx.CollectRows(rows, scanSubnet)
+		return err
+	})
+	batch.Queue(`select exists (select from dhcp_binding where network_id = $1)`, p.Network).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&at.hosted) })
+	if p.Host != "" {
+		batch.Queue(`select `+agentsOn("$1", "$2"), p.Host, p.Network).QueryRow(func(row pgx.Row) error { return row.Scan(&at.agents) })
+	}
+	if err = tx.SendBatch(ctx, batch).Close(); none(err) {
+		err = missingNetwork(p.Network)
+	}
+	return at, err
+}
+
+// macTries is how often chance gets to find a MAC that the network does not have yet.
+const macTries = 16
+
+// insertPort writes the row of a new port, with a MAC by chance if it has none.
+func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortChange) (network.Port, error) {
+	given := p.MAC != ""
+	for range macTries {
+		if !given {
+			p.MAC = network.NewMAC()
+		}
+		p, err := p.Extras(c)
+		if err != nil {
+			return p, err
+		}
+		tag, err := tx.Exec(ctx, `
+			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
+				profile, vif, port_security, address_pairs, dhcp_options, tags, vif_details, security_groups)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+			on conflict on constraint port_mac do nothing`,
+			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
+			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details, p.SecurityGroups)
+		switch {
+		case err != nil:
+			return p, fmt.Errorf("create port: %w", err)
+		case tag.RowsAffected() == 1:
+			return p, nil
+		case given:
+			return p, macInUse(p)
+		}
+	}
+	return p, network.Faultf(network.MACInUse, "Unable to generate a MAC address for network %s.", p.Network)
+}
+
+func macInUse(p network.Port) error {
+	return network.Faultf(network.MACInUse, "Unable to complete operation for network %s. The mac address %s is in use.", p.Network, p.MAC)
+}
+
+// begin blocks a new port, decides its status and tells everybody of it.
+func begin(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.Port, error) {
+	h, err := lockPort(ctx, tx, id)
+	if err != nil {
+		return h.Port, err
+	}
+	p := h.Port.Arm(h.around, network.Cause{Bound: true, Addressed: true, Revision: h.Revision}, h.now).Judge(h.now)
+	batch := &pgx.Batch{}
+	queueBlocks(batch, h.Port, p)
+	if p.Status != h.Status {
+		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, id, p.Status, h.Status)
+		queueTransition(batch, h.Port, p, "")
+	}
+	recorded := p.NovaEventsFor(h.Port, "")
+	var made network.Port
+	batch.Queue(portSelect+portFrom+` where id = $1`, id).QueryRow(func(row pgx.Row) error { // as any look would find it
+		fields, done := portFields(&made)
+		if err := row.Scan(fields...); err != nil {
+			return err
+		}
+		return done()
+	})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return p, fmt.Errorf("block port: %w", err)
+	}
+	if err := record(ctx, tx, mirrorPort(made, journal.Create)); err != nil {
+		return made, err
+	}
+	n, standing := portNudge(made, true), made.Standing()
+	standing.Events = recorded
+	n.Seen = PortStanding(id.String(), standing)
+	return made, nudge(ctx, tx, n)
+}
