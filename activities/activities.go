@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"berth/internal/journal"
+	"berth/internal/notify"
 	"berth/internal/store"
 )
 
@@ -21,6 +22,8 @@ type Options struct {
 	Store *store.Store
 	ODL   Controller
 	Nova  Compute
+	// Enforcement, if set, is told of the ends of leases.
+	Enforcement *notify.Enforcement
 	// Hypervisors, if set, knows which hosts are up.
 	Hypervisors Hypervisors
 	Healing     time.Duration // reservations that are needed so soon are healed; 0: all

@@ -43,6 +43,9 @@ func (a *Activities) TellLease(ctx context.Context, key string) error {
 // left behind, because the next ones must not wait for it.
 func (a *Activities) tell(ctx context.Context, notices []lease.Notice) (told []int64, err error) {
 	for _, n := range notices {
+		if a.Enforcement != nil && n.Ends() {
+			a.Enforcement.Tell(ctx, "on-end", notify.Question{User: n.Lease.User, Project: n.Lease.Project, Lease: payloadOf(n.Lease)})
+		}
 		err := a.Webhook.Send(ctx, messageOf(n))
 		if errors.Is(err, notify.ErrRefused) {
 			activity.GetLogger(ctx).Error("the webhook will never take this notice", "lease", n.Lease.ID, "kind", n.Kind, "message", n.Message, "error", err)

@@ -23,6 +23,7 @@ import (
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
 	"berth/internal/lease"
+	"berth/internal/notify"
 	"berth/internal/store"
 )
 
@@ -37,13 +38,15 @@ type app struct {
 	temporal  client.Client
 	namespace string // of temporal
 	acts      *activities.Activities
-	registry  *prometheus.Registry
-	feedback  *feedback.Listener // nil: no controller is configured
-	agents    *rpc.Server        // nil: this process does not answer agents over RabbitMQ
-	listener  net.Listener
-	server    *http.Server
-	working   atomic.Bool // the workers poll
-	stopping  atomic.Bool
+	// enforcement decides on leases; nil if nobody does.
+	enforcement *notify.Enforcement
+	registry    *prometheus.Registry
+	feedback    *feedback.Listener // nil: no controller is configured
+	agents      *rpc.Server        // nil: this process does not answer agents over RabbitMQ
+	listener    net.Listener
+	server      *http.Server
+	working     atomic.Bool // the workers poll
+	stopping    atomic.Bool
 }
 
 // open wires a process and listens, but serves nothing yet.
@@ -74,7 +77,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		return nil, err
 	}
 	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.Cleaning, Longest: cfg.Lease.Longest, Exempt: cfg.Lease.Exempt})
-	if cfg.Lease.Webhook.URL != "" {
+	if a.enforcement = reached.Enforcement; cfg.Lease.Webhook.URL != "" || a.enforcement != nil {
 		a.store.Tell()
 	}
 	reached.Store = a.store

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,7 @@ import (
 	"berth/internal/config"
 	"berth/internal/identity"
 	"berth/internal/inventory"
+	"berth/internal/notify"
 )
 
 // apis are what a process with the role api serves.
@@ -33,10 +35,20 @@ func (a *app) apis(id identity.Authenticator) []*osapi.API {
 		placement.New(placement.Options{Store: a.store, Identity: id, Policy: a.policy, Incomplete: incomplete,
 			Candidates: placement.Candidates(a.cfg.Candidates)}),
 		neutron.New(a.store, id),
-		blazar.New(blazar.Options{Store: a.store, Identity: id}),
+		blazar.New(blazar.Options{Store: a.store, Identity: id, Enforce: a.enforce()}),
 		agent.New(a.store, id),
 		journal.New(a.store, id),
 		operator.New(a.store, id, incomplete),
+	}
+}
+
+// enforce asks who decides on leases, if anybody does.
+func (a *app) enforce() func(context.Context, blazar.Check) string {
+	if a.enforcement == nil {
+		return nil
+	}
+	return func(ctx context.Context, c blazar.Check) string {
+		return a.enforcement.Ask(ctx, c.What, notify.Question{User: c.User, Project: c.Project, Lease: c.Lease, Current: c.Current})
 	}
 }
 

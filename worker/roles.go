@@ -55,6 +55,14 @@ func neighbours(cfg config.Config, id identity.Authenticator) (activities.Option
 			o.Hypervisors = nova
 		}
 	}
+	if c := cfg.Lease.Enforcement; c.URL != "" {
+		var err error
+		o.Enforcement, err = notify.NewEnforcement(notify.EnforcementConfig{URL: c.URL, Token: c.Token, Open: c.Open,
+			AuthURL: cfg.Service.AuthURL, Region: cfg.Service.Region})
+		if err != nil {
+			return o, fmt.Errorf("BERTH_LEASE_ENFORCEMENT_URL: %w", err)
+		}
+	}
 	if c := cfg.Lease.Webhook; c.URL != "" {
 		webhook, err := notify.NewWebhook(notify.Config{URL: c.URL, Token: c.Token})
 		if err != nil {

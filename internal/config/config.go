@@ -122,8 +122,15 @@ type Lease struct {
 	Cleaning, Longest time.Duration
 	Exempt            []string
 	Webhook           Webhook
+	Enforcement       Enforcement
 	Monitor           bool          // Nova is asked which hosts are up
 	Healing           time.Duration // reservations that are needed so soon are healed; 0: all
+}
+
+// Enforcement is who decides on leases; without a URL nobody. What he does not decide is allowed if it is open.
+type Enforcement struct {
+	URL, Token string
+	Open       bool
 }
 
 // Webhook is where notices go. Without a URL none are sent.

@@ -31,6 +31,12 @@ type Notice struct {
 	Lease   Lease // as it was then
 }
 
+// Ends tells whether the lease gives back what it has with this: it ends, or is deleted before its end.
+func (n Notice) Ends() bool {
+	end := n.Lease.event(EndLease)
+	return n.Kind == noticeEvent+string(EndLease)+begun || n.Kind == NoticeDelete && end != nil && end.Status == Undone
+}
+
 // Notices are what the change of a lease means to those who listen, in their order. A lease without a status did not
 // exist before.
 func Notices(was, is Lease) []string {

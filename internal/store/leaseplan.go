@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -57,40 +58,58 @@ func (s *Store) createLease(ctx context.Context, tx pgx.Tx, d lease.Draft) (l le
 // between two statuses is refused, like every wrong wish, by a *lease.Fault.
 func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		was, err := lockLease(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		now, err := clock(ctx, tx)
-		if err != nil {
-			return err
-		}
-		is, err := lease.Amend(was, c, now)
-		if err != nil {
-			return err
-		}
-		if err := s.limits.CheckChanged(is, c); err != nil {
-			return err
-		}
-		if !c.Rename() {
-			is = lease.Refitted(is) // or it is refused
-		}
-		if err := saveLease(ctx, tx, was, is); err != nil {
-			return err
-		}
-		if !c.Rename() {
-			err = racing(ctx, tx, func(tx pgx.Tx) error { return s.rebookAll(ctx, tx, was, is, now) })
-		}
-		if err != nil {
-			return err
-		}
-		if err := nudge(ctx, tx, nudgeLease(is, false)); err != nil {
-			return err
-		}
-		l, err = lockLease(ctx, tx, id)
+		l, err = s.updateLease(ctx, tx, id, c)
 		return err
 	})
 	return l, err
+}
+
+// PlanUpdate is the lease that a change would make now, or the refusal. It is changed and changed back.
+func (s *Store) PlanUpdate(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		if l, err = s.updateLease(ctx, tx, id, c); err != nil {
+			return err
+		}
+		return errPlanned
+	})
+	if !errors.Is(err, errPlanned) {
+		return lease.Lease{}, err
+	}
+	return l, nil
+}
+
+func (s *Store) updateLease(ctx context.Context, tx pgx.Tx, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
+	was, err := lockLease(ctx, tx, id)
+	if err != nil {
+		return l, err
+	}
+	now, err := clock(ctx, tx)
+	if err != nil {
+		return l, err
+	}
+	is, err := lease.Amend(was, c, now)
+	if err != nil {
+		return l, err
+	}
+	if err := s.limits.CheckChanged(is, c); err != nil {
+		return l, err
+	}
+	if !c.Rename() {
+		is = lease.Refitted(is) // or it is refused
+	}
+	if err := saveLease(ctx, tx, was, is); err != nil {
+		return l, err
+	}
+	if !c.Rename() {
+		err = racing(ctx, tx, func(tx pgx.Tx) error { return s.rebookAll(ctx, tx, was, is, now) })
+	}
+	if err != nil {
+		return l, err
+	}
+	if err := nudge(ctx, tx, nudgeLease(is, false)); err != nil {
+		return l, err
+	}
+	return lockLease(ctx, tx, id)
 }
 
 func insertLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {

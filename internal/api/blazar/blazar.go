@@ -37,6 +37,8 @@ type Options struct {
 	// Flavor is Nova's flavor of that name or ID, a *lease.Fault if there is none. Without it nobody can reserve
 	// instances of a flavor.
 	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
+	// Enforce, if set, tells why somebody else refuses a lease; nothing if he does not.
+	Enforce func(ctx context.Context, c Check) (refusal string)
 }
 
 // New mounts the API below /reservation.

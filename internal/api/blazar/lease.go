@@ -101,6 +101,9 @@ func (b *room) createLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if err := b.checkNew(r, d); err != nil {
+		return 0, nil, err
+	}
 	l, err := b.Store.CreateLease(r.Context(), d)
 	if err != nil {
 		return 0, nil, err
@@ -131,6 +134,9 @@ func (b *room) updateLease(r *http.Request) (int, any, error) {
 	}
 	if len(o) == 0 {
 		return http.StatusOK, shown(l), nil
+	}
+	if err := b.checkChange(r, l, c); err != nil {
+		return 0, nil, err
 	}
 	changed, err := b.Store.UpdateLease(r.Context(), l.ID, c)
 	if err != nil {

@@ -1,0 +1,115 @@
+package blazar
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"berth/internal/identity"
+	"berth/internal/lease"
+)
+
+// Check is what somebody else is asked about a lease, in the words of Blazar's external service filter.
+type Check struct {
+	What          string // check-create or check-update
+	User, Project string
+	Lease         any
+	Current       any // before an update
+}
+
+// checkNew asks whether a lease may be made, as it would be now.
+func (b *room) checkNew(r *http.Request, d lease.Draft) error {
+	if b.Enforce == nil {
+		return nil
+	}
+	l, err := b.Store.PlanLease(r.Context(), d, nil)
+	if err != nil {
+		return err
+	}
+	asked, err := b.askedAbout(r.Context(), l)
+	if err != nil {
+		return err
+	}
+	return b.check(r, Check{What: "check-create", Lease: asked})
+}
+
+// checkChange asks whether a lease may become what a change of more than its name makes of it.
+func (b *room) checkChange(r *http.Request, was lease.Lease, c lease.Change) error {
+	if b.Enforce == nil || c.Rename() {
+		return nil
+	}
+	is, err := b.Store.PlanUpdate(r.Context(), was.ID, c)
+	if err != nil {
+		return gone(err, was.ID.String())
+	}
+	current, err := b.askedAbout(r.Context(), was)
+	if err != nil {
+		return err
+	}
+	asked, err := b.askedAbout(r.Context(), is)
+	if err != nil {
+		return err
+	}
+	for key := range asked { // what has not changed is known from before
+		if key != "start_date" && key != "end_date" && key != "reservations" && asked[key] == current[key] {
+			delete(asked, key)
+		}
+	}
+	return b.check(r, Check{What: "check-update", Lease: asked, Current: current})
+}
+
+func (b *room) check(r *http.Request, c Check) error {
+	caller := identity.From(r.Context())
+	c.User, c.Project = caller.User, caller.Project
+	if refusal := b.Enforce(r.Context(), c); refusal != "" {
+		return lease.Refuse(lease.InvalidInput, "%s", refusal)
+	}
+	return nil
+}
+
+// askedAbout is a lease with the hosts that its reservations have, or would have.
+func (b *room) askedAbout(ctx context.Context, l lease.Lease) (map[string]any, error) {
+	hosts, err := b.Store.Hosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[int64]lease.Host{}
+	for _, h := range hosts {
+		byID[h.ID] = h
+	}
+	reservations := []any{}
+	for _, res := range l.Reservations {
+		allocations := []any{}
+		for _, id := range res.Hosts {
+			allocations = append(allocations, hostViewOf(byID[id]))
+		}
+		view, err := flat(reservationViewOf(l.ID.String(), res))
+		if err != nil {
+			return nil, err
+		}
+		view["allocations"] = allocations
+		reservations = append(reservations, view)
+	}
+	asked := map[string]any{"id": l.ID.String(), "name": l.Name, "user_id": l.User, "project_id": l.Project,
+		"start_date": plain(l.StartAt), "end_date": plain(l.EndAt), "reservations": reservations}
+	for _, e := range l.Events {
+		if e.Type == lease.BeforeEndLease {
+			asked["before_end_date"] = plain(e.At)
+		}
+	}
+	return asked, nil
+}
+
+// flat is a view as the object that it is written as.
+func flat(view any) (o map[string]any, err error) {
+	raw, err := json.Marshal(view)
+	if err == nil {
+		err = json.Unmarshal(raw, &o)
+	}
+	return o, err
+}
+
+// plain is a date without a zone, and without a fraction that is zero.
+func plain(t time.Time) string { return strings.TrimSuffix(date(t), ".000000") }

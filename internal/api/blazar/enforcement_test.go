@@ -1,0 +1,67 @@
+package blazar
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"net/http/httptest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/identity"
+)
+
+func TestWhoDecidesOnLeasesIsAskedBeforeAnythingIsStored(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	var asked []Check
+	refusal := ""
+	server := httptest.NewServer(newAPI(&room{deletion: time.Second, Options: Options{Store: s.store, Identity: identity.Noauth{},
+		Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return refusal }}}))
+	t.Cleanup(server.Close)
+	s.url = server.URL + prefix
+	body := `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[{"resource_type":"physical:host",
+		"min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`
+
+	refusal = "no money"
+	if a := s.as("alice:red", "POST", "/v1/leases", body); a.status != 400 || !strings.Contains(a.raw, "no money") {
+		t.Errorf("a refused lease: %d %s", a.status, a.raw)
+	}
+	if all := s.expect(200, "GET", "/v1/leases", ""); len(all.body["leases"].([]any)) != 0 {
+		t.Errorf("a refused lease is there: %s", all.raw)
+	}
+	refusal = ""
+	made := s.as("alice:red", "POST", "/v1/leases", body)
+	if made.status != 201 {
+		t.Fatalf("%d %s", made.status, made.raw)
+	}
+	path := "/v1/leases/" + made.body["lease"].(map[string]any)["id"].(string)
+	if a := s.as("alice:red", "PUT", path, `{"name":"silver"}`); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.raw)
+	}
+	refusal = "too long"
+	if a := s.as("alice:red", "PUT", path, `{"end_date":"2040-01-01 13:00"}`); a.status != 400 || !strings.Contains(a.raw, "too long") {
+		t.Errorf("a refused change: %d %s", a.status, a.raw)
+	}
+	if l := s.expect(200, "GET", path, "").body["lease"].(map[string]any); l["end_date"] != "2040-01-01T12:00:00.000000" || l["status"] != "PENDING" {
+		t.Errorf("a refused change changed %v", l)
+	}
+
+	var what []string
+	for _, c := range asked {
+		what = append(what, c.What+" "+c.User+" "+c.Project)
+	}
+	if d := cmp.Diff([]string{"check-create alice red", "check-create alice red", "check-update alice red"}, what); d != "" {
+		t.Fatal(d)
+	}
+	first, last := asked[0].Lease.(map[string]any), asked[2].Lease.(map[string]any)
+	host := first["reservations"].([]any)[0].(map[string]any)["allocations"].([]any)[0].(map[string]any)
+	if first["start_date"] != "2040-01-01T10:00:00" || host["hypervisor_hostname"] != "cmp-1" || asked[0].Current != nil {
+		t.Errorf("asked %+v", first)
+	}
+	if _, has := last["name"]; has || last["end_date"] != "2040-01-01T13:00:00" || asked[2].Current.(map[string]any)["end_date"] != "2040-01-01T12:00:00" {
+		t.Errorf("asked %+v, now %+v", last, asked[2].Current)
+	}
+}

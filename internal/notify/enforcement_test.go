@@ -1,0 +1,65 @@
+package notify_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/notify"
+)
+
+func TestExternalServiceDecidesOnLeases(t *testing.T) {
+	t.Parallel()
+	const generic = "The external service that decides on leases did not allow it."
+	for name, tt := range map[string]struct {
+		status       int
+		answer       string
+		closed, open string // the refusals
+	}{
+		"allowed":            {204, "", "", ""},
+		"denied":             {403, `{"message":"no money"}`, "no money", "no money"},
+		"denied, in no word": {403, `{}`, generic, generic},
+		"denied, in noise":   {403, `<html>`, generic, generic},
+		"neither":            {200, `{}`, generic, ""},
+		"ill":                {503, ``, generic, ""},
+		"away":               {0, ``, generic, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var path, token string
+			var body map[string]any
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				raw, _ := io.ReadAll(r.Body)
+				_ = json.Unmarshal(raw, &body)
+				path, token = r.URL.Path, r.Header.Get("X-Auth-Token")
+				if tt.status == 0 {
+					panic(http.ErrAbortHandler)
+				}
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, tt.answer)
+			}))
+			t.Cleanup(server.Close)
+			for open, want := range map[bool]string{false: tt.closed, true: tt.open} {
+				e, err := notify.NewEnforcement(notify.EnforcementConfig{URL: server.URL + "/v1/", Token: "secret", AuthURL: "http://k", Region: "r", Open: open})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := e.Ask(t.Context(), "check-update", notify.Question{User: "u", Project: "p", Lease: 1, Current: 2}); got != want {
+					t.Errorf("open %v: %q instead of %q", open, got, want)
+				}
+			}
+			want := map[string]any{"lease": 1.0, "current_lease": 2.0,
+				"context": map[string]any{"user_id": "u", "project_id": "p", "auth_url": "http://k", "region_name": "r"}}
+			if d := cmp.Diff(want, body); d != "" || path != "/v1/check-update" || token != "secret" {
+				t.Error(d, path, token)
+			}
+		})
+	}
+	if _, err := notify.NewEnforcement(notify.EnforcementConfig{URL: "ftp://h"}); err == nil {
+		t.Error("a wrong URL was taken")
+	}
+}
