@@ -1,4 +1,5 @@
-// Package notifytest is a Nova that takes external events, remembers them, and fails as it is told.
+// Package notifytest is what berth tells others: a Nova, a Neutron and a listener that remember what they were told, and
+// fail as they are told.
 package notifytest
 
 import (
@@ -22,16 +23,6 @@ type Received struct {
 	At        time.Time `json:"at"`
 }
 
-// Fault is what happens to the next requests.
-type Fault struct {
-	Times   int  `json:"times,omitempty"`    // 0 means once
-	Applied bool `json:"applied,omitempty"`  // the events are taken first
-	DelayMS int  `json:"delay_ms,omitempty"` // before anything else
-	Status  int  `json:"status,omitempty"`   // the answer to the whole
-	Code    int  `json:"code,omitempty"`     // the code of each event, in a 207
-	Drop    bool `json:"drop,omitempty"`     // the connection ends without an answer
-}
-
 // maxEvents bounds the memory.
 const maxEvents = 100_000
 
@@ -41,7 +32,8 @@ type Nova struct {
 
 	mu          sync.Mutex
 	events      []Received
-	faults      []Fault
+	compute     compute
+	faults      faults
 	hypervisors map[string]string
 }
 
@@ -57,7 +49,7 @@ func (n *Nova) Hypervisor(name, state string) {
 
 // list answers with the hypervisors, unless a fault is in the way.
 func (n *Nova) list(w http.ResponseWriter) {
-	if f := n.fault(); f.Status != 0 {
+	if f := n.faults.take(""); f.Status != 0 {
 		w.WriteHeader(f.Status)
 		return
 	}
@@ -85,31 +77,14 @@ func (n *Nova) Events() []Received {
 }
 
 // Inject adds faults, which meet requests in their order.
-func (n *Nova) Inject(faults ...Fault) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, f := range faults {
-		f.Times = max(f.Times, 1)
-		n.faults = append(n.faults, f)
-	}
-}
+func (n *Nova) Inject(faults ...Fault) { n.faults.add(faults) }
 
-func (n *Nova) fault() Fault {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.faults) == 0 {
-		return Fault{}
-	}
-	f := n.faults[0]
-	if n.faults[0].Times--; n.faults[0].Times == 0 {
-		n.faults = slices.Delete(n.faults, 0, 1)
-	}
-	return f
-}
-
-// ServeHTTP answers POST …/os-server-external-events, GET …/os-hypervisors/detail and, for other processes,
+// ServeHTTP answers POST …/os-server-external-events, GET …/os-hypervisors/detail, what berth asks of the rest of the
+// compute API and, for other processes,
 //
 //	GET    /_control/events   {"events": [Received…]}
+//	GET    /_control/compute  a Compute
+//	POST   /_control/servers  a Server, which is there from now on
 //	POST   /_control/faults   a Fault
 //	DELETE /_control/events   forget them
 func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -137,30 +112,46 @@ func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n.Inject(f)
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		write(w, http.StatusNotFound, map[string]any{"error": "not found"})
+		n.other(w, r, raw)
 	}
 }
 
-func (n *Nova) external(w http.ResponseWriter, r *http.Request, raw []byte) {
-	f := n.fault()
-	select {
-	case <-time.After(time.Duration(f.DelayMS) * time.Millisecond):
-	case <-r.Context().Done():
-		return
-	}
-	failed := f.Drop || f.Status != 0
-	status, body := http.StatusOK, any(nil)
-	if !failed || f.Applied {
-		status, body = n.take(r, raw, f.Code)
-	}
+// other answers what is no external event and nothing about one.
+func (n *Nova) other(w http.ResponseWriter, r *http.Request, raw []byte) {
+	c, answer := callOf(r, raw)
+	var s Server
 	switch {
-	case f.Drop:
-		panic(http.ErrAbortHandler)
-	case f.Status != 0:
-		w.WriteHeader(f.Status)
+	case r.Method == http.MethodGet && r.URL.Path == "/_control/compute":
+		write(w, http.StatusOK, n.Compute())
+	case r.Method == http.MethodPost && r.URL.Path == "/_control/servers" && json.Unmarshal(raw, &s) == nil:
+		write(w, http.StatusCreated, n.Boot(s))
+	case answer == nil:
+		write(w, http.StatusNotFound, map[string]any{"error": "not found"})
+	case n.Token != "" && r.Header.Get("X-Auth-Token") != n.Token:
+		w.WriteHeader(http.StatusUnauthorized)
 	default:
-		write(w, status, body)
+		n.faults.meet(w, r, r.Method+" /"+strings.Join(c.parts, "/"), func(Fault) (int, any) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return encoded(answer(&n.compute, c))
+		})
 	}
+}
+
+// encoded makes JSON of an answer while what it shows cannot change.
+func encoded(status int, body any) (int, any) {
+	if body == nil {
+		return status, nil
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return http.StatusInternalServerError, nil
+	}
+	return status, json.RawMessage(raw)
+}
+
+func (n *Nova) external(w http.ResponseWriter, r *http.Request, raw []byte) {
+	n.faults.meet(w, r, "", func(f Fault) (int, any) { return n.take(r, raw, f.Code) })
 }
 
 // take remembers the events of a request and makes its answer.

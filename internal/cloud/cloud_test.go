@@ -1,0 +1,362 @@
+package cloud_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"berth/internal/cloud"
+	"berth/internal/lease"
+	"berth/internal/notify/notifytest"
+)
+
+// sky is a cloud and what it is told.
+type sky struct {
+	*testing.T
+	*cloud.Cloud
+	nova    *notifytest.Nova
+	neutron *notifytest.Neutron
+}
+
+func newSky(t *testing.T) sky {
+	t.Helper()
+	s := sky{T: t, nova: &notifytest.Nova{}, neutron: &notifytest.Neutron{}}
+	serve := func(h http.Handler) string {
+		server := httptest.NewServer(h)
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	var err error
+	if s.Cloud, err = cloud.New(cloud.Config{Nova: serve(s.nova) + "/v2.1", Neutron: serve(s.neutron)}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s sky) provide(c lease.Claim) lease.Mark {
+	s.Helper()
+	m, err := s.Provide(s.Context(), c)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return m
+}
+
+func (s sky) withdraw(c lease.Claim) {
+	s.Helper()
+	if err := s.Withdraw(s.Context(), c); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// pools is the hosts of each aggregate; that of the claim is called own.
+func (s sky) pools(c lease.Claim) map[string][]string {
+	all := map[string][]string{}
+	for _, a := range s.nova.Compute().Aggregates {
+		name := a.Name
+		if name == c.ID.String() {
+			name = "own"
+		}
+		all[name] = a.Hosts
+	}
+	return all
+}
+
+func (s sky) want(c lease.Claim, want map[string][]string) {
+	s.Helper()
+	if d := cmp.Diff(want, s.pools(c), cmpopts.EquateEmpty()); d != "" {
+		s.Error(d)
+	}
+}
+
+var id = uuid.MustParse("0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e1111")
+
+func hostsClaim(hosts ...string) lease.Claim {
+	c := lease.Claim{Project: "red", Reservation: lease.Reservation{ID: id, Shape: 3, ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost}}}
+	for _, h := range hosts {
+		c.Servers = append(c.Servers, lease.ClaimedHost{Service: h, Slots: 1})
+	}
+	return c
+}
+
+func TestHostsMoveFromThePoolAndBack(t *testing.T) {
+	t.Parallel()
+	s := newSky(t)
+	c := hostsClaim("a", "b")
+	first := hostsClaim("c")
+	first.ID = uuid.New()
+	s.provide(first)
+	s.withdraw(first)                         // which makes the pool
+	s.nova.Boot(notifytest.Server{Host: "a"}) // somebody whom the reservation drives out
+
+	for range 2 {
+		if m := s.provide(c); m.Shape != 3 || m.AggregateID == nil {
+			t.Errorf("%+v", m)
+		}
+	}
+	s.want(c, map[string][]string{"own": {"a", "b"}, "freepool": {"c"}})
+	for _, a := range s.nova.Compute().Aggregates {
+		if a.Name == id.String() && (a.Zone != "blazar_"+id.String() || a.Metadata["blazar:owner"] != "red") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if left := s.nova.Compute().Servers; len(left) != 0 {
+		t.Errorf("left on the hosts: %+v", left)
+	}
+
+	s.provide(hostsClaim("c", "a")) // b was replaced
+	s.want(c, map[string][]string{"own": {"a", "c"}, "freepool": {"b"}})
+
+	for range 2 {
+		s.withdraw(hostsClaim("c", "a"))
+	}
+	s.want(c, map[string][]string{"freepool": {"a", "b", "c"}})
+}
+
+func TestHostsAreFreeOnlyWhenTheirServersAreGone(t *testing.T) {
+	t.Parallel()
+	s := newSky(t)
+	c := hostsClaim("a")
+	s.provide(c)
+	s.nova.Boot(notifytest.Server{Host: "a", Linger: 2})
+	s.nova.Boot(notifytest.Server{Host: "b"})
+	if err := s.Withdraw(t.Context(), c); !errors.Is(err, cloud.ErrBusy) {
+		t.Errorf("want ErrBusy, got %v", err)
+	}
+	s.want(c, map[string][]string{"own": {"a"}})
+	s.withdraw(c)
+	s.want(c, map[string][]string{"freepool": {"a"}})
+	if left := s.nova.Compute().Servers; len(left) != 1 || left[0].Host != "b" {
+		t.Errorf("a server elsewhere was touched: %+v", left)
+	}
+}
+
+func TestHostOfAnotherReservationIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newSky(t)
+	other := hostsClaim("a")
+	other.ID = uuid.New()
+	s.provide(other)
+	s.nova.Boot(notifytest.Server{Host: "a"})
+	if _, err := s.Provide(t.Context(), hostsClaim("a")); !errors.Is(err, cloud.ErrTaken) {
+		t.Errorf("want ErrTaken, got %v", err)
+	}
+	s.withdraw(hostsClaim("a"))
+	s.want(other, map[string][]string{"own": {"a"}})
+	if len(s.nova.Compute().Servers) != 1 {
+		t.Error("the other's server is gone")
+	}
+}
+
+// TestEveryFailureIsMendedByRepetition lets each request of a life fail once, before and after it was done.
+func TestEveryFailureIsMendedByRepetition(t *testing.T) {
+	t.Parallel()
+	instances := instancesClaim("a", "b")
+	addresses := addressesClaim("172.24.4.10", "172.24.4.11")
+	for name, c := range map[string]lease.Claim{"hosts": hostsClaim("a", "b"), "instances": instances, "addresses": addresses} {
+		for _, f := range []notifytest.Fault{{Status: 500}, {Status: 503, Applied: true}, {Drop: true, Applied: true}} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := newSky(t)
+				for _, what := range []string{"POST /os-aggregates", "POST /os-aggregates/1/action", "GET /os-aggregates", "POST /flavors", "POST /flavors/" + id.String(),
+					"POST /os-server-groups", "DELETE /", "GET /servers", "POST /os-aggregates/1/action", "POST /os-aggregates/2/action"} {
+					f.On = what
+					s.nova.Inject(f)
+				}
+				for _, what := range []string{"GET /", "POST /", "PUT /", "DELETE /"} {
+					f.On = what
+					s.neutron.Inject(f)
+				}
+				s.insist(func(ctx context.Context) error { _, err := s.Provide(ctx, c); return err })
+				if hosts := s.pools(c)["own"]; len(hosts) != len(c.Servers) || len(s.neutron.FloatingIPs()) != len(c.Floating) {
+					t.Errorf("provided: %v %v", hosts, s.neutron.FloatingIPs())
+				}
+				s.insist(func(ctx context.Context) error { return s.Withdraw(ctx, c) })
+				now := s.nova.Compute()
+				now.Aggregates = slices.DeleteFunc(now.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
+				if len(now.Aggregates)+len(now.Flavors)+len(now.Groups)+len(s.neutron.FloatingIPs()) > 0 {
+					t.Errorf("left: %+v %+v", now, s.neutron.FloatingIPs())
+				}
+			})
+		}
+	}
+}
+
+// insist repeats what fails.
+func (s sky) insist(f func(context.Context) error) {
+	s.Helper()
+	var err error
+	for range 30 {
+		if err = f(s.Context()); err == nil {
+			return
+		}
+	}
+	s.Error(err)
+}
+
+func instancesClaim(hosts ...string) lease.Claim {
+	c := hostsClaim(hosts...)
+	c.ReservationDraft = lease.ReservationDraft{Type: lease.VirtualInstance, VCPUs: 2, MemoryMB: 512, DiskGB: 5, Amount: 2, Affinity: lease.Apart}
+	return c
+}
+
+func TestInstancesHaveAFlavorOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := newSky(t)
+	c := instancesClaim("a", "b")
+	m := s.provide(c)
+	again := s.provide(c)
+	if d := cmp.Diff(m, again); d != "" || m.ServerGroupID == "" {
+		t.Errorf("told twice: %+v %s", m, d)
+	}
+	now := s.nova.Compute()
+	want := notifytest.Compute{
+		Aggregates: []notifytest.Aggregate{{ID: int(*m.AggregateID), Name: id.String(), Hosts: []string{"a", "b"},
+			Metadata: map[string]string{"reservation": id.String(), "filter_tenant_id": "red", "blazar:owner": "red", "affinity_id": m.ServerGroupID}}},
+		Flavors: []notifytest.Flavor{{ID: id.String(), Name: "reservation:" + id.String(), VCPUs: 2, RAM: 512, Disk: 5, Access: []string{"red"},
+			Specs: map[string]string{"aggregate_instance_extra_specs:reservation": id.String(), "affinity_id": m.ServerGroupID,
+				"resources:CUSTOM_RESERVATION_0D3C1C1E_7D1B_4D6A_B6F4_2F2F0C5E1111": "1"}}},
+		Groups: []notifytest.Group{{ID: m.ServerGroupID, Name: "reservation:" + id.String(), Policies: []string{"anti-affinity"}}},
+	}
+	if d := cmp.Diff(want, now); d != "" {
+		t.Error(d)
+	}
+	s.nova.Boot(notifytest.Server{Host: "a", Flavor: id.String(), Linger: 2})
+	s.nova.Boot(notifytest.Server{Host: "a", Flavor: "other"})
+	s.provide(instancesClaim("b", "c"))
+	s.want(c, map[string][]string{"own": {"b", "c"}})
+
+	if err := s.Withdraw(t.Context(), c); !errors.Is(err, cloud.ErrBusy) {
+		t.Errorf("want ErrBusy, got %v", err)
+	}
+	if f := s.nova.Compute().Flavors[0]; len(f.Access) != 0 {
+		t.Errorf("more servers can come: %+v", f)
+	}
+	s.withdraw(c)
+	s.withdraw(c)
+	if now := s.nova.Compute(); len(now.Aggregates)+len(now.Flavors)+len(now.Groups) != 0 || len(now.Servers) != 1 {
+		t.Errorf("left: %+v", now)
+	}
+}
+
+func TestFlavorInstancesKeepTheirFlavorsSpecs(t *testing.T) {
+	t.Parallel()
+	s := newSky(t)
+	s.nova.AddFlavor(notifytest.Flavor{ID: "7", Name: "m1", VCPUs: 1, RAM: 64, Disk: 3, Ephemeral: 2, Specs: map[string]string{"hw:cpu_policy": "dedicated"}})
+	f, err := s.Flavor(t.Context(), "7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(lease.Flavor{ID: "7", Name: "m1", VCPUs: 1, MemoryMB: 64, DiskGB: 3, Ephemeral: 2, ExtraSpecs: map[string]string{"hw:cpu_policy": "dedicated"}}, f); d != "" {
+		t.Error(d)
+	}
+	var fault *lease.Fault
+	if _, err := s.Flavor(t.Context(), "8"); !errors.As(err, &fault) || fault.Kind != lease.UnknownFlavor {
+		t.Errorf("want an unknown flavor, got %v", err)
+	}
+	c := hostsClaim("a")
+	c.ReservationDraft = lease.ReservationDraft{Type: lease.FlavorInstance, Amount: 1, Flavor: &f}
+	if m := s.provide(c); m.ServerGroupID != "" {
+		t.Errorf("%+v", m)
+	}
+	made := s.nova.Compute().Flavors[1]
+	if made.Disk != 3 || made.Ephemeral != 2 || made.Specs["hw:cpu_policy"] != "dedicated" || made.Public {
+		t.Errorf("%+v", made)
+	}
+}
+
+func TestSnapshotsBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	s := newSky(t)
+	s.nova.Boot(notifytest.Server{Host: "a", Name: "web"})
+	c := hostsClaim("a")
+	for _, action := range []string{"", "default", "snapshot"} {
+		c.BeforeEnd = action
+		if err := s.BeforeEnd(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	}
+	if d := cmp.Diff([]string{"reserved_web"}, s.nova.Compute().Images); d != "" {
+		t.Error(d)
+	}
+}
+
+var net, subnet = uuid.New(), uuid.New()
+
+func addressesClaim(ips ...string) lease.Claim {
+	c := lease.Claim{Project: "red", Reservation: lease.Reservation{ID: id, ReservationDraft: lease.ReservationDraft{Type: lease.FloatingIP, Network: net}}}
+	for _, ip := range ips {
+		c.Floating = append(c.Floating, lease.Address{Network: net, Subnet: subnet, IP: netip.MustParseAddr(ip)})
+	}
+	return c
+}
+
+func TestFloatingIPsComeAndGo(t *testing.T) {
+	t.Parallel()
+	s := newSky(t)
+	c := addressesClaim("172.24.4.10", "172.24.4.11")
+	s.provide(c)
+	s.provide(c)
+	s.neutron.Add(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.12", Project: "blue"})
+	of := func(ip string) notifytest.FloatingIP {
+		return notifytest.FloatingIP{Network: net.String(), Subnet: subnet.String(), IP: ip, Project: "red", Description: "reservation:" + id.String(),
+			Tags: []string{"blazar", "reservation:" + id.String()}}
+	}
+	want := []notifytest.FloatingIP{of("172.24.4.10"), of("172.24.4.11"), {Network: net.String(), IP: "172.24.4.12", Project: "blue"}}
+	if d := cmp.Diff(want, s.neutron.FloatingIPs(), cmpopts.IgnoreFields(notifytest.FloatingIP{}, "ID")); d != "" {
+		t.Error(d)
+	}
+	if _, err := s.Provide(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12")); !errors.Is(err, cloud.ErrTaken) {
+		t.Errorf("want ErrTaken, got %v", err)
+	}
+	port := "p"
+	s.neutron.Add(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.11", Port: &port})
+	s.withdraw(c)
+	s.withdraw(c)
+	if left := s.neutron.FloatingIPs(); len(left) != 1 || left[0].Project != "blue" {
+		t.Errorf("left: %+v", left)
+	}
+}
+
+func TestRejectedTokenIsRenewed(t *testing.T) {
+	t.Parallel()
+	stub := &notifytest.Nova{Token: "new"}
+	server := httptest.NewServer(stub)
+	defer server.Close()
+	given := []string{"old", "new"}
+	c, err := cloud.New(cloud.Config{Nova: server.URL, Fresh: func(context.Context, string) (string, error) {
+		token := given[0]
+		given = given[min(1, len(given)-1):]
+		return token, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sky{T: t, Cloud: c, nova: stub}
+	s.insist(func(ctx context.Context) error { _, err := c.Provide(ctx, hostsClaim("a")); return err })
+	s.want(hostsClaim("a"), map[string][]string{"own": {"a"}})
+}
+
+func TestNobodyIsToldWithoutAnAddress(t *testing.T) {
+	t.Parallel()
+	c, err := cloud.New(cloud.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := c.Provide(t.Context(), hostsClaim("a")); err != nil || m.Shape != 3 || c.Knows(lease.PhysicalHost) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, address := range []string{"nova", "ftp://nova", "http://u:p@nova", "http://nova?x"} {
+		if _, err := cloud.New(cloud.Config{Nova: address}); err == nil {
+			t.Errorf("%s is taken", address)
+		}
+	}
+}

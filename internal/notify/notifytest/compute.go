@@ -1,0 +1,358 @@
+package notifytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Aggregate is a host aggregate.
+type Aggregate struct {
+	ID       int               `json:"id"`
+	Name     string            `json:"name"`
+	Zone     string            `json:"availability_zone,omitempty"`
+	Hosts    []string          `json:"hosts"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+// Flavor is a flavor and who may use it.
+type Flavor struct {
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`
+	VCPUs     int               `json:"vcpus"`
+	RAM       int               `json:"ram"`
+	Disk      int               `json:"disk"`
+	Ephemeral int               `json:"OS-FLV-EXT-DATA:ephemeral"`
+	Public    bool              `json:"os-flavor-access:is_public"`
+	Specs     map[string]string `json:"extra_specs"`
+	Access    []string          `json:"access"` // projects
+}
+
+// Group is a server group.
+type Group struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Policies []string `json:"policies"`
+}
+
+// Server is a server. One that lingers survives so many looks after it was deleted.
+type Server struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	Flavor  string `json:"flavor"`
+	Linger  int    `json:"linger"`
+	Deleted bool   `json:"deleted"`
+}
+
+// Compute is what Nova has. Everything is sorted, so that it can be compared.
+type Compute struct {
+	Aggregates []Aggregate `json:"aggregates"`
+	Flavors    []Flavor    `json:"flavors"`
+	Groups     []Group     `json:"server_groups"`
+	Servers    []Server    `json:"servers"`
+	Images     []string    `json:"images"`
+}
+
+// compute is the same as it is kept.
+type compute struct {
+	last       int
+	aggregates []*Aggregate
+	flavors    []*Flavor
+	groups     []*Group
+	servers    []*Server
+	images     []string
+}
+
+// Compute is what Nova has now.
+func (n *Nova) Compute() Compute {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := Compute{Images: slices.Clone(n.compute.images)}
+	for _, a := range n.compute.aggregates {
+		copied := *a
+		copied.Hosts, copied.Metadata = slices.Sorted(slices.Values(a.Hosts)), maps.Clone(a.Metadata)
+		c.Aggregates = append(c.Aggregates, copied)
+	}
+	slices.SortFunc(c.Aggregates, func(a, b Aggregate) int { return strings.Compare(a.Name, b.Name) })
+	for _, f := range n.compute.flavors {
+		copied := *f
+		copied.Specs, copied.Access = maps.Clone(f.Specs), slices.Clone(f.Access)
+		c.Flavors = append(c.Flavors, copied)
+	}
+	for _, g := range n.compute.groups {
+		c.Groups = append(c.Groups, *g)
+	}
+	for _, s := range n.compute.servers {
+		c.Servers = append(c.Servers, *s)
+	}
+	return c
+}
+
+// Boot adds a server; its ID is made if it has none.
+func (n *Nova) Boot(s Server) Server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s.ID == "" {
+		s.ID = uuid.NewString()
+	}
+	n.compute.servers = append(n.compute.servers, &s)
+	return s
+}
+
+// AddFlavor adds a flavor that anybody may use.
+func (n *Nova) AddFlavor(f Flavor) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f.Public = true
+	n.compute.flavors = append(n.compute.flavors, &f)
+}
+
+// call is one request to the compute API.
+type call struct {
+	*http.Request
+	parts []string // of the path, from the collection on
+	body  map[string]json.RawMessage
+}
+
+// collections are what the compute API has, by the first segment of a path that says something.
+var collections = map[string]func(*compute, call) (int, any){
+	"os-aggregates":    (*compute).onAggregates,
+	"flavors":          (*compute).onFlavors,
+	"os-server-groups": (*compute).onGroups,
+	"servers":          (*compute).onServers,
+}
+
+// callOf finds the collection in a request's path, whatever stands before it.
+func callOf(r *http.Request, raw []byte) (call, func(*compute, call) (int, any)) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	for i, part := range parts {
+		if f, ok := collections[part]; ok {
+			c := call{Request: r, parts: parts[i:], body: map[string]json.RawMessage{}}
+			_ = json.Unmarshal(raw, &c.body) // a call without its body is refused where it lacks it
+			return c, f
+		}
+	}
+	return call{}, nil
+}
+
+// is tells whether the call is METHOD collection, with so many segments after it.
+func (c call) is(method string, after int) bool { return c.Method == method && len(c.parts) == after+1 }
+
+func refusal(status int, kind, format string, args ...any) (int, any) {
+	return status, map[string]any{kind: map[string]any{"code": status, "message": fmt.Sprintf(format, args...)}}
+}
+
+func notFound(what, id string) (int, any) {
+	return refusal(http.StatusNotFound, "itemNotFound", "%s %s could not be found.", what, id)
+}
+
+func conflict(format string, args ...any) (int, any) {
+	return refusal(http.StatusConflict, "conflictingRequest", format, args...)
+}
+
+func badRequest(format string, args ...any) (int, any) {
+	return refusal(http.StatusBadRequest, "badRequest", format, args...)
+}
+
+func (n *compute) onAggregates(c call) (int, any) {
+	switch {
+	case c.is(http.MethodGet, 0):
+		return http.StatusOK, map[string]any{"aggregates": append([]*Aggregate{}, n.aggregates...)}
+	case c.is(http.MethodPost, 0):
+		a := &Aggregate{Hosts: []string{}, Metadata: map[string]string{}}
+		if json.Unmarshal(c.body["aggregate"], a) != nil || a.Name == "" {
+			return badRequest("no aggregate")
+		}
+		if slices.ContainsFunc(n.aggregates, func(other *Aggregate) bool { return other.Name == a.Name }) {
+			return conflict("Aggregate %s already exists.", a.Name)
+		}
+		n.last++
+		a.ID = n.last
+		if a.Zone != "" {
+			a.Metadata["availability_zone"] = a.Zone
+		}
+		n.aggregates = append(n.aggregates, a)
+		return http.StatusOK, map[string]any{"aggregate": a}
+	}
+	i := -1
+	if len(c.parts) > 1 {
+		i = slices.IndexFunc(n.aggregates, func(a *Aggregate) bool { return strconv.Itoa(a.ID) == c.parts[1] })
+	}
+	switch {
+	case i < 0:
+		return notFound("Aggregate", strings.Join(c.parts[1:], "/"))
+	case c.is(http.MethodDelete, 1) && len(n.aggregates[i].Hosts) > 0:
+		return badRequest("Cannot remove aggregate %s: it is not empty.", c.parts[1])
+	case c.is(http.MethodDelete, 1):
+		n.aggregates = slices.Delete(n.aggregates, i, i+1)
+		return http.StatusOK, nil
+	case c.is(http.MethodPost, 2):
+		return n.aggregateAction(n.aggregates[i], c)
+	}
+	return http.StatusOK, map[string]any{"aggregate": n.aggregates[i]}
+}
+
+func (n *compute) aggregateAction(a *Aggregate, c call) (int, any) {
+	var host struct{ Host string }
+	var set struct{ Metadata map[string]*string }
+	switch {
+	case json.Unmarshal(c.body["add_host"], &host) == nil:
+		for _, other := range n.aggregates {
+			if other != a && other.Zone != "" && a.Zone != "" && other.Zone != a.Zone && slices.Contains(other.Hosts, host.Host) {
+				return conflict("Cannot add host to aggregate %d. Reason: host %s is in availability zone %s.", a.ID, host.Host, other.Zone)
+			}
+		}
+		if slices.Contains(a.Hosts, host.Host) {
+			return conflict("Aggregate %d already has host %s.", a.ID, host.Host)
+		}
+		a.Hosts = append(a.Hosts, host.Host)
+	case json.Unmarshal(c.body["remove_host"], &host) == nil:
+		i := slices.Index(a.Hosts, host.Host)
+		if i < 0 {
+			return notFound("Host", host.Host)
+		}
+		a.Hosts = slices.Delete(slices.Clone(a.Hosts), i, i+1)
+	case json.Unmarshal(c.body["set_metadata"], &set) == nil:
+		for key, value := range set.Metadata {
+			if delete(a.Metadata, key); value != nil {
+				a.Metadata[key] = *value
+			}
+		}
+	default:
+		return badRequest("no such action")
+	}
+	return http.StatusOK, map[string]any{"aggregate": a}
+}
+
+func (n *compute) onFlavors(c call) (int, any) {
+	if c.is(http.MethodPost, 0) {
+		f := &Flavor{Specs: map[string]string{}, Access: []string{}}
+		if json.Unmarshal(c.body["flavor"], f) != nil || f.ID == "" || f.VCPUs < 1 || f.RAM < 1 {
+			return badRequest("no flavor")
+		}
+		if slices.ContainsFunc(n.flavors, func(other *Flavor) bool { return other.ID == f.ID || other.Name == f.Name }) {
+			return conflict("Flavor with ID %s already exists.", f.ID)
+		}
+		n.flavors = append(n.flavors, f)
+		return http.StatusOK, map[string]any{"flavor": f}
+	}
+	i := -1
+	if len(c.parts) > 1 {
+		i = slices.IndexFunc(n.flavors, func(f *Flavor) bool { return f.ID == c.parts[1] })
+	}
+	if i < 0 {
+		return notFound("Flavor", strings.Join(c.parts[1:], "/"))
+	}
+	f := n.flavors[i]
+	switch {
+	case c.is(http.MethodDelete, 1):
+		n.flavors = slices.Delete(n.flavors, i, i+1)
+		return http.StatusAccepted, nil
+	case c.is(http.MethodPost, 2) && c.parts[2] == "os-extra_specs":
+		if json.Unmarshal(c.body["extra_specs"], &f.Specs) != nil {
+			return badRequest("no extra specs")
+		}
+	case c.is(http.MethodPost, 2):
+		return f.action(c)
+	case c.is(http.MethodGet, 1):
+		return http.StatusOK, map[string]any{"flavor": f}
+	}
+	return http.StatusOK, map[string]any{"extra_specs": f.Specs}
+}
+
+func (f *Flavor) action(c call) (int, any) {
+	var access struct{ Tenant string }
+	switch {
+	case json.Unmarshal(c.body["addTenantAccess"], &access) == nil:
+		if slices.Contains(f.Access, access.Tenant) || f.Public {
+			return conflict("Flavor access already exists for flavor %s and project %s combination.", f.ID, access.Tenant)
+		}
+		f.Access = append(f.Access, access.Tenant)
+	case json.Unmarshal(c.body["removeTenantAccess"], &access) == nil:
+		i := slices.Index(f.Access, access.Tenant)
+		if i < 0 {
+			return notFound("Flavor access", access.Tenant)
+		}
+		f.Access = slices.Delete(f.Access, i, i+1)
+	default:
+		return badRequest("no such action")
+	}
+	return http.StatusOK, map[string]any{"flavor_access": []any{}}
+}
+
+func (n *compute) onGroups(c call) (int, any) {
+	switch {
+	case c.is(http.MethodGet, 0):
+		return http.StatusOK, map[string]any{"server_groups": append([]*Group{}, n.groups...)}
+	case c.is(http.MethodPost, 0):
+		g := &Group{}
+		if json.Unmarshal(c.body["server_group"], g) != nil || len(g.Policies) != 1 {
+			return badRequest("no server group")
+		}
+		g.ID = uuid.NewString()
+		n.groups = append(n.groups, g)
+		return http.StatusOK, map[string]any{"server_group": g}
+	case c.is(http.MethodDelete, 1):
+		i := slices.IndexFunc(n.groups, func(g *Group) bool { return g.ID == c.parts[1] })
+		if i >= 0 {
+			n.groups = slices.Delete(n.groups, i, i+1)
+			return http.StatusNoContent, nil
+		}
+	}
+	return notFound("Server group", strings.Join(c.parts[1:], "/"))
+}
+
+func (n *compute) onServers(c call) (int, any) {
+	if c.is(http.MethodGet, 1) {
+		return http.StatusOK, map[string]any{"servers": n.look(c)}
+	}
+	i := -1
+	if len(c.parts) > 1 {
+		i = slices.IndexFunc(n.servers, func(s *Server) bool { return s.ID == c.parts[1] })
+	}
+	switch {
+	case i < 0:
+		return notFound("Instance", strings.Join(c.parts[1:], "/"))
+	case c.is(http.MethodDelete, 1):
+		n.servers[i].Deleted = true
+		if n.servers[i].Linger == 0 {
+			n.servers = slices.Delete(n.servers, i, i+1)
+		}
+		return http.StatusNoContent, nil
+	}
+	var image struct{ Name string }
+	if json.Unmarshal(c.body["createImage"], &image) != nil {
+		return badRequest("no such action")
+	}
+	n.images = append(n.images, image.Name)
+	return http.StatusAccepted, nil
+}
+
+// look lists the servers of a filter. Those that linger come nearer to their end.
+func (n *compute) look(c call) []any {
+	query, all := c.URL.Query(), []any{}
+	n.servers = slices.DeleteFunc(n.servers, func(s *Server) bool {
+		if host := query.Get("host"); host != "" && host != s.Host {
+			return false
+		}
+		if flavor := query.Get("flavor"); flavor != "" && flavor != s.Flavor {
+			return false
+		}
+		if s.Deleted {
+			s.Linger--
+		}
+		if s.Deleted && s.Linger < 0 {
+			return true
+		}
+		all = append(all, map[string]any{"id": s.ID, "name": s.Name, "status": "ACTIVE", "OS-EXT-SRV-ATTR:host": s.Host, "flavor": map[string]any{"id": s.Flavor}})
+		return false
+	})
+	return all
+}
