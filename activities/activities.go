@@ -27,6 +27,7 @@ type Options struct {
 	// Hypervisors, if set, knows which hosts are up.
 	Hypervisors Hypervisors
 	Healing     time.Duration // reservations that are needed so soon are healed; 0: all
+	Cloud       Cloud         // nil: nobody is told about reservations
 	// Webhook hears about leases.
 	Webhook Listener
 	Keep    store.Retention // of the generation history

@@ -27,7 +27,12 @@ func (a *Activities) Lease(ctx context.Context, key string) (lease.Lease, error)
 }
 
 // apart are the types of resources of which a step needs more than our own rows.
-func (a *Activities) apart() []string { return nil }
+func (a *Activities) apart() []string {
+	if a.Cloud == nil {
+		return nil
+	}
+	return a.Cloud.Types()
+}
 
 // together tells whether a lease's steps can be taken for many at once.
 func (a *Activities) together(l lease.Lease) bool {
@@ -59,16 +64,6 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 func (a *Activities) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	l, err := a.Store.BeginLease(ctx, id, step)
 	return l, verdict(err)
-}
-
-// WireReservation claims what the reservation holds. Wiring twice is fine.
-func (a *Activities) WireReservation(ctx context.Context, id uuid.UUID) error {
-	return verdict(a.Store.WireReservation(ctx, id))
-}
-
-// UnwireReservation gives it back. Unwiring twice is fine.
-func (a *Activities) UnwireReservation(ctx context.Context, id uuid.UUID) error {
-	return verdict(a.Store.UnwireReservation(ctx, id))
 }
 
 // FinishLease enters the step's stable status; failed tells by reservation which could not be wired, and why.

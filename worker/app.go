@@ -18,6 +18,7 @@ import (
 	"berth/activities"
 	"berth/internal/api/placement"
 	"berth/internal/api/rpc"
+	"berth/internal/cloud"
 	"berth/internal/config"
 	"berth/internal/feedback"
 	"berth/internal/identity"
@@ -38,6 +39,7 @@ type app struct {
 	temporal  client.Client
 	namespace string // of temporal
 	acts      *activities.Activities
+	cloud     *cloud.Cloud // nil: none is configured
 	// enforcement decides on leases; nil if nobody does.
 	enforcement *notify.Enforcement
 	registry    *prometheus.Registry
@@ -82,6 +84,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	}
 	reached.Store = a.store
 	reached.Healing = cfg.Lease.Healing
+	a.cloud, _ = reached.Cloud.(*cloud.Cloud)
 	reached.KeepJournal, reached.SyncEvery = cfg.Journal.Age, cfg.ODL.SyncEvery
 	watchJournal(&reached, a.registry)
 	a.registry.MustRegister(newJournalCollector(a.store))

@@ -27,6 +27,7 @@ type dev struct {
 	temporal *devstack.Temporal
 	odl      *devstack.Server
 	nova     *devstack.Server
+	neutron  *devstack.Server
 	closers  []func() error
 	app      *app
 }
@@ -70,7 +71,7 @@ func (d *dev) say(format string, args ...any) {
 
 // warnOfIgnored names settings that point at neighbours elsewhere: a development run uses its own.
 func (d *dev) warnOfIgnored(environ []string) {
-	for _, name := range []string{"BERTH_DATABASE_URL", "BERTH_ODL_URL", "BERTH_NOVA_URL", "TEMPORAL_ADDRESS"} {
+	for _, name := range []string{"BERTH_DATABASE_URL", "BERTH_ODL_URL", "BERTH_NOVA_URL", "BERTH_NEUTRON_URL", "TEMPORAL_ADDRESS"} {
 		if value, ok := environment(environ).LookupEnv(name); ok && value != "" {
 			d.say("%s is ignored: --dev brings its own", name)
 		}
@@ -150,7 +151,7 @@ func (d *dev) start(ctx context.Context) error {
 	if err := d.startStandIns(); err != nil {
 		return err
 	}
-	d.say("the stand-ins for OpenDaylight and Nova are up")
+	d.say("the stand-ins for OpenDaylight, Nova and Neutron are up")
 	// The user's own Temporal profile leads elsewhere, so nothing but the address counts here.
 	env := environment{"TEMPORAL_ADDRESS=" + d.temporal.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 	d.app, err = open(ctx, d.cfg, env)
@@ -159,7 +160,7 @@ func (d *dev) start(ctx context.Context) error {
 
 // stop ends the neighbours of an app that has stopped.
 func (d *dev) stop() {
-	for _, s := range []*devstack.Server{d.nova, d.odl} {
+	for _, s := range []*devstack.Server{d.neutron, d.nova, d.odl} {
 		if s != nil {
 			s.Stop()
 		}
@@ -249,6 +250,7 @@ func (d *dev) addresses() map[string]string {
 		"BERTH_DATABASE_URL": d.postgres.URL,
 		"BERTH_ODL_URL":      d.cfg.ODL.URL,
 		"BERTH_NOVA_URL":     d.cfg.Nova.URL,
+		"BERTH_NEUTRON_URL":  d.cfg.Neutron.URL,
 		"TEMPORAL_ADDRESS":   d.temporal.Address,
 		"TEMPORAL_UI":        d.temporal.UI,
 	}
@@ -264,6 +266,7 @@ func (d *dev) printAddresses() {
 		{"Temporal", d.temporal.Address},
 		{"OpenDaylight stand-in", d.cfg.ODL.URL},
 		{"Nova stand-in", d.cfg.Nova.URL},
+		{"Neutron stand-in", d.cfg.Neutron.URL + "   (floating IPs)"},
 		{"log", filepath.Join(d.cfg.Dev.Data, "log")},
 		{"for other terminals", ". " + filepath.Join(d.cfg.Dev.Data, config.AddressFile)},
 	} {
@@ -297,8 +300,8 @@ func (d *dev) demo(ctx context.Context) error {
 	return nil
 }
 
-// startStandIns starts an OpenDaylight that remembers its objects in a file, and a Nova that remembers what it was
-// told until the run ends.
+// startStandIns starts an OpenDaylight that remembers its objects in a file, and a Nova and a Neutron with floating
+// IPs that remember what they were told until the run ends.
 func (d *dev) startStandIns() error {
 	controller, err := odltest.Open(filepath.Join(d.cfg.Dev.Data, "odl"))
 	if err != nil {
@@ -314,5 +317,9 @@ func (d *dev) startStandIns() error {
 		return fmt.Errorf("the Nova stand-in: %w", err)
 	}
 	d.cfg.Nova.URL = d.nova.URL
+	if d.neutron, err = devstack.Serve(0, &notifytest.Neutron{}); err != nil {
+		return fmt.Errorf("the Neutron stand-in: %w", err)
+	}
+	d.cfg.Neutron.URL = d.neutron.URL
 	return nil
 }

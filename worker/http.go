@@ -35,7 +35,7 @@ func (a *app) apis(id identity.Authenticator) []*osapi.API {
 		placement.New(placement.Options{Store: a.store, Identity: id, Policy: a.policy, Incomplete: incomplete,
 			Candidates: placement.Candidates(a.cfg.Candidates)}),
 		neutron.New(a.store, id),
-		blazar.New(blazar.Options{Store: a.store, Identity: id, Enforce: a.enforce()}),
+		blazar.New(blazar.Options{Store: a.store, Identity: id, Flavor: a.cloud.Flavor, Enforce: a.enforce()}),
 		agent.New(a.store, id),
 		journal.New(a.store, id),
 		operator.New(a.store, id, incomplete),

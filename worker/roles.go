@@ -13,6 +13,7 @@ import (
 
 	"berth/activities"
 	"berth/internal/api/rpc"
+	"berth/internal/cloud"
 	"berth/internal/config"
 	"berth/internal/contract"
 	"berth/internal/feedback"
@@ -70,7 +71,25 @@ func neighbours(cfg config.Config, id identity.Authenticator) (activities.Option
 		}
 		o.Webhook = webhook
 	}
-	return o, nil
+	if cfg.Nova.URL == "" && cfg.Neutron.URL == "" {
+		return o, nil
+	}
+	var err error
+	o.Cloud, err = cloudOf(cfg, id)
+	return o, err
+}
+
+// cloudOf is what reservations are at Nova and Neutron.
+func cloudOf(cfg config.Config, id identity.Authenticator) (*cloud.Cloud, error) {
+	how := cloud.Config{Nova: cfg.Nova.URL, Neutron: cfg.Neutron.URL, Token: cfg.Nova.Token}
+	if keystone, ok := id.(*identity.Keystone); ok && cfg.Nova.Token == "" {
+		how.Fresh = keystone.Fresh
+	}
+	c, err := cloud.New(how)
+	if err != nil {
+		return nil, fmt.Errorf("BERTH_NOVA_URL, BERTH_NEUTRON_URL: %w", err)
+	}
+	return c, nil
 }
 
 // startRelay runs the relay, if that is a role, until the function that it returns is called.

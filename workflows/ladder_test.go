@@ -19,6 +19,12 @@ func TestEveryAttemptOutlastsTheCallInsideIt(t *testing.T) {
 	if workflows.HeartbeatTimeout <= 2*activities.Heartbeat {
 		t.Errorf("a heartbeat every %s is missed within %s", activities.Heartbeat, workflows.HeartbeatTimeout)
 	}
+	if workflows.CloudAttempt <= activities.CloudCall || workflows.Insistence <= workflows.CloudAttempt {
+		t.Errorf("calls of %s, attempts of %s and insistence of %s do not fit into each other", activities.CloudCall, workflows.CloudAttempt, workflows.Insistence)
+	}
+	if workflows.QuickAttempt <= activities.BriefCall {
+		t.Errorf("a brief call of %s does not end within its attempt of %s", activities.BriefCall, workflows.QuickAttempt)
+	}
 	if workflows.PatientAttempt <= activities.LongCall {
 		t.Errorf("a long call of %s does not end within its attempt of %s", activities.LongCall, workflows.PatientAttempt)
 	}

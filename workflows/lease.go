@@ -42,7 +42,7 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 		case lease.Wait:
 			err = await(ctx, l, due.At, changed)
 		default:
-			err = take(ctx, l, due.Step, changed)
+			err = f.take(ctx, l, due.Step, changed)
 		}
 		if err != nil {
 			return err
@@ -85,13 +85,13 @@ func await(ctx workflow.Context, l lease.Lease, at time.Time, changed workflow.R
 }
 
 // take does what is due. What cannot be done for all at once, the lease does by itself.
-func take(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.ReceiveChannel) error {
+func (f *face) take(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.ReceiveChannel) error {
 	if l.Status.Stable() && (step == lease.Start || step == lease.End) {
 		if advanced, err := advance(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
 			return err
 		}
 	}
-	return act(ctx, l, step, changed)
+	return f.act(ctx, l, step, changed)
 }
 
 // advance takes all that is due at that instant: timers of one instant fire one after another, so whoever wakes first
@@ -125,31 +125,41 @@ func next(l lease.Lease, at time.Time) string {
 
 // act takes one step: first the transitional status, then each reservation, then the stable status. If somebody
 // was faster, the step ends early and the next look tells what is due instead.
-func act(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.ReceiveChannel) error {
+func (f *face) act(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.ReceiveChannel) error {
+	if step == lease.Refit {
+		return f.refit(ctx, l, changed)
+	}
 	name := named(l)
 	err := workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("begin %s of %s", step, name)), do.BeginLease, l.ID, step).Get(ctx, &l)
 	if err != nil {
 		return yield(ctx, err, changed)
 	}
-	failed := map[string]string{}
-	for _, r := range l.Reservations {
-		if step == lease.BeforeEnd || r.Status == lease.ReservationDeleted {
-			continue
-		}
-		wire, what := do.WireReservation, "wire"
-		if step != lease.Start {
-			wire, what = do.UnwireReservation, "unwire"
-		}
-		if err := workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("%s reservation %s", what, r.ID)), wire, r.ID).Get(ctx, nil); err != nil {
-			failed[r.ID.String()] = err.Error()
-		}
+	failed, err := f.each(ctx, l, taskOf(l, step, workflow.Now(ctx)), changed)
+	if err != nil {
+		return yield(ctx, err, changed)
 	}
 	err = workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("finish %s of %s", step, name)), do.FinishLease, l.ID, step, failed).Get(ctx, nil)
+	// Recorded as lease-failed: a start that failed left what it had done to the lease's end.
+	if err == nil && step == lease.Start && len(failed) > 0 && workflow.GetVersion(ctx, "clear a failed start", workflow.DefaultVersion, 1) == 1 {
+		_, err = f.each(ctx, l, taskOf(l, lease.End, workflow.Now(ctx)), changed)
+	}
+	return yield(ctx, err, changed)
+}
+
+// refit tells the cloud what an active lease has become. If it does not want to know, that is tried again later.
+func (f *face) refit(ctx workflow.Context, l lease.Lease, changed workflow.ReceiveChannel) error {
+	failed, err := f.each(ctx, l, taskOf(l, lease.Refit, workflow.Now(ctx)), changed)
+	if err == nil && len(failed) > 0 {
+		err = waitUntil(ctx, lease.Upcoming(l, workflow.Now(ctx).Add(lease.Recheck)), "tell the cloud again", changed)
+	}
 	return yield(ctx, err, changed)
 }
 
 // yield forgives that the row is no longer where the step found it: after a pause the next look tells more.
 func yield(ctx workflow.Context, err error, changed workflow.ReceiveChannel) error {
+	if errors.Is(err, errGivenUp) {
+		return nil
+	}
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && app.Type() == activities.Conflict {
 		return waitUntil(ctx, workflow.Now(ctx).Add(pause), "look again", changed)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
@@ -32,6 +34,9 @@ type leaseWorld struct {
 	conflicts int   // so many begins are refused
 	wireErr   error // wiring fails for good
 	awake     bool  // on a real clock
+	unwilling int   // so many attempts at the cloud are in vain
+	attempts  int   // at the cloud
+	hang      bool  // what wires in the cloud ends with its cancellation
 	log       []string
 }
 
@@ -88,7 +93,7 @@ func (w *leaseWorld) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 		time.Sleep(at.Sub(w.now()))
 	}
 	w.mu.Lock()
-	apart, due, l := w.conflicts > 0 || w.wireErr != nil, lease.Next(w.lease, w.now()), w.lease
+	apart, due, l := w.conflicts > 0 || w.wireErr != nil || w.unwilling > 0 || w.hang, lease.Next(w.lease, w.now()), w.lease
 	w.mu.Unlock()
 	if apart || due.Step != lease.Start && due.Step != lease.End {
 		return 0, nil
@@ -124,19 +129,62 @@ func (w *leaseWorld) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step)
 	return l, nil
 }
 
-func (w *leaseWorld) WireReservation(_ context.Context, id uuid.UUID) error {
+// cloud is one attempt at it. Nobody waits for long within a workflow's own task.
+func (w *leaseWorld) cloud(ctx context.Context, hangs bool) error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.wireErr == nil {
-		w.wired[id] = true
+	w.attempts++
+	hang := hangs && !activity.GetInfo(ctx).IsLocalActivity
+	w.unwilling--
+	unwilling := w.unwilling >= 0 || hangs
+	w.mu.Unlock()
+	if hang {
+		for ctx.Err() == nil {
+			activity.RecordHeartbeat(ctx)
+			time.Sleep(10 * time.Millisecond)
+		}
+		return ctx.Err()
 	}
-	return w.wireErr
+	if unwilling {
+		return temporal.NewApplicationError("the cloud answered 503", activities.Unwilling)
+	}
+	return nil
 }
 
-func (w *leaseWorld) UnwireReservation(_ context.Context, id uuid.UUID) error {
+func (w *leaseWorld) WireReservation(ctx context.Context, id uuid.UUID) error {
+	if err := w.cloud(ctx, w.hang); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.wireErr != nil {
+		return w.wireErr
+	}
+	w.wired[id] = true
+	if r := &w.lease.Reservations[0]; r.Outdated() {
+		w.lease.Reservations = slices.Clone(w.lease.Reservations)
+		w.lease.Reservations[0].Shaped = r.Shape
+		w.note("shape %d is told", r.Shape)
+	}
+	return nil
+}
+
+func (w *leaseWorld) UnwireReservation(ctx context.Context, id uuid.UUID) error {
+	if err := w.cloud(ctx, false); err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.wired, id)
+	return nil
+}
+
+func (w *leaseWorld) PrepareEnd(ctx context.Context, _ uuid.UUID) error {
+	if err := w.cloud(ctx, false); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note("images are made")
 	return nil
 }
 
@@ -266,4 +314,103 @@ func TestWaitingLeaseSaysUntilWhen(t *testing.T) {
 	})
 
 	w.run(t)
+}
+
+func TestUnwillingCloudIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	w := newLeaseStory(time.Minute, time.Hour)
+	w.unwilling = 4
+
+	w.run(t)
+
+	// Pauses of 0.5, 1 and 2 seconds follow the first attempts.
+	want := []string{"1m0s: STARTING", "1m4s: ACTIVE with 1 wired", "1h0m0s: TERMINATING", "1h0m0s: TERMINATED with 0 wired"}
+	if d := cmp.Diff(want, w.log); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestCloudThatStaysUnwillingFailsTheLeaseAndIsClearedBeforeItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newLeaseStory(time.Minute, time.Hour)
+	w.unwilling = 1_000_000
+	after(w.env, 30*time.Minute, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.lease.Status != lease.Error || w.lease.Reservations[0].LastError != "the cloud answered 503" {
+			t.Errorf("%+v", w.lease)
+		}
+		w.unwilling, w.attempts = 0, 0
+	})
+
+	w.run(t)
+
+	if len(w.log) < 2 || w.log[0] != "1m0s: STARTING" || w.log[len(w.log)-1] != "1h0m0s: ERROR with 0 wired" || w.attempts != 1 {
+		t.Errorf("%d attempts after the cloud came back: %v", w.attempts, w.log)
+	}
+}
+
+func TestDeletionWinsOverAStartThatHangs(t *testing.T) {
+	t.Parallel()
+	w := newLeaseWorld(time.Now, -time.Second, time.Hour)
+	w.hang = true
+	s := newStage(t, contract.Lease, contract.LeaseID(leaseID.String()), w)
+	if why := s.until(string(lease.Starting)); why.LastError != "the cloud answered 503" || len(why.Waiting) != 1 || why.Waiting[0].For != "cloud" {
+		t.Errorf("nobody can say for whom it waits: %+v", why)
+	}
+	w.mu.Lock()
+	w.lease.DeleteRequested = true
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finish("lease-hung", "")
+	if !w.gone || slices.ContainsFunc(w.log, func(line string) bool { return strings.Contains(line, "ERROR") }) {
+		t.Errorf("gone %t: %v", w.gone, w.log)
+	}
+}
+
+func TestCloudHearsWhatAnActiveLeaseBecomes(t *testing.T) {
+	t.Parallel()
+	w := newLeaseStory(time.Minute, 2*time.Hour)
+	w.lease.Reservations[0].BeforeEnd = "snapshot"
+	w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.began.Add(time.Hour), Status: lease.Undone})
+	after(w.env, 30*time.Minute, func() {
+		w.mu.Lock()
+		w.lease.Reservations = slices.Clone(w.lease.Reservations)
+		w.lease.Reservations[0].Shape = 1
+		w.unwilling = 2
+		w.mu.Unlock()
+		w.env.SignalWorkflow(contract.SignalChanged, nil)
+	})
+
+	w.run(t)
+
+	want := []string{"1m0s: STARTING", "1m0s: ACTIVE with 1 wired", "30m1s: shape 1 is told", "1h0m0s: ACTIVE", "1h0m0s: images are made",
+		"1h0m0s: ACTIVE with 1 wired", "2h0m0s: TERMINATING", "2h0m0s: TERMINATED with 0 wired"}
+	if d := cmp.Diff(want, w.log); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestEndIsOnTimeThoughTheCloudDoesNotWantToHear(t *testing.T) {
+	t.Parallel()
+	w := newLeaseStory(time.Minute, time.Hour)
+	after(w.env, 59*time.Minute+30*time.Second, func() {
+		w.mu.Lock()
+		w.lease.Reservations = slices.Clone(w.lease.Reservations)
+		w.lease.Reservations[0].Shape = 1
+		w.unwilling = 1_000_000
+		w.mu.Unlock()
+		w.env.SignalWorkflow(contract.SignalChanged, nil)
+	})
+	after(w.env, 60*time.Minute+20*time.Second, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.unwilling = 0
+	})
+
+	w.run(t)
+
+	if len(w.log) < 3 || w.log[2] != "1h0m0s: TERMINATING" || !strings.HasSuffix(w.log[len(w.log)-1], "TERMINATED with 0 wired") {
+		t.Errorf("%v", w.log)
+	}
 }

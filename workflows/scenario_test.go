@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/temporalproto"
@@ -254,6 +255,11 @@ func TestLeaseOnARealServer(t *testing.T) {
 	for name, prepare := range map[string]func(*leaseWorld){
 		"lease":         func(*leaseWorld) {},
 		"lease-refused": func(w *leaseWorld) { w.conflicts = 1 },
+		"lease-unwilling": func(w *leaseWorld) {
+			w.unwilling = 2
+			w.lease.Reservations[0].BeforeEnd = "snapshot"
+			w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.began.Add(2 * time.Second), Status: lease.Undone})
+		},
 		"lease-failed": func(w *leaseWorld) {
 			w.wireErr = temporal.NewNonRetryableApplicationError("no room", activities.Conflict, nil)
 		},

@@ -55,6 +55,7 @@ const (
 	OnceAttempt    = 4 * time.Second
 	PatientAttempt = 15 * time.Second
 	LongAttempt    = 15 * time.Minute
+	CloudAttempt   = 2 * time.Minute
 )
 
 // HeartbeatTimeout is how soon the death of a process in the middle of an attempt is noticed.
@@ -71,6 +72,8 @@ func quick(ctx workflow.Context, summary string) workflow.Context {
 			InitialInterval:    100 * time.Millisecond,
 			BackoffCoefficient: 2,
 			MaximumInterval:    5 * time.Second,
+			// What a neighbour does not want is asked again in a form that can be seen; see insistent.
+			NonRetryableErrorTypes: []string{activities.Unwilling},
 		},
 		Summary: summary,
 	})
@@ -105,6 +108,16 @@ func patient(ctx workflow.Context, summary string) workflow.Context {
 func persevering(ctx workflow.Context, summary string) workflow.Context {
 	o := workflow.GetActivityOptions(patient(ctx, summary))
 	o.StartToCloseTimeout = LongAttempt
+	return workflow.WithActivityOptions(ctx, o)
+}
+
+// Insistence is how long a lease asks a neighbour again before it takes no for an answer.
+const Insistence = 10 * time.Minute
+
+// insistent is for a neighbour without which a lease cannot go on: as patient, but only for so long.
+func insistent(ctx workflow.Context, summary string, within time.Duration) workflow.Context {
+	o := workflow.GetActivityOptions(patient(ctx, summary))
+	o.StartToCloseTimeout, o.ScheduleToCloseTimeout = CloudAttempt, within
 	return workflow.WithActivityOptions(ctx, o)
 }
 

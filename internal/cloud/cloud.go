@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,6 +119,9 @@ func client(p *gophercloud.ProviderClient, name, address, typ, version string) (
 
 // Knows tells whether the cloud is told about reservations of that type.
 func (c *Cloud) Knows(typ string) bool { return c != nil && c.kinds[typ] != nil }
+
+// Types are those of which the cloud is told.
+func (c *Cloud) Types() []string { return slices.Sorted(maps.Keys(c.kinds)) }
 
 // Provide makes the cloud match a claim and tells what it is called there. What was done when it fails is taken back by
 // Withdraw.

@@ -156,7 +156,7 @@ func (instances) beforeEnd(context.Context, lease.Claim) error { return nil }
 
 // Flavor is Nova's flavor with that ID; a *lease.Fault if there is none.
 func (c *Cloud) Flavor(ctx context.Context, id string) (lease.Flavor, error) {
-	if c.nova == nil {
+	if c == nil || c.nova == nil {
 		return lease.Flavor{}, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported without Nova.", lease.FlavorInstance)
 	}
 	f, err := flavors.Get(ctx, c.nova, id).Extract()

@@ -43,6 +43,7 @@ type Config struct {
 	ODL         ODL
 	Nova        Nova
 	RabbitMQ    []string // URLs of one cluster; none: agents are not spoken with over RabbitMQ
+	Neutron     Neutron
 	History     History
 	Journal     Journal
 	Incomplete  Incomplete
@@ -82,8 +83,11 @@ type CORS struct {
 	Headers     []string // of requests
 }
 
-// Nova is where external events go. Without a URL none are sent.
+// Nova is where external events go and what reservations are of. Without a URL it is told nothing.
 type Nova struct{ URL, Token string }
+
+// Neutron is where reserved floating IPs are made, with Nova's token. Without a URL none are.
+type Neutron struct{ URL string }
 
 // Journal is how long completed journal entries are kept; 0 means for ever.
 type Journal struct{ Age time.Duration }

@@ -49,6 +49,16 @@ func Next(l Lease, now time.Time) Due {
 	}
 }
 
+// Upcoming is when the lease's next event is due, or the given instant if that is earlier.
+func Upcoming(l Lease, by time.Time) time.Time {
+	for _, e := range l.Events {
+		if e.Status == Undone && e.At.Before(by) {
+			by = e.At
+		}
+	}
+	return by
+}
+
 // Outdated tells whether the cloud was not yet told what the reservation has become.
 func (r Reservation) Outdated() bool { return r.Shaped < r.Shape }
 

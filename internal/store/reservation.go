@@ -50,6 +50,72 @@ func (s *Store) UnwireReservation(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
+// Claim is what a reservation holds, as the cloud has to know it. ErrConflict means that its lease neither starts nor is
+// active (any longer).
+func (s *Store) Claim(ctx context.Context, id uuid.UUID) (lease.Claim, error) {
+	return s.claim(ctx, id, lease.Starting, lease.Active)
+}
+
+// LeavingClaim is the same of a reservation that is on its way out; ErrConflict means that it is not.
+func (s *Store) LeavingClaim(ctx context.Context, id uuid.UUID) (lease.Claim, error) {
+	return s.claim(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
+}
+
+func (s *Store) claim(ctx context.Context, id uuid.UUID, statuses ...lease.Status) (c lease.Claim, err error) {
+	all, err := s.leases(ctx, `id = (select lease_id from reservation where id = $1)`, id)
+	if err != nil {
+		return c, err
+	}
+	if len(all) == 0 {
+		return c, fmt.Errorf("%w: reservation %s", ErrNotFound, id)
+	}
+	l := all[0]
+	if !slices.Contains(statuses, l.Status) || l.DeleteRequested && l.Status != lease.Deleting {
+		return c, fmt.Errorf("%w: lease %s is %s: not the time for its reservation %s", ErrConflict, l.ID, l.Status, id)
+	}
+	i := slices.IndexFunc(l.Reservations, func(r lease.Reservation) bool { return r.ID == id })
+	c = lease.Claim{Reservation: l.Reservations[i], Project: l.Project}
+	rows, err := s.pool.Query(ctx, `
+		select h.service_name, a.slots
+		from host_allocation a
+		join host h on h.id = a.host_id
+		where a.reservation_id = $1
+		order by h.id`, id)
+	if err == nil {
+		c.Servers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[lease.ClaimedHost])
+	}
+	if err == nil {
+		c.Floating, err = readAddresses(ctx, s.pool, `f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, id)
+	}
+	if err != nil {
+		return c, fmt.Errorf("claim of reservation %s: %w", id, err)
+	}
+	return c, nil
+}
+
+// MarkReservation remembers what the cloud calls a reservation, and which shape of it the cloud was told. ErrConflict
+// means that its lease was given up meanwhile. An older mark than the one that is there changes nothing.
+func (s *Store) MarkReservation(ctx context.Context, id uuid.UUID, m lease.Mark) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		l, r, err := lockReservation(ctx, tx, id)
+		switch {
+		case err != nil:
+			return err
+		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
+			return fmt.Errorf("%w: lease %s is %s: reservation %s is not provided any more", ErrConflict, l.ID, l.Status, id)
+		case m.Shape < r.Shaped:
+			return nil
+		}
+		if _, err := tx.Exec(ctx, `
+			update reservation
+			set shaped = $2, aggregate_id = $3, server_group_id = $4
+			where id = $1 and shape >= $2`, id, m.Shape, m.AggregateID, m.ServerGroupID); err != nil {
+			return fmt.Errorf("mark reservation %s: %w", id, err)
+		}
+		return nil
+	})
+}
+
 // lockReservation locks the lease that a reservation belongs to.
 func lockReservation(ctx context.Context, tx pgx.Tx, id uuid.UUID) (lease.Lease, lease.Reservation, error) {
 	var of uuid.UUID

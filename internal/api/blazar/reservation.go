@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"maps"
 	"math"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -201,6 +204,11 @@ func (b *room) flavor(ctx context.Context, o object, d lease.ReservationDraft) (
 		return nil, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported without Nova.", d.Type)
 	}
 	f, err := b.Flavor(ctx, id)
+	var fault *lease.Fault
+	if err != nil && !errors.As(err, &fault) {
+		slog.ErrorContext(ctx, "Nova does not tell of a flavor", "flavor", id, "error", err)
+		return nil, osapi.Fault(http.StatusServiceUnavailable, "", "Nova does not tell of flavor %s now; try again.", short(id))
+	}
 	return &f, err
 }
 

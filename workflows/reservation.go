@@ -1,0 +1,129 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"berth/activities"
+	"berth/internal/contract"
+	"berth/internal/lease"
+)
+
+// task is what a step means to one reservation.
+type task struct {
+	name   string
+	do     any // an activity that takes a reservation's ID
+	skip   func(lease.Reservation) bool
+	within time.Duration // for as long a neighbour is asked again
+}
+
+// taskOf is the task of a step. What is only convenient does not hold up what is due next.
+func taskOf(l lease.Lease, step lease.Step, now time.Time) task {
+	t := task{name: "wire", do: do.WireReservation, within: Insistence, skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
+	switch step {
+	case lease.End, lease.Delete:
+		t.name, t.do = "unwire", do.UnwireReservation
+	case lease.BeforeEnd:
+		t.name, t.do, t.within = "prepare the end of", do.PrepareEnd, lease.Upcoming(l, now.Add(Insistence)).Sub(now)
+		t.skip = func(r lease.Reservation) bool { return r.BeforeEnd != "snapshot" }
+	case lease.Refit:
+		t.within = lease.Upcoming(l, now.Add(time.Minute)).Sub(now)
+		t.skip = func(r lease.Reservation) bool { return !r.Outdated() }
+	}
+	t.within = max(t.within, time.Second)
+	return t
+}
+
+// errGivenUp means that the lease was deleted in the middle of a step.
+var errGivenUp = errors.New("the lease is being deleted")
+
+// each does a task for all reservations of a lease: at once, and where a neighbour is unwilling again and again, for
+// all of these together. It tells which failed for good, and why. A deletion of the lease, which wins over everything,
+// ends it with errGivenUp.
+func (f *face) each(ctx workflow.Context, l lease.Lease, t task, changed workflow.ReceiveChannel) (map[string]string, error) {
+	failed, unwilling, said := map[string]string{}, []lease.Reservation{}, ""
+	for _, r := range l.Reservations {
+		if t.skip(r) {
+			continue
+		}
+		err := workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("%s reservation %s", t.name, r.ID)), t.do, r.ID).Get(ctx, nil)
+		switch {
+		case is(err, activities.Unwilling):
+			unwilling, said = append(unwilling, r), reason(err)
+		case err != nil:
+			failed[r.ID.String()] = err.Error()
+		}
+	}
+	if len(unwilling) == 0 {
+		return failed, nil
+	}
+	if err := f.show(ctx, whyUnwilling(l, t, said, workflow.Now(ctx))); err != nil {
+		return failed, err
+	}
+	return failed, askAgain(ctx, l, t, unwilling, failed, changed)
+}
+
+// askAgain asks again, for all reservations at the same time, until they are done, have failed, or the lease is deleted.
+func askAgain(ctx workflow.Context, l lease.Lease, t task, unwilling []lease.Reservation, failed map[string]string, changed workflow.ReceiveChannel) error {
+	attempts, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	open := len(unwilling)
+	for _, r := range unwilling {
+		f := workflow.ExecuteActivity(insistent(attempts, fmt.Sprintf("%s reservation %s", t.name, r.ID), t.within), t.do, r.ID)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			if err := f.Get(ctx, nil); err != nil {
+				failed[r.ID.String()] = reason(err)
+			}
+			open--
+		})
+	}
+	for looks := 0; open > 0; looks++ {
+		// Each attempt looks at the row too: a flood of nudges is left to them.
+		if err := workflow.Await(ctx, func() bool { return open == 0 || changed.Len() > 0 && looks < messagesPerRun }); err != nil {
+			return err
+		}
+		if open == 0 {
+			return nil
+		}
+		drain(changed)
+		var now lease.Lease
+		if err := workflow.ExecuteLocalActivity(quick(ctx, "look"), do.Lease, l.ID.String()).Get(ctx, &now); err != nil {
+			return err
+		}
+		if now.DeleteRequested && l.Status != lease.Deleting {
+			cancel()
+			if err := workflow.Await(ctx, func() bool { return open == 0 }); err != nil {
+				return err
+			}
+			return errGivenUp
+		}
+	}
+	return nil
+}
+
+// whyUnwilling says for whom a step waits.
+func whyUnwilling(l lease.Lease, t task, said string, now time.Time) contract.Why {
+	until := now.Add(t.within)
+	return contract.Why{State: string(l.Status), LastError: said, Waiting: []contract.Waiting{{For: "cloud", Since: &now, Deadline: &until}},
+		Sentence: fmt.Sprintf("Lease %s is %s: it waits for the cloud to %s its reservations, until %s at most. It said: %s.",
+			named(l), l.Status, t.name, until.UTC().Format(time.RFC3339), said)}
+}
+
+// is tells whether an activity failed with an error of that type.
+func is(err error, typ string) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.Type() == typ
+}
+
+// reason is what went wrong in an activity's last attempt, without Temporal's words around it.
+func reason(err error) string {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		return app.Message()
+	}
+	return err.Error()
+}
