@@ -42,18 +42,17 @@ type leases struct {
 
 // round makes leases that start and end at the same time, and watches them.
 func (l *leases) round(ctx context.Context, p pace) (sample, error) {
-	starts := newBurst(l.n, p.Window, time.Now().Add(ahead(l.n)).Truncate(time.Second))
-	if err := l.register(ctx, len(starts.dues)); err != nil {
+	if err := l.register(ctx, len(newBurst(l.n, p.Window, time.Now()).dues)); err != nil {
 		return sample{}, err
 	}
-	starts = newBurst(l.n, p.Window, time.Now().Add(ahead(l.n)).Truncate(time.Second))
-	ends := newBurst(l.n, p.Window, starts.dues[len(starts.dues)-1].Add(ahead(l.n)))
+	starts := newBurst(l.n, p.Window, time.Now().Add(ahead(l.n, leaseTakes)).Truncate(time.Second))
+	ends := newBurst(l.n, p.Window, starts.dues[len(starts.dues)-1].Add(ahead(l.n, leaseRests)))
 	ids, err := l.make(ctx, starts, ends)
 	if err != nil {
 		return sample{}, err
 	}
 	if time.Now().After(starts.dues[0]) {
-		return sample{}, fmt.Errorf("%d leases could not be made within %s", len(ids), ahead(l.n))
+		return sample{}, fmt.Errorf("%d leases could not be made within %s", len(ids), ahead(l.n, leaseTakes))
 	}
 	for _, b := range []struct {
 		*burst

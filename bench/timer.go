@@ -65,8 +65,14 @@ func sampleOf(bursts ...*burst) sample {
 	return s
 }
 
-// ahead is how long before their instant n things are made: as long as that takes on two cores, and a little more.
-func ahead(n int) time.Duration { return 5*time.Second + time.Duration(n)*40*time.Millisecond }
+// ahead is how long before their instant n things are made, each of which takes so long.
+func ahead(n int, each time.Duration) time.Duration { return 3*time.Second + time.Duration(n)*each }
+
+const (
+	timerTakes = 35 * time.Millisecond // to start, among many on two cores
+	leaseTakes = 75 * time.Millisecond // to make
+	leaseRests = 30 * time.Millisecond // until its workflow has seen what it has become
+)
 
 const (
 	timerQueue = "bench-timers"
@@ -94,7 +100,7 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 		return &subject{
 			whole: func(ctx context.Context, p pace) (sample, error) {
 				round++
-				now = newBurst(n, p.Window, time.Now().Add(ahead(n)))
+				now = newBurst(n, p.Window, time.Now().Add(ahead(n, timerTakes)))
 				var all errgroup.Group
 				all.SetLimit(s.clients)
 				runs := make([]client.WorkflowRun, len(now.dues))
