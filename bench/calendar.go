@@ -23,7 +23,7 @@ func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
 	begin := time.Now().Add(time.Hour).Truncate(time.Second) // the hosts are free until tomorrow
 	return &subject{
 		before: func(ctx context.Context) error { // plans are made once
-			_, err := a.lease(ctx, begin, begin.Add(time.Minute))
+			_, err := a.lease(ctx, begin, begin.Add(time.Minute), oneHost())
 			begin = begin.Add(10 * time.Minute)
 			return err
 		},
@@ -32,7 +32,7 @@ func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
 			return measureTimes(ctx, p, func(ctx context.Context) (time.Duration, error) {
 				from := begin.Add(time.Duration(n.Add(1)) * time.Second)
 				was := time.Now()
-				_, err := a.lease(ctx, from, from.Add(time.Second))
+				_, err := a.lease(ctx, from, from.Add(time.Second), oneHost())
 				return time.Since(was), err
 			})
 		},

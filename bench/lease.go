@@ -184,14 +184,18 @@ func (a *api) host(ctx context.Context, name string) error {
 	return a.post(ctx, "/reservation/v1/os-hosts", attributes{"name": name}, nil)
 }
 
-// lease leases any one host.
-func (a *api) lease(ctx context.Context, start, end time.Time) (id string, err error) {
+// lease makes a lease with those reservations.
+func (a *api) lease(ctx context.Context, start, end time.Time, reservations ...attributes) (id string, err error) {
 	var made struct{ Lease struct{ ID string } }
 	err = a.post(ctx, "/reservation/v1/leases", attributes{"name": "bench", "start_date": start.UTC().Format(time.RFC3339Nano),
-		"end_date": end.UTC().Format(time.RFC3339Nano), "events": []any{}, "reservations": []attributes{{
-			"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}}}, &made)
+		"end_date": end.UTC().Format(time.RFC3339Nano), "events": []any{}, "reservations": append([]attributes{}, reservations...)}, &made)
 	if err == nil && made.Lease.ID == "" {
 		err = fmt.Errorf("the answer to the creation of a lease has no ID")
 	}
 	return made.Lease.ID, err
+}
+
+// oneHost reserves any one host.
+func oneHost() attributes {
+	return attributes{"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
 }
