@@ -143,7 +143,7 @@ func (n *Nova) Hypervisors(ctx context.Context) (map[string]bool, error) {
 		} `json:"hypervisors"`
 	}
 	if err := json.Unmarshal(answer, &told); err != nil {
-		return nil, fmt.Errorf("Nova's hypervisors: %w", err)
+		return nil, fmt.Errorf("hypervisors of Nova: %w", err)
 	}
 	up := make(map[string]bool, len(told.Hypervisors))
 	for _, h := range told.Hypervisors {

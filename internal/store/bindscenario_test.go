@@ -187,8 +187,8 @@ var bindScenarios = map[string]func(g ground, silence func()){
 	"C58 unplugged and plugged between two looks: Nova hears both": func(g ground, _ func()) {
 		p := g.port(cmp1)
 		g.settle(p.ID, l2on1, dhcpOK)
-		s := g.settle(p.ID, lost(cmp1))
-		s = g.settle(p.ID, l2on1)
+		g.settle(p.ID, lost(cmp1))
+		s := g.settle(p.ID, l2on1)
 		if d := cmp.Diff([]string{network.Plugged, network.Unplugged, network.Plugged}, events(s)); d != "" {
 			g.t.Error(d)
 		}
