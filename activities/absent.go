@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"berth/internal/network"
 	"berth/internal/notify"
 	"berth/internal/odl"
 )
@@ -37,4 +38,16 @@ type NoNova struct{}
 // Send accepts everything.
 func (NoNova) Send(_ context.Context, events []notify.Event) ([]int, error) {
 	return make([]int, len(events)), nil
+}
+
+// NoAgents tells nobody, where agents are not spoken with over RabbitMQ.
+type NoAgents struct{}
+
+// Tell counts everything as told.
+func (NoAgents) Tell(_ context.Context, all []network.Announcement) ([]int64, error) {
+	told := make([]int64, len(all))
+	for i, a := range all {
+		told[i] = a.ID
+	}
+	return told, nil
 }

@@ -30,6 +30,7 @@ type Options struct {
 	Cloud       Cloud         // nil: nobody is told about reservations
 	// Webhook hears about leases.
 	Webhook Listener
+	Agents  Agents
 	Keep    store.Retention // of the generation history
 	// KeepJournal is how long completed journal entries are kept; 0 means for ever.
 	KeepJournal time.Duration

@@ -53,7 +53,7 @@ var (
 	agents = &noun{
 		name: "agent", path: "/networking/v2.0/agents", one: "agent", many: "agents",
 		id: "id", label: "host", filter: "host", isID: isUUID,
-		columns: []string{"id", "agent_type", "host", "alive", "admin_state_up", "heartbeat_timestamp"},
+		columns: []string{"id", "agent_type", "host", "alive", "admin_state_up", "heartbeat_timestamp", "berth:held", "berth:awaited"},
 		fields: []field{
 			{flag: "admin-up", key: "admin_state_up", help: "true or false", as: yesno, only: "set"},
 			{flag: "description", key: "description", help: "for people", as: text, only: "set"},

@@ -45,6 +45,7 @@ type app struct {
 	registry    *prometheus.Registry
 	feedback    *feedback.Listener // nil: no controller is configured
 	agents      *rpc.Server        // nil: this process does not answer agents over RabbitMQ
+	caster      *rpc.Caster        // nil: agents are told of nothing over RabbitMQ
 	listener    net.Listener
 	server      *http.Server
 	working     atomic.Bool // the workers poll
@@ -81,6 +82,11 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.Cleaning, Longest: cfg.Lease.Longest, Exempt: cfg.Lease.Exempt})
 	if a.enforcement = reached.Enforcement; cfg.Lease.Webhook.URL != "" || a.enforcement != nil {
 		a.store.Tell()
+	}
+	if len(cfg.RabbitMQ) > 0 {
+		a.store.Announce()
+		a.caster = rpc.NewCaster(a.store, cfg.RabbitMQ)
+		reached.Agents = a.caster
 	}
 	reached.Store = a.store
 	reached.Healing = cfg.Lease.Healing
@@ -141,6 +147,9 @@ func policyOf(cfg config.Config) (*policy.Policy, error) {
 }
 
 func (a *app) close() {
+	if a.caster != nil {
+		a.caster.Close()
+	}
 	a.temporal.Close()
 	a.store.Close()
 }

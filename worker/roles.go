@@ -28,7 +28,7 @@ import (
 // neighbours makes the clients of the controller, of Nova and of who listens to leases. Where none is configured, nothing is sent. Nova
 // believes the token that is set, else that of berth's user at Keystone, which does not expire for good.
 func neighbours(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
-	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}}
+	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
 	if c := cfg.ODL; c.URL != "" {
 		var ca []byte
 		var err error

@@ -311,6 +311,22 @@ func TestNoticesOutlastWhoListens(t *testing.T) {
 	}
 }
 
+func TestAnnouncementsOutlastTheBroker(t *testing.T) {
+	t.Parallel()
+	w := &world{listenerDown: 1 << 20}
+	s := newStage(t, contract.Announce, contract.AnnounceID(leaseID.String()), w)
+	if why := s.until("untold"); why.LastError == "" || len(why.Waiting) != 1 {
+		t.Errorf("it says %+v", why)
+	}
+	w.mu.Lock()
+	w.listenerDown = 0
+	w.mu.Unlock()
+	s.finish("announce", "")
+	if w.told != 1 {
+		t.Errorf("told %d times", w.told)
+	}
+}
+
 func TestUnknownKeyFailsTheWorkflowNotTheTask(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, contract.Port, contract.PortID("not-a-uuid"), activities.New(activities.Options{}))

@@ -24,6 +24,7 @@ func Register(r worker.WorkflowRegistry, queue string) {
 		run  any
 	}{
 		{contract.Port, Port},
+		{contract.Announce, Announce},
 		{contract.Lease, Lease},
 		{contract.Webhook, Webhook},
 		{contract.JournalEntry, JournalEntry},

@@ -15,7 +15,8 @@ const (
 	Lease        = "Lease"
 	JournalEntry = "JournalEntry"
 	Maintenance  = "Maintenance"
-	Webhook      = "Webhook" // brings out what others are told about a lease
+	Announce     = "Announce" // brings out what agents are told about a network
+	Webhook      = "Webhook"  // brings out what others are told about a lease
 	// FullSync, Recovery, Audit and Repair bring controller and rows together. There is one workflow of each at most.
 	FullSync = "FullSync"
 	Recovery = "Recovery"
@@ -24,7 +25,7 @@ const (
 )
 
 // Entities are the workflow types that look after a row.
-var Entities = []string{Port, Lease, Webhook, JournalEntry, FullSync, Recovery, Audit, Repair}
+var Entities = []string{Port, Announce, Lease, Webhook, JournalEntry, FullSync, Recovery, Audit, Repair}
 
 // Task queues. One worker polls all of them by default; each can be scaled apart.
 const (
@@ -64,14 +65,18 @@ var SearchAttributes = []struct{ Name, Type string }{
 
 // Workflow IDs are functions of the business ID, so that starting twice is harmless and every tool finds the run.
 const (
-	portPrefix    = "port/"
-	leasePrefix   = "lease/"
-	webhookPrefix = "webhook/"
-	journalPrefix = "journal/"
+	portPrefix     = "port/"
+	announcePrefix = "announce/"
+	leasePrefix    = "lease/"
+	webhookPrefix  = "webhook/"
+	journalPrefix  = "journal/"
 )
 
 // PortID is the workflow ID of the port with that UUID.
 func PortID(id string) string { return portPrefix + id }
+
+// AnnounceID is the ID of the workflow that brings out what agents are told of the network with that UUID.
+func AnnounceID(network string) string { return announcePrefix + network }
 
 // LeaseID is the workflow ID of the lease with that UUID.
 func LeaseID(id string) string { return leasePrefix + id }
@@ -108,7 +113,7 @@ func Key(workflowID string) string {
 // Queue is the task queue on which a workflow type runs.
 func Queue(workflowType string) string {
 	switch workflowType {
-	case Port:
+	case Port, Announce:
 		return PortQueue
 	case Lease, Webhook:
 		return LeaseQueue

@@ -32,6 +32,8 @@ type Agent struct {
 	CreatedAt      time.Time
 	StartedAt      time.Time
 	HeartbeatAt    time.Time
+	Held           int64 // networks that it hosts, or ports bound where it wires them
+	Awaited        int64 // ports that wait for its word
 }
 
 // State is what an agent tells about itself with every heartbeat.

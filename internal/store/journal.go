@@ -26,8 +26,10 @@ const patience = 2 * time.Second
 // which it waits for itself. Blockers are share-locked: a completion that comes meanwhile either waits for
 // this transaction and then sees whom to wake, or is seen here as done.
 func record(ctx context.Context, tx pgx.Tx, changes ...journal.Change) error {
-	_, err := recordEntries(ctx, tx, changes)
-	return err
+	if _, err := recordEntries(ctx, tx, changes); err != nil {
+		return err
+	}
+	return announceChanges(ctx, tx, changes)
 }
 
 // recordEntries is record, and returns the entries' numbers.

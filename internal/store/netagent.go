@@ -13,15 +13,32 @@ import (
 	"berth/internal/network"
 )
 
-const agentSelect = `
+var agentSelect = `
 	select id, agent_type, host, binary_name, topic, description, admin_up, heartbeat_at > clock_timestamp() - $1::interval,
-		configurations, created_at, started_at, heartbeat_at
+		configurations, created_at, started_at, heartbeat_at,
+		case
+			when agent_type = '` + network.DHCPAgent + `' then (select count(*) from dhcp_binding d where d.agent_id = agent.id)
+			when agent_type in ` + l2Agents + ` then (select count(*) from port p where p.host = agent.host and p.vif not in ('unbound', 'binding_failed'))
+			else 0 end,
+		case
+			when agent_type = '` + network.DHCPAgent + `' then (
+				select count(*)
+				from dhcp_binding d
+				join port p on p.network_id = d.network_id
+				join block b on b.object_id = p.id and b.entity = 'DHCP'
+				where d.agent_id = agent.id)
+			when agent_type in ` + l2Agents + ` then (
+				select count(*)
+				from port p
+				join block b on b.object_id = p.id and b.entity = 'L2'
+				where p.host = agent.host and b.host = agent.host)
+			else 0 end
 	from agent`
 
 func scanAgent(row pgx.CollectableRow) (network.Agent, error) {
 	var a network.Agent
 	err := row.Scan(&a.ID, &a.Type, &a.Host, &a.Binary, &a.Topic, &a.Description, &a.AdminUp, &a.Alive, &a.Configurations,
-		&a.CreatedAt, &a.StartedAt, &a.HeartbeatAt)
+		&a.CreatedAt, &a.StartedAt, &a.HeartbeatAt, &a.Held, &a.Awaited)
 	return a, err
 }
 
@@ -76,7 +93,10 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 		if err != nil {
 			return fmt.Errorf("update agent: %w", err)
 		}
-		if a, err = agentByID(ctx, tx, id); err != nil || c.AdminUp == nil || !*c.AdminUp {
+		if a, err = agentByID(ctx, tx, id); err != nil || c.AdminUp == nil {
+			return err
+		}
+		if err := announceAgent(ctx, tx, a); err != nil || !*c.AdminUp {
 			return err
 		}
 		if a.Type == network.DHCPAgent {

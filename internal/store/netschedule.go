@@ -26,7 +26,7 @@ func schedule(ctx context.Context, tx pgx.Tx, id, besides uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dhcp ' || $1::text, 0))`, id.String()); err != nil {
 		return fmt.Errorf("schedule network: %w", err)
 	}
-	if _, err := tx.Exec(ctx, `
+	if _, err := announceHosting(ctx, tx, network.EventCreated, `
 		insert into dhcp_binding (network_id, agent_id)
 		select $1, a.id
 		from agent a
@@ -34,7 +34,8 @@ func schedule(ctx context.Context, tx pgx.Tx, id, besides uuid.UUID) error {
 			and not exists (select from dhcp_binding where network_id = $1)
 		order by (select count(*) from dhcp_binding d where d.agent_id = a.id), a.id
 		limit 1
-		on conflict do nothing`, id, network.DHCPAgent, network.AgentDownTime, besides); err != nil {
+		on conflict do nothing
+		returning network_id, (select host from agent where id = agent_id)`, id, network.DHCPAgent, network.AgentDownTime, besides); err != nil {
 		return fmt.Errorf("schedule network: %w", err)
 	}
 	return nil
@@ -60,7 +61,7 @@ func adopt(ctx context.Context, tx pgx.Tx, host string) error {
 	if termsOf(tx).noDHCP {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, `
+	if _, err := announceHosting(ctx, tx, network.EventCreated, `
 		insert into dhcp_binding (network_id, agent_id)
 		select n.id, a.id
 		from network n, agent a
@@ -68,7 +69,8 @@ func adopt(ctx context.Context, tx pgx.Tx, host string) error {
 			and exists (select from subnet s where s.network_id = n.id and s.dhcp)
 			and not exists (select from dhcp_binding d where d.network_id = n.id)
 		order by n.id
-		on conflict do nothing`, network.DHCPAgent, host); err != nil {
+		on conflict do nothing
+		returning network_id, (select host from agent where id = agent_id)`, network.DHCPAgent, host); err != nil {
 		return fmt.Errorf("take networks that nobody hosts: %w", err)
 	}
 	return nil
@@ -81,7 +83,7 @@ func inherit(ctx context.Context, tx pgx.Tx, host string) error {
 	if termsOf(tx).noDHCP {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, `
+	if _, err := announceHosting(ctx, tx, network.EventCreated, `
 		with living as materialized (
 			select id, host
 			from agent
@@ -111,7 +113,8 @@ func inherit(ctx context.Context, tx pgx.Tx, host string) error {
 		select share.network_id, living.id
 		from share, living
 		where living.host = $2
-		on conflict do nothing`, network.DHCPAgent, host, network.AgentDownTime); err != nil {
+		on conflict do nothing
+		returning network_id, $2`, network.DHCPAgent, host, network.AgentDownTime); err != nil {
 		return fmt.Errorf("take networks of silent agents: %w", err)
 	}
 	return nil
@@ -144,14 +147,15 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 		if _, err := lockNetwork(ctx, tx, id, changing); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `
+		hosted, err := announceHosting(ctx, tx, network.EventCreated, `
 			insert into dhcp_binding (network_id, agent_id)
 			values ($1, $2)
-			on conflict do nothing`, id, agent)
+			on conflict do nothing
+			returning network_id, (select host from agent where id = agent_id)`, id, agent)
 		if err != nil {
 			return fmt.Errorf("schedule network: %w", err)
 		}
-		if tag.RowsAffected() == 0 {
+		if hosted == 0 {
 			return network.Faultf(network.AlreadyHosted, "The network %s has been already hosted by the DHCP Agent %s.", id, agent)
 		}
 		return nil
@@ -168,11 +172,14 @@ func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) erro
 		if _, err := lockNetwork(ctx, tx, id, changing); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `delete from dhcp_binding where network_id = $1 and agent_id = $2`, id, agent)
+		left, err := announceHosting(ctx, tx, network.EventDeleted, `
+			delete from dhcp_binding
+			where network_id = $1 and agent_id = $2
+			returning network_id, (select host from agent where id = agent_id)`, id, agent)
 		if err != nil {
 			return fmt.Errorf("unschedule network: %w", err)
 		}
-		if tag.RowsAffected() == 0 {
+		if left == 0 {
 			return network.Faultf(network.NotHosted, "The network %s is not hosted by the DHCP agent %s.", id, agent)
 		}
 		return rehost(ctx, tx, id, agent)

@@ -158,7 +158,10 @@ func writePort(ctx context.Context, tx pgx.Tx, before, after network.Port, entit
 	if err != nil {
 		return fmt.Errorf("update port: %w", err)
 	}
-	return nil
+	if same(visible(before), visible(after)) {
+		return nil
+	}
+	return announcePort(ctx, tx, before, after)
 }
 
 func queuePort(batch *pgx.Batch, before, after network.Port, entity string) {

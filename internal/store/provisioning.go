@@ -27,10 +27,10 @@ func (s *Store) SettlePort(ctx context.Context, id uuid.UUID, reports []network.
 	return standing, nil
 }
 
-// errRebound means that a port's binding was made good, of which the controller has to hear.
+// errRebound means that a port's binding was made good, of which the controller has to hear, or that agents have to hear of it.
 var errRebound = errors.New("rebound")
 
-// settleSwiftly is SettlePort of a port that the controller does not hear of. The fence of what it writes cannot hold it
+// settleSwiftly is SettlePort of a port that neither the controller nor agents hear of. The fence of what it writes cannot hold it
 // up, because the row is locked since it was read.
 func (s *Store) settleSwiftly(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
 	var h held
@@ -41,7 +41,7 @@ func (s *Store) settleSwiftly(ctx context.Context, id uuid.UUID, reports []netwo
 		h.queue(reads, id, s.terms)
 	}, func(_ pgx.Tx, writes *pgx.Batch) error {
 		after, accepted, entity := h.hear(reports, "")
-		if after.VIF != h.VIF {
+		if after.VIF != h.VIF || s.terms.announces && !same(visible(h.Port), visible(after)) {
 			return errRebound
 		}
 		standing = after.Standing()

@@ -16,6 +16,7 @@ type terms struct {
 	quota     network.Quota
 	noDHCP    bool
 	newcomers bool // agents that report for the first time are disabled
+	announces bool // agents are told of changes
 }
 
 func termsOf(tx pgx.Tx) terms {

@@ -35,8 +35,10 @@ func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEnd) ([]networ
 		if err != nil {
 			return fmt.Errorf("list tunnels: %w", err)
 		}
-		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[network.TunnelEnd])
-		return err
+		if all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[network.TunnelEnd]); err != nil {
+			return err
+		}
+		return announce(ctx, tx, network.Announcement{Kind: network.AboutTunnel, Event: network.EventUpdated, Data: encoded(end)})
 	})
 	return all, err
 }

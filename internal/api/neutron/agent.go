@@ -42,7 +42,14 @@ var agentAttributes = []attribute[agentChange]{
 	{name: "alive", field: "alive", read: asBool},
 	{name: "configurations"}, {name: "availability_zone"}, {name: "resources_synced"},
 	{name: "created_at"}, {name: "started_at"}, {name: "heartbeat_timestamp"},
+	{name: held}, {name: awaited},
 }
+
+// Attributes that say what an agent has in hand: its networks or ports, and how many ports wait for its word.
+const (
+	held    = "berth:held"
+	awaited = "berth:awaited"
+)
 
 func viewAgent(a network.Agent, _ identity.Caller) object {
 	moment := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000") }
@@ -50,7 +57,7 @@ func viewAgent(a network.Agent, _ identity.Caller) object {
 		"id": a.ID, "agent_type": a.Type, "host": a.Host, "binary": a.Binary, "topic": a.Topic, "description": orNull(a.Description),
 		"admin_state_up": a.AdminUp, "alive": a.Alive, "configurations": a.Configurations, "availability_zone": nil,
 		"resources_synced": nil, "created_at": moment(a.CreatedAt), "started_at": moment(a.StartedAt),
-		"heartbeat_timestamp": moment(a.HeartbeatAt),
+		"heartbeat_timestamp": moment(a.HeartbeatAt), held: a.Held, awaited: a.Awaited,
 	}
 }
 

@@ -88,7 +88,7 @@ func (s *Server) Run(ctx context.Context) {
 		slog.WarnContext(ctx, "no connection with RabbitMQ", "error", err, "next", pause)
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // so that many do not come at once
+		case <-time.After(pause/2 + rand.N(pause)): // so that many do not come at once
 		}
 	}
 }

@@ -204,7 +204,7 @@ func (s *Server) perform(ctx context.Context, r request, until time.Time) (any, 
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // so that many do not come at once
+		case <-time.After(pause/2 + rand.N(pause)): // so that many do not come at once
 		}
 	}
 }

@@ -1,0 +1,204 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+
+	"github.com/google/uuid"
+
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+// What DHCP agents do first: the lower, the sooner.
+const (
+	firstOfNetworks = iota
+	changeOfNetwork
+	endOfNetwork
+	changeOfSubnet
+	endOfSubnet
+	portOfOne
+	portOfOthers
+)
+
+// topicDHCP is what DHCP agents listen to, each under its host.
+const topicDHCP = "dhcp_agent"
+
+// pushVersion is that of the method by which versioned objects are pushed.
+const pushVersion = "1.1"
+
+// post collects the letters of an announcement.
+type post struct {
+	letters []letter
+	err     error
+}
+
+func (p *post) add(topic string, fanout bool, method, version string, args any) {
+	body, err := cast(method, version, args)
+	p.err = errors.Join(p.err, err)
+	p.letters = append(p.letters, letter{topic, fanout, body})
+}
+
+// dhcp tells a DHCP agent of something.
+func (p *post) dhcp(host, method string, priority int, payload object) {
+	payload["priority"] = priority
+	p.add(topicDHCP+"."+host, false, method, "1.0", object{"payload": payload})
+}
+
+// notify tells agents that do not take objects.
+func (p *post) notify(what, method string, args object) {
+	p.add("q-agent-notifier-"+what, true, method, "1.0", args)
+}
+
+// push sends a versioned object to those who understand each of its versions.
+func (p *post) push(kind, event string, versions []string, as func(version string) object) {
+	for _, v := range versions {
+		p.add("neutron-vo-"+kind+"-"+v, true, "push", pushVersion, object{"resource_list": []object{as(v)}, "event_type": event})
+	}
+}
+
+// pushed are the types of objects by the kind of what is announced.
+var pushed = map[string]string{network.AboutNetwork: typeNetwork, network.AboutSubnet: typeSubnet, network.AboutPort: typePort,
+	network.AboutGroup: typeGroup, network.AboutRule: typeRule}
+
+// letters are what agents are told. Of what lives they are told how it is now; what is gone meanwhile has an announcement of
+// that behind this one.
+func (d *Desk) letters(ctx context.Context, a network.Announcement, versions map[string][]string) ([]letter, error) {
+	p := &post{}
+	hosts, err := d.Store.DHCPHosts(ctx, a.Network)
+	if err != nil {
+		return nil, err
+	}
+	wanted := versions[pushed[a.Kind]]
+	switch {
+	case a.Kind == network.AboutHosting || a.Kind == network.AboutAgent || a.Kind == network.AboutTunnel:
+		err = p.single(a)
+	case a.Event == network.EventDeleted:
+		kind := pushed[a.Kind]
+		p.push(kind, "deleted", wanted, func(v string) object { return inVersion(kind, v, object{"id": a.Object}) })
+		err = p.deleted(a, hosts)
+	case a.Kind == network.AboutPort:
+		err = d.port(ctx, p, a, hosts, wanted)
+	default:
+		err = d.other(ctx, p, a, hosts, wanted)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return p.letters, errors.Join(err, p.err)
+}
+
+// single tells of what concerns agents themselves.
+func (p *post) single(a network.Announcement) error {
+	var at network.Hosting
+	var end struct {
+		Type string
+		IP   netip.Addr
+	}
+	if err := errors.Join(json.Unmarshal(a.Data, &at), json.Unmarshal(a.Data, &end)); err != nil {
+		return err
+	}
+	switch {
+	case a.Kind == network.AboutTunnel:
+		p.notify("tunnel-update", "tunnel_update", object{"tunnel_ip": end.IP, "tunnel_type": end.Type})
+	case a.Kind == network.AboutAgent:
+		p.dhcp(at.Host, "agent_updated", firstOfNetworks, object{"admin_state_up": at.AdminUp})
+	case a.Event == network.EventDeleted:
+		p.dhcp(at.Host, "network_delete_end", endOfNetwork, object{"network_id": a.Network})
+	default:
+		p.dhcp(at.Host, "network_create_end", firstOfNetworks, object{"network": object{"id": a.Network}})
+	}
+	return nil
+}
+
+func (p *post) deleted(a network.Announcement, hosts []string) error {
+	var was struct {
+		Fixed []object `json:"fixed_ips"`
+	}
+	if err := json.Unmarshal(a.Data, &was); err != nil {
+		return err
+	}
+	switch a.Kind {
+	case network.AboutNetwork: // by whom it was hosted nobody knows any more
+		p.add(topicDHCP, true, "network_delete_end", "1.0", object{"payload": object{"network_id": a.Object, "priority": endOfNetwork}})
+		p.notify("network-delete", "network_delete", object{"network_id": a.Object})
+	case network.AboutPort:
+		p.notify("port-delete", "port_delete", object{"port_id": a.Object})
+	}
+	for _, host := range hosts {
+		switch a.Kind {
+		case network.AboutSubnet:
+			p.dhcp(host, "subnet_delete_end", endOfSubnet, object{"subnet_id": a.Object, "network_id": a.Network})
+		case network.AboutPort:
+			p.dhcp(host, "port_delete_end", portOfOthers, object{"port_id": a.Object, "network_id": a.Network, "fixed_ips": list(was.Fixed)})
+		}
+	}
+	return nil
+}
+
+// port tells of a port as it is now.
+func (d *Desk) port(ctx context.Context, p *post, a network.Announcement, hosts, versions []string) error {
+	now, err := d.Store.Port(ctx, a.Object)
+	if err != nil {
+		return err
+	}
+	n, err := d.Store.Network(ctx, now.Network)
+	if err != nil {
+		return err
+	}
+	p.push(typePort, "updated", versions, func(v string) object { return portObject(now, n, v) })
+	p.notify("port-update", "port_update", object{"port": viewPort(now), "network_type": n.Type, "segmentation_id": n.Segment,
+		"physical_network": orNull(n.PhysicalNetwork)})
+	for i, host := range hosts {
+		priority := portOfOthers
+		switch {
+		case a.Event == network.EventCreated && i == first(now.ID, len(hosts)):
+			priority = portOfOne
+			fallthrough
+		case a.Event == network.EventCreated:
+			p.dhcp(host, "port_create_end", priority, object{"port": viewPort(now)})
+		case a.Event == network.EventReaddressed:
+			p.dhcp(host, "port_update_end", priority, object{"port": viewPort(now)})
+		}
+	}
+	return nil
+}
+
+// first is which of several agents does a port before the others: by chance, but always the same.
+func first(id uuid.UUID, of int) int { return int(id[15]) % of }
+
+// other tells of a network, a subnet, a group or a rule as it is now.
+func (d *Desk) other(ctx context.Context, p *post, a network.Announcement, hosts, versions []string) error {
+	found, err := pull(ctx, d, pullArgs{Type: pushed[a.Kind], ID: a.Object.String()})
+	if err != nil || found == nil {
+		return err
+	}
+	data := found.(object)["versioned_object.data"]
+	p.push(pushed[a.Kind], "updated", versions, func(v string) object { return inVersion(pushed[a.Kind], v, data.(object)) })
+	if a.Kind == network.AboutNetwork && a.Event == network.EventUpdated {
+		n, err := d.Store.Network(ctx, a.Object)
+		if err != nil {
+			return err
+		}
+		for _, host := range hosts {
+			p.dhcp(host, "network_update_end", changeOfNetwork, object{"network": viewNetwork(n)})
+		}
+	}
+	if a.Kind != network.AboutSubnet {
+		return nil
+	}
+	s, err := d.Store.Subnet(ctx, a.Object)
+	if err != nil {
+		return err
+	}
+	method := "subnet_update_end"
+	if a.Event == network.EventCreated {
+		method = "subnet_create_end"
+	}
+	for _, host := range hosts {
+		p.dhcp(host, method, changeOfSubnet, object{"subnet": viewSubnet(s)})
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package store_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/network"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// toldOf lists what agents shall be told of a network, as kind and event, and forgets it.
+func toldOf(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
+	t.Helper()
+	due, err := s.Announcements(t.Context(), id, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]int64, len(due))
+	for i, a := range due {
+		all, ids[i] = append(all, a.Kind+" "+a.Event), a.ID
+	}
+	if err := s.SettleAnnouncements(t.Context(), ids); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestAgentsAreToldOfEveryChange in the order of the changes, and of none if nobody listens.
+func TestAgentsAreToldOfEveryChange(t *testing.T) {
+	t.Parallel()
+	for _, listening := range []bool{true, false} {
+		s := storetest.New(t)
+		if listening {
+			s.Announce()
+		}
+		want := func(id uuid.UUID, what string, want ...string) {
+			t.Helper()
+			if !listening {
+				want = nil
+			}
+			if diff := cmp.Diff(want, toldOf(t, s, id)); diff != "" {
+				t.Errorf("%s: %s", what, diff)
+			}
+		}
+		n := bareNetwork(t, s)
+		want(n, "created", "network created")
+		report := func(kind, host string) {
+			if _, err := s.ReportState(t.Context(), network.State{Type: kind, Host: host, Configurations: []byte(`{}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		report(network.DHCPAgent, "net-1")
+		report(network.OVSAgent, "cmp-1")
+		subnet := subnetOn(t, s, n)
+		want(n, "with a subnet", "hosting created", "subnet created")
+		ports, err := s.CreatePorts(t.Context(), []network.PortChange{{Network: &n, Project: ptr("p"), Host: ptr("cmp-1"), DeviceOwner: ptr("compute:nova")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := ports[0].ID
+		want(n, "with a port", "port created")
+		update := func(c network.PortChange) {
+			if _, err := s.UpdatePort(t.Context(), p, c, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		update(network.PortChange{Name: ptr("web")})
+		update(network.PortChange{Name: ptr("web")})
+		update(network.PortChange{Fixed: &[]network.Fixed{}})
+		want(n, "changed", "port updated", "port readdressed")
+		reports := map[uuid.UUID][]network.Report{p: {{Entity: network.L2, Host: "cmp-1"}}}
+		if _, err := s.ReportPorts(t.Context(), reports); err != nil {
+			t.Fatal(err)
+		}
+		want(n, "wired", "port updated")
+		if _, err := s.UpdateSubnet(t.Context(), subnet, network.SubnetChange{DHCP: ptr(false)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		want(n, "without DHCP", "subnet updated")
+		for _, err := range []error{s.DeletePort(t.Context(), p, nil), s.DeleteSubnet(t.Context(), subnet, nil), s.DeleteNetwork(t.Context(), n, nil)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		want(n, "deleted", "port deleted", "subnet deleted", "network deleted")
+	}
+}
+
+func bareNetwork(t *testing.T, s *store.Store) uuid.UUID {
+	t.Helper()
+	made, err := s.CreateNetworks(t.Context(), []network.NetworkChange{{Project: ptr("p")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made[0].ID
+}
+
+func subnetOn(t *testing.T, s *store.Store, n uuid.UUID) uuid.UUID {
+	t.Helper()
+	made, err := s.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &n, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made[0].ID
+}
