@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -44,8 +43,8 @@ func Port(ctx workflow.Context, in contract.Input) error {
 	if err := p.listen(ctx); err != nil {
 		return err
 	}
-	if in.Seen != nil && json.Unmarshal(in.Seen, &p.standing) == nil {
-		p.dirty = false
+	if in.Seen != nil {
+		p.standing, p.dirty = *in.Seen, false
 		if err := p.show(ctx); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package workflows_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -161,7 +160,7 @@ func TestPortOnARealServer(t *testing.T) {
 func TestFreshPortOnARealServer(t *testing.T) {
 	t.Parallel()
 	w := &world{host: "cmp-1", blocks: []string{"L2"}}
-	seen := contract.Input{Key: portKey, Seen: json.RawMessage(`{"status":"DOWN","sentence":"Port web-1 is DOWN.","waiting":[{"for":"L2"}]}`)}
+	seen := contract.Input{Key: portKey, Seen: &contract.PortStanding{Status: "DOWN", Sentence: "Port web-1 is DOWN.", Waiting: []contract.Waiting{{For: "L2"}}}}
 	s := newStageWith(t, contract.Port, seen, contract.PortID(portKey), w)
 	why := s.until("DOWN")
 	w.mu.Lock()

@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"context"
-
 	"go.temporal.io/sdk/workflow"
 
 	"berth/internal/contract"
@@ -24,7 +22,7 @@ type outlet struct {
 	id       string // of the workflow
 	in       contract.Input
 	summary  string
-	activity func(context.Context, string) error // tells all there is
+	activity any // tells all there is
 	untold   func(error) contract.Why
 }
 

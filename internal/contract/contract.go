@@ -4,7 +4,6 @@
 package contract
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 )
@@ -125,8 +124,8 @@ func Queue(workflowType string) string {
 // Input is what every workflow is started with: the key of its row and nothing that the row knows better.
 type Input struct {
 	Key string `json:"key"`
-	// Seen is what the first look would find, if the row has not changed since it asked for the workflow; nil: look.
-	Seen json.RawMessage `json:"seen,omitempty"`
+	// Seen is what a port's first look would find, if the row has not changed since it asked for the workflow; nil: look.
+	Seen *PortStanding `json:"seen,omitempty"`
 }
 
 // Report is an agent's word on its part of a port. One signal carries every event, because only signals of one name
@@ -183,15 +182,16 @@ type Nudge struct {
 	After      time.Duration // not before; a later nudge of the same ID may bring it forward
 	Summary    string        // static summary, the human name, for a workflow that must be started
 	Attributes Attributes    // for a workflow that must be started
-	Seen       any           // for one that is started fresh: what its first look would find; nil: let it look
+	// Seen is what the first look of a port's workflow would find if it is started fresh; nil: let it look. A claimed note
+	// has none once another nudge has joined it.
+	Seen *PortStanding
 }
 
 // Note is a claimed nudge on its way to Temporal.
 type Note struct {
 	Nudge
-	Found    json.RawMessage // Seen, unless another nudge has joined the note
-	Version  int64           // grows when another nudge joins the note; settling a note names the version it delivered
-	Attempts int             // claims so far, this one included
+	Version  int64 // grows when another nudge joins the note; settling a note names the version it delivered
+	Attempts int   // claims so far, this one included
 }
 
 // PortStanding is what a port's workflow knows of its row after one look.

@@ -219,7 +219,7 @@ func (r *Relay) send(ctx context.Context, n contract.Note) error {
 	input := contract.Input{Key: contract.Key(n.ID)}
 	if n.Fresh && n.Attempts == 1 {
 		options.EnableEagerStart = true
-		input.Seen = n.Found
+		input.Seen = n.Seen
 		_, err := r.Client.ExecuteWorkflow(ctx, options, n.Workflow, input)
 		return err
 	}

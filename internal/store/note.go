@@ -28,12 +28,6 @@ func nudge(ctx context.Context, tx pgx.Tx, nudges ...contract.Nudge) error {
 		if err != nil {
 			return fmt.Errorf("note for %s: %w", n.ID, err)
 		}
-		var seen []byte
-		if n.Seen != nil {
-			if seen, err = json.Marshal(n.Seen); err != nil {
-				return fmt.Errorf("note for %s: %w", n.ID, err)
-			}
-		}
 		now = now || n.After <= 0
 		batch.Queue(`
 			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen)
@@ -42,7 +36,7 @@ func nudge(ctx context.Context, tx pgx.Tx, nudges ...contract.Nudge) error {
 			set version = note.version + 1,
 				fresh = note.fresh and note.attempts = 0,
 				due_at = least(note.due_at, excluded.due_at)`,
-			n.ID, n.Workflow, n.Fresh, n.Summary, attributes, n.After, seen)
+			n.ID, n.Workflow, n.Fresh, n.Summary, attributes, n.After, n.Seen)
 	}
 	if t, ok := tx.(*noting); ok && now {
 		*t.nudged = true
@@ -97,7 +91,7 @@ func (s *Store) ClaimNotes(ctx context.Context, namespace string, limit int, cla
 	}
 	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (contract.Note, error) {
 		var n contract.Note
-		err := row.Scan(&n.ID, &n.Workflow, &n.Fresh, &n.Summary, &n.Attributes, &n.Found, &n.Version, &n.Attempts)
+		err := row.Scan(&n.ID, &n.Workflow, &n.Fresh, &n.Summary, &n.Attributes, &n.Seen, &n.Version, &n.Attempts)
 		return n, err
 	})
 	if err != nil {

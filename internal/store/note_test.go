@@ -97,7 +97,7 @@ func TestLaterNudgeBringsAWaitingNoteForward(t *testing.T) {
 func TestWhatWasSeenCountsOnlyWhileNobodyElseNudges(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", Fresh: true, Seen: contract.PortStanding{Status: "DOWN"}}
+	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", Fresh: true, Seen: &contract.PortStanding{Status: "DOWN"}}
 	joined := n
 	joined.ID = "port/2"
 
@@ -105,11 +105,11 @@ func TestWhatWasSeenCountsOnlyWhileNobodyElseNudges(t *testing.T) {
 	leave(t, s, joined)
 	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: joined.ID})
 
-	got := map[string]string{}
+	got := map[string]*contract.PortStanding{}
 	for _, note := range claim(t, s) {
-		got[note.ID] = string(note.Found)
+		got[note.ID] = note.Seen
 	}
-	want := map[string]string{"port/1": `{"status": "DOWN", "sentence": ""}`, "port/2": ""}
+	want := map[string]*contract.PortStanding{"port/1": {Status: "DOWN"}, "port/2": nil}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -163,6 +163,6 @@ func begin(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.Port, error) {
 	}
 	n, standing := portNudge(made, true), made.Standing()
 	standing.Events = recorded
-	n.Seen = PortStanding(id.String(), standing)
+	n.Seen = new(PortStanding(id.String(), standing))
 	return made, nudge(ctx, tx, n)
 }
