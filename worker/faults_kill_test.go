@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,10 +20,13 @@ import (
 
 type seen = odltest.Seen
 
-// writes are the requests of that method that the controller saw.
+// writes are the requests of that method by which the controller's objects change, as far as it saw them.
 func (s *site) writes(method string) []seen {
-	return slices.DeleteFunc(s.odl.Log(), func(w seen) bool { return w.Method != method || w.ID == canary })
+	return slices.DeleteFunc(s.odl.Log(), func(w seen) bool { return w.Method != method || w.ID == canary || listens(w.Path) })
 }
+
+// listens tells whether a request is of somebody who wants to hear what the controller says of its own accord.
+func listens(path string) bool { return strings.HasPrefix(path, "/restconf/") }
 
 func (s *site) same(what string, want, got any) {
 	s.Helper()
@@ -40,7 +44,7 @@ func (s *site) pin(method string) (pinned <-chan error, free func()) {
 	var meets func(*http.Request)
 	var tx pgx.Tx
 	meets = func(r *http.Request) {
-		if r.Method != method || !s.meets.CompareAndSwap(&meets, nil) {
+		if r.Method != method || listens(r.URL.Path) || !s.meets.CompareAndSwap(&meets, nil) {
 			return
 		}
 		var err error
