@@ -294,35 +294,27 @@ func TestDeletedLeaseOnARealServer(t *testing.T) {
 	}
 }
 
-func TestNoticesOutlastWhoListens(t *testing.T) {
+func TestWhatIsToldOutlastsWhoListens(t *testing.T) {
 	t.Parallel()
-	w := &world{listenerDown: 1 << 20}
-	s := newStage(t, contract.Webhook, contract.WebhookID(leaseID.String()), w)
-	if why := s.until("untold"); why.LastError == "" || len(why.Waiting) != 1 {
-		t.Errorf("it says %+v", why)
-	}
-	w.mu.Lock()
-	w.listenerDown = 0
-	w.mu.Unlock()
-	s.finish("webhook", "")
-	if w.told != 1 {
-		t.Errorf("told %d times", w.told)
-	}
-}
-
-func TestAnnouncementsOutlastTheBroker(t *testing.T) {
-	t.Parallel()
-	w := &world{listenerDown: 1 << 20}
-	s := newStage(t, contract.Announce, contract.AnnounceID(leaseID.String()), w)
-	if why := s.until("untold"); why.LastError == "" || len(why.Waiting) != 1 {
-		t.Errorf("it says %+v", why)
-	}
-	w.mu.Lock()
-	w.listenerDown = 0
-	w.mu.Unlock()
-	s.finish("announce", "")
-	if w.told != 1 {
-		t.Errorf("told %d times", w.told)
+	for workflow, id := range map[string]string{
+		contract.Webhook:  contract.WebhookID(leaseID.String()),
+		contract.Announce: contract.AnnounceID(leaseID.String()),
+	} {
+		t.Run(workflow, func(t *testing.T) {
+			t.Parallel()
+			w := &world{listenerDown: 1 << 20}
+			s := newStage(t, workflow, id, w)
+			if why := s.until("untold"); why.LastError == "" || len(why.Waiting) != 1 {
+				t.Errorf("it says %+v", why)
+			}
+			w.mu.Lock()
+			w.listenerDown = 0
+			w.mu.Unlock()
+			s.finish(strings.ToLower(workflow), "")
+			if w.told != 1 {
+				t.Errorf("told %d times", w.told)
+			}
+		})
 	}
 }
 

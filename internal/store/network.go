@@ -83,6 +83,23 @@ func one[T any](ctx context.Context, q querier, scan pgx.RowToFunc[T], missing e
 	return v, err
 }
 
+// createAll makes one thing of each draft, all or none.
+func createAll[D, M any](ctx context.Context, s *Store, drafts []D, create func(context.Context, pgx.Tx, D) (M, error)) ([]M, error) {
+	var made []M
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		made = make([]M, 0, len(drafts))
+		for _, d := range drafts {
+			m, err := create(ctx, tx, d)
+			if err != nil {
+				return err
+			}
+			made = append(made, m)
+		}
+		return nil
+	})
+	return made, err
+}
+
 func networkByID(ctx context.Context, q querier, id uuid.UUID) (network.Network, error) {
 	return one(ctx, q, scanNetwork, missingNetwork(id), networkSelect+` where id = $1`, id)
 }
@@ -110,19 +127,7 @@ func lockNetwork(ctx context.Context, tx pgx.Tx, id uuid.UUID, strength string) 
 
 // CreateNetworks makes networks, all or none.
 func (s *Store) CreateNetworks(ctx context.Context, drafts []network.NetworkChange) ([]network.Network, error) {
-	var made []network.Network
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		made = make([]network.Network, 0, len(drafts))
-		for _, d := range drafts {
-			n, err := createNetwork(ctx, tx, d)
-			if err != nil {
-				return err
-			}
-			made = append(made, n)
-		}
-		return nil
-	})
-	return made, err
+	return createAll(ctx, s, drafts, createNetwork)
 }
 
 func createNetwork(ctx context.Context, tx pgx.Tx, c network.NetworkChange) (network.Network, error) {

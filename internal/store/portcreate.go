@@ -14,19 +14,7 @@ import (
 
 // CreatePorts makes ports, all or none.
 func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([]network.Port, error) {
-	var made []network.Port
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		made = make([]network.Port, 0, len(drafts))
-		for _, d := range drafts {
-			p, err := createPort(ctx, tx, d)
-			if err != nil {
-				return err
-			}
-			made = append(made, p)
-		}
-		return nil
-	})
-	return made, err
+	return createAll(ctx, s, drafts, createPort)
 }
 
 func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.Port, error) {

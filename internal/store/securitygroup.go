@@ -63,26 +63,19 @@ func lockGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.SecurityGr
 
 // CreateSecurityGroups makes groups with the rules that they begin with, all or none.
 func (s *Store) CreateSecurityGroups(ctx context.Context, drafts []network.SecurityGroupChange) ([]network.SecurityGroup, error) {
-	var made []network.SecurityGroup
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		made = make([]network.SecurityGroup, 0, len(drafts))
-		for _, d := range drafts {
-			g := network.NewSecurityGroup(uuid.New(), d)
-			if err := admit(ctx, tx, network.SecurityGroups, g.Project); err != nil {
-				return err
-			}
-			g, fresh, err := insertGroup(ctx, tx, g)
-			if err == nil && !fresh {
-				err = network.Faultf(network.DefaultExists, "Default security group already exists.")
-			}
-			if err != nil {
-				return err
-			}
-			made = append(made, g)
-		}
-		return nil
-	})
-	return made, err
+	return createAll(ctx, s, drafts, createGroup)
+}
+
+func createGroup(ctx context.Context, tx pgx.Tx, c network.SecurityGroupChange) (network.SecurityGroup, error) {
+	g := network.NewSecurityGroup(uuid.New(), c)
+	if err := admit(ctx, tx, network.SecurityGroups, g.Project); err != nil {
+		return g, err
+	}
+	g, fresh, err := insertGroup(ctx, tx, g)
+	if err == nil && !fresh {
+		err = network.Faultf(network.DefaultExists, "Default security group already exists.")
+	}
+	return g, err
 }
 
 // insertGroup writes a new group with its rules and records both; it is not made if the project has its default one.

@@ -53,19 +53,7 @@ func ruleByID(ctx context.Context, q querier, id uuid.UUID) (network.SecurityRul
 
 // CreateSecurityRules adds rules to groups, all or none.
 func (s *Store) CreateSecurityRules(ctx context.Context, drafts []network.SecurityRuleChange) ([]network.SecurityRule, error) {
-	var made []network.SecurityRule
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		made = make([]network.SecurityRule, 0, len(drafts))
-		for _, d := range drafts {
-			r, err := createRule(ctx, tx, d)
-			if err != nil {
-				return err
-			}
-			made = append(made, r)
-		}
-		return nil
-	})
-	return made, err
+	return createAll(ctx, s, drafts, createRule)
 }
 
 func createRule(ctx context.Context, tx pgx.Tx, c network.SecurityRuleChange) (network.SecurityRule, error) {

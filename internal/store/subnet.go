@@ -94,19 +94,7 @@ func subnetsOf(ctx context.Context, tx pgx.Tx, id uuid.UUID) ([]network.Subnet, 
 
 // CreateSubnets makes subnets, all or none.
 func (s *Store) CreateSubnets(ctx context.Context, drafts []network.SubnetChange) ([]network.Subnet, error) {
-	var made []network.Subnet
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		made = make([]network.Subnet, 0, len(drafts))
-		for _, d := range drafts {
-			n, err := createSubnet(ctx, tx, d)
-			if err != nil {
-				return err
-			}
-			made = append(made, n)
-		}
-		return nil
-	})
-	return made, err
+	return createAll(ctx, s, drafts, createSubnet)
 }
 
 func createSubnet(ctx context.Context, tx pgx.Tx, c network.SubnetChange) (network.Subnet, error) {

@@ -37,19 +37,7 @@ func lockTrunk(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.Trunk, hel
 
 // CreateTrunks makes trunks, all or none.
 func (s *Store) CreateTrunks(ctx context.Context, drafts []network.TrunkChange) ([]network.Trunk, error) {
-	var made []network.Trunk
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		made = make([]network.Trunk, 0, len(drafts))
-		for _, d := range drafts {
-			t, err := createTrunk(ctx, tx, d)
-			if err != nil {
-				return err
-			}
-			made = append(made, t)
-		}
-		return nil
-	})
-	return made, err
+	return createAll(ctx, s, drafts, createTrunk)
 }
 
 func createTrunk(ctx context.Context, tx pgx.Tx, c network.TrunkChange) (network.Trunk, error) {
