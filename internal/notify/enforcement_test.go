@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,10 +31,13 @@ func TestExternalServiceDecidesOnLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			var mu sync.Mutex
 			var path, token string
 			var body map[string]any
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				raw, _ := io.ReadAll(r.Body)
+				mu.Lock()
+				defer mu.Unlock()
 				_ = json.Unmarshal(raw, &body)
 				path, token = r.URL.Path, r.Header.Get("X-Auth-Token")
 				if tt.status == 0 {
@@ -54,6 +58,8 @@ func TestExternalServiceDecidesOnLeases(t *testing.T) {
 			}
 			want := map[string]any{"lease": 1.0, "current_lease": 2.0,
 				"context": map[string]any{"user_id": "u", "project_id": "p", "auth_url": "http://k", "region_name": "r"}}
+			mu.Lock()
+			defer mu.Unlock()
 			if d := cmp.Diff(want, body); d != "" || path != "/v1/check-update" || token != "secret" {
 				t.Error(d, path, token)
 			}
