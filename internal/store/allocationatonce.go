@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"berth/internal/inventory"
@@ -68,21 +69,19 @@ func (s *Store) allocateAtOnce(ctx context.Context, r *replacement) (done bool, 
 			return false, nil
 		}
 	}
-	conn, err := s.paved.Acquire(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer watched(ctx, conn)()
-	tag, err := conn.Exec(context.WithoutCancel(ctx), atOnce, provider, classes, amounts,
-		w.Consumer, w.Project, w.User, w.Type, inventory.Allocating, r.actor)
+	batch := &pgx.Batch{}
+	queued := batch.Queue(atOnce, provider, classes, amounts, w.Consumer, w.Project, w.User, w.Type, inventory.Allocating, r.actor)
+	queued.Exec(func(tag pgconn.CommandTag) error {
+		done = tag.RowsAffected() == 1
+		return nil
+	})
+	err = s.oneTrip(ctx, batch)
 	var refused *pgconn.PgError
 	switch {
 	case err == nil:
-		return tag.RowsAffected() == 1, nil
+		return done, nil
 	case errors.As(err, &refused):
 		return false, nil
-	case ctx.Err() != nil:
-		return false, ctx.Err()
 	default:
 		return false, fmt.Errorf("replace allocations: %w", err)
 	}

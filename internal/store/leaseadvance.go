@@ -19,8 +19,8 @@ const advanceAtOnce = 50
 
 // AdvanceLeases starts or ends every lease of which that is due, ends first, until none is left or the time is over:
 // when many are due at one instant, whoever wakes first does it for all, in few transactions. What somebody else is at
-// work on is left to him, what has reservations of the types that are apart to its own workflow, and so is what does not go well: it takes up what was begun. It
-// returns how many have reached the end of their step.
+// work on is left to him, what has reservations of the types that are apart to its own workflow, and so is what does
+// not go well: it takes up what was begun. It returns how many have reached the end of their step.
 func (s *Store) AdvanceLeases(ctx context.Context, apart []string, within time.Duration) (advanced int, err error) {
 	for begin := time.Now(); time.Since(begin) < within; {
 		begun, err := s.beginDue(ctx, apart)

@@ -22,17 +22,7 @@ func (s *Store) inTwoTrips(ctx context.Context, reads func(*pgx.Batch), f func(t
 }
 
 func (s *Store) twoTrips(ctx context.Context, reads func(*pgx.Batch), f func(tx pgx.Tx, writes *pgx.Batch) error) error {
-	conn, err := s.paved.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	release := watched(ctx, conn)
-	defer release()
-	err = converse(context.WithoutCancel(ctx), conn, reads, f)
-	if ctx.Err() != nil && err != nil {
-		return ctx.Err()
-	}
-	return err
+	return s.onPaved(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return converse(ctx, conn, reads, f) })
 }
 
 // inOneTrip is inTx for a transaction of one batch, with which nothing is judged in between: it is begun and committed
@@ -50,13 +40,18 @@ func (s *Store) inOneTrip(ctx context.Context, queue func(*pgx.Batch)) error {
 }
 
 func (s *Store) oneTrip(ctx context.Context, batch *pgx.Batch) error {
+	return s.onPaved(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.SendBatch(ctx, batch).Close() })
+}
+
+// onPaved lends f a connection on which everything fails when ctx ends.
+func (s *Store) onPaved(ctx context.Context, f func(context.Context, *pgxpool.Conn) error) error {
 	conn, err := s.paved.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	release := watched(ctx, conn)
 	defer release()
-	err = conn.SendBatch(context.WithoutCancel(ctx), batch).Close()
+	err = f(context.WithoutCancel(ctx), conn)
 	if ctx.Err() != nil && err != nil {
 		return ctx.Err()
 	}
