@@ -83,14 +83,24 @@ func (c *stockClient) commands(group string) (names []string) {
 	return names
 }
 
-// session lets f run commands with those global options; no argument contains a blank.
+// session lets f run commands with those global options; a blank within an argument is written as ␣.
 func (c *stockClient) session(options string, f func(run func(line string) (code int, stdout, stderr string))) {
 	c.t.Helper()
+	c.program("openstack", options, f)
+}
+
+// program does the same with another program of the packages.
+func (c *stockClient) program(name, options string, f func(run func(line string) (code int, stdout, stderr string))) {
+	c.t.Helper()
 	var begun string
-	c.ask(map[string][]string{"options": strings.Fields(options)}, &begun)
+	c.ask(map[string]any{"program": name, "options": strings.Fields(options)}, &begun)
 	f(func(line string) (code int, stdout, stderr string) {
 		c.t.Helper()
-		c.ask(strings.Fields(line), &[]any{&code, &stdout, &stderr})
+		arguments := strings.Fields(line)
+		for i := range arguments {
+			arguments[i] = strings.ReplaceAll(arguments[i], "␣", " ")
+		}
+		c.ask(arguments, &[]any{&code, &stdout, &stderr})
 		return code, stdout, stderr
 	})
 	var code int
