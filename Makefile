@@ -35,7 +35,7 @@ soak: deps ## 1,000 rounds of the races of 64 writers, and kills in the middle o
 		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./worker
 
 .PHONY: bench
-bench: build ## what a port, a journal entry, an allocation costs, as ratios, into bench.json; BENCH="-h" tells more
+bench: deps build ## what a port, a journal entry, an allocation costs, as ratios, into bench.json; BENCH="-h" tells more
 	@go build -o bin/ ./bench && exec bin/bench $(BENCH)
 
 .PHONY: lint

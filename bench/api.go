@@ -17,6 +17,8 @@ import (
 type api struct {
 	base    string
 	http    *http.Client
+	roles   string // of its process, and the brokers that this speaks with
+	brokers string
 	command func() *exec.Cmd // runs it, where it is a process of its own
 	stop    func()           // ends that in good order
 	log     string           // file

@@ -55,6 +55,8 @@ var figures = []figure{
 	{name: "latency", title: "ports, ten a second: last signal to ACTIVE in the API", times: true, share: 1, open: openLatency},
 	{name: "storm", title: "signals to one port, until the row has taken all", once: true, share: 1, open: openStorm},
 	{name: "deletion", title: "a port that 200 signals a second reach: from DELETE to the end of its workflow", once: true, times: true, share: 1, open: openDeletion},
+	{name: "rpc-ready", title: "500 ports that a DHCP agent reports ready over RabbitMQ, 64 a call, to their rows", times: true, share: 1, open: openReady},
+	{name: "rpc-up", title: "500 ports that an Open vSwitch agent reports wired, 20 a call, to ACTIVE in their rows", times: true, share: 1, open: openUp},
 	{name: "port-rows", title: "the rows of a new port, with the driver alone, one statement each; one client", alone: true, times: true, share: 0.5, open: openPortRows},
 	{name: "port-creates", title: "POST /ports; one client", against: "port-rows", alone: true, times: true, share: 0.5, open: openPortCreates},
 	{name: "port-rows-many", title: "the rows of new ports, many clients", times: true, share: 0.5, open: openPortRows},

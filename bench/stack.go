@@ -24,6 +24,7 @@ type stack struct {
 	postgres  *devstack.Postgres
 	server    *devstack.Temporal
 	standIns  standIns
+	rabbit    *devstack.RabbitMQ // nil until a figure wants it
 	api       *api
 	rows      *pgxpool.Pool // of berth's database
 	temporal  client.Client // an agent's, and the one whose workflows do nothing
@@ -56,6 +57,9 @@ func openStack(ctx context.Context, set settings, fail context.CancelCauseFunc, 
 	return s, nil
 }
 
+// usualRoles are berth's where nothing else is said.
+const usualRoles = "api,relay,temporal"
+
 func (s *stack) start(ctx context.Context, set settings, say func(string, ...any)) error {
 	if err := os.Chmod(s.dir, 0o755); err != nil { // PostgreSQL may run as another account
 		return err
@@ -75,7 +79,7 @@ func (s *stack) start(ctx context.Context, set settings, say func(string, ...any
 	if err := s.startStandIns(ctx); err != nil {
 		return err
 	}
-	if s.api, err = s.startBerth(ctx, "worker", s.postgres.URL, "api,relay,temporal"); err != nil {
+	if s.api, err = s.startBerth(ctx, "worker", s.postgres.URL, usualRoles); err != nil {
 		return err
 	}
 	say("berth is up")
@@ -136,6 +140,9 @@ func (s *stack) close() {
 	}
 	s.end()
 	s.children.Wait()
+	if s.rabbit != nil {
+		s.rabbit.Kill()
+	}
 	if s.server != nil {
 		s.server.Stop()
 	}

@@ -107,11 +107,11 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	a := newAPI("http://" + address)
-	a.log = log.Name()
+	a.log, a.roles = log.Name(), roles
 	a.command = func() *exec.Cmd {
-		cmd := exec.Command(s.worker, "-roles", roles)
+		cmd := exec.Command(s.worker, "-roles", a.roles)
 		cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn", "BERTH_QUOTA=off",
-			"BERTH_ODL_URL=" + s.standIns.ODL + odltest.Base, "BERTH_NOVA_URL=" + s.standIns.Nova,
+			"BERTH_ODL_URL=" + s.standIns.ODL + odltest.Base, "BERTH_NOVA_URL=" + s.standIns.Nova, "BERTH_RABBITMQ_URL=" + a.brokers,
 			"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 		cmd.Stdout, cmd.Stderr = log, log
 		return cmd

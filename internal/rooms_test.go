@@ -63,7 +63,7 @@ var rooms = map[string]room{
 	"bench": {
 		may: []string{"internal/contract", "internal/devstack", "internal/store", "internal/odl/odltest", "internal/notify/notifytest",
 			"internal/api/placement", "internal/api/neutron", "internal/identity", "internal/identity/policy", "internal/journal", "internal/network"},
-		always: []string{temporal, pgx},
+		always: []string{temporal, pgx, amqp},
 		why: "measures the shipped worker from outside: a client, an agent, and eyes on the rows; store to migrate and plant, with the nouns " +
 			"that it takes, and an API in its own process beside the driver that it is compared with",
 	},

@@ -77,11 +77,15 @@ func announceChanges(ctx context.Context, tx pgx.Tx, changes []journal.Change) e
 
 // announcePort announces what became of a port.
 func announcePort(ctx context.Context, tx pgx.Tx, before, after network.Port) error {
+	return announce(ctx, tx, ofPort(before, after))
+}
+
+func ofPort(before, after network.Port) network.Announcement {
 	event := network.EventUpdated
 	if before.MAC != after.MAC || !slices.Equal(before.Addresses, after.Addresses) || !same(before.DHCPOptions, after.DHCPOptions) {
 		event = network.EventReaddressed
 	}
-	return announce(ctx, tx, network.Announcement{Network: after.Network, Kind: network.AboutPort, Event: event, Object: after.ID})
+	return network.Announcement{Network: after.Network, Kind: network.AboutPort, Event: event, Object: after.ID}
 }
 
 // announceHosting announces that DHCP agents host networks, or host them no longer. The statement returns pairs of the two.

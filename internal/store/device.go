@@ -1,11 +1,10 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -17,35 +16,60 @@ import (
 	"berth/internal/network"
 )
 
-// ReportPorts is ReportPort for several ports, all or none. Ports that are not there are left out of the answer.
+// ReportPorts is ReportPort for several ports, all or none, in as few trips to the database as for one. Ports that are not there are
+// left out of the answer.
 func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network.Report) (map[uuid.UUID]network.Standing, error) {
-	ids := make([]uuid.UUID, 0, len(reports))
-	for id := range reports {
-		ids = append(ids, id)
+	if len(reports) == 0 {
+		return nil, nil
 	}
-	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }) // two who report do not deadlock
 	var standings map[uuid.UUID]network.Standing
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		standings = map[uuid.UUID]network.Standing{}
-		var nudges []contract.Nudge
-		for _, id := range ids {
-			before, after, accepted, err := settle(ctx, tx, id, reports[id], "")
-			if errors.Is(err, ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			standing := after.Standing()
-			standing.Accepted = accepted
-			standings[id] = standing
-			if !same(before, after) {
-				nudges = append(nudges, portNudge(after, false))
-			}
+		ports, err := holdPorts(ctx, tx, slices.Collect(maps.Keys(reports)))
+		if err != nil {
+			return err
 		}
-		return nudge(ctx, tx, nudges...)
+		standings = map[uuid.UUID]network.Standing{}
+		batch := &pgx.Batch{}
+		after := make([]network.Port, len(ports))
+		for i, h := range ports {
+			p, accepted, entity := h.hear(reports[h.ID], "")
+			queuePort(batch, h.Port, p, entity)
+			standing := p.Standing()
+			standing.Accepted = accepted
+			after[i], standings[h.ID] = p, standing
+		}
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("report ports: %w", err)
+		}
+		return spread(ctx, tx, ports, after)
 	})
 	return standings, err
+}
+
+// spread tells everybody of what reports made of ports: the controller of those that were bound by the way, agents of what they
+// can see, and each port's workflow.
+func spread(ctx context.Context, tx pgx.Tx, before []held, after []network.Port) error {
+	var announcements []network.Announcement
+	var nudges []contract.Nudge
+	for i, h := range before {
+		if same(h.Port, after[i]) {
+			continue
+		}
+		nudges = append(nudges, portNudge(after[i], false))
+		if !same(visible(h.Port), visible(after[i])) {
+			announcements = append(announcements, ofPort(h.Port, after[i]))
+		}
+		if h.VIF == after[i].VIF {
+			continue
+		}
+		if err := mirrorRebound(ctx, tx, h.ID); err != nil {
+			return err
+		}
+	}
+	if err := announce(ctx, tx, announcements...); err != nil {
+		return err
+	}
+	return nudge(ctx, tx, nudges...)
 }
 
 // Devices finds the ports that agents mean by these names: a port's ID, the beginning of one, maybe after a prefix such

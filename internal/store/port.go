@@ -148,21 +148,45 @@ func lockPort(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
 // queue locks and reads a port. The lock comes in a statement of its own, so that the read sees what the lock waited
 // for.
 func (h *held) queue(batch *pgx.Batch, id uuid.UUID, t terms) {
-	*h = held{around: network.Surroundings{Policy: t.policy}}
 	batch.Queue(`select from port where id = $1 for update`, id)
-	batch.Queue(portSelect+`,
-			`+dhcpHosts("port.network_id", "(select pa.subnet_id from port_address pa where pa.port_id = port.id)")+`,
-			`+agentsOn("port.host", "port.network_id")+`,
-			clock_timestamp()`+portFrom+` where id = $1`, id).QueryRow(func(row pgx.Row) error {
-		fields, done := portFields(&h.Port)
-		if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.Agents, &h.now)...); err != nil {
-			return err
-		}
-		if t.noDHCP {
-			h.around.DHCPHosts = nil
-		}
-		return done()
+	batch.Queue(heldSelect+` where id = $1`, id).QueryRow(func(row pgx.Row) error { return h.scan(row, t) })
+}
+
+var heldSelect = portSelect + `,
+			` + dhcpHosts("port.network_id", "(select pa.subnet_id from port_address pa where pa.port_id = port.id)") + `,
+			` + agentsOn("port.host", "port.network_id") + `,
+			clock_timestamp()` + portFrom
+
+func (h *held) scan(row pgx.Row, t terms) error {
+	*h = held{around: network.Surroundings{Policy: t.policy}}
+	fields, done := portFields(&h.Port)
+	if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.Agents, &h.now)...); err != nil {
+		return err
+	}
+	if t.noDHCP {
+		h.around.DHCPHosts = nil
+	}
+	return done()
+}
+
+// holdPorts is lockPort of several, in the order of their IDs so that two who do it do not deadlock. Those that are not there
+// are left out.
+func holdPorts(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]held, error) {
+	var all []held
+	batch := &pgx.Batch{}
+	batch.Queue(`select from port where id = any($1) order by id for update`, ids)
+	batch.Queue(heldSelect+` where id = any($1) order by id`, ids).Query(func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (held, error) {
+			var h held
+			err := h.scan(row, termsOf(tx))
+			return h, err
+		})
+		return err
 	})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("lock ports: %w", err)
+	}
+	return all, nil
 }
 
 // dhcpHosts yields the hosts of the DHCP agents that serve one of the subnets on the network, and that tell when they

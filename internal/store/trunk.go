@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -139,17 +138,16 @@ func board(ctx context.Context, tx pgx.Tx, t network.Trunk, parent network.Port,
 	return nil
 }
 
-// lockPorts locks ports, each once, in the order of their IDs.
+// lockPorts locks ports, each once, all of which have to be there.
 func lockPorts(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]held, error) {
-	ids = slices.Clone(ids)
-	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
-	var all []held
-	for _, id := range slices.Compact(ids) {
-		h, err := lockPort(ctx, tx, id)
-		if err != nil {
-			return nil, err
+	all, err := holdPorts(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(all, func(h held) bool { return h.ID == id }) {
+			return nil, missingPort(id)
 		}
-		all = append(all, h)
 	}
 	return all, nil
 }
