@@ -28,6 +28,8 @@ type Options struct {
 	Hypervisors Hypervisors
 	Healing     time.Duration // reservations that are needed so soon are healed; 0: all
 	Cloud       Cloud         // nil: nobody is told about reservations
+	Patience    time.Duration // the cloud is asked again about a reservation for so long; 0: as workflows see fit
+	Snapshot    bool          // what reservations leave to the operator before their end is a snapshot of their servers
 	// Webhook hears about leases.
 	Webhook Listener
 	Agents  Agents

@@ -23,7 +23,24 @@ func (a *Activities) Lease(ctx context.Context, key string) (lease.Lease, error)
 	if due := lease.Next(l, time.Now()); due.Step == lease.Wait && a.together(l) {
 		l.Ahead, err = a.Store.Ahead(ctx, l.ID, due.At)
 	}
-	return l, verdict(err)
+	return a.governed(l), verdict(err)
+}
+
+// governed is a lease with what the operator decides about its steps.
+func (a *Activities) governed(l lease.Lease) lease.Lease {
+	l.Patience = a.Patience
+	for i := range l.Reservations {
+		l.Reservations[i].BeforeEnd = a.beforeEnd(l.Reservations[i])
+	}
+	return l
+}
+
+// beforeEnd is what shall happen shortly before a reservation's end.
+func (a *Activities) beforeEnd(r lease.Reservation) string {
+	if a.Snapshot && r.BeforeEnd == "default" {
+		return "snapshot"
+	}
+	return r.BeforeEnd
 }
 
 // apart are the types of resources of which a step needs more than our own rows.
@@ -63,7 +80,7 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 // BeginLease enters the step's transitional status. Beginning what has begun is fine.
 func (a *Activities) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	l, err := a.Store.BeginLease(ctx, id, step)
-	return l, verdict(err)
+	return a.governed(l), verdict(err)
 }
 
 // FinishLease enters the step's stable status; failed tells by reservation which could not be wired, and why.

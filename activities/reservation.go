@@ -24,6 +24,9 @@ type Cloud interface {
 	Withdraw(ctx context.Context, c lease.Claim) error
 	// BeforeEnd does what a reservation asked for shortly before its end.
 	BeforeEnd(ctx context.Context, c lease.Claim) error
+	// Pool brings a host that can be leased into the pool, if no reservation has it; Unpool out of the pool.
+	Pool(ctx context.Context, host string) error
+	Unpool(ctx context.Context, host string) error
 }
 
 // WireReservation gives a reservation what it holds, in inventory and in the cloud, and takes it back if the lease was
@@ -60,7 +63,10 @@ func (a *Activities) UnwireReservation(ctx context.Context, id uuid.UUID) error 
 // PrepareEnd does what a reservation asked for shortly before its end.
 func (a *Activities) PrepareEnd(ctx context.Context, id uuid.UUID) error {
 	defer alive(ctx)()
-	return a.inform(ctx, id, a.Store.Claim, func(ctx context.Context, c lease.Claim) error { return unwilling(a.Cloud.BeforeEnd(ctx, c)) })
+	return a.inform(ctx, id, a.Store.Claim, func(ctx context.Context, c lease.Claim) error {
+		c.BeforeEnd = a.beforeEnd(c.Reservation)
+		return unwilling(a.Cloud.BeforeEnd(ctx, c))
+	})
 }
 
 // inform reads a claim and tells it to the cloud, if that is anything to it: briefly where the workflow waits for it.
@@ -73,13 +79,17 @@ func (a *Activities) inform(ctx context.Context, id uuid.UUID, read func(context
 	if err != nil || !slices.Contains(a.apart(), c.Type) {
 		return verdict(err)
 	}
-	patience := BriefCall
-	if activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity {
-		patience = CloudCall
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := attempt(ctx, CloudCall)
 	defer cancel()
 	return say(ctx, c)
+}
+
+// attempt ends what one attempt asks of a neighbour: soon where a workflow waits for it in place, else after that time.
+func attempt(ctx context.Context, regular time.Duration) (context.Context, context.CancelFunc) {
+	if activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity {
+		return context.WithTimeout(ctx, regular)
+	}
+	return context.WithTimeout(ctx, BriefCall)
 }
 
 // CloudCall is how long one attempt may tell the cloud about one reservation, which may be hundreds of hosts.

@@ -79,9 +79,13 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		a.close()
 		return nil, err
 	}
-	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.Cleaning, Longest: cfg.Lease.Longest, Exempt: cfg.Lease.Exempt})
+	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.Cleaning, Longest: cfg.Lease.Longest, Exempt: cfg.Lease.Exempt,
+		Lead: cfg.Lease.BeforeEnd, Shuffled: cfg.Lease.Shuffled})
 	if a.enforcement = reached.Enforcement; cfg.Lease.Webhook.URL != "" || a.enforcement != nil {
 		a.store.Tell()
+	}
+	if cfg.Nova.URL != "" {
+		a.store.Pool()
 	}
 	if len(cfg.RabbitMQ) > 0 {
 		a.store.Announce()
@@ -89,7 +93,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 		reached.Agents = a.caster
 	}
 	reached.Store = a.store
-	reached.Healing = cfg.Lease.Healing
+	reached.Healing, reached.Patience, reached.Snapshot = cfg.Lease.Healing, cfg.Lease.Patience, cfg.Lease.Snapshot
 	a.cloud, _ = reached.Cloud.(*cloud.Cloud)
 	reached.KeepJournal, reached.SyncEvery = cfg.Journal.Age, cfg.ODL.SyncEvery
 	watchJournal(&reached, a.registry)

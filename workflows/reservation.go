@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -23,15 +24,15 @@ type task struct {
 
 // taskOf is the task of a step. What is only convenient does not hold up what is due next.
 func taskOf(l lease.Lease, step lease.Step, now time.Time) task {
-	t := task{name: "wire", do: do.WireReservation, within: Insistence, skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
+	t := task{name: "wire", do: do.WireReservation, within: cmp.Or(l.Patience, Insistence), skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
 	switch step {
 	case lease.End, lease.Delete:
 		t.name, t.do = "unwire", do.UnwireReservation
 	case lease.BeforeEnd:
-		t.name, t.do, t.within = "prepare the end of", do.PrepareEnd, lease.Upcoming(l, now.Add(Insistence)).Sub(now)
+		t.name, t.do, t.within = "prepare the end of", do.PrepareEnd, lease.Upcoming(l, now.Add(t.within)).Sub(now)
 		t.skip = func(r lease.Reservation) bool { return r.BeforeEnd != "snapshot" }
 	case lease.Refit:
-		t.within = lease.Upcoming(l, now.Add(time.Minute)).Sub(now)
+		t.within = lease.Upcoming(l, now.Add(min(t.within, time.Minute))).Sub(now)
 		t.skip = func(r lease.Reservation) bool { return !r.Outdated() }
 	}
 	t.within = max(t.within, time.Second)

@@ -299,6 +299,7 @@ func TestWhatIsToldOutlastsWhoListens(t *testing.T) {
 	for workflow, id := range map[string]string{
 		contract.Webhook:  contract.WebhookID(leaseID.String()),
 		contract.Announce: contract.AnnounceID(leaseID.String()),
+		contract.Pool:     contract.PoolID("cmp-1"),
 	} {
 		t.Run(workflow, func(t *testing.T) {
 			t.Parallel()

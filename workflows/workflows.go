@@ -27,6 +27,7 @@ func Register(r worker.WorkflowRegistry, queue string) {
 		{contract.Announce, Announce},
 		{contract.Lease, Lease},
 		{contract.Webhook, Webhook},
+		{contract.Pool, Pool},
 		{contract.JournalEntry, JournalEntry},
 		{contract.Maintenance, Maintenance},
 		{contract.FullSync, MirrorRun},

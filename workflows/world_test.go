@@ -115,6 +115,8 @@ func (w *world) TellLease(context.Context, string) error {
 
 func (w *world) TellAgents(ctx context.Context, key string) error { return w.TellLease(ctx, key) }
 
+func (w *world) PoolHost(ctx context.Context, key string) error { return w.TellLease(ctx, key) }
+
 func (w *world) TryEntry(context.Context, string) (contract.EntryProgress, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -136,62 +136,37 @@ func (h hosts) provide(ctx context.Context, c lease.Claim) (lease.Mark, error) {
 	}
 	id := int64(own.ID)
 	mark := lease.Mark{AggregateID: &id}
+	var wanted, joined []string
 	for _, s := range c.Servers {
+		wanted = append(wanted, s.Service)
+		if slices.Contains(own.Hosts, s.Service) {
+			continue
+		}
 		if err := h.take(ctx, all, own, s.Service); err != nil {
 			return mark, err
 		}
+		joined = append(joined, s.Service)
 	}
-	for _, host := range own.Hosts {
-		if wanted := slices.ContainsFunc(c.Servers, func(s lease.ClaimedHost) bool { return s.Service == host }); wanted {
-			continue
-		}
-		if err := h.free(ctx, own, host); err != nil {
-			return mark, err
-		}
+	if err := h.outOfPool(ctx, joined); err != nil {
+		return mark, err
 	}
-	return mark, nil
+	return mark, h.free(ctx, own, slices.DeleteFunc(slices.Clone(own.Hosts), func(host string) bool { return slices.Contains(wanted, host) }))
 }
 
 // take moves a host out of the pool, without the servers that are on it, into the reservation's own aggregate.
 func (h hosts) take(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, host string) error {
-	if slices.Contains(own.Hosts, host) {
-		return nil
-	}
 	for _, a := range all {
 		if a.Metadata[owner] != "" && a.Name != own.Name && slices.Contains(a.Hosts, host) {
 			return fmt.Errorf("%w: host %s is in the aggregate of reservation %s", ErrTaken, host, a.Name)
 		}
 	}
-	if pool, is := all[freepool]; is && slices.Contains(pool.Hosts, host) {
-		if err := h.part(ctx, pool, host); err != nil {
-			return err
-		}
+	if err := h.unpool(ctx, all, host); err != nil {
+		return err
 	}
 	if _, err := h.clear(ctx, servers.ListOpts{Host: host}); err != nil {
 		return err
 	}
 	return h.join(ctx, own, host)
-}
-
-// free moves a host back into the pool.
-func (h hosts) free(ctx context.Context, own aggregates.Aggregate, host string) error {
-	if err := h.part(ctx, own, host); err != nil {
-		return err
-	}
-	return h.pool(ctx, host)
-}
-
-// pool makes sure that a host is in the pool.
-func (h hosts) pool(ctx context.Context, host string) error {
-	all, err := h.aggregates(ctx)
-	if err != nil {
-		return err
-	}
-	pool, err := h.aggregate(ctx, all, freepool, "", nil)
-	if err != nil {
-		return err
-	}
-	return there(h.join(ctx, pool, host))
 }
 
 // withdraw clears the hosts of the reservation's aggregate before anybody else can have them. It never touches a host
@@ -208,10 +183,8 @@ func (h hosts) withdraw(ctx context.Context, c lease.Claim) error {
 				return err
 			}
 		}
-		for _, host := range own.Hosts {
-			if err := h.free(ctx, own, host); err != nil {
-				return err
-			}
+		if err := h.free(ctx, own, own.Hosts); err != nil {
+			return err
 		}
 		if err := h.dissolve(ctx, own); err != nil {
 			return err

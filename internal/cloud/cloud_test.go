@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,13 +25,49 @@ type sky struct {
 	*cloud.Cloud
 	nova    *notifytest.Nova
 	neutron *notifytest.Neutron
+	killer  *killer
+}
+
+// killer ends whoever asks the cloud for something after some more answers.
+type killer struct {
+	mu   sync.Mutex
+	left int
+	kill context.CancelFunc
+}
+
+func (k *killer) behind(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.left--; k.left == 0 {
+			k.kill()
+		}
+	})
+}
+
+// killed runs f and kills it after so many requests were done; it tells whether f lived to see its end.
+func (s sky) killed(after int, f func(context.Context) error) (lived bool) {
+	s.Helper()
+	ctx, kill := context.WithCancel(s.Context())
+	defer kill()
+	s.killer.mu.Lock()
+	s.killer.left, s.killer.kill = after, kill
+	s.killer.mu.Unlock()
+	err := f(ctx)
+	s.killer.mu.Lock()
+	defer s.killer.mu.Unlock()
+	if s.killer.left > 0 && err != nil {
+		s.Error(err)
+	}
+	return s.killer.left > 0
 }
 
 func newSky(t *testing.T) sky {
 	t.Helper()
-	s := sky{T: t, nova: &notifytest.Nova{}, neutron: &notifytest.Neutron{}}
+	s := sky{T: t, nova: &notifytest.Nova{}, neutron: &notifytest.Neutron{}, killer: &killer{}}
 	serve := func(h http.Handler) string {
-		server := httptest.NewServer(h)
+		server := httptest.NewServer(s.killer.behind(h))
 		t.Cleanup(server.Close)
 		return server.URL
 	}

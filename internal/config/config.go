@@ -124,6 +124,10 @@ type Networking struct {
 // which projects may have longer ones, and who hears of them.
 type Lease struct {
 	Cleaning, Longest time.Duration
+	BeforeEnd         time.Duration // so long before the end is the event of that name; 0: never
+	Snapshot          bool          // servers of reservations that leave it to the operator are snapshot then
+	Shuffled          bool          // equally good hosts are chosen at random
+	Patience          time.Duration // the cloud is asked again for so long
 	Exempt            []string
 	Webhook           Webhook
 	Enforcement       Enforcement

@@ -46,7 +46,7 @@ func TestEmptyEnvironmentGivesTheDocumentedDefaults(t *testing.T) {
 			Hosts: "/restconf/operational/neutron:neutron/hostconfigs"},
 		Incomplete: config.Incomplete{Project: "00000000-0000-0000-0000-000000000000", User: "00000000-0000-0000-0000-000000000000"},
 		Journal:    config.Journal{Age: 168 * time.Hour},
-		Lease:      config.Lease{Healing: time.Hour},
+		Lease:      config.Lease{BeforeEnd: time.Hour, Patience: 10 * time.Minute, Healing: time.Hour},
 		History:    config.History{Age: 720 * time.Hour, Rows: 5000000},
 		Networking: config.Networking{DHCP: true, NewAgents: true,
 			Quota: map[string]int64{"network": 100, "subnet": 100, "port": 500, "security_group": 10, "security_group_rule": 100}},

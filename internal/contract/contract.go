@@ -16,6 +16,7 @@ const (
 	Maintenance  = "Maintenance"
 	Announce     = "Announce" // brings out what agents are told about a network
 	Webhook      = "Webhook"  // brings out what others are told about a lease
+	Pool         = "Pool"     // brings a host into the cloud's pool of those that can be leased, or out of it
 	// FullSync, Recovery, Audit and Repair bring controller and rows together. There is one workflow of each at most.
 	FullSync = "FullSync"
 	Recovery = "Recovery"
@@ -24,7 +25,7 @@ const (
 )
 
 // Entities are the workflow types that look after a row.
-var Entities = []string{Port, Announce, Lease, Webhook, JournalEntry, FullSync, Recovery, Audit, Repair}
+var Entities = []string{Port, Announce, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
 
 // Task queues. One worker polls all of them by default; each can be scaled apart.
 const (
@@ -68,6 +69,7 @@ const (
 	announcePrefix = "announce/"
 	leasePrefix    = "lease/"
 	webhookPrefix  = "webhook/"
+	poolPrefix     = "pool/"
 	journalPrefix  = "journal/"
 )
 
@@ -82,6 +84,9 @@ func LeaseID(id string) string { return leasePrefix + id }
 
 // WebhookID is the ID of the workflow that brings out notices of the lease with that UUID.
 func WebhookID(lease string) string { return webhookPrefix + lease }
+
+// PoolID is the ID of the workflow that brings the host of that name into the pool or out of it.
+func PoolID(host string) string { return poolPrefix + host }
 
 // JournalID is the workflow ID of the journal entry with that sequence number in decimal.
 func JournalID(seq string) string { return journalPrefix + seq }
@@ -114,7 +119,7 @@ func Queue(workflowType string) string {
 	switch workflowType {
 	case Port, Announce:
 		return PortQueue
-	case Lease, Webhook:
+	case Lease, Webhook, Pool:
 		return LeaseQueue
 	default:
 		return JournalQueue

@@ -45,7 +45,9 @@ func Compose(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 	l.Events = []Event{
 		{ID: newID(), Type: StartLease, At: s.Start, Status: Undone},
 		{ID: newID(), Type: EndLease, At: s.End, Status: Undone},
-		{ID: newID(), Type: BeforeEndLease, At: s.BeforeEnd, Status: Undone},
+	}
+	if !s.BeforeEnd.IsZero() {
+		l.Events = append(l.Events, Event{ID: newID(), Type: BeforeEndLease, At: s.BeforeEnd, Status: Undone})
 	}
 	return l
 }

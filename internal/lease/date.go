@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// BeforeEndLead is how long before a lease's end its before_end_lease event is, if the caller does not say.
+// BeforeEndLead is how long before a lease's end its before_end_lease event is, if neither caller nor operator says.
 const BeforeEndLead = 60 * time.Minute
 
 // Moment is a date as a caller gives it: an instant, or the word "now".
@@ -33,7 +33,7 @@ func minute(t time.Time) time.Time { return t.UTC().Truncate(time.Minute) }
 
 // Schedule is when a lease's events are due.
 type Schedule struct {
-	Start, BeforeEnd, End time.Time
+	Start, BeforeEnd, End time.Time // BeforeEnd is zero if nothing is due then
 }
 
 // Draft is a lease that somebody asks for.
@@ -74,8 +74,9 @@ func (c Change) Rename() bool {
 	return c.Start == nil && c.End == nil && c.BeforeEnd == nil && c.Reservations == nil
 }
 
-// Plan checks the dates of a new lease.
-func Plan(d Draft, now time.Time) (Schedule, error) {
+// Plan checks the dates of a new lease. Unless the draft says when, its before_end_lease event is that lead before its end,
+// but not before its start; without a lead it has none.
+func Plan(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	s := Schedule{Start: d.Start.on(now, time.Time{})}
 	s.End = d.End.on(now, s.Start)
 	switch {
@@ -86,11 +87,13 @@ func Plan(d Draft, now time.Time) (Schedule, error) {
 	case !s.End.After(now):
 		return s, Refuse(InvalidInput, "End date must be later than current date.")
 	}
-	s.BeforeEnd = latest(s.End.Add(-BeforeEndLead), s.Start)
-	if d.BeforeEnd == nil {
-		return s, nil
+	switch {
+	case d.BeforeEnd != nil:
+		return s.withBeforeEnd(*d.BeforeEnd)
+	case lead > 0:
+		s.BeforeEnd = latest(s.End.Add(-lead), s.Start)
 	}
-	return s.withBeforeEnd(*d.BeforeEnd)
+	return s, nil
 }
 
 // Replan checks the new dates of a lease. Whether it has started is told by its status, never by the clock.

@@ -73,8 +73,9 @@ type Lease struct {
 	UpdatedAt       *time.Time
 	Reservations    []Reservation
 	Events          []Event
-	Ahead           int       // leases that are due at the same instant as it, and come first
-	Blockers        []Blocker // who must leave this lease's hosts before it can start
+	Ahead           int           // leases that are due at the same instant as it, and come first
+	Blockers        []Blocker     // who must leave this lease's hosts before it can start
+	Patience        time.Duration // its steps ask the cloud again for so long; 0: as long as usual
 }
 
 // Blocker is a lease that is past its end and has not yet left a host that this one holds next.

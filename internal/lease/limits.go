@@ -10,6 +10,8 @@ type Limits struct {
 	Cleaning time.Duration // a host is given to nobody for so long after a lease's end
 	Longest  time.Duration // of a lease, from start to end; 0: any
 	Exempt   []string      // projects whose leases may be longer
+	Lead     time.Duration // the before_end_lease event is so long before the end, if the caller does not say when; 0: there is none
+	Shuffled bool          // hosts are chosen at random among those that are equally good
 }
 
 // CheckNew refuses a new lease of a project that is too long.

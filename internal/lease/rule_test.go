@@ -48,7 +48,7 @@ func TestPlan(t *testing.T) {
 		{"an end in this minute to come", Moment{Now: true}, on(noon.Add(40 * time.Second)), nil, "", Schedule{noon, noon, noon.Add(40 * time.Second)}},
 		{"from now to now", Moment{Now: true}, Moment{Now: true}, nil, InvalidInput, Schedule{}},
 	} {
-		got, err := Plan(Draft{Start: c.start, End: c.end, BeforeEnd: c.before}, now)
+		got, err := Plan(Draft{Start: c.start, End: c.end, BeforeEnd: c.before}, BeforeEndLead, now)
 		if kind(err) != c.kind {
 			t.Errorf("%s: want %q, got %v", c.name, c.kind, err)
 		}

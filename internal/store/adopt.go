@@ -71,6 +71,9 @@ var everything = map[string]string{
 	contract.Webhook: `
 		select distinct on (lease_id) 'webhook/' || lease_id, 'webhooks of lease ' || lease_id, jsonb_build_object('resource', 'webhook')
 		from lease_notice`,
+	contract.Pool: `
+		select 'pool/' || service_name, 'host ' || service_name || ' in the pool', jsonb_build_object('resource', 'pool', 'host', service_name)
+		from host_pooling`,
 	contract.Announce: `
 		select distinct 'announce/' || network_id, 'what agents are told of network ' || network_id, jsonb_build_object('resource', 'announcement')
 		from announcement`,

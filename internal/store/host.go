@@ -51,6 +51,9 @@ func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[
 		if err := setCapabilities(ctx, tx, h.ID, capabilities); err != nil {
 			return err
 		}
+		if err := s.poolLater(ctx, tx, h.ServiceName); err != nil {
+			return err
+		}
 		h, err = hostIn(ctx, tx, h.ID)
 		return err
 	})
@@ -89,12 +92,21 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 	return h, err
 }
 
-// DeleteHost takes a host from those that can be reserved, unless a reservation holds it, now or later.
+// DeleteHost takes a host from those that can be reserved, unless a reservation holds it, now or later, or servers run
+// on it.
 func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 	return s.inTx(ctx, func(tx pgx.Tx) error {
 		h, err := lockHost(ctx, tx, id)
 		if err != nil {
 			return err
+		}
+		var used bool
+		if err := tx.QueryRow(ctx, `select `+treeUsed+` from provider p where p.uuid = $1`, h.Provider.String()).Scan(&used); err != nil &&
+			!errors.Is(err, pgx.ErrNoRows) { // somebody may have deleted the hypervisor in inventory
+			return fmt.Errorf("servers of host %d: %w", id, err)
+		}
+		if used {
+			return lease.Refuse(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be deleted.", h.Hostname)
 		}
 		_, err = tx.Exec(ctx, `delete from host where id = $1`, id)
 		if violates(err, "host_allocation_host") {
@@ -109,9 +121,12 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 		} else if err != nil {
 			return err
 		}
-		return nil
+		return s.poolLater(ctx, tx, h.ServiceName)
 	})
 }
+
+// treeUsed tells whether anybody holds resources of p, a root, or of what is below it.
+const treeUsed = `exists (select from allocation a join provider t on t.id = a.provider_id where t.root_id = p.id)`
 
 func noHost(id int64) error { return fmt.Errorf("%w: host %d", ErrNotFound, id) }
 
@@ -128,7 +143,7 @@ func hypervisor(ctx context.Context, tx pgx.Tx, name string) (lease.Host, error)
 			coalesce((select i.total from inventory i join resource_class c on c.id = i.class_id
 				where i.provider_id = p.id and c.name = 'DISK_GB'), 0),
 			exists (select from host where host.provider::text = p.uuid),
-			exists (select from allocation a where a.provider_id = p.id)
+			`+treeUsed+`
 		from provider p
 		where p.parent_id is null and (p.name = $1 or p.uuid = $1)
 		order by p.name = $1 desc

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -50,6 +51,9 @@ func (b hostChoice) book(ctx context.Context, tx pgx.Tx) error {
 	matching, err := lease.Matching(all, b.requirements)
 	if err != nil {
 		return err
+	}
+	if b.shuffled {
+		rand.Shuffle(len(matching), func(i, j int) { matching[i], matching[j] = matching[j], matching[i] })
 	}
 	hosts, err := lease.Pick(matching, max(b.least, 0), b.most)
 	if err != nil || len(hosts) == 0 {

@@ -30,7 +30,7 @@ func (s *Store) createLease(ctx context.Context, tx pgx.Tx, d lease.Draft) (l le
 	if err != nil {
 		return l, err
 	}
-	dates, err := lease.Plan(d, now)
+	dates, err := lease.Plan(d, s.limits.Lead, now)
 	if err != nil {
 		return l, err
 	}

@@ -45,7 +45,7 @@ func (s *Store) earliest(ctx context.Context, tx pgx.Tx, d lease.Draft, latest t
 	if err != nil {
 		return d, err
 	}
-	dates, err := lease.Plan(d, now)
+	dates, err := lease.Plan(d, s.limits.Lead, now)
 	if err != nil {
 		return d, err
 	}

@@ -46,13 +46,15 @@ type booking struct {
 	was               lease.Reservation // as it is
 	from, to          time.Time
 	active            bool
+	shuffled          bool // what is equally good is chosen at random
 }
 
 // bookingOf is what a reservation asks for from now on, and for the cleaning after it: nobody can book the past.
 func (s *Store) bookingOf(l lease.Lease, was, is lease.Reservation, now time.Time) booking {
 	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
 	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
-	return booking{Reservation: is, was: was, from: from, to: to.Add(s.limits.Cleaning), active: l.Status == lease.Active}
+	return booking{Reservation: is, was: was, from: from, to: to.Add(s.limits.Cleaning), active: l.Status == lease.Active,
+		shuffled: s.limits.Shuffled}
 }
 
 // bookAll chooses what every reservation of a new lease gets.

@@ -30,6 +30,7 @@ type Store struct {
 	terms  terms
 	limits lease.Limits
 	tells  bool // see Tell
+	pools  bool // see Pool
 	lines  lines
 	left   chan struct{} // notes were committed; see announce
 	stop   context.CancelFunc
@@ -82,7 +83,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Store{pool: pool, paved: paved, lines: lines{provider: map[string]*line{}}, left: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	s := &Store{pool: pool, paved: paved, limits: lease.Limits{Lead: lease.BeforeEndLead}, lines: lines{provider: map[string]*line{}}, left: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
 	go s.announce(background)
 	return s, nil
 }
