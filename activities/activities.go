@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -46,6 +47,7 @@ type Options struct {
 type Activities struct {
 	Options
 	advancing singleflight.Group // of leases that are due
+	bringing  sync.Mutex         // of what has gathered while the controller was away
 }
 
 // New makes the activities.

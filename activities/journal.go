@@ -43,32 +43,35 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	}
 	ctx, cancel := context.WithTimeout(ctx, LongCall)
 	defer cancel()
-	p, wait, err := a.mirror(ctx, key, &train{})
-	if err != nil || p.Blocked || wait == 0 && journal.State(p.State) != journal.Pending {
+	p, o, err := a.mirror(ctx, key, &train{})
+	if o.Kind == journal.Done {
+		a.bringWaiting(ctx)
+	}
+	if err != nil || p.Blocked || o.After == 0 && journal.State(p.State) != journal.Pending {
 		return p, verdict(err)
 	}
 	return p, temporal.NewApplicationErrorWithOptions(cmp.Or(p.LastError, p.Sentence), again, temporal.ApplicationErrorOptions{
-		NextRetryDelay: wait,
+		NextRetryDelay: o.After,
 		Category:       temporal.ApplicationErrorCategoryBenign,
 	})
 }
 
-// mirror takes the entry and makes an attempt at it; wait is the pause before the next one. Entries that waited for
-// nothing else go along with it: each would cost a workflow of its own.
-func (a *Activities) mirror(ctx context.Context, key string, along *train) (p contract.EntryProgress, wait time.Duration, err error) {
+// mirror takes the entry and makes an attempt at it. Of one that is not taken the outcome says no more than when to come
+// again. Entries that waited for nothing else go along with it: each would cost a workflow of its own.
+func (a *Activities) mirror(ctx context.Context, key string, along *train) (p contract.EntryProgress, o journal.Outcome, err error) {
 	seq, err := seqOf(key)
 	if err != nil {
-		return p, 0, err
+		return p, o, err
 	}
 	t, err := a.Store.TakeEntry(ctx, seq)
 	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 {
-		return progress(t.Entry, t.Blockers), t.Wait, err
+		return progress(t.Entry, t.Blockers), journal.Outcome{After: t.Wait}, err
 	}
 	e, o, err := a.attempt(ctx, t, along)
 	along.Wait()
 	p = progress(e, nil)
 	p.Sentence += along.sentence()
-	return p, o.After, err
+	return p, o, err
 }
 
 // attempt makes the requests of one attempt, settles what came of it, and sends off those that may go along. One that
@@ -83,7 +86,7 @@ func (a *Activities) attempt(ctx context.Context, t journal.Take, along *train) 
 		attempt.Tell(journal.Answer{Status: got.Status, Body: got.Body, Trouble: journal.Trouble(got.Trouble), Detail: got.Detail, RetryAfter: got.RetryAfter})
 	}
 	o := attempt.Outcome()
-	e, next, err := a.Store.SettleAndTake(ctx, t.Entry.Seq, t.Entry.Attempt, o, along.room(ctx))
+	e, next, err := a.settle(ctx, t.Entry, o, along)
 	if errors.Is(err, store.ErrConflict) { // somebody took it again or settled it for us: the next look tells
 		return t.Entry, journal.Outcome{}, fmt.Errorf("entry %d: overtaken", t.Entry.Seq)
 	}
@@ -97,6 +100,15 @@ func (a *Activities) attempt(ctx context.Context, t journal.Take, along *train) 
 		along.Go(func() { a.goAlong(ctx, n, along) })
 	}
 	return e, o, nil
+}
+
+// settle writes the outcome of an attempt, and takes those that may go along.
+func (a *Activities) settle(ctx context.Context, of journal.Entry, o journal.Outcome, along *train) (e journal.Entry, next []journal.Entry, err error) {
+	if along.inLine {
+		e, err = a.Store.SettleInLine(ctx, of.Seq, of.Attempt, o)
+		return e, nil, err
+	}
+	return a.Store.SettleAndTake(ctx, of.Seq, of.Attempt, o, along.room(ctx))
 }
 
 func progress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {

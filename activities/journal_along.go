@@ -25,7 +25,8 @@ const (
 // is a brief one: store.Hold lasts longer.
 type train struct {
 	sync.WaitGroup
-	places int // how many may go along with each
+	places int  // how many may go along with each
+	inLine bool // nobody: those that are set free are taken in their turn
 	mu     sync.Mutex
 	seqs   []int64 // completed
 }

@@ -78,9 +78,10 @@ func trouble(e Entry, a Answer) (Outcome, bool) {
 	case a.Trouble != "":
 		o.Reason = broken(a)
 		o.Unsure = a.Trouble == Timeout || a.Trouble == Reset
+		o.Away = true
 		return o, true
 	}
-	o.Reason = says(a)
+	o.Reason, o.Away = says(a), a.Status >= http.StatusInternalServerError && a.RetryAfter == 0
 	if succeeded(a) && !foreign(e, a.Body) {
 		return Outcome{}, false
 	}

@@ -20,6 +20,7 @@ type Outcome struct {
 	After  time.Duration // before the next attempt
 	Reason string        // for people; empty if done
 	Unsure bool          // the controller may have applied the change all the same
+	Away   bool          // there was no controller to speak of: whoever finds it back may send the entry at once
 }
 
 // State is the entry's state after that outcome.

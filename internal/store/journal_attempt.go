@@ -131,12 +131,23 @@ func (s *Store) SettleEntry(ctx context.Context, seq int64, attempt int, o journ
 // waking them: they are taken for sending, for as long as Hold. Only those are given that no workflow has
 // looked at yet. If the caller does not settle them either, their workflows start when that is over.
 func (s *Store) SettleAndTake(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, taken []journal.Entry, err error) {
+	return s.settleEntry(ctx, seq, attempt, o, limit, 0)
+}
+
+// SettleInLine is SettleEntry for somebody who will take what this entry sets free with TakeWaiting: their workflows are
+// woken only when Hold is over.
+func (s *Store) SettleInLine(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+	e, _, err := s.settleEntry(ctx, seq, attempt, o, 0, Hold)
+	return e, err
+}
+
+func (s *Store) settleEntry(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int, wakeIn time.Duration) (e journal.Entry, taken []journal.Entry, err error) {
 	var written, due bool
 	var woken int64
 	err = s.inOneTrip(ctx, func(batch *pgx.Batch) {
 		queueSettle(batch, seq, attempt, o, &e, &written, &due)
 		if o.State() == journal.Completed {
-			queueRelease(batch, seq, limit, &taken, &woken)
+			queueRelease(batch, seq, limit, wakeIn, &taken, &woken)
 		}
 	})
 	if err == nil && !written {
@@ -145,14 +156,15 @@ func (s *Store) SettleAndTake(ctx context.Context, seq int64, attempt int, o jou
 	if err != nil {
 		return journal.Entry{}, nil, fmt.Errorf("settle journal entry: %w", err)
 	}
-	if due || woken > 0 {
+	if due || woken > 0 && wakeIn == 0 {
 		s.wake()
 	}
 	return e, taken, nil
 }
 
-// queueSettle writes an outcome. A note that nobody has delivered yet is needed no more by a completed entry, and
-// at once by another one.
+// queueSettle writes an outcome. A note that would be the first to start the workflow is needed no more by a completed
+// entry, whose workflow would only find that; one that somebody else completed is told. Another outcome needs its
+// workflow at once.
 func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
 	failures := 0
 	if o.Counts() {
@@ -161,7 +173,7 @@ func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e 
 	batch.Queue(`
 		with e as (
 			update journal_entry
-			set state = $3, failures = failures + $4, unsure = $5, last_error = $6, looked_at = clock_timestamp(),
+			set state = $3, failures = failures + $4, unsure = $5, last_error = $6, away = $9, looked_at = clock_timestamp(),
 				finished_at = case when $3 = 'completed' then clock_timestamp() end,
 				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
 			where seq = $1 and attempt = $2 and state = 'processing'
@@ -169,7 +181,7 @@ func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e 
 		needless as (
 			delete from note n
 			using e
-			where n.workflow_id = $8 and n.attempts = 0 and e.state = 'completed'),
+			where n.workflow_id = $8 and n.fresh and n.attempts = 0 and e.state = 'completed'),
 		due as (
 			update note n
 			set due_at = now()
@@ -177,7 +189,7 @@ func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e 
 			where n.workflow_id = $8 and n.attempts = 0 and e.state <> 'completed'
 			returning 1)
 		select exists (select from due), `+entryColumns+`
-		from e`, seq, attempt, o.State(), failures, o.Unsure, o.Reason, o.After, entryID(seq),
+		from e`, seq, attempt, o.State(), failures, o.Unsure, o.Reason, o.After, entryID(seq), o.Away,
 	).Query(func(rows pgx.Rows) error {
 		*written, *due = false, false
 		for rows.Next() {
@@ -213,9 +225,9 @@ const setFree = `
 		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
 
 // queueRelease frees the entries that wait for one that was completed earlier in the transaction: takes up to limit
-// of those that now wait for nobody, and brings forward the notes of the others. They are locked first: of two
-// blockers that complete at once, the second must see that the first is gone.
-func queueRelease(batch *pgx.Batch, seq int64, limit int, taken *[]journal.Entry, woken *int64) {
+// of those that now wait for nobody, and brings forward the notes of the others, which are woken then. They are locked
+// first: of two blockers that complete at once, the second must see that the first is gone.
+func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, taken *[]journal.Entry, woken *int64) {
 	batch.Queue(`
 		select 1
 		from journal_entry
@@ -249,11 +261,11 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, taken *[]journal.Entry
 	}
 	batch.Queue(`
 		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
-		select w.id, $2, false, w.summary, w.attributes, now()
+		select w.id, $2, false, w.summary, w.attributes, now() + $3::interval
 		from (`+entryWorkflows+` and state <> 'processing' and seq in (`+setFree+`) order by seq) as w (id, summary, attributes)
 		on conflict (workflow_id) do update
 		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = least(note.due_at, excluded.due_at)`,
-		seq, contract.JournalEntry,
+		seq, contract.JournalEntry, wakeIn,
 	).Exec(func(tag pgconn.CommandTag) error {
 		*woken = tag.RowsAffected()
 		return nil
@@ -267,7 +279,7 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, taken *[]journal.Entry
 func release(ctx context.Context, tx pgx.Tx, seq int64) error {
 	batch := &pgx.Batch{}
 	var woken int64
-	queueRelease(batch, seq, 0, nil, &woken)
+	queueRelease(batch, seq, 0, 0, nil, &woken)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("release what waits for journal entry %d: %w", seq, err)
 	}

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+)
+
+// TakeWaiting takes up to limit entries for sending that have gathered while the controller was away, for as long as
+// Hold, the oldest first: those that wait for nobody, and whose last attempt met no controller or which waited until
+// then for one before them. None that an attempt was made at since that moment is taken, and none that was recorded just
+// now, whose workflow is about to look.
+func (s *Store) TakeWaiting(ctx context.Context, since Mark, limit int) (takes []journal.Take, err error) {
+	err = s.inOneTrip(ctx, func(batch *pgx.Batch) {
+		batch.Queue(`
+			update journal_entry
+			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
+				retry_at = clock_timestamp() + $3::interval
+			from (
+				select seq as n
+				from journal_entry e
+				where finished_at is null and state = 'pending' and (away or retry_at is null)
+					and looked_at < $1::text::timestamptz and created_at < clock_timestamp() - $4::interval
+					and not exists (select from journal_dep d where d.entry = e.seq)
+				order by seq
+				limit $2
+				for no key update skip locked) as free
+			where seq = free.n
+			returning unsure, `+entryColumns, since, limit, Hold, patience,
+		).Query(func(rows pgx.Rows) (err error) {
+			takes, err = pgx.CollectRows(rows, scanTake)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take waiting journal entries: %w", err)
+	}
+	slices.SortFunc(takes, func(a, b journal.Take) int { return cmp.Compare(a.Entry.Seq, b.Entry.Seq) })
+	return takes, nil
+}
