@@ -2,29 +2,10 @@ package activities
 
 import (
 	"context"
-	"encoding/json"
-	"time"
 
 	"berth/internal/network"
 	"berth/internal/notify"
-	"berth/internal/odl"
 )
-
-// NoController is the mirror where no controller is configured: it takes every change and sends none.
-type NoController struct{}
-
-// Send accepts everything.
-func (NoController) Send(context.Context, string, string, []byte) (odl.Answer, error) {
-	return odl.Answer{Status: 204}, nil
-}
-
-// List shows that there is nothing.
-func (NoController) List(context.Context, string, string, func(json.RawMessage) error) (odl.Answer, error) {
-	return odl.Answer{Status: 404}, nil
-}
-
-// Rests never: nobody is asked.
-func (NoController) Rests() (time.Duration, string) { return 0, "" }
 
 // NoWebhook hears every message and tells nobody, where no webhook is configured.
 type NoWebhook struct{}

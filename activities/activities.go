@@ -21,7 +21,7 @@ import (
 // Options are what activities reach.
 type Options struct {
 	Store *store.Store
-	ODL   Controller
+	ODL   Mirror
 	Nova  Compute
 	// Enforcement, if set, is told of the ends of leases.
 	Enforcement *notify.Enforcement

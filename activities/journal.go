@@ -3,7 +3,6 @@ package activities
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/journal"
-	"berth/internal/odl"
 	"berth/internal/store"
 )
 
@@ -118,14 +116,4 @@ func progress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgres
 		p.Waiting = append(p.Waiting, contract.Waiting{For: w.For, Since: &w.Since})
 	}
 	return p
-}
-
-// Controller is where changes are mirrored.
-type Controller interface {
-	// Send sends one request, once. An error means that nobody knows what became of it.
-	Send(ctx context.Context, method, path string, body []byte) (odl.Answer, error)
-	// List hands the objects of a collection, in an envelope of that key, to each, one at a time.
-	List(ctx context.Context, path, key string, each func(json.RawMessage) error) (odl.Answer, error)
-	// Rests is for how long whoever asks shall leave it alone, because it is in trouble, and why.
-	Rests() (wait time.Duration, why string)
 }

@@ -69,7 +69,7 @@ func TestMirrorWithoutAControllerOnlyRecords(t *testing.T) {
 	m := newMirror(t)
 	m.grow(2)
 	controller := m.acts
-	m.acts = activities.New(activities.Options{Store: m.store, ODL: activities.NoController{}})
+	m.acts = activities.New(activities.Options{Store: m.store, ODL: activities.Record{}})
 	m.drain()
 	live, err := m.store.JournalState(t.Context())
 	if err != nil || live.Live[journal.Pending]+live.Live[journal.Processing]+live.Live[journal.Failed] != 0 || len(m.odl.Log()) != 0 {

@@ -26,7 +26,7 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	}
 	step := map[string]func(context.Context, *journal.Run) (time.Duration, error){
 		contract.KeyFullSync: a.syncStep, contract.KeyAudit: a.auditStep, contract.KeyRepair: a.repairStep, contract.KeyRecovery: a.recoveryStep}[kind]
-	if _, none := a.ODL.(NoController); none {
+	if !a.ODL.Shows() {
 		step = func(_ context.Context, r *journal.Run) (time.Duration, error) {
 			r.State, r.Note = journal.RunFailed, "no controller is configured"
 			return 0, nil
@@ -135,7 +135,7 @@ func troubled(after time.Duration, format string, args ...any) error {
 // controller in trouble is left alone.
 func (a *Activities) WatchController(ctx context.Context) error {
 	defer alive(ctx)()
-	if _, none := a.ODL.(NoController); none {
+	if !a.ODL.Shows() {
 		return nil
 	}
 	lost, err := a.canaryLost(ctx)

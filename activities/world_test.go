@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 type mirror struct {
 	*testing.T
 	url   string
+	north string // URL of the controller
 	store *store.Store
 	odl   *odltest.Controller
 	acts  *activities.Activities
@@ -42,12 +43,20 @@ func newMirror(t *testing.T) *mirror {
 	t.Cleanup(m.store.Close)
 	server := httptest.NewServer(m.odl)
 	t.Cleanup(server.Close)
-	client, err := odl.New(odl.Config{URL: server.URL + odltest.Base})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.acts = activities.New(activities.Options{Store: m.store, ODL: client})
+	m.north = server.URL + odltest.Base
+	m.acts = m.anew()
 	return m
+}
+
+// anew is another process before the same rows and the same controller, which knows of no trouble.
+func (m *mirror) anew() *activities.Activities {
+	m.Helper()
+	client, err := odl.New(odl.Config{URL: m.north})
+	if err != nil {
+		m.Fatal(err)
+	}
+	client.Share(m.store.Breaker(m.north))
+	return activities.New(activities.Options{Store: m.store, ODL: client})
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
+
 	"berth/internal/contract"
 )
 
@@ -42,6 +44,7 @@ func openCreates(away bool) func(context.Context, *stack) (*subject, error) {
 type queue struct {
 	*stack
 	first time.Duration // from the controller's return to the first entry
+	ended time.Duration // from then to the end of the last entry's workflow
 }
 
 // queued is how many entries gather.
@@ -70,10 +73,14 @@ func openQueue(_ context.Context, s *stack) (*subject, error) {
 			if unexpected > 0 {
 				return fmt.Errorf("%d entries have failed while the controller was away", unexpected)
 			}
-			return errors.Join(s.forget(ctx, contract.Port), s.settled(ctx))
+			if err := s.forget(ctx, contract.Port); err != nil {
+				return err
+			}
+			return errors.Join(s.settled(ctx), q.quiet(ctx))
 		},
 		close: func(context.Context) ([]detail, error) {
-			return []detail{{"seconds from the controller's return to the first entry", q.first.Seconds()}}, nil
+			return []detail{{"seconds from the controller's return to the first entry", q.first.Seconds()},
+				{"seconds from the last entry to the end of the last workflow", q.ended.Seconds()}}, nil
 		},
 	}, nil
 }
@@ -125,6 +132,25 @@ func (q *queue) drain(ctx context.Context, _ pace) (sample, error) {
 	after, err := spent()
 	s.CPU = after.since(before)
 	return s, err
+}
+
+// quiet waits until every workflow has seen that its entry is completed, which disturbs what is measured next.
+func (q *queue) quiet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*patience, errLate)
+	defer cancel()
+	begin := time.Now()
+	for {
+		open, err := q.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: "default", Query: "WorkflowType = '" + contract.JournalEntry + "' AND ExecutionStatus = 'Running'"})
+		if err != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+		if open.GetCount() == 0 {
+			q.ended = time.Since(begin)
+			return nil
+		}
+		pause(ctx, 20*lookEvery)
+	}
 }
 
 // until waits for a count to be that small.

@@ -25,6 +25,7 @@ import (
 	"berth/internal/identity/policy"
 	"berth/internal/lease"
 	"berth/internal/notify"
+	"berth/internal/odl"
 	"berth/internal/store"
 )
 
@@ -40,6 +41,8 @@ type app struct {
 	namespace string // of temporal
 	acts      *activities.Activities
 	cloud     *cloud.Cloud // nil: none is configured
+	// controller is where changes are mirrored; nil if none is configured.
+	controller *odl.Client
 	// enforcement decides on leases; nil if nobody does.
 	enforcement *notify.Enforcement
 	registry    *prometheus.Registry
@@ -96,11 +99,14 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	reached.Healing, reached.Patience, reached.Snapshot = cfg.Lease.Healing, cfg.Lease.Patience, cfg.Lease.Snapshot
 	a.cloud, _ = reached.Cloud.(*cloud.Cloud)
 	reached.KeepJournal, reached.SyncEvery = cfg.Journal.Age, cfg.ODL.SyncEvery
-	watchJournal(&reached, a.registry)
+	if a.controller, _ = reached.ODL.(*odl.Client); a.controller != nil {
+		a.controller.Share(a.store.Breaker(cfg.ODL.URL))
+	}
+	watchJournal(&reached, a.controller, a.registry)
 	a.registry.MustRegister(newJournalCollector(a.store))
 	reached.Keep = store.Retention{Age: cfg.History.Age, Rows: cfg.History.Rows}
 	a.acts = activities.New(reached)
-	if a.feedback, err = feedbackOf(cfg.ODL, reached.ODL, a.store); err != nil {
+	if a.feedback, err = feedbackOf(cfg.ODL, a.controller, a.store); err != nil {
 		a.close()
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // watchJournal tells metrics of every attempt at the controller.
-func watchJournal(o *activities.Options, registry *prometheus.Registry) {
+func watchJournal(o *activities.Options, controller *odl.Client, registry *prometheus.Registry) {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_journal_attempts_total",
 		Help: "Attempts to mirror a journal entry, by what they came to.",
@@ -31,12 +31,12 @@ func watchJournal(o *activities.Options, registry *prometheus.Registry) {
 			lag.Observe(e.FinishedAt.Sub(e.CreatedAt).Seconds())
 		}
 	}
-	if c, ok := o.ODL.(*odl.Client); ok {
+	if controller != nil {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "berth_odl_breaker_open",
 			Help: "1 while the controller is left alone because requests failed.",
 		}, func() float64 {
-			if c.Resting() {
+			if controller.Resting() {
 				return 1
 			}
 			return 0

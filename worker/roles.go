@@ -28,7 +28,7 @@ import (
 // neighbours makes the clients of the controller, of Nova and of who listens to leases. Where none is configured, nothing is sent. Nova
 // believes the token that is set, else that of berth's user at Keystone, which does not expire for good.
 func neighbours(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
-	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
+	o := activities.Options{ODL: activities.Record{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
 	if c := cfg.ODL; c.URL != "" {
 		var ca []byte
 		var err error
@@ -128,9 +128,8 @@ func (a *app) startListening(ctx context.Context) (stop func()) {
 }
 
 // feedbackOf is who hears the controller; nil if there is none.
-func feedbackOf(cfg config.ODL, controller activities.Controller, s *store.Store) (*feedback.Listener, error) {
-	client, ok := controller.(*odl.Client)
-	if !ok {
+func feedbackOf(cfg config.ODL, client *odl.Client, s *store.Store) (*feedback.Listener, error) {
+	if client == nil {
 		return nil, nil
 	}
 	o := feedback.Options{Store: s, ODL: client, Every: cfg.Poll, Hosts: cfg.Hosts}

@@ -12,12 +12,12 @@ func (c *clock) now() time.Time { return c.at }
 func tripped(t *testing.T) (*breaker, *clock) {
 	t.Helper()
 	c := &clock{at: time.Unix(1000, 0)}
-	b := newBreaker(c.now)
+	b := newBreaker(c.now, nil)
 	for range threshold {
-		if wait, _ := b.admit(); wait != 0 {
+		if wait, _ := b.admit(t.Context()); wait != 0 {
 			t.Fatal("open too early")
 		}
-		b.report("an answer 503")
+		b.report(t.Context(), "an answer 503")
 	}
 	return b, c
 }
@@ -28,12 +28,12 @@ func TestOpenBreakerAdmitsOneProbeASecond(t *testing.T) {
 	for range 30 {
 		admitted := 0
 		for range 100 {
-			wait, last := b.admit()
+			wait, last := b.admit(t.Context())
 			switch {
 			case wait == 0:
 				admitted++
-				b.report("timeout")
-			case wait > longestSpread+probeEvery || last == "":
+				b.report(t.Context(), "timeout")
+			case wait > longestRest+probeEvery || last == "":
 				t.Fatalf("wait %s after %q", wait, last)
 			}
 		}
@@ -47,16 +47,16 @@ func TestOpenBreakerAdmitsOneProbeASecond(t *testing.T) {
 func TestProbeThatSucceedsClosesTheBreaker(t *testing.T) {
 	t.Parallel()
 	b, c := tripped(t)
-	if wait, _ := b.admit(); wait == 0 {
+	if wait, _ := b.admit(t.Context()); wait == 0 {
 		t.Fatal("not open")
 	}
 	c.at = c.at.Add(probeEvery)
-	if wait, _ := b.admit(); wait != 0 {
+	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Fatalf("no probe, wait %s", wait)
 	}
-	b.report("")
+	b.report(t.Context(), "")
 	for range threshold {
-		if wait, _ := b.admit(); wait != 0 {
+		if wait, _ := b.admit(t.Context()); wait != 0 {
 			t.Fatal("still open")
 		}
 	}
@@ -64,14 +64,14 @@ func TestProbeThatSucceedsClosesTheBreaker(t *testing.T) {
 
 func TestASuccessBetweenFailuresKeepsTheBreakerClosed(t *testing.T) {
 	t.Parallel()
-	b := newBreaker(time.Now)
+	b := newBreaker(time.Now, nil)
 	for range 10 {
 		for range threshold - 1 {
-			b.report("an answer 500")
+			b.report(t.Context(), "an answer 500")
 		}
-		b.report("")
+		b.report(t.Context(), "")
 	}
-	if wait, _ := b.admit(); wait != 0 {
+	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Errorf("open, wait %s", wait)
 	}
 }
@@ -80,11 +80,11 @@ func TestALostProbeDoesNotKeepTheBreakerOpenForEver(t *testing.T) {
 	t.Parallel()
 	b, c := tripped(t)
 	c.at = c.at.Add(probeEvery)
-	if wait, _ := b.admit(); wait != 0 {
+	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Fatal("no probe") // its sender dies and never reports
 	}
 	c.at = c.at.Add(probeEvery)
-	if wait, _ := b.admit(); wait != 0 {
+	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Error("no second probe")
 	}
 }

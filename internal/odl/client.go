@@ -112,24 +112,30 @@ func New(c Config) (*Client, error) {
 		secure:  u.Scheme == "https",
 		config:  c,
 		http:    &http.Client{Transport: transport, Jar: jar, CheckRedirect: refuse},
-		breaker: newBreaker(time.Now),
+		breaker: newBreaker(time.Now, nil),
 	}, nil
 }
 
 // Resting tells whether the controller is left alone because requests failed.
 func (c *Client) Resting() bool { return c.breaker.open() }
 
+// Share lets the client heed what the other processes know of the controller. It is called before the client is used.
+func (c *Client) Share(others Others) { c.breaker.others = others }
+
+// Shows tells that one can look at what the controller has.
+func (c *Client) Shows() bool { return true }
+
 // Send sends one request, once. Everything that happens between here and the controller is an Answer; an error
 // means that ctx ended, and that nobody knows what became of the request.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Answer, error) {
-	if wait, last := c.breaker.admit(); wait > 0 {
+	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return resting(wait, last), nil
 	}
 	a := c.send(ctx, method, c.base+path, body)
 	if err := ctx.Err(); err != nil && a.Trouble != "" {
 		return Answer{}, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	c.breaker.report(sick(a))
+	c.breaker.report(ctx, sick(a))
 	return a, nil
 }
 

@@ -20,14 +20,14 @@ var ErrUnreadable = errors.New("not a list of the controller")
 // not for the whole, and does not run while each does. An Answer with status 200 and without trouble means that the list
 // was read to its end; an error is one of each, ErrUnreadable, or the end of ctx.
 func (c *Client) List(ctx context.Context, path, key string, each func(json.RawMessage) error) (Answer, error) {
-	if wait, last := c.breaker.admit(); wait > 0 {
+	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return resting(wait, last), nil
 	}
 	a, err := c.list(ctx, c.base+path, key, each)
 	if cause := ctx.Err(); cause != nil && (err != nil || a.Trouble != "") {
 		return Answer{}, fmt.Errorf("GET %s: %w", path, cause)
 	}
-	c.breaker.report(sick(a))
+	c.breaker.report(ctx, sick(a))
 	return a, err
 }
 

@@ -1,0 +1,10 @@
+-- +goose Up
+-- What the processes know together of a controller in trouble, so that all of them probe it no more often than one would.
+create table mirror_breaker (
+    controller  text        primary key, -- URL of its northbound
+    open        boolean     not null,
+    since       timestamptz not null, -- is it open, or closed
+    probe_at    timestamptz not null  -- while it is open: nobody sends anything before
+);
+-- +goose Down
+drop table mirror_breaker;
