@@ -1,0 +1,120 @@
+package blazar
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/store/storetest"
+)
+
+// contenders is how many want the last one at the same time.
+const contenders = 64
+
+// contests is how often they do: once, or as often as BERTH_TEST_ROUNDS says, in hundreds.
+func contests(t *testing.T) int {
+	t.Helper()
+	set := os.Getenv("BERTH_TEST_ROUNDS")
+	if set == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return max(1, n/100)
+}
+
+func TestOneOfManyClientsGetsTheLast(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reservation string
+		status      int
+		message     string
+		held        string // what is held in the end, and by how many reservations
+	}{
+		"host": {`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`,
+			409, "Not enough hosts available", `select count(*)::text from host_allocation`},
+		"instance": {`{"resource_type":"virtual:instance","vcpus":8,"memory_mb":512,"disk_gb":0,"amount":1,"affinity":null,"resource_properties":""}`,
+			409, "Not enough hosts available", `select sum(slots)::text from host_allocation`},
+		"floating IP": {`{"resource_type":"virtual:floatingip","network_id":"{network}","amount":1}`,
+			400, "Not enough floating IPs available", `select count(*)::text from floatingip_allocation`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			s.roomy("cmp-1")
+			reservation := strings.ReplaceAll(c.reservation, "{network}", s.outside(1))
+			from := time.Now().UTC().Truncate(time.Hour)
+			for range contests(t) {
+				from = from.Add(time.Hour)
+				body := fmt.Sprintf(`{"name":"mine","start_date":%q,"end_date":%q,"events":[],"before_end_date":null,"reservations":[%s]}`,
+					from.Format("2006-01-02 15:04"), from.Add(time.Hour).Format("2006-01-02 15:04"), reservation)
+				want := map[string]int{"201 ": 1, fmt.Sprint(c.status, " ", c.message): contenders - 1}
+				if d := cmp.Diff(want, s.contend(body)); d != "" {
+					t.Errorf("from %s: %s", from, d)
+				}
+			}
+			var held string
+			if err := storetest.Connect(t, s.db).QueryRow(t.Context(), c.held).Scan(&held); err != nil || held != strconv.Itoa(contests(t)) {
+				t.Errorf("after %d contests %s are held: %v", contests(t), held, err)
+			}
+		})
+	}
+}
+
+// contend lets all ask for the same lease at the same time and counts what they are answered.
+func (s *service) contend(body string) map[string]int {
+	s.Helper()
+	var all sync.WaitGroup
+	start, answers := make(chan struct{}), make(chan string, contenders)
+	for range contenders {
+		all.Go(func() {
+			<-start
+			answers <- s.lose(body)
+		})
+	}
+	close(start)
+	all.Wait()
+	close(answers)
+	counted := map[string]int{}
+	for a := range answers {
+		counted[a]++
+	}
+	return counted
+}
+
+// lose asks for a lease and returns the status and, unless it is made, why not.
+func (s *service) lose(body string) string {
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+"/v1/leases", strings.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	r.Header.Set("X-Auth-Token", "alice:red")
+	r.Header.Set("Content-Type", "application/json")
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = got.Body.Close() }()
+	raw, err := io.ReadAll(got.Body)
+	var refused struct {
+		Message string `json:"error_message"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &refused)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(got.StatusCode, " ", refused.Message)
+}
