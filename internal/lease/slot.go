@@ -39,6 +39,9 @@ func Earliest(d Draft, s Schedule, latest time.Time, hosts []Host, busy []Busy) 
 	}
 	for _, all := range byHost {
 		slices.SortFunc(all, func(a, b Busy) int { return a.To.Compare(b.To) })
+		for i := len(all) - 2; i >= 0; i-- { // instances are there at the same time
+			all[i].From = earliest(all[i].From, all[i+1].From)
+		}
 	}
 	matching, err := matchingEach(d.Reservations, hosts, stuck)
 	if err != nil {
@@ -54,6 +57,13 @@ func Earliest(d Draft, s Schedule, latest time.Time, hosts []Host, busy []Busy) 
 		}
 	}
 	return time.Time{}, Refuse(NotEnoughHosts, "Not enough hosts available at any start until %s", latest.UTC().Format(time.RFC3339))
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // matchingEach is which hosts meet the requirements of each reservation. A stuck one cannot be reserved.
@@ -76,8 +86,8 @@ func matchingEach(reservations []ReservationDraft, hosts []Host, stuck map[int64
 	return each, nil
 }
 
-// takenIn is which hosts somebody has in a window. Nobody has a host while another does, so of each only the next
-// one to leave it counts.
+// takenIn is which hosts somebody has in a window. Of each host the next one to leave it counts, who is given as there
+// from the first of all who leave it later.
 func takenIn(byHost map[int64][]Busy, from, to time.Time) map[int64]bool {
 	taken := map[int64]bool{}
 	for host, all := range byHost {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,6 +50,9 @@ func (s *Store) earliest(ctx context.Context, tx pgx.Tx, d lease.Draft, latest t
 	if err != nil {
 		return d, err
 	}
+	if slices.ContainsFunc(d.Reservations, func(r lease.ReservationDraft) bool { return r.Type != lease.PhysicalHost }) {
+		return s.earliestTried(ctx, tx, d, dates, latest)
+	}
 	hosts, err := readHosts(ctx, tx, `true`)
 	if err != nil {
 		return d, err
@@ -63,6 +67,59 @@ func (s *Store) earliest(ctx context.Context, tx pgx.Tx, d lease.Draft, latest t
 		return d, err
 	}
 	return d.Later(dates, start), nil
+}
+
+// slotTries is how many starts are tried before a search is given up.
+const slotTries = 500
+
+// earliestTried moves a draft to the first start at which its creation goes well. What is shared, as hosts are among instances, has no
+// shorter rule than that; but it too can only begin to fit when somebody leaves something.
+func (s *Store) earliestTried(ctx context.Context, tx pgx.Tx, d lease.Draft, dates lease.Schedule, latest time.Time) (lease.Draft, error) {
+	starts, err := leavings(ctx, tx, dates.Start, latest)
+	if err != nil {
+		return d, err
+	}
+	var fault *lease.Fault
+	for i, start := range append([]time.Time{dates.Start}, starts...) {
+		if i == slotTries {
+			return d, lease.Refuse(fault.Kind, "None of %d starts until %s will do; begin the search later: %s", i, start.UTC().Format(time.RFC3339), fault.Message)
+		}
+		later := d
+		if i > 0 {
+			later = d.Later(dates, start)
+		}
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+			if _, err := s.createLease(ctx, tx, later); err != nil {
+				return err
+			}
+			return errPlanned
+		})
+		if errors.Is(err, errPlanned) {
+			return later, nil
+		}
+		if !errors.As(err, &fault) || fault.Kind != lease.NotEnoughHosts && fault.Kind != lease.NotEnoughAddresses {
+			return d, err
+		}
+	}
+	return d, lease.Refuse(fault.Kind, "No start until %s will do: %s", latest.UTC().Format(time.RFC3339), fault.Message)
+}
+
+// leavings are when somebody leaves a host or an address, after one instant and not after another.
+func leavings(ctx context.Context, tx pgx.Tx, from, until time.Time) ([]time.Time, error) {
+	rows, err := tx.Query(ctx, `
+		select upper(during) from host_allocation where upper(during) > $1 and upper(during) <= $2
+		union
+		select upper(during) from floatingip_allocation where upper(during) > $1 and upper(during) <= $2
+		order by 1
+		limit $3`, from, until, slotTries)
+	if err != nil {
+		return nil, fmt.Errorf("when somebody leaves: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+	if err != nil {
+		return nil, fmt.Errorf("when somebody leaves: %w", err)
+	}
+	return all, nil
 }
 
 // busyHosts is who has hosts: whoever was ever given one and has not left it.

@@ -100,3 +100,47 @@ func TestNoSlotOnAHostThatWasNotLeft(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestSlotIsFoundForWhatIsSharedToo(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	net := e.addresses(2)
+	e.create(instancesDraft(1, 4, 3)) // of four
+	e.create(instancesDraft(2, 3, 1))
+	e.create(addressesDraft(net, 1, 5, 1))
+	both := instancesDraft(1, 2, 1)
+	both.Reservations = append(both.Reservations, addressesDraft(net, 1, 2, 2).Reservations...)
+	latest := hour(9)
+	for name, c := range map[string]struct {
+		d            lease.Draft
+		begin, until int // hours
+	}{
+		"one instance beside the others":  {instancesDraft(1, 2, 1), 1, 2},
+		"one for longer":                  {instancesDraft(1, 3, 1), 3, 5},
+		"more than are left":              {instancesDraft(1, 2, 2), 4, 5},
+		"a free address":                  {addressesDraft(net, 1, 2, 1), 1, 2},
+		"all addresses":                   {addressesDraft(net, 1, 2, 2), 5, 6},
+		"both":                            {both, 5, 6},
+		"the host alone, without others":  {hostsDraft(1, 2, 1, 1), 4, 5},
+		"later than the first of its own": {instancesDraft(3, 4, 1), 3, 4},
+	} {
+		l := e.plan(c.d, &latest)
+		if !l.StartAt.Equal(hour(c.begin)) || !l.EndAt.Equal(hour(c.until)) {
+			t.Errorf("%s: from %s to %s", name, l.StartAt, l.EndAt)
+		}
+	}
+	soon := hour(4)
+	for name, c := range map[string]struct {
+		d    lease.Draft
+		kind lease.Kind
+	}{
+		"more instances than there is room for": {instancesDraft(1, 2, 5), lease.NotEnoughHosts},
+		"more addresses than there are":         {addressesDraft(net, 1, 2, 3), lease.NotEnoughAddresses},
+		"not so soon":                           {addressesDraft(net, 1, 2, 2), lease.NotEnoughAddresses},
+		"of no network":                         {addressesDraft(uuid.New(), 1, 2, 1), lease.NotEnoughAddresses},
+	} {
+		if _, err := e.PlanLease(t.Context(), c.d, &soon); faultKind(err) != c.kind {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
