@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"berth/internal/lease"
+	"berth/internal/store"
 )
 
 // Lease looks at a lease.
@@ -20,7 +22,7 @@ func (a *Activities) Lease(ctx context.Context, key string) (lease.Lease, error)
 	if err != nil {
 		return l, verdict(err)
 	}
-	if due := lease.Next(l, time.Now()); due.Step == lease.Wait && a.together(l) {
+	if due := lease.Next(l, time.Now()); due.Step == lease.Wait {
 		l.Ahead, err = a.Store.Ahead(ctx, l.ID, due.At)
 	}
 	return a.governed(l), verdict(err)
@@ -43,24 +45,11 @@ func (a *Activities) beforeEnd(r lease.Reservation) string {
 	return r.BeforeEnd
 }
 
-// apart are the types of resources of which a step needs more than our own rows.
-func (a *Activities) apart() []string {
-	if a.Cloud == nil {
-		return nil
-	}
-	return a.Cloud.Types()
-}
-
-// together tells whether a lease's steps can be taken for many at once.
-func (a *Activities) together(l lease.Lease) bool {
-	return !slices.ContainsFunc(l.Reservations, func(r lease.Reservation) bool { return slices.Contains(a.apart(), r.Type) })
-}
-
 // advanceFor is how long one attempt goes on with what is due, well within workflows.QuickAttempt.
 const advanceFor = 2 * time.Second
 
-// AdvanceLeases waits for that instant, then starts and ends all leases of which that is due, if it needs nobody but our
-// own rows, and returns how many. Those who ask meanwhile are answered together.
+// AdvanceLeases waits for that instant, then starts and ends all leases of which that is due and returns how many. Those
+// who ask meanwhile are answered together.
 func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	left, err := a.Store.Until(ctx, at)
 	if err != nil {
@@ -72,9 +61,53 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	case <-time.After(max(left, time.Until(at))):
 	}
 	n, err, _ := a.advancing.Do("", func() (any, error) {
-		return a.Store.AdvanceLeases(context.WithoutCancel(ctx), a.apart(), advanceFor)
+		return a.Store.AdvanceLeases(context.WithoutCancel(ctx), a.bring, advanceFor)
 	})
 	return n.(int), verdict(err)
+}
+
+const (
+	bringAtOnce = 8                       // leases
+	bringFor    = 1500 * time.Millisecond // so that an attempt ends in time
+)
+
+// bring does for many leases what their steps mean to the cloud, and returns those of which all went well in time.
+func (a *Activities) bring(ctx context.Context, begun []store.Begun) []store.Begun {
+	ctx, cancel := context.WithTimeout(ctx, bringFor)
+	defer cancel()
+	well := make([]bool, len(begun))
+	var all errgroup.Group
+	all.SetLimit(bringAtOnce)
+	for i, b := range begun {
+		all.Go(func() error {
+			well[i] = ctx.Err() == nil && a.bringOne(ctx, b) == nil
+			return nil
+		})
+	}
+	_ = all.Wait() // who fails is missing
+	told := slices.Clone(begun)[:0]
+	for i, b := range begun {
+		if well[i] {
+			told = append(told, b)
+		}
+	}
+	return told
+}
+
+func (a *Activities) bringOne(ctx context.Context, b store.Begun) error {
+	do := a.WireReservation
+	if b.Step == lease.End {
+		do = a.UnwireReservation
+	}
+	for _, r := range b.Reservations {
+		if a.Cloud == nil || !slices.Contains(a.Cloud.Types(), r.Type) {
+			continue
+		}
+		if err := do(ctx, r.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // BeginLease enters the step's transitional status. Beginning what has begun is fine.

@@ -76,7 +76,7 @@ func (a *Activities) inform(ctx context.Context, id uuid.UUID, read func(context
 		return nil
 	}
 	c, err := read(ctx, id)
-	if err != nil || !slices.Contains(a.apart(), c.Type) {
+	if err != nil || !slices.Contains(a.Cloud.Types(), c.Type) {
 		return verdict(err)
 	}
 	ctx, cancel := attempt(ctx, CloudCall)

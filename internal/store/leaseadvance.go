@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"berth/internal/contract"
 	"berth/internal/lease"
 )
 
@@ -19,21 +18,32 @@ const advanceAtOnce = 50
 
 // AdvanceLeases starts or ends every lease of which that is due, ends first, until none is left or the time is over:
 // when many are due at one instant, whoever wakes first does it for all, in few transactions. What somebody else is at
-// work on is left to him, what has reservations of the types that are apart to its own workflow, and so is what does
-// not go well: it takes up what was begun. It returns how many have reached the end of their step.
-func (s *Store) AdvanceLeases(ctx context.Context, apart []string, within time.Duration) (advanced int, err error) {
+// work on is left to him. Between the begin of steps and their end, tell, if it is not nil, brings them into the world,
+// and returns those of which that went well. What does not go well is left to its own workflow, which is told and takes up
+// what was begun. It returns how many have reached the end of their step.
+func (s *Store) AdvanceLeases(ctx context.Context, tell func(context.Context, []Begun) []Begun, within time.Duration) (advanced int, err error) {
 	for begin := time.Now(); time.Since(begin) < within; {
-		begun, err := s.beginDue(ctx, apart)
+		begun, err := s.beginDue(ctx)
 		if err != nil || len(begun) == 0 {
 			return advanced, err
 		}
-		n, err := s.finishBegun(ctx, begun)
+		told := begun
+		if tell != nil {
+			told = tell(ctx, begun)
+		}
+		n, err := s.finishBegun(ctx, begun, told)
 		advanced += n
 		if err != nil {
 			return advanced, err
 		}
 	}
 	return advanced, nil
+}
+
+// Begun is a step of a lease that has begun.
+type Begun struct {
+	lease.Lease
+	Step lease.Step
 }
 
 // Until is how long that instant is away by the database's clock, which decides what is due; negative once it is over.
@@ -60,10 +70,10 @@ func (s *Store) Ahead(ctx context.Context, id uuid.UUID, at time.Time) (int, err
 }
 
 // beginDue enters the steps that are due for some leases that nobody else is at work on.
-func (s *Store) beginDue(ctx context.Context, apart []string) (begun map[uuid.UUID]lease.Step, err error) {
+func (s *Store) beginDue(ctx context.Context) (begun []Begun, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		begun = map[uuid.UUID]lease.Step{}
-		ids, err := lockDue(ctx, tx, apart)
+		begun = nil
+		ids, err := lockDue(ctx, tx)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -87,7 +97,7 @@ func (s *Store) beginDue(ctx context.Context, apart []string) (begun map[uuid.UU
 			if err := saveLease(ctx, tx, was, is); err != nil {
 				return err
 			}
-			begun[was.ID] = due
+			begun = append(begun, Begun{is, due})
 		}
 		return nil
 	})
@@ -96,7 +106,7 @@ func (s *Store) beginDue(ctx context.Context, apart []string) (begun map[uuid.UU
 
 // lockDue locks leases at rest of which the start or the end is due, ends first. A start that waits for somebody to
 // leave its hosts is not due.
-func lockDue(ctx context.Context, tx pgx.Tx, apart []string) ([]uuid.UUID, error) {
+func lockDue(ctx context.Context, tx pgx.Tx) ([]uuid.UUID, error) {
 	rows, err := tx.Query(ctx, `
 		select l.id
 		from event e
@@ -104,7 +114,6 @@ func lockDue(ctx context.Context, tx pgx.Tx, apart []string) ([]uuid.UUID, error
 		where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now()
 			and (e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('start_lease', 'PENDING'))
 			and l.delete_requested_at is null
-			and not exists (select from reservation r where r.lease_id = l.id and r.resource_type = any($2))
 			and (l.status = 'ACTIVE' or not exists (
 				select from reservation r
 				join host_allocation mine on mine.reservation_id = r.id
@@ -113,7 +122,7 @@ func lockDue(ctx context.Context, tx pgx.Tx, apart []string) ([]uuid.UUID, error
 				where r.lease_id = l.id))
 		order by e.event_type, e.at, l.id
 		limit $1
-		for update of l skip locked`, advanceAtOnce, apart)
+		for update of l skip locked`, advanceAtOnce)
 	if err != nil {
 		return nil, fmt.Errorf("which leases are due: %w", err)
 	}
@@ -124,12 +133,18 @@ func lockDue(ctx context.Context, tx pgx.Tx, apart []string) ([]uuid.UUID, error
 	return ids, nil
 }
 
-// finishBegun gives the leases what is theirs, or takes it, and leaves their steps. One that does not go well stays as
-// it is.
-func (s *Store) finishBegun(ctx context.Context, all map[uuid.UUID]lease.Step) (finished int, err error) {
+// finishBegun gives the leases of which all is told what is theirs, or takes it, and leaves their steps. One that does not
+// go well stays as it is, and its workflow hears of it.
+func (s *Store) finishBegun(ctx context.Context, begun, told []Begun) (finished int, err error) {
+	ids, steps := make([]uuid.UUID, len(begun)), map[uuid.UUID]lease.Step{}
+	for i, b := range begun {
+		ids[i] = b.ID
+	}
+	for _, b := range told {
+		steps[b.ID] = b.Step
+	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		finished = 0
-		ids := slices.Collect(maps.Keys(all))
 		if _, err := tx.Exec(ctx, `select from lease where id = any($1) order by id for update`, ids); err != nil {
 			return fmt.Errorf("lock leases: %w", err)
 		}
@@ -137,18 +152,23 @@ func (s *Store) finishBegun(ctx context.Context, all map[uuid.UUID]lease.Step) (
 		if err != nil {
 			return err
 		}
+		var left []contract.Nudge
 		for _, was := range leases {
-			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return finishOne(ctx, tx, was, all[was.ID]) })
+			err := fmt.Errorf("%w: not all is told about lease %s", ErrConflict, was.ID)
+			if step, ok := steps[was.ID]; ok {
+				err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return finishOne(ctx, tx, was, step) })
+			}
 			switch {
 			case err == nil:
 				finished++
 			case ctx.Err() != nil:
 				return err
 			default:
-				slog.DebugContext(ctx, "a step is left to the lease's own workflow", "lease", was.ID, "step", all[was.ID], "error", err)
+				slog.DebugContext(ctx, "a step is left to the lease's own workflow", "lease", was.ID, "status", was.Status, "error", err)
+				left = append(left, nudgeLease(was, false))
 			}
 		}
-		return nil
+		return nudge(ctx, tx, left...)
 	})
 	return finished, err
 }

@@ -1,16 +1,21 @@
 package store_test
 
 import (
+	"context"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"berth/internal/inventory"
 	"berth/internal/lease"
+	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
@@ -46,10 +51,7 @@ func TestWhatIsDueIsTakenTogetherEndsFirst(t *testing.T) {
 	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, next.ID)
 	storetest.Exec(t, e.url, `update lease set delete_requested_at = now() where id = $1`, deleted.ID)
 
-	if n, err := e.AdvanceLeases(t.Context(), []string{lease.PhysicalHost}, time.Minute); n != 1 || err != nil {
-		t.Errorf("%d without a host advanced: %v", n, err)
-	}
-	e.advance(2)
+	e.advance(3)
 
 	e.is(ending, lease.Terminated)
 	e.is(starting, lease.Active)
@@ -93,6 +95,43 @@ func TestStepThatDoesNotGoWellHoldsNobodyUp(t *testing.T) {
 	e.is(all[0], lease.Active)
 	e.is(all[1], lease.Starting) // as its own workflow takes it up
 	e.is(all[2], lease.Active)
+	e.advance(0)
+}
+
+func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 3)
+	var all []lease.Lease
+	for range 3 {
+		all = append(all, e.create(hostsDraft(1, 2, 1, 1)))
+		e.due(all[len(all)-1])
+	}
+	storetest.Exec(t, e.url, `delete from note`)
+
+	n, err := e.AdvanceLeases(t.Context(), func(_ context.Context, begun []store.Begun) []store.Begun {
+		for _, b := range begun {
+			if b.Step != lease.Start || b.Status != lease.Starting {
+				t.Errorf("%s of a lease that is %s", b.Step, b.Status)
+			}
+			e.is(b.Lease, lease.Starting) // as everybody sees it
+		}
+		return slices.DeleteFunc(slices.Clone(begun), func(b store.Begun) bool { return b.ID == all[2].ID })
+	}, time.Minute)
+
+	if n != 2 || err != nil {
+		t.Errorf("%d advanced: %v", n, err)
+	}
+	e.is(all[0], lease.Active)
+	e.is(all[1], lease.Active)
+	e.is(all[2], lease.Starting)
+	rows, err := storetest.Connect(t, e.url).Query(t.Context(), `select workflow_id from note`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if d := cmp.Diff([]string{"lease/" + all[2].ID.String()}, told); d != "" || err != nil {
+		t.Errorf("workflows that hear of it: %s %v", d, err)
+	}
 	e.advance(0)
 }
 
