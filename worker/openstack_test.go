@@ -22,6 +22,12 @@ type stockClient struct {
 // newStockClient starts the client without Keystone, pointed at that endpoint.
 func newStockClient(t *testing.T, endpoint string) *stockClient {
 	t.Helper()
+	return newClientWith(t, "OS_AUTH_TYPE=none", "OS_ENDPOINT="+endpoint)
+}
+
+// newClientWith starts the client with those variables.
+func newClientWith(t *testing.T, variables ...string) *stockClient {
+	t.Helper()
 	var said bytes.Buffer
 	find := exec.CommandContext(t.Context(), "../tools/openstack.sh")
 	find.Stderr = &said
@@ -30,8 +36,7 @@ func newStockClient(t *testing.T, endpoint string) *stockClient {
 		t.Fatalf("the OpenStack clients are missing; make deps installs them: %v\n%s", err, said.String())
 	}
 	cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), "testdata/run_osc.py")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1",
-		"OS_AUTH_TYPE=none", "OS_ENDPOINT=" + endpoint}
+	cmd.Env = append(variables, "PATH="+os.Getenv("PATH"), "HOME="+t.TempDir(), "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ const (
 	InvalidPool           Kind = "InvalidAllocationPool"
 	SecurityGroupNotFound Kind = "SecurityGroupNotFound"
 	OutOfBoundsPool       Kind = "OutOfBoundsAllocationPool"
+	TooManyDNS            Kind = "DNSNameServersExhausted"
+	TooManyRoutes         Kind = "HostRoutesExhausted"
 	OverlappingPools      Kind = "OverlappingAllocationPools"
 	GatewayInPool         Kind = "GatewayConflictWithAllocationPools"
 	NetworkNotFound       Kind = "NetworkNotFound"
@@ -26,6 +28,7 @@ const (
 	SegmentInUse          Kind = "SegmentIdInUse"
 	NetworkInUse          Kind = "NetworkInUse"
 	SubnetInUse           Kind = "SubnetInUse"
+	StillShared           Kind = "InvalidSharedSetting"
 	PortBound             Kind = "PortBound"
 	AlreadyHosted         Kind = "NetworkHostedByDHCPAgent"
 	NotHosted             Kind = "NetworkNotHostedByDhcpAgent"
@@ -68,6 +71,7 @@ const (
 	RuleICMPType          Kind = "SecurityGroupMissingIcmpType"
 	RuleICMPValue         Kind = "SecurityGroupInvalidIcmpValue"
 	QuotaExceeded         Kind = "OverQuota"
+	QuotaTooLow           Kind = "InvalidQuotaValue"
 )
 
 // Fault is a request that the rules or the state of the network refuse. Its message is for the client.

@@ -33,3 +33,13 @@ func (q Quota) Of(resource string) int64 {
 func OverQuota(resource string) *Fault {
 	return Faultf(QuotaExceeded, "Quota exceeded for resources: ['%s'].", resource)
 }
+
+// Cover tells whether a project with that much of each resource is within these limits.
+func (q Quota) Cover(used map[string]int64) error {
+	for _, resource := range Limited() {
+		if limit := q.Of(resource); limit != Unlimited && limit < used[resource] {
+			return Faultf(QuotaTooLow, "The limit %d of ['%s'] is less than what is in use: %d.", limit, resource, used[resource])
+		}
+	}
+	return nil
+}

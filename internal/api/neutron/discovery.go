@@ -68,6 +68,7 @@ var extensions = []struct{ alias, name, description string }{
 	{"project-id", "project_id field enabled", "Extension that indicates that project_id field is enabled."},
 	{"provider", "Provider Network", "Expose mapping of virtual networks to physical networks"},
 	{"revision-if-match", "If-Match constraints based on revision_number", "Extension indicating that If-Match based on revision_number is supported."},
+	{"quota-check-limit", "Quota engine limit check", "Support for checking the resource usage before applying a new quota limit"},
 	{"quota_details", "Quota details management support", "Expose functions for quotas usage statistics per project"},
 	{"quotas", "Quota management support", "Expose functions for quotas management per project"},
 	{"security-group", "security-group", "The security groups extension."},

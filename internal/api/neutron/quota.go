@@ -123,11 +123,32 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	if !ok || len(envelope) != 1 {
 		return 0, nil, bad("Unable to find 'quota' in request body")
 	}
-	given, err := dict(raw, append([]string{"project_id", "tenant_id"}, network.Limited()...)...)
+	limits, check, err := limitsOf(raw, project)
 	if err != nil {
-		return 0, nil, invalid("quota", err)
+		return 0, nil, err
 	}
-	limits := network.Quota{}
+	if check {
+		used, err := q.store.Used(r.Context(), project)
+		if err == nil {
+			err = limits.Cover(used)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+	}
+	if err := q.store.SetQuota(r.Context(), project, limits); err != nil {
+		return 0, nil, err
+	}
+	return q.shown(r, project)
+}
+
+// limitsOf reads new limits of the project; check tells that they have to be at least what it has. Without that it keeps what it has.
+func limitsOf(raw json.RawMessage, project string) (limits network.Quota, check bool, err error) {
+	given, err := dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.Limited()...)...)
+	if err != nil {
+		return nil, false, invalid("quota", err)
+	}
+	limits = network.Quota{}
 	for _, resource := range network.Limited() {
 		raw, ok := given[resource]
 		if !ok {
@@ -135,17 +156,19 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 		}
 		limit, err := integer(network.Unlimited, math.MaxInt32)(raw)
 		if err != nil {
-			return 0, nil, invalid(resource, err)
+			return nil, false, invalid(resource, err)
 		}
 		limits[resource] = int64(limit)
 	}
-	if err := sameProject(given, project); err != nil {
-		return 0, nil, err
+	flags := map[string]bool{}
+	for _, name := range []string{"check_limit", "force"} {
+		if raw, ok := given[name]; ok {
+			if flags[name], err = boolean(raw); err != nil {
+				return nil, false, err
+			}
+		}
 	}
-	if err := q.store.SetQuota(r.Context(), project, limits); err != nil {
-		return 0, nil, err
-	}
-	return q.shown(r, project)
+	return limits, flags["check_limit"] && !flags["force"], sameProject(given, project)
 }
 
 // sameProject refuses a body that is about another project than the path.

@@ -53,6 +53,12 @@ func TestQuotasAreToldSetAndForgotten(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
+	if got := c.fault("PUT", "/v2.0/quotas/demo", `{"quota":{"port":5,"network":0,"check_limit":true}}`); got != "409 InvalidQuotaValue" {
+		t.Errorf("less than is in use: %s", got)
+	}
+	for _, body := range []string{`"network":0,"check_limit":true,"force":true`, `"network":0`, `"network":0,"check_limit":"False"`, `"network":-1,"port":0,"check_limit":true`} {
+		c.must(200, "PUT", "/v2.0/quotas/demo", `{"quota":{`+body+`}}`)
+	}
 	for _, body := range []string{`{}`, `{"quota":[]}`, `{"quota":{"port":-2}}`, `{"quota":{"port":"many"}}`, `{"quota":{"moon":1}}`, `{"quota":{"port":3000000000}}`,
 		`{"quota":{"tenant_id":"other","port":1}}`} {
 		if got := c.fault("PUT", "/v2.0/quotas/demo", body); got != "400 HTTPBadRequest" {

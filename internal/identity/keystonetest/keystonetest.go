@@ -39,6 +39,7 @@ type Server struct {
 	now         time.Time
 	users       map[string]user
 	tokens      map[string]Token
+	catalog     []object
 	issued      int
 	status      int           // answer of everything while it is down
 	gate        chan struct{} // closed when requests may go on
@@ -53,11 +54,15 @@ func New(t testing.TB) *Server {
 		gate: make(chan struct{}), validations: map[string]int{}}
 	close(s.gate)
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v3", s.version)
 	mux.HandleFunc("POST /v3/auth/tokens", s.create)
 	mux.HandleFunc("GET /v3/auth/tokens", s.validate)
+	mux.HandleFunc("GET /v3/projects", s.projects)
+	mux.HandleFunc("GET /v3/projects/{id}", s.project)
 	server := httptest.NewServer(s.door(mux))
 	t.Cleanup(server.Close)
 	s.URL = server.URL
+	s.Service("identity", s.URL+"/v3")
 	return s
 }
 
@@ -173,6 +178,8 @@ func (s *Server) door(next http.Handler) http.Handler {
 	})
 }
 
+type object map[string]any
+
 type domain struct {
 	Name string `json:"name"`
 }
@@ -213,7 +220,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	}
 	id := s.issue(Token{User: who.Name, Project: u.project, Roles: u.roles})
 	w.Header().Set("X-Subject-Token", id)
-	answer(w, http.StatusCreated, s.tokens[id])
+	s.answer(w, http.StatusCreated, s.tokens[id])
 }
 
 func (s *Server) validate(w http.ResponseWriter, r *http.Request) {
@@ -233,7 +240,7 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("X-Subject-Token", id)
-	answer(w, http.StatusOK, t)
+	s.answer(w, http.StatusOK, t)
 }
 
 func (s *Server) live(id string) (Token, bool) {
@@ -241,14 +248,14 @@ func (s *Server) live(id string) (Token, bool) {
 	return t, ok && s.now.Before(t.Expires)
 }
 
-func answer(w http.ResponseWriter, status int, t Token) {
-	type object map[string]any
+func (s *Server) answer(w http.ResponseWriter, status int, t Token) {
 	roles := []object{}
 	for _, role := range t.Roles {
 		roles = append(roles, object{"id": "r-" + role, "name": role})
 	}
 	token := object{"methods": []string{"password"}, "expires_at": t.Expires.Format("2006-01-02T15:04:05.000000Z"),
-		"user": object{"id": t.User, "name": t.User, "domain": object{"id": "default", "name": "Default"}}, "roles": roles}
+		"user": object{"id": t.User, "name": t.User, "domain": object{"id": "default", "name": "Default"}}, "roles": roles,
+		"issued_at": s.now.Format("2006-01-02T15:04:05.000000Z"), "catalog": s.catalog}
 	switch {
 	case t.Project != "":
 		token["project"] = object{"id": t.Project, "name": t.Project, "domain": object{"id": "default", "name": "Default"}}
@@ -257,13 +264,15 @@ func answer(w http.ResponseWriter, status int, t Token) {
 	case t.Domain != "":
 		token["domain"] = object{"id": t.Domain, "name": t.Domain}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(object{"token": token})
+	write(w, status, object{"token": token})
 }
 
 func refuse(w http.ResponseWriter, status int) {
+	write(w, status, object{"error": object{"code": status, "title": http.StatusText(status)}})
+}
+
+func write(w http.ResponseWriter, status int, o object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "title": http.StatusText(status)}})
+	_ = json.NewEncoder(w).Encode(o)
 }
