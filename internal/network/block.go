@@ -20,6 +20,8 @@ type Block struct {
 	Since    time.Time  `json:"since"`
 	Deadline *time.Time `json:"deadline"`
 	Fatal    bool       `json:"fatal"` // past the deadline the port is in ERROR
+	// Hosts are those of the agents that could report, whose report counts unless Host says that only one's does.
+	Hosts []string `json:"hosts"`
 	// Heard is when an agent that could report was last heard of, if it has been silent since for too long; what a
 	// reader is told and no rule depends on.
 	Heard *time.Time `json:"heard"`
@@ -62,6 +64,11 @@ type Cause struct {
 
 // DHCPOwner owns the ports of DHCP agents.
 const DHCPOwner = "network:dhcp"
+
+// Serving are the owners of ports that are there for the network's sake and for nobody else's: they go with it.
+func Serving() []string {
+	return []string{DHCPOwner, "network:distributed", "network:floatingip_agent_gateway"}
+}
 
 // exempt are the owners whose ports nobody has to report for: the network's own.
 var exempt = []string{

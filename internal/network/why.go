@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,14 +25,14 @@ func (p Port) Reason() string {
 
 // Veiled is the port without the name of its host, for readers who may not know it.
 func (p Port) Veiled() Port {
-	if p.Host == "" {
-		return p
+	if p.Blocks = slices.Clone(p.Blocks); p.Host != "" {
+		p.Host = "its host"
 	}
-	p.Host, p.Blocks = "its host", slices.Clone(p.Blocks)
 	for i := range p.Blocks {
 		if p.Blocks[i].Host != "" {
 			p.Blocks[i].Host = p.Host
 		}
+		p.Blocks[i].Hosts = nil
 	}
 	return p
 }
@@ -45,12 +46,20 @@ func (p Port) Standing() Standing {
 	return s
 }
 
+// maxHosts is how many hosts a sentence names.
+const maxHosts = 3
+
 // Sentence says for whom the block waits, since when and until when, and what is known of who should report.
 func (b Block) Sentence() string {
 	moment := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	s := "it waits for " + b.Entity
-	if b.Host != "" {
+	switch {
+	case b.Host != "":
 		s += " on " + b.Host
+	case len(b.Hosts) > maxHosts:
+		s += fmt.Sprintf(" on one of %d hosts", len(b.Hosts))
+	case len(b.Hosts) > 0:
+		s += " on " + strings.Join(b.Hosts, " or ")
 	}
 	switch b.State {
 	case Begun:

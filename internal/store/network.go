@@ -195,6 +195,11 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 		if same(before, after) {
 			return nil
 		}
+		if before.Shared && !after.Shared {
+			if err := noGuests(ctx, tx, after); err != nil {
+				return err
+			}
+		}
 		tag, err := tx.Exec(ctx, `
 			update network
 			set name = $2, description = $3, admin_up = $4, shared = $5, external = $6, mtu = $7, port_security = $8, tags = $9,
@@ -212,7 +217,19 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 	return after, err
 }
 
-// DeleteNetwork deletes a network without ports, and its subnets with it.
+// noGuests refuses to close a network that ports of other projects are on: these could not be changed any more by those whose they are.
+func noGuests(ctx context.Context, tx pgx.Tx, n network.Network) error {
+	var guests bool
+	if err := tx.QueryRow(ctx, `select exists (select from port where network_id = $1 and project not in ($2, ''))`, n.ID, n.Project).Scan(&guests); err != nil {
+		return fmt.Errorf("look for guests: %w", err)
+	}
+	if guests {
+		return network.Faultf(network.StillShared, "Unable to reconfigure sharing settings for network %s. Multiple projects are using it.", n.ID)
+	}
+	return nil
+}
+
+// DeleteNetwork deletes a network without ports but those that serve it, and its subnets with it.
 func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx pgx.Tx) error {
 		n, err := lockNetwork(ctx, tx, id, deleting)
@@ -222,12 +239,8 @@ func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) 
 		if err := revisionIs(n.Revision, expect); err != nil {
 			return err
 		}
-		var used bool
-		if err := tx.QueryRow(ctx, `select exists (select from port where network_id = $1)`, id).Scan(&used); err != nil {
-			return fmt.Errorf("delete network: %w", err)
-		}
-		if used {
-			return network.Faultf(network.NetworkInUse, "Unable to complete operation on network %s. There are one or more ports still in use on the network.", id)
+		if err := evict(ctx, tx, id); err != nil {
+			return err
 		}
 		subnets, err := subnetsOf(ctx, tx, id)
 		if err != nil {

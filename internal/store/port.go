@@ -33,13 +33,13 @@ var portSelect = `
 // l2Agents are the types of the agents that wire ports, as a list in SQL.
 var l2Agents = "('" + strings.Join(network.L2Agents(), "', '") + "')"
 
-// overdueAgent yields, of the agents that could lift the block b, since when all have been silent, or that there is none.
+// overdueAgent yields, of the agents that could lift the block b, where they are and since when all have been silent, or that there is none.
 var overdueAgent = fmt.Sprintf(`
 				case b.entity
 				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type in %[2]s)
 				when 'DHCP' then (select %[1]s from dhcp_binding d join agent a on a.id = d.agent_id where d.network_id = port.network_id)
 				else '{}' end`,
-	fmt.Sprintf(`jsonb_build_object('orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
+	fmt.Sprintf(`jsonb_build_object('hosts', coalesce(jsonb_agg(a.host order by a.host), '[]'), 'orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
 						'heard', case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end)`,
 		int(network.AgentDownTime.Seconds())), l2Agents)
 
@@ -265,18 +265,22 @@ func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) err
 		if err := revisionIs(p.Revision, expect); err != nil {
 			return err
 		}
-		batch := &pgx.Batch{}
-		if e, ok := p.NovaEventForDelete(); ok {
-			queueEvent(batch, p.ID, e)
-		}
-		batch.Queue(`delete from block where object_id = $1`, id)
-		batch.Queue(`delete from port where id = $1`, id)
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return keptByTrunk(err, id)
-		}
-		if err := record(ctx, tx, mirrorPort(p.Port, journal.Delete)); err != nil {
-			return err
-		}
-		return nudge(ctx, tx, portNudge(p.Port, false))
+		return deletePort(ctx, tx, p)
 	})
+}
+
+func deletePort(ctx context.Context, tx pgx.Tx, p held) error {
+	batch := &pgx.Batch{}
+	if e, ok := p.NovaEventForDelete(); ok {
+		queueEvent(batch, p.ID, e)
+	}
+	batch.Queue(`delete from block where object_id = $1`, p.ID)
+	batch.Queue(`delete from port where id = $1`, p.ID)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return keptByTrunk(err, p.ID)
+	}
+	if err := record(ctx, tx, mirrorPort(p.Port, journal.Delete)); err != nil {
+		return err
+	}
+	return nudge(ctx, tx, portNudge(p.Port, false))
 }

@@ -196,7 +196,7 @@ func served(ctx context.Context, tx pgx.Tx, before, after network.Subnet) error 
 	}
 }
 
-// DeleteSubnet deletes a subnet that no port has an address in.
+// DeleteSubnet deletes a subnet that no port has an address in which it has asked for.
 func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx pgx.Tx) error {
 		n, err := lockSubnet(ctx, tx, id)
@@ -206,12 +206,8 @@ func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) e
 		if err := revisionIs(n.Revision, expect); err != nil {
 			return err
 		}
-		var used bool
-		if err := tx.QueryRow(ctx, `select exists (select from port_address where subnet_id = $1)`, id).Scan(&used); err != nil {
-			return fmt.Errorf("delete subnet: %w", err)
-		}
-		if used {
-			return network.Faultf(network.SubnetInUse, "Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", id)
+		if err := vacate(ctx, tx, n); err != nil {
+			return err
 		}
 		if _, err := tx.Exec(ctx, `delete from subnet where id = $1`, id); err != nil {
 			return fmt.Errorf("delete subnet: %w", err)

@@ -161,7 +161,8 @@ func TestBoundPortTellsWhomItWaitsFor(t *testing.T) {
 		t.Errorf("shown is not what was created: %s", d)
 	}
 	why := shown["berth:why"].(object)
-	if n := len(why["waiting"].([]any)); n != 2 || !strings.Contains(why["sentence"].(string), "L2 on cmp-1") {
+	if n := len(why["waiting"].([]any)); n != 2 || !strings.Contains(why["sentence"].(string), "L2 on cmp-1") ||
+		!strings.Contains(why["sentence"].(string), "DHCP on net-1") {
 		t.Errorf("why: %v", why)
 	}
 	if groups := shown["security_groups"].([]any); len(groups) != 1 {
