@@ -118,6 +118,11 @@ var storyOfNetworking = []said{
 	{"subnet list -f value", ""},
 }
 
+// storyOfTheRest are commands that do not apply: the client says so, and lives.
+var storyOfTheRest = []string{"router list", "router create r", "local ip list", "subnet pool list", "address scope list", "address group list",
+	"network rbac list", "network segment list", "network qos policy list", "network flavor list", "network flavor profile list",
+	"network service provider list", "network meter list", "default security group rule list"}
+
 // notNetworking says of all commands that begin in one of these ways why they do not apply. What the story uses applies all the same.
 var notNetworking = map[string]string{
 	"router": layer3, "floating ip": layer3, "local ip": layer3, "bgp": layer3, "network l3": layer3,

@@ -60,6 +60,15 @@ func TestStockClientWorksOnNetworks(t *testing.T) {
 				t.Errorf("%s: %s", said.line, problem)
 			}
 		}
+		for _, line := range storyOfTheRest {
+			rest := said{line, "error: The resource could not be found."}
+			if commandOf(line, commands) == "" {
+				continue
+			}
+			if problem := rest.differs(run(line)); problem != "" {
+				t.Errorf("%s: %s", line, problem)
+			}
+		}
 	})
 }
 

@@ -122,20 +122,61 @@ func (s Subnet) With(c SubnetChange) (Subnet, error) {
 	return s, s.check()
 }
 
+// How many name servers and host routes a subnet may have.
+const (
+	maxDNS    = 5
+	maxRoutes = 20
+)
+
 // check tells whether the parts of the subnet fit together.
 func (s Subnet) check() error {
 	if s.Gateway.IsValid() && s.Gateway.Is4() != s.CIDR.Addr().Is4() {
 		return invalid("gateway_ip '%s' does not match the ip_version '%d'.", s.Gateway, s.Version())
 	}
-	if s.DHCP && s.CIDR.Bits() > s.CIDR.Addr().BitLen()-2 && s.CIDR.Addr().Is4() {
-		return invalid("the prefix length of %s is too long for a subnet with DHCP enabled.", s.CIDR)
+	if s.Gateway.Is4() && s.CIDR.Contains(s.Gateway) && !s.usable(s.Gateway) {
+		return invalid("Gateway is not valid on subnet: no host of %s can have %s.", s.CIDR, s.Gateway)
 	}
-	for _, r := range s.Routes {
+	if err := s.checkDHCP(); err != nil {
+		return err
+	}
+	if len(s.DNS) > maxDNS {
+		return Faultf(TooManyDNS, "Unable to complete operation for %s. The number of DNS nameservers exceeds the limit %d.", s.ID, maxDNS)
+	}
+	if len(s.Routes) > maxRoutes {
+		return Faultf(TooManyRoutes, "Unable to complete operation for %s. The number of host routes exceeds the limit %d.", s.ID, maxRoutes)
+	}
+	for i, server := range s.DNS {
+		if slices.Contains(s.DNS[:i], server) {
+			return invalid("duplicate nameserver '%s'.", server)
+		}
+	}
+	for i, r := range s.Routes {
 		if r.Destination.Addr().Is4() != s.CIDR.Addr().Is4() || r.NextHop.Is4() != s.CIDR.Addr().Is4() {
 			return invalid("host route %s via %s does not match the ip_version '%d'.", r.Destination, r.NextHop, s.Version())
 		}
+		if slices.Contains(s.Routes[:i], r) {
+			return invalid("duplicate host route %s via %s.", r.Destination, r.NextHop)
+		}
 	}
 	return s.checkPools()
+}
+
+// checkDHCP tells whether a DHCP agent can serve the subnet as it is to do, or nobody has to.
+func (s Subnet) checkDHCP() error {
+	switch a := s.CIDR.Addr(); {
+	case !s.DHCP && (s.RAMode != "" || s.AddressMode != ""):
+		return invalid("ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to False.")
+	case !s.DHCP:
+		return nil
+	case s.CIDR.Bits() > a.BitLen()-2:
+		return invalid("the prefix length of %s is too long for a subnet with DHCP enabled.", s.CIDR)
+	case a.IsMulticast():
+		return invalid("Multicast IP subnet is not supported if enable_dhcp is True.")
+	case a.IsLoopback():
+		return invalid("Loopback IP subnet is not supported if enable_dhcp is True.")
+	default:
+		return nil
+	}
 }
 
 func (s Subnet) checkPools() error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/big"
 	"net/http"
+	"net/url"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -22,30 +24,24 @@ func (a availability) routes() []osapi.Route {
 	}
 }
 
+// ofNetworks are the attributes of networks that stand under other names where their addresses are counted.
+var ofNetworks = map[string]string{"network_id": "id", "network_name": "name", "project_id": "project_id", "tenant_id": "tenant_id"}
+
 func (a availability) list(r *http.Request) (int, any, error) {
-	names := map[string]string{"network_id": "id", "network_name": "name", "project_id": "project_id", "tenant_id": "tenant_id"}
-	l, version := store.Listing{Project: scope(caller(r))}, []string(nil)
-	for _, key := range sortedKeys(r.URL.Query()) {
-		values := r.URL.Query()[key]
-		switch {
-		case key == "fields":
-		case key == "ip_version":
-			version = values
-		case names[key] == "":
-			return 0, nil, bad("['%s'] is invalid attribute for filtering", clean(key))
-		default:
-			conditions, err := networks(a.store).filter(names[key], values, caller(r))
-			if err != nil {
-				return 0, nil, err
-			}
-			l.Where = append(l.Where, conditions...)
-		}
+	asked, versions, err := askingNetworks(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	res := networks(a.store)
+	l, err := res.listing(asked)
+	if err != nil {
+		return 0, nil, err
 	}
 	found, err := a.store.Networks(r.Context(), l)
 	if err != nil {
 		return 0, nil, err
 	}
-	views, err := a.views(r.Context(), found, version)
+	views, err := a.views(r.Context(), found, versions)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -53,7 +49,36 @@ func (a availability) list(r *http.Request) (int, any, error) {
 	for i := range views {
 		views[i] = fields(chosen, views[i])
 	}
-	return http.StatusOK, object{"network_ip_availabilities": views}, nil
+	body := object{"network_ip_availabilities": views}
+	if l.Limit > 0 {
+		body["network_ip_availabilities_links"] = pages(r, res, l, found)
+	}
+	return http.StatusOK, body, nil
+}
+
+// askingNetworks is the request as the list of networks would get it, and the IP versions that it asks for; nil for all.
+func askingNetworks(r *http.Request) (*http.Request, []string, error) {
+	q, asked := r.URL.Query(), url.Values{}
+	for _, key := range sortedKeys(q) {
+		switch name := ofNetworks[key]; {
+		case slices.Contains([]string{"fields", "ip_version", "sort_key"}, key):
+		case name != "":
+			asked[name] = q[key]
+		case slices.Contains(shaping, key):
+			asked[key] = q[key]
+		default:
+			return nil, nil, bad("['%s'] is invalid attribute for filtering", clean(key))
+		}
+	}
+	for _, key := range q["sort_key"] {
+		if ofNetworks[key] == "" {
+			return nil, nil, bad("['%s'] is invalid attribute for sort_keys", clean(key))
+		}
+		asked.Add("sort_key", ofNetworks[key])
+	}
+	copied := r.Clone(r.Context())
+	copied.URL.RawQuery = asked.Encode()
+	return copied, q["ip_version"], nil
 }
 
 func (a availability) show(r *http.Request) (int, any, error) {

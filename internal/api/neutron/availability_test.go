@@ -31,7 +31,23 @@ func TestNetworksTellHowManyAddressesAreLeft(t *testing.T) {
 	if all := c.must(200, "GET", "/v2.0/network-ip-availabilities?network_name=blue", ""); len(all["network_ip_availabilities"].([]any)) != 2 {
 		t.Errorf("%v", all)
 	}
-	for path, refused := range map[string]string{"?x=1": "400 HTTPBadRequest", "/blue": "404 NetworkNotFound"} {
+	var names []any
+	for next := "/v2.0/network-ip-availabilities?limit=1&sort_key=network_name&sort_dir=desc&fields=network_name"; next != ""; {
+		page := c.must(200, "GET", next, "")
+		next = ""
+		for _, item := range page["network_ip_availabilities"].([]any) {
+			names = append(names, item.(object)["network_name"])
+		}
+		for _, link := range page["network_ip_availabilities_links"].([]any) {
+			if link.(object)["rel"] == "next" {
+				next = link.(object)["href"].(string)
+			}
+		}
+	}
+	if d := cmp.Diff([]any{"blue", "blue"}, names); d != "" {
+		t.Errorf("page by page: %s", d)
+	}
+	for path, refused := range map[string]string{"?sort_key=mtu": "400 HTTPBadRequest", "?x=1": "400 HTTPBadRequest", "/blue": "404 NetworkNotFound"} {
 		if got := c.fault("GET", "/v2.0/network-ip-availabilities"+path, ""); got != refused {
 			t.Errorf("%s: want %s, got %s", path, refused, got)
 		}

@@ -78,9 +78,24 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	q := r.URL.Query()
+	for _, key := range shaping {
+		q.Del(key)
+	}
+	for _, key := range sortedKeys(q) {
+		if !slices.Contains([]string{"host", "status", "vif_type", "vnic_type", "project_id", "tenant_id"}, key) {
+			return 0, nil, bad("['%s'] is invalid attribute for filtering", clean(key))
+		}
+	}
 	names, list := chosen(r), []object{}
 	for _, one := range p.Tied() {
-		list = append(list, fields(names, viewBinding(p, one)))
+		view, asked := viewBinding(p, one), true
+		for key, values := range q {
+			asked = asked && slices.Contains(values, view[key].(string))
+		}
+		if asked {
+			list = append(list, fields(names, view))
+		}
 	}
 	return http.StatusOK, object{"bindings": list}, nil
 }

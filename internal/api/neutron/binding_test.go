@@ -39,6 +39,11 @@ func TestServerIsMovedByBindings(t *testing.T) {
 	if d := cmp.Diff(any([]any{want("cmp-2", "ACTIVE", "ovs", details, object{}), want("cmp-1", "INACTIVE", "unbound", object{}, object{})}), all); d != "" {
 		t.Error(d)
 	}
+	for query, host := range map[string]string{"?status=INACTIVE&fields=host": "cmp-1", "?host=cmp-2&limit=1&fields=host": "cmp-2"} {
+		if d := cmp.Diff(object{"bindings": []any{object{"host": host}}}, c.must(200, "GET", path+query, "")); d != "" {
+			t.Errorf("%s: %s", query, d)
+		}
+	}
 	one := c.must(200, "GET", path+"/cmp-1?fields=host&fields=status", "")["binding"]
 	if d := cmp.Diff(any(object{"host": "cmp-1", "status": "INACTIVE"}), one); d != "" {
 		t.Error(d)
@@ -74,6 +79,7 @@ func TestRefusedBindingsAreNamedAsClientsKnowThem(t *testing.T) {
 		{"PUT", path + "/cmp-9/activate", "{}", "404 PortBindingNotFound"},
 		{"PUT", others + "/cmp-1/activate", "", "400 BadRequest"},
 		{"GET", path + "/cmp-9", "", "404 PortBindingNotFound"},
+		{"GET", path + "?moon=full", "", "400 HTTPBadRequest"},
 		{"DELETE", path + "/cmp-9", "", "404 PortBindingNotFound"},
 		{"GET", strings.Replace(path, p["id"].(string), "00000000-0000-4000-8000-000000000000", 1), "", "404 PortNotFound"},
 	} {

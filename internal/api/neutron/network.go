@@ -24,11 +24,8 @@ func networks(s *store.Store) resource[network.Network, networkChange] {
 			set: func(c *networkChange, tags *[]string) { c.Tags = tags }},
 		list: s.Networks, create: s.CreateNetworks, update: s.UpdateNetwork, remove: s.DeleteNetwork,
 		prepare: func(r *http.Request, c *networkChange) error { return own(r, &c.Project, "create_network") },
-		may: func(r *http.Request, n network.Network, _ *networkChange) error {
-			if who := caller(r); !who.Admin() && n.Project != who.Project {
-				return forbidden("update_network")
-			}
-			return nil
+		may: func(r *http.Request, n network.Network, c *networkChange) error {
+			return mayChange(r, n.Project, c, "network")
 		},
 	}
 }

@@ -75,7 +75,7 @@ func refusal(err error) error {
 	}
 	status := http.StatusConflict
 	switch f.Kind {
-	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool,
+	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool, network.TooManyDNS, network.TooManyRoutes,
 		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AddressPairsExhausted, network.DuplicateAddressPair,
 		network.SegmentsAndProvider, network.GroupsUnsecured, network.RuleProtocol, network.RuleEtherType, network.RuleRemotes,
 		network.RuleConflict, network.RuleNeedsProtocol, network.RuleNoPorts, network.RulePorts, network.RulePort,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,8 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 			if err != nil {
 				return err
 			}
-			if err := mayOwn(r, n, c.DeviceOwner); err != nil {
-				return err
+			if named := theNetworks(*c, network.Port{PortSecurity: true}); named != "" && !owns(caller(r), n) {
+				return forbidden("create_port:" + named)
 			}
 			if c.SecurityGroups != nil {
 				if err := mayJoin(r, s, *c.SecurityGroups); err != nil {
@@ -56,19 +57,26 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 			return own(r, &c.Project, "create_port")
 		},
 		may: func(r *http.Request, p network.Port, c *portChange) error {
-			if c != nil && c.SecurityGroups != nil {
+			if c == nil {
+				return nil // who sees a port that is another project's owns its network
+			}
+			if err := mayChange(r, p.Project, c, "port"); err != nil {
+				return err
+			}
+			if c.SecurityGroups != nil {
 				if err := mayJoin(r, s, *c.SecurityGroups); err != nil {
 					return err
 				}
 			}
-			if c == nil || c.DeviceOwner == nil {
+			named := theNetworks(*c, p)
+			if named == "" {
 				return nil
 			}
 			n, err := onNetwork(r, s, p.Network)
-			if err != nil {
-				return err
+			if err == nil && !owns(caller(r), n) {
+				err = forbidden("update_port:" + named)
 			}
-			return mayOwn(r, n, c.DeviceOwner)
+			return err
 		},
 	}
 }
@@ -89,13 +97,35 @@ func carrying(ctx context.Context, s *store.Store, ports []network.Port) error {
 	return err
 }
 
-// mayOwn lets only the owner of a network put the network's own ports on it: nobody has to report for those.
-func mayOwn(r *http.Request, n network.Network, owner *string) error {
-	who := caller(r)
-	if owner == nil || !strings.HasPrefix(*owner, "network:") || who.Admin() || n.Project == who.Project {
-		return nil
+// owns tells whether what happens on the network is the caller's business.
+func owns(who identity.Caller, n network.Network) bool {
+	return who.Admin() || n.Project == who.Project
+}
+
+// theNetworks names what a request newly says about a port, and only the network's owner may say: that the port is the network's own, for
+// which nobody has to report, or that it passes for something else than it was given to be. Others who share the network could be whom
+// they like otherwise, its gateway for one.
+func theNetworks(c portChange, p network.Port) string {
+	address := func(f network.Fixed) bool {
+		return f.IP.IsValid() && !slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })
 	}
-	return forbidden("create_port:device_owner")
+	pair := func(a network.AddressPair) bool {
+		return !slices.ContainsFunc(p.AddressPairs, func(o network.AddressPair) bool { return o.IP == a.IP && (a.MAC == "" || o.MAC == a.MAC) })
+	}
+	switch {
+	case c.DeviceOwner != nil && *c.DeviceOwner != p.DeviceOwner && strings.HasPrefix(*c.DeviceOwner, "network:"):
+		return "device_owner"
+	case c.MAC != nil && *c.MAC != p.MAC:
+		return "mac_address"
+	case c.Fixed != nil && slices.ContainsFunc(*c.Fixed, address):
+		return "fixed_ips:ip_address"
+	case c.PortSecurity != nil && *c.PortSecurity != p.PortSecurity && !*c.PortSecurity:
+		return "port_security_enabled"
+	case c.AddressPairs != nil && slices.ContainsFunc(*c.AddressPairs, pair):
+		return "allowed_address_pairs"
+	default:
+		return ""
+	}
 }
 
 var portAttributes = []attribute[portChange]{

@@ -15,12 +15,15 @@ import (
 	"berth/internal/store"
 )
 
+// shaping are the keys of a query that say how a list is told, and not what is in it.
+var shaping = []string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}
+
 // listing reads a list request's query: filters, order and page.
 func (res resource[N, C]) listing(r *http.Request) (store.Listing, error) {
 	q, who := r.URL.Query(), caller(r)
 	l := store.Listing{Project: scope(who), Reverse: truths[strings.ToLower(q.Get("page_reverse"))]}
 	for _, name := range sortedKeys(q) {
-		if slices.Contains([]string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}, name) {
+		if slices.Contains(shaping, name) {
 			continue
 		}
 		conditions, err := res.filter(name, q[name], who)
@@ -146,6 +149,15 @@ func fields(names []string, o object) object {
 		}
 	}
 	return kept
+}
+
+// pages are the links from a page with those items.
+func pages[N, C any](r *http.Request, res resource[N, C], l store.Listing, found []N) []object {
+	var first, last uuid.UUID
+	if len(found) > 0 {
+		first, last = res.id(found[0]), res.id(found[len(found)-1])
+	}
+	return links(r, l, first, last, len(found))
 }
 
 // links lead from a page to its neighbours, with the rest of the query as it is.

@@ -69,6 +69,16 @@ func TestBadInputIsRefusedInTheAPIsOwnWords(t *testing.T) {
 		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","allocation_pools":[{"start":"10.1.0.5"}]`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","allocation_pools":[{"start":"10.1.0.5","end":"10.1.0.9"},{"start":"10.1.0.9","end":"10.1.0.12"}]`), "409 OverlappingAllocationPools"},
 		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","allocation_pools":[{"start":"10.1.0.1","end":"10.1.0.9"}]`), "409 GatewayConflictWithAllocationPools"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","gateway_ip":"10.1.0.0"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","gateway_ip":"10.1.0.255"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":6,"cidr":"fd00::/127"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":6,"cidr":"fd00::/64","ipv6_address_mode":"slaac","enable_dhcp":false`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"224.0.0.0/24"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"127.0.0.0/24"`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","dns_nameservers":["9.9.9.0","9.9.9.1","9.9.9.2","9.9.9.3","9.9.9.4","9.9.9.5"]`), "400 DNSNameServersExhausted"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","dns_nameservers":["9.9.9.9","9.9.9.9"]`), "400 InvalidInput"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","host_routes":[` + strings.Repeat(`{"destination":"10.8.0.0/24","nexthop":"10.1.0.9"},`, 20) + `{"destination":"10.7.0.0/24","nexthop":"10.1.0.9"}]`), "400 HostRoutesExhausted"},
+		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","host_routes":[{"destination":"10.8.0.0/24","nexthop":"10.1.0.9"},{"destination":"10.8.0.0/24","nexthop":"10.1.0.9"}]`), "400 InvalidInput"},
 		{"POST", "/v2.0/subnets", `{"subnet":{"network_id":"` + nobody + `","ip_version":4,"cidr":"10.1.0.0/24"}}`, "404 NetworkNotFound"},
 		{"DELETE", "/v2.0/subnets/" + subnet, ``, "409 SubnetInUse"},
 
@@ -173,7 +183,10 @@ func TestOthersSeeAndTouchNothing(t *testing.T) {
 	c := open(t)
 	mine := c.as("u:mine")
 	net, subnet := mine.ground("10.0.0.0/29")
-	p := mine.port(net, "")
+	p := mine.port(net, `,"device_owner":"compute:nova"`)
+	if sentence := p["berth:why"].(object)["sentence"].(string); !strings.Contains(sentence, "for DHCP since") {
+		t.Errorf("a member reads %q", sentence)
+	}
 	paths := []string{"/v2.0/networks/" + net, "/v2.0/subnets/" + subnet, "/v2.0/ports/" + p["id"].(string)}
 	for key := range p {
 		if strings.HasPrefix(key, "binding:") && key != "binding:vnic_type" {

@@ -73,11 +73,7 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	}
 	body := object{res.one + "s": items}
 	if l.Limit > 0 {
-		var first, last uuid.UUID
-		if len(found) > 0 {
-			first, last = res.id(found[0]), res.id(found[len(found)-1])
-		}
-		body[res.one+"s_links"] = links(r, l, first, last, len(found))
+		body[res.one+"s_links"] = pages(r, res, l, found)
 	}
 	return http.StatusOK, body, nil
 }
@@ -205,6 +201,18 @@ func own(r *http.Request, project **string, rule string) error {
 		*project = &who.Project
 	case **project != who.Project && !who.Admin():
 		return forbidden(rule + ":project_id")
+	}
+	return nil
+}
+
+// mayChange lets the caller change an object, or delete it where no change is given, that belongs to its own project.
+func mayChange[C any](r *http.Request, project string, c *C, noun string) error {
+	verb := "update_"
+	if c == nil {
+		verb = "delete_"
+	}
+	if who := caller(r); !who.Admin() && project != who.Project {
+		return forbidden(verb + noun)
 	}
 	return nil
 }

@@ -31,11 +31,8 @@ func subnets(s *store.Store) resource[network.Subnet, subnetChange] {
 			}
 			return own(r, &c.Project, "create_subnet")
 		},
-		may: func(r *http.Request, n network.Subnet, _ *subnetChange) error {
-			if who := caller(r); !who.Admin() && n.Project != who.Project {
-				return forbidden("update_subnet")
-			}
-			return nil
+		may: func(r *http.Request, n network.Subnet, c *subnetChange) error {
+			return mayChange(r, n.Project, c, "subnet")
 		},
 	}
 }
@@ -52,8 +49,8 @@ var subnetAttributes = []attribute[subnetChange]{
 	{name: "gateway_ip", on: anytime, set: as(func(c *subnetChange) **netip.Addr { return &c.Gateway }, addressOrNone), field: "gateway", read: asIPText, sorts: true},
 	{name: "allocation_pools", on: anytime, set: as(func(c *subnetChange) **[]network.Pool { return &c.Pools }, listOf(pool))},
 	{name: "enable_dhcp", on: anytime, set: as(func(c *subnetChange) **bool { return &c.DHCP }, boolean), field: "dhcp", read: asBool, sorts: true},
-	{name: "dns_nameservers", on: anytime, set: as(func(c *subnetChange) **[]string { return &c.DNS }, listOf(nameserver))},
-	{name: "host_routes", on: anytime, set: as(func(c *subnetChange) **[]network.Route { return &c.Routes }, listOf(hostRoute))},
+	{name: "dns_nameservers", on: anytime, set: as(func(c *subnetChange) **[]string { return &c.DNS }, orNone(listOf(nameserver)))},
+	{name: "host_routes", on: anytime, set: as(func(c *subnetChange) **[]network.Route { return &c.Routes }, orNone(listOf(hostRoute)))},
 	{name: "ipv6_ra_mode", on: onCreate, set: as(func(c *subnetChange) **string { return &c.RAMode }, ipv6Mode), field: "ra_mode", sorts: true},
 	{name: "ipv6_address_mode", on: onCreate, set: as(func(c *subnetChange) **string { return &c.AddressMode }, ipv6Mode), field: "address_mode", sorts: true},
 	{name: "subnetpool_id", on: onCreate, set: nothing[subnetChange]},

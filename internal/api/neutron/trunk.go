@@ -33,11 +33,8 @@ func trunks(s *store.Store) resource[network.Trunk, trunkChange] {
 			}
 			return own(r, &c.Project, "create_trunk")
 		},
-		may: func(r *http.Request, t network.Trunk, _ *trunkChange) error {
-			if who := caller(r); !who.Admin() && t.Project != who.Project {
-				return forbidden("update_trunk")
-			}
-			return nil
+		may: func(r *http.Request, t network.Trunk, c *trunkChange) error {
+			return mayChange(r, t.Project, c, "trunk")
 		},
 	}
 }
@@ -179,7 +176,7 @@ func changeSubports[T any](s subports, r *http.Request, read func(json.RawMessag
 	res := trunks(s.store)
 	t, id, err := res.find(r, value(r, "id"))
 	if err == nil {
-		err = res.may(r, t, nil)
+		err = res.may(r, t, &trunkChange{})
 	}
 	return list, id, err
 }
