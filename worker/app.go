@@ -71,7 +71,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	}
 	a := &app{cfg: cfg, policy: rules, registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if a.temporal, a.namespace, err = dial(env, a.registry); err != nil {
+	if a.temporal, a.namespace, err = dial(env, a.registry, seat(cfg.Listen)); err != nil {
 		return nil, err
 	}
 	if a.store, err = store.Open(ctx, cfg.DatabaseURL); err != nil {

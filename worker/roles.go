@@ -215,6 +215,7 @@ func startWorkers(ctx context.Context, c client.Client, acts *activities.Activit
 	if err := schedule(ctx, c); err != nil {
 		return nil, err
 	}
+	worker.SetStickyWorkflowCacheSize(cachedWorkflows)
 	var started []worker.Worker
 	for _, queue := range queues {
 		w := worker.New(c, queue, worker.Options{

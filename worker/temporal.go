@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/contrib/opentelemetry"
 	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
 )
 
 // environment is the process's environment for Temporal's envconfig.
@@ -34,8 +35,8 @@ func (e environment) LookupEnv(name string) (string, bool) {
 
 // dial makes the process's one client. Relay and workers share it, since a workflow starts eagerly only on a
 // worker of the client that starts it. It connects when it is first used, so that a process may start before
-// Temporal does. The namespace is the client's.
-func dial(env environment, registry prometheus.Registerer) (c client.Client, namespace string, err error) {
+// Temporal does. The namespace is the client's. The seat is where the process runs; see inherit.
+func dial(env environment, registry prometheus.Registerer, seat string) (c client.Client, namespace string, err error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {
 		return nil, "", fmt.Errorf("how to reach Temporal: %w", err)
@@ -49,6 +50,9 @@ func dial(env environment, registry prometheus.Registerer) (c client.Client, nam
 	}
 	if loopback(options.HostPort) {
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // costs more than it saves there
+	}
+	if seat != "" {
+		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(inherit(seat)))
 	}
 	c, err = client.NewLazyClient(options)
 	return c, options.Namespace, err
