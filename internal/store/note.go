@@ -107,21 +107,20 @@ func (s *Store) SettleNotes(ctx context.Context, namespace string, delivered []c
 	for i, n := range delivered {
 		ids[i], versions[i] = n.ID, n.Version
 	}
-	return s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `
+	err := s.inOneTrip(ctx, func(batch *pgx.Batch) {
+		batch.Queue(`
 			delete from note
 			using unnest($1::text[], $2::bigint[]) as d (workflow_id, version)
-			where note.workflow_id = d.workflow_id and note.version = d.version and `+unlessEntrusted, ids, versions, namespace); err != nil {
-			return fmt.Errorf("settle notes: %w", err)
-		}
-		if _, err := tx.Exec(ctx, `
+			where note.workflow_id = d.workflow_id and note.version = d.version and `+unlessEntrusted, ids, versions, namespace)
+		batch.Queue(`
 			update note
 			set due_at = now()
-			where workflow_id = any($1)`, ids); err != nil {
-			return fmt.Errorf("settle notes: %w", err)
-		}
-		return nil
+			where workflow_id = any($1)`, ids)
 	})
+	if err != nil {
+		return fmt.Errorf("settle notes: %w", err)
+	}
+	return nil
 }
 
 // DeferNote puts an undeliverable note off and keeps the reason.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -29,11 +30,12 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 	if p, err = secure(ctx, tx, p, c); err != nil {
 		return p, err
 	}
-	if p, err = welcome(ctx, tx, p, p.InDefaultGroup(c)); err != nil {
+	if p, err = welcome(ctx, tx, p, at.tenancy, p.InDefaultGroup(c)); err != nil {
 		return p, err
 	}
 	p = p.BoundBy(at.agents)
-	if p, err = insertPort(ctx, tx, p, c); err != nil {
+	p, now, err := insertPort(ctx, tx, p, c)
+	if err != nil {
 		return p, err
 	}
 	wants := network.WantsByDefault(at.subnets, p.MAC)
@@ -42,7 +44,7 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 			return p, err
 		}
 	}
-	if _, err := allocate(ctx, tx, p, 0, wants); err != nil {
+	if p.Addresses, err = allocate(ctx, tx, p, 0, wants); err != nil {
 		return p, err
 	}
 	if !at.hosted && slices.ContainsFunc(at.subnets, func(s network.Subnet) bool { return s.DHCP }) {
@@ -50,11 +52,12 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 			return p, err
 		}
 	}
-	return begin(ctx, tx, p.ID)
+	return begin(ctx, tx, p, now)
 }
 
-// site is what a new port finds on its network and its host.
+// site is what a new port finds on its network and its host, and in its project.
 type site struct {
+	tenancy
 	network network.Network
 	subnets []network.Subnet
 	agents  []network.HostAgent // on its host
@@ -75,6 +78,7 @@ func siteOf(ctx context.Context, tx pgx.Tx, p network.Port) (at site, err error)
 	})
 	batch.Queue(`select exists (select from dhcp_binding where network_id = $1)`, p.Network).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.hosted) })
+	at.tenancy.queue(batch, p.Project)
 	if p.Host != "" {
 		batch.Queue(`select `+agentsOn("$1", "$2"), p.Host, p.Network).QueryRow(func(row pgx.Row) error { return row.Scan(&at.agents) })
 	}
@@ -87,8 +91,8 @@ func siteOf(ctx context.Context, tx pgx.Tx, p network.Port) (at site, err error)
 // macTries is how often chance gets to find a MAC that the network does not have yet.
 const macTries = 16
 
-// insertPort writes the row of a new port, with a MAC by chance if it has none.
-func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortChange) (network.Port, error) {
+// insertPort writes the row of a new port, with a MAC by chance if it has none, and tells the time.
+func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortChange) (_ network.Port, now time.Time, err error) {
 	given := p.MAC != ""
 	for range macTries {
 		if !given {
@@ -96,25 +100,26 @@ func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortCh
 		}
 		p, err := p.Extras(c)
 		if err != nil {
-			return p, err
+			return p, now, err
 		}
-		tag, err := tx.Exec(ctx, `
+		err = tx.QueryRow(ctx, `
 			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
 				profile, vif, port_security, address_pairs, dhcp_options, tags, vif_details, security_groups)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
-			on conflict on constraint port_mac do nothing`,
+			on conflict on constraint port_mac do nothing
+			returning revision, clock_timestamp()`,
 			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
-			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details, p.SecurityGroups)
+			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details, p.SecurityGroups).Scan(&p.Revision, &now)
 		switch {
-		case err != nil:
-			return p, fmt.Errorf("create port: %w", err)
-		case tag.RowsAffected() == 1:
-			return p, nil
+		case err == nil:
+			return p, now, nil
+		case !none(err):
+			return p, now, fmt.Errorf("create port: %w", err)
 		case given:
-			return p, macInUse(p)
+			return p, now, macInUse(p)
 		}
 	}
-	return p, network.Faultf(network.MACInUse, "Unable to generate a MAC address for network %s.", p.Network)
+	return p, now, network.Faultf(network.MACInUse, "Unable to generate a MAC address for network %s.", p.Network)
 }
 
 func macInUse(p network.Port) error {
@@ -122,21 +127,21 @@ func macInUse(p network.Port) error {
 }
 
 // begin blocks a new port, decides its status and tells everybody of it.
-func begin(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.Port, error) {
-	h, err := lockPort(ctx, tx, id)
+func begin(ctx context.Context, tx pgx.Tx, before network.Port, now time.Time) (network.Port, error) {
+	around, err := surroundings(ctx, tx, before)
 	if err != nil {
-		return h.Port, err
+		return before, err
 	}
-	p := h.Port.Arm(h.around, network.Cause{Bound: true, Addressed: true, Revision: h.Revision}, h.now).Judge(h.now)
+	p := before.Arm(around, network.Cause{Bound: true, Addressed: true, Revision: before.Revision}, now).Judge(now)
 	batch := &pgx.Batch{}
-	queueBlocks(batch, h.Port, p)
-	if p.Status != h.Status {
-		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, id, p.Status, h.Status)
-		queueTransition(batch, h.Port, p, "")
+	queueBlocks(batch, before, p)
+	if p.Status != before.Status {
+		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, p.ID, p.Status, before.Status)
+		queueTransition(batch, before, p, "")
 	}
-	recorded := p.NovaEventsFor(h.Port, "")
+	recorded := p.NovaEventsFor(before, "")
 	var made network.Port
-	batch.Queue(portSelect+portFrom+` where id = $1`, id).QueryRow(func(row pgx.Row) error { // as any look would find it
+	batch.Queue(portSelect+portFrom+` where id = $1`, p.ID).QueryRow(func(row pgx.Row) error { // as any look would find it
 		fields, done := portFields(&made)
 		if err := row.Scan(fields...); err != nil {
 			return err
@@ -151,6 +156,6 @@ func begin(ctx context.Context, tx pgx.Tx, id uuid.UUID) (network.Port, error) {
 	}
 	n, standing := portNudge(made, true), made.Standing()
 	standing.Events = recorded
-	n.Seen = new(PortStanding(id.String(), standing))
+	n.Seen = new(PortStanding(p.ID.String(), standing))
 	return made, nudge(ctx, tx, n)
 }

@@ -136,18 +136,25 @@ func (s *Store) EnsureDefaultGroup(ctx context.Context, project string) error {
 	})
 }
 
-// welcome refuses a new port that its project may not have, and puts it into the project's default group if it is to be there.
-func welcome(ctx context.Context, tx pgx.Tx, p network.Port, byDefault bool) (network.Port, error) {
-	var group *uuid.UUID
-	var own *int64
-	if err := tx.QueryRow(ctx, `
+// tenancy is what a project has that concerns its new ports.
+type tenancy struct {
+	group *uuid.UUID // its default security group, which stays until the transaction ends
+	own   *int64     // how many ports it may have, if it has a limit of its own
+}
+
+func (t *tenancy) queue(batch *pgx.Batch, project string) {
+	batch.Queue(`
 		select (select id from security_group where project = $1 and name = 'default' for key share),
-			(select amount from quota where project = $1 and resource = 'port')`, p.Project).Scan(&group, &own); err != nil {
-		return p, fmt.Errorf("read the project's default group and quota: %w", err)
-	}
-	if err := bound(ctx, tx, network.Ports, p.Project, own); err != nil || !byDefault {
+			(select amount from quota where project = $1 and resource = 'port')`, project).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&t.group, &t.own) })
+}
+
+// welcome refuses a new port that its project may not have, and puts it into the project's default group if it is to be there.
+func welcome(ctx context.Context, tx pgx.Tx, p network.Port, t tenancy, byDefault bool) (network.Port, error) {
+	if err := bound(ctx, tx, network.Ports, p.Project, t.own); err != nil || !byDefault {
 		return p, err
 	}
+	group := t.group
 	if group == nil {
 		id, err := defaultGroup(ctx, tx, p.Project)
 		if err != nil {
