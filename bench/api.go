@@ -21,6 +21,7 @@ type api struct {
 	brokers string
 	command func() *exec.Cmd // runs it, where it is a process of its own
 	stop    func()           // ends that in good order
+	kill    func()           // ends it at once
 	log     string           // file
 }
 

@@ -2,7 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"berth/internal/contract"
 )
@@ -11,19 +16,21 @@ import (
 type idle struct {
 	*plant
 	count  int
+	mu     sync.Mutex
 	ports  []string
-	states []footprint     // before, with all, and after a restart
-	up     time.Duration   // from the restart until it was ready
+	states []footprint     // while they become more, and after berth was killed
+	up     time.Duration   // from its new start until it was ready
 	served []time.Duration // from the reports of a port after that to ACTIVE
 }
 
-// footprint is what berth takes at one moment, in bytes.
+// footprint is what so many idle ports take at one moment, in bytes.
 type footprint struct {
+	ports                  int
 	worker, rows, temporal int64
 }
 
 // openIdle measures what many open ports cost that wait for their agents: memory, room in the databases, and how soon
-// a restarted worker takes the first report of one of them. Nothing is mirrored meanwhile.
+// reports of some of them are taken by a worker that follows one that was killed. Nothing is mirrored meanwhile.
 func openIdle(ctx context.Context, s *stack) (*subject, error) {
 	d := &idle{plant: newPlant(ctx, s, 1, lookEvery), count: s.idle}
 	return &subject{
@@ -45,8 +52,13 @@ func openIdle(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// perRequest is how many ports one request makes.
-const perRequest = 100
+const (
+	perRequest = 100 // ports
+	makers     = 4   // requests at the same time
+)
+
+// milestones are at how many ports berth's memory is looked at, besides the end.
+var milestones = []int{1000, 5000, 10000, 20000}
 
 func (d *idle) measure(ctx context.Context, _ pace) (sample, error) {
 	if err := d.look(ctx); err != nil {
@@ -57,21 +69,34 @@ func (d *idle) measure(ctx context.Context, _ pace) (sample, error) {
 		return sample{}, err
 	}
 	begin := time.Now()
-	for left := d.count; left > 0; left -= perRequest {
-		if err := d.make(ctx, min(left, perRequest)); err != nil {
+	for _, n := range append(slices.DeleteFunc(slices.Clone(milestones), func(n int) bool { return n >= d.count }), d.count) {
+		if err := d.grow(ctx, n); err != nil {
 			return sample{}, err
 		}
 	}
 	one := sample{Count: d.count, Seconds: time.Since(begin).Seconds()}
 	after, err := spent()
+	one.CPU = after.since(before)
 	if err != nil {
 		return one, err
 	}
-	one.CPU = after.since(before)
-	if err := d.look(ctx); err != nil {
+	if err := d.restart(ctx); err != nil {
 		return one, err
 	}
-	return one, d.restart(ctx)
+	return one, d.look(ctx)
+}
+
+// grow makes ports until there are n, and looks.
+func (d *idle) grow(ctx context.Context, n int) error {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(makers)
+	for left := n - len(d.ports); left > 0; left -= perRequest {
+		group.Go(func() error { return d.make(within, min(left, perRequest)) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return d.look(ctx)
 }
 
 // make makes some ports and waits until each has a workflow.
@@ -88,60 +113,82 @@ func (d *idle) make(ctx context.Context, n int) error {
 		return err
 	}
 	workflows := make([]string, len(made.Ports))
+	d.mu.Lock()
 	for i, p := range made.Ports {
 		d.ports, workflows[i] = append(d.ports, p.ID), contract.PortID(p.ID)
 	}
+	d.mu.Unlock()
 	return d.known.await(ctx, workflows...)
 }
 
 func (d *idle) look(ctx context.Context) error {
-	var f footprint
+	f := footprint{ports: len(d.ports)}
 	var err error
 	if f.worker, err = d.api.resident(); err != nil {
 		return err
 	}
-	d.states = append(d.states, f)
-	return d.rows.QueryRow(ctx, `
+	err = d.rows.QueryRow(ctx, `
 		select pg_database_size(current_database()), coalesce((select sum(pg_database_size(datname)) from pg_database where datname like 'temporal%'), 0)`).
-		Scan(&d.states[len(d.states)-1].rows, &d.states[len(d.states)-1].temporal)
+		Scan(&f.rows, &f.temporal)
+	d.states = append(d.states, f)
+	return err
 }
 
-// restart ends berth, starts it again, and has one of the first ports and one of the last reported.
+// revived is for how long ports are reported, ten a second, once berth has been killed and is ready again: for as long
+// as the server may still believe that the killed one will take them.
+const revived = 10 * time.Second
+
+// restart kills berth in the middle of its work, starts it again, and has some ports reported, spread over all that
+// there are.
 func (d *idle) restart(ctx context.Context) error {
-	d.api.stop()
+	some := min(int(revived.Seconds()*arrivals), len(d.ports)/2)
+	for i := range min(some, arrivals) { // the last, one after the other
+		if _, err := d.connect(ctx, d.ports[len(d.ports)-1-i]); err != nil {
+			return err
+		}
+	}
+	d.api.kill()
 	begin := time.Now()
 	if err := d.boot(ctx, d.api); err != nil {
 		return err
 	}
 	d.up = time.Since(begin)
-	for _, port := range []string{d.ports[0], d.ports[len(d.ports)-1]} {
-		begin := time.Now()
-		for _, r := range []contract.Report{l2Report, dhcpReport} {
-			if err := d.report(ctx, port, r); err != nil {
-				return err
-			}
-		}
-		if err := d.api.awaitActive(ctx, port); err != nil {
-			return err
-		}
-		d.served = append(d.served, time.Since(begin))
+	next := make(chan string, some)
+	for i := range some {
+		next <- d.ports[i*(len(d.ports)-arrivals)/some]
 	}
-	return d.look(ctx)
+	s, err := measureTimes(ctx, pace{Window: time.Duration(some) * time.Second / arrivals}, func(ctx context.Context) (time.Duration, error) {
+		return d.connect(ctx, <-next)
+	})
+	d.served = s.Times
+	return err
+}
+
+// connect reports a port and tells how long it takes from there to ACTIVE.
+func (d *idle) connect(ctx context.Context, port string) (time.Duration, error) {
+	begin := time.Now()
+	if err := d.wire(ctx, port); err != nil {
+		return 0, err
+	}
+	err := d.active.await(ctx, port)
+	return time.Since(begin), err
 }
 
 func (d *idle) details(context.Context) ([]detail, error) {
 	const mega = 1 << 20
-	before, with, again := d.states[0], d.states[1], d.states[2]
+	before, with, again := d.states[0], d.states[len(d.states)-2], d.states[len(d.states)-1]
 	each := func(a, b int64) float64 { return ratio(float64(a-b), float64(d.count)) }
-	return []detail{
-		{"idle ports", float64(d.count)},
-		{"worker's memory in MiB before", float64(before.worker) / mega},
-		{"worker's memory in MiB with all of them", float64(with.worker) / mega},
-		{"worker's memory in MiB after a restart", float64(again.worker) / mega},
-		{"bytes of each in berth's database", each(with.rows, before.rows)},
-		{"bytes of each in Temporal's databases", each(with.temporal, before.temporal)},
-		{"ms until a restarted worker is ready", milliseconds(d.up)},
-		{"ms from the reports of the oldest port after that to ACTIVE", milliseconds(d.served[0])},
-		{"ms from the reports of the newest to ACTIVE", milliseconds(d.served[1])},
-	}, nil
+	var all []detail
+	for _, f := range d.states[:len(d.states)-1] {
+		all = append(all, detail{fmt.Sprintf("worker's memory in MiB with %d idle ports", f.ports), float64(f.worker) / mega})
+	}
+	return append(all,
+		detail{"worker's memory in MiB after it was killed", float64(again.worker) / mega},
+		detail{"bytes of each in berth's database", each(with.rows, before.rows)},
+		detail{"bytes of each in Temporal's databases", each(with.temporal, before.temporal)},
+		detail{"ms until the worker that follows a killed one is ready", milliseconds(d.up)},
+		detail{"ports reported to it", float64(len(d.served))},
+		detail{"ms from a port's reports to ACTIVE, p50", milliseconds(percentile(d.served, 50))},
+		detail{"ms from a port's reports to ACTIVE, p99", milliseconds(percentile(d.served, 99))},
+	), nil
 }

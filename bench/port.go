@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"berth/internal/contract"
 )
@@ -80,14 +82,20 @@ func (p *plant) raise(ctx context.Context, client int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := p.report(ctx, port, l2Report); err != nil {
-		return 0, err
-	}
-	if err := p.report(ctx, port, dhcpReport); err != nil {
+	if err := p.wire(ctx, port); err != nil {
 		return 0, err
 	}
 	p.made.add(port)
 	return 1, p.active.await(ctx, port)
+}
+
+// wire reports a port for both agents, which do not wait for each other.
+func (p *plant) wire(ctx context.Context, port string) error {
+	var agents errgroup.Group
+	for _, r := range []contract.Report{l2Report, dhcpReport} {
+		agents.Go(func() error { return p.report(ctx, port, r) })
+	}
+	return agents.Wait()
 }
 
 // openLatency measures how long the last report of a port takes until the API shows it as ACTIVE. The other report
@@ -183,5 +191,21 @@ func (p *plant) costs(ctx context.Context) ([]detail, error) {
 		return nil, err
 	}
 	more, err := histories(ctx, p.temporal, "its entry", entries)
-	return append(details, more...), err
+	if err != nil {
+		return nil, err
+	}
+	asked, err := p.asked(ctx)
+	return append(append(details, more...), asked...), err
+}
+
+// asked counts what one port more for each client asks of the databases.
+func (p *plant) asked(ctx context.Context) ([]detail, error) {
+	if err := p.hold(ctx, contract.JournalEntry); err != nil {
+		return nil, err
+	}
+	asked, err := p.statements(ctx, "each port", func(ctx context.Context) (int, error) { return p.together(ctx, p.raise) })
+	if err != nil {
+		return nil, err
+	}
+	return asked, errors.Join(p.release(ctx, contract.JournalEntry), p.settled(ctx))
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	"berth/internal/devstack"
 	"berth/internal/notify/notifytest"
@@ -122,9 +123,16 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*
 // boot starts berth and waits until it is ready.
 func (s *stack) boot(ctx context.Context, a *api) error {
 	alive, stop := context.WithCancel(s.alive)
-	ended := s.run(alive, a.command())
+	cmd := a.command()
+	ended := s.run(alive, cmd)
 	a.stop = func() {
 		stop()
+		<-ended
+	}
+	a.kill = func() {
+		_ = cmd.Process.Signal(syscall.SIGSTOP) // it does not live to see that it is asked to end
+		stop()
+		_ = cmd.Process.Kill()
 		<-ended
 	}
 	return a.awaitReady(ctx, ended, a.log)

@@ -20,18 +20,31 @@ import (
 // storm is one port that is reported far too often.
 type storm struct {
 	*plant
-	signals int
-	port    string
-	runs    []int // history events of each of its runs
+	signals  int
+	port     string
+	accepted atomic.Int64 // signals
+	heard    int          // reports that reached the row
+	changes  int          // of the port that clients can see, which is to ACTIVE
+	runs     []int        // history events of each of its runs
 }
 
 // openStorm measures how fast one port takes in reports, nearly all of which count for nothing: none may be rejected
 // or lost, and the two that count make it ACTIVE once.
 func openStorm(ctx context.Context, s *stack) (*subject, error) {
 	t := &storm{plant: newPlant(ctx, s, 1, lookEvery), signals: s.signals}
-	return &subject{before: t.prepare, whole: t.measure, after: t.check, close: func(context.Context) ([]detail, error) {
-		return []detail{{"runs of the port's workflow", float64(len(t.runs))}, {"history events of the longest", float64(slices.Max(t.runs))}}, nil
-	}}, nil
+	return &subject{before: t.prepare, whole: t.measure, after: t.check, close: t.details}, nil
+}
+
+func (t *storm) details(context.Context) ([]detail, error) {
+	accepted := int(t.accepted.Load())
+	return []detail{
+		{"signals sent", float64(t.signals)},
+		{"signals accepted", float64(accepted)},
+		{"signals lost", float64(accepted - t.heard)},
+		{"changes to ACTIVE", float64(t.changes)},
+		{"runs of the port's workflow", float64(len(t.runs))},
+		{"history events of the longest", float64(slices.Max(t.runs))},
+	}, nil
 }
 
 // measure sends all signals from many clients, those that count in the middle, and waits until all are accounted for.
@@ -51,6 +64,8 @@ func (t *storm) measure(ctx context.Context, p pace) (sample, error) {
 			for i := int(next.Add(1)); i <= t.signals && ctx.Err() == nil; i = int(next.Add(1)) {
 				if err := t.report(ctx, t.port, t.nth(i)); err != nil {
 					fail(fmt.Errorf("signal %d was rejected: %w", i, err))
+				} else {
+					t.accepted.Add(1)
 				}
 			}
 		})
@@ -91,6 +106,7 @@ func (t *storm) check(ctx context.Context) error {
 	if err == nil && (status != "ACTIVE" || revision != 2 || ignored != t.signals-2) {
 		err = fmt.Errorf("after %d signals the port is %s at revision %d, having ignored %d", t.signals, status, revision, ignored)
 	}
+	t.heard, t.changes = ignored+2, revision-1
 	if err == nil {
 		t.runs, err = runsOf(ctx, t.stack, contract.PortID(t.port))
 	}
