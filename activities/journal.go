@@ -43,7 +43,7 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	defer cancel()
 	p, o, err := a.mirror(ctx, key, &train{})
 	if o.Kind == journal.Done {
-		a.bringWaiting(ctx)
+		a.bringWaiting(ctx, key)
 	}
 	if err != nil || p.Blocked || o.After == 0 && journal.State(p.State) != journal.Pending {
 		return p, verdict(err)

@@ -16,18 +16,22 @@ const abreast = 32
 // bringWaiting mirrors what has gathered while the controller was away, oldest first, as far as it comes: each would
 // otherwise come back by itself, some time later, in a workflow task of its own. One in a process is enough. Their
 // workflows find them completed.
-func (a *Activities) bringWaiting(ctx context.Context) {
+func (a *Activities) bringWaiting(ctx context.Context, key string) {
 	if !a.bringing.TryLock() {
 		return
 	}
 	defer a.bringing.Unlock()
+	carrier, err := seqOf(key)
+	if err != nil {
+		return
+	}
 	since, err := a.Store.Now(ctx)
 	for more := true; more && err == nil; {
 		if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < BriefCall {
 			return
 		}
 		var takes []journal.Take
-		if takes, err = a.Store.TakeWaiting(ctx, since, abreast); err == nil {
+		if takes, err = a.Store.TakeWaiting(ctx, since, abreast, carrier); err == nil {
 			a.sendAbreast(ctx, takes)
 		}
 		resting, _ := a.ODL.Rests()

@@ -64,6 +64,7 @@ type Entry struct {
 	TakenAt    *time.Time
 	FinishedAt *time.Time
 	RetryAt    *time.Time // not before, after an attempt that did not succeed
+	Carrier    *int64     // the entry whose workflow made the last attempt; nil: its own
 }
 
 // Blocker is an earlier entry that another one waits for.

@@ -21,18 +21,26 @@ func Sentence(e Entry, blockers []Blocker) string {
 	case e.State == Completed && e.LastError != "":
 		return e.LastError
 	case e.State == Completed:
-		return "the controller has the change"
+		return "the controller has the change" + along(e)
 	case e.State == Failed:
 		return "the controller refused it " + times(e.Failures) + ", retry or skip it: " + e.LastError
 	case len(blockers) > 0:
 		return "waits for " + waits(blockers)
 	case e.State == Processing:
-		return "is being sent, attempt " + strconv.Itoa(e.Attempt)
+		return "is being sent, attempt " + strconv.Itoa(e.Attempt) + along(e)
 	case e.LastError != "":
 		return "will be sent again after attempt " + strconv.Itoa(e.Attempt) + ": " + e.LastError
 	default:
 		return "will be sent as soon as a worker takes it"
 	}
+}
+
+// along names the entry whose workflow looks after this one.
+func along(e Entry) string {
+	if e.Carrier == nil {
+		return ""
+	}
+	return fmt.Sprintf("; it went along with journal/%d", *e.Carrier)
 }
 
 // waits names the blocker that needs people first, else the oldest one.

@@ -12,11 +12,14 @@ func TestSentence(t *testing.T) {
 	by := func(seq int64, s State) Blocker {
 		return Blocker{Seq: seq, Object: Ref{Type: "network", ID: "n"}, Operation: Create, State: s}
 	}
+	other := int64(7)
 	for want, tt := range map[string]struct {
 		e Entry
 		b []Blocker
 	}{
 		"the controller has the change":                                     {Entry{State: Completed}, nil},
+		"the controller has the change; it went along with journal/7":       {Entry{State: Completed, Carrier: &other}, nil},
+		"is being sent, attempt 1; it went along with journal/7":            {Entry{State: Processing, Attempt: 1, Carrier: &other}, nil},
 		"skipped by admin: made by hand":                                    {Entry{State: Completed, LastError: "skipped by admin: made by hand"}, nil},
 		"the controller refused it 5 times, retry or skip it: no":           {Entry{State: Failed, Failures: 5, LastError: "no"}, nil},
 		"the controller refused it once, retry or skip it: no":              {Entry{State: Failed, Failures: 1, LastError: "no"}, nil},

@@ -142,12 +142,12 @@ const maxShown = 20
 func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq, 10)) }
 
 const entryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
-	created_at, taken_at, finished_at, retry_at`
+	created_at, taken_at, finished_at, retry_at, carrier`
 
 // entryFields are where a row of entryColumns goes.
 func entryFields(e *journal.Entry) []any {
 	return []any{&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.Unsure,
-		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt}
+		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt, &e.Carrier}
 }
 
 func scanEntry(row pgx.CollectableRow) (e journal.Entry, err error) {

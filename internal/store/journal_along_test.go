@@ -50,7 +50,7 @@ func TestOnlyThoseGoAlongWhoWaitForNobodyElse(t *testing.T) {
 	if diff := cmp.Diff([]int64{2, 3}, seqs); diff != "" {
 		t.Error(diff)
 	}
-	if e := along[0]; e.State != journal.Processing || e.Attempt != 1 || string(e.Data) != "{}" {
+	if e := along[0]; e.State != journal.Processing || e.Attempt != 1 || string(e.Data) != "{}" || e.Carrier == nil || *e.Carrier != 1 {
 		t.Errorf("not taken: %+v", e)
 	}
 	if blockers := waitsFor(t, s, 4); !slices.Equal(blockers, []int64{2}) {

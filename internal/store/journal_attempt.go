@@ -38,7 +38,8 @@ func (s *Store) takeEntry(ctx context.Context, seq int64) (t journal.Take, taken
 	err = s.inOneTrip(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			update journal_entry
-			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(), retry_at = null
+			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(), retry_at = null,
+				carrier = null
 			from (
 				select seq as n, state as was
 				from journal_entry
@@ -250,7 +251,8 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 				returning free.seq as n)
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
-				retry_at = clock_timestamp() + $3::interval
+				retry_at = clock_timestamp() + $3::interval,
+				carrier = coalesce((select c.carrier from journal_entry c where c.seq = $1), $1)
 			from held
 			where seq = held.n
 			returning `+entryColumns, seq, limit, Hold, contract.JournalID(""),

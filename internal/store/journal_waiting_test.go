@@ -15,7 +15,7 @@ import (
 // takeWaiting takes what has gathered and returns its numbers, with the attempts.
 func takeWaiting(t *testing.T, s *store.Store, since store.Mark, limit int) (seqs []int64, takes map[int64]journal.Take) {
 	t.Helper()
-	all, err := s.TakeWaiting(t.Context(), since, limit)
+	all, err := s.TakeWaiting(t.Context(), since, limit, 99)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,11 @@ func TestWhatGatheredIsTakenOldestFirstAndBehindItsParents(t *testing.T) {
 		t.Errorf("woken in the middle of it: %v", got)
 	}
 	storetest.Exec(t, url, `update note set due_at = now()`)
-	if got := due(t, s); !slices.Equal(got, []string{"journal/2", "journal/3", "journal/4"}) {
-		t.Errorf("told that they are done: %v; the others come by themselves", got)
+	if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2", "journal/3", "journal/4", "journal/5", "journal/6"}) {
+		t.Errorf("told that they are done: %v", got)
+	}
+	if e := take(t, s, 4).Entry; e.Carrier == nil || *e.Carrier != 99 || e.State != journal.Completed {
+		t.Errorf("who mirrored it? %+v", e)
 	}
 }
 

@@ -52,13 +52,14 @@ type entry struct {
 	CreatedAt  time.Time         `json:"created_at"`
 	TakenAt    *time.Time        `json:"taken_at"`
 	FinishedAt *time.Time        `json:"finished_at"`
-	RetryAt    *time.Time        `json:"retry_at"` // the next attempt's
+	RetryAt    *time.Time        `json:"retry_at"`   // the next attempt's
+	CarriedBy  *int64            `json:"carried_by"` // the entry whose workflow made the last attempt; null: its own
 }
 
 func entryOf(e journal.Entry) entry {
 	return entry{Seq: e.Seq, Operation: e.Operation, Type: e.Object.Type, Object: e.Object.ID, Name: e.Name, Project: e.Project,
 		State: e.State, Attempts: e.Attempt, Failures: e.Failures, LastError: e.LastError,
-		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt, RetryAt: e.RetryAt}
+		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt, RetryAt: e.RetryAt, CarriedBy: e.Carrier}
 }
 
 // shown is one entry with all that is known about it.

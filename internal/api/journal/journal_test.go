@@ -104,7 +104,7 @@ func TestEntrySaysWhyItWaits(t *testing.T) {
 	want := map[string]any{
 		"seq": 2.0, "operation": "create", "object_type": "port", "object_id": "p", "name": "web", "project_id": "demo",
 		"state": "pending", "attempts": 0.0, "failures": 0.0, "last_error": "",
-		"created_at": created, "taken_at": nil, "finished_at": nil, "retry_at": nil, "audit": []any{}, "data": map[string]any{"id": "p"},
+		"created_at": created, "taken_at": nil, "finished_at": nil, "retry_at": nil, "carried_by": nil, "audit": []any{}, "data": map[string]any{"id": "p"},
 		"blockers": []any{map[string]any{"seq": 1.0, "operation": "create", "object_type": "network", "object_id": "n",
 			"state": "failed", "since": created}},
 		"berth:why": map[string]any{
