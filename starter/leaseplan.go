@@ -9,7 +9,8 @@ import (
 )
 
 const slotHelp = `Tells the earliest start, from --start and not after --latest, at which as many hosts are free for long enough,
-and which they would be. Nothing is reserved: ` + "`starter lease create`" + ` with these dates does that.`
+and which they would be; the same for instances and floating IPs with --reservations. Nothing is reserved: ` + "`starter lease create`" + `
+with these dates does that.`
 
 var planColumns = []string{"name", "start_date", "end_date", "reservations"}
 
@@ -26,7 +27,11 @@ func plan(ctx context.Context, s *session, body object) error {
 	if s.out.format == "table" {
 		reservations, _ := objects(o["reservations"])
 		for _, r := range reservations {
-			r["hosts"] = cell(r["hosts"])
+			for _, list := range []string{"hosts", "addresses"} {
+				if r[list] != nil {
+					r[list] = cell(r[list])
+				}
+			}
 		}
 	}
 	return s.out.show(o, planColumns)
@@ -59,8 +64,11 @@ func wanted(f *pflag.FlagSet) func(ctx context.Context, s *session, name string)
 		case body["end_date"] == nil:
 			return nil, usage("--end is missing, or --for")
 		}
+		if !f.Changed("max") {
+			*most = *least
+		}
 		if body["reservations"] == nil {
-			body["reservations"] = []object{{"resource_type": "physical:host", "min": *least, "max": max(*most, *least),
+			body["reservations"] = []object{{"resource_type": "physical:host", "min": *least, "max": *most,
 				"hypervisor_properties": *hypervisor, "resource_properties": *resource}}
 		}
 		return body, nil
@@ -112,15 +120,23 @@ func leaseCreate(f *pflag.FlagSet) action {
 
 func findSlot(f *pflag.FlagSet) action {
 	body := wanted(f)
-	latest := f.String("latest", "+30d", "the last start to look at, as --start")
+	latest := f.String("latest", "", "the last start to look at, as --start (default: 30 days after that)")
 	return func(ctx context.Context, s *session, _ []string) error {
 		b, err := body(ctx, s, "slot")
 		if err != nil {
 			return err
 		}
-		if b["latest_start"], err = instantAt(strings.TrimSpace(*latest), time.Now()); err != nil {
+		if b["latest_start"], err = latestOf(b["start_date"], strings.TrimSpace(*latest), time.Now()); err != nil {
 			return err
 		}
 		return plan(ctx, s, b)
 	}
+}
+
+// latestOf is the last start to look at.
+func latestOf(start any, latest string, now time.Time) (any, error) {
+	if latest == "" {
+		return endOf(start, "30d", now)
+	}
+	return instantAt(latest, now)
 }

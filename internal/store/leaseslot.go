@@ -50,6 +50,9 @@ func (s *Store) earliest(ctx context.Context, tx pgx.Tx, d lease.Draft, latest t
 	if err != nil {
 		return d, err
 	}
+	if latest.Before(dates.Start) {
+		return d, lease.Refuse(lease.InvalidInput, "The latest start %s is before the start date.", latest.UTC().Format(time.RFC3339))
+	}
 	if slices.ContainsFunc(d.Reservations, func(r lease.ReservationDraft) bool { return r.Type != lease.PhysicalHost }) {
 		return s.earliestTried(ctx, tx, d, dates, latest)
 	}

@@ -70,7 +70,7 @@ func TestSlotIsTheFirstThatFits(t *testing.T) {
 		kind   lease.Kind
 	}{
 		"before anybody leaves": {hostsDraft(1, 2, 1, 1), hour(2), lease.NotEnoughHosts},
-		"after the last start":  {hostsDraft(7, 8, 1, 1), hour(6), lease.NotEnoughHosts},
+		"after the last start":  {hostsDraft(7, 8, 1, 1), hour(6), lease.InvalidInput},
 		"more than there are":   {hostsDraft(1, 2, 3, 3), latest, lease.NotEnoughHosts},
 	} {
 		if _, err := e.PlanLease(t.Context(), c.d, &c.latest); faultKind(err) != c.kind {
