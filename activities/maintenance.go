@@ -46,6 +46,9 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Swept
 	if swept.Forgotten, err = a.forget(ctx); err != nil {
 		return swept, err
 	}
+	if _, err := a.Store.TrimAnnouncements(ctx, trimBatch); err != nil {
+		return swept, err
+	}
 	swept.Trimmed, err = a.trimJournal(ctx)
 	return swept, err
 }

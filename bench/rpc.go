@@ -130,7 +130,7 @@ func (a *air) told(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
 	defer cancel()
 	for left := 1; left > 0; pause(ctx, 20*time.Millisecond) {
-		if err := a.rows.QueryRow(ctx, `select count(*) from announcement`).Scan(&left); err != nil {
+		if err := a.rows.QueryRow(ctx, `select count(*) from announcement where told_at is null`).Scan(&left); err != nil {
 			return fmt.Errorf("agents are not told everything: %w", err)
 		}
 	}

@@ -92,7 +92,10 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	}
 	if len(cfg.RabbitMQ) > 0 {
 		a.store.Announce()
-		a.caster = rpc.NewCaster(a.store, cfg.RabbitMQ)
+		if a.caster, err = a.casterTo(cfg); err != nil {
+			a.close()
+			return nil, err
+		}
 		reached.Agents = a.caster
 	}
 	reached.Store = a.store

@@ -142,14 +142,16 @@ func feedbackOf(cfg config.ODL, client *odl.Client, s *store.Store) (*feedback.L
 	return feedback.New(o), nil
 }
 
-// startAnswering answers agents over RabbitMQ, if that is a role, until the function that it returns is called.
+// startAnswering answers agents over RabbitMQ, and keeps connected to tell them things, as far as that is a role, until the function that it returns is called.
 func (a *app) startAnswering(ctx context.Context) (stop func()) {
-	if a.agents == nil {
-		return func() {}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
-	wait.Go(func() { a.agents.Run(ctx) })
+	if a.agents != nil {
+		wait.Go(func() { a.agents.Run(ctx) })
+	}
+	if a.caster != nil && a.has(config.Temporal) {
+		wait.Go(func() { a.caster.Run(ctx) })
+	}
 	return func() {
 		cancel()
 		wait.Wait()
@@ -165,7 +167,20 @@ func (a *app) agentsOf() (*rpc.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rpc.New(rpc.Options{Store: a.store, Brokers: a.cfg.RabbitMQ, Host: host, Metrics: a.registry}), nil
+	trust, err := rpc.Trust(a.cfg.RabbitMQCA)
+	if err != nil {
+		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
+	}
+	return rpc.New(rpc.Options{Store: a.store, Brokers: a.cfg.RabbitMQ, Host: host, TLS: trust, Metrics: a.registry}), nil
+}
+
+// casterTo is who tells agents things.
+func (a *app) casterTo(cfg config.Config) (*rpc.Caster, error) {
+	trust, err := rpc.Trust(cfg.RabbitMQCA)
+	if err != nil {
+		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
+	}
+	return rpc.NewCaster(rpc.Options{Store: a.store, Brokers: cfg.RabbitMQ, TLS: trust, Metrics: a.registry}), nil
 }
 
 // startWorking starts a worker for each task queue, if that is a role, as soon as Temporal and its namespace are

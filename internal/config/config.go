@@ -43,6 +43,7 @@ type Config struct {
 	ODL         ODL
 	Nova        Nova
 	RabbitMQ    []string // URLs of one cluster; none: agents are not spoken with over RabbitMQ
+	RabbitMQCA  string   // PEM file
 	Neutron     Neutron
 	History     History
 	Journal     Journal

@@ -2,9 +2,16 @@ package devstack
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +26,7 @@ import (
 type RabbitMQ struct {
 	dir    string
 	port   int // of the broker; the next two are Erlang's
+	secure int // of the broker with TLS
 	node   int
 	mapper int
 	proc   *process
@@ -41,27 +49,35 @@ func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 		return nil, err
 	}
 	r := &RabbitMQ{dir: dir}
-	if err := r.configure(); err != nil {
-		return nil, err
-	}
 	err = withPort(0, func(port int) error {
-		more, err := freePorts(2)
+		more, err := freePorts(3)
 		if err != nil {
 			return err
 		}
-		r.port, r.node, r.mapper = port, more[0], more[1]
+		r.port, r.node, r.mapper, r.secure = port, more[0], more[1], more[2]
+		if err := r.configure(); err != nil {
+			return err
+		}
 		return r.Start(ctx)
 	})
 	return r, err
 }
 
 // VirtualHosts is how many separate brokers the one broker is.
-const VirtualHosts = 16
+const VirtualHosts = 32
 
 // URL connects to one of the virtual hosts, of which there are VirtualHosts, as a user who may do anything there.
 func (r *RabbitMQ) URL(n int) string {
 	return fmt.Sprintf("amqp://berth:berth@127.0.0.1:%d/v%d", r.port, n)
 }
+
+// SecureURL is URL with TLS, under a certificate of the authority in the file CAFile.
+func (r *RabbitMQ) SecureURL(n int) string {
+	return fmt.Sprintf("amqps://berth:berth@localhost:%d/v%d", r.secure, n)
+}
+
+// CAFile is the PEM file with the broker's authority.
+func (r *RabbitMQ) CAFile() string { return filepath.Join(r.dir, "ca.pem") }
 
 // configure writes what the broker reads when it starts.
 func (r *RabbitMQ) configure() error {
@@ -79,7 +95,10 @@ func (r *RabbitMQ) configure() error {
 	file := func(name, text string) error { return os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o644) }
 	return errors.Join(file("definitions.json", string(text)), file("plugins", "[].\n"),
 		file("rabbitmq.conf", "log.console = true\nlog.console.level = warning\nlog.file = false\ndisk_free_limit.absolute = 1MB\n"+
-			"load_definitions = "+filepath.Join(r.dir, "definitions.json")+"\n"))
+			"load_definitions = "+filepath.Join(r.dir, "definitions.json")+"\n"+
+			"listeners.ssl.default = 127.0.0.1:"+strconv.Itoa(r.secure)+"\n"+
+			"ssl_options.cacertfile = "+r.CAFile()+"\nssl_options.certfile = "+r.CAFile()+"\n"+
+			"ssl_options.keyfile = "+filepath.Join(r.dir, "key.pem")+"\nssl_options.verify = verify_none\n"), r.certify())
 }
 
 // Start brings a stopped broker back on its ports. What was not durable is gone.
@@ -167,4 +186,28 @@ func (r *RabbitMQ) Stop() {
 func (r *RabbitMQ) Kill() {
 	r.proc.stop(syscall.SIGKILL, time.Second)
 	r.epmd.stop(syscall.SIGKILL, time.Second)
+}
+
+// certify makes a certificate for this machine, which is its own authority.
+func (r *RabbitMQ) certify() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	of := &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "berth"}, DNSNames: []string{"localhost"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	certificate, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	file := func(name, kind string, der []byte) error {
+		return os.WriteFile(filepath.Join(r.dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+	}
+	return errors.Join(file("ca.pem", "CERTIFICATE", certificate), file("key.pem", "PRIVATE KEY", private))
 }

@@ -76,7 +76,8 @@ var everything = map[string]string{
 		from host_pooling`,
 	contract.Announce: `
 		select distinct 'announce/' || network_id, 'what agents are told of network ' || network_id, jsonb_build_object('resource', 'announcement')
-		from announcement`,
+		from announcement
+		where told_at is null`,
 	contract.JournalEntry: entryWorkflows,
 	contract.FullSync:     openRuns(contract.KeyFullSync),
 	contract.Recovery:     openRuns(contract.KeyRecovery),

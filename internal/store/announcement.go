@@ -32,8 +32,7 @@ func announce(ctx context.Context, tx pgx.Tx, all ...network.Announcement) error
 		batch.Queue(`
 			insert into announcement (network_id, kind, event, object_id, data)
 			values ($1, $2, $3, $4, $5)`, a.Network, a.Kind, a.Event, a.Object, a.Data)
-		n := contract.Nudge{Workflow: contract.Announce, ID: contract.AnnounceID(a.Network.String()), Summary: "what agents are told of network " + a.Network.String(),
-			Attributes: contract.Attributes{Resource: "announcement"}}
+		n := announcementNudge(a.Network)
 		if !slices.ContainsFunc(nudges, func(o contract.Nudge) bool { return o.ID == n.ID }) {
 			nudges = append(nudges, n)
 		}
@@ -85,7 +84,8 @@ func ofPort(before, after network.Port) network.Announcement {
 	if before.MAC != after.MAC || !slices.Equal(before.Addresses, after.Addresses) || !same(before.DHCPOptions, after.DHCPOptions) {
 		event = network.EventReaddressed
 	}
-	return network.Announcement{Network: after.Network, Kind: network.AboutPort, Event: event, Object: after.ID}
+	return network.Announcement{Network: after.Network, Kind: network.AboutPort, Event: event, Object: after.ID,
+		Data: encoded(network.PassageOf(before, after))}
 }
 
 // announceHosting announces that DHCP agents host networks, or host them no longer. The statement returns pairs of the two.
@@ -121,7 +121,7 @@ func (s *Store) Announcements(ctx context.Context, id uuid.UUID, limit int) ([]n
 	rows, err := s.pool.Query(ctx, `
 		select id, network_id, kind, event, object_id, data, clock_timestamp() - at
 		from announcement
-		where network_id = $1
+		where network_id = $1 and told_at is null
 		order by id
 		limit $2`, id, limit)
 	if err != nil {
@@ -132,14 +132,6 @@ func (s *Store) Announcements(ctx context.Context, id uuid.UUID, limit int) ([]n
 		return nil, fmt.Errorf("announcements of network %s: %w", id, err)
 	}
 	return all, nil
-}
-
-// SettleAnnouncements forgets what agents were told.
-func (s *Store) SettleAnnouncements(ctx context.Context, ids []int64) error {
-	if _, err := s.pool.Exec(ctx, `delete from announcement where id = any($1)`, ids); err != nil {
-		return fmt.Errorf("settle announcements: %w", err)
-	}
-	return nil
 }
 
 // ObjectVersions tells in which versions agents want each type of object.

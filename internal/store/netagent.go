@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -128,10 +129,16 @@ func (s *Store) ReportState(ctx context.Context, st network.State) (string, erro
 	var result string
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
 		var err error
-		if result, err = heartbeat(ctx, tx, st); err != nil {
+		var silent time.Duration
+		if result, silent, err = heartbeat(ctx, tx, st); err != nil {
 			return fmt.Errorf("heartbeat of %s on %s: %w", st.Type, st.Host, err)
 		}
 		switch {
+		case result == network.AgentRevived && st.Versions == nil && st.Type != network.DHCPAgent:
+			// It has run all the time and goes on believing what it knows, but for what it is told.
+			if err := retell(ctx, tx, silent+network.AgentDownTime); err != nil {
+				return err
+			}
 		case st.Type == network.DHCPAgent && result != network.AgentAlive:
 			return errors.Join(adopt(ctx, tx, st.Host), inherit(ctx, tx, st.Host))
 		case st.Type == network.DHCPAgent:
@@ -142,42 +149,43 @@ func (s *Store) ReportState(ctx context.Context, st network.State) (string, erro
 	return result, err
 }
 
-func heartbeat(ctx context.Context, tx pgx.Tx, st network.State) (string, error) {
+// heartbeat takes one down, and tells what it makes of the agent, and for how long that has been silent.
+func heartbeat(ctx context.Context, tx pgx.Tx, st network.State) (result string, silent time.Duration, err error) {
 	var registered, alive bool
 	var versions any
 	if st.Versions != nil {
 		versions = encoded(st.Versions)
 	}
-	err := tx.QueryRow(ctx, `
+	err = tx.QueryRow(ctx, `
 		insert into agent as a (id, agent_type, host, binary_name, topic, configurations, admin_up, versions, heartbeat_at)
 		values ($1, $2, $3, $4, $5, $6, $7, coalesce($8::jsonb, '{}'), clock_timestamp())
 		on conflict on constraint agent_identity do nothing
 		returning true`,
 		uuid.New(), st.Type, st.Host, st.Binary, st.Topic, st.Configurations, !termsOf(tx).newcomers, versions).Scan(&registered)
 	if err == nil {
-		return network.AgentNew, nil
+		return network.AgentNew, 0, nil
 	}
 	if !none(err) {
-		return "", err
+		return "", 0, err
 	}
 	if err := tx.QueryRow(ctx, `
-		select heartbeat_at > clock_timestamp() - $3::interval
+		select heartbeat_at > clock_timestamp() - $3::interval, clock_timestamp() - heartbeat_at
 		from agent
 		where agent_type = $1 and host = $2
-		for no key update`, st.Type, st.Host, network.AgentDownTime).Scan(&alive); err != nil {
-		return "", err
+		for no key update`, st.Type, st.Host, network.AgentDownTime).Scan(&alive, &silent); err != nil {
+		return "", 0, err
 	}
 	if _, err := tx.Exec(ctx, `
 		update agent
 		set binary_name = $3, topic = $4, configurations = $5, heartbeat_at = clock_timestamp(),
 			started_at = case when $6 then started_at else clock_timestamp() end, versions = coalesce($7::jsonb, versions)
 		where agent_type = $1 and host = $2`, st.Type, st.Host, st.Binary, st.Topic, st.Configurations, alive, versions); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if alive {
-		return network.AgentAlive, nil
+		return network.AgentAlive, silent, nil
 	}
-	return network.AgentRevived, nil
+	return network.AgentRevived, silent, nil
 }
 
 // DeleteAgent forgets an agent. The networks that it hosted go to others; where there is none, no port waits for DHCP

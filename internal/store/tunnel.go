@@ -14,9 +14,11 @@ import (
 func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEnd) ([]network.TunnelEnd, error) {
 	var all []network.TunnelEnd
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `
+		left, err := rowsOf(ctx, tx, pgx.RowToStructByPos[network.TunnelEnd], `
 			delete from tunnel_end
-			where type = $1 and host = $2 and host <> '' and ip <> $3`, end.Type, end.Host, end.IP); err != nil {
+			where type = $1 and host = $2 and host <> '' and ip <> $3
+			returning type, host, ip`, end.Type, end.Host, end.IP)
+		if err != nil {
 			return fmt.Errorf("tunnel of %s: %w", end.Host, err)
 		}
 		if _, err := tx.Exec(ctx, `
@@ -38,7 +40,24 @@ func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEnd) ([]networ
 		if all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[network.TunnelEnd]); err != nil {
 			return err
 		}
-		return announce(ctx, tx, network.Announcement{Kind: network.AboutTunnel, Event: network.EventUpdated, Data: encoded(end)})
+		var news []network.Announcement
+		for _, old := range left {
+			news = append(news, network.Announcement{Kind: network.AboutTunnel, Event: network.EventDeleted, Data: encoded(old)})
+		}
+		return announce(ctx, tx, append(news, network.Announcement{Kind: network.AboutTunnel, Event: network.EventUpdated, Data: encoded(end)})...)
 	})
 	return all, err
+}
+
+// TunnelEnds lists the ends of the tunnels of a type.
+func (s *Store) TunnelEnds(ctx context.Context, kind string) ([]network.TunnelEnd, error) {
+	ends, err := rowsOf(ctx, s.pool, pgx.RowToStructByPos[network.TunnelEnd], `
+		select type, host, ip
+		from tunnel_end
+		where type = $1
+		order by ip`, kind)
+	if err != nil {
+		return nil, fmt.Errorf("list tunnels: %w", err)
+	}
+	return ends, nil
 }

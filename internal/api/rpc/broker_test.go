@@ -31,7 +31,43 @@ var (
 	hosts  atomic.Int64 // virtual hosts that tests have
 )
 
-func TestMain(m *testing.M) { os.Exit(withBroker(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serveDatabase) != "" {
+		os.Exit(serveForEver())
+	}
+	os.Exit(withBroker(m))
+}
+
+// ownBroker is one that the test may kill.
+func ownBroker(t *testing.T) *devstack.RabbitMQ {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "berth-test-") // shorter than the test's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	own, err := devstack.StartRabbitMQ(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(own.Kill)
+	return own
+}
+
+// runs runs something until the test ends.
+func runs(t *testing.T, run func(context.Context)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
 
 // withBroker runs the tests beside one broker.
 func withBroker(m *testing.M) int {
@@ -64,16 +100,7 @@ func serve(t *testing.T, s *store.Store, url string) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	server := rpc.New(rpc.Options{Store: s, Brokers: []string{url}, Host: "here", Metrics: registry})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		server.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	runs(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
 	return registry
 }

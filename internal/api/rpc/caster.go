@@ -9,13 +9,13 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"berth/internal/network"
-	"berth/internal/store"
 )
 
-// Caster tells agents what they have to know. It connects when there is something to tell.
+// Caster tells agents what they have to know.
 type Caster struct {
 	desk    *Desk
-	brokers []string
+	options Options
+	counts  castCounts
 	mu      sync.Mutex // one announcement after the other, so that their order holds
 	next    int        // the broker to try
 	line    *line      // nil: not connected
@@ -29,9 +29,24 @@ type line struct {
 }
 
 // NewCaster is a caster to one cluster of brokers.
-func NewCaster(s *store.Store, brokers []string) *Caster {
-	return &Caster{desk: &Desk{Store: s}, brokers: brokers}
+func NewCaster(o Options) *Caster {
+	c := &Caster{desk: &Desk{Store: o.Store}, options: o}
+	c.counts = newCastCounts(c.Connected)
+	if o.Metrics != nil {
+		c.counts.register(o.Metrics)
+	}
+	return c
 }
+
+// Connected tells whether there is a connection.
+func (c *Caster) Connected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.line.alive()
+}
+
+// alive tells whether letters may be sent over the line.
+func (l *line) alive() bool { return l != nil && !l.conn.IsClosed() && !l.channel.IsClosed() }
 
 // Close ends the connection.
 func (c *Caster) Close() {
@@ -62,8 +77,10 @@ func (c *Caster) Tell(ctx context.Context, all []network.Announcement) (told []i
 			return told, err
 		}
 		if err := c.post(ctx, a, letters); err != nil {
+			c.counts.casts.WithLabelValues(a.Kind, "failed").Inc()
 			return told, err
 		}
+		c.counts.casts.WithLabelValues(a.Kind, "told").Inc()
 		told = append(told, a.ID)
 	}
 	return told, nil
@@ -96,11 +113,11 @@ func (c *Caster) post(ctx context.Context, a network.Announcement, letters []let
 }
 
 func (c *Caster) connect() error {
-	if c.line != nil && !c.line.conn.IsClosed() && !c.line.channel.IsClosed() {
+	if c.line.alive() {
 		return nil
 	}
 	c.hangUp()
-	conn, err := dial(c.brokers, c.next, "berth casts", nil)
+	conn, err := dial(c.options.Brokers, c.next, "berth casts", c.options.TLS)
 	c.next++
 	if err != nil {
 		return err
@@ -154,7 +171,7 @@ func (l *line) publish(ctx context.Context, m letter) (*amqp.DeferredConfirmatio
 	if !m.fanout {
 		return l.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.topic, true, false, message(m.body))
 	}
-	to := m.topic + "_fanout"
+	to := m.topic + fanoutSuffix
 	// It goes away with the last who listens, so it may be gone again.
 	if err := l.channel.ExchangeDeclare(to, "fanout", false, true, false, false, nil); err != nil {
 		return nil, err

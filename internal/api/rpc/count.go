@@ -18,17 +18,47 @@ const (
 // counts are what operators see of the calls.
 type counts struct {
 	calls, drops *prometheus.CounterVec
+	connected    prometheus.GaugeFunc
 }
 
-func newCounts() counts {
+func newCounts(connected func() bool) counts {
 	return counts{
+		connected: connection("calls", connected),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_calls_total", Help: "Calls of agents over RabbitMQ, by method and by the class of the failure, if it failed."},
 			[]string{"method", "failure"}),
 		drops: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_dropped_total", Help: "Messages that came to nothing."}, []string{"reason"}),
 	}
 }
 
-func (c counts) register(r prometheus.Registerer) { r.MustRegister(c.calls, c.drops) }
+func (c counts) register(r prometheus.Registerer) { r.MustRegister(c.calls, c.drops, c.connected) }
+
+// castCounts are what operators see of what agents are told.
+type castCounts struct {
+	casts     *prometheus.CounterVec
+	retold    prometheus.Counter
+	connected prometheus.GaugeFunc
+}
+
+func newCastCounts(connected func() bool) castCounts {
+	return castCounts{
+		casts:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_casts_total", Help: "What agents were told over RabbitMQ, by what it was about and what came of it."}, []string{"about", "outcome"}),
+		retold:    prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_rpc_retold_total", Help: "How often agents were told again what RabbitMQ may have lost."}),
+		connected: connection("casts", connected),
+	}
+}
+
+func (c castCounts) register(r prometheus.Registerer) { r.MustRegister(c.casts, c.retold, c.connected) }
+
+// connection is 1 while there is one with RabbitMQ.
+func connection(purpose string, there func() bool) prometheus.GaugeFunc {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "berth_rpc_connected", Help: "1 while this process is connected with RabbitMQ.",
+		ConstLabels: prometheus.Labels{"for": purpose}}, func() float64 {
+		if there() {
+			return 1
+		}
+		return 0
+	})
+}
 
 func (c counts) drop(reason string) { c.drops.WithLabelValues(reason).Inc() }
 

@@ -20,10 +20,11 @@ type method func(ctx context.Context, d *Desk, args json.RawMessage) (any, error
 // endpoints are what agents call, all without a namespace.
 var endpoints = []endpoint{
 	{minor: 4, methods: stateMethods},
-	{minor: 8, methods: dhcpMethods},
+	{minor: 10, methods: dhcpMethods},
 	{minor: 9, methods: wiringMethods},
 	{minor: 1, methods: objectMethods},
 	{minor: 3, methods: securityMethods},
+	{minor: 1, methods: routerMethods},
 }
 
 // find is the method that a request means, or why there is none.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/netip"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -35,7 +35,11 @@ type post struct {
 	err     error
 }
 
+// add adds a letter. Nobody can listen to a topic whose name is too long for the broker.
 func (p *post) add(topic string, fanout bool, method, version string, args any) {
+	if len(topic)+len(fanoutSuffix) > maxName {
+		return
+	}
 	body, err := cast(method, version, args)
 	p.err = errors.Join(p.err, err)
 	p.letters = append(p.letters, letter{topic, fanout, body})
@@ -48,8 +52,15 @@ func (p *post) dhcp(host, method string, priority int, payload object) {
 }
 
 // notify tells agents that do not take objects.
-func (p *post) notify(what, method string, args object) {
-	p.add("q-agent-notifier-"+what, true, method, "1.0", args)
+func (p *post) notify(what, method, version string, args object) {
+	p.add("q-agent-notifier-"+what, true, method, version, args)
+}
+
+// members tells them that somebody has come to security groups, gone from them, or moved.
+func (p *post) members(groups []uuid.UUID) {
+	if len(groups) > 0 {
+		p.notify("security_group-update", "security_groups_member_updated", "1.1", object{"security_groups": groups})
+	}
 }
 
 // push sends a versioned object to those who understand each of its versions.
@@ -63,8 +74,8 @@ func (p *post) push(kind, event string, versions []string, as func(version strin
 var pushed = map[string]string{network.AboutNetwork: typeNetwork, network.AboutSubnet: typeSubnet, network.AboutPort: typePort,
 	network.AboutGroup: typeGroup, network.AboutRule: typeRule}
 
-// letters are what agents are told. Of what lives they are told how it is now; what is gone meanwhile has an announcement of
-// that behind this one.
+// letters are what agents are told. Of what lives they are told how it is now, so that an announcement that comes once more says
+// nothing wrong; what is gone meanwhile has an announcement of that behind this one.
 func (d *Desk) letters(ctx context.Context, a network.Announcement, versions map[string][]string) ([]letter, error) {
 	p := &post{}
 	hosts, err := d.Store.DHCPHosts(ctx, a.Network)
@@ -73,8 +84,8 @@ func (d *Desk) letters(ctx context.Context, a network.Announcement, versions map
 	}
 	wanted := versions[pushed[a.Kind]]
 	switch {
-	case a.Kind == network.AboutHosting || a.Kind == network.AboutAgent || a.Kind == network.AboutTunnel:
-		err = p.single(a)
+	case pushed[a.Kind] == "":
+		err = d.single(ctx, p, a)
 	case a.Event == network.EventDeleted:
 		kind := pushed[a.Kind]
 		p.push(kind, "deleted", wanted, func(v string) object { return inVersion(kind, v, object{"id": a.Object}) })
@@ -91,31 +102,50 @@ func (d *Desk) letters(ctx context.Context, a network.Announcement, versions map
 }
 
 // single tells of what concerns agents themselves.
-func (p *post) single(a network.Announcement) error {
+func (d *Desk) single(ctx context.Context, p *post, a network.Announcement) error {
 	var at network.Hosting
-	var end struct {
-		Type string
-		IP   netip.Addr
-	}
+	var end network.TunnelEnd
 	if err := errors.Join(json.Unmarshal(a.Data, &at), json.Unmarshal(a.Data, &end)); err != nil {
 		return err
 	}
-	switch {
-	case a.Kind == network.AboutTunnel:
-		p.notify("tunnel-update", "tunnel_update", object{"tunnel_ip": end.IP, "tunnel_type": end.Type})
-	case a.Kind == network.AboutAgent:
+	switch a.Kind {
+	case network.AboutRouterMAC:
+		macs, err := d.Store.RouterMACs(ctx)
+		p.notify("dvr-update", "dvr_mac_address_update", "1.0", object{"dvr_macs": list(macs)})
+		return err
+	case network.AboutTunnel:
+		return d.tunnel(ctx, p, end)
+	case network.AboutAgent:
 		p.dhcp(at.Host, "agent_updated", firstOfNetworks, object{"admin_state_up": at.AdminUp})
-	case a.Event == network.EventDeleted:
-		p.dhcp(at.Host, "network_delete_end", endOfNetwork, object{"network_id": a.Network})
-	default:
-		p.dhcp(at.Host, "network_create_end", firstOfNetworks, object{"network": object{"id": a.Network}})
+		return nil
 	}
-	return nil
+	there, err := d.Store.Serves(ctx, at.Host, a.Network)
+	if there {
+		p.dhcp(at.Host, "network_create_end", firstOfNetworks, object{"network": object{"id": a.Network}})
+	} else {
+		p.dhcp(at.Host, "network_delete_end", endOfNetwork, object{"network_id": a.Network})
+	}
+	return err
+}
+
+// tunnel tells of the end of a tunnel, or that it is none any more.
+func (d *Desk) tunnel(ctx context.Context, p *post, end network.TunnelEnd) error {
+	ends, err := d.Store.TunnelEnds(ctx, end.Type)
+	args := object{"tunnel_ip": end.IP, "tunnel_type": end.Type}
+	if slices.ContainsFunc(ends, func(e network.TunnelEnd) bool { return e.IP == end.IP }) {
+		p.notify("tunnel-update", "tunnel_update", "1.0", args)
+	} else {
+		p.notify("tunnel-delete", "tunnel_delete", "1.0", args)
+	}
+	return err
 }
 
 func (p *post) deleted(a network.Announcement, hosts []string) error {
 	var was struct {
-		Fixed []object `json:"fixed_ips"`
+		Fixed  []object    `json:"fixed_ips"`
+		Groups []uuid.UUID `json:"security_groups"`
+		Owner  string      `json:"device_owner"`
+		Group  uuid.UUID   `json:"security_group_id"`
 	}
 	if err := json.Unmarshal(a.Data, &was); err != nil {
 		return err
@@ -123,9 +153,14 @@ func (p *post) deleted(a network.Announcement, hosts []string) error {
 	switch a.Kind {
 	case network.AboutNetwork: // by whom it was hosted nobody knows any more
 		p.add(topicDHCP, true, "network_delete_end", "1.0", object{"payload": object{"network_id": a.Object, "priority": endOfNetwork}})
-		p.notify("network-delete", "network_delete", object{"network_id": a.Object})
+		p.notify("network-delete", "network_delete", "1.0", object{"network_id": a.Object})
 	case network.AboutPort:
-		p.notify("port-delete", "port_delete", object{"port_id": a.Object})
+		p.notify("port-delete", "port_delete", "1.0", object{"port_id": a.Object})
+		if was.Owner != network.DHCPOwner {
+			p.members(was.Groups)
+		}
+	case network.AboutRule:
+		p.rules(was.Group)
 	}
 	for _, host := range hosts {
 		switch a.Kind {
@@ -138,8 +173,17 @@ func (p *post) deleted(a network.Announcement, hosts []string) error {
 	return nil
 }
 
+// rules tells agents that do not take objects that a group's rules have changed.
+func (p *post) rules(group uuid.UUID) {
+	p.notify("security_group-update", "security_groups_rule_updated", "1.1", object{"security_groups": []uuid.UUID{group}})
+}
+
 // port tells of a port as it is now.
 func (d *Desk) port(ctx context.Context, p *post, a network.Announcement, hosts, versions []string) error {
+	var left network.Passage
+	if err := json.Unmarshal(a.Data, &left); err != nil {
+		return err
+	}
 	now, err := d.Store.Port(ctx, a.Object)
 	if err != nil {
 		return err
@@ -149,8 +193,18 @@ func (d *Desk) port(ctx context.Context, p *post, a network.Announcement, hosts,
 		return err
 	}
 	p.push(typePort, "updated", versions, func(v string) object { return portObject(now, n, v) })
-	p.notify("port-update", "port_update", object{"port": viewPort(now), "network_type": n.Type, "segmentation_id": n.Segment,
+	p.notify("port-update", "port_update", "1.0", object{"port": viewPort(now), "network_type": n.Type, "segmentation_id": n.Segment,
 		"physical_network": orNull(n.PhysicalNetwork)})
+	if left.From != "" && left.From != now.Host && now.Host != "" {
+		p.notify("binding-deactivate", "binding_deactivate", "1.5", object{"port_id": now.ID, "host": left.From, "network_id": now.Network})
+		p.notify("binding-activate", "binding_activate", "1.5", object{"port_id": now.ID, "host": now.Host})
+	}
+	if a.Event == network.EventCreated {
+		left.Groups = now.SecurityGroups
+	}
+	if now.DeviceOwner != network.DHCPOwner {
+		p.members(left.Groups)
+	}
 	for i, host := range hosts {
 		priority := portOfOthers
 		switch {
@@ -175,20 +229,34 @@ func (d *Desk) other(ctx context.Context, p *post, a network.Announcement, hosts
 	if err != nil || found == nil {
 		return err
 	}
-	data := found.(object)["versioned_object.data"]
-	p.push(pushed[a.Kind], "updated", versions, func(v string) object { return inVersion(pushed[a.Kind], v, data.(object)) })
-	if a.Kind == network.AboutNetwork && a.Event == network.EventUpdated {
-		n, err := d.Store.Network(ctx, a.Object)
-		if err != nil {
-			return err
+	data := found.(object)["versioned_object.data"].(object)
+	p.push(pushed[a.Kind], "updated", versions, func(v string) object { return inVersion(pushed[a.Kind], v, data) })
+	switch a.Kind {
+	case network.AboutRule:
+		p.rules(data["security_group_id"].(uuid.UUID))
+	case network.AboutNetwork:
+		if a.Event == network.EventUpdated {
+			return d.served(ctx, p, a.Object, hosts)
 		}
-		for _, host := range hosts {
-			p.dhcp(host, "network_update_end", changeOfNetwork, object{"network": viewNetwork(n)})
-		}
+	case network.AboutSubnet:
+		return d.subnet(ctx, p, a, hosts)
 	}
-	if a.Kind != network.AboutSubnet {
-		return nil
+	return nil
+}
+
+// served tells those who serve a network that it has changed.
+func (d *Desk) served(ctx context.Context, p *post, id uuid.UUID, hosts []string) error {
+	n, err := d.Store.Network(ctx, id)
+	if err != nil {
+		return err
 	}
+	for _, host := range hosts {
+		p.dhcp(host, "network_update_end", changeOfNetwork, object{"network": viewNetwork(n)})
+	}
+	return nil
+}
+
+func (d *Desk) subnet(ctx context.Context, p *post, a network.Announcement, hosts []string) error {
 	s, err := d.Store.Subnet(ctx, a.Object)
 	if err != nil {
 		return err

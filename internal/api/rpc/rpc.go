@@ -36,12 +36,12 @@ const (
 	lastPause  = 10 * time.Second
 )
 
-// Options are what a server is made of.
+// Options are what a server or a caster is made of.
 type Options struct {
 	Store   *store.Store
-	Brokers []string // URLs of one cluster
-	Host    string   // of this process, for calls to it alone
-	TLS     *tls.Config
+	Brokers []string              // URLs of one cluster
+	Host    string                // of this process, for calls to it alone; a caster needs none
+	TLS     *tls.Config           // for amqps; nil: the system's authorities are believed
 	Metrics prometheus.Registerer // may be nil
 }
 
@@ -62,7 +62,8 @@ type Server struct {
 
 // New is a server that does nothing before Run.
 func New(o Options) *Server {
-	s := &Server{options: o, desk: &Desk{Store: o.Store}, counts: newCounts(), seen: newMemory(remembered)}
+	s := &Server{options: o, desk: &Desk{Store: o.Store}, seen: newMemory(remembered)}
+	s.counts = newCounts(s.Connected)
 	if o.Metrics != nil {
 		s.counts.register(o.Metrics)
 	}
@@ -72,25 +73,32 @@ func New(o Options) *Server {
 // Connected tells whether the server is connected and consumes.
 func (s *Server) Connected() bool { return s.up.Load() }
 
-// Run answers calls until ctx ends. When the broker is away it is tried again, for as long as it takes; calls that were
-// not acknowledged are delivered again, to this process or another.
-func (s *Server) Run(ctx context.Context) {
+// again calls f until ctx ends, sooner after it held for long than after it failed at once, and never all processes together.
+func again(ctx context.Context, what string, f func(context.Context) error) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
 		begin := time.Now()
-		err := s.serve(ctx)
-		s.up.Store(false)
+		err := f(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if time.Since(begin) > lastPause {
 			pause = firstPause
 		}
-		slog.WarnContext(ctx, "no connection with RabbitMQ", "error", err, "next", pause)
+		slog.WarnContext(ctx, what, "error", err, "next", pause)
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause)): // so that many do not come at once
+		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
+}
+
+// Run answers calls until ctx ends. When the broker is away it is tried again, for as long as it takes; calls that were
+// not acknowledged are delivered again, to this process or another.
+func (s *Server) Run(ctx context.Context) {
+	again(ctx, "no connection with RabbitMQ: agents are not answered", func(ctx context.Context) error {
+		defer s.up.Store(false)
+		return s.serve(ctx)
+	})
 }
 
 // heartbeat is how often the broker and we assure each other that we live.
@@ -99,6 +107,9 @@ const heartbeat = 10 * time.Second
 // dial connects to the next of the brokers.
 func dial(brokers []string, next int, name string, t *tls.Config) (*amqp.Connection, error) {
 	properties := amqp.NewConnectionProperties()
+	if t != nil {
+		t = t.Clone() // it is told the name of one of several brokers
+	}
 	properties.SetClientConnectionName(name)
 	conn, err := amqp.DialConfig(brokers[next%len(brokers)], amqp.Config{Heartbeat: heartbeat, Locale: "en_US", Properties: properties,
 		TLSClientConfig: t, Dial: amqp.DefaultDial(heartbeat)})

@@ -2,8 +2,14 @@ package rpc_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -18,31 +24,42 @@ type site struct {
 	*store.Store
 	*agent
 	url     string // of the broker
+	rows    string // of the database
 	network network.Network
 	subnet  network.Subnet
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s, url := storetest.New(t), virtualHost(t)
+	rows, url := storetest.URL(t), virtualHost(t)
+	s, err := store.Open(t.Context(), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
 	serve(t, s, url)
-	a := newAgent(t, url)
-	st := &site{Store: s, agent: a, url: url}
+	st := &site{Store: s, agent: newAgent(t, url), url: url, rows: rows}
 	st.report(t, "DHCP agent", "net1", "new")
 	st.report(t, "Open vSwitch agent", "cmp1", "new")
+	st.build(t)
+	return st
+}
+
+// build makes the network and its subnet.
+func (st *site) build(t *testing.T) {
+	t.Helper()
 	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
 	project := "p1"
-	networks, err := s.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &name, Project: &project}})
+	networks, err := st.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &name, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	st.network = networks[0]
-	subnets, err := s.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
+	subnets, err := st.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	st.subnet = subnets[0]
-	return st
 }
 
 func (st *site) report(t *testing.T, kind, host, want string) {
@@ -56,6 +73,12 @@ func (st *site) report(t *testing.T, kind, host, want string) {
 	if err := json.Unmarshal(o.Result, &got); err != nil || got != want {
 		t.Fatalf("%s on %s: got %s %s %s, want %q", kind, host, o.Result, o.Failure, o.Message, want)
 	}
+}
+
+// silence has the agents on a host fall silent.
+func (st *site) silence(t *testing.T, host string) {
+	t.Helper()
+	storetest.Exec(t, st.rows, `update agent set heartbeat_at = heartbeat_at - interval '80 seconds' where host = $1`, host)
 }
 
 // ports makes ports of servers on cmp1.
@@ -308,5 +331,90 @@ func TestFailuresAreThoseThatAgentsKnow(t *testing.T) {
 		if o := st.ask(t, request); o.Failure != c.want {
 			t.Errorf("%s %s: got %s %q %q, want %s", c.method, c.version, o.Result, o.Failure, o.Message, c.want)
 		}
+	}
+}
+
+// TestWhateverIsCalledIsAnswered calls every method with what it does not expect, as agents of another age or a broken one may.
+func TestWhateverIsCalledIsAnswered(t *testing.T) {
+	t.Parallel()
+	st := newSite(t)
+	port := st.ports(t, 1)[0]
+	long, nested := strings.Repeat("x", 70000), strings.Repeat("[", 5000)+strings.Repeat("]", 5000)
+	id := port.ID.String()
+	values := []string{`null`, `7`, `-1.5e300`, `true`, `""`, `"x"`, `"` + id + `"`, `[]`, `{}`, `[null]`, `[[]]`, `["` + id + `",7]`, `[["` + id + `"]]`, `{"a":{"a":"a"}}`,
+		`"` + long + `"`, nested, `"\ud800"`, `["fa:16:3e:00:00:00",null]`, `"10.0.0.1"`, `"::1%eth0"`, `{"port":{"network_id":"` + st.network.ID.String() + `","device_id":"` + long + `"}}`,
+		`{"port":{"network_id":"` + st.network.ID.String() + `","device_id":"d","fixed_ips":[{"subnet_id":"x","ip_address":"y"}]}}`, `{"id":[` + strings.Repeat(`"x",`, 3000) + `"x"]}`,
+		`{"agent_state":{"agent_type":"Open vSwitch agent","host":"` + strings.Repeat("h", 250) + `","resource_versions":{"Port":"` + long + `"}}}`,
+		`{"agent_state":{"agent_type":"Nobody's agent","host":"nowhere","configurations":` + strings.Repeat(`{"a":`, 50) + `1` + strings.Repeat(`}`, 50) + `}}`}
+	names := []string{"host", "devices", "device", "devices_up", "devices_down", "port_ids", "port_id", "port", "network", "network_id", "device_id", "filters", "fields",
+		"agent_state", "tunnel_ip", "tunnel_type", "resource_type", "resource_id", "version", "filter_kwargs", "call_version", "enable_dhcp_filter"}
+	methods := []string{"has_alive_neutron_server", "report_state", "get_active_networks_info", "get_network_info", "create_dhcp_port", "update_dhcp_port",
+		"release_dhcp_port", "get_dhcp_port", "get_ports", "get_networks", "dhcp_ready_on_ports", "get_device_details", "get_devices_details_list",
+		"get_devices_details_list_and_failed_devices", "update_device_up", "update_device_down", "update_device_list", "tunnel_sync", "get_network_details",
+		"pull", "bulk_pull", "security_group_info_for_devices", "security_group_rules_for_devices", "get_dvr_mac_address_by_host", "get_dvr_mac_address_list"}
+	client := newRaw(t, st.url)
+	sent := map[string]string{}
+	send := func(method, args string) {
+		n := strconv.Itoa(len(sent))
+		sent[n] = method + " " + args[:min(len(args), 200)]
+		client.send(t, sealed(fmt.Sprintf(`{"method":%q,"args":%s,"version":"1.0","_msg_id":%q,"_reply_q":%q,"_unique_id":%q}`, method, args, n, client.queue, hex())))
+	}
+	for _, method := range methods {
+		for _, v := range values {
+			var all []string
+			for _, name := range names {
+				all = append(all, `"`+name+`":`+v)
+			}
+			send(method, v)
+			send(method, "{"+strings.Join(all, ",")+"}")
+		}
+		for _, kind := range []string{"Port", "Network", "Subnet", "SecurityGroup", "SecurityGroupRule"} {
+			send(method, `{"resource_type":"`+kind+`","resource_id":"x","version":"9.9.9","filter_kwargs":{"id":["x",""],"project_id":["`+long+`"],"name":[null]}}`)
+		}
+	}
+	for deadline := time.After(patience); len(sent) > 0; {
+		select {
+		case reply := <-client.replies:
+			m := unsealed(t, reply.Body)
+			n := m["_msg_id"].(string)
+			if failure, _ := m["failure"].(string); strings.Contains(failure, `"ServiceUnavailable"`) || strings.Contains(failure, "internal error") {
+				t.Errorf("%s: %s", sent[n], failure)
+			}
+			delete(sent, n)
+		case <-deadline:
+			t.Fatalf("not answered: %v", slices.Collect(maps.Values(sent))[:min(len(sent), 10)])
+		}
+	}
+	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id}})
+}
+
+func TestHugeBatchesAndUnknownHostsDoNoHarm(t *testing.T) {
+	t.Parallel()
+	st := newSite(t)
+	port := st.ports(t, 1)[0]
+	many := make([]string, 1001)
+	for i := range many {
+		many[i] = uuid.NewString()
+	}
+	for method, args := range map[string]map[string]any{
+		"dhcp_ready_on_ports":              {"port_ids": many},
+		"update_device_list":               {"devices_up": many, "host": "cmp1"},
+		"get_devices_details_list":         {"devices": many, "host": "cmp1"},
+		"security_group_info_for_devices":  {"devices": many},
+		"security_group_rules_for_devices": {"devices": many},
+	} {
+		if o := st.ask(t, map[string]any{"topic": "q-plugin", "method": method, "version": "1.0", "args": args}); o.Failure != "TypeError" {
+			t.Errorf("%s of %d: %s %q %q", method, len(many), o.Result, o.Failure, o.Message)
+		}
+	}
+	var up, details any
+	st.call(t, &up, "update_device_list", "1.9", map[string]any{"devices_up": []string{port.ID.String()}, "devices_down": []string{port.ID.String()}, "host": "ghost", "agent_id": "x"})
+	st.call(t, &details, "get_device_details", "1.9", map[string]any{"device": port.ID, "host": "ghost", "agent_id": "x"})
+	now, err := st.Port(t.Context(), port.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now.Status != network.Down || now.Revision != port.Revision || now.Ignored == 0 {
+		t.Errorf("an agent of an unknown host made the port %s at revision %d, %d of its reports ignored", now.Status, now.Revision, now.Ignored)
 	}
 }

@@ -94,6 +94,9 @@ func orClosed(err *amqp.Error) error {
 // queues is how many queues a server consumes from.
 const queues = 6
 
+// fanoutSuffix stands behind the topic in the name of the exchange that hands messages to all who listen to it.
+const fanoutSuffix = "_fanout"
+
 // fanoutExpiry is after how many milliseconds without its consumer a queue goes away, as oslo.messaging has it.
 const fanoutExpiry = 1800000
 
@@ -119,7 +122,7 @@ func (s *Server) consume(ch *amqp.Channel, done <-chan struct{}) (<-chan amqp.De
 		return nil
 	}
 	for _, topic := range []string{topicPlugin, topicReports} {
-		fanout, own := topic+"_fanout", topic+"."+s.options.Host
+		fanout, own := topic+fanoutSuffix, topic+"."+s.options.Host
 		if err := ch.ExchangeDeclare(fanout, "fanout", false, true, false, false, nil); err != nil {
 			return nil, fmt.Errorf("declare exchange %s: %w", fanout, err)
 		}

@@ -26,6 +26,12 @@ type stateArgs struct {
 	} `json:"agent_state"`
 }
 
+// How many versions of objects an agent may tell, and how long a name or a version may be.
+const (
+	maxVersions = 100
+	maxVersion  = 64
+)
+
 func reportState(ctx context.Context, d *Desk, a stateArgs) (any, error) {
 	s := a.State.State
 	if s.Type == "" || s.Host == "" {
@@ -38,6 +44,11 @@ func reportState(ctx context.Context, d *Desk, a stateArgs) (any, error) {
 	}
 	if s.Configurations == nil {
 		s.Configurations = map[string]any{}
+	}
+	for name, version := range s.Versions {
+		if _, _, ok := versionOf(version); !ok || len(s.Versions) > maxVersions || len(name) > maxVersion || len(version) > maxVersion {
+			return nil, badArgument("these are no resource_versions")
+		}
 	}
 	configurations, err := json.Marshal(s.Configurations)
 	if err != nil {

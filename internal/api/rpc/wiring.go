@@ -66,6 +66,9 @@ type devicesArgs struct {
 
 // resolve finds the ports of devices; those that no port has are left out.
 func (d *Desk) resolve(ctx context.Context, devices []device) (map[string]uuid.UUID, error) {
+	if slices.ContainsFunc(devices, func(d device) bool { return d.raw == nil }) {
+		return nil, badArgument("the device is missing")
+	}
 	if len(devices) > maxDevices {
 		return nil, badArgument("%d devices are more than %d", len(devices), maxDevices)
 	}
@@ -215,19 +218,26 @@ type tunnelArgs struct {
 	Host string `json:"host"`
 }
 
-// vxlanPort is where tunnels end.
+// vxlanPort is where VXLAN's tunnels end.
 const vxlanPort = 4789
 
 // tunnelSync takes an agent's end of a tunnel and tells it of all the others.
 func tunnelSync(ctx context.Context, d *Desk, a tunnelArgs) (any, error) {
 	ip, err := netip.ParseAddr(a.IP)
-	if err != nil || ip.Zone() != "" || a.Type == "" || len(a.Type) > maxName || len(a.Host) > maxName {
-		return nil, badArgument("a tunnel has an address and a type")
+	if err != nil || ip.Zone() != "" || len(a.Host) > maxName {
+		return nil, badArgument("a tunnel has an address")
+	}
+	if !slices.Contains([]string{"vxlan", "gre", "geneve"}, a.Type) {
+		return nil, failuref(neutronExceptions, "InvalidInput", "Invalid input for operation: Network type value '%s' not supported.", short(a.Type))
 	}
 	ends, err := d.Store.SyncTunnel(ctx, network.TunnelEnd{Type: a.Type, Host: a.Host, IP: ip})
 	tunnels := []object{}
 	for _, e := range ends {
-		tunnels = append(tunnels, object{"ip_address": e.IP, "udp_port": vxlanPort, "host": orNull(e.Host)})
+		o := object{"ip_address": e.IP, "host": orNull(e.Host)}
+		if e.Type == "vxlan" {
+			o["udp_port"] = vxlanPort
+		}
+		tunnels = append(tunnels, o)
 	}
 	return object{"tunnels": tunnels}, err
 }
