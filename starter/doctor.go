@@ -59,6 +59,7 @@ func checkups() []checkup {
 		{"search attributes", checkAttributes},
 		{"OpenDaylight", checkODL},
 		{"Nova", checkNova},
+		{"RabbitMQ", checkRabbitMQ},
 	}
 }
 

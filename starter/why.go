@@ -21,6 +21,8 @@ type explanation struct {
 	contract.Why
 	Source string `json:"source"`         // workflow or api
 	Note   string `json:"note,omitempty"` // why it was not the workflow
+	// Agents are those for whose word a port waits.
+	Agents []debtor `json:"agents,omitempty"`
 }
 
 func whyObject(*pflag.FlagSet) action {
@@ -33,6 +35,7 @@ func whyObject(*pflag.FlagSet) action {
 		if err != nil {
 			return err
 		}
+		e.Agents = debtors(ctx, s, n, id, e.Why)
 		return printWhy(s, e)
 	}
 }
@@ -125,6 +128,11 @@ func printWhy(s *session, e explanation) error {
 	}
 	if len(rows) > 0 {
 		if err := table(s.out.w, []string{"waits for", "since", "until"}, rows); err != nil {
+			return err
+		}
+	}
+	for _, d := range e.Agents {
+		if err := s.out.say(nil, "%s: %s", d.For, d.Sentence); err != nil {
 			return err
 		}
 	}
