@@ -190,7 +190,7 @@ func (a *app) run(ctx context.Context) error {
 	stopListening := a.startListening(ctx)
 	stopAnswering := a.startAnswering(ctx)
 	stopWorking := a.startWorking(ctx, fail)
-	freed := a.freePorts(ctx)
+	looked := a.lookAgain(ctx)
 
 	<-ctx.Done()
 	a.stopping.Store(true)
@@ -205,7 +205,7 @@ func (a *app) run(ctx context.Context) error {
 	stopAnswering()
 	stopRelay()
 	stopWorking()
-	<-freed
+	<-looked
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}

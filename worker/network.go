@@ -39,20 +39,20 @@ func blockPolicy(c config.Port) network.Policy {
 	return p
 }
 
-// freePorts frees the ports that have waited for DHCP since before it was switched off, as soon as the database is there.
-func (a *app) freePorts(ctx context.Context) (freed <-chan struct{}) {
+// lookAgain has ports wait as the operator wishes now, who have waited since before that was another way, as soon as the database is there.
+func (a *app) lookAgain(ctx context.Context) (looked <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if a.cfg.Networking.DHCP || !a.has(config.Temporal) {
+		if !a.has(config.Temporal) {
 			return
 		}
 		for {
-			err := a.store.LookAtDHCP(ctx)
+			err := a.store.LookAgain(ctx)
 			if err == nil || ctx.Err() != nil {
 				return
 			}
-			slog.WarnContext(ctx, "cannot free ports of DHCP yet", "error", err)
+			slog.WarnContext(ctx, "cannot look at waiting ports yet", "error", err)
 			select {
 			case <-ctx.Done():
 				return

@@ -98,7 +98,7 @@ func (p Port) Arm(around Surroundings, c Cause, now time.Time) Port {
 	for _, b := range p.Blocks {
 		again := b.Entity == L2 && c.Bound || b.Entity == DHCP && c.Addressed
 		if !again && p.needs(b.Entity, b.State, around) {
-			blocks = append(blocks, b)
+			blocks = append(blocks, around.timed(b))
 		}
 	}
 	if c.Addressed && p.needs(DHCP, "", around) {
@@ -120,12 +120,22 @@ func (p Port) Arm(around Surroundings, c Cause, now time.Time) Port {
 // block is a new block, with the deadline that the policy gives it.
 func (around Surroundings) block(b Block, now time.Time) Block {
 	limit, fatal := around.Policy.Limit(b.Entity)
-	b.Since, b.Fatal = now, fatal
+	b.Since, b.Fatal, b.Deadline = now, fatal, nil
 	if limit > 0 {
 		deadline := now.Add(limit)
 		b.Deadline = &deadline
 	}
 	return b
+}
+
+// timed is a block that stands, with the deadline that the policy gives it now.
+func (around Surroundings) timed(b Block) Block {
+	now := around.block(b, b.Since)
+	none := now.Deadline == nil || b.Deadline == nil
+	if now.Fatal == b.Fatal && (none && now.Deadline == b.Deadline || !none && now.Deadline.Equal(*b.Deadline)) {
+		return b
+	}
+	return now
 }
 
 // Rebind is the port after its binding was tried again, which may succeed once an agent is there. The revision is

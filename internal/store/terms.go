@@ -26,7 +26,7 @@ func termsOf(tx pgx.Tx) terms {
 	return terms{}
 }
 
-// Govern sets how long blocks of ports may stand from now on.
+// Govern sets how long blocks of ports may stand. Those that stand already get their new deadlines when somebody looks.
 func (s *Store) Govern(p network.Policy) { s.terms.policy = p }
 
 // Allow sets how many of each resource a project may have from now on, unless it has a quota of its own.
@@ -41,16 +41,26 @@ func (s *Store) ForgoDHCP() { s.terms.noDHCP = true }
 // manyPorts is how many ports one transaction looks at.
 const manyPorts = 100
 
-// LookAtDHCP looks at every port that waits for DHCP: what it waits for may be forgone since it last was looked at.
-func (s *Store) LookAtDHCP(ctx context.Context) error {
-	for after, more := uuid.Nil, true; more; {
+// LookAgain looks at every port whose blocks are not what the operator wishes of them now: they have other deadlines, or wait for DHCP that
+// somebody else answers.
+func (s *Store) LookAgain(ctx context.Context) error {
+	var forgone []string
+	if s.terms.noDHCP {
+		forgone = []string{network.DHCP}
+	}
+	stale, err := s.staleTerms(ctx)
+	if err != nil {
+		return err
+	}
+	for after, more := uuid.Nil, len(forgone)+len(stale.entities) > 0; more; {
 		err := s.inTx(ctx, func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, `
-				select object_id
+				select distinct object_id
 				from block
-				where object_type = 'port' and entity = $1 and object_id > $2
+				where object_type = 'port' and object_id > $1
+					and (entity = any($2) or (entity, fatal, `+blockLimit+`) in (select * from unnest($3::text[], $4::boolean[], $5::bigint[])))
 				order by object_id
-				limit $3`, network.DHCP, after, manyPorts)
+				limit $6`, after, forgone, stale.entities, stale.fatal, stale.limits, manyPorts)
 			if err != nil {
 				return err
 			}
@@ -69,8 +79,36 @@ func (s *Store) LookAtDHCP(ctx context.Context) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("look at ports that wait for DHCP: %w", err)
+			return fmt.Errorf("look at ports that wait: %w", err)
 		}
 	}
 	return nil
+}
+
+// blockLimit is how long a block may stand, in microseconds, 0 for as long as it takes.
+const blockLimit = `coalesce((extract(epoch from deadline - since) * 1000000)::bigint, 0)`
+
+// agreed are terms on which blocks stand, side by side.
+type agreed struct {
+	entities []string
+	fatal    []bool
+	limits   []int64
+}
+
+// staleTerms are those on which ports' blocks stand and that are not the operator's any more.
+func (s *Store) staleTerms(ctx context.Context) (stale agreed, err error) {
+	rows, err := s.pool.Query(ctx, `select distinct entity, fatal, `+blockLimit+` from block where object_type = 'port'`)
+	if err != nil {
+		return stale, fmt.Errorf("read the terms of blocks: %w", err)
+	}
+	var entity string
+	var fatal bool
+	var limit int64
+	_, err = pgx.ForEachRow(rows, []any{&entity, &fatal, &limit}, func() error {
+		if now, deadly := s.terms.policy.Limit(entity); now.Microseconds() != limit || deadly != fatal {
+			stale.entities, stale.fatal, stale.limits = append(stale.entities, entity), append(stale.fatal, fatal), append(stale.limits, limit)
+		}
+		return nil
+	})
+	return stale, err
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"berth/internal/network"
 	"berth/internal/store/storetest"
@@ -25,7 +26,7 @@ func TestNobodyWaitsForDHCPThatSomebodyElseAnswers(t *testing.T) {
 	g := before
 	g.Store = s
 	g.is("served until now", waiting[0], network.Down, "DHCP@")
-	if err := g.LookAtDHCP(t.Context()); err != nil {
+	if err := g.LookAgain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -37,6 +38,49 @@ func TestNobodyWaitsForDHCPThatSomebodyElseAnswers(t *testing.T) {
 	g.port(cmp1)
 	g.heartbeat(network.DHCPAgent, "net-2")
 	g.hostedBy("another network", []string{}...)
+}
+
+func TestBlocksThatStandGetTheDeadlinesOfToday(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	under := func(p network.Policy) ground {
+		s := openStore(t, url)
+		s.Govern(p)
+		return ground{Store: s, t: t}
+	}
+	g := under(network.Policy{"": {Limit: time.Minute, Fatal: true}})
+	g.heartbeat(network.OVSAgent, cmp1)
+	g = g.laid("10.0.0.0/24")
+	ports := []network.Port{g.port(cmp1), g.port(cmp1)}
+	storetest.Exec(t, url, `update block set since = since - interval '2 minutes', deadline = deadline - interval '2 minutes'`)
+	for _, p := range ports {
+		g.settle(p.ID)
+		g.is("too late", p, network.Errored, "L2@cmp-1")
+	}
+
+	for i, today := range []struct {
+		policy network.Policy
+		status string
+	}{
+		{network.Policy{"": {Limit: time.Minute}}, network.Down},
+		{network.Policy{"": {Limit: time.Hour, Fatal: true}}, network.Down},
+		{network.Policy{"DHCP": {Limit: time.Second, Fatal: true}}, network.Down},
+		{network.Policy{"L2": {Limit: time.Second, Fatal: true}}, network.Errored},
+		{nil, network.Down},
+	} {
+		g.Store = under(today.policy).Store
+		if err := g.LookAgain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range ports {
+			g.is("under policy", p, today.status, "L2@cmp-1")
+			limit, fatal := today.policy.Limit(network.L2)
+			b := g.look(p.ID).Blocks[0]
+			if b.Fatal != fatal || (b.Deadline != nil) != (limit > 0) || b.Deadline != nil && !b.Deadline.Equal(b.Since.Add(limit)) {
+				t.Errorf("policy %d: %+v", i, b)
+			}
+		}
+	}
 }
 
 func TestNewAgentsWaitForAnOperatorWhereThatIsWanted(t *testing.T) {
