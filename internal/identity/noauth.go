@@ -8,7 +8,8 @@ import (
 
 // Noauth believes what the token says, as Placement's noauth2 does: `user[:project]`, and the user `admin`
 // has the role admin. X-Project-Id and X-Roles, if sent, override the project and the roles. The token
-// `notused`, which keystoneauth's "none" plugin sends, means admin. Only for loopback listeners.
+// `notused`, which keystoneauth's "none" plugin sends, means admin; its "http_basic" plugin sends a user and a password, which is taken for
+// the project. Only for loopback listeners.
 type Noauth struct {
 	// Bare is noauth2 to the letter: a token alone means no role but admin's. Otherwise who names a project is a
 	// member of it, as the other APIs need.
@@ -18,6 +19,9 @@ type Noauth struct {
 // Authenticate never fails for another reason than a missing token.
 func (n Noauth) Authenticate(r *http.Request) (Caller, error) {
 	token := r.Header.Get("X-Auth-Token")
+	if user, password, ok := r.BasicAuth(); ok && token == "" && !n.Bare && user != "" {
+		token = user + ":" + password
+	}
 	if token == "" {
 		return Caller{}, fmt.Errorf("%w: no X-Auth-Token", ErrUnauthenticated)
 	}

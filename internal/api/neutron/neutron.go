@@ -50,10 +50,10 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 	return &osapi.API{Prefix: prefix, Identity: id, Routes: withSuffix(routes), Fail: fail}
 }
 
-// withSuffix adds the paths that end in ".json". Where a path ends in a value, the suffix is cut from that.
-func withSuffix(routes []osapi.Route) []osapi.Route {
-	all := slices.Clone(routes)
+// withSuffix adds the paths that end in ".json", each behind the one without. Where a path ends in a value, the suffix is cut from that.
+func withSuffix(routes []osapi.Route) (all []osapi.Route) {
 	for _, r := range routes {
+		all = append(all, r)
 		if last := r.Path[strings.LastIndex(r.Path, "/")+1:]; last != "" && !strings.HasPrefix(last, "{") {
 			r.Path += ".json"
 			all = append(all, r)

@@ -19,6 +19,8 @@ func (q quotas) routes() []osapi.Route {
 	const one = "/v2.0/quotas/{project}"
 	return []osapi.Route{
 		{Method: http.MethodGet, Path: "/v2.0/quotas", Handle: q.admins("get_quota", q.list)},
+		{Method: http.MethodGet, Path: "/v2.0/quotas/tenant", Handle: q.whose},
+		{Method: http.MethodGet, Path: "/v2.0/quotas/project", Handle: q.whose},
 		{Method: http.MethodGet, Path: one, Handle: q.show},
 		{Method: http.MethodPut, Path: one, Handle: q.admins("update_quota", q.update)},
 		{Method: http.MethodDelete, Path: one, Handle: q.admins("delete_quota", q.remove)},
@@ -34,6 +36,12 @@ func (q quotas) admins(rule string, h osapi.Handler) osapi.Handler {
 		}
 		return h(r)
 	}
+}
+
+// whose tells a client that does not know it whose quota it may ask for.
+func (q quotas) whose(r *http.Request) (int, any, error) {
+	project := caller(r).Project
+	return http.StatusOK, object{"tenant": object{"tenant_id": project, "project_id": project}}, nil
 }
 
 // of is the project of the path, if the caller may know its quota.

@@ -53,6 +53,11 @@ func TestQuotasAreToldSetAndForgotten(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
+	for _, path := range []string{"/v2.0/quotas/tenant", "/v2.0/quotas/project.json"} {
+		if d := cmp.Diff(object{"tenant": object{"tenant_id": "demo", "project_id": "demo"}}, ann.must(200, "GET", path, "")); d != "" {
+			t.Errorf("%s: %s", path, d)
+		}
+	}
 	if got := c.fault("PUT", "/v2.0/quotas/demo", `{"quota":{"port":5,"network":0,"check_limit":true}}`); got != "409 InvalidQuotaValue" {
 		t.Errorf("less than is in use: %s", got)
 	}
