@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need and a clean Debian machine lacks: a C compiler for the race detector, PostgreSQL, RabbitMQ, and the
-# OpenStack clients and oslo.messaging, which the tests run as they are.
+# OpenStack clients, oslo.messaging and Neutron's agents, which the tests run as they are.
 set -eu
 
 root=""
@@ -23,27 +23,31 @@ if [ -n "$root" ]; then
 else
 	"$here/openstack.sh" >/dev/null
 fi
-[ -n "$missing" ] || exit 0
+install() {
+	if [ -z "$root" ]; then
+		echo "missing on this machine:$missing; install them, or run make deps as root on Debian" >&2
+		exit 1
+	fi
+	echo "installing$missing"
+	export DEBIAN_FRONTEND=noninteractive
+	log=$(mktemp)
+	trap 'rm -f "$log"' EXIT
+	# The package rabbitmq-server would start a broker; only its programs are wanted.
+	if [ ! -e /usr/sbin/policy-rc.d ]; then
+		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+		chmod +x /usr/sbin/policy-rc.d
+		trap 'rm -f "$log" /usr/sbin/policy-rc.d' EXIT
+	fi
+	# The package postgresql would start a server of its own; only its binaries are wanted.
+	mkdir -p /etc/postgresql-common
+	[ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
+	# shellcheck disable=SC2086 # a list of packages
+	if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; } >"$log" 2>&1; then
+		cat "$log" >&2
+		exit 1
+	fi
+}
 
-if [ -z "$root" ]; then
-	echo "missing on this machine:$missing; install them, or run make deps as root on Debian" >&2
-	exit 1
-fi
-echo "installing$missing"
-export DEBIAN_FRONTEND=noninteractive
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-# The package rabbitmq-server would start a broker; only its programs are wanted.
-if [ ! -e /usr/sbin/policy-rc.d ]; then
-	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
-	chmod +x /usr/sbin/policy-rc.d
-	trap 'rm -f "$log" /usr/sbin/policy-rc.d' EXIT
-fi
-# The package postgresql would start a server of its own; only its binaries are wanted.
-mkdir -p /etc/postgresql-common
-[ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
-# shellcheck disable=SC2086 # a list of packages
-if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; } >"$log" 2>&1; then
-	cat "$log" >&2
-	exit 1
-fi
+[ -z "$missing" ] || install
+# Last, because what it leaves out is what is installed by now.
+"$here/agents.sh" >/dev/null

@@ -38,7 +38,7 @@ func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Wri
 	if err != nil {
 		return err
 	}
-	d.cfg.Dev.Data, d.cfg.Roles = data, []string{config.API, config.Relay, config.Temporal}
+	d.cfg.Dev.Data, d.cfg.Roles = data, devRoles(cfg)
 	d.warnOfIgnored(environ)
 	unlock, err := lock(data)
 	if err != nil {
@@ -62,6 +62,15 @@ func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Wri
 		return err
 	}
 	return d.serve(ctx)
+}
+
+// devRoles are all roles, as far as their neighbours are there: RabbitMQ is whoever's agents are tried.
+func devRoles(cfg config.Config) []string {
+	roles := []string{config.API, config.Relay, config.Temporal}
+	if len(cfg.RabbitMQ) > 0 {
+		roles = append(roles, config.RPC)
+	}
+	return roles
 }
 
 // say prints a line with the time since the start.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,7 +60,10 @@ func spawn(t *testing.T, args []string, settings ...string) *devRun {
 func (r *devRun) begin(t *testing.T) {
 	t.Helper()
 	r.cmd.Stdout, r.cmd.Stderr = r, r
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if r.cmd.SysProcAttr == nil {
+		r.cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	r.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -110,7 +114,7 @@ func (r *devRun) addresses(t *testing.T, data string) map[string]string {
 	return nil
 }
 
-// devFolder is a folder that PostgreSQL's account may enter.
+// devFolder is a folder that accounts without rights, those of PostgreSQL and dnsmasq, may enter. It has to be made.
 func devFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "berth-test-")
@@ -125,6 +129,15 @@ func devFolder(t *testing.T) string {
 }
 
 var anyPorts = []string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DEV_DATABASE_PORT=0", "BERTH_DEV_TEMPORAL_PORT=0", "BERTH_DEV_UI_PORT=0", "BERTH_DEV_ODL_PORT=0"}
+
+func TestDevelopmentRunAnswersAgentsIfThereIsRabbitMQ(t *testing.T) {
+	t.Parallel()
+	without, with := config.Config{}, config.Config{RabbitMQ: []string{"amqp://127.0.0.1/"}}
+
+	if slices.Contains(devRoles(without), config.RPC) || !slices.Contains(devRoles(with), config.RPC) {
+		t.Errorf("without RabbitMQ it is %v, with it %v", devRoles(without), devRoles(with))
+	}
+}
 
 func TestDevelopmentRunIsReachableAndKeepsItsData(t *testing.T) {
 	t.Parallel()

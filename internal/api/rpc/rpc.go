@@ -30,10 +30,10 @@ const exchange = "neutron"
 // prefetch is how many calls the broker hands to a process before it has acknowledged one.
 const prefetch = 32
 
-// Pauses before the next try to reach a broker that is away.
+// Pauses before the next try to reach a broker that is away. Agents try every few seconds too, and wait a minute for an answer.
 const (
 	firstPause = 200 * time.Millisecond
-	lastPause  = 10 * time.Second
+	lastPause  = 3 * time.Second
 )
 
 // Options are what a server or a caster is made of.
