@@ -167,13 +167,20 @@ func createDHCPPort(ctx context.Context, d *Desk, a dhcpPortArgs) (any, error) {
 	c.Network, c.Project, c.Name = &on, &project, &p.Name
 	c.PortSecurity, c.SecurityGroups = new(bool), &[]uuid.UUID{} // nothing is filtered of what it answers
 	made, err := d.Store.EnsureDHCPPort(ctx, c)
-	if errors.Is(err, store.ErrNotFound) {
+	if overtaken(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	return viewPort(made), nil
+}
+
+// overtaken tells whether what the agent asks for is about something that is gone, as a subnet is that is not on the network any more:
+// the agent will hear of that.
+func overtaken(err error) bool {
+	var refused *network.Fault
+	return errors.Is(err, store.ErrNotFound) || errors.As(err, &refused) && refused.Kind == network.InvalidInput
 }
 
 // reserved is the device of a DHCP port that waits for an agent to take it.
@@ -203,7 +210,7 @@ func updateDHCPPort(ctx context.Context, d *Desk, a dhcpPortArgs) (any, error) {
 		return nil, failuref("neutron.common.exceptions", "DhcpPortInUse", "Port %s is already acquired by another DHCP agent", before.ID)
 	}
 	after, err := d.Store.UpdatePort(ctx, before.ID, c, nil)
-	if errors.Is(err, store.ErrNotFound) {
+	if overtaken(err) {
 		return nil, nil
 	}
 	if err != nil {
