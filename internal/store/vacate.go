@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,10 +30,10 @@ func evict(ctx context.Context, tx pgx.Tx, n uuid.UUID) error {
 	}
 	for _, id := range ports {
 		p, err := lockPort(ctx, tx, id)
-		if err != nil {
-			return err
+		if err == nil {
+			err = deletePort(ctx, tx, p)
 		}
-		if err := deletePort(ctx, tx, p); err != nil {
+		if err != nil && !errors.Is(err, ErrNotFound) { // somebody else may have deleted it
 			return err
 		}
 	}
@@ -54,7 +55,7 @@ func vacate(ctx context.Context, tx pgx.Tx, s network.Subnet) error {
 		return network.Faultf(network.SubnetInUse, "Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", s.ID)
 	}
 	for _, id := range ports {
-		if err := withdraw(ctx, tx, id, s.ID); err != nil {
+		if err := withdraw(ctx, tx, id, s.ID); err != nil && !errors.Is(err, ErrNotFound) { // somebody else may have deleted it
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package neutron_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,5 +62,28 @@ func TestSubnetGoesWithTheAddressesThatHostsMadeInIt(t *testing.T) {
 	}
 	if d := cmp.Diff(before["berth:why"], after["berth:why"]); d != "" {
 		t.Errorf("whom the port waits for is another: %s", d)
+	}
+}
+
+func TestPortsMayGoWhileTheirSubnetDoes(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	for range 5 {
+		net := c.must(201, "POST", "/v2.0/networks", `{"network":{}}`)["network"].(object)["id"].(string)
+		six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_address_mode":"slaac"}}`, net))
+		paths := []string{"/v2.0/subnets/" + six["subnet"].(object)["id"].(string)}
+		for range 6 {
+			paths = append(paths, "/v2.0/ports/"+c.port(net, `,"device_owner":"network:dhcp"`)["id"].(string))
+		}
+		var together sync.WaitGroup
+		for _, path := range paths {
+			together.Go(func() {
+				if status, o, _ := c.raw("DELETE", path, ""); status != 204 {
+					t.Errorf("DELETE %s: %d %v", path, status, o)
+				}
+			})
+		}
+		together.Wait()
+		c.must(204, "DELETE", "/v2.0/networks/"+net, "")
 	}
 }
