@@ -68,12 +68,15 @@ func insist(ctx workflow.Context, key string, p *contract.EntryProgress, interru
 	if err := workflow.Await(ctx, func() bool { return attempts.IsReady() || interrupt() }); err != nil {
 		return false, err
 	}
-	if attempts.IsReady() {
-		return false, attempts.Get(ctx, p)
+	interrupted = !attempts.IsReady()
+	if interrupted {
+		stop()
 	}
-	stop()
-	err = attempts.Get(ctx, p)
-	if err != nil && ctx.Err() == nil { // cancelled, or the last failure of an attempt that could not be
+	var got contract.EntryProgress // what it leaves out is no longer so
+	if err = attempts.Get(ctx, &got); err == nil {
+		*p = got
+	}
+	if interrupted && err != nil && ctx.Err() == nil { // cancelled, or the last failure of an attempt that could not be
 		return true, nil
 	}
 	return false, err

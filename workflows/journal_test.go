@@ -102,3 +102,25 @@ func TestEntryThatAnAttemptCompletedIsNotLookedAtAgain(t *testing.T) {
 		t.Errorf("entry %s after %d local and %d regular attempts, error %v; want 1 and 3", w.entry, w.tries, w.attempts, err)
 	}
 }
+
+// What an attempt came to replaces what the one before it had to say.
+func TestFailedEntrySaysNothingOfTheAttemptsBefore(t *testing.T) {
+	t.Parallel()
+	w := &world{entry: "pending", odlDown: 4, refuses: true}
+	env := environment(w)
+	after(env, time.Hour, func() {
+		if why := ask(t, env); why.State != "failed" || why.LastError != "" {
+			t.Errorf("%+v", why)
+		}
+		w.mu.Lock()
+		w.entry, w.refuses = "pending", false
+		w.mu.Unlock()
+		env.SignalWorkflow(contract.SignalChanged, nil)
+	})
+
+	runEntry(env)
+
+	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
+		t.Errorf("entry %s, error %v", w.entry, err)
+	}
+}

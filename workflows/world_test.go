@@ -38,6 +38,7 @@ type world struct {
 	blockers     int    // looks at which the entry is still blocked
 	entry        string // state of the entry
 	odlDown      int    // so many attempts at the controller fail
+	refuses      bool   // then it refuses the entry for good
 	tries        int    // local attempts at the controller
 	attempts     int    // regular ones
 	swept        []time.Time
@@ -177,6 +178,8 @@ func (w *world) mirror() contract.EntryProgress {
 	case w.odlDown > 0:
 		w.odlDown--
 		p.LastError = "503 Service Unavailable"
+	case w.refuses:
+		w.entry, p.State = "failed", "failed"
 	default:
 		w.entry, p.State = "completed", "completed"
 	}

@@ -150,6 +150,9 @@ func (s *Store) settleEntry(ctx context.Context, seq int64, attempt int, o journ
 		if o.State() == journal.Completed {
 			queueRelease(batch, seq, limit, wakeIn, &taken, &woken)
 		}
+		if o.State() == journal.Failed {
+			queueTold(batch, seq, &woken)
+		}
 	})
 	if err == nil && !written {
 		e, err = s.settled(ctx, seq, attempt, o.State())
@@ -277,13 +280,34 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 		where waits_for = $1 and `+isCompleted, seq)
 }
 
+// queueTold lets those that wait for an entry look again, because it now waits for somebody else than before, and they
+// say so.
+func queueTold(batch *pgx.Batch, seq int64, woken *int64) {
+	batch.Queue(`
+		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
+		select w.id, $2, false, w.summary, w.attributes, now()
+		from (`+entryWorkflows+` and seq in (select entry from journal_dep where waits_for = $1) order by seq) as w (id, summary, attributes)
+		on conflict (workflow_id) do update
+		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = least(note.due_at, excluded.due_at)`,
+		seq, contract.JournalEntry,
+	).Exec(func(tag pgconn.CommandTag) error {
+		*woken = tag.RowsAffected()
+		return nil
+	})
+}
+
 // release is queueRelease for an entry that people or a recovery have completed in this transaction.
 func release(ctx context.Context, tx pgx.Tx, seq int64) error {
+	return inform(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueRelease(batch, seq, 0, 0, nil, woken) })
+}
+
+// inform wakes those that wait for an entry in somebody's transaction.
+func inform(ctx context.Context, tx pgx.Tx, seq int64, queue func(batch *pgx.Batch, woken *int64)) error {
 	batch := &pgx.Batch{}
 	var woken int64
-	queueRelease(batch, seq, 0, 0, nil, &woken)
+	queue(batch, &woken)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("release what waits for journal entry %d: %w", seq, err)
+		return fmt.Errorf("wake what waits for journal entry %d: %w", seq, err)
 	}
 	if t, ok := tx.(*noting); ok && woken > 0 {
 		*t.nudged = true

@@ -25,11 +25,15 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 		if err := audit(ctx, tx, seq, "retry", actor, ""); err != nil {
 			return e, err
 		}
-		return oneEntry(ctx, tx, `
+		failed := e.State == journal.Failed
+		if e, err = oneEntry(ctx, tx, `
 			update journal_entry
 			set state = 'pending', failures = 0, retry_at = null, looked_at = clock_timestamp()
 			where seq = $1
-			returning `+entryColumns, seq)
+			returning `+entryColumns, seq); err != nil || !failed {
+			return e, err
+		}
+		return e, inform(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueTold(batch, seq, woken) })
 	})
 	if err != nil {
 		return journal.Entry{}, fmt.Errorf("retry journal entry: %w", err)

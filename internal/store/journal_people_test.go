@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -280,5 +281,29 @@ func TestBlockedNoteSaysForWhomItWaits(t *testing.T) {
 			WaitingFor: []string{"journal/1"}}}}}
 	if d := cmp.Diff(want, claim(t, s)); d != "" {
 		t.Error(d)
+	}
+}
+
+// An entry that waits says for whom: it looks again when that one becomes somebody else's to mend, and when it no longer is.
+func TestThoseWhoWaitForAFailedEntryLookAgain(t *testing.T) {
+	t.Parallel()
+	s, url := family(t)
+	waiting := func() []string {
+		storetest.Exec(t, url, `delete from note`) // every workflow has looked
+		return due(t, s)
+	}
+	waiting()
+
+	settle(t, s, 1, journal.GivenUp)
+
+	if got := due(t, s); !slices.Equal(got, []string{"journal/2", "journal/3", "journal/4"}) {
+		t.Errorf("when it failed: %v", got)
+	}
+	waiting()
+	if _, err := s.RetryEntry(t.Context(), 1, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2", "journal/3", "journal/4"}) {
+		t.Errorf("when it was tried again: %v", got)
 	}
 }
