@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"berth/internal/contract"
 	"berth/internal/devstack"
 	"berth/internal/store"
 )
@@ -96,7 +97,25 @@ func (s *stack) start(ctx context.Context, set settings, say func(string, ...any
 		Logger:            log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))),
 		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as berth does on loopback
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return s.acquaint(ctx)
+}
+
+// acquaint lets berth find out at once that the controller is new, which it else does in the middle of some figure.
+func (s *stack) acquaint(ctx context.Context) error {
+	if err := s.api.post(ctx, "/journal/v1/runs", map[string]any{"kind": contract.KeyFullSync, "reason": "bench"}, nil); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
+	defer cancel()
+	for open := true; open; pause(ctx, lookEvery) {
+		if err := s.rows.QueryRow(ctx, `select exists (select from mirror_run where finished_at is null)`).Scan(&open); err != nil {
+			return fmt.Errorf("first full sync: %w", err)
+		}
+	}
+	return s.settled(ctx)
 }
 
 func (s *stack) startTemporal(ctx context.Context, progress func(string)) error {
