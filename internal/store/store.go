@@ -66,6 +66,10 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		// Compiling a plan takes longer than any query of ours does.
 		cfg.ConnConfig.RuntimeParams["jit"] = "off"
 	}
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		encodeUUIDs(conn.TypeMap())
+		return nil
+	}
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	cfg.ConnConfig.RuntimeParams["application_name"] = "berth"
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
