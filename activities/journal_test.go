@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -45,7 +46,7 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 		return attempts
 	}
 	m.rested()
-	attempts, requests := all(), len(m.odl.Log())
+	attempts, requests, begin := all(), len(m.odl.Log()), time.Now()
 
 	for range 50 {
 		m.rested() // the row's own pause is over, too
@@ -56,8 +57,9 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 		}
 	}
 
-	if probes := len(m.odl.Log()) - requests; probes > 5 || all()-attempts > probes+1 {
-		t.Errorf("50 attempts cost %d requests and %d attempts of rows", probes, all()-attempts)
+	most := int(time.Since(begin)/time.Second) + 2 // one a second
+	if probes := len(m.odl.Log()) - requests; probes > most || all()-attempts > probes+1 {
+		t.Errorf("50 attempts cost %d requests, at most %d are due, and %d attempts of rows", probes, most, all()-attempts)
 	}
 	m.odl.Heal()
 }

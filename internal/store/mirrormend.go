@@ -212,5 +212,8 @@ func applyRemedy(ctx context.Context, tx pgx.Tx, run int64, e journal.Entry, r j
 	if err != nil {
 		return err
 	}
-	return wakeEntries(ctx, tx, e)
+	if err := wakeEntries(ctx, tx, e); err != nil {
+		return err
+	}
+	return inform(ctx, tx, e.Seq, func(batch *pgx.Batch, woken *int64) { queueTold(batch, e.Seq, woken) })
 }

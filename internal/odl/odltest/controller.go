@@ -25,6 +25,7 @@ type Seen struct {
 	At       time.Time `json:"at"`
 	Method   string    `json:"method"`
 	Path     string    `json:"path"` // below Base
+	Query    string    `json:"query,omitempty"`
 	Type     string    `json:"type,omitempty"`
 	ID       string    `json:"id,omitempty"`
 	Within   string    `json:"within,omitempty"` // the object whose collection it is
@@ -161,7 +162,7 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.control(w, r)
 		return
 	}
-	seen := Seen{At: time.Now().UTC(), Method: r.Method, Path: r.URL.Path}
+	seen := Seen{At: time.Now().UTC(), Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}
 	path, northbound := strings.CutPrefix(r.URL.Path, Base)
 	switch {
 	case northbound:

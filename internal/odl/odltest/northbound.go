@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -127,9 +127,9 @@ func (c *Controller) handle(seen Seen, body []byte) reply {
 	one := seen.ID != "" && seen.Method != http.MethodPost
 	switch {
 	case seen.Method == http.MethodGet && one:
-		return c.show(r, seen.ID)
+		return c.show(r, seen)
 	case seen.Method == http.MethodGet:
-		return c.all(r, seen.Within)
+		return c.all(r, seen)
 	case seen.Method == http.MethodPost:
 		return c.post(r, body)
 	case seen.Method == http.MethodPut && one && !r.fixed:
@@ -140,22 +140,13 @@ func (c *Controller) handle(seen Seen, body []byte) reply {
 	return refuse(http.StatusMethodNotAllowed, "")
 }
 
-func (c *Controller) show(r resource, id string) reply {
-	o := c.object(r.typ, id)
+func (c *Controller) show(r resource, seen Seen) reply {
+	o := c.object(r.typ, seen.ID)
 	if o == nil {
 		return refuse(http.StatusNotFound, "%s UUID does not exist.", r.typ)
 	}
-	return reply{status: http.StatusOK, body: map[string]any{r.typ: o}, revision: revision(o)}
-}
-
-func (c *Controller) all(r resource, within string) reply {
-	list := []any{}
-	for _, k := range slices.Sorted(maps.Keys(c.records)) {
-		if rec := c.records[k]; rec.Type == r.typ && rec.Object != nil && (r.outer == "" || rec.Object[r.outer] == within) {
-			list = append(list, rec.Object)
-		}
-	}
-	return reply{status: http.StatusOK, body: map[string]any{r.list(): list}}
+	asked, _ := url.ParseQuery(seen.Query)
+	return reply{status: http.StatusOK, body: map[string]any{r.typ: only(o, asked["fields"])}, revision: revision(o)}
 }
 
 // post creates one object or, in the list's envelope, several up to the first that is refused.
@@ -259,6 +250,9 @@ func (c *Controller) write(rec *Record, o map[string]any, a reply) reply {
 // owned writes whose a new object is as the real controller does: under both names, UUIDs with dashes.
 func owned(o map[string]any) {
 	for _, name := range []string{"tenant_id", "project_id"} {
+		if o[name] == "" {
+			delete(o, name)
+		}
 		if id, ok := o[name].(string); ok && len(id) == 32 && !strings.Contains(id, "-") {
 			o[name] = id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
 		}
