@@ -161,3 +161,10 @@ type Due struct {
 	Step Step
 	At   time.Time // for Wait
 }
+
+// Filter is which leases are listed, in the order in which they were made.
+type Filter struct {
+	Project string    // empty for all
+	After   uuid.UUID // only those after this one; the zero UUID for all
+	Limit   int       // at most so many; 0 for all
+}

@@ -27,9 +27,22 @@ func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	return all[0], nil
 }
 
-// Leases lists a project's leases, oldest first; without a project those of all.
-func (s *Store) Leases(ctx context.Context, project string) ([]lease.Lease, error) {
-	return s.leases(ctx, `$1 = '' or project_id = $1`, project)
+// Leases lists leases, oldest first.
+func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, error) {
+	const these = `($1 = '' or project_id = $1)`
+	if f.Limit == 0 && f.After == uuid.Nil {
+		return s.leases(ctx, these, f.Project)
+	}
+	limit := &f.Limit
+	if f.Limit == 0 {
+		limit = nil
+	}
+	return s.leases(ctx, `id in (
+		select id
+		from lease
+		where `+these+` and ($2::uuid = '00000000-0000-0000-0000-000000000000' or (created_at, id) > (select created_at, id from lease where id = $2))
+		order by created_at, id
+		limit $3)`, f.Project, f.After, limit)
 }
 
 // leases reads leases with all their parts from one snapshot, so that they never look torn.

@@ -93,7 +93,7 @@ func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
 	}
 	all.Wait()
 
-	left, err := e.Leases(t.Context(), "")
+	left, err := e.Leases(t.Context(), lease.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

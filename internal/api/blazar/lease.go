@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"berth/internal/api/osapi"
@@ -75,13 +76,13 @@ func shown(l lease.Lease) map[string]any {
 	return map[string]any{"lease": v}
 }
 
+// listLeases lists all leases that the caller may see, or a page of them: so many after another one.
 func (b *room) listLeases(r *http.Request) (int, any, error) {
-	c := identity.From(r.Context())
-	project := c.Project
-	if c.Admin() {
-		project = ""
+	f, err := b.page(r)
+	if err != nil {
+		return 0, nil, err
 	}
-	all, err := b.Store.Leases(r.Context(), project)
+	all, err := b.Store.Leases(r.Context(), f)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -90,6 +91,29 @@ func (b *room) listLeases(r *http.Request) (int, any, error) {
 		views[i] = viewOf(l)
 	}
 	return http.StatusOK, map[string]any{"leases": views}, nil
+}
+
+// page reads limit and marker. Nothing else of the query means anything.
+func (b *room) page(r *http.Request) (f lease.Filter, err error) {
+	c, q := identity.From(r.Context()), r.URL.Query()
+	if !c.Admin() {
+		f.Project = c.Project
+	}
+	if text := q.Get("limit"); text != "" {
+		if f.Limit, err = strconv.Atoi(text); err != nil || f.Limit < 1 {
+			return f, lease.Refuse(lease.InvalidInput, "The limit must be a positive integer, not %s.", short(text))
+		}
+	}
+	if text := q.Get("marker"); text != "" {
+		id, _ := osapi.UUID(text)
+		l, err := b.Store.Lease(r.Context(), id)
+		if errors.Is(err, store.ErrNotFound) || err == nil && f.Project != "" && l.Project != f.Project {
+			return f, lease.Refuse(lease.InvalidInput, "The marker %s is no lease.", short(text))
+		}
+		f.After = id
+		return f, err
+	}
+	return f, nil
 }
 
 func (b *room) createLease(r *http.Request) (int, any, error) {

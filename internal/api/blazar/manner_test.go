@@ -2,6 +2,7 @@ package blazar
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,46 @@ func TestLeasesBelongToTheirProject(t *testing.T) {
 		if all := s.as(token, "GET", "/v1/leases.json", "").body["leases"].([]any); len(all) != want {
 			t.Errorf("%s sees %d leases", token, len(all))
 		}
+	}
+}
+
+func TestLeasesAreListedByPages(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	var ids []string
+	for i := range 5 {
+		token := "alice:red"
+		if i == 2 {
+			token = "bob:blue"
+		}
+		ids = append(ids, s.lease(token, "gold", i, i+1)["id"].(string))
+	}
+	for _, c := range []struct {
+		token, query string
+		want         []int
+	}{
+		{"admin", "", []int{0, 1, 2, 3, 4}},
+		{"admin", "?limit=2", []int{0, 1}},
+		{"admin", "?limit=2&marker=" + ids[1], []int{2, 3}},
+		{"admin", "?limit=9&marker=" + ids[3], []int{4}},
+		{"admin", "?marker=" + ids[4], nil},
+		{"admin", "?sort=name&limit=&marker=", []int{0, 1, 2, 3, 4}},
+		{"alice:red", "?limit=2&marker=" + ids[1], []int{3, 4}},
+		{"bob:blue", "?limit=2", []int{2}},
+	} {
+		var got []int
+		for _, l := range s.as(c.token, "GET", "/v1/leases"+c.query, "").body["leases"].([]any) {
+			got = append(got, slices.Index(ids, l.(map[string]any)["id"].(string)))
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s %s: %s", c.token, c.query, d)
+		}
+	}
+	for _, query := range []string{"?limit=0", "?limit=-1", "?limit=many", "?limit=99999999999999999999", "?marker=x", "?marker=" + uuid.NewString()} {
+		s.expect(400, "GET", "/v1/leases"+query, "")
+	}
+	if a := s.as("bob:blue", "GET", "/v1/leases?marker="+ids[0], ""); a.status != 400 {
+		t.Errorf("another project's marker: %d %s", a.status, a.raw)
 	}
 }
 
