@@ -41,29 +41,51 @@ type leases struct {
 }
 
 // round makes leases that start and end at the same time, and watches them.
-func (l *leases) round(ctx context.Context, p pace) (sample, error) {
-	if err := l.register(ctx, len(newBurst(l.n, p.Window, time.Now()).dues)); err != nil {
-		return sample{}, err
+func (l *leases) round(ctx context.Context, p pace) (one sample, err error) {
+	if err := l.register(ctx, max(len(newBurst(l.n, p.Window, time.Now()).dues), some)); err != nil {
+		return one, err
 	}
-	starts := newBurst(l.n, p.Window, time.Now().Add(ahead(l.n, leaseTakes)).Truncate(time.Second))
-	ends := newBurst(l.n, p.Window, starts.dues[len(starts.dues)-1].Add(ahead(l.n, leaseRests)))
+	begin, few := time.Now(), l.crowd(some)
+	tomorrow := newBurst(few, p.Window, begin.Add(24*time.Hour).Truncate(time.Second))
+	if _, err := l.make(ctx, tomorrow, newBurst(few, p.Window, tomorrow.dues[0].Add(time.Second))); err != nil {
+		return one, err
+	}
+	took := time.Since(begin)
+	var starts, ends *burst
+	err = inTime(func(margin float64) (bool, error) {
+		wait := ahead(l.n, few, took, margin)
+		starts = newBurst(l.n, p.Window, time.Now().Add(wait).Truncate(time.Second))
+		ends = newBurst(l.n, p.Window, starts.dues[len(starts.dues)-1].Add(wait)) // their workflows see meanwhile what they have become
+		return l.live(ctx, starts, ends)
+	})
+	l.starts, l.ends = append(l.starts, starts.late...), append(l.ends, ends.late...)
+	return sampleOf(starts, ends), err
+}
+
+// live makes leases and sees them start and end; made tells whether they were there before the first start.
+func (l *leases) live(ctx context.Context, starts, ends *burst) (made bool, err error) {
 	ids, err := l.make(ctx, starts, ends)
 	if err != nil {
-		return sample{}, err
+		return false, err
 	}
-	if time.Now().After(starts.dues[0]) {
-		return sample{}, fmt.Errorf("%d leases could not be made within %s", len(ids), ahead(l.n, leaseTakes))
+	made = time.Now().Before(starts.dues[0])
+	if err = follow(ctx, starts, l.started, ids); err == nil {
+		err = follow(ctx, ends, l.ended, ids)
 	}
-	for _, b := range []struct {
-		*burst
-		*watcher
-	}{{starts, l.started}, {ends, l.ended}} {
-		if err := follow(ctx, b.burst, b.watcher, ids); err != nil {
-			return sample{}, err
-		}
+	if err != nil {
+		err = fmt.Errorf("%w; %s", err, l.statuses(ctx, ids))
 	}
-	l.starts, l.ends = append(l.starts, starts.late...), append(l.ends, ends.late...)
-	return sampleOf(starts, ends), nil
+	return made, err
+}
+
+// statuses is how many leases are in which status, and how many of their workflows have not heard what they should.
+func (l *leases) statuses(ctx context.Context, ids []string) (found string) {
+	if err := l.rows.QueryRow(ctx, `
+		select string_agg(n || ' ' || status, ', ') || '; ' || (select count(*) from note) || ' notes'
+		from (select status, count(*) as n from lease where id = any($1::uuid[]) group by status) as s`, ids).Scan(&found); err != nil {
+		return err.Error()
+	}
+	return found
 }
 
 // make makes one lease of a host for each instant and waits until their workflows know.
@@ -73,7 +95,7 @@ func (l *leases) make(ctx context.Context, starts, ends *burst) ([]string, error
 	all.SetLimit(l.clients)
 	for i := range ids {
 		all.Go(func() (err error) {
-			ids[i], err = l.api.lease(ctx, starts.dues[i], ends.dues[i])
+			ids[i], err = l.api.lease(ctx, starts.dues[i], ends.dues[i], oneHost())
 			return err
 		})
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -65,14 +66,23 @@ func sampleOf(bursts ...*burst) sample {
 	return s
 }
 
-// ahead is how long before their instant n things are made, each of which takes so long.
-func ahead(n int, each time.Duration) time.Duration { return 3*time.Second + time.Duration(n)*each }
+// some are made before many, to see how long the many will take on this machine now.
+const some = 32
 
-const (
-	timerTakes = 35 * time.Millisecond // to start, among many on two cores
-	leaseTakes = 75 * time.Millisecond // to make
-	leaseRests = 30 * time.Millisecond // until its workflow has seen what it has become
-)
+// ahead is how long before their instant n things are made, after some took so long: with a margin, which grows when it was too short.
+func ahead(n, some int, took time.Duration, margin float64) time.Duration {
+	return 3*time.Second + time.Duration(margin*float64(took)*float64(n)/float64(some)).Round(time.Second)
+}
+
+// inTime repeats a round with more and more time to make things, until all of them are made before their instant.
+func inTime(round func(margin float64) (made bool, err error)) error {
+	for margin := 1.5; margin < 20; margin *= 2 {
+		if made, err := round(margin); made || err != nil {
+			return err
+		}
+	}
+	return errors.New("too much else goes on here: things are not made before they are due")
+}
 
 const (
 	timerQueue = "bench-timers"
@@ -97,29 +107,31 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 			return nil, err
 		}
 		round := 0
+		// set starts a timer for each instant and waits until all have fired; made tells whether that was before the first instant.
+		set := func(ctx context.Context, b *burst) (made bool, err error) {
+			round++
+			now = b
+			runs, err := s.setTimers(ctx, queue, round, len(b.dues))
+			made = time.Now().Before(b.dues[0])
+			for i := 0; i < len(runs) && err == nil; i++ {
+				err = runs[i].Get(ctx, nil)
+			}
+			return made, err
+		}
 		return &subject{
-			whole: func(ctx context.Context, p pace) (sample, error) {
-				round++
-				now = newBurst(n, p.Window, time.Now().Add(ahead(n, timerTakes)))
-				var all errgroup.Group
-				all.SetLimit(s.clients)
-				runs := make([]client.WorkflowRun, len(now.dues))
-				for i := range now.dues {
-					all.Go(func() (err error) {
-						runs[i], err = s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-							ID: fmt.Sprintf("%s/%d/%d", queue, round, i), TaskQueue: queue, EnableEagerStart: true}, timerName, i)
-						return err
-					})
+			whole: func(ctx context.Context, p pace) (one sample, err error) {
+				begin, few := time.Now(), s.crowd(some)
+				if _, err := set(ctx, newBurst(few, p.Window, begin)); err != nil {
+					return one, err
 				}
-				if err := all.Wait(); err != nil {
-					return sample{}, err
-				}
-				for _, run := range runs {
-					if err := run.Get(ctx, nil); err != nil {
-						return sample{}, err
-					}
-				}
-				return sampleOf(now), nil
+				took := time.Since(begin)
+				err = inTime(func(margin float64) (bool, error) {
+					b := newBurst(n, p.Window, time.Now().Add(ahead(n, few, took, margin)))
+					made, err := set(ctx, b)
+					one = sampleOf(b)
+					return made, err
+				})
+				return one, err
 			},
 			close: func(context.Context) ([]detail, error) {
 				w.Stop()
@@ -127,6 +139,21 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 			},
 		}, nil
 	}
+}
+
+// setTimers starts so many workflows that wait.
+func (s *stack) setTimers(ctx context.Context, queue string, round, n int) ([]client.WorkflowRun, error) {
+	var all errgroup.Group
+	all.SetLimit(s.clients)
+	runs := make([]client.WorkflowRun, n)
+	for i := range runs {
+		all.Go(func() (err error) {
+			runs[i], err = s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+				ID: fmt.Sprintf("%s/%d/%d", queue, round, i), TaskQueue: queue, EnableEagerStart: true}, timerName, i)
+			return err
+		})
+	}
+	return runs, all.Wait()
 }
 
 // crowd is how many stand for so many: to try the harness, few will do.

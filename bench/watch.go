@@ -76,7 +76,7 @@ func (w *watcher) look(ctx context.Context, ids []string) error {
 }
 
 // patience is how long one thing may take before the run has failed.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // await returns when all of them have got there.
 func (w *watcher) await(ctx context.Context, ids ...string) error {
