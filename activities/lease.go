@@ -3,10 +3,10 @@ package activities
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 
 	"berth/internal/lease"
 	"berth/internal/store"
@@ -61,30 +61,29 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	case <-time.After(max(left, time.Until(at))):
 	}
 	n, err, _ := a.advancing.Do("", func() (any, error) {
-		return a.Store.AdvanceLeases(context.WithoutCancel(ctx), a.bring, advanceFor)
+		tell := a.bring
+		if a.Cloud == nil {
+			tell = nil
+		}
+		return a.Store.AdvanceLeases(context.WithoutCancel(ctx), tell, advanceFor)
 	})
 	return n.(int), verdict(err)
 }
 
-const (
-	bringAtOnce = 8                       // leases
-	bringFor    = 1500 * time.Millisecond // so that an attempt ends in time
-)
+// bringFor is how long leases that are brought into the cloud together may take, so that an attempt ends in time.
+const bringFor = 1500 * time.Millisecond
 
-// bring does for many leases what their steps mean to the cloud, and returns those of which all went well in time.
+// bring does for some leases at the same time what their steps mean to the cloud, and returns those of which all went
+// well in time.
 func (a *Activities) bring(ctx context.Context, begun []store.Begun) []store.Begun {
 	ctx, cancel := context.WithTimeout(ctx, bringFor)
 	defer cancel()
 	well := make([]bool, len(begun))
-	var all errgroup.Group
-	all.SetLimit(bringAtOnce)
+	var all sync.WaitGroup
 	for i, b := range begun {
-		all.Go(func() error {
-			well[i] = ctx.Err() == nil && a.bringOne(ctx, b) == nil
-			return nil
-		})
+		all.Go(func() { well[i] = a.bringOne(ctx, b) == nil })
 	}
-	_ = all.Wait() // who fails is missing
+	all.Wait()
 	told := slices.Clone(begun)[:0]
 	for i, b := range begun {
 		if well[i] {
@@ -100,7 +99,7 @@ func (a *Activities) bringOne(ctx context.Context, b store.Begun) error {
 		do = a.UnwireReservation
 	}
 	for _, r := range b.Reservations {
-		if a.Cloud == nil || !slices.Contains(a.Cloud.Types(), r.Type) {
+		if !slices.Contains(a.Cloud.Types(), r.Type) {
 			continue
 		}
 		if err := do(ctx, r.ID); err != nil {

@@ -14,10 +14,17 @@ import (
 )
 
 // nova is what hosts and instances share.
-type nova struct{ client *gophercloud.ServiceClient }
+type nova struct {
+	client *gophercloud.ServiceClient
+	lists  *lists
+}
 
-// aggregates lists all aggregates by name.
+// aggregates lists all aggregates by name. The list belongs to many: nobody changes it.
 func (n nova) aggregates(ctx context.Context) (map[string]aggregates.Aggregate, error) {
+	return n.lists.ask(ctx, n.list)
+}
+
+func (n nova) list(ctx context.Context) (map[string]aggregates.Aggregate, error) {
 	pages, err := aggregates.List(n.client).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list aggregates: %w", err)

@@ -48,6 +48,7 @@ const (
 // Cloud tells Nova and Neutron about reservations. It is safe for concurrent use.
 type Cloud struct {
 	nova, neutron *gophercloud.ServiceClient // nil where nobody is told
+	hosts         hosts
 	kinds         map[string]kind
 }
 
@@ -93,8 +94,9 @@ func New(c Config) (*Cloud, error) {
 		return nil, err
 	}
 	if cloud.nova != nil {
-		n := nova{cloud.nova}
-		cloud.kinds[lease.PhysicalHost] = hosts{n}
+		n := nova{cloud.nova, &lists{}}
+		cloud.hosts = hosts{n}
+		cloud.kinds[lease.PhysicalHost] = cloud.hosts
 		cloud.kinds[lease.VirtualInstance] = instances{n}
 		cloud.kinds[lease.FlavorInstance] = instances{n}
 	}

@@ -14,7 +14,7 @@ func (c *Cloud) Pool(ctx context.Context, host string) error {
 	if !c.Knows(lease.PhysicalHost) {
 		return nil
 	}
-	return hosts{nova{c.nova}}.pool(ctx, host)
+	return c.hosts.pool(ctx, host)
 }
 
 // Unpool takes a host out of the pool.
@@ -22,12 +22,11 @@ func (c *Cloud) Unpool(ctx context.Context, host string) error {
 	if !c.Knows(lease.PhysicalHost) {
 		return nil
 	}
-	h := hosts{nova{c.nova}}
-	all, err := h.aggregates(ctx)
+	all, err := c.hosts.aggregates(ctx)
 	if err != nil {
 		return err
 	}
-	return h.unpool(ctx, all, host)
+	return c.hosts.unpool(ctx, all, host)
 }
 
 func (h hosts) unpool(ctx context.Context, all map[string]aggregates.Aggregate, host string) error {

@@ -13,8 +13,12 @@ import (
 	"berth/internal/lease"
 )
 
-// advanceAtOnce is how many leases begin a step in one transaction.
-const advanceAtOnce = 50
+// How many leases begin a step in one transaction: fewer where the world has to hear of each before it ends, so that none
+// of them waits in between for long.
+const (
+	advanceAtOnce = 50
+	tellAtOnce    = 16
+)
 
 // AdvanceLeases starts or ends every lease of which that is due, ends first, until none is left or the time is over:
 // when many are due at one instant, whoever wakes first does it for all, in few transactions. What somebody else is at
@@ -22,8 +26,12 @@ const advanceAtOnce = 50
 // and returns those of which that went well. What does not go well is left to its own workflow, which is told and takes up
 // what was begun. It returns how many have reached the end of their step.
 func (s *Store) AdvanceLeases(ctx context.Context, tell func(context.Context, []Begun) []Begun, within time.Duration) (advanced int, err error) {
+	atOnce := advanceAtOnce
+	if tell != nil {
+		atOnce = tellAtOnce
+	}
 	for begin := time.Now(); time.Since(begin) < within; {
-		begun, err := s.beginDue(ctx)
+		begun, err := s.beginDue(ctx, atOnce)
 		if err != nil || len(begun) == 0 {
 			return advanced, err
 		}
@@ -70,10 +78,10 @@ func (s *Store) Ahead(ctx context.Context, id uuid.UUID, at time.Time) (int, err
 }
 
 // beginDue enters the steps that are due for some leases that nobody else is at work on.
-func (s *Store) beginDue(ctx context.Context) (begun []Begun, err error) {
+func (s *Store) beginDue(ctx context.Context, atOnce int) (begun []Begun, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		begun = nil
-		ids, err := lockDue(ctx, tx)
+		ids, err := lockDue(ctx, tx, atOnce)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -106,7 +114,7 @@ func (s *Store) beginDue(ctx context.Context) (begun []Begun, err error) {
 
 // lockDue locks leases at rest of which the start or the end is due, ends first. A start that waits for somebody to
 // leave its hosts is not due.
-func lockDue(ctx context.Context, tx pgx.Tx) ([]uuid.UUID, error) {
+func lockDue(ctx context.Context, tx pgx.Tx, atOnce int) ([]uuid.UUID, error) {
 	rows, err := tx.Query(ctx, `
 		select l.id
 		from event e
@@ -122,7 +130,7 @@ func lockDue(ctx context.Context, tx pgx.Tx) ([]uuid.UUID, error) {
 				where r.lease_id = l.id))
 		order by e.event_type, e.at, l.id
 		limit $1
-		for update of l skip locked`, advanceAtOnce)
+		for update of l skip locked`, atOnce)
 	if err != nil {
 		return nil, fmt.Errorf("which leases are due: %w", err)
 	}
