@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/internal/store/storetest"
+	"berth/workflows"
 )
 
 // lease makes a lease over the only host, from then to then.
@@ -85,4 +86,46 @@ func TestLeaseStartsAndEndsThoughItsWorkerIsKilled(t *testing.T) {
 		select event_type || ' ' || status from event where event_type <> 'before_end_lease'
 		union all select 'reservation ' || status from reservation
 		order by 1`))
+}
+
+// TestLeaseWaitsForRowsThatSomebodyHolds lets a start wait for longer than one attempt at it lasts.
+func TestLeaseWaitsForRowsThatSomebodyHolds(t *testing.T) {
+	t.Parallel()
+	s, _ := sharedSite(t)
+	api := s.start("api,relay,temporal")
+	lease := api.lease(time.Hour, 2*time.Hour)
+	path := fmt.Sprint("/reservation/v1/leases/", lease["id"])
+	status := func(want string) func() string {
+		return func() string {
+			if got := api.must("GET", path, nil)["lease"].(object)["status"]; got != want {
+				return fmt.Sprint("it is ", got)
+			}
+			return ""
+		}
+	}
+	tx, err := storetest.Connect(t, s.db).Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), `select from provider for update`) // nobody can allocate
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	api.must("PUT", path, object{"start_date": second(time.Second)})
+	s.until("the lease is STARTING", status("STARTING"))
+	held := time.Now()
+	s.until("an attempt is over", func() string {
+		if still := status("STARTING")(); still != "" {
+			t.Fatal("while its rows are held, ", still)
+		}
+		if left := workflows.QuickAttempt + 3*time.Second - time.Since(held); left > 0 {
+			return fmt.Sprint(left, " are left")
+		}
+		return ""
+	})
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	s.until("the lease is ACTIVE", status("ACTIVE"))
 }

@@ -51,11 +51,12 @@ func (f *face) each(ctx workflow.Context, l lease.Lease, t task, changed workflo
 		if t.skip(r) {
 			continue
 		}
-		err := workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("%s reservation %s", t.name, r.ID)), t.do, r.ID).Get(ctx, nil)
+		err := workflow.ExecuteLocalActivity(brisk(ctx, fmt.Sprintf("%s reservation %s", t.name, r.ID)), t.do, r.ID).Get(ctx, nil)
 		switch {
-		case is(err, activities.Unwilling):
+		case err == nil:
+		case is(err, activities.Unwilling) || !decided(err) && workflow.GetVersion(ctx, "ask again after any error", workflow.DefaultVersion, 1) == 1:
 			unwilling, said = append(unwilling, r), reason(err)
-		case err != nil:
+		default: // no history has a version here: what failed otherwise was not asked again
 			failed[r.ID.String()] = err.Error()
 		}
 	}
@@ -112,6 +113,11 @@ func whyUnwilling(l lease.Lease, t task, said string, now time.Time) contract.Wh
 	return contract.Why{State: string(l.Status), LastError: said, Waiting: []contract.Waiting{{For: "cloud", Since: &now, Deadline: &until}},
 		Sentence: fmt.Sprintf("Lease %s is %s: it waits for the cloud to %s its reservations, until %s at most. It said: %s.",
 			named(l), l.Status, t.name, until.UTC().Format(time.RFC3339), said)}
+}
+
+// decided tells whether an activity failed with an error that no retry mends.
+func decided(err error) bool {
+	return is(err, activities.Conflict) || is(err, activities.NotFound) || is(err, activities.Invalid)
 }
 
 // is tells whether an activity failed with an error of that type.

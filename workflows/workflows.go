@@ -66,10 +66,15 @@ const HeartbeatTimeout = 5 * time.Second
 // longPause is before the next try of what should never fail for good, and did.
 const longPause = time.Minute
 
+// quickPatience is how long the database may be away before a workflow fails, to be started anew by a sweep. Unless it is
+// said, the time of one attempt is that of all.
+const quickPatience = 24 * time.Hour
+
 // quick is for a few statements on PostgreSQL: tried until the database answers.
 func quick(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: QuickAttempt,
+		StartToCloseTimeout:    QuickAttempt,
+		ScheduleToCloseTimeout: quickPatience,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval:    100 * time.Millisecond,
 			BackoffCoefficient: 2,
@@ -79,6 +84,13 @@ func quick(ctx workflow.Context, summary string) workflow.Context {
 		},
 		Summary: summary,
 	})
+}
+
+// brisk is quick for what is asked again in a form that can be seen: all attempts have the time of one.
+func brisk(ctx workflow.Context, summary string) workflow.Context {
+	o := workflow.GetLocalActivityOptions(quick(ctx, summary))
+	o.ScheduleToCloseTimeout = QuickAttempt
+	return workflow.WithLocalActivityOptions(ctx, o)
 }
 
 // once is for the first try of what may fail for long: short, and not repeated in this form.
