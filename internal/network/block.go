@@ -20,10 +20,9 @@ type Block struct {
 	Since    time.Time  `json:"since"`
 	Deadline *time.Time `json:"deadline"`
 	Fatal    bool       `json:"fatal"` // past the deadline the port is in ERROR
-	// Hosts are those of the agents that could report, whose report counts unless Host says that only one's does.
+	// Hosts are those of the agents that could report; like what follows, what a reader is told and no rule depends on.
 	Hosts []string `json:"hosts"`
-	// Heard is when an agent that could report was last heard of, if it has been silent since for too long; what a
-	// reader is told and no rule depends on.
+	// Heard is when an agent that could report was last heard of, if it has been silent since for too long.
 	Heard *time.Time `json:"heard"`
 	// Orphan tells that no agent is registered that could report, Disabled that an operator has disabled all that are.
 	Orphan   bool `json:"orphan"`

@@ -25,14 +25,33 @@ func (p Port) Reason() string {
 
 // Veiled is the port without the name of its host, for readers who may not know it.
 func (p Port) Veiled() Port {
-	if p.Blocks = slices.Clone(p.Blocks); p.Host != "" {
-		p.Host = "its host"
+	if p.Host == "" {
+		return p
 	}
+	p.Host, p.Blocks = "its host", slices.Clone(p.Blocks)
 	for i := range p.Blocks {
 		if p.Blocks[i].Host != "" {
 			p.Blocks[i].Host = p.Host
 		}
-		p.Blocks[i].Hosts = nil
+	}
+	return p
+}
+
+// maxHosts is how many hosts a sentence names.
+const maxHosts = 3
+
+// Located is the port with all from whom a report counts, where that is not one host's alone: for who looks at this moment. Who remembers
+// what it was, as workflows do, would not hear of their coming and going.
+func (p Port) Located() Port {
+	p.Blocks = slices.Clone(p.Blocks)
+	for i, b := range p.Blocks {
+		switch {
+		case b.Host != "" || len(b.Hosts) == 0:
+		case len(b.Hosts) > maxHosts:
+			p.Blocks[i].Host = fmt.Sprintf("one of %d hosts", len(b.Hosts))
+		default:
+			p.Blocks[i].Host = strings.Join(b.Hosts, " or ")
+		}
 	}
 	return p
 }
@@ -46,20 +65,12 @@ func (p Port) Standing() Standing {
 	return s
 }
 
-// maxHosts is how many hosts a sentence names.
-const maxHosts = 3
-
 // Sentence says for whom the block waits, since when and until when, and what is known of who should report.
 func (b Block) Sentence() string {
 	moment := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	s := "it waits for " + b.Entity
-	switch {
-	case b.Host != "":
+	if b.Host != "" {
 		s += " on " + b.Host
-	case len(b.Hosts) > maxHosts:
-		s += fmt.Sprintf(" on one of %d hosts", len(b.Hosts))
-	case len(b.Hosts) > 0:
-		s += " on " + strings.Join(b.Hosts, " or ")
 	}
 	switch b.State {
 	case Begun:

@@ -287,7 +287,7 @@ type waiting struct {
 
 // addWhy tells what the port waits for. Only administrators read the names of hosts.
 func addWhy(p network.Port, who identity.Caller, o object) {
-	s := p.Standing()
+	s := p.Located().Standing()
 	if !who.Admin() {
 		s = p.Veiled().Standing()
 	}
