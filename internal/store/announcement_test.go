@@ -3,6 +3,7 @@ package store_test
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -86,8 +87,49 @@ func TestAgentsAreToldOfEveryChange(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want(n, "deleted", "port deleted", "subnet deleted", "network deleted")
+		want(n, "deleted", "port deleted", "subnet deleted", "hosting deleted", "network deleted")
 	}
+}
+
+// TestWhatMayBeLostIsToldAgain after it was told, but not what was told long before, nor what is forgotten.
+func TestWhatMayBeLostIsToldAgain(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	s.Announce()
+	early, late := bareNetwork(t, s), bareNetwork(t, s)
+	for _, n := range []uuid.UUID{early, late} {
+		if got := toldOf(t, s, n); len(got) != 1 {
+			t.Fatalf("of a new network agents are told %v", got)
+		}
+	}
+	storetest.Exec(t, url, `delete from note`)
+	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '10 minutes' where network_id = $1`, early)
+	want := func(what string, within time.Duration, atEarly, atLate []string) {
+		t.Helper()
+		if err := s.Retell(t.Context(), within); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([][]string{atEarly, atLate}, [][]string{toldOf(t, s, early), toldOf(t, s, late)}); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+
+	want("after a minute", time.Minute, nil, []string{"network created"})
+	want("after an hour", time.Hour, []string{"network created"}, []string{"network created"})
+	var notes int
+	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(*) from note where workflow = 'Announce'`).Scan(&notes); err != nil || notes != 2 {
+		t.Errorf("%d workflows are woken, want 2: %v", notes, err)
+	}
+	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '2 hours' where network_id = $1`, early)
+	if n, err := s.TrimAnnouncements(t.Context(), 10); err != nil || n != 1 {
+		t.Errorf("forgot %d, %v", n, err)
+	}
+	want("after a day", 24*time.Hour, nil, []string{"network created"})
 }
 
 func bareNetwork(t *testing.T, s *store.Store) uuid.UUID {

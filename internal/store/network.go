@@ -246,6 +246,13 @@ func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) 
 		if err != nil {
 			return err
 		}
+		if _, err := announceHosting(ctx, tx, network.EventDeleted, `
+			delete from dhcp_binding d
+			using agent a
+			where d.network_id = $1 and a.id = d.agent_id
+			returning d.network_id, a.host`, id); err != nil {
+			return fmt.Errorf("delete network: %w", err)
+		}
 		var changes []journal.Change
 		for _, s := range subnets {
 			changes = append(changes, mirrorSubnet(s, journal.Delete))

@@ -151,8 +151,7 @@ func (p *post) deleted(a network.Announcement, hosts []string) error {
 		return err
 	}
 	switch a.Kind {
-	case network.AboutNetwork: // by whom it was hosted nobody knows any more
-		p.add(topicDHCP, true, "network_delete_end", "1.0", object{"payload": object{"network_id": a.Object, "priority": endOfNetwork}})
+	case network.AboutNetwork: // who hosted it is told of that by itself
 		p.notify("network-delete", "network_delete", "1.0", object{"network_id": a.Object})
 	case network.AboutPort:
 		p.notify("port-delete", "port_delete", "1.0", object{"port_id": a.Object})
