@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
 
 	"berth/internal/notify/notifytest"
 )
@@ -20,17 +21,18 @@ import (
 type overcast struct {
 	*site
 	*obstacles
-	api     *child
-	neutron *notifytest.Neutron
+	api      *child
+	neutron  *notifytest.Neutron
+	temporal client.Client
 }
 
 // newOvercast starts the API; settings win over the usual ones.
 func newOvercast(t *testing.T, settings ...string) *overcast {
 	t.Helper()
-	s, _ := sharedSite(t)
-	o := &overcast{site: s, obstacles: &obstacles{}, neutron: &notifytest.Neutron{}}
+	s, c := sharedSite(t)
+	o := &overcast{site: s, obstacles: &obstacles{}, neutron: &notifytest.Neutron{}, temporal: c}
 	s.settings = append(append(s.settings, "BERTH_NOVA_URL="+serve(t, o.before(s.nova)), "BERTH_NEUTRON_URL="+serve(t, o.before(o.neutron)),
-		"BERTH_LEASE_PATIENCE=2s"), settings...)
+		"BERTH_LEASE_PATIENCE=5m"), settings...)
 	o.api = s.start("api")
 	return o
 }
@@ -68,7 +70,7 @@ func (o *obstacles) before(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(raw))
-		if status := o.meet(r.Method, r.URL.Path+" "+string(raw)); status != 0 {
+		if status := o.meet(r.Method, r.URL.RequestURI()+" "+string(raw)); status != 0 {
 			w.WriteHeader(status)
 			return
 		}

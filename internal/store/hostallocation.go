@@ -157,6 +157,15 @@ func (b *hostChoice) keep(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	changed := b.HypervisorProperties != b.was.HypervisorProperties || b.ResourceProperties != b.was.ResourceProperties
+	if changed { // a misspelt property is told as such, rather than that no host has it
+		all, err := candidates(ctx, tx, b.from, b.to)
+		if err != nil {
+			return err
+		}
+		if _, err := lease.Matching(all, b.requirements); err != nil {
+			return err
+		}
+	}
 	b.kept = []int64{}
 	for _, h := range held {
 		properties := h.Properties()

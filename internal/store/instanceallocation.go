@@ -226,7 +226,7 @@ func (instances) wire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Res
 	if err := ensureClass(ctx, tx, class); err != nil {
 		return err
 	}
-	return stockSlots(As(ctx, "lease "+l.ID.String()), tx, r, want, have)
+	return stockSlots(As(ctx, "lease "+l.ID.String()), tx, r, want, have, closeSlots)
 }
 
 func (instances) unwire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
@@ -234,7 +234,7 @@ func (instances) unwire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.R
 	if err != nil {
 		return err
 	}
-	if err := stockSlots(As(ctx, "lease "+l.ID.String()), tx, r, nil, have); err != nil {
+	if err := stockSlots(As(ctx, "lease "+l.ID.String()), tx, r, nil, have, refuseSlots); err != nil {
 		return err
 	}
 	return dropClass(ctx, tx, lease.ReservationClass(r.ID))
@@ -288,8 +288,9 @@ func slotsInInventory(ctx context.Context, tx pgx.Tx, r lease.Reservation) (want
 }
 
 // stockSlots brings the inventories of nested providers from what they have to what they shall have, each at the
-// generation that it has under its lock, and moves that on.
-func stockSlots(ctx context.Context, tx pgx.Tx, r lease.Reservation, want, have slotStock) error {
+// generation that it has under its lock, and moves that on. What shall go and is still used, stuck sees to.
+func stockSlots(ctx context.Context, tx pgx.Tx, r lease.Reservation, want, have slotStock,
+	stuck func(batch *pgx.Batch, p lockedProvider, class string, total int64, problem *inventory.Problem) error) error {
 	class := lease.ReservationClass(r.ID)
 	all := maps.Clone(have)
 	maps.Copy(all, want)
@@ -309,9 +310,11 @@ func stockSlots(ctx context.Context, tx pgx.Tx, r lease.Reservation, want, have 
 		} else if err := p.take(ctx, tx, batch, []string{class}); err != nil {
 			var problem *inventory.Problem
 			if errors.As(err, &problem) {
-				return lease.Refuse(lease.HostInUse, "reservation %s is still used: %s", r.ID, problem.Message)
+				err = stuck(batch, p.lockedProvider, class, have[provider], problem)
 			}
-			return err
+			if err != nil {
+				return err
+			}
 		}
 		p.queueGeneration(ctx, batch, inventory.Stocking)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -319,4 +322,17 @@ func stockSlots(ctx context.Context, tx pgx.Tx, r lease.Reservation, want, have 
 		}
 	}
 	return nil
+}
+
+// closeSlots leaves the servers on a host that the reservation has lost in the books, and room for no more.
+func closeSlots(batch *pgx.Batch, p lockedProvider, class string, total int64, _ *inventory.Problem) error {
+	i := inventory.Of(total)
+	i.MaxUnit, i.Reserved = 1, total
+	queueInventory(batch, p, class, i)
+	return nil
+}
+
+// refuseSlots means that servers have to go first.
+func refuseSlots(_ *pgx.Batch, _ lockedProvider, class string, _ int64, problem *inventory.Problem) error {
+	return lease.Refuse(lease.HostInUse, "%s is still used: %s", class, problem.Message)
 }

@@ -13,19 +13,26 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// combinationsOf are all that two reservations, the start and the end may be while a lease is in that status.
+// combinationsOf are all that no reservation, one or two, the start and the end may be while a lease is in that status.
 func combinationsOf(status lease.Status) []lease.Lease {
 	events := []lease.EventStatus{lease.Undone, lease.InProgress, lease.Done, lease.Failed}
 	reservations := []lease.ReservationStatus{lease.ReservationPending, lease.ReservationActive, lease.ReservationDeleted, lease.ReservationError}
+	sets := [][]lease.Reservation{nil}
+	for i, first := range reservations {
+		sets = append(sets, []lease.Reservation{{Status: first}})
+		for _, second := range reservations[i+1:] {
+			sets = append(sets, []lease.Reservation{{Status: first}, {Status: second}})
+		}
+	}
 	var all []lease.Lease
-	for _, first := range reservations {
-		for _, second := range []lease.ReservationStatus{lease.ReservationPending, lease.ReservationError} {
-			for _, start := range events {
-				for _, end := range events {
-					all = append(all, lease.Lease{ID: uuid.New(), Status: status,
-						Reservations: []lease.Reservation{{ID: uuid.New(), Status: first}, {ID: uuid.New(), Status: second}},
-						Events:       []lease.Event{{Type: lease.StartLease, Status: start}, {Type: lease.EndLease, Status: end}}})
+	for _, set := range sets {
+		for _, start := range events {
+			for _, end := range events {
+				l := lease.Lease{ID: uuid.New(), Status: status, Events: []lease.Event{{Type: lease.StartLease, Status: start}, {Type: lease.EndLease, Status: end}}}
+				for _, r := range set {
+					l.Reservations = append(l.Reservations, lease.Reservation{ID: uuid.New(), Status: r.Status})
 				}
+				all = append(all, l)
 			}
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
+	"berth/internal/inventory"
 	"berth/internal/lease"
 	"berth/internal/store/storetest"
 )
@@ -154,4 +156,119 @@ func TestLeaseOnItsWayIsNotHealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.healthy(l, health{Hosts: []int64{1}})
+}
+
+// slotHealth is a lease's flags and slots by host, and what inventory has of it.
+type slotHealth struct {
+	Degraded, Missing, Changed bool
+	Slots                      map[string]int
+	Stock                      map[string]int64
+}
+
+func (t *leasing) slotHealth(l lease.Lease) slotHealth {
+	t.Helper()
+	now := t.read(l.ID)
+	return slotHealth{now.Degraded, now.Reservations[0].MissingResources, now.Reservations[0].ResourcesChanged, t.slots(l), t.stockOf(l)}
+}
+
+func TestInstancesOfAHostThatDiesGetRoomElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		affinity lease.Affinity
+		amount   int
+		dies     []string
+		want     slotHealth
+		returns  slotHealth
+	}{
+		{"anywhere", lease.Anywhere, 5, []string{"cmp-2"},
+			slotHealth{true, false, true, map[string]int{"cmp-1": 4, "cmp-3": 1}, map[string]int64{"cmp-1": 4, "cmp-3": 1}},
+			slotHealth{true, false, true, map[string]int{"cmp-1": 4, "cmp-3": 1}, map[string]int64{"cmp-1": 4, "cmp-3": 1}}},
+		{"anywhere, and there is no room", lease.Anywhere, 9, []string{"cmp-1"},
+			slotHealth{true, true, false, map[string]int{"cmp-2": 4, "cmp-3": 1}, map[string]int64{"cmp-2": 4, "cmp-3": 1}},
+			slotHealth{true, false, true, map[string]int{"cmp-1": 1, "cmp-2": 4, "cmp-3": 4}, map[string]int64{"cmp-1": 1, "cmp-2": 4, "cmp-3": 4}}},
+		{"all together", lease.Together, 3, []string{"cmp-1"},
+			slotHealth{true, false, true, map[string]int{"cmp-2": 3}, map[string]int64{"cmp-2": 3}},
+			slotHealth{true, false, true, map[string]int{"cmp-2": 3}, map[string]int64{"cmp-2": 3}}},
+		{"each apart", lease.Apart, 2, []string{"cmp-2"},
+			slotHealth{true, false, true, map[string]int{"cmp-1": 1, "cmp-3": 1}, map[string]int64{"cmp-1": 1, "cmp-3": 1}},
+			slotHealth{true, false, true, map[string]int{"cmp-1": 1, "cmp-3": 1}, map[string]int64{"cmp-1": 1, "cmp-3": 1}}},
+		{"each apart, and nobody is left", lease.Apart, 3, []string{"cmp-2"},
+			slotHealth{true, true, false, map[string]int{"cmp-1": 1, "cmp-3": 1}, map[string]int64{"cmp-1": 1, "cmp-3": 1}},
+			slotHealth{true, false, true, map[string]int{"cmp-1": 1, "cmp-2": 1, "cmp-3": 1}, map[string]int64{"cmp-1": 1, "cmp-2": 1, "cmp-3": 1}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := newLeasing(t, 3)
+			d := instancesDraft(0, 1, c.amount)
+			d.Reservations[0].Affinity = c.affinity
+			l := e.lasting(d)
+			down, up := map[string]bool{}, map[string]bool{}
+			for _, host := range c.dies {
+				down[host], up[host] = false, true
+			}
+			e.see(down, time.Hour)
+			if d := cmp.Diff(c.want, e.slotHealth(l)); d != "" {
+				t.Error(d)
+			}
+			if r := e.read(l.ID).Reservations[0]; !r.Outdated() {
+				t.Error("the cloud will not hear of it")
+			}
+			e.see(up, time.Hour)
+			if d := cmp.Diff(c.returns, e.slotHealth(l)); d != "" {
+				t.Errorf("it is back: %s", d)
+			}
+			e.see(nil, time.Hour)
+			if d := cmp.Diff(c.returns, e.slotHealth(l)); d != "" {
+				t.Errorf("it moved without need: %s", d)
+			}
+		})
+	}
+}
+
+func TestInstancesToComeAreMovedInSilence(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.create(instancesDraft(1, 2, 4))
+	e.see(map[string]bool{"cmp-1": false}, 0)
+	if d := cmp.Diff(slotHealth{Slots: map[string]int{"cmp-2": 4}, Stock: map[string]int64{}}, e.slotHealth(l)); d != "" {
+		t.Error(d)
+	}
+	e.see(map[string]bool{"cmp-2": false}, 0)
+	if d := cmp.Diff(slotHealth{Degraded: true, Missing: true, Slots: map[string]int{}, Stock: map[string]int64{}}, e.slotHealth(l)); d != "" {
+		t.Error(d)
+	}
+	e.see(map[string]bool{"cmp-1": true}, 0)
+	if d := cmp.Diff(slotHealth{Slots: map[string]int{"cmp-1": 4}, Stock: map[string]int64{}}, e.slotHealth(l)); d != "" {
+		t.Errorf("it is back: %s", d)
+	}
+}
+
+// Servers of a dead host stay in the books until somebody evacuates them. Nobody waits for that, and no more come.
+func TestServersOnADeadHostHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.lasting(instancesDraft(0, 1, 4))
+	r := l.Reservations[0].ID
+	class, server := lease.ReservationClass(r), uuid.NewString()
+	on := func(consumer string, host int) inventory.ConsumerWrite {
+		return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: inventory.Absent(),
+			Allocations: inventory.Allocations{e.hosts[host].Nested.String(): {class: 1}}}
+	}
+	putWrite(t, e.Store, on(server, 0))
+	e.see(map[string]bool{"cmp-1": false}, time.Hour)
+	if d := cmp.Diff(slotHealth{Degraded: true, Changed: true, Slots: map[string]int{"cmp-2": 4}, Stock: map[string]int64{"cmp-1": 4, "cmp-2": 4}}, e.slotHealth(l)); d != "" {
+		t.Error(d)
+	}
+	e.wire(l) // as the lease's workflow does, before it tells the cloud
+	if err := e.PutAllocations(t.Context(), on(uuid.NewString(), 0)); err == nil {
+		t.Error("the dead host takes one more")
+	}
+	putWrite(t, e.Store, on(uuid.NewString(), 1))
+
+	putWrite(t, e.Store, emptyWrite(server, inventory.At(1))) // it is evacuated
+	e.wire(l)
+	if d := cmp.Diff(map[string]int64{"cmp-2": 4}, e.stockOf(l)); d != "" {
+		t.Error(d)
+	}
 }

@@ -106,6 +106,13 @@ func (n *Nova) Boot(s Server) Server {
 	return s
 }
 
+// Evict makes the servers of a host disappear, as if they had ended by themselves.
+func (n *Nova) Evict(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.compute.servers = slices.DeleteFunc(n.compute.servers, func(s *Server) bool { return s.Host == host })
+}
+
 // AddFlavor adds a flavor that anybody may use.
 func (n *Nova) AddFlavor(f Flavor) {
 	n.mu.Lock()
