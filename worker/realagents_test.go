@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,9 +21,15 @@ func TestNeutronsOwnAgentsBringPortsUp(t *testing.T) {
 	s, _ := sharedSite(t)
 	s.settings = append(s.settings, "BERTH_RABBITMQ_URL="+broker.URL(0))
 	h := newAgentHost(s, "cmp-1", broker)
+	c := &stage{site: s, host: h, api: s.start("api"), work: s.start("relay,temporal"), rpc: s.start("rpc")}
+	s.until("agents are answered", func() string {
+		if !strings.Contains(c.rpc.said(), "answering agents") {
+			return c.rpc.said()
+		}
+		return ""
+	})
 	h.startDHCP()
 	h.startOVS()
-	c := &stage{site: s, host: h, api: s.start("api"), work: s.start("relay,temporal"), rpc: s.start("rpc")}
 	c.await("both agents live", func() string { return c.without("DHCP agent", "Open vSwitch agent") })
 
 	c.network = c.api.network("blue")
@@ -32,10 +37,9 @@ func TestNeutronsOwnAgentsBringPortsUp(t *testing.T) {
 	first := c.server()
 	c.life(first)
 	c.withoutDHCP(first)
-	c.content()
 	c.kills(first)
 	c.end()
-	c.content("impl_rabbit", "MessagingTimeout", "Timeout in RPC method") // what is said when RabbitMQ dies
+	c.content()
 }
 
 // life is what a port goes through while all is well.
@@ -89,6 +93,13 @@ func (c *stage) kills(first server) {
 	p := plugged()
 	h.kill(h.dhcp)
 	late := plugged()
+	c.until("a port is wired, and waits for DHCP alone", func() string {
+		why := c.port(late)["berth:why"].(object)["sentence"].(string)
+		if strings.Contains(why, "DHCP") && !strings.Contains(why, "L2") {
+			return ""
+		}
+		return why
+	})
 	h.startDHCP()
 	c.wired("the DHCP agent was killed", p)
 	c.wired("it came while there was no DHCP agent", late)
@@ -154,14 +165,15 @@ func (c *stage) end() {
 	c.none("no note is left", `select workflow_id from note`)
 }
 
-// content checks that no agent has complained, but for this.
-func (c *stage) content(but ...string) {
+// content checks that no agent has complained, but about RabbitMQ that was away.
+func (c *stage) content() {
 	c.Helper()
+	away := []string{"impl_rabbit", "MessagingTimeout", "Timeout in RPC method"}
 	for _, agent := range []*devRun{c.host.dhcp, c.host.ovs} {
 		for line := range strings.Lines(agent.said()) {
 			bad := strings.Contains(line, " ERROR ") || strings.Contains(line, " CRITICAL ")
-			if bad && !slices.ContainsFunc(but, func(known string) bool { return strings.Contains(line, known) }) {
-				c.Errorf("%s: %s", filepath.Base(agent.cmd.Path), line)
+			if bad && !slices.ContainsFunc(away, func(known string) bool { return strings.Contains(line, known) }) {
+				c.Error(line)
 			}
 		}
 	}
@@ -181,11 +193,7 @@ type server struct{ id, mac, ip string }
 
 // without tells which of these types of agents does not live.
 func (c *stage) without(types ...string) string {
-	code, o, err := c.api.do("GET", "/networking/v2.0/agents", nil)
-	if err != nil || code != 200 {
-		return fmt.Sprint(code, o, err)
-	}
-	for _, a := range o["agents"].([]any) {
+	for _, a := range c.api.must("GET", "/networking/v2.0/agents", nil)["agents"].([]any) {
 		if a := a.(object); a["alive"] == true && a["host"] == c.host.name {
 			types = slices.DeleteFunc(types, func(t string) bool { return t == a["agent_type"] })
 		}
@@ -208,15 +216,17 @@ func (c *stage) await(what string, f func() string) {
 	})
 }
 
+// port reads a port.
+func (c *stage) port(p server) object {
+	c.Helper()
+	return c.api.must("GET", "/networking/v2.0/ports/"+p.id, nil)["port"].(object)
+}
+
 // become waits until the port has that status.
 func (c *stage) become(why string, p server, status string) {
 	c.Helper()
 	c.await("a port is "+status+": "+why, func() string {
-		code, o, err := c.api.do("GET", "/networking/v2.0/ports/"+p.id, nil)
-		if err != nil || code != 200 {
-			return fmt.Sprint(code, o, err)
-		}
-		if o := o["port"].(object); o["status"] != status {
+		if o := c.port(p); o["status"] != status {
 			return fmt.Sprintf("it is %v: %v", o["status"], o)
 		}
 		return ""
@@ -254,11 +264,7 @@ func (c *stage) tagged(p server, want string) string {
 
 // serving tells whether not so many DHCP agents serve the network, over ports that are up.
 func (c *stage) serving(want int) string {
-	code, o, err := c.api.do("GET", "/networking/v2.0/ports?device_owner=network:dhcp&network_id="+c.network, nil)
-	if err != nil || code != 200 {
-		return fmt.Sprint(code, o, err)
-	}
-	ports := o["ports"].([]any)
+	ports := c.api.must("GET", "/networking/v2.0/ports?device_owner=network:dhcp&network_id="+c.network, nil)["ports"].([]any)
 	if len(ports) != want || c.host.serves(c.network) != (want > 0) {
 		return fmt.Sprintf("%d have a port", len(ports))
 	}
