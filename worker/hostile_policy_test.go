@@ -50,6 +50,7 @@ var permissions = map[string]rights{
 	"GET /networking/v2.0/security-groups/{id}/tags/{tag}": seeing, "PUT /networking/v2.0/security-groups/{id}/tags/{tag}": turning, "DELETE /networking/v2.0/security-groups/{id}/tags/{tag}": turning,
 	"GET /networking/v2.0/security-group-rules": reading, "POST /networking/v2.0/security-group-rules": turning, "GET /networking/v2.0/security-group-rules/{id}": seeing,
 	"PUT /networking/v2.0/security-group-rules/{id}": turning, "DELETE /networking/v2.0/security-group-rules/{id}": turning,
+	"GET /networking/v2.0/quotas/tenant": reading, "GET /networking/v2.0/quotas/project": reading,
 	"GET /networking/v2.0/quotas": admins, "GET /networking/v2.0/quotas/{project}": looking, "PUT /networking/v2.0/quotas/{project}": admins,
 	"DELETE /networking/v2.0/quotas/{project}": admins, "GET /networking/v2.0/quotas/{project}/default": looking, "GET /networking/v2.0/quotas/{project}/details": looking,
 	"GET /networking/v2.0/network-ip-availabilities": reading, "GET /networking/v2.0/network-ip-availabilities/{id}": seeing, "GET /networking/v2.0/availability_zones": reading,

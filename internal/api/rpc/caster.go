@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -169,12 +170,12 @@ func (l *line) send(ctx context.Context, letters []letter) (unheard string, err 
 
 func (l *line) publish(ctx context.Context, m letter) (*amqp.DeferredConfirmation, error) {
 	if !m.fanout {
-		return l.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.topic, true, false, message(m.body))
+		return l.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.topic, true, false, message(m.body, time.Now()))
 	}
 	to := m.topic + fanoutSuffix
 	// It goes away with the last who listens, so it may be gone again.
 	if err := l.channel.ExchangeDeclare(to, "fanout", false, true, false, false, nil); err != nil {
 		return nil, err
 	}
-	return l.channel.PublishWithDeferredConfirmWithContext(ctx, to, "", false, false, message(m.body))
+	return l.channel.PublishWithDeferredConfirmWithContext(ctx, to, "", false, false, message(m.body, time.Now()))
 }

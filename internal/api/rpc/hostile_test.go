@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -93,7 +94,6 @@ func TestNothingStopsTheQueue(t *testing.T) {
 		return sealed(fmt.Sprintf(`{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":"m","_reply_q":%q,"_unique_id":%q}`, queue, id))
 	}
 	client.send(t, call("reply_that_is_nobodys", hex()))
-	eventually(t, "the answer that nobody takes is counted", func() bool { return dropped(t, registry, "unwanted") == 1 })
 	client.send(t, call(strings.Repeat("q", 300), hex()))
 
 	const times = 1000
@@ -117,6 +117,36 @@ func TestNothingStopsTheQueue(t *testing.T) {
 	}
 	if len(client.replies) != 0 {
 		t.Error("a duplicate was answered")
+	}
+	eventually(t, "the answer that nobody takes is counted", func() bool { return dropped(t, registry, "unwanted") == 1 })
+}
+
+// TestCallersThatComeBackLateAreAnswered has the queue for the answer made when the answer has been there already.
+func TestCallersThatComeBackLateAreAnswered(t *testing.T) {
+	t.Parallel()
+	url := virtualHost(t)
+	serve(t, storetest.New(t), url)
+	client, late := newRaw(t, url), "reply_"+hex()
+	call := `{"method":"has_alive_neutron_server","args":{},"version":"1.0","_msg_id":%q,"_reply_q":%q,"_unique_id":%q}`
+	client.send(t, sealed(fmt.Sprintf(call, "early", late, hex())))
+	client.send(t, sealed(fmt.Sprintf(call, "next", client.queue, hex())))
+	<-client.replies // the first is most likely answered before the second
+
+	if _, err := client.QueueDeclare(late, false, true, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+
+	answers, err := client.Consume(late, "", true, true, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case reply := <-answers:
+		if !strings.Contains(string(reply.Body), "early") {
+			t.Errorf("the answer is %s", reply.Body)
+		}
+	case <-time.After(patience):
+		t.Error("no answer")
 	}
 }
 

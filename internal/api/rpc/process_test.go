@@ -186,7 +186,10 @@ func TestEverythingOutlastsTheBroker(t *testing.T) {
 		return err == nil
 	})
 	st.hears(t, "port_create_end", before.ID, meanwhile.ID)
-	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []uuid.UUID{before.ID}})
+	eventually(t, "a report is taken, if need be the second time as agents send it", func() bool {
+		return st.ask(t, map[string]any{"topic": "q-plugin", "method": "dhcp_ready_on_ports", "version": "1.5",
+			"args": map[string]any{"port_ids": []uuid.UUID{before.ID}}}).Failure == ""
+	})
 }
 
 // hears waits until the agent has heard such messages of all of these, whatever else it hears.

@@ -28,7 +28,7 @@ func (s *Server) serve(ctx context.Context) error {
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		return err
 	}
-	go s.countReturned(ch.NotifyReturn(make(chan amqp.Return)))
+	go s.answerAgain(ch, ch.NotifyReturn(make(chan amqp.Return)))
 	lost := conn.NotifyClose(make(chan *amqp.Error, 1))
 	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
 	cancelled := ch.NotifyCancel(make(chan string, queues))
@@ -62,10 +62,27 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 }
 
-// countReturned counts the answers that nobody took, until the channel closes.
-func (s *Server) countReturned(returned <-chan amqp.Return) {
-	for range returned {
-		s.counts.drop(unwanted)
+// Patience with callers that are not there to be answered. After RabbitMQ was away an agent calls over one connection before another,
+// on which it is answered, is up again: oslo.messaging tries to reconnect after at most 30 seconds, and servers of it answer again too.
+const (
+	answerPatience = 30 * time.Second
+	answerPause    = 250 * time.Millisecond
+	answersWaiting = 1000 // at most: callers that died are many at times
+)
+
+// answerAgain sends what found no queue once more after a pause, and counts what nobody has taken, until the channel closes.
+func (s *Server) answerAgain(ch *amqp.Channel, returned <-chan amqp.Return) {
+	waiting := make(chan struct{}, answersWaiting)
+	for r := range returned {
+		if time.Since(r.Timestamp) > answerPatience || len(waiting) == cap(waiting) {
+			s.counts.drop(unwanted)
+			continue
+		}
+		waiting <- struct{}{}
+		time.AfterFunc(answerPause, func() {
+			<-waiting
+			s.publish(context.Background(), ch, r.RoutingKey, message(r.Body, r.Timestamp))
+		})
 	}
 }
 
@@ -223,7 +240,7 @@ func (s *Server) attempt(ctx context.Context, m method, r request) (result any, 
 	return m(ctx, s.desk, r.Args)
 }
 
-// answer sends a result or failure. That nobody takes it is no matter.
+// answer sends a result or failure. That nobody takes it is no matter in the end.
 func (s *Server) answer(ctx context.Context, ch *amqp.Channel, r request, result any, failed error) {
 	body, err := reply(r, result, failed)
 	if err != nil {
@@ -232,14 +249,19 @@ func (s *Server) answer(ctx context.Context, ch *amqp.Channel, r request, result
 			return
 		}
 	}
-	if err := ch.PublishWithContext(ctx, "", r.ReplyTo, true, false, message(body)); err != nil {
+	s.publish(ctx, ch, r.ReplyTo, message(body, time.Now()))
+}
+
+// publish sends an answer, which comes back if there is no such queue.
+func (s *Server) publish(ctx context.Context, ch *amqp.Channel, queue string, m amqp.Publishing) {
+	if err := ch.PublishWithContext(ctx, "", queue, true, false, m); err != nil {
 		s.counts.drop(unanswered)
 	}
 }
 
-// message is a body with the properties that oslo.messaging gives it.
-func message(body []byte) amqp.Publishing {
-	return amqp.Publishing{ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent, Headers: amqp.Table{}, Body: body}
+// message is a body with the properties that oslo.messaging gives it, and the time at which it was first sent.
+func message(body []byte, sent time.Time) amqp.Publishing {
+	return amqp.Publishing{ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent, Headers: amqp.Table{}, Body: body, Timestamp: sent}
 }
 
 func (s *Server) acknowledge(call amqp.Delivery) {
