@@ -31,18 +31,14 @@ fresh=$(mktemp -d "$cache.XXXXXX")
 trap 'rm -rf "$fresh"' EXIT
 mkdir -p "$fresh/tree" "$fresh/packages" "$fresh/lists/partial" "$fresh/apt/archives/partial"
 
-# missing lists the packages that the machine lacks, from what it knows or what the archive says now.
-missing() {
-	# shellcheck disable=SC2086 # a list of packages
-	apt-get -q -s -o Debug::NoLocking=1 "$@" install --no-install-recommends $packages | awk '/^Inst / { print $2 }'
-}
-
+# fill fetches the packages, and what they need and the machine lacks, from what it knows or what the archive says now. It ends at what
+# fails by itself: where its outcome is asked for, the shell does not.
 fill() {
-	cd "$fresh/packages"
-	list=$(missing "$@")
-	[ -n "$list" ]
 	# shellcheck disable=SC2086 # a list of packages
-	apt-get -q "$@" download $list
+	plan=$(apt-get -q -s -o Debug::NoLocking=1 "$@" install --no-install-recommends $packages) || return 1
+	list=$( (echo "$packages" | tr ' ' '\n'; echo "$plan" | awk '/^Inst / { print $2 }') | sort -u)
+	# shellcheck disable=SC2086 # a list of packages
+	cd "$fresh/packages" && apt-get -q "$@" download $list
 }
 
 own="-o Dir::State::Lists=$fresh/lists -o Dir::Cache=$fresh/apt"
@@ -61,6 +57,10 @@ if [ -e "$fresh/tree/usr/sbin/xtables-nft-multi" ]; then
 	for name in iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore; do
 		ln -s xtables-nft-multi "$fresh/tree/usr/sbin/$name"
 	done
+fi
+if ! has "$fresh/tree"; then
+	echo "what apt-get brought lacks some of: $packages" >&2
+	exit 1
 fi
 mv -T "$fresh/tree" "$cache" 2>/dev/null || has "$cache"
 echo "$cache"
