@@ -2,6 +2,7 @@ package network
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -99,15 +100,16 @@ func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// window is how far into a pool chance looks for a free address.
+// window is how far into a pool chance looks for a free address at first; each further one is looked for in sixteen
+// times as much.
 const window = 1 << 16
 
-// Candidates are up to n addresses of the pool by chance, near its beginning.
+// Candidates are up to n addresses of the pool by chance, the first near its beginning.
 func (p Pool) Candidates(n int) []netip.Addr {
-	size := p.size()
+	span := p.span()
 	found := make([]netip.Addr, 0, n)
-	for range n {
-		a := plus(p.Start, rand.Uint64N(min(size, window)))
+	for i := range n {
+		a := plus(p.Start, rand.Uint64N(min(span, window<<(4*i)-1)+1))
 		if p.Contains(a) && !slices.Contains(found, a) {
 			found = append(found, a)
 		}
@@ -115,12 +117,13 @@ func (p Pool) Candidates(n int) []netip.Addr {
 	return found
 }
 
-// size is the number of addresses in the pool, or window if there are more.
-func (p Pool) size() uint64 {
-	if plus(p.Start, window-1).Less(p.Start) || !p.Contains(plus(p.Start, window-1)) {
-		return low(p.End) - low(p.Start) + 1
+// span is how far the pool's last address is from its first, or the greatest number if it is farther than that.
+func (p Pool) span() uint64 {
+	first, last := p.Start.As16(), p.End.As16()
+	if [8]byte(first[:8]) != [8]byte(last[:8]) {
+		return math.MaxUint64
 	}
-	return window
+	return low(p.End) - low(p.Start)
 }
 
 func low(a netip.Addr) uint64 {

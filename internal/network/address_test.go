@@ -52,6 +52,21 @@ func TestCandidatesStayInThePool(t *testing.T) {
 	}
 }
 
+func TestCandidatesReachBeyondACrowdedBeginning(t *testing.T) {
+	t.Parallel()
+	p := Pool{netip.MustParseAddr("10.0.0.0"), netip.MustParseAddr("10.255.255.255")}
+	beginning := Pool{p.Start, netip.MustParseAddr("10.0.255.255")}
+	for range 200 {
+		got := p.Candidates(6)
+		if !beginning.Contains(got[0]) {
+			t.Errorf("the first is %s", got[0])
+		}
+		if beginning.Contains(got[len(got)-1]) && beginning.Contains(got[len(got)-2]) && beginning.Contains(got[len(got)-3]) {
+			t.Errorf("the last three of %v are at the beginning", got)
+		}
+	}
+}
+
 func TestHostsMakeTheirOwnAddressFromTheirMAC(t *testing.T) {
 	t.Parallel()
 	got := EUI64(netip.MustParsePrefix("2001:db8::/64"), "fa:16:3e:11:22:33")

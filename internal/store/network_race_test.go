@@ -2,11 +2,14 @@ package store_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"berth/internal/network"
 	"berth/internal/store"
@@ -112,6 +115,30 @@ func TestSameAddressAndSameMACHaveOneWinner(t *testing.T) {
 		if winners != 1 {
 			t.Errorf("%s: %d winners", what, winners)
 		}
+	}
+}
+
+func TestBulksThatFillASubnetTogetherGetWhatTheyAskFor(t *testing.T) {
+	t.Parallel()
+	g := ready(t, "10.0.0.0/24")
+	const clients, each = 12, 21 // one address of 253 is left
+	results := make([]error, clients)
+	drafts := slices.Repeat([]network.PortChange{g.draft("")}, each)
+
+	together(clients, func(i int) { _, results[i] = g.CreatePorts(t.Context(), drafts) })
+
+	if err := errors.Join(results...); err != nil {
+		t.Error(err)
+	}
+	taken, err := g.AddressesTaken(t.Context(), []uuid.UUID{g.network.ID})
+	if diff := cmp.Diff(map[uuid.UUID]int64{g.subnet.ID: clients * each}, taken); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if _, err := g.CreatePorts(t.Context(), drafts[:1]); err != nil {
+		t.Error("the last one:", err)
+	}
+	if _, err := g.CreatePorts(t.Context(), drafts[:1]); kind(err) != network.NoAddressLeft {
+		t.Error("one more:", err)
 	}
 }
 

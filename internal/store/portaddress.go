@@ -58,26 +58,57 @@ func claimAny(ctx context.Context, tx pgx.Tx, p network.Port, position int, subn
 }
 
 // lucky is how many addresses of a pool are tried by chance before the free ones are looked for.
-const lucky = 4
+const lucky = 6
 
-// claimIn takes a free address of the pool, or finds that there is none. Whoever loses an address to another
-// transaction looks again; that one's commit decided.
+// claimIn takes a free address of the pool, or finds that there is none. What another transaction is about to take is
+// waited for only when nothing else is left: of two that wait for each other's, one would have to start anew.
 func claimIn(ctx context.Context, tx pgx.Tx, port uuid.UUID, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
-	candidates := pool.Candidates(lucky)
-	for len(candidates) > 0 {
-		for _, ip := range candidates {
-			a := network.Address{Subnet: subnet, IP: ip}
-			if won, err := claim(ctx, tx, port, position, a); err != nil || won {
-				return a, won, err
-			}
+	a, won, err := claimOneOf(ctx, tx, port, position, subnet, pool.Candidates(lucky))
+	for err == nil && !won {
+		var free []netip.Addr
+		if free, err = gaps(ctx, tx, subnet, pool); err != nil || len(free) == 0 {
+			break
 		}
-		var err error
-		if candidates, err = gaps(ctx, tx, subnet, pool); err != nil {
-			return network.Address{}, false, err
+		rand.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
+		if a, won, err = claimOneOf(ctx, tx, port, position, subnet, free); err == nil && !won {
+			a.IP = free[0]
+			won, err = claim(ctx, tx, port, position, a)
 		}
-		rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 	}
-	return network.Address{}, false, nil
+	return a, won, err
+}
+
+// claimOneOf takes the first of these addresses that is free and that no other transaction is after, without waiting
+// for any. Who is after an address holds its lock, of which a subnet has no more than 1,024 however many are taken at
+// once; so some addresses are passed over in vain.
+func claimOneOf(ctx context.Context, tx pgx.Tx, port uuid.UUID, position int, subnet uuid.UUID, free []netip.Addr) (network.Address, bool, error) {
+	texts := make([]string, len(free))
+	for i, ip := range free {
+		texts[i] = ip.String()
+	}
+	a := network.Address{Subnet: subnet}
+	var got string
+	err := tx.QueryRow(ctx, `
+		insert into port_address (subnet_id, address, port_id, position)
+		select $1, free.address, $3, $4
+		from unnest($2::text[]::inet[]) as free (address)
+		where case
+			when exists (select from port_address t where t.subnet_id = $1 and t.address = free.address) then false
+			else pg_try_advisory_xact_lock(hashtext('address ' || $1::text), hashtext(host(free.address)) & 1023)
+		end
+		limit 1
+		on conflict (subnet_id, address) do nothing
+		returning host(address)`, subnet, texts, port, position).Scan(&got)
+	if none(err) {
+		return a, false, nil
+	}
+	if err == nil {
+		a.IP, err = netip.ParseAddr(got)
+	}
+	if err != nil {
+		return a, false, fmt.Errorf("allocate an address: %w", err)
+	}
+	return a, true, nil
 }
 
 // claim takes the address for the port unless another port has it.
@@ -92,29 +123,35 @@ func claim(ctx context.Context, tx pgx.Tx, port uuid.UUID, position int, a netwo
 	return tag.RowsAffected() == 1, nil
 }
 
-// gaps are free addresses of the pool: its first, and those that follow a taken one. If any address of the pool
-// is free, one of these is.
+// gaps are free addresses of the pool: those that follow a taken one, from a place by chance on, else from its first on.
+// If any address of the pool is free, one is found.
 func gaps(ctx context.Context, tx pgx.Tx, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
-	rows, err := tx.Query(ctx, `
-		select host(free)
-		from (
-			select $2::text::inet as free
-			union all
-			select a.address + 1
-			from port_address a
-			where a.subnet_id = $1 and a.address >= $2::text::inet and a.address < $3::text::inet) as edge
-		where not exists (select from port_address t where t.subnet_id = $1 and t.address = free)
-		limit 16`, subnet, pool.Start.String(), pool.End.String())
-	if err != nil {
-		return nil, fmt.Errorf("look for free addresses: %w", err)
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (netip.Addr, error) {
-		var text string
-		if err := row.Scan(&text); err != nil {
-			return netip.Addr{}, err
+	for _, from := range append(pool.Candidates(1), pool.Start) {
+		rows, err := tx.Query(ctx, `
+			select host(free)
+			from (
+				select $2::text::inet as free
+				union all
+				select a.address + 1
+				from port_address a
+				where a.subnet_id = $1 and a.address >= $2::text::inet and a.address < $3::text::inet) as edge
+			where not exists (select from port_address t where t.subnet_id = $1 and t.address = free)
+			limit 16`, subnet, from.String(), pool.End.String())
+		if err != nil {
+			return nil, fmt.Errorf("look for free addresses: %w", err)
 		}
-		return netip.ParseAddr(text)
-	})
+		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (netip.Addr, error) {
+			var text string
+			if err := row.Scan(&text); err != nil {
+				return netip.Addr{}, err
+			}
+			return netip.ParseAddr(text)
+		})
+		if err != nil || len(found) > 0 {
+			return found, err
+		}
+	}
+	return nil, nil
 }
 
 // readdress gives the port other addresses if a request asks for them, or for another MAC that some follow. What
