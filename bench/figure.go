@@ -37,7 +37,8 @@ type detail struct {
 
 // figures are all that there are, those that others are compared with before them.
 var figures = []figure{
-	{name: "noop", title: "workflows that do nothing, eagerly started", share: 1, open: openNoop},
+	{name: "noop", title: "workflows that do nothing, eagerly started", share: 1, open: openNoop("Nothing", true)},
+	{name: "noop-plain", title: "the same, started as the SDK does by itself", against: "noop", share: 1, open: openNoop("NothingPlain", false)},
 	{name: "limit", title: "the same with one local activity, which does nothing", against: "noop", share: 1, open: openLimit},
 	{name: "ports", title: "ports from POST over two signals to ACTIVE, mirrored later", against: "noop", share: 1, open: openPorts},
 	{name: "entries", title: "journal entries from POST to mirrored", against: "limit", share: 1, open: openEntries(plantNetwork, 0)},

@@ -127,7 +127,9 @@ func run(ctx context.Context, args []string, out, trouble io.Writer) error {
 	if err == nil {
 		where, err = inspect(ctx, st)
 	}
-	err = firstCause(ctx, err)
+	if err = firstCause(ctx, err); err != nil {
+		err = fmt.Errorf("%w%s", err, st.troubles())
+	}
 	st.close()
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"berth/internal/devstack"
@@ -118,6 +120,23 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*
 		return cmd
 	}
 	return a, s.boot(ctx, a)
+}
+
+// lastTroubles is how many lines of each log are worth showing when a figure has failed.
+const lastTroubles = 5
+
+// troubles are the last errors that the processes of berth wrote to their logs, each on a line of its own.
+func (s *stack) troubles() string {
+	logs, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
+	var said strings.Builder
+	for _, name := range logs {
+		raw, _ := os.ReadFile(name)
+		lines := slices.DeleteFunc(strings.Split(string(raw), "\n"), func(l string) bool { return !strings.Contains(l, "ERROR") })
+		for _, l := range lines[max(0, len(lines)-lastTroubles):] {
+			fmt.Fprintf(&said, "\n%s: %s", filepath.Base(name), l)
+		}
+	}
+	return said.String()
 }
 
 // boot starts berth and waits until it is ready.
