@@ -28,11 +28,14 @@ func (a *Activities) Lease(ctx context.Context, key string) (lease.Lease, error)
 	return a.governed(l), verdict(err)
 }
 
-// governed is a lease with what the operator decides about its steps.
+// governed is a lease with what the operator decides about its steps, and without what only matters to who books: of
+// that a history would have a copy for every look.
 func (a *Activities) governed(l lease.Lease) lease.Lease {
 	l.Patience = a.Patience
 	for i := range l.Reservations {
-		l.Reservations[i].BeforeEnd = a.beforeEnd(l.Reservations[i])
+		r := &l.Reservations[i]
+		r.ReservationDraft = lease.ReservationDraft{Type: r.Type, BeforeEnd: a.beforeEnd(*r)}
+		r.Slots, r.Addresses = nil, nil
 	}
 	return l
 }

@@ -23,10 +23,16 @@ func CheckName(name string) error {
 	return nil
 }
 
+// maxReservations is far from what one lease can start in time, and one look at it can tell.
+const maxReservations = 100
+
 // CheckDraft tells what is wrong with a draft, its dates apart; nil if nothing is.
 func CheckDraft(d Draft) error {
 	if err := CheckName(d.Name); err != nil {
 		return err
+	}
+	if len(d.Reservations) > maxReservations {
+		return Refuse(InvalidInput, "A lease must not have more than %d reservations.", maxReservations)
 	}
 	for _, r := range d.Reservations {
 		if err := CheckReservation(r); err != nil {

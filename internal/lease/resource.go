@@ -79,8 +79,14 @@ func checkAmount(n, from int) error {
 	return nil
 }
 
+// longestText is how many bytes of requirements a reservation may have.
+const longestText = 16_384
+
 // checkTexts reads a reservation's requirements.
 func checkTexts(d ReservationDraft) error {
+	if len(d.HypervisorProperties)+len(d.ResourceProperties) > longestText {
+		return Refuse(MalformedRequirements, "Malformed requirements: they must not be longer than %d bytes.", longestText)
+	}
 	if strings.ContainsRune(d.HypervisorProperties+d.ResourceProperties, 0) {
 		return Refuse(MalformedRequirements, "Malformed requirements: they hold a NUL character.")
 	}

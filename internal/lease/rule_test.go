@@ -2,6 +2,8 @@ package lease
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -253,6 +255,15 @@ func TestCheckReservation(t *testing.T) {
 		if err := CheckReservation(r); kind(err) != want {
 			t.Errorf("want %q, got %v", want, err)
 		}
+	}
+	long := good
+	long.HypervisorProperties = `["=","$rack","` + strings.Repeat("<", longestText) + `"]`
+	if err := CheckReservation(long); kind(err) != MalformedRequirements {
+		t.Errorf("long requirements: %v", err)
+	}
+	many := Draft{Name: "l", Reservations: slices.Repeat([]ReservationDraft{good}, maxReservations+1)}
+	if err := CheckDraft(many); kind(err) != InvalidInput {
+		t.Errorf("%d reservations: %v", len(many.Reservations), err)
 	}
 	bad := good
 	bad.BeforeEnd = "email"

@@ -172,21 +172,28 @@ func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Le
 	})
 }
 
-// queueBlockers finds who has the hosts of pending leases before them. Instances do not wait for those beside them that
-// failed to leave: there is room for both.
+// blockersShown is how many of those who stand in a lease's way are named: the next ones to leave.
+const blockersShown = 10
+
+// queueBlockers finds who has the hosts of leases whose start is due before them; nobody waits for those who come before
+// him in the calendar. Instances do not wait for those beside them that failed to leave: there is room for both.
 func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
-		select l.id, before.id, before.name, h.hostname, before.end_at
+		select l.id, b.id, b.name, b.hostname, b.end_at
 		from lease l
-		join reservation r on r.lease_id = l.id
-		join host_allocation mine on mine.reservation_id = r.id
-		join host_allocation theirs on theirs.host_id = mine.host_id and upper(theirs.during) <= lower(mine.during)
-		join reservation b on b.id = theirs.reservation_id
-		join lease before on before.id = b.lease_id
-		join host h on h.id = mine.host_id
-		where l.id = any($1) and l.status = 'PENDING' and before.id <> l.id
-			and not (mine.owner = theirs.owner and before.status = 'ERROR')
-		order by l.id, before.end_at, h.id`, ids).Query(func(rows pgx.Rows) error {
+		cross join lateral (
+			select before.id, before.name, h.hostname, before.end_at
+			from reservation r
+			join host_allocation mine on mine.reservation_id = r.id
+			join host_allocation theirs on theirs.host_id = mine.host_id and upper(theirs.during) <= lower(mine.during)
+			join reservation b on b.id = theirs.reservation_id
+			join lease before on before.id = b.lease_id
+			join host h on h.id = mine.host_id
+			where r.lease_id = l.id and before.id <> l.id and not (mine.owner = theirs.owner and before.status = 'ERROR')
+			order by before.end_at, h.id
+			limit $3) b
+		where l.id = any($1) and l.status = 'PENDING' and l.start_at <= clock_timestamp() + $2::interval
+		order by l.id, b.end_at`, ids, lease.Skew, blockersShown).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
 			var b lease.Blocker

@@ -109,3 +109,24 @@ func TestFollowerWaitsForTheOneBefore(t *testing.T) {
 		t.Errorf("still waits: %+v", due)
 	}
 }
+
+func TestLeaseNamesTheNextToLeaveOnceItsStartIsDue(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	var first, last lease.Lease
+	for i := range 12 {
+		last = e.create(hostsDraft(i, i+1, 1, 1))
+		if i == 0 {
+			first = last
+		}
+		if last.Blockers != nil {
+			t.Errorf("lease %d waits for others though its start is not due: %v", i, last.Blockers)
+		}
+	}
+	storetest.Exec(t, e.url, `update lease set start_at = now() where id = $1`, last.ID)
+
+	got := e.read(last.ID).Blockers
+	if len(got) != 10 || got[0].ID != first.ID {
+		t.Errorf("waits for %d, the first of them %v; want the 10 that leave first", len(got), got)
+	}
+}
