@@ -1,6 +1,10 @@
 package lease
 
-import "github.com/google/uuid"
+import (
+	"reflect"
+
+	"github.com/google/uuid"
+)
 
 // Unwell is a reservation that holds a host that cannot be used, or that lacks resources.
 type Unwell struct {
@@ -27,11 +31,19 @@ func Refilled(l Lease, i int) Lease {
 	return l.judged()
 }
 
-// Refitted is a lease all of whose reservations have what they ask for, as after a change of their dates.
-func Refitted(l Lease) Lease {
-	l = l.clone()
+// Kept tells whether the i-th reservation of a changed lease asks for nothing but a part of the time that it has: it keeps
+// what it holds, also where that is less than it asks for.
+func Kept(was, is Lease, i int) bool {
+	return !is.StartAt.Before(was.StartAt) && !is.EndAt.After(was.EndAt) &&
+		reflect.DeepEqual(was.Reservations[i].ReservationDraft, is.Reservations[i].ReservationDraft)
+}
+
+// Refitted is a changed lease whose reservations have what they ask for, but for those that are kept as they were.
+func Refitted(was, is Lease) Lease {
+	l := is.clone()
 	for i := range l.Reservations {
-		l.Reservations[i].MissingResources = false
+		r := &l.Reservations[i]
+		r.MissingResources = r.MissingResources && Kept(was, is, i)
 	}
 	return l.judged()
 }

@@ -136,6 +136,38 @@ func TestLeaseToComeIsHealedInSilenceAndInTime(t *testing.T) {
 	}
 }
 
+// What is left of a lease can always be given back earlier, or warned of at another time.
+func TestLeaseThatLacksSomethingCanBeShortened(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]lease.Draft{"hosts": hostsDraft(0, 1, 2, 2), "instances": instancesDraft(0, 1, 8)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newLeasing(t, 2)
+			l := e.lasting(d)
+			e.see(map[string]bool{"cmp-1": false}, time.Hour)
+			want := health{Degraded: true, Missing: true, Hosts: []int64{2}}
+			e.healthy(l, want)
+			shape := e.read(l.ID).Reservations[0].Shape
+
+			warned := time.Now().UTC().Add(20 * time.Minute).Truncate(time.Second)
+			e.update(l.ID, lease.Change{BeforeEnd: &warned})
+			half := time.Now().UTC().Add(30 * time.Minute).Truncate(time.Second)
+			if got := e.update(l.ID, lease.Change{End: &lease.Moment{At: half}}); !got.EndAt.Equal(half) {
+				t.Errorf("ends at %s", got.EndAt)
+			}
+			e.healthy(l, want)
+			e.unchanged(l.ID, until(1), lease.NotEnoughHosts)
+			later := hostsDraft(0, 2, 1, 1)
+			later.Start = lease.Moment{At: half}
+			e.create(later) // who comes next has what it left
+			e.update(l.ID, lease.Change{End: &lease.Moment{Now: true}})
+			if r := e.read(l.ID).Reservations[0]; r.Shape != shape {
+				t.Error("the cloud hears of something that has not changed")
+			}
+		})
+	}
+}
+
 func TestLeaseOnItsWayIsNotHealed(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)

@@ -95,7 +95,7 @@ func (s *Store) updateLease(ctx context.Context, tx pgx.Tx, id uuid.UUID, c leas
 		return l, err
 	}
 	if !c.Rename() {
-		is = lease.Refitted(is) // or it is refused
+		is = lease.Refitted(was, is) // or it is refused
 	}
 	if err := saveLease(ctx, tx, was, is); err != nil {
 		return l, err

@@ -197,6 +197,28 @@ func TestPendingLeaseMovesToASpareHost(t *testing.T) {
 	e.unchanged(l.ID, sized(l, 2, 2), lease.NotEnoughHosts)
 }
 
+func TestShorterLeaseKeepsWhatItHasAndGetsNoMore(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	l := e.create(hostsDraft(2, 6, 1, 2))
+	e.register("cmp-2", nil)
+	had := l.Reservations[0].Hosts
+	for _, c := range []lease.Change{
+		{Start: &lease.Moment{At: hour(3)}},
+		{End: &lease.Moment{At: hour(5)}},
+		{Start: &lease.Moment{At: hour(4)}, End: &lease.Moment{At: hour(4)}},
+		{Start: &lease.Moment{At: hour(4)}, End: &lease.Moment{At: hour(4)}},
+		{BeforeEnd: nil, Reservations: []lease.ReservationChange{}},
+	} {
+		got := e.update(l.ID, c)
+		if d := cmp.Diff(had, got.Reservations[0].Hosts); d != "" || len(had) != 1 {
+			t.Errorf("%+v: %s", c, d)
+		}
+	}
+	e.create(hostsDraft(2, 4, 2, 2))
+	e.create(hostsDraft(5, 6, 2, 2))
+}
+
 func TestActiveLeaseKeepsItsHostOrIsRefused(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)

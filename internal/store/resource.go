@@ -71,6 +71,12 @@ func (s *Store) bookAll(ctx context.Context, tx pgx.Tx, l lease.Lease, now time.
 // the cloud from its workflow.
 func (s *Store) rebookAll(ctx context.Context, tx pgx.Tx, was, is lease.Lease, now time.Time) error {
 	for i, r := range is.Reservations {
+		if lease.Kept(was, is, i) {
+			if err := s.shorten(ctx, tx, is, r); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := resources[r.Type].rebook(ctx, tx, s.bookingOf(is, was.Reservations[i], r, now)); err != nil {
 			return err
 		}
@@ -79,6 +85,24 @@ func (s *Store) rebookAll(ctx context.Context, tx pgx.Tx, was, is lease.Lease, n
 		}
 		if err := reshape(ctx, tx, is, r); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// shorten lets a reservation have what it has for a part of its time, and for nothing else: nobody can be in the way.
+func (s *Store) shorten(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
+	for _, table := range []string{"host_allocation", "floatingip_allocation"} {
+		if _, err := tx.Exec(ctx, `
+			with part as (
+				select ctid as row, least(greatest(lower(during), $2), upper(during) - interval '1 microsecond') as begins
+				from `+table+`
+				where reservation_id = $1)
+			update `+table+` a
+			set during = tstzrange(part.begins, greatest(least(upper(a.during), $3), part.begins + interval '1 microsecond'))
+			from part
+			where a.ctid = part.row`, r.ID, l.StartAt, l.EndAt.Add(s.limits.Cleaning)); err != nil {
+			return fmt.Errorf("shorten reservation %s: %w", r.ID, err)
 		}
 	}
 	return nil
