@@ -58,6 +58,7 @@ type Surroundings struct {
 type Cause struct {
 	Bound     bool  // it was bound, to another host or in another way
 	Addressed bool  // its MAC or its addresses are new
+	Raised    bool  // it was administratively down, so that nobody could wire it
 	Revision  int64 // of the port with the change
 }
 
@@ -96,6 +97,9 @@ func (p Port) Arm(around Surroundings, c Cause, now time.Time) Port {
 	blocks := make([]Block, 0, len(p.Blocks)+2)
 	for _, b := range p.Blocks {
 		again := b.Entity == L2 && c.Bound || b.Entity == DHCP && c.Addressed
+		if b.Entity == L2 && c.Raised {
+			b.Since = now
+		}
 		if !again && p.needs(b.Entity, b.State, around) {
 			blocks = append(blocks, around.timed(b))
 		}

@@ -64,7 +64,7 @@ func (b Block) countsFrom(r Report, around Surroundings) bool {
 
 // begun: who wires the port has taken it up. It is BUILD until that is done.
 func (p Port) begun(around Surroundings, r Report, now time.Time) (Port, bool) {
-	if !p.AdminUp || !p.wiredBy(r) {
+	if !p.AdminUp || !p.wiredBy(r, around) {
 		return p, false
 	}
 	p, changed := p.owe(around, Begun, now)
@@ -75,7 +75,7 @@ func (p Port) begun(around Surroundings, r Report, now time.Time) (Port, bool) {
 
 // lost: what was wired is no longer, or cannot be. The port waits for it to be wired anew.
 func (p Port) lost(around Surroundings, r Report, now time.Time) (Port, bool) {
-	if !p.wiredBy(r) {
+	if !p.wiredBy(r, around) {
 		return p, false
 	}
 	p, changed := p.owe(around, Lost, now)
@@ -85,9 +85,10 @@ func (p Port) lost(around Surroundings, r Report, now time.Time) (Port, bool) {
 	return p, changed
 }
 
-// wiredBy tells whether the report is by the agent that wires the port, on its present binding.
-func (p Port) wiredBy(r Report) bool {
-	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && r.Host == p.Host &&
+// wiredBy tells whether the report is by the agent that wires the port, on its present binding. A controller that never says
+// when it has wired a port is not believed that it has not.
+func (p Port) wiredBy(r Report, around Surroundings) bool {
+	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && !p.silentController(around.Agents) && r.Host == p.Host &&
 		(r.Revision == 0 || r.Revision >= p.Epoch)
 }
 

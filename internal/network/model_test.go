@@ -133,8 +133,15 @@ func moved(host string) input {
 
 func admin(up bool) input {
 	return input{map[bool]string{true: "up", false: "down"}[up],
-		func(s subject) subject { return s.change(Cause{}, func(p *Port) { p.AdminUp = up }) },
-		func(m *model) { m.admin = up }}
+		func(s subject) subject {
+			return s.change(Cause{Raised: up && !s.AdminUp}, func(p *Port) { p.AdminUp = up })
+		},
+		func(m *model) {
+			if up && !m.admin && m.wiring != Complete {
+				m.wired = m.clock // nobody could wire it until now
+			}
+			m.admin = up
+		}}
 }
 
 var inputs = []input{

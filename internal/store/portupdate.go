@@ -68,6 +68,7 @@ func changePort(ctx context.Context, tx pgx.Tx, before held, c network.PortChang
 		Bound: p.Host != before.Host || p.VNIC != before.VNIC || !equalJSON(p.Profile, before.Profile) ||
 			p.Distributed() != before.Distributed(),
 		Addressed: p.MAC != before.MAC || !slices.Equal(p.Addresses, before.Addresses),
+		Raised:    p.AdminUp && !before.AdminUp,
 		Revision:  revision,
 	}
 	if cause.Bound {

@@ -105,3 +105,28 @@ func TestNewAgentsWaitForAnOperatorWhereThatIsWanted(t *testing.T) {
 	g.is("of before", p, network.Down, "L2@cmp-1")
 	g.is("a new one", g.port(cmp1), network.Down, "DHCP@", "L2@cmp-1")
 }
+
+func TestPatienceWithAPortThatWasDownBeginsWhenItIsUp(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := openStore(t, url)
+	s.Govern(network.Policy{network.L2: {Limit: time.Hour, Fatal: true}})
+	g := ground{Store: s, t: t}
+	g.heartbeat(network.OVSAgent, cmp1)
+	g = g.laid("10.0.0.0/24")
+	p := g.port(cmp1, adminDown)
+	storetest.Exec(t, url, `update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`)
+	old := g.look(p.ID).Blocks[0]
+
+	g.update(p.ID, network.PortChange{AdminUp: ptr(true)})
+
+	g.is("its agent may begin", p, network.Down, "L2@cmp-1")
+	b := g.look(p.ID).Blocks[0]
+	if b.Since.Sub(old.Since) < 2*time.Hour || b.Deadline == nil || !b.Deadline.Equal(b.Since.Add(time.Hour)) {
+		t.Errorf("it waits since %s until %v, and did since %s", b.Since, b.Deadline, old.Since)
+	}
+	g.update(p.ID, network.PortChange{Name: ptr("other"), AdminUp: ptr(true)})
+	if again := g.look(p.ID).Blocks[0]; !again.Since.Equal(b.Since) {
+		t.Errorf("a change that brings it not up has it wait anew: %s, %s", b.Since, again.Since)
+	}
+}
