@@ -25,14 +25,14 @@ const dhcpAgent = "DHCP agent"
 // debtors are the agents for whose word a port waits, each with the age of its last report, and where there is none, that.
 // A caller who may not see agents sees none.
 func debtors(ctx context.Context, s *session, n *noun, id string, w contract.Why) []debtor {
-	if n != ports || len(w.Waiting) == 0 {
+	if n != ports || len(w.Waiting) == 0 && w.State != active {
 		return nil
 	}
 	port, err := n.get(ctx, s, id)
 	if err != nil {
 		return nil
 	}
-	var all []debtor
+	all := doubts(port, w)
 	for _, party := range w.Waiting {
 		switch entity := party.For; {
 		case strings.HasPrefix(entity, "DHCP"):
@@ -42,6 +42,17 @@ func debtors(ctx context.Context, s *session, n *noun, id string, w contract.Why
 		}
 	}
 	return all
+}
+
+const active = "ACTIVE"
+
+// doubts is what the API says of an ACTIVE port whose agent has fallen silent since its workflow looked: nobody would tell of an unplug.
+func doubts(port object, w contract.Why) []debtor {
+	sentence := why(port)
+	if port["status"] != active || w.State != active || sentence == "" || sentence == active || strings.Contains(w.Sentence, sentence) {
+		return nil
+	}
+	return []debtor{{For: "L2", Sentence: sentence}}
 }
 
 func dhcpDebtors(ctx context.Context, s *session, port object, entity string) []debtor {

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"berth/internal/contract"
 )
 
 // TestWhyNamesWhoOwesAPortItsWord asks about a port whose agents are of every kind: alive, silent, none.
@@ -48,6 +51,27 @@ func TestWhyNamesWhoOwesAPortItsWord(t *testing.T) {
 				t.Errorf("exit code %d, said:\n%s", code, said)
 			}
 		})
+	}
+}
+
+// TestWhyTellsOfAnActivePortWhoseAgentIsSilent: its workflow has not looked since.
+func TestWhyTellsOfAnActivePortWhoseAgentIsSilent(t *testing.T) {
+	t.Parallel()
+	const doubt = "ACTIVE: its agent was last heard of"
+	for _, c := range []struct {
+		status, api, workflow string
+		want                  []debtor
+	}{
+		{"ACTIVE", "ACTIVE", "Port p is ACTIVE.", nil},
+		{"ACTIVE", doubt, "Port p is ACTIVE.", []debtor{{For: "L2", Sentence: doubt}}},
+		{"ACTIVE", doubt, "Port p is " + doubt + ".", nil},
+		{"DOWN", "DOWN: it waits", "Port p is ACTIVE.", nil},
+		{"ACTIVE", "", "Port p is ACTIVE.", nil},
+	} {
+		port := object{"status": c.status, because: object{"sentence": c.api}}
+		if d := cmp.Diff(c.want, doubts(port, contract.Why{State: active, Sentence: c.workflow})); d != "" {
+			t.Errorf("%+v: %s", c, d)
+		}
 	}
 }
 

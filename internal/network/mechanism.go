@@ -59,6 +59,17 @@ var mechanisms = []mechanism{
 	{"macvtap", MacvtapAgent, VIFMacvtap, func(p Port, _ HostAgent) bool { return p.VNIC == "normal" }},
 }
 
+// Wirers are, by the VIF type of a port that no controller wires, the types of the agents that do.
+func Wirers() map[string]string {
+	wirers := map[string]string{}
+	for _, m := range mechanisms {
+		if m.agent != "" {
+			wirers[m.vif] = m.agent
+		}
+	}
+	return wirers
+}
+
 // L2Agents are the types of the agents that wire ports.
 func L2Agents() []string { return []string{OVSAgent, NICSwitchAgent, MacvtapAgent, ODLAgent} }
 

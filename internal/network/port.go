@@ -60,6 +60,13 @@ type Port struct {
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 	Carrying       *Carrying // the trunk whose parent it is; nil for none, and where nobody has asked
+	Watch          Watch     // over an ACTIVE port; what a reader is told and no rule depends on
+}
+
+// Watch is what is known of the agent that wired a port and would tell that it is unplugged. Nothing if that agent lives.
+type Watch struct {
+	Heard  *time.Time `json:"heard"`  // when it was last heard of, if it has been silent since for too long
+	Orphan bool       `json:"orphan"` // no such agent is registered any more
 }
 
 // PortChange is what a request says about a port; nil means nothing.

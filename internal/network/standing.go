@@ -38,6 +38,7 @@ type Standing struct {
 	Status  string
 	Waiting []Waiting
 	Reason  string      // why it is not ACTIVE, whether or not somebody blocks it too; empty for an ACTIVE port
+	Doubt   string      // why an ACTIVE port may be unplugged unknown to all; empty if its agent lives
 	Ignored int64       // reports that counted for nothing, over the port's life
 	Events  []NovaEvent // recorded for Nova and not yet delivered, oldest first
 	// Accepted tells for each of the reports that were given, in order, whether it completed a block.

@@ -58,16 +58,29 @@ func (p Port) Located() Port {
 
 // Standing is what the port is at this moment, without what is recorded for Nova.
 func (p Port) Standing() Standing {
-	s := Standing{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), Ignored: p.Ignored, Next: p.Next()}
+	s := Standing{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), Doubt: p.doubt(), Ignored: p.Ignored, Next: p.Next()}
 	for _, b := range p.Blocks {
 		s.Waiting = append(s.Waiting, Waiting{Entity: b.Entity, Host: b.Host, Since: b.Since, Deadline: b.Deadline, Fatal: b.Fatal, Sentence: b.Sentence()})
 	}
 	return s
 }
 
+// doubt says why an ACTIVE port may have been unplugged without anybody knowing; empty if its agent would tell.
+func (p Port) doubt() string {
+	switch {
+	case p.Status != Active || !p.Watch.Orphan && p.Watch.Heard == nil:
+		return ""
+	case p.Watch.Orphan:
+		return "no agent is registered on " + p.Host + " any more that would tell if it were unplugged"
+	default:
+		return "its agent on " + p.Host + ", which would tell if it were unplugged, was last heard of at " + moment(*p.Watch.Heard)
+	}
+}
+
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
 // Sentence says for whom the block waits, since when and until when, and what is known of who should report.
 func (b Block) Sentence() string {
-	moment := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	s := "it waits for " + b.Entity
 	if b.Host != "" {
 		s += " on " + b.Host
@@ -113,6 +126,9 @@ func (s Standing) Sentence() string {
 	}
 	for _, w := range s.Waiting {
 		parts = append(parts, w.Sentence)
+	}
+	if s.Doubt != "" {
+		parts = append(parts, s.Doubt)
 	}
 	if len(parts) == 0 {
 		return s.Status

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -139,14 +138,26 @@ func (s *Store) ReportState(ctx context.Context, st network.State) (string, erro
 			if err := retell(ctx, tx, silent+network.AgentDownTime); err != nil {
 				return err
 			}
-		case st.Type == network.DHCPAgent && result != network.AgentAlive:
-			return errors.Join(adopt(ctx, tx, st.Host), inherit(ctx, tx, st.Host))
 		case st.Type == network.DHCPAgent:
-			return inherit(ctx, tx, st.Host)
+			return serve(ctx, tx, st.Host, result != network.AgentAlive)
 		}
 		return bindOn(ctx, tx, st.Type, st.Host)
 	})
 	return result, err
+}
+
+// serve has the DHCP agent on that host take the networks that are left to it, and no port wait for its word if it never
+// gives one.
+func serve(ctx context.Context, tx pgx.Tx, host string, came bool) error {
+	if came {
+		if err := adopt(ctx, tx, host); err != nil {
+			return err
+		}
+	}
+	if err := inherit(ctx, tx, host); err != nil {
+		return err
+	}
+	return excuse(ctx, tx, host)
 }
 
 // heartbeat takes one down, and tells what it makes of the agent, and for how long that has been silent.

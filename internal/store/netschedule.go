@@ -120,6 +120,24 @@ func inherit(ctx context.Context, tx pgx.Tx, host string) error {
 	return nil
 }
 
+// excuse looks at the ports that wait for the DHCP agent on that host if it does not tell when it has served them, as it may have said just
+// now, or may never have of networks that it has taken over. A port that is made meanwhile is looked at with the next heartbeat.
+func excuse(ctx context.Context, tx pgx.Tx, host string) error {
+	return lookAt(ctx, tx, `
+		select p.id
+		from agent a
+		join dhcp_binding d on d.agent_id = a.id
+		join port p on p.network_id = d.network_id
+		join block b on b.object_id = p.id and b.entity = $3
+		where a.agent_type = $1 and a.host = $2 and not `+reports("a")+`
+		order by p.id`, network.DHCPAgent, host, network.DHCP)
+}
+
+// reports tells of a DHCP agent whether it tells when it has served a port.
+func reports(agent string) string {
+	return `(` + agent + `.configurations -> 'notifies_port_ready' is distinct from 'false')`
+}
+
 // HostedNetworks lists the networks that a DHCP agent hosts.
 func (s *Store) HostedNetworks(ctx context.Context, agent uuid.UUID) ([]network.Network, error) {
 	if _, err := s.Agent(ctx, agent); err != nil {

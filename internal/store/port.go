@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,20 +30,37 @@ var portSelect = `
 			where b.object_id = port.id),
 		(select coalesce(jsonb_agg(to_jsonb(t) order by t.host), '[]')
 			from port_binding t
-			where t.port_id = port.id)`
+			where t.port_id = port.id),
+		case when port.status = 'ACTIVE' and port.vif not in ('` + network.VIFDistributed + `', '` + network.VIFPhysical + `') then ` + watchOver + ` end`
 
 // l2Agents are the types of the agents that wire ports, as a list in SQL.
 var l2Agents = "('" + strings.Join(network.L2Agents(), "', '") + "')"
 
+// wirer yields the type of the agent that wires a port.
+var wirer = func() string {
+	sql := "case when port.vif_details is not null then '" + network.ODLAgent + "'"
+	wirers := network.Wirers()
+	for _, vif := range slices.Sorted(maps.Keys(wirers)) {
+		sql += " when port.vif = '" + vif + "' then '" + wirers[vif] + "'"
+	}
+	return sql + " end"
+}()
+
+// heardOf yields since when all of the agents have been silent; null if one lives.
+var heardOf = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
+	int(network.AgentDownTime.Seconds()))
+
 // overdueAgent yields, of the agents that could lift the block b, where they are and since when all have been silent, or that there is none.
 var overdueAgent = fmt.Sprintf(`
 				case b.entity
-				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type in %[2]s)
-				when 'DHCP' then (select %[1]s from dhcp_binding d join agent a on a.id = d.agent_id where d.network_id = port.network_id)
+				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type = %[2]s)
+				when 'DHCP' then (select %[1]s from dhcp_binding d join agent a on a.id = d.agent_id where d.network_id = port.network_id and %[3]s)
 				else '{}' end`,
-	fmt.Sprintf(`jsonb_build_object('hosts', coalesce(jsonb_agg(a.host order by a.host), '[]'), 'orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
-						'heard', case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end)`,
-		int(network.AgentDownTime.Seconds())), l2Agents)
+	`jsonb_build_object('hosts', coalesce(jsonb_agg(a.host order by a.host), '[]'), 'orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
+						'heard', `+heardOf+`)`, wirer, reports("a"))
+
+// watchOver yields a network.Watch.
+var watchOver = `(select jsonb_build_object('orphan', count(*) = 0, 'heard', ` + heardOf + `) from agent a where a.host = port.host and a.agent_type = ` + wirer + `)`
 
 const portFrom = `
 	from port`
@@ -74,16 +93,21 @@ const visiblePort = `(port.project = %[1]s or exists (select from network n wher
 
 // portFields are where a row of portSelect goes; done finishes the port.
 func portFields(p *network.Port) (fields []any, done func() error) {
-	var addresses, blocks, bindings []byte
+	var addresses, blocks, bindings, watch []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
 		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.Details, &p.Tenant, &p.CreatedAt, &p.UpdatedAt,
-		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &p.SecurityGroups, &addresses, &blocks, &bindings}
+		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &p.SecurityGroups, &addresses, &blocks, &bindings, &watch}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
 			return err
 		}
 		if err := json.Unmarshal(blocks, &p.Blocks); err != nil {
 			return err
+		}
+		if watch != nil {
+			if err := json.Unmarshal(watch, &p.Watch); err != nil {
+				return err
+			}
 		}
 		return json.Unmarshal(bindings, &p.Bindings)
 	}
@@ -195,9 +219,9 @@ func dhcpHosts(networkID, subnets string) string {
 	return fmt.Sprintf(`array(select a.host
 				from dhcp_binding d
 				join agent a on a.id = d.agent_id
-				where d.network_id = %s and a.configurations -> 'notifies_port_ready' is distinct from 'false'
+				where d.network_id = %s and %s
 					and exists (select from subnet s where s.id in %s and s.dhcp)
-				order by a.host)`, networkID, subnets)
+				order by a.host)`, networkID, reports("a"), subnets)
 }
 
 // agentsOn yields the agents on the host, for a port of that network.

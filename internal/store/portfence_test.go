@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,23 +194,104 @@ func TestSilentAgentIsNamedAndNotBoundTo(t *testing.T) {
 	if err := g.DeleteAgent(t.Context(), g.agent(network.OVSAgent).ID); err != nil {
 		t.Fatal(err)
 	}
-	if s := g.settle(waiting.ID); !strings.Contains(s.Sentence(), "no agent is registered") {
+	g.heartbeat(network.NICSwitchAgent, cmp1) // which does not wire what Open vSwitch's was to
+	if s := g.settle(waiting.ID); !strings.Contains(s.Sentence(), "L2 on cmp-1 since") || !strings.Contains(s.Sentence(), "no agent is registered") {
 		t.Errorf("%s", s.Sentence())
+	}
+}
+
+func TestActivePortSaysThatItsAgentWouldNotTellOfAnUnplug(t *testing.T) {
+	t.Parallel()
+	g, age := aged(t)
+	g.heartbeat(network.OVSAgent, cmp1)
+	g = g.laid("10.0.0.0/24")
+	p, card := g.port(cmp1), g.port(cmp1, vnic("direct-physical"))
+	g.settle(p.ID, l2on1)
+	says := func(p network.Port, want string) {
+		t.Helper()
+		at, seen := g.look(p.ID).Standing(), g.settle(p.ID)
+		if at.Sentence() != seen.Sentence() || !strings.HasPrefix(at.Sentence(), network.Active+want) || want == "" && at.Sentence() != network.Active || at.Reason != "" {
+			t.Errorf("%q and %q, want %q", at.Sentence(), seen.Sentence(), want)
+		}
+	}
+	says(p, "")
+
+	age()
+	g.heartbeat(network.NICSwitchAgent, cmp1)
+	says(p, ": its agent on cmp-1, which would tell if it were unplugged, was last heard of at ")
+	says(card, "")
+
+	g.heartbeat(network.OVSAgent, cmp1)
+	says(p, "")
+
+	if err := g.DeleteAgent(t.Context(), g.agent(network.OVSAgent).ID); err != nil {
+		t.Fatal(err)
+	}
+	says(p, ": no agent is registered on cmp-1 any more")
+}
+
+func TestSilentDHCPAgentIsNamedThoughOneLivesThatNeverTells(t *testing.T) {
+	t.Parallel()
+	g, age := aged(t)
+	g.says(net1, `{}`)
+	g = g.laid("10.0.0.0/24")
+	g.says("net-2", `{"notifies_port_ready": false}`)
+	if err := g.ScheduleNetwork(t.Context(), g.dhcp("net-2"), g.network.ID); err != nil {
+		t.Fatal(err)
+	}
+	p := g.port("")
+	age()
+	g.says("net-2", `{"notifies_port_ready": false}`)
+
+	b := g.look(p.ID).Blocks
+	if len(b) != 1 || b[0].Heard == nil || !slices.Equal(b[0].Hosts, []string{net1}) {
+		t.Errorf("%+v", b)
 	}
 }
 
 func TestOldDHCPAgentsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	for configurations, blocks := range map[string]int{`{}`: 2, `{"notifies_port_ready": true}`: 2, `{"notifies_port_ready": false}`: 1} {
-		s := storetest.New(t)
-		g := ground{Store: s, t: t}
-		g.heartbeat(network.OVSAgent, cmp1)
-		if _, err := s.ReportState(t.Context(), network.State{Type: network.DHCPAgent, Host: net1, Configurations: json.RawMessage(configurations)}); err != nil {
-			t.Fatal(err)
-		}
-		if p := g.laid("10.0.0.0/24").port(cmp1); len(p.Blocks) != blocks {
-			t.Errorf("%s: %v", configurations, entities(p.Blocks))
-		}
+	g := ground{Store: storetest.New(t), t: t}
+	g.heartbeat(network.OVSAgent, cmp1)
+	g.says(net1, `{}`)
+	g = g.laid("10.0.0.0/24")
+	waiting, moved := g.port(cmp1), g.port(cmp1)
+	g.settle(waiting.ID, l2on1)
+	for _, kind := range []string{`{}`, `{"notifies_port_ready": true}`, `{"notifies_port_ready": null}`, `{"notifies_port_ready": "false"}`, `{"notifies_port_ready": [0]}`} {
+		g.says(net1, kind)
+		g.is(kind, waiting, network.Down, "DHCP@")
+		g.is("a new one, "+kind, g.port(cmp1), network.Down, "DHCP@", "L2@cmp-1")
+	}
+
+	g.says(net1, `{"notifies_port_ready": false}`)
+
+	g.is("its agent will never tell", waiting, network.Active)
+	g.is("its agent will never tell", moved, network.Down, "L2@cmp-1")
+	g.is("a new one", g.port(cmp1), network.Down, "L2@cmp-1")
+}
+
+func TestNobodyWaitsForAnOldAgentThatTakesOverFromASilentOne(t *testing.T) {
+	t.Parallel()
+	g, age := aged(t)
+	g.says(net1, `{}`)
+	g = g.laid("10.0.0.0/24")
+	g.heartbeat(network.OVSAgent, cmp1)
+	p := g.port(cmp1)
+	g.settle(p.ID, l2on1)
+	age()
+	g.is("its agent is silent", p, network.Down, "DHCP@")
+
+	g.says("net-2", `{"notifies_port_ready": false}`)
+
+	g.hostedBy("the one that lives", "net-2")
+	g.is("nobody will tell", p, network.Active)
+}
+
+// says is a heartbeat of the DHCP agent on that host with these configurations.
+func (g ground) says(host, configurations string) {
+	g.t.Helper()
+	if _, err := g.ReportState(g.t.Context(), network.State{Type: network.DHCPAgent, Host: host, Configurations: json.RawMessage(configurations)}); err != nil {
+		g.t.Fatal(err)
 	}
 }
 
