@@ -82,7 +82,7 @@ var storyOfNetworking = []said{
 	{"network trunk subport list trunk -f value", "# vlan 8"},
 	{"network trunk subport remove trunk sub", ""},
 	{"network trunk subport add trunk sub --segmentation-type vlan --segmentation-id 9", ""},
-	{"port delete sub", "error: is currently in use as a subport of a trunk"},
+	{"port delete sub", "error: is currently a subport for a trunk"},
 	{"network trunk delete trunk", ""},
 
 	{"security group list -f value -c Name", "default"},

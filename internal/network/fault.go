@@ -25,7 +25,9 @@ const (
 	InvalidIPForNetwork   Kind = "InvalidIpForNetwork"
 	InvalidIPForSubnet    Kind = "InvalidIpForSubnet"
 	NoAddressLeft         Kind = "IpAddressGenerationFailure"
-	SegmentInUse          Kind = "SegmentIdInUse"
+	VLANInUse             Kind = "VlanIdInUse"
+	TunnelInUse           Kind = "TunnelIdInUse"
+	FlatInUse             Kind = "FlatNetworkInUse"
 	NetworkInUse          Kind = "NetworkInUse"
 	SubnetInUse           Kind = "SubnetInUse"
 	StillShared           Kind = "InvalidSharedSetting"
@@ -38,6 +40,7 @@ const (
 	BindingNotFound       Kind = "PortBindingNotFound"
 	BindingFailed         Kind = "PortBindingError"
 	RevisionMismatch      Kind = "RevisionNumberConstraintFailed"
+	AddressPairWithoutIP  Kind = "AllowedAddressPairsMissingIP"
 	AddressPairsExhausted Kind = "AllowedAddressPairExhausted"
 	AddressPairsUnsecured Kind = "AddressPairAndPortSecurityRequired"
 	DuplicateAddressPair  Kind = "DuplicateAddressPairInRequest"
@@ -49,6 +52,7 @@ const (
 	TrunkInUse            Kind = "TrunkInUse"
 	ParentInUse           Kind = "ParentPortInUse"
 	PortInUse             Kind = "PortInUse"
+	TrunkPortInUse        Kind = "TrunkPortInUse"
 	PortIsParent          Kind = "PortInUseAsTrunkParent"
 	PortIsSubport         Kind = "PortInUseAsSubPort"
 	SegmentTaken          Kind = "DuplicateSubPort"
@@ -61,8 +65,10 @@ const (
 	RuleNotFound          Kind = "SecurityGroupRuleNotFound"
 	RuleExists            Kind = "SecurityGroupRuleExists"
 	RuleProtocol          Kind = "SecurityGroupRuleInvalidProtocol"
+	RuleNoEtherType       Kind = "SecurityGroupRuleInvalidEtherType"
+	RuleCIDR              Kind = "InvalidCIDR"
 	RuleEtherType         Kind = "SecurityGroupEthertypeConflictWithProtocol"
-	RuleRemotes           Kind = "SecurityGroupRemoteGroupAndRemoteIpPrefix"
+	RuleRemotes           Kind = "SecurityGroupMultipleRemoteEntites"
 	RuleConflict          Kind = "SecurityGroupRuleParameterConflict"
 	RuleNeedsProtocol     Kind = "SecurityGroupProtocolRequiredWithPorts"
 	RuleNoPorts           Kind = "SecurityGroupInvalidProtocolForPort"
@@ -71,7 +77,7 @@ const (
 	RuleICMPType          Kind = "SecurityGroupMissingIcmpType"
 	RuleICMPValue         Kind = "SecurityGroupInvalidIcmpValue"
 	QuotaExceeded         Kind = "OverQuota"
-	QuotaTooLow           Kind = "InvalidQuotaValue"
+	QuotaTooLow           Kind = "HTTPBadRequest" // it has no name of its own
 )
 
 // Fault is a request that the rules or the state of the network refuse. Its message is for the client.

@@ -114,6 +114,14 @@ func (n Network) Check() error {
 	return nil
 }
 
+// SegmentTaken is the fault of a network's segment that another network has.
+func (n Network) SegmentTaken() error {
+	if n.Type == VLAN {
+		return Faultf(VLANInUse, "Unable to create the network. The VLAN %d on physical network %s is in use.", *n.Segment, n.PhysicalNetwork)
+	}
+	return Faultf(TunnelInUse, "Unable to create the network. The tunnel ID %d is in use.", *n.Segment)
+}
+
 func set[T any](field, value *T) {
 	if value != nil {
 		*field = *value

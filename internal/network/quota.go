@@ -38,7 +38,7 @@ func OverQuota(resource string) *Fault {
 func (q Quota) Cover(used map[string]int64) error {
 	for _, resource := range Limited() {
 		if limit := q.Of(resource); limit != Unlimited && limit < used[resource] {
-			return Faultf(QuotaTooLow, "The limit %d of ['%s'] is less than what is in use: %d.", limit, resource, used[resource])
+			return Faultf(QuotaTooLow, "Quota limit %d for %s must be greater than or equal to already used %d", limit, resource, used[resource])
 		}
 	}
 	return nil

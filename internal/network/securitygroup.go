@@ -136,7 +136,7 @@ func (r SecurityRule) check() error {
 	case r.EtherType == IPv4 && slices.Contains(onlyIPv6, r.Protocol):
 		return Faultf(RuleEtherType, "Invalid ethertype %s for protocol %s.", r.EtherType, r.Protocol)
 	case r.RemoteIP.IsValid() && r.RemoteGroup != nil:
-		return Faultf(RuleRemotes, "Only remote_ip_prefix or remote_group_id or remote_address_group_id may be provided.")
+		return Faultf(RuleRemotes, "Only one of remote_ip_prefix or remote_group_id or remote_address_group_id may be provided.")
 	case r.RemoteIP.IsValid() && r.RemoteIP.Addr().Is4() != (r.EtherType == IPv4):
 		return Faultf(RuleConflict, "Conflicting value ethertype %s for CIDR %s", r.EtherType, r.RemoteIP)
 	}

@@ -95,11 +95,11 @@ func (t Trunk) Extend(subports []Subport) error {
 	all := slices.Clone(t.Subports)
 	for _, s := range subports {
 		if s.Port == t.Port {
-			return Faultf(PortIsParent, "Port %s is in use by another trunk.", s.Port)
+			return Faultf(ParentInUse, "Port %s is currently in use and is not eligible for use as a parent port.", s.Port)
 		}
 		for _, o := range all {
 			if o.Port == s.Port {
-				return Faultf(PortIsSubport, "Port %s is currently in use as a subport of trunk %s.", s.Port, t.ID)
+				return Faultf(TrunkPortInUse, "Port %s is in use by another trunk.", s.Port)
 			}
 			if o.Type == s.Type && o.Segment == s.Segment {
 				return Faultf(SegmentTaken, "segmentation_type %s and segmentation_id %d already in use on trunk %s.", s.Type, s.Segment, t.ID)

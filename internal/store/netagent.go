@@ -43,14 +43,15 @@ func scanAgent(row pgx.CollectableRow) (network.Agent, error) {
 }
 
 var agentColumns = map[string]column{
-	"id":       {expr: "agent.id", cast: "uuid[]"},
-	"type":     {expr: "agent.agent_type", cast: "text[]"},
-	"host":     {expr: "agent.host", cast: "text[]"},
-	"binary":   {expr: "agent.binary_name", cast: "text[]"},
-	"topic":    {expr: "agent.topic", cast: "text[]"},
-	"admin_up": {expr: "agent.admin_up", cast: "boolean[]"},
-	"alive":    {expr: "(heartbeat_at > clock_timestamp() - $1::interval)", cast: "boolean[]"},
-	"network":  {test: "exists (select from dhcp_binding d where d.agent_id = agent.id and d.network_id = any(%s))", cast: "uuid[]", unsorted: true},
+	"id":          {expr: "agent.id", cast: "uuid[]"},
+	"type":        {expr: "agent.agent_type", cast: "text[]"},
+	"host":        {expr: "agent.host", cast: "text[]"},
+	"binary":      {expr: "agent.binary_name", cast: "text[]"},
+	"topic":       {expr: "agent.topic", cast: "text[]"},
+	"description": {expr: "agent.description", cast: "text[]"},
+	"admin_up":    {expr: "agent.admin_up", cast: "boolean[]"},
+	"alive":       {expr: "(heartbeat_at > clock_timestamp() - $1::interval)", cast: "boolean[]"},
+	"network":     {test: "exists (select from dhcp_binding d where d.agent_id = agent.id and d.network_id = any(%s))", cast: "uuid[]", unsorted: true},
 }
 
 // Agents lists agents.

@@ -29,7 +29,7 @@ var networkColumns = tagged("network", map[string]column{
 	"type":             {expr: "network.type", cast: "text[]"},
 	"physical_network": {expr: "network.physical_network", cast: "text[]"},
 	"segment":          {expr: "network.segment", cast: "bigint[]", unsorted: true},
-	"status":           {expr: "'ACTIVE'", cast: "text[]"},
+	"status":           {expr: "text 'ACTIVE'", cast: "text[]"},
 	"revision":         {expr: "network.revision", cast: "bigint[]"},
 	"created_at":       {expr: "network.created_at", cast: "timestamptz[]", unsorted: true},
 })
@@ -151,9 +151,9 @@ func createNetwork(ctx context.Context, tx pgx.Tx, c network.NetworkChange) (net
 		n.ID, n.Project, n.Name, n.Description, n.AdminUp, n.Shared, n.External, n.MTU, n.PortSecurity, n.Type, n.PhysicalNetwork, n.Segment)
 	switch {
 	case violates(err, "network_segment"):
-		return n, network.Faultf(network.SegmentInUse, "Unable to create the network. The segment %d of type %s on physical network '%s' is in use.", *n.Segment, n.Type, n.PhysicalNetwork)
+		return n, n.SegmentTaken()
 	case violates(err, "network_flat"):
-		return n, network.Faultf(network.SegmentInUse, "Unable to create the flat network. Physical network %s is in use.", n.PhysicalNetwork)
+		return n, network.Faultf(network.FlatInUse, "Unable to create the flat network. Physical network %s is in use.", n.PhysicalNetwork)
 	case err != nil:
 		return n, fmt.Errorf("create network: %w", err)
 	}

@@ -86,19 +86,17 @@ func keepAndRecord(ctx context.Context, tx pgx.Tx, c journal.Change) error {
 
 // onNoTrunk refuses ports, whose rows are locked, that are on a trunk, as parent or subport.
 func onNoTrunk(ctx context.Context, tx pgx.Tx, ports []uuid.UUID) error {
-	var parent, subport, trunk *uuid.UUID
+	var parent, subport *uuid.UUID
 	if err := tx.QueryRow(ctx, `
-		select (select min(port_id::text) from trunk where port_id = any($1))::uuid, s.port_id, s.trunk_id
-		from (values (1)) as always
-		left join (select port_id, trunk_id from subport where port_id = any($1) order by port_id limit 1) as s on true`, ports).
-		Scan(&parent, &subport, &trunk); err != nil {
+		select (select min(port_id::text) from trunk where port_id = any($1))::uuid,
+			(select min(port_id::text) from subport where port_id = any($1))::uuid`, ports).Scan(&parent, &subport); err != nil {
 		return fmt.Errorf("look for trunks: %w", err)
 	}
 	switch {
 	case parent != nil:
-		return network.Faultf(network.PortIsParent, "Port %s is in use by another trunk.", *parent)
+		return network.Faultf(network.ParentInUse, "Port %s is currently in use and is not eligible for use as a parent port.", *parent)
 	case subport != nil:
-		return network.Faultf(network.PortIsSubport, "Port %s is currently in use as a subport of trunk %s.", *subport, *trunk)
+		return network.Faultf(network.TrunkPortInUse, "Port %s is in use by another trunk.", *subport)
 	default:
 		return nil
 	}
@@ -285,9 +283,9 @@ func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) er
 func keptByTrunk(err error, port uuid.UUID) error {
 	switch {
 	case violates(err, "trunk_parent"):
-		return network.Faultf(network.PortIsParent, "Port %s is in use by another trunk.", port)
+		return network.Faultf(network.PortIsParent, "Port %s is currently a parent port for a trunk.", port)
 	case violates(err, "subport_member"):
-		return network.Faultf(network.PortIsSubport, "Port %s is currently in use as a subport of a trunk.", port)
+		return network.Faultf(network.PortIsSubport, "Port %s is currently a subport for a trunk.", port)
 	default:
 		return fmt.Errorf("delete port: %w", err)
 	}

@@ -192,7 +192,7 @@ func TestPortIsOnOneTrunkOnly(t *testing.T) {
 		switch {
 		case err == nil:
 			won++
-		case !errors.As(err, &f) || f.Kind != network.PortIsSubport:
+		case !errors.As(err, &f) || f.Kind != network.TrunkPortInUse:
 			t.Error(err)
 		}
 	}

@@ -38,7 +38,7 @@ var agentAttributes = []attribute[agentChange]{
 	{name: "binary", field: "binary", sorts: true},
 	{name: "topic", field: "topic", sorts: true},
 	{name: "admin_state_up", on: onUpdate, set: as(func(c *agentChange) **bool { return &c.AdminUp }, boolean), field: "admin_up", read: asBool, sorts: true},
-	{name: "description", on: onUpdate, set: as(func(c *agentChange) **string { return &c.Description }, text(255))},
+	{name: "description", on: onUpdate, set: as(func(c *agentChange) **string { return &c.Description }, orEmpty(text(255))), field: "description"},
 	{name: "alive", field: "alive", read: asBool},
 	{name: "configurations"}, {name: "availability_zone"}, {name: "resources_synced"},
 	{name: "created_at"}, {name: "started_at"}, {name: "heartbeat_timestamp"},

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"berth/internal/api/osapi"
@@ -38,9 +40,9 @@ type attribute[C any] struct {
 	admin bool // only administrators set it
 	veil  bool // only administrators see it or filter by it
 	set   func(*C, json.RawMessage) error
-	field string                      // by which the store filters; empty if it does not
-	read  func(string) (string, bool) // a filter's value; nil for text
-	sorts bool                        // lists can be ordered by it
+	field string                       // by which the store filters; empty if it does not
+	read  func(string) (string, error) // a filter's value, or errNothing; nil for text
+	sorts bool                         // lists can be ordered by it
 }
 
 // as makes an attribute's setter: where its value goes and how it is read.
@@ -160,11 +162,49 @@ func invalid(name string, err error) error {
 	return bad("Invalid input for %s. Reason: %s.", name, err)
 }
 
-// Readers of filters' values. A value that nothing can be equal to is not ok.
+// errNothing is what readers of filters' values say of one that nothing can be equal to. One that is of another type than the attribute is
+// refused.
+var errNothing = errors.New("nothing equals that")
 
-func asUUID(s string) (string, bool) {
-	v, ok := osapi.UUID(strings.ToLower(s))
-	return v.String(), ok
+func unless(ok bool) error {
+	if ok {
+		return nil
+	}
+	return errNothing
 }
 
-func asMAC(s string) (string, bool) { return canonicalMAC(s) }
+func asUUID(s string) (string, error) {
+	v, ok := osapi.UUID(strings.ToLower(s))
+	return v.String(), unless(ok)
+}
+
+func asMAC(s string) (string, error) {
+	v, ok := canonicalMAC(s)
+	return v, unless(ok)
+}
+
+func asIPText(s string) (string, error) {
+	a, err := netip.ParseAddr(s)
+	if s == "" {
+		return "", nil
+	}
+	return a.String(), unless(err == nil && a.Zone() == "")
+}
+
+func asCIDR(s string) (string, error) {
+	p, err := netip.ParsePrefix(s)
+	return p.Masked().String(), unless(err == nil)
+}
+
+func asBool(s string) (string, error) {
+	v, err := boolean(json.RawMessage(s))
+	return strconv.FormatBool(v), err
+}
+
+func asInt(s string) (string, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		err = network.Faultf(network.InvalidInput, "Invalid input for operation: '%s' is not an integer.", clean(s))
+	}
+	return strconv.FormatInt(n, 10), err
+}

@@ -70,7 +70,7 @@ func askingNetworks(r *http.Request) (*http.Request, []string, error) {
 			return nil, nil, bad("['%s'] is invalid attribute for filtering", clean(key))
 		}
 	}
-	for _, key := range q["sort_key"] {
+	for _, key := range filledOnes(q["sort_key"]) {
 		if ofNetworks[key] == "" {
 			return nil, nil, bad("['%s'] is invalid attribute for sort_keys", clean(key))
 		}
@@ -103,9 +103,11 @@ func (a availability) views(ctx context.Context, networks []network.Network, ver
 	if versions != nil {
 		c := store.Condition{Field: "ip_version", In: []string{}}
 		for _, v := range versions {
-			if v, ok := asInt(v); ok {
-				c.In = append(c.In, v)
+			v, err := asInt(v)
+			if err != nil {
+				return nil, err
 			}
+			c.In = append(c.In, v)
 		}
 		where = append(where, c)
 	}

@@ -30,19 +30,19 @@ func TestListsAreFilteredSortedAndPaged(t *testing.T) {
 	}
 
 	for query, want := range map[string]string{
-		"sort_key=name&name=a&name=b":                                   "ab",
-		"sort_key=name&name=a&name=z&network_id=" + net:                 "a",
-		"sort_key=name&sort_dir=desc&network_id=" + net:                 "ddcba",
-		"sort_key=name&admin_state_up=False":                            "bd",
-		"mac_address=FA:16:3E:00:00:0A":                                 "a",
-		"fixed_ips=ip_address=10.0.0.11":                                "b",
-		"sort_key=name&fixed_ips=subnet_id=" + subnet:                   "abcdd",
-		"sort_key=name&fixed_ips=ip_address_substr=0.0.1&name=c":        "c",
-		"fixed_ips=ip_address=":                                         "",
-		"binding:host_id=cmp-1":                                         "z",
-		"status=ACTIVE":                                                 "",
-		"id=" + byName["a0"] + "&id=" + byName["c2"] + "&sort_key=name": "ac",
-		"device_owner=&name=a":                                          "a",
+		"sort_key=name&sort_dir=asc&name=a&name=b":                                   "ab",
+		"sort_key=name&sort_dir=asc&name=a&name=z&network_id=" + net:                 "a",
+		"sort_key=name&sort_dir=desc&network_id=" + net:                              "ddcba",
+		"sort_key=name&sort_dir=asc&admin_state_up=False":                            "bd",
+		"mac_address=FA:16:3E:00:00:0A":                                              "a",
+		"fixed_ips=ip_address=10.0.0.11":                                             "b",
+		"sort_key=name&sort_dir=asc&fixed_ips=subnet_id=" + subnet:                   "abcdd",
+		"sort_key=name&sort_dir=asc&fixed_ips=ip_address_substr=0.0.1&name=c":        "c",
+		"fixed_ips=ip_address=":                                                      "",
+		"binding:host_id=cmp-1":                                                      "z",
+		"status=ACTIVE":                                                              "",
+		"id=" + byName["a0"] + "&id=" + byName["c2"] + "&sort_key=name&sort_dir=asc": "ac",
+		"device_owner=&name=a":                                                       "a",
 	} {
 		if got := names(query); got != want {
 			t.Errorf("%s: want %q, got %q", query, want, got)
@@ -50,6 +50,13 @@ func TestListsAreFilteredSortedAndPaged(t *testing.T) {
 	}
 	if got := ids(c.must(200, "GET", "/v2.0/ports", ""), "ports"); !slices.IsSorted(got) || len(got) != 6 {
 		t.Errorf("not in the order of IDs: %v", got)
+	}
+	if o := c.must(200, "GET", "/v2.0/ports?fields=&name=a&sort_key=&sort_dir=", "")["ports"].([]any)[0].(object); o["id"] == nil {
+		t.Errorf("empty fields are none: %v", o)
+	}
+	c.must(200, "GET", "/v2.0/networks?sort_key=status&sort_dir=desc", "")
+	if n := len(ids(c.must(200, "GET", "/v2.0/agents?description=&host=cmp-1", ""), "agents")); n != 1 {
+		t.Errorf("%d agents without a description", n)
 	}
 	o := c.must(200, "GET", "/v2.0/ports?fields=name&fields=security_group_ids&name=a", "")
 	if d := cmp.Diff(object{"ports": []any{object{"name": "a"}}}, o); d != "" {

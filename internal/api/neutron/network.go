@@ -51,7 +51,7 @@ var networkAttributes = []attribute[networkChange]{
 	providerAttributes[0], providerAttributes[1], providerAttributes[2],
 	{name: "segments", on: onCreate, admin: true, veil: true, set: oneSegment},
 	{name: "availability_zone_hints", on: onCreate, set: nothing[networkChange]},
-	{name: "status", field: "status"},
+	{name: "status", field: "status", sorts: true},
 	{name: "revision_number", field: "revision", read: asInt},
 	{name: "subnets"}, {name: "availability_zones"}, {name: "ipv4_address_scope"}, {name: "ipv6_address_scope"},
 	{name: "tags"}, {name: "created_at"}, {name: "updated_at"},

@@ -76,12 +76,12 @@ func refusal(err error) error {
 	status := http.StatusConflict
 	switch f.Kind {
 	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool, network.TooManyDNS, network.TooManyRoutes,
-		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AddressPairsExhausted, network.DuplicateAddressPair,
-		network.SegmentsAndProvider, network.GroupsUnsecured, network.RuleProtocol, network.RuleEtherType, network.RuleRemotes,
+		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AddressPairWithoutIP, network.AddressPairsExhausted, network.DuplicateAddressPair,
+		network.SegmentsAndProvider, network.GroupsUnsecured, network.RuleProtocol, network.RuleEtherType, network.RuleNoEtherType, network.RuleCIDR, network.RuleRemotes,
 		network.RuleConflict, network.RuleNeedsProtocol, network.RuleNoPorts, network.RulePorts, network.RulePort,
-		network.RuleICMPType, network.RuleICMPValue:
+		network.RuleICMPType, network.RuleICMPValue, network.QuotaTooLow:
 		status = http.StatusBadRequest
-	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound,
+	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound, network.NotDHCPAgent,
 		network.SecurityGroupNotFound, network.RuleNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound:
 		status = http.StatusNotFound
 	case network.RevisionMismatch:

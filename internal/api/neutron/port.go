@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +57,9 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 			}
 			if err := mayChange(r, p.Project, c, "port"); err != nil {
 				return err
+			}
+			if c.MAC != nil && *c.MAC != p.MAC && !caller(r).Admin() {
+				return forbidden("update_port:mac_address")
 			}
 			if c.SecurityGroups != nil {
 				if err := mayJoin(r, s, *c.SecurityGroups); err != nil {
@@ -148,7 +150,7 @@ var portAttributes = []attribute[portChange]{
 	{name: "name", on: anytime, set: as(func(c *portChange) **string { return &c.Name }, text(255)), field: "name", sorts: true},
 	{name: "description", on: anytime, set: as(func(c *portChange) **string { return &c.Description }, text(255)), field: "description"},
 	{name: "admin_state_up", on: anytime, set: as(func(c *portChange) **bool { return &c.AdminUp }, boolean), field: "admin_up", read: asBool, sorts: true},
-	{name: "mac_address", on: anytime, set: as(func(c *portChange) **string { return &c.MAC }, mac), field: "mac", read: asMAC, sorts: true},
+	{name: "mac_address", on: anytime, set: as(func(c *portChange) **string { return &c.MAC }, macOrNew), field: "mac", read: asMAC, sorts: true},
 	{name: "fixed_ips", on: anytime, set: as(func(c *portChange) **[]network.Fixed { return &c.Fixed }, listOf(fixedIP))},
 	{name: "device_id", on: anytime, set: as(func(c *portChange) **string { return &c.DeviceID }, text(255)), field: "device_id", sorts: true},
 	{name: "device_owner", on: anytime, set: as(func(c *portChange) **string { return &c.DeviceOwner }, text(255)), field: "device_owner", sorts: true},
@@ -167,11 +169,19 @@ var portAttributes = []attribute[portChange]{
 	{name: "trunk_details"}, {name: "created_at"}, {name: "updated_at"}, {name: why},
 }
 
+// macOrNew reads a MAC, or null for one by chance.
+func macOrNew(raw json.RawMessage) (string, error) {
+	if isNull(raw) {
+		return network.NewMAC(), nil
+	}
+	return mac(raw)
+}
+
 // why is the attribute that tells what a port waits for.
 const why = "berth:why"
 
-var vnicType = oneOf("normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic", "vdpa",
-	"accelerator-direct", "accelerator-direct-physical", "remote-managed")
+var vnicType = filled(oneOf("normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic", "vdpa",
+	"accelerator-direct", "accelerator-direct-physical", "remote-managed"))
 
 func orEmpty(read func(json.RawMessage) (string, error)) func(json.RawMessage) (string, error) {
 	return func(raw json.RawMessage) (string, error) {
@@ -192,15 +202,16 @@ func fixedIPFilter(values []string) ([]store.Condition, error) {
 	in := map[string][]string{}
 	for _, v := range values {
 		key, value, _ := strings.Cut(v, "=")
-		ok := true
+		var err error
 		switch key {
 		case "ip_address":
 			key = "ip"
-			value, ok = asIPText(value)
-			ok = ok && value != ""
+			if value, err = asIPText(value); value == "" {
+				err = errNothing
+			}
 		case "subnet_id":
 			key = "subnet"
-			value, ok = asUUID(value)
+			value, err = asUUID(value)
 		case "ip_address_substr":
 			key = "ip_part"
 		default:
@@ -209,7 +220,7 @@ func fixedIPFilter(values []string) ([]store.Condition, error) {
 		if in[key] == nil {
 			in[key] = []string{}
 		}
-		if ok {
+		if err == nil {
 			in[key] = append(in[key], value)
 		}
 	}
@@ -226,7 +237,7 @@ func fixedIPFilter(values []string) ([]store.Condition, error) {
 func securityGroupFilter(values []string) ([]store.Condition, error) {
 	c := store.Condition{Field: "security_group", In: []string{}}
 	for _, v := range values {
-		if id, ok := asUUID(v); ok {
+		if id, err := asUUID(v); err == nil {
 			c.In = append(c.In, id)
 		}
 	}
@@ -296,19 +307,6 @@ func addWhy(p network.Port, who identity.Caller, o object) {
 		list = append(list, waiting{For: w.Entity, Since: w.Since.UTC(), Deadline: w.Deadline, Fatal: w.Fatal, Sentence: w.Sentence})
 	}
 	o[why] = object{"sentence": s.Sentence(), "reason": s.Reason, "waiting": list, "ignored_messages": s.Ignored}
-}
-
-func asIPText(s string) (string, bool) {
-	a, err := netip.ParseAddr(s)
-	if s == "" {
-		return "", true
-	}
-	return a.String(), err == nil && a.Zone() == ""
-}
-
-func asCIDR(s string) (string, bool) {
-	p, err := netip.ParsePrefix(s)
-	return p.Masked().String(), err == nil
 }
 
 // ipVersion reads 4 or 6.

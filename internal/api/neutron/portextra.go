@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"berth/internal/network"
 )
@@ -26,7 +27,7 @@ func addressPair(raw json.RawMessage) (p network.AddressPair, err error) {
 	}
 	v, ok := m["ip_address"]
 	if !ok {
-		return p, fmt.Errorf("an address pair has an ip_address")
+		return p, network.Faultf(network.AddressPairWithoutIP, "AllowedAddressPair must contain ip_address")
 	}
 	s, err := text(64)(v)
 	if err != nil {
@@ -48,6 +49,9 @@ func addressPair(raw json.RawMessage) (p network.AddressPair, err error) {
 	return p, err
 }
 
+// blankable are the DHCP options that say something by being empty.
+var blankable = []string{"router", "classless-static-route"}
+
 // dhcpOption reads a DHCP option; one whose value is null is to be taken away.
 func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
 	m, err := dict(raw, "opt_name", "opt_value", "ip_version")
@@ -62,6 +66,9 @@ func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
 	}
 	if v, ok := m["opt_value"]; ok && !isNull(v) {
 		s, err := text(255)(v)
+		if err == nil && s == "" && !slices.Contains(blankable, o.Name) {
+			err = fmt.Errorf("the opt_value of %s is empty", o.Name)
+		}
 		if err != nil {
 			return o, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
+	"berth/internal/network"
 	"berth/internal/store"
 )
 
@@ -33,12 +34,12 @@ func (res resource[N, C]) listing(r *http.Request) (store.Listing, error) {
 		l.Where = append(l.Where, conditions...)
 	}
 	var err error
-	if l.Sort, err = res.order(q["sort_key"], q["sort_dir"], who); err != nil {
+	if l.Sort, err = res.order(filledOnes(q["sort_key"]), filledOnes(q["sort_dir"]), who); err != nil {
 		return l, err
 	}
 	if text := q.Get("limit"); text != "" {
 		if l.Limit, err = strconv.Atoi(text); err != nil || l.Limit < 0 {
-			return l, bad("Bad limit request: limit must be an integer 0 or greater and not '%s'.", clean(text))
+			return l, network.Faultf(network.BadRequest, "Bad limit request: Limit must be an integer 0 or greater and not '%s'.", clean(text))
 		}
 	}
 	l.Marker, err = res.marker(r, q.Get("marker"))
@@ -52,6 +53,11 @@ func sortedKeys(q url.Values) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// filledOnes are the values that say something.
+func filledOnes(values []string) []string {
+	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }
 
 // clean is a client's text for an error message.
@@ -72,30 +78,22 @@ func (res resource[N, C]) filter(name string, values []string, who identity.Call
 	a := res.attributes[at]
 	c := store.Condition{Field: a.field, In: []string{}}
 	for _, v := range values {
-		ok := true
 		if a.read != nil {
-			v, ok = a.read(v)
+			var err error
+			if v, err = a.read(v); err == errNothing {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
 		}
-		if ok {
-			c.In = append(c.In, v)
-		}
+		c.In = append(c.In, v)
 	}
 	return []store.Condition{c}, nil
 }
 
-func asBool(s string) (string, bool) {
-	v, ok := truths[strings.ToLower(s)]
-	return strconv.FormatBool(v), ok
-}
-
-func asInt(s string) (string, bool) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	return strconv.FormatInt(n, 10), err == nil
-}
-
 // order pairs sort keys with their directions.
 func (res resource[N, C]) order(keys, directions []string, who identity.Caller) ([]store.Order, error) {
-	if len(directions) > 0 && len(keys) != len(directions) {
+	if len(keys) != len(directions) {
 		return nil, bad("The number of sort_keys and sort_dirs must be same")
 	}
 	var order []store.Order
@@ -104,13 +102,10 @@ func (res resource[N, C]) order(keys, directions []string, who identity.Caller) 
 		if at < 0 {
 			return nil, bad("['%s'] is invalid attribute for sort_keys", clean(key))
 		}
-		o := store.Order{Field: res.attributes[at].field}
-		if len(directions) > 0 {
-			if directions[i] != "asc" && directions[i] != "desc" {
-				return nil, bad("asc/desc is invalid value for sort_dirs, got '%s'", clean(directions[i]))
-			}
-			o.Descending = directions[i] == "desc"
+		if directions[i] != "asc" && directions[i] != "desc" {
+			return nil, bad("['%s'] is invalid value for sort_dirs, valid value is 'asc' and 'desc'", clean(directions[i]))
 		}
+		o := store.Order{Field: res.attributes[at].field, Descending: directions[i] == "desc"}
 		if !slices.ContainsFunc(order, func(earlier store.Order) bool { return earlier.Field == o.Field }) { // a second time decides nothing
 			order = append(order, o)
 		}
@@ -132,7 +127,7 @@ func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error
 
 // chosen are the attributes that the query names; none for all.
 func chosen(r *http.Request) []string {
-	names := r.URL.Query()["fields"]
+	names := filledOnes(r.URL.Query()["fields"])
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -19,8 +19,8 @@ func (q quotas) routes() []osapi.Route {
 	const one = "/v2.0/quotas/{project}"
 	return []osapi.Route{
 		{Method: http.MethodGet, Path: "/v2.0/quotas", Handle: q.admins("get_quota", q.list)},
-		{Method: http.MethodGet, Path: "/v2.0/quotas/tenant", Handle: q.whose},
-		{Method: http.MethodGet, Path: "/v2.0/quotas/project", Handle: q.whose},
+		{Method: http.MethodGet, Path: "/v2.0/quotas/tenant", Handle: whose("tenant")},
+		{Method: http.MethodGet, Path: "/v2.0/quotas/project", Handle: whose("project")},
 		{Method: http.MethodGet, Path: one, Handle: q.show},
 		{Method: http.MethodPut, Path: one, Handle: q.admins("update_quota", q.update)},
 		{Method: http.MethodDelete, Path: one, Handle: q.admins("delete_quota", q.remove)},
@@ -38,10 +38,15 @@ func (q quotas) admins(rule string, h osapi.Handler) osapi.Handler {
 	}
 }
 
-// whose tells a client that does not know it whose quota it may ask for.
-func (q quotas) whose(r *http.Request) (int, any, error) {
-	project := caller(r).Project
-	return http.StatusOK, object{"tenant": object{"tenant_id": project, "project_id": project}}, nil
+// whose tells a client that does not know it whose quota it may ask for, under that word for a project.
+func whose(word string) osapi.Handler {
+	return func(r *http.Request) (int, any, error) {
+		project := caller(r).Project
+		if project == "" {
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "QuotaMissingTenant", "Tenant-id was missing from quota request.")
+		}
+		return http.StatusOK, object{word: object{word + "_id": project}}, nil
+	}
 }
 
 // of is the project of the path, if the caller may know its quota.

@@ -98,25 +98,32 @@ func TestBadInputIsRefusedInTheAPIsOwnWords(t *testing.T) {
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + subnet + `","ip_address":"10.7.0.7"}]`), "400 InvalidIpForSubnet"},
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + nobody + `"}]`), "400 InvalidInput"},
 		{"POST", "/v2.0/ports", onNet(`"binding:vnic_type":"wood"`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"binding:vnic_type":null`), "400 HTTPBadRequest"},
+		{"POST", "/v2.0/ports", onNet(`"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":""}]`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"binding:profile":[]`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"binding:profile":{"a":1e999999}`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"binding:profile":{"a":"\u0000"}`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"security_groups":["` + nobody + `"]`), "404 SecurityGroupNotFound"},
 		{"PUT", port, `{"port":{"mac_address":"fa:16:3e:00:00:02"}}`, "409 PortBound"},
+		{"PUT", port, `{"port":{"mac_address":null}}`, "409 PortBound"},
 		{"PUT", port, `{"port":{"status":"ACTIVE"}}`, "400 HTTPBadRequest"},
 		{"PUT", port, `{"port":{"network_id":"` + net + `"}}`, "400 HTTPBadRequest"},
 
 		{"GET", "/v2.0/ports?x=1", ``, "400 HTTPBadRequest"},
 		{"GET", "/v2.0/ports?name=%00", ``, "400 HTTPBadRequest"},
 		{"GET", "/v2.0/ports?name=%ff", ``, "400 HTTPBadRequest"},
-		{"GET", "/v2.0/ports?limit=-1", ``, "400 HTTPBadRequest"},
-		{"GET", "/v2.0/ports?limit=ten", ``, "400 HTTPBadRequest"},
+		{"GET", "/v2.0/ports?limit=-1", ``, "400 BadRequest"},
+		{"GET", "/v2.0/ports?limit=ten", ``, "400 BadRequest"},
 		{"GET", "/v2.0/ports?marker=" + nobody, ``, "404 PortNotFound"},
 		{"GET", "/v2.0/ports?marker=x", ``, "404 PortNotFound"},
 		{"GET", "/v2.0/ports?sort_key=moon&sort_dir=asc", ``, "400 HTTPBadRequest"},
 		{"GET", "/v2.0/ports?sort_key=name&sort_dir=up", ``, "400 HTTPBadRequest"},
 		{"GET", "/v2.0/ports?sort_key=name&sort_key=id&sort_dir=asc", ``, "400 HTTPBadRequest"},
+		{"GET", "/v2.0/ports?sort_key=name", ``, "400 HTTPBadRequest"},
 		{"GET", "/v2.0/ports?fixed_ips=moon=1", ``, "400 HTTPBadRequest"},
+		{"GET", "/v2.0/ports?admin_state_up=maybe", ``, "400 InvalidInput"},
+		{"GET", "/v2.0/ports?revision_number=x", ``, "400 InvalidInput"},
+		{"GET", "/v2.0/network-ip-availabilities?ip_version=x", ``, "400 InvalidInput"},
 
 		{"GET", "/v2.0/agents/" + nobody, ``, "404 AgentNotFound"},
 		{"POST", "/v2.0/agents", `{}`, "405 HTTPMethodNotAllowed"},
@@ -141,7 +148,7 @@ func TestValuesThatNothingEqualsFindNothing(t *testing.T) {
 	c := open(t)
 	net, _ := c.ground("10.0.0.0/29")
 	c.port(net, `,"name":"web"`)
-	for _, q := range []string{"id=web", "network_id=blue", "mac_address=x", "admin_state_up=maybe", "revision_number=x",
+	for _, q := range []string{"id=web", "network_id=blue", "mac_address=x",
 		"fixed_ips=ip_address=x", "fixed_ips=subnet_id=x", "fixed_ips=ip_address_substr=%25", "security_groups=x"} {
 		if got := ids(c.must(200, "GET", "/v2.0/ports?"+q, ""), "ports"); len(got) != 0 {
 			t.Errorf("%s finds %v", q, got)
@@ -162,8 +169,8 @@ func TestStaleWriterIsToldSo(t *testing.T) {
 	}
 	for header, want := range map[string]string{
 		`revision_number=1`:                    "412 RevisionNumberConstraintFailed",
-		`revision_number=x`:                    "400 HTTPBadRequest",
-		`revision_number=2, revision_number=2`: "400 HTTPBadRequest",
+		`revision_number=x`:                    "400 BadRequest",
+		`revision_number=2, revision_number=2`: "400 BadRequest",
 	} {
 		for _, method := range []string{"PUT", "DELETE"} {
 			if got := c.fault(method, path, `{"port":{"name":"b"}}`, "If-Match", header); got != want {
@@ -208,6 +215,9 @@ func TestOthersSeeAndTouchNothing(t *testing.T) {
 	}
 	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`"}}`); got != "404 NetworkNotFound" {
 		t.Errorf("a port on a foreign network: %s", got)
+	}
+	if got := mine.fault("PUT", paths[2], `{"port":{"mac_address":"fa:16:3e:00:00:01"}}`); got != "403 PolicyNotAuthorized" {
+		t.Errorf("a member gives its port another MAC: %s", got)
 	}
 	for _, body := range []string{`"binding:host_id":"cmp-1"`, `"binding:profile":{}`, `"project_id":"theirs"`} {
 		if got := mine.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+body+`}}`); got != "403 PolicyNotAuthorized" {

@@ -183,11 +183,11 @@ func ifMatch(r *http.Request) (*int64, error) {
 	case 1:
 		revision, err := strconv.ParseInt(tags[0][1], 10, 64)
 		if err != nil {
-			return nil, bad("revision_number in If-Match header must be an integer, got '%s'.", clean(tags[0][1]))
+			return nil, network.Faultf(network.BadRequest, "Bad if-match request: Revision number etag must be in the format of revision_number=<int>.")
 		}
 		return &revision, nil
 	default:
-		return nil, bad("If-Match header contains multiple revision_numbers.")
+		return nil, network.Faultf(network.BadRequest, "Bad if-match request: Multiple revision_number etags are not supported.")
 	}
 }
 

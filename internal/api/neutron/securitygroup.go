@@ -53,7 +53,7 @@ var groupAttributes = []attribute[groupChange]{
 	{name: "id", field: "id", read: asUUID, sorts: true},
 	{name: "project_id", on: onCreate, set: project(func(c *groupChange) **string { return &c.Project }), field: "project", sorts: true},
 	{name: "tenant_id", on: onCreate, set: project(func(c *groupChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "name", on: anytime, set: as(func(c *groupChange) **string { return &c.Name }, text(255)), field: "name", sorts: true},
+	{name: "name", on: anytime, set: as(func(c *groupChange) **string { return &c.Name }, groupName), field: "name", sorts: true},
 	{name: "description", on: anytime, set: as(func(c *groupChange) **string { return &c.Description }, text(255)), field: "description", sorts: true},
 	{name: "stateful", on: anytime, set: as(func(c *groupChange) **bool { return &c.Stateful }, boolean), field: "stateful", read: asBool},
 	{name: "revision_number", field: "revision", read: asInt},
@@ -109,8 +109,8 @@ var ruleAttributes = []attribute[ruleChange]{
 	{name: "direction", on: onCreate | required, set: as(func(c *ruleChange) **string { return &c.Direction }, filled(oneOf(network.Ingress, network.Egress))), field: "direction", sorts: true},
 	{name: "ethertype", on: onCreate, set: as(func(c *ruleChange) **string { return &c.EtherType }, etherType), field: "ethertype", sorts: true},
 	{name: "protocol", on: onCreate, set: as(func(c *ruleChange) **string { return &c.Protocol }, protocol), field: "protocol", sorts: true},
-	{name: "port_range_min", on: onCreate, set: orAbsent(as(func(c *ruleChange) **int { return &c.PortMin }, integer(-1, 65535))), field: "port_min", read: asInt},
-	{name: "port_range_max", on: onCreate, set: orAbsent(as(func(c *ruleChange) **int { return &c.PortMax }, integer(-1, 65535))), field: "port_max", read: asInt},
+	{name: "port_range_min", on: onCreate, set: orAbsent(as(func(c *ruleChange) **int { return &c.PortMin }, portNumber)), field: "port_min", read: asInt},
+	{name: "port_range_max", on: onCreate, set: orAbsent(as(func(c *ruleChange) **int { return &c.PortMax }, portNumber)), field: "port_max", read: asInt},
 	{name: "remote_ip_prefix", on: onCreate, set: orAbsent(as(func(c *ruleChange) **netip.Prefix { return &c.RemoteIP }, ipPrefix)), field: "remote_ip", read: asCIDR, sorts: true},
 	{name: "remote_group_id", on: onCreate, set: orAbsent(as(func(c *ruleChange) **uuid.UUID { return &c.RemoteGroup }, id)), field: "remote_group", read: asUUID},
 	{name: "remote_address_group_id", on: onCreate, set: nothing[ruleChange]},
@@ -126,7 +126,8 @@ func etherType(raw json.RawMessage) (string, error) {
 			return kind, nil
 		}
 	}
-	return "", fmt.Errorf("'%s' is not in [%s %s]", brief(raw), network.IPv4, network.IPv6)
+	return "", network.Faultf(network.RuleNoEtherType, "Security group rule for ethertype '%s' not supported. Allowed values are ['%s', '%s'].",
+		brief(raw), network.IPv4, network.IPv6)
 }
 
 // protocol reads the name or the number of a protocol; null and "any" are any.
@@ -147,15 +148,33 @@ func protocol(raw json.RawMessage) (string, error) {
 
 // ipPrefix reads an address or a block of addresses.
 func ipPrefix(raw json.RawMessage) (netip.Prefix, error) {
-	s, err := text(64)(raw)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
+	s, _ := text(64)(raw)
 	if p, err := netip.ParsePrefix(s); err == nil && !p.Addr().Is4In6() {
 		return p.Masked(), nil
 	}
 	a, err := address(raw)
+	if err != nil {
+		err = network.Faultf(network.RuleCIDR, "Invalid CIDR %s given as IP prefix.", brief(raw))
+	}
 	return netip.PrefixFrom(a, a.BitLen()), err
+}
+
+// groupName reads a name that is not the one of the group that every project has anyway.
+func groupName(raw json.RawMessage) (string, error) {
+	s, err := text(255)(raw)
+	if strings.EqualFold(s, network.DefaultGroup) {
+		err = network.Faultf(network.DefaultExists, "Default security group already exists.")
+	}
+	return s, err
+}
+
+// portNumber reads a port, or a type or code of ICMP.
+func portNumber(raw json.RawMessage) (int, error) {
+	n, err := integer(-1, 65535)(raw)
+	if err != nil {
+		err = network.Faultf(network.RulePort, "Invalid value for port %s", brief(raw))
+	}
+	return n, err
 }
 
 func viewRule(r network.SecurityRule, _ identity.Caller) object {

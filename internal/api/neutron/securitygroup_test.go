@@ -198,10 +198,10 @@ func TestRulesAreCheckedAndTold(t *testing.T) {
 		`,"protocol":"icmp","port_range_min":256`:                          "400 SecurityGroupInvalidIcmpValue",
 		`,"protocol":"vrrp","port_range_min":1,"port_range_max":1`:         "400 SecurityGroupInvalidProtocolForPort",
 		`,"remote_ip_prefix":"fd00::/8"`:                                   "400 SecurityGroupRuleParameterConflict",
-		`,"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + web + `"`: "400 SecurityGroupRemoteGroupAndRemoteIpPrefix",
+		`,"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + web + `"`: "400 SecurityGroupMultipleRemoteEntites",
 		`,"remote_group_id":"` + nobody + `"`:                              "404 SecurityGroupNotFound",
-		`,"direction":null`:                                                "400 HTTPBadRequest", `,"remote_ip_prefix":"here"`: "400 HTTPBadRequest", `,"ethertype":"IPX"`: "400 HTTPBadRequest",
-		`,"port_range_min":70000`: "400 HTTPBadRequest", `,"project_id":"other"`: "403 PolicyNotAuthorized", `,"moon":1`: "400 HTTPBadRequest",
+		`,"direction":null`:                                                "400 HTTPBadRequest", `,"remote_ip_prefix":"here"`: "400 InvalidCIDR", `,"ethertype":"IPX"`: "400 SecurityGroupRuleInvalidEtherType",
+		`,"port_range_min":70000`: "400 SecurityGroupInvalidPortValue", `,"project_id":"other"`: "403 PolicyNotAuthorized", `,"moon":1`: "400 HTTPBadRequest",
 	} {
 		if got := c.fault("POST", rules, rule(more)); got != want {
 			t.Errorf("%s: want %s, got %s", more, want, got)

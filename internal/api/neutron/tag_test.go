@@ -94,7 +94,7 @@ func TestListsAreNarrowedByTags(t *testing.T) {
 	for query, want := range map[string]string{"tags=red": "ac", "tags=red,blue": "c", "tags=red&tags=blue": "c", "tags-any=red,blue": "abc",
 		"not-tags=red,blue": "abd", "not-tags-any=red,blue": "d", "tags=red&not-tags=blue": "a", "tags=green": ""} {
 		got := ""
-		for _, n := range c.must(200, "GET", "/v2.0/networks?sort_key=name&"+query, "")["networks"].([]any) {
+		for _, n := range c.must(200, "GET", "/v2.0/networks?sort_key=name&sort_dir=asc&"+query, "")["networks"].([]any) {
 			got += n.(object)["name"].(string)
 		}
 		if got != want {
@@ -158,7 +158,7 @@ func TestAddressPairsAndDHCPOptionsAreKept(t *testing.T) {
 		`"allowed_address_pairs":[` + fmt.Sprintf(many, numbers...) + `]`:                   "400 AllowedAddressPairExhausted",
 		`"allowed_address_pairs":[{"ip_address":"10.0.0.9"}],"port_security_enabled":false`: "409 AddressPairAndPortSecurityRequired",
 		`"allowed_address_pairs":[{"ip_address":"x"}]`:                                      "400 HTTPBadRequest",
-		`"allowed_address_pairs":[{"mac_address":"fa:16:3e:00:00:01"}]`:                     "400 HTTPBadRequest",
+		`"allowed_address_pairs":[{"mac_address":"fa:16:3e:00:00:01"}]`:                     "400 AllowedAddressPairsMissingIP",
 		`"extra_dhcp_opts":[{"opt_name":"","opt_value":"x"}]`:                               "400 HTTPBadRequest",
 		`"extra_dhcp_opts":[{"opt_name":"a","opt_value":"x","ip_version":5}]`:               "400 HTTPBadRequest",
 		`"extra_dhcp_opts":[{"opt_value":"x"}]`:                                             "400 HTTPBadRequest",

@@ -139,11 +139,11 @@ func TestRefusedTrunksAreNamedAsClientsKnowThem(t *testing.T) {
 	nobody := "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 
 	for got, want := range map[string]string{
-		"parent twice: " + trunk(c, parent, free):                                                         "409 PortInUseAsTrunkParent",
-		"parent is a subport: " + trunk(c, sub, free):                                                     "409 PortInUseAsSubPort",
-		"subport twice: " + trunk(c, free, sub):                                                           "409 PortInUseAsSubPort",
-		"subport is a parent: " + trunk(c, free, parent):                                                  "409 PortInUseAsTrunkParent",
-		"subport is its parent: " + trunk(c, free, free):                                                  "409 PortInUseAsTrunkParent",
+		"parent twice: " + trunk(c, parent, free):                                                         "409 ParentPortInUse",
+		"parent is a subport: " + trunk(c, sub, free):                                                     "409 TrunkPortInUse",
+		"subport twice: " + trunk(c, free, sub):                                                           "409 TrunkPortInUse",
+		"subport is a parent: " + trunk(c, free, parent):                                                  "409 ParentPortInUse",
+		"subport is its parent: " + trunk(c, free, free):                                                  "409 ParentPortInUse",
 		"parent bound: " + trunk(c, bound, free):                                                          "409 ParentPortInUse",
 		"no parent: " + trunk(c, nobody, free):                                                            "404 PortNotFound",
 		"no subport: " + trunk(c, free, nobody):                                                           "404 PortNotFound",
