@@ -17,11 +17,14 @@ type Want struct {
 	Subnets []Subnet   // one, if IP is given
 }
 
-// Wants is what a port asks for when it says `fixed_ips`, in order. The subnets are those of its network.
-func Wants(n uuid.UUID, subnets []Subnet, mac string, fixed []Fixed) ([]Want, error) {
+// Wants is what the port asks for when it says `fixed_ips`, in order. The subnets are those of its network.
+func (p Port) Wants(subnets []Subnet, fixed []Fixed) ([]Want, error) {
+	if len(fixed) > 0 && len(subnets) == 0 {
+		return nil, invalid("IP allocation requires subnets for network.")
+	}
 	var wants []Want
 	for _, f := range fixed {
-		w, err := want(n, subnets, mac, f)
+		w, err := p.want(subnets, f)
 		if err != nil {
 			return nil, err
 		}
@@ -31,35 +34,45 @@ func Wants(n uuid.UUID, subnets []Subnet, mac string, fixed []Fixed) ([]Want, er
 		}
 		wants = append(wants, w)
 	}
-	return automatic(wants, subnets, mac), nil
+	return p.automatic(wants, subnets), nil
 }
 
-func want(n uuid.UUID, subnets []Subnet, mac string, f Fixed) (Want, error) {
-	if f.Subnet == uuid.Nil {
-		at := slices.IndexFunc(subnets, func(s Subnet) bool { return s.usable(f.IP) })
-		if at < 0 {
-			return Want{}, Faultf(InvalidIPForNetwork, "IP address %s is not a valid IP for any of the subnets on the specified network.", f.IP)
-		}
-		return Want{f.IP, subnets[at : at+1]}, nil
-	}
-	at := slices.IndexFunc(subnets, func(s Subnet) bool { return s.ID == f.Subnet })
-	if at < 0 {
-		return Want{}, invalid("fixed_ips names subnet %s, which is not on network %s.", f.Subnet, n)
-	}
-	s := subnets[at]
+func (p Port) want(subnets []Subnet, f Fixed) (Want, error) {
+	fits := func(s Subnet) bool { return s.ID == f.Subnet || f.Subnet == uuid.Nil && s.usable(f.IP) }
+	at := slices.IndexFunc(subnets, fits)
 	switch {
-	case !f.IP.IsValid() && s.Automatic():
-		return Want{EUI64(s.CIDR, mac), subnets[at : at+1]}, nil
-	case f.IP.IsValid() && !s.usable(f.IP):
+	case at < 0 && f.Subnet == uuid.Nil:
+		return Want{}, Faultf(InvalidIPForNetwork, "IP address %s is not a valid IP for any of the subnets on the specified network.", f.IP)
+	case at < 0:
+		return Want{}, invalid("fixed_ips names subnet %s, which is not on network %s.", f.Subnet, p.Network)
+	case f.IP.IsValid() && !subnets[at].usable(f.IP):
 		return Want{}, Faultf(InvalidIPForSubnet, "IP address %s is not a valid IP for the specified subnet.", f.IP)
-	default:
-		return Want{f.IP, subnets[at : at+1]}, nil
 	}
+	w := Want{f.IP, subnets[at : at+1]}
+	if p.MakesAddressIn(subnets[at]) {
+		w.IP = EUI64(subnets[at].CIDR, p.MAC)
+		if f.IP.IsValid() && f.IP != w.IP {
+			return Want{}, Faultf(OnAutomaticSubnet,
+				"IPv6 address %s cannot be directly assigned to a port on subnet %s as the subnet is configured for automatic addresses", f.IP, subnets[at].ID)
+		}
+	}
+	return w, nil
 }
 
-// WantsByDefault is what a port gets that says nothing about its addresses: one of each IP version that the
+// routing are the owners of ports through which a subnet is left; their addresses are chosen, also where those of hosts are not.
+var routing = []string{"network:router_interface", distributedOwner, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
+
+// Routing are the owners of ports that make no address themselves.
+func Routing() []string { return routing }
+
+// MakesAddressIn tells whether what is plugged into the port makes its address in the subnet from its MAC.
+func (p Port) MakesAddressIn(s Subnet) bool {
+	return s.Automatic() && !slices.Contains(routing, p.DeviceOwner)
+}
+
+// WantsByDefault is what the port gets if it says nothing about its addresses: one of each IP version that the
 // network's subnets have.
-func WantsByDefault(subnets []Subnet, mac string) []Want {
+func (p Port) WantsByDefault(subnets []Subnet) []Want {
 	var wants []Want
 	for _, version := range []int{4, 6} {
 		var of []Subnet
@@ -72,16 +85,16 @@ func WantsByDefault(subnets []Subnet, mac string) []Want {
 			wants = append(wants, Want{Subnets: of})
 		}
 	}
-	return automatic(wants, subnets, mac)
+	return p.automatic(wants, subnets)
 }
 
-// automatic adds the addresses that hosts make themselves, which a port has whatever it asks for.
-func automatic(wants []Want, subnets []Subnet, mac string) []Want {
+// automatic adds the addresses that hosts make themselves, which the port has whatever it asks for.
+func (p Port) automatic(wants []Want, subnets []Subnet) []Want {
 	for i, s := range subnets {
-		if !s.Automatic() {
+		if !p.MakesAddressIn(s) {
 			continue
 		}
-		w := Want{EUI64(s.CIDR, mac), subnets[i : i+1]}
+		w := Want{EUI64(s.CIDR, p.MAC), subnets[i : i+1]}
 		if !slices.ContainsFunc(wants, func(o Want) bool { return o.IP == w.IP && o.Subnets[0].ID == s.ID }) {
 			wants = append(wants, w)
 		}

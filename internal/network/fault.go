@@ -24,6 +24,7 @@ const (
 	AddressInUse          Kind = "IpAddressAlreadyAllocated"
 	InvalidIPForNetwork   Kind = "InvalidIpForNetwork"
 	InvalidIPForSubnet    Kind = "InvalidIpForSubnet"
+	OnAutomaticSubnet     Kind = "AllocationOnAutoAddressSubnet"
 	NoAddressLeft         Kind = "IpAddressGenerationFailure"
 	VLANInUse             Kind = "VlanIdInUse"
 	TunnelInUse           Kind = "TunnelIdInUse"

@@ -74,7 +74,10 @@ func (s Subnet) Version() int {
 }
 
 // Automatic tells whether hosts make their addresses in the subnet from their MAC.
-func (s Subnet) Automatic() bool { return s.AddressMode == SLAAC || s.AddressMode == Stateless }
+func (s Subnet) Automatic() bool {
+	automatic := func(mode string) bool { return mode == SLAAC || mode == Stateless }
+	return automatic(s.AddressMode) || automatic(s.RAMode)
+}
 
 // NewSubnet is a subnet as a request describes it, with the defaults for what it does not say, or the fault of
 // what it says.
@@ -102,7 +105,7 @@ func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 		return s, invalid("ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid. If both attributes are set, they must be the same value.", s.RAMode, s.AddressMode)
 	}
 	if s.Automatic() && s.CIDR.Bits() != 64 {
-		return s, invalid("%s needs a subnet with a prefix of 64 bits.", s.AddressMode)
+		return s, invalid("Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the prefix to be /64.", s.CIDR)
 	}
 	return s.With(c)
 }
@@ -146,6 +149,9 @@ func (s Subnet) check() error {
 		return Faultf(TooManyRoutes, "Unable to complete operation for %s. The number of host routes exceeds the limit %d.", s.ID, maxRoutes)
 	}
 	for i, server := range s.DNS {
+		if a, err := netip.ParseAddr(server); err != nil || a.Is4() != s.CIDR.Addr().Is4() {
+			return invalid("dns_nameserver '%s' does not match the ip_version '%d'.", server, s.Version())
+		}
 		if slices.Contains(s.DNS[:i], server) {
 			return invalid("duplicate nameserver '%s'.", server)
 		}
@@ -170,6 +176,8 @@ func (s Subnet) checkDHCP() error {
 		return nil
 	case s.CIDR.Bits() > a.BitLen()-2:
 		return invalid("the prefix length of %s is too long for a subnet with DHCP enabled.", s.CIDR)
+	case a == netip.IPv4Unspecified():
+		return invalid("First IP '0.0.0.0' of network is not supported if enable_dhcp is True.")
 	case a.IsMulticast():
 		return invalid("Multicast IP subnet is not supported if enable_dhcp is True.")
 	case a.IsLoopback():
@@ -212,9 +220,9 @@ func (s Subnet) usable(a netip.Addr) bool {
 	return a != s.CIDR.Addr() && (a.Is6() || a != last(s.CIDR))
 }
 
-// firstHost is the gateway by default. Where hosts make their own addresses, the routers' anycast address is free.
+// firstHost is the gateway by default: in IPv6, the anycast address of a subnet's routers.
 func (s Subnet) firstHost() netip.Addr {
-	if s.Automatic() || s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
+	if s.Version() == 6 || s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
 		return s.CIDR.Addr()
 	}
 	return s.CIDR.Addr().Next()

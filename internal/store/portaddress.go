@@ -13,6 +13,19 @@ import (
 	"berth/internal/network"
 )
 
+// wishes are what a port asks for in the subnets of its network, or the fault of that.
+func wishes(ctx context.Context, tx pgx.Tx, p network.Port, subnets []network.Subnet, fixed []network.Fixed) ([]network.Want, error) {
+	wants, err := p.Wants(subnets, fixed)
+	for _, f := range fixed {
+		if err != nil && f.Subnet != uuid.Nil {
+			if _, missing := subnetByID(ctx, tx, f.Subnet); missing != nil {
+				return nil, missing
+			}
+		}
+	}
+	return wants, err
+}
+
 // allocate gives a port the addresses that it wants, from that position of its list on.
 func allocate(ctx context.Context, tx pgx.Tx, p network.Port, position int, wants []network.Want) ([]network.Address, error) {
 	var got []network.Address
@@ -164,8 +177,7 @@ func readdress(ctx context.Context, tx pgx.Tx, before network.Port, p *network.P
 	if err != nil {
 		return err
 	}
-	asked := keep(subnets, before, fixed)
-	wants, err := network.Wants(p.Network, subnets, p.MAC, asked)
+	wants, err := wishes(ctx, tx, *p, subnets, keep(subnets, before, *p, fixed))
 	if err != nil {
 		return err
 	}
@@ -207,9 +219,9 @@ func readdress(ctx context.Context, tx pgx.Tx, before network.Port, p *network.P
 
 // keep is what the request asks for, with the port's own address wherever it asks for any address of a subnet;
 // without a request, the addresses that do not follow from the MAC.
-func keep(subnets []network.Subnet, before network.Port, fixed *[]network.Fixed) []network.Fixed {
+func keep(subnets []network.Subnet, before, p network.Port, fixed *[]network.Fixed) []network.Fixed {
 	automatic := func(id uuid.UUID) bool {
-		return slices.ContainsFunc(subnets, func(s network.Subnet) bool { return s.ID == id && s.Automatic() })
+		return slices.ContainsFunc(subnets, func(s network.Subnet) bool { return s.ID == id && p.MakesAddressIn(s) })
 	}
 	var asked []network.Fixed
 	if fixed == nil {
@@ -222,8 +234,12 @@ func keep(subnets []network.Subnet, before network.Port, fixed *[]network.Fixed)
 	}
 	asked = slices.Clone(*fixed)
 	taken := map[netip.Addr]bool{}
-	for _, f := range asked {
+	for i, f := range asked {
 		taken[f.IP] = true
+		at := slices.IndexFunc(before.Addresses, func(a network.Address) bool { return a.IP == f.IP && automatic(a.Subnet) })
+		if at >= 0 { // it follows from the MAC, which may become another
+			asked[i] = network.Fixed{Subnet: before.Addresses[at].Subnet}
+		}
 	}
 	for i, f := range asked {
 		if f.IP.IsValid() || automatic(f.Subnet) {

@@ -38,9 +38,9 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 	if err != nil {
 		return p, err
 	}
-	wants := network.WantsByDefault(at.subnets, p.MAC)
+	wants := p.WantsByDefault(at.subnets)
 	if c.Fixed != nil {
-		if wants, err = network.Wants(p.Network, at.subnets, p.MAC, *c.Fixed); err != nil {
+		if wants, err = wishes(ctx, tx, p, at.subnets, *c.Fixed); err != nil {
 			return p, err
 		}
 	}

@@ -131,7 +131,10 @@ func createSubnet(ctx context.Context, tx pgx.Tx, c network.SubnetChange) (netwo
 	if s, err = subnetByID(ctx, tx, s.ID); err != nil {
 		return s, err
 	}
-	return s, record(ctx, tx, mirrorSubnet(s, journal.Create))
+	if err := record(ctx, tx, mirrorSubnet(s, journal.Create)); err != nil || !s.Automatic() {
+		return s, err
+	}
+	return s, populate(ctx, tx, s)
 }
 
 // lockSubnet takes the row locks of the subnet and, before it, of its network.

@@ -13,7 +13,7 @@ import (
 )
 
 // What nobody has asked for keeps nobody from deleting a network or a subnet: the ports that serve the network go with it, and so do the
-// addresses that such ports have in a subnet, and those that hosts have made for themselves there.
+// addresses that such ports have in a subnet, and those that hosts have made for themselves there. With a new subnet these come.
 
 // evict deletes the ports that serve a locked network, or finds that it has others.
 func evict(ctx context.Context, tx pgx.Tx, n uuid.UUID) error {
@@ -77,7 +77,7 @@ func occupants(ctx context.Context, tx pgx.Tx, sql string, args ...any) (ports [
 	return ports, used, err
 }
 
-// withdraw takes a port's addresses in the subnet. Nobody has to work for what it has left.
+// withdraw takes a port's addresses in the subnet.
 func withdraw(ctx context.Context, tx pgx.Tx, port, subnet uuid.UUID) error {
 	h, err := lockPort(ctx, tx, port)
 	if err != nil {
@@ -86,8 +86,14 @@ func withdraw(ctx context.Context, tx pgx.Tx, port, subnet uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from port_address where port_id = $1 and subnet_id = $2`, port, subnet); err != nil {
 		return fmt.Errorf("release addresses: %w", err)
 	}
+	left := slices.DeleteFunc(slices.Clone(h.Addresses), func(a network.Address) bool { return a.Subnet == subnet })
+	return resettle(ctx, tx, h, left)
+}
+
+// resettle has a locked port have these addresses, which are allocated already. Nobody has to work for what it has lost or its host makes.
+func resettle(ctx context.Context, tx pgx.Tx, h held, addresses []network.Address) error {
 	p := h.Port
-	p.Addresses = slices.DeleteFunc(slices.Clone(p.Addresses), func(a network.Address) bool { return a.Subnet == subnet })
+	p.Addresses = addresses
 	around, err := surroundings(ctx, tx, p)
 	if err != nil {
 		return err
@@ -97,4 +103,37 @@ func withdraw(ctx context.Context, tx pgx.Tx, port, subnet uuid.UUID) error {
 	}
 	_, err = changed(ctx, tx, h.Port)
 	return err
+}
+
+// populate gives the ports of a locked network the addresses that their hosts make in a new subnet.
+func populate(ctx context.Context, tx pgx.Tx, s network.Subnet) error {
+	rows, err := tx.Query(ctx, `
+		select id
+		from port
+		where network_id = $1 and device_owner <> all($2)
+		order by id`, s.Network, network.Routing())
+	if err != nil {
+		return fmt.Errorf("look for ports: %w", err)
+	}
+	ports, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return fmt.Errorf("look for ports: %w", err)
+	}
+	for _, id := range ports {
+		h, err := lockPort(ctx, tx, id)
+		if errors.Is(err, ErrNotFound) { // somebody else may have deleted it
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		got, err := allocate(ctx, tx, h.Port, len(h.Addresses), []network.Want{{IP: network.EUI64(s.CIDR, h.MAC), Subnets: []network.Subnet{s}}})
+		if err != nil {
+			return err
+		}
+		if err := resettle(ctx, tx, h, append(slices.Clone(h.Addresses), got...)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ func TestNetworksTellHowManyAddressesAreLeft(t *testing.T) {
 		t.Error(d)
 	}
 	whole := c.must(200, "GET", "/v2.0/network-ip-availabilities/"+net+"?fields=total_ips&fields=used_ips", "")
-	if d := cmp.Diff(object{"network_ip_availability": object{"total_ips": 19.0, "used_ips": 3.0}}, whole); d != "" {
+	if d := cmp.Diff(object{"network_ip_availability": object{"total_ips": 20.0, "used_ips": 3.0}}, whole); d != "" {
 		t.Error(d)
 	}
 	if all := c.must(200, "GET", "/v2.0/network-ip-availabilities?network_name=blue", ""); len(all["network_ip_availabilities"].([]any)) != 2 {

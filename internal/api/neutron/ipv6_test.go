@@ -50,3 +50,76 @@ func TestPortHasOneAddressOfEachKindAndThoseThatItsHostMakes(t *testing.T) {
 		t.Errorf("a full subnet: %s", got)
 	}
 }
+
+func TestAddressesThatHostsMakeAreNobodysChoice(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, v4 := c.ground("10.0.0.0/24")
+	other, elsewhere := c.ground("10.1.0.0/24")
+	p := c.port(net, `,"mac_address":"fa:16:3e:11:22:33","binding:host_id":"cmp-1","device_owner":"compute:nova"`)
+	router := c.port(net, `,"mac_address":"fa:16:3e:11:22:44","device_owner":"network:router_interface"`)["id"].(string)
+	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_ra_mode":"slaac"}}`, net))["subnet"].(object)["id"].(string)
+	const made = "fd00::f816:3eff:fe11:2233"
+	path := "/v2.0/ports/" + p["id"].(string)
+
+	// A subnet that comes later gives an address to the ports that are there, and nobody has to work for that.
+	after := c.must(200, "GET", path, "")["port"].(object)
+	if d := cmp.Diff(append(addresses(p), made), addresses(after)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(p["berth:why"], after["berth:why"]); d != "" || after["revision_number"] != p["revision_number"].(float64)+1 {
+		t.Errorf("revision %v, and whom it waits for: %s", after["revision_number"], d)
+	}
+	if n := len(addresses(c.must(200, "GET", "/v2.0/ports/"+router, "")["port"].(object))); n != 1 {
+		t.Errorf("a router has %d addresses", n)
+	}
+
+	const nobody = "00000000-0000-4000-8000-000000000000"
+	for fixed, want := range map[string]string{
+		`{"subnet_id":"` + six + `","ip_address":"fd00::9"}`: "400 AllocationOnAutoAddressSubnet",
+		`{"ip_address":"fd00::9"}`:                           "400 AllocationOnAutoAddressSubnet",
+		`{"subnet_id":"` + elsewhere + `"}`:                  "400 InvalidInput",
+		`{"subnet_id":"` + nobody + `"}`:                     "404 SubnetNotFound",
+	} {
+		if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"fixed_ips":[%s]}}`, net, fixed)); got != want {
+			t.Errorf("a new port with %s: want %s, got %s", fixed, want, got)
+		}
+		if got := c.fault("PUT", path, fmt.Sprintf(`{"port":{"fixed_ips":[%s]}}`, fixed)); got != want {
+			t.Errorf("a port with %s: want %s, got %s", fixed, want, got)
+		}
+	}
+	// What a client read it may send back, with one more; and the address it could have computed.
+	same := fmt.Sprintf(`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`, v4, six, made, v4)
+	if got := addresses(c.must(200, "PUT", path, same)["port"].(object)); len(got) != 3 || got[1] != made {
+		t.Errorf("sent back: %v", got)
+	}
+	given := c.port(net, `,"mac_address":"fa:16:3e:11:22:55","fixed_ips":[{"ip_address":"fd00::f816:3eff:fe11:2255"}]`)
+	if d := cmp.Diff([]string{"fd00::f816:3eff:fe11:2255"}, addresses(given)); d != "" {
+		t.Error(d)
+	}
+	if got := addresses(c.must(200, "PUT", "/v2.0/ports/"+router, `{"port":{"fixed_ips":[{"ip_address":"fd00::1"}]}}`)["port"].(object)); got[0] != "fd00::1" || len(got) != 1 {
+		t.Errorf("a router is given %v", got)
+	}
+	c.must(204, "DELETE", "/v2.0/networks/"+other, "")
+}
+
+func TestSubnetsAreOfOneKind(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64"}}`, net))["subnet"].(object)
+	want := object{"start": "fd00::1", "end": "fd00::ffff:ffff:ffff:ffff"}
+	if d := cmp.Diff(want, six["allocation_pools"].([]any)[0]); d != "" || six["gateway_ip"] != "fd00::" {
+		t.Errorf("gateway %v, pool %s", six["gateway_ip"], d)
+	}
+	for more, want := range map[string]string{
+		`"ip_version":6,"cidr":"fd01::/64","dns_nameservers":["9.9.9.9"]`:  "400 InvalidInput",
+		`"ip_version":4,"cidr":"10.1.0.0/24","dns_nameservers":["fd00::"]`: "400 InvalidInput",
+		`"ip_version":4,"cidr":"0.0.0.0/24"`:                               "400 InvalidInput",
+		`"ip_version":6,"cidr":"fd01::/80","ipv6_ra_mode":"slaac"`:         "400 InvalidInput",
+	} {
+		if got := c.fault("POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,%s}}`, net, more)); got != want {
+			t.Errorf("%s: want %s, got %s", more, want, got)
+		}
+	}
+}

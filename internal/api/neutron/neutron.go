@@ -76,7 +76,7 @@ func refusal(err error) error {
 	status := http.StatusConflict
 	switch f.Kind {
 	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool, network.TooManyDNS, network.TooManyRoutes,
-		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AddressPairWithoutIP, network.AddressPairsExhausted, network.DuplicateAddressPair,
+		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.OnAutomaticSubnet, network.AddressPairWithoutIP, network.AddressPairsExhausted, network.DuplicateAddressPair,
 		network.SegmentsAndProvider, network.GroupsUnsecured, network.RuleProtocol, network.RuleEtherType, network.RuleNoEtherType, network.RuleCIDR, network.RuleRemotes,
 		network.RuleConflict, network.RuleNeedsProtocol, network.RuleNoPorts, network.RulePorts, network.RulePort,
 		network.RuleICMPType, network.RuleICMPValue, network.QuotaTooLow:

@@ -96,7 +96,7 @@ func TestBadInputIsRefusedInTheAPIsOwnWords(t *testing.T) {
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"ip_address":"10.0.0.4"},{"ip_address":"10.0.0.4"}]`), "400 InvalidInput"},
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"ip_address":"10.0.0.7"}]`), "400 InvalidIpForNetwork"},
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + subnet + `","ip_address":"10.7.0.7"}]`), "400 InvalidIpForSubnet"},
-		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + nobody + `"}]`), "400 InvalidInput"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + nobody + `"}]`), "404 SubnetNotFound"},
 		{"POST", "/v2.0/ports", onNet(`"binding:vnic_type":"wood"`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"binding:vnic_type":null`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":""}]`), "400 HTTPBadRequest"},
