@@ -135,7 +135,7 @@ func (s Schedule) withBeforeEnd(at time.Time) (Schedule, error) {
 	return s, nil
 }
 
-// Reschedule moves a lease and its events to new dates. A before_end_lease event that has run and lies ahead
+// Reschedule moves a lease and its events to new dates. A before_end_lease event that has run, or runs, and lies ahead
 // again will run again.
 func Reschedule(l Lease, s Schedule, now time.Time) Lease {
 	l = l.clone()
@@ -148,7 +148,7 @@ func Reschedule(l Lease, s Schedule, now time.Time) Lease {
 		case EndLease:
 			e.At = s.End
 		case BeforeEndLease:
-			if e.Status != InProgress && !e.At.Equal(s.BeforeEnd) && s.BeforeEnd.After(now) {
+			if !e.At.Equal(s.BeforeEnd) && s.BeforeEnd.After(now) {
 				e.Status = Undone
 			}
 			e.At = s.BeforeEnd

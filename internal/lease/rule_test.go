@@ -113,15 +113,33 @@ func TestNowNeverEndsALeaseBeforeItBegan(t *testing.T) {
 
 func TestBeforeEndIsArmedAgainOnlyIfItLiesAhead(t *testing.T) {
 	t.Parallel()
-	l := in(t, Active)
-	l.event(BeforeEndLease).Status = Done
-	later := Reschedule(l, Schedule{noon, noon.Add(2 * time.Hour), noon.Add(3 * time.Hour)}, noon)
-	past := Reschedule(l, Schedule{noon, noon.Add(time.Minute), noon.Add(3 * time.Hour)}, noon.Add(time.Hour))
-	if later.event(BeforeEndLease).Status != Undone || past.event(BeforeEndLease).Status != Done {
-		t.Errorf("ahead: %s, past: %s", later.event(BeforeEndLease).Status, past.event(BeforeEndLease).Status)
-	}
-	if l.event(BeforeEndLease).Status != Done || !l.EndAt.Equal(noon.Add(time.Hour)) {
-		t.Error("the lease that was given changed")
+	end := noon.Add(3 * time.Hour)
+	for _, c := range []struct {
+		was    EventStatus
+		to     time.Time
+		now    time.Time
+		is     EventStatus
+		reason string
+	}{
+		{Done, noon.Add(2 * time.Hour), noon, Undone, "ahead"},
+		{Failed, noon.Add(2 * time.Hour), noon, Undone, "ahead"},
+		{InProgress, noon.Add(2 * time.Hour), noon, Undone, "ahead, of one that runs"},
+		{Done, noon.Add(time.Minute), noon.Add(time.Hour), Done, "past"},
+		{InProgress, noon.Add(time.Minute), noon.Add(time.Hour), InProgress, "past, of one that runs"},
+		{InProgress, noon.Add(50 * time.Minute), noon, InProgress, "where it was"},
+	} {
+		l := in(t, Active)
+		l.event(BeforeEndLease).Status = c.was
+		moved := Reschedule(l, Schedule{noon, c.to, end}, c.now)
+		if got := moved.event(BeforeEndLease).Status; got != c.is {
+			t.Errorf("%s: %s became %s, want %s", c.reason, c.was, got, c.is)
+		}
+		if _, err := Finish(moved, BeforeEnd, nil); (err == nil) != (c.is != Undone) {
+			t.Errorf("%s: the run before the move ends with %v", c.reason, err)
+		}
+		if l.event(BeforeEndLease).Status != c.was || !l.EndAt.Equal(noon.Add(time.Hour)) {
+			t.Error("the lease that was given changed")
+		}
 	}
 }
 
