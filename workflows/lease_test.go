@@ -414,3 +414,42 @@ func TestEndIsOnTimeThoughTheCloudDoesNotWantToHear(t *testing.T) {
 		t.Errorf("%v", w.log)
 	}
 }
+
+func TestEndThatIsMovedIsNotHeldUpByWhatIsOnlyConvenient(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(w leaseStory){
+		"the cloud is told what it has become": func(w leaseStory) {
+			w.lease.Reservations = slices.Clone(w.lease.Reservations)
+			w.lease.Reservations[0].Shape = 1
+		},
+		"images are made": func(w leaseStory) {
+			w.lease.Reservations[0].BeforeEnd = "snapshot"
+			w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.now(), Status: lease.Undone})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newLeaseStory(time.Minute, 2*time.Hour)
+			at := func(in time.Duration, change func()) {
+				after(w.env, in, func() {
+					w.mu.Lock()
+					change()
+					w.mu.Unlock()
+					w.env.SignalWorkflow(contract.SignalChanged, nil)
+				})
+			}
+			at(30*time.Minute, func() { w.unwilling = 1_000_000; begin(w) })
+			at(30*time.Minute+5*time.Second, func() {
+				w.lease.Events = slices.Clone(w.lease.Events)
+				w.lease.Events[1].At = w.began.Add(30*time.Minute + 20*time.Second)
+			})
+			at(40*time.Minute, func() { w.unwilling = 0 })
+
+			w.run(t)
+
+			if !slices.Contains(w.log, "30m20s: TERMINATING") && !slices.Contains(w.log, "30m21s: TERMINATING") {
+				t.Errorf("%v", w.log)
+			}
+		})
+	}
+}

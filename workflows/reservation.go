@@ -20,6 +20,7 @@ type task struct {
 	do     any // an activity that takes a reservation's ID
 	skip   func(lease.Reservation) bool
 	within time.Duration // for as long a neighbour is asked again
+	until  time.Time     // so that this comes in time; zero if nothing else can be due before the step is done
 }
 
 // taskOf is the task of a step. What is only convenient does not hold up what is due next.
@@ -35,16 +36,28 @@ func taskOf(l lease.Lease, step lease.Step, now time.Time) task {
 		t.within = lease.Upcoming(l, now.Add(min(t.within, time.Minute))).Sub(now)
 		t.skip = func(r lease.Reservation) bool { return !r.Outdated() }
 	}
+	if step == lease.BeforeEnd || step == lease.Refit {
+		t.until = now.Add(t.within)
+	}
 	t.within = max(t.within, time.Second)
 	return t
 }
 
-// errGivenUp means that the lease was deleted in the middle of a step.
-var errGivenUp = errors.New("the lease is being deleted")
+// errGivenUp means that the lease was deleted, or its dates moved, in the middle of a step: the next look tells what is due.
+var errGivenUp = errors.New("the step is overtaken")
+
+// overtaken tells whether a step has to be left: a deletion wins over everything, and what is only convenient does not
+// hold up an end that was moved to an earlier time.
+func (t task) overtaken(ctx workflow.Context, was, is lease.Lease) bool {
+	if is.DeleteRequested {
+		return was.Status != lease.Deleting
+	}
+	return !t.until.IsZero() && lease.Upcoming(is, t.until).Before(t.until) &&
+		workflow.GetVersion(ctx, "begin again when dates move", workflow.DefaultVersion, 1) == 1
+}
 
 // each does a task for all reservations of a lease: at once, and where a neighbour is unwilling again and again, for
-// all of these together. It tells which failed for good, and why. A deletion of the lease, which wins over everything,
-// ends it with errGivenUp.
+// all of these together. It tells which failed for good, and why. What overtakes the step ends it with errGivenUp.
 func (f *face) each(ctx workflow.Context, l lease.Lease, t task, changed workflow.ReceiveChannel) (map[string]string, error) {
 	failed, unwilling, said := map[string]string{}, []lease.Reservation{}, ""
 	for _, r := range l.Reservations {
@@ -69,7 +82,7 @@ func (f *face) each(ctx workflow.Context, l lease.Lease, t task, changed workflo
 	return failed, askAgain(ctx, l, t, unwilling, failed, changed)
 }
 
-// askAgain asks again, for all reservations at the same time, until they are done, have failed, or the lease is deleted.
+// askAgain asks again, for all reservations at the same time, until they are done, have failed, or are overtaken.
 func askAgain(ctx workflow.Context, l lease.Lease, t task, unwilling []lease.Reservation, failed map[string]string, changed workflow.ReceiveChannel) error {
 	attempts, cancel := workflow.WithCancel(ctx)
 	defer cancel()
@@ -96,7 +109,7 @@ func askAgain(ctx workflow.Context, l lease.Lease, t task, unwilling []lease.Res
 		if err := workflow.ExecuteLocalActivity(quick(ctx, "look"), do.Lease, l.ID.String()).Get(ctx, &now); err != nil {
 			return err
 		}
-		if now.DeleteRequested && l.Status != lease.Deleting {
+		if t.overtaken(ctx, l, now) {
 			cancel()
 			if err := workflow.Await(ctx, func() bool { return open == 0 }); err != nil {
 				return err
