@@ -117,14 +117,11 @@ func (r *devRun) addresses(t *testing.T, data string) map[string]string {
 // devFolder is a folder that accounts without rights, those of PostgreSQL and dnsmasq, may enter. It has to be made.
 func devFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "berth-test-")
+	dir, err := devstack.Scratch()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	return filepath.Join(dir, "data")
 }
 

@@ -21,7 +21,7 @@ import (
 type PostgresOptions struct {
 	Dir    string // holds the cluster, its password and its log; made if missing, kept afterwards
 	Port   int    // 0: a free one
-	Unsafe bool   // do not wait for the disk: for tests, where a power cut costs nothing
+	Unsafe bool   // neither wait for the disk nor make guessing the password hard: for tests, where a power cut costs nothing
 }
 
 // Postgres is a running embedded server.
@@ -127,7 +127,11 @@ func (p *Postgres) init(ctx context.Context) (string, error) {
 	if err := p.as.own(file); err != nil {
 		return "", err
 	}
-	cmd := p.command(ctx, "initdb", "-D", p.cluster(), "-U", "berth", "-A", "scram-sha-256", "--pwfile", file,
+	login := "scram-sha-256"
+	if p.options.Unsafe {
+		login = "md5" // each connection would hash the password thousands of times, and a test may be a few connections long
+	}
+	cmd := p.command(ctx, "initdb", "-D", p.cluster(), "-U", "berth", "-A", login, "--pwfile", file,
 		"-E", "UTF8", "--locale", "C", "--no-sync")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -183,7 +187,7 @@ func (p *Postgres) run(ctx context.Context) error {
 	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=300",
 		"shared_buffers=256MB", "max_wal_size=2GB", "log_min_messages=warning"}
 	if p.options.Unsafe {
-		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_wal_size=256MB")
 	}
 	args := []string{"-D", p.cluster(), "-p", strconv.Itoa(p.options.Port)}
 	for _, s := range settings {

@@ -44,14 +44,11 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	begin := time.Now()
-	dir, err := os.MkdirTemp("", "berth-test-")
+	dir, err := devstack.Scratch()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL may run as another account
-		return err
-	}
 	cli, err := devstack.TemporalCLI(ctx, func(s string) { fmt.Fprintln(os.Stderr, "teststack:", s) })
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"berth/internal/devstack"
 	"berth/internal/store"
@@ -28,6 +29,7 @@ const ServerVariable = "BERTH_TEST_DATABASE_URL"
 var server struct {
 	url      string // of a superuser
 	once     sync.Once
+	admins   *pgxpool.Pool // connections of the superuser that the tests share
 	template string
 	err      error
 }
@@ -38,16 +40,12 @@ func Main(m *testing.M) int {
 	if server.url = os.Getenv(ServerVariable); server.url != "" {
 		return m.Run()
 	}
-	dir, err := os.MkdirTemp("", "berth-test-")
+	dir, err := devstack.Scratch()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "storetest:", err)
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		fmt.Fprintln(os.Stderr, "storetest:", err)
-		return 1
-	}
 	p, err := devstack.StartPostgres(context.Background(), devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres"), Unsafe: true})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "storetest:", err)
@@ -116,8 +114,11 @@ func Connect(t testing.TB, url string) *pgx.Conn {
 }
 
 // template makes a migrated database for this process's clones.
-func template(ctx context.Context) (string, error) {
-	name := "template_" + strings.ToLower(rand.Text())
+func template(ctx context.Context) (name string, err error) {
+	if server.admins, err = pgxpool.New(ctx, on("postgres")); err != nil {
+		return "", err
+	}
+	name = "template_" + strings.ToLower(rand.Text())
 	if err := admin(ctx, `create database `+name); err != nil {
 		return "", err
 	}
@@ -140,7 +141,7 @@ func on(database string) string {
 // it is tried again while another connection is leaving.
 func admin(ctx context.Context, sql string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
-		err := run(ctx, "postgres", sql)
+		_, err := server.admins.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "being accessed by other users") {
 			return err
 		}
