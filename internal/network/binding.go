@@ -19,6 +19,7 @@ type Binding struct {
 	Profile json.RawMessage `json:"profile"`
 	VIF     string          `json:"vif"`
 	Plugged bool            `json:"plugged"` // the agent of an INACTIVE binding has reported
+	Switch  *Switch         `json:"switch"`  // as a port's
 }
 
 // BindingChange is what a request says about a binding; nil means nothing.
@@ -32,7 +33,7 @@ type BindingChange struct {
 func (p Port) Tied() []Binding {
 	var all []Binding
 	if p.Host != "" {
-		all = append(all, Binding{Host: p.Host, Status: Active, VNIC: p.VNIC, Profile: p.Profile, VIF: p.VIF})
+		all = append(all, Binding{Host: p.Host, Status: Active, VNIC: p.VNIC, Profile: p.Profile, VIF: p.VIF, Switch: p.Switch})
 	}
 	return append(all, p.Bindings...)
 }
@@ -85,7 +86,8 @@ func (b Binding) with(p Port, c BindingChange, agents []HostAgent) (Binding, err
 		b.Profile = c.Profile
 	}
 	p.Host, p.VNIC, p.Profile = b.Host, b.VNIC, b.Profile
-	b.VIF = p.Bind(agents)
+	bound := p.BoundBy(agents)
+	b.VIF, b.Switch = bound.VIF, bound.Switch
 	if b.VIF == VIFFailed {
 		return b, p.unbound(b.Host)
 	}

@@ -11,6 +11,7 @@ const (
 	VIFUnbound     = "unbound"
 	VIFFailed      = "binding_failed"
 	VIFOVS         = "ovs"
+	VIFVhostUser   = "vhostuser"        // Open vSwitch and the device share memory
 	VIFHardware    = "hw_veb"           // a virtual function that the NIC switches
 	VIFPhysical    = "hostdev_physical" // a whole network card; nobody has to wire it
 	VIFMacvtap     = "macvtap"
@@ -22,8 +23,8 @@ type HostAgent struct {
 	Type     string `json:"type"`
 	Alive    bool   `json:"alive"`
 	SmartNIC bool   `json:"smart_nic"` // it says that it programs the card of a bare machine
-	// Configurations are what a controller says about the host, NetworkType is that of the port's network; both of an
-	// ODLAgent only.
+	// Configurations are what a controller says about the host, or an OVSAgent about its switch; NetworkType is that of the port's
+	// network, of an ODLAgent only.
 	Configurations json.RawMessage `json:"configurations"`
 	NetworkType    string          `json:"network_type"`
 }
@@ -38,6 +39,9 @@ type mechanism struct {
 
 // mechanisms are tried in order; the first that takes a port binds it.
 var mechanisms = []mechanism{
+	{"openvswitch", OVSAgent, VIFVhostUser, func(p Port, a HostAgent) bool {
+		return a.inUserSpace() && (p.VNIC == "normal" || p.VNIC == "vdpa" || p.VNIC == "smart-nic" && a.SmartNIC)
+	}},
 	{"openvswitch", OVSAgent, VIFOVS, func(p Port, a HostAgent) bool {
 		switch p.VNIC {
 		case "normal", "vdpa":
@@ -88,8 +92,12 @@ func (p Port) Bind(agents []HostAgent) string { return p.BoundBy(agents).VIF }
 
 // BoundBy is the port bound on its host by the agents there.
 func (p Port) BoundBy(agents []HostAgent) Port {
-	p.Details = nil
-	if p.VIF = p.mechanically(agents); p.VIF != VIFFailed {
+	p.Details, p.Switch = nil, nil
+	var by HostAgent
+	if p.VIF, by = p.mechanically(agents); p.VIF != VIFFailed {
+		if p.VIF == VIFOVS || p.VIF == VIFVhostUser {
+			p.Switch = by.switchOf(p)
+		}
 		return p
 	}
 	if vif, details, ok := p.byController(agents); ok {
@@ -98,24 +106,24 @@ func (p Port) BoundBy(agents []HostAgent) Port {
 	return p
 }
 
-// mechanically is the VIF type that an agent gives the port.
-func (p Port) mechanically(agents []HostAgent) string {
+// mechanically is the VIF type that an agent gives the port, and which one does.
+func (p Port) mechanically(agents []HostAgent) (vif string, by HostAgent) {
 	if p.Distributed() {
-		return VIFDistributed
+		return VIFDistributed, by
 	}
 	if p.Host == "" {
-		return VIFUnbound
+		return VIFUnbound, by
 	}
 	for _, m := range mechanisms {
-		if m.agent == "" && m.takes(p, HostAgent{}) {
-			return m.vif
+		if m.agent == "" && m.takes(p, by) {
+			return m.vif, by
 		}
 		at := slices.IndexFunc(agents, func(a HostAgent) bool { return a.Type == m.agent && a.Alive })
 		if at >= 0 && m.takes(p, agents[at]) {
-			return m.vif
+			return m.vif, agents[at]
 		}
 	}
-	return VIFFailed
+	return VIFFailed, by
 }
 
 // Driver is the name of the mechanism that bound the port; empty if none did.

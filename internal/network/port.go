@@ -47,6 +47,7 @@ type Port struct {
 	Profile        json.RawMessage
 	VIF            string
 	Details        json.RawMessage // what a controller says to whoever plugs into the port; nil if no controller wires it
+	Switch         *Switch         // of Open vSwitch, where it is another than usual; nil if it is not
 	Bindings       []Binding       // besides the one on Host
 	PortSecurity   bool
 	AddressPairs   []AddressPair

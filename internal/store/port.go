@@ -20,7 +20,7 @@ import (
 var portSelect = `
 	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
 		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
-		port.revision, port.epoch, port.vif_details,
+		port.revision, port.epoch, port.vif_details, port.switch,
 		coalesce(nullif(port.project, ''), (select n.project from network n where n.id = port.network_id)), port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options, port.security_groups,
 		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
 			from port_address a
@@ -95,7 +95,7 @@ const visiblePort = `(port.project = %[1]s or exists (select from network n wher
 func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings, watch []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
-		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.Details, &p.Tenant, &p.CreatedAt, &p.UpdatedAt,
+		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.Details, &p.Switch, &p.Tenant, &p.CreatedAt, &p.UpdatedAt,
 		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &p.SecurityGroups, &addresses, &blocks, &bindings, &watch}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
@@ -229,11 +229,16 @@ func agentsOn(host, on string) string {
 	return fmt.Sprintf(`(select coalesce(jsonb_agg(jsonb_build_object('type', a.agent_type,
 					'alive', a.heartbeat_at > clock_timestamp() - interval '%[1]d seconds',
 					'smart_nic', a.configurations -> 'baremetal_smartnic' is not distinct from 'true',
-					'configurations', case a.agent_type when '%[4]s' then a.configurations end,
+					'configurations', case a.agent_type when '%[4]s' then a.configurations when '%[6]s' then `+switchOf+` end,
 					'network_type', case a.agent_type when '%[4]s' then (select n.type from network n where n.id = %[3]s) end)), '[]')
 				from agent a
-				where a.host = %[2]s and a.agent_type in %[5]s)`, int(network.AgentDownTime.Seconds()), host, on, network.ODLAgent, l2Agents)
+				where a.host = %[2]s and a.agent_type in %[5]s)`, int(network.AgentDownTime.Seconds()), host, on, network.ODLAgent, l2Agents, network.OVSAgent)
 }
+
+// switchOf yields what the Open vSwitch agent a says about its switch.
+const switchOf = `jsonb_build_object('datapath_type', a.configurations -> 'datapath_type', 'integration_bridge', a.configurations -> 'integration_bridge',
+						'ovs_hybrid_plug', a.configurations -> 'ovs_hybrid_plug', 'vhostuser_socket_dir', a.configurations -> 'vhostuser_socket_dir',
+						'ovs_capabilities', a.configurations -> 'ovs_capabilities')`
 
 // hostAgents reads the agents on a host, for a port of that network.
 func hostAgents(ctx context.Context, tx pgx.Tx, host string, on uuid.UUID) ([]network.HostAgent, error) {

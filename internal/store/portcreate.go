@@ -104,12 +104,12 @@ func insertPort(ctx context.Context, tx pgx.Tx, p network.Port, c network.PortCh
 		}
 		err = tx.QueryRow(ctx, `
 			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
-				profile, vif, port_security, address_pairs, dhcp_options, tags, vif_details, security_groups)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+				profile, vif, port_security, address_pairs, dhcp_options, tags, vif_details, security_groups, switch)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 			on conflict on constraint port_mac do nothing
 			returning revision, clock_timestamp()`,
 			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
-			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details, p.SecurityGroups).Scan(&p.Revision, &now)
+			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details, p.SecurityGroups, p.Switch).Scan(&p.Revision, &now)
 		switch {
 		case err == nil:
 			return p, now, nil

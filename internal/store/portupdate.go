@@ -174,12 +174,12 @@ func queuePort(batch *pgx.Batch, before, after network.Port, entity string) {
 			update port
 			set name = $2, description = $3, admin_up = $4, mac = $5, device_id = $6, device_owner = $7, status = $8, host = $9, vnic = $10,
 				profile = $11, vif = $12, port_security = $13, epoch = $14, tags = $17, address_pairs = $18, dhcp_options = $19, vif_details = $20,
-				security_groups = $21,
+				security_groups = $21, switch = $22,
 				revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $15 and status = $16`,
 			after.ID, after.Name, after.Description, after.AdminUp, after.MAC, after.DeviceID, after.DeviceOwner, after.Status, after.Host,
 			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.Epoch, before.Revision, before.Status, after.Tags, encoded(after.AddressPairs),
-			encoded(after.DHCPOptions), after.Details, after.SecurityGroups).
+			encoded(after.DHCPOptions), after.Details, after.SecurityGroups, after.Switch).
 			Exec(func(tag pgconn.CommandTag) error { return fenced(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)
@@ -226,11 +226,11 @@ func queueBindings(batch *pgx.Batch, before, after network.Port) {
 			continue
 		}
 		batch.Queue(`
-			insert into port_binding (port_id, host, status, vnic, profile, vif, plugged)
-			values ($1, $2, $3, $4, $5, $6, $7)
+			insert into port_binding (port_id, host, status, vnic, profile, vif, plugged, switch)
+			values ($1, $2, $3, $4, $5, $6, $7, $8)
 			on conflict (port_id, host) do update
-			set status = excluded.status, vnic = excluded.vnic, profile = excluded.profile, vif = excluded.vif, plugged = excluded.plugged`,
-			after.ID, b.Host, b.Status, b.VNIC, b.Profile, b.VIF, b.Plugged)
+			set status = excluded.status, vnic = excluded.vnic, profile = excluded.profile, vif = excluded.vif, plugged = excluded.plugged, switch = excluded.switch`,
+			after.ID, b.Host, b.Status, b.VNIC, b.Profile, b.VIF, b.Plugged, b.Switch)
 	}
 }
 

@@ -66,7 +66,7 @@ func of(p network.Port, host string) (network.Binding, error) {
 }
 
 func viewBinding(p network.Port, b network.Binding) object {
-	if p.VIF = b.VIF; b.Host != p.Host {
+	if p.VIF, p.Switch = b.VIF, b.Switch; b.Host != p.Host {
 		p.Details = nil
 	}
 	return object{"host": b.Host, "status": b.Status, "vnic_type": b.VNIC, "profile": b.Profile, "vif_type": b.VIF,

@@ -1,6 +1,7 @@
 package neutron_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -89,5 +90,71 @@ func TestRefusedBindingsAreNamedAsClientsKnowThem(t *testing.T) {
 	}
 	if got := c.as("u:admin").fault("GET", path, ""); got != "403 PolicyNotAuthorized" {
 		t.Errorf("a member: %s", got)
+	}
+}
+
+func TestWhoeverPlugsInIsToldOfTheAgentsSwitch(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/24")
+	const usual = `{"datapath_type":"system","integration_bridge":"br-int","ovs_hybrid_plug":false}`
+	configure := func(host, configurations string) {
+		t.Helper()
+		if _, err := c.store.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: host, Configurations: json.RawMessage(configurations)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ovs := func(datapath, bridge string, hybrid bool) object {
+		return object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": hybrid, "datapath_type": datapath, "bridge_name": bridge, "bound_drivers": object{"0": "openvswitch"}}
+	}
+	shared := func(mode, socket string) object {
+		return object{"connectivity": "l2", "port_filter": false, "ovs_hybrid_plug": false, "datapath_type": "netdev", "bridge_name": "br-int",
+			"vhostuser_mode": mode, "vhostuser_ovs_plug": true, "vhostuser_socket": socket, "bound_drivers": object{"0": "openvswitch"}}
+	}
+
+	for host, tc := range map[string]struct {
+		says, more, vif string
+		want            func(id string) object
+	}{
+		"cmp-2": {usual, "", "ovs", func(string) object { return ovs("system", "br-int", false) }},
+		"cmp-3": {`{"datapath_type":"netdev","integration_bridge":"br-x","ovs_hybrid_plug":true,"ovs_capabilities":{"iface_types":["tap"]}}`, "", "ovs",
+			func(string) object { return ovs("netdev", "br-x", true) }},
+		"cmp-4": {`{"datapath_type":"netdev","ovs_capabilities":{"iface_types":["dpdkvhostuser"]},"vhostuser_socket_dir":"/run/vhu"}`, "", "vhostuser",
+			func(id string) object { return shared("client", "/run/vhu/vhu"+id[:11]) }},
+		"cmp-5": {`{"datapath_type":"netdev","ovs_capabilities":{"iface_types":["dpdkvhostuserclient"]}}`, "", "vhostuser",
+			func(id string) object { return shared("server", "/var/run/openvswitch/vhu"+id[:11]) }},
+		"cmp-6": {`{"datapath_type":"netdev","ovs_capabilities":{"iface_types":["dpdkvhostuser"]}}`, `,"binding:vnic_type":"direct","binding:profile":{"capabilities":["switchdev"]}`, "ovs",
+			func(string) object { return ovs("netdev", "br-int", false) }},
+		"cmp-7": {`{"datapath_type":7,"integration_bridge":["x"]}`, "", "ovs", func(string) object { return ovs("system", "br-int", false) }},
+		"cmp-8": {`{"datapath_type":"` + strings.Repeat("x", 300) + `"}`, "", "ovs", func(string) object { return ovs("system", "br-int", false) }},
+	} {
+		configure(host, tc.says)
+		p := c.port(net, `,"binding:host_id":"`+host+`","device_owner":"compute:nova"`+tc.more)
+		for _, p := range []object{p, c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)} {
+			if d := cmp.Diff(any(tc.want(p["id"].(string))), p["binding:vif_details"]); d != "" || p["binding:vif_type"] != tc.vif {
+				t.Errorf("%s: %v, %s", host, p["binding:vif_type"], d)
+			}
+		}
+	}
+
+	// It is as it was when the port was bound, and told of a host that the port may move to, too.
+	p := c.port(net, `,"binding:host_id":"cmp-3","device_owner":"compute:nova"`)
+	configure("cmp-3", usual)
+	path := "/v2.0/ports/" + p["id"].(string)
+	made := c.must(201, "POST", path+"/bindings", `{"binding":{"host":"cmp-4"}}`)["binding"].(object)
+	if d := cmp.Diff(any(shared("client", "/run/vhu/vhu"+p["id"].(string)[:11])), made["vif_details"]); d != "" || made["vif_type"] != "vhostuser" {
+		t.Errorf("where it may move: %s", d)
+	}
+	p = c.must(200, "PUT", path, `{"port":{"name":"x"}}`)["port"].(object)
+	if d := cmp.Diff(any(ovs("netdev", "br-x", true)), p["binding:vif_details"]); d != "" {
+		t.Errorf("where it is: %s", d)
+	}
+	active := c.must(200, "PUT", path+"/bindings/cmp-4/activate", "")
+	if d := cmp.Diff(made["vif_details"], active["vif_details"]); d != "" {
+		t.Errorf("where it has moved: %s", d)
+	}
+	p = c.must(200, "PUT", path, `{"port":{"binding:host_id":""}}`)["port"].(object)
+	if d := cmp.Diff(any(object{}), p["binding:vif_details"]); d != "" {
+		t.Errorf("nowhere: %s", d)
 	}
 }

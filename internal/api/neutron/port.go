@@ -275,15 +275,13 @@ func vifDetails(p network.Port) any {
 	switch {
 	case driver == "":
 		return object{}
-	case p.VIF == network.VIFOVS:
-		bridge := "br-int"
-		if p.Carrying != nil {
-			bridge = p.Carrying.Bridge()
-		}
-		return object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
-			"bridge_name": bridge, "bound_drivers": object{"0": driver}}
 	default:
-		return object{"connectivity": "l2", "port_filter": false, "bound_drivers": object{"0": driver}}
+		details := p.VIFDetails()
+		if details == nil {
+			details = object{"connectivity": "l2", "port_filter": false}
+		}
+		details["bound_drivers"] = object{"0": driver}
+		return details
 	}
 }
 

@@ -86,14 +86,13 @@ func pairs(p network.Port) []object {
 
 // vifDetails is what whoever wires the port has to know.
 func vifDetails(p network.Port) any {
-	switch {
-	case p.ByController():
+	if p.ByController() {
 		return p.Details
-	case p.VIF == network.VIFOVS:
-		return object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system", "bridge_name": "br-int"}
-	default:
-		return object{}
 	}
+	if details := p.VIFDetails(); details != nil {
+		return details
+	}
+	return object{}
 }
 
 func list[T any](v []T) []T {
