@@ -201,12 +201,26 @@ func (p *port) notify(ctx workflow.Context) {
 // leave ends the workflow of a deleted port once Nova knows and every update is answered. Later reports find the
 // workflow closed, which tells the agent to stop.
 func (p *port) leave(ctx workflow.Context) error {
-	return workflow.Await(ctx, func() bool {
-		for _, r := range p.take() {
-			r.verdict, r.done = contract.Verdict{Status: p.standing.Status, Remaining: []string{}}, true
+	for {
+		missed := false // what was recorded while Nova was told of what was before: the deletion, for one
+		err := workflow.Await(ctx, func() bool {
+			missed = missed || p.dirty
+			for _, r := range p.take() {
+				r.verdict, r.done = contract.Verdict{Status: p.standing.Status, Remaining: []string{}}, true
+			}
+			return missed || p.standing.Events == 0 && p.answering == 0
+		})
+		if err != nil || !missed {
+			return err
 		}
-		return p.standing.Events == 0 && p.answering == 0
-	})
+		// Without a version, as in port.json, it was not looked for.
+		if workflow.GetVersion(ctx, "look for what Nova was not told", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			continue
+		}
+		if err := p.look(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // decode reads a signal's payload. What is no report becomes an empty one, which the row counts and ignores.

@@ -219,6 +219,33 @@ func TestNovaAwayKeepsNoReportWaiting(t *testing.T) {
 	}
 }
 
+// A port that is deleted while a slow Nova is told of it leaves one more event, which Nova hears too.
+func TestNovaHearsOfAPortThatIsDeletedWhileItIsTold(t *testing.T) {
+	t.Parallel()
+	w := &world{host: "cmp-1", blocks: []string{"L2"}}
+	env := environment(w)
+	w.meanwhile = func() {
+		w.mu.Lock()
+		w.gone = true
+		w.nova++
+		before := w.looks
+		w.mu.Unlock()
+		env.SignalWorkflow(contract.SignalChanged, nil)
+		for looks := before; looks == before; time.Sleep(time.Millisecond) {
+			w.mu.Lock()
+			looks = w.looks
+			w.mu.Unlock()
+		}
+	}
+
+	after(env, time.Second, func() { signal(env, "L2", "cmp-1") })
+	runPort(env)
+
+	if err := env.GetWorkflowError(); err != nil || w.told != 2 || w.nova != 0 {
+		t.Errorf("error %v, Nova was told of %d events and %d are left", err, w.told, w.nova)
+	}
+}
+
 func TestPortContinuesAsNewAfterItsShareOfMessages(t *testing.T) {
 	t.Parallel()
 	w := &world{host: "cmp-1", blocks: []string{"DHCP", "L2"}}

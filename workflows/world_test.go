@@ -29,6 +29,7 @@ type world struct {
 	nova         int               // events recorded and not delivered
 	told         int               // events delivered
 	novaDown     int               // so many attempts at Nova fail
+	meanwhile    func()            // happens once while Nova is told
 	listenerDown int               // so many attempts at the webhook fail
 	reports      int               // handed to the row
 	heard        []contract.Report // the same, in order
@@ -98,8 +99,15 @@ func (w *world) NotifyNova(context.Context, string) error {
 		w.novaDown--
 		return errors.New("connection refused")
 	}
-	w.told += w.nova
-	w.nova = 0
+	read := w.nova
+	if f := w.meanwhile; f != nil {
+		w.meanwhile = nil
+		w.mu.Unlock()
+		f()
+		w.mu.Lock()
+	}
+	w.told += read
+	w.nova -= read
 	return nil
 }
 

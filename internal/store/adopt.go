@@ -63,7 +63,11 @@ var everything = map[string]string{
 	contract.Port: `
 		select 'port/' || id, coalesce(nullif('port ' || name, 'port '), 'port ' || id),
 			jsonb_build_object('resource', 'port', 'project', project, 'host', host, 'status', status)
-		from port`,
+		from port
+		union all
+		select distinct 'port/' || port_id, 'port ' || port_id, jsonb_build_object('resource', 'port', 'status', 'DELETED')
+		from nova_event e
+		where not exists (select from port p where p.id = e.port_id)`,
 	contract.Lease: `
 		select 'lease/' || id, name, jsonb_build_object('resource', 'lease', 'project', project_id, 'status', status)
 		from lease

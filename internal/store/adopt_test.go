@@ -105,3 +105,27 @@ func TestOnlyWorkflowsWhoseRowLivesAreRevived(t *testing.T) {
 		t.Errorf("nothing to revive, and yet %d, error %v", n, err)
 	}
 }
+
+// A port that is deleted while Nova is away is still somebody's work.
+func TestWorkflowOfADeletedPortIsRevivedUntilNovaKnows(t *testing.T) {
+	t.Parallel()
+	g := ready(t, "10.0.0.0/24")
+	p := g.port(cmp1)
+	if err := g.DeletePort(t.Context(), p.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	id := contract.PortID(p.ID.String())
+	left, err := g.NovaEvents(t.Context(), p.ID)
+	if err != nil || len(left) != 1 {
+		t.Fatalf("%+v %v", left, err)
+	}
+
+	for _, want := range []int64{1, 0} {
+		if n, err := g.Revive(t.Context(), []string{id}); n != want || err != nil {
+			t.Errorf("revived %d, want %d, error %v", n, want, err)
+		}
+		if err := g.SettleNovaEvents(t.Context(), []int64{left[0].ID}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
