@@ -115,7 +115,10 @@ func (p Port) Activate(host string, around Surroundings, revision int64, now tim
 	}
 	p.Host, p.VNIC, p.Profile, p.Bindings = next.Host, next.VNIC, next.Profile, bindings
 	if p = p.BoundBy(around.Agents); p.VIF == VIFFailed {
-		return p, p.unbound(host)
+		if next.VIF == VIFUnbound {
+			return p, p.unbound(host)
+		}
+		p.VIF = next.VIF // the server is there already, and so the port is, though its agent has fallen silent since
 	}
 	return p.Arm(around, Cause{Bound: true, Revision: revision}, now), nil
 }

@@ -22,17 +22,7 @@ func (s *Store) ProposeBinding(ctx context.Context, id uuid.UUID, c network.Bind
 
 // UpdateBinding changes a port's tie to a host, be it its own or one that it may move to.
 func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c network.BindingChange) (network.Port, error) {
-	p, err := s.Port(ctx, id)
-	if err != nil {
-		return p, err
-	}
-	if err := p.Movable(); err != nil {
-		return p, err
-	}
-	if p.Host == host {
-		return s.UpdatePort(ctx, id, network.PortChange{VNIC: c.VNIC, Profile: c.Profile}, &p.Revision)
-	}
-	return s.rebind(ctx, id, func(tx pgx.Tx, h held) (network.Port, error) {
+	return s.retie(ctx, id, host, network.PortChange{VNIC: c.VNIC, Profile: c.Profile}, func(tx pgx.Tx, h held) (network.Port, error) {
 		agents, err := hostAgents(ctx, tx, host, h.Network)
 		if err != nil {
 			return h.Port, err
@@ -56,20 +46,30 @@ func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) 
 
 // DeleteBinding unties a port from a host; if that is its own, it is not bound any more.
 func (s *Store) DeleteBinding(ctx context.Context, id uuid.UUID, host string) error {
-	p, err := s.Port(ctx, id)
-	if err != nil {
-		return err
-	}
-	if err := p.Movable(); err != nil {
-		return err
-	}
-	if p.Host == host {
-		none := ""
-		_, err := s.UpdatePort(ctx, id, network.PortChange{Host: &none}, &p.Revision)
-		return err
-	}
-	_, err = s.rebind(ctx, id, func(_ pgx.Tx, h held) (network.Port, error) { return h.Withdraw(host) })
+	none := ""
+	_, err := s.retie(ctx, id, host, network.PortChange{Host: &none}, func(_ pgx.Tx, h held) (network.Port, error) { return h.Withdraw(host) })
 	return err
+}
+
+// retie changes a port's tie to a host: as a change of the port if that is its own, else as that function says.
+func (s *Store) retie(ctx context.Context, id uuid.UUID, host string, own network.PortChange, other func(pgx.Tx, held) (network.Port, error)) (network.Port, error) {
+	var after network.Port
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		h, err := lockPlaced(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := h.Movable(); err != nil {
+			return err
+		}
+		if h.Host == host {
+			after, err = changePort(ctx, tx, h, own)
+		} else {
+			after, err = rebound(ctx, tx, h, other)
+		}
+		return err
+	})
+	return after, err
 }
 
 // rebind changes the bindings of a port under its row's lock.
@@ -80,18 +80,24 @@ func (s *Store) rebind(ctx context.Context, id uuid.UUID, change func(pgx.Tx, he
 		if err != nil {
 			return err
 		}
-		p, err := change(tx, h)
-		if err != nil {
-			return err
-		}
-		p = p.Judge(h.now)
-		if err := writePort(ctx, tx, h.Port, p, ""); err != nil {
-			return err
-		}
-		if after, err = portByID(ctx, tx, id); err != nil || p.Host == h.Host {
-			return err
-		}
-		return publish(ctx, tx, h.Port, after)
+		after, err = rebound(ctx, tx, h, change)
+		return err
 	})
 	return after, err
+}
+
+// rebound is a locked port with its bindings changed.
+func rebound(ctx context.Context, tx pgx.Tx, h held, change func(pgx.Tx, held) (network.Port, error)) (network.Port, error) {
+	p, err := change(tx, h)
+	if err != nil {
+		return p, err
+	}
+	if err := writePort(ctx, tx, h.Port, p.Judge(h.now), ""); err != nil {
+		return p, err
+	}
+	after, err := portByID(ctx, tx, h.ID)
+	if err != nil || after.Host == h.Host {
+		return after, err
+	}
+	return after, publish(ctx, tx, h.Port, after)
 }

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -166,5 +168,67 @@ func TestMoveCanBeTakenBack(t *testing.T) {
 	}
 	if after := g.look(p.ID); after.VIF != network.VIFUnbound || after.Host != "" {
 		t.Errorf("untied from its own host: %+v", after)
+	}
+}
+
+// Nova moves the port after the server: that the agent there has died meanwhile changes nothing about where they are.
+func TestPortFollowsItsServerToWhereTheAgentHasFallenSilent(t *testing.T) {
+	t.Parallel()
+	g, age := aged(t)
+	g.heartbeat(network.OVSAgent, cmp1)
+	g.heartbeat(network.OVSAgent, cmp2)
+	g = g.laid("10.0.0.0/24")
+	p := g.port(cmp1)
+	g.settle(p.ID, l2on1)
+	g.propose(p, cmp2)
+	age()
+
+	moved, err := g.ActivateBinding(t.Context(), p.ID, cmp2)
+
+	if err != nil || moved.Host != cmp2 || moved.VIF != network.VIFOVS {
+		t.Fatalf("%+v %v", moved, err)
+	}
+	g.is("moved", p, network.Down, "L2@cmp-2")
+	if says := g.look(p.ID).Standing().Sentence(); !strings.Contains(says, "L2 on cmp-2") || !strings.Contains(says, "last heard of at") {
+		t.Error(says)
+	}
+	if _, err := g.ActivateBinding(t.Context(), p.ID, cmp1); kind(err) != network.BindingFailed {
+		t.Errorf("back to where nothing is bound any more and nobody can: %v", err)
+	}
+	g.heartbeat(network.OVSAgent, cmp2)
+	g.settle(p.ID, l2on2)
+	g.is("wired", p, network.Active)
+}
+
+// What an agent reports while a client unties a port or changes its tie is no reason to refuse that.
+func TestTiesChangeWhileAgentsReport(t *testing.T) {
+	t.Parallel()
+	g := ready(t, "10.0.0.0/16")
+	for round := range 8 {
+		p := g.port(cmp1)
+		g.settle(p.ID, dhcpOK)
+		together(3, func(i int) {
+			switch i {
+			case 0:
+				for _, r := range []network.Report{l2on1, lost(cmp1), l2on1, lost(cmp1), l2on1} {
+					if _, err := g.ReportPort(t.Context(), p.ID, []network.Report{r}); err != nil {
+						t.Error(err)
+					}
+				}
+			case 1:
+				for n := range 3 {
+					if _, err := g.UpdateBinding(t.Context(), p.ID, cmp1, network.BindingChange{Profile: []byte(fmt.Sprintf(`{"n":%d}`, n))}); err != nil && kind(err) != network.BindingNotFound {
+						t.Errorf("round %d, change: %v", round, err)
+					}
+				}
+			default:
+				if err := g.DeleteBinding(t.Context(), p.ID, cmp1); err != nil {
+					t.Errorf("round %d, delete: %v", round, err)
+				}
+			}
+		})
+		if after := g.look(p.ID); after.Host != "" || after.VIF != network.VIFUnbound || len(after.Blocks) != 0 {
+			t.Errorf("round %d: %+v", round, after)
+		}
 	}
 }

@@ -25,21 +25,26 @@ func (s *Store) UpdatePort(ctx context.Context, id uuid.UUID, c network.PortChan
 }
 
 func updatePort(ctx context.Context, tx pgx.Tx, id uuid.UUID, c network.PortChange, expect *int64) (network.Port, error) {
-	first, err := portByID(ctx, tx, id)
+	before, err := lockPlaced(ctx, tx, id)
 	if err != nil {
-		return first, err
-	}
-	if _, err := lockNetwork(ctx, tx, first.Network, sharing); err != nil {
-		return first, err
-	}
-	before, err := lockPort(ctx, tx, id)
-	if err != nil {
-		return first, err
+		return before.Port, err
 	}
 	if err := revisionIs(before.Revision, expect); err != nil {
-		return first, err
+		return before.Port, err
 	}
 	return changePort(ctx, tx, before, c)
+}
+
+// lockPlaced is lockPort with a share in the lock of its network, which comes first.
+func lockPlaced(ctx context.Context, tx pgx.Tx, id uuid.UUID) (held, error) {
+	p, err := portByID(ctx, tx, id)
+	if err != nil {
+		return held{}, err
+	}
+	if _, err := lockNetwork(ctx, tx, p.Network, sharing); err != nil {
+		return held{}, err
+	}
+	return lockPort(ctx, tx, id)
 }
 
 func changePort(ctx context.Context, tx pgx.Tx, before held, c network.PortChange) (network.Port, error) {
