@@ -51,6 +51,7 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 func spread(ctx context.Context, tx pgx.Tx, before []held, after []network.Port) error {
 	var announcements []network.Announcement
 	var nudges []contract.Nudge
+	var bound []uuid.UUID
 	for i, h := range before {
 		if same(h.Port, after[i]) {
 			continue
@@ -59,12 +60,12 @@ func spread(ctx context.Context, tx pgx.Tx, before []held, after []network.Port)
 		if !same(visible(h.Port), visible(after[i])) {
 			announcements = append(announcements, ofPort(h.Port, after[i]))
 		}
-		if h.VIF == after[i].VIF {
-			continue
+		if h.VIF != after[i].VIF {
+			bound = append(bound, h.ID)
 		}
-		if err := mirrorRebound(ctx, tx, h.ID); err != nil {
-			return err
-		}
+	}
+	if err := mirrorRebound(ctx, tx, bound...); err != nil {
+		return err
 	}
 	if err := announce(ctx, tx, announcements...); err != nil {
 		return err

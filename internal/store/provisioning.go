@@ -127,13 +127,24 @@ func (h held) hear(reports []network.Report, last string) (after network.Port, a
 	return after, accepted, entity
 }
 
-// mirrorRebound records a port whose binding was made good without a request of anybody.
-func mirrorRebound(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
-	p, err := portByID(ctx, tx, id)
-	if err != nil {
-		return err
+// mirrorRebound records ports whose binding was made good without a request of anybody.
+func mirrorRebound(ctx context.Context, tx pgx.Tx, ids ...uuid.UUID) error {
+	if len(ids) == 0 {
+		return nil
 	}
-	return record(ctx, tx, mirrorPort(p, journal.Update))
+	rows, err := tx.Query(ctx, portSelect+portFrom+` where id = any($1) order by id`, ids)
+	if err != nil {
+		return fmt.Errorf("read ports that were bound: %w", err)
+	}
+	ports, err := pgx.CollectRows(rows, scanPort)
+	if err != nil {
+		return fmt.Errorf("read ports that were bound: %w", err)
+	}
+	changes := make([]journal.Change, len(ports))
+	for i, p := range ports {
+		changes[i] = mirrorPort(p, journal.Update)
+	}
+	return record(ctx, tx, changes...)
 }
 
 // look settles a port whose surroundings changed and lets its workflow know if that changed the port.

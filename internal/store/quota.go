@@ -9,10 +9,18 @@ import (
 	"berth/internal/network"
 )
 
+// heedQuota has nobody who checks a project's quota change it from now on until the transaction ends. What is read of the quota after it,
+// in a statement of its own, holds that long.
+const heedQuota = `select pg_advisory_xact_lock_shared(hashtextextended('quota of ' || $1::text, 0))`
+
 // admit refuses one more of a resource than the project may have. The resource is the name of its table, too.
 func admit(ctx context.Context, tx pgx.Tx, resource, project string) error {
 	var own *int64
-	if err := tx.QueryRow(ctx, `select (select amount from quota where project = $1 and resource = $2)`, project, resource).Scan(&own); err != nil {
+	batch := &pgx.Batch{}
+	batch.Queue(heedQuota, project)
+	batch.Queue(`select (select amount from quota where project = $1 and resource = $2)`, project, resource).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&own) })
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("read quota: %w", err)
 	}
 	return bound(ctx, tx, resource, project, own)
@@ -95,19 +103,40 @@ func (s *Store) quotas(ctx context.Context, projects []string) (map[string]netwo
 
 // SetQuota changes how many of these resources a project may have. What it has already stays.
 func (s *Store) SetQuota(ctx context.Context, project string, q network.Quota) error {
+	return s.inTx(ctx, func(tx pgx.Tx) error { return setQuota(ctx, tx, project, q) })
+}
+
+// LimitQuota is SetQuota unless the project has more already. It waits for those who are making something for it, and
+// whoever comes later finds the new quota.
+func (s *Store) LimitQuota(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('quota of ' || $1::text, 0))`, project); err != nil {
+			return fmt.Errorf("lock quota: %w", err)
+		}
 		batch := &pgx.Batch{}
-		for _, resource := range network.Limited() {
-			if limit, ok := q[resource]; ok {
-				batch.Queue(`
+		used := queueUsed(batch, project)
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("count what %s has: %w", project, err)
+		}
+		if err := q.Cover(used); err != nil {
+			return err
+		}
+		return setQuota(ctx, tx, project, q)
+	})
+}
+
+func setQuota(ctx context.Context, tx pgx.Tx, project string, q network.Quota) error {
+	batch := &pgx.Batch{}
+	for _, resource := range network.Limited() {
+		if limit, ok := q[resource]; ok {
+			batch.Queue(`
 					insert into quota (project, resource, amount)
 					values ($1, $2, $3)
 					on conflict (project, resource) do update
 					set amount = excluded.amount`, project, resource, limit)
-			}
 		}
-		return tx.SendBatch(ctx, batch).Close()
-	})
+	}
+	return tx.SendBatch(ctx, batch).Close()
 }
 
 // ForgetQuota has the defaults hold for a project again.
@@ -120,8 +149,17 @@ func (s *Store) ForgetQuota(ctx context.Context, project string) error {
 
 // Used counts what a project has of each resource.
 func (s *Store) Used(ctx context.Context, project string) (map[string]int64, error) {
-	used := map[string]int64{}
 	batch := &pgx.Batch{}
+	used := queueUsed(batch, project)
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("count what %s has: %w", project, err)
+	}
+	return used, nil
+}
+
+// queueUsed counts what a project has of each resource.
+func queueUsed(batch *pgx.Batch, project string) map[string]int64 {
+	used := map[string]int64{}
 	for _, resource := range network.Limited() {
 		batch.Queue(`select count(*) from `+resource+` where project = $1`, project).QueryRow(func(row pgx.Row) error {
 			var n int64
@@ -130,8 +168,5 @@ func (s *Store) Used(ctx context.Context, project string) (map[string]int64, err
 			return err
 		})
 	}
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("count what %s has: %w", project, err)
-	}
-	return used, nil
+	return used
 }

@@ -143,6 +143,7 @@ type tenancy struct {
 }
 
 func (t *tenancy) queue(batch *pgx.Batch, project string) {
+	batch.Queue(heedQuota, project)
 	batch.Queue(`
 		select (select id from security_group where project = $1 and name = 'default' for key share),
 			(select amount from quota where project = $1 and resource = 'port')`, project).

@@ -140,16 +140,11 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	set := q.store.SetQuota
 	if check {
-		used, err := q.store.Used(r.Context(), project)
-		if err == nil {
-			err = limits.Cover(used)
-		}
-		if err != nil {
-			return 0, nil, err
-		}
+		set = q.store.LimitQuota
 	}
-	if err := q.store.SetQuota(r.Context(), project, limits); err != nil {
+	if err := set(r.Context(), project, limits); err != nil {
 		return 0, nil, err
 	}
 	return q.shown(r, project)

@@ -86,7 +86,7 @@ func TestNobodyHasMoreThanItsQuota(t *testing.T) {
 
 	var made, refused atomic.Int32
 	var together sync.WaitGroup
-	for range 8 { // more than there may be, at once
+	for range 64 { // more than there may be, at once
 		together.Go(func() {
 			switch status, o, _ := c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)); status {
 			case http.StatusCreated:
@@ -99,8 +99,8 @@ func TestNobodyHasMoreThanItsQuota(t *testing.T) {
 		})
 	}
 	together.Wait()
-	if made.Load() != 5 || refused.Load() != 3 {
-		t.Errorf("of eight ports for five, %d were made and %d refused", made.Load(), refused.Load())
+	if made.Load() != 5 || refused.Load() != 59 {
+		t.Errorf("of 64 ports for five, %d were made and %d refused", made.Load(), refused.Load())
 	}
 
 	port := ids(c.must(200, "GET", "/v2.0/ports?limit=1", ""), "ports")[0]
@@ -125,5 +125,29 @@ func TestNobodyHasMoreThanItsQuota(t *testing.T) {
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 5 {
 		t.Errorf("%d ports", n)
+	}
+}
+
+// Of those who make ports and one who limits them to what is there, somebody is refused: nobody has more than a limit that was checked.
+func TestACheckedQuotaHoldsThoughPortsAreMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.ground("10.0.0.0/16")
+	for _, before := range []int{-1, 100} {
+		c.must(200, "PUT", "/v2.0/quotas/admin", fmt.Sprintf(`{"quota":{"port":%d}}`, before))
+		there := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports"))
+		limit, held := there+8, false
+		var together sync.WaitGroup
+		for range 64 {
+			together.Go(func() { c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)) })
+		}
+		together.Go(func() {
+			status, _, _ := c.raw("PUT", "/v2.0/quotas/admin", fmt.Sprintf(`{"quota":{"port":%d,"check_limit":true}}`, limit))
+			held = status == http.StatusOK
+		})
+		together.Wait()
+		if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); held && n > limit || !held && n <= limit {
+			t.Errorf("from %d: a limit of %d was accepted: %t, and there are %d ports", before, limit, held, n)
+		}
 	}
 }
