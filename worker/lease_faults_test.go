@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"berth/internal/contract"
+	"berth/internal/notify/notifytest"
 )
 
 // onHost asks for one certain host of the plot.
@@ -124,7 +126,8 @@ func (t *tenancy) flags() string {
 
 func TestHostsThatDieAndComeBackAreHealedInTheCloudToo(t *testing.T) {
 	t.Parallel()
-	o := newOvercast(t, "BERTH_LEASE_MONITOR=on")
+	listener := &notifytest.Webhook{}
+	o := newOvercast(t, "BERTH_LEASE_MONITOR=on", "BERTH_LEASE_WEBHOOK_URL="+serve(t, listener))
 	o.start("relay,temporal")
 	p := o.plot(t, 3)
 	whole, some := p.lease(time.Hour, 2*time.Hour, p.onHost(1)), p.lease(time.Hour, 2*time.Hour, p.instances(2, nil))
@@ -149,6 +152,7 @@ func TestHostsThatDieAndComeBackAreHealedInTheCloudToo(t *testing.T) {
 		{3, "down", "a:2 b:1 freepool:1,3", "degraded resources_changed", "degraded resources_changed"},
 		{3, "up", "a:2 b:1 freepool:1,3", "degraded resources_changed", "degraded resources_changed"},
 	} {
+		listener.Inject(notifytest.Fault{Status: 503}, notifytest.Fault{Drop: true, Applied: true})
 		p.nova.Hypervisor(p.hosts[step.host-1], step.state)
 		o.sweep()
 		p.until(fmt.Sprintf("after step %d the aggregates are %s", i, step.pools), func() string {
@@ -169,4 +173,19 @@ func TestHostsThatDieAndComeBackAreHealedInTheCloudToo(t *testing.T) {
 	whole.settled("TERMINATED DONE DONE deleted")
 	some.settled("TERMINATED DONE DONE deleted")
 	whole.settles("freepool:1,2,3")
+	hears(p, listener, whole, "create update update start_lease.begin start_lease health health update end_lease.begin end_lease")
+	hears(p, listener, some, "create update start_lease.begin start_lease health health update end_lease.begin end_lease")
+	hears(p, listener, later, "create")
+}
+
+// hears waits until a listener has heard all that became of a lease in its order, each at least once.
+func hears(p *plot, listener *notifytest.Webhook, l *tenancy, want string) {
+	p.T.Helper()
+	p.until("it is heard: "+want, func() string {
+		heard := strings.NewReplacer("lease.event.", "", "lease.", "").Replace(strings.Join(heardOf(listener, path.Base(l.path)), " "))
+		if heard != want {
+			return "it was " + heard
+		}
+		return ""
+	})
 }

@@ -32,17 +32,21 @@ func TestListenersHearALeaseThoughTheyAndTheWorkerGoAway(t *testing.T) {
 
 	want := []string{"lease.create", "lease.update", "lease.update", "lease.event.start_lease.begin", "lease.event.start_lease", "lease.delete.begin", "lease.delete"}
 	s.until("everything is told in order", func() string {
-		var got []string
-		ids := map[string]bool{}
-		for _, h := range listener.Heard() {
-			if !ids[h.ID] {
-				ids[h.ID], got = true, append(got, h.Type)
-			}
-		}
-		if !slices.Equal(got, want) {
+		if got := heardOf(listener, lease["id"]); !slices.Equal(got, want) {
 			return fmt.Sprint("heard ", got)
 		}
 		return ""
 	})
 	s.none("nothing is left to tell", `select kind from lease_notice`)
+}
+
+// heardOf is what a listener heard of a lease in its order, however often.
+func heardOf(listener *notifytest.Webhook, lease any) (types []string) {
+	ids := map[string]bool{}
+	for _, h := range listener.Heard() {
+		if h.Payload["lease_id"] == lease && !ids[h.ID] {
+			ids[h.ID], types = true, append(types, h.Type)
+		}
+	}
+	return types
 }
