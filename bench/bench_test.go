@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/api/serviceerror"
 
 	"berth/internal/odl/odltest"
 )
@@ -301,5 +302,26 @@ func TestCPUTimeGoesToThePartThatSpentIt(t *testing.T) {
 		22: "postgres of berth", 30: "", 31: ""}
 	if !maps.Equal(parts, wantParts) {
 		t.Error(cmp.Diff(wantParts, parts))
+	}
+}
+
+func TestACallThatIsLateIsMadeAgainAndOneThatIsRefusedIsNot(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	answers := []error{context.DeadlineExceeded, serviceerror.NewDeadlineExceeded("late"), serviceerror.NewUnavailable("away"), refused, nil}
+	calls := 0
+
+	err := insist(t.Context(), func() error {
+		calls++
+		return answers[calls-1]
+	})
+
+	if !errors.Is(err, refused) || calls != 4 {
+		t.Errorf("%d calls: %v", calls, err)
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	if err := insist(over, func() error { return context.DeadlineExceeded }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the run: %v", err)
 	}
 }

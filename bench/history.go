@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 )
@@ -16,18 +17,20 @@ import (
 func histories(ctx context.Context, c client.Client, whose string, ids []string) ([]detail, error) {
 	var found, events, tasks int
 	for _, id := range ids {
-		for h := c.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); h.HasNext(); {
-			e, err := h.Next()
-			if missing := (*serviceerror.NotFound)(nil); errors.As(err, &missing) {
-				break
-			}
-			if err != nil {
-				return nil, fmt.Errorf("history of %s: %w", id, err)
-			}
-			if events++; e.EventId == 1 {
-				found++
-			}
-			if e.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+		var all []*history.HistoryEvent
+		err := insist(ctx, func() (err error) {
+			all, err = eventsOf(ctx, c, id)
+			return err
+		})
+		if missing := (*serviceerror.NotFound)(nil); errors.As(err, &missing) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("history of %s: %w", id, err)
+		}
+		found++
+		for _, e := range all {
+			if events++; e.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
 				tasks++
 			}
 		}
@@ -38,6 +41,18 @@ func histories(ctx context.Context, c client.Client, whose string, ids []string)
 		{"workflow tasks of " + whose, ratio(float64(tasks), n)},
 		{"history events of " + whose, ratio(float64(events), n)},
 	}, nil
+}
+
+// eventsOf is a workflow's history.
+func eventsOf(ctx context.Context, c client.Client, id string) (all []*history.HistoryEvent, err error) {
+	for h := c.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); h.HasNext(); {
+		e, err := h.Next()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
 }
 
 // recent remembers the last few of many.

@@ -39,12 +39,14 @@ func (s *stack) bare(name string, eager bool, run func(workflow.Context) error) 
 	var last atomic.Int64
 	return &subject{
 		op: func(ctx context.Context, _ int) (int, error) {
-			run, err := s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-				ID: fmt.Sprintf("%s/%d", queue, last.Add(1)), TaskQueue: queue, EnableEagerStart: eager}, name)
-			if err != nil {
-				return 0, err
-			}
-			return 1, run.Get(ctx, nil)
+			started := client.StartWorkflowOptions{ID: fmt.Sprintf("%s/%d", queue, last.Add(1)), TaskQueue: queue, EnableEagerStart: eager}
+			return 1, insist(ctx, func() error {
+				run, err := s.temporal.ExecuteWorkflow(ctx, started, name)
+				if err != nil {
+					return err
+				}
+				return run.Get(ctx, nil)
+			})
 		},
 		close: func(ctx context.Context) ([]detail, error) {
 			defer w.Stop()

@@ -140,8 +140,12 @@ func (q *queue) quiet(ctx context.Context) error {
 	defer cancel()
 	begin := time.Now()
 	for {
-		open, err := q.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-			Namespace: "default", Query: "WorkflowType = '" + contract.JournalEntry + "' AND ExecutionStatus = 'Running'"})
+		var open *workflowservice.CountWorkflowExecutionsResponse
+		err := insist(ctx, func() (err error) {
+			open, err = q.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+				Namespace: "default", Query: "WorkflowType = '" + contract.JournalEntry + "' AND ExecutionStatus = 'Running'"})
+			return err
+		})
 		if err != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}

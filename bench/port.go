@@ -173,7 +173,9 @@ func (p *plant) plug(ctx context.Context, client int) (string, error) {
 
 // report signals the port's workflow as an agent does.
 func (p *plant) report(ctx context.Context, port string, r contract.Report) error {
-	return p.temporal.SignalWorkflow(ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r)
+	return insist(ctx, func() error {
+		return p.temporal.SignalWorkflow(ctx, contract.PortID(port), "", contract.SignalProvisioningComplete, r)
+	})
 }
 
 // costs tells what Temporal did for a port and for its journal entry.

@@ -117,6 +117,14 @@ func (t *storm) check(ctx context.Context) error {
 
 // runsOf follows a workflow's chain of runs back from the last, and tells how many events each has.
 func runsOf(ctx context.Context, s *stack, id string) (runs []int, err error) {
+	err = insist(ctx, func() (err error) {
+		runs, err = s.runs(ctx, id)
+		return err
+	})
+	return runs, err
+}
+
+func (s *stack) runs(ctx context.Context, id string) (runs []int, err error) {
 	d, err := s.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return nil, err

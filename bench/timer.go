@@ -114,7 +114,7 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 			runs, err := s.setTimers(ctx, queue, round, len(b.dues))
 			made = time.Now().Before(b.dues[0])
 			for i := 0; i < len(runs) && err == nil; i++ {
-				err = runs[i].Get(ctx, nil)
+				err = insist(ctx, func() error { return runs[i].Get(ctx, nil) })
 			}
 			return made, err
 		}
@@ -147,10 +147,12 @@ func (s *stack) setTimers(ctx context.Context, queue string, round, n int) ([]cl
 	all.SetLimit(s.clients)
 	runs := make([]client.WorkflowRun, n)
 	for i := range runs {
-		all.Go(func() (err error) {
-			runs[i], err = s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-				ID: fmt.Sprintf("%s/%d/%d", queue, round, i), TaskQueue: queue, EnableEagerStart: true}, timerName, i)
-			return err
+		all.Go(func() error {
+			return insist(ctx, func() (err error) {
+				runs[i], err = s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+					ID: fmt.Sprintf("%s/%d/%d", queue, round, i), TaskQueue: queue, EnableEagerStart: true}, timerName, i)
+				return err
+			})
 		})
 	}
 	return runs, all.Wait()
