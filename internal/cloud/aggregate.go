@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
@@ -16,7 +18,8 @@ import (
 // nova is what hosts and instances share.
 type nova struct {
 	client *gophercloud.ServiceClient
-	lists  *lists
+	lists  *shared[map[string]aggregates.Aggregate]
+	pools  *shared[aggregates.Aggregate]
 }
 
 // aggregates lists all aggregates by name. The list belongs to many: nobody changes it.
@@ -25,19 +28,45 @@ func (n nova) aggregates(ctx context.Context) (map[string]aggregates.Aggregate, 
 }
 
 func (n nova) list(ctx context.Context) (map[string]aggregates.Aggregate, error) {
-	pages, err := aggregates.List(n.client).AllPages(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list aggregates: %w", err)
-	}
-	list, err := aggregates.ExtractAggregates(pages)
-	if err != nil {
+	var list struct{ Aggregates []aggregate }
+	if _, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates"), &list, nil); err != nil {
 		return nil, fmt.Errorf("list aggregates: %w", err)
 	}
 	all := map[string]aggregates.Aggregate{}
-	for _, a := range list {
-		all[a.Name] = a
+	for _, a := range list.Aggregates {
+		all[a.Name] = a.whole()
 	}
 	return all, nil
+}
+
+// aggregate is what is read of an aggregate, at once: there may be thousands of them, with thousands of hosts, and
+// gophercloud's own reads each twice.
+type aggregate struct {
+	ID       int               `json:"id"`
+	Name     string            `json:"name"`
+	Hosts    []string          `json:"hosts"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+func (a aggregate) whole() aggregates.Aggregate {
+	return aggregates.Aggregate{ID: a.ID, Name: a.Name, Hosts: a.Hosts, Metadata: a.Metadata}
+}
+
+// pooled is the pool of free hosts as it is now, if there is one. It is found among all of some time ago, if it was there.
+func (n nova) pooled(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
+	if pool, is = all[freepool]; is {
+		pool, err = n.pools.ask(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
+			var one struct{ Aggregate aggregate }
+			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", strconv.Itoa(pool.ID)), &one, nil)
+			return one.Aggregate.whole(), err
+		})
+		if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+			return pool, err == nil, err
+		}
+	}
+	all, err = n.aggregates(ctx)
+	pool, is = all[freepool]
+	return pool, is, err
 }
 
 // aggregate is the aggregate of that name, which is made if it is not among all.
@@ -65,19 +94,24 @@ func (n nova) join(ctx context.Context, a aggregates.Aggregate, host string) err
 	if slices.Contains(a.Hosts, host) {
 		return nil
 	}
-	_, err := aggregates.AddHost(ctx, n.client, a.ID, aggregates.AddHostOpts{Host: host}).Extract()
-	if err != nil {
+	if err := n.move(ctx, a, "add_host", host); err != nil {
 		return fmt.Errorf("host %s joins aggregate %s: %w", host, a.Name, err)
 	}
 	return nil
 }
 
 func (n nova) part(ctx context.Context, a aggregates.Aggregate, host string) error {
-	_, err := aggregates.RemoveHost(ctx, n.client, a.ID, aggregates.RemoveHostOpts{Host: host}).Extract()
-	if err := gone(err); err != nil {
+	if err := gone(n.move(ctx, a, "remove_host", host)); err != nil {
 		return fmt.Errorf("host %s leaves aggregate %s: %w", host, a.Name, err)
 	}
 	return nil
+}
+
+// move brings a host into an aggregate or out of it. The answer, which lists all hosts there, is not read.
+func (n nova) move(ctx context.Context, a aggregates.Aggregate, action, host string) error {
+	_, err := n.client.Post(ctx, n.client.ServiceURL("os-aggregates", strconv.Itoa(a.ID), "action"),
+		map[string]any{action: map[string]string{"host": host}}, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+	return err
 }
 
 // dissolve deletes an aggregate that has no hosts any more.
@@ -154,10 +188,10 @@ func (h hosts) provide(ctx context.Context, c lease.Claim) (lease.Mark, error) {
 		}
 		joined = append(joined, s.Service)
 	}
-	if err := h.outOfPool(ctx, joined); err != nil {
+	if err := h.outOfPool(ctx, all, joined); err != nil {
 		return mark, err
 	}
-	return mark, h.free(ctx, own, slices.DeleteFunc(slices.Clone(own.Hosts), func(host string) bool { return slices.Contains(wanted, host) }))
+	return mark, h.free(ctx, all, own, slices.DeleteFunc(slices.Clone(own.Hosts), func(host string) bool { return slices.Contains(wanted, host) }))
 }
 
 // take moves a host out of the pool, without the servers that are on it, into the reservation's own aggregate.
@@ -190,7 +224,7 @@ func (h hosts) withdraw(ctx context.Context, c lease.Claim) error {
 				return err
 			}
 		}
-		if err := h.free(ctx, own, own.Hosts); err != nil {
+		if err := h.free(ctx, all, own, own.Hosts); err != nil {
 			return err
 		}
 		if err := h.dissolve(ctx, own); err != nil {

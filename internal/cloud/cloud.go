@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
 
 	"berth/internal/lease"
 )
@@ -94,7 +95,7 @@ func New(c Config) (*Cloud, error) {
 		return nil, err
 	}
 	if cloud.nova != nil {
-		n := nova{cloud.nova, &lists{}}
+		n := nova{cloud.nova, &shared[map[string]aggregates.Aggregate]{}, &shared[aggregates.Aggregate]{}}
 		cloud.hosts = hosts{n}
 		cloud.kinds[lease.PhysicalHost] = cloud.hosts
 		cloud.kinds[lease.VirtualInstance] = instances{n}

@@ -60,16 +60,19 @@ func (h hosts) pool(ctx context.Context, host string) error {
 }
 
 // outOfPool takes hosts out of the pool that somebody brought there while a reservation took them; see pool.
-func (h hosts) outOfPool(ctx context.Context, hosts []string) error {
+func (h hosts) outOfPool(ctx context.Context, all map[string]aggregates.Aggregate, hosts []string) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	all, err := h.aggregates(ctx)
-	if err != nil {
+	pool, is, err := h.pooled(ctx, all)
+	if err != nil || !is {
 		return err
 	}
 	for _, host := range hosts {
-		if err := h.unpool(ctx, all, host); err != nil {
+		if !slices.Contains(pool.Hosts, host) {
+			continue
+		}
+		if err := h.part(ctx, pool, host); err != nil {
 			return err
 		}
 	}
@@ -78,15 +81,14 @@ func (h hosts) outOfPool(ctx context.Context, hosts []string) error {
 
 // free moves hosts from a reservation's aggregate into the pool. They are there before they leave, so that none is lost
 // between the two, unless the pool has an availability zone: Nova lets no host be in two.
-func (h hosts) free(ctx context.Context, own aggregates.Aggregate, hosts []string) error {
+func (h hosts) free(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, hosts []string) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	all, err := h.aggregates(ctx)
-	if err != nil {
-		return err
+	pool, is, err := h.pooled(ctx, all)
+	if err == nil && !is {
+		pool, err = h.aggregate(ctx, nil, freepool, "", nil)
 	}
-	pool, err := h.aggregate(ctx, all, freepool, "", nil)
 	if err != nil {
 		return err
 	}

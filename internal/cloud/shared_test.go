@@ -10,12 +10,14 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
 )
 
-func TestListIsSharedByThoseWhoCameBeforeIt(t *testing.T) {
+func TestAnswerIsSharedByThoseWhoCameBeforeIt(t *testing.T) {
 	t.Parallel()
-	l, release, n := &lists{}, make(chan struct{}), 0
+	l, release, n := &shared[map[string]aggregates.Aggregate]{}, make(chan struct{}), 0
+	asked := make(chan struct{}, 2)
 	list := func(context.Context) (map[string]aggregates.Aggregate, error) { // one at a time
 		n++
 		name := strconv.Itoa(n)
+		asked <- struct{}{}
 		<-release
 		return map[string]aggregates.Aggregate{name: {}}, nil
 	}
@@ -31,30 +33,26 @@ func TestListIsSharedByThoseWhoCameBeforeIt(t *testing.T) {
 		}()
 		return c
 	}
-	waits := func(wanted bool) {
+	waits := func() {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			l.mu.Lock()
 			is := l.next != nil
 			l.mu.Unlock()
 			switch {
-			case is == wanted:
+			case is:
 				return
 			case time.Now().After(deadline):
-				t.Fatalf("somebody waits: %v", is)
+				t.Fatal("nobody waits")
 			}
 		}
 	}
 	hurried, leave := context.WithCancel(t.Context())
 
 	first := ask(t.Context())
-	for l.turn.TryLock() { // until it is asked for
-		l.turn.Unlock()
-		time.Sleep(time.Millisecond)
-	}
-	waits(false)
+	<-asked
 	second := ask(hurried)
-	waits(true)
+	waits()
 	third := ask(t.Context())
 	leave()
 	if a := <-second; !errors.Is(a.err, context.Canceled) {
@@ -70,6 +68,6 @@ func TestListIsSharedByThoseWhoCameBeforeIt(t *testing.T) {
 	if a := <-third; a.err != nil {
 		t.Errorf("the third got %v", a.err)
 	} else if _, old := a.all["1"]; old {
-		t.Error("the third got a list that was asked for before he came")
+		t.Error("the third got an answer that was asked for before he came")
 	}
 }
