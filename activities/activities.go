@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/singleflight"
 
 	"berth/internal/journal"
 	"berth/internal/notify"
@@ -46,8 +45,8 @@ type Options struct {
 // Activities are the activities of every task queue.
 type Activities struct {
 	Options
-	advancing singleflight.Group // of leases that are due
-	bringing  sync.Mutex         // of what has gathered while the controller was away
+	sweeps   sweeps     // of leases that are due
+	bringing sync.Mutex // of what has gathered while the controller was away
 }
 
 // New makes the activities.

@@ -2,14 +2,11 @@ package activities
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"berth/internal/lease"
-	"berth/internal/store"
 )
 
 // Lease looks at a lease.
@@ -46,70 +43,6 @@ func (a *Activities) beforeEnd(r lease.Reservation) string {
 		return "snapshot"
 	}
 	return r.BeforeEnd
-}
-
-// advanceFor is how long one attempt goes on with what is due, well within workflows.QuickAttempt.
-const advanceFor = 2 * time.Second
-
-// AdvanceLeases waits for that instant, then starts and ends all leases of which that is due and returns how many. Those
-// who ask meanwhile are answered together.
-func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
-	left, err := a.Store.Until(ctx, at)
-	if err != nil {
-		return 0, verdict(err)
-	}
-	select {
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	case <-time.After(max(left, time.Until(at))):
-	}
-	n, err, _ := a.advancing.Do("", func() (any, error) {
-		tell := a.bring
-		if a.Cloud == nil {
-			tell = nil
-		}
-		return a.Store.AdvanceLeases(context.WithoutCancel(ctx), tell, advanceFor)
-	})
-	return n.(int), verdict(err)
-}
-
-// bringFor is how long leases that are brought into the cloud together may take, so that an attempt ends in time.
-const bringFor = 1500 * time.Millisecond
-
-// bring does for some leases at the same time what their steps mean to the cloud, and returns those of which all went
-// well in time.
-func (a *Activities) bring(ctx context.Context, begun []store.Begun) []store.Begun {
-	ctx, cancel := context.WithTimeout(ctx, bringFor)
-	defer cancel()
-	well := make([]bool, len(begun))
-	var all sync.WaitGroup
-	for i, b := range begun {
-		all.Go(func() { well[i] = a.bringOne(ctx, b) == nil })
-	}
-	all.Wait()
-	told := slices.Clone(begun)[:0]
-	for i, b := range begun {
-		if well[i] {
-			told = append(told, b)
-		}
-	}
-	return told
-}
-
-func (a *Activities) bringOne(ctx context.Context, b store.Begun) error {
-	do := a.WireReservation
-	if b.Step == lease.End {
-		do = a.UnwireReservation
-	}
-	for _, r := range b.Reservations {
-		if !slices.Contains(a.Cloud.Types(), r.Type) {
-			continue
-		}
-		if err := do(ctx, r.ID); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // BeginLease enters the step's transitional status. Beginning what has begun is fine.

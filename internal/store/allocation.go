@@ -61,14 +61,13 @@ func (s *Store) settle(ctx context.Context, all ...*replacement) error {
 // replaceAllocations is the step that writes allocations, for transactions of others: leases. Each consumer named
 // at most once comes to hold exactly what its write says; one that holds nothing is deleted. The generation of
 // every consumer, of every provider in the new allocations and of those that an emptied consumer leaves grows by
-// one.
+// one. If one of the replacements is refused, nothing is written.
 //
 // Locks are taken in one order, consumers by UUID and then providers by ID, and what is read is read under
 // them, so that of several writers each is either right or refused with an *inventory.Problem. A caller that
 // has locked a provider already must not come here afterwards for consumers that others may be writing.
-func replaceAllocations(ctx context.Context, tx pgx.Tx, writes []inventory.ConsumerWrite) error {
-	r := newReplacement(ctx, writes)
-	l := newLedger([]*replacement{r})
+func replaceAllocations(ctx context.Context, tx pgx.Tx, all ...*replacement) error {
+	l := newLedger(all)
 	batch := &pgx.Batch{}
 	l.queueReads(batch)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -77,8 +76,10 @@ func replaceAllocations(ctx context.Context, tx pgx.Tx, writes []inventory.Consu
 	if err := l.judge(ctx, tx); err != nil {
 		return err
 	}
-	if r.refusal != nil {
-		return r.refusal
+	for _, r := range all {
+		if r.refusal != nil {
+			return r.refusal
+		}
 	}
 	batch = &pgx.Batch{}
 	l.queueWrites(ctx, batch)

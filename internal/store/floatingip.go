@@ -165,7 +165,7 @@ func (addresses) rebook(ctx context.Context, tx pgx.Tx, b booking) error {
 	if err != nil {
 		return err
 	}
-	if err := (addresses{}).leave(ctx, tx, b.Reservation); err != nil {
+	if err := (addresses{}).leave(ctx, tx, b.ID); err != nil {
 		return err
 	}
 	return writeAddresses(ctx, tx, b, picked)
@@ -209,15 +209,15 @@ func addressCandidates(ctx context.Context, tx pgx.Tx, b booking) ([]lease.Addre
 
 func (addresses) replace(context.Context, pgx.Tx, booking, int64) (bool, error) { return true, nil }
 
-func (addresses) wire(context.Context, pgx.Tx, lease.Lease, lease.Reservation) error { return nil }
+func (addresses) wire(context.Context, pgx.Tx, []holder) error { return nil }
 
-func (addresses) unwire(context.Context, pgx.Tx, lease.Lease, lease.Reservation) error { return nil }
+func (addresses) unwire(context.Context, pgx.Tx, []holder) error { return nil }
 
-func (addresses) wired(context.Context, pgx.Tx, lease.Reservation) (bool, error) { return true, nil }
+func (addresses) unwired(context.Context, pgx.Tx, []holder) ([]holder, error) { return nil, nil }
 
-func (addresses) leave(ctx context.Context, tx pgx.Tx, r lease.Reservation) error {
-	if _, err := tx.Exec(ctx, `delete from floatingip_allocation where reservation_id = $1`, r.ID); err != nil {
-		return fmt.Errorf("free the floating IPs of reservation %s: %w", r.ID, err)
+func (addresses) leave(ctx context.Context, tx pgx.Tx, reservations ...uuid.UUID) error {
+	if _, err := tx.Exec(ctx, `delete from floatingip_allocation where reservation_id = any($1)`, reservations); err != nil {
+		return fmt.Errorf("free the floating IPs of reservations %s: %w", reservations, err)
 	}
 	return nil
 }

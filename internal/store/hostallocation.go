@@ -207,13 +207,13 @@ func leaveHost(ctx context.Context, tx pgx.Tx, reservation uuid.UUID, host int64
 	return nil
 }
 
-func (wholeHosts) leave(ctx context.Context, tx pgx.Tx, r lease.Reservation) error {
-	return leaveHosts(ctx, tx, r)
+func (wholeHosts) leave(ctx context.Context, tx pgx.Tx, reservations ...uuid.UUID) error {
+	return leaveHosts(ctx, tx, reservations...)
 }
 
-func leaveHosts(ctx context.Context, tx pgx.Tx, r lease.Reservation) error {
-	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = $1`, r.ID); err != nil {
-		return fmt.Errorf("free the hosts of reservation %s: %w", r.ID, err)
+func leaveHosts(ctx context.Context, tx pgx.Tx, reservations ...uuid.UUID) error {
+	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = any($1)`, reservations); err != nil {
+		return fmt.Errorf("free the hosts of reservations %s: %w", reservations, err)
 	}
 	return nil
 }

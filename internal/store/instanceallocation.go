@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/inventory"
@@ -35,7 +36,7 @@ func (instances) rebook(ctx context.Context, tx pgx.Tx, b booking) error {
 	if b.active {
 		return extendSlots(ctx, tx, b)
 	}
-	if err := leaveHosts(ctx, tx, b.Reservation); err != nil {
+	if err := leaveHosts(ctx, tx, b.ID); err != nil {
 		return err
 	}
 	return instances{}.book(ctx, tx, b)
@@ -48,7 +49,7 @@ func extendSlots(ctx context.Context, tx pgx.Tx, b booking) error {
 		kept[host] = n
 		held += n
 	}
-	if err := leaveHosts(ctx, tx, b.Reservation); err != nil {
+	if err := leaveHosts(ctx, tx, b.ID); err != nil {
 		return err
 	}
 	if more := b.Amount - held; more > 0 {
@@ -87,7 +88,7 @@ func moreSlots(ctx context.Context, tx pgx.Tx, b booking, more int) (map[int64]i
 func (instances) replace(ctx context.Context, tx pgx.Tx, b booking, host int64) (whole bool, err error) {
 	lost := b.Slots[host]
 	delete(b.Slots, host)
-	if err := leaveHosts(ctx, tx, b.Reservation); err != nil {
+	if err := leaveHosts(ctx, tx, b.ID); err != nil {
 		return false, err
 	}
 	added, err := moreSlots(ctx, tx, b, lost)
@@ -217,36 +218,56 @@ func capacities(ctx context.Context, tx pgx.Tx, d lease.ReservationDraft) (map[i
 	return all, nil
 }
 
-func (instances) wire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
-	want, have, err := slotsInInventory(ctx, tx, r)
-	if err != nil || want.equals(have) {
-		return err
+func (instances) wire(ctx context.Context, tx pgx.Tx, all []holder) error {
+	for _, h := range all {
+		want, have, err := slotsInInventory(ctx, tx, h.Reservation)
+		if err != nil {
+			return err
+		}
+		if want.equals(have) {
+			continue
+		}
+		if err := ensureClass(ctx, tx, lease.ReservationClass(h.ID)); err != nil {
+			return err
+		}
+		if err := stockSlots(ctx, tx, h, want, have, closeSlots); err != nil {
+			return err
+		}
 	}
-	class := lease.ReservationClass(r.ID)
-	if err := ensureClass(ctx, tx, class); err != nil {
-		return err
-	}
-	return stockSlots(As(ctx, "lease "+l.ID.String()), tx, r, want, have, closeSlots)
+	return nil
 }
 
-func (instances) unwire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
-	_, have, err := slotsInInventory(ctx, tx, r)
-	if err != nil {
-		return err
+func (instances) unwire(ctx context.Context, tx pgx.Tx, all []holder) error {
+	for _, h := range all {
+		_, have, err := slotsInInventory(ctx, tx, h.Reservation)
+		if err != nil {
+			return err
+		}
+		if err := stockSlots(ctx, tx, h, nil, have, refuseSlots); err != nil {
+			return err
+		}
+		if err := dropClass(ctx, tx, lease.ReservationClass(h.ID)); err != nil {
+			return err
+		}
 	}
-	if err := stockSlots(As(ctx, "lease "+l.ID.String()), tx, r, nil, have, refuseSlots); err != nil {
-		return err
-	}
-	return dropClass(ctx, tx, lease.ReservationClass(r.ID))
+	return nil
 }
 
-func (instances) wired(ctx context.Context, tx pgx.Tx, r lease.Reservation) (bool, error) {
-	want, have, err := slotsInInventory(ctx, tx, r)
-	return want.equals(have), err
+func (instances) unwired(ctx context.Context, tx pgx.Tx, all []holder) (unwired []holder, err error) {
+	for _, h := range all {
+		want, have, err := slotsInInventory(ctx, tx, h.Reservation)
+		if err != nil {
+			return nil, err
+		}
+		if !want.equals(have) {
+			unwired = append(unwired, h)
+		}
+	}
+	return unwired, nil
 }
 
-func (instances) leave(ctx context.Context, tx pgx.Tx, r lease.Reservation) error {
-	return leaveHosts(ctx, tx, r)
+func (instances) leave(ctx context.Context, tx pgx.Tx, reservations ...uuid.UUID) error {
+	return leaveHosts(ctx, tx, reservations...)
 }
 
 // slotStock is how many slots nested providers have.
@@ -289,9 +310,10 @@ func slotsInInventory(ctx context.Context, tx pgx.Tx, r lease.Reservation) (want
 
 // stockSlots brings the inventories of nested providers from what they have to what they shall have, each at the
 // generation that it has under its lock, and moves that on. What shall go and is still used, stuck sees to.
-func stockSlots(ctx context.Context, tx pgx.Tx, r lease.Reservation, want, have slotStock,
+func stockSlots(ctx context.Context, tx pgx.Tx, h holder, want, have slotStock,
 	stuck func(batch *pgx.Batch, p lockedProvider, class string, total int64, problem *inventory.Problem) error) error {
-	class := lease.ReservationClass(r.ID)
+	ctx = h.acting(ctx)
+	class := lease.ReservationClass(h.ID)
 	all := maps.Clone(have)
 	maps.Copy(all, want)
 	for _, provider := range slices.Sorted(maps.Keys(all)) {
@@ -318,7 +340,7 @@ func stockSlots(ctx context.Context, tx pgx.Tx, r lease.Reservation, want, have 
 		}
 		p.queueGeneration(ctx, batch, inventory.Stocking)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("slots of reservation %s at %s: %w", r.ID, provider, err)
+			return fmt.Errorf("slots of reservation %s at %s: %w", h.ID, provider, err)
 		}
 	}
 	return nil

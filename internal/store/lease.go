@@ -208,7 +208,23 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 
 // saveLease writes what differs between the lease as it was locked and as it shall be.
 func saveLease(ctx context.Context, tx pgx.Tx, was, is lease.Lease) error {
-	batch := &pgx.Batch{}
+	return saveLeases(ctx, tx, outcome{was: was, is: is})
+}
+
+// saveLeases does it for several.
+func saveLeases(ctx context.Context, tx pgx.Tx, all ...outcome) error {
+	batch, told := &pgx.Batch{}, []news{}
+	for _, o := range all {
+		queueLease(batch, o.was, o.is)
+		told = append(told, news{o.is, lease.Notices(o.was, o.is)})
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("save leases: %w", err)
+	}
+	return tellLeases(ctx, tx, told...)
+}
+
+func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 	batch.Queue(`
 		update lease
 		set name = $3, status = $4, start_at = $5, end_at = $6, degraded = $7, updated_at = clock_timestamp()
@@ -237,10 +253,6 @@ func saveLease(ctx context.Context, tx pgx.Tx, was, is lease.Lease) error {
 			set status = $3, at = $4, updated_at = clock_timestamp()
 			where id = $1 and status = $2`, e.ID, old.Status, e.Status, e.At).Exec(fence(is.ID, was.Status))
 	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("save lease %s: %w", is.ID, err)
-	}
-	return tellLease(ctx, tx, is, lease.Notices(was, is)...)
 }
 
 // fence makes zero rows a conflict: somebody was faster.

@@ -13,45 +13,44 @@ import (
 	"berth/internal/lease"
 )
 
-// How many leases begin a step in one transaction: fewer where the world has to hear of each before it ends, so that none
-// of them waits in between for long.
-const (
-	advanceAtOnce = 50
-	tellAtOnce    = 16
-)
+// advanceAtOnce is how many leases take a step together: enough that what they share costs little, and few enough that none
+// of them waits for long between its begin and its end.
+const advanceAtOnce = 50
 
-// AdvanceLeases starts or ends every lease of which that is due, ends first, until none is left or the time is over:
-// when many are due at one instant, whoever wakes first does it for all, in few transactions. What somebody else is at
-// work on is left to him. Between the begin of steps and their end, tell, if it is not nil, brings them into the world,
-// and returns those of which that went well. What does not go well is left to its own workflow, which is told and takes up
-// what was begun. It returns how many have reached the end of their step.
-func (s *Store) AdvanceLeases(ctx context.Context, tell func(context.Context, []Begun) []Begun, within time.Duration) (advanced int, err error) {
-	atOnce := advanceAtOnce
-	if tell != nil {
-		atOnce = tellAtOnce
-	}
-	for begin := time.Now(); time.Since(begin) < within; {
-		begun, err := s.beginDue(ctx, atOnce)
-		if err != nil || len(begun) == 0 {
-			return advanced, err
-		}
-		told := begun
-		if tell != nil {
-			told = tell(ctx, begun)
-		}
-		n, err := s.finishBegun(ctx, begun, told)
-		advanced += n
-		if err != nil {
-			return advanced, err
-		}
-	}
-	return advanced, nil
+// World is where the steps of leases mean something beyond the rows.
+type World interface {
+	// Bring brings begun steps there, and returns those of which that went well, with their marks.
+	Bring(ctx context.Context, begun []Begun) []Begun
+	// Retract takes back what was brought there of leases that were given up meanwhile.
+	Retract(ctx context.Context, begun []Begun)
 }
 
 // Begun is a step of a lease that has begun.
 type Begun struct {
 	lease.Lease
-	Step lease.Step
+	Step   lease.Step
+	Claims []lease.Claim            // what its reservations hold; none if nobody has to hear of it
+	Marks  map[uuid.UUID]lease.Mark // what the world calls them, by reservation
+}
+
+// AdvanceLeases starts or ends together some of the leases of which that is due, ends first: when many are due at one
+// instant, whoever wakes first does it for all, in few transactions. What somebody else is at work on is left to him.
+// Between the begin of the steps and their end they are brought into the world, if there is one. What does not go well is
+// left to the lease's own workflow, which is told and takes up what was begun. It returns how many have begun and how many
+// have reached the end of their step.
+func (s *Store) AdvanceLeases(ctx context.Context, w World) (begun, finished int, err error) {
+	all, ready, err := s.beginDue(ctx, w != nil)
+	if err != nil || len(all) == 0 {
+		return 0, 0, err
+	}
+	if w != nil && len(ready) > 0 {
+		ready = w.Bring(ctx, ready)
+	}
+	finished, givenUp, err := s.finishBegun(ctx, all, ready)
+	if len(givenUp) > 0 {
+		w.Retract(ctx, givenUp)
+	}
+	return len(all), finished, err
 }
 
 // Until is how long that instant is away by the database's clock, which decides what is due; negative once it is over.
@@ -77,11 +76,12 @@ func (s *Store) Ahead(ctx context.Context, id uuid.UUID, at time.Time) (int, err
 	return n, nil
 }
 
-// beginDue enters the steps that are due for some leases that nobody else is at work on.
-func (s *Store) beginDue(ctx context.Context, atOnce int) (begun []Begun, err error) {
+// beginDue enters the steps that are due for some leases that nobody else is at work on, and gives those that start what is
+// theirs in inventory. Those of which that went well are ready for the world.
+func (s *Store) beginDue(ctx context.Context, claimed bool) (begun, ready []Begun, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		begun = nil
-		ids, err := lockDue(ctx, tx, atOnce)
+		begun, ready = nil, nil
+		ids, now, err := lockDue(ctx, tx)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -89,10 +89,7 @@ func (s *Store) beginDue(ctx context.Context, atOnce int) (begun []Begun, err er
 		if err != nil {
 			return err
 		}
-		now, err := clock(ctx, tx)
-		if err != nil {
-			return err
-		}
+		var all []outcome
 		for _, was := range leases {
 			due := lease.Next(was, now).Step
 			if due != lease.Start && due != lease.End {
@@ -102,21 +99,84 @@ func (s *Store) beginDue(ctx context.Context, atOnce int) (begun []Begun, err er
 			if err != nil {
 				return stale(err)
 			}
-			if err := saveLease(ctx, tx, was, is); err != nil {
-				return err
-			}
-			begun = append(begun, Begun{is, due})
+			all = append(all, outcome{was: was, is: is, step: due})
+			begun = append(begun, Begun{Lease: is, Step: due})
 		}
-		return nil
+		if len(all) == 0 {
+			return nil
+		}
+		if err := saveLeases(ctx, tx, all...); err != nil {
+			return err
+		}
+		ready, err = together(ctx, tx, begun, wireBegun)
+		if err == nil && claimed {
+			err = claimBegun(ctx, tx, ready)
+		}
+		return err
 	})
-	return begun, err
+	return begun, ready, err
 }
 
-// lockDue locks leases at rest of which the start or the end is due, ends first. A start that waits for somebody to
-// leave its hosts is not due.
-func lockDue(ctx context.Context, tx pgx.Tx, atOnce int) ([]uuid.UUID, error) {
+// wireBegun makes inventory say what the leases have that start.
+func wireBegun(ctx context.Context, tx pgx.Tx, begun []Begun) error {
+	var starting []holder
+	for _, b := range begun {
+		if b.Step == lease.Start {
+			starting = append(starting, holders(b.Lease)...)
+		}
+	}
+	return wireAll(ctx, tx, starting...)
+}
+
+func claimBegun(ctx context.Context, tx pgx.Tx, begun []Begun) error {
+	var all []holder
+	for _, b := range begun {
+		all = append(all, holders(b.Lease)...)
+	}
+	claims, err := claimsOf(ctx, tx, all)
+	if err != nil {
+		return err
+	}
+	for i := range begun {
+		for _, r := range begun[i].Reservations {
+			begun[i].Claims = append(begun[i].Claims, claims[r.ID])
+		}
+	}
+	return nil
+}
+
+// together does something for all at once. If that fails, it is done for each half alone, and so on, until it is known for
+// which it does not go well. It returns the others.
+func together[T any](ctx context.Context, tx pgx.Tx, all []T, do func(context.Context, pgx.Tx, []T) error) (well []T, err error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return do(ctx, tx, all) })
+	switch {
+	case err == nil:
+		return all, nil
+	case ctx.Err() != nil || transient(err):
+		return nil, err
+	case len(all) == 1:
+		slog.DebugContext(ctx, "a step is left to the lease's own workflow", "error", err)
+		return nil, nil
+	}
+	half := len(all) / 2
+	for _, part := range [][]T{all[:half:half], all[half:]} {
+		some, err := together(ctx, tx, part, do)
+		if err != nil {
+			return nil, err
+		}
+		well = append(well, some...)
+	}
+	return well, nil
+}
+
+// lockDue locks some leases at rest of which the start or the end is due, ends first, and tells what time it is. A start
+// that waits for somebody to leave its hosts is not due.
+func lockDue(ctx context.Context, tx pgx.Tx) (ids []uuid.UUID, now time.Time, err error) {
 	rows, err := tx.Query(ctx, `
-		select l.id
+		select l.id, clock_timestamp()
 		from event e
 		join lease l on l.id = e.lease_id
 		where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now()
@@ -130,29 +190,26 @@ func lockDue(ctx context.Context, tx pgx.Tx, atOnce int) ([]uuid.UUID, error) {
 				where r.lease_id = l.id))
 		order by e.event_type, e.at, l.id
 		limit $1
-		for update of l skip locked`, atOnce)
+		for update of l skip locked`, advanceAtOnce)
 	if err != nil {
-		return nil, fmt.Errorf("which leases are due: %w", err)
+		return nil, now, fmt.Errorf("which leases are due: %w", err)
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return nil, fmt.Errorf("which leases are due: %w", err)
+	var id uuid.UUID
+	if _, err := pgx.ForEachRow(rows, []any{&id, &now}, func() error { ids = append(ids, id); return nil }); err != nil {
+		return nil, now, fmt.Errorf("which leases are due: %w", err)
 	}
-	return ids, nil
+	return ids, now, nil
 }
 
-// finishBegun gives the leases of which all is told what is theirs, or takes it, and leaves their steps. One that does not
-// go well stays as it is, and its workflow hears of it.
-func (s *Store) finishBegun(ctx context.Context, begun, told []Begun) (finished int, err error) {
-	ids, steps := make([]uuid.UUID, len(begun)), map[uuid.UUID]lease.Step{}
+// finishBegun leaves the steps that are ready, with what the leases are given or leave. One that does not go well stays as
+// it is, and its workflow hears of it. Those that were given up meanwhile hold nothing in the world any more.
+func (s *Store) finishBegun(ctx context.Context, begun, ready []Begun) (finished int, givenUp []Begun, err error) {
+	ids := make([]uuid.UUID, len(begun))
 	for i, b := range begun {
 		ids[i] = b.ID
 	}
-	for _, b := range told {
-		steps[b.ID] = b.Step
-	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		finished = 0
+		finished, givenUp = 0, nil
 		if _, err := tx.Exec(ctx, `select from lease where id = any($1) order by id for update`, ids); err != nil {
 			return fmt.Errorf("lock leases: %w", err)
 		}
@@ -160,40 +217,61 @@ func (s *Store) finishBegun(ctx context.Context, begun, told []Begun) (finished 
 		if err != nil {
 			return err
 		}
-		var left []contract.Nudge
-		for _, was := range leases {
-			err := fmt.Errorf("%w: not all is told about lease %s", ErrConflict, was.ID)
-			if step, ok := steps[was.ID]; ok {
-				err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return finishOne(ctx, tx, was, step) })
+		now := map[uuid.UUID]lease.Lease{}
+		for _, l := range leases {
+			now[l.ID] = l
+		}
+		var all []ended
+		for _, b := range ready {
+			was := now[b.ID]
+			if b.Step == lease.Start && (was.DeleteRequested || was.Status != lease.Starting && was.Status != lease.Active) {
+				givenUp = append(givenUp, b)
+				continue
 			}
-			switch {
-			case err == nil:
-				finished++
-			case ctx.Err() != nil:
-				return err
-			default:
-				slog.DebugContext(ctx, "a step is left to the lease's own workflow", "lease", was.ID, "status", was.Status, "error", err)
-				left = append(left, nudgeLease(was, false))
+			is, err := lease.Finish(was, b.Step, nil)
+			if err == nil && !was.Status.Stable() {
+				all = append(all, ended{outcome{was: was, is: is, step: b.Step}, b.Marks})
+			}
+		}
+		well, err := together(ctx, tx, all, finishAll)
+		if err != nil {
+			return err
+		}
+		finished = len(well)
+		for _, e := range well {
+			delete(now, e.was.ID)
+		}
+		var left []contract.Nudge
+		for _, id := range ids {
+			if l, is := now[id]; is {
+				left = append(left, nudgeLease(l, false))
 			}
 		}
 		return nudge(ctx, tx, left...)
 	})
-	return finished, err
+	return finished, givenUp, err
 }
 
-func finishOne(ctx context.Context, tx pgx.Tx, was lease.Lease, step lease.Step) error {
-	if was.Status.Stable() {
-		return fmt.Errorf("%w: lease %s is %s already", ErrConflict, was.ID, was.Status)
-	}
-	for _, r := range was.Reservations {
-		change := resources[r.Type].wire
-		if step == lease.End {
-			change = resources[r.Type].unwire
+// ended is a step at its end, with what the world calls the lease's reservations.
+type ended struct {
+	outcome
+	marks map[uuid.UUID]lease.Mark
+}
+
+func finishAll(ctx context.Context, tx pgx.Tx, all []ended) error {
+	batch, outcomes := &pgx.Batch{}, make([]outcome, len(all))
+	for i, e := range all {
+		outcomes[i] = e.outcome
+		for _, r := range e.was.Reservations {
+			if m, is := e.marks[r.ID]; is {
+				queueMark(batch, r.ID, m)
+			}
 		}
-		if err := change(ctx, tx, was, r); err != nil {
-			return err
+	}
+	if batch.Len() > 0 {
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("mark reservations: %w", err)
 		}
 	}
-	_, err := finish(ctx, tx, was, step, nil)
-	return err
+	return conclude(ctx, tx, outcomes)
 }

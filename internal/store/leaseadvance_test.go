@@ -22,10 +22,29 @@ import (
 // advance advances for as long as it takes.
 func (t *leasing) advance(want int) {
 	t.Helper()
-	if n, err := t.AdvanceLeases(t.Context(), nil, time.Minute); n != want || err != nil {
+	if n, err := t.advanceAll(nil); n != want || err != nil {
 		t.Errorf("%d advanced instead of %d: %v", n, want, err)
 	}
 }
+
+func (t *leasing) advanceAll(w store.World) (advanced int, err error) {
+	for {
+		begun, finished, err := t.AdvanceLeases(t.Context(), w)
+		advanced += finished
+		if begun == 0 || err != nil {
+			return advanced, err
+		}
+	}
+}
+
+// world is a world of which each test says what it does.
+type world struct {
+	bring, retract func([]store.Begun) []store.Begun
+}
+
+func (w world) Bring(_ context.Context, begun []store.Begun) []store.Begun { return w.bring(begun) }
+
+func (w world) Retract(_ context.Context, begun []store.Begun) { w.retract(begun) }
 
 func (t *leasing) is(l lease.Lease, want lease.Status) {
 	t.Helper()
@@ -108,7 +127,7 @@ func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
 	}
 	storetest.Exec(t, e.url, `delete from note`)
 
-	n, err := e.AdvanceLeases(t.Context(), func(_ context.Context, begun []store.Begun) []store.Begun {
+	n, err := e.advanceAll(world{bring: func(begun []store.Begun) []store.Begun {
 		for _, b := range begun {
 			if b.Step != lease.Start || b.Status != lease.Starting {
 				t.Errorf("%s of a lease that is %s", b.Step, b.Status)
@@ -116,7 +135,7 @@ func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
 			e.is(b.Lease, lease.Starting) // as everybody sees it
 		}
 		return slices.DeleteFunc(slices.Clone(begun), func(b store.Begun) bool { return b.ID == all[2].ID })
-	}, time.Minute)
+	}})
 
 	if n != 2 || err != nil {
 		t.Errorf("%d advanced: %v", n, err)
@@ -133,6 +152,83 @@ func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
 		t.Errorf("workflows that hear of it: %s %v", d, err)
 	}
 	e.advance(0)
+}
+
+func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.create(hostsDraft(1, 2, 2, 2))
+	e.due(l)
+	var claims [][]lease.Claim
+	w := world{bring: func(begun []store.Begun) []store.Begun {
+		for i, b := range begun {
+			claims = append(claims, b.Claims)
+			begun[i].Marks = map[uuid.UUID]lease.Mark{b.Claims[0].ID: {AggregateID: new(int64(7)), ServerGroupID: "group"}}
+		}
+		return begun
+	}}
+
+	if n, err := e.advanceAll(w); n != 1 || err != nil {
+		t.Errorf("%d advanced: %v", n, err)
+	}
+
+	l = e.read(l.ID)
+	if r := l.Reservations[0]; l.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 || r.ServerGroupID != "group" {
+		t.Errorf("%+v", l)
+	}
+	want, err := e.Claim(t.Context(), l.Reservations[0].ID)
+	if err != nil || len(want.Servers) != 2 {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	for _, c := range claims {
+		if d := cmp.Diff(want.Servers, c[0].Servers); d != "" || c[0].Project != l.Project {
+			t.Errorf("what the world hears: %s %+v", d, c[0])
+		}
+	}
+}
+
+func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 4)
+	started, asked, gone, ending := e.create(hostsDraft(1, 2, 1, 1)), e.create(hostsDraft(1, 2, 1, 1)), e.create(hostsDraft(1, 2, 1, 1)), e.active(hostsDraft(1, 2, 1, 1))
+	e.begin(ending.ID, lease.BeforeEnd)
+	e.finish(ending.ID, lease.BeforeEnd, nil)
+	for _, l := range []lease.Lease{started, asked, gone} {
+		e.due(l)
+	}
+	var retracted []uuid.UUID
+	w := world{func(begun []store.Begun) []store.Begun {
+		for _, l := range []lease.Lease{asked, gone, ending} {
+			if there, err := e.DeleteLease(t.Context(), l.ID); there || err != nil {
+				t.Errorf("%t, %v", there, err)
+			}
+		}
+		e.begin(gone.ID, lease.Delete)
+		if _, err := e.FinishLease(t.Context(), gone.ID, lease.Delete, nil); err != nil {
+			t.Error(err)
+		}
+		return begun
+	}, func(begun []store.Begun) []store.Begun {
+		for _, b := range begun {
+			retracted = append(retracted, b.ID)
+		}
+		return begun
+	}}
+
+	begun, finished, err := e.AdvanceLeases(t.Context(), w)
+
+	if begun != 4 || finished != 2 || err != nil {
+		t.Errorf("%d begun, %d finished, %v", begun, finished, err)
+	}
+	e.is(started, lease.Active)
+	e.is(asked, lease.Starting) // its workflow deletes it
+	e.is(ending, lease.Terminated)
+	want := []uuid.UUID{asked.ID, gone.ID}
+	slices.SortFunc(want, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(retracted, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	if d := cmp.Diff(want, retracted); d != "" {
+		t.Errorf("what is taken back: %s", d)
+	}
 }
 
 // TestBackToBackLeasesNeverOverlap lets one lease begin on each host in the second in which another ends, with many at
@@ -166,7 +262,7 @@ func TestBackToBackLeasesNeverOverlap(t *testing.T) {
 	for range 4 {
 		workers.Go(func() {
 			for done := 0; done < 2; { // twice nothing: who was locked the first time is not the second
-				n, err := e.AdvanceLeases(t.Context(), nil, time.Minute)
+				n, err := e.advanceAll(nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -178,7 +274,7 @@ func TestBackToBackLeasesNeverOverlap(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	e.AdvanceLeases(t.Context(), nil, time.Minute)
+	e.advanceAll(nil)
 
 	ended := map[int64]time.Time{}
 	for i, l := range before {

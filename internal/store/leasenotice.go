@@ -16,26 +16,41 @@ import (
 // store is used.
 func (s *Store) Tell() { s.tells = true }
 
-// tellLease leaves notices about a lease in the caller's transaction, if anybody listens, and nudges who brings them out.
-func tellLease(ctx context.Context, tx pgx.Tx, l lease.Lease, kinds ...string) error {
-	if t, ok := tx.(*noting); !ok || !t.tells || len(kinds) == 0 {
+// news is what kinds of notices there are about a lease, as it is.
+type news struct {
+	lease.Lease
+	kinds []string
+}
+
+// tellLeases leaves notices about leases in the caller's transaction, if anybody listens, and nudges who brings them out.
+func tellLeases(ctx context.Context, tx pgx.Tx, all ...news) error {
+	if t, ok := tx.(*noting); !ok || !t.tells {
 		return nil
 	}
-	snapshot, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("notice of lease %s: %w", l.ID, err)
+	batch, nudges := &pgx.Batch{}, []contract.Nudge{}
+	for _, n := range all {
+		if len(n.kinds) == 0 {
+			continue
+		}
+		snapshot, err := json.Marshal(n.Lease)
+		if err != nil {
+			return fmt.Errorf("notice of lease %s: %w", n.ID, err)
+		}
+		for _, kind := range n.kinds {
+			batch.Queue(`
+				insert into lease_notice (lease_id, message_id, kind, lease)
+				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
+		}
+		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), Fresh: n.kinds[0] == lease.NoticeCreate,
+			Summary: "webhooks of lease " + n.Name, Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"}})
 	}
-	batch := &pgx.Batch{}
-	for _, kind := range kinds {
-		batch.Queue(`
-			insert into lease_notice (lease_id, message_id, kind, lease)
-			values ($1, $2, $3, $4)`, l.ID, uuid.New(), kind, snapshot)
+	if len(nudges) == 0 {
+		return nil
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("notice of lease %s: %w", l.ID, err)
+		return fmt.Errorf("notices of leases: %w", err)
 	}
-	return nudge(ctx, tx, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(l.ID.String()), Fresh: kinds[0] == lease.NoticeCreate,
-		Summary: "webhooks of lease " + l.Name, Attributes: contract.Attributes{Project: l.Project, Resource: "webhook"}})
+	return nudge(ctx, tx, nudges...)
 }
 
 // LeaseNotices lists what was recorded about a lease and not brought out yet, oldest first, at most so many.

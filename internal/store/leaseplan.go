@@ -51,7 +51,7 @@ func (s *Store) createLease(ctx context.Context, tx pgx.Tx, d lease.Draft) (l le
 	if l, err = lockLease(ctx, tx, l.ID); err != nil {
 		return l, err
 	}
-	return l, tellLease(ctx, tx, l, lease.Notices(lease.Lease{}, l)...)
+	return l, tellLeases(ctx, tx, news{l, lease.Notices(lease.Lease{}, l)})
 }
 
 // UpdateLease changes a lease's name, dates or reservations, or leaves all as it was. A lease that is on its way

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -91,7 +92,19 @@ func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
 		}
 		all.Go(func() { e.disturb(l.ID, i) })
 	}
+	over, stop := context.WithCancel(t.Context())
+	var together sync.WaitGroup
+	together.Go(func() { // who takes for all what is due
+		for over.Err() == nil {
+			if _, _, err := e.AdvanceLeases(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
 	all.Wait()
+	stop()
+	together.Wait()
 
 	left, err := e.Leases(t.Context(), lease.Filter{})
 	if err != nil {

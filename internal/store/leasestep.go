@@ -34,28 +34,64 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 // row disappear and returns its last state; finished again it is ErrNotFound.
 func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx pgx.Tx, was lease.Lease) (lease.Lease, error) {
-		return finish(ctx, tx, was, step, failed)
+		is, err := lease.Finish(was, step, failed)
+		if err != nil {
+			return was, stale(err)
+		}
+		if step == lease.Delete {
+			return is, removeLease(ctx, tx, is)
+		}
+		all := []outcome{{was, is, step, failed}}
+		err = conclude(ctx, tx, all)
+		return all[0].is, err
 	})
 }
 
-func finish(ctx context.Context, tx pgx.Tx, was lease.Lease, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
-	is, err := lease.Finish(was, step, failed)
-	switch {
-	case err != nil:
-		return was, stale(err)
-	case step == lease.Delete:
-		return is, removeLease(ctx, tx, is)
-	case was.Status == lease.Starting && is.Status == lease.Active:
-		err = placed(ctx, tx, is)
-	case was.Status == lease.Starting:
-		err = unwireUnused(ctx, tx, is)
-	case was.Status == lease.Terminating:
-		err = leaveAll(ctx, tx, &is, step, failed)
+// outcome is what a step makes of a lease.
+type outcome struct {
+	was, is lease.Lease
+	step    lease.Step
+	failed  map[uuid.UUID]string // why, by reservation
+}
+
+// conclude brings leases, each of which is locked, to where their steps leave them, with all that they hold; or none of them.
+func conclude(ctx context.Context, tx pgx.Tx, all []outcome) error {
+	var started, ended []*outcome
+	for i := range all {
+		o := &all[i]
+		switch {
+		case o.was.Status == lease.Starting && o.is.Status == lease.Active:
+			started = append(started, o)
+		case o.was.Status == lease.Starting:
+			if err := unwireUnused(ctx, tx, o.is); err != nil {
+				return err
+			}
+		case o.was.Status == lease.Terminating:
+			ended = append(ended, o)
+		}
 	}
-	if err != nil {
-		return was, err
+	if err := placed(ctx, tx, started); err != nil {
+		return err
 	}
-	return is, saveLease(ctx, tx, was, is)
+	if err := leaveAll(ctx, tx, ended); err != nil {
+		return err
+	}
+	return saveLeases(ctx, tx, all...)
+}
+
+// placed makes sure that no lease is called active whose reservations do not have in inventory what they hold.
+func placed(ctx context.Context, tx pgx.Tx, started []*outcome) error {
+	var all []holder
+	for _, o := range started {
+		all = append(all, holders(o.is)...)
+	}
+	return byType(all, func(of resource, those []holder) error {
+		unwired, err := of.unwired(ctx, tx, those)
+		if err == nil && len(unwired) > 0 {
+			err = fmt.Errorf("%w: reservation %s of lease %s does not hold what is its own", ErrConflict, unwired[0].ID, unwired[0].of.ID)
+		}
+		return err
+	})
 }
 
 // DeleteLease asks for a lease's deletion, which wins over everything else that is due. A lease that holds nothing in
@@ -107,10 +143,10 @@ func stale(err error) error {
 
 // removeLease makes a lease disappear with all that it held and nudges who waits for its hosts.
 func removeLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
-	if err := unwireAll(ctx, tx, l); err != nil {
+	if err := unwireAll(ctx, tx, holders(l)...); err != nil {
 		return err
 	}
-	followers, err := followersOf(ctx, tx, l)
+	followers, err := followersOf(ctx, tx, l.ID)
 	if err != nil {
 		return err
 	}
@@ -118,37 +154,63 @@ func removeLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
 		return fmt.Errorf("delete lease %s: %w", l.ID, err)
 	}
 	l.Status = lease.Deleting // as those who listen know it
-	if err := tellLease(ctx, tx, l, lease.NoticeDelete); err != nil {
+	if err := tellLeases(ctx, tx, news{l, []string{lease.NoticeDelete}}); err != nil {
 		return err
 	}
 	return nudge(ctx, tx, append(followers, nudgeLease(l, false))...)
 }
 
 // leaveAll frees what the reservations that ended well have: the last act of an end.
-func leaveAll(ctx context.Context, tx pgx.Tx, l *lease.Lease, step lease.Step, failed map[uuid.UUID]string) error {
-	followers, err := followersOf(ctx, tx, *l)
+func leaveAll(ctx context.Context, tx pgx.Tx, ended []*outcome) error {
+	if len(ended) == 0 {
+		return nil
+	}
+	var leases []uuid.UUID
+	var released []holder
+	for _, o := range ended {
+		leases = append(leases, o.is.ID)
+		for i := range o.is.Reservations {
+			if r := &o.is.Reservations[i]; lease.Released(o.step, r.ID, o.failed) {
+				released = append(released, holder{*r, o.is})
+				r.Hosts, r.Slots, r.Addresses = nil, nil, nil
+			}
+		}
+	}
+	followers, err := followersOf(ctx, tx, leases...)
 	if err != nil {
 		return err
 	}
-	for i := range l.Reservations {
-		r := &l.Reservations[i]
-		if !lease.Released(step, r.ID, failed) {
-			continue
-		}
-		of := resources[r.Type]
-		if err := of.unwire(ctx, tx, *l, *r); err != nil {
+	err = byType(released, func(of resource, those []holder) error {
+		if err := of.unwire(ctx, tx, those); err != nil {
 			return err
 		}
-		if err := of.leave(ctx, tx, *r); err != nil {
-			return err
+		ids := make([]uuid.UUID, len(those))
+		for i, h := range those {
+			ids[i] = h.ID
 		}
-		r.Hosts, r.Slots, r.Addresses = nil, nil, nil
+		return of.leave(ctx, tx, ids...)
+	})
+	if err != nil {
+		return err
 	}
 	return nudge(ctx, tx, followers...)
 }
 
-// followersOf are the notes for the leases whose start is due and that wait for this one's hosts.
-func followersOf(ctx context.Context, tx pgx.Tx, l lease.Lease) ([]contract.Nudge, error) {
+// unwireUnused makes inventory say that the reservations of a lease whose start failed have nothing, but for what somebody
+// uses: that has to be cleared first.
+func unwireUnused(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
+	for _, h := range holders(l) {
+		var fault *lease.Fault
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return unwireAll(ctx, tx, h) })
+		if err != nil && !errors.As(err, &fault) {
+			return err
+		}
+	}
+	return nil
+}
+
+// followersOf are the notes for the leases whose start is due and that wait for those leases' hosts.
+func followersOf(ctx context.Context, tx pgx.Tx, leases ...uuid.UUID) ([]contract.Nudge, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct f.id, f.name, f.status, f.project_id
 		from reservation r
@@ -156,10 +218,10 @@ func followersOf(ctx context.Context, tx pgx.Tx, l lease.Lease) ([]contract.Nudg
 		join host_allocation next on next.host_id = mine.host_id and lower(next.during) >= upper(mine.during)
 		join reservation n on n.id = next.reservation_id
 		join lease f on f.id = n.lease_id
-		where r.lease_id = $1 and f.status = 'PENDING' and f.start_at <= clock_timestamp() + $2::interval
-		order by f.id`, l.ID, lease.Skew)
+		where r.lease_id = any($1) and f.status = 'PENDING' and f.start_at <= clock_timestamp() + $2::interval
+		order by f.id`, leases, lease.Skew)
 	if err != nil {
-		return nil, fmt.Errorf("who waits for lease %s: %w", l.ID, err)
+		return nil, fmt.Errorf("who waits for leases %s: %w", leases, err)
 	}
 	nudges, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (contract.Nudge, error) {
 		var f lease.Lease
@@ -167,7 +229,7 @@ func followersOf(ctx context.Context, tx pgx.Tx, l lease.Lease) ([]contract.Nudg
 		return nudgeLease(f, false), err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("who waits for lease %s: %w", l.ID, err)
+		return nil, fmt.Errorf("who waits for leases %s: %w", leases, err)
 	}
 	return nudges, nil
 }

@@ -30,7 +30,7 @@ func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 			return err
 		}
 		if len(shape.Writes) > 0 {
-			if err := replaceAllocations(ctx, tx, shape.Writes); err != nil {
+			if err := replaceAllocations(ctx, tx, newReplacement(ctx, shape.Writes)); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"berth/internal/lease"
@@ -23,14 +24,14 @@ type resource interface {
 	// replace gives up a host that is lost, with all that the reservation has there, and books as much elsewhere. It
 	// tells whether nothing is missing then; what cannot be had is given up. What lives on no host loses nothing.
 	replace(ctx context.Context, tx pgx.Tx, b booking, host int64) (whole bool, err error)
-	// wire makes inventory say what the reservation has; a *lease.Fault means that somebody else is in the way.
-	wire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error
-	// unwire makes inventory say that it has nothing; a *lease.Fault means that somebody still uses it.
-	unwire(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error
-	// wired tells whether inventory says what the reservation has.
-	wired(ctx context.Context, tx pgx.Tx, r lease.Reservation) (bool, error)
-	// leave gives up all that the reservation has: the last act of its end.
-	leave(ctx context.Context, tx pgx.Tx, r lease.Reservation) error
+	// wire makes inventory say what the reservations have; a *lease.Fault means that somebody else is in the way of one.
+	wire(ctx context.Context, tx pgx.Tx, all []holder) error
+	// unwire makes inventory say that they have nothing; a *lease.Fault means that somebody still uses what one has.
+	unwire(ctx context.Context, tx pgx.Tx, all []holder) error
+	// unwired returns those of which inventory does not say what they have.
+	unwired(ctx context.Context, tx pgx.Tx, all []holder) ([]holder, error)
+	// leave gives up all that the reservations have: the last act of their end.
+	leave(ctx context.Context, tx pgx.Tx, reservations ...uuid.UUID) error
 }
 
 var resources = map[string]resource{
@@ -38,6 +39,61 @@ var resources = map[string]resource{
 	lease.VirtualInstance: instances{},
 	lease.FlavorInstance:  instances{},
 	lease.FloatingIP:      addresses{},
+}
+
+// lockOrder is in which order transactions come to the resources of several types: whole hosts lock consumers in
+// inventory before providers, the others providers alone.
+var lockOrder = []string{lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance, lease.FloatingIP}
+
+// holder is a reservation with its lease.
+type holder struct {
+	lease.Reservation
+	of lease.Lease
+}
+
+// holders are the reservations of leases.
+func holders(leases ...lease.Lease) []holder {
+	var all []holder
+	for _, l := range leases {
+		for _, r := range l.Reservations {
+			all = append(all, holder{r, l})
+		}
+	}
+	return all
+}
+
+// acting is a context in which the reservation's lease is who acts.
+func (h holder) acting(ctx context.Context) context.Context {
+	return As(ctx, "lease "+h.of.ID.String())
+}
+
+// byType runs f for each type of resource with those reservations that are of it.
+func byType(all []holder, f func(of resource, those []holder) error) error {
+	for _, typ := range lockOrder {
+		var those []holder
+		for _, h := range all {
+			if h.Type == typ {
+				those = append(those, h)
+			}
+		}
+		if len(those) == 0 {
+			continue
+		}
+		if err := f(resources[typ], those); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wireAll makes inventory say what reservations have.
+func wireAll(ctx context.Context, tx pgx.Tx, all ...holder) error {
+	return byType(all, func(of resource, those []holder) error { return of.wire(ctx, tx, those) })
+}
+
+// unwireAll makes inventory say that they have nothing.
+func unwireAll(ctx context.Context, tx pgx.Tx, all ...holder) error {
+	return byType(all, func(of resource, those []holder) error { return of.unwire(ctx, tx, those) })
 }
 
 // booking is what a reservation asks for and has.
@@ -110,7 +166,7 @@ func (s *Store) shorten(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.R
 
 // reshape tells inventory what an active reservation has now, and remembers that the cloud has to hear of it.
 func reshape(ctx context.Context, tx pgx.Tx, l lease.Lease, r lease.Reservation) error {
-	if err := resources[r.Type].wire(ctx, tx, l, r); err != nil {
+	if err := wireAll(ctx, tx, holder{r, l}); err != nil {
 		return err
 	}
 	return outdate(ctx, tx, r)
