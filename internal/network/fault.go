@@ -57,6 +57,7 @@ const (
 	PortIsParent          Kind = "PortInUseAsTrunkParent"
 	PortIsSubport         Kind = "PortInUseAsSubPort"
 	SegmentTaken          Kind = "DuplicateSubPort"
+	SubportMTU            Kind = "SubPortMtuGreaterThanTrunkPortMtu"
 	GroupInUse            Kind = "SecurityGroupInUse"
 	GroupIsDefault        Kind = "SecurityGroupCannotRemoveDefault"
 	DefaultKeepsName      Kind = "SecurityGroupCannotUpdateDefault"

@@ -14,7 +14,7 @@ type Network struct {
 	Description     string
 	AdminUp         bool
 	Shared          bool // every project may put ports on it
-	External        bool
+	External        bool // so may every project, which does not see its subnets
 	MTU             int
 	PortSecurity    bool
 	Type            string // provider network type: vxlan, vlan, flat, local
@@ -35,7 +35,7 @@ type NetworkChange struct {
 	AdminUp         *bool
 	Shared          *bool
 	External        *bool
-	MTU             *int
+	MTU             *int // to 0: what its type has
 	PortSecurity    *bool
 	Type            *string
 	PhysicalNetwork *string
@@ -59,12 +59,11 @@ const (
 
 // NewNetwork is a network as a request describes it, with the defaults for what it does not say.
 func NewNetwork(id uuid.UUID, c NetworkChange) Network {
-	n := Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, MTU: tunnelMTU, Tags: []string{}}
-	if c.Type != nil && *c.Type != VXLAN {
-		n.MTU = wireMTU
-	}
-	return n.With(c)
+	return Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, Tags: []string{}}.With(c)
 }
+
+// ForAll tells whether other projects may put ports on the network.
+func (n Network) ForAll() bool { return n.Shared || n.External }
 
 // With is the network after the change.
 func (n Network) With(c NetworkChange) Network {
@@ -82,6 +81,12 @@ func (n Network) With(c NetworkChange) Network {
 		n.Segment = c.Segment
 	}
 	set(&n.Tags, c.Tags)
+	if n.MTU == 0 {
+		n.MTU = wireMTU
+		if n.Type == VXLAN {
+			n.MTU = tunnelMTU
+		}
+	}
 	return n
 }
 

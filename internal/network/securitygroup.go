@@ -170,6 +170,9 @@ func (r SecurityRule) checkPorts() error {
 	return nil
 }
 
+// Trusted tells whether the port is the network's own, of which no traffic is held back.
+func (p Port) Trusted() bool { return strings.HasPrefix(p.DeviceOwner, "network:") }
+
 // Secured is the port in the groups that the change names, or the fault of that. Whether there are such groups, others
 // find out.
 func (p Port) Secured(c PortChange) (Port, error) {
@@ -190,5 +193,5 @@ func (p Port) Secured(c PortChange) (Port, error) {
 
 // InDefaultGroup tells whether a new port, of which a request says that, is in its project's default group.
 func (p Port) InDefaultGroup(c PortChange) bool {
-	return c.SecurityGroups == nil && p.PortSecurity && !strings.HasPrefix(p.DeviceOwner, "network:")
+	return c.SecurityGroups == nil && p.PortSecurity && !p.Trusted()
 }

@@ -36,6 +36,24 @@ type Subport struct {
 	Segment int       `json:"segmentation_id"`
 }
 
+// Inherit is the segmentation type of a subport, in a request, that is told apart on its trunk as its network is elsewhere.
+const Inherit = "inherit"
+
+// On is the subport, of a port on network n, on a trunk whose parent is on the other network; or the fault of that.
+func (s Subport) On(trunk uuid.UUID, n, parent Network) (Subport, error) {
+	if n.MTU > parent.MTU {
+		return s, Faultf(SubportMTU, "MTU %d of subport %s cannot be greater than MTU %d of trunk %s.", n.MTU, s.Port, parent.MTU, trunk)
+	}
+	if s.Type != Inherit {
+		return s, nil
+	}
+	if n.Type != VLAN || n.Segment == nil {
+		return s, invalid("Unknown segmentation_type '%s'.", n.Type)
+	}
+	s.Type, s.Segment = VLAN, *n.Segment
+	return s, nil
+}
+
 // Carrying is the trunk whose parent a port is, and what comes over it.
 type Carrying struct {
 	Trunk    uuid.UUID
@@ -117,7 +135,7 @@ func (t Trunk) Reduce(ports []uuid.UUID) error {
 	}
 	for _, id := range ports {
 		if !slices.ContainsFunc(t.Subports, func(s Subport) bool { return s.Port == id }) {
-			return Faultf(SubportNotFound, "SubPort on trunk %s with parent port %s could not be found.", t.ID, id)
+			return Faultf(SubportNotFound, "SubPort %s on trunk %s could not be found.", id, t.ID)
 		}
 	}
 	return nil

@@ -34,8 +34,8 @@ var networkColumns = tagged("network", map[string]column{
 	"created_at":       {expr: "network.created_at", cast: "timestamptz[]", unsorted: true},
 })
 
-// visibleNetwork is which networks a project may see: its own and the shared ones.
-const visibleNetwork = `(network.project = %s or network.shared)`
+// visibleNetwork is which networks a project may see: its own and those for all.
+const visibleNetwork = `(network.project = %s or network.shared or network.external)`
 
 func scanNetwork(row pgx.CollectableRow) (network.Network, error) {
 	var n network.Network
@@ -195,7 +195,7 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 		if same(before, after) {
 			return nil
 		}
-		if before.Shared && !after.Shared {
+		if before.ForAll() && !after.ForAll() {
 			if err := noGuests(ctx, tx, after); err != nil {
 				return err
 			}

@@ -27,6 +27,9 @@ func createPort(ctx context.Context, tx pgx.Tx, c network.PortChange) (network.P
 	if c.PortSecurity == nil {
 		p.PortSecurity = at.network.PortSecurity
 	}
+	if p.Trusted() {
+		p.PortSecurity, c.SecurityGroups = false, nil
+	}
 	if p, err = secure(ctx, tx, p, c); err != nil {
 		return p, err
 	}

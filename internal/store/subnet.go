@@ -30,6 +30,7 @@ var subnetColumns = tagged("subnet", map[string]column{
 	"dhcp":         {expr: "subnet.dhcp", cast: "boolean[]"},
 	"ra_mode":      {expr: "subnet.ra_mode", cast: "text[]"},
 	"address_mode": {expr: "subnet.address_mode", cast: "text[]"},
+	"subnetpool":   {expr: "text ''", cast: "text[]"},
 	"revision":     {expr: "subnet.revision", cast: "bigint[]"},
 })
 

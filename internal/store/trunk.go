@@ -104,15 +104,18 @@ func onNoTrunk(ctx context.Context, tx pgx.Tx, ports []uuid.UUID) error {
 
 // board puts ports on a trunk and where its parent is.
 func board(ctx context.Context, tx pgx.Tx, t network.Trunk, parent network.Port, subports []network.Subport) error {
-	if err := t.Extend(subports); err != nil {
-		return err
-	}
 	ids := make([]uuid.UUID, len(subports))
 	for i, s := range subports {
 		ids[i] = s.Port
 	}
 	members, err := lockPorts(ctx, tx, ids)
 	if err != nil {
+		return err
+	}
+	if subports, err = toldApart(ctx, tx, t, parent, subports, members); err != nil {
+		return err
+	}
+	if err := t.Extend(subports); err != nil {
 		return err
 	}
 	if err := onNoTrunk(ctx, tx, ids); err != nil {
@@ -134,6 +137,35 @@ func board(ctx context.Context, tx pgx.Tx, t network.Trunk, parent network.Port,
 		}
 	}
 	return nil
+}
+
+// toldApart are the subports as they are told apart on the trunk, which their networks decide with.
+func toldApart(ctx context.Context, tx pgx.Tx, t network.Trunk, parent network.Port, subports []network.Subport, members []held) ([]network.Subport, error) {
+	on := map[uuid.UUID]uuid.UUID{}
+	ids := []uuid.UUID{parent.Network}
+	for _, m := range members {
+		on[m.ID] = m.Network
+		ids = append(ids, m.Network)
+	}
+	rows, err := tx.Query(ctx, networkSelect+` where id = any($1)`, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read the networks of subports: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, scanNetwork)
+	if err != nil {
+		return nil, fmt.Errorf("read the networks of subports: %w", err)
+	}
+	networks := map[uuid.UUID]network.Network{}
+	for _, n := range found {
+		networks[n.ID] = n
+	}
+	told := make([]network.Subport, len(subports))
+	for i, s := range subports {
+		if told[i], err = s.On(t.ID, networks[on[s.Port]], networks[parent.Network]); err != nil {
+			return nil, err
+		}
+	}
+	return told, nil
 }
 
 // lockPorts locks ports, each once, all of which have to be there.

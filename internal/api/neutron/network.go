@@ -46,7 +46,7 @@ var networkAttributes = []attribute[networkChange]{
 	{name: "admin_state_up", on: anytime, set: as(func(c *networkChange) **bool { return &c.AdminUp }, boolean), field: "admin_up", read: asBool, sorts: true},
 	{name: "shared", on: anytime, admin: true, set: as(func(c *networkChange) **bool { return &c.Shared }, boolean), field: "shared", read: asBool},
 	{name: "router:external", on: anytime, admin: true, set: as(func(c *networkChange) **bool { return &c.External }, boolean), field: "external", read: asBool},
-	{name: "mtu", on: anytime, set: as(func(c *networkChange) **int { return &c.MTU }, integer(68, 65535)), field: "mtu", read: asInt, sorts: true},
+	{name: "mtu", on: anytime, set: as(func(c *networkChange) **int { return &c.MTU }, mtu), field: "mtu", read: asInt, sorts: true},
 	{name: "port_security_enabled", on: anytime, set: as(func(c *networkChange) **bool { return &c.PortSecurity }, boolean), field: "port_security", read: asBool},
 	providerAttributes[0], providerAttributes[1], providerAttributes[2],
 	{name: "segments", on: onCreate, admin: true, veil: true, set: oneSegment},
@@ -55,6 +55,14 @@ var networkAttributes = []attribute[networkChange]{
 	{name: "revision_number", field: "revision", read: asInt},
 	{name: "subnets"}, {name: "availability_zones"}, {name: "ipv4_address_scope"}, {name: "ipv6_address_scope"},
 	{name: "tags"}, {name: "created_at"}, {name: "updated_at"},
+}
+
+// mtu reads a size of frames that IP can use, or 0 for the network's to choose.
+func mtu(raw json.RawMessage) (int, error) {
+	if n, err := integer(0, 0)(raw); err == nil {
+		return n, nil
+	}
+	return integer(68, 65535)(raw)
 }
 
 // oneSegment reads the provider attributes from a list of segments, of which a network has one.

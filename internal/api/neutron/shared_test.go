@@ -50,3 +50,65 @@ func TestOwnerOfANetworkEvictsGuestsButDoesNotActForThem(t *testing.T) {
 	owner.must(204, "DELETE", path, "")
 	c.must(200, "PUT", "/v2.0/networks/"+net, `{"network":{"shared":false}}`)
 }
+
+func TestExternalNetworksAreThereForAll(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	owner, guest := c.as("u:mine"), c.as("u:theirs")
+	net, subnet := owner.ground("10.0.0.0/24")
+	path := "/v2.0/networks/" + net
+	if got := guest.fault("GET", path, ""); got != "404 NetworkNotFound" {
+		t.Errorf("a network of others: %s", got)
+	}
+	c.must(200, "PUT", path, `{"network":{"router:external":true}}`)
+
+	if got := ids(guest.must(200, "GET", "/v2.0/networks?router:external=true", ""), "networks"); len(got) != 1 {
+		t.Errorf("external networks: %v", got)
+	}
+	if got := guest.fault("GET", "/v2.0/subnets/"+subnet, ""); got != "404 SubnetNotFound" {
+		t.Errorf("its subnet: %s", got)
+	}
+	if got := guest.fault("POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":"10.1.0.0/24"}}`, net)); got != "403 PolicyNotAuthorized" {
+		t.Errorf("a subnet there: %s", got)
+	}
+	port := guest.port(net, "")
+	if got := c.fault("PUT", path, `{"network":{"router:external":false}}`); got != "409 InvalidSharedSetting" {
+		t.Errorf("closed with guests inside: %s", got)
+	}
+	guest.must(204, "DELETE", "/v2.0/ports/"+port["id"].(string), "")
+	c.must(200, "PUT", path, `{"network":{"router:external":false}}`)
+}
+
+func TestNetworksAndTheirOwnPortsBeginAsTheyShould(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	flat := c.must(201, "POST", "/v2.0/networks", `{"network":{"mtu":0,"provider:network_type":"flat","provider:physical_network":"p"}}`)["network"].(object)
+	path := "/v2.0/networks/" + flat["id"].(string)
+	changed := c.must(200, "PUT", path, `{"network":{"mtu":9000}}`)["network"].(object)
+	back := c.must(200, "PUT", path, `{"network":{"mtu":0}}`)["network"].(object)
+	if flat["mtu"] != 1500.0 || changed["mtu"] != 9000.0 || back["mtu"] != 1500.0 {
+		t.Errorf("mtu %v, then %v, then %v", flat["mtu"], changed["mtu"], back["mtu"])
+	}
+	for _, tc := range []struct{ body, want string }{
+		{`{"network":{"provider:network_type":"flat","provider:physical_network":"p"}}`, "409 FlatNetworkInUse"},
+		{`{"network":{"provider:segmentation_id":77}}`, ""},
+		{`{"network":{"provider:segmentation_id":77}}`, "409 TunnelIdInUse"},
+		{`{"network":{"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":5}}`, ""},
+		{`{"network":{"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":5}}`, "409 VlanIdInUse"},
+	} {
+		if tc.want == "" {
+			c.must(201, "POST", "/v2.0/networks", tc.body)
+		} else if got := c.fault("POST", "/v2.0/networks", tc.body); got != tc.want {
+			t.Errorf("%s: want %s, got %s", tc.body, tc.want, got)
+		}
+	}
+
+	net, _ := c.ground("10.0.0.0/24")
+	p := c.port(net, `,"device_owner":"network:distributed","security_groups":["`+c.group("g")+`"]`)
+	if p["port_security_enabled"] != false || len(p["security_groups"].([]any)) != 0 {
+		t.Errorf("a port of the network's own: %v, %v", p["port_security_enabled"], p["security_groups"])
+	}
+	if n := len(ids(c.must(200, "GET", "/v2.0/subnets?subnetpool_id=x&sort_key=subnetpool_id&sort_dir=asc", ""), "subnets")); n != 0 {
+		t.Errorf("%d subnets are from a pool", n)
+	}
+}

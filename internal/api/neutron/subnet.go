@@ -53,7 +53,7 @@ var subnetAttributes = []attribute[subnetChange]{
 	{name: "host_routes", on: anytime, set: as(func(c *subnetChange) **[]network.Route { return &c.Routes }, orNone(listOf(hostRoute)))},
 	{name: "ipv6_ra_mode", on: onCreate, set: as(func(c *subnetChange) **string { return &c.RAMode }, ipv6Mode), field: "ra_mode", sorts: true},
 	{name: "ipv6_address_mode", on: onCreate, set: as(func(c *subnetChange) **string { return &c.AddressMode }, ipv6Mode), field: "address_mode", sorts: true},
-	{name: "subnetpool_id", on: onCreate, set: nothing[subnetChange]},
+	{name: "subnetpool_id", on: onCreate, set: nothing[subnetChange], field: "subnetpool", sorts: true},
 	{name: "service_types", on: anytime, set: nothing[subnetChange]},
 	{name: "revision_number", field: "revision", read: asInt},
 	{name: "tags"}, {name: "created_at"}, {name: "updated_at"},

@@ -83,21 +83,26 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 	if err != nil {
 		return s, err
 	}
-	for _, key := range []string{"port_id", "segmentation_id"} {
-		if _, ok := m[key]; !ok {
-			return s, fmt.Errorf("a subport has a %s", key)
-		}
+	v, ok := m["port_id"]
+	if !ok {
+		return s, fmt.Errorf("a subport has a port_id")
 	}
-	if s.Port, err = id(m["port_id"]); err != nil {
+	if s.Port, err = id(v); err != nil {
 		return s, err
 	}
 	s.Type = network.VLAN
 	if v, ok := m["segmentation_type"]; ok {
-		if s.Type, err = oneOf(network.VLAN)(v); err != nil {
+		if s.Type, err = filled(oneOf(network.VLAN, network.Inherit))(v); err != nil {
 			return s, err
 		}
 	}
-	s.Segment, err = integer(1, maxVLAN)(m["segmentation_id"])
+	if v, ok = m["segmentation_id"]; s.Type == network.Inherit {
+		return s, nil
+	}
+	if !ok {
+		return s, fmt.Errorf("a subport has a segmentation_id")
+	}
+	s.Segment, err = integer(1, maxVLAN)(v)
 	return s, err
 }
 

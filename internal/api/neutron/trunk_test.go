@@ -175,3 +175,32 @@ func TestRefusedTrunksAreNamedAsClientsKnowThem(t *testing.T) {
 		t.Errorf("a trunk in use: %s", got)
 	}
 }
+
+func TestSubportsFitTheirTrunk(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net := func(more string) string {
+		return c.must(201, "POST", "/v2.0/networks", `{"network":{`+more+`}}`)["network"].(object)["id"].(string)
+	}
+	port := func(net string) string { return c.port(net, "")["id"].(string) }
+	vlan := net(`"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":30`)
+	vxlan := net(`"mtu":1400`)
+	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"inherit"}]}}`, port(vlan), port(vlan)))["trunk"].(object)
+	if got := trunk["sub_ports"].([]any)[0].(object); got["segmentation_type"] != "vlan" || got["segmentation_id"] != 30.0 {
+		t.Errorf("inherited: %v", got)
+	}
+
+	path := "/v2.0/trunks/" + trunk["id"].(string) + "/add_subports"
+	low := "/v2.0/trunks/" + c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, port(vxlan)))["trunk"].(object)["id"].(string) + "/add_subports"
+	for name, tc := range map[string]struct{ path, port, said, want string }{
+		"the same VLAN":      {path, port(vlan), `"segmentation_type":"inherit"`, "409 DuplicateSubPort"},
+		"no VLAN to inherit": {path, port(vxlan), `"segmentation_type":"inherit"`, "400 InvalidInput"},
+		"no type":            {path, port(vxlan), `"segmentation_type":null,"segmentation_id":3`, "400 HTTPBadRequest"},
+		"longer frames":      {low, port(vlan), `"segmentation_id":3`, "409 SubPortMtuGreaterThanTrunkPortMtu"},
+	} {
+		if got := c.fault("PUT", tc.path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,%s}]}`, tc.port, tc.said)); got != tc.want {
+			t.Errorf("%s: want %s, got %s", name, tc.want, got)
+		}
+	}
+	c.must(200, "PUT", path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_id":31}]}`, port(vxlan)))
+}
