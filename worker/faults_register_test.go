@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/devstack"
+	"berth/internal/store/storetest"
 )
 
 // TestGenerationsAreRegistersThroughKills lets clients of two processes contend for a few generations while processes and PostgreSQL
@@ -30,7 +30,7 @@ func TestGenerationsAreRegistersThroughKills(t *testing.T) {
 	c := newContest(s, replicas)
 
 	stop := c.run(8)
-	for range kills(t) {
+	for range max(1, storetest.Rounds(t, 100)/100) {
 		for _, kill := range []func(){
 			replicas[0].replace,
 			func() {
@@ -60,20 +60,6 @@ func TestGenerationsAreRegistersThroughKills(t *testing.T) {
 		}
 	}
 	t.Logf("%d accesses, %d of them writes that won, %d without an answer", len(c.ops), c.done, c.lost)
-}
-
-// kills is how often everything is killed: as often as BERTH_TEST_ROUNDS says, in hundreds, or enough for every day.
-func kills(t *testing.T) int {
-	t.Helper()
-	set := os.Getenv("BERTH_TEST_ROUNDS")
-	if set == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return max(1, n/100)
 }
 
 // replica is one of the processes that serve the same rows, always at the same address.

@@ -2,9 +2,7 @@ package store_test
 
 import (
 	"context"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -235,10 +233,7 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 // work at once. Who leaves a host is seen before who gets it.
 func TestBackToBackLeasesNeverOverlap(t *testing.T) {
 	t.Parallel()
-	pairs := 20
-	if n, err := strconv.Atoi(os.Getenv("BERTH_TEST_ROUNDS")); err == nil {
-		pairs = n
-	}
+	pairs := storetest.Rounds(t, 20)
 	e := newLeasing(t, pairs)
 	at := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
 	var before, after []lease.Lease

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,19 +19,8 @@ import (
 // contenders is how many want the last one at the same time.
 const contenders = 64
 
-// contests is how often they do: once, or as often as BERTH_TEST_ROUNDS says, in hundreds.
-func contests(t *testing.T) int {
-	t.Helper()
-	set := os.Getenv("BERTH_TEST_ROUNDS")
-	if set == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return max(1, n/100)
-}
+// contests is how often they do.
+func contests(t *testing.T) int { return max(1, storetest.Rounds(t, 100)/100) }
 
 func TestOneOfManyClientsGetsTheLast(t *testing.T) {
 	t.Parallel()

@@ -3,8 +3,6 @@ package placement_test
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,19 +18,8 @@ import (
 // writers is how many want the same thing at the same time.
 const writers = 64
 
-// rounds is how often they do: as BERTH_TEST_ROUNDS says, as `make soak` does, or enough for every day.
-func rounds(t *testing.T) int {
-	t.Helper()
-	set := os.Getenv("BERTH_TEST_ROUNDS")
-	if set == "" {
-		return 20
-	}
-	n, err := strconv.Atoi(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
+// rounds is how often they do.
+func rounds(t *testing.T) int { return storetest.Rounds(t, 20) }
 
 // arena is an API whose database the test looks into, and connections for all writers.
 type arena struct {
