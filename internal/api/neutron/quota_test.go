@@ -127,27 +127,3 @@ func TestNobodyHasMoreThanItsQuota(t *testing.T) {
 		t.Errorf("%d ports", n)
 	}
 }
-
-// Of those who make ports and one who limits them to what is there, somebody is refused: nobody has more than a limit that was checked.
-func TestACheckedQuotaHoldsThoughPortsAreMadeMeanwhile(t *testing.T) {
-	t.Parallel()
-	c := open(t)
-	net, _ := c.ground("10.0.0.0/16")
-	for _, before := range []int{-1, 100} {
-		c.must(200, "PUT", "/v2.0/quotas/admin", fmt.Sprintf(`{"quota":{"port":%d}}`, before))
-		there := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports"))
-		limit, held := there+8, false
-		var together sync.WaitGroup
-		for range 64 {
-			together.Go(func() { c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)) })
-		}
-		together.Go(func() {
-			status, _, _ := c.raw("PUT", "/v2.0/quotas/admin", fmt.Sprintf(`{"quota":{"port":%d,"check_limit":true}}`, limit))
-			held = status == http.StatusOK
-		})
-		together.Wait()
-		if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); held && n > limit || !held && n <= limit {
-			t.Errorf("from %d: a limit of %d was accepted: %t, and there are %d ports", before, limit, held, n)
-		}
-	}
-}
