@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,7 +12,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 
+	"berth/internal/contract"
 	"berth/internal/devstack"
 	"berth/internal/store"
 )
@@ -44,7 +48,7 @@ func TestAcknowledgedWritesOutlastADatabaseCrash(t *testing.T) {
 
 func TestAcknowledgedWritesOutlastAKill(t *testing.T) {
 	t.Parallel()
-	s, _ := sharedSite(t)
+	s, temporal := sharedSite(t)
 	port, err := devstack.Port(0)
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +59,55 @@ func TestAcknowledgedWritesOutlastAKill(t *testing.T) {
 		c.kill()
 		c = s.start("api,relay,temporal")
 	})
+	s.inherited(temporal, c)
+}
+
+// inherited kills a process that has a port's workflow in memory, and checks that what is signalled then does not wait out the time that
+// Temporal gives the dead: it is asked of the one that follows in its seat.
+func (s *site) inherited(temporal client.Client, c *child) {
+	s.Helper()
+	c.agents()
+	network := c.network("inherited")
+	c.subnet(network)
+	port := contract.PortID(c.create("port", portOf(network)))
+	says := func(want ...string) {
+		s.Helper()
+		s.until(fmt.Sprintf("%s waits for %v", port, want), func() string {
+			var why contract.Why
+			v, err := temporal.QueryWorkflow(s.Context(), port, "", contract.QueryWhy)
+			if err == nil {
+				err = v.Get(&why)
+			}
+			if err == nil && slices.EqualFunc(why.Waiting, want, func(w contract.Waiting, name string) bool { return w.For == name }) {
+				return ""
+			}
+			return fmt.Sprintf("%+v, %v", why, err)
+		})
+	}
+	says("DHCP", "L2")
+
+	c.kill()
+	c = s.start("api,relay,temporal")
+	s.until("the one that follows is ready", func() string {
+		if code, _, err := c.do("GET", "/readyz", nil); code != http.StatusOK {
+			return fmt.Sprint(code, err)
+		}
+		return ""
+	})
+	if err := temporal.SignalWorkflow(s.Context(), port, "", contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"}); err != nil {
+		s.Fatal(err)
+	}
+
+	says("DHCP")
+	for events := temporal.GetWorkflowHistory(s.Context(), port, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		e, err := events.Next()
+		if err != nil {
+			s.Fatal(err)
+		}
+		if e.GetWorkflowTaskTimedOutEventAttributes().GetTimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
+			s.Errorf("the signal waited for the dead: %v", e)
+		}
+	}
 }
 
 // outlasts lets clients work on the process through crashes, and checks that what it acknowledged is kept, that
