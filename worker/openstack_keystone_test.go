@@ -55,9 +55,9 @@ var behindKeystone = []struct {
 	{"boss", "ops", []said{
 		{"old: quota list --network --detail --project demo -f value", "has: ports 2 0 2"},
 		{"new: quota show demo --network --usage -f value", "has: ports 2 2 0"},
-		{"new: quota set demo --ports 1", "error: less than what is in use"},
+		{"new: quota set demo --ports 1", "error: must be greater than or equal to already used"},
 		{"quota set demo --ports 1 --force", ""},
-		{"old: quota set demo --ports 0 --check-limit", "error: less than what is in use"},
+		{"old: quota set demo --ports 0 --check-limit", "error: must be greater than or equal to already used"},
 		{"new: quota delete demo --network", ""},
 		{"availability zone list --network -f value", ""},
 		{"port delete web own", ""},

@@ -30,7 +30,8 @@ var ruleColumns = map[string]column{
 	"revision":     {expr: "security_group_rule.revision", cast: "bigint[]"},
 }
 
-const visibleRule = `security_group_rule.project = %s`
+// visibleRule is which rules a project may see: its own and those of its groups.
+const visibleRule = `(security_group_rule.project = %[1]s or exists (select from security_group g where g.id = security_group_rule.group_id and g.project = %[1]s))`
 
 // SecurityRules lists rules of security groups.
 func (s *Store) SecurityRules(ctx context.Context, q Listing) ([]network.SecurityRule, error) {

@@ -38,6 +38,7 @@ type attribute[C any] struct {
 	name  string
 	on    verbs
 	admin bool // only administrators set it
+	off   bool // but false of a new object says nothing, so that everybody may
 	veil  bool // only administrators see it or filter by it
 	set   func(*C, json.RawMessage) error
 	field string                       // by which the store filters; empty if it does not
@@ -129,7 +130,7 @@ func (res resource[N, C]) change(raw json.RawMessage, verb verbs, who identity.C
 			return c, bad("Attribute '%s' not allowed in POST", a.name)
 		case a.on&verb == 0:
 			return c, bad("Cannot update read-only attribute %s", a.name)
-		case a.admin && !who.Admin():
+		case a.admin && !who.Admin() && !(a.off && verb == onCreate && isFalse(v)):
 			return c, forbidden(verb.String() + "_" + res.one + ":" + a.name)
 		}
 		if err := a.set(&c, v); err != nil {
@@ -137,6 +138,11 @@ func (res resource[N, C]) change(raw json.RawMessage, verb verbs, who identity.C
 		}
 	}
 	return c, nil
+}
+
+func isFalse(raw json.RawMessage) bool {
+	v, err := boolean(raw)
+	return err == nil && !v
 }
 
 func (res resource[N, C]) known(given map[string]json.RawMessage) error {

@@ -87,7 +87,9 @@ func securityRules(s *store.Store) resource[network.SecurityRule, ruleChange] {
 			}
 			return own(r, &c.Project, "create_security_group_rule")
 		},
-		may: func(*http.Request, network.SecurityRule, *ruleChange) error { return nil },
+		may: func(r *http.Request, rule network.SecurityRule, c *ruleChange) error {
+			return mayChange(r, rule.Project, c, "security_group_rule")
+		},
 	}
 }
 

@@ -112,3 +112,28 @@ func TestNetworksAndTheirOwnPortsBeginAsTheyShould(t *testing.T) {
 		t.Errorf("%d subnets are from a pool", n)
 	}
 }
+
+func TestMembersMaySayWhatIsSoAnyway(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	ann := c.as("u:demo")
+	net := ann.must(201, "POST", "/v2.0/networks", `{"network":{"shared":false,"router:external":"False"}}`)["network"].(object)["id"].(string)
+	for method, said := range map[string]string{"POST": `"shared":true`, "PUT": `"shared":false`} {
+		path := map[string]string{"POST": "/v2.0/networks", "PUT": "/v2.0/networks/" + net}[method]
+		if got := ann.fault(method, path, `{"network":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
+			t.Errorf("%s %s: %s", method, said, got)
+		}
+	}
+
+	// A rule of an administrator in a member's group is there for both to see.
+	group := ann.group("g")
+	rule := c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"}}`, group))["security_group_rule"].(object)["id"].(string)
+	path := "/v2.0/security-group-rules/" + rule
+	ann.must(200, "GET", path, "")
+	if got := ann.fault("DELETE", path, ""); got != "403 PolicyNotAuthorized" {
+		t.Errorf("a member deletes it: %s", got)
+	}
+	if got := c.as("u:other").fault("GET", path, ""); got != "404 SecurityGroupRuleNotFound" {
+		t.Errorf("others see it: %s", got)
+	}
+}
