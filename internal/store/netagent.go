@@ -97,8 +97,16 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 		if a, err = agentByID(ctx, tx, id); err != nil || c.AdminUp == nil {
 			return err
 		}
-		if err := announceAgent(ctx, tx, a); err != nil || !*c.AdminUp {
+		if err := announceAgent(ctx, tx, a); err != nil {
 			return err
+		}
+		if a.Type == network.DHCPAgent {
+			if err := tell(ctx, tx, waitingFor, a.ID); err != nil {
+				return err
+			}
+		}
+		if !*c.AdminUp {
+			return nil
 		}
 		if a.Type == network.DHCPAgent {
 			return adopt(ctx, tx, a.Host)
@@ -233,14 +241,18 @@ func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 				return err
 			}
 		}
-		return tell(ctx, tx, a.Host)
+		return tell(ctx, tx, `exists (select from block b where b.object_id = port.id and b.host = $1) and host = $1`, a.Host)
 	})
 }
 
-// tell has the workflows of ports on a host look at what they wait for there.
-func tell(ctx context.Context, tx pgx.Tx, host string) error {
-	rows, err := tx.Query(ctx, portSelect+portFrom+`
-		where exists (select from block b where b.object_id = port.id and b.host = $1) and host = $1`, host)
+// waitingFor are the ports that wait for the DHCP agent with the ID $1.
+const waitingFor = `
+	network_id in (select network_id from dhcp_binding where agent_id = $1)
+		and exists (select from block b where b.object_id = port.id and b.entity = '` + network.DHCP + `')`
+
+// tell has the workflows of those ports look at what they wait for, of which nothing has changed but what is known of who owes it.
+func tell(ctx context.Context, tx pgx.Tx, those string, args ...any) error {
+	rows, err := tx.Query(ctx, portSelect+portFrom+` where `+those, args...)
 	if err != nil {
 		return fmt.Errorf("find ports: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"berth/internal/contract"
 	"berth/internal/network"
 	"berth/internal/store/storetest"
 )
@@ -185,11 +186,21 @@ func TestSilentAgentIsNamedAndNotBoundTo(t *testing.T) {
 	if after := g.look(p.ID); after.VIF != network.VIFOVS {
 		t.Errorf("after the agent came back: %+v", after)
 	}
-	if _, err := g.UpdateAgent(t.Context(), g.agent(network.DHCPAgent).ID, network.AgentChange{AdminUp: ptr(false)}); err != nil {
-		t.Fatal(err)
-	}
-	if s := g.settle(waiting.ID); !strings.Contains(s.Sentence(), "whose agent is disabled") {
-		t.Errorf("%s", s.Sentence())
+	for _, up := range []bool{false, true, false} {
+		for notes := claim(t, g.Store); len(notes) > 0; notes = claim(t, g.Store) {
+			if err := g.SettleNotes(t.Context(), "", notes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := g.UpdateAgent(t.Context(), g.agent(network.DHCPAgent).ID, network.AgentChange{AdminUp: &up}); err != nil {
+			t.Fatal(err)
+		}
+		if s := g.settle(waiting.ID); strings.Contains(s.Sentence(), "whose agent is disabled") == up {
+			t.Errorf("enabled %t: %s", up, s.Sentence())
+		}
+		if notes := claim(t, g.Store); !slices.ContainsFunc(notes, func(n contract.Note) bool { return n.ID == contract.PortID(waiting.ID.String()) }) {
+			t.Errorf("enabled %t: its workflow goes on telling what it told: %+v", up, notes)
+		}
 	}
 	if err := g.DeleteAgent(t.Context(), g.agent(network.OVSAgent).ID); err != nil {
 		t.Fatal(err)
