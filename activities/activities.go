@@ -46,6 +46,7 @@ type Options struct {
 type Activities struct {
 	Options
 	sweeps   sweeps     // of leases that are due
+	looks    looks      // at leases
 	bringing sync.Mutex // of what has gathered while the controller was away
 }
 

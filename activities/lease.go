@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -9,26 +10,42 @@ import (
 	"berth/internal/lease"
 )
 
-// Lease looks at a lease.
+// Lease looks at a lease. Of many that wake together those who come while somebody looks are looked at together.
 func (a *Activities) Lease(ctx context.Context, key string) (lease.Lease, error) {
 	id, err := uuidOf(key)
 	if err != nil {
 		return lease.Lease{}, err
 	}
-	l, err := a.Store.Lease(ctx, id)
-	if err != nil {
-		return l, verdict(err)
-	}
-	if due := lease.Next(l, time.Now()); due.Step == lease.Wait {
-		l.Ahead, err = a.Store.Ahead(ctx, l.ID, due.At)
-	}
+	l, err := a.looks.at(ctx, id, a.look)
 	return a.governed(l), verdict(err)
+}
+
+// look reads leases and, of those that wait, who is due at the same instant and comes first.
+func (a *Activities) look(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
+	found, err := a.Store.LeasesOf(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	all, waiting := map[uuid.UUID]lease.Lease{}, map[uuid.UUID]time.Time{}
+	for _, l := range found {
+		all[l.ID] = l
+		if due := lease.Next(l, time.Now()); due.Step == lease.Wait {
+			waiting[l.ID] = due.At
+		}
+	}
+	ahead, err := a.Store.Ahead(ctx, waiting)
+	for id, n := range ahead {
+		l := all[id]
+		l.Ahead = n
+		all[id] = l
+	}
+	return all, err
 }
 
 // governed is a lease with what the operator decides about its steps, and without what only matters to who books: of
 // that a history would have a copy for every look.
 func (a *Activities) governed(l lease.Lease) lease.Lease {
-	l.Patience = a.Patience
+	l.Patience, l.Reservations = a.Patience, slices.Clone(l.Reservations) // others may have seen the same lease
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
 		r.ReservationDraft = lease.ReservationDraft{Type: r.Type, BeforeEnd: a.beforeEnd(*r)}

@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -60,9 +61,16 @@ const early = time.Second
 // come.
 const (
 	vanguard = 4
-	later    = 2 * time.Second
-	gap      = 20 * time.Millisecond
+	later    = 5 * time.Second
+	gap      = 12 * time.Millisecond
 )
+
+// behind is how long after the others' instant a lease wakes that has so many before it. Whoever is made early counts few of
+// them, so that most leases of a burst count few: the root keeps these apart, and a thousand of either kind come in even
+// steps.
+func behind(ahead int) time.Duration {
+	return later + time.Duration((float64(ahead)+32*math.Sqrt(float64(ahead)))*float64(gap))
+}
 
 // await returns when it is time, or when the row has changed. A start or an end it awaits awake.
 func await(ctx workflow.Context, l lease.Lease, at time.Time, changed workflow.ReceiveChannel) error {
@@ -73,7 +81,7 @@ func await(ctx workflow.Context, l lease.Lease, at time.Time, changed workflow.R
 	}
 	wake := at.Add(-early)
 	if l.Ahead >= vanguard {
-		wake = at.Add(later + time.Duration(l.Ahead)*gap)
+		wake = at.Add(behind(l.Ahead))
 	}
 	if wake.After(workflow.Now(ctx)) {
 		return waitUntil(ctx, wake, summary, changed)

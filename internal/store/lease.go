@@ -27,6 +27,11 @@ func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	return all[0], nil
 }
 
+// LeasesOf lists those of the leases with these IDs that are there.
+func (s *Store) LeasesOf(ctx context.Context, ids []uuid.UUID) ([]lease.Lease, error) {
+	return s.leases(ctx, `id = any($1)`, ids)
+}
+
 // Leases lists leases, oldest first.
 func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, error) {
 	const these = `($1 = '' or project_id = $1)`

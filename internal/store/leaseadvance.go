@@ -62,18 +62,33 @@ func (s *Store) Until(ctx context.Context, at time.Time) (time.Duration, error) 
 	return left, nil
 }
 
-// Ahead counts the leases that have something due at the same instant as that lease, and come first. They are counted
-// as they are now: others may come and go.
-func (s *Store) Ahead(ctx context.Context, id uuid.UUID, at time.Time) (int, error) {
-	n := 0
-	err := s.pool.QueryRow(ctx, `
-		select count(*)
-		from event
-		where status = 'UNDONE' and event_type <> 'before_end_lease' and at = $1 and lease_id < $2`, at, id).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("who is due at the same instant as lease %s: %w", id, err)
+// Ahead counts, for leases of which something is due at an instant, those that have something due at the same instant and
+// come first. They are counted as they are now: others may come and go.
+func (s *Store) Ahead(ctx context.Context, due map[uuid.UUID]time.Time) (map[uuid.UUID]int, error) {
+	if len(due) == 0 {
+		return nil, nil
 	}
-	return n, nil
+	ids, instants := make([]uuid.UUID, 0, len(due)), make([]time.Time, 0, len(due))
+	for id, at := range due {
+		ids, instants = append(ids, id), append(instants, at)
+	}
+	rows, err := s.pool.Query(ctx, `
+		select lease_id, ahead
+		from (
+			select lease_id, at, rank() over (partition by at order by lease_id) - 1 as ahead
+			from event
+			where status = 'UNDONE' and event_type <> 'before_end_lease' and at = any($2::timestamptz[])) e
+		join unnest($1::uuid[], $2::timestamptz[]) as due (id, instant) on due.id = lease_id and due.instant = at`, ids, instants)
+	if err != nil {
+		return nil, fmt.Errorf("who is due at the same instant: %w", err)
+	}
+	ahead := map[uuid.UUID]int{}
+	var id uuid.UUID
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error { ahead[id] = n; return nil }); err != nil {
+		return nil, fmt.Errorf("who is due at the same instant: %w", err)
+	}
+	return ahead, nil
 }
 
 // beginDue enters the steps that are due for some leases that nobody else is at work on, and gives those that start what is

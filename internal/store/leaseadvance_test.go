@@ -296,3 +296,20 @@ func eventOf(l lease.Lease, typ lease.EventType) lease.Event {
 	}
 	return lease.Event{}
 }
+
+func TestThoseWhoAreDueAtOneInstantAreCountedInOneOrder(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 4)
+	var crowd []lease.Lease
+	for range 3 {
+		crowd = append(crowd, e.create(hostsDraft(1, 2, 1, 1)))
+	}
+	alone := e.create(hostsDraft(3, 4, 1, 1))
+	slices.SortFunc(crowd, func(a, b lease.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) })
+
+	got, err := e.Ahead(t.Context(), map[uuid.UUID]time.Time{crowd[0].ID: hour(1), crowd[2].ID: hour(1), alone.ID: hour(3), crowd[1].ID: hour(7), uuid.New(): hour(1)})
+
+	if d := cmp.Diff(map[uuid.UUID]int{crowd[0].ID: 0, crowd[2].ID: 2, alone.ID: 0}, got); d != "" || err != nil {
+		t.Errorf("%v %s", err, d)
+	}
+}
