@@ -106,6 +106,11 @@ func (s *Store) HealReservation(ctx context.Context, a lease.Unwell) error {
 		if err := saveLease(ctx, tx, was, *is); err != nil {
 			return err
 		}
+		if is.Degraded && len(lease.Notices(was, *is)) == 0 { // another host for one that came in place of another
+			if err := tellLeases(ctx, tx, news{*is, []string{lease.NoticeHealth}}); err != nil {
+				return err
+			}
+		}
 		return nudge(ctx, tx, nudgeLease(*is, false))
 	})
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -87,8 +88,12 @@ func TestHostThatDiesIsReplacedInAnActiveLease(t *testing.T) {
 	if n := e.see(map[string]bool{"cmp-1": true}, time.Hour); n != 0 {
 		t.Errorf("%d still ail", n)
 	}
-	e.create(hostsDraft(0, 1, 1, 1))
 	e.healthy(l, health{Degraded: true, Changed: true, Hosts: []int64{2}})
+	e.see(map[string]bool{"cmp-2": false}, time.Hour)
+	e.healthy(l, health{Degraded: true, Changed: true, Hosts: []int64{1}})
+	if all, _ := e.told(l.ID); !slices.Equal(all[len(all)-2:], []string{"lease.health ACTIVE", "lease.health ACTIVE"}) {
+		t.Errorf("nobody hears that it is replaced once more: %v", all)
+	}
 }
 
 func TestReservationThatLacksAHostGetsItBack(t *testing.T) {
