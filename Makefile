@@ -24,9 +24,9 @@ tools: ## build the temporal CLI, which holds the dev server and the UI
 	@cli=$(temporal) && ln -sf "$$cli" bin/temporal && echo "bin/temporal is $$cli"
 
 .PHONY: test
-test: deps ## everything: tests with the race detector on real PostgreSQL and Temporal, then lint
+test: deps build ## everything: tests with the race detector on real PostgreSQL and Temporal, then lint
 	@go build -o bin/teststack ./internal/devstack/teststack
-	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -parallel 4 -timeout 20m ./...
+	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -vet off -parallel 4 -timeout 20m ./...
 	@$(MAKE) --no-print-directory lint
 
 .PHONY: soak

@@ -7,10 +7,7 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/api/serviceerror"
 
+	"berth/internal/devstack"
 	"berth/internal/odl/odltest"
 )
 
@@ -30,30 +28,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// buildWorker builds berth's worker as this test was built, so that little is left to compile.
-func buildWorker(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "worker")
-	args := []string{"build", "-o", program}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", append(args, "berth/worker")...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return program
-}
-
 func TestAShortRunOfEverythingLeavesNothingButItsResults(t *testing.T) {
 	t.Parallel()
-	worker, dir, out := buildWorker(t), t.TempDir(), filepath.Join(t.TempDir(), "bench.json")
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+	programs, err := devstack.Programs(t.Context(), t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
+	dir, err := devstack.Scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	out := filepath.Join(t.TempDir(), "bench.json")
 	var table, progress bytes.Buffer
 
-	err := run(t.Context(), []string{"-dev-server", "-window=300ms", "-warmup=100ms", "-rounds=1", "-in-flight=4", "-signals=60", "-idle=20",
-		"-dir", dir, "-worker", worker, "-out", out}, &table, &progress)
+	err = run(t.Context(), []string{"-dev-server", "-window=300ms", "-warmup=100ms", "-rounds=1", "-in-flight=4", "-signals=60", "-idle=20",
+		"-dir", dir, "-worker", filepath.Join(programs, "worker"), "-out", out}, &table, &progress)
 
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)

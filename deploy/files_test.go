@@ -1,10 +1,10 @@
 package deploy_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"berth/internal/devstack"
 	"berth/internal/devstack/temporaltest"
 	"berth/internal/store/storetest"
 )
@@ -29,9 +30,14 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
-	for name, source := range map[string]string{"berth-worker": "../worker", "starter": "../starter"} {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, name), source).CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", name, err, out)
+	built, err := devstack.Programs(context.Background(), filepath.Join(bin, "built"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for name, program := range map[string]string{"berth-worker": "worker", "starter": "starter"} {
+		if err := os.Symlink(filepath.Join(built, program), filepath.Join(bin, name)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 	}

@@ -43,14 +43,14 @@ func (r *devRun) said() string {
 
 func startDev(t *testing.T, settings ...string) *devRun {
 	t.Helper()
-	return spawn(t, []string{"--dev"}, append(settings, "BERTH_DEMO=off")...)
+	return spawn(t, os.Args[0], []string{"--dev"}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)
 }
 
-// spawn starts this binary as the worker.
-func spawn(t *testing.T, args []string, settings ...string) *devRun {
+// spawn starts a program.
+func spawn(t *testing.T, program string, args []string, settings ...string) *devRun {
 	t.Helper()
-	r := &devRun{cmd: exec.Command(os.Args[0], args...), done: make(chan struct{})}
-	r.cmd.Env = append(os.Environ(), append(settings, mainVariable+"=yes")...)
+	r := &devRun{cmd: exec.Command(program, args...), done: make(chan struct{})}
+	r.cmd.Env = append(os.Environ(), settings...)
 	r.begin(t)
 	return r
 }

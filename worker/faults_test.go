@@ -106,7 +106,7 @@ var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
 // start runs a process of those roles and waits until it serves.
 func (s *site) start(roles string) *child {
 	s.Helper()
-	c := &child{devRun: spawn(s.T, []string{"-roles", roles}, s.settings...), t: s.T}
+	c := &child{devRun: spawn(s.T, program(s.T, "worker"), []string{"-roles", roles}, s.settings...), t: s.T}
 	s.Cleanup(func() {
 		c.kill()
 		if s.Failed() {

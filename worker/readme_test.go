@@ -72,12 +72,14 @@ func (n newcomer) until(command, want string) {
 	n.t.Errorf("%s never said %q:\n%s", command, want, out)
 }
 
-// programs builds worker and starter as make does, beside a link to the temporal CLI.
+// programs is a folder with worker and starter as make builds them, and the temporal CLI.
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", ".", "../starter").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	for _, name := range []string{"worker", "starter"} {
+		if err := os.Symlink(program(t, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cli, err := devstack.TemporalCLI(t.Context(), func(string) {})
 	if err == nil {

@@ -8,18 +8,21 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/config"
+	"berth/internal/devstack"
 	"berth/internal/devstack/temporaltest"
 	"berth/internal/store/storetest"
 )
 
-// mainVariable makes this test binary behave as the worker itself.
+// mainVariable makes this test binary behave as the worker itself, whose races are seen if it ends in good order.
 const mainVariable = "BERTH_TEST_WORKER_MAIN"
 
 func TestMain(m *testing.M) {
@@ -27,7 +30,31 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(temporaltest.Main(m, storetest.Main))
+	os.Exit(inFolder(m))
+}
+
+// built is where berth's programs lie, which are built for the first test that wants them if nobody has built them yet.
+var built func() (string, error)
+
+func inFolder(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "berth-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	built = sync.OnceValues(func() (string, error) { return devstack.Programs(context.Background(), dir) })
+	return temporaltest.Main(m, storetest.Main)
+}
+
+// program is the file of one of berth's programs.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	folder, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(folder, name)
 }
 
 // process runs an app of those roles until the test ends. Settings win over a database and a namespace of its own.

@@ -1,6 +1,7 @@
 // Teststack runs a program beside one PostgreSQL and one Temporal server that live as long as the program does,
 // in a folder of their own and on free ports: `teststack -- go test ./...`. The tests find both in the
-// environment, so that a run of many packages starts each server once. Runs do not meet each other.
+// environment, so that a run of many packages starts each server once, and berth's programs that lie beside teststack,
+// so that no package builds its own. Runs do not meet each other.
 package main
 
 import (
@@ -70,5 +71,23 @@ func run(ctx context.Context, args []string) error {
 		"BERTH_TEST_DATABASE_URL="+postgres.URL,
 		"BERTH_TEST_TEMPORAL_ADDRESS="+temporal.Address,
 		devstack.CLIVariable+"="+cli)
+	if folder, ok := programs(); ok {
+		cmd.Env = append(cmd.Env, devstack.ProgramsVariable+"="+folder)
+	}
 	return devstack.Run(ctx, cmd)
+}
+
+// programs is the folder of this program, if berth's are there too.
+func programs() (string, bool) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", false
+	}
+	folder := filepath.Dir(self)
+	for _, name := range []string{"worker", "starter"} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			return "", false
+		}
+	}
+	return folder, true
 }
