@@ -79,6 +79,7 @@ const (
 	RuleICMPType          Kind = "SecurityGroupMissingIcmpType"
 	RuleICMPValue         Kind = "SecurityGroupInvalidIcmpValue"
 	QuotaExceeded         Kind = "OverQuota"
+	QuotaNotFound         Kind = "TenantQuotaNotFound"
 	QuotaTooLow           Kind = "HTTPBadRequest" // it has no name of its own
 )
 

@@ -139,12 +139,17 @@ func setQuota(ctx context.Context, tx pgx.Tx, project string, q network.Quota) e
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// ForgetQuota has the defaults hold for a project again.
+// ForgetQuota has the defaults hold for a project again that had limits of its own.
 func (s *Store) ForgetQuota(ctx context.Context, project string) error {
-	if _, err := s.pool.Exec(ctx, `delete from quota where project = $1`, project); err != nil {
+	tag, err := s.pool.Exec(ctx, `delete from quota where project = $1`, project)
+	switch {
+	case err != nil:
 		return fmt.Errorf("forget quota: %w", err)
+	case tag.RowsAffected() == 0:
+		return missing(network.Faultf(network.QuotaNotFound, "Quota for tenant %s could not be found.", project))
+	default:
+		return nil
 	}
-	return nil
 }
 
 // Used counts what a project has of each resource.

@@ -81,7 +81,7 @@ func refusal(err error) error {
 		network.RuleConflict, network.RuleNeedsProtocol, network.RuleNoPorts, network.RulePorts, network.RulePort,
 		network.RuleICMPType, network.RuleICMPValue, network.QuotaTooLow:
 		status = http.StatusBadRequest
-	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound, network.NotDHCPAgent,
+	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound, network.NotDHCPAgent, network.QuotaNotFound,
 		network.SecurityGroupNotFound, network.RuleNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound:
 		status = http.StatusNotFound
 	case network.RevisionMismatch:

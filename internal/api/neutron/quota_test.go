@@ -71,7 +71,9 @@ func TestQuotasAreToldSetAndForgotten(t *testing.T) {
 		}
 	}
 	c.must(204, "DELETE", "/v2.0/quotas/demo", "")
-	c.must(204, "DELETE", "/v2.0/quotas/demo", "")
+	if got := c.fault("DELETE", "/v2.0/quotas/demo", ""); got != "404 TenantQuotaNotFound" {
+		t.Errorf("a quota that is not there: %s", got)
+	}
 	if d := cmp.Diff(defaults, show(c, "/demo")); d != "" {
 		t.Error(d)
 	}

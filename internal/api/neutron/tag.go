@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"berth/internal/api/osapi"
 	"berth/internal/network"
 	"berth/internal/store"
@@ -39,11 +41,21 @@ func (res resource[N, C]) tagRoutes() []osapi.Route {
 }
 
 func (res resource[N, C]) listTags(r *http.Request) (int, any, error) {
-	n, _, err := res.find(r, value(r, "id"))
+	n, _, err := res.tagged(r)
 	if err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, object{"tags": res.tags.of(n)}, nil
+}
+
+// tagged is the object whose tags the request is about.
+func (res resource[N, C]) tagged(r *http.Request) (N, uuid.UUID, error) {
+	n, id, err := res.find(r, value(r, "id"))
+	var refused *osapi.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		err = osapi.Fault(http.StatusNotFound, "TagResourceNotFound", "Resource %s %s could not be found.", res.one, clean(value(r, "id")))
+	}
+	return n, id, err
 }
 
 func (res resource[N, C]) replaceTags(r *http.Request) (int, any, error) {
@@ -107,7 +119,7 @@ func (res resource[N, C]) clearTags(r *http.Request) (int, any, error) {
 }
 
 func (res resource[N, C]) hasTag(r *http.Request) (int, any, error) {
-	n, _, err := res.find(r, value(r, "id"))
+	n, _, err := res.tagged(r)
 	if err == nil && !slices.Contains(res.tags.of(n), r.PathValue("tag")) {
 		err = noTag(r)
 	}
@@ -148,7 +160,7 @@ func (res resource[N, C]) retag(r *http.Request, change func(tags []string) ([]s
 	expect, err := ifMatch(r)
 	for err == nil {
 		var n N
-		n, id, err := res.find(r, value(r, "id"))
+		n, id, err := res.tagged(r)
 		if err != nil {
 			return n, err
 		}

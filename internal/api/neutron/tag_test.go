@@ -39,6 +39,9 @@ func TestObjectsOfEveryKindAreTagged(t *testing.T) {
 				t.Errorf("%s: %s of a tag that it does not have: %s", kind, method, got)
 			}
 		}
+		if got := c.fault("PUT", strings.TrimSuffix(path, path[len(path)-1:])+"x/tags/red", ""); got != "404 TagResourceNotFound" {
+			t.Errorf("%s: a tag of nothing: %s", kind, got)
+		}
 		for body, want := range map[string]string{`{"tags":[""]}`: "400 HTTPBadRequest", `{"tags":"red"}`: "400 HTTPBadRequest", `{"tag":[]}`: "400 HTTPBadRequest",
 			`{"tags":["` + strings.Repeat("x", 256) + `"]}`: "400 HTTPBadRequest"} {
 			if got := c.fault("PUT", path+"/tags", body); got != want {
