@@ -15,6 +15,7 @@ const (
 	TooManyDNS            Kind = "DNSNameServersExhausted"
 	TooManyRoutes         Kind = "HostRoutesExhausted"
 	OverlappingPools      Kind = "OverlappingAllocationPools"
+	GatewayInUse          Kind = "GatewayIpInUse"
 	GatewayInPool         Kind = "GatewayConflictWithAllocationPools"
 	NetworkNotFound       Kind = "NetworkNotFound"
 	SubnetNotFound        Kind = "SubnetNotFound"

@@ -167,6 +167,11 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 		if after, err = before.With(c); err != nil || same(before, after) {
 			return err
 		}
+		if after.Gateway.IsValid() && after.Gateway != before.Gateway {
+			if err := noRouter(ctx, tx, before); err != nil {
+				return err
+			}
+		}
 		tag, err := tx.Exec(ctx, `
 			update subnet
 			set name = $2, description = $3, gateway = $4::text::inet, dhcp = $5, pools = $6, dns = $7, routes = $8, tags = $9,
@@ -186,6 +191,24 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 		return record(ctx, tx, mirrorSubnet(after, journal.Update))
 	})
 	return after, err
+}
+
+// noRouter refuses to give a locked subnet another gateway while a router has the address of the one it has.
+func noRouter(ctx context.Context, tx pgx.Tx, s network.Subnet) error {
+	var router uuid.UUID
+	err := tx.QueryRow(ctx, `
+		select p.id
+		from port_address a
+		join port p on p.id = a.port_id
+		where a.subnet_id = $1 and a.address = $2::text::inet and p.device_owner = any($3)`, s.ID, inet(s.Gateway), network.Routing()).Scan(&router)
+	switch {
+	case none(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for routers: %w", err)
+	default:
+		return network.Faultf(network.GatewayInUse, "Current gateway ip %s already in use by port %s. Unable to update.", s.Gateway, router)
+	}
 }
 
 // served does what follows from DHCP switched on or off.

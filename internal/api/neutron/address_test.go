@@ -123,3 +123,22 @@ func TestSubnetsAreOfOneKind(t *testing.T) {
 		}
 	}
 }
+
+func TestGatewayStaysWhileARouterHasIt(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, subnet := c.ground("10.0.0.0/24")
+	path := "/v2.0/subnets/" + subnet
+	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface","fixed_ips":[{"ip_address":"10.0.0.1"}]`)["id"].(string)
+	c.port(net, `,"fixed_ips":[{"ip_address":"10.0.0.9"}]`)
+	c.must(200, "PUT", path, `{"subnet":{"allocation_pools":[{"start":"10.0.0.20","end":"10.0.0.30"}],"gateway_ip":"10.0.0.1"}}`)
+
+	if got := c.fault("PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`); got != "409 GatewayIpInUse" {
+		t.Errorf("another gateway: %s", got)
+	}
+	c.must(204, "DELETE", router, "")
+	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`)
+	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.10"}}`) // what has the address is no router
+	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":null}}`)
+	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.1"}}`)
+}
