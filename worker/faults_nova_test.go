@@ -31,6 +31,7 @@ func TestNovaThatIsAwayBlocksNoPortAndHearsEverythingLater(t *testing.T) {
 		case novaKnowsNobody:
 			refused.Add(1)
 			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"itemNotFound":{"code":404,"message":"No instances found for any event"}}`))
 		default:
 			s.nova.ServeHTTP(w, r)
 		}

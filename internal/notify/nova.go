@@ -88,7 +88,8 @@ type wireEvent struct {
 }
 
 // Send delivers events in one request and returns Nova's code for each: 200 where it took the event, 404 where
-// it does not know the server, which needs nothing more. A Nova that answers 404 to all of them knows none.
+// it does not know the server, which needs nothing more. A Nova that answers 404 to all of them knows none, if it says so
+// in its own words: another 404 is of somebody who does not find Nova.
 func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -108,7 +109,7 @@ func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	switch {
 	case status == http.StatusOK, status == http.StatusMultiStatus:
 		return codes(answer, len(events), http.StatusOK), nil
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound && itemNotFound(answer):
 		return codes(nil, len(events), http.StatusNotFound), nil
 	case mendable(status):
 		return nil, fmt.Errorf("send events to Nova: it answered %d", status)
@@ -117,10 +118,18 @@ func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	}
 }
 
+// itemNotFound tells whether an answer says in Nova's words that something is not there.
+func itemNotFound(answer []byte) bool {
+	var told struct {
+		Item *json.RawMessage `json:"itemNotFound"`
+	}
+	return json.Unmarshal(answer, &told) == nil && told.Item != nil
+}
+
 // mendable tells whether time or an operator can change Nova's mind.
 func mendable(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
 	}
 	return status < 400 || status >= 500

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,27 @@ func TestWhatNovaMayAnswer(t *testing.T) {
 				t.Errorf("taken %d times", n)
 			}
 		})
+	}
+}
+
+// A proxy that has lost Nova, or an address that is not quite Nova's, is no reason to forget what Nova shall hear.
+func TestOnlyNovaSaysThatItKnowsNoServer(t *testing.T) {
+	t.Parallel()
+	for body, knows := range map[string]bool{``: false, `<h1>404</h1>`: false, `{"message":"The resource could not be found."}`: false, `[]`: false, `{"itemNotFound":null}`: false,
+		`{"itemNotFound":{"code":404,"message":"No instances found for any event"}}`: true} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(server.Close)
+		client, err := notify.NewNova(notify.Config{URL: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes, err := client.Send(t.Context(), []notify.Event{plugged})
+		if (err == nil) != knows || knows != slices.Equal(codes, []int{404}) || errors.Is(err, notify.ErrRefused) {
+			t.Errorf("%q: %v, %v", body, codes, err)
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (w *Webhook) Send(ctx context.Context, m Message) error {
 	switch {
 	case resp.StatusCode/100 == 2:
 		return nil
-	case resp.StatusCode == http.StatusNotFound || mendable(resp.StatusCode):
+	case mendable(resp.StatusCode):
 		return fmt.Errorf("post %s to the webhook: it answered %d", m.Type, resp.StatusCode)
 	default:
 		return fmt.Errorf("%w: the webhook answered %d", ErrRefused, resp.StatusCode)

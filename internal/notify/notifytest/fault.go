@@ -65,6 +65,8 @@ func (q *faults) meet(w http.ResponseWriter, r *http.Request, what string, answe
 	switch {
 	case f.Drop:
 		panic(http.ErrAbortHandler)
+	case f.Status == http.StatusNotFound:
+		write(w, f.Status, map[string]any{"itemNotFound": map[string]any{"code": f.Status, "message": "No instances found for any event"}})
 	case f.Status != 0:
 		w.WriteHeader(f.Status)
 	default:
