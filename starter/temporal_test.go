@@ -139,6 +139,25 @@ func TestAgentSignalsAndAsksForAVerdict(t *testing.T) {
 	expect(t, b, exitNotFound, "could not be found", "why", "port/"+uuid.NewString())
 }
 
+func TestWhyAsksAlsoWhoHasNoRow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	id := uuid.NewString()
+	for word, workflow := range map[string]string{"pool/cmp-1": contract.PoolID("cmp-1"), "webhook/" + id: contract.WebhookID(id),
+		"announce/" + id: contract.AnnounceID(id), "odl/full-sync": contract.RunID(contract.KeyFullSync)} {
+		expect(t, b, exitNotFound, "no workflow runs as "+workflow, "why", word)
+		if _, err := b.namespace.Client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflow, TaskQueue: contract.PortQueue},
+			contract.Port, contract.Input{Key: id}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, b, 0, workflow+": waiting for DHCP and L2 (says its workflow)", "why", word)
+		if err := b.namespace.Client.TerminateWorkflow(t.Context(), workflow, "", "enough"); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, b, 0, workflow+": It has ended; it begins again when there is something to do. (says Temporal)", "why", word)
+	}
+}
+
 // The row of a port is there a moment before its workflow.
 func TestAReportWaitsForTheWorkflowOfAPortThatExists(t *testing.T) {
 	t.Parallel()

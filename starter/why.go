@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -14,12 +17,14 @@ import (
 )
 
 const whyHelp = `OBJECT is port/NAME, lease/NAME or journal/SEQ; an ID is as good as a name. The workflow is asked first; when it is
-closed, or Temporal is away, the API answers from the row.`
+closed, or Temporal is away, the API answers from the row. It may also be what brings something out: webhook/LEASE (what listeners hear
+of it), announce/NETWORK (what agents hear of it), pool/HOST (what the cloud hears of it), or odl/full-sync, odl/recovery, odl/audit and
+odl/repair.`
 
 // explanation is a Why and who gave it.
 type explanation struct {
 	contract.Why
-	Source string `json:"source"`         // workflow or api
+	Source string `json:"source"`         // workflow, api, or temporal where no workflow runs
 	Note   string `json:"note,omitempty"` // why it was not the workflow
 	// Agents are those for whose word a port waits.
 	Agents []debtor `json:"agents,omitempty"`
@@ -27,6 +32,9 @@ type explanation struct {
 
 func whyObject(*pflag.FlagSet) action {
 	return func(ctx context.Context, s *session, args []string) error {
+		if workflow, err := errand(ctx, s, args[0]); err != nil || workflow != "" {
+			return whyErrand(ctx, s, workflow, err)
+		}
 		n, id, err := target(ctx, s, args[0])
 		if err != nil {
 			return err
@@ -38,6 +46,46 @@ func whyObject(*pflag.FlagSet) action {
 		e.Agents = debtors(ctx, s, n, id, e.Why)
 		return printWhy(s, e)
 	}
+}
+
+// errand is the ID of a workflow that brings something out and has no row that the API shows; empty if the word names none.
+func errand(ctx context.Context, s *session, word string) (string, error) {
+	kind, name, _ := strings.Cut(word, "/")
+	switch {
+	case name == "":
+		return "", nil
+	case kind == "pool":
+		return contract.PoolID(name), nil
+	case kind == "webhook":
+		id, err := leases.resolve(ctx, s, name)
+		return contract.WebhookID(id), err
+	case kind == "announce":
+		id, err := networks.resolve(ctx, s, name)
+		return contract.AnnounceID(id), err
+	case kind == "odl" && contract.Runs[name] == "":
+		return "", usage("%q is none of odl/%s", word, strings.Join(slices.Sorted(maps.Keys(contract.Runs)), ", odl/"))
+	case kind == "odl":
+		return contract.RunID(name), nil
+	}
+	return "", nil
+}
+
+// whyErrand asks such a workflow. One that has ended had nothing left to do.
+func whyErrand(ctx context.Context, s *session, workflow string, err error) error {
+	if err != nil {
+		return err
+	}
+	w, err := ask(ctx, s, workflow)
+	switch {
+	case errors.Is(err, errClosed):
+		w = contract.Why{Object: workflow, State: "closed", Sentence: "It has ended; it begins again when there is something to do."}
+		return printWhy(s, explanation{Why: w, Source: "temporal"})
+	case errors.Is(err, errUnborn):
+		return fail(exitNotFound, "It runs while there is something to do.", "no workflow runs as %s", workflow)
+	case err != nil:
+		return err
+	}
+	return printWhy(s, explanation{Why: w, Source: "workflow"})
 }
 
 // explain asks the workflow, else the API.
@@ -115,10 +163,7 @@ func printWhy(s *session, e explanation) error {
 	if s.out.format != "table" {
 		return s.out.value(e)
 	}
-	from := "says its workflow"
-	if e.Source == "api" {
-		from = "says the API; " + e.Note
-	}
+	from := map[string]string{"workflow": "says its workflow", "api": "says the API; " + e.Note, "temporal": "says Temporal"}[e.Source]
 	if err := s.out.say(nil, "%s: %s (%s)", e.Object, e.Sentence, from); err != nil {
 		return err
 	}
