@@ -92,7 +92,8 @@ func (a *anyPort) changed() string {
 // moved has Nova move the port's server.
 func (a *anyPort) moved() string {
 	what, host := a.pick("move", "propose", "activate", "withdraw"), a.pick("to", "1", "2")
-	p, err := a.Port, error(nil)
+	var p Port
+	var err error
 	switch what {
 	case "propose":
 		p, err = a.Propose(BindingChange{Host: &host}, a.around.Agents)
