@@ -126,17 +126,19 @@ func (w world) bringOne(ctx context.Context, b store.Begun) error {
 		if !slices.Contains(w.Cloud.Types(), c.Type) {
 			continue
 		}
-		if b.Step == lease.End {
-			if err := w.Cloud.Withdraw(ctx, c); err != nil {
-				return err
-			}
-			continue
+		var err error
+		switch b.Step {
+		case lease.Start:
+			b.Marks[c.ID], err = w.Cloud.Provide(ctx, c)
+		case lease.BeforeEnd:
+			c.BeforeEnd = w.beforeEnd(c.Reservation)
+			err = w.Cloud.BeforeEnd(ctx, c)
+		case lease.End:
+			err = w.Cloud.Withdraw(ctx, c)
 		}
-		mark, err := w.Cloud.Provide(ctx, c)
 		if err != nil {
 			return err
 		}
-		b.Marks[c.ID] = mark
 	}
 	return nil
 }

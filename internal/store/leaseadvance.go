@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,7 +35,8 @@ type Begun struct {
 }
 
 // AdvanceLeases starts or ends together some of the leases of which that is due, ends first: when many are due at one
-// instant, whoever wakes first does it for all, in few transactions. What somebody else is at work on is left to him.
+// instant, whoever wakes first does it for all, in few transactions. An end comes after what should have come shortly
+// before it. What somebody else is at work on is left to him.
 // Between the begin of the steps and their end they are brought into the world, if there is one. What does not go well is
 // left to the lease's own workflow, which is told and takes up what was begun. It returns how many have begun and how many
 // have reached the end of their step.
@@ -107,7 +109,7 @@ func (s *Store) beginDue(ctx context.Context, claimed bool) (begun, ready []Begu
 		var all []outcome
 		for _, was := range leases {
 			due := lease.Next(was, now).Step
-			if due != lease.Start && due != lease.End {
+			if !slices.Contains([]lease.Step{lease.Start, lease.BeforeEnd, lease.End}, due) {
 				continue
 			}
 			is, err := lease.Begin(was, due, now)
@@ -188,7 +190,7 @@ func together[T any](ctx context.Context, tx pgx.Tx, all []T, do func(context.Co
 }
 
 // lockDue locks some leases at rest of which the start or the end is due, ends first, and tells what time it is. A start
-// that waits for somebody to leave its hosts is not due.
+// that waits for somebody to leave its hosts is not due, nor an end whose warning is on its way.
 func lockDue(ctx context.Context, tx pgx.Tx) (ids []uuid.UUID, now time.Time, err error) {
 	rows, err := tx.Query(ctx, `
 		select l.id, clock_timestamp()
@@ -197,6 +199,9 @@ func lockDue(ctx context.Context, tx pgx.Tx) (ids []uuid.UUID, now time.Time, er
 		where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now()
 			and (e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('start_lease', 'PENDING'))
 			and l.delete_requested_at is null
+			and not exists (
+				select from event b
+				where b.lease_id = l.id and b.event_type = 'before_end_lease' and b.status = 'IN_PROGRESS')
 			and (l.status = 'ACTIVE' or not exists (
 				select from reservation r
 				join host_allocation mine on mine.reservation_id = r.id
@@ -244,7 +249,7 @@ func (s *Store) finishBegun(ctx context.Context, begun, ready []Begun) (finished
 				continue
 			}
 			is, err := lease.Finish(was, b.Step, nil)
-			if err == nil && !was.Status.Stable() {
+			if err == nil && (b.Step == lease.BeforeEnd || !was.Status.Stable()) {
 				all = append(all, ended{outcome{was: was, is: is, step: b.Step}, b.Marks})
 			}
 		}

@@ -44,6 +44,13 @@ func (w world) Bring(_ context.Context, begun []store.Begun) []store.Begun { ret
 
 func (w world) Retract(_ context.Context, begun []store.Begun) { w.retract(begun) }
 
+// startDue makes the lease's start lie in the past, and its end an hour ahead.
+func (t *leasing) startDue(l lease.Lease) {
+	t.Helper()
+	t.due(l)
+	storetest.Exec(t, t.url, `update event set at = now() + interval '1 hour' where lease_id = $1 and event_type <> 'start_lease'`, l.ID)
+}
+
 func (t *leasing) is(l lease.Lease, want lease.Status) {
 	t.Helper()
 	if got := t.read(l.ID).Status; got != want {
@@ -63,7 +70,7 @@ func TestWhatIsDueIsTakenTogetherEndsFirst(t *testing.T) {
 	next, later := e.create(named("next", hostsDraft(3, 4, 4, 4))), e.create(named("later", hostsDraft(5, 6, 1, 1)))
 	deleted := e.create(named("deleted", lease.Draft{User: "u", Project: "p", Start: lease.Moment{At: hour(1)}, End: lease.Moment{At: hour(2)}}))
 	for _, l := range []lease.Lease{starting, empty, deleted} {
-		e.due(l)
+		e.startDue(l)
 	}
 	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, next.ID)
 	storetest.Exec(t, e.url, `update lease set delete_requested_at = now() where id = $1`, deleted.ID)
@@ -80,11 +87,16 @@ func TestWhatIsDueIsTakenTogetherEndsFirst(t *testing.T) {
 		t.Errorf("an ACTIVE lease holds %v", got)
 	}
 	for _, l := range []lease.Lease{starting, empty} {
-		e.begin(l.ID, lease.BeforeEnd)
-		e.finish(l.ID, lease.BeforeEnd, nil)
+		e.due(l) // their warnings too
 	}
 
-	e.advance(3)
+	e.advance(5)
+
+	for _, l := range []lease.Lease{starting, empty} {
+		if warning := eventOf(e.read(l.ID), lease.BeforeEndLease); warning.Status != lease.Done {
+			t.Errorf("the warning of %s is %s", l.Name, warning.Status)
+		}
+	}
 
 	e.is(starting, lease.Terminated)
 	e.is(next, lease.Active) // in the same sweep, right after
@@ -104,7 +116,7 @@ func TestStepThatDoesNotGoWellHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range all {
-		e.due(l)
+		e.startDue(l)
 	}
 
 	e.advance(2)
@@ -121,7 +133,7 @@ func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
 	var all []lease.Lease
 	for range 3 {
 		all = append(all, e.create(hostsDraft(1, 2, 1, 1)))
-		e.due(all[len(all)-1])
+		e.startDue(all[len(all)-1])
 	}
 	storetest.Exec(t, e.url, `delete from note`)
 
@@ -156,7 +168,7 @@ func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)
 	l := e.create(hostsDraft(1, 2, 2, 2))
-	e.due(l)
+	e.startDue(l)
 	var claims [][]lease.Claim
 	w := world{bring: func(begun []store.Begun) []store.Begun {
 		for i, b := range begun {
@@ -192,7 +204,7 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 	e.begin(ending.ID, lease.BeforeEnd)
 	e.finish(ending.ID, lease.BeforeEnd, nil)
 	for _, l := range []lease.Lease{started, asked, gone} {
-		e.due(l)
+		e.startDue(l)
 	}
 	var retracted []uuid.UUID
 	w := world{func(begun []store.Begun) []store.Begun {
@@ -227,6 +239,21 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 	if d := cmp.Diff(want, retracted); d != "" {
 		t.Errorf("what is taken back: %s", d)
 	}
+}
+
+func TestEndWhoseWarningIsOnItsWayKeepsNobodyFromHisOwn(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	warned, other := e.active(hostsDraft(1, 2, 1, 1)), e.active(hostsDraft(1, 2, 1, 1))
+	e.begin(warned.ID, lease.BeforeEnd)
+
+	e.advance(2)
+
+	e.is(warned, lease.Active)
+	e.is(other, lease.Terminated)
+	e.finish(warned.ID, lease.BeforeEnd, nil)
+	e.advance(1)
+	e.is(warned, lease.Terminated)
 }
 
 // TestBackToBackLeasesNeverOverlap lets one lease begin on each host in the second in which another ends, with many at
