@@ -1,7 +1,6 @@
 package activities_test
 
 import (
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -19,9 +18,7 @@ import (
 func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{}
-	server := httptest.NewServer(stub)
-	t.Cleanup(server.Close)
-	nova, err := notify.NewNova(notify.Config{URL: server.URL})
+	nova, err := notify.NewNova(notify.Config{URL: served(t, stub)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package activities_test
 import (
 	"context"
 	"errors"
-	"net/http/httptest"
 	"net/netip"
 	"testing"
 
@@ -32,9 +31,7 @@ type nova struct {
 func newNova(t *testing.T) nova {
 	t.Helper()
 	stub := &notifytest.Nova{}
-	server := httptest.NewServer(stub)
-	t.Cleanup(server.Close)
-	client, err := notify.NewNova(notify.Config{URL: server.URL})
+	client, err := notify.NewNova(notify.Config{URL: served(t, stub)})
 	if err != nil {
 		t.Fatal(err)
 	}

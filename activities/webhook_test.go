@@ -1,7 +1,6 @@
 package activities_test
 
 import (
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -19,9 +18,7 @@ import (
 func TestNoticesOfALeaseAreToldInOrderAtLeastOnce(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Webhook{}
-	server := httptest.NewServer(stub)
-	t.Cleanup(server.Close)
-	webhook, err := notify.NewWebhook(notify.Config{URL: server.URL})
+	webhook, err := notify.NewWebhook(notify.Config{URL: served(t, stub)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
@@ -23,6 +24,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
+// served is where a neighbour answers for as long as the test runs.
+func served(t *testing.T, neighbour http.Handler) (url string) {
+	t.Helper()
+	server := httptest.NewServer(neighbour)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 // mirror is a store, a controller, and the activities between them. Workflows are played by the test.
 type mirror struct {
 	*testing.T
@@ -41,9 +50,7 @@ func newMirror(t *testing.T) *mirror {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.store.Close)
-	server := httptest.NewServer(m.odl)
-	t.Cleanup(server.Close)
-	m.north = server.URL + odltest.Base
+	m.north = served(t, m.odl) + odltest.Base
 	m.acts = m.anew()
 	return m
 }

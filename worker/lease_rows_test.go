@@ -310,13 +310,19 @@ func deletedWhileStarting(p *plot) {
 	p.lease(time.Hour, 2*time.Hour, p.whole(1, 1))
 }
 
-func deletedWhileEnding(p *plot) {
-	l := p.lease(time.Hour, 2*time.Hour, p.whole(1, 1))
+// endsWithAServer is a lease of one host that ends while Nova does not let a server go.
+func (p *plot) endsWithAServer() (l *tenancy, lift func()) {
+	l = p.lease(time.Hour, 2*time.Hour, p.whole(1, 1))
 	l.begin()
 	l.becomes("ACTIVE")
 	server := p.nova.Boot(notifytest.Server{Host: p.hosts[0], Name: p.name})
-	_, lift := p.refuse("DELETE", "/servers/"+server.ID, http.StatusConflict)
+	_, lift = p.refuse("DELETE", "/servers/"+server.ID, http.StatusConflict)
 	l.end()
+	return l, lift
+}
+
+func deletedWhileEnding(p *plot) {
+	l, lift := p.endsWithAServer()
 	l.becomes("TERMINATING")
 	if code, o, err := p.api.do("DELETE", l.path, nil); code != http.StatusNoContent && code != http.StatusAccepted {
 		p.Errorf("%d %v %v", code, o, err)
@@ -349,12 +355,7 @@ func deletionGoesOn(p *plot) {
 }
 
 func serversStay(p *plot) {
-	l := p.lease(time.Hour, 2*time.Hour, p.whole(1, 1))
-	l.begin()
-	l.becomes("ACTIVE")
-	server := p.nova.Boot(notifytest.Server{Host: p.hosts[0], Name: p.name})
-	_, lift := p.refuse("DELETE", "/servers/"+server.ID, http.StatusConflict)
-	l.end()
+	l, lift := p.endsWithAServer()
 	l.becomes("ERROR")
 	if got := l.statuses(); got != "ERROR DONE ERROR error" {
 		p.Error(got)

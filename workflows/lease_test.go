@@ -73,6 +73,14 @@ func (w leaseStory) run(t *testing.T) {
 	}
 }
 
+// logged holds what happened against what should have.
+func (w *leaseWorld) logged(t *testing.T, want []string) {
+	t.Helper()
+	if d := cmp.Diff(want, w.log); d != "" {
+		t.Error(d)
+	}
+}
+
 func (w *leaseWorld) note(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%s: ", w.now().Sub(w.began).Round(time.Second))+fmt.Sprintf(format, args...))
 }
@@ -216,9 +224,7 @@ func TestLeaseStartsAndEndsOnItsSecond(t *testing.T) {
 	w.run(t)
 
 	want := []string{"1h0m0s: STARTING", "1h0m0s: ACTIVE with 1 wired", "48h0m0s: TERMINATING", "48h0m0s: TERMINATED with 0 wired"}
-	if d := cmp.Diff(want, w.log); d != "" {
-		t.Error(d)
-	}
+	w.logged(t, want)
 }
 
 func TestProlongedLeaseEndsAtItsNewTime(t *testing.T) {
@@ -235,9 +241,7 @@ func TestProlongedLeaseEndsAtItsNewTime(t *testing.T) {
 	w.run(t)
 
 	want := []string{"1h0m0s: STARTING", "1h0m0s: ACTIVE with 1 wired", "5h0m0s: TERMINATING", "5h0m0s: TERMINATED with 0 wired"}
-	if d := cmp.Diff(want, w.log); d != "" {
-		t.Error(d)
-	}
+	w.logged(t, want)
 }
 
 func TestDeletionWinsOverWaiting(t *testing.T) {
@@ -253,9 +257,7 @@ func TestDeletionWinsOverWaiting(t *testing.T) {
 	w.run(t)
 
 	want := []string{"1h0m0s: STARTING", "1h0m0s: ACTIVE with 1 wired", "2h0m0s: DELETING", "2h0m0s: deleted with 0 wired"}
-	if d := cmp.Diff(want, w.log); d != "" {
-		t.Error(d)
-	}
+	w.logged(t, want)
 }
 
 func TestLeaseThatWasLeftStartingIsTakenUpAgain(t *testing.T) {
@@ -270,9 +272,7 @@ func TestLeaseThatWasLeftStartingIsTakenUpAgain(t *testing.T) {
 	w.run(t)
 
 	want := []string{"0s: STARTING", "0s: ACTIVE with 1 wired", "1h0m0s: TERMINATING", "1h0m0s: TERMINATED with 0 wired"}
-	if d := cmp.Diff(want, w.log); d != "" {
-		t.Error(d)
-	}
+	w.logged(t, want)
 }
 
 func TestRefusedStepPausesInsteadOfSpinning(t *testing.T) {
@@ -295,9 +295,7 @@ func TestReservationThatCannotBeWiredEndsInErrorAndFreesItsHosts(t *testing.T) {
 	w.run(t)
 
 	want := []string{"1m0s: STARTING", "1m0s: ERROR with 0 wired", "1h0m0s: TERMINATING", "1h0m0s: ERROR with 0 wired"}
-	if d := cmp.Diff(want, w.log); d != "" {
-		t.Error(d)
-	}
+	w.logged(t, want)
 	if w.lease.Reservations[0].LastError == "" {
 		t.Error("nobody can say why")
 	}
@@ -325,9 +323,7 @@ func TestUnwillingCloudIsAskedAgain(t *testing.T) {
 
 	// Pauses of 0.5, 1 and 2 seconds follow the first attempts.
 	want := []string{"1m0s: STARTING", "1m4s: ACTIVE with 1 wired", "1h0m0s: TERMINATING", "1h0m0s: TERMINATED with 0 wired"}
-	if d := cmp.Diff(want, w.log); d != "" {
-		t.Error(d)
-	}
+	w.logged(t, want)
 }
 
 func TestCloudThatStaysUnwillingFailsTheLeaseAndIsClearedBeforeItsEnd(t *testing.T) {
@@ -386,9 +382,7 @@ func TestCloudHearsWhatAnActiveLeaseBecomes(t *testing.T) {
 
 	want := []string{"1m0s: STARTING", "1m0s: ACTIVE with 1 wired", "30m1s: shape 1 is told", "1h0m0s: ACTIVE", "1h0m0s: images are made",
 		"1h0m0s: ACTIVE with 1 wired", "2h0m0s: TERMINATING", "2h0m0s: TERMINATED with 0 wired"}
-	if d := cmp.Diff(want, w.log); d != "" {
-		t.Error(d)
-	}
+	w.logged(t, want)
 }
 
 func TestEndIsOnTimeThoughTheCloudDoesNotWantToHear(t *testing.T) {

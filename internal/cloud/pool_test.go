@@ -56,11 +56,25 @@ func TestPoolAndReservationDoNotBothKeepAHost(t *testing.T) {
 	}
 }
 
+// ofEveryType is a claim of two of each type.
+func ofEveryType() map[string]lease.Claim {
+	return map[string]lease.Claim{"hosts": hostsClaim("a", "b"), "instances": instancesClaim("a", "b"),
+		"addresses": addressesClaim("172.24.4.10", "172.24.4.11")}
+}
+
+// clean holds the cloud against nothing but both hosts in the pool, after a kill after so many requests.
+func (s sky) clean(c lease.Claim, after int) {
+	s.Helper()
+	s.want(c, map[string][]string{"freepool": {"a", "b"}})
+	if now := s.nova.Compute(); len(now.Flavors)+len(now.Groups)+len(s.neutron.FloatingIPs()) > 0 {
+		s.Fatalf("left after a kill after %d requests: %+v %+v", after, now, s.neutron.FloatingIPs())
+	}
+}
+
 // TestWhoIsKilledBetweenTwoRequestsLeavesNothingDouble kills whoever provides and withdraws after each of his requests.
 func TestWhoIsKilledBetweenTwoRequestsLeavesNothingDouble(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]lease.Claim{"hosts": hostsClaim("a", "b"), "instances": instancesClaim("a", "b"),
-		"addresses": addressesClaim("172.24.4.10", "172.24.4.11")} {
+	for name, c := range ofEveryType() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for after, over := 1, false; !over; after++ {
@@ -78,10 +92,7 @@ func TestWhoIsKilledBetweenTwoRequestsLeavesNothingDouble(t *testing.T) {
 				if !withdrawn {
 					s.withdraw(c)
 				}
-				s.want(c, map[string][]string{"freepool": {"a", "b"}})
-				if now = s.nova.Compute(); len(now.Flavors)+len(now.Groups)+len(s.neutron.FloatingIPs()) > 0 {
-					t.Fatalf("left after a kill after %d requests: %+v %+v", after, now, s.neutron.FloatingIPs())
-				}
+				s.clean(c, after)
 				over = provided && withdrawn
 			}
 		})
@@ -91,8 +102,7 @@ func TestWhoIsKilledBetweenTwoRequestsLeavesNothingDouble(t *testing.T) {
 // TestGivenUpHalfWayLeavesNothing kills whoever provides after each of his requests and then withdraws.
 func TestGivenUpHalfWayLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]lease.Claim{"hosts": hostsClaim("a", "b"), "instances": instancesClaim("a", "b"),
-		"addresses": addressesClaim("172.24.4.10", "172.24.4.11")} {
+	for name, c := range ofEveryType() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for after, over := 1, false; !over; after++ {
@@ -100,10 +110,7 @@ func TestGivenUpHalfWayLeavesNothing(t *testing.T) {
 				s.pool(s.Pool, "a", "b")
 				over = s.killed(after, func(ctx context.Context) error { _, err := s.Provide(ctx, c); return err })
 				s.withdraw(c)
-				s.want(c, map[string][]string{"freepool": {"a", "b"}})
-				if now := s.nova.Compute(); len(now.Flavors)+len(now.Groups)+len(s.neutron.FloatingIPs()) > 0 {
-					t.Fatalf("left after a kill after %d requests: %+v %+v", after, now, s.neutron.FloatingIPs())
-				}
+				s.clean(c, after)
 			}
 		})
 	}
