@@ -45,12 +45,14 @@ func (s *Store) AdvanceLeases(ctx context.Context, w World) (begun, finished int
 	if err != nil || len(all) == 0 {
 		return 0, 0, err
 	}
+	well := ready
 	if w != nil && len(ready) > 0 {
-		ready = w.Bring(ctx, ready)
+		well = w.Bring(ctx, ready)
 	}
-	finished, givenUp, err := s.finishBegun(ctx, all, ready)
-	if len(givenUp) > 0 {
-		w.Retract(ctx, givenUp)
+	finished, givenUp, err := s.finishBegun(ctx, all, well)
+	// Some of what did not go well may be there too.
+	if back := slices.DeleteFunc(ready, func(b Begun) bool { return !givenUp[b.ID] }); w != nil && len(back) > 0 {
+		w.Retract(ctx, back)
 	}
 	return len(all), finished, err
 }
@@ -197,12 +199,12 @@ func lockDue(ctx context.Context, tx pgx.Tx) (ids []uuid.UUID, now time.Time, er
 		from event e
 		join lease l on l.id = e.lease_id
 		where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at <= now()
-			and (e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('start_lease', 'PENDING'))
+			and (e.event_type, l.status) in (('end_lease', 'ACTIVE'), ('end_lease', 'ERROR'), ('start_lease', 'PENDING'))
 			and l.delete_requested_at is null
 			and not exists (
 				select from event b
 				where b.lease_id = l.id and b.event_type = 'before_end_lease' and b.status = 'IN_PROGRESS')
-			and (l.status = 'ACTIVE' or not exists (
+			and (l.status <> 'PENDING' or not exists (
 				select from reservation r
 				join host_allocation mine on mine.reservation_id = r.id
 				join host_allocation theirs on theirs.host_id = mine.host_id and theirs.reservation_id <> mine.reservation_id
@@ -222,14 +224,14 @@ func lockDue(ctx context.Context, tx pgx.Tx) (ids []uuid.UUID, now time.Time, er
 }
 
 // finishBegun leaves the steps that are ready, with what the leases are given or leave. One that does not go well stays as
-// it is, and its workflow hears of it. Those that were given up meanwhile hold nothing in the world any more.
-func (s *Store) finishBegun(ctx context.Context, begun, ready []Begun) (finished int, givenUp []Begun, err error) {
+// it is, and its workflow hears of it. It tells which of those that began to start were given up meanwhile.
+func (s *Store) finishBegun(ctx context.Context, begun, ready []Begun) (finished int, givenUp map[uuid.UUID]bool, err error) {
 	ids := make([]uuid.UUID, len(begun))
 	for i, b := range begun {
 		ids[i] = b.ID
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		finished, givenUp = 0, nil
+		finished, givenUp = 0, map[uuid.UUID]bool{}
 		if _, err := tx.Exec(ctx, `select from lease where id = any($1) order by id for update`, ids); err != nil {
 			return fmt.Errorf("lock leases: %w", err)
 		}
@@ -241,15 +243,15 @@ func (s *Store) finishBegun(ctx context.Context, begun, ready []Begun) (finished
 		for _, l := range leases {
 			now[l.ID] = l
 		}
+		for _, b := range begun {
+			was := now[b.ID]
+			givenUp[b.ID] = b.Step == lease.Start && (was.DeleteRequested || was.Status != lease.Starting && was.Status != lease.Active)
+		}
 		var all []ended
 		for _, b := range ready {
 			was := now[b.ID]
-			if b.Step == lease.Start && (was.DeleteRequested || was.Status != lease.Starting && was.Status != lease.Active) {
-				givenUp = append(givenUp, b)
-				continue
-			}
 			is, err := lease.Finish(was, b.Step, nil)
-			if err == nil && (b.Step == lease.BeforeEnd || !was.Status.Stable()) {
+			if err == nil && !givenUp[b.ID] && (b.Step == lease.BeforeEnd || !was.Status.Stable()) {
 				all = append(all, ended{outcome{was: was, is: is, step: b.Step}, b.Marks})
 			}
 		}

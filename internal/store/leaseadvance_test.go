@@ -103,6 +103,47 @@ func TestWhatIsDueIsTakenTogetherEndsFirst(t *testing.T) {
 	e.advance(0)
 }
 
+// TestCrowdKeepsNobodyElseFromHisTurn: more are due than are taken at once.
+func TestCrowdKeepsNobodyElseFromHisTurn(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	const crowd = 51
+	for range crowd {
+		e.create(lease.Draft{Name: "crowd", User: "u", Project: "p", Start: lease.Moment{At: hour(1)}, End: lease.Moment{At: hour(2)}})
+	}
+	due := func(typ lease.EventType) {
+		t.Helper()
+		storetest.Exec(t, e.url, `
+			update event
+			set at = now() - interval '2 hours'
+			where event_type = $1 and lease_id in (select id from lease where name = 'crowd')`, typ)
+	}
+	once := func() {
+		t.Helper()
+		if begun, finished, err := e.AdvanceLeases(t.Context(), nil); begun == 0 || finished != begun || err != nil {
+			t.Errorf("%d begun, %d finished, %v", begun, finished, err)
+		}
+	}
+	due(lease.StartLease)
+	ending := e.active(hostsDraft(1, 2, 1, 1))
+	e.begin(ending.ID, lease.BeforeEnd)
+	e.finish(ending.ID, lease.BeforeEnd, nil)
+
+	once()
+
+	e.is(ending, lease.Terminated) // an end, which gives hosts back, comes before starts that are due for longer
+	once()
+	due(lease.BeforeEndLease)
+	due(lease.EndLease)
+	storetest.Exec(t, e.url, `update lease set delete_requested_at = now() where name = 'crowd'`)
+	starting := e.create(hostsDraft(1, 2, 1, 1))
+	e.startDue(starting)
+
+	once()
+
+	e.is(starting, lease.Active) // the crowd is its own workflows' to delete
+}
+
 func TestStepThatDoesNotGoWellHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 3)
@@ -217,7 +258,7 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 		if _, err := e.FinishLease(t.Context(), gone.ID, lease.Delete, nil); err != nil {
 			t.Error(err)
 		}
-		return begun
+		return slices.DeleteFunc(slices.Clone(begun), func(b store.Begun) bool { return b.ID == gone.ID }) // half of it is there
 	}, func(begun []store.Begun) []store.Begun {
 		for _, b := range begun {
 			retracted = append(retracted, b.ID)
@@ -238,6 +279,40 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 	slices.SortFunc(retracted, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	if d := cmp.Diff(want, retracted); d != "" {
 		t.Errorf("what is taken back: %s", d)
+	}
+}
+
+func TestWhatIsGivenUpWithoutAWorldIsLeftToItsWorkflow(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	l := e.create(hostsDraft(1, 2, 1, 1))
+	e.startDue(l)
+	storetest.Exec(t, e.url, `
+		create function ask() returns trigger language plpgsql as $$ begin new.delete_requested_at := now(); return new; end $$`)
+	storetest.Exec(t, e.url, `create trigger asked before update on lease for each row when (new.status = 'STARTING') execute function ask()`)
+
+	begun, finished, err := e.AdvanceLeases(t.Context(), nil)
+
+	if begun != 1 || finished != 0 || err != nil {
+		t.Errorf("%d begun, %d finished, %v", begun, finished, err)
+	}
+	e.is(l, lease.Starting)
+}
+
+func TestLeaseWhoseStartFailedEndsWithTheOthers(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	failed, other := e.create(hostsDraft(1, 2, 1, 1)), e.active(hostsDraft(1, 2, 1, 1))
+	e.due(failed)
+	e.begin(failed.ID, lease.Start)
+	e.finish(failed.ID, lease.Start, map[uuid.UUID]string{failed.Reservations[0].ID: "no answer"})
+
+	e.advance(3) // and the other's warning
+
+	e.is(other, lease.Terminated)
+	e.is(failed, lease.Error)
+	if l := e.read(failed.ID); eventOf(l, lease.EndLease).Status != lease.Failed || len(l.Reservations[0].Hosts) != 0 {
+		t.Errorf("%+v", l)
 	}
 }
 
