@@ -3,7 +3,9 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -66,5 +68,43 @@ func TestLeasesThatAreLookedAtTogetherAreNoneOfEachOthersConcern(t *testing.T) {
 		if err := <-answers[id]; !errors.Is(err, want) {
 			t.Errorf("%v instead of %v", err, want)
 		}
+	}
+}
+
+// TestLookThatTookTooLongIsMadeTogetherAgain: all at once, each alone, would take longer still.
+func TestLookThatTookTooLongIsMadeTogetherAgain(t *testing.T) {
+	t.Parallel()
+	s, looks := &looks{}, 0
+	read := func(context.Context, []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
+		looks++
+		return nil, fmt.Errorf("read leases: %w", context.DeadlineExceeded)
+	}
+	s.turn.Lock()
+	s.join(t.Context(), uuid.New(), read)
+	answer := make(chan error, 1)
+	go func() {
+		_, err := s.at(t.Context(), uuid.New(), read)
+		answer <- err
+	}()
+	for n := 0; n < 2; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		n = len(s.next.at)
+		s.mu.Unlock()
+	}
+	s.turn.Unlock()
+
+	if err := <-answer; !errors.Is(err, context.DeadlineExceeded) || looks != 1 {
+		t.Errorf("looked %d times: %v", looks, err)
+	}
+}
+
+func TestWhoHasSeenTheSameLeaseSeesNothingOfWhatBecomesOfIt(t *testing.T) {
+	t.Parallel()
+	seen := lease.Lease{Reservations: []lease.Reservation{{ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1}}}}
+
+	got := New(Options{Snapshot: true}).governed(seen)
+
+	if seen.Reservations[0].Min != 1 || got.Reservations[0].Min != 0 {
+		t.Errorf("%+v of %+v", got, seen)
 	}
 }

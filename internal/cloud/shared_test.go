@@ -14,12 +14,12 @@ func TestAnswerIsSharedByThoseWhoCameBeforeIt(t *testing.T) {
 	t.Parallel()
 	l, release, n := &shared[map[string]aggregates.Aggregate]{}, make(chan struct{}), 0
 	asked := make(chan struct{}, 2)
-	list := func(context.Context) (map[string]aggregates.Aggregate, error) { // one at a time
+	list := func(ctx context.Context) (map[string]aggregates.Aggregate, error) { // one at a time
 		n++
 		name := strconv.Itoa(n)
 		asked <- struct{}{}
 		<-release
-		return map[string]aggregates.Aggregate{name: {}}, nil
+		return map[string]aggregates.Aggregate{name: {}}, ctx.Err()
 	}
 	type answered struct {
 		all map[string]aggregates.Aggregate

@@ -219,6 +219,9 @@ func capacities(ctx context.Context, tx pgx.Tx, d lease.ReservationDraft) (map[i
 }
 
 func (instances) wire(ctx context.Context, tx pgx.Tx, all []holder) error {
+	if err := lockSlots(ctx, tx, all); err != nil {
+		return err
+	}
 	for _, h := range all {
 		want, have, err := slotsInInventory(ctx, tx, h.Reservation)
 		if err != nil {
@@ -238,6 +241,9 @@ func (instances) wire(ctx context.Context, tx pgx.Tx, all []holder) error {
 }
 
 func (instances) unwire(ctx context.Context, tx pgx.Tx, all []holder) error {
+	if err := lockSlots(ctx, tx, all); err != nil {
+		return err
+	}
 	for _, h := range all {
 		_, have, err := slotsInInventory(ctx, tx, h.Reservation)
 		if err != nil {
@@ -268,6 +274,33 @@ func (instances) unwired(ctx context.Context, tx pgx.Tx, all []holder) (unwired 
 
 func (instances) leave(ctx context.Context, tx pgx.Tx, reservations ...uuid.UUID) error {
 	return leaveHosts(ctx, tx, reservations...)
+}
+
+// lockSlots locks all nested providers that have or shall have slots of reservations, in the order in which everybody locks
+// several: many reservations share hosts.
+func lockSlots(ctx context.Context, tx pgx.Tx, all []holder) error {
+	ids, classes := make([]uuid.UUID, len(all)), make([]string, len(all))
+	for i, h := range all {
+		ids[i], classes[i] = h.ID, lease.ReservationClass(h.ID)
+	}
+	if _, err := tx.Exec(ctx, `
+		select from provider
+		where id = any(array(
+			select p.id
+			from host_allocation a
+			join host h on h.id = a.host_id
+			join provider p on p.uuid = h.nested::text
+			where a.reservation_id = any($1)
+			union
+			select i.provider_id
+			from inventory i
+			join resource_class c on c.id = i.class_id
+			where c.name = any($2)))
+		order by id
+		for no key update`, ids, classes); err != nil {
+		return fmt.Errorf("lock where reservations have slots: %w", err)
+	}
+	return nil
 }
 
 // slotStock is how many slots nested providers have.

@@ -320,3 +320,31 @@ func TestFloatingIPsAreFreeAfterTheEnd(t *testing.T) {
 	}
 	e.create(addressesDraft(net, 1, 2, 1))
 }
+
+// TestHostsThatManyShareAreLockedInOneOrder: two who take crowds of leases at once do not lie in wait for each other.
+func TestHostsThatManyShareAreLockedInOneOrder(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	second, first := e.create(instancesDraft(1, 2, 4)), e.create(instancesDraft(1, 2, 4)) // all of one host each
+	for _, l := range []lease.Lease{second, first} {
+		e.startDue(l)
+	}
+	storetest.Exec(t, e.url, `update lease set created_at = created_at - interval '1 hour' where id = $1`, first.ID)
+	lock := func(host int, more string) string {
+		return fmt.Sprintf(`select from provider where uuid = '%s' for no key update %s`, e.hosts[host].Nested, more)
+	}
+	for range 2 {
+		err := rival{t, storetest.Connect(t, e.url)}.meet(func() error {
+			begun, finished, err := e.AdvanceLeases(t.Context(), nil)
+			if begun != 2 || finished != 2 {
+				t.Errorf("%d begun, %d finished", begun, finished)
+			}
+			return err
+		}, lock(0, ""), lock(1, "nowait"))
+		if err != nil {
+			t.Error(err)
+		}
+		storetest.Exec(t, e.url, `update event set at = now() - interval '1 hour', status = case event_type when 'before_end_lease' then 'DONE' else status end`)
+	}
+	e.is(first, lease.Terminated)
+}
