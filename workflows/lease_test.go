@@ -227,6 +227,24 @@ func TestLeaseStartsAndEndsOnItsSecond(t *testing.T) {
 	w.logged(t, want)
 }
 
+// TestLeaseBehindManyComesLater: the first take what is due for all, so that the others look at even intervals afterwards.
+func TestLeaseBehindManyComesLater(t *testing.T) {
+	t.Parallel()
+	for ahead, want := range map[int]string{0: "1h0m0s", 3: "1h0m0s", 4: "1h0m6s", 100: "1h0m10s", 1000: "1h0m29s", 10000: "1h2m43s"} {
+		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
+			t.Parallel()
+			w := newLeaseStory(time.Hour, 48*time.Hour)
+			w.lease.Ahead = ahead
+
+			w.run(t)
+
+			if got := w.log[0]; got != want+": STARTING" {
+				t.Errorf("%s, not at %s", got, want)
+			}
+		})
+	}
+}
+
 func TestProlongedLeaseEndsAtItsNewTime(t *testing.T) {
 	t.Parallel()
 	w := newLeaseStory(time.Hour, 2*time.Hour)

@@ -238,6 +238,23 @@ func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
 	}
 }
 
+func TestMarkOfAnotherShapeThanThoseThatAreOutChangesNothing(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	l := e.active(hostsDraft(1, 2, 1, 1))
+	r := l.Reservations[0]
+	storetest.Exec(t, e.url, `update reservation set shaped = 3, shape = 5 where id = $1`, r.ID)
+	for _, shape := range []int64{4, 3, 6} { // the cloud was told of the fourth, and nobody knows a sixth
+		if err := e.MarkReservation(t.Context(), r.ID, lease.Mark{Shape: shape, AggregateID: new(10 * shape)}); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if r = e.read(l.ID).Reservations[0]; r.Shaped != 4 || r.Shape != 5 || r.AggregateID == nil || *r.AggregateID != 40 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 4)
