@@ -57,12 +57,11 @@ const early = time.Second
 
 // Of many leases that are due at one instant some wake early and take the step for all. The others come later, one
 // after another, to see what they have become: so many timers at once would keep the machine from the leases. Who has
-// fewer before him than the vanguard is one of the first; that is more than so many, because they are counted as they
+// fewer before him than lease.Vanguard is one of the first; that is more than so many, because they are counted as they
 // come.
 const (
-	vanguard = 4
-	later    = 5 * time.Second
-	gap      = 12 * time.Millisecond
+	later = 5 * time.Second
+	gap   = 12 * time.Millisecond
 )
 
 // behind is how long after the others' instant a lease wakes that has so many before it. Whoever is made early counts few of
@@ -80,7 +79,7 @@ func await(ctx workflow.Context, l lease.Lease, at time.Time, changed workflow.R
 		return waitUntil(ctx, at, summary, changed)
 	}
 	wake := at.Add(-early)
-	if l.Ahead >= vanguard {
+	if l.Ahead >= lease.Vanguard {
 		wake = at.Add(behind(l.Ahead))
 	}
 	if wake.After(workflow.Now(ctx)) {

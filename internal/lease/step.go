@@ -15,6 +15,9 @@ const Recheck = 10 * time.Second
 // Skew is how far the clocks of those who decide that a step is due and of those who take it may differ.
 const Skew = 5 * time.Second
 
+// Vanguard is how many of the leases that are due at one instant are there at the instant, to take the step for all.
+const Vanguard = 4
+
 // Next is what is due for a lease at that instant. A deletion wins over everything. What was begun is taken up
 // again, because its worker may have died; what is overdue is done in the order start, before_end, end.
 func Next(l Lease, now time.Time) Due {

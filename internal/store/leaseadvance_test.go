@@ -432,3 +432,66 @@ func TestThoseWhoAreDueAtOneInstantAreCountedInOneOrder(t *testing.T) {
 		t.Errorf("%v %s", err, d)
 	}
 }
+
+// TestWhoComesToBeAmongTheFirstHearsOfIt: he has counted too many before him to come in time, and they are gone.
+func TestWhoComesToBeAmongTheFirstHearsOfIt(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 6)
+	var all []lease.Lease
+	for range 6 {
+		all = append(all, e.create(hostsDraft(1, 2, 1, 1)))
+	}
+	slices.SortFunc(all, func(a, b lease.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) })
+	told := func(do func()) (others []string) {
+		t.Helper()
+		storetest.Exec(t, e.url, `delete from note`)
+		do()
+		rows, err := storetest.Connect(t, e.url).Query(t.Context(), `select workflow_id from note`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(others)
+		return others
+	}
+	remove := func(i int) func() {
+		return func() {
+			if gone, err := e.DeleteLease(t.Context(), all[i].ID); !gone || err != nil {
+				t.Errorf("%t, %v", gone, err)
+			}
+		}
+	}
+	names := func(which ...int) (names []string) {
+		for _, i := range which {
+			names = append(names, "lease/"+all[i].ID.String())
+		}
+		return names
+	}
+
+	for _, c := range []struct {
+		what string
+		do   func()
+		want []string
+	}{
+		{"the last goes", remove(5), names(5)},
+		{"one of the first moves", func() {
+			if _, err := e.UpdateLease(t.Context(), all[1].ID, lease.Change{Start: &lease.Moment{At: hour(1).Add(time.Minute)}}); err != nil {
+				t.Error(err)
+			}
+		}, names(1, 4)},
+		{"one is renamed", func() {
+			if _, err := e.UpdateLease(t.Context(), all[0].ID, lease.Change{Name: ptr("new")}); err != nil {
+				t.Error(err)
+			}
+		}, names(0)},
+		{"another of the first goes", remove(2), names(2, 4)}, // all of them end together
+		{"and there are few", remove(3), names(3)},
+	} {
+		if d := cmp.Diff(c.want, told(c.do)); d != "" {
+			t.Errorf("%s: %s", c.what, d)
+		}
+	}
+}

@@ -106,7 +106,11 @@ func (s *Store) updateLease(ctx context.Context, tx pgx.Tx, id uuid.UUID, c leas
 	if err != nil {
 		return l, err
 	}
-	if err := nudge(ctx, tx, nudgeLease(is, false)); err != nil {
+	nudges, err := movedUp(ctx, tx, was, is)
+	if err == nil {
+		err = nudge(ctx, tx, append(nudges, nudgeLease(is, false))...)
+	}
+	if err != nil {
 		return l, err
 	}
 	return lockLease(ctx, tx, id)

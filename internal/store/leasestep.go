@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -153,11 +154,62 @@ func removeLease(ctx context.Context, tx pgx.Tx, l lease.Lease) error {
 	if _, err := tx.Exec(ctx, `delete from lease where id = $1`, l.ID); err != nil {
 		return fmt.Errorf("delete lease %s: %w", l.ID, err)
 	}
+	behind, err := movedUp(ctx, tx, l, lease.Lease{})
+	if err != nil {
+		return err
+	}
 	l.Status = lease.Deleting // as those who listen know it
 	if err := tellLeases(ctx, tx, news{l, []string{lease.NoticeDelete}}); err != nil {
 		return err
 	}
-	return nudge(ctx, tx, append(followers, nudgeLease(l, false))...)
+	return nudge(ctx, tx, append(append(followers, behind...), nudgeLease(l, false))...)
+}
+
+// movedUp are the notes for those who have come to be among the first at an instant because a lease that was one of them is
+// not due there any more. Each counts who comes before it when it looks, and one that had counted enough would come late.
+func movedUp(ctx context.Context, tx pgx.Tx, was, is lease.Lease) ([]contract.Nudge, error) {
+	var left []time.Time
+	for i, e := range was.Events {
+		if e.Status == lease.Undone && e.Type != lease.BeforeEndLease && (len(is.Events) == 0 || !is.Events[i].At.Equal(e.At)) {
+			left = append(left, e.At)
+		}
+	}
+	if len(left) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, `
+		select f.id, f.name, f.status, f.project_id
+		from unnest($1::timestamptz[]) as at (instant)
+		cross join lateral (
+			select e.lease_id
+			from event e
+			where e.status = 'UNDONE' and e.event_type <> 'before_end_lease' and e.at = instant and e.lease_id <> $2
+			order by e.lease_id
+			offset $3 - 1
+			limit 1) e
+		join lease f on f.id = e.lease_id
+		where (
+			select count(*)
+			from (
+				select from event b
+				where b.status = 'UNDONE' and b.event_type <> 'before_end_lease' and b.at = instant and b.lease_id < $2
+				limit $3) b) < $3
+		order by f.id`, left, was.ID, lease.Vanguard)
+	if err != nil {
+		return nil, fmt.Errorf("who moves up behind lease %s: %w", was.ID, err)
+	}
+	nudges, err := pgx.CollectRows(rows, nudgeOfRow)
+	if err != nil {
+		return nil, fmt.Errorf("who moves up behind lease %s: %w", was.ID, err)
+	}
+	return nudges, nil
+}
+
+// nudgeOfRow reads whom a note is for.
+func nudgeOfRow(row pgx.CollectableRow) (contract.Nudge, error) {
+	var l lease.Lease
+	err := row.Scan(&l.ID, &l.Name, &l.Status, &l.Project)
+	return nudgeLease(l, false), err
 }
 
 // leaveAll frees what the reservations that ended well have: the last act of an end.
@@ -223,11 +275,7 @@ func followersOf(ctx context.Context, tx pgx.Tx, leases ...uuid.UUID) ([]contrac
 	if err != nil {
 		return nil, fmt.Errorf("who waits for leases %s: %w", leases, err)
 	}
-	nudges, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (contract.Nudge, error) {
-		var f lease.Lease
-		err := row.Scan(&f.ID, &f.Name, &f.Status, &f.Project)
-		return nudgeLease(f, false), err
-	})
+	nudges, err := pgx.CollectRows(rows, nudgeOfRow)
 	if err != nil {
 		return nil, fmt.Errorf("who waits for leases %s: %w", leases, err)
 	}
