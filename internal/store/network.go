@@ -86,7 +86,7 @@ func one[T any](ctx context.Context, q querier, scan pgx.RowToFunc[T], missing e
 // createAll makes one thing of each draft, all or none.
 func createAll[D, M any](ctx context.Context, s *Store, drafts []D, create func(context.Context, pgx.Tx, D) (M, error)) ([]M, error) {
 	var made []M
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
+	err := s.inTxOf(ctx, s.paved, func(tx pgx.Tx) error {
 		made = make([]M, 0, len(drafts))
 		for _, d := range drafts {
 			m, err := create(ctx, tx, d)

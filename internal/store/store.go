@@ -109,9 +109,14 @@ const retries = 5
 // inTx runs f in one read-committed transaction and commits it. A deadlock or serialization failure, which
 // nothing but the database's own timing decides, runs f again; f must therefore not act outside the transaction.
 func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
+	return s.inTxOf(ctx, s.pool, f)
+}
+
+// inTxOf is inTx on a connection of that pool. On a paved one each statement must have an index for what it looks for.
+func (s *Store) inTxOf(ctx context.Context, pool *pgxpool.Pool, f func(pgx.Tx) error) error {
 	for attempt := 1; ; attempt++ {
 		nudged := false
-		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			nudged = false
 			return f(&noting{Tx: tx, terms: s.terms, tells: s.tells, nudged: &nudged})
 		})
