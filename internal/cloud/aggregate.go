@@ -55,9 +55,10 @@ func (a aggregate) whole() aggregates.Aggregate {
 // pooled is the pool of free hosts as it is now, if there is one. It is found among all of some time ago, if it was there.
 func (n nova) pooled(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
 	if pool, is = all[freepool]; is {
+		id := strconv.Itoa(pool.ID) // the question may outlive who asks it
 		pool, err = n.pools.ask(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
 			var one struct{ Aggregate aggregate }
-			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", strconv.Itoa(pool.ID)), &one, nil)
+			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", id), &one, nil)
 			return one.Aggregate.whole(), err
 		})
 		if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
