@@ -11,7 +11,7 @@ import (
 type NoWebhook struct{}
 
 // Send accepts everything.
-func (NoWebhook) Send(context.Context, notify.Message) error { return nil }
+func (NoWebhook) Send(context.Context, notify.Notification) error { return nil }
 
 // NoNova hears every event and tells nobody, where no Nova is configured.
 type NoNova struct{}
@@ -25,7 +25,7 @@ func (NoNova) Send(_ context.Context, events []notify.Event) ([]int, error) {
 type NoAgents struct{}
 
 // Tell counts everything as told.
-func (NoAgents) Tell(_ context.Context, all []network.Announcement) ([]int64, error) {
+func (NoAgents) Publish(_ context.Context, all []network.Announcement) ([]int64, error) {
 	told := make([]int64, len(all))
 	for i, a := range all {
 		told[i] = a.ID

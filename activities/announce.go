@@ -9,8 +9,8 @@ import (
 
 // Agents are told what they have to know.
 type Agents interface {
-	// Tell tells of all that it can, in order, and returns what it has told of.
-	Tell(ctx context.Context, all []network.Announcement) (told []int64, err error)
+	// Publish publishes the notifications in order and returns the IDs of those that were published.
+	Publish(ctx context.Context, all []network.Announcement) (told []int64, err error)
 }
 
 // announcementsAtOnce is how many announcements are read together.
@@ -29,7 +29,7 @@ func (a *Activities) TellAgents(ctx context.Context, key string) error {
 		if err != nil || len(due) == 0 {
 			return verdict(err)
 		}
-		told, err := a.Agents.Tell(ctx, due)
+		told, err := a.Agents.Publish(ctx, due)
 		if err := errors.Join(a.Store.SettleAnnouncements(context.WithoutCancel(ctx), told), err); err != nil {
 			return verdict(err)
 		}

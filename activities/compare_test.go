@@ -24,7 +24,7 @@ func (m *mirror) plant(collection, typ string, attributes map[string]any) string
 		m.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	m.odl.ServeHTTP(w, httptest.NewRequestWithContext(m.Context(), "POST", odltest.Base+collection, bytes.NewReader(raw)))
+	m.odl.ServeHTTP(w, httptest.NewRequestWithContext(m.Context(), "POST", odltest.BasePath+collection, bytes.NewReader(raw)))
 	if w.Code != 201 {
 		m.Fatalf("%s: %d %s", collection, w.Code, w.Body)
 	}
@@ -37,7 +37,7 @@ func TestControllerWithVeryMuchIsCompared(t *testing.T) {
 	m := newMirror(t)
 	nets := m.grow(3)
 	m.drain()
-	if err := m.odl.Wipe(); err != nil {
+	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
 	big := strings.Repeat("x", 1<<20)

@@ -33,7 +33,7 @@ func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
 		if _, err := s.RegisterHost(t.Context(), name, nil); err != nil {
 			t.Fatal(err)
 		}
-		stub.Hypervisor(name, "up")
+		stub.SetHypervisor(name, "up")
 	}
 	start := time.Now().Add(time.Minute)
 	l, err := s.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: start}, End: lease.Moment{At: start.Add(time.Hour)},
@@ -65,9 +65,9 @@ func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
 		{"cmp-3", "down", 0, []int64{}},
 		{"cmp-1", "up", 0, []int64{1}},
 	} {
-		stub.Hypervisor(step.host, step.becomes)
+		stub.SetHypervisor(step.host, step.becomes)
 		if step.fault != 0 {
-			stub.Inject(notifytest.Fault{Status: step.fault})
+			stub.InjectFaults(notifytest.Fault{Status: step.fault})
 		}
 		if d := cmp.Diff(step.want, on()); d != "" {
 			t.Errorf("%s is %s: %s", step.host, step.becomes, d)

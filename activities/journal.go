@@ -36,7 +36,7 @@ const again = "Again"
 // shows the attempts and makes the next one.
 func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
 	defer alive(ctx)()
-	if wait, why := a.ODL.Rests(); wait > 0 { // the row knows from the first attempt
+	if wait, why := a.ODL.BreakerWait(); wait > 0 { // the row knows from the first attempt
 		return contract.EntryProgress{}, troubled(wait, "%s", why)
 	}
 	ctx, cancel := context.WithTimeout(ctx, LongCall)
@@ -81,7 +81,7 @@ func (a *Activities) attempt(ctx context.Context, t journal.Take, along *train) 
 		if err != nil {
 			return t.Entry, journal.Outcome{}, err
 		}
-		attempt.Tell(journal.Answer{Status: got.Status, Body: got.Body, Trouble: journal.Trouble(got.Trouble), Detail: got.Detail, RetryAfter: got.RetryAfter})
+		attempt.Tell(journal.Answer{Status: got.Status, Body: got.Body, Trouble: journal.Trouble(got.Failure), Detail: got.Detail, RetryAfter: got.RetryAfter})
 	}
 	o := attempt.Outcome()
 	e, next, err := a.settle(ctx, t.Entry, o, along)

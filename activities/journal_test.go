@@ -21,7 +21,7 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 	t.Parallel()
 	m := newMirror(t)
 	m.grow(2)
-	m.odl.Inject(odltest.Fault{Status: 503, Times: 1000})
+	m.odl.InjectFaults(odltest.Fault{Status: 503, Times: 1000})
 	for range 6 {
 		m.rested()
 		m.drain()
@@ -46,7 +46,7 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 		return attempts
 	}
 	m.rested()
-	attempts, requests, begin := all(), len(m.odl.Log()), time.Now()
+	attempts, requests, begin := all(), len(m.odl.Requests()), time.Now()
 
 	for range 50 {
 		m.rested() // the row's own pause is over, too
@@ -58,10 +58,10 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 	}
 
 	most := int(time.Since(begin)/time.Second) + 2 // one a second
-	if probes := len(m.odl.Log()) - requests; probes > most || all()-attempts > probes+1 {
+	if probes := len(m.odl.Requests()) - requests; probes > most || all()-attempts > probes+1 {
 		t.Errorf("50 attempts cost %d requests, at most %d are due, and %d attempts of rows", probes, most, all()-attempts)
 	}
-	m.odl.Heal()
+	m.odl.ClearFaults()
 }
 
 // Where there is no controller, the journal is a record: nothing waits, nothing is compared, and a controller that comes later
@@ -74,8 +74,8 @@ func TestMirrorWithoutAControllerOnlyRecords(t *testing.T) {
 	m.acts = activities.New(activities.Options{Store: m.store, ODL: activities.Record{}})
 	m.drain()
 	live, err := m.store.JournalState(t.Context())
-	if err != nil || live.Live[journal.Pending]+live.Live[journal.Processing]+live.Live[journal.Failed] != 0 || len(m.odl.Log()) != 0 {
-		t.Errorf("%+v, %v; the controller saw %d requests", live, err, len(m.odl.Log()))
+	if err != nil || live.Live[journal.Pending]+live.Live[journal.Processing]+live.Live[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {
+		t.Errorf("%+v, %v; the controller saw %d requests", live, err, len(m.odl.Requests()))
 	}
 	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {
 		if r := m.finish(m.start(kind, 0)); r.State != journal.RunFailed || r.Note != "no controller is configured" {

@@ -34,7 +34,7 @@ func (a *Activities) bringWaiting(ctx context.Context, key string) {
 		if takes, err = a.Store.TakeWaiting(ctx, since, abreast, carrier); err == nil {
 			a.sendAbreast(ctx, takes)
 		}
-		resting, _ := a.ODL.Rests()
+		resting, _ := a.ODL.BreakerWait()
 		more = len(takes) > 0 && resting == 0
 	}
 	if err != nil && activity.IsActivity(ctx) {

@@ -13,10 +13,10 @@ import (
 // outage lets n families gather while the controller is away, as long ago as makes no difference to anybody.
 func (m *mirror) outage(n int) {
 	m.Helper()
-	m.odl.Inject(odltest.Fault{Break: odltest.BreakReset, Times: 1_000_000})
+	m.odl.InjectFaults(odltest.Fault{Break: odltest.BreakReset, Times: 1_000_000})
 	m.grow(n)
 	m.drain()
-	m.odl.Heal()
+	m.odl.ClearFaults()
 	storetest.Exec(m, m.url, `update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`)
 }
 
@@ -43,7 +43,7 @@ func TestTheFirstThatSucceedsBringsAlongWhatHasGathered(t *testing.T) {
 	if err != nil || len(networks) != 1 {
 		t.Fatal(networks, err)
 	}
-	entries, before := m.live(), len(m.odl.Log())
+	entries, before := m.live(), len(m.odl.Requests())
 
 	m.acts = m.anew()
 	p, err := m.acts.MirrorEntry(t.Context(), fmt.Sprint(networks[0].Seq))
@@ -55,7 +55,7 @@ func TestTheFirstThatSucceedsBringsAlongWhatHasGathered(t *testing.T) {
 		t.Errorf("%d of %d entries still wait", n, entries)
 	}
 	posts := 0
-	for _, s := range m.odl.Log()[before:] {
+	for _, s := range m.odl.Requests()[before:] {
 		if s.Method == "POST" && s.Applied {
 			posts++
 		}

@@ -56,7 +56,7 @@ func TestCanaryThatFailsIsRecovered(t *testing.T) {
 	t.Parallel()
 	m := newMirror(t)
 	canary := journal.Canary().Object
-	m.odl.Inject(odltest.Fault{Method: "POST", ID: canary.ID, Status: 400, Times: 5})
+	m.odl.InjectFaults(odltest.Fault{Method: "POST", ID: canary.ID, Status: 400, Times: 5})
 	r := m.start(contract.KeyFullSync, 0)
 	if r := m.finish(r); r.State != journal.RunDone {
 		t.Fatalf("%s", r.Sentence())

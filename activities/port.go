@@ -51,7 +51,7 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 		ids[i] = e.ID
 	}
 	codes, err := a.Nova.Send(ctx, events)
-	if errors.Is(err, notify.ErrRefused) { // no repetition mends it, and the next events must not wait for it
+	if errors.Is(err, notify.ErrRejected) { // no repetition mends it, and the next events must not wait for it
 		activity.GetLogger(ctx).Error("Nova will never take these events", "port", key, "events", events, "error", err)
 		err = nil
 	}

@@ -36,7 +36,7 @@ func newNova(t *testing.T) nova {
 		t.Fatal(err)
 	}
 	n := nova{Nova: stub, t: t, store: storetest.New(t)}
-	n.acts = activities.New(activities.Options{Store: n.store, Nova: notify.NewBatch(client.Send)})
+	n.acts = activities.New(activities.Options{Store: n.store, Nova: notify.NewEventBatcher(client.Send)})
 	n.env = (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	n.env.RegisterActivity(n.acts)
 
@@ -79,13 +79,13 @@ func TestEventThatNovaDoesNotTakeYetIsNotLost(t *testing.T) {
 		"the server is unknown": {Status: 404},
 		"it has no host yet":    {Code: 422},
 		"Nova is ill":           {Status: 503},
-		"Nova is away":          {Drop: true},
+		"Nova is away":          {DropConnection: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNova(t)
 			fault.Times = 2
-			n.Inject(fault)
+			n.InjectFaults(fault)
 			for range 2 {
 				left, err := n.tell()
 				var app *temporal.ApplicationError
@@ -109,7 +109,7 @@ func TestEventsThatNobodyWaitsForAreForgottenWhenTheServerIsUnknown(t *testing.T
 	if err := n.store.DeletePort(t.Context(), n.port.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	n.Inject(notifytest.Fault{Status: 404})
+	n.InjectFaults(notifytest.Fault{Status: 404})
 	if left, err := n.tell(); len(left) != 0 || err != nil {
 		t.Errorf("left %v, error %v: the workflow of a deleted port would stay", left, err)
 	}

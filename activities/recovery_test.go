@@ -47,7 +47,7 @@ func TestRecoveryBringsMissingParentsBackFirst(t *testing.T) {
 	m := newMirror(t)
 	m.everyType(m.grow(1)[0])
 	m.drain()
-	if err := m.odl.Wipe(); err != nil {
+	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := m.store.JournalEntries(t.Context(), store.EntryFilter{Type: "trunk", Limit: 1})
@@ -84,7 +84,7 @@ func TestRecoveryHelpsAnEntryThatWaitsForALostParent(t *testing.T) {
 	const group, rule = "7d3c1c1e-7d1b-4d6a-b6f4-000000000001", "7d3c1c1e-7d1b-4d6a-b6f4-000000000002"
 	m.foreign(object(journal.Create, "security_group", group, nil))
 	m.drain()
-	if err := m.odl.Wipe(); err != nil {
+	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
 	m.foreign(object(journal.Create, "security_group_rule", rule, map[string]any{"security_group_id": group}))
@@ -109,11 +109,11 @@ func TestRecoveryIsolatesEntriesThatCannotBeMended(t *testing.T) {
 	m.grow(3)
 	m.fail("network", 400)
 	first := failed(m)[0]
-	m.odl.Inject(odltest.Fault{Method: "GET", ID: first.Object.ID, Status: 500, Times: 1000})
+	m.odl.InjectFaults(odltest.Fault{Method: "GET", ID: first.Object.ID, Status: 500, Times: 1000})
 
 	r := m.finish(m.start(contract.KeyRecovery, 0))
 
-	m.odl.Heal()
+	m.odl.ClearFaults()
 	m.drain()
 	if f := failed(m); r.State != journal.RunDone || len(f) != 1 || f[0].Seq != first.Seq || !strings.Contains(r.Note, "could not be recovered") {
 		t.Fatalf("%s; failed: %v", r.Sentence(), f)

@@ -26,7 +26,7 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	}
 	step := map[string]func(context.Context, *journal.Run) (time.Duration, error){
 		contract.KeyFullSync: a.syncStep, contract.KeyAudit: a.auditStep, contract.KeyRepair: a.repairStep, contract.KeyRecovery: a.recoveryStep}[kind]
-	if !a.ODL.Shows() {
+	if !a.ODL.Readable() {
 		step = func(_ context.Context, r *journal.Run) (time.Duration, error) {
 			r.State, r.Note = journal.RunFailed, "no controller is configured"
 			return 0, nil
@@ -82,7 +82,7 @@ func (a *Activities) read(ctx context.Context, r journal.Request) ([]byte, error
 func (a *Activities) list(ctx context.Context, r journal.Request, key string, each func(json.RawMessage) error) (there bool, err error) {
 	got, err := a.ODL.List(ctx, r.Path, key, each)
 	switch {
-	case errors.Is(err, odl.ErrUnreadable):
+	case errors.Is(err, odl.ErrUnexpectedBody):
 		return false, odd("%s %s: %s", r.Method, r.Path, err)
 	case err != nil:
 		return false, err
@@ -91,10 +91,10 @@ func (a *Activities) list(ctx context.Context, r journal.Request, key string, ea
 }
 
 // read tells what an answer to a look means: there is such a thing, there is none, or the controller is in trouble.
-func read(r journal.Request, got odl.Answer) (there bool, err error) {
+func read(r journal.Request, got odl.Response) (there bool, err error) {
 	switch {
-	case got.Trouble != "":
-		return false, troubled(got.RetryAfter, "%s %s: %s: %s", r.Method, r.Path, got.Trouble, got.Detail)
+	case got.Failure != "":
+		return false, troubled(got.RetryAfter, "%s %s: %s: %s", r.Method, r.Path, got.Failure, got.Detail)
 	case got.Status == 200:
 		return true, nil
 	case got.Status == 404:
@@ -135,7 +135,7 @@ func troubled(after time.Duration, format string, args ...any) error {
 // controller in trouble is left alone.
 func (a *Activities) WatchController(ctx context.Context) error {
 	defer alive(ctx)()
-	if !a.ODL.Shows() {
+	if !a.ODL.Readable() {
 		return nil
 	}
 	lost, err := a.canaryLost(ctx)

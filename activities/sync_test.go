@@ -22,10 +22,10 @@ func TestControllerThatLostEverythingGetsItBackInOrder(t *testing.T) {
 	m.everyType(m.grow(3)[0])
 	m.drain()
 	m.equal()
-	if err := m.odl.Wipe(); err != nil {
+	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
-	before := len(m.odl.Log())
+	before := len(m.odl.Requests())
 
 	r := m.finish(m.start(contract.KeyFullSync, 0))
 
@@ -36,7 +36,7 @@ func TestControllerThatLostEverythingGetsItBackInOrder(t *testing.T) {
 	if d := cmp.Diff(map[string]int{"POST": all}, m.took(before)); d != "" {
 		t.Error(d)
 	}
-	log := m.odl.Log()
+	log := m.odl.Requests()
 	for i := len(log) - 1; i >= 0; i-- {
 		if log[i].Applied {
 			if log[i].ID != journal.Canary().Object.ID {
@@ -57,15 +57,15 @@ func TestFullSyncSendsOnlyWhatIsMissingOrDifferent(t *testing.T) {
 	m.grow(10)
 	m.drain()
 	m.finish(m.start(contract.KeyFullSync, 0))
-	lost, err := m.odl.Lose(0.3, 1)
+	lost, err := m.odl.LoseShare(0.3, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, err := m.odl.Change(0.3, 2)
+	changed, err := m.odl.ChangeShare(0.3, 2)
 	if err != nil || len(lost) == 0 || len(changed) == 0 {
 		t.Fatal(len(lost), len(changed), err)
 	}
-	before := len(m.odl.Log())
+	before := len(m.odl.Requests())
 
 	m.finish(m.start(contract.KeyFullSync, 0))
 
@@ -93,11 +93,11 @@ func TestWatchStartsAFullSyncWhenTheCanaryIsMissing(t *testing.T) {
 		return r.ID
 	}
 	for _, f := range []odltest.Fault{{Status: 404, Times: 2}, {Status: 503}, {Body: "<html>"}, {Break: odltest.BreakReset, Times: 3}} {
-		m.odl.Inject(f)
+		m.odl.InjectFaults(f)
 		if id := open(); id != 0 {
 			t.Fatalf("run %d was started though the controller is not well: %+v", id, f)
 		}
-		m.odl.Heal()
+		m.odl.ClearFaults()
 	}
 	id := open()
 	if id == 0 || open() != id {
@@ -148,7 +148,7 @@ func TestDeletionDuringAFullSyncWins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.odl.Wipe(); err != nil {
+	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
 	r := m.start(contract.KeyFullSync, 0)
@@ -183,7 +183,7 @@ func TestFullSyncWaitsForAControllerInTroubleAndGoesOn(t *testing.T) {
 	m := newMirror(t)
 	m.grow(1)
 	r := m.start(contract.KeyFullSync, 0)
-	m.odl.Inject(odltest.Fault{Method: "GET", Status: 503, Times: 2})
+	m.odl.InjectFaults(odltest.Fault{Method: "GET", Status: 503, Times: 2})
 	for range 2 {
 		if p, err := m.step(contract.KeyFullSync); err == nil {
 			t.Errorf("a step succeeded: %+v", p)
@@ -200,7 +200,7 @@ func TestFullSyncWithoutTheCanaryIfATypeCannotBeCompared(t *testing.T) {
 	m := newMirror(t)
 	m.grow(1)
 	r := m.start(contract.KeyFullSync, 0)
-	m.odl.Inject(odltest.Fault{Method: "GET", Type: "port", Status: 500})
+	m.odl.InjectFaults(odltest.Fault{Method: "GET", Type: "port", Status: 500})
 
 	r = m.finish(r)
 
@@ -218,7 +218,7 @@ func TestRepairDoesExactlyThePlan(t *testing.T) {
 	m := newMirror(t)
 	nets := m.grow(4)
 	m.drain()
-	if _, err := m.odl.Change(1, 1); err != nil {
+	if _, err := m.odl.ChangeShare(1, 1); err != nil {
 		t.Fatal(err)
 	}
 	stray := m.grow(1)[0] // the controller gets it, berth forgets it
@@ -232,7 +232,7 @@ func TestRepairDoesExactlyThePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.drain()
-	before := len(m.odl.Log())
+	before := len(m.odl.Requests())
 
 	r := m.finish(m.start(contract.KeyRepair, audit.ID))
 
@@ -272,7 +272,7 @@ func TestAuditLooksThroughEveryTypeAndLeavesWhatMovesAlone(t *testing.T) {
 	m.drain()
 	m.foreign(object(journal.Create, "router", uuid.NewString(), nil)) // on its way
 	m.equal()
-	if err := m.odl.Wipe(); err != nil {
+	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
 

@@ -16,7 +16,7 @@ const noticesAtOnce = 100
 
 // Listener is who is told about leases.
 type Listener interface {
-	Send(ctx context.Context, m notify.Message) error
+	Send(ctx context.Context, m notify.Notification) error
 }
 
 // TellLease brings out what is recorded about a lease, oldest first, until nothing is left. World first, row second:
@@ -44,10 +44,10 @@ func (a *Activities) TellLease(ctx context.Context, key string) error {
 func (a *Activities) tell(ctx context.Context, notices []lease.Notice) (told []int64, err error) {
 	for _, n := range notices {
 		if a.Enforcement != nil && n.Ends() {
-			a.Enforcement.Tell(ctx, "on-end", notify.Question{User: n.Lease.User, Project: n.Lease.Project, Lease: payloadOf(n.Lease)})
+			a.Enforcement.Notify(ctx, "on-end", notify.EnforcementRequest{User: n.Lease.User, Project: n.Lease.Project, Lease: payloadOf(n.Lease)})
 		}
 		err := a.Webhook.Send(ctx, messageOf(n))
-		if errors.Is(err, notify.ErrRefused) {
+		if errors.Is(err, notify.ErrRejected) {
 			activity.GetLogger(ctx).Error("the webhook will never take this notice", "lease", n.Lease.ID, "kind", n.Kind, "message", n.Message, "error", err)
 			err = nil
 		}
@@ -62,8 +62,8 @@ func (a *Activities) tell(ctx context.Context, notices []lease.Notice) (told []i
 // publisher is who speaks of leases, as Blazar calls itself.
 const publisher = "blazar.lease"
 
-func messageOf(n lease.Notice) notify.Message {
-	return notify.Message{ID: n.Message.String(), Publisher: publisher, Type: n.Kind, At: n.At, Payload: payloadOf(n.Lease)}
+func messageOf(n lease.Notice) notify.Notification {
+	return notify.Notification{ID: n.Message.String(), Publisher: publisher, Type: n.Kind, At: n.At, Payload: payloadOf(n.Lease)}
 }
 
 // leasePayload is a lease as Blazar's notifications show one. trust_id is always null: berth acts with its own

@@ -45,7 +45,7 @@ func TestNoticesOfALeaseAreToldInOrderAtLeastOnce(t *testing.T) {
 		return err
 	}
 
-	stub.Inject(notifytest.Fault{Status: 503}, notifytest.Fault{}, notifytest.Fault{Drop: true, Applied: true}, notifytest.Fault{}, notifytest.Fault{Status: 400})
+	stub.InjectFaults(notifytest.Fault{Status: 503}, notifytest.Fault{}, notifytest.Fault{DropConnection: true, Applied: true}, notifytest.Fault{}, notifytest.Fault{Status: 400})
 	for range 2 { // away at once; then in the middle
 		if err := tell(); err == nil {
 			t.Error("an outage passed unseen")
@@ -59,7 +59,7 @@ func TestNoticesOfALeaseAreToldInOrderAtLeastOnce(t *testing.T) {
 
 	var got []string
 	ids := map[string]bool{}
-	for _, h := range stub.Heard() {
+	for _, h := range stub.Notifications() {
 		got = append(got, h.Type+" "+h.Payload["name"].(string))
 		ids[h.ID] = true
 		if h.Payload["lease_id"] != l.ID.String() || h.Publisher != "blazar.lease" || uuid.Validate(h.ID) != nil {

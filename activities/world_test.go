@@ -50,7 +50,7 @@ func newMirror(t *testing.T) *mirror {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.store.Close)
-	m.north = served(t, m.odl) + odltest.Base
+	m.north = served(t, m.odl) + odltest.BasePath
 	m.acts = m.anew()
 	return m
 }
@@ -62,7 +62,7 @@ func (m *mirror) anew() *activities.Activities {
 	if err != nil {
 		m.Fatal(err)
 	}
-	client.Share(m.store.Breaker(m.north))
+	client.ShareBreaker(m.store.Breaker(m.north))
 	return activities.New(activities.Options{Store: m.store, ODL: client})
 }
 
@@ -229,7 +229,7 @@ func (m *mirror) everyType(net network.Network) {
 // took counts the writes that the controller has applied since its log had that length, by verb.
 func (m *mirror) took(since int) map[string]int {
 	counts := map[string]int{}
-	for _, s := range m.odl.Log()[since:] {
+	for _, s := range m.odl.Requests()[since:] {
 		if s.Applied {
 			counts[s.Method]++
 		}
@@ -249,12 +249,12 @@ func (m *mirror) entry(seq int64) journal.Entry {
 // fail lets the entries of that type fail for good.
 func (m *mirror) fail(typ string, status int) {
 	m.Helper()
-	m.odl.Inject(odltest.Fault{Type: typ, Status: status, Times: 1000})
+	m.odl.InjectFaults(odltest.Fault{Type: typ, Status: status, Times: 1000})
 	for range 6 {
 		m.rested()
 		m.drain()
 	}
-	m.odl.Heal()
+	m.odl.ClearFaults()
 }
 
 func (m *mirror) step(kind string) (contract.RunProgress, error) {

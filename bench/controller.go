@@ -42,7 +42,7 @@ func (s *stack) shows(ctx context.Context, network string) (name string, revisio
 			Revision int `json:"revision_number"`
 		}
 	}
-	if err := newAPI(s.standIns.ODL).send(ctx, http.MethodGet, odltest.Base+"/networks/"+network, nil, &got); err != nil {
+	if err := newAPI(s.standIns.ODL).send(ctx, http.MethodGet, odltest.BasePath+"/networks/"+network, nil, &got); err != nil {
 		return "", 0, fmt.Errorf("the controller's network: %w", err)
 	}
 	return got.Network.Name, got.Network.Revision, nil

@@ -37,7 +37,7 @@ func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subjec
 			if err != nil {
 				return "", err
 			}
-			return object.ID, controller.send(ctx, r.Method, odltest.Base+r.Path, json.RawMessage(r.Body), nil)
+			return object.ID, controller.send(ctx, r.Method, odltest.BasePath+r.Path, json.RawMessage(r.Body), nil)
 		}
 		return &subject{
 			before: func(ctx context.Context) error { return slow(ctx, controller.base, delay) },

@@ -47,7 +47,7 @@ func newHost(t *testing.T) *host {
 	password, _ := h.database.User.Password()
 	c, err := repository(t).compose(map[string]string{"DATABASE_PASSWORD_BERTH": password,
 		"OS_AUTH_URL": h.keystone.URL + "/v3", "OS_USERNAME": "berth", "OS_PASSWORD": "secret", "OS_PROJECT_NAME": "service",
-		"BERTH_ODL_URL": odl.URL + odltest.Base, "BERTH_ODL_USERNAME": "odl", "BERTH_ODL_PASSWORD": "hunter2",
+		"BERTH_ODL_URL": odl.URL + odltest.BasePath, "BERTH_ODL_USERNAME": "odl", "BERTH_ODL_PASSWORD": "hunter2",
 		"BERTH_NOVA_URL": "http://127.0.0.1:1/v2.1"})
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestServicesDoTheirWorkWithWhatComposeGivesThem(t *testing.T) {
 	id, _ := network["id"].(string)
 	await(t, func() error {
 		if r := h.odl.Record("network", id); r.Object == nil {
-			return fmt.Errorf("the controller has not got network %s: %+v", id, h.odl.Log())
+			return fmt.Errorf("the controller has not got network %s: %+v", id, h.odl.Requests())
 		}
 		return nil
 	})

@@ -48,7 +48,7 @@ type app struct {
 	registry    *prometheus.Registry
 	feedback    *feedback.Listener // nil: no controller is configured
 	agents      *rpc.Server        // nil: this process does not answer agents over RabbitMQ
-	caster      *rpc.Caster        // nil: agents are told of nothing over RabbitMQ
+	caster      *rpc.Publisher     // nil: agents are told of nothing over RabbitMQ
 	listener    net.Listener
 	server      *http.Server
 	working     atomic.Bool // the workers poll
@@ -103,7 +103,7 @@ func open(ctx context.Context, cfg config.Config, env environment) (*app, error)
 	a.cloud, _ = reached.Cloud.(*cloud.Cloud)
 	reached.KeepJournal, reached.SyncEvery = cfg.Journal.Age, cfg.ODL.SyncEvery
 	if a.controller, _ = reached.ODL.(*odl.Client); a.controller != nil {
-		a.controller.Share(a.store.Breaker(cfg.ODL.URL))
+		a.controller.ShareBreaker(a.store.Breaker(cfg.ODL.URL))
 	}
 	watchJournal(&reached, a.controller, a.registry)
 	a.registry.MustRegister(newJournalCollector(a.store))

@@ -312,7 +312,7 @@ func (d *dev) demo(ctx context.Context) error {
 // startStandIns starts an OpenDaylight that remembers its objects in a file, and a Nova and a Neutron with floating
 // IPs that remember what they were told until the run ends.
 func (d *dev) startStandIns() error {
-	controller, err := odltest.Open(filepath.Join(d.cfg.Dev.Data, "odl"))
+	controller, err := odltest.OpenFile(filepath.Join(d.cfg.Dev.Data, "odl"))
 	if err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (d *dev) startStandIns() error {
 	if d.odl, err = devstack.Serve(d.cfg.Dev.ODLPort, controller); err != nil {
 		return fmt.Errorf("the OpenDaylight stand-in: %w", err)
 	}
-	d.cfg.ODL.URL, d.cfg.ODL.CAFile = d.odl.URL+odltest.Base, ""
+	d.cfg.ODL.URL, d.cfg.ODL.CAFile = d.odl.URL+odltest.BasePath, ""
 	if d.nova, err = devstack.Serve(0, &notifytest.Nova{Token: d.cfg.Nova.Token}); err != nil {
 		return fmt.Errorf("the Nova stand-in: %w", err)
 	}

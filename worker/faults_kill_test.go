@@ -18,11 +18,11 @@ import (
 	"berth/internal/store/storetest"
 )
 
-type seen = odltest.Seen
+type seen = odltest.Request
 
 // writes are the requests of that method by which the controller's objects change, as far as it saw them.
 func (s *site) writes(method string) []seen {
-	return slices.DeleteFunc(s.odl.Log(), func(w seen) bool { return w.Method != method || w.ID == canary || listens(w.Path) })
+	return slices.DeleteFunc(s.odl.Requests(), func(w seen) bool { return w.Method != method || w.ID == canary || listens(w.Path) })
 }
 
 // listens tells whether a request is of somebody who wants to hear what the controller says of its own accord.

@@ -71,15 +71,15 @@ func (s *site) resync(crash func(victim *child)) {
 		}
 	}
 	s.none("what was there before is mirrored", unfinished)
-	if err := s.odl.Wipe(); err != nil {
+	if err := s.odl.LoseAll(); err != nil {
 		s.Fatal(err)
 	}
-	s.odl.Inject(odltest.Fault{Method: http.MethodPost, DelayMS: 50, Times: 1000})
-	before := len(s.odl.Log())
+	s.odl.InjectFaults(odltest.Fault{Method: http.MethodPost, DelayMS: 50, Times: 1000})
+	before := len(s.odl.Requests())
 
 	id := api.must("POST", "/journal/v1/runs", object{"kind": "full-sync"})["run"].(object)["id"]
 	s.until("some of it is back", func() string {
-		if len(s.odl.Log()) > before+8 {
+		if len(s.odl.Requests()) > before+8 {
 			return ""
 		}
 		return "nothing is back"
@@ -97,7 +97,7 @@ func (s *site) resync(crash func(victim *child)) {
 	if rec := s.odl.Record("network", canary); rec.Object == nil {
 		s.Error("the canary is not back")
 	}
-	log := slices.DeleteFunc(s.odl.Log(), func(w seen) bool { return !w.Applied })
+	log := slices.DeleteFunc(s.odl.Requests(), func(w seen) bool { return !w.Applied })
 	if last := log[len(log)-1]; last.ID != canary {
 		s.Errorf("the canary came before the last: %+v", last)
 	}

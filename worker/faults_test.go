@@ -45,7 +45,7 @@ func newSite(t *testing.T, db string, temporal ...string) *site {
 	t.Helper()
 	s := &site{T: t, db: db, odl: odltest.New(), nova: &notifytest.Nova{}}
 	// With the canary there from the beginning, no full sync begins when a schedule's minute happens to be over.
-	s.odl.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, odltest.Base+"/networks",
+	s.odl.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, odltest.BasePath+"/networks",
 		strings.NewReader(`{"network":{"id":"`+canary+`"}}`)))
 	controller := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := s.meets.Load(); f != nil {
@@ -53,7 +53,7 @@ func newSite(t *testing.T, db string, temporal ...string) *site {
 		}
 		s.odl.ServeHTTP(w, r)
 	}))
-	s.settings = append([]string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DATABASE_URL=" + db, "BERTH_ODL_URL=" + controller + odltest.Base,
+	s.settings = append([]string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DATABASE_URL=" + db, "BERTH_ODL_URL=" + controller + odltest.BasePath,
 		"BERTH_NOVA_URL=" + serve(t, s.nova), "TEMPORAL_CONFIG_FILE=" + os.DevNull}, temporal...)
 	return s
 }
@@ -260,7 +260,7 @@ func (s *site) mirrored() {
 	s.Helper()
 	s.none("every change is mirrored", unfinished)
 	applied, recorded := map[string][]string{}, map[string][]string{}
-	for _, seen := range s.odl.Log() {
+	for _, seen := range s.odl.Requests() {
 		op := map[string]string{"POST": "create", "PUT": "update", "DELETE": "delete"}[seen.Method]
 		if key := seen.Type + " " + seen.ID; seen.Applied && seen.ID != canary {
 			applied[key] = append(applied[key], fmt.Sprint(op, " ", seen.Revision))

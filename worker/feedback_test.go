@@ -19,10 +19,10 @@ func TestControllerBehindTLSWiresPorts(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	c.User, c.Password = "berth", "secret"
-	c.Offer(map[string]string{"operational-port-status": ""})
-	c.Manage(odltest.Host{ID: "cmp-odl", Type: "ODL L2", Config: `{"allowed_network_types":["local","vxlan"],
+	c.SetFeatures(map[string]string{"operational-port-status": ""})
+	c.SetHostConfigs(odltest.HostConfig{ID: "cmp-odl", Type: "ODL L2", Config: `{"allowed_network_types":["local","vxlan"],
 		"supported_vnic_types":[{"vnic_type":"normal","vif_type":"ovs","vif_details":{}}]}`})
-	c.Wire(true)
+	c.SetAutoWire(true)
 	server := httptest.NewUnstartedServer(c)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
@@ -34,7 +34,7 @@ func TestControllerBehindTLSWiresPorts(t *testing.T) {
 	_, settings := namespace(t)
 	s := newSite(t, storetest.URL(t), settings...)
 	s.odl = c
-	s.settings = append(s.settings, "BERTH_ODL_URL="+server.URL+odltest.Base, "BERTH_ODL_USERNAME=berth", "BERTH_ODL_PASSWORD=secret", "BERTH_ODL_CA_FILE="+ca)
+	s.settings = append(s.settings, "BERTH_ODL_URL="+server.URL+odltest.BasePath, "BERTH_ODL_USERNAME=berth", "BERTH_ODL_PASSWORD=secret", "BERTH_ODL_CA_FILE="+ca)
 	api := s.start("api,relay,temporal")
 	s.until("the controller's host is an agent", func() string {
 		if len(s.rows(`select host from agent where host = 'cmp-odl'`)) == 0 {

@@ -48,7 +48,7 @@ func (a *app) enforce() func(context.Context, blazar.Check) string {
 		return nil
 	}
 	return func(ctx context.Context, c blazar.Check) string {
-		return a.enforcement.Ask(ctx, c.What, notify.Question{User: c.User, Project: c.Project, Lease: c.Lease, Current: c.Current})
+		return a.enforcement.Check(ctx, c.What, notify.EnforcementRequest{User: c.User, Project: c.Project, Lease: c.Lease, CurrentLease: c.Current})
 	}
 }
 

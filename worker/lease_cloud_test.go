@@ -207,7 +207,7 @@ func (t *tenancy) cloud() string { return t.plot.pools(t.reservations...) }
 
 func (p *plot) pools(reservations ...string) string {
 	var all []string
-	for _, a := range p.nova.Compute().Aggregates {
+	for _, a := range p.nova.ComputeState().Aggregates {
 		var hosts []string
 		for i, h := range p.hosts {
 			if slices.Contains(a.Hosts, h) {

@@ -153,9 +153,9 @@ func TestHostsThatDieAndComeBackAreHealedInTheCloudToo(t *testing.T) {
 		{3, "up", "a:2 b:1 freepool:1,3", "degraded resources_changed", "degraded resources_changed"},
 	} {
 		if i == 1 || i == 4 {
-			listener.Inject(notifytest.Fault{Status: 503}, notifytest.Fault{Drop: true, Applied: true})
+			listener.InjectFaults(notifytest.Fault{Status: 503}, notifytest.Fault{DropConnection: true, Applied: true})
 		}
-		p.nova.Hypervisor(p.hosts[step.host-1], step.state)
+		p.nova.SetHypervisor(p.hosts[step.host-1], step.state)
 		o.sweep()
 		p.until(fmt.Sprintf("after step %d the aggregates are %s", i, step.pools), func() string {
 			if got := p.pools(both...); got != step.pools {

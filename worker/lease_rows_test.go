@@ -64,18 +64,18 @@ func wholeLife(p *plot) {
 	l := p.lease(time.Hour, 3*time.Hour, object{"resource_type": "physical:host", "min": 2, "max": 2, "hypervisor_properties": "",
 		"resource_properties": p.mine(), "before_end": "snapshot"})
 	l.settles("freepool:1,2")
-	p.nova.Boot(notifytest.Server{Host: p.hosts[0], Name: "squatter"})
+	p.nova.AddServer(notifytest.Server{Host: p.hosts[0], Name: "squatter"})
 	l.begin()
 	l.becomes("ACTIVE")
 	l.settles("a:1,2")
 	if n := p.servers(); n != 0 {
 		p.Errorf("%d servers of others are on the hosts", n)
 	}
-	p.nova.Boot(notifytest.Server{Host: p.hosts[0], Name: p.name})
-	p.nova.Boot(notifytest.Server{Host: p.hosts[1], Name: p.name, Linger: 3})
+	p.nova.AddServer(notifytest.Server{Host: p.hosts[0], Name: p.name})
+	p.nova.AddServer(notifytest.Server{Host: p.hosts[1], Name: p.name, PollsUntilGone: 3})
 	p.api.must("PUT", l.path, object{"before_end_date": second(time.Second)})
 	p.until("images are made", func() string {
-		if images := p.nova.Compute().Images; !slices.Contains(images, "reserved_"+p.name) {
+		if images := p.nova.ComputeState().Images; !slices.Contains(images, "reserved_"+p.name) {
 			return fmt.Sprint(images)
 		}
 		return ""
@@ -97,7 +97,7 @@ func wholeLife(p *plot) {
 
 // servers counts those on the plot's hosts.
 func (p *plot) servers() (n int) {
-	for _, s := range p.nova.Compute().Servers {
+	for _, s := range p.nova.ComputeState().Servers {
 		if slices.Contains(p.hosts, s.Host) {
 			n++
 		}
@@ -148,7 +148,7 @@ func instanceLife(p *plot) {
 		p.Errorf("inventory has %v", got)
 	}
 	// Nova boots a server: it claims the room, and gives it back when the server is gone.
-	server := p.nova.Boot(notifytest.Server{Host: p.hosts[0], Flavor: id, Linger: 2})
+	server := p.nova.AddServer(notifytest.Server{Host: p.hosts[0], Flavor: id, PollsUntilGone: 2})
 	nested := p.waiting().rows(`select uuid from provider where name = $1`, "blazar_"+p.hosts[0])[0]
 	claim := func(of, n int) object {
 		o := object{"allocations": object{}, "project_id": "p", "user_id": "u", "consumer_generation": nil}
@@ -177,11 +177,11 @@ func instanceLife(p *plot) {
 
 // of is the flavor of a reservation, nil if it has none, and how many server groups it has.
 func (p *plot) of(reservation string) (f *notifytest.Flavor, groups int) {
-	now := p.nova.Compute()
+	now := p.nova.ComputeState()
 	if i := slices.IndexFunc(now.Flavors, func(f notifytest.Flavor) bool { return f.ID == reservation }); i >= 0 {
 		f = &now.Flavors[i]
 	}
-	for _, g := range now.Groups {
+	for _, g := range now.ServerGroups {
 		if g.Name == "reservation:"+reservation {
 			groups++
 		}
@@ -221,7 +221,7 @@ func addressLife(p *plot) {
 	}
 	p.refused(http.StatusBadRequest, "PUT", l.path, object{"reservations": []object{{"id": l.reservations[0], "network_id": uuid.NewString()}}})
 	port := "a port"
-	p.neutron.Add(notifytest.FloatingIP{Network: network, IP: "172.24.4.12", Port: &port})
+	p.neutron.PutFloatingIP(notifytest.FloatingIP{Network: network, IP: "172.24.4.12", Port: &port})
 	l.end()
 	l.becomes("TERMINATED")
 	if got := p.floating(network); got != "" {
@@ -315,7 +315,7 @@ func (p *plot) endsWithAServer() (l *tenancy, lift func()) {
 	l = p.lease(time.Hour, 2*time.Hour, p.whole(1, 1))
 	l.begin()
 	l.becomes("ACTIVE")
-	server := p.nova.Boot(notifytest.Server{Host: p.hosts[0], Name: p.name})
+	server := p.nova.AddServer(notifytest.Server{Host: p.hosts[0], Name: p.name})
 	_, lift = p.refuse("DELETE", "/servers/"+server.ID, http.StatusConflict)
 	l.end()
 	return l, lift
@@ -340,7 +340,7 @@ func deletionGoesOn(p *plot) {
 	l := p.lease(time.Hour, 2*time.Hour, p.whole(1, 1))
 	l.begin()
 	l.becomes("ACTIVE")
-	p.nova.Boot(notifytest.Server{Host: p.hosts[0], Name: p.name})
+	p.nova.AddServer(notifytest.Server{Host: p.hosts[0], Name: p.name})
 	met, lift := p.refuse("GET", "host="+p.hosts[0], http.StatusInternalServerError)
 	code, _, _ := p.api.do("DELETE", l.path, nil)
 	p.until("Nova was asked for longer than the lease is patient", func() string { return map[bool]string{true: "not yet"}[met() < 6] })
@@ -374,7 +374,7 @@ func hangingEnd(p *plot) {
 	a := p.lease(time.Hour, 2*time.Hour, p.whole(1, 1))
 	a.begin()
 	a.becomes("ACTIVE")
-	p.nova.Boot(notifytest.Server{Host: p.hosts[0], Name: p.name, Linger: 1 << 20})
+	p.nova.AddServer(notifytest.Server{Host: p.hosts[0], Name: p.name, PollsUntilGone: 1 << 20})
 	others := []*tenancy{p.lease(time.Hour, 2*time.Hour, p.whole(1, 1)), p.lease(time.Hour, 2*time.Hour, p.whole(1, 1))}
 	next := p.lease(2*time.Hour, 3*time.Hour, object{"resource_type": "physical:host", "min": 1, "max": 1, "resource_properties": p.mine(),
 		"hypervisor_properties": `["=","$hypervisor_hostname","` + p.hosts[0] + `"]`})
@@ -388,7 +388,7 @@ func hangingEnd(p *plot) {
 	next.waits(a)
 	a.becomes("ERROR") // its patience is over: the follower still waits, for its deletion
 	next.waits(a)
-	p.nova.Evict(p.hosts[0])
+	p.nova.RemoveServers(p.hosts[0])
 	p.api.must("DELETE", a.path, nil)
 	next.becomes("ACTIVE")
 }
@@ -410,7 +410,7 @@ func failedSnapshot(p *plot) {
 		"resource_properties": p.mine(), "before_end": "snapshot"})
 	l.begin()
 	l.becomes("ACTIVE")
-	server := p.nova.Boot(notifytest.Server{Host: p.hosts[0], Name: p.name})
+	server := p.nova.AddServer(notifytest.Server{Host: p.hosts[0], Name: p.name})
 	p.refuse("POST", "/servers/"+server.ID, http.StatusBadRequest)
 	p.api.must("PUT", l.path, object{"before_end_date": second(time.Second)})
 	l.event("before_end_lease", "ERROR")

@@ -36,7 +36,7 @@ func watchJournal(o *activities.Options, controller *odl.Client, registry *prome
 			Name: "berth_odl_breaker_open",
 			Help: "1 while the controller is left alone because requests failed.",
 		}, func() float64 {
-			if controller.Resting() {
+			if controller.BreakerOpen() {
 				return 1
 			}
 			return 0
@@ -52,7 +52,7 @@ func watchFeedback(l *feedback.Listener, registry *prometheus.Registry) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "berth_odl_streams",
 		Help: "Streams of the controller that this process hears; of several processes one does.",
-	}, func() float64 { return float64(l.Listening()) }))
+	}, func() float64 { return float64(l.OpenStreams()) }))
 }
 
 // journalCollector reads the journal's state when it is asked for.

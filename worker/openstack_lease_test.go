@@ -44,9 +44,9 @@ func TestStockClientWorksOnLeases(t *testing.T) {
 	if left := s.rows(`select name from lease union all select hostname from host union all select address::text from floatingip`); len(left) > 0 {
 		t.Errorf("at its end the story leaves %v", left)
 	}
-	left := s.nova.Compute()
+	left := s.nova.ComputeState()
 	left.Aggregates = slices.DeleteFunc(left.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
-	if len(left.Aggregates)+len(left.Groups) > 0 || len(left.Flavors) > 1 {
+	if len(left.Aggregates)+len(left.ServerGroups) > 0 || len(left.Flavors) > 1 {
 		t.Errorf("at its end the story leaves %+v at Nova", left)
 	}
 

@@ -45,20 +45,20 @@ func neighbours(cfg config.Config, id identity.Authenticator) (activities.Option
 	if c := cfg.Nova; c.URL != "" {
 		how := notify.Config{URL: c.URL, Token: c.Token}
 		if keystone, ok := id.(*identity.Keystone); ok && c.Token == "" {
-			how.Fresh = keystone.Fresh
+			how.TokenSource = keystone.Fresh
 		}
 		nova, err := notify.NewNova(how)
 		if err != nil {
 			return o, fmt.Errorf("BERTH_NOVA_URL: %w", err)
 		}
-		o.Nova = notify.NewBatch(nova.Send)
+		o.Nova = notify.NewEventBatcher(nova.Send)
 		if cfg.Lease.Monitor {
 			o.Hypervisors = nova
 		}
 	}
 	if c := cfg.Lease.Enforcement; c.URL != "" {
 		var err error
-		o.Enforcement, err = notify.NewEnforcement(notify.EnforcementConfig{URL: c.URL, Token: c.Token, Open: c.Open,
+		o.Enforcement, err = notify.NewEnforcement(notify.EnforcementConfig{URL: c.URL, Token: c.Token, FailOpen: c.Open,
 			AuthURL: cfg.Service.AuthURL, Region: cfg.Service.Region})
 		if err != nil {
 			return o, fmt.Errorf("BERTH_LEASE_ENFORCEMENT_URL: %w", err)
@@ -132,7 +132,7 @@ func feedbackOf(cfg config.ODL, client *odl.Client, s *store.Store) (*feedback.L
 	if client == nil {
 		return nil, nil
 	}
-	o := feedback.Options{Store: s, ODL: client, Every: cfg.Poll, Hosts: cfg.Hosts}
+	o := feedback.Options{Store: s, ODL: client, PollInterval: cfg.Poll, HostConfigsPath: cfg.Hosts}
 	if cfg.Features != "" {
 		var err error
 		if o.Features, err = odl.ParseFeatures(cfg.Features); err != nil {
@@ -167,20 +167,20 @@ func (a *app) agentsOf() (*rpc.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	trust, err := rpc.Trust(a.cfg.RabbitMQCA)
+	trust, err := rpc.TLSConfig(a.cfg.RabbitMQCA)
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
-	return rpc.New(rpc.Options{Store: a.store, Brokers: a.cfg.RabbitMQ, Host: host, TLS: trust, Metrics: a.registry}), nil
+	return rpc.NewServer(rpc.Options{Store: a.store, Brokers: a.cfg.RabbitMQ, Host: host, TLS: trust, Metrics: a.registry}), nil
 }
 
 // casterTo is who tells agents things.
-func (a *app) casterTo(cfg config.Config) (*rpc.Caster, error) {
-	trust, err := rpc.Trust(cfg.RabbitMQCA)
+func (a *app) casterTo(cfg config.Config) (*rpc.Publisher, error) {
+	trust, err := rpc.TLSConfig(cfg.RabbitMQCA)
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
-	return rpc.NewCaster(rpc.Options{Store: a.store, Brokers: cfg.RabbitMQ, TLS: trust, Metrics: a.registry}), nil
+	return rpc.NewPublisher(rpc.Options{Store: a.store, Brokers: cfg.RabbitMQ, TLS: trust, Metrics: a.registry}), nil
 }
 
 // startWorking starts a worker for each task queue, if that is a role, as soon as Temporal and its namespace are

@@ -13,7 +13,7 @@ func TestListenersHearALeaseThoughTheyAndTheWorkerGoAway(t *testing.T) {
 	t.Parallel()
 	s, _ := sharedSite(t)
 	listener := &notifytest.Webhook{Token: "secret"}
-	listener.Inject(notifytest.Fault{Status: 503, Times: 3}, notifytest.Fault{Drop: true, Applied: true})
+	listener.InjectFaults(notifytest.Fault{Status: 503, Times: 3}, notifytest.Fault{DropConnection: true, Applied: true})
 	s.settings = append(s.settings, "BERTH_LEASE_WEBHOOK_URL="+serve(t, listener), "BERTH_LEASE_WEBHOOK_TOKEN=secret")
 	api, victim := s.start("api"), s.start("relay,temporal")
 	lease := api.lease(time.Hour, 2*time.Hour)
@@ -43,7 +43,7 @@ func TestListenersHearALeaseThoughTheyAndTheWorkerGoAway(t *testing.T) {
 // heardOf is what a listener heard of a lease in its order, however often.
 func heardOf(listener *notifytest.Webhook, lease any) (types []string) {
 	ids := map[string]bool{}
-	for _, h := range listener.Heard() {
+	for _, h := range listener.Notifications() {
 		if h.Payload["lease_id"] == lease && !ids[h.ID] {
 			ids[h.ID], types = true, append(types, h.Type)
 		}

@@ -97,7 +97,7 @@ func (s sky) withdraw(c lease.Claim) {
 // pools is the hosts of each aggregate; that of the claim is called own.
 func (s sky) pools(c lease.Claim) map[string][]string {
 	all := map[string][]string{}
-	for _, a := range s.nova.Compute().Aggregates {
+	for _, a := range s.nova.ComputeState().Aggregates {
 		name := a.Name
 		if name == c.ID.String() {
 			name = "own"
@@ -131,8 +131,8 @@ func TestHostsMoveFromThePoolAndBack(t *testing.T) {
 	first := hostsClaim("c")
 	first.ID = uuid.New()
 	s.provide(first)
-	s.withdraw(first)                         // which makes the pool
-	s.nova.Boot(notifytest.Server{Host: "a"}) // somebody whom the reservation drives out
+	s.withdraw(first)                              // which makes the pool
+	s.nova.AddServer(notifytest.Server{Host: "a"}) // somebody whom the reservation drives out
 
 	for range 2 {
 		if m := s.provide(c); m.Shape != 3 || m.AggregateID == nil {
@@ -140,12 +140,12 @@ func TestHostsMoveFromThePoolAndBack(t *testing.T) {
 		}
 	}
 	s.want(c, map[string][]string{"own": {"a", "b"}, "freepool": {"c"}})
-	for _, a := range s.nova.Compute().Aggregates {
+	for _, a := range s.nova.ComputeState().Aggregates {
 		if a.Name == id.String() && (a.Zone != "blazar_"+id.String() || a.Metadata["blazar:owner"] != "red") {
 			t.Errorf("%+v", a)
 		}
 	}
-	if left := s.nova.Compute().Servers; len(left) != 0 {
+	if left := s.nova.ComputeState().Servers; len(left) != 0 {
 		t.Errorf("left on the hosts: %+v", left)
 	}
 
@@ -163,15 +163,15 @@ func TestHostsAreFreeOnlyWhenTheirServersAreGone(t *testing.T) {
 	s := newSky(t)
 	c := hostsClaim("a")
 	s.provide(c)
-	s.nova.Boot(notifytest.Server{Host: "a", Linger: 2})
-	s.nova.Boot(notifytest.Server{Host: "b"})
+	s.nova.AddServer(notifytest.Server{Host: "a", PollsUntilGone: 2})
+	s.nova.AddServer(notifytest.Server{Host: "b"})
 	if err := s.Withdraw(t.Context(), c); !errors.Is(err, cloud.ErrBusy) {
 		t.Errorf("want ErrBusy, got %v", err)
 	}
 	s.want(c, map[string][]string{"own": {"a"}})
 	s.withdraw(c)
 	s.want(c, map[string][]string{"freepool": {"a"}})
-	if left := s.nova.Compute().Servers; len(left) != 1 || left[0].Host != "b" {
+	if left := s.nova.ComputeState().Servers; len(left) != 1 || left[0].Host != "b" {
 		t.Errorf("a server elsewhere was touched: %+v", left)
 	}
 }
@@ -182,13 +182,13 @@ func TestHostOfAnotherReservationIsLeftAlone(t *testing.T) {
 	other := hostsClaim("a")
 	other.ID = uuid.New()
 	s.provide(other)
-	s.nova.Boot(notifytest.Server{Host: "a"})
+	s.nova.AddServer(notifytest.Server{Host: "a"})
 	if _, err := s.Provide(t.Context(), hostsClaim("a")); !errors.Is(err, cloud.ErrTaken) {
 		t.Errorf("want ErrTaken, got %v", err)
 	}
 	s.withdraw(hostsClaim("a"))
 	s.want(other, map[string][]string{"own": {"a"}})
-	if len(s.nova.Compute().Servers) != 1 {
+	if len(s.nova.ComputeState().Servers) != 1 {
 		t.Error("the other's server is gone")
 	}
 }
@@ -199,27 +199,27 @@ func TestEveryFailureIsMendedByRepetition(t *testing.T) {
 	instances := instancesClaim("a", "b")
 	addresses := addressesClaim("172.24.4.10", "172.24.4.11")
 	for name, c := range map[string]lease.Claim{"hosts": hostsClaim("a", "b"), "instances": instances, "addresses": addresses} {
-		for _, f := range []notifytest.Fault{{Status: 500}, {Status: 503, Applied: true}, {Drop: true, Applied: true}} {
+		for _, f := range []notifytest.Fault{{Status: 500}, {Status: 503, Applied: true}, {DropConnection: true, Applied: true}} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s := newSky(t)
 				for _, what := range []string{"POST /os-aggregates", "POST /os-aggregates/1/action", "GET /os-aggregates", "POST /flavors", "POST /flavors/" + id.String(),
 					"POST /os-server-groups", "DELETE /", "GET /servers", "POST /os-aggregates/1/action", "POST /os-aggregates/2/action"} {
-					f.On = what
-					s.nova.Inject(f)
+					f.Request = what
+					s.nova.InjectFaults(f)
 				}
 				for _, what := range []string{"GET /", "POST /", "PUT /", "DELETE /"} {
-					f.On = what
-					s.neutron.Inject(f)
+					f.Request = what
+					s.neutron.InjectFaults(f)
 				}
 				s.insist(func(ctx context.Context) error { _, err := s.Provide(ctx, c); return err })
 				if hosts := s.pools(c)["own"]; len(hosts) != len(c.Servers) || len(s.neutron.FloatingIPs()) != len(c.Floating) {
 					t.Errorf("provided: %v %v", hosts, s.neutron.FloatingIPs())
 				}
 				s.insist(func(ctx context.Context) error { return s.Withdraw(ctx, c) })
-				now := s.nova.Compute()
+				now := s.nova.ComputeState()
 				now.Aggregates = slices.DeleteFunc(now.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
-				if len(now.Aggregates)+len(now.Flavors)+len(now.Groups)+len(s.neutron.FloatingIPs()) > 0 {
+				if len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
 					t.Errorf("left: %+v %+v", now, s.neutron.FloatingIPs())
 				}
 			})
@@ -254,32 +254,32 @@ func TestInstancesHaveAFlavorOfTheirOwn(t *testing.T) {
 	if d := cmp.Diff(m, again); d != "" || m.ServerGroupID == "" {
 		t.Errorf("told twice: %+v %s", m, d)
 	}
-	now := s.nova.Compute()
-	want := notifytest.Compute{
+	now := s.nova.ComputeState()
+	want := notifytest.ComputeState{
 		Aggregates: []notifytest.Aggregate{{ID: int(*m.AggregateID), Name: id.String(), Hosts: []string{"a", "b"},
 			Metadata: map[string]string{"reservation": id.String(), "filter_tenant_id": "red", "blazar:owner": "red", "affinity_id": m.ServerGroupID}}},
 		Flavors: []notifytest.Flavor{{ID: id.String(), Name: "reservation:" + id.String(), VCPUs: 2, RAM: 512, Disk: 5, Access: []string{"red"},
 			Specs: map[string]string{"aggregate_instance_extra_specs:reservation": id.String(), "affinity_id": m.ServerGroupID,
 				"resources:CUSTOM_RESERVATION_0D3C1C1E_7D1B_4D6A_B6F4_2F2F0C5E1111": "1"}}},
-		Groups: []notifytest.Group{{ID: m.ServerGroupID, Name: "reservation:" + id.String(), Policies: []string{"anti-affinity"}}},
+		ServerGroups: []notifytest.ServerGroup{{ID: m.ServerGroupID, Name: "reservation:" + id.String(), Policies: []string{"anti-affinity"}}},
 	}
 	if d := cmp.Diff(want, now); d != "" {
 		t.Error(d)
 	}
-	s.nova.Boot(notifytest.Server{Host: "a", Flavor: id.String(), Linger: 2})
-	s.nova.Boot(notifytest.Server{Host: "a", Flavor: "other"})
+	s.nova.AddServer(notifytest.Server{Host: "a", Flavor: id.String(), PollsUntilGone: 2})
+	s.nova.AddServer(notifytest.Server{Host: "a", Flavor: "other"})
 	s.provide(instancesClaim("b", "c"))
 	s.want(c, map[string][]string{"own": {"b", "c"}})
 
 	if err := s.Withdraw(t.Context(), c); !errors.Is(err, cloud.ErrBusy) {
 		t.Errorf("want ErrBusy, got %v", err)
 	}
-	if f := s.nova.Compute().Flavors[0]; len(f.Access) != 0 {
+	if f := s.nova.ComputeState().Flavors[0]; len(f.Access) != 0 {
 		t.Errorf("more servers can come: %+v", f)
 	}
 	s.withdraw(c)
 	s.withdraw(c)
-	if now := s.nova.Compute(); len(now.Aggregates)+len(now.Flavors)+len(now.Groups) != 0 || len(now.Servers) != 1 {
+	if now := s.nova.ComputeState(); len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups) != 0 || len(now.Servers) != 1 {
 		t.Errorf("left: %+v", now)
 	}
 }
@@ -304,7 +304,7 @@ func TestFlavorInstancesKeepTheirFlavorsSpecs(t *testing.T) {
 	if m := s.provide(c); m.ServerGroupID != "" {
 		t.Errorf("%+v", m)
 	}
-	made := s.nova.Compute().Flavors[1]
+	made := s.nova.ComputeState().Flavors[1]
 	if made.Disk != 3 || made.Ephemeral != 2 || made.Specs["hw:cpu_policy"] != "dedicated" || made.Public {
 		t.Errorf("%+v", made)
 	}
@@ -313,7 +313,7 @@ func TestFlavorInstancesKeepTheirFlavorsSpecs(t *testing.T) {
 func TestSnapshotsBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	s := newSky(t)
-	s.nova.Boot(notifytest.Server{Host: "a", Name: "web"})
+	s.nova.AddServer(notifytest.Server{Host: "a", Name: "web"})
 	c := hostsClaim("a")
 	for _, action := range []string{"", "default", "snapshot"} {
 		c.BeforeEnd = action
@@ -321,7 +321,7 @@ func TestSnapshotsBeforeTheEnd(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if d := cmp.Diff([]string{"reserved_web"}, s.nova.Compute().Images); d != "" {
+	if d := cmp.Diff([]string{"reserved_web"}, s.nova.ComputeState().Images); d != "" {
 		t.Error(d)
 	}
 }
@@ -342,7 +342,7 @@ func TestFloatingIPsComeAndGo(t *testing.T) {
 	c := addressesClaim("172.24.4.10", "172.24.4.11")
 	s.provide(c)
 	s.provide(c)
-	s.neutron.Add(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.12", Project: "blue"})
+	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.12", Project: "blue"})
 	of := func(ip string) notifytest.FloatingIP {
 		return notifytest.FloatingIP{Network: net.String(), Subnet: subnet.String(), IP: ip, Project: "red", Description: "reservation:" + id.String(),
 			Tags: []string{"blazar", "reservation:" + id.String()}}
@@ -355,7 +355,7 @@ func TestFloatingIPsComeAndGo(t *testing.T) {
 		t.Errorf("want ErrTaken, got %v", err)
 	}
 	port := "p"
-	s.neutron.Add(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.11", Port: &port})
+	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.11", Port: &port})
 	s.withdraw(c)
 	s.withdraw(c)
 	if left := s.neutron.FloatingIPs(); len(left) != 1 || left[0].Project != "blue" {

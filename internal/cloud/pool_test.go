@@ -66,7 +66,7 @@ func ofEveryType() map[string]lease.Claim {
 func (s sky) clean(c lease.Claim, after int) {
 	s.Helper()
 	s.want(c, map[string][]string{"freepool": {"a", "b"}})
-	if now := s.nova.Compute(); len(now.Flavors)+len(now.Groups)+len(s.neutron.FloatingIPs()) > 0 {
+	if now := s.nova.ComputeState(); len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
 		s.Fatalf("left after a kill after %d requests: %+v %+v", after, now, s.neutron.FloatingIPs())
 	}
 }
@@ -84,8 +84,8 @@ func TestWhoIsKilledBetweenTwoRequestsLeavesNothingDouble(t *testing.T) {
 				if !provided {
 					s.provide(c)
 				}
-				now := s.nova.Compute()
-				if n := len(s.pools(c)["own"]); n != len(c.Servers) || len(now.Flavors) > 1 || len(now.Groups) > 1 || len(s.neutron.FloatingIPs()) != len(c.Floating) {
+				now := s.nova.ComputeState()
+				if n := len(s.pools(c)["own"]); n != len(c.Servers) || len(now.Flavors) > 1 || len(now.ServerGroups) > 1 || len(s.neutron.FloatingIPs()) != len(c.Floating) {
 					t.Fatalf("provided again after a kill after %d requests: %+v %+v", after, now, s.neutron.FloatingIPs())
 				}
 				withdrawn := s.killed(after, func(ctx context.Context) error { return s.Withdraw(ctx, c) })

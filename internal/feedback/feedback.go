@@ -25,8 +25,8 @@ type Options struct {
 	ODL   *odl.Client
 	// Every is how often the controller is asked for what it may not have told, and the pause before a lost connection is
 	// made anew.
-	Every time.Duration
-	Hosts string // path of the host configurations
+	PollInterval    time.Duration
+	HostConfigsPath string // path of the host configurations
 	// Features, if not nil, are the controller's; else it is asked.
 	Features map[string]string
 }
@@ -74,7 +74,7 @@ func (l *Listener) Features() map[string]string {
 }
 
 // Listening is how many streams of the controller this process hears.
-func (l *Listener) Listening() int { return int(l.listening.Load()) }
+func (l *Listener) OpenStreams() int { return int(l.listening.Load()) }
 
 // Run listens until ctx ends. Where another process does, it waits to take its place.
 func (l *Listener) Run(ctx context.Context) {
@@ -82,7 +82,7 @@ func (l *Listener) Run(ctx context.Context) {
 		if _, err := l.Store.Alone(ctx, "listen to the controller", l.lead); err != nil && ctx.Err() == nil {
 			l.log(ctx, err)
 		}
-		rest(ctx, l.Every)
+		rest(ctx, l.PollInterval)
 	}
 }
 
@@ -92,26 +92,26 @@ func (l *Listener) lead(ctx context.Context) {
 	defer streams.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	streams.Go(func() { l.follow(ctx, odl.HostTopic, func() bool { return true }, l.heardHost) })
-	streams.Go(func() { l.follow(ctx, odl.PortTopic, l.reports, l.heardPort) })
+	streams.Go(func() { l.follow(ctx, odl.TopicHostConfigs, func() bool { return true }, l.heardHost) })
+	streams.Go(func() { l.follow(ctx, odl.TopicPorts, l.reports, l.heardPort) })
 	l.miss()
 	for due := time.Now(); ctx.Err() == nil; {
 		if !time.Now().Before(due) {
-			due = time.Now().Add(l.Every)
+			due = time.Now().Add(l.PollInterval)
 			l.mark(func() { l.refresh = true })
 		}
 		err := l.round(ctx)
 		l.log(ctx, err)
 		pause := time.Until(due)
 		if err != nil {
-			pause = min(pause, l.Every/4)
+			pause = min(pause, l.PollInterval/4)
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		case <-l.again:
 			if err != nil { // a controller in trouble is not asked more often for its talking
-				rest(ctx, min(l.Every, time.Second))
+				rest(ctx, min(l.PollInterval, time.Second))
 			}
 		}
 	}
@@ -119,15 +119,15 @@ func (l *Listener) lead(ctx context.Context) {
 
 // reports tells whether the controller says which ports it has wired.
 func (l *Listener) reports() bool {
-	_, ok := l.Features()[odl.ReportsPortStatus]
+	_, ok := l.Features()[odl.FeaturePortStatus]
 	return ok
 }
 
 // follow hears one topic, as long as that makes sense, and connects again and again.
-func (l *Listener) follow(ctx context.Context, t odl.Topic, wanted func() bool, heard func(odl.Notice)) {
+func (l *Listener) follow(ctx context.Context, t odl.Topic, wanted func() bool, heard func(odl.ChangeEvent)) {
 	for ctx.Err() == nil {
 		if !wanted() {
-			rest(ctx, min(l.Every, time.Second))
+			rest(ctx, min(l.PollInterval, time.Second))
 			continue
 		}
 		connected := false
@@ -144,21 +144,21 @@ func (l *Listener) follow(ctx context.Context, t odl.Topic, wanted func() bool, 
 		}
 		slog.InfoContext(ctx, "the controller's stream", "topic", string(t), "error", err)
 		if connected {
-			rest(ctx, min(l.Every, time.Second))
+			rest(ctx, min(l.PollInterval, time.Second))
 		} else {
-			rest(ctx, l.Every)
+			rest(ctx, l.PollInterval)
 		}
 	}
 }
 
-func (l *Listener) heardHost(n odl.Notice) {
+func (l *Listener) heardHost(n odl.ChangeEvent) {
 	l.mark(func() {
 		l.refresh = true
 		l.removed = l.removed || n.Operation == "deleted"
 	})
 }
 
-func (l *Listener) heardPort(n odl.Notice) {
+func (l *Listener) heardPort(n odl.ChangeEvent) {
 	id, err := uuid.Parse(n.ID)
 	l.mark(func() {
 		if err != nil || len(l.dirty) >= mostDirty {
@@ -202,7 +202,7 @@ func (l *Listener) round(ctx context.Context) error {
 }
 
 func (l *Listener) do(ctx context.Context, dirty map[uuid.UUID]int, gap, refresh, removed bool) error {
-	if wait, why := l.ODL.Rests(); wait > 0 {
+	if wait, why := l.ODL.BreakerWait(); wait > 0 {
 		return errors.New(why)
 	}
 	if refresh {
@@ -244,7 +244,7 @@ func (l *Listener) compare(ctx context.Context, dirty map[uuid.UUID]int) error {
 		clear(told)
 		return err
 	}
-	err := l.ODL.Statuses(ctx, func(id, status string) error {
+	err := l.ODL.PortStatuses(ctx, func(id, status string) error {
 		if port, err := uuid.Parse(id); err == nil {
 			told[port] = status
 		}
@@ -292,7 +292,7 @@ func (l *Listener) settle(ctx context.Context, id uuid.UUID, tries int) error {
 		l.postpone(id, tries+1)
 		return nil
 	}
-	status, err := l.ODL.Status(ctx, id.String())
+	status, err := l.ODL.PortStatus(ctx, id.String())
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (l *Listener) postpone(id uuid.UUID, tries int) {
 		l.owed = true
 		return
 	}
-	time.AfterFunc(min(l.Every, time.Second)/2, func() {
+	time.AfterFunc(min(l.PollInterval, time.Second)/2, func() {
 		l.mark(func() {
 			if _, newer := l.dirty[id]; !newer {
 				l.dirty[id] = tries

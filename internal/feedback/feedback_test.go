@@ -42,7 +42,7 @@ type world struct {
 }
 
 // features of a controller that says which ports it has wired.
-var features = map[string]string{odl.ReportsPortStatus: ""}
+var features = map[string]string{odl.FeaturePortStatus: ""}
 
 func newWorld(t *testing.T, every time.Duration, offered map[string]string) *world {
 	t.Helper()
@@ -54,11 +54,11 @@ func newWorld(t *testing.T, every time.Duration, offered map[string]string) *wor
 	t.Cleanup(w.store.Close)
 	server := httptest.NewServer(w.odl)
 	t.Cleanup(server.Close)
-	if w.client, err = odl.New(odl.Config{URL: server.URL + odltest.Base}); err != nil {
+	if w.client, err = odl.New(odl.Config{URL: server.URL + odltest.BasePath}); err != nil {
 		t.Fatal(err)
 	}
-	w.odl.Offer(offered)
-	w.odl.Manage(odltest.Host{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig})
+	w.odl.SetFeatures(offered)
+	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig})
 	made, err := w.store.CreateNetworks(t.Context(), []network.NetworkChange{{Name: new("net"), Project: new("demo")}})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func newWorld(t *testing.T, every time.Duration, offered map[string]string) *wor
 
 // listen lets another process listen, too.
 func (w *world) listen(every time.Duration) *feedback.Listener {
-	l := feedback.New(feedback.Options{Store: w.store, ODL: w.client, Every: every, Hosts: odl.HostsPath})
+	l := feedback.New(feedback.Options{Store: w.store, ODL: w.client, PollInterval: every, HostConfigsPath: odl.HostConfigsPath})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -169,7 +169,7 @@ func (w *world) becomes(id uuid.UUID, status string) network.Port {
 func (w *world) listens(streams int) {
 	w.Helper()
 	w.until("the controller is listened to", func() string {
-		if n := w.odl.Listeners(); n != streams {
+		if n := w.odl.OpenStreams(); n != streams {
 			return strconv.Itoa(n)
 		}
 		return ""
@@ -180,7 +180,7 @@ func (w *world) listens(streams int) {
 func (w *world) settled() {
 	w.Helper()
 	quiet := func() (rounds int) {
-		for _, s := range w.odl.Log() {
+		for _, s := range w.odl.Requests() {
 			switch s.Type {
 			case "features":
 				rounds++
@@ -212,11 +212,11 @@ func TestPortIsActiveWhenTheControllerSaysSo(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	w.mirror()
-	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	w.becomes(p.ID, network.Active)
-	w.odl.SetStatus(p.ID.String(), "DOWN")
+	w.odl.SetPortStatus(p.ID.String(), "DOWN")
 	w.becomes(p.ID, network.Down)
-	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	w.becomes(p.ID, network.Active)
 }
 
@@ -229,8 +229,8 @@ func TestNoticeAheadOfTheAnswerIsNotLost(t *testing.T) {
 	known := w.port("cmp-1")
 	w.mirror()
 	p := w.port("cmp-1")
-	w.odl.SetStatus(p.ID.String(), "ACTIVE")
-	w.odl.SetStatus(known.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(known.ID.String(), "ACTIVE")
 	w.becomes(known.ID, network.Active) // so both notices were heard
 	if got, err := w.store.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
 		t.Fatalf("a port that the controller cannot know is %s, %v", got.Status, err)
@@ -243,27 +243,27 @@ func TestNoticeAheadOfTheAnswerIsNotLost(t *testing.T) {
 func TestStatusOfAnEarlierBindingDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, long, features)
-	w.odl.Manage(odltest.Host{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig}, odltest.Host{ID: "cmp-2", Type: network.ODLAgent, Config: hostConfig})
+	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig}, odltest.HostConfig{ID: "cmp-2", Type: network.ODLAgent, Config: hostConfig})
 	w.agent("cmp-2", true)
 	w.listens(2)
 	p, other := w.port("cmp-1"), w.port("cmp-1")
 	w.mirror()
-	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	w.becomes(p.ID, network.Active)
 
 	moved, err := w.store.UpdatePort(t.Context(), p.ID, network.PortChange{Host: new("cmp-2")}, nil)
 	if err != nil || moved.Status != network.Down {
 		t.Fatal(moved, err)
 	}
-	w.odl.Babble([]byte(`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`))
-	w.odl.SetStatus(other.ID.String(), "ACTIVE")
+	w.odl.SendRaw([]byte(`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`))
+	w.odl.SetPortStatus(other.ID.String(), "ACTIVE")
 	w.becomes(other.ID, network.Active) // so the babble before was heard, too
 	if got, err := w.store.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
 		t.Fatalf("a port whose move the controller does not know of is %s, %v", got.Status, err)
 	}
-	w.odl.SetStatus(p.ID.String(), "DOWN") // as it unplugs it there
+	w.odl.SetPortStatus(p.ID.String(), "DOWN") // as it unplugs it there
 	w.mirror()
-	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	if got := w.becomes(p.ID, network.Active); got.Host != "cmp-2" {
 		t.Errorf("%+v", got)
 	}
@@ -277,13 +277,13 @@ func TestGapIsReadAfterAReconnection(t *testing.T) {
 	w.listens(2)
 	down := w.port("cmp-1") // nobody would ask about one that waits for nothing
 	w.mirror()
-	w.odl.SetStatus(down.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(down.ID.String(), "ACTIVE")
 	w.becomes(down.ID, network.Active)
 
 	w.settled()
-	w.odl.Inject(odltest.Fault{Type: "subscription", Status: 503, Times: 3}, odltest.Fault{Type: "stream", Break: odltest.BreakReset})
-	w.odl.Hush(true)
-	w.odl.SetStatus(down.ID.String(), "DOWN")
+	w.odl.InjectFaults(odltest.Fault{Type: "subscription", Status: 503, Times: 3}, odltest.Fault{Type: "stream", Break: odltest.BreakReset})
+	w.odl.CloseStreams(true)
+	w.odl.SetPortStatus(down.ID.String(), "DOWN")
 
 	w.becomes(down.ID, network.Down)
 	w.listens(2)
@@ -293,12 +293,12 @@ func TestGapIsReadAfterAReconnection(t *testing.T) {
 func TestControllerWithoutStreamsIsAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 300*time.Millisecond, features)
-	w.odl.Inject(odltest.Fault{Type: "subscription", Status: 404, Times: 1_000_000})
-	w.odl.Hush(true)
+	w.odl.InjectFaults(odltest.Fault{Type: "subscription", Status: 404, Times: 1_000_000})
+	w.odl.CloseStreams(true)
 	w.agent("cmp-1", true)
 	p := w.port("cmp-1")
 	w.mirror()
-	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	w.becomes(p.ID, network.Active)
 }
 
@@ -310,7 +310,7 @@ func TestPortOfAControllerThatReportsNothingIsActiveAtOnce(t *testing.T) {
 	if p := w.port("cmp-1"); p.Status != network.Active || len(p.Blocks) != 0 {
 		t.Fatalf("%+v", p)
 	}
-	w.odl.Offer(features) // it has learnt to
+	w.odl.SetFeatures(features) // it has learnt to
 	w.listens(2)
 	w.until("ports wait for it", func() string {
 		if p := w.port("cmp-1"); p.Status == network.Down {
@@ -319,7 +319,7 @@ func TestPortOfAControllerThatReportsNothingIsActiveAtOnce(t *testing.T) {
 		return "they do not"
 	})
 	waits := w.port("cmp-1")
-	w.odl.Offer(map[string]string{"qos-rules": "x"}) // and forgotten
+	w.odl.SetFeatures(map[string]string{"qos-rules": "x"}) // and forgotten
 	w.becomes(waits.ID, network.Active)
 }
 
@@ -333,10 +333,10 @@ func TestHostsComeChangeAndGo(t *testing.T) {
 		t.Fatalf("%+v", waits)
 	}
 
-	w.odl.Manage(odltest.Host{ID: "cmp-9", Type: network.ODLAgent, Config: hostConfig},
-		odltest.Host{ID: "cmp-9", Type: "ODL L3", Config: `{}`},
-		odltest.Host{ID: "bad", Type: network.ODLAgent, Config: `{"half`}, odltest.Host{ID: "nul", Type: network.ODLAgent, Config: `{"a":"\u0000"}`},
-		odltest.Host{ID: "cmp-8", Type: network.OVSAgent, Config: `{}`})
+	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-9", Type: network.ODLAgent, Config: hostConfig},
+		odltest.HostConfig{ID: "cmp-9", Type: "ODL L3", Config: `{}`},
+		odltest.HostConfig{ID: "bad", Type: network.ODLAgent, Config: `{"half`}, odltest.HostConfig{ID: "nul", Type: network.ODLAgent, Config: `{"a":"\u0000"}`},
+		odltest.HostConfig{ID: "cmp-8", Type: network.OVSAgent, Config: `{}`})
 	w.agent("cmp-1", false)
 	w.agent("cmp-9", true)
 
@@ -415,8 +415,8 @@ func TestControllerHasNoSayInPortsThatAnAgentWires(t *testing.T) {
 	w.listens(2)
 	theirs, ours := w.port("cmp-2"), w.port("cmp-1")
 	w.mirror()
-	w.odl.SetStatus(theirs.ID.String(), "ACTIVE")
-	w.odl.SetStatus(ours.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(theirs.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(ours.ID.String(), "ACTIVE")
 	w.becomes(ours.ID, network.Active)
 	if p, err := w.store.Port(t.Context(), theirs.ID); err != nil || p.Status != network.Down {
 		t.Errorf("%+v, %v", p, err)
@@ -429,19 +429,19 @@ func TestOneProcessListensAtATime(t *testing.T) {
 	w := newWorld(t, 300*time.Millisecond, features)
 	w.listens(2)
 	ctx, cancel := context.WithCancel(t.Context())
-	second := feedback.New(feedback.Options{Store: w.store, ODL: w.client, Every: 300 * time.Millisecond, Hosts: odl.HostsPath})
+	second := feedback.New(feedback.Options{Store: w.store, ODL: w.client, PollInterval: 300 * time.Millisecond, HostConfigsPath: odl.HostConfigsPath})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		second.Run(ctx)
 	}()
 	time.Sleep(time.Second)
-	if n := w.odl.Listeners(); n != 2 || second.Listening() != 0 || w.listener.Listening() != 2 {
-		t.Errorf("%d streams, %d of the second", n, second.Listening())
+	if n := w.odl.OpenStreams(); n != 2 || second.OpenStreams() != 0 || w.listener.OpenStreams() != 2 {
+		t.Errorf("%d streams, %d of the second", n, second.OpenStreams())
 	}
 	storetest.Exec(t, w.url, `select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
 	w.until("somebody listens again", func() string {
-		if n := w.listener.Listening() + second.Listening(); n != 2 {
+		if n := w.listener.OpenStreams() + second.OpenStreams(); n != 2 {
 			return strconv.Itoa(n)
 		}
 		return ""
@@ -459,15 +459,15 @@ func TestNonsenseOfTheControllerDoesNoHarm(t *testing.T) {
 	w.listens(2)
 	for _, raw := range []string{``, `<html>`, `null`, `7`, `{}`, `{"notification":null}`, `{"notification":{"data-changed-notification":{"data-change-event":7}}}`,
 		`{"notification":{"data-changed-notification":{"data-change-event":[{"path":"[neutron:uuid='x']"}]}}}`} {
-		w.odl.Babble([]byte(raw))
+		w.odl.SendRaw([]byte(raw))
 	}
 	for _, typ := range []string{"features", "hostconfigs", "statuses", "status", "subscription", "stream"} {
-		w.odl.Inject(odltest.Fault{Type: typ, Status: 200, Body: "<html>"}, odltest.Fault{Type: typ, Status: 500}, odltest.Fault{Type: typ, Status: 200, Body: "{}"})
+		w.odl.InjectFaults(odltest.Fault{Type: typ, Status: 200, Body: "<html>"}, odltest.Fault{Type: typ, Status: 500}, odltest.Fault{Type: typ, Status: 200, Body: "{}"})
 	}
-	w.odl.Hush(true)
+	w.odl.CloseStreams(true)
 	p := w.port("cmp-1")
 	w.mirror()
-	w.odl.SetStatus(p.ID.String(), "ACTIVE")
+	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	w.becomes(p.ID, network.Active)
 	w.listens(2)
 }

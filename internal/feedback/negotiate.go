@@ -24,7 +24,7 @@ func (l *Listener) negotiate(ctx context.Context, removed bool) error {
 		slog.InfoContext(ctx, "the controller's features", "features", features)
 		l.features.Store(&features)
 	}
-	hosts, err := l.ODL.Hosts(ctx, l.Hosts)
+	hosts, err := l.ODL.HostConfigs(ctx, l.HostConfigsPath)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (l *Listener) negotiate(ctx context.Context, removed bool) error {
 }
 
 // agents are the hosts as agents that seem to run there. A controller speaks for no agents but its own.
-func (l *Listener) agents(ctx context.Context, hosts []odl.Host) []network.State {
+func (l *Listener) agents(ctx context.Context, hosts []odl.HostConfig) []network.State {
 	var agents []network.State
 	for _, h := range hosts {
 		configurations := map[string]any{}

@@ -11,7 +11,7 @@ const maxBatch = 200
 
 // Batch sends the events of many callers together: the first at once, and what comes while a request is under way
 // with the next. It keeps nothing: a caller waits for its own outcome, and repeats what failed.
-type Batch struct {
+type EventBatcher struct {
 	send func(ctx context.Context, events []Event) ([]int, error)
 
 	mu      sync.Mutex
@@ -29,10 +29,12 @@ type call struct {
 }
 
 // NewBatch makes a Batch that sends by that function, as Nova.Send is; it has to end by itself.
-func NewBatch(send func(context.Context, []Event) ([]int, error)) *Batch { return &Batch{send: send} }
+func NewEventBatcher(send func(context.Context, []Event) ([]int, error)) *EventBatcher {
+	return &EventBatcher{send: send}
+}
 
 // Send delivers events and returns Nova's code for each. A caller that gives up before its turn is left out.
-func (b *Batch) Send(ctx context.Context, events []Event) ([]int, error) {
+func (b *EventBatcher) Send(ctx context.Context, events []Event) ([]int, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}
@@ -53,14 +55,14 @@ func (b *Batch) Send(ctx context.Context, events []Event) ([]int, error) {
 }
 
 // run sends until nobody waits.
-func (b *Batch) run(ctx context.Context) {
+func (b *EventBatcher) run(ctx context.Context) {
 	for calls := b.take(); len(calls) > 0; calls = b.take() {
 		b.deliver(ctx, calls)
 	}
 }
 
 // take is the next callers' turn, in their order; none ends the run.
-func (b *Batch) take() []*call {
+func (b *EventBatcher) take() []*call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var taken []*call
@@ -80,13 +82,13 @@ func (b *Batch) take() []*call {
 
 // deliver sends the events of the callers in one request. One that Nova refuses as a whole is made again for each
 // caller alone, so that nobody suffers for another's event.
-func (b *Batch) deliver(ctx context.Context, calls []*call) {
+func (b *EventBatcher) deliver(ctx context.Context, calls []*call) {
 	var events []Event
 	for _, c := range calls {
 		events = append(events, c.events...)
 	}
 	codes, err := b.send(ctx, events)
-	if errors.Is(err, ErrRefused) && len(calls) > 1 {
+	if errors.Is(err, ErrRejected) && len(calls) > 1 {
 		for _, c := range calls {
 			b.deliver(ctx, []*call{c})
 		}

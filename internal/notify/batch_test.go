@@ -42,7 +42,7 @@ type outcome struct {
 	err   error
 }
 
-func (s *slow) call(ctx context.Context, b *notify.Batch, tags ...string) <-chan outcome {
+func (s *slow) call(ctx context.Context, b *notify.EventBatcher, tags ...string) <-chan outcome {
 	got := make(chan outcome, 1)
 	var events []notify.Event
 	for _, tag := range tags {
@@ -55,13 +55,13 @@ func (s *slow) call(ctx context.Context, b *notify.Batch, tags ...string) <-chan
 	return got
 }
 
-func newSlow() (*slow, *notify.Batch) {
+func newSlow() (*slow, *notify.EventBatcher) {
 	s := &slow{begun: make(chan struct{}, 100), go_: make(chan error)}
-	return s, notify.NewBatch(s.send)
+	return s, notify.NewEventBatcher(s.send)
 }
 
 // waiting lets callers come until that many wait behind the request that is under way.
-func waiting(b *notify.Batch, n int) {
+func waiting(b *notify.EventBatcher, n int) {
 	for b.Waiting() < n {
 	}
 }
@@ -97,26 +97,26 @@ func TestNobodySuffersForAnothersEvent(t *testing.T) {
 	waiting(b, 2)
 	s.go_ <- errors.New("connection refused")
 	<-s.begun
-	s.go_ <- notify.ErrRefused
+	s.go_ <- notify.ErrRejected
 	for range 2 {
 		<-s.begun
 		s.mu.Lock()
 		alone := s.requests[len(s.requests)-1]
 		s.mu.Unlock()
 		if slices.Equal(alone, []string{"bad"}) {
-			s.go_ <- notify.ErrRefused
+			s.go_ <- notify.ErrRejected
 		} else {
 			s.go_ <- nil
 		}
 	}
 
-	if o := <-first; o.err == nil || errors.Is(o.err, notify.ErrRefused) {
+	if o := <-first; o.err == nil || errors.Is(o.err, notify.ErrRejected) {
 		t.Errorf("the first: %+v", o)
 	}
 	if o := <-good; o.err != nil || len(o.codes) != 1 {
 		t.Errorf("the good: %+v", o)
 	}
-	if o := <-bad; !errors.Is(o.err, notify.ErrRefused) {
+	if o := <-bad; !errors.Is(o.err, notify.ErrRejected) {
 		t.Errorf("the bad: %+v", o)
 	}
 }

@@ -14,12 +14,12 @@ import (
 
 // EnforcementConfig is how the service is reached that decides on leases.
 type EnforcementConfig struct {
-	URL     string // below it are check-create, check-update and on-end
-	Token   string
-	AuthURL string // Keystone, as the service is told
-	Region  string
-	Open    bool // what it does not decide is allowed
-	Timeout time.Duration
+	URL      string // below it are check-create, check-update and on-end
+	Token    string
+	AuthURL  string // Keystone, as the service is told
+	Region   string
+	FailOpen bool // what it does not decide is allowed
+	Timeout  time.Duration
 }
 
 // Enforcement asks a service of the operator whether leases may be as somebody wants them. It is safe for concurrent use.
@@ -38,14 +38,14 @@ func NewEnforcement(c EnforcementConfig) (*Enforcement, error) {
 }
 
 // Question is what the service is asked, or told.
-type Question struct {
+type EnforcementRequest struct {
 	User, Project string
 	Lease         any
-	Current       any // what it is before a change
+	CurrentLease  any // what it is before a change
 }
 
 // Ask returns why the service refuses; nothing if it does not. What says neither is taken as configured.
-func (e *Enforcement) Ask(ctx context.Context, check string, q Question) (refusal string) {
+func (e *Enforcement) Check(ctx context.Context, check string, q EnforcementRequest) (refusal string) {
 	const generic = "The external service that decides on leases did not allow it."
 	status, answer, err := e.post(ctx, check, q)
 	var said struct{ Message string }
@@ -58,25 +58,25 @@ func (e *Enforcement) Ask(ctx context.Context, check string, q Question) (refusa
 		}
 		return generic
 	}
-	slog.WarnContext(ctx, "the external service does not decide on a lease", "check", check, "status", status, "error", err, "open", e.Open)
-	if e.Open {
+	slog.WarnContext(ctx, "the external service does not decide on a lease", "check", check, "status", status, "error", err, "open", e.FailOpen)
+	if e.FailOpen {
 		return ""
 	}
 	return generic
 }
 
 // Tell informs the service. What it answers does not matter.
-func (e *Enforcement) Tell(ctx context.Context, event string, q Question) {
+func (e *Enforcement) Notify(ctx context.Context, event string, q EnforcementRequest) {
 	if status, _, err := e.post(ctx, event, q); err != nil || status/100 != 2 {
 		slog.WarnContext(ctx, "the external service does not hear of a lease", "event", event, "status", status, "error", err)
 	}
 }
 
-func (e *Enforcement) post(ctx context.Context, path string, q Question) (int, []byte, error) {
+func (e *Enforcement) post(ctx context.Context, path string, q EnforcementRequest) (int, []byte, error) {
 	told := map[string]any{"lease": q.Lease, "context": map[string]string{"user_id": q.User, "project_id": q.Project,
 		"auth_url": e.AuthURL, "region_name": e.Region}}
-	if q.Current != nil {
-		told["current_lease"] = q.Current
+	if q.CurrentLease != nil {
+		told["current_lease"] = q.CurrentLease
 	}
 	body, err := json.Marshal(told)
 	if err != nil {

@@ -48,11 +48,11 @@ func TestExternalServiceDecidesOnLeases(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			for open, want := range map[bool]string{false: tt.closed, true: tt.open} {
-				e, err := notify.NewEnforcement(notify.EnforcementConfig{URL: server.URL + "/v1/", Token: "secret", AuthURL: "http://k", Region: "r", Open: open})
+				e, err := notify.NewEnforcement(notify.EnforcementConfig{URL: server.URL + "/v1/", Token: "secret", AuthURL: "http://k", Region: "r", FailOpen: open})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := e.Ask(t.Context(), "check-update", notify.Question{User: "u", Project: "p", Lease: 1, Current: 2}); got != want {
+				if got := e.Check(t.Context(), "check-update", notify.EnforcementRequest{User: "u", Project: "p", Lease: 1, CurrentLease: 2}); got != want {
 					t.Errorf("open %v: %q instead of %q", open, got, want)
 				}
 			}

@@ -3,7 +3,7 @@ package notify
 import "runtime"
 
 // Waiting is how many callers wait behind the request that is under way.
-func (b *Batch) Waiting() int {
+func (b *EventBatcher) Waiting() int {
 	runtime.Gosched()
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 // ErrRefused means that they will not take what is sent, however often it is. Every other error is
 // worth another try.
-var ErrRefused = errors.New("it is refused for good")
+var ErrRejected = errors.New("it is refused for good")
 
 // Event is one external event.
 type Event struct {
@@ -36,7 +36,7 @@ type Config struct {
 	Timeout time.Duration // of one request; 0 means ten seconds
 	// Fresh, if set, for Nova alone, gives the token of each request instead of Token. It is given the one that Nova has just
 	// rejected, if any, and answers with another.
-	Fresh func(ctx context.Context, rejected string) (string, error)
+	TokenSource func(ctx context.Context, rejected string) (string, error)
 }
 
 const (
@@ -58,12 +58,12 @@ func NewNova(c Config) (*Nova, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the Nova URL is not of the form http://host:port/path")
 	}
-	if c.Fresh == nil {
-		c.Fresh = func(context.Context, string) (string, error) { return c.Token, nil }
+	if c.TokenSource == nil {
+		c.TokenSource = func(context.Context, string) (string, error) { return c.Token, nil }
 	}
 	return &Nova{
 		base:  strings.TrimRight(c.URL, "/"),
-		fresh: c.Fresh,
+		fresh: c.TokenSource,
 		http:  newClient(c.Timeout),
 	}, nil
 }
@@ -100,7 +100,7 @@ func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	}
 	body, err := json.Marshal(map[string]any{"events": wire})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		return nil, fmt.Errorf("%w: %w", ErrRejected, err)
 	}
 	status, answer, err := n.ask(ctx, http.MethodPost, "/os-server-external-events", body, maxAnswer)
 	if err != nil {
@@ -114,7 +114,7 @@ func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	case mendable(status):
 		return nil, fmt.Errorf("send events to Nova: it answered %d", status)
 	default:
-		return nil, fmt.Errorf("%w: it answered %d", ErrRefused, status)
+		return nil, fmt.Errorf("%w: it answered %d", ErrRejected, status)
 	}
 }
 

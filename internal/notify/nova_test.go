@@ -86,8 +86,8 @@ func TestWhatNovaMayAnswer(t *testing.T) {
 		"overload":          {fault: notifytest.Fault{Status: 503}},
 		"too many":          {fault: notifytest.Fault{Status: 429}},
 		"redirect":          {fault: notifytest.Fault{Status: 302}},
-		"lost before":       {fault: notifytest.Fault{Drop: true}},
-		"lost after":        {fault: notifytest.Fault{Drop: true, Applied: true}, taken: 1},
+		"lost before":       {fault: notifytest.Fault{DropConnection: true}},
+		"lost after":        {fault: notifytest.Fault{DropConnection: true, Applied: true}, taken: 1},
 		"silence":           {fault: notifytest.Fault{DelayMS: 60_000}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,14 +97,14 @@ func TestWhatNovaMayAnswer(t *testing.T) {
 				timeout = 100 * time.Millisecond
 			}
 			stub, client := nova(t, timeout)
-			stub.Inject(tt.fault)
+			stub.InjectFaults(tt.fault)
 
 			codes, err := client.Send(t.Context(), []notify.Event{plugged})
 
 			if d := cmp.Diff(tt.codes, codes); d != "" {
 				t.Error(d, err)
 			}
-			if (err == nil) != (tt.codes != nil) || errors.Is(err, notify.ErrRefused) != tt.refused {
+			if (err == nil) != (tt.codes != nil) || errors.Is(err, notify.ErrRejected) != tt.refused {
 				t.Errorf("error %v", err)
 			}
 			if n := len(stub.Events()); n != tt.taken {
@@ -129,7 +129,7 @@ func TestOnlyNovaSaysThatItKnowsNoServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		codes, err := client.Send(t.Context(), []notify.Event{plugged})
-		if (err == nil) != knows || knows != slices.Equal(codes, []int{404}) || errors.Is(err, notify.ErrRefused) {
+		if (err == nil) != knows || knows != slices.Equal(codes, []int{404}) || errors.Is(err, notify.ErrRejected) {
 			t.Errorf("%q: %v, %v", body, codes, err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestNobodyListens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRefused) {
+	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRejected) {
 		t.Errorf("want an error worth another try, got %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -231,7 +231,7 @@ func TestRejectedTokenIsReplacedOnce(t *testing.T) {
 	t.Cleanup(server.Close)
 	var asked []string
 	next := map[string]string{"": "first", "first": "second"}
-	client, err := notify.NewNova(notify.Config{URL: server.URL, Fresh: func(_ context.Context, rejected string) (string, error) {
+	client, err := notify.NewNova(notify.Config{URL: server.URL, TokenSource: func(_ context.Context, rejected string) (string, error) {
 		asked = append(asked, rejected)
 		if token := next[rejected]; token != "" {
 			return token, nil
@@ -251,7 +251,7 @@ func TestRejectedTokenIsReplacedOnce(t *testing.T) {
 		t.Error(d)
 	}
 	stub.Token = "third"
-	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRefused) {
+	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRejected) {
 		t.Errorf("without a token that Nova takes: %v, which must be worth another try", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Message is what a webhook hears. The envelope is that of OpenStack's notifications.
-type Message struct {
+type Notification struct {
 	ID        string    // the same however often it is sent
 	Publisher string    // blazar.lease
 	Type      string    // lease.create …
@@ -48,15 +48,15 @@ type envelope struct {
 
 // Send delivers one message. Any 2xx means that it was heard. ErrRefused means that it never will be; every other
 // error is worth another try.
-func (w *Webhook) Send(ctx context.Context, m Message) error {
+func (w *Webhook) Send(ctx context.Context, m Notification) error {
 	body, err := json.Marshal(envelope{ID: m.ID, Publisher: m.Publisher, Type: m.Type, Priority: "INFO",
 		Timestamp: m.At.UTC().Format("2006-01-02 15:04:05.000000"), Payload: m.Payload})
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+		return fmt.Errorf("%w: %w", ErrRejected, err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+		return fmt.Errorf("%w: %w", ErrRejected, err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "berth")
@@ -74,6 +74,6 @@ func (w *Webhook) Send(ctx context.Context, m Message) error {
 	case mendable(resp.StatusCode):
 		return fmt.Errorf("post %s to the webhook: it answered %d", m.Type, resp.StatusCode)
 	default:
-		return fmt.Errorf("%w: the webhook answered %d", ErrRefused, resp.StatusCode)
+		return fmt.Errorf("%w: the webhook answered %d", ErrRejected, resp.StatusCode)
 	}
 }

@@ -30,11 +30,11 @@ func TestMessageArrivesInItsEnvelope(t *testing.T) {
 	stub, client := webhook(t, "secret")
 	at := time.Date(2030, 1, 31, 10, 0, 0, 5000, time.FixedZone("", 3600))
 
-	err := client.Send(t.Context(), notify.Message{ID: "m", Publisher: "p", Type: "lease.create", At: at, Payload: map[string]any{"lease_id": "l"}})
+	err := client.Send(t.Context(), notify.Notification{ID: "m", Publisher: "p", Type: "lease.create", At: at, Payload: map[string]any{"lease_id": "l"}})
 
-	want := []notifytest.Heard{{ID: "m", Publisher: "p", Type: "lease.create", Priority: "INFO", Timestamp: "2030-01-31 09:00:00.000005",
+	want := []notifytest.ReceivedNotification{{ID: "m", Publisher: "p", Type: "lease.create", Priority: "INFO", Timestamp: "2030-01-31 09:00:00.000005",
 		Payload: map[string]any{"lease_id": "l"}}}
-	if d := cmp.Diff(want, stub.Heard()); d != "" || err != nil {
+	if d := cmp.Diff(want, stub.Notifications()); d != "" || err != nil {
 		t.Error(d, err)
 	}
 }
@@ -53,23 +53,23 @@ func TestWhatAWebhookMayAnswer(t *testing.T) {
 		"forbidden":    {fault: notifytest.Fault{Status: 403}, failed: true},
 		"overload":     {fault: notifytest.Fault{Status: 503}, failed: true},
 		"redirect":     {fault: notifytest.Fault{Status: 307}, failed: true},
-		"lost before":  {fault: notifytest.Fault{Drop: true}, failed: true},
-		"lost after":   {fault: notifytest.Fault{Drop: true, Applied: true}, failed: true, taken: 1},
+		"lost before":  {fault: notifytest.Fault{DropConnection: true}, failed: true},
+		"lost after":   {fault: notifytest.Fault{DropConnection: true, Applied: true}, failed: true, taken: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stub, client := webhook(t, "secret")
-			stub.Inject(tt.fault)
+			stub.InjectFaults(tt.fault)
 
-			err := client.Send(t.Context(), notify.Message{ID: "m"})
+			err := client.Send(t.Context(), notify.Notification{ID: "m"})
 
-			if (err != nil) != tt.failed || errors.Is(err, notify.ErrRefused) != tt.final || len(stub.Heard()) != tt.taken {
-				t.Errorf("%v; heard %v", err, stub.Heard())
+			if (err != nil) != tt.failed || errors.Is(err, notify.ErrRejected) != tt.final || len(stub.Notifications()) != tt.taken {
+				t.Errorf("%v; heard %v", err, stub.Notifications())
 			}
 		})
 	}
 	_, stranger := webhook(t, "wrong")
-	if err := stranger.Send(t.Context(), notify.Message{}); err == nil || errors.Is(err, notify.ErrRefused) {
+	if err := stranger.Send(t.Context(), notify.Notification{}); err == nil || errors.Is(err, notify.ErrRejected) {
 		t.Errorf("a token that an operator can mend: %v", err)
 	}
 }

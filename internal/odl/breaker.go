@@ -23,7 +23,7 @@ const (
 
 // Others is what the processes that speak to one controller know of it together. Without them a process knows what it
 // has seen itself.
-type Others interface {
+type SharedBreaker interface {
 	// Opened tells them that the controller is in trouble, and that nobody shall probe it for so long.
 	Opened(ctx context.Context, probeIn time.Duration) error
 	// Probe is zero if a probe may go out, and then keeps the others from sending one for so long; else it is
@@ -37,7 +37,7 @@ type Others interface {
 // few failures in a row, lets a probe through once a second, over all processes, and closes with the first success.
 type breaker struct {
 	now    func() time.Time
-	others Others // nil: there are none
+	others SharedBreaker // nil: there are none
 
 	mu       sync.Mutex
 	failures int // in a row
@@ -46,7 +46,7 @@ type breaker struct {
 	slot     time.Time // when open: the last of those who were turned away comes back
 }
 
-func newBreaker(now func() time.Time, others Others) *breaker {
+func newBreaker(now func() time.Time, others SharedBreaker) *breaker {
 	return &breaker{now: now, others: others}
 }
 

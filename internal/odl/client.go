@@ -39,23 +39,23 @@ const (
 )
 
 // Trouble is why there is no answer. The empty Trouble means that there is one.
-type Trouble string
+type Failure string
 
 // The troubles.
 const (
-	Unreachable Trouble = "unreachable" // not even connected: nothing was sent
-	TLS         Trouble = "tls"         // no trusted connection: nothing was sent
-	Timeout     Trouble = "timeout"     // sent, and no answer came in time
-	Reset       Trouble = "reset"       // sent, and the connection broke before the answer was whole
-	Open        Trouble = "open"        // not sent: too many requests failed just now; see RetryAfter
-	Unusable    Trouble = "unusable"    // the request could not be made at all
+	FailureUnreachable    Failure = "unreachable" // not even connected: nothing was sent
+	FailureTLS            Failure = "tls"         // no trusted connection: nothing was sent
+	FailureTimeout        Failure = "timeout"     // sent, and no answer came in time
+	FailureReset          Failure = "reset"       // sent, and the connection broke before the answer was whole
+	FailureBreakerOpen    Failure = "open"        // not sent: too many requests failed just now; see RetryAfter
+	FailureInvalidRequest Failure = "unusable"    // the request could not be made at all
 )
 
 // Answer is what came of a request.
-type Answer struct {
+type Response struct {
 	Status     int
 	Body       []byte
-	Trouble    Trouble
+	Failure    Failure
 	Detail     string        // the trouble in words
 	RetryAfter time.Duration // the controller, or the breaker before it, asks for so much patience
 	Location   string        // the header of that name
@@ -117,30 +117,30 @@ func New(c Config) (*Client, error) {
 }
 
 // Resting tells whether the controller is left alone because requests failed.
-func (c *Client) Resting() bool { return c.breaker.open() }
+func (c *Client) BreakerOpen() bool { return c.breaker.open() }
 
 // Share lets the client heed what the other processes know of the controller. It is called before the client is used.
-func (c *Client) Share(others Others) { c.breaker.others = others }
+func (c *Client) ShareBreaker(others SharedBreaker) { c.breaker.others = others }
 
 // Shows tells that one can look at what the controller has.
-func (c *Client) Shows() bool { return true }
+func (c *Client) Readable() bool { return true }
 
 // Send sends one request, once. Everything that happens between here and the controller is an Answer; an error
 // means that ctx ended, and that nobody knows what became of the request.
-func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Answer, error) {
+func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Response, error) {
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return resting(wait, last), nil
 	}
 	a := c.send(ctx, method, c.base+path, body)
-	if err := ctx.Err(); err != nil && a.Trouble != "" {
-		return Answer{}, fmt.Errorf("%s %s: %w", method, path, err)
+	if err := ctx.Err(); err != nil && a.Failure != "" {
+		return Response{}, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	c.breaker.report(ctx, sick(a))
 	return a, nil
 }
 
 // Rests is for how long whoever asks shall leave the controller alone, and why; zero if a request may go out.
-func (c *Client) Rests() (wait time.Duration, why string) {
+func (c *Client) BreakerWait() (wait time.Duration, why string) {
 	if wait, last := c.breaker.rests(); wait > 0 {
 		return wait, resting(wait, last).Detail
 	}
@@ -148,30 +148,30 @@ func (c *Client) Rests() (wait time.Duration, why string) {
 }
 
 // resting is the answer of an open breaker.
-func resting(wait time.Duration, last string) Answer {
-	return Answer{Trouble: Open, RetryAfter: wait, Detail: "the controller is left alone for a moment, after " + last}
+func resting(wait time.Duration, last string) Response {
+	return Response{Failure: FailureBreakerOpen, RetryAfter: wait, Detail: "the controller is left alone for a moment, after " + last}
 }
 
 // sick says what is wrong with the controller as a whole, if anything is.
-func sick(a Answer) string {
+func sick(a Response) string {
 	switch {
-	case a.Trouble == Unusable:
+	case a.Failure == FailureInvalidRequest:
 		return ""
-	case a.Trouble != "":
-		return string(a.Trouble) + ": " + a.Detail
+	case a.Failure != "":
+		return string(a.Failure) + ": " + a.Detail
 	case a.Status >= 500:
 		return fmt.Sprintf("an answer %d", a.Status)
 	}
 	return ""
 }
 
-func (c *Client) send(ctx context.Context, method, at string, body []byte) Answer {
+func (c *Client) send(ctx context.Context, method, at string, body []byte) Response {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	var p progress
 	r, err := c.request(p.trace(ctx), method, at, body)
 	if err != nil {
-		return Answer{Trouble: Unusable, Detail: err.Error()}
+		return Response{Failure: FailureInvalidRequest, Detail: err.Error()}
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Client) send(ctx context.Context, method, at string, body []byte) Answe
 	if resp.StatusCode < 100 {
 		return p.trouble(ctx, fmt.Errorf("an answer with status %d, which is none", resp.StatusCode))
 	}
-	a := Answer{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()), Location: resp.Header.Get("Location")}
+	a := Response{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()), Location: resp.Header.Get("Location")}
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil && method == http.MethodGet {
 		return p.trouble(ctx, err)
@@ -218,21 +218,21 @@ func (p *progress) trace(ctx context.Context) context.Context {
 }
 
 // trouble tells by the request's progress whether the controller can have seen it.
-func (p *progress) trouble(ctx context.Context, err error) Answer {
+func (p *progress) trouble(ctx context.Context, err error) Response {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	a := Answer{Detail: err.Error()}
+	a := Response{Detail: err.Error()}
 	switch {
 	case p.connected.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		a.Trouble = Timeout
+		a.Failure = FailureTimeout
 	case p.connected.Load():
-		a.Trouble = Reset
+		a.Failure = FailureReset
 	case p.handshake.Load():
-		a.Trouble = TLS
+		a.Failure = FailureTLS
 	default:
-		a.Trouble = Unreachable
+		a.Failure = FailureUnreachable
 	}
 	return a
 }

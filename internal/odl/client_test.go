@@ -32,7 +32,7 @@ func controller(t *testing.T) (*odltest.Controller, *odl.Client) {
 	c := odltest.New()
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
-	return c, client(t, odl.Config{URL: server.URL + odltest.Base, Timeout: 10 * time.Second})
+	return c, client(t, odl.Config{URL: server.URL + odltest.BasePath, Timeout: 10 * time.Second})
 }
 
 func client(t *testing.T, config odl.Config) *odl.Client {
@@ -44,7 +44,7 @@ func client(t *testing.T, config odl.Config) *odl.Client {
 	return client
 }
 
-func send(t *testing.T, c *odl.Client, method, path, body string) odl.Answer {
+func send(t *testing.T, c *odl.Client, method, path, body string) odl.Response {
 	t.Helper()
 	a, err := c.Send(t.Context(), method, path, []byte(body))
 	if err != nil {
@@ -79,11 +79,11 @@ func TestObjectLivesAndDiesAtTheController(t *testing.T) {
 		{"GET", "/volcanoes", "", 404, ""},
 	} {
 		a := send(t, client, step.method, step.path, step.body)
-		if a.Status != step.status || !strings.Contains(string(a.Body), step.answer) || a.Trouble != "" {
+		if a.Status != step.status || !strings.Contains(string(a.Body), step.answer) || a.Failure != "" {
 			t.Errorf("%s %s: %d %s %s, want %d with %q", step.method, step.path, a.Status, a.Body, a.Detail, step.status, step.answer)
 		}
 	}
-	want := odltest.Record{Type: "network", ID: network, Creates: 1, Updates: 1, Deletes: 1, Highest: 3}
+	want := odltest.Record{Type: "network", ID: network, Creates: 1, Updates: 1, Deletes: 1, HighestRevision: 3}
 	if d := cmp.Diff(want, c.Record("network", network)); d != "" {
 		t.Error(d)
 	}
@@ -99,24 +99,24 @@ func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
 		fault   odltest.Fault
 		timeout time.Duration
 		method  string
-		want    odl.Answer
+		want    odl.Response
 		applied int
 	}{
-		"overload":               {fault: odltest.Fault{Status: 503, Header: map[string]string{"Retry-After": "7"}}, want: odl.Answer{Status: 503, RetryAfter: 7 * time.Second}},
-		"limit":                  {fault: odltest.Fault{Status: 429, Header: map[string]string{"Retry-After": "nonsense"}}, want: odl.Answer{Status: 429}},
-		"refusal":                {fault: odltest.Fault{Status: 400, Body: "no"}, want: odl.Answer{Status: 400, Body: []byte("no")}},
-		"redirect":               {fault: odltest.Fault{Status: 302, Header: map[string]string{"Location": "/login"}}, want: odl.Answer{Status: 302, Location: "/login"}},
-		"gateway gave up, done":  {fault: odltest.Fault{Status: 504, Applied: true}, want: odl.Answer{Status: 504}, applied: 1},
-		"slow":                   {fault: odltest.Fault{DelayMS: 50}, want: odl.Answer{Status: 201}, applied: 1},
-		"too slow":               {fault: odltest.Fault{DelayMS: 60_000}, timeout: impatience, want: odl.Answer{Trouble: odl.Timeout}},
-		"silent":                 {fault: odltest.Fault{Break: odltest.BreakHang}, timeout: impatience, want: odl.Answer{Trouble: odl.Timeout}},
-		"silent, done":           {fault: odltest.Fault{Break: odltest.BreakHang, Applied: true}, timeout: impatience, want: odl.Answer{Trouble: odl.Timeout}, applied: 1},
-		"reset":                  {fault: odltest.Fault{Break: odltest.BreakReset}, want: odl.Answer{Trouble: odl.Reset}},
-		"reset, done":            {fault: odltest.Fault{Break: odltest.BreakReset, Applied: true}, want: odl.Answer{Trouble: odl.Reset}, applied: 1},
-		"cut after the status":   {fault: odltest.Fault{Break: odltest.BreakCut, Applied: true}, want: odl.Answer{Status: 201}, applied: 1},
-		"cut while we look":      {fault: odltest.Fault{Break: odltest.BreakCut}, method: "GET", want: odl.Answer{Trouble: odl.Reset}},
-		"garbage":                {fault: odltest.Fault{Status: 200, Body: "<html>\x00"}, want: odl.Answer{Status: 200, Body: []byte("<html>\x00")}},
-		"nothing where JSON was": {fault: odltest.Fault{Status: 204}, method: "GET", want: odl.Answer{Status: 204, Body: []byte{}}},
+		"overload":               {fault: odltest.Fault{Status: 503, Header: map[string]string{"Retry-After": "7"}}, want: odl.Response{Status: 503, RetryAfter: 7 * time.Second}},
+		"limit":                  {fault: odltest.Fault{Status: 429, Header: map[string]string{"Retry-After": "nonsense"}}, want: odl.Response{Status: 429}},
+		"refusal":                {fault: odltest.Fault{Status: 400, Body: "no"}, want: odl.Response{Status: 400, Body: []byte("no")}},
+		"redirect":               {fault: odltest.Fault{Status: 302, Header: map[string]string{"Location": "/login"}}, want: odl.Response{Status: 302, Location: "/login"}},
+		"gateway gave up, done":  {fault: odltest.Fault{Status: 504, Applied: true}, want: odl.Response{Status: 504}, applied: 1},
+		"slow":                   {fault: odltest.Fault{DelayMS: 50}, want: odl.Response{Status: 201}, applied: 1},
+		"too slow":               {fault: odltest.Fault{DelayMS: 60_000}, timeout: impatience, want: odl.Response{Failure: odl.FailureTimeout}},
+		"silent":                 {fault: odltest.Fault{Break: odltest.BreakHang}, timeout: impatience, want: odl.Response{Failure: odl.FailureTimeout}},
+		"silent, done":           {fault: odltest.Fault{Break: odltest.BreakHang, Applied: true}, timeout: impatience, want: odl.Response{Failure: odl.FailureTimeout}, applied: 1},
+		"reset":                  {fault: odltest.Fault{Break: odltest.BreakReset}, want: odl.Response{Failure: odl.FailureReset}},
+		"reset, done":            {fault: odltest.Fault{Break: odltest.BreakReset, Applied: true}, want: odl.Response{Failure: odl.FailureReset}, applied: 1},
+		"cut after the status":   {fault: odltest.Fault{Break: odltest.BreakCut, Applied: true}, want: odl.Response{Status: 201}, applied: 1},
+		"cut while we look":      {fault: odltest.Fault{Break: odltest.BreakCut}, method: "GET", want: odl.Response{Failure: odl.FailureReset}},
+		"garbage":                {fault: odltest.Fault{Status: 200, Body: "<html>\x00"}, want: odl.Response{Status: 200, Body: []byte("<html>\x00")}},
+		"nothing where JSON was": {fault: odltest.Fault{Status: 204}, method: "GET", want: odl.Response{Status: 204, Body: []byte{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,8 +126,8 @@ func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
 			if tt.timeout == 0 {
 				tt.timeout = 30 * time.Second
 			}
-			client := client(t, odl.Config{URL: server.URL + odltest.Base + "/", Timeout: tt.timeout})
-			c.Inject(tt.fault)
+			client := client(t, odl.Config{URL: server.URL + odltest.BasePath + "/", Timeout: tt.timeout})
+			c.InjectFaults(tt.fault)
 
 			method, path := "POST", "/networks"
 			if tt.method == "GET" {
@@ -135,8 +135,8 @@ func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
 			}
 			got := send(t, client, method, path, create)
 
-			if (got.Detail == "") != (got.Trouble == "") {
-				t.Errorf("trouble %q, detail %q", got.Trouble, got.Detail)
+			if (got.Detail == "") != (got.Failure == "") {
+				t.Errorf("trouble %q, detail %q", got.Failure, got.Detail)
 			}
 			if tt.want.Body == nil {
 				got.Body = nil
@@ -159,7 +159,7 @@ func TestNothingWasSentWhereNobodyListens(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"http://127.0.0.1:1", "http://no-such-host.invalid"} {
 		a := send(t, client(t, odl.Config{URL: url}), "POST", "/networks", create)
-		if a.Trouble != odl.Unreachable || a.Detail == "" {
+		if a.Failure != odl.FailureUnreachable || a.Detail == "" {
 			t.Errorf("%s: %+v", url, a)
 		}
 	}
@@ -174,10 +174,10 @@ func TestControllerIsTrustedByItsCertificateOnly(t *testing.T) {
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.Base}), "POST", "/networks", create); a.Trouble != odl.TLS {
+	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.BasePath}), "POST", "/networks", create); a.Failure != odl.FailureTLS {
 		t.Errorf("an unknown certificate: %+v", a)
 	}
-	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.Base, CA: ca}), "POST", "/networks", create); a.Status != 201 {
+	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.BasePath, CA: ca}), "POST", "/networks", create); a.Status != 201 {
 		t.Errorf("the given certificate: %+v", a)
 	}
 	plain := strings.Replace(server.URL, "https", "http", 1)
@@ -193,7 +193,7 @@ func TestCredentialsAreSentWithEveryRequest(t *testing.T) {
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	for password, want := range map[string]int{"secret": 201, "wrong": 401} {
-		a := send(t, client(t, odl.Config{URL: server.URL + odltest.Base, User: "admin", Password: password}), "POST", "/networks",
+		a := send(t, client(t, odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password}), "POST", "/networks",
 			strings.Replace(create, "1111", password, 1))
 		if a.Status != want {
 			t.Errorf("%s: %+v", password, a)
@@ -214,7 +214,7 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}
 	server.Start()
 	t.Cleanup(server.Close)
-	client := client(t, odl.Config{URL: server.URL + odltest.Base})
+	client := client(t, odl.Config{URL: server.URL + odltest.BasePath})
 	for range 20 {
 		send(t, client, "POST", "/networks", create)
 		send(t, client, "GET", "/networks/"+network, "")
@@ -231,7 +231,7 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 func TestEndOfTheCallerIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	c, client := controller(t)
-	c.Inject(odltest.Fault{Break: odltest.BreakHang})
+	c.InjectFaults(odltest.Fault{Break: odltest.BreakHang})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if a, err := client.Send(ctx, "POST", "/networks", []byte(create)); !errors.Is(err, context.DeadlineExceeded) {
@@ -254,18 +254,18 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 func TestControllerInTroubleIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	c, client := controller(t)
-	c.Inject(odltest.Fault{Status: 503, Times: 1000})
+	c.InjectFaults(odltest.Fault{Status: 503, Times: 1000})
 	open := 0
 	for range 200 {
 		a := send(t, client, "POST", "/networks", create)
-		if a.Trouble == odl.Open {
+		if a.Failure == odl.FailureBreakerOpen {
 			open++
 			if a.RetryAfter <= 0 || a.RetryAfter > time.Minute || !strings.Contains(a.Detail, "503") {
 				t.Fatalf("%+v", a)
 			}
 		}
 	}
-	if seen := len(c.Log()); seen > 10 || open < 190 {
+	if seen := len(c.Requests()); seen > 10 || open < 190 {
 		t.Errorf("the controller saw %d requests of 200, %d were turned away", seen, open)
 	}
 }
@@ -292,10 +292,10 @@ func FuzzAnswer(f *testing.F) {
 		client := client(t, odl.Config{URL: server.URL, Timeout: 20 * time.Second})
 		answers <- raw
 		a := send(t, client, "POST", "/networks", create)
-		if (a.Trouble == "") == (a.Status == 0) || a.RetryAfter < 0 || a.RetryAfter > 24*time.Hour {
+		if (a.Failure == "") == (a.Status == 0) || a.RetryAfter < 0 || a.RetryAfter > 24*time.Hour {
 			t.Errorf("%+v", a)
 		}
-		if a.Trouble != "" && a.Trouble != odl.Reset {
+		if a.Failure != "" && a.Failure != odl.FailureReset {
 			t.Errorf("%+v", a)
 		}
 	})

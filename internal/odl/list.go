@@ -13,31 +13,31 @@ import (
 )
 
 // ErrUnreadable means that an answer 200 is not the list that was asked for.
-var ErrUnreadable = errors.New("not a list of the controller")
+var ErrUnexpectedBody = errors.New("not a list of the controller")
 
 // List asks for a collection and hands its objects to each, one at a time as they arrive, so that a list of any length
 // costs no more memory than its largest object. key is the list's envelope, with a slash between one and the next inside. The time-out is for each piece of the answer,
 // not for the whole, and does not run while each does. An Answer with status 200 and without trouble means that the list
 // was read to its end; an error is one of each, ErrUnreadable, or the end of ctx.
-func (c *Client) List(ctx context.Context, path, key string, each func(json.RawMessage) error) (Answer, error) {
+func (c *Client) List(ctx context.Context, path, key string, each func(json.RawMessage) error) (Response, error) {
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
 		return resting(wait, last), nil
 	}
 	a, err := c.list(ctx, c.base+path, key, each)
-	if cause := ctx.Err(); cause != nil && (err != nil || a.Trouble != "") {
-		return Answer{}, fmt.Errorf("GET %s: %w", path, cause)
+	if cause := ctx.Err(); cause != nil && (err != nil || a.Failure != "") {
+		return Response{}, fmt.Errorf("GET %s: %w", path, cause)
 	}
 	c.breaker.report(ctx, sick(a))
 	return a, err
 }
 
-func (c *Client) list(ctx context.Context, at, key string, each func(json.RawMessage) error) (Answer, error) {
+func (c *Client) list(ctx context.Context, at, key string, each func(json.RawMessage) error) (Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var p progress
 	r, err := c.request(p.trace(ctx), http.MethodGet, at, nil)
 	if err != nil {
-		return Answer{Trouble: Unusable, Detail: err.Error()}, nil
+		return Response{Failure: FailureInvalidRequest, Detail: err.Error()}, nil
 	}
 	w := newWatchdog(c.config.Timeout, cancel)
 	defer w.rest()
@@ -46,7 +46,7 @@ func (c *Client) list(ctx context.Context, at, key string, each func(json.RawMes
 		return w.trouble(ctx, &p, err), nil
 	}
 	defer func() { _ = resp.Body.Close() }()
-	a := Answer{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	a := Response{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	w.body = resp.Body
 	if a.Status != http.StatusOK {
 		a.Body, err = io.ReadAll(io.LimitReader(w, maxAnswer))
@@ -64,7 +64,7 @@ func decodeList(w *watchdog, key string, each func(json.RawMessage) error) error
 	d := json.NewDecoder(w)
 	found, err := inEnvelope(w, d, strings.Split(key, "/"), each)
 	if err == nil && !found {
-		return fmt.Errorf("%w: it has no %q", ErrUnreadable, key)
+		return fmt.Errorf("%w: it has no %q", ErrUnexpectedBody, key)
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func unreadable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	return fmt.Errorf("%w: %w", ErrUnexpectedBody, err)
 }
 
 // object reads one value, of bounded size, and hands it on.
@@ -172,10 +172,10 @@ func (w *watchdog) Read(p []byte) (int, error) {
 }
 
 // trouble is progress's, and knows that nothing came for too long.
-func (w *watchdog) trouble(ctx context.Context, p *progress, err error) Answer {
+func (w *watchdog) trouble(ctx context.Context, p *progress, err error) Response {
 	a := p.trouble(ctx, err)
-	if w.barked.Load() && a.Trouble == Reset {
-		a.Trouble, a.Detail = Timeout, "nothing came for "+w.limit.String()
+	if w.barked.Load() && a.Failure == FailureReset {
+		a.Failure, a.Detail = FailureTimeout, "nothing came for "+w.limit.String()
 	}
 	return a
 }

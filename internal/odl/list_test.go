@@ -45,7 +45,7 @@ func TestListLongerThanAnyAnswerIsReadPieceByPiece(t *testing.T) {
 		n++
 		return nil
 	})
-	if err != nil || a.Status != 200 || a.Trouble != "" || n != objects {
+	if err != nil || a.Status != 200 || a.Failure != "" || n != objects {
 		t.Errorf("%d objects, %+v, %v", n, a, err)
 	}
 }
@@ -57,7 +57,7 @@ func TestListThatIsNoneIsToldFromTrouble(t *testing.T) {
 		answer  string
 		status  int
 		then    string // cut, hang
-		trouble odl.Trouble
+		trouble odl.Failure
 		foreign bool
 		objects int
 	}{
@@ -70,9 +70,9 @@ func TestListThatIsNoneIsToldFromTrouble(t *testing.T) {
 		"list alone":        {answer: `[{"id":"1"}]`, foreign: true},
 		"half":              {answer: `{"networks":[{"id":"1"}`, foreign: true, objects: 1},
 		"one without end":   {answer: `{"networks":[{"id":"` + strings.Repeat("x", 17<<20), foreign: true},
-		"cut":               {answer: `{"networks":[{"id":"1"},`, then: "cut", trouble: odl.Reset, objects: 1},
-		"silent in between": {answer: `{"networks":[{"id":"1"},`, then: "hang", trouble: odl.Timeout, objects: 1},
-		"silent at once":    {then: "hang", trouble: odl.Timeout},
+		"cut":               {answer: `{"networks":[{"id":"1"},`, then: "cut", trouble: odl.FailureReset, objects: 1},
+		"silent in between": {answer: `{"networks":[{"id":"1"},`, then: "hang", trouble: odl.FailureTimeout, objects: 1},
+		"silent at once":    {then: "hang", trouble: odl.FailureTimeout},
 		"no such list":      {status: 404, answer: "no such collection"},
 		"overload":          {status: 503},
 	} {
@@ -102,7 +102,7 @@ func TestListThatIsNoneIsToldFromTrouble(t *testing.T) {
 				n++
 				return nil
 			})
-			if errors.Is(err, odl.ErrUnreadable) != tt.foreign || (err != nil) != tt.foreign || a.Trouble != tt.trouble || n != tt.objects {
+			if errors.Is(err, odl.ErrUnexpectedBody) != tt.foreign || (err != nil) != tt.foreign || a.Failure != tt.trouble || n != tt.objects {
 				t.Errorf("%d objects, %+v, %v", n, a, err)
 			}
 			if tt.trouble == "" && a.Status != max(tt.status, 200) {
@@ -122,7 +122,7 @@ func TestSlowReaderOfAListIsNoTimeout(t *testing.T) {
 		time.Sleep(time.Second)
 		return nil
 	})
-	if err != nil || a.Trouble != "" {
+	if err != nil || a.Failure != "" {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

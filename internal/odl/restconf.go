@@ -17,7 +17,7 @@ const (
 	featuresPath = operational + "/neutron:features/"
 	portsPath    = operational + "/ports"
 	// HostsPath is where host configurations usually are.
-	HostsPath = operational + "/hostconfigs"
+	HostConfigsPath = operational + "/hostconfigs"
 )
 
 // What no controller has more of.
@@ -27,13 +27,13 @@ const (
 )
 
 // ReportsPortStatus is the feature of a controller that tells which ports it has wired.
-const ReportsPortStatus = "operational-port-status"
+const FeaturePortStatus = "operational-port-status"
 
 // ErrAbsent means that the controller has no such thing.
-var ErrAbsent = errors.New("the controller has no such thing")
+var ErrNotFound = errors.New("the controller has no such thing")
 
 // Host is what the controller says about one of the hosts that it wires ports on.
-type Host struct {
+type HostConfig struct {
 	ID     string          // the host's name
 	Type   string          // ODL L2, ODL L3
 	Config json.RawMessage // a JSON object
@@ -49,26 +49,26 @@ func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 			Config string `json:"configuration"`
 		}
 		if err := json.Unmarshal(raw, &f); err != nil || f.Type == "" {
-			return fmt.Errorf("%w: a feature without a name", ErrUnreadable)
+			return fmt.Errorf("%w: a feature without a name", ErrUnexpectedBody)
 		}
 		_, name, prefixed := strings.Cut(f.Type, ":")
 		if !prefixed {
 			name = f.Type
 		}
 		if all[name] = f.Config; len(all) > mostFeatures {
-			return fmt.Errorf("%w: more than %d features", ErrUnreadable, mostFeatures)
+			return fmt.Errorf("%w: more than %d features", ErrUnexpectedBody, mostFeatures)
 		}
 		return nil
 	})
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, ErrNotFound) {
 		return map[string]string{}, nil
 	}
 	return all, err
 }
 
 // Hosts asks for the host configurations at that path. One that cannot be read is left out.
-func (c *Client) Hosts(ctx context.Context, path string) ([]Host, error) {
-	var all []Host
+func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, error) {
+	var all []HostConfig
 	err := c.tells(ctx, path, "hostconfigs/hostconfig", func(raw json.RawMessage) error {
 		var h struct {
 			ID     string `json:"host-id"`
@@ -76,21 +76,21 @@ func (c *Client) Hosts(ctx context.Context, path string) ([]Host, error) {
 			Config string `json:"config"`
 		}
 		if json.Unmarshal(raw, &h) == nil && h.ID != "" && h.Type != "" {
-			all = append(all, Host{ID: h.ID, Type: h.Type, Config: json.RawMessage(h.Config)})
+			all = append(all, HostConfig{ID: h.ID, Type: h.Type, Config: json.RawMessage(h.Config)})
 		}
 		if len(all) > mostHosts {
-			return fmt.Errorf("%w: more than %d hosts", ErrUnreadable, mostHosts)
+			return fmt.Errorf("%w: more than %d hosts", ErrUnexpectedBody, mostHosts)
 		}
 		return nil
 	})
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
 	return all, err
 }
 
 // Statuses hands the ID and the status of every port that the controller has wired, or tried to, to each.
-func (c *Client) Statuses(ctx context.Context, each func(id, status string) error) error {
+func (c *Client) PortStatuses(ctx context.Context, each func(id, status string) error) error {
 	err := c.tells(ctx, portsPath, "ports/port", func(raw json.RawMessage) error {
 		var p portStatus
 		if json.Unmarshal(raw, &p) != nil {
@@ -98,7 +98,7 @@ func (c *Client) Statuses(ctx context.Context, each func(id, status string) erro
 		}
 		return each(p.UUID, p.Status)
 	})
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err
@@ -110,17 +110,17 @@ type portStatus struct {
 }
 
 // Status asks for the status of one port; empty if the controller tells none.
-func (c *Client) Status(ctx context.Context, id string) (string, error) {
+func (c *Client) PortStatus(ctx context.Context, id string) (string, error) {
 	status := ""
 	err := c.tells(ctx, portsPath+"/port/"+url.PathEscape(id), "port", func(raw json.RawMessage) error {
 		var p portStatus
 		if err := json.Unmarshal(raw, &p); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+			return fmt.Errorf("%w: %w", ErrUnexpectedBody, err)
 		}
 		status = p.Status
 		return nil
 	})
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}
 	return status, err
@@ -136,12 +136,12 @@ func (c *Client) tells(ctx context.Context, path, key string, each func(json.Raw
 }
 
 // failure is nil for an answer 200.
-func failure(method, path string, a Answer) error {
+func failure(method, path string, a Response) error {
 	switch {
-	case a.Trouble != "":
-		return fmt.Errorf("%s %s: %s: %s", method, path, a.Trouble, a.Detail)
+	case a.Failure != "":
+		return fmt.Errorf("%s %s: %s: %s", method, path, a.Failure, a.Detail)
 	case a.Status == http.StatusNotFound || a.Status == http.StatusBadRequest:
-		return fmt.Errorf("%s %s: %w (%d)", method, path, ErrAbsent, a.Status)
+		return fmt.Errorf("%s %s: %w (%d)", method, path, ErrNotFound, a.Status)
 	case a.Status != http.StatusOK:
 		return fmt.Errorf("%s %s: the controller answered %d", method, path, a.Status)
 	default:

@@ -18,12 +18,12 @@ type Topic string
 
 // The topics.
 const (
-	PortTopic Topic = "/neutron:neutron/neutron:ports"
-	HostTopic Topic = "/neutron:neutron/neutron:hostconfigs"
+	TopicPorts       Topic = "/neutron:neutron/neutron:ports"
+	TopicHostConfigs Topic = "/neutron:neutron/neutron:hostconfigs"
 )
 
 // Notice says that something has changed. What it is now is to be asked for.
-type Notice struct {
+type ChangeEvent struct {
 	ID        string // of the port; empty for other topics, or if the controller's words are not understood
 	Operation string // created, updated or deleted
 }
@@ -37,7 +37,7 @@ const (
 
 // Watch subscribes to a topic and hands each notice to heard until the connection ends, which is always an error: what
 // happens before the next Watch is not told. connected is called once notices come.
-func (c *Client) Watch(ctx context.Context, t Topic, connected func(), heard func(Notice)) error {
+func (c *Client) Watch(ctx context.Context, t Topic, connected func(), heard func(ChangeEvent)) error {
 	stream, err := c.subscribe(ctx, t)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c *Client) subscribe(ctx context.Context, t Topic) (string, error) {
 		} `json:"output"`
 	}
 	if err := json.Unmarshal(a.Body, &answer); err != nil || answer.Output.Name == "" {
-		return "", fmt.Errorf("POST %s: %w: no name of a stream", path, ErrUnreadable)
+		return "", fmt.Errorf("POST %s: %w: no name of a stream", path, ErrUnexpectedBody)
 	}
 	return answer.Output.Name, nil
 }
@@ -98,7 +98,7 @@ func (c *Client) locate(ctx context.Context, stream string) (*url.URL, error) {
 		err = errors.New("no host")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w: no place of a stream: %w", path, ErrUnreadable, err)
+		return nil, fmt.Errorf("GET %s: %w: no place of a stream: %w", path, ErrUnexpectedBody, err)
 	}
 	return at, nil
 }
@@ -114,7 +114,7 @@ func socket(scheme string, secure bool) (string, error) {
 }
 
 // listen reads notices until the connection ends, or the controller no longer answers when it is silent.
-func listen(ctx context.Context, conn *websocket.Conn, heard func(Notice)) error {
+func listen(ctx context.Context, conn *websocket.Conn, heard func(ChangeEvent)) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	go func() {
@@ -151,7 +151,7 @@ func listen(ctx context.Context, conn *websocket.Conn, heard func(Notice)) error
 var portPath = regexp.MustCompile(`\[[a-z-]*:?uuid='([^']+)'\]`)
 
 // notices reads a message. Of one that is not understood it is known that something has changed.
-func notices(raw []byte) []Notice {
+func notices(raw []byte) []ChangeEvent {
 	var message struct {
 		Notification struct {
 			Changed struct {
@@ -170,9 +170,9 @@ func notices(raw []byte) []Notice {
 		err = json.Unmarshal(message.Notification.Changed.Event, &events[0])
 	}
 	if err != nil {
-		return []Notice{{}}
+		return []ChangeEvent{{}}
 	}
-	all := make([]Notice, len(events))
+	all := make([]ChangeEvent, len(events))
 	for i, e := range events {
 		all[i].Operation = e.Operation
 		if m := portPath.FindStringSubmatch(e.Path); m != nil {

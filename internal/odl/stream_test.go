@@ -25,32 +25,32 @@ func TestWhatTheControllerTellsOfItself(t *testing.T) {
 	if err != nil || len(features) != 0 {
 		t.Errorf("none: %v, %v", features, err)
 	}
-	if hosts, err := client.Hosts(ctx, odl.HostsPath); err != nil || len(hosts) != 0 {
+	if hosts, err := client.HostConfigs(ctx, odl.HostConfigsPath); err != nil || len(hosts) != 0 {
 		t.Errorf("none: %v, %v", hosts, err)
 	}
-	if status, err := client.Status(ctx, network); err != nil || status != "" {
+	if status, err := client.PortStatus(ctx, network); err != nil || status != "" {
 		t.Errorf("none: %q, %v", status, err)
 	}
-	if err := client.Statuses(ctx, func(string, string) error { return errors.New("one") }); err != nil {
+	if err := client.PortStatuses(ctx, func(string, string) error { return errors.New("one") }); err != nil {
 		t.Errorf("none: %v", err)
 	}
-	c.Offer(map[string]string{odl.ReportsPortStatus: "", "qos-rules": `{"a":1}`})
-	c.Manage(odltest.Host{ID: "h", Type: "ODL L2", Config: `{}`}, odltest.Host{Config: `{}`})
-	c.SetStatus(network, "ACTIVE")
+	c.SetFeatures(map[string]string{odl.FeaturePortStatus: "", "qos-rules": `{"a":1}`})
+	c.SetHostConfigs(odltest.HostConfig{ID: "h", Type: "ODL L2", Config: `{}`}, odltest.HostConfig{Config: `{}`})
+	c.SetPortStatus(network, "ACTIVE")
 
 	features, err = client.Features(ctx)
-	if d := cmp.Diff(map[string]string{odl.ReportsPortStatus: "", "qos-rules": `{"a":1}`}, features); d != "" || err != nil {
+	if d := cmp.Diff(map[string]string{odl.FeaturePortStatus: "", "qos-rules": `{"a":1}`}, features); d != "" || err != nil {
 		t.Error(d, err)
 	}
-	hosts, err := client.Hosts(ctx, odl.HostsPath)
-	if d := cmp.Diff([]odl.Host{{ID: "h", Type: "ODL L2", Config: []byte(`{}`)}}, hosts); d != "" || err != nil {
+	hosts, err := client.HostConfigs(ctx, odl.HostConfigsPath)
+	if d := cmp.Diff([]odl.HostConfig{{ID: "h", Type: "ODL L2", Config: []byte(`{}`)}}, hosts); d != "" || err != nil {
 		t.Error(d, err)
 	}
-	if status, err := client.Status(ctx, network); err != nil || status != "ACTIVE" {
+	if status, err := client.PortStatus(ctx, network); err != nil || status != "ACTIVE" {
 		t.Errorf("%q, %v", status, err)
 	}
 	told := map[string]string{}
-	err = client.Statuses(ctx, func(id, status string) error {
+	err = client.PortStatuses(ctx, func(id, status string) error {
 		told[id] = status
 		return nil
 	})
@@ -59,14 +59,14 @@ func TestWhatTheControllerTellsOfItself(t *testing.T) {
 	}
 	for _, fault := range []odltest.Fault{{Status: 503}, {Status: 200, Body: "<html>"}, {Break: odltest.BreakReset}, {Status: 401}} {
 		fault.Times = 100
-		c.Inject(fault)
+		c.InjectFaults(fault)
 		_, first := client.Features(ctx)
-		_, second := client.Hosts(ctx, odl.HostsPath)
-		_, third := client.Status(ctx, network)
-		if fourth := client.Statuses(ctx, func(string, string) error { return nil }); first == nil || second == nil || third == nil || fourth == nil {
+		_, second := client.HostConfigs(ctx, odl.HostConfigsPath)
+		_, third := client.PortStatus(ctx, network)
+		if fourth := client.PortStatuses(ctx, func(string, string) error { return nil }); first == nil || second == nil || third == nil || fourth == nil {
 			t.Errorf("%+v: %v, %v, %v, %v", fault, first, second, third, fourth)
 		}
-		c.Heal()
+		c.ClearFaults()
 	}
 }
 
@@ -96,22 +96,22 @@ func TestStreamIsAsSafeAsTheController(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	config := odl.Config{URL: server.URL + odltest.Base, User: "admin", Password: "secret",
+	config := odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: "secret",
 		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
-	heard := make(chan odl.Notice, 10)
+	heard := make(chan odl.ChangeEvent, 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := client(t, config).Watch(ctx, odl.PortTopic, func() { c.SetStatus(network, "ACTIVE") }, func(n odl.Notice) {
+	err := client(t, config).Watch(ctx, odl.TopicPorts, func() { c.SetPortStatus(network, "ACTIVE") }, func(n odl.ChangeEvent) {
 		heard <- n
 		cancel()
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(odl.Notice{ID: network, Operation: "updated"}, <-heard); d != "" {
+	if d := cmp.Diff(odl.ChangeEvent{ID: network, Operation: "updated"}, <-heard); d != "" {
 		t.Error(d)
 	}
 	config.Password = "wrong"
-	if err := client(t, config).Watch(t.Context(), odl.PortTopic, func() {}, func(odl.Notice) {}); err == nil || errors.Is(err, odl.ErrAbsent) {
+	if err := client(t, config).Watch(t.Context(), odl.TopicPorts, func() {}, func(odl.ChangeEvent) {}); err == nil || errors.Is(err, odl.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }
@@ -131,7 +131,7 @@ func TestStreamThatCannotBeHeardIsAnError(t *testing.T) {
 					_, _ = io.WriteString(w, `{"output":{"stream-name":"a/b=c"}}`)
 				}
 			})
-			err := c.Watch(t.Context(), odl.HostTopic, func() { t.Error("connected") }, func(odl.Notice) {})
+			err := c.Watch(t.Context(), odl.TopicHostConfigs, func() { t.Error("connected") }, func(odl.ChangeEvent) {})
 			if err == nil {
 				t.Error("no error")
 			}

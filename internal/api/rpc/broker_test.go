@@ -99,7 +99,7 @@ func virtualHost(t *testing.T) string {
 func serve(t *testing.T, s *store.Store, url string) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	server := rpc.New(rpc.Options{Store: s, Brokers: []string{url}, Host: "here", Metrics: registry})
+	server := rpc.NewServer(rpc.Options{Store: s, Brokers: []string{url}, Host: "here", Metrics: registry})
 	runs(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
 	return registry

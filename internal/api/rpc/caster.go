@@ -13,7 +13,7 @@ import (
 )
 
 // Caster tells agents what they have to know.
-type Caster struct {
+type Publisher struct {
 	desk    *Desk
 	options Options
 	counts  castCounts
@@ -30,8 +30,8 @@ type line struct {
 }
 
 // NewCaster is a caster to one cluster of brokers.
-func NewCaster(o Options) *Caster {
-	c := &Caster{desk: &Desk{Store: o.Store}, options: o}
+func NewPublisher(o Options) *Publisher {
+	c := &Publisher{desk: &Desk{Store: o.Store}, options: o}
 	c.counts = newCastCounts(c.Connected)
 	if o.Metrics != nil {
 		c.counts.register(o.Metrics)
@@ -40,7 +40,7 @@ func NewCaster(o Options) *Caster {
 }
 
 // Connected tells whether there is a connection.
-func (c *Caster) Connected() bool {
+func (c *Publisher) Connected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.line.alive()
@@ -50,13 +50,13 @@ func (c *Caster) Connected() bool {
 func (l *line) alive() bool { return l != nil && !l.conn.IsClosed() && !l.channel.IsClosed() }
 
 // Close ends the connection.
-func (c *Caster) Close() {
+func (c *Publisher) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hangUp()
 }
 
-func (c *Caster) hangUp() {
+func (c *Publisher) hangUp() {
 	if c.line != nil {
 		_ = c.line.conn.Close()
 		c.line = nil
@@ -65,7 +65,7 @@ func (c *Caster) hangUp() {
 
 // Tell tells of all that it can, in order, and returns what the broker has confirmed. A cast to an agent that does not listen is
 // an error while the agent may still come to: it is missing for a moment after its broker was. Later it fetches everything itself.
-func (c *Caster) Tell(ctx context.Context, all []network.Announcement) (told []int64, err error) {
+func (c *Publisher) Publish(ctx context.Context, all []network.Announcement) (told []int64, err error) {
 	versions, err := c.desk.Store.ObjectVersions(ctx)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ type letter struct {
 }
 
 // post sends letters and waits until the broker has them.
-func (c *Caster) post(ctx context.Context, a network.Announcement, letters []letter) error {
+func (c *Publisher) post(ctx context.Context, a network.Announcement, letters []letter) error {
 	if len(letters) == 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (c *Caster) post(ctx context.Context, a network.Announcement, letters []let
 	return nil
 }
 
-func (c *Caster) connect() error {
+func (c *Publisher) connect() error {
 	if c.line.alive() {
 		return nil
 	}

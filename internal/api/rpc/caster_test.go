@@ -37,13 +37,13 @@ func (a *agent) hearAny(t *testing.T) heard {
 }
 
 // told brings out what is announced of the network.
-func (st *site) told(t *testing.T, c *rpc.Caster) {
+func (st *site) told(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
 	due, err := st.Announcements(t.Context(), st.network.ID, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := c.Tell(t.Context(), due)
+	told, err := c.Publish(t.Context(), due)
 	if err != nil || len(told) != len(due) {
 		t.Fatalf("told %d of %d: %v", len(told), len(due), err)
 	}
@@ -55,20 +55,20 @@ func (st *site) told(t *testing.T, c *rpc.Caster) {
 func TestDHCPAgentHearsOfItsNetworks(t *testing.T) {
 	t.Parallel()
 	st := newSite(t)
-	caster := rpc.NewCaster(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
+	caster := rpc.NewPublisher(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
 	t.Cleanup(caster.Close)
 	hosting := []network.Announcement{{ID: 7, Network: st.network.ID, Kind: network.AboutHosting, Event: network.EventCreated, Data: []byte(`{"host":"net1"}`)}}
-	if told, err := caster.Tell(t.Context(), hosting); err == nil || len(told) != 0 {
+	if told, err := caster.Publish(t.Context(), hosting); err == nil || len(told) != 0 {
 		t.Errorf("told %v of what nobody heard", told)
 	}
 	hosting[0].Age = network.AgentDownTime // it has had its time
-	if told, err := caster.Tell(t.Context(), hosting); err != nil || len(told) != 1 {
+	if told, err := caster.Publish(t.Context(), hosting); err != nil || len(told) != 1 {
 		t.Errorf("told %v, %v", told, err)
 	}
 
 	st.listen(t, "dhcp_agent", "net1", "1.0")
 	st.Announce()
-	if told, err := caster.Tell(t.Context(), hosting); err != nil || len(told) != 1 {
+	if told, err := caster.Publish(t.Context(), hosting); err != nil || len(told) != 1 {
 		t.Fatalf("told %v, %v", told, err)
 	}
 	payload := func(method string, priority float64) map[string]any {
@@ -118,13 +118,13 @@ func TestDHCPAgentHearsOfItsNetworks(t *testing.T) {
 func TestAgentsThatTakeObjectsArePushedThem(t *testing.T) {
 	t.Parallel()
 	st := newSite(t)
-	caster := rpc.NewCaster(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
+	caster := rpc.NewPublisher(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
 	t.Cleanup(caster.Close)
 	st.listen(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
 	st.Announce()
 	port := st.ports(t, 1)[0]
 	announced := network.Announcement{Network: uuid.New(), Kind: network.AboutPort, Event: network.EventCreated, Object: port.ID, Data: []byte("null")}
-	if _, err := caster.Tell(t.Context(), []network.Announcement{announced}); err != nil {
+	if _, err := caster.Publish(t.Context(), []network.Announcement{announced}); err != nil {
 		t.Fatal(err)
 	}
 	push := st.hear(t, "push")
@@ -136,7 +136,7 @@ func TestAgentsThatTakeObjectsArePushedThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	announced.Event, announced.Data = network.EventDeleted, []byte(`{}`)
-	if _, err := caster.Tell(t.Context(), []network.Announcement{announced}); err != nil {
+	if _, err := caster.Publish(t.Context(), []network.Announcement{announced}); err != nil {
 		t.Fatal(err)
 	}
 	push = st.hear(t, "push")

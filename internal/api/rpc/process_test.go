@@ -32,7 +32,7 @@ func serveForEver() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	server := rpc.New(rpc.Options{Store: s, Brokers: []string{os.Getenv(serveBroker)}, Host: "here"})
+	server := rpc.NewServer(rpc.Options{Store: s, Brokers: []string{os.Getenv(serveBroker)}, Host: "here"})
 	go func() {
 		for !server.Connected() {
 			time.Sleep(5 * time.Millisecond)
@@ -143,7 +143,7 @@ func TestEverythingOutlastsTheBroker(t *testing.T) {
 	s := storetest.New(t)
 	s.Announce()
 	serve(t, s, url)
-	caster := rpc.NewCaster(rpc.Options{Store: s, Brokers: []string{url}})
+	caster := rpc.NewPublisher(rpc.Options{Store: s, Brokers: []string{url}})
 	t.Cleanup(caster.Close)
 	runs(t, caster.Run)
 	st := &site{Store: s, agent: newAgent(t, url), url: url}
@@ -163,7 +163,7 @@ func TestEverythingOutlastsTheBroker(t *testing.T) {
 	if err != nil || len(due) == 0 {
 		t.Fatalf("of a port that is made meanwhile %d are told: %v", len(due), err)
 	}
-	if told, err := caster.Tell(t.Context(), due); err == nil || len(told) > 0 {
+	if told, err := caster.Publish(t.Context(), due); err == nil || len(told) > 0 {
 		t.Errorf("told %v while the broker is away", told)
 	}
 	if err := broker.Start(t.Context()); err != nil {
@@ -179,7 +179,7 @@ func TestEverythingOutlastsTheBroker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told, err := caster.Tell(t.Context(), due)
+		told, err := caster.Publish(t.Context(), due)
 		if err := st.SettleAnnouncements(t.Context(), told); err != nil {
 			t.Fatal(err)
 		}
@@ -218,17 +218,17 @@ func (a *agent) hears(t *testing.T, method string, ids ...uuid.UUID) {
 func TestBrokersAreBelievedByTheirAuthority(t *testing.T) {
 	t.Parallel()
 	broker := ownBroker(t)
-	trust, err := rpc.Trust(broker.CAFile())
+	trust, err := rpc.TLSConfig(broker.CAFile())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
 	s.Announce()
 	options := rpc.Options{Store: s, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
-	server := rpc.New(options)
+	server := rpc.NewServer(options)
 	runs(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
-	caster := rpc.NewCaster(options)
+	caster := rpc.NewPublisher(options)
 	t.Cleanup(caster.Close)
 	runs(t, caster.Run)
 	eventually(t, "the caster is connected", caster.Connected)
@@ -236,13 +236,13 @@ func TestBrokersAreBelievedByTheirAuthority(t *testing.T) {
 	st.report(t, "DHCP agent", "net1", "new")
 
 	options.TLS = nil // the system does not know that authority
-	stranger := rpc.NewCaster(options)
+	stranger := rpc.NewPublisher(options)
 	t.Cleanup(stranger.Close)
-	told, err := stranger.Tell(t.Context(), []network.Announcement{{Kind: network.AboutTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
+	told, err := stranger.Publish(t.Context(), []network.Announcement{{Kind: network.AboutTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
 	if len(told) > 0 || err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("told %v, %v", told, err)
 	}
-	if _, err := rpc.Trust(os.Args[0]); err == nil {
+	if _, err := rpc.TLSConfig(os.Args[0]); err == nil {
 		t.Error("a file without a certificate is one")
 	}
 }

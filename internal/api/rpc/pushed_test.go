@@ -16,14 +16,14 @@ import (
 )
 
 // tell brings out what is announced of a network, and of what belongs to none.
-func (st *site) tell(t *testing.T, c *rpc.Caster) {
+func (st *site) tell(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
 	for _, id := range []uuid.UUID{{}, st.network.ID} {
 		due, err := st.Announcements(t.Context(), id, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		told, err := c.Tell(t.Context(), due)
+		told, err := c.Publish(t.Context(), due)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,10 +34,10 @@ func (st *site) tell(t *testing.T, c *rpc.Caster) {
 }
 
 // casting is a caster of the site, which announces from now on.
-func (st *site) casting(t *testing.T) *rpc.Caster {
+func (st *site) casting(t *testing.T) *rpc.Publisher {
 	t.Helper()
 	st.Announce()
-	c := rpc.NewCaster(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
+	c := rpc.NewPublisher(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
 	t.Cleanup(c.Close)
 	return c
 }

@@ -24,7 +24,7 @@ const unknown = 10 * time.Minute
 
 // Run keeps connected until ctx ends. When the broker was away, it has agents told again what they were told shortly before, since
 // what the broker confirmed and had not handed out yet is lost: at once, and once more when all agents have come back.
-func (c *Caster) Run(ctx context.Context) {
+func (c *Publisher) Run(ctx context.Context) {
 	lost := time.Now().Add(-unknown)
 	first := true
 	again(ctx, "no connection with RabbitMQ: agents are told nothing", func(ctx context.Context) error {
@@ -50,7 +50,7 @@ func (c *Caster) Run(ctx context.Context) {
 
 // hold connects. It tells when the connection ends, and whether the broker may have lost what it took: it was lost before, or has
 // been started anew.
-func (c *Caster) hold(ctx context.Context, lost bool) (closed <-chan *amqp.Error, forgetful bool, err error) {
+func (c *Publisher) hold(ctx context.Context, lost bool) (closed <-chan *amqp.Error, forgetful bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.connect(); err != nil {
@@ -74,7 +74,7 @@ func (c *Caster) hold(ctx context.Context, lost bool) (closed <-chan *amqp.Error
 }
 
 // remember leaves the memento, once agents will be told again for certain.
-func (c *Caster) remember() error {
+func (c *Publisher) remember() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.connect(); err != nil {
@@ -84,7 +84,7 @@ func (c *Caster) remember() error {
 }
 
 // stay waits until the connection ends, and meanwhile has agents told once more.
-func (c *Caster) stay(ctx context.Context, closed <-chan *amqp.Error, forgetful bool, lost time.Time) error {
+func (c *Publisher) stay(ctx context.Context, closed <-chan *amqp.Error, forgetful bool, lost time.Time) error {
 	var back <-chan time.Time
 	if forgetful {
 		t := time.NewTimer(comeback)
@@ -107,7 +107,7 @@ func (c *Caster) stay(ctx context.Context, closed <-chan *amqp.Error, forgetful 
 }
 
 // retell has agents told again what they were told since they may have stopped to listen.
-func (c *Caster) retell(ctx context.Context, lost time.Time) error {
+func (c *Publisher) retell(ctx context.Context, lost time.Time) error {
 	c.counts.retold.Inc()
 	return c.desk.Store.Retell(ctx, time.Since(lost)+network.AgentDownTime)
 }

@@ -61,7 +61,7 @@ type Server struct {
 }
 
 // New is a server that does nothing before Run.
-func New(o Options) *Server {
+func NewServer(o Options) *Server {
 	s := &Server{options: o, desk: &Desk{Store: o.Store}, seen: newMemory(remembered)}
 	s.counts = newCounts(s.Connected)
 	if o.Metrics != nil {

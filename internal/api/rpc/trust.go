@@ -9,7 +9,7 @@ import (
 
 // Trust is how brokers are believed that show a certificate of the authority in the PEM file; nil without one, which means that the
 // system's authorities are believed.
-func Trust(file string) (*tls.Config, error) {
+func TLSConfig(file string) (*tls.Config, error) {
 	if file == "" {
 		return nil, nil
 	}

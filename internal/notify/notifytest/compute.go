@@ -35,7 +35,7 @@ type Flavor struct {
 }
 
 // Group is a server group.
-type Group struct {
+type ServerGroup struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
 	Policies []string `json:"policies"`
@@ -43,21 +43,21 @@ type Group struct {
 
 // Server is a server. One that lingers survives so many looks after it was deleted.
 type Server struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Host    string `json:"host"`
-	Flavor  string `json:"flavor"`
-	Linger  int    `json:"linger"`
-	Deleted bool   `json:"deleted"`
+	ID             string `json:"id"`
+	Name           string `json:"name"`
+	Host           string `json:"host"`
+	Flavor         string `json:"flavor"`
+	PollsUntilGone int    `json:"linger"`
+	Deleted        bool   `json:"deleted"`
 }
 
 // Compute is what Nova has. Everything is sorted, so that it can be compared.
-type Compute struct {
-	Aggregates []Aggregate `json:"aggregates"`
-	Flavors    []Flavor    `json:"flavors"`
-	Groups     []Group     `json:"server_groups"`
-	Servers    []Server    `json:"servers"`
-	Images     []string    `json:"images"`
+type ComputeState struct {
+	Aggregates   []Aggregate   `json:"aggregates"`
+	Flavors      []Flavor      `json:"flavors"`
+	ServerGroups []ServerGroup `json:"server_groups"`
+	Servers      []Server      `json:"servers"`
+	Images       []string      `json:"images"`
 }
 
 // compute is the same as it is kept.
@@ -65,16 +65,16 @@ type compute struct {
 	last       int
 	aggregates []*Aggregate
 	flavors    []*Flavor
-	groups     []*Group
+	groups     []*ServerGroup
 	servers    []*Server
 	images     []string
 }
 
 // Compute is what Nova has now.
-func (n *Nova) Compute() Compute {
+func (n *Nova) ComputeState() ComputeState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := Compute{Images: slices.Clone(n.compute.images)}
+	c := ComputeState{Images: slices.Clone(n.compute.images)}
 	for _, a := range n.compute.aggregates {
 		copied := *a
 		copied.Hosts, copied.Metadata = slices.Sorted(slices.Values(a.Hosts)), maps.Clone(a.Metadata)
@@ -87,7 +87,7 @@ func (n *Nova) Compute() Compute {
 		c.Flavors = append(c.Flavors, copied)
 	}
 	for _, g := range n.compute.groups {
-		c.Groups = append(c.Groups, *g)
+		c.ServerGroups = append(c.ServerGroups, *g)
 	}
 	for _, s := range n.compute.servers {
 		c.Servers = append(c.Servers, *s)
@@ -96,7 +96,7 @@ func (n *Nova) Compute() Compute {
 }
 
 // Boot adds a server; its ID is made if it has none.
-func (n *Nova) Boot(s Server) Server {
+func (n *Nova) AddServer(s Server) Server {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if s.ID == "" {
@@ -107,7 +107,7 @@ func (n *Nova) Boot(s Server) Server {
 }
 
 // Evict makes the servers of a host disappear, as if they had ended by themselves.
-func (n *Nova) Evict(host string) {
+func (n *Nova) RemoveServers(host string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.compute.servers = slices.DeleteFunc(n.compute.servers, func(s *Server) bool { return s.Host == host })
@@ -297,9 +297,9 @@ func (f *Flavor) action(c call) (int, any) {
 func (n *compute) onGroups(c call) (int, any) {
 	switch {
 	case c.is(http.MethodGet, 0):
-		return http.StatusOK, map[string]any{"server_groups": append([]*Group{}, n.groups...)}
+		return http.StatusOK, map[string]any{"server_groups": append([]*ServerGroup{}, n.groups...)}
 	case c.is(http.MethodPost, 0):
-		g := &Group{}
+		g := &ServerGroup{}
 		if json.Unmarshal(c.body["server_group"], g) != nil || len(g.Policies) != 1 {
 			return badRequest("no server group")
 		}
@@ -307,7 +307,7 @@ func (n *compute) onGroups(c call) (int, any) {
 		n.groups = append(n.groups, g)
 		return http.StatusOK, map[string]any{"server_group": g}
 	case c.is(http.MethodDelete, 1):
-		i := slices.IndexFunc(n.groups, func(g *Group) bool { return g.ID == c.parts[1] })
+		i := slices.IndexFunc(n.groups, func(g *ServerGroup) bool { return g.ID == c.parts[1] })
 		if i >= 0 {
 			n.groups = slices.Delete(n.groups, i, i+1)
 			return http.StatusNoContent, nil
@@ -329,7 +329,7 @@ func (n *compute) onServers(c call) (int, any) {
 		return notFound("Instance", strings.Join(c.parts[1:], "/"))
 	case c.is(http.MethodDelete, 1):
 		n.servers[i].Deleted = true
-		if n.servers[i].Linger == 0 {
+		if n.servers[i].PollsUntilGone == 0 {
 			n.servers = slices.Delete(n.servers, i, i+1)
 		}
 		return http.StatusNoContent, nil
@@ -353,9 +353,9 @@ func (n *compute) look(c call) []any {
 			return false
 		}
 		if s.Deleted {
-			s.Linger--
+			s.PollsUntilGone--
 		}
-		if s.Deleted && s.Linger < 0 {
+		if s.Deleted && s.PollsUntilGone < 0 {
 			return true
 		}
 		all = append(all, map[string]any{"id": s.ID, "name": s.Name, "status": "ACTIVE", "OS-EXT-SRV-ATTR:host": s.Host, "flavor": map[string]any{"id": s.Flavor}})

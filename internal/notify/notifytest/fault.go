@@ -10,13 +10,13 @@ import (
 
 // Fault is what happens to the next requests.
 type Fault struct {
-	On      string `json:"on,omitempty"`       // which: the beginning of "METHOD /path", after any prefix; empty for external events
-	Times   int    `json:"times,omitempty"`    // 0 means once
-	Applied bool   `json:"applied,omitempty"`  // what was asked for is done first
-	DelayMS int    `json:"delay_ms,omitempty"` // before anything else
-	Status  int    `json:"status,omitempty"`   // the answer to the whole
-	Code    int    `json:"code,omitempty"`     // the code of each event, in a 207
-	Drop    bool   `json:"drop,omitempty"`     // the connection ends without an answer
+	Request        string `json:"on,omitempty"`       // which: the beginning of "METHOD /path", after any prefix; empty for external events
+	Times          int    `json:"times,omitempty"`    // 0 means once
+	Applied        bool   `json:"applied,omitempty"`  // what was asked for is done first
+	DelayMS        int    `json:"delay_ms,omitempty"` // before anything else
+	Status         int    `json:"status,omitempty"`   // the answer to the whole
+	Code           int    `json:"code,omitempty"`     // the code of each event, in a 207
+	DropConnection bool   `json:"drop,omitempty"`     // the connection ends without an answer
 }
 
 // faults are those that are still to come.
@@ -38,7 +38,7 @@ func (q *faults) add(faults []Fault) {
 func (q *faults) take(what string) Fault {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := slices.IndexFunc(q.next, func(f Fault) bool { return f.On == what || f.On != "" && strings.HasPrefix(what, f.On) })
+	i := slices.IndexFunc(q.next, func(f Fault) bool { return f.Request == what || f.Request != "" && strings.HasPrefix(what, f.Request) })
 	if i < 0 {
 		return Fault{}
 	}
@@ -57,13 +57,13 @@ func (q *faults) meet(w http.ResponseWriter, r *http.Request, what string, answe
 	case <-r.Context().Done():
 		return
 	}
-	failed := f.Drop || f.Status != 0
+	failed := f.DropConnection || f.Status != 0
 	status, body := http.StatusOK, any(nil)
 	if !failed || f.Applied {
 		status, body = answer(f)
 	}
 	switch {
-	case f.Drop:
+	case f.DropConnection:
 		panic(http.ErrAbortHandler)
 	case f.Status == http.StatusNotFound:
 		write(w, f.Status, map[string]any{"itemNotFound": map[string]any{"code": f.Status, "message": "No instances found for any event"}})

@@ -43,7 +43,7 @@ func (n *Neutron) FloatingIPs() []FloatingIP {
 }
 
 // Add adds a floating IP of somebody else, or attaches one that is there already to a port.
-func (n *Neutron) Add(f FloatingIP) {
+func (n *Neutron) PutFloatingIP(f FloatingIP) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, other := range n.all {
@@ -57,7 +57,7 @@ func (n *Neutron) Add(f FloatingIP) {
 }
 
 // Inject adds faults, which meet requests in their order.
-func (n *Neutron) Inject(faults ...Fault) { n.faults.add(faults) }
+func (n *Neutron) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
 // ServeHTTP answers below …/v2.0/floatingips.
 func (n *Neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {

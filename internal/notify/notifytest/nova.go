@@ -13,7 +13,7 @@ import (
 )
 
 // Received is one event as it came.
-type Received struct {
+type ReceivedEvent struct {
 	Server    string    `json:"server_uuid"`
 	Name      string    `json:"name"`
 	Status    string    `json:"status,omitempty"`
@@ -31,14 +31,14 @@ type Nova struct {
 	Token string // expected in X-Auth-Token, if set
 
 	mu          sync.Mutex
-	events      []Received
+	events      []ReceivedEvent
 	compute     compute
 	faults      faults
 	hypervisors map[string]string
 }
 
 // Hypervisor is the state of one from now on: up, down, or disabled, which is up too.
-func (n *Nova) Hypervisor(name, state string) {
+func (n *Nova) SetHypervisor(name, state string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.hypervisors == nil {
@@ -70,14 +70,14 @@ func (n *Nova) list(w http.ResponseWriter) {
 }
 
 // Events lists what was taken, oldest first.
-func (n *Nova) Events() []Received {
+func (n *Nova) Events() []ReceivedEvent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return append([]Received{}, n.events...)
+	return append([]ReceivedEvent{}, n.events...)
 }
 
 // Inject adds faults, which meet requests in their order.
-func (n *Nova) Inject(faults ...Fault) { n.faults.add(faults) }
+func (n *Nova) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
 // ServeHTTP answers POST …/os-server-external-events, GET …/os-hypervisors/detail, what berth asks of the rest of the
 // compute API and, for other processes,
@@ -109,7 +109,7 @@ func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			write(w, http.StatusBadRequest, map[string]any{"error": "not a fault"})
 			return
 		}
-		n.Inject(f)
+		n.InjectFaults(f)
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		n.other(w, r, raw)
@@ -122,9 +122,9 @@ func (n *Nova) other(w http.ResponseWriter, r *http.Request, raw []byte) {
 	var s Server
 	switch {
 	case r.Method == http.MethodGet && r.URL.Path == "/_control/compute":
-		write(w, http.StatusOK, n.Compute())
+		write(w, http.StatusOK, n.ComputeState())
 	case r.Method == http.MethodPost && r.URL.Path == "/_control/servers" && json.Unmarshal(raw, &s) == nil:
-		write(w, http.StatusCreated, n.Boot(s))
+		write(w, http.StatusCreated, n.AddServer(s))
 	case answer == nil:
 		write(w, http.StatusNotFound, map[string]any{"error": "not found"})
 	case n.Token != "" && r.Header.Get("X-Auth-Token") != n.Token:
@@ -160,7 +160,7 @@ func (n *Nova) take(r *http.Request, raw []byte, code int) (int, any) {
 		return http.StatusUnauthorized, nil
 	}
 	var body struct {
-		Events []Received `json:"events"`
+		Events []ReceivedEvent `json:"events"`
 	}
 	if json.Unmarshal(raw, &body) != nil || len(body.Events) == 0 {
 		return http.StatusBadRequest, map[string]any{"badRequest": map[string]any{"code": 400, "message": "no events"}}

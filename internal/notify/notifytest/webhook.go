@@ -8,7 +8,7 @@ import (
 )
 
 // Heard is one message as it came to the webhook.
-type Heard struct {
+type ReceivedNotification struct {
 	ID        string         `json:"message_id"`
 	Publisher string         `json:"publisher_id"`
 	Type      string         `json:"event_type"`
@@ -22,19 +22,19 @@ type Webhook struct {
 	Token string // expected in X-Auth-Token, if set
 
 	mu     sync.Mutex
-	heard  []Heard
+	heard  []ReceivedNotification
 	faults []Fault
 }
 
 // Heard lists what was taken, oldest first.
-func (h *Webhook) Heard() []Heard {
+func (h *Webhook) Notifications() []ReceivedNotification {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]Heard{}, h.heard...)
+	return append([]ReceivedNotification{}, h.heard...)
 }
 
 // Inject adds faults, which meet requests in their order. Of a fault, Times, Status, Drop and Applied count.
-func (h *Webhook) Inject(faults ...Fault) {
+func (h *Webhook) InjectFaults(faults ...Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range faults {
@@ -47,7 +47,7 @@ func (h *Webhook) Inject(faults ...Fault) {
 // ServeHTTP takes every POST.
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
-	var m Heard
+	var m ReceivedNotification
 	if err != nil || r.Method != http.MethodPost || json.Unmarshal(raw, &m) != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
@@ -57,7 +57,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch f := h.take(m); {
-	case f.Drop:
+	case f.DropConnection:
 		panic(http.ErrAbortHandler)
 	case f.Status != 0:
 		w.WriteHeader(f.Status)
@@ -67,14 +67,14 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // take remembers a message, unless the fault that it meets says otherwise.
-func (h *Webhook) take(m Heard) Fault {
+func (h *Webhook) take(m ReceivedNotification) Fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var f Fault
 	if len(h.faults) > 0 {
 		f, h.faults = h.faults[0], h.faults[1:]
 	}
-	if failed := f.Drop || f.Status != 0; !failed || f.Applied {
+	if failed := f.DropConnection || f.Status != 0; !failed || f.Applied {
 		h.heard = append(h.heard, m)
 	}
 	return f

@@ -37,28 +37,28 @@ func (c *Controller) control(w http.ResponseWriter, r *http.Request) {
 	case "POST /_control/faults":
 		answer(w, c.script(r))
 	case "DELETE /_control/faults":
-		c.Heal()
+		c.ClearFaults()
 		answer(w, reply{status: http.StatusNoContent})
 	case "DELETE /_control/objects":
-		if err := c.Wipe(); err != nil {
+		if err := c.LoseAll(); err != nil {
 			answer(w, refuse(http.StatusInternalServerError, "%s", err))
 			return
 		}
 		answer(w, reply{status: http.StatusNoContent})
 	case "POST /_control/lose":
-		answer(w, harmed(r, c.Lose))
+		answer(w, harmed(r, c.LoseShare))
 	case "POST /_control/change":
-		answer(w, harmed(r, c.Change))
+		answer(w, harmed(r, c.ChangeShare))
 	case "POST /_control/features":
-		answer(w, said(r, c.Offer))
+		answer(w, said(r, c.SetFeatures))
 	case "POST /_control/hosts":
-		answer(w, said(r, func(hosts []Host) { c.Manage(hosts...) }))
+		answer(w, said(r, func(hosts []HostConfig) { c.SetHostConfigs(hosts...) }))
 	case "POST /_control/status":
-		answer(w, said(r, func(s struct{ Port, Status string }) { c.SetStatus(s.Port, s.Status) }))
+		answer(w, said(r, func(s struct{ Port, Status string }) { c.SetPortStatus(s.Port, s.Status) }))
 	case "POST /_control/wire":
-		answer(w, said(r, func(s struct{ On bool }) { c.Wire(s.On) }))
+		answer(w, said(r, func(s struct{ On bool }) { c.SetAutoWire(s.On) }))
 	case "DELETE /_control/streams":
-		c.Hush(false)
+		c.CloseStreams(false)
 		answer(w, reply{status: http.StatusNoContent})
 	default:
 		answer(w, refuse(http.StatusNotFound, "no such control"))
@@ -98,10 +98,10 @@ func harmed(r *http.Request, harm func(float64, uint64) ([]Record, error)) reply
 	return reply{status: http.StatusOK, body: map[string]any{"objects": records}}
 }
 
-func (c *Controller) since(after int) []Seen {
-	requests := []Seen{}
-	for _, s := range c.Log() {
-		if s.N > after {
+func (c *Controller) since(after int) []Request {
+	requests := []Request{}
+	for _, s := range c.Requests() {
+		if s.Number > after {
 			requests = append(requests, s)
 		}
 	}
@@ -131,6 +131,6 @@ func (c *Controller) script(r *http.Request) reply {
 			return refuse(http.StatusBadRequest, "break %q is unknown", f.Break)
 		}
 	}
-	c.Inject(faults...)
+	c.InjectFaults(faults...)
 	return reply{status: http.StatusNoContent}
 }

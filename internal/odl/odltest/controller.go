@@ -17,33 +17,33 @@ import (
 )
 
 // Base is the path of the northbound; append it to a server's URL.
-const Base = "/controller/nb/v2/neutron"
+const BasePath = "/controller/nb/v2/neutron"
 
 // Seen is one request as the controller saw it.
-type Seen struct {
-	N        int       `json:"n"` // from 1, in the order of arrival
-	At       time.Time `json:"at"`
-	Method   string    `json:"method"`
-	Path     string    `json:"path"` // below Base
-	Query    string    `json:"query,omitempty"`
-	Type     string    `json:"type,omitempty"`
-	ID       string    `json:"id,omitempty"`
-	Within   string    `json:"within,omitempty"` // the object whose collection it is
-	Status   int       `json:"status"`           // 0: no answer was given
-	Revision int64     `json:"revision,omitempty"`
-	Applied  bool      `json:"applied"` // it changed what the controller has
-	Fault    bool      `json:"fault"`   // a scripted fault met it
+type Request struct {
+	Number     int       `json:"n"` // from 1, in the order of arrival
+	ReceivedAt time.Time `json:"at"`
+	Method     string    `json:"method"`
+	Path       string    `json:"path"` // below Base
+	Query      string    `json:"query,omitempty"`
+	Type       string    `json:"type,omitempty"`
+	ID         string    `json:"id,omitempty"`
+	ParentID   string    `json:"within,omitempty"` // the object whose collection it is
+	Status     int       `json:"status"`           // 0: no answer was given
+	Revision   int64     `json:"revision,omitempty"`
+	Applied    bool      `json:"applied"` // it changed what the controller has
+	Faulted    bool      `json:"fault"`   // a scripted fault met it
 }
 
 // Record is what the controller knows about one object, deleted ones included.
 type Record struct {
-	Type    string         `json:"type"`
-	ID      string         `json:"id"`
-	Object  map[string]any `json:"object"` // nil once deleted
-	Creates int            `json:"creates"`
-	Updates int            `json:"updates"`
-	Deletes int            `json:"deletes"`
-	Highest int64          `json:"highest_revision"`
+	Type            string         `json:"type"`
+	ID              string         `json:"id"`
+	Object          map[string]any `json:"object"` // nil once deleted
+	Creates         int            `json:"creates"`
+	Updates         int            `json:"updates"`
+	Deletes         int            `json:"deletes"`
+	HighestRevision int64          `json:"highest_revision"`
 }
 
 // maxLog bounds the memory of requests.
@@ -55,7 +55,7 @@ type Controller struct {
 
 	mu         sync.Mutex
 	records    map[string]*Record // by type and ID
-	log        []Seen
+	log        []Request
 	n          int
 	faults     []*Fault
 	violations []string
@@ -67,7 +67,7 @@ type Controller struct {
 func New() *Controller { return &Controller{records: map[string]*Record{}} }
 
 // Log is what the controller saw, oldest first.
-func (c *Controller) Log() []Seen {
+func (c *Controller) Requests() []Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.log)
@@ -107,12 +107,12 @@ func (c *Controller) Violations() []string {
 }
 
 // Lose loses a share of the objects without a word, chosen by the seed, and returns what they were.
-func (c *Controller) Lose(share float64, seed uint64) ([]Record, error) {
+func (c *Controller) LoseShare(share float64, seed uint64) ([]Record, error) {
 	return c.harm(share, seed, func(map[string]any) map[string]any { return nil })
 }
 
 // Change changes the name of a share of the objects without a word, chosen by the seed, and returns what they were.
-func (c *Controller) Change(share float64, seed uint64) ([]Record, error) {
+func (c *Controller) ChangeShare(share float64, seed uint64) ([]Record, error) {
 	return c.harm(share, seed, func(o map[string]any) map[string]any {
 		o = maps.Clone(o)
 		o["name"] = fmt.Sprint(o["name"], " changed")
@@ -140,7 +140,7 @@ func (c *Controller) harm(share float64, seed uint64, how func(map[string]any) m
 }
 
 // Wipe loses all objects, as a controller with a fresh datastore has. The log and the faults stay.
-func (c *Controller) Wipe() error {
+func (c *Controller) LoseAll() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.told.statuses = nil
@@ -162,16 +162,16 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.control(w, r)
 		return
 	}
-	seen := Seen{At: time.Now().UTC(), Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}
-	path, northbound := strings.CutPrefix(r.URL.Path, Base)
+	seen := Request{ReceivedAt: time.Now().UTC(), Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}
+	path, northbound := strings.CutPrefix(r.URL.Path, BasePath)
 	switch {
 	case northbound:
 		seen.Path = path
-		seen.Type, seen.ID, seen.Within = route(path)
+		seen.Type, seen.ID, seen.ParentID = route(path)
 		c.serve(w, r, seen, c.apply)
 	case strings.HasPrefix(r.URL.Path, "/restconf/"):
 		seen.Type, seen.ID = place(r.Method, r.URL.Path)
-		c.serve(w, r, seen, func(seen Seen, body []byte) reply { return c.restconf(seen, body, r.Host) })
+		c.serve(w, r, seen, func(seen Request, body []byte) reply { return c.restconf(seen, body, r.Host) })
 	case strings.HasPrefix(r.URL.Path, sockets):
 		c.listen(w, r)
 	default:
@@ -180,7 +180,7 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve answers one request by doing it, or lets a fault meet it.
-func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Seen, do func(Seen, []byte) reply) {
+func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Request, do func(Request, []byte) reply) {
 	body, err := read(r)
 	if seen.ID == "" && seen.Method == http.MethodPost {
 		seen.ID = idOf(body)
@@ -190,7 +190,7 @@ func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Seen, do
 		return
 	}
 	if f := c.fault(seen); f != nil {
-		seen.Fault = true
+		seen.Faulted = true
 		c.fail(w, r, f, seen, func() reply { return do(seen, body) })
 		return
 	}
@@ -213,16 +213,16 @@ type reply struct {
 
 // note logs a request with its answer. Arrival is what counts for the order, so it is called under no other
 // lock than its own.
-func (c *Controller) note(seen Seen, a reply) reply {
+func (c *Controller) note(seen Request, a reply) reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.noteLocked(seen, a)
 	return a
 }
 
-func (c *Controller) noteLocked(seen Seen, a reply) {
+func (c *Controller) noteLocked(seen Request, a reply) {
 	c.n++
-	seen.N, seen.Status, seen.Applied, seen.Revision = c.n, a.status, a.applied, a.revision
+	seen.Number, seen.Status, seen.Applied, seen.Revision = c.n, a.status, a.applied, a.revision
 	if len(c.log) == maxLog {
 		c.log = slices.Delete(c.log, 0, maxLog/10)
 	}
@@ -230,7 +230,7 @@ func (c *Controller) noteLocked(seen Seen, a reply) {
 }
 
 // apply does what the request says and logs both in one step, so that the log has the order of the writes.
-func (c *Controller) apply(seen Seen, body []byte) reply {
+func (c *Controller) apply(seen Request, body []byte) reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.handle(seen, body)

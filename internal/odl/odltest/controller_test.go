@@ -35,11 +35,11 @@ func TestControllerNoticesChildrenWithoutParents(t *testing.T) {
 		`ports {"port":{"id":"p","network_id":"n","fixed_ips":[{"subnet_id":"s"},{"subnet_id":"x"}]}}`,
 	} {
 		collection, object, _ := strings.Cut(body, " ")
-		if status, answer := ask(t, c, "POST", odltest.Base+"/"+collection, object); status != 201 {
+		if status, answer := ask(t, c, "POST", odltest.BasePath+"/"+collection, object); status != 201 {
 			t.Fatalf("%s: %d %s", body, status, answer)
 		}
 	}
-	if status, _ := ask(t, c, "DELETE", odltest.Base+"/networks/n", ""); status != 204 {
+	if status, _ := ask(t, c, "DELETE", odltest.BasePath+"/networks/n", ""); status != 204 {
 		t.Fatal(status)
 	}
 	got := c.Violations()
@@ -65,11 +65,11 @@ func TestControllerMissesWhatTheRealOneMisses(t *testing.T) {
 		`[]`:                                   400,
 		`{`:                                    400,
 	} {
-		if status, _ := ask(t, c, "POST", odltest.Base+"/networks", body); status != want {
+		if status, _ := ask(t, c, "POST", odltest.BasePath+"/networks", body); status != want {
 			t.Errorf("%s: %d, want %d", body, status, want)
 		}
 	}
-	if status, _ := ask(t, c, "POST", odltest.Base+"/ports", `{"port":{"id":"p","binding:profile":{}}}`); status != 400 {
+	if status, _ := ask(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","binding:profile":{}}}`); status != 400 {
 		t.Errorf("a binding profile that is no string: %d", status)
 	}
 }
@@ -78,7 +78,7 @@ func TestControllerRemembersThroughItsFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "odl.json")
 	open := func() *odltest.Controller {
-		c, err := odltest.Open(path)
+		c, err := odltest.OpenFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,10 +86,10 @@ func TestControllerRemembersThroughItsFile(t *testing.T) {
 		return c
 	}
 	c := open()
-	ask(t, c, "POST", odltest.Base+"/networks", `{"network":{"id":"n","revision_number":1}}`)
-	ask(t, c, "PUT", odltest.Base+"/networks/n", `{"network":{"name":"red","revision_number":4}}`)
-	ask(t, c, "POST", odltest.Base+"/networks", `{"network":{"id":"gone"}}`)
-	ask(t, c, "DELETE", odltest.Base+"/networks/gone", "")
+	ask(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"n","revision_number":1}}`)
+	ask(t, c, "PUT", odltest.BasePath+"/networks/n", `{"network":{"name":"red","revision_number":4}}`)
+	ask(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"gone"}}`)
+	ask(t, c, "DELETE", odltest.BasePath+"/networks/gone", "")
 	want := c.Records()
 
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
@@ -118,21 +118,21 @@ func TestAnotherProcessScriptsAndReads(t *testing.T) {
 	}
 	statuses := []int{}
 	for range 3 {
-		ask(t, c, "POST", odltest.Base+"/networks", `{"network":{"id":"n"}}`)
-		status, _ := ask(t, c, "POST", odltest.Base+"/ports", `{"port":{"id":"p","network_id":"n"}}`)
+		ask(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"n"}}`)
+		status, _ := ask(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","network_id":"n"}}`)
 		statuses = append(statuses, status)
 	}
 	if d := cmp.Diff([]int{503, 503, 201}, statuses); d != "" {
 		t.Error(d)
 	}
 
-	var log struct{ Requests []odltest.Seen }
+	var log struct{ Requests []odltest.Request }
 	_, raw := ask(t, c, "GET", "/_control/log?after=4", "")
 	if err := json.Unmarshal([]byte(raw), &log); err != nil || len(log.Requests) != 2 {
 		t.Fatalf("%s, %v", raw, err)
 	}
 	last := log.Requests[1]
-	want := odltest.Seen{N: 6, At: last.At, Method: "POST", Path: "/ports", Type: "port", ID: "p", Status: 201, Applied: true}
+	want := odltest.Request{Number: 6, ReceivedAt: last.ReceivedAt, Method: "POST", Path: "/ports", Type: "port", ID: "p", Status: 201, Applied: true}
 	if d := cmp.Diff(want, last); d != "" {
 		t.Error(d)
 	}
@@ -161,7 +161,7 @@ func TestControllerKeepsWhatNoUpdateChanges(t *testing.T) {
 		{"POST", "/security-group-rules", `{"security_group_rule":{"id":"r"}}`, 500},
 		{"POST", "/security-group-rules", `{"security_group_rule":{"id":"r","security_group_id":"g"}}`, 442},
 	} {
-		if status, answer := ask(t, c, step.method, odltest.Base+step.path, step.body); status != step.status {
+		if status, answer := ask(t, c, step.method, odltest.BasePath+step.path, step.body); status != step.status {
 			t.Errorf("%s %s %s: %d %s, want %d", step.method, step.path, step.body, status, answer, step.status)
 		}
 	}
@@ -206,8 +206,8 @@ func TestAnotherProcessLetsTheControllerTellOfItself(t *testing.T) {
 			t.Errorf("%s takes nonsense: %d", path, status)
 		}
 	}
-	ask(t, c, "POST", odltest.Base+"/ports", `{"port":{"id":"p","binding:host_id":"h"}}`)
-	ask(t, c, "POST", odltest.Base+"/ports", `{"port":{"id":"q","binding:host_id":"another"}}`)
+	ask(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","binding:host_id":"h"}}`)
+	ask(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"q","binding:host_id":"another"}}`)
 	for path, want := range map[string]string{
 		"neutron:features/": `{"features":{"feature":[{"configuration":"x","service-provider-feature":"neutron-extensions:operational-port-status"}]}}`,
 		"hostconfigs":       `{"hostconfigs":{"hostconfig":[{"host-id":"h","host-type":"ODL L2","config":"{}"}]}}`,
@@ -219,14 +219,14 @@ func TestAnotherProcessLetsTheControllerTellOfItself(t *testing.T) {
 		}
 	}
 	ask(t, c, "POST", "/_control/status", `{"port":"q","status":"DOWN"}`)
-	ask(t, c, "DELETE", odltest.Base+"/ports/p", "")
+	ask(t, c, "DELETE", odltest.BasePath+"/ports/p", "")
 	if got, want := says("ports"), `{"ports":{"port":[{"status":"DOWN","uuid":"q"}]}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if status, _ := ask(t, c, "POST", "/restconf/operations/sal-remote:create-data-change-event-subscription", `{"input":{"path":"/another:model"}}`); status != 400 {
 		t.Errorf("a subscription to what is not there: %d", status)
 	}
-	if status, _ := ask(t, c, "DELETE", "/_control/streams", ""); status != 204 || c.Listeners() != 0 {
-		t.Errorf("%d, %d listen", status, c.Listeners())
+	if status, _ := ask(t, c, "DELETE", "/_control/streams", ""); status != 204 || c.OpenStreams() != 0 {
+		t.Errorf("%d, %d listen", status, c.OpenStreams())
 	}
 }

@@ -32,7 +32,7 @@ type Fault struct {
 }
 
 // Inject adds faults. Of several that fit a request, the oldest meets it.
-func (c *Controller) Inject(faults ...Fault) {
+func (c *Controller) InjectFaults(faults ...Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, f := range faults {
@@ -53,14 +53,14 @@ func (c *Controller) Faults() []Fault {
 }
 
 // Heal forgets all faults.
-func (c *Controller) Heal() {
+func (c *Controller) ClearFaults() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults = nil
 }
 
 // fault takes the fault that meets a request, if any.
-func (c *Controller) fault(seen Seen) *Fault {
+func (c *Controller) fault(seen Request) *Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.faults, func(f *Fault) bool {
@@ -77,7 +77,7 @@ func (c *Controller) fault(seen Seen) *Fault {
 }
 
 // fail lets a fault meet a request.
-func (c *Controller) fail(w http.ResponseWriter, r *http.Request, f *Fault, seen Seen, do func() reply) {
+func (c *Controller) fail(w http.ResponseWriter, r *http.Request, f *Fault, seen Request, do func() reply) {
 	if !wait(r, time.Duration(f.DelayMS)*time.Millisecond) {
 		c.note(seen, reply{})
 		return

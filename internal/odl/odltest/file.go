@@ -11,7 +11,7 @@ import (
 
 // Open is a controller whose objects and counts outlive it in a file of JSON lines, one for each write. A line
 // that a crash has cut off was never answered and is dropped.
-func Open(path string) (*Controller, error) {
+func OpenFile(path string) (*Controller, error) {
 	c := New()
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 var paged = []string{"network", "subnet", "port"}
 
 // all lists the objects that have the attributes that are asked for, with the fields that are; sorted by ID.
-func (c *Controller) all(r resource, seen Seen) reply {
+func (c *Controller) all(r resource, seen Request) reply {
 	asked, err := url.ParseQuery(seen.Query)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "Invalid requests")
@@ -21,7 +21,7 @@ func (c *Controller) all(r resource, seen Seen) reply {
 	list := []map[string]any{}
 	for _, k := range slices.Sorted(maps.Keys(c.records)) {
 		rec := c.records[k]
-		if rec.Type == r.typ && rec.Object != nil && (r.outer == "" || rec.Object[r.outer] == seen.Within) && fits(rec.Object, asked) {
+		if rec.Type == r.typ && rec.Object != nil && (r.outer == "" || rec.Object[r.outer] == seen.ParentID) && fits(rec.Object, asked) {
 			list = append(list, rec.Object)
 		}
 	}
@@ -80,7 +80,7 @@ func links(path, next string, asked url.Values) []map[string]string {
 		return []map[string]string{}
 	}
 	asked.Set("marker", next)
-	return []map[string]string{{"rel": "next", "href": Base + path + "?" + asked.Encode()}}
+	return []map[string]string{{"rel": "next", "href": BasePath + path + "?" + asked.Encode()}}
 }
 
 // only is an object with those attributes alone; with all of them if none is named.

@@ -119,7 +119,7 @@ func refuse(status int, format string, args ...any) reply {
 	return reply{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-func (c *Controller) handle(seen Seen, body []byte) reply {
+func (c *Controller) handle(seen Request, body []byte) reply {
 	r, ok := resourceOf(seen.Type)
 	if !ok {
 		return refuse(http.StatusNotFound, "no such collection")
@@ -140,7 +140,7 @@ func (c *Controller) handle(seen Seen, body []byte) reply {
 	return refuse(http.StatusMethodNotAllowed, "")
 }
 
-func (c *Controller) show(r resource, seen Seen) reply {
+func (c *Controller) show(r resource, seen Request) reply {
 	o := c.object(r.typ, seen.ID)
 	if o == nil {
 		return refuse(http.StatusNotFound, "%s UUID does not exist.", r.typ)
@@ -238,7 +238,7 @@ func (c *Controller) remove(r resource, id string) reply {
 // write stores an object before the request is answered, so that an answer is a promise.
 func (c *Controller) write(rec *Record, o map[string]any, a reply) reply {
 	rec.Object = o
-	rec.Highest = max(rec.Highest, revision(o))
+	rec.HighestRevision = max(rec.HighestRevision, revision(o))
 	if err := c.keep(rec); err != nil {
 		return refuse(http.StatusInternalServerError, "%s", err)
 	}

@@ -15,8 +15,8 @@ func (c *Controller) judge(r resource, id string, o map[string]any) {
 			}
 		}
 	}
-	if rec, ok := c.records[key(r.typ, id)]; ok && revision(o) != 0 && revision(o) < rec.Highest {
-		c.violate("%s %s came with revision %d after %d", r.typ, id, revision(o), rec.Highest)
+	if rec, ok := c.records[key(r.typ, id)]; ok && revision(o) != 0 && revision(o) < rec.HighestRevision {
+		c.violate("%s %s came with revision %d after %d", r.typ, id, revision(o), rec.HighestRevision)
 	}
 }
 

@@ -100,14 +100,14 @@ func (c *Controller) leave(s *stream) {
 }
 
 // Listeners is how many listen to the controller at this moment.
-func (c *Controller) Listeners() int {
+func (c *Controller) OpenStreams() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.told.streams)
 }
 
 // Hush cuts all streams off. With forget, their names are no longer known, as after a restart.
-func (c *Controller) Hush(forget bool) {
+func (c *Controller) CloseStreams(forget bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.told.streams {
@@ -151,7 +151,7 @@ func (c *Controller) broadcast(part string, raw []byte) {
 }
 
 // Babble sends any message to all who listen.
-func (c *Controller) Babble(raw []byte) {
+func (c *Controller) SendRaw(raw []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.broadcast(portsPath, raw)

@@ -13,7 +13,7 @@ import (
 const operational = "/restconf/operational/neutron:neutron/"
 
 // Host is a host that the controller wires ports on.
-type Host struct {
+type HostConfig struct {
 	ID     string `json:"host-id"`
 	Type   string `json:"host-type"` // ODL L2, ODL L3
 	Config string `json:"config"`    // JSON
@@ -22,7 +22,7 @@ type Host struct {
 // told is what the controller tells of itself. Every change of it is told to those who listen.
 type told struct {
 	features map[string]string
-	hosts    []Host
+	hosts    []HostConfig
 	statuses map[string]string // by port
 	wires    bool
 	streams  map[*stream]bool
@@ -30,14 +30,14 @@ type told struct {
 }
 
 // Offer makes these the controller's features, by name; nil: it knows of none.
-func (c *Controller) Offer(features map[string]string) {
+func (c *Controller) SetFeatures(features map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.told.features = maps.Clone(features)
 }
 
 // Manage makes these the hosts that the controller wires ports on.
-func (c *Controller) Manage(hosts ...Host) {
+func (c *Controller) SetHostConfigs(hosts ...HostConfig) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.told.hosts
@@ -55,7 +55,7 @@ func (c *Controller) Manage(hosts ...Host) {
 }
 
 // SetStatus says what became of the wiring of a port: ACTIVE or DOWN; empty: nothing is known of it.
-func (c *Controller) SetStatus(port, status string) {
+func (c *Controller) SetPortStatus(port, status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.setStatus(port, status)
@@ -79,7 +79,7 @@ func (c *Controller) setStatus(port, status string) {
 }
 
 // Wire lets the controller wire every port as soon as it is bound to one of its hosts.
-func (c *Controller) Wire(on bool) {
+func (c *Controller) SetAutoWire(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.told.wires = on
@@ -95,7 +95,7 @@ func (c *Controller) wired(rec *Record) {
 		return
 	}
 	host, _ := rec.Object["binding:host_id"].(string)
-	if c.told.wires && slices.ContainsFunc(c.told.hosts, func(h Host) bool { return h.ID == host }) {
+	if c.told.wires && slices.ContainsFunc(c.told.hosts, func(h HostConfig) bool { return h.ID == host }) {
 		c.setStatus(rec.ID, "ACTIVE")
 	}
 }
@@ -120,7 +120,7 @@ func place(method, path string) (typ, id string) {
 }
 
 // restconf answers what lies beside the northbound.
-func (c *Controller) restconf(seen Seen, body []byte, host string) reply {
+func (c *Controller) restconf(seen Request, body []byte, host string) reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.says(seen, body, host)
@@ -128,7 +128,7 @@ func (c *Controller) restconf(seen Seen, body []byte, host string) reply {
 	return a
 }
 
-func (c *Controller) says(seen Seen, body []byte, host string) reply {
+func (c *Controller) says(seen Request, body []byte, host string) reply {
 	none := refuse(http.StatusNotFound, "Request could not be completed because the relevant data model content does not exist")
 	list := func(outer, inner string, items []any) reply {
 		if len(items) == 0 {
@@ -169,7 +169,7 @@ func (c *Controller) says(seen Seen, body []byte, host string) reply {
 
 func portOf(id, status string) any { return map[string]string{"uuid": id, "status": status} }
 
-func hostPath(h Host) string {
+func hostPath(h HostConfig) string {
 	id, _ := json.Marshal(h.ID)
 	return fmt.Sprintf("%s/neutron:hostconfig[neutron:host-type='%s'][neutron:host-id='%s']", hostsPath, h.Type, strings.Trim(string(id), `"`))
 }
