@@ -26,30 +26,30 @@ const (
 // Sweep finds rows that nobody looks after and nudges their workflows: journal entries that rest though nothing
 // holds them, and whatever had a workflow that was terminated, cancelled or failed since that moment. It also
 // forgets what is too old of the generation history.
-func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Swept, error) {
+func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer alive(ctx)()
 	entries, err := a.Store.SweepEntries(ctx, unattended, sweepBatch)
 	if err != nil {
-		return contract.Swept{}, err
+		return contract.SweepResult{}, err
 	}
-	swept := contract.Swept{Entries: len(entries)}
+	swept := contract.SweepResult{NudgedEntries: len(entries)}
 	lost, err := lostSince(ctx, since)
 	if err != nil {
 		return swept, err
 	}
 	if len(lost) > 0 {
 		revived, err := a.Store.Revive(ctx, lost)
-		if swept.Revived = int(revived); err != nil {
+		if swept.RestartedWorkflows = int(revived); err != nil {
 			return swept, err
 		}
 	}
-	if swept.Forgotten, err = a.forget(ctx); err != nil {
+	if swept.TrimmedHistory, err = a.forget(ctx); err != nil {
 		return swept, err
 	}
 	if _, err := a.Store.TrimAnnouncements(ctx, trimBatch); err != nil {
 		return swept, err
 	}
-	swept.Trimmed, err = a.trimJournal(ctx)
+	swept.TrimmedEntries, err = a.trimJournal(ctx)
 	return swept, err
 }
 
@@ -87,7 +87,7 @@ func (a *Activities) forget(ctx context.Context) (int64, error) {
 // lostSince lists the IDs of workflows that ended otherwise than by their own decision.
 func lostSince(ctx context.Context, since time.Time) ([]string, error) {
 	query := fmt.Sprintf(`WorkflowType IN ('%s') AND ExecutionStatus IN ('Failed', 'Canceled', 'Terminated', 'TimedOut') AND CloseTime > '%s'`,
-		strings.Join(contract.Entities, "', '"), since.UTC().Format(time.RFC3339))
+		strings.Join(contract.EntityWorkflows, "', '"), since.UTC().Format(time.RFC3339))
 	var ids []string
 	for page := []byte(nil); ; {
 		r, err := activity.GetClient(ctx).ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})

@@ -17,10 +17,10 @@ import (
 )
 
 // SettlePort hands reports to the port's row and tells what the port has become. With no reports it is a look.
-func (a *Activities) SettlePort(ctx context.Context, key string, reports []contract.Report) (contract.PortStanding, error) {
+func (a *Activities) SettlePort(ctx context.Context, key string, reports []contract.Report) (contract.PortStatus, error) {
 	id, err := uuidOf(key)
 	if err != nil {
-		return contract.PortStanding{}, err
+		return contract.PortStatus{}, err
 	}
 	in := make([]network.Report, len(reports))
 	for i, r := range reports {
@@ -28,7 +28,7 @@ func (a *Activities) SettlePort(ctx context.Context, key string, reports []contr
 	}
 	s, err := a.Store.SettlePort(ctx, id, in)
 	if err != nil {
-		return contract.PortStanding{}, verdict(err)
+		return contract.PortStatus{}, verdict(err)
 	}
 	return store.PortStanding(key, s), nil
 }

@@ -39,7 +39,7 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	if errors.Is(err, store.ErrConflict) { // a twin of this step was faster: the next look tells
 		err = fmt.Errorf("%s %d: overtaken", kind, r.ID)
 	}
-	p := contract.RunProgress{State: string(r.State), Sentence: r.Sentence(), After: after}
+	p := contract.RunProgress{State: string(r.State), Sentence: r.Sentence(), Delay: after}
 	if r.State == journal.Running && after > 0 {
 		p.Waiting = []contract.Waiting{{For: "controller", Since: &r.UpdatedAt}}
 	}

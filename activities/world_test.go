@@ -132,7 +132,7 @@ func (m *mirror) finish(r journal.Run) journal.Run {
 		if err != nil {
 			m.Fatal(err)
 		}
-		if p.After > 0 {
+		if p.Delay > 0 {
 			m.rested()
 			m.drain()
 		}

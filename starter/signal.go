@@ -74,7 +74,7 @@ func signalPort(f *pflag.FlagSet) action {
 			}
 			return s.out.say(object{"object": contract.PortID(id), "sent": true}, "%s on %s is reported to %s: %s", *entity, *host, contract.PortID(id), *event)
 		}
-		var verdict contract.Verdict
+		var verdict contract.ReportResult
 		err = patiently(ctx, s, id, func() (err error) {
 			verdict, err = update(ctx, s, contract.PortID(id), report, *limit)
 			return err
@@ -107,7 +107,7 @@ func patiently(ctx context.Context, s *session, port string, act func() error) e
 	}
 }
 
-func remaining(v contract.Verdict) string {
+func remaining(v contract.ReportResult) string {
 	if len(v.Remaining) == 0 {
 		return "nobody blocks it"
 	}
@@ -126,8 +126,8 @@ func tell(ctx context.Context, s *session, workflow string, r contract.Report) e
 }
 
 // update sends a report and waits for the verdict.
-func update(ctx context.Context, s *session, workflow string, r contract.Report, limit time.Duration) (contract.Verdict, error) {
-	var v contract.Verdict
+func update(ctx context.Context, s *session, workflow string, r contract.Report, limit time.Duration) (contract.ReportResult, error) {
+	var v contract.ReportResult
 	c, err := s.temporal(ctx)
 	if err != nil {
 		return v, err

@@ -45,9 +45,9 @@ func portLike(ctx workflow.Context, _ contract.Input) error {
 		return err
 	}
 	if err := workflow.SetUpdateHandlerWithOptions(ctx, contract.UpdateProvisioningComplete,
-		func(ctx workflow.Context, r contract.Report) (contract.Verdict, error) {
+		func(ctx workflow.Context, r contract.Report) (contract.ReportResult, error) {
 			take(r)
-			return contract.Verdict{Status: "DOWN", Remaining: slices.Clone(remaining)}, nil
+			return contract.ReportResult{Status: "DOWN", Remaining: slices.Clone(remaining)}, nil
 		}, workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, r contract.Report) error {
 			if r.Entity == "NONSENSE" {
 				return sdk.NewApplicationError("nobody waits for NONSENSE", "report")

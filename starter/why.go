@@ -62,8 +62,8 @@ func errand(ctx context.Context, s *session, word string) (string, error) {
 	case kind == "announce":
 		id, err := networks.resolve(ctx, s, name)
 		return contract.AnnounceID(id), err
-	case kind == "odl" && contract.Runs[name] == "":
-		return "", usage("%q is none of odl/%s", word, strings.Join(slices.Sorted(maps.Keys(contract.Runs)), ", odl/"))
+	case kind == "odl" && contract.RunWorkflows[name] == "":
+		return "", usage("%q is none of odl/%s", word, strings.Join(slices.Sorted(maps.Keys(contract.RunWorkflows)), ", odl/"))
 	case kind == "odl":
 		return contract.RunID(name), nil
 	}
@@ -192,8 +192,8 @@ func printTroubles(s *session, w contract.Why) error {
 	if w.NextAttempt != nil {
 		err = errors.Join(err, s.out.say(nil, "next attempt: %s", w.NextAttempt.Local().Format(time.RFC3339)))
 	}
-	if w.Ignored > 0 {
-		err = errors.Join(err, s.out.say(nil, "ignored reports: %d", w.Ignored))
+	if w.IgnoredReports > 0 {
+		err = errors.Join(err, s.out.say(nil, "ignored reports: %d", w.IgnoredReports))
 	}
 	return err
 }

@@ -79,9 +79,9 @@ func namespace(t *testing.T) (client.Client, []string) {
 // unswept lets nobody sweep: what a fault loses would be found, and the test would pass nevertheless.
 func unswept(t *testing.T, c client.Client) {
 	t.Helper()
-	id := contract.MaintenanceID(contract.Sweep)
+	id := contract.MaintenanceID(contract.KeySweep)
 	if _, err := c.ScheduleClient().Create(t.Context(), client.ScheduleOptions{ID: id, Paused: true,
-		Action: &client.ScheduleWorkflowAction{ID: id, Workflow: contract.Maintenance, TaskQueue: contract.Queue(contract.Maintenance)},
+		Action: &client.ScheduleWorkflowAction{ID: id, Workflow: contract.Maintenance, TaskQueue: contract.TaskQueue(contract.Maintenance)},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestLongNamesReachTemporal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.why(id, func(w contract.Why) bool { return w.Ignored == 2 })
+	h.why(id, func(w contract.Why) bool { return w.IgnoredReports == 2 })
 	h.histories(100)
 }
 
@@ -124,7 +124,7 @@ func TestNonsenseBySignalIsCountedAndHarmless(t *testing.T) {
 	if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, strings.Repeat("x", 5<<20)); err == nil {
 		t.Error("a signal of 5 MiB was taken")
 	}
-	why := h.why(id, func(w contract.Why) bool { return w.Ignored >= int64(len(payloads)) })
+	why := h.why(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(payloads)) })
 	if !blocked(why) {
 		t.Errorf("nonsense completed the port: %+v", why)
 	}
@@ -153,7 +153,7 @@ func update(ctx context.Context, t *testing.T, c client.Client, id, name string,
 		}
 		return
 	}
-	var v contract.Verdict
+	var v contract.ReportResult
 	if err := u.Get(ctx, &v); ctx.Err() != nil {
 		t.Errorf("update %s with %.60v hung: %v", name, p, err)
 	}
@@ -168,17 +168,17 @@ func TestWorkflowsStartedByHandDoNoHarm(t *testing.T) {
 	var runs []client.WorkflowRun
 	for _, typ := range []string{contract.Port, contract.Lease, contract.JournalEntry, contract.Maintenance} {
 		for i, in := range inputs {
-			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: fmt.Sprintf("hand/%s/%d", typ, i), TaskQueue: contract.Queue(typ)}, typ, in)
+			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: fmt.Sprintf("hand/%s/%d", typ, i), TaskQueue: contract.TaskQueue(typ)}, typ, in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			runs = append(runs, run)
 		}
-		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/" + typ, TaskQueue: contract.Queue(typ)}, typ)
+		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ)
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs = append(runs, run, must(c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.Queue(typ)}, typ, 1, 2, 3)))
+		runs = append(runs, run, must(c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ, 1, 2, 3)))
 	}
 	for _, run := range runs {
 		ended, cancel := context.WithTimeout(ctx, 2*time.Minute)

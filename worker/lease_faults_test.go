@@ -95,7 +95,7 @@ func TestLeaseOutlastsTheDeathOfItsWorkerInTheMiddleOfAStep(t *testing.T) {
 func (o *overcast) sweep() {
 	o.Helper()
 	run, err := o.temporal.ExecuteWorkflow(o.Context(), client.StartWorkflowOptions{ID: contract.MaintenanceID("by hand"),
-		TaskQueue: contract.Queue(contract.Maintenance)}, contract.Maintenance, contract.Input{Key: contract.Sweep})
+		TaskQueue: contract.TaskQueue(contract.Maintenance)}, contract.Maintenance, contract.Input{Key: contract.KeySweep})
 	if err == nil {
 		err = run.Get(o.Context(), nil)
 	}

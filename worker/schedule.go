@@ -18,7 +18,7 @@ const sweepEvery = time.Minute
 
 // schedule makes sure that the sweep runs. Who changed or paused the schedule keeps what he made of it.
 func schedule(ctx context.Context, c client.Client) error {
-	id := contract.MaintenanceID(contract.Sweep)
+	id := contract.MaintenanceID(contract.KeySweep)
 	_, err := c.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID:            id,
 		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: sweepEvery}}},
@@ -27,8 +27,8 @@ func schedule(ctx context.Context, c client.Client) error {
 		Action: &client.ScheduleWorkflowAction{
 			ID:            id,
 			Workflow:      contract.Maintenance,
-			TaskQueue:     contract.Queue(contract.Maintenance),
-			Args:          []any{contract.Input{Key: contract.Sweep}},
+			TaskQueue:     contract.TaskQueue(contract.Maintenance),
+			Args:          []any{contract.Input{Key: contract.KeySweep}},
 			StaticSummary: "rows that nobody looks after get their workflow back",
 		},
 	})

@@ -75,7 +75,7 @@ func TestTerminatedWorkflowOfALivingRowComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	sweep := a.temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.Sweep))
+	sweep := a.temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep))
 	eventually(t, "the sweep brings it back", func() bool {
 		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 			t.Error(err)
@@ -93,7 +93,7 @@ func TestSweepForgetsOldHistory(t *testing.T) {
 		select now() - case when n = 4 then interval '2 hours' else interval '0' end, 'a', 'created', 'p', n
 		from generate_series(1, 6) n`)
 
-	sweep := a.temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.Sweep))
+	sweep := a.temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep))
 	eventually(t, "the old and the many are forgotten", func() bool {
 		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 			t.Error(err)

@@ -17,15 +17,15 @@ const (
 
 // Maintenance is one round of the sweep: rows that nobody looks after get their workflow back, a controller that lost its
 // data is noticed, and so is a host that died. A schedule runs it; each round goes on where the last one left off.
-func Maintenance(ctx workflow.Context, _ contract.Input) (contract.Swept, error) {
-	last := contract.Swept{Until: workflow.Now(ctx).Add(-firstSweep)}
+func Maintenance(ctx workflow.Context, _ contract.Input) (contract.SweepResult, error) {
+	last := contract.SweepResult{Until: workflow.Now(ctx).Add(-firstSweep)}
 	if workflow.HasLastCompletionResult(ctx) {
 		if err := workflow.GetLastCompletionResult(ctx, &last); err != nil {
 			return last, err
 		}
 	}
 	until := workflow.Now(ctx)
-	var swept contract.Swept
+	var swept contract.SweepResult
 	err := workflow.ExecuteActivity(patient(ctx, "sweep"), do.Sweep, last.Until.Add(-sweepOverlap)).Get(ctx, &swept)
 	if err != nil {
 		return swept, err

@@ -22,7 +22,7 @@ type port struct {
 	inbox     []*report // reports that came in and were not yet handed to the row
 	dirty     bool      // look even without a message
 	handled   int       // messages of this run
-	standing  contract.PortStanding
+	standing  contract.PortStatus
 	looks     int
 	answering int  // updates whose handler has not returned
 	notifying bool // an activity is on its way to Nova
@@ -33,7 +33,7 @@ type port struct {
 type report struct {
 	contract.Report
 	done    bool
-	verdict contract.Verdict
+	verdict contract.ReportResult
 }
 
 // Port waits until every agent has done its part, for as long as the port exists. Agents report by the signal or
@@ -43,8 +43,8 @@ func Port(ctx workflow.Context, in contract.Input) error {
 	if err := p.listen(ctx); err != nil {
 		return err
 	}
-	if in.Seen != nil {
-		p.standing, p.dirty = *in.Seen, false
+	if in.PortStatus != nil {
+		p.standing, p.dirty = *in.PortStatus, false
 		if err := p.show(ctx); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func Port(ctx workflow.Context, in contract.Input) error {
 		if err := p.look(ctx); err != nil {
 			return err
 		}
-		if p.standing.Gone {
+		if p.standing.Deleted {
 			return p.leave(ctx)
 		}
 	}
@@ -68,7 +68,7 @@ func Port(ctx workflow.Context, in contract.Input) error {
 
 // wait returns when there is reason to look, or to hand over to a new run.
 func (p *port) wait(ctx workflow.Context) error {
-	next := p.standing.Next
+	next := p.standing.LookAgainAt
 	if next == nil {
 		return workflow.Await(ctx, func() bool { return p.due() || p.tired(ctx) })
 	}
@@ -106,13 +106,13 @@ func (p *port) look(ctx workflow.Context) error {
 			summary = fmt.Sprintf("%d reports, the last: %s on %s", len(taken), r.Entity, r.Host)
 		}
 	}
-	var standing contract.PortStanding
+	var standing contract.PortStatus
 	if err := workflow.ExecuteLocalActivity(quick(ctx, summary), do.SettlePort, p.key, reports).Get(ctx, &standing); err != nil {
 		return err
 	}
 	p.standing = standing
 	p.looks++
-	verdict := contract.Verdict{Status: standing.Status, Remaining: entities(standing.Waiting)}
+	verdict := contract.ReportResult{Status: standing.Status, Remaining: entities(standing.Waiting)}
 	for _, r := range taken {
 		r.verdict, r.done = verdict, true
 	}
@@ -137,9 +137,9 @@ func (p *port) show(ctx workflow.Context) error {
 	s := p.standing
 	sentence := s.Sentence
 	if p.lastError != "" {
-		sentence += fmt.Sprintf(" %d events for Nova are not delivered yet: %s.", s.Events, p.lastError)
+		sentence += fmt.Sprintf(" %d events for Nova are not delivered yet: %s.", s.PendingNovaEvents, p.lastError)
 	}
-	return p.face.show(ctx, contract.Why{State: s.Status, Sentence: sentence, Waiting: s.Waiting, LastError: p.lastError, Ignored: s.Ignored})
+	return p.face.show(ctx, contract.Why{State: s.Status, Sentence: sentence, Waiting: s.Waiting, LastError: p.lastError, IgnoredReports: s.IgnoredReports})
 }
 
 // listen takes every message from the first task on.
@@ -162,7 +162,7 @@ func (p *port) listen(ctx workflow.Context) error {
 }
 
 // update answers once the row has taken the report.
-func (p *port) update(ctx workflow.Context, r contract.Report) (contract.Verdict, error) {
+func (p *port) update(ctx workflow.Context, r contract.Report) (contract.ReportResult, error) {
 	waiting := &report{Report: r}
 	p.inbox = append(p.inbox, waiting)
 	p.handled++
@@ -174,7 +174,7 @@ func (p *port) update(ctx workflow.Context, r contract.Report) (contract.Verdict
 
 // notify brings the events for Nova out, beside the main loop: a Nova that is away keeps no report waiting.
 func (p *port) notify(ctx workflow.Context) {
-	for workflow.Await(ctx, func() bool { return p.standing.Events > 0 }) == nil {
+	for workflow.Await(ctx, func() bool { return p.standing.PendingNovaEvents > 0 }) == nil {
 		p.notifying = true
 		looks := p.looks
 		err := workflow.ExecuteLocalActivity(once(ctx, "tell Nova"), do.NotifyNova, p.key).Get(ctx, nil)
@@ -185,7 +185,7 @@ func (p *port) notify(ctx workflow.Context) {
 		}
 		told := p.lastError != ""
 		if err == nil {
-			p.lastError, p.standing.Events = "", 0
+			p.lastError, p.standing.PendingNovaEvents = "", 0
 		}
 		p.notifying = false
 		p.dirty = p.dirty || p.looks != looks // another event may have come meanwhile
@@ -206,9 +206,9 @@ func (p *port) leave(ctx workflow.Context) error {
 		err := workflow.Await(ctx, func() bool {
 			missed = missed || p.dirty
 			for _, r := range p.take() {
-				r.verdict, r.done = contract.Verdict{Status: p.standing.Status, Remaining: []string{}}, true
+				r.verdict, r.done = contract.ReportResult{Status: p.standing.Status, Remaining: []string{}}, true
 			}
-			return missed || p.standing.Events == 0 && p.answering == 0
+			return missed || p.standing.PendingNovaEvents == 0 && p.answering == 0
 		})
 		if err != nil || !missed {
 			return err

@@ -127,7 +127,7 @@ func TestMalformedSignalIsCountedNotFatal(t *testing.T) {
 		env.SignalWorkflow("no-such-signal", 1)
 	})
 	after(env, 2*time.Second, func() {
-		if why := ask(t, env); why.State != "DOWN" || why.Ignored != 4 {
+		if why := ask(t, env); why.State != "DOWN" || why.IgnoredReports != 4 {
 			t.Errorf("want DOWN and 4 ignored reports, got %+v", why)
 		}
 	})
@@ -167,14 +167,14 @@ func TestUpdateAnswersWhoRemains(t *testing.T) {
 	t.Parallel()
 	w := &world{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
 	env := environment(w)
-	var verdict contract.Verdict
+	var verdict contract.ReportResult
 	var rejected error
 
 	after(env, time.Second, func() {
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u1", &testsuite.TestUpdateCallback{
 			OnAccept:   func() {},
 			OnReject:   func(err error) { t.Errorf("rejected: %v", err) },
-			OnComplete: func(v any, err error) { verdict, _ = v.(contract.Verdict) },
+			OnComplete: func(v any, err error) { verdict, _ = v.(contract.ReportResult) },
 		}, contract.Report{Entity: "L2", Host: "cmp-1"})
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u2", &testsuite.TestUpdateCallback{
 			OnAccept:   func() { t.Error("a report without an entity was accepted") },
@@ -190,7 +190,7 @@ func TestUpdateAnswersWhoRemains(t *testing.T) {
 	remove(env, w, 2*time.Second)
 	runPort(env)
 
-	if d := cmp.Diff(contract.Verdict{Status: "DOWN", Remaining: []string{"DHCP"}}, verdict); d != "" {
+	if d := cmp.Diff(contract.ReportResult{Status: "DOWN", Remaining: []string{"DHCP"}}, verdict); d != "" {
 		t.Error(d)
 	}
 	if rejected == nil {
@@ -207,7 +207,7 @@ func TestNovaAwayKeepsNoReportWaiting(t *testing.T) {
 	after(env, 3*time.Second, func() { signal(env, "L2", "elsewhere") })
 	after(env, 4*time.Second, func() {
 		why := ask(t, env)
-		if why.State != "ACTIVE" || why.Ignored != 1 || why.LastError == "" {
+		if why.State != "ACTIVE" || why.IgnoredReports != 1 || why.LastError == "" {
 			t.Errorf("want ACTIVE with the trouble at Nova and the late report counted, got %+v", why)
 		}
 	})

@@ -69,7 +69,7 @@ func TestCorpusCoversEveryActivityAndWorkflow(t *testing.T) {
 			}
 		}
 	}
-	want := append([]string{contract.Maintenance}, contract.Entities...)
+	want := append([]string{contract.Maintenance}, contract.EntityWorkflows...)
 	methods := reflect.TypeFor[*activities.Activities]()
 	for i := range methods.NumMethod() {
 		want = append(want, methods.Method(i).Name)

@@ -29,8 +29,8 @@ func MirrorRun(ctx workflow.Context, in contract.Input) error {
 		if full(ctx, steps) {
 			return workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, in)
 		}
-		if p.After > 0 {
-			if _, err := workflow.AwaitWithTimeout(ctx, p.After, func() bool { return changed.Len() > 0 }); err != nil {
+		if p.Delay > 0 {
+			if _, err := workflow.AwaitWithTimeout(ctx, p.Delay, func() bool { return changed.Len() > 0 }); err != nil {
 				return err
 			}
 		}

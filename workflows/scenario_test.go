@@ -48,7 +48,7 @@ func newStage(t *testing.T, typ, id string, world any) *stage {
 
 func newStageWith(t *testing.T, typ string, in contract.Input, id string, world any) *stage {
 	t.Helper()
-	s := &stage{t: t, client: temporaltest.New(t).Client, id: id, queue: contract.Queue(typ)}
+	s := &stage{t: t, client: temporaltest.New(t).Client, id: id, queue: contract.TaskQueue(typ)}
 	w := worker.New(s.client, s.queue, worker.Options{DeadlockDetectionTimeout: time.Minute})
 	workflows.Register(w, s.queue)
 	w.RegisterActivity(world)
@@ -133,7 +133,7 @@ func TestPortOnARealServer(t *testing.T) {
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
 	u, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: s.id, UpdateName: contract.UpdateProvisioningComplete,
 		WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{contract.Report{Entity: "DHCP", Host: "cmp-1"}}})
-	var verdict contract.Verdict
+	var verdict contract.ReportResult
 	if err == nil {
 		err = u.Get(t.Context(), &verdict)
 	}
@@ -141,7 +141,7 @@ func TestPortOnARealServer(t *testing.T) {
 		t.Errorf("verdict %+v, error %v", verdict, err)
 	}
 	why := s.until("ACTIVE")
-	if why.Ignored != 1 {
+	if why.IgnoredReports != 1 {
 		t.Errorf("want one ignored message, got %+v", why)
 	}
 	w.mu.Lock()
@@ -160,7 +160,7 @@ func TestPortOnARealServer(t *testing.T) {
 func TestFreshPortOnARealServer(t *testing.T) {
 	t.Parallel()
 	w := &world{host: "cmp-1", blocks: []string{"L2"}}
-	seen := contract.Input{Key: portKey, Seen: &contract.PortStanding{Status: "DOWN", Sentence: "Port web-1 is DOWN.", Waiting: []contract.Waiting{{For: "L2"}}}}
+	seen := contract.Input{Key: portKey, PortStatus: &contract.PortStatus{Status: "DOWN", Sentence: "Port web-1 is DOWN.", Waiting: []contract.Waiting{{For: "L2"}}}}
 	s := newStageWith(t, contract.Port, seen, contract.PortID(portKey), w)
 	why := s.until("DOWN")
 	w.mu.Lock()
@@ -203,8 +203,8 @@ func TestPortHandsOverToANewRunWithoutLosingAReport(t *testing.T) {
 	}
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
 	// A workflow task that the server makes us repeat hands its reports to the row again, so more may be counted.
-	if why := s.until("ACTIVE"); why.Ignored < 250 {
-		t.Errorf("%d of 250 reports were counted", why.Ignored)
+	if why := s.until("ACTIVE"); why.IgnoredReports < 250 {
+		t.Errorf("%d of 250 reports were counted", why.IgnoredReports)
 	}
 	if s.run() == first {
 		t.Error("the first run took all messages")
@@ -333,18 +333,18 @@ func TestUnknownKeyFailsTheWorkflowNotTheTask(t *testing.T) {
 
 func TestSweepOnARealServer(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, contract.Maintenance, contract.MaintenanceID(contract.Sweep), &world{})
+	s := newStage(t, contract.Maintenance, contract.MaintenanceID(contract.KeySweep), &world{})
 	s.finish("maintenance", "")
 }
 
 func TestRunsOnARealServer(t *testing.T) {
 	t.Parallel()
-	for key, typ := range contract.Runs {
+	for key, typ := range contract.RunWorkflows {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
 			w := &world{steps: []contract.RunProgress{
 				{State: "running", Sentence: "port 100 of 300"},
-				{State: "running", Sentence: "waits until 3 more entries are mirrored", After: time.Second, Waiting: []contract.Waiting{{For: "controller"}}},
+				{State: "running", Sentence: "waits until 3 more entries are mirrored", Delay: time.Second, Waiting: []contract.Waiting{{For: "controller"}}},
 				{State: "done", Sentence: "done"},
 			}}
 			s := newStage(t, typ, contract.RunID(key), w)

@@ -35,7 +35,7 @@ func Register(r worker.WorkflowRegistry, queue string) {
 		{contract.Audit, MirrorRun},
 		{contract.Repair, MirrorRun},
 	} {
-		if contract.Queue(w.name) == queue {
+		if contract.TaskQueue(w.name) == queue {
 			r.RegisterWorkflowWithOptions(w.run, workflow.RegisterOptions{Name: w.name})
 		}
 	}

@@ -48,12 +48,12 @@ type world struct {
 	steps        []contract.RunProgress // to come; then there is nothing to do
 }
 
-func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Report) (contract.PortStanding, error) {
+func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Report) (contract.PortStatus, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
 	if w.gone {
-		return contract.PortStanding{Gone: true, Status: "DELETED", Events: w.nova}, nil
+		return contract.PortStatus{Deleted: true, Status: "DELETED", PendingNovaEvents: w.nova}, nil
 	}
 	w.heard = append(w.heard, reports...)
 	for _, r := range reports {
@@ -68,13 +68,13 @@ func (w *world) SettlePort(_ context.Context, _ string, reports []contract.Repor
 			w.nova++
 		}
 	}
-	s := contract.PortStanding{Status: "ACTIVE", Ignored: w.ignored, Events: w.nova}
+	s := contract.PortStatus{Status: "ACTIVE", IgnoredReports: w.ignored, PendingNovaEvents: w.nova}
 	for _, b := range w.blocks {
 		s.Status = "DOWN"
 		s.Waiting = append(s.Waiting, contract.Waiting{For: b})
 	}
 	if s.Status == "DOWN" && w.patience > 0 {
-		s.Status, s.Next = w.overdue()
+		s.Status, s.LookAgainAt = w.overdue()
 	}
 	s.Sentence = fmt.Sprintf("Port web-1 is %s, blocked by %v.", s.Status, w.blocks)
 	return s, nil
@@ -144,11 +144,11 @@ func (w *world) MirrorEntry(context.Context, string) (contract.EntryProgress, er
 	return p, nil
 }
 
-func (w *world) Sweep(_ context.Context, since time.Time) (contract.Swept, error) {
+func (w *world) Sweep(_ context.Context, since time.Time) (contract.SweepResult, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.swept = append(w.swept, since)
-	return contract.Swept{Revived: len(w.swept)}, nil
+	return contract.SweepResult{RestartedWorkflows: len(w.swept)}, nil
 }
 
 func (w *world) WatchHosts(context.Context) error {

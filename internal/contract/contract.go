@@ -1,6 +1,6 @@
-// Package contract holds everything that crosses Temporal: names, IDs, task queues and payloads.
-// Whoever speaks to a workflow (relay, worker, starter, agents' tools) finds the whole wire on this page.
-// It imports nothing of ours and no SDK, so that every room may import it.
+// Package contract defines everything that crosses Temporal: workflow types, workflow IDs, task queues, signals, queries,
+// updates, search attributes and payloads. The relay, the workers, the CLI and the agents' tools share these names.
+// The package imports no other package of this module and no SDK, so that every package may import it.
 package contract
 
 import (
@@ -14,38 +14,38 @@ const (
 	Lease        = "Lease"
 	JournalEntry = "JournalEntry"
 	Maintenance  = "Maintenance"
-	Announce     = "Announce" // brings out what agents are told about a network
-	Webhook      = "Webhook"  // brings out what others are told about a lease
-	Pool         = "Pool"     // brings a host into the cloud's pool of those that can be leased, or out of it
-	// FullSync, Recovery, Audit and Repair bring controller and rows together. There is one workflow of each at most.
+	Announce     = "Announce" // sends the recorded notifications of one network to its agents
+	Webhook      = "Webhook"  // sends the recorded notifications of one lease to the webhook
+	Pool         = "Pool"     // adds one host to Nova's aggregate "freepool", or removes it
+	// FullSync, Recovery, Audit and Repair compare the controller with the rows. At most one workflow of each type runs.
 	FullSync = "FullSync"
 	Recovery = "Recovery"
 	Audit    = "Audit"
 	Repair   = "Repair"
 )
 
-// Entities are the workflow types that look after a row.
-var Entities = []string{Port, Announce, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
+// EntityWorkflows lists the workflow types that belong to a row.
+var EntityWorkflows = []string{Port, Announce, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
 
-// Task queues. One worker polls all of them by default; each can be scaled apart.
+// Task queues. By default one worker polls all of them; each can be scaled separately.
 const (
 	PortQueue    = "ports"
 	LeaseQueue   = "leases"
 	JournalQueue = "journal"
 )
 
-// Messages.
+// Signals, updates and queries.
 const (
-	// SignalProvisioningComplete carries a Report. The update of the same name answers with a Verdict.
+	// SignalProvisioningComplete carries a Report. The update of the same name returns a ReportResult.
 	SignalProvisioningComplete = "provisioning-complete"
 	UpdateProvisioningComplete = "provisioning-complete"
-	// SignalChanged is a nudge without content: run, and look again.
+	// SignalChanged has no content. It makes the workflow read its row again.
 	SignalChanged = "changed"
-	// QueryWhy answers with a Why, on every workflow.
+	// QueryWhy returns a Why. Every workflow answers it.
 	QueryWhy = "why"
 )
 
-// Search attributes. All are keywords but BerthWaitingFor, a keyword list.
+// Search attributes. BerthWaitingFor is a keyword list; the others are keywords.
 const (
 	AttributeStatus     = "BerthStatus"
 	AttributeProject    = "BerthProject"
@@ -54,7 +54,7 @@ const (
 	AttributeResource   = "BerthResource"
 )
 
-// SearchAttributes names every search attribute with its type as the temporal CLI spells it.
+// SearchAttributes lists every search attribute. Type is spelled as the temporal CLI spells it.
 var SearchAttributes = []struct{ Name, Type string }{
 	{AttributeStatus, "Keyword"},
 	{AttributeProject, "Keyword"},
@@ -63,7 +63,7 @@ var SearchAttributes = []struct{ Name, Type string }{
 	{AttributeResource, "Keyword"},
 }
 
-// Workflow IDs are functions of the business ID, so that starting twice is harmless and every tool finds the run.
+// A workflow ID is a function of the business ID. A second start is therefore harmless, and every tool finds the run.
 const (
 	portPrefix     = "port/"
 	announcePrefix = "announce/"
@@ -73,49 +73,50 @@ const (
 	journalPrefix  = "journal/"
 )
 
-// PortID is the workflow ID of the port with that UUID.
+// PortID returns the workflow ID of the port with the given UUID.
 func PortID(id string) string { return portPrefix + id }
 
-// AnnounceID is the ID of the workflow that brings out what agents are told of the network with that UUID.
+// AnnounceID returns the ID of the workflow that notifies the agents of the network with the given UUID.
 func AnnounceID(network string) string { return announcePrefix + network }
 
-// LeaseID is the workflow ID of the lease with that UUID.
+// LeaseID returns the workflow ID of the lease with the given UUID.
 func LeaseID(id string) string { return leasePrefix + id }
 
-// WebhookID is the ID of the workflow that brings out notices of the lease with that UUID.
+// WebhookID returns the ID of the workflow that sends the webhook notifications of the lease with the given UUID.
 func WebhookID(lease string) string { return webhookPrefix + lease }
 
-// PoolID is the ID of the workflow that brings the host of that name into the pool or out of it.
+// PoolID returns the ID of the workflow that adds the named host to "freepool" or removes it.
 func PoolID(host string) string { return poolPrefix + host }
 
-// JournalID is the workflow ID of the journal entry with that sequence number in decimal.
+// JournalID returns the workflow ID of the journal entry with the given sequence number, in decimal.
 func JournalID(seq string) string { return journalPrefix + seq }
 
-// Keys of the workflows that bring controller and rows together.
+// Keys of the singleton workflows. KeySweep is also the name of the sweep's schedule.
 const (
 	KeyFullSync = "full-sync"
 	KeyRecovery = "recovery"
 	KeyAudit    = "audit"
 	KeyRepair   = "repair"
+	KeySweep    = "sweep"
 )
 
-// Runs is the workflow type for each of these keys.
-var Runs = map[string]string{KeyFullSync: FullSync, KeyRecovery: Recovery, KeyAudit: Audit, KeyRepair: Repair}
+// RunWorkflows maps the key of a run that compares the controller with the rows to its workflow type.
+var RunWorkflows = map[string]string{KeyFullSync: FullSync, KeyRecovery: Recovery, KeyAudit: Audit, KeyRepair: Repair}
 
-// RunID is the workflow ID for one of these keys.
+// RunID returns the workflow ID for a key of RunWorkflows.
 func RunID(key string) string { return "odl/" + key }
 
-// MaintenanceID is the workflow ID of the sweep with that name.
+// MaintenanceID returns the workflow ID of the maintenance job with the given name.
 func MaintenanceID(name string) string { return "maintenance/" + name }
 
-// Key is what follows the first slash of a workflow ID: the UUID, sequence number or name.
+// Key returns the part of a workflow ID after the first slash: a UUID, a sequence number or a name.
 func Key(workflowID string) string {
 	_, key, _ := strings.Cut(workflowID, "/")
 	return key
 }
 
-// Queue is the task queue on which a workflow type runs.
-func Queue(workflowType string) string {
+// TaskQueue returns the task queue of a workflow type.
+func TaskQueue(workflowType string) string {
 	switch workflowType {
 	case Port, Announce:
 		return PortQueue
@@ -126,121 +127,120 @@ func Queue(workflowType string) string {
 	}
 }
 
-// Input is what every workflow is started with: the key of its row and nothing that the row knows better.
+// Input is the input of every workflow: the key of its row, and no copy of what the row stores.
 type Input struct {
 	Key string `json:"key"`
-	// Seen is what a port's first look would find, if the row has not changed since it asked for the workflow; nil: look.
-	Seen *PortStanding `json:"seen,omitempty"`
+	// PortStatus is the result that a port workflow's first read would return if the row has not changed since the
+	// workflow was requested. If it is nil, the workflow reads the row.
+	PortStatus *PortStatus `json:"seen,omitempty"`
 }
 
-// Report is an agent's word on its part of a port. One signal carries every event, because only signals of one name
-// keep their order.
+// Report is an agent's report about its part of a port. One signal carries every event, because Temporal keeps the order
+// of signals with the same name only.
 type Report struct {
-	Entity string `json:"entity"` // DHCP, L2, or any entity for which a block exists
-	Host   string `json:"host"`   // where the agent is
-	// Event is complete, which is meant without one; of L2 also begun (the agent has taken the port up and will report
-	// again) and lost (the device is unplugged, or the agent could not wire it).
+	Entity string `json:"entity"` // DHCP, L2, or any other entity that has a provisioning block
+	Host   string `json:"host"`   // the agent's host
+	// Event is "complete" (also if it is empty), or for the entity L2 "begun" (the agent has started to wire the port and
+	// will report again) or "lost" (the device is unplugged, or the agent could not wire it).
 	Event string `json:"event,omitempty"`
-	// Revision is the port's revision_number that the agent acted on. With it, a report on an earlier binding to the
-	// same host is told from one on the present; without it, only the host decides.
+	// Revision is the port's revision_number that the agent acted on. It distinguishes a report about an earlier binding
+	// to the same host from a report about the current binding. Without it, only the host is compared.
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// Verdict answers a Report sent as an update.
-type Verdict struct {
-	Status    string   `json:"status"`    // the object's status after the report
-	Remaining []string `json:"remaining"` // entities that still block it
+// ReportResult is the result of the update UpdateProvisioningComplete.
+type ReportResult struct {
+	Status    string   `json:"status"`    // the port's status after the report
+	Remaining []string `json:"remaining"` // entities that still block the port
 }
 
-// Waiting is one party that something waits for.
+// Waiting names one party for which a workflow waits.
 type Waiting struct {
-	For      string     `json:"for"`                // entity, entry, host or neighbour
+	For      string     `json:"for"`                // an entity, a journal entry, a host or an external service
 	Since    *time.Time `json:"since,omitempty"`    // when the wait began
-	Deadline *time.Time `json:"deadline,omitempty"` // until when; nil means for as long as it takes
+	Deadline *time.Time `json:"deadline,omitempty"` // when the wait ends at the latest; nil: no limit
 }
 
-// Why says what state something is in and, if it does not progress, for whom it waits.
+// Why describes the state of a workflow's object and, if the object does not progress, for whom it waits.
 type Why struct {
 	Object      string     `json:"object"`   // workflow ID
-	State       string     `json:"state"`    // status in the object's own words
-	Sentence    string     `json:"sentence"` // the same for people, in one line
+	State       string     `json:"state"`    // the object's status
+	Sentence    string     `json:"sentence"` // the same information as one line of text
 	Waiting     []Waiting  `json:"waiting"`
 	LastError   string     `json:"last_error,omitempty"`
 	NextAttempt *time.Time `json:"next_attempt,omitempty"`
-	Ignored     int64      `json:"ignored_messages,omitempty"` // reports that counted for nothing
+	// IgnoredReports counts agents' reports that changed nothing.
+	IgnoredReports int64 `json:"ignored_messages,omitempty"`
 }
 
-// Attributes are a workflow's search attributes at its start.
+// Attributes are the search attributes of a workflow at its start.
 type Attributes struct {
 	Status     string   `json:"status,omitempty"`
 	Project    string   `json:"project,omitempty"`
 	Host       string   `json:"host,omitempty"`
-	Resource   string   `json:"resource,omitempty"` // port, lease, network …
+	Resource   string   `json:"resource,omitempty"` // port, lease, network and so on
 	WaitingFor []string `json:"waiting_for,omitempty"`
 }
 
-// Nudge asks that a workflow run and look at its row again. Twice, late or in another order is harmless.
+// Nudge requests that a workflow runs and reads its row again. A repeated, late or reordered nudge is harmless.
 type Nudge struct {
 	Workflow   string        // workflow type
 	ID         string        // workflow ID
-	Fresh      bool          // nothing of this ID can be running yet: an eager start will do
-	After      time.Duration // not before; a later nudge of the same ID may bring it forward
-	Summary    string        // static summary, the human name, for a workflow that must be started
-	Attributes Attributes    // for a workflow that must be started
-	// Seen is what the first look of a port's workflow would find if it is started fresh; nil: let it look. A claimed note
-	// has none once another nudge has joined it.
-	Seen *PortStanding
+	NotRunning bool          // no workflow with this ID can be running yet, so the relay starts it eagerly
+	Delay      time.Duration // earliest delivery; a later nudge of the same ID may make it earlier
+	Summary    string        // static summary (the object's name), used if the workflow must be started
+	Attributes Attributes    // search attributes, used if the workflow must be started
+	// PortStatus becomes Input.PortStatus if the relay starts the workflow eagerly. A claimed note has none after another
+	// nudge has been merged into it.
+	PortStatus *PortStatus
 }
 
-// Note is a claimed nudge on its way to Temporal.
+// Note is a nudge that a relay has claimed and delivers to Temporal.
 type Note struct {
 	Nudge
-	Version  int64 // grows when another nudge joins the note; settling a note names the version it delivered
-	Attempts int   // claims so far, this one included
+	Version  int64 // grows when another nudge is merged into the note; settling a note names the delivered version
+	Attempts int   // number of claims, including this one
 }
 
-// PortStanding is what a port's workflow knows of its row after one look.
-type PortStanding struct {
-	Gone     bool      `json:"gone,omitempty"`    // the row is deleted
-	Status   string    `json:"status"`            // DELETED for a port that is gone
-	Sentence string    `json:"sentence"`          // what it is and for whom it waits, in one line
-	Waiting  []Waiting `json:"waiting,omitempty"` // For is the blocking entity
-	Ignored  int64     `json:"ignored,omitempty"` // reports that counted for nothing
-	Events   int       `json:"events,omitempty"`  // recorded for Nova and not yet delivered
-	// Next is when to look without a message, because a deadline passes then; nil if none does.
-	Next *time.Time `json:"next,omitempty"`
+// PortStatus is what a port workflow knows about its row after one read.
+type PortStatus struct {
+	Deleted        bool      `json:"gone,omitempty"`    // the row is deleted
+	Status         string    `json:"status"`            // DELETED for a deleted port
+	Sentence       string    `json:"sentence"`          // the status, and for whom the port waits, in one line
+	Waiting        []Waiting `json:"waiting,omitempty"` // For is the blocking entity
+	IgnoredReports int64     `json:"ignored,omitempty"` // reports that changed nothing
+	// PendingNovaEvents counts the events that are recorded for Nova and not yet delivered.
+	PendingNovaEvents int `json:"events,omitempty"`
+	// LookAgainAt is the next deadline, at which the workflow reads the row even without a message; nil: no deadline.
+	LookAgainAt *time.Time `json:"next,omitempty"`
 }
 
-// EntryProgress is what a journal entry's workflow knows of its row after one look or attempt.
+// EntryProgress is what a journal entry's workflow knows about its row after one read or attempt.
 type EntryProgress struct {
 	State     string    `json:"state"`
-	Blocked   bool      `json:"blocked,omitempty"` // by the entries that Waiting names
+	Blocked   bool      `json:"blocked,omitempty"` // Waiting names the blocking entries
 	Sentence  string    `json:"sentence,omitempty"`
 	Waiting   []Waiting `json:"waiting,omitempty"`
 	LastError string    `json:"last_error,omitempty"`
-	// NextAttempt is when the controller is asked again; nil if nothing is due.
+	// NextAttempt is the time of the next request to the controller; nil: none is due.
 	NextAttempt *time.Time `json:"next_attempt,omitempty"`
 }
 
-// RunProgress is how far a run that brings controller and rows together is after a step.
+// RunProgress is the progress of a full sync, recovery, audit or repair after one step.
 type RunProgress struct {
-	Idle     bool          `json:"idle,omitempty"` // there is nothing to do
+	Idle     bool          `json:"idle,omitempty"` // no run of this kind is open
 	State    string        `json:"state"`
 	Sentence string        `json:"sentence"`
 	Waiting  []Waiting     `json:"waiting,omitempty"`
-	After    time.Duration `json:"after,omitempty"` // before the next step
+	Delay    time.Duration `json:"after,omitempty"` // pause before the next step
 }
 
-// Swept is what one round of the sweep found.
-type Swept struct {
-	Entries int `json:"entries"` // journal entries that nobody had looked at for long
-	Revived int `json:"revived"` // workflows that had ended though their row lives
-	// Forgotten are entries of the generation history that were too old or too many.
-	Forgotten int64 `json:"forgotten"`
-	Trimmed   int64 `json:"trimmed,omitempty"` // completed journal entries that were too old
-	// Until is the moment up to which ended workflows were looked for; the next round goes on from there.
+// SweepResult is the result of one round of the sweep.
+type SweepResult struct {
+	NudgedEntries      int   `json:"entries"`           // journal entries without a recent attempt whose workflows were nudged
+	RestartedWorkflows int   `json:"revived"`           // workflows that had ended although their row exists
+	TrimmedHistory     int64 `json:"forgotten"`         // rows deleted from the generation history by its retention
+	TrimmedEntries     int64 `json:"trimmed,omitempty"` // completed journal entries deleted by their retention
+	// Until is the end of the period in which ended workflows were searched. The next round continues there.
 	Until time.Time `json:"until"`
 }
-
-// Sweep is the key of the sweep's workflow and schedule.
-const Sweep = "sweep"

@@ -210,16 +210,16 @@ func (r *Relay) send(ctx context.Context, n contract.Note) error {
 	defer cancel()
 	options := client.StartWorkflowOptions{
 		ID:                       n.ID,
-		TaskQueue:                contract.Queue(n.Workflow),
+		TaskQueue:                contract.TaskQueue(n.Workflow),
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            n.Summary,
 		TypedSearchAttributes:    searchAttributes(n.Attributes),
 	}
 	input := contract.Input{Key: contract.Key(n.ID)}
-	if n.Fresh && n.Attempts == 1 {
+	if n.NotRunning && n.Attempts == 1 {
 		options.EnableEagerStart = true
-		input.Seen = n.Seen
+		input.PortStatus = n.PortStatus
 		_, err := r.Client.ExecuteWorkflow(ctx, options, n.Workflow, input)
 		return err
 	}

@@ -43,7 +43,7 @@ func TestANewTemporalIsToldOfEveryRowAndAKnownOneOfNone(t *testing.T) {
 	got := map[string]int{}
 	for _, n := range claimFor(t, s, "second") {
 		got[n.Workflow]++
-		if n.Fresh {
+		if n.NotRunning {
 			t.Errorf("%s is fresh, though it may be running", n.ID)
 		}
 	}

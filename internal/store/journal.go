@@ -102,7 +102,7 @@ func queueEntry(batch *pgx.Batch, c journal.Change, number *int64, n *contract.N
 		*number = seq
 		e := journal.Entry{Seq: seq, Object: c.Object, Operation: c.Operation, State: journal.Pending, Project: c.Project, Name: c.Name}
 		*n = entryNudge(e, blockers)
-		n.Fresh = true
+		n.NotRunning = true
 		return nil
 	})
 }
@@ -128,7 +128,7 @@ func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 		Attributes: contract.Attributes{Project: e.Project, Resource: e.Object.Type}, // the status once it waits
 	}
 	if len(blockers) > 0 {
-		n.After, n.Attributes.Status = patience, string(e.State)
+		n.Delay, n.Attributes.Status = patience, string(e.State)
 	}
 	for _, b := range blockers[:min(len(blockers), maxShown)] {
 		n.Attributes.WaitingFor = append(n.Attributes.WaitingFor, entryID(b))

@@ -276,7 +276,7 @@ func TestBlockedNoteSaysForWhomItWaits(t *testing.T) {
 
 	settle(t, s, 1, journal.Done)
 
-	want := []contract.Note{{Version: 2, Attempts: 1, Nudge: contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/2", Fresh: true,
+	want := []contract.Note{{Version: 2, Attempts: 1, Nudge: contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/2", NotRunning: true,
 		Summary: "create port create port p", Attributes: contract.Attributes{Status: "pending", Project: "demo", Resource: "port",
 			WaitingFor: []string{"journal/1"}}}}}
 	if d := cmp.Diff(want, claim(t, s)); d != "" {

@@ -277,7 +277,7 @@ func sameReservation(a, b lease.Reservation) bool {
 
 // nudgeLease leaves a note that the lease's workflow should look again.
 func nudgeLease(l lease.Lease, fresh bool) contract.Nudge {
-	return contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), Fresh: fresh, Summary: l.Name,
+	return contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: fresh, Summary: l.Name,
 		Attributes: contract.Attributes{Status: string(l.Status), Project: l.Project, Resource: "lease"}}
 }
 

@@ -308,7 +308,7 @@ func TestLeaseNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), Fresh: true, Summary: "l",
+	want := contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: true, Summary: "l",
 		Attributes: contract.Attributes{Status: "PENDING", Project: "p", Resource: "lease"}}
 	if len(notes) != 1 {
 		t.Fatalf("notes: %+v", notes)

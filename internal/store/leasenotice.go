@@ -41,7 +41,7 @@ func tellLeases(ctx context.Context, tx pgx.Tx, all ...news) error {
 				insert into lease_notice (lease_id, message_id, kind, lease)
 				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
 		}
-		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), Fresh: n.kinds[0] == lease.NoticeCreate,
+		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), NotRunning: n.kinds[0] == lease.NoticeCreate,
 			Summary: "webhooks of lease " + n.Name, Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"}})
 	}
 	if len(nudges) == 0 {

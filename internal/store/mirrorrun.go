@@ -56,7 +56,7 @@ func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, er
 
 // runNudge asks the workflow of a kind of run to look.
 func runNudge(kind string) contract.Nudge {
-	return contract.Nudge{Workflow: contract.Runs[kind], ID: contract.RunID(kind), Summary: kind + " of the controller",
+	return contract.Nudge{Workflow: contract.RunWorkflows[kind], ID: contract.RunID(kind), Summary: kind + " of the controller",
 		Attributes: contract.Attributes{Resource: kind}}
 }
 

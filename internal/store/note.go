@@ -28,7 +28,7 @@ func nudge(ctx context.Context, tx pgx.Tx, nudges ...contract.Nudge) error {
 		if err != nil {
 			return fmt.Errorf("note for %s: %w", n.ID, err)
 		}
-		now = now || n.After <= 0
+		now = now || n.Delay <= 0
 		batch.Queue(`
 			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen)
 			values ($1, $2, $3, $4, $5, now() + $6::interval, $7)
@@ -36,7 +36,7 @@ func nudge(ctx context.Context, tx pgx.Tx, nudges ...contract.Nudge) error {
 			set version = note.version + 1,
 				fresh = note.fresh and note.attempts = 0,
 				due_at = least(note.due_at, excluded.due_at)`,
-			n.ID, n.Workflow, n.Fresh, n.Summary, attributes, n.After, n.Seen)
+			n.ID, n.Workflow, n.NotRunning, n.Summary, attributes, n.Delay, n.PortStatus)
 	}
 	if t, ok := tx.(*noting); ok && now {
 		*t.nudged = true
@@ -91,7 +91,7 @@ func (s *Store) ClaimNotes(ctx context.Context, namespace string, limit int, cla
 	}
 	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (contract.Note, error) {
 		var n contract.Note
-		err := row.Scan(&n.ID, &n.Workflow, &n.Fresh, &n.Summary, &n.Attributes, &n.Seen, &n.Version, &n.Attempts)
+		err := row.Scan(&n.ID, &n.Workflow, &n.NotRunning, &n.Summary, &n.Attributes, &n.PortStatus, &n.Version, &n.Attempts)
 		return n, err
 	})
 	if err != nil {

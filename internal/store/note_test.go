@@ -39,14 +39,14 @@ func claimFor(t *testing.T, s *store.Store, namespace string) []contract.Note {
 func TestNoteIsDeliveredOnceThoughNudgedOften(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", Fresh: true, Summary: "p"}
+	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true, Summary: "p"}
 
 	leave(t, s, n)
-	n.Fresh = false
+	n.NotRunning = false
 	leave(t, s, n)
 	notes := claim(t, s)
 
-	n.Fresh = true
+	n.NotRunning = true
 	want := []contract.Note{{Nudge: n, Version: 2, Attempts: 1}}
 	if d := cmp.Diff(want, notes); d != "" {
 		t.Error(d)
@@ -59,7 +59,7 @@ func TestNoteIsDeliveredOnceThoughNudgedOften(t *testing.T) {
 func TestNudgeDuringDeliveryIsNotLost(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1", Fresh: true})
+	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true})
 
 	taken := claim(t, s)
 	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
@@ -68,7 +68,7 @@ func TestNudgeDuringDeliveryIsNotLost(t *testing.T) {
 	}
 
 	again := claim(t, s)
-	if len(again) != 1 || again[0].Fresh || again[0].Version != 2 {
+	if len(again) != 1 || again[0].NotRunning || again[0].Version != 2 {
 		t.Errorf("want the later nudge, no longer fresh, got %+v", again)
 	}
 	if err := s.SettleNotes(t.Context(), "", again); err != nil {
@@ -82,14 +82,14 @@ func TestNudgeDuringDeliveryIsNotLost(t *testing.T) {
 func TestLaterNudgeBringsAWaitingNoteForward(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	leave(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1", Fresh: true, After: time.Hour})
+	leave(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1", NotRunning: true, Delay: time.Hour})
 	if early := claim(t, s); len(early) != 0 {
 		t.Fatalf("claimed before it was due: %v", early)
 	}
 
 	leave(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1"})
 
-	if notes := claim(t, s); len(notes) != 1 || !notes[0].Fresh {
+	if notes := claim(t, s); len(notes) != 1 || !notes[0].NotRunning {
 		t.Errorf("want one fresh note, got %+v", notes)
 	}
 }
@@ -97,7 +97,7 @@ func TestLaterNudgeBringsAWaitingNoteForward(t *testing.T) {
 func TestWhatWasSeenCountsOnlyWhileNobodyElseNudges(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", Fresh: true, Seen: &contract.PortStanding{Status: "DOWN"}}
+	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true, PortStatus: &contract.PortStatus{Status: "DOWN"}}
 	joined := n
 	joined.ID = "port/2"
 
@@ -105,11 +105,11 @@ func TestWhatWasSeenCountsOnlyWhileNobodyElseNudges(t *testing.T) {
 	leave(t, s, joined)
 	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: joined.ID})
 
-	got := map[string]*contract.PortStanding{}
+	got := map[string]*contract.PortStatus{}
 	for _, note := range claim(t, s) {
-		got[note.ID] = note.Seen
+		got[note.ID] = note.PortStatus
 	}
-	want := map[string]*contract.PortStanding{"port/1": {Status: "DOWN"}, "port/2": nil}
+	want := map[string]*contract.PortStatus{"port/1": {Status: "DOWN"}, "port/2": nil}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -251,8 +251,8 @@ func hostAgents(ctx context.Context, tx pgx.Tx, host string, on uuid.UUID) ([]ne
 }
 
 // PortStanding is what a port's workflow is told of its row.
-func PortStanding(key string, s network.Standing) contract.PortStanding {
-	out := contract.PortStanding{Gone: s.Gone, Status: s.Status, Ignored: s.Ignored, Events: len(s.Events), Next: s.Next}
+func PortStanding(key string, s network.Standing) contract.PortStatus {
+	out := contract.PortStatus{Deleted: s.Gone, Status: s.Status, IgnoredReports: s.Ignored, PendingNovaEvents: len(s.Events), LookAgainAt: s.Next}
 	if s.Gone {
 		out.Status = "DELETED"
 	}
@@ -278,7 +278,7 @@ func portNudge(p network.Port, fresh bool) contract.Nudge {
 		summary += " on " + p.Host
 	}
 	return contract.Nudge{
-		Workflow: contract.Port, ID: contract.PortID(p.ID.String()), Fresh: fresh, Summary: summary,
+		Workflow: contract.Port, ID: contract.PortID(p.ID.String()), NotRunning: fresh, Summary: summary,
 		Attributes: contract.Attributes{Status: p.Status, Project: p.Project, Host: p.Host, Resource: "port",
 			WaitingFor: p.Standing().Remaining()},
 	}

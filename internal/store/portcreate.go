@@ -159,6 +159,6 @@ func begin(ctx context.Context, tx pgx.Tx, before network.Port, now time.Time) (
 	}
 	n, standing := portNudge(made, true), made.Standing()
 	standing.Events = recorded
-	n.Seen = new(PortStanding(p.ID.String(), standing))
+	n.PortStatus = new(PortStanding(p.ID.String(), standing))
 	return made, nudge(ctx, tx, n)
 }

@@ -16,13 +16,13 @@ func TestNewPortTellsItsWorkflowWhatALookWouldFind(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	ports := map[string]network.Port{"blocked": g.port(cmp1), "at once active": g.port(cmp1, func(c *network.PortChange) { c.VNIC = ptr("direct-physical") }), "unbound": g.port("")}
-	seen := map[string]*contract.PortStanding{}
+	seen := map[string]*contract.PortStatus{}
 	for _, n := range claim(t, g.Store) {
-		seen[n.ID] = n.Seen
+		seen[n.ID] = n.PortStatus
 	}
 
 	for name, p := range ports {
-		var want *contract.PortStanding
+		var want *contract.PortStatus
 		found, err := g.SettlePort(t.Context(), p.ID, nil)
 		if err != nil {
 			t.Fatal(err)
