@@ -1,0 +1,134 @@
+// Package attribute describes the attributes of network objects: their names in the Networking API, who may set and see them, how a request's
+// JSON is read, and how each value is written in every view of the object. The views are built from these tables alone. It decides no rule of
+// internal/network and reads no row.
+package attribute
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// Operations is the set of requests in which an attribute may be set.
+type Operations int
+
+const (
+	OnCreate Operations = 1 << iota
+	OnUpdate
+	Required // a create without the attribute is refused
+	OnWrite  = OnCreate | OnUpdate
+)
+
+// String is the operation's word in the name of a policy rule, such as create_port:mac_address.
+func (o Operations) String() string {
+	if o == OnUpdate {
+		return "update"
+	}
+	return "create"
+}
+
+// Definition describes one attribute. Object is the kind of object, Change is what a request says about such an object.
+type Definition[Object, Change any] struct {
+	Name           string
+	SettableOn     Operations
+	AdminOnlyWrite bool                                 // only administrators set it
+	FalseAllowed   bool                                 // everyone may create an object with the value false, although AdminOnlyWrite is set
+	AdminOnlyRead  bool                                 // only administrators see it, filter by it and sort by it
+	Set            func(*Change, json.RawMessage) error // reads the request's value into the change
+	FilterField    string                               // field of the store's conditions; empty: lists cannot be filtered by the attribute
+	FilterValue    func(string) (string, error)         // canonical form of a filter's value, or ErrNoMatch; nil: the text itself
+	Sortable       bool                                 // lists can be sorted by FilterField
+	ObjectName     string                               // name in the versioned object; empty: Name
+	Views          Views[Object]
+}
+
+// Views holds the attribute's value in each view of an object. The attribute is missing from a view whose function is nil.
+type Views[Object any] struct {
+	REST       func(Object) any // Networking API
+	RPC        func(Object) any // dictionaries sent to agents
+	Versioned  func(Object) any // oslo.versionedobjects, as agents of the OVO push and pull API read them
+	Controller func(Object) any // OpenDaylight's northbound API
+}
+
+// everywhere is for an attribute with the same value in all views.
+func everywhere[Object any](value func(Object) any) Views[Object] {
+	return Views[Object]{REST: value, RPC: value, Versioned: value, Controller: value}
+}
+
+// nested is for an attribute that is a plain value in all views but the versioned object, where it is an object of its own.
+func nested[Object any](value, versioned func(Object) any) Views[Object] {
+	return Views[Object]{REST: value, RPC: value, Versioned: versioned, Controller: value}
+}
+
+// notVersioned is for an attribute that the versioned object does not have.
+func notVersioned[Object any](value func(Object) any) Views[Object] {
+	return nested(value, nil)
+}
+
+// absent is the value of an attribute that this one object lacks; its views leave the attribute out.
+type absent struct{}
+
+// view builds one view of an object. in selects the attribute's name and value in the view; without a value it is left out.
+func view[Object, Change any](table []Definition[Object, Change], o Object, in func(Definition[Object, Change]) (string, func(Object) any)) map[string]any {
+	all := make(map[string]any, len(table))
+	for _, d := range table {
+		name, value := in(d)
+		if value == nil {
+			continue
+		}
+		if v := value(o); v != (absent{}) {
+			all[name] = v
+		}
+	}
+	return all
+}
+
+// Into makes a definition's Set: it reads the value and stores a pointer to it in the field of the change.
+func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMessage) (Value, error)) func(*Change, json.RawMessage) error {
+	return func(c *Change, raw json.RawMessage) error {
+		v, err := read(raw)
+		if err == nil {
+			*field(c) = &v
+		}
+		return err
+	}
+}
+
+// ProjectInto reads project_id or tenant_id. A request may contain both only with the same value.
+func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.RawMessage) error {
+	return func(c *Change, raw json.RawMessage) error {
+		v, err := Text(255)(raw)
+		if err != nil {
+			return err
+		}
+		if p := field(c); *p != nil && **p != v {
+			return errors.New("project_id and tenant_id do not match")
+		}
+		*field(c) = &v
+		return nil
+	}
+}
+
+// OnlyEmpty accepts the empty value of an attribute for which berth supports no other value.
+func OnlyEmpty[Change any](_ *Change, raw json.RawMessage) error {
+	switch strings.ReplaceAll(string(raw), " ", "") {
+	case "null", "[]", "{}", `""`:
+		return nil
+	}
+	return errors.New("only the empty value is supported")
+}
+
+// NullIsAbsent treats null as if the request did not contain the attribute.
+func NullIsAbsent[Change any](set func(*Change, json.RawMessage) error) func(*Change, json.RawMessage) error {
+	return func(c *Change, raw json.RawMessage) error {
+		if IsNull(raw) {
+			return nil
+		}
+		return set(c, raw)
+	}
+}
+
+// CompleteError is an error whose text is the whole answer to the client. Other errors of readers need the attribute's name before them.
+type CompleteError string
+
+func (e CompleteError) Error() string { return string(e) }

@@ -1,0 +1,65 @@
+package attribute
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"strconv"
+
+	"berth/internal/network"
+)
+
+// ErrNoMatch says that no object has this value, so that a filter for it finds nothing. A value of another type than the attribute's is
+// refused instead.
+var ErrNoMatch = errors.New("no object has this value")
+
+// Readers of filters' values return the canonical form of the value, as the database writes it.
+
+// FilterUUID reads a UUID.
+func FilterUUID(s string) (string, error) {
+	v, ok := canonicalUUID(s)
+	return v.String(), matchable(ok)
+}
+
+func matchable(ok bool) error {
+	if ok {
+		return nil
+	}
+	return ErrNoMatch
+}
+
+// FilterMAC reads a MAC address.
+func FilterMAC(s string) (string, error) {
+	v, ok := canonicalMAC(s)
+	return v, matchable(ok)
+}
+
+// FilterIP reads an IP address; the empty text is none.
+func FilterIP(s string) (string, error) {
+	a, err := netip.ParseAddr(s)
+	if s == "" {
+		return "", nil
+	}
+	return a.String(), matchable(err == nil && a.Zone() == "")
+}
+
+// FilterCIDR reads an address block.
+func FilterCIDR(s string) (string, error) {
+	p, err := netip.ParsePrefix(s)
+	return p.Masked().String(), matchable(err == nil)
+}
+
+// FilterBool reads a boolean.
+func FilterBool(s string) (string, error) {
+	v, err := Bool(json.RawMessage(s))
+	return strconv.FormatBool(v), err
+}
+
+// FilterInt reads an integer.
+func FilterInt(s string) (string, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		err = network.Faultf(network.InvalidInput, "Invalid input for operation: '%s' is not an integer.", Excerpt(json.RawMessage(s)))
+	}
+	return strconv.FormatInt(n, 10), err
+}

@@ -1,0 +1,260 @@
+package attribute
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"berth/internal/network"
+)
+
+// Readers of JSON values. Their errors say what is wrong with the value; the caller adds the name of the attribute.
+
+// Text reads a string of at most limit characters.
+func Text(limit int) func(json.RawMessage) (string, error) {
+	return func(raw json.RawMessage) (string, error) {
+		var s string
+		if IsNull(raw) || json.Unmarshal(raw, &s) != nil {
+			return "", fmt.Errorf("'%s' is not a valid string", Excerpt(raw))
+		}
+		if strings.ContainsRune(s, 0) {
+			return "", fmt.Errorf("the string contains a NUL character")
+		}
+		if len([]rune(s)) > limit {
+			return "", fmt.Errorf("'%s' exceeds maximum length of %d", Excerpt(raw), limit)
+		}
+		return s, nil
+	}
+}
+
+// IsNull reports whether the JSON value is null.
+func IsNull(raw json.RawMessage) bool { return string(raw) == "null" }
+
+// Excerpt shortens a JSON value for an error message.
+func Excerpt(raw json.RawMessage) string {
+	s := strings.Trim(string(raw), `"`)
+	if len(s) > 80 {
+		s = strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}
+
+// Booleans are the words that clients send for true and false, in lower case.
+var Booleans = map[string]bool{"true": true, "1": true, "false": false, "0": false}
+
+// Bool reads true and false, also written as a string or a number.
+func Bool(raw json.RawMessage) (bool, error) {
+	v, ok := Booleans[strings.ToLower(strings.Trim(string(raw), `"`))]
+	if !ok {
+		return false, network.Faultf(network.InvalidInput, "Invalid input for operation: '%s' cannot be converted to boolean.", Excerpt(raw))
+	}
+	return v, nil
+}
+
+// Int reads an integer from low to high, also written as a string.
+func Int(low, high int) func(json.RawMessage) (int, error) {
+	return func(raw json.RawMessage) (int, error) {
+		n, err := strconv.Atoi(strings.Trim(string(raw), `"`))
+		if err != nil {
+			return 0, fmt.Errorf("'%s' is not an integer", Excerpt(raw))
+		}
+		if n < low || n > high {
+			return 0, fmt.Errorf("'%d' is not in range %d to %d", n, low, high)
+		}
+		return n, nil
+	}
+}
+
+// UUID reads a UUID in its canonical form, in upper or lower case.
+func UUID(raw json.RawMessage) (uuid.UUID, error) {
+	s, err := Text(64)(raw)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	v, ok := canonicalUUID(s)
+	if !ok {
+		return uuid.Nil, fmt.Errorf("'%s' is not a valid UUID", Excerpt(raw))
+	}
+	return v, nil
+}
+
+// MAC reads the MAC address of a single device: not a multicast address and not zero.
+func MAC(raw json.RawMessage) (string, error) {
+	s, err := Text(64)(raw)
+	if err != nil {
+		return "", err
+	}
+	v, ok := canonicalMAC(s)
+	multicast := ok && strings.ContainsRune("13579bdf", rune(v[1]))
+	if !ok || multicast || v == "00:00:00:00:00:00" {
+		return "", fmt.Errorf("'%s' is not a valid MAC address", Excerpt(raw))
+	}
+	return v, nil
+}
+
+// canonicalUUID parses the 36 characters of a UUID's canonical form; ok is false for other text.
+func canonicalUUID(s string) (id uuid.UUID, ok bool) {
+	s = strings.ToLower(s)
+	id, err := uuid.Parse(s)
+	return id, err == nil && id.String() == s
+}
+
+// canonicalMAC parses a MAC address of six bytes and writes it with colons.
+func canonicalMAC(s string) (string, bool) {
+	m, err := net.ParseMAC(s)
+	if err != nil || len(m) != 6 {
+		return "", false
+	}
+	return m.String(), true
+}
+
+// Address reads an IP address without a zone.
+func Address(raw json.RawMessage) (netip.Addr, error) {
+	s, err := Text(64)(raw)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	a, err := netip.ParseAddr(s)
+	if err != nil || a.Zone() != "" || a.Is4In6() {
+		return netip.Addr{}, fmt.Errorf("'%s' is not a valid IP address", Excerpt(raw))
+	}
+	return a, nil
+}
+
+// AddressOrNone reads an IP address; null is the invalid address.
+func AddressOrNone(raw json.RawMessage) (netip.Addr, error) {
+	if IsNull(raw) {
+		return netip.Addr{}, nil
+	}
+	return Address(raw)
+}
+
+// CIDR reads the address block of a subnet and clears its host bits.
+func CIDR(raw json.RawMessage) (netip.Prefix, error) {
+	s, err := Text(64)(raw)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil || p.Addr().Is4In6() || p.Bits() == 0 {
+		return netip.Prefix{}, network.Faultf(network.InvalidInput, "Invalid input for cidr. Reason: '%s' is not a valid IP subnet.", Excerpt(raw))
+	}
+	return p.Masked(), nil
+}
+
+// OneOf reads one of the allowed strings; null is the empty string.
+func OneOf(allowed ...string) func(json.RawMessage) (string, error) {
+	return func(raw json.RawMessage) (string, error) {
+		var s string
+		if err := json.Unmarshal(raw, &s); err == nil {
+			for _, a := range allowed {
+				if s == a || IsNull(raw) {
+					return s, nil
+				}
+			}
+		}
+		return "", fmt.Errorf("'%s' is not in %v", Excerpt(raw), allowed)
+	}
+}
+
+// List reads a list whose items read reads.
+func List[T any](read func(json.RawMessage) (T, error)) func(json.RawMessage) ([]T, error) {
+	return func(raw json.RawMessage) ([]T, error) {
+		var items []json.RawMessage
+		if IsNull(raw) || json.Unmarshal(raw, &items) != nil {
+			return nil, fmt.Errorf("'%s' is not a list", Excerpt(raw))
+		}
+		list := make([]T, len(items))
+		for i, item := range items {
+			v, err := read(item)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = v
+		}
+		return list, nil
+	}
+}
+
+// Dict reads an object that has no other keys than these.
+func Dict(raw json.RawMessage, keys ...string) (map[string]json.RawMessage, error) {
+	var m map[string]json.RawMessage
+	if IsNull(raw) || json.Unmarshal(raw, &m) != nil {
+		return nil, fmt.Errorf("'%s' is not a dictionary", Excerpt(raw))
+	}
+	known := map[string]bool{}
+	for _, k := range keys {
+		known[k] = true
+	}
+	for k := range m {
+		if !known[k] {
+			return nil, fmt.Errorf("unexpected key '%s'; allowed are %v", k, keys)
+		}
+	}
+	return m, nil
+}
+
+// Profile reads a dictionary of any content, at most 4095 bytes long. It encodes the dictionary again, so that PostgreSQL accepts every number in it.
+func Profile(raw json.RawMessage) (json.RawMessage, error) {
+	if IsNull(raw) {
+		return json.RawMessage(`{}`), nil
+	}
+	var m map[string]any
+	if json.Unmarshal(raw, &m) != nil {
+		return nil, fmt.Errorf("'%s' is not a dictionary", Excerpt(raw))
+	}
+	if strings.Contains(string(raw), `\u0000`) {
+		return nil, fmt.Errorf("the dictionary contains a NUL character")
+	}
+	if len(raw) > 4095 {
+		return nil, fmt.Errorf("the dictionary is longer than 4095 characters")
+	}
+	clean, err := json.Marshal(m)
+	return clean, err
+}
+
+// NotEmpty reads a string that is not empty.
+func NotEmpty(read func(json.RawMessage) (string, error)) func(json.RawMessage) (string, error) {
+	return func(raw json.RawMessage) (string, error) {
+		s, err := read(raw)
+		if err == nil && s == "" {
+			err = errors.New("'' is empty")
+		}
+		return s, err
+	}
+}
+
+// NullIsEmpty reads null as the empty string.
+func NullIsEmpty(read func(json.RawMessage) (string, error)) func(json.RawMessage) (string, error) {
+	return func(raw json.RawMessage) (string, error) {
+		if IsNull(raw) {
+			return "", nil
+		}
+		return read(raw)
+	}
+}
+
+// NullIsEmptyList reads null as the empty list.
+func NullIsEmptyList[T any](read func(json.RawMessage) ([]T, error)) func(json.RawMessage) ([]T, error) {
+	return func(raw json.RawMessage) ([]T, error) {
+		if IsNull(raw) {
+			return []T{}, nil
+		}
+		return read(raw)
+	}
+}
+
+// IPVersion reads 4 or 6.
+func IPVersion(raw json.RawMessage) (int, error) {
+	n, err := Int(4, 6)(raw)
+	if err == nil && n == 5 {
+		return 0, errors.New("'5' is not in [4, 6]")
+	}
+	return n, err
+}

@@ -1,0 +1,113 @@
+package attribute
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"berth/internal/network"
+)
+
+// Readers of the values that only ports have.
+
+// macOrRandom reads a MAC address; null chooses a random one.
+func macOrRandom(raw json.RawMessage) (string, error) {
+	if IsNull(raw) {
+		return network.NewMAC(), nil
+	}
+	return MAC(raw)
+}
+
+// VNICType reads a type of virtual NIC, one of Neutron's.
+var VNICType = NotEmpty(OneOf("normal", "direct", "macvtap", "baremetal", "direct-physical", "virtio-forwarder", "smart-nic", "vdpa",
+	"accelerator-direct", "accelerator-direct-physical", "remote-managed"))
+
+func setProfile(c *network.PortChange, raw json.RawMessage) (err error) {
+	c.Profile, err = Profile(raw)
+	return err
+}
+
+// fixedIP reads what a request asks for: a subnet, an address, or both.
+func fixedIP(raw json.RawMessage) (f network.Fixed, err error) {
+	m, err := Dict(raw, "subnet_id", "ip_address")
+	if err != nil {
+		return f, err
+	}
+	if v, ok := m["subnet_id"]; ok {
+		if f.Subnet, err = UUID(v); err != nil {
+			return f, err
+		}
+	}
+	if v, ok := m["ip_address"]; ok {
+		if f.IP, err = Address(v); err != nil {
+			return f, err
+		}
+	}
+	if len(m) == 0 {
+		return f, network.Faultf(network.InvalidInput, "Invalid input for operation: IP allocation requires subnet_id or ip_address.")
+	}
+	return f, nil
+}
+
+// addressPair reads an address or an address block, with an optional MAC address.
+func addressPair(raw json.RawMessage) (p network.AddressPair, err error) {
+	m, err := Dict(raw, "ip_address", "mac_address")
+	if err != nil {
+		return p, err
+	}
+	v, ok := m["ip_address"]
+	if !ok {
+		return p, network.Faultf(network.AddressPairWithoutIP, "AllowedAddressPair must contain ip_address")
+	}
+	s, err := Text(64)(v)
+	if err != nil {
+		return p, err
+	}
+	if p.IP, err = netip.ParsePrefix(s); err != nil {
+		var a netip.Addr
+		if a, err = Address(v); err != nil {
+			return p, err
+		}
+		p.IP = netip.PrefixFrom(a, a.BitLen())
+	}
+	if p.IP.Addr().Is4In6() {
+		return p, fmt.Errorf("'%s' is not a valid IP address", Excerpt(v))
+	}
+	if v, ok := m["mac_address"]; ok && !IsNull(v) {
+		p.MAC, err = MAC(v)
+	}
+	return p, err
+}
+
+// emptyValueAllowed are the DHCP options whose value may be empty.
+var emptyValueAllowed = []string{"router", "classless-static-route"}
+
+// dhcpOption reads a DHCP option. A null value removes the option from the port.
+func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
+	m, err := Dict(raw, "opt_name", "opt_value", "ip_version")
+	if err != nil {
+		return o, err
+	}
+	if _, ok := m["opt_name"]; !ok {
+		return o, fmt.Errorf("a DHCP option has an opt_name")
+	}
+	if o.Name, err = NotEmpty(Text(64))(m["opt_name"]); err != nil {
+		return o, err
+	}
+	if v, ok := m["opt_value"]; ok && !IsNull(v) {
+		s, err := Text(255)(v)
+		if err == nil && s == "" && !slices.Contains(emptyValueAllowed, o.Name) {
+			err = fmt.Errorf("the opt_value of %s is empty", o.Name)
+		}
+		if err != nil {
+			return o, err
+		}
+		o.Value = &s
+	}
+	o.IPVersion = 4
+	if v, ok := m["ip_version"]; ok {
+		o.IPVersion, err = IPVersion(v)
+	}
+	return o, err
+}
