@@ -11,6 +11,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -21,34 +22,34 @@ type agentChange = network.AgentChange
 
 func (a agents) resource() resource[network.Agent, agentChange] {
 	return resource[network.Agent, agentChange]{
-		one: "agent", missing: string(network.AgentNotFound), attributes: agentAttributes,
+		singular: "agent", notFoundType: string(network.AgentNotFound), attributes: agentAttributes,
 		id: func(n network.Agent) uuid.UUID { return n.ID }, view: viewAgent, list: a.store.Agents,
 		update: func(ctx context.Context, id uuid.UUID, c agentChange, _ *int64) (network.Agent, error) {
 			return a.store.UpdateAgent(ctx, id, c)
 		},
-		remove: func(ctx context.Context, id uuid.UUID, _ *int64) error { return a.store.DeleteAgent(ctx, id) },
-		may:    func(*http.Request, network.Agent, *agentChange) error { return nil },
+		remove:          func(ctx context.Context, id uuid.UUID, _ *int64) error { return a.store.DeleteAgent(ctx, id) },
+		authorizeChange: func(*http.Request, network.Agent, *agentChange) error { return nil },
 	}
 }
 
-var agentAttributes = []attribute[agentChange]{
-	{name: "id", field: "id", read: asUUID, sorts: true},
-	{name: "agent_type", field: "type", sorts: true},
-	{name: "host", field: "host", sorts: true},
-	{name: "binary", field: "binary", sorts: true},
-	{name: "topic", field: "topic", sorts: true},
-	{name: "admin_state_up", on: onUpdate, set: as(func(c *agentChange) **bool { return &c.AdminUp }, boolean), field: "admin_up", read: asBool, sorts: true},
-	{name: "description", on: onUpdate, set: as(func(c *agentChange) **string { return &c.Description }, orEmpty(text(255))), field: "description"},
-	{name: "alive", field: "alive", read: asBool},
-	{name: "configurations"}, {name: "availability_zone"}, {name: "resources_synced"},
-	{name: "created_at"}, {name: "started_at"}, {name: "heartbeat_timestamp"},
-	{name: held}, {name: awaited},
+var agentAttributes = []attribute.Definition[network.Agent, agentChange]{
+	{Name: "id", FilterField: "id", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "agent_type", FilterField: "type", Sortable: true},
+	{Name: "host", FilterField: "host", Sortable: true},
+	{Name: "binary", FilterField: "binary", Sortable: true},
+	{Name: "topic", FilterField: "topic", Sortable: true},
+	{Name: "admin_state_up", SettableOn: attribute.OnUpdate, Set: attribute.Into(func(c *agentChange) **bool { return &c.AdminUp }, attribute.Bool), FilterField: "admin_up", FilterValue: attribute.FilterBool, Sortable: true},
+	{Name: "description", SettableOn: attribute.OnUpdate, Set: attribute.Into(func(c *agentChange) **string { return &c.Description }, attribute.NullIsEmpty(attribute.Text(255))), FilterField: "description"},
+	{Name: "alive", FilterField: "alive", FilterValue: attribute.FilterBool},
+	{Name: "configurations"}, {Name: "availability_zone"}, {Name: "resources_synced"},
+	{Name: "created_at"}, {Name: "started_at"}, {Name: "heartbeat_timestamp"},
+	{Name: heldAttribute}, {Name: awaitedAttribute},
 }
 
 // Attributes that say what an agent has in hand: its networks or ports, and how many ports wait for its word.
 const (
-	held    = "berth:held"
-	awaited = "berth:awaited"
+	heldAttribute    = "berth:held"
+	awaitedAttribute = "berth:awaited"
 )
 
 func viewAgent(a network.Agent, _ identity.Caller) object {
@@ -57,7 +58,7 @@ func viewAgent(a network.Agent, _ identity.Caller) object {
 		"id": a.ID, "agent_type": a.Type, "host": a.Host, "binary": a.Binary, "topic": a.Topic, "description": orNull(a.Description),
 		"admin_state_up": a.AdminUp, "alive": a.Alive, "configurations": a.Configurations, "availability_zone": nil,
 		"resources_synced": nil, "created_at": moment(a.CreatedAt), "started_at": moment(a.StartedAt),
-		"heartbeat_timestamp": moment(a.HeartbeatAt), held: a.Held, awaited: a.Awaited,
+		"heartbeat_timestamp": moment(a.HeartbeatAt), heldAttribute: a.Held, awaitedAttribute: a.Awaited,
 	}
 }
 
@@ -85,7 +86,7 @@ func (a agents) routes() []osapi.Route {
 }
 
 func (a agents) hosted(r *http.Request) (int, any, error) {
-	_, id, err := a.resource().find(r, value(r, "id"))
+	_, id, err := a.resource().find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -93,9 +94,9 @@ func (a agents) hosted(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	names, list := chosen(r), make([]object, len(found))
+	names, list := requestedFields(r), make([]object, len(found))
 	for i, n := range found {
-		list[i] = fields(names, viewNetwork(n, caller(r)))
+		list[i] = selectFields(names, viewNetwork(n, caller(r)))
 	}
 	return http.StatusOK, object{"networks": list}, nil
 }
@@ -107,13 +108,13 @@ func (a agents) host(r *http.Request) (int, any, error) {
 	}
 	raw, ok := envelope["network_id"]
 	if !ok || len(envelope) != 1 {
-		return 0, nil, bad("The body has to be {\"network_id\": …}")
+		return 0, nil, badRequest("The body has to be {\"network_id\": …}")
 	}
-	n, err := id(raw)
+	n, err := attribute.UUID(raw)
 	if err != nil {
 		return 0, nil, invalid("network_id", err)
 	}
-	_, agent, err := a.resource().find(r, value(r, "id"))
+	_, agent, err := a.resource().find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -121,19 +122,19 @@ func (a agents) host(r *http.Request) (int, any, error) {
 }
 
 func (a agents) release(r *http.Request) (int, any, error) {
-	_, agent, err := a.resource().find(r, value(r, "id"))
+	_, agent, err := a.resource().find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
 	}
-	n, ok := osapi.UUID(strings.ToLower(value(r, "network")))
+	n, ok := osapi.UUID(strings.ToLower(pathValue(r, "network")))
 	if !ok {
-		return 0, nil, osapi.Fault(http.StatusNotFound, string(network.NetworkNotFound), "Network %s could not be found.", clean(value(r, "network")))
+		return 0, nil, osapi.Fault(http.StatusNotFound, string(network.NetworkNotFound), "Network %s could not be found.", excerpt(pathValue(r, "network")))
 	}
 	return http.StatusNoContent, nil, a.store.UnscheduleNetwork(r.Context(), agent, n)
 }
 
 func (a agents) hosting(r *http.Request) (int, any, error) {
-	_, id, err := networks(a.store).find(r, value(r, "id"))
+	_, id, err := networks(a.store).find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -141,9 +142,9 @@ func (a agents) hosting(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	names, list := chosen(r), make([]object, len(found))
+	names, list := requestedFields(r), make([]object, len(found))
 	for i, n := range found {
-		list[i] = fields(names, viewAgent(n, caller(r)))
+		list[i] = selectFields(names, viewAgent(n, caller(r)))
 	}
 	return http.StatusOK, object{"agents": list}, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -25,15 +26,15 @@ func (a availability) routes() []osapi.Route {
 }
 
 // ofNetworks are the attributes of networks that stand under other names where their addresses are counted.
-var ofNetworks = map[string]string{"network_id": "id", "network_name": "name", "project_id": "project_id", "tenant_id": "tenant_id"}
+var networkAttributeOf = map[string]string{"network_id": "id", "network_name": "name", "project_id": "project_id", "tenant_id": "tenant_id"}
 
 func (a availability) list(r *http.Request) (int, any, error) {
-	asked, versions, err := askingNetworks(r)
+	asked, listVersions, err := networkListRequest(r)
 	if err != nil {
 		return 0, nil, err
 	}
 	res := networks(a.store)
-	l, err := res.listing(asked)
+	l, err := res.listRequest(asked)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -41,40 +42,40 @@ func (a availability) list(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	views, err := a.views(r.Context(), found, versions)
+	views, err := a.views(r.Context(), found, listVersions)
 	if err != nil {
 		return 0, nil, err
 	}
-	chosen := chosen(r)
+	requestedFields := requestedFields(r)
 	for i := range views {
-		views[i] = fields(chosen, views[i])
+		views[i] = selectFields(requestedFields, views[i])
 	}
 	body := object{"network_ip_availabilities": views}
 	if l.Limit > 0 {
-		body["network_ip_availabilities_links"] = pages(r, res, l, found)
+		body["network_ip_availabilities_links"] = pageLinks(r, res, l, found)
 	}
 	return http.StatusOK, body, nil
 }
 
 // askingNetworks is the request as the list of networks would get it, and the IP versions that it asks for; nil for all.
-func askingNetworks(r *http.Request) (*http.Request, []string, error) {
+func networkListRequest(r *http.Request) (*http.Request, []string, error) {
 	q, asked := r.URL.Query(), url.Values{}
 	for _, key := range sortedKeys(q) {
-		switch name := ofNetworks[key]; {
+		switch name := networkAttributeOf[key]; {
 		case slices.Contains([]string{"fields", "ip_version", "sort_key"}, key):
 		case name != "":
 			asked[name] = q[key]
-		case slices.Contains(shaping, key):
+		case slices.Contains(listOptions, key):
 			asked[key] = q[key]
 		default:
-			return nil, nil, bad("['%s'] is invalid attribute for filtering", clean(key))
+			return nil, nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(key))
 		}
 	}
-	for _, key := range filledOnes(q["sort_key"]) {
-		if ofNetworks[key] == "" {
-			return nil, nil, bad("['%s'] is invalid attribute for sort_keys", clean(key))
+	for _, key := range nonEmpty(q["sort_key"]) {
+		if networkAttributeOf[key] == "" {
+			return nil, nil, badRequest("['%s'] is invalid attribute for sort_keys", excerpt(key))
 		}
-		asked.Add("sort_key", ofNetworks[key])
+		asked.Add("sort_key", networkAttributeOf[key])
 	}
 	copied := r.Clone(r.Context())
 	copied.URL.RawQuery = asked.Encode()
@@ -82,7 +83,7 @@ func askingNetworks(r *http.Request) (*http.Request, []string, error) {
 }
 
 func (a availability) show(r *http.Request) (int, any, error) {
-	n, _, err := networks(a.store).find(r, value(r, "id"))
+	n, _, err := networks(a.store).find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -90,20 +91,20 @@ func (a availability) show(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{"network_ip_availability": fields(chosen(r), views[0])}, nil
+	return http.StatusOK, object{"network_ip_availability": selectFields(requestedFields(r), views[0])}, nil
 }
 
 // views counts the addresses of networks, in their subnets of these IP versions; nil for all.
-func (a availability) views(ctx context.Context, networks []network.Network, versions []string) ([]object, error) {
+func (a availability) views(ctx context.Context, networks []network.Network, listVersions []string) ([]object, error) {
 	ids, texts := make([]uuid.UUID, len(networks)), make([]string, len(networks))
 	for i, n := range networks {
 		ids[i], texts[i] = n.ID, n.ID.String()
 	}
 	where := []store.Condition{{Field: "network", In: texts}}
-	if versions != nil {
+	if listVersions != nil {
 		c := store.Condition{Field: "ip_version", In: []string{}}
-		for _, v := range versions {
-			v, err := asInt(v)
+		for _, v := range listVersions {
+			v, err := attribute.FilterInt(v)
 			if err != nil {
 				return nil, err
 			}

@@ -2,7 +2,6 @@ package neutron
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -18,26 +18,26 @@ type bindings struct{ store *store.Store }
 
 type bindingChange = network.BindingChange
 
-var bindingForm = resource[network.Binding, bindingChange]{one: "binding", attributes: []attribute[bindingChange]{
-	{name: "host", on: onCreate | required, set: as(func(c *bindingChange) **string { return &c.Host }, filled(text(255)))},
-	{name: "vnic_type", on: anytime, set: as(func(c *bindingChange) **string { return &c.VNIC }, vnicType)},
-	{name: "profile", on: anytime, set: func(c *bindingChange, raw json.RawMessage) (err error) {
-		c.Profile, err = profile(raw)
+var bindingResource = resource[network.Binding, bindingChange]{singular: "binding", attributes: []attribute.Definition[network.Binding, bindingChange]{
+	{Name: "host", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *bindingChange) **string { return &c.Host }, attribute.NotEmpty(attribute.Text(255)))},
+	{Name: "vnic_type", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *bindingChange) **string { return &c.VNIC }, attribute.VNICType)},
+	{Name: "profile", SettableOn: attribute.OnWrite, Set: func(c *bindingChange, raw json.RawMessage) (err error) {
+		c.Profile, err = attribute.Profile(raw)
 		return err
 	}},
-	{name: "project_id", on: onCreate, set: unread[bindingChange]}, {name: "tenant_id", on: onCreate, set: unread[bindingChange]},
-	{name: "vif_type"}, {name: "vif_details"}, {name: "status"},
+	{Name: "project_id", SettableOn: attribute.OnCreate, Set: ignoredText[bindingChange]}, {Name: "tenant_id", SettableOn: attribute.OnCreate, Set: ignoredText[bindingChange]},
+	{Name: "vif_type"}, {Name: "vif_details"}, {Name: "status"},
 }}
 
 func (b bindings) routes() []osapi.Route {
-	const many, one = "/v2.0/ports/{id}/bindings", "/v2.0/ports/{id}/bindings/{host}"
+	const collectionPath, memberPath = "/v2.0/ports/{id}/bindings", "/v2.0/ports/{id}/bindings/{host}"
 	routes := []osapi.Route{
-		{Method: http.MethodGet, Path: many, Handle: b.list},
-		{Method: http.MethodPost, Path: many, Handle: b.create},
-		{Method: http.MethodGet, Path: one, Handle: b.show},
-		{Method: http.MethodPut, Path: one, Handle: b.update},
-		{Method: http.MethodDelete, Path: one, Handle: b.remove},
-		{Method: http.MethodPut, Path: one + "/activate", Handle: b.activate},
+		{Method: http.MethodGet, Path: collectionPath, Handle: b.list},
+		{Method: http.MethodPost, Path: collectionPath, Handle: b.create},
+		{Method: http.MethodGet, Path: memberPath, Handle: b.show},
+		{Method: http.MethodPut, Path: memberPath, Handle: b.update},
+		{Method: http.MethodDelete, Path: memberPath, Handle: b.remove},
+		{Method: http.MethodPut, Path: memberPath + "/activate", Handle: b.activate},
 	}
 	for i, r := range routes {
 		routes[i].Handle = func(req *http.Request) (int, any, error) {
@@ -52,15 +52,15 @@ func (b bindings) routes() []osapi.Route {
 
 // port is the port that the request's path names.
 func (b bindings) port(r *http.Request) (network.Port, uuid.UUID, error) {
-	return ports(b.store).find(r, value(r, "id"))
+	return ports(b.store).find(r, pathValue(r, "id"))
 }
 
 // of is the binding of the port to the host.
-func of(p network.Port, host string) (network.Binding, error) {
+func bindingOn(p network.Port, host string) (network.Binding, error) {
 	all := p.Tied()
 	at := slices.IndexFunc(all, func(b network.Binding) bool { return b.Host == host })
 	if at < 0 {
-		return network.Binding{}, network.Faultf(network.BindingNotFound, "Binding for port %s for host %s could not be found.", p.ID, clean(host))
+		return network.Binding{}, network.Faultf(network.BindingNotFound, "Binding for port %s for host %s could not be found.", p.ID, excerpt(host))
 	}
 	return all[at], nil
 }
@@ -70,7 +70,7 @@ func viewBinding(p network.Port, b network.Binding) object {
 		p.Details = nil
 	}
 	return object{"host": b.Host, "status": b.Status, "vnic_type": b.VNIC, "profile": b.Profile, "vif_type": b.VIF,
-		"vif_details": vifDetails(p), "project_id": p.Project, "tenant_id": p.Project}
+		"vif_details": attribute.VIFDetails(p), "project_id": p.Project, "tenant_id": p.Project}
 }
 
 func (b bindings) list(r *http.Request) (int, any, error) {
@@ -79,22 +79,22 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	q := r.URL.Query()
-	for _, key := range shaping {
+	for _, key := range listOptions {
 		q.Del(key)
 	}
 	for _, key := range sortedKeys(q) {
 		if !slices.Contains([]string{"host", "status", "vif_type", "vnic_type", "project_id", "tenant_id"}, key) {
-			return 0, nil, bad("['%s'] is invalid attribute for filtering", clean(key))
+			return 0, nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(key))
 		}
 	}
-	names, list := chosen(r), []object{}
-	for _, one := range p.Tied() {
-		view, asked := viewBinding(p, one), true
+	names, list := requestedFields(r), []object{}
+	for _, binding := range p.Tied() {
+		view, asked := viewBinding(p, binding), true
 		for key, values := range q {
 			asked = asked && slices.Contains(values, view[key].(string))
 		}
 		if asked {
-			list = append(list, fields(names, view))
+			list = append(list, selectFields(names, view))
 		}
 	}
 	return http.StatusOK, object{"bindings": list}, nil
@@ -105,24 +105,24 @@ func (b bindings) show(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return shownBinding(http.StatusOK, p, value(r, "host"), chosen(r))
+	return shownBinding(http.StatusOK, p, pathValue(r, "host"), requestedFields(r))
 }
 
 func shownBinding(status int, p network.Port, host string, names []string) (int, any, error) {
-	one, err := of(p, host)
+	binding, err := bindingOn(p, host)
 	if err != nil {
 		return 0, nil, err
 	}
-	return status, object{"binding": fields(names, viewBinding(p, one))}, nil
+	return status, object{"binding": selectFields(names, viewBinding(p, binding))}, nil
 }
 
 func (b bindings) create(r *http.Request) (int, any, error) {
-	changes, bulk, err := bindingForm.decode(r, onCreate)
+	changes, bulk, err := bindingResource.decode(r, attribute.OnCreate)
 	if err != nil {
 		return 0, nil, err
 	}
 	if bulk {
-		return 0, nil, bad("Bindings are created one by one")
+		return 0, nil, badRequest("Bindings are created one by one")
 	}
 	found, id, err := b.port(r)
 	if err != nil {
@@ -137,7 +137,7 @@ func (b bindings) create(r *http.Request) (int, any, error) {
 }
 
 func (b bindings) update(r *http.Request) (int, any, error) {
-	changes, _, err := bindingForm.decode(r, onUpdate)
+	changes, _, err := bindingResource.decode(r, attribute.OnUpdate)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -145,12 +145,12 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	p, err := b.store.UpdateBinding(r.Context(), id, value(r, "host"), changes[0])
+	p, err := b.store.UpdateBinding(r.Context(), id, pathValue(r, "host"), changes[0])
 	if err != nil {
 		return 0, nil, err
 	}
 	p.Carrying = found.Carrying
-	return shownBinding(http.StatusOK, p, value(r, "host"), nil)
+	return shownBinding(http.StatusOK, p, pathValue(r, "host"), nil)
 }
 
 // activate reads no body; clients send some or none. Its answer is the binding without an envelope.
@@ -164,8 +164,8 @@ func (b bindings) activate(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	p.Carrying = found.Carrying
-	one, err := of(p, r.PathValue("host"))
-	return http.StatusOK, viewBinding(p, one), err
+	binding, err := bindingOn(p, r.PathValue("host"))
+	return http.StatusOK, viewBinding(p, binding), err
 }
 
 func (b bindings) remove(r *http.Request) (int, any, error) {
@@ -173,22 +173,11 @@ func (b bindings) remove(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusNoContent, nil, b.store.DeleteBinding(r.Context(), id, value(r, "host"))
-}
-
-// filled reads a text that is not empty.
-func filled(read func(json.RawMessage) (string, error)) func(json.RawMessage) (string, error) {
-	return func(raw json.RawMessage) (string, error) {
-		s, err := read(raw)
-		if err == nil && s == "" {
-			err = errors.New("'' is empty")
-		}
-		return s, err
-	}
+	return http.StatusNoContent, nil, b.store.DeleteBinding(r.Context(), id, pathValue(r, "host"))
 }
 
 // unread accepts any text for what is known better.
-func unread[C any](_ *C, raw json.RawMessage) error {
-	_, err := text(255)(raw)
+func ignoredText[C any](_ *C, raw json.RawMessage) error {
+	_, err := attribute.Text(255)(raw)
 	return err
 }

@@ -15,17 +15,17 @@ func discovery() []osapi.Route {
 		return osapi.Route{Method: http.MethodGet, Path: path, Open: open, Handle: h}
 	}
 	return []osapi.Route{
-		get("/", true, versions),
-		get("/v2.0", true, versions),
-		get("/v2.0/", true, resources),
+		get("/", true, listVersions),
+		get("/v2.0", true, listVersions),
+		get("/v2.0/", true, listResources),
 		get("/v2.0/extensions", false, listExtensions),
 		get("/v2.0/extensions/{alias}", false, showExtension),
-		get("/v2.0/availability_zones", false, empty("availability_zones")),
+		get("/v2.0/availability_zones", false, emptyCollection("availability_zones")),
 	}
 }
 
 // root is the API's address as the client knows it.
-func root(r *http.Request) string {
+func baseURL(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		scheme = "https"
@@ -33,18 +33,18 @@ func root(r *http.Request) string {
 	return scheme + "://" + r.Host + prefix
 }
 
-func self(href string) []object { return []object{{"rel": "self", "href": href}} }
+func selfLink(href string) []object { return []object{{"rel": "self", "href": href}} }
 
-func versions(r *http.Request) (int, any, error) {
-	version := object{"id": "v2.0", "status": "CURRENT", "links": self(root(r) + "/v2.0/")}
+func listVersions(r *http.Request) (int, any, error) {
+	version := object{"id": "v2.0", "status": "CURRENT", "links": selfLink(baseURL(r) + "/v2.0/")}
 	return http.StatusOK, object{"versions": []object{version}}, nil
 }
 
-func resources(r *http.Request) (int, any, error) {
+func listResources(r *http.Request) (int, any, error) {
 	list := []object{}
 	for _, name := range []string{"network", "subnet", "port", "trunk", "security_group", "security_group_rule"} {
 		collection := name + "s"
-		list = append(list, object{"name": name, "collection": collection, "links": self(root(r) + "/v2.0/" + strings.ReplaceAll(collection, "_", "-"))})
+		list = append(list, object{"name": name, "collection": collection, "links": selfLink(baseURL(r) + "/v2.0/" + strings.ReplaceAll(collection, "_", "-"))})
 	}
 	return http.StatusOK, object{"resources": list}, nil
 }
@@ -102,15 +102,15 @@ func listExtensions(*http.Request) (int, any, error) {
 
 func showExtension(r *http.Request) (int, any, error) {
 	for i, e := range extensions {
-		if e.alias == value(r, "alias") {
+		if e.alias == pathValue(r, "alias") {
 			return http.StatusOK, object{"extension": extension(i)}, nil
 		}
 	}
-	return 0, nil, osapi.Fault(http.StatusNotFound, "ExtensionNotFound", "Extension with alias %s does not exist", value(r, "alias"))
+	return 0, nil, osapi.Fault(http.StatusNotFound, "ExtensionNotFound", "Extension with alias %s does not exist", pathValue(r, "alias"))
 }
 
 // empty answers for a collection that clients ask for in passing and that has no members here.
-func empty(collection string) osapi.Handler {
+func emptyCollection(collection string) osapi.Handler {
 	return func(*http.Request) (int, any, error) {
 		return http.StatusOK, object{collection: []any{}}, nil
 	}

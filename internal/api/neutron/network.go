@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -17,58 +18,58 @@ type networkChange = network.NetworkChange
 
 func networks(s *store.Store) resource[network.Network, networkChange] {
 	return resource[network.Network, networkChange]{
-		one: "network", missing: string(network.NetworkNotFound), attributes: networkAttributes,
+		singular: "network", notFoundType: string(network.NetworkNotFound), attributes: networkAttributes,
 		id: func(n network.Network) uuid.UUID { return n.ID }, view: viewNetwork,
 		revision: func(n network.Network) int64 { return n.Revision },
-		tags: tagging[network.Network, networkChange]{of: func(n network.Network) []string { return n.Tags },
-			set: func(c *networkChange, tags *[]string) { c.Tags = tags }},
+		tags: tagAccess[network.Network, networkChange]{read: func(n network.Network) []string { return n.Tags },
+			write: func(c *networkChange, tags *[]string) { c.Tags = tags }},
 		list: s.Networks, create: s.CreateNetworks, update: s.UpdateNetwork, remove: s.DeleteNetwork,
-		prepare: func(r *http.Request, c *networkChange) error { return own(r, &c.Project, "create_network") },
-		may: func(r *http.Request, n network.Network, c *networkChange) error {
-			return mayChange(r, n.Project, c, "network")
+		prepareCreate: func(r *http.Request, c *networkChange) error { return fillProject(r, &c.Project, "create_network") },
+		authorizeChange: func(r *http.Request, n network.Network, c *networkChange) error {
+			return authorizeProject(r, n.Project, c, "network")
 		},
 	}
 }
 
 // providerAttributes are what a network is on the wire.
-var providerAttributes = []attribute[networkChange]{
-	{name: "provider:network_type", on: onCreate, admin: true, veil: true, set: as(func(c *networkChange) **string { return &c.Type }, text(32)), field: "type"},
-	{name: "provider:physical_network", on: onCreate, admin: true, veil: true, set: orAbsent(as(func(c *networkChange) **string { return &c.PhysicalNetwork }, text(64))), field: "physical_network"},
-	{name: "provider:segmentation_id", on: onCreate, admin: true, veil: true, set: orAbsent(as(func(c *networkChange) **int { return &c.Segment }, integer(1, 1<<24-1))), field: "segment", read: asInt},
+var providerAttributes = []attribute.Definition[network.Network, networkChange]{
+	{Name: "provider:network_type", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.Into(func(c *networkChange) **string { return &c.Type }, attribute.Text(32)), FilterField: "type"},
+	{Name: "provider:physical_network", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.NullIsAbsent(attribute.Into(func(c *networkChange) **string { return &c.PhysicalNetwork }, attribute.Text(64))), FilterField: "physical_network"},
+	{Name: "provider:segmentation_id", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.NullIsAbsent(attribute.Into(func(c *networkChange) **int { return &c.Segment }, attribute.Int(1, 1<<24-1))), FilterField: "segment", FilterValue: attribute.FilterInt},
 }
 
-var networkAttributes = []attribute[networkChange]{
-	{name: "id", field: "id", read: asUUID, sorts: true},
-	{name: "project_id", on: onCreate, set: project(func(c *networkChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "tenant_id", on: onCreate, set: project(func(c *networkChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "name", on: anytime, set: as(func(c *networkChange) **string { return &c.Name }, text(255)), field: "name", sorts: true},
-	{name: "description", on: anytime, set: as(func(c *networkChange) **string { return &c.Description }, text(255)), field: "description"},
-	{name: "admin_state_up", on: anytime, set: as(func(c *networkChange) **bool { return &c.AdminUp }, boolean), field: "admin_up", read: asBool, sorts: true},
-	{name: "shared", on: anytime, admin: true, off: true, set: as(func(c *networkChange) **bool { return &c.Shared }, boolean), field: "shared", read: asBool},
-	{name: "router:external", on: anytime, admin: true, off: true, set: as(func(c *networkChange) **bool { return &c.External }, boolean), field: "external", read: asBool},
-	{name: "mtu", on: anytime, set: as(func(c *networkChange) **int { return &c.MTU }, mtu), field: "mtu", read: asInt, sorts: true},
-	{name: "port_security_enabled", on: anytime, set: as(func(c *networkChange) **bool { return &c.PortSecurity }, boolean), field: "port_security", read: asBool},
+var networkAttributes = []attribute.Definition[network.Network, networkChange]{
+	{Name: "id", FilterField: "id", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "project_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *networkChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "tenant_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *networkChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "name", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **string { return &c.Name }, attribute.Text(255)), FilterField: "name", Sortable: true},
+	{Name: "description", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **string { return &c.Description }, attribute.Text(255)), FilterField: "description"},
+	{Name: "admin_state_up", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **bool { return &c.AdminUp }, attribute.Bool), FilterField: "admin_up", FilterValue: attribute.FilterBool, Sortable: true},
+	{Name: "shared", SettableOn: attribute.OnWrite, AdminOnlyWrite: true, FalseAllowed: true, Set: attribute.Into(func(c *networkChange) **bool { return &c.Shared }, attribute.Bool), FilterField: "shared", FilterValue: attribute.FilterBool},
+	{Name: "router:external", SettableOn: attribute.OnWrite, AdminOnlyWrite: true, FalseAllowed: true, Set: attribute.Into(func(c *networkChange) **bool { return &c.External }, attribute.Bool), FilterField: "external", FilterValue: attribute.FilterBool},
+	{Name: "mtu", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **int { return &c.MTU }, mtu), FilterField: "mtu", FilterValue: attribute.FilterInt, Sortable: true},
+	{Name: "port_security_enabled", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *networkChange) **bool { return &c.PortSecurity }, attribute.Bool), FilterField: "port_security", FilterValue: attribute.FilterBool},
 	providerAttributes[0], providerAttributes[1], providerAttributes[2],
-	{name: "segments", on: onCreate, admin: true, veil: true, set: oneSegment},
-	{name: "availability_zone_hints", on: onCreate, set: nothing[networkChange]},
-	{name: "status", field: "status", sorts: true},
-	{name: "revision_number", field: "revision", read: asInt},
-	{name: "subnets"}, {name: "availability_zones"}, {name: "ipv4_address_scope"}, {name: "ipv6_address_scope"},
-	{name: "tags"}, {name: "created_at"}, {name: "updated_at"},
+	{Name: "segments", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: oneSegment},
+	{Name: "availability_zone_hints", SettableOn: attribute.OnCreate, Set: attribute.OnlyEmpty[networkChange]},
+	{Name: "status", FilterField: "status", Sortable: true},
+	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
+	{Name: "subnets"}, {Name: "availability_zones"}, {Name: "ipv4_address_scope"}, {Name: "ipv6_address_scope"},
+	{Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
 // mtu reads a size of frames that IP can use, or 0 for the network's to choose.
 func mtu(raw json.RawMessage) (int, error) {
-	if n, err := integer(0, 0)(raw); err == nil {
+	if n, err := attribute.Int(0, 0)(raw); err == nil {
 		return n, nil
 	}
-	return integer(68, 65535)(raw)
+	return attribute.Int(68, 65535)(raw)
 }
 
 // oneSegment reads the provider attributes from a list of segments, of which a network has one.
 func oneSegment(c *networkChange, raw json.RawMessage) error {
-	list, err := listOf(func(raw json.RawMessage) (map[string]json.RawMessage, error) {
-		return dict(raw, "provider:network_type", "provider:physical_network", "provider:segmentation_id")
+	list, err := attribute.List(func(raw json.RawMessage) (map[string]json.RawMessage, error) {
+		return attribute.Dict(raw, "provider:network_type", "provider:physical_network", "provider:segmentation_id")
 	})(raw)
 	switch {
 	case err != nil:
@@ -79,23 +80,13 @@ func oneSegment(c *networkChange, raw json.RawMessage) error {
 		return network.Faultf(network.SegmentsAndProvider, "Segments and provider values cannot both be set.")
 	}
 	for _, a := range providerAttributes {
-		if v, ok := list[0][a.name]; ok {
-			if err := a.set(c, v); err != nil {
+		if v, ok := list[0][a.Name]; ok {
+			if err := a.Set(c, v); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// orAbsent takes null for not being given.
-func orAbsent[C any](set func(*C, json.RawMessage) error) func(*C, json.RawMessage) error {
-	return func(c *C, raw json.RawMessage) error {
-		if isNull(raw) {
-			return nil
-		}
-		return set(c, raw)
-	}
 }
 
 func viewNetwork(n network.Network, who identity.Caller) object {
@@ -108,12 +99,12 @@ func viewNetwork(n network.Network, who identity.Caller) object {
 	if who.Admin() {
 		o["provider:network_type"], o["provider:physical_network"], o["provider:segmentation_id"] = n.Type, orNull(n.PhysicalNetwork), n.Segment
 	}
-	stamp(o, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
+	addStandardAttributes(o, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
 	return o
 }
 
 // stamp adds what every object has.
-func stamp(o object, revision int64, created, updated time.Time, tags []string) {
+func addStandardAttributes(o object, revision int64, created, updated time.Time, tags []string) {
 	const layout = "2006-01-02T15:04:05Z"
 	o["revision_number"], o["tags"] = revision, tags
 	o["created_at"], o["updated_at"] = created.UTC().Format(layout), updated.UTC().Format(layout)

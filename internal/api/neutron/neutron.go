@@ -11,6 +11,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -40,11 +41,11 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 	)
 	for i, r := range routes {
 		routes[i].Handle = func(req *http.Request) (int, any, error) {
-			if !r.Open && !admitted(caller(req), r.Method) {
+			if !r.Open && !roleAllows(caller(req), r.Method) {
 				return 0, nil, forbidden(rule(r))
 			}
 			status, body, err := r.Handle(req)
-			return status, body, refusal(err)
+			return status, body, toAPIError(err)
 		}
 	}
 	return &osapi.API{Prefix: prefix, Identity: id, Routes: withSuffix(routes), Fail: fail}
@@ -63,12 +64,16 @@ func withSuffix(routes []osapi.Route) (all []osapi.Route) {
 }
 
 // value is a segment of the request's path.
-func value(r *http.Request, name string) string {
+func pathValue(r *http.Request, name string) string {
 	return strings.TrimSuffix(r.PathValue(name), ".json")
 }
 
 // refusal is the one table from the rules' faults to what clients of the API expect.
-func refusal(err error) error {
+func toAPIError(err error) error {
+	var complete attribute.CompleteError
+	if errors.As(err, &complete) {
+		return badRequest("%s", string(complete))
+	}
 	var f *network.Fault
 	if !errors.As(err, &f) {
 		return err
@@ -91,7 +96,7 @@ func refusal(err error) error {
 }
 
 // generic names the refusals that have no name of their own.
-var generic = map[int]string{
+var defaultErrorTypes = map[int]string{
 	http.StatusBadRequest:            "HTTPBadRequest",
 	http.StatusUnauthorized:          "HTTPUnauthorized",
 	http.StatusForbidden:             "PolicyNotAuthorized",
@@ -116,7 +121,7 @@ type failureDetail struct {
 func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	typ := e.Type
 	if typ == "" {
-		typ = generic[e.Status]
+		typ = defaultErrorTypes[e.Status]
 	}
 	if typ == "" {
 		typ = "HTTPInternalServerError"
@@ -125,7 +130,7 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 }
 
 // bad is a request that cannot be read.
-func bad(format string, args ...any) error {
+func badRequest(format string, args ...any) error {
 	return osapi.Fault(http.StatusBadRequest, "", format, args...)
 }
 
@@ -136,7 +141,7 @@ func forbidden(rule string) error {
 
 // admitted tells whether the caller's roles allow requests of that method at all: readers read, members also
 // write. Which objects they may touch is decided with the objects.
-func admitted(c identity.Caller, method string) bool {
+func roleAllows(c identity.Caller, method string) bool {
 	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
 }
 
@@ -154,7 +159,7 @@ func rule(r osapi.Route) string {
 func caller(r *http.Request) identity.Caller { return identity.From(r.Context()) }
 
 // scope is the project whose objects the caller may see; empty for every project.
-func scope(c identity.Caller) string {
+func visibleProject(c identity.Caller) string {
 	switch {
 	case c.Admin():
 		return ""

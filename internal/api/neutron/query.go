@@ -13,18 +13,19 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
 // shaping are the keys of a query that say how a list is told, and not what is in it.
-var shaping = []string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}
+var listOptions = []string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}
 
 // listing reads a list request's query: filters, order and page.
-func (res resource[N, C]) listing(r *http.Request) (store.Listing, error) {
+func (res resource[N, C]) listRequest(r *http.Request) (store.Listing, error) {
 	q, who := r.URL.Query(), caller(r)
-	l := store.Listing{Project: scope(who), Reverse: truths[strings.ToLower(q.Get("page_reverse"))]}
+	l := store.Listing{Project: visibleProject(who), Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))]}
 	for _, name := range sortedKeys(q) {
-		if slices.Contains(shaping, name) {
+		if slices.Contains(listOptions, name) {
 			continue
 		}
 		conditions, err := res.filter(name, q[name], who)
@@ -34,12 +35,12 @@ func (res resource[N, C]) listing(r *http.Request) (store.Listing, error) {
 		l.Where = append(l.Where, conditions...)
 	}
 	var err error
-	if l.Sort, err = res.order(filledOnes(q["sort_key"]), filledOnes(q["sort_dir"]), who); err != nil {
+	if l.Sort, err = res.sortOrder(nonEmpty(q["sort_key"]), nonEmpty(q["sort_dir"]), who); err != nil {
 		return l, err
 	}
 	if text := q.Get("limit"); text != "" {
 		if l.Limit, err = strconv.Atoi(text); err != nil || l.Limit < 0 {
-			return l, network.Faultf(network.BadRequest, "Bad limit request: Limit must be an integer 0 or greater and not '%s'.", clean(text))
+			return l, network.Faultf(network.BadRequest, "Bad limit request: Limit must be an integer 0 or greater and not '%s'.", excerpt(text))
 		}
 	}
 	l.Marker, err = res.marker(r, q.Get("marker"))
@@ -56,31 +57,33 @@ func sortedKeys(q url.Values) []string {
 }
 
 // filledOnes are the values that say something.
-func filledOnes(values []string) []string {
+func nonEmpty(values []string) []string {
 	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }
 
 // clean is a client's text for an error message.
-func clean(s string) string { return brief(json.RawMessage(s)) }
+func excerpt(s string) string { return attribute.Excerpt(json.RawMessage(s)) }
 
 // filter is what one key of the query demands: that the attribute has one of the values.
 func (res resource[N, C]) filter(name string, values []string, who identity.Caller) ([]store.Condition, error) {
 	if special, ok := res.filters[name]; ok {
 		return special(values)
 	}
-	if field, ok := tagFilters[name]; ok && res.tags.of != nil {
+	if field, ok := tagFilters[name]; ok && res.tags.read != nil {
 		return tagCondition(field, values), nil
 	}
-	at := slices.IndexFunc(res.attributes, func(a attribute[C]) bool { return a.name == name && a.field != "" && (!a.veil || who.Admin()) })
+	at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
+		return a.Name == name && a.FilterField != "" && (!a.AdminOnlyRead || who.Admin())
+	})
 	if at < 0 {
-		return nil, bad("['%s'] is invalid attribute for filtering", clean(name))
+		return nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(name))
 	}
 	a := res.attributes[at]
-	c := store.Condition{Field: a.field, In: []string{}}
+	c := store.Condition{Field: a.FilterField, In: []string{}}
 	for _, v := range values {
-		if a.read != nil {
+		if a.FilterValue != nil {
 			var err error
-			if v, err = a.read(v); err == errNothing {
+			if v, err = a.FilterValue(v); err == attribute.ErrNoMatch {
 				continue
 			} else if err != nil {
 				return nil, err
@@ -92,20 +95,22 @@ func (res resource[N, C]) filter(name string, values []string, who identity.Call
 }
 
 // order pairs sort keys with their directions.
-func (res resource[N, C]) order(keys, directions []string, who identity.Caller) ([]store.Order, error) {
+func (res resource[N, C]) sortOrder(keys, directions []string, who identity.Caller) ([]store.Order, error) {
 	if len(keys) != len(directions) {
-		return nil, bad("The number of sort_keys and sort_dirs must be same")
+		return nil, badRequest("The number of sort_keys and sort_dirs must be same")
 	}
 	var order []store.Order
 	for i, key := range keys {
-		at := slices.IndexFunc(res.attributes, func(a attribute[C]) bool { return a.name == key && a.sorts && (!a.veil || who.Admin()) })
+		at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
+			return a.Name == key && a.Sortable && (!a.AdminOnlyRead || who.Admin())
+		})
 		if at < 0 {
-			return nil, bad("['%s'] is invalid attribute for sort_keys", clean(key))
+			return nil, badRequest("['%s'] is invalid attribute for sort_keys", excerpt(key))
 		}
 		if directions[i] != "asc" && directions[i] != "desc" {
-			return nil, bad("['%s'] is invalid value for sort_dirs, valid value is 'asc' and 'desc'", clean(directions[i]))
+			return nil, badRequest("['%s'] is invalid value for sort_dirs, valid value is 'asc' and 'desc'", excerpt(directions[i]))
 		}
-		o := store.Order{Field: res.attributes[at].field, Descending: directions[i] == "desc"}
+		o := store.Order{Field: res.attributes[at].FilterField, Descending: directions[i] == "desc"}
 		if !slices.ContainsFunc(order, func(earlier store.Order) bool { return earlier.Field == o.Field }) { // a second time decides nothing
 			order = append(order, o)
 		}
@@ -120,20 +125,20 @@ func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error
 	}
 	_, id, err := res.find(r, text)
 	if err != nil {
-		return uuid.Nil, osapi.Fault(http.StatusNotFound, res.missing, "%s %s could not be found.", res.label(), clean(text))
+		return uuid.Nil, osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s could not be found.", res.label(), excerpt(text))
 	}
 	return id, nil
 }
 
 // chosen are the attributes that the query names; none for all.
-func chosen(r *http.Request) []string {
-	names := filledOnes(r.URL.Query()["fields"])
+func requestedFields(r *http.Request) []string {
+	names := nonEmpty(r.URL.Query()["fields"])
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
 // fields keeps the chosen attributes.
-func fields(names []string, o object) object {
+func selectFields(names []string, o object) object {
 	if len(names) == 0 {
 		return o
 	}
@@ -147,7 +152,7 @@ func fields(names []string, o object) object {
 }
 
 // pages are the links from a page with those items.
-func pages[N, C any](r *http.Request, res resource[N, C], l store.Listing, found []N) []object {
+func pageLinks[N, C any](r *http.Request, res resource[N, C], l store.Listing, found []N) []object {
 	var first, last uuid.UUID
 	if len(found) > 0 {
 		first, last = res.id(found[0]), res.id(found[len(found)-1])
@@ -168,7 +173,7 @@ func links(r *http.Request, l store.Listing, first, last uuid.UUID, count int) [
 		if reverse {
 			q.Set("page_reverse", "True")
 		}
-		return object{"rel": rel, "href": root(r) + strings.TrimPrefix(r.URL.Path, prefix) + "?" + q.Encode()}
+		return object{"rel": rel, "href": baseURL(r) + strings.TrimPrefix(r.URL.Path, prefix) + "?" + q.Encode()}
 	}
 	all := []object{}
 	if l.Reverse || full {

@@ -9,6 +9,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -16,20 +17,20 @@ import (
 type quotas struct{ store *store.Store }
 
 func (q quotas) routes() []osapi.Route {
-	const one = "/v2.0/quotas/{project}"
+	const path = "/v2.0/quotas/{project}"
 	return []osapi.Route{
-		{Method: http.MethodGet, Path: "/v2.0/quotas", Handle: q.admins("get_quota", q.list)},
-		{Method: http.MethodGet, Path: "/v2.0/quotas/tenant", Handle: whose("tenant")},
-		{Method: http.MethodGet, Path: "/v2.0/quotas/project", Handle: whose("project")},
-		{Method: http.MethodGet, Path: one, Handle: q.show},
-		{Method: http.MethodPut, Path: one, Handle: q.admins("update_quota", q.update)},
-		{Method: http.MethodDelete, Path: one, Handle: q.admins("delete_quota", q.remove)},
-		{Method: http.MethodGet, Path: one + "/default", Handle: q.byDefault},
-		{Method: http.MethodGet, Path: one + "/details", Handle: q.details},
+		{Method: http.MethodGet, Path: "/v2.0/quotas", Handle: q.adminOnly("get_quota", q.list)},
+		{Method: http.MethodGet, Path: "/v2.0/quotas/tenant", Handle: currentProject("tenant")},
+		{Method: http.MethodGet, Path: "/v2.0/quotas/project", Handle: currentProject("project")},
+		{Method: http.MethodGet, Path: path, Handle: q.show},
+		{Method: http.MethodPut, Path: path, Handle: q.adminOnly("update_quota", q.update)},
+		{Method: http.MethodDelete, Path: path, Handle: q.adminOnly("delete_quota", q.remove)},
+		{Method: http.MethodGet, Path: path + "/default", Handle: q.byDefault},
+		{Method: http.MethodGet, Path: path + "/details", Handle: q.details},
 	}
 }
 
-func (q quotas) admins(rule string, h osapi.Handler) osapi.Handler {
+func (q quotas) adminOnly(rule string, h osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if !caller(r).Admin() {
 			return 0, nil, forbidden(rule)
@@ -39,7 +40,7 @@ func (q quotas) admins(rule string, h osapi.Handler) osapi.Handler {
 }
 
 // whose tells a client that does not know it whose quota it may ask for, under that word for a project.
-func whose(word string) osapi.Handler {
+func currentProject(word string) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		project := caller(r).Project
 		if project == "" {
@@ -50,13 +51,13 @@ func whose(word string) osapi.Handler {
 }
 
 // of is the project of the path, if the caller may know its quota.
-func (q quotas) of(r *http.Request) (string, error) {
-	project := value(r, "project")
+func (q quotas) project(r *http.Request) (string, error) {
+	project := pathValue(r, "project")
 	if who := caller(r); !who.Admin() && who.Project != project {
 		return "", forbidden("get_quota")
 	}
 	if len(project) > 255 {
-		return "", bad("The project's name is longer than 255 bytes")
+		return "", badRequest("The project's name is longer than 255 bytes")
 	}
 	return project, nil
 }
@@ -84,27 +85,27 @@ func viewQuota(q network.Quota) object {
 }
 
 func (q quotas) show(r *http.Request) (int, any, error) {
-	project, err := q.of(r)
+	project, err := q.project(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	return q.shown(r, project)
+	return q.addSingleOnly(r, project)
 }
 
-func (q quotas) shown(r *http.Request, project string) (int, any, error) {
+func (q quotas) addSingleOnly(r *http.Request, project string) (int, any, error) {
 	limits, err := q.store.Quota(r.Context(), project)
-	return http.StatusOK, object{"quota": fields(chosen(r), viewQuota(limits))}, err
+	return http.StatusOK, object{"quota": selectFields(requestedFields(r), viewQuota(limits))}, err
 }
 
 func (q quotas) byDefault(r *http.Request) (int, any, error) {
-	if _, err := q.of(r); err != nil {
+	if _, err := q.project(r); err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, object{"quota": viewQuota(q.store.DefaultQuota())}, nil
 }
 
 func (q quotas) details(r *http.Request) (int, any, error) {
-	project, err := q.of(r)
+	project, err := q.project(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -124,7 +125,7 @@ func (q quotas) details(r *http.Request) (int, any, error) {
 }
 
 func (q quotas) update(r *http.Request) (int, any, error) {
-	project, err := q.of(r)
+	project, err := q.project(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -134,9 +135,9 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	}
 	raw, ok := envelope["quota"]
 	if !ok || len(envelope) != 1 {
-		return 0, nil, bad("Unable to find 'quota' in request body")
+		return 0, nil, badRequest("Unable to find 'quota' in request body")
 	}
-	limits, check, err := limitsOf(raw, project)
+	limits, check, err := decodeQuota(raw, project)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -147,12 +148,12 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	if err := set(r.Context(), project, limits); err != nil {
 		return 0, nil, err
 	}
-	return q.shown(r, project)
+	return q.addSingleOnly(r, project)
 }
 
 // limitsOf reads new limits of the project; check tells that they have to be at least what it has. Without that it keeps what it has.
-func limitsOf(raw json.RawMessage, project string) (limits network.Quota, check bool, err error) {
-	given, err := dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.Limited()...)...)
+func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, check bool, err error) {
+	given, err := attribute.Dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.Limited()...)...)
 	if err != nil {
 		return nil, false, invalid("quota", err)
 	}
@@ -162,7 +163,7 @@ func limitsOf(raw json.RawMessage, project string) (limits network.Quota, check 
 		if !ok {
 			continue
 		}
-		limit, err := integer(network.Unlimited, math.MaxInt32)(raw)
+		limit, err := attribute.Int(network.Unlimited, math.MaxInt32)(raw)
 		if err != nil {
 			return nil, false, invalid(resource, err)
 		}
@@ -171,20 +172,20 @@ func limitsOf(raw json.RawMessage, project string) (limits network.Quota, check 
 	flags := map[string]bool{}
 	for _, name := range []string{"check_limit", "force"} {
 		if raw, ok := given[name]; ok {
-			if flags[name], err = boolean(raw); err != nil {
+			if flags[name], err = attribute.Bool(raw); err != nil {
 				return nil, false, err
 			}
 		}
 	}
-	return limits, flags["check_limit"] && !flags["force"], sameProject(given, project)
+	return limits, flags["check_limit"] && !flags["force"], checkBodyProject(given, project)
 }
 
 // sameProject refuses a body that is about another project than the path.
-func sameProject(given map[string]json.RawMessage, project string) error {
+func checkBodyProject(given map[string]json.RawMessage, project string) error {
 	for _, name := range []string{"project_id", "tenant_id"} {
 		if raw, ok := given[name]; ok {
-			if s, err := text(255)(raw); err != nil || s != project {
-				return bad("'%s' is another project than the path's", name)
+			if s, err := attribute.Text(255)(raw); err != nil || s != project {
+				return badRequest("'%s' is another project than the path's", name)
 			}
 		}
 	}
@@ -192,7 +193,7 @@ func sameProject(given map[string]json.RawMessage, project string) error {
 }
 
 func (q quotas) remove(r *http.Request) (int, any, error) {
-	project, err := q.of(r)
+	project, err := q.project(r)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -2,8 +2,6 @@ package neutron
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -14,52 +12,53 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
 // resource is one kind of object: its table of attributes, and how the store reads and changes it. N is the object,
 // C what a request says about it.
 type resource[N, C any] struct {
-	one        string // singular name, the key of bodies
-	missing    string // the fault of one that is not there
-	attributes []attribute[C]
-	filters    map[string]func(values []string) ([]store.Condition, error) // keys that are not attributes
+	singular     string // singular name, the key of bodies
+	notFoundType string // the fault of one that is not there
+	attributes   []attribute.Definition[N, C]
+	filters      map[string]func(values []string) ([]store.Condition, error) // keys that are not attributes
 
-	id       func(N) uuid.UUID
-	view     func(N, identity.Caller) object
-	revision func(N) int64
-	tags     tagging[N, C]
-	shown    func(N, identity.Caller, object) // adds what only a single shown object tells; may be nil
-	list     func(context.Context, store.Listing) ([]N, error)
-	create   func(context.Context, []C) ([]N, error)
-	update   func(context.Context, uuid.UUID, C, *int64) (N, error)
-	remove   func(context.Context, uuid.UUID, *int64) error
-	prepare  func(*http.Request, *C) error    // a new object's owner, and whether the caller may make it
-	may      func(*http.Request, N, *C) error // whether the caller, who sees the object, may change it; nil to delete
+	id              func(N) uuid.UUID
+	view            func(N, identity.Caller) object
+	revision        func(N) int64
+	tags            tagAccess[N, C]
+	addSingleOnly   func(N, identity.Caller, object) // adds what only a single shown object tells; may be nil
+	list            func(context.Context, store.Listing) ([]N, error)
+	create          func(context.Context, []C) ([]N, error)
+	update          func(context.Context, uuid.UUID, C, *int64) (N, error)
+	remove          func(context.Context, uuid.UUID, *int64) error
+	prepareCreate   func(*http.Request, *C) error    // a new object's owner, and whether the caller may make it
+	authorizeChange func(*http.Request, N, *C) error // whether the caller, who sees the object, may change it; nil to delete
 }
 
 func (res resource[N, C]) label() string {
-	return strings.ReplaceAll(strings.ToUpper(res.one[:1])+res.one[1:], "_", " ")
+	return strings.ReplaceAll(strings.ToUpper(res.singular[:1])+res.singular[1:], "_", " ")
 }
 
 // path is where the objects of that kind are.
 func (res resource[N, C]) path() string {
-	return "/v2.0/" + strings.ReplaceAll(res.one, "_", "-") + "s"
+	return "/v2.0/" + strings.ReplaceAll(res.singular, "_", "-") + "s"
 }
 
 func (res resource[N, C]) routes() []osapi.Route {
-	many, one := res.path(), res.path()+"/{id}"
+	collectionPath, memberPath := res.path(), res.path()+"/{id}"
 	return []osapi.Route{
-		{Method: http.MethodGet, Path: many, Handle: res.serveList},
-		{Method: http.MethodPost, Path: many, Handle: res.serveCreate},
-		{Method: http.MethodGet, Path: one, Handle: res.serveShow},
-		{Method: http.MethodPut, Path: one, Handle: res.serveUpdate},
-		{Method: http.MethodDelete, Path: one, Handle: res.serveDelete},
+		{Method: http.MethodGet, Path: collectionPath, Handle: res.serveList},
+		{Method: http.MethodPost, Path: collectionPath, Handle: res.serveCreate},
+		{Method: http.MethodGet, Path: memberPath, Handle: res.serveShow},
+		{Method: http.MethodPut, Path: memberPath, Handle: res.serveUpdate},
+		{Method: http.MethodDelete, Path: memberPath, Handle: res.serveDelete},
 	}
 }
 
 func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
-	l, err := res.listing(r)
+	l, err := res.listRequest(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -67,13 +66,13 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	who, names, items := caller(r), chosen(r), make([]object, len(found))
+	who, names, items := caller(r), requestedFields(r), make([]object, len(found))
 	for i, n := range found {
-		items[i] = fields(names, res.view(n, who))
+		items[i] = selectFields(names, res.view(n, who))
 	}
-	body := object{res.one + "s": items}
+	body := object{res.singular + "s": items}
 	if l.Limit > 0 {
-		body[res.one+"s_links"] = pages(r, res, l, found)
+		body[res.singular+"s_links"] = pageLinks(r, res, l, found)
 	}
 	return http.StatusOK, body, nil
 }
@@ -83,7 +82,7 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.UUID, err error) {
 	id, ok := osapi.UUID(strings.ToLower(text))
 	if ok {
-		some, err := res.list(r.Context(), store.Listing{Project: scope(caller(r)), Where: []store.Condition{{Field: "id", In: []string{id.String()}}}})
+		some, err := res.list(r.Context(), store.Listing{Project: visibleProject(caller(r)), Where: []store.Condition{{Field: "id", In: []string{id.String()}}}})
 		if err != nil {
 			return found, id, err
 		}
@@ -91,32 +90,32 @@ func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.U
 			return some[0], id, nil
 		}
 	}
-	return found, id, osapi.Fault(http.StatusNotFound, res.missing, "%s %s could not be found.", res.label(), clean(text))
+	return found, id, osapi.Fault(http.StatusNotFound, res.notFoundType, "%s %s could not be found.", res.label(), excerpt(text))
 }
 
 func (res resource[N, C]) serveShow(r *http.Request) (int, any, error) {
-	n, _, err := res.find(r, value(r, "id"))
+	n, _, err := res.find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{res.one: fields(chosen(r), res.full(n, caller(r)))}, nil
+	return http.StatusOK, object{res.singular: selectFields(requestedFields(r), res.viewSingle(n, caller(r)))}, nil
 }
 
-func (res resource[N, C]) full(n N, who identity.Caller) object {
+func (res resource[N, C]) viewSingle(n N, who identity.Caller) object {
 	o := res.view(n, who)
-	if res.shown != nil {
-		res.shown(n, who, o)
+	if res.addSingleOnly != nil {
+		res.addSingleOnly(n, who, o)
 	}
 	return o
 }
 
 func (res resource[N, C]) serveCreate(r *http.Request) (int, any, error) {
-	drafts, bulk, err := res.decode(r, onCreate)
+	drafts, bulk, err := res.decode(r, attribute.OnCreate)
 	if err != nil {
 		return 0, nil, err
 	}
 	for i := range drafts {
-		if err := res.prepare(r, &drafts[i]); err != nil {
+		if err := res.prepareCreate(r, &drafts[i]); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -126,47 +125,47 @@ func (res resource[N, C]) serveCreate(r *http.Request) (int, any, error) {
 	}
 	who, items := caller(r), make([]object, len(made))
 	for i, n := range made {
-		items[i] = res.full(n, who)
+		items[i] = res.viewSingle(n, who)
 	}
 	if bulk {
-		return http.StatusCreated, object{res.one + "s": items}, nil
+		return http.StatusCreated, object{res.singular + "s": items}, nil
 	}
-	return http.StatusCreated, object{res.one: items[0]}, nil
+	return http.StatusCreated, object{res.singular: items[0]}, nil
 }
 
 func (res resource[N, C]) serveUpdate(r *http.Request) (int, any, error) {
-	changes, _, err := res.decode(r, onUpdate)
+	changes, _, err := res.decode(r, attribute.OnUpdate)
 	if err != nil {
 		return 0, nil, err
 	}
-	expect, err := ifMatch(r)
+	expect, err := expectedRevision(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	n, id, err := res.find(r, value(r, "id"))
+	n, id, err := res.find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := res.may(r, n, &changes[0]); err != nil {
+	if err := res.authorizeChange(r, n, &changes[0]); err != nil {
 		return 0, nil, err
 	}
 	n, err = res.update(r.Context(), id, changes[0], expect)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{res.one: res.full(n, caller(r))}, nil
+	return http.StatusOK, object{res.singular: res.viewSingle(n, caller(r))}, nil
 }
 
 func (res resource[N, C]) serveDelete(r *http.Request) (int, any, error) {
-	expect, err := ifMatch(r)
+	expect, err := expectedRevision(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	n, id, err := res.find(r, value(r, "id"))
+	n, id, err := res.find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := res.may(r, n, nil); err != nil {
+	if err := res.authorizeChange(r, n, nil); err != nil {
 		return 0, nil, err
 	}
 	return http.StatusNoContent, nil, res.remove(r.Context(), id, expect)
@@ -175,7 +174,7 @@ func (res resource[N, C]) serveDelete(r *http.Request) (int, any, error) {
 var revisionTag = regexp.MustCompile(`revision_number=([^",\s]*)`)
 
 // ifMatch is the revision that the request insists on; nil for none.
-func ifMatch(r *http.Request) (*int64, error) {
+func expectedRevision(r *http.Request) (*int64, error) {
 	tags := revisionTag.FindAllStringSubmatch(strings.Join(r.Header.Values("If-Match"), ","), -1)
 	switch len(tags) {
 	case 0:
@@ -192,11 +191,11 @@ func ifMatch(r *http.Request) (*int64, error) {
 }
 
 // own fills in the owner of a new object: the caller's project, or the one that an administrator names.
-func own(r *http.Request, project **string, rule string) error {
+func fillProject(r *http.Request, project **string, rule string) error {
 	who := caller(r)
 	switch {
 	case *project == nil && who.Project == "":
-		return bad("Failed to parse request. Required attribute 'project_id' not specified, and the token is not scoped to a project.")
+		return badRequest("Failed to parse request. Required attribute 'project_id' not specified, and the token is not scoped to a project.")
 	case *project == nil:
 		*project = &who.Project
 	case **project != who.Project && !who.Admin():
@@ -206,7 +205,7 @@ func own(r *http.Request, project **string, rule string) error {
 }
 
 // mayChange lets the caller change an object, or delete it where no change is given, that belongs to its own project.
-func mayChange[C any](r *http.Request, project string, c *C, noun string) error {
+func authorizeProject[C any](r *http.Request, project string, c *C, noun string) error {
 	verb := "update_"
 	if c == nil {
 		verb = "delete_"
@@ -218,22 +217,7 @@ func mayChange[C any](r *http.Request, project string, c *C, noun string) error 
 }
 
 // onNetwork reads the network of a new subnet or port, which the caller has to see.
-func onNetwork(r *http.Request, s *store.Store, id uuid.UUID) (network.Network, error) {
+func findNetwork(r *http.Request, s *store.Store, id uuid.UUID) (network.Network, error) {
 	n, _, err := networks(s).find(r, id.String())
 	return n, err
-}
-
-// project reads project_id or tenant_id, which may not contradict each other.
-func project[C any](at func(*C) **string) func(*C, json.RawMessage) error {
-	return func(c *C, raw json.RawMessage) error {
-		v, err := text(255)(raw)
-		if err != nil {
-			return err
-		}
-		if p := at(c); *p != nil && **p != v {
-			return errors.New("project_id and tenant_id do not match")
-		}
-		*at(c) = &v
-		return nil
-	}
 }

@@ -13,21 +13,22 @@ import (
 
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
 type (
-	groupChange = network.SecurityGroupChange
-	ruleChange  = network.SecurityRuleChange
+	securityGroupChange = network.SecurityGroupChange
+	securityRuleChange  = network.SecurityRuleChange
 )
 
-func securityGroups(s *store.Store) resource[network.SecurityGroup, groupChange] {
-	return resource[network.SecurityGroup, groupChange]{
-		one: "security_group", missing: string(network.SecurityGroupNotFound), attributes: groupAttributes,
-		id: func(g network.SecurityGroup) uuid.UUID { return g.ID }, view: viewGroup,
+func securityGroups(s *store.Store) resource[network.SecurityGroup, securityGroupChange] {
+	return resource[network.SecurityGroup, securityGroupChange]{
+		singular: "security_group", notFoundType: string(network.SecurityGroupNotFound), attributes: securityGroupAttributes,
+		id: func(g network.SecurityGroup) uuid.UUID { return g.ID }, view: viewSecurityGroup,
 		revision: func(g network.SecurityGroup) int64 { return g.Revision },
-		tags: tagging[network.SecurityGroup, groupChange]{of: func(g network.SecurityGroup) []string { return g.Tags },
-			set: func(c *groupChange, tags *[]string) { c.Tags = tags }},
+		tags: tagAccess[network.SecurityGroup, securityGroupChange]{read: func(g network.SecurityGroup) []string { return g.Tags },
+			write: func(c *securityGroupChange, tags *[]string) { c.Tags = tags }},
 		list: func(ctx context.Context, l store.Listing) ([]network.SecurityGroup, error) {
 			// Clients expect the default group of their project to be there before anybody has used it.
 			named := slices.ContainsFunc(l.Where, func(c store.Condition) bool { return c.Field == "id" })
@@ -39,8 +40,10 @@ func securityGroups(s *store.Store) resource[network.SecurityGroup, groupChange]
 			return s.SecurityGroups(ctx, l)
 		},
 		create: s.CreateSecurityGroups, update: s.UpdateSecurityGroup, remove: s.DeleteSecurityGroup,
-		prepare: func(r *http.Request, c *groupChange) error { return own(r, &c.Project, "create_security_group") },
-		may: func(r *http.Request, g network.SecurityGroup, c *groupChange) error {
+		prepareCreate: func(r *http.Request, c *securityGroupChange) error {
+			return fillProject(r, &c.Project, "create_security_group")
+		},
+		authorizeChange: func(r *http.Request, g network.SecurityGroup, c *securityGroupChange) error {
 			if c == nil && g.Name == network.DefaultGroup && !caller(r).Admin() {
 				return network.Faultf(network.GroupIsDefault, "Insufficient rights for removing default security group.")
 			}
@@ -49,52 +52,52 @@ func securityGroups(s *store.Store) resource[network.SecurityGroup, groupChange]
 	}
 }
 
-var groupAttributes = []attribute[groupChange]{
-	{name: "id", field: "id", read: asUUID, sorts: true},
-	{name: "project_id", on: onCreate, set: project(func(c *groupChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "tenant_id", on: onCreate, set: project(func(c *groupChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "name", on: anytime, set: as(func(c *groupChange) **string { return &c.Name }, groupName), field: "name", sorts: true},
-	{name: "description", on: anytime, set: as(func(c *groupChange) **string { return &c.Description }, text(255)), field: "description", sorts: true},
-	{name: "stateful", on: anytime, set: as(func(c *groupChange) **bool { return &c.Stateful }, boolean), field: "stateful", read: asBool},
-	{name: "revision_number", field: "revision", read: asInt},
-	{name: "security_group_rules"}, {name: "shared"}, {name: "tags"}, {name: "created_at"}, {name: "updated_at"},
+var securityGroupAttributes = []attribute.Definition[network.SecurityGroup, securityGroupChange]{
+	{Name: "id", FilterField: "id", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "project_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *securityGroupChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "tenant_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *securityGroupChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "name", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *securityGroupChange) **string { return &c.Name }, groupName), FilterField: "name", Sortable: true},
+	{Name: "description", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *securityGroupChange) **string { return &c.Description }, attribute.Text(255)), FilterField: "description", Sortable: true},
+	{Name: "stateful", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *securityGroupChange) **bool { return &c.Stateful }, attribute.Bool), FilterField: "stateful", FilterValue: attribute.FilterBool},
+	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
+	{Name: "security_group_rules"}, {Name: "shared"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-func viewGroup(g network.SecurityGroup, who identity.Caller) object {
+func viewSecurityGroup(g network.SecurityGroup, who identity.Caller) object {
 	rules := make([]object, len(g.Rules))
 	for i, r := range g.Rules {
-		rules[i] = viewRule(r, who)
+		rules[i] = viewSecurityRule(r, who)
 	}
 	o := object{"id": g.ID, "name": g.Name, "description": g.Description, "project_id": g.Project, "tenant_id": g.Project,
 		"stateful": g.Stateful, "shared": false, "security_group_rules": rules}
-	stamp(o, g.Revision, g.CreatedAt, g.UpdatedAt, g.Tags)
+	addStandardAttributes(o, g.Revision, g.CreatedAt, g.UpdatedAt, g.Tags)
 	return o
 }
 
-func securityRules(s *store.Store) resource[network.SecurityRule, ruleChange] {
-	return resource[network.SecurityRule, ruleChange]{
-		one: "security_group_rule", missing: string(network.RuleNotFound), attributes: ruleAttributes,
-		id: func(r network.SecurityRule) uuid.UUID { return r.ID }, view: viewRule,
+func securityRules(s *store.Store) resource[network.SecurityRule, securityRuleChange] {
+	return resource[network.SecurityRule, securityRuleChange]{
+		singular: "security_group_rule", notFoundType: string(network.RuleNotFound), attributes: securityRuleAttributes,
+		id: func(r network.SecurityRule) uuid.UUID { return r.ID }, view: viewSecurityRule,
 		revision: func(r network.SecurityRule) int64 { return r.Revision },
 		list:     s.SecurityRules, create: s.CreateSecurityRules, update: s.UpdateSecurityRule, remove: s.DeleteSecurityRule,
-		prepare: func(r *http.Request, c *ruleChange) error {
+		prepareCreate: func(r *http.Request, c *securityRuleChange) error {
 			groups := []uuid.UUID{*c.Group}
 			if c.RemoteGroup != nil {
 				groups = append(groups, *c.RemoteGroup)
 			}
-			if err := mayJoin(r, s, groups); err != nil {
+			if err := requireVisibleGroups(r, s, groups); err != nil {
 				return err
 			}
-			return own(r, &c.Project, "create_security_group_rule")
+			return fillProject(r, &c.Project, "create_security_group_rule")
 		},
-		may: func(r *http.Request, rule network.SecurityRule, c *ruleChange) error {
-			return mayChange(r, rule.Project, c, "security_group_rule")
+		authorizeChange: func(r *http.Request, rule network.SecurityRule, c *securityRuleChange) error {
+			return authorizeProject(r, rule.Project, c, "security_group_rule")
 		},
 	}
 }
 
 // mayJoin tells whether the caller may use these security groups: it sees them.
-func mayJoin(r *http.Request, s *store.Store, ids []uuid.UUID) error {
+func requireVisibleGroups(r *http.Request, s *store.Store, ids []uuid.UUID) error {
 	for _, id := range ids {
 		if _, _, err := securityGroups(s).find(r, id.String()); err != nil {
 			return err
@@ -103,22 +106,22 @@ func mayJoin(r *http.Request, s *store.Store, ids []uuid.UUID) error {
 	return nil
 }
 
-var ruleAttributes = []attribute[ruleChange]{
-	{name: "id", field: "id", read: asUUID, sorts: true},
-	{name: "security_group_id", on: onCreate | required, set: as(func(c *ruleChange) **uuid.UUID { return &c.Group }, id), field: "group", read: asUUID, sorts: true},
-	{name: "project_id", on: onCreate, set: project(func(c *ruleChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "tenant_id", on: onCreate, set: project(func(c *ruleChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "direction", on: onCreate | required, set: as(func(c *ruleChange) **string { return &c.Direction }, filled(oneOf(network.Ingress, network.Egress))), field: "direction", sorts: true},
-	{name: "ethertype", on: onCreate, set: as(func(c *ruleChange) **string { return &c.EtherType }, etherType), field: "ethertype", sorts: true},
-	{name: "protocol", on: onCreate, set: as(func(c *ruleChange) **string { return &c.Protocol }, protocol), field: "protocol", sorts: true},
-	{name: "port_range_min", on: onCreate, set: orAbsent(as(func(c *ruleChange) **int { return &c.PortMin }, portNumber)), field: "port_min", read: asInt},
-	{name: "port_range_max", on: onCreate, set: orAbsent(as(func(c *ruleChange) **int { return &c.PortMax }, portNumber)), field: "port_max", read: asInt},
-	{name: "remote_ip_prefix", on: onCreate, set: orAbsent(as(func(c *ruleChange) **netip.Prefix { return &c.RemoteIP }, ipPrefix)), field: "remote_ip", read: asCIDR, sorts: true},
-	{name: "remote_group_id", on: onCreate, set: orAbsent(as(func(c *ruleChange) **uuid.UUID { return &c.RemoteGroup }, id)), field: "remote_group", read: asUUID},
-	{name: "remote_address_group_id", on: onCreate, set: nothing[ruleChange]},
-	{name: "description", on: anytime, set: as(func(c *ruleChange) **string { return &c.Description }, text(255)), field: "description"},
-	{name: "revision_number", field: "revision", read: asInt},
-	{name: "normalized_cidr"}, {name: "created_at"}, {name: "updated_at"},
+var securityRuleAttributes = []attribute.Definition[network.SecurityRule, securityRuleChange]{
+	{Name: "id", FilterField: "id", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "security_group_id", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *securityRuleChange) **uuid.UUID { return &c.Group }, attribute.UUID), FilterField: "group", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "project_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *securityRuleChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "tenant_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *securityRuleChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "direction", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *securityRuleChange) **string { return &c.Direction }, attribute.NotEmpty(attribute.OneOf(network.Ingress, network.Egress))), FilterField: "direction", Sortable: true},
+	{Name: "ethertype", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *securityRuleChange) **string { return &c.EtherType }, etherType), FilterField: "ethertype", Sortable: true},
+	{Name: "protocol", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *securityRuleChange) **string { return &c.Protocol }, protocol), FilterField: "protocol", Sortable: true},
+	{Name: "port_range_min", SettableOn: attribute.OnCreate, Set: attribute.NullIsAbsent(attribute.Into(func(c *securityRuleChange) **int { return &c.PortMin }, portNumber)), FilterField: "port_min", FilterValue: attribute.FilterInt},
+	{Name: "port_range_max", SettableOn: attribute.OnCreate, Set: attribute.NullIsAbsent(attribute.Into(func(c *securityRuleChange) **int { return &c.PortMax }, portNumber)), FilterField: "port_max", FilterValue: attribute.FilterInt},
+	{Name: "remote_ip_prefix", SettableOn: attribute.OnCreate, Set: attribute.NullIsAbsent(attribute.Into(func(c *securityRuleChange) **netip.Prefix { return &c.RemoteIP }, ipPrefix)), FilterField: "remote_ip", FilterValue: attribute.FilterCIDR, Sortable: true},
+	{Name: "remote_group_id", SettableOn: attribute.OnCreate, Set: attribute.NullIsAbsent(attribute.Into(func(c *securityRuleChange) **uuid.UUID { return &c.RemoteGroup }, attribute.UUID)), FilterField: "remote_group", FilterValue: attribute.FilterUUID},
+	{Name: "remote_address_group_id", SettableOn: attribute.OnCreate, Set: attribute.OnlyEmpty[securityRuleChange]},
+	{Name: "description", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *securityRuleChange) **string { return &c.Description }, attribute.Text(255)), FilterField: "description"},
+	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
+	{Name: "normalized_cidr"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
 // etherType reads IPv4 or IPv6, in any case.
@@ -129,19 +132,19 @@ func etherType(raw json.RawMessage) (string, error) {
 		}
 	}
 	return "", network.Faultf(network.RuleNoEtherType, "Security group rule for ethertype '%s' not supported. Allowed values are ['%s', '%s'].",
-		brief(raw), network.IPv4, network.IPv6)
+		attribute.Excerpt(raw), network.IPv4, network.IPv6)
 }
 
 // protocol reads the name or the number of a protocol; null and "any" are any.
 func protocol(raw json.RawMessage) (string, error) {
 	var number int
-	if isNull(raw) {
+	if attribute.IsNull(raw) {
 		return "", nil
 	}
 	if json.Unmarshal(raw, &number) == nil {
 		return fmt.Sprint(number), nil
 	}
-	s, err := text(40)(raw)
+	s, err := attribute.Text(40)(raw)
 	if s = strings.ToLower(s); s == "any" {
 		s = ""
 	}
@@ -150,20 +153,20 @@ func protocol(raw json.RawMessage) (string, error) {
 
 // ipPrefix reads an address or a block of addresses.
 func ipPrefix(raw json.RawMessage) (netip.Prefix, error) {
-	s, _ := text(64)(raw)
+	s, _ := attribute.Text(64)(raw)
 	if p, err := netip.ParsePrefix(s); err == nil && !p.Addr().Is4In6() {
 		return p.Masked(), nil
 	}
-	a, err := address(raw)
+	a, err := attribute.Address(raw)
 	if err != nil {
-		err = network.Faultf(network.RuleCIDR, "Invalid CIDR %s given as IP prefix.", brief(raw))
+		err = network.Faultf(network.RuleCIDR, "Invalid CIDR %s given as IP prefix.", attribute.Excerpt(raw))
 	}
 	return netip.PrefixFrom(a, a.BitLen()), err
 }
 
 // groupName reads a name that is not the one of the group that every project has anyway.
 func groupName(raw json.RawMessage) (string, error) {
-	s, err := text(255)(raw)
+	s, err := attribute.Text(255)(raw)
 	if strings.EqualFold(s, network.DefaultGroup) {
 		err = network.Faultf(network.DefaultExists, "Default security group already exists.")
 	}
@@ -172,14 +175,14 @@ func groupName(raw json.RawMessage) (string, error) {
 
 // portNumber reads a port, or a type or code of ICMP.
 func portNumber(raw json.RawMessage) (int, error) {
-	n, err := integer(-1, 65535)(raw)
+	n, err := attribute.Int(-1, 65535)(raw)
 	if err != nil {
-		err = network.Faultf(network.RulePort, "Invalid value for port %s", brief(raw))
+		err = network.Faultf(network.RulePort, "Invalid value for port %s", attribute.Excerpt(raw))
 	}
 	return n, err
 }
 
-func viewRule(r network.SecurityRule, _ identity.Caller) object {
+func viewSecurityRule(r network.SecurityRule, _ identity.Caller) object {
 	const layout = "2006-01-02T15:04:05Z"
 	o := object{"id": r.ID, "security_group_id": r.Group, "project_id": r.Project, "tenant_id": r.Project, "description": r.Description,
 		"direction": r.Direction, "ethertype": r.EtherType, "protocol": orNull(r.Protocol), "port_range_min": r.PortMin, "port_range_max": r.PortMax,

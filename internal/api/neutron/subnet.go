@@ -1,6 +1,8 @@
 package neutron
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/netip"
 
@@ -8,6 +10,7 @@ import (
 
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -15,51 +18,51 @@ type subnetChange = network.SubnetChange
 
 func subnets(s *store.Store) resource[network.Subnet, subnetChange] {
 	return resource[network.Subnet, subnetChange]{
-		one: "subnet", missing: string(network.SubnetNotFound), attributes: subnetAttributes,
+		singular: "subnet", notFoundType: string(network.SubnetNotFound), attributes: subnetAttributes,
 		id: func(n network.Subnet) uuid.UUID { return n.ID }, view: viewSubnet,
 		revision: func(n network.Subnet) int64 { return n.Revision },
-		tags: tagging[network.Subnet, subnetChange]{of: func(n network.Subnet) []string { return n.Tags },
-			set: func(c *subnetChange, tags *[]string) { c.Tags = tags }},
+		tags: tagAccess[network.Subnet, subnetChange]{read: func(n network.Subnet) []string { return n.Tags },
+			write: func(c *subnetChange, tags *[]string) { c.Tags = tags }},
 		list: s.Subnets, create: s.CreateSubnets, update: s.UpdateSubnet, remove: s.DeleteSubnet,
-		prepare: func(r *http.Request, c *subnetChange) error {
-			n, err := onNetwork(r, s, *c.Network)
+		prepareCreate: func(r *http.Request, c *subnetChange) error {
+			n, err := findNetwork(r, s, *c.Network)
 			if err != nil {
 				return err
 			}
 			if who := caller(r); !who.Admin() && n.Project != who.Project {
 				return forbidden("create_subnet")
 			}
-			return own(r, &c.Project, "create_subnet")
+			return fillProject(r, &c.Project, "create_subnet")
 		},
-		may: func(r *http.Request, n network.Subnet, c *subnetChange) error {
-			return mayChange(r, n.Project, c, "subnet")
+		authorizeChange: func(r *http.Request, n network.Subnet, c *subnetChange) error {
+			return authorizeProject(r, n.Project, c, "subnet")
 		},
 	}
 }
 
-var subnetAttributes = []attribute[subnetChange]{
-	{name: "id", field: "id", read: asUUID, sorts: true},
-	{name: "network_id", on: onCreate | required, set: as(func(c *subnetChange) **uuid.UUID { return &c.Network }, id), field: "network", read: asUUID, sorts: true},
-	{name: "ip_version", on: onCreate | required, set: as(func(c *subnetChange) **int { return &c.IPVersion }, ipVersion), field: "ip_version", read: asInt, sorts: true},
-	{name: "cidr", on: onCreate, set: as(func(c *subnetChange) **netip.Prefix { return &c.CIDR }, cidr), field: "cidr", read: asCIDR, sorts: true},
-	{name: "project_id", on: onCreate, set: project(func(c *subnetChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "tenant_id", on: onCreate, set: project(func(c *subnetChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "name", on: anytime, set: as(func(c *subnetChange) **string { return &c.Name }, text(255)), field: "name", sorts: true},
-	{name: "description", on: anytime, set: as(func(c *subnetChange) **string { return &c.Description }, text(255)), field: "description"},
-	{name: "gateway_ip", on: anytime, set: as(func(c *subnetChange) **netip.Addr { return &c.Gateway }, addressOrNone), field: "gateway", read: asIPText, sorts: true},
-	{name: "allocation_pools", on: anytime, set: as(func(c *subnetChange) **[]network.Pool { return &c.Pools }, listOf(pool))},
-	{name: "enable_dhcp", on: anytime, set: as(func(c *subnetChange) **bool { return &c.DHCP }, boolean), field: "dhcp", read: asBool, sorts: true},
-	{name: "dns_nameservers", on: anytime, set: as(func(c *subnetChange) **[]string { return &c.DNS }, orNone(listOf(nameserver)))},
-	{name: "host_routes", on: anytime, set: as(func(c *subnetChange) **[]network.Route { return &c.Routes }, orNone(listOf(hostRoute)))},
-	{name: "ipv6_ra_mode", on: onCreate, set: as(func(c *subnetChange) **string { return &c.RAMode }, ipv6Mode), field: "ra_mode", sorts: true},
-	{name: "ipv6_address_mode", on: onCreate, set: as(func(c *subnetChange) **string { return &c.AddressMode }, ipv6Mode), field: "address_mode", sorts: true},
-	{name: "subnetpool_id", on: onCreate, set: nothing[subnetChange], field: "subnetpool", sorts: true},
-	{name: "service_types", on: anytime, set: nothing[subnetChange]},
-	{name: "revision_number", field: "revision", read: asInt},
-	{name: "tags"}, {name: "created_at"}, {name: "updated_at"},
+var subnetAttributes = []attribute.Definition[network.Subnet, subnetChange]{
+	{Name: "id", FilterField: "id", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "network_id", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *subnetChange) **uuid.UUID { return &c.Network }, attribute.UUID), FilterField: "network", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "ip_version", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *subnetChange) **int { return &c.IPVersion }, attribute.IPVersion), FilterField: "ip_version", FilterValue: attribute.FilterInt, Sortable: true},
+	{Name: "cidr", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *subnetChange) **netip.Prefix { return &c.CIDR }, attribute.CIDR), FilterField: "cidr", FilterValue: attribute.FilterCIDR, Sortable: true},
+	{Name: "project_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *subnetChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "tenant_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *subnetChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "name", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *subnetChange) **string { return &c.Name }, attribute.Text(255)), FilterField: "name", Sortable: true},
+	{Name: "description", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *subnetChange) **string { return &c.Description }, attribute.Text(255)), FilterField: "description"},
+	{Name: "gateway_ip", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *subnetChange) **netip.Addr { return &c.Gateway }, attribute.AddressOrNone), FilterField: "gateway", FilterValue: attribute.FilterIP, Sortable: true},
+	{Name: "allocation_pools", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *subnetChange) **[]network.Pool { return &c.Pools }, attribute.List(pool))},
+	{Name: "enable_dhcp", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *subnetChange) **bool { return &c.DHCP }, attribute.Bool), FilterField: "dhcp", FilterValue: attribute.FilterBool, Sortable: true},
+	{Name: "dns_nameservers", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *subnetChange) **[]string { return &c.DNS }, attribute.NullIsEmptyList(attribute.List(nameserver)))},
+	{Name: "host_routes", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *subnetChange) **[]network.Route { return &c.Routes }, attribute.NullIsEmptyList(attribute.List(hostRoute)))},
+	{Name: "ipv6_ra_mode", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *subnetChange) **string { return &c.RAMode }, ipv6Mode), FilterField: "ra_mode", Sortable: true},
+	{Name: "ipv6_address_mode", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *subnetChange) **string { return &c.AddressMode }, ipv6Mode), FilterField: "address_mode", Sortable: true},
+	{Name: "subnetpool_id", SettableOn: attribute.OnCreate, Set: attribute.OnlyEmpty[subnetChange], FilterField: "subnetpool", Sortable: true},
+	{Name: "service_types", SettableOn: attribute.OnWrite, Set: attribute.OnlyEmpty[subnetChange]},
+	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
+	{Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-var ipv6Mode = oneOf("dhcpv6-stateful", network.Stateless, network.SLAAC)
+var ipv6Mode = attribute.OneOf("dhcpv6-stateful", network.Stateless, network.SLAAC)
 
 func viewSubnet(s network.Subnet, _ identity.Caller) object {
 	o := object{
@@ -71,6 +74,46 @@ func viewSubnet(s network.Subnet, _ identity.Caller) object {
 	if s.Gateway.IsValid() {
 		o["gateway_ip"] = s.Gateway
 	}
-	stamp(o, s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)
+	addStandardAttributes(o, s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)
 	return o
+}
+
+func pool(raw json.RawMessage) (p network.Pool, err error) {
+	m, err := attribute.Dict(raw, "start", "end")
+	if err != nil {
+		return p, err
+	}
+	if len(m) != 2 {
+		return p, fmt.Errorf("an allocation pool has a start and an end")
+	}
+	if p.Start, err = attribute.Address(m["start"]); err != nil {
+		return p, err
+	}
+	p.End, err = attribute.Address(m["end"])
+	return p, err
+}
+
+func hostRoute(raw json.RawMessage) (r network.Route, err error) {
+	m, err := attribute.Dict(raw, "destination", "nexthop")
+	if err != nil {
+		return r, err
+	}
+	if len(m) != 2 {
+		return r, fmt.Errorf("a host route has a destination and a nexthop")
+	}
+	var destination string
+	if json.Unmarshal(m["destination"], &destination) != nil {
+		return r, fmt.Errorf("'%s' is not a valid IP subnet", attribute.Excerpt(m["destination"]))
+	}
+	if r.Destination, err = netip.ParsePrefix(destination); err != nil {
+		return r, fmt.Errorf("'%s' is not a valid IP subnet", attribute.Excerpt(m["destination"]))
+	}
+	r.NextHop, err = attribute.Address(m["nexthop"])
+	return r, err
+}
+
+// nameserver reads an IP address as text.
+func nameserver(raw json.RawMessage) (string, error) {
+	a, err := attribute.Address(raw)
+	return a.String(), err
 }

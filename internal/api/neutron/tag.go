@@ -11,19 +11,14 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
-// Bounds of an object's tags.
-const (
-	maxTags      = 50
-	maxTagLength = 255
-)
-
 // tagging is how a kind of object has tags.
-type tagging[N, C any] struct {
-	of  func(N) []string
-	set func(*C, *[]string)
+type tagAccess[N, C any] struct {
+	read  func(N) []string
+	write func(*C, *[]string)
 }
 
 // tagRoutes are those of an object's tags.
@@ -41,93 +36,79 @@ func (res resource[N, C]) tagRoutes() []osapi.Route {
 }
 
 func (res resource[N, C]) listTags(r *http.Request) (int, any, error) {
-	n, _, err := res.tagged(r)
+	n, _, err := res.findTagged(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{"tags": res.tags.of(n)}, nil
+	return http.StatusOK, object{"tags": res.tags.read(n)}, nil
 }
 
 // tagged is the object whose tags the request is about.
-func (res resource[N, C]) tagged(r *http.Request) (N, uuid.UUID, error) {
-	n, id, err := res.find(r, value(r, "id"))
+func (res resource[N, C]) findTagged(r *http.Request) (N, uuid.UUID, error) {
+	n, id, err := res.find(r, pathValue(r, "id"))
 	var refused *osapi.Error
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
-		err = osapi.Fault(http.StatusNotFound, "TagResourceNotFound", "Resource %s %s could not be found.", res.one, clean(value(r, "id")))
+		err = osapi.Fault(http.StatusNotFound, "TagResourceNotFound", "Resource %s %s could not be found.", res.singular, excerpt(pathValue(r, "id")))
 	}
 	return n, id, err
 }
 
 func (res resource[N, C]) replaceTags(r *http.Request) (int, any, error) {
-	tags, err := tagsOf(r)
+	tags, err := decodeTags(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	n, err := res.retag(r, func([]string) ([]string, error) { return tags, nil })
+	n, err := res.updateTags(r, func([]string) ([]string, error) { return tags, nil })
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, object{"tags": res.tags.of(n)}, nil
+	return http.StatusOK, object{"tags": res.tags.read(n)}, nil
 }
 
 func (res resource[N, C]) addTags(r *http.Request) (int, any, error) {
-	more, err := tagsOf(r)
+	more, err := decodeTags(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	n, err := res.retag(r, func(tags []string) ([]string, error) { return join(tags, more...) })
+	n, err := res.updateTags(r, func(tags []string) ([]string, error) { return attribute.AddTags(tags, more...) })
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusCreated, object{"tags": res.tags.of(n)}, nil
+	return http.StatusCreated, object{"tags": res.tags.read(n)}, nil
 }
 
 // tagsOf reads {"tags": […]}.
-func tagsOf(r *http.Request) ([]string, error) {
+func decodeTags(r *http.Request) ([]string, error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
 		return nil, err
 	}
 	raw, ok := envelope["tags"]
 	if !ok || len(envelope) != 1 {
-		return nil, bad("Invalid tags body")
+		return nil, badRequest("Invalid tags body")
 	}
-	tags, err := tagList(raw)
+	tags, err := attribute.Tags(raw)
 	if err != nil {
 		return nil, invalid("tags", err)
 	}
 	return tags, nil
 }
 
-// join are the tags with more, each once.
-func join(tags []string, more ...string) ([]string, error) {
-	all := slices.Clone(tags)
-	for _, tag := range more {
-		if !slices.Contains(all, tag) {
-			all = append(all, tag)
-		}
-	}
-	if len(all) > maxTags {
-		return nil, tooManyTags()
-	}
-	return all, nil
-}
-
 func (res resource[N, C]) clearTags(r *http.Request) (int, any, error) {
-	_, err := res.retag(r, func([]string) ([]string, error) { return []string{}, nil })
+	_, err := res.updateTags(r, func([]string) ([]string, error) { return []string{}, nil })
 	return http.StatusNoContent, nil, err
 }
 
 func (res resource[N, C]) hasTag(r *http.Request) (int, any, error) {
-	n, _, err := res.tagged(r)
-	if err == nil && !slices.Contains(res.tags.of(n), r.PathValue("tag")) {
-		err = noTag(r)
+	n, _, err := res.findTagged(r)
+	if err == nil && !slices.Contains(res.tags.read(n), r.PathValue("tag")) {
+		err = tagNotFound(r)
 	}
 	return http.StatusNoContent, nil, err
 }
 
-func noTag(r *http.Request) error {
-	return osapi.Fault(http.StatusNotFound, "TagNotFound", "Tag %s could not be found.", clean(r.PathValue("tag")))
+func tagNotFound(r *http.Request) error {
+	return osapi.Fault(http.StatusNotFound, "TagNotFound", "Tag %s could not be found.", excerpt(r.PathValue("tag")))
 }
 
 func (res resource[N, C]) addTag(r *http.Request) (int, any, error) {
@@ -135,19 +116,19 @@ func (res resource[N, C]) addTag(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	tag, err := tagText(raw)
+	tag, err := attribute.Tag(raw)
 	if err != nil {
 		return 0, nil, invalid("tag", err)
 	}
-	_, err = res.retag(r, func(tags []string) ([]string, error) { return join(tags, tag) })
+	_, err = res.updateTags(r, func(tags []string) ([]string, error) { return attribute.AddTags(tags, tag) })
 	return http.StatusCreated, nil, err
 }
 
 func (res resource[N, C]) removeTag(r *http.Request) (int, any, error) {
-	_, err := res.retag(r, func(tags []string) ([]string, error) {
+	_, err := res.updateTags(r, func(tags []string) ([]string, error) {
 		at := slices.Index(tags, r.PathValue("tag"))
 		if at < 0 {
-			return nil, noTag(r)
+			return nil, tagNotFound(r)
 		}
 		return slices.Delete(slices.Clone(tags), at, at+1), nil
 	})
@@ -156,19 +137,19 @@ func (res resource[N, C]) removeTag(r *http.Request) (int, any, error) {
 
 // retag gives the object of the request the tags that it shall have instead of those it has. If somebody changes it
 // meanwhile, it is looked at again, unless the request insists on a revision.
-func (res resource[N, C]) retag(r *http.Request, change func(tags []string) ([]string, error)) (N, error) {
-	expect, err := ifMatch(r)
+func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string) ([]string, error)) (N, error) {
+	expect, err := expectedRevision(r)
 	for err == nil {
 		var n N
-		n, id, err := res.tagged(r)
+		n, id, err := res.findTagged(r)
 		if err != nil {
 			return n, err
 		}
 		var c C
-		if err := res.may(r, n, &c); err != nil {
+		if err := res.authorizeChange(r, n, &c); err != nil {
 			return n, err
 		}
-		tags, err := change(res.tags.of(n))
+		tags, err := change(res.tags.read(n))
 		if err != nil {
 			return n, err
 		}
@@ -176,7 +157,7 @@ func (res resource[N, C]) retag(r *http.Request, change func(tags []string) ([]s
 		if expect != nil {
 			revision = *expect
 		}
-		res.tags.set(&c, &tags)
+		res.tags.write(&c, &tags)
 		after, err := res.update(r.Context(), id, c, &revision)
 		var f *network.Fault
 		if expect == nil && errors.As(err, &f) && f.Kind == network.RevisionMismatch {
@@ -187,19 +168,6 @@ func (res resource[N, C]) retag(r *http.Request, change func(tags []string) ([]s
 	var none N
 	return none, err
 }
-
-// tagList reads tags, of which each counts once.
-func tagList(raw json.RawMessage) ([]string, error) {
-	list, err := listOf(tagText)(raw)
-	if err != nil {
-		return nil, err
-	}
-	return join([]string{}, list...)
-}
-
-func tagText(raw json.RawMessage) (string, error) { return filled(text(maxTagLength))(raw) }
-
-func tooManyTags() error { return bad("An object has at most %d tags", maxTags) }
 
 // tagFilters are the keys by which lists are narrowed to objects with tags, and the store's fields for them. The tags of
 // one key are separated by commas.

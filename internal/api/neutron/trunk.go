@@ -10,6 +10,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -17,30 +18,30 @@ type trunkChange = network.TrunkChange
 
 func trunks(s *store.Store) resource[network.Trunk, trunkChange] {
 	return resource[network.Trunk, trunkChange]{
-		one: "trunk", missing: string(network.TrunkNotFound), attributes: trunkAttributes,
+		singular: "trunk", notFoundType: string(network.TrunkNotFound), attributes: trunkAttributes,
 		id: func(t network.Trunk) uuid.UUID { return t.ID }, view: viewTrunk,
 		revision: func(t network.Trunk) int64 { return t.Revision },
-		tags: tagging[network.Trunk, trunkChange]{of: func(t network.Trunk) []string { return t.Tags },
-			set: func(c *trunkChange, tags *[]string) { c.Tags = tags }},
+		tags: tagAccess[network.Trunk, trunkChange]{read: func(t network.Trunk) []string { return t.Tags },
+			write: func(c *trunkChange, tags *[]string) { c.Tags = tags }},
 		list: s.Trunks, create: s.CreateTrunks, update: s.UpdateTrunk, remove: s.DeleteTrunk,
-		prepare: func(r *http.Request, c *trunkChange) error {
+		prepareCreate: func(r *http.Request, c *trunkChange) error {
 			seen := []uuid.UUID{*c.Port}
 			if c.Subports != nil {
-				seen = append(seen, portsOf(*c.Subports)...)
+				seen = append(seen, portIDs(*c.Subports)...)
 			}
-			if err := mayUse(r, s, seen); err != nil {
+			if err := authorizeTrunkPorts(r, s, seen); err != nil {
 				return err
 			}
-			return own(r, &c.Project, "create_trunk")
+			return fillProject(r, &c.Project, "create_trunk")
 		},
-		may: func(r *http.Request, t network.Trunk, c *trunkChange) error {
-			return mayChange(r, t.Project, c, "trunk")
+		authorizeChange: func(r *http.Request, t network.Trunk, c *trunkChange) error {
+			return authorizeProject(r, t.Project, c, "trunk")
 		},
 	}
 }
 
 // mayUse tells whether the caller may put these ports on a trunk: they are its own.
-func mayUse(r *http.Request, s *store.Store, ids []uuid.UUID) error {
+func authorizeTrunkPorts(r *http.Request, s *store.Store, ids []uuid.UUID) error {
 	for _, id := range ids {
 		p, _, err := ports(s).find(r, id.String())
 		if err != nil {
@@ -53,7 +54,7 @@ func mayUse(r *http.Request, s *store.Store, ids []uuid.UUID) error {
 	return nil
 }
 
-func portsOf(subports []network.Subport) []uuid.UUID {
+func portIDs(subports []network.Subport) []uuid.UUID {
 	ids := make([]uuid.UUID, len(subports))
 	for i, s := range subports {
 		ids[i] = s.Port
@@ -61,17 +62,17 @@ func portsOf(subports []network.Subport) []uuid.UUID {
 	return ids
 }
 
-var trunkAttributes = []attribute[trunkChange]{
-	{name: "id", field: "id", read: asUUID, sorts: true},
-	{name: "port_id", on: onCreate | required, set: as(func(c *trunkChange) **uuid.UUID { return &c.Port }, id), field: "port", read: asUUID, sorts: true},
-	{name: "project_id", on: onCreate, set: project(func(c *trunkChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "tenant_id", on: onCreate, set: project(func(c *trunkChange) **string { return &c.Project }), field: "project", sorts: true},
-	{name: "name", on: anytime, set: as(func(c *trunkChange) **string { return &c.Name }, text(255)), field: "name", sorts: true},
-	{name: "description", on: anytime, set: as(func(c *trunkChange) **string { return &c.Description }, text(255)), field: "description"},
-	{name: "admin_state_up", on: anytime, set: as(func(c *trunkChange) **bool { return &c.AdminUp }, boolean), field: "admin_up", read: asBool, sorts: true},
-	{name: "sub_ports", on: onCreate, set: as(func(c *trunkChange) **[]network.Subport { return &c.Subports }, listOf(subport))},
-	{name: "revision_number", field: "revision", read: asInt},
-	{name: "status", field: "status"}, {name: "tags"}, {name: "created_at"}, {name: "updated_at"},
+var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
+	{Name: "id", FilterField: "id", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "port_id", SettableOn: attribute.OnCreate | attribute.Required, Set: attribute.Into(func(c *trunkChange) **uuid.UUID { return &c.Port }, attribute.UUID), FilterField: "port", FilterValue: attribute.FilterUUID, Sortable: true},
+	{Name: "project_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *trunkChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "tenant_id", SettableOn: attribute.OnCreate, Set: attribute.ProjectInto(func(c *trunkChange) **string { return &c.Project }), FilterField: "project", Sortable: true},
+	{Name: "name", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *trunkChange) **string { return &c.Name }, attribute.Text(255)), FilterField: "name", Sortable: true},
+	{Name: "description", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *trunkChange) **string { return &c.Description }, attribute.Text(255)), FilterField: "description"},
+	{Name: "admin_state_up", SettableOn: attribute.OnWrite, Set: attribute.Into(func(c *trunkChange) **bool { return &c.AdminUp }, attribute.Bool), FilterField: "admin_up", FilterValue: attribute.FilterBool, Sortable: true},
+	{Name: "sub_ports", SettableOn: attribute.OnCreate, Set: attribute.Into(func(c *trunkChange) **[]network.Subport { return &c.Subports }, attribute.List(subport))},
+	{Name: "revision_number", FilterField: "revision", FilterValue: attribute.FilterInt},
+	{Name: "status", FilterField: "status"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
 // maxVLAN is the last VLAN ID that frames can carry.
@@ -79,7 +80,7 @@ const maxVLAN = 4094
 
 // subport reads a port and by what it is told apart on a trunk.
 func subport(raw json.RawMessage) (s network.Subport, err error) {
-	m, err := dict(raw, "port_id", "segmentation_type", "segmentation_id")
+	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
 		return s, err
 	}
@@ -87,12 +88,12 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 	if !ok {
 		return s, fmt.Errorf("a subport has a port_id")
 	}
-	if s.Port, err = id(v); err != nil {
+	if s.Port, err = attribute.UUID(v); err != nil {
 		return s, err
 	}
 	s.Type = network.VLAN
 	if v, ok := m["segmentation_type"]; ok {
-		if s.Type, err = filled(oneOf(network.VLAN, network.Inherit))(v); err != nil {
+		if s.Type, err = attribute.NotEmpty(attribute.OneOf(network.VLAN, network.Inherit))(v); err != nil {
 			return s, err
 		}
 	}
@@ -102,26 +103,26 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 	if !ok {
 		return s, fmt.Errorf("a subport has a segmentation_id")
 	}
-	s.Segment, err = integer(1, maxVLAN)(v)
+	s.Segment, err = attribute.Int(1, maxVLAN)(v)
 	return s, err
 }
 
 // leaving reads a subport that leaves its trunk; what else a client says about it, it has kept from before.
-func leaving(raw json.RawMessage) (uuid.UUID, error) {
-	m, err := dict(raw, "port_id", "segmentation_type", "segmentation_id")
+func removedSubport(raw json.RawMessage) (uuid.UUID, error) {
+	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
 		return uuid.Nil, err
 	}
 	if _, ok := m["port_id"]; !ok {
 		return uuid.Nil, fmt.Errorf("a subport has a port_id")
 	}
-	return id(m["port_id"])
+	return attribute.UUID(m["port_id"])
 }
 
 func viewTrunk(t network.Trunk, _ identity.Caller) object {
 	o := object{"id": t.ID, "name": t.Name, "description": t.Description, "project_id": t.Project, "tenant_id": t.Project,
 		"admin_state_up": t.AdminUp, "port_id": t.Port, "status": t.Status, "sub_ports": t.Subports}
-	stamp(o, t.Revision, t.CreatedAt, t.UpdatedAt, t.Tags)
+	addStandardAttributes(o, t.Revision, t.CreatedAt, t.UpdatedAt, t.Tags)
 	return o
 }
 
@@ -129,16 +130,16 @@ func viewTrunk(t network.Trunk, _ identity.Caller) object {
 type subports struct{ store *store.Store }
 
 func (s subports) routes() []osapi.Route {
-	const one = "/v2.0/trunks/{id}/"
+	const memberPath = "/v2.0/trunks/{id}/"
 	return []osapi.Route{
-		{Method: http.MethodGet, Path: one + "get_subports", Handle: s.list},
-		{Method: http.MethodPut, Path: one + "add_subports", Handle: s.add},
-		{Method: http.MethodPut, Path: one + "remove_subports", Handle: s.remove},
+		{Method: http.MethodGet, Path: memberPath + "get_subports", Handle: s.list},
+		{Method: http.MethodPut, Path: memberPath + "add_subports", Handle: s.add},
+		{Method: http.MethodPut, Path: memberPath + "remove_subports", Handle: s.remove},
 	}
 }
 
 func (s subports) list(r *http.Request) (int, any, error) {
-	t, _, err := trunks(s.store).find(r, value(r, "id"))
+	t, _, err := trunks(s.store).find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -150,18 +151,18 @@ func (s subports) add(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := mayUse(r, s.store, portsOf(list)); err != nil {
+	if err := authorizeTrunkPorts(r, s.store, portIDs(list)); err != nil {
 		return 0, nil, err
 	}
-	return shownTrunk(r)(s.store.AddSubports(r.Context(), id, list))
+	return trunkResponse(r)(s.store.AddSubports(r.Context(), id, list))
 }
 
 func (s subports) remove(r *http.Request) (int, any, error) {
-	list, id, err := changeSubports(s, r, leaving)
+	list, id, err := changeSubports(s, r, removedSubport)
 	if err != nil {
 		return 0, nil, err
 	}
-	return shownTrunk(r)(s.store.RemoveSubports(r.Context(), id, list))
+	return trunkResponse(r)(s.store.RemoveSubports(r.Context(), id, list))
 }
 
 // changeSubports reads {"sub_ports": […]} and finds the trunk, which the caller may change.
@@ -172,22 +173,22 @@ func changeSubports[T any](s subports, r *http.Request, read func(json.RawMessag
 	}
 	raw, ok := envelope["sub_ports"]
 	if !ok || len(envelope) != 1 {
-		return nil, uuid.Nil, bad("Unable to find 'sub_ports' in request body")
+		return nil, uuid.Nil, badRequest("Unable to find 'sub_ports' in request body")
 	}
-	list, err := listOf(read)(raw)
+	list, err := attribute.List(read)(raw)
 	if err != nil {
 		return nil, uuid.Nil, invalid("sub_ports", err)
 	}
 	res := trunks(s.store)
-	t, id, err := res.find(r, value(r, "id"))
+	t, id, err := res.find(r, pathValue(r, "id"))
 	if err == nil {
-		err = res.may(r, t, &trunkChange{})
+		err = res.authorizeChange(r, t, &trunkChange{})
 	}
 	return list, id, err
 }
 
 // shownTrunk answers with the trunk, without an envelope.
-func shownTrunk(r *http.Request) func(network.Trunk, error) (int, any, error) {
+func trunkResponse(r *http.Request) func(network.Trunk, error) (int, any, error) {
 	return func(t network.Trunk, err error) (int, any, error) {
 		if err != nil {
 			return 0, nil, err

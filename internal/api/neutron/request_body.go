@@ -1,0 +1,117 @@
+package neutron
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/network"
+	"berth/internal/network/attribute"
+)
+
+// decode reads the request's body: one object under its singular name or, if bulk is not nil, several under their plural.
+func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (changes []C, bulk bool, err error) {
+	envelope, err := readEnvelope(r)
+	if err != nil {
+		return nil, false, err
+	}
+	if raw, ok := envelope[res.singular]; ok && len(envelope) == 1 {
+		c, err := res.decodeObject(raw, verb, caller(r))
+		return []C{c}, false, err
+	}
+	raw, ok := envelope[res.singular+"s"]
+	if !ok || len(envelope) != 1 || verb != attribute.OnCreate {
+		return nil, false, badRequest("Unable to find '%s' in request body", res.singular)
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		return nil, true, badRequest("Body contains invalid data: '%ss' is not a list", res.singular)
+	}
+	if len(items) == 0 {
+		return nil, true, badRequest("Resources required")
+	}
+	for _, item := range items {
+		c, err := res.decodeObject(item, verb, caller(r))
+		if err != nil {
+			return nil, true, err
+		}
+		changes = append(changes, c)
+	}
+	return changes, true, nil
+}
+
+func readEnvelope(r *http.Request) (map[string]json.RawMessage, error) {
+	if ct := r.Header.Get("Content-Type"); ct != "" {
+		if media, _, err := mime.ParseMediaType(ct); err != nil || media != "application/json" {
+			return nil, badRequest("Unsupported Content-Type: the body has to be application/json")
+		}
+	}
+	var envelope map[string]json.RawMessage
+	if err := osapi.Decode(r, &envelope); err != nil {
+		return nil, err
+	}
+	return envelope, nil
+}
+
+// change reads one object. Attributes are set in the table's order, so that the same request always gets the same refusal.
+func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Operations, who identity.Caller) (c C, err error) {
+	var given map[string]json.RawMessage
+	if attribute.IsNull(raw) || json.Unmarshal(raw, &given) != nil {
+		return c, badRequest("Invalid input for %s. Reason: '%s' is not a dictionary.", res.singular, attribute.Excerpt(raw))
+	}
+	if err := res.checkKnown(given); err != nil {
+		return c, err
+	}
+	for _, a := range res.attributes {
+		v, ok := given[a.Name]
+		switch {
+		case !ok && verb == attribute.OnCreate && a.SettableOn&attribute.Required != 0:
+			return c, badRequest("Failed to parse request. Required attribute '%s' not specified", a.Name)
+		case !ok:
+			continue
+		case a.SettableOn&verb == 0 && verb == attribute.OnCreate:
+			return c, badRequest("Attribute '%s' not allowed in POST", a.Name)
+		case a.SettableOn&verb == 0:
+			return c, badRequest("Cannot update read-only attribute %s", a.Name)
+		case a.AdminOnlyWrite && !who.Admin() && !(a.FalseAllowed && verb == attribute.OnCreate && isFalse(v)):
+			return c, forbidden(verb.String() + "_" + res.singular + ":" + a.Name)
+		}
+		if err := a.Set(&c, v); err != nil {
+			return c, invalid(a.Name, err)
+		}
+	}
+	return c, nil
+}
+
+func isFalse(raw json.RawMessage) bool {
+	v, err := attribute.Bool(raw)
+	return err == nil && !v
+}
+
+func (res resource[N, C]) checkKnown(given map[string]json.RawMessage) error {
+	var unknown []string
+	for name := range given {
+		if !slices.ContainsFunc(res.attributes, func(a attribute.Definition[N, C]) bool { return a.Name == name }) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	return badRequest("Unrecognized attribute(s) '%s'", strings.Join(unknown, ", "))
+}
+
+func invalid(name string, err error) error {
+	var fault *network.Fault
+	var complete attribute.CompleteError
+	if errors.As(err, &fault) || errors.As(err, &complete) {
+		return err
+	}
+	return badRequest("Invalid input for %s. Reason: %s.", name, err)
+}
