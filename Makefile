@@ -32,7 +32,7 @@ test: deps build ## everything: tests with the race detector on real PostgreSQL 
 .PHONY: soak
 soak: deps ## 1,000 rounds of the races of 64 writers, and kills in the middle of them; ROUNDS=n for another number
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_ROUNDS=$${ROUNDS:-1000} \
-		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store ./worker
+		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store ./internal/torture
 
 .PHONY: bench
 bench: deps build ## what a port, a journal entry, an allocation costs, as ratios, into bench.json; BENCH="-h" tells more

@@ -50,11 +50,20 @@ var (
 )
 
 var rooms = map[string]room{
-	"worker": {
+	"worker": {may: []string{"internal/server"}, why: "main alone: what it starts is a package that tests can start too"},
+	"internal/server": {
 		may:    []string{"activities", "workflows", "internal/..."},
 		always: []string{temporal, prometheus},
 		why:    "wires everything, so it may import everything; SQL still is store's",
 	},
+	"internal/server/servertest": {
+		may: []string{"internal/server", "internal/config", "internal/contract", "internal/devstack", "internal/devstack/temporaltest",
+			"internal/store/storetest", "internal/odl/odltest", "internal/notify/notifytest"},
+		always: []string{temporal, pgx},
+		why:    "starts the server for tests, within the test's process or as a process of its own, beside servers of every kind",
+	},
+	"internal/interop": {why: "holds tests alone: stock OpenStack clients, Neutron's own agents, and the documents' commands"},
+	"internal/torture": {why: "holds tests alone: killed processes, faults of other servers, and hostile input"},
 	"starter": {
 		may:    []string{"internal/contract", "internal/config", "internal/store"},
 		always: []string{temporal, yaml, "github.com/spf13/cobra", "github.com/spf13/pflag"},

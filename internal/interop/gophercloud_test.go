@@ -1,0 +1,107 @@
+package interop
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const libraries = "github.com/gophercloud/gophercloud/v2/openstack/"
+
+// gophercloudTrials are the tests in which everything of these packages is used, but for what is named, which does not apply.
+var gophercloudTrials = []struct {
+	files    []string
+	packages []string
+	least    int      // of what is found
+	except   []string // beginnings
+}{
+	{[]string{"gophercloud_placement_test.go"}, []string{libraries + "placement/..."}, 50, nil},
+	{[]string{"../api/neutron/gophercloud_test.go", "../api/neutron/gophercloud_wide_test.go", "../api/neutron/gophercloud_group_test.go"}, networkingPackages(), 90,
+		[]string{"agents.ListBGP", "agents.ScheduleBGP", "agents.RemoveBGP", "agents.ListDRAgent", "agents.ExtractBGP", // routing is not ours
+			"agents.ListL3", "agents.ScheduleL3", "agents.RemoveL3", ".ExtractRouters",
+			"provider.UpdateOptsExt",                                                        // a network stays what it is on the wire
+			"ports.AddValueSpecs", "ports.ExtractPortsInto", "networks.ExtractNetworksInto", // no requests
+			"extensions.ExtensionURL", "extensions.ListExtensionURL",
+			".UnmarshalJSON", ".NextPageURL", ".ResourceKey"}}, // used by the library itself
+}
+
+func networkingPackages() (all []string) {
+	for _, p := range []string{"networks", "subnets", "ports", "apiversions", "extensions", "extensions/agents", "extensions/attributestags", "extensions/external",
+		"extensions/extradhcpopts", "extensions/mtu", "extensions/networkipavailabilities", "extensions/portsbinding", "extensions/portsecurity", "extensions/provider", "extensions/trunks",
+		"extensions/trunk_details", "extensions/quotas", "extensions/security/groups", "extensions/security/rules"} {
+		all = append(all, libraries+"networking/v2/"+p)
+	}
+	return all
+}
+
+func TestNothingOfGophercloudIsLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, trial := range gophercloudTrials {
+		used := map[string]bool{} // package.Name, and .Name of methods
+		for _, name := range trial.files {
+			useOf(t, name, used)
+		}
+		found := 0
+		for _, f := range functionsOf(t, trial.packages...) {
+			if found++; !used[f] && !slices.ContainsFunc(trial.except, func(e string) bool { return strings.HasPrefix(f, e) }) {
+				t.Errorf("%s is not tried", f)
+			}
+		}
+		if found < trial.least {
+			t.Errorf("found only %d functions of %s", found, trial.packages)
+		}
+	}
+}
+
+func useOf(t *testing.T, name string, used map[string]bool) {
+	t.Helper()
+	trial, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(trial, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			used["."+s.Sel.Name] = true
+			if of, ok := s.X.(*ast.Ident); ok {
+				used[of.Name+"."+s.Sel.Name] = true
+			}
+		}
+		return true
+	})
+}
+
+// functionsOf lists what is exported as package.Function, as .Method for methods of results, and as package.Type for options, whose
+// methods the functions call.
+func functionsOf(t *testing.T, patterns ...string) (names []string) {
+	t.Helper()
+	files, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", `{{if ne .Name "testing"}}{{range .GoFiles}}{{$.Dir}}/{{.}} {{end}}{{end}}`}, patterns...)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(files)) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Name.IsExported() && f.Name.Name != "IsEmpty" {
+				names = append(names, nameOf(file.Name.Name, f))
+			}
+		}
+	}
+	return names
+}
+
+func nameOf(pkg string, f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return pkg + "." + f.Name.Name
+	}
+	if of, ok := f.Recv.List[0].Type.(*ast.Ident); ok && strings.HasPrefix(f.Name.Name, "To") {
+		return pkg + "." + of.Name
+	}
+	return "." + f.Name.Name
+}

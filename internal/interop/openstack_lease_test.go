@@ -1,0 +1,105 @@
+package interop
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/notify/notifytest"
+	"berth/internal/server/servertest"
+)
+
+// TestStockClientWorksOnLeases tells its story to the plug-in of the openstack client and, where the package has it, to the blazar
+// program, over a whole berth: what is due happens, and Nova is told.
+func TestStockClientWorksOnLeases(t *testing.T) {
+	t.Parallel()
+	s, _ := servertest.SharedDeployment(t)
+	s.Nova.AddFlavor(notifytest.Flavor{ID: "gold", Name: "gold", VCPUs: 2, RAM: 1024, Disk: 5})
+	api := s.StartWorker("api,relay,temporal")
+	for _, host := range []string{"node-1", "node-2", "node-3"} {
+		provider := api.Must("POST", "/placement/resource_providers", servertest.Object{"name": host})
+		api.Must("PUT", "/placement/resource_providers/"+provider["uuid"].(string)+"/inventories", servertest.Object{"resource_provider_generation": 0,
+			"inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}, "MEMORY_MB": servertest.Object{"total": 16384}, "DISK_GB": servertest.Object{"total": 100}}})
+	}
+	sea := api.CreateNetwork("sea")
+	api.Create("subnet", servertest.Object{"network_id": sea, "ip_version": 4, "cidr": "10.20.0.0/24",
+		"allocation_pools": []servertest.Object{{"start": "10.20.0.100", "end": "10.20.0.200"}}})
+	n := leaseTelling{Deployment: s, sea: sea}
+	c := newStockClient(t, api.URL+"/reservation/v1")
+
+	commands := c.commands("openstack.reservation.v1")
+	for _, command := range commands {
+		if !unloadable[command] && !slices.ContainsFunc(storyOfLeases, func(s said) bool { return commandOf(s.line, commands) == command }) {
+			t.Errorf("%q is not in the story", command)
+		}
+	}
+	c.session("", func(run func(string) (int, string, string)) {
+		for _, said := range storyOfLeases {
+			newer := slices.Contains(flavorsTold, said) && !slices.Contains(commands, "reservation allocation list")
+			if commandOf(said.line, commands) != "" && !newer {
+				n.tell(said, run)
+			}
+		}
+	})
+	if left := s.Rows(`select name from lease union all select hostname from host union all select address::text from floatingip`); len(left) > 0 {
+		t.Errorf("at its end the story leaves %v", left)
+	}
+	left := s.Nova.ComputeState()
+	left.Aggregates = slices.DeleteFunc(left.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
+	if len(left.Aggregates)+len(left.ServerGroups) > 0 || len(left.Flavors) > 1 {
+		t.Errorf("at its end the story leaves %+v at Nova", left)
+	}
+
+	var programs []string
+	c.ask("programs", &programs)
+	if !slices.Contains(programs, "blazar") {
+		return
+	}
+	c.program("blazar", "--os-auth-type none --os-endpoint "+api.URL+"/reservation/v1", func(run func(string) (int, string, string)) {
+		for _, said := range storyOfBlazar {
+			n.tell(said, run)
+		}
+	})
+}
+
+// unloadable are commands of newer clients that no service can help: "reservation host unset" asks for a class that is not there.
+var unloadable = map[string]bool{"reservation host unset": true}
+
+// leaseTelling fills in what only the rows know.
+type leaseTelling struct {
+	*servertest.Deployment
+	sea string
+}
+
+var placeholder = regexp.MustCompile(`\{(\w+)(?: ([^}]*))?\}`)
+
+// fill puts IDs where the story has {sea}, {lease NAME}, {reservation LEASE} or {address IP}.
+func (n leaseTelling) fill(line string) string {
+	return placeholder.ReplaceAllStringFunc(line, func(hole string) string {
+		parts := placeholder.FindStringSubmatch(hole)
+		queries := map[string]string{"lease": `select id::text from lease where name = $1`, "address": `select id::text from floatingip where address = $1::inet`,
+			"reservation": `select r.id::text from reservation r join lease l on l.id = r.lease_id where l.name = $1 order by r.position`}
+		if parts[1] == "sea" {
+			return n.sea
+		}
+		ids := n.Rows(queries[parts[1]], parts[2])
+		if len(ids) == 0 {
+			n.Fatalf("%s: there is no %s", line, hole)
+		}
+		return ids[0]
+	})
+}
+
+// tell runs a command; "until: " introduces what its answer becomes.
+func (n leaseTelling) tell(s said, run func(string) (int, string, string)) {
+	n.Helper()
+	line := n.fill(s.line)
+	if want, waits := strings.CutPrefix(s.want, "until: "); waits {
+		n.Await(s.line, func() string { return said{s.line, want}.differs(run(line)) })
+		return
+	}
+	if problem := s.differs(run(line)); problem != "" {
+		n.Errorf("%s: %s", s.line, problem)
+	}
+}

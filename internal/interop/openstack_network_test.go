@@ -1,0 +1,97 @@
+package interop
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/server/servertest"
+	"berth/internal/store/storetest"
+)
+
+// identifier is any ID in what the client says.
+var identifier = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// blanks are what columns leave behind at the end of a line that have nothing to say.
+var blanks = regexp.MustCompile(`(?m)[ \t]+$`)
+
+func TestStockClientWorksOnNetworks(t *testing.T) {
+	t.Parallel()
+	s := servertest.NewDeployment(t, storetest.URL(t))
+	api := s.StartWorker("api")
+	c := newStockClient(t, api.URL+"/networking")
+	api.RegisterAgents()
+	agents := s.Rows(`select id::text from agent order by agent_type`)
+	fill := strings.NewReplacer("{dhcp}", agents[0], "{l2}", agents[1])
+
+	commands := c.commands("openstack.network.v2")
+	if !slices.Contains(commands, "network trunk list") { // older clients have trunks elsewhere
+		for _, command := range c.commands("openstack.neutronclient.v2") {
+			if strings.HasPrefix(command, "network trunk ") || strings.HasPrefix(command, "network subport ") {
+				commands = append(commands, command)
+			}
+		}
+	}
+	told := map[string]bool{}
+	for _, said := range storyOfNetworking {
+		told[commandOf(said.line, commands)] = true
+	}
+	for _, command := range commands {
+		if !told[command] && !excused(command) {
+			t.Errorf("%q is not in the story, and nothing says why it does not apply", command)
+		}
+	}
+
+	commands = append(commands, c.commands("openstack.common")...)
+	c.session("", func(run func(string) (int, string, string)) {
+		for _, said := range storyOfNetworking {
+			if commandOf(said.line, commands) == "" {
+				continue // newer than this client
+			}
+			if strings.Contains(said.line, " --host ") {
+				api.RegisterAgents() // who binds needs live ones
+			}
+			line := fill.Replace(said.line)
+			if strings.Contains(line, "{rule}") {
+				line = strings.ReplaceAll(line, "{rule}", s.Rows(`select id::text from security_group_rule where protocol = 'icmp'`)[0])
+			}
+			if problem := said.differs(run(line)); problem != "" {
+				t.Errorf("%s: %s", said.line, problem)
+			}
+		}
+		for _, line := range storyOfTheRest {
+			rest := said{line, "error: The resource could not be found."}
+			if commandOf(line, commands) == "" {
+				continue
+			}
+			if problem := rest.differs(run(line)); problem != "" {
+				t.Errorf("%s: %s", line, problem)
+			}
+		}
+	})
+}
+
+func excused(command string) bool {
+	for prefix := range notNetworking {
+		if strings.HasPrefix(command+" ", prefix+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// differs tells how the client's answer is another than it should be; empty if it is not.
+func (s said) differs(code int, stdout, stderr string) string {
+	complaint, fails := strings.CutPrefix(s.want, "error: ")
+	line, among := strings.CutPrefix(s.want, "has: ")
+	got := strings.ReplaceAll(strings.TrimSpace(blanks.ReplaceAllString(identifier.ReplaceAllString(stdout, "#"), "")), "\n", "|")
+	switch {
+	case fails && code != 0 && strings.Contains(stderr, complaint), !fails && code == 0 && got == s.want,
+		among && code == 0 && strings.Contains("|"+got+"|", "|"+line+"|"):
+		return ""
+	default:
+		return fmt.Sprintf("want %q, got code %d and %q %s", s.want, code, got, stderr)
+	}
+}

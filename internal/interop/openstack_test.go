@@ -1,0 +1,115 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// stockClient is the openstack command line as it is packaged, in one process that runs many commands.
+type stockClient struct {
+	t  *testing.T
+	in io.Writer
+	// answers are lines, one a request
+	answers *bufio.Reader
+}
+
+// newStockClient starts the client without Keystone, pointed at that endpoint.
+func newStockClient(t *testing.T, endpoint string) *stockClient {
+	t.Helper()
+	return newClientWith(t, "OS_AUTH_TYPE=none", "OS_ENDPOINT="+endpoint)
+}
+
+// newClientWith starts the client with those variables.
+func newClientWith(t *testing.T, variables ...string) *stockClient {
+	t.Helper()
+	var said bytes.Buffer
+	find := exec.CommandContext(t.Context(), "../../tools/openstack.sh")
+	find.Stderr = &said
+	python, err := find.Output()
+	if err != nil {
+		t.Fatalf("the OpenStack clients are missing; make deps installs them: %v\n%s", err, said.String())
+	}
+	cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), "testdata/run_osc.py")
+	cmd.Env = append(variables, "PATH="+os.Getenv("PATH"), "HOME="+t.TempDir(), "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said.Reset()
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+		if t.Failed() && said.Len() > 0 {
+			t.Logf("the client: %s", said.String())
+		}
+	})
+	return &stockClient{t, in, bufio.NewReader(out)}
+}
+
+// ask sends a request to testdata/run_osc.py, which explains them.
+func (c *stockClient) ask(request, answer any) {
+	c.t.Helper()
+	line, err := json.Marshal(request)
+	if err == nil {
+		_, err = c.in.Write(append(line, '\n'))
+	}
+	if err == nil {
+		line, err = c.answers.ReadBytes('\n')
+	}
+	if err == nil {
+		err = json.Unmarshal(line, answer)
+	}
+	if err != nil {
+		c.t.Fatalf("ask the client for %v: %v", request, err)
+	}
+}
+
+// commands are those of a plug-in, by the group of entry points that registers them.
+func (c *stockClient) commands(group string) (names []string) {
+	c.t.Helper()
+	c.ask(group, &names)
+	if len(names) == 0 {
+		c.t.Fatalf("the client has no commands of %s", group)
+	}
+	return names
+}
+
+// session lets f run commands with those global options; a blank within an argument is written as ␣.
+func (c *stockClient) session(options string, f func(run func(line string) (code int, stdout, stderr string))) {
+	c.t.Helper()
+	c.program("openstack", options, f)
+}
+
+// program does the same with another program of the packages.
+func (c *stockClient) program(name, options string, f func(run func(line string) (code int, stdout, stderr string))) {
+	c.t.Helper()
+	var begun string
+	c.ask(map[string]any{"program": name, "options": strings.Fields(options)}, &begun)
+	f(func(line string) (code int, stdout, stderr string) {
+		c.t.Helper()
+		arguments := strings.Fields(line)
+		for i := range arguments {
+			arguments[i] = strings.ReplaceAll(arguments[i], "␣", " ")
+		}
+		c.ask(arguments, &[]any{&code, &stdout, &stderr})
+		return code, stdout, stderr
+	})
+	var code int
+	if c.ask(nil, &code); code != 0 {
+		c.t.Errorf("the client ended with code %d", code)
+	}
+}

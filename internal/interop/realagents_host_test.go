@@ -1,0 +1,218 @@
+package interop
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"berth/internal/devstack"
+	"berth/internal/server/servertest"
+)
+
+// agentHost is a host with Debian's Open vSwitch and Neutron agents, as they are, on which ports are plugged. Where namespaces may
+// be made, all of it is in some of its own: the switch forwards between devices of the kernel, and dnsmasq answers servers. Elsewhere
+// the switch is OVS's own stand-in, which needs neither a kernel module nor a privilege, and a driver of ours is in dnsmasq's place.
+type agentHost struct {
+	*servertest.Deployment
+	name      string
+	dir       string
+	tree      string // under which Debian's programs lie
+	broker    *devstack.RabbitMQ
+	space     int // the process that holds the host's namespaces; 0: it has none
+	dhcp, ovs *servertest.Process
+}
+
+// newAgentHost starts the switch of a host whose agents are on that broker.
+func newAgentHost(s *servertest.Deployment, name string, broker *devstack.RabbitMQ) *agentHost {
+	s.Helper()
+	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), tree: debianAgents(s.T), broker: broker}
+	if err := os.Mkdir(h.dir, 0o755); err != nil {
+		s.Fatal(err)
+	}
+	h.keep()
+	h.configure()
+	if out, err := h.command("ovsdb-tool", "create", h.file("conf.db"), filepath.Join(h.tree, "usr/share/openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
+		s.Fatalf("make the switch's database: %v\n%s", err, out)
+	}
+	h.run("ovsdb-server", "--remote=punix:"+h.file("db.sock"), "-vconsole:warn", "--unixctl="+h.file("db.ctl"), h.file("conf.db"))
+	s.Await("the switch's database answers", func() string {
+		if _, err := os.Stat(h.file("db.sock")); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	h.vsctl("--no-wait", "init")
+	options := []string{"unix:" + h.file("db.sock"), "--disable-system", "-vconsole:err", "--unixctl=" + h.file("vs.ctl")}
+	if h.space == 0 {
+		options = append(options, "--enable-dummy=override", "--disable-system-route")
+	}
+	h.run("ovs-vswitchd", options...)
+	return h
+}
+
+// debianAgents is the folder under which Debian's agents lie.
+func debianAgents(t *testing.T) string {
+	t.Helper()
+	var said bytes.Buffer
+	find := exec.CommandContext(t.Context(), "../../tools/agents.sh")
+	find.Stderr = &said
+	tree, err := find.Output()
+	if err != nil {
+		t.Fatalf("Neutron's agents are missing; make deps brings them: %v\n%s", err, said.String())
+	}
+	return strings.TrimSpace(string(tree))
+}
+
+func (h *agentHost) file(name string) string { return filepath.Join(h.dir, name) }
+
+// command is a program of Debian's that finds its like, its libraries and its sockets in our folders.
+func (h *agentHost) command(name string, args ...string) *exec.Cmd {
+	under := func(folders ...string) string {
+		for i, f := range folders {
+			folders[i] = filepath.Join(h.tree, f)
+		}
+		return strings.Join(folders, ":")
+	}
+	path := under("usr/bin", "usr/sbin", "usr/lib/openvswitch-switch") + ":/usr/sbin:/usr/bin:/sbin:/bin"
+	program := name
+	for _, folder := range strings.Split(path, ":") {
+		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+			program = filepath.Join(folder, name)
+			break
+		}
+	}
+	cmd := exec.CommandContext(h.Context(), program, args...)
+	cmd.Dir = h.dir
+	cmd.Env = []string{"PATH=" + path, "HOME=" + h.dir, "TMPDIR=" + h.dir, "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH=" + under("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"),
+		"PYTHONPATH=" + under("usr/lib/python3/dist-packages") + ":" + h.dir, "PYTHONUNBUFFERED=yes",
+		"XTABLES_LIBDIR=" + under("usr/lib/x86_64-linux-gnu/xtables", "usr/lib/aarch64-linux-gnu/xtables"),
+		"OVS_RUNDIR=" + h.dir, "OVS_LOGDIR=" + h.dir, "OVS_DBDIR=" + h.dir, "OVS_SYSCONFDIR=" + h.dir}
+	return cmd
+}
+
+// run runs a program until it is killed, by the end of the test at the latest.
+func (h *agentHost) run(name string, args ...string) *servertest.Process {
+	h.Helper()
+	cmd := h.inside(h.command(name, args...))
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 { // agents want to be root, if only of a namespace of their own
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: []syscall.SysProcIDMap{{HostID: uid, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: gid, Size: 1}}}
+	}
+	r := servertest.StartCommand(h.T, cmd)
+	h.Cleanup(func() {
+		h.kill(r)
+		if h.Failed() {
+			h.Logf("%s on %s:\n%s", name, h.name, r.Output())
+		}
+	})
+	return r
+}
+
+// kill is kill -9.
+func (h *agentHost) kill(r *servertest.Process) {
+	_ = r.Cmd.Process.Kill()
+	<-r.Done
+}
+
+func (h *agentHost) vsctl(args ...string) string {
+	h.Helper()
+	out, err := h.command("ovs-vsctl", append([]string{"--timeout=60", "--db=unix:" + h.file("db.sock")}, args...)...).CombinedOutput()
+	if err != nil {
+		h.Fatalf("ovs-vsctl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// plug does what Nova does on the host: it plugs the device of the port into the switch.
+func (h *agentHost) plug(p serverPort) {
+	h.Helper()
+	h.vsctl("--may-exist", "add-port", "br-int", p.tap(), "--", "set", "Interface", p.tap(), "type=internal",
+		"external_ids:iface-id="+p.id, "external_ids:iface-status=active", "external_ids:attached-mac="+p.mac)
+}
+
+func (h *agentHost) unplug(p serverPort) {
+	h.Helper()
+	h.vsctl("del-port", "br-int", p.tap())
+}
+
+// tag is the VLAN on which the agent has put a port's device, empty if it has not or there is none.
+func (h *agentHost) tag(p serverPort) string {
+	h.Helper()
+	return strings.Trim(h.vsctl("--if-exists", "get", "Port", p.tap(), "tag"), "[]")
+}
+
+// tap is the name of the port's device.
+func (p serverPort) tap() string { return "tap" + p.id[:11] }
+
+// bounceBroker kills RabbitMQ and starts it again.
+func (h *agentHost) bounceBroker() {
+	h.Helper()
+	h.broker.Kill()
+	if err := h.broker.Start(h.Context()); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// startDHCP and startOVS start the agents.
+func (h *agentHost) startDHCP() {
+	h.dhcp = h.run("neutron-dhcp-agent", "--config-file", h.file("dhcp_agent.ini"))
+}
+
+func (h *agentHost) startOVS() {
+	h.ovs = h.run("neutron-openvswitch-agent", "--config-file", h.file("openvswitch_agent.ini"))
+}
+
+// configure writes what the agents read when they start.
+func (h *agentHost) configure() {
+	h.Helper()
+	shared := fmt.Sprintf(`[DEFAULT]
+host = %s
+transport_url = %s
+state_path = %s
+rpc_response_timeout = 10
+logging_exception_prefix =
+[agent]
+root_helper =
+[oslo_concurrency]
+lock_path = %s
+[ovs]
+ovsdb_connection = unix:%s
+`, h.name, strings.Replace(h.broker.URL(0), "amqp://", "rabbit://", 1), h.dir, h.dir, h.file("db.sock"))
+	for _, section := range []string{"privsep", "privsep_dhcp_release", "privsep_ovs_vsctl", "privsep_namespace", "privsep_conntrack", "privsep_link"} {
+		shared += fmt.Sprintf("[%s]\nhelper_command = privsep-helper\n", section)
+	}
+	for _, name := range []string{"berth_dhcp.py", "lease.py"} {
+		text, err := os.ReadFile(filepath.Join("testdata/agents", name))
+		if err != nil {
+			h.Fatal(err)
+		}
+		h.write(name, string(text))
+	}
+	drivers := "interface_driver = openvswitch\n"
+	if h.space == 0 {
+		drivers = "interface_driver = null\ndhcp_driver = berth_dhcp.Driver\n"
+	}
+	h.write("dhcp_agent.ini", shared+"[DEFAULT]\n"+drivers)
+	h.write("openvswitch_agent.ini", shared+fmt.Sprintf(`[ovs]
+of_listen_address = 127.%d.%d.%d
+local_ip = 127.0.0.1
+datapath_type = netdev
+[agent]
+tunnel_types = vxlan
+[securitygroup]
+firewall_driver = openvswitch
+`, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // a loopback address that nobody else has: a free port might be taken meanwhile
+}
+
+func (h *agentHost) write(name, text string) {
+	h.Helper()
+	if err := os.WriteFile(h.file(name), []byte(text), 0o644); err != nil {
+		h.Fatal(err)
+	}
+}

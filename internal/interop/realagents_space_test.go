@@ -1,0 +1,191 @@
+package interop
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// keeper holds what a host makes: a network and a mount namespace of its own, if that is allowed here. When the test has ended,
+// however it did, it kills what is left of the programs that work in the host's folder; most have children, some leave them.
+const keeper = `set -e
+if [ -n "$OWN" ]; then
+	mount --make-rprivate /
+	mount -t tmpfs tmpfs /run
+	mkdir /run/netns
+	ip link set lo up
+	ip netns add probe
+	ip tuntap add mode tap name probe
+	ip link set probe netns probe
+	ip netns exec probe iptables -t mangle -A POSTROUTING -p udp -m udp --dport 68 -j CHECKSUM --checksum-fill
+	ip netns del probe
+fi
+echo ready
+cat >/dev/null
+for p in /proc/[0-9]*; do
+	! grep -qsF "$FOLDER" "$p/cmdline" || kill -9 "${p#/proc/}" || true
+done
+`
+
+// keep starts the keeper. A host that may not have namespaces here has none.
+func (h *agentHost) keep() {
+	h.Helper()
+	why := "not root"
+	if os.Geteuid() == 0 {
+		if h.space, why = h.keeper(syscall.CLONE_NEWNET | syscall.CLONE_NEWNS); why == "" {
+			h.relay()
+			return
+		}
+	}
+	h.Logf("a host has no namespaces here, so that its switch and its DHCP driver are stand-ins: %s", why)
+	if _, why = h.keeper(0); why != "" {
+		h.Fatal(why)
+	}
+}
+
+// keeper starts a keeper and returns its process, or why it could not.
+func (h *agentHost) keeper(flags uintptr) (pid int, why string) {
+	h.Helper()
+	cmd := h.command("sh", "-c", keeper)
+	cmd.Cancel = func() error { return nil } // it ends by itself
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Setpgid: true}
+	cmd.Env = append(cmd.Env, "FOLDER="+h.dir)
+	if flags != 0 {
+		cmd.Env = append(cmd.Env, "OWN=yes")
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		h.Fatal(err)
+	}
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		h.Fatal(err)
+	}
+	var wrong strings.Builder
+	cmd.Stderr = &wrong
+	if err := cmd.Start(); err != nil {
+		return 0, err.Error()
+	}
+	first, _ := bufio.NewReader(said).ReadString('\n')
+	if first != "ready\n" {
+		_ = in.Close()
+		err := cmd.Wait()
+		return 0, fmt.Sprint(err, " ", wrong.String())
+	}
+	h.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	return cmd.Process.Pid, ""
+}
+
+// inside is the command in the host's namespaces, if it has any.
+func (h *agentHost) inside(cmd *exec.Cmd) *exec.Cmd {
+	if h.space == 0 {
+		return cmd
+	}
+	cmd.Args = append([]string{"nsenter", "-t", strconv.Itoa(h.space), "-n", "-m", "--", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/usr/bin/nsenter"
+	return cmd
+}
+
+// ip runs a command of iproute2 in the host's namespaces.
+func (h *agentHost) ip(args ...string) string {
+	h.Helper()
+	out, err := h.inside(h.command("ip", args...)).CombinedOutput()
+	if err != nil {
+		h.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// relay lets the broker be reached from the host's network, where nothing is but what the host makes, under its own address.
+func (h *agentHost) relay() {
+	h.Helper()
+	broker, err := url.Parse(h.broker.URL(0))
+	if err != nil {
+		h.Fatal(err)
+	}
+	address := broker.Host
+	type made struct {
+		net.Listener
+		error
+	}
+	door := make(chan made)
+	go func() {
+		runtime.LockOSThread() // for good: the thread, which is in another network now, ends with the goroutine
+		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", h.space))
+		if err == nil {
+			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
+		}
+		if err != nil {
+			door <- made{error: err}
+			return
+		}
+		l, err := net.Listen("tcp", address)
+		door <- made{l, err}
+	}()
+	l := <-door
+	if l.error != nil {
+		h.Fatalf("listen in the host's network: %v", l.error)
+	}
+	h.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go pass(conn, address)
+		}
+	}()
+}
+
+// pass passes on what two sides say until one has ended.
+func pass(one net.Conn, address string) {
+	defer func() { _ = one.Close() }()
+	other, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = other.Close() }()
+	ended := make(chan error, 2)
+	for _, way := range [][2]net.Conn{{one, other}, {other, one}} {
+		go func() {
+			_, err := io.Copy(way[0], way[1])
+			ended <- err
+		}()
+	}
+	<-ended
+}
+
+// serves tells whether the host's DHCP agent has set up its service for a network.
+func (h *agentHost) serves(network string) bool {
+	if h.space == 0 {
+		said := h.dhcp.Output()
+		at := strings.LastIndex(said, "dhcp ")
+		return at >= 0 && strings.HasPrefix(said[at:], "dhcp serves "+network)
+	}
+	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(h.space), "root/run/netns/qdhcp-"+network))
+	return err == nil
+}
+
+// boot gives the port's device to a server, in a namespace of its own, and returns the address that the server gets over it by DHCP.
+func (h *agentHost) boot(p serverPort) string {
+	h.Helper()
+	h.ip("netns", "add", p.tap())
+	h.ip("link", "set", p.tap(), "netns", p.tap())
+	h.ip("-n", p.tap(), "link", "set", p.tap(), "address", p.mac, "up")
+	return h.ip("netns", "exec", p.tap(), "/usr/bin/python3", h.file("lease.py"), p.tap(), p.mac)
+}

@@ -1,0 +1,88 @@
+// Package server wires berth's processes: the HTTP API, the relay from the database to Temporal, the workers of every task queue, and the
+// answers to agents over RabbitMQ. It holds no logic beyond wiring; worker/main.go calls Main.
+package server
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"berth/internal/config"
+)
+
+// Main runs the worker with the command line and the environment of the process, and ends the process with its exit code.
+func Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+	switch {
+	case err == nil:
+		return
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1)
+	}
+}
+
+// errUsage means that the command line is wrong.
+var errUsage = errors.New("usage")
+
+func run(ctx context.Context, args, environ []string, out, trouble io.Writer) error {
+	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	roles := flags.String("roles", "", "comma-separated `list` of what this process does: api, relay, temporal (default BERTH_ROLES)")
+	dev := flags.Bool("dev", false, "bring PostgreSQL, Temporal and stand-ins for OpenDaylight and Nova along, in one folder")
+	err := flags.Parse(args)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		usage(out, flags)
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w: %w; see worker -h", errUsage, err)
+	}
+	cfg, err := config.Load(environ)
+	if err != nil {
+		return err
+	}
+	if *roles != "" {
+		if cfg.Roles, err = config.ParseRoles(*roles); err != nil {
+			return fmt.Errorf("-roles %s: %w", *roles, err)
+		}
+	}
+	if *dev {
+		return runDev(ctx, cfg, environ, out)
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(trouble, &slog.HandlerOptions{Level: cfg.LogLevel})))
+	if cfg.DatabaseURL == "" {
+		return errors.New("BERTH_DATABASE_URL is not set; `worker --dev` brings a database along")
+	}
+	if err := awaitSchema(ctx, cfg.DatabaseURL); err != nil {
+		return err
+	}
+	a, err := Open(ctx, cfg, environ)
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
+}
+
+func usage(w io.Writer, flags *flag.FlagSet) {
+	flags.SetOutput(w)
+	fmt.Fprint(w, "usage: worker [-roles list] [--dev]\n\n")
+	flags.PrintDefaults()
+	fmt.Fprint(w, "\nVariables, with what they are unless set:\n")
+	config.Usage(w)
+	fmt.Fprint(w, "\nTemporal is reached as TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS… or the profile of the temporal CLI say.\n")
+}

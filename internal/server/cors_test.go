@@ -1,0 +1,46 @@
+package server_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"berth/internal/server/servertest"
+)
+
+func TestPagesOfConfiguredOriginsReachEveryAPI(t *testing.T) {
+	t.Parallel()
+	const page = "https://horizon.example.com"
+	a := servertest.StartApp(t, "api", "BERTH_CORS_ALLOWED_ORIGIN="+page)
+	ask := func(method, path string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+a.Address()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", page)
+		r.Header.Set("Access-Control-Request-Method", "PUT")
+		r.Header.Set("Access-Control-Request-Headers", "openstack-api-version,x-auth-token")
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Body.Close()
+		return w
+	}
+
+	for _, api := range a.APIs(nil) {
+		if w := ask(http.MethodOptions, api.Prefix+"/anything"); w.StatusCode != 200 || w.Header.Get("Access-Control-Allow-Methods") != "PUT" || w.Header.Get("Access-Control-Allow-Origin") != page {
+			t.Errorf("%s: %s %v", api.Prefix, w.Status, w.Header)
+		}
+		if w := ask(http.MethodGet, api.Prefix+"/anything"); w.StatusCode != 401 || w.Header.Get("Access-Control-Allow-Origin") != page || !slices.Contains(w.Header["Vary"], "Origin") {
+			t.Errorf("%s without a token: %s %v", api.Prefix, w.Status, w.Header)
+		}
+	}
+	if w := ask(http.MethodGet, "/placement/"); w.StatusCode != 200 || !slices.Equal(w.Header["Vary"], []string{"Origin", "openstack-api-version"}) {
+		t.Errorf("%s %v", w.Status, w.Header)
+	}
+	if w := ask(http.MethodGet, "/metrics"); w.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Error("the figures are open to pages")
+	}
+}

@@ -1,0 +1,334 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"berth/internal/config"
+	"berth/internal/devstack"
+	"berth/internal/notify/notifytest"
+	"berth/internal/odl/odltest"
+	"berth/internal/store"
+)
+
+// dev is a development run: a process of every role with all its neighbours in one folder.
+type dev struct {
+	cfg      config.Config
+	out      io.Writer
+	begin    time.Time
+	postgres *devstack.Postgres
+	temporal *devstack.Temporal
+	odl      *devstack.Server
+	nova     *devstack.Server
+	neutron  *devstack.Server
+	closers  []func() error
+	app      *App
+}
+
+func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Writer) error {
+	d := &dev{cfg: cfg, out: out, begin: time.Now()}
+	data, err := filepath.Abs(cfg.Dev.Data)
+	if err != nil {
+		return err
+	}
+	d.cfg.Dev.Data, d.cfg.Roles = data, devRoles(cfg)
+	d.warnOfIgnored(environ)
+	unlock, err := lock(data)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	log, err := os.OpenFile(filepath.Join(data, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: cfg.LogLevel})))
+	if err := d.awaitPorts(ctx); err != nil {
+		return err
+	}
+	defer d.stop()
+	if err := d.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	return d.serve(ctx)
+}
+
+// devRoles are all roles, as far as their neighbours are there: RabbitMQ is whoever's agents are tried.
+func devRoles(cfg config.Config) []string {
+	roles := []string{config.API, config.Relay, config.Temporal}
+	if len(cfg.RabbitMQ) > 0 {
+		roles = append(roles, config.RPC)
+	}
+	return roles
+}
+
+// say prints a line with the time since the start.
+func (d *dev) say(format string, args ...any) {
+	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.begin).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// warnOfIgnored names settings that point at neighbours elsewhere: a development run uses its own.
+func (d *dev) warnOfIgnored(environ []string) {
+	for _, name := range []string{"BERTH_DATABASE_URL", "BERTH_ODL_URL", "BERTH_NOVA_URL", "BERTH_NEUTRON_URL", "TEMPORAL_ADDRESS"} {
+		if value, ok := environment(environ).LookupEnv(name); ok && value != "" {
+			d.say("%s is ignored: --dev brings its own", name)
+		}
+	}
+}
+
+// awaitPorts tells early which port is taken. After a run that was killed, its children may hold theirs for a
+// moment longer.
+func (d *dev) awaitPorts(ctx context.Context) error {
+	patience := time.Duration(0)
+	if left, _ := config.ReadAddresses(d.cfg.Dev.Data); left != nil {
+		patience = 20 * time.Second
+	}
+	for begin := time.Now(); ; {
+		err := d.checkPorts()
+		if err == nil || time.Since(begin) >= patience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (d *dev) checkPorts() error {
+	l, err := Listen(d.cfg.Listen)
+	if err != nil {
+		return err
+	}
+	_ = l.Close()
+	v := d.cfg.Dev
+	var errs []error
+	for _, p := range []struct {
+		port    int
+		setting string
+	}{
+		{v.DatabasePort, "BERTH_DEV_DATABASE_PORT"},
+		{v.TemporalPort, "BERTH_DEV_TEMPORAL_PORT"},
+		{v.UIPort, "BERTH_DEV_UI_PORT"},
+		{v.ODLPort, "BERTH_DEV_ODL_PORT"},
+	} {
+		var taken devstack.PortTaken
+		if _, err := devstack.Port(p.port); errors.As(err, &taken) {
+			errs = append(errs, fmt.Errorf("port %d (%s) is already in use; set it to another one, or to 0 for a free one", p.port, p.setting))
+		} else if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", p.setting, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// start brings everything up, neighbours first.
+func (d *dev) start(ctx context.Context) error {
+	v := d.cfg.Dev
+	var err error
+	d.say("everything is kept in %s", v.Data)
+	if d.postgres, err = devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(v.Data, "postgres"), Port: v.DatabasePort}); err != nil {
+		return err
+	}
+	d.cfg.DatabaseURL = d.postgres.URL
+	steps, err := store.Migrate(ctx, d.postgres.URL)
+	if err != nil {
+		return err
+	}
+	d.say("PostgreSQL is up, %d migrations applied", len(steps))
+	cli, err := devstack.TemporalCLI(ctx, func(s string) { d.say("%s", s) })
+	if err != nil {
+		return err
+	}
+	if d.temporal, err = devstack.StartTemporal(ctx, devstack.TemporalOptions{CLI: cli, Dir: filepath.Join(v.Data, "temporal"),
+		Port: v.TemporalPort, UI: true, UIPort: v.UIPort}); err != nil {
+		return err
+	}
+	d.say("Temporal is up")
+	if err := d.startStandIns(); err != nil {
+		return err
+	}
+	d.say("the stand-ins for OpenDaylight, Nova and Neutron are up")
+	// The user's own Temporal profile leads elsewhere, so nothing but the address counts here.
+	environ := []string{"TEMPORAL_ADDRESS=" + d.temporal.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
+	d.app, err = Open(ctx, d.cfg, environ)
+	return err
+}
+
+// stop ends the neighbours of an app that has stopped.
+func (d *dev) stop() {
+	for _, s := range []*devstack.Server{d.neutron, d.nova, d.odl} {
+		if s != nil {
+			s.Stop()
+		}
+	}
+	for _, c := range d.closers {
+		if err := c(); err != nil {
+			d.say("%v", err)
+		}
+	}
+	if d.temporal != nil {
+		d.temporal.Stop()
+	}
+	if d.postgres != nil {
+		d.postgres.Stop()
+	}
+}
+
+// serve runs the app and the demo, and stays until ctx ends, the app fails or a neighbour dies.
+func (d *dev) serve(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	served := make(chan error, 1)
+	go func() {
+		err := d.app.Run(ctx)
+		served <- err
+		fail(err)
+	}()
+	go d.watch(ctx, fail)
+	var demoErr error
+	if err := d.awaitReady(ctx); err == nil {
+		if err := config.WriteAddresses(d.cfg.Dev.Data, d.addresses()); err != nil {
+			fail(err)
+		}
+		d.printAddresses()
+		demoErr = d.demo(ctx)
+	}
+	if ctx.Err() == nil {
+		d.say("up; Ctrl-C ends everything and keeps the data")
+	}
+	<-ctx.Done()
+	d.say("stopping")
+	_ = config.RemoveAddresses(d.cfg.Dev.Data)
+	appErr := <-served
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, appErr) {
+		appErr = errors.Join(cause, appErr)
+	}
+	return errors.Join(appErr, demoErr)
+}
+
+// watch fails the run when a neighbour dies by itself.
+func (d *dev) watch(ctx context.Context, fail func(error)) {
+	select {
+	case <-ctx.Done():
+	case <-d.postgres.Ended():
+		fail(fmt.Errorf("the database server PostgreSQL ended by itself; its log is %s", filepath.Join(d.cfg.Dev.Data, "postgres", "log")))
+	case <-d.temporal.Ended():
+		fail(fmt.Errorf("the Temporal server ended by itself; its log is %s", filepath.Join(d.cfg.Dev.Data, "temporal", "log")))
+	}
+}
+
+// awaitReady waits until every check of readiness is met.
+func (d *dev) awaitReady(ctx context.Context) error {
+	const within = time.Minute
+	for begin := time.Now(); ; {
+		found := d.app.examine(ctx)
+		if len(found.troubles()) == 0 {
+			return nil
+		}
+		if time.Since(begin) > within {
+			d.say("not ready after %s: %v", within, found.troubles())
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// addresses are what another terminal needs to reach this run.
+func (d *dev) addresses() map[string]string {
+	return map[string]string{
+		"BERTH_LISTEN":       d.app.Address(),
+		"BERTH_URL":          "http://" + d.app.Address(),
+		"BERTH_DATA":         d.cfg.Dev.Data,
+		"BERTH_DATABASE_URL": d.postgres.URL,
+		"BERTH_ODL_URL":      d.cfg.ODL.URL,
+		"BERTH_NOVA_URL":     d.cfg.Nova.URL,
+		"BERTH_NEUTRON_URL":  d.cfg.Neutron.URL,
+		"TEMPORAL_ADDRESS":   d.temporal.Address,
+		"TEMPORAL_UI":        d.temporal.UI,
+	}
+}
+
+func (d *dev) printAddresses() {
+	api := "http://" + d.app.Address()
+	d.say("ready")
+	for _, line := range [][2]string{
+		{"API", api + "   (/placement /networking /reservation /agent/v1 /journal/v1)"},
+		{"health, metrics", api + "/readyz   " + api + "/metrics"},
+		{"Temporal UI", d.temporal.UI},
+		{"Temporal", d.temporal.Address},
+		{"OpenDaylight stand-in", d.cfg.ODL.URL},
+		{"Nova stand-in", d.cfg.Nova.URL},
+		{"Neutron stand-in", d.cfg.Neutron.URL + "   (floating IPs)"},
+		{"log", filepath.Join(d.cfg.Dev.Data, "log")},
+		{"for other terminals", ". " + filepath.Join(d.cfg.Dev.Data, config.AddressFile)},
+	} {
+		fmt.Fprintf(d.out, "         %-22s %s\n", line[0], line[1])
+	}
+}
+
+// demo runs `starter demo`, the starter that was built beside this program.
+func (d *dev) demo(ctx context.Context) error {
+	if !d.cfg.Dev.Demo || ctx.Err() != nil {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(filepath.Join(filepath.Dir(self), "starter"), "demo")
+	cmd.Env = os.Environ()
+	for name, value := range d.addresses() {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	cmd.Stdout, cmd.Stderr = d.out, d.out
+	fmt.Fprintln(d.out)
+	err = devstack.Run(ctx, cmd)
+	fmt.Fprintln(d.out)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("starter demo: %w", err)
+		d.say("%v", err)
+		return err
+	}
+	return nil
+}
+
+// startStandIns starts an OpenDaylight that remembers its objects in a file, and a Nova and a Neutron with floating
+// IPs that remember what they were told until the run ends.
+func (d *dev) startStandIns() error {
+	controller, err := odltest.OpenFile(filepath.Join(d.cfg.Dev.Data, "odl"))
+	if err != nil {
+		return err
+	}
+	d.closers = append(d.closers, controller.Close)
+	controller.User, controller.Password = d.cfg.ODL.Username, d.cfg.ODL.Password
+	if d.odl, err = devstack.Serve(d.cfg.Dev.ODLPort, controller); err != nil {
+		return fmt.Errorf("the OpenDaylight stand-in: %w", err)
+	}
+	d.cfg.ODL.URL, d.cfg.ODL.CAFile = d.odl.URL+odltest.BasePath, ""
+	if d.nova, err = devstack.Serve(0, &notifytest.Nova{Token: d.cfg.Nova.Token}); err != nil {
+		return fmt.Errorf("the Nova stand-in: %w", err)
+	}
+	d.cfg.Nova.URL = d.nova.URL
+	if d.neutron, err = devstack.Serve(0, &notifytest.Neutron{}); err != nil {
+		return fmt.Errorf("the Neutron stand-in: %w", err)
+	}
+	d.cfg.Neutron.URL = d.neutron.URL
+	return nil
+}

@@ -1,0 +1,110 @@
+package server_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/internal/config"
+	"berth/internal/devstack"
+	"berth/internal/server/servertest"
+	"berth/internal/store/storetest"
+)
+
+func TestDevelopmentRunIsReachableAndKeepsItsData(t *testing.T) {
+	t.Parallel()
+	data := servertest.DataFolder(t)
+	settings := append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)
+	first := servertest.StartDev(t, settings...)
+	found := first.Addresses(t, data)
+
+	for name, url := range map[string]string{"API": found["BERTH_URL"] + "/readyz", "UI": found["TEMPORAL_UI"]} {
+		r, err := http.Get(url)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		_ = r.Body.Close()
+		if r.StatusCode != http.StatusOK {
+			t.Errorf("%s answers %s", name, r.Status)
+		}
+	}
+	for _, url := range found {
+		if url == found["BERTH_DATABASE_URL"] || url == data {
+			continue
+		}
+		if !strings.Contains(first.Output(), url) {
+			t.Errorf("%s is not printed", url)
+		}
+	}
+	second := servertest.StartDev(t, settings...)
+	<-second.Done
+	if second.Cmd.ProcessState.ExitCode() != 1 || !strings.Contains(second.Output(), "another run (process "+strconv.Itoa(first.Cmd.Process.Pid)+") uses "+data) {
+		t.Errorf("a second run on the same data: %s", second.Output())
+	}
+	storetest.Exec(t, found["BERTH_DATABASE_URL"], `create table kept ()`)
+
+	first.Stop(t, syscall.SIGTERM)
+
+	if code := first.Cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("ended with %d:\n%s", code, first.Output())
+	}
+	if left, _ := config.ReadAddresses(data); left != nil {
+		t.Errorf("addresses are left: %v", left)
+	}
+	third := servertest.StartDev(t, settings...)
+	storetest.Exec(t, third.Addresses(t, data)["BERTH_DATABASE_URL"], `drop table kept`)
+}
+
+func TestDevelopmentRunComesBackAfterAKill(t *testing.T) {
+	t.Parallel()
+	data := servertest.DataFolder(t)
+	settings := []string{"BERTH_DATA=" + data}
+	for _, name := range []string{"BERTH_DEV_DATABASE_PORT", "BERTH_DEV_TEMPORAL_PORT", "BERTH_DEV_UI_PORT", "BERTH_DEV_ODL_PORT"} {
+		port, err := devstack.Port(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings = append(settings, name+"="+strconv.Itoa(port))
+	}
+	settings = append(settings, "BERTH_LISTEN=127.0.0.1:0")
+	first := servertest.StartDev(t, settings...)
+	first.Addresses(t, data)
+
+	first.Stop(t, syscall.SIGKILL)
+
+	second := servertest.StartDev(t, settings...)
+	for !strings.Contains(second.Output(), "Ctrl-C") {
+		select {
+		case <-second.Done:
+			t.Fatalf("did not come back:\n%s", second.Output())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func TestTakenPortIsNamedWithItsSetting(t *testing.T) {
+	t.Parallel()
+	s, err := devstack.Serve(0, http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	address := strings.TrimPrefix(s.URL, "http://")
+	_, port, _ := strings.Cut(address, ":")
+	for setting, name := range map[string]string{
+		"BERTH_LISTEN=" + address:         "port " + port + " (BERTH_LISTEN) is already in use",
+		"BERTH_DEV_DATABASE_PORT=" + port: "port " + port + " (BERTH_DEV_DATABASE_PORT) is already in use",
+		"BERTH_DEV_TEMPORAL_PORT=" + port: "port " + port + " (BERTH_DEV_TEMPORAL_PORT) is already in use",
+		"BERTH_DEV_UI_PORT=" + port:       "port " + port + " (BERTH_DEV_UI_PORT) is already in use",
+		"BERTH_DEV_ODL_PORT=" + port:      "port " + port + " (BERTH_DEV_ODL_PORT) is already in use",
+	} {
+		r := servertest.StartDev(t, append(append([]string{"BERTH_DATA=" + servertest.DataFolder(t)}, servertest.FreePorts...), setting)...)
+		<-r.Done
+		if r.Cmd.ProcessState.ExitCode() != 1 || !strings.Contains(r.Output(), name) {
+			t.Errorf("%s: %s", setting, r.Output())
+		}
+	}
+}

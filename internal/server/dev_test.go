@@ -1,0 +1,17 @@
+package server
+
+import (
+	"slices"
+	"testing"
+
+	"berth/internal/config"
+)
+
+func TestDevelopmentRunAnswersAgentsIfThereIsRabbitMQ(t *testing.T) {
+	t.Parallel()
+	without, with := config.Config{}, config.Config{RabbitMQ: []string{"amqp://127.0.0.1/"}}
+
+	if slices.Contains(devRoles(without), config.RPC) || !slices.Contains(devRoles(with), config.RPC) {
+		t.Errorf("without RabbitMQ it is %v, with it %v", devRoles(without), devRoles(with))
+	}
+}

@@ -1,0 +1,11 @@
+package server
+
+import (
+	"berth/internal/store"
+)
+
+// Store returns the store.
+func (a *App) Store() *store.Store { return a.store }
+
+// DatabaseURL returns the URL of the database.
+func (a *App) DatabaseURL() string { return a.cfg.DatabaseURL }

@@ -1,0 +1,41 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPathsAreTakenAsTheyWereSent(t *testing.T) {
+	t.Parallel()
+	echo := func(name string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, name, " ", r.URL.Path) })
+	}
+	h := dispatch(map[string]http.Handler{"networking": echo("n"), "agent/v1": echo("a")})
+	for path, want := range map[string]string{
+		"/networking":                  "n /networking",
+		"/networking/":                 "n /networking/",
+		"/networking//v2.0/../ports/.": "n /networking//v2.0/../ports/.",
+		"/agent/v1/reports":            "a /agent/v1/reports",
+		"/networkingx":                 "404",
+		"//networking":                 "404",
+		"/agent":                       "404",
+		"/agent/v12":                   "404",
+		"/":                            "404",
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.URL.Path = path
+		h.ServeHTTP(w, r)
+		got := w.Body.String()
+		if w.Code != http.StatusOK {
+			got = fmt.Sprint(w.Code)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", path, d)
+		}
+	}
+}

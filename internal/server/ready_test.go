@@ -1,0 +1,68 @@
+package server_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/server/servertest"
+	"berth/internal/store/storetest"
+)
+
+func TestReadyOnlyWhileNotesMove(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	a := servertest.StartApp(t, "api", "BERTH_DATABASE_URL="+url) // nobody delivers
+	servertest.AwaitReady(t, a)
+	leave := func(id string, age string) {
+		storetest.Exec(t, url, `
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, created_at)
+			values ($1, 'Port', true, '', '{}', now() - $2::interval, now() - $2::interval)
+			on conflict (workflow_id) do update
+			set created_at = excluded.created_at`, id, age)
+	}
+
+	servertest.Await(t, "a young note leaves it ready", func() bool {
+		leave("port/young", "1 second")
+		code, _ := servertest.ReadReadiness(t, a)
+		return code == http.StatusOK
+	})
+	leave("port/old", "11 seconds")
+
+	servertest.Await(t, "an old note makes it unready, and nothing else does", func() bool {
+		code, body := servertest.ReadReadiness(t, a)
+		notes := body.Checks["notes"]
+		delete(body.Checks, "notes")
+		othersOK := !slices.ContainsFunc(slices.Collect(maps.Values(body.Checks)), func(result string) bool { return result != "ok" })
+		return code == http.StatusServiceUnavailable && strings.Contains(notes, "2 wait for delivery") && othersOK
+	})
+}
+
+func TestUnreadyNamesTheNeighbourThatIsAway(t *testing.T) {
+	t.Parallel()
+	for neighbour, setting := range map[string]string{
+		"temporal": "TEMPORAL_ADDRESS=127.0.0.1:1",
+		"database": "BERTH_DATABASE_URL=postgres://nobody@127.0.0.1:1/nowhere",
+	} {
+		t.Run(neighbour, func(t *testing.T) {
+			t.Parallel()
+			a := servertest.StartApp(t, "api,relay,temporal", setting)
+
+			code, body := servertest.ReadReadiness(t, a)
+
+			if code != http.StatusServiceUnavailable || body.Checks[neighbour] == "ok" || body.Checks["process"] != "ok" {
+				t.Errorf("without %s: %d %v", neighbour, code, body)
+			}
+			r, err := http.Get("http://" + a.Address() + "/healthz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = r.Body.Close()
+			if r.StatusCode != http.StatusOK {
+				t.Errorf("the process counts as dead because %s is away: %s", neighbour, r.Status)
+			}
+		})
+	}
+}

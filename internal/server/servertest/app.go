@@ -1,0 +1,87 @@
+package servertest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"berth/internal/config"
+	"berth/internal/devstack/temporaltest"
+	"berth/internal/server"
+	"berth/internal/store/storetest"
+)
+
+// StartApp runs an app of those roles until the test ends. Settings win over a database and a namespace of its own.
+func StartApp(t *testing.T, roles string, settings ...string) *server.App {
+	t.Helper()
+	n := temporaltest.New(t)
+	environ := append([]string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DATABASE_URL=" + storetest.URL(t), "BERTH_ROLES=" + roles,
+		"TEMPORAL_NAMESPACE=" + n.Name, "TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}, settings...)
+	cfg, err := config.Load(environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, j := 0, len(environ)-1; i < j; i, j = i+1, j-1 { // the first of a name counts
+		environ[i], environ[j] = environ[j], environ[i]
+	}
+	a, err := server.Open(t.Context(), cfg, environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the process ended with %v", err)
+		}
+	})
+	return a
+}
+
+type Readiness struct {
+	Status string            `json:"status"`
+	Checks map[string]string `json:"checks"`
+}
+
+func ReadReadiness(t *testing.T, a *server.App) (int, Readiness) {
+	t.Helper()
+	r, err := http.Get("http://" + a.Address() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	var body Readiness
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, body
+}
+
+// AwaitReady waits until the process is ready, or fails with what is not.
+func AwaitReady(t *testing.T, a *server.App) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		code, body := ReadReadiness(t, a)
+		if code == http.StatusOK {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not ready: %v", body)
+		}
+	}
+}
+
+// Await waits until the condition holds.
+func Await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); !condition(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}

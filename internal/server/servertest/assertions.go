@@ -1,0 +1,105 @@
+package servertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+// Same reports a difference between the expected and the actual value.
+func (s *Deployment) Same(what string, want, got any) {
+	s.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		s.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+// AwaitActive waits until the ports are.
+func (s *Deployment) AwaitActive(c *Worker, ports []string) {
+	s.Helper()
+	for _, p := range ports {
+		s.Await("port "+p+" is ACTIVE", func() string {
+			_, o, err := c.Do("GET", "/networking/v2.0/ports/"+p, nil)
+			if shown, _ := o["port"].(Object); shown["status"] == "ACTIVE" {
+				return ""
+			}
+			return fmt.Sprint(o, err)
+		})
+	}
+}
+
+// Rows runs a query that answers with one text column.
+func (s *Deployment) Rows(sql string, args ...any) []string {
+	s.Helper()
+	c, err := pgx.Connect(s.Context(), s.Database)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	found, err := c.Query(s.Context(), sql, args...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	list, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		s.Fatal(err)
+	}
+	return list
+}
+
+// AwaitNone waits until a query finds nothing.
+func (s *Deployment) AwaitNone(what, sql string) {
+	s.Helper()
+	s.Await(what, func() string { return strings.Join(s.Rows(sql), "\n") })
+}
+
+// unfinished tells what the journal still has to bring to the controller.
+const UnfinishedEntries = `select format('entry %s (%s %s) is %s: %s', seq, operation, object_type, state, last_error) from journal_entry where state <> 'completed' order by seq limit 5`
+
+// canary is a network that the controller has and berth has not; see journal.Canary.
+const Canary = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
+
+// AwaitMirrored waits until every change is at the controller and checks that each was applied there once, in its
+// order, and that the controller has what the rows have. Nobody helped: no entry failed.
+func (s *Deployment) AwaitMirrored() {
+	s.Helper()
+	s.AwaitNone("every change is mirrored", UnfinishedEntries)
+	applied, recorded := map[string][]string{}, map[string][]string{}
+	for _, seen := range s.Controller.Requests() {
+		op := map[string]string{"POST": "create", "PUT": "update", "DELETE": "delete"}[seen.Method]
+		if key := seen.Type + " " + seen.ID; seen.Applied && seen.ID != Canary {
+			applied[key] = append(applied[key], fmt.Sprint(op, " ", seen.Revision))
+		}
+	}
+	for _, line := range s.Rows(`
+		select format('%s %s=%s %s', object_type, object_id, operation,
+			case when operation = 'delete' then '0' else data->>'revision_number' end)
+		from journal_entry
+		where object_id <> '` + Canary + `'
+		order by seq`) {
+		key, change, _ := strings.Cut(line, "=")
+		recorded[key] = append(recorded[key], change)
+	}
+	s.Same("changes, as the journal has them and as the controller applied them", recorded, applied)
+	there := []string{}
+	for _, r := range s.Controller.Records() {
+		if r.Object != nil && r.ID != Canary {
+			there = append(there, fmt.Sprint(r.Type, " ", r.ID, " ", r.Object["name"]))
+		}
+	}
+	s.Same("objects, of berth and of the controller", s.Rows(`
+		select format('%s %s %s', type, id, name)
+		from (
+			select 'network' as type, id, name from network
+			union all select 'port', id, name from port
+			union all select 'security_group', id, name from security_group
+			union all select 'security_group_rule', id, '<nil>' from security_group_rule
+			union all select 'subnet', id, name from subnet) as o
+		order by type, id`), there)
+	for _, v := range s.Controller.Violations() {
+		s.Error(v)
+	}
+}

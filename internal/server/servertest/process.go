@@ -1,0 +1,125 @@
+package servertest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"berth/internal/config"
+	"berth/internal/devstack"
+)
+
+// devRun is a real process of the worker.
+type Process struct {
+	Cmd  *exec.Cmd
+	Done chan struct{}
+	mu   sync.Mutex
+	out  bytes.Buffer
+}
+
+// Write keeps what the process says.
+func (r *Process) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.Write(b)
+}
+
+func (r *Process) Output() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.String()
+}
+
+func StartDev(t *testing.T, settings ...string) *Process {
+	t.Helper()
+	return StartProgram(t, os.Args[0], []string{"--dev"}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)
+}
+
+// StartProgram starts a program.
+func StartProgram(t *testing.T, program string, args []string, settings ...string) *Process {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), settings...)
+	return StartCommand(t, cmd)
+}
+
+// StartCommand starts the process, which ends with the test at the latest, even if that has no time to clean up: the
+// kernel kills it when the thread that forked ends, which therefore has to last.
+func StartCommand(t *testing.T, cmd *exec.Cmd) *Process {
+	t.Helper()
+	r := &Process{Cmd: cmd, Done: make(chan struct{})}
+	r.Cmd.Stdout, r.Cmd.Stderr = r, r
+	if r.Cmd.SysProcAttr == nil {
+		r.Cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	r.Cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := r.Cmd.Start()
+		started <- err
+		if err == nil {
+			_ = r.Cmd.Wait()
+			close(r.Done)
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Stop(t, os.Interrupt) })
+	return r
+}
+
+// Stop sends the signal and waits.
+func (r *Process) Stop(t *testing.T, sig os.Signal) {
+	t.Helper()
+	_ = r.Cmd.Process.Signal(sig)
+	select {
+	case <-r.Done:
+	case <-time.After(3 * time.Minute):
+		_ = r.Cmd.Process.Kill()
+		t.Errorf("still runs long after %s:\n%s", sig, r.Output())
+	}
+}
+
+// Addresses waits until the run is up and returns what it wrote for other terminals.
+func (r *Process) Addresses(t *testing.T, data string) map[string]string {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
+		found, err := config.ReadAddresses(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found != nil && strings.Contains(r.Output(), "Ctrl-C") {
+			return found
+		}
+		select {
+		case <-r.Done:
+			t.Fatalf("ended with %s:\n%s", r.Cmd.ProcessState, r.Output())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	t.Fatalf("not up in time:\n%s", r.Output())
+	return nil
+}
+
+// DataFolder is a folder that accounts without rights, those of PostgreSQL and dnsmasq, may enter. It has to be made.
+func DataFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := devstack.Scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "data")
+}
+
+var FreePorts = []string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DEV_DATABASE_PORT=0", "BERTH_DEV_TEMPORAL_PORT=0", "BERTH_DEV_UI_PORT=0", "BERTH_DEV_ODL_PORT=0"}

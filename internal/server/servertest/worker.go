@@ -1,0 +1,130 @@
+package servertest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// child is a real process of the worker.
+type Worker struct {
+	*Process
+	T   *testing.T
+	URL string
+}
+
+var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
+
+// StartWorker runs a process of those roles and waits until it serves.
+func (s *Deployment) StartWorker(roles string) *Worker {
+	s.Helper()
+	c := &Worker{Process: StartProgram(s.T, Program(s.T, "worker"), []string{"-roles", roles}, s.Settings...), T: s.T}
+	s.Cleanup(func() {
+		c.Kill()
+		if s.Failed() {
+			s.Logf("process of %s:\n%s", roles, c.Output())
+		}
+	})
+	s.Await("the process of "+roles+" serves", func() string {
+		select {
+		case <-c.Done:
+			s.Fatalf("the process of %s ended:\n%s", roles, c.Output())
+		default:
+		}
+		if m := serving.FindStringSubmatch(c.Output()); m != nil {
+			c.URL = "http://" + m[1]
+			return ""
+		}
+		return "it says " + c.Output()
+	})
+	return c
+}
+
+// Kill is kill -9.
+func (c *Worker) Kill() {
+	_ = c.Cmd.Process.Kill()
+	<-c.Done
+}
+
+type Object = map[string]any
+
+// Do sends a request. An error means that there was no answer.
+func (c *Worker) Do(method, path string, body any) (int, Object, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, c.URL+path, bytes.NewReader(raw))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("X-Auth-Token", "admin")
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("OpenStack-API-Version", "placement 1.28")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var o Object
+	err = json.NewDecoder(answer.Body).Decode(&o)
+	if answer.StatusCode == http.StatusNoContent {
+		err = nil
+	}
+	return answer.StatusCode, o, err
+}
+
+// Must is do for a request that succeeds.
+func (c *Worker) Must(method, path string, body any) Object {
+	c.T.Helper()
+	code, o, err := c.Do(method, path, body)
+	if err != nil || code >= http.StatusMultipleChoices {
+		c.T.Fatalf("%s %s: %d %v %v", method, path, code, o, err)
+	}
+	return o
+}
+
+// Create makes an object of the Networking API and returns its ID.
+func (c *Worker) Create(typ string, o Object) string {
+	c.T.Helper()
+	return c.Must("POST", "/networking/v2.0/"+typ+"s", Object{typ: o})[typ].(Object)["id"].(string)
+}
+
+func (c *Worker) CreateNetwork(name string) string {
+	c.T.Helper()
+	return c.Create("network", Object{"name": name})
+}
+
+func (c *Worker) CreateSubnet(network string) string {
+	c.T.Helper()
+	return c.Create("subnet", SubnetBody(network))
+}
+
+func SubnetBody(network string) Object {
+	return Object{"network_id": network, "ip_version": 4, "cidr": "10.20.0.0/24"}
+}
+
+// PortBody is a port of a server, which two agents have to work for.
+func PortBody(network string) Object {
+	return Object{"network_id": network, "binding:host_id": "cmp-1", "device_owner": "compute:nova", "device_id": uuid.NewString()}
+}
+
+// RegisterAgents lets the two agents live.
+func (c *Worker) RegisterAgents() {
+	c.T.Helper()
+	c.Must("POST", "/agent/v1/state", Object{"agent_type": "DHCP agent", "host": "net-1"})
+	c.Must("POST", "/agent/v1/state", Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"})
+}
+
+// ReportsBody are the reports of both agents.
+func ReportsBody(port string) Object {
+	return Object{"reports": []Object{{"port": port, "entity": "L2", "host": "cmp-1"}, {"port": port, "entity": "DHCP", "host": "net-1"}}}
+}

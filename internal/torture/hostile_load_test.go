@@ -1,0 +1,201 @@
+package torture
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"berth/internal/server"
+	"berth/internal/store/storetest"
+)
+
+// strain runs f and returns how long it took, the most memory that the heap held and the most connections that the
+// database had meanwhile.
+func (h *hostile) strain(database string, f func()) (took time.Duration, heap uint64, connections int) {
+	h.t.Helper()
+	done, ended := make(chan struct{}), make(chan struct{})
+	conn := storetest.Connect(h.t, database)
+	runtime.GC()
+	go func() {
+		defer close(ended)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			heap = max(heap, m.HeapInuse)
+			var n int
+			if conn.QueryRow(h.t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'berth'`).Scan(&n) == nil {
+				connections = max(connections, n)
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	begin := time.Now()
+	f()
+	took = time.Since(begin)
+	close(done)
+	<-ended
+	return took, heap, connections
+}
+
+func TestGreedyRequestsStayBounded(t *testing.T) {
+	h := newHostile(t)
+	storetest.Exec(t, h.database, `
+		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type)
+		select gen_random_uuid(), 'demo', 'n' || i, '', true, false, false, 1450, true, 'local'
+		from generate_series(1, 10000) i`)
+	storetest.Exec(t, h.database, `
+		insert into provider (id, uuid, name, root_id) overriding system value
+		select 100000 + i, gen_random_uuid(), 'p' || i, 100000 + i from generate_series(1, 10000) i`)
+	storetest.Exec(t, h.database, `
+		with made as (
+			insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+			select gen_random_uuid(), 'l' || i, 'u', 'demo', 'PENDING', now(), now() from generate_series(1, 10000) i
+			returning id)
+		insert into event (id, lease_id, event_type, at, status)
+		select gen_random_uuid(), id, kind, now(), 'UNDONE' from made, unnest(array['start_lease', 'end_lease']) kind`)
+	storetest.Exec(t, h.database, `
+		insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
+		select 'network', i::text, 'create', '{}', '{}', 'demo', 'x' from generate_series(1, 10000) i`)
+	reports := `{"reports":[` + strings.Repeat(`{"port":"{port}","entity":"DHCP","host":"elsewhere"},`, 999) + `{"port":"{port}","entity":"DHCP","host":"elsewhere"}]}`
+	other := `{"reports":[`
+	for i := range 1000 {
+		other += fmt.Sprintf(`{"port":"00000000-0000-0000-0000-%012d","entity":"DHCP","host":"elsewhere"},`, i)
+	}
+	for name, c := range map[string]struct {
+		a      attack
+		status int
+	}{
+		"networks":      {attack{method: "GET", path: "/networking/v2.0/networks"}, 200},
+		"fields":        {attack{method: "GET", path: "/networking/v2.0/networks?" + strings.Repeat("fields=x&", 6000)}, 200},
+		"filters":       {attack{method: "GET", path: "/networking/v2.0/networks?" + strings.Repeat("name=x&", 8000)}, 200},
+		"substrings":    {attack{method: "GET", path: "/networking/v2.0/ports?" + strings.Repeat("fixed_ips=ip_address_substr%3D1&", 2000)}, 200},
+		"sort keys":     {attack{method: "GET", path: "/networking/v2.0/networks?marker={network}&" + strings.Repeat("sort_key=name&sort_dir=asc&", 2000)}, 200},
+		"providers":     {attack{method: "GET", path: "/placement/resource_providers"}, 200},
+		"traits":        {attack{method: "GET", path: "/placement/traits?name=in:" + strings.Repeat("A,", 20000)}, 200},
+		"leases":        {attack{method: "GET", path: "/reservation/v1/leases"}, 200},
+		"entries":       {attack{method: "GET", path: "/journal/v1/entries?limit=999999"}, 200},
+		"reports":       {attack{method: "POST", path: "/agent/v1/reports", body: reports}, 200},
+		"lost reports":  {attack{method: "POST", path: "/agent/v1/reports", body: other[:len(other)-1] + "]}"}, 200},
+		"1001 reports":  {attack{method: "POST", path: "/agent/v1/reports", body: other + `{"port":"x","entity":"y","host":"z"}]}`}, 400},
+		"endless query": {attack{method: "GET", path: "/networking/v2.0/networks?name=" + strings.Repeat("x", 100_000)}, 431},
+	} {
+		c.a.path, c.a.body = h.fill(c.a.path), h.fill(c.a.body)
+		var status, size int
+		took, heap, _ := h.strain(h.database, func() {
+			s, body, _, err := h.send(t.Context(), c.a)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			status, size = s, len(body)
+		})
+		t.Logf("%s: %d, %d kB in %s, heap %d MiB", name, status, size>>10, took, heap>>20)
+		if status != c.status || took > time.Minute || heap > 400<<20 {
+			t.Errorf("%s: %d in %s with %d MiB, want %d", name, status, took, heap>>20, c.status)
+		}
+	}
+
+	var wait sync.WaitGroup
+	var worst sync.Map
+	took, heap, connections := h.strain(h.database, func() {
+		for i := range 12 {
+			wait.Go(func() {
+				body := []string{"[" + strings.Repeat("{},", 340_000) + "{}]", `{"port":{"name":"` + strings.Repeat("x", 1_000_000) + `"}}`, "[" + strings.Repeat("1,", 500_000) + "1]"}[i%3]
+				path := []string{"/networking/v2.0/ports", "/placement/resource_providers", "/reservation/v1/leases", "/agent/v1/reports"}[i%4]
+				begin := time.Now()
+				status, _, _, err := h.send(t.Context(), attack{method: "POST", path: path, body: body})
+				if late := time.Since(begin) > server.WriteTimeout; (status != 400 || err != nil) && !late { // a busy machine has no answer in time
+					worst.Store(fmt.Sprint(path, " ", status, " ", err), true)
+				}
+			})
+		}
+		wait.Wait()
+	})
+	t.Logf("12 posts of 1 MiB: %s, heap %d MiB, %d connections", took, heap>>20, connections)
+	worst.Range(func(k, _ any) bool { t.Error(k); return true })
+	if heap > 512<<20 {
+		t.Errorf("12 posts of 1 MiB took %d MiB", heap>>20)
+	}
+
+	_, _, connections = h.strain(h.database, func() {
+		for range 200 {
+			wait.Go(func() {
+				if status, _, _, err := h.send(t.Context(), attack{method: "GET", path: "/placement/resource_providers?name=cmp-1"}); status != 200 || err != nil {
+					t.Errorf("one of many: %d %v", status, err)
+				}
+			})
+		}
+		wait.Wait()
+	})
+	if connections > max(4, runtime.NumCPU())+2 {
+		t.Errorf("%d connections to the database", connections)
+	}
+}
+
+func TestSlowAndEndlessClientsAreLeft(t *testing.T) {
+	t.Parallel()
+	h := newHostile(t)
+	httpServer := server.NewHTTPServer(h.app.Handler())
+	if httpServer.ReadHeaderTimeout == 0 || httpServer.ReadTimeout == 0 || httpServer.WriteTimeout == 0 || httpServer.IdleTimeout == 0 || httpServer.MaxHeaderBytes == 0 {
+		t.Errorf("a client may hold on for ever: %+v", httpServer)
+	}
+	httpServer.ReadHeaderTimeout, httpServer.ReadTimeout, httpServer.IdleTimeout = 300*time.Millisecond, time.Second, time.Second // the same, but sooner
+	listener, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = httpServer.Serve(listener) }()
+	t.Cleanup(func() { _ = httpServer.Close() })
+	const head = "POST /networking/v2.0/networks HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\nContent-Type: application/json\r\n"
+	for name, text := range map[string]string{
+		"half a header":        "GET /networking/v2.0/networks HTTP/1.1\r\nHost: x\r\nX-",
+		"no body":              head + "Content-Length: 100\r\n\r\n{",
+		"half a chunk":         head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+		"nothing":              "",
+		"chunk of no size":     head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"both lengths":         head + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"two lengths":          head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}{}{}",
+		"negative length":      head + "Content-Length: -1\r\n\r\n",
+		"endless chunks":       head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat(" ", 0x1000)+"\r\n", 600),
+		"endless chunk":        head + "Transfer-Encoding: chunked\r\n\r\nfffffff\r\n" + strings.Repeat(" ", 3<<20),
+		"huge header":          "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
+		"thousands of headers": "GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X: y\r\n", 100_000) + "\r\n",
+		"no HTTP":              "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			go func() { _, _ = conn.Write([]byte(text)) }()
+			_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
+			r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err == nil {
+				body, _ := io.ReadAll(r.Body)
+				_ = r.Body.Close()
+				if r.StatusCode < 400 || r.StatusCode >= 500 {
+					t.Errorf("%s", r.Status)
+				}
+				if err := shapely("/networking", r.StatusCode, r.Header, body); err != nil {
+					t.Errorf("%s %q: %v", r.Status, body, err)
+				}
+				_, err = bufio.NewReader(conn).ReadByte()
+			}
+			if e, ok := err.(net.Error); ok && e.Timeout() {
+				t.Error("the connection stays open")
+			}
+		})
+	}
+}

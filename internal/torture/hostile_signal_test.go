@@ -1,0 +1,199 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"berth/internal/contract"
+)
+
+// why asks a workflow until what it says is as wanted.
+func (h *hostile) why(id string, want func(contract.Why) bool) contract.Why {
+	h.t.Helper()
+	var why contract.Why
+	var err error
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		var v converter.EncodedValue
+		if v, err = h.app.Temporal.QueryWorkflow(h.t.Context(), id, "", contract.QueryWhy); err == nil {
+			if err = v.Get(&why); err == nil && want(why) {
+				return why
+			}
+		}
+	}
+	h.t.Errorf("%s says %+v, %v", id, why, err)
+	return why
+}
+
+// histories checks every workflow of the namespace: no task failed, and none ran in circles. A task that timed out was on a busy machine:
+// one that hangs does so again and again, and its workflow neither ends nor stays short.
+func (h *hostile) histories(most int) {
+	h.t.Helper()
+	c := h.app.Temporal
+	all, err := c.ListWorkflow(h.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, e := range all.Executions {
+		events := 0
+		each := c.GetWorkflowHistory(h.t.Context(), e.Execution.WorkflowId, e.Execution.RunId, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for each.HasNext() {
+			event, err := each.Next()
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			events++
+			switch cause := event.GetWorkflowTaskFailedEventAttributes().GetCause(); {
+			case cause == enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, cause == enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
+				// the server's own way of letting in what came meanwhile
+			case event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_FAILED:
+				h.t.Errorf("%s: %v", e.Execution.WorkflowId, event)
+			}
+		}
+		if events > most {
+			h.t.Errorf("%s has %d events", e.Execution.WorkflowId, events)
+		}
+	}
+}
+
+func port(t *testing.T, h *hostile, body string) string {
+	t.Helper()
+	return contract.PortID(h.must(attack{method: http.MethodPost, path: "/networking/v2.0/ports", body: h.fill(body)}, "port", "id"))
+}
+
+func blocked(w contract.Why) bool { return w.State == "DOWN" && len(w.Waiting) > 0 }
+
+func TestLongNamesReachTemporal(t *testing.T) {
+	t.Parallel()
+	h := newHostileOf(t, "api,relay,temporal")
+	long := strings.Repeat("𝕏", 255)
+	h.must(attack{method: http.MethodPost, path: "/agent/v1/state", body: `{"agent_type":"Open vSwitch agent","host":"` + strings.Repeat("h", 255) + `"}`})
+	id := port(t, h, `{"port":{"network_id":"{network}","name":"`+long+`","binding:host_id":"`+strings.Repeat("h", 255)+`"}}`)
+
+	h.why(id, func(w contract.Why) bool { return w.State == "DOWN" })
+
+	for _, r := range []contract.Report{{Entity: strings.Repeat("e", 255), Host: strings.Repeat("h", 255)}, {Entity: strings.Repeat("☃", 85), Host: "\u0000"}} {
+		if err := h.app.Temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.why(id, func(w contract.Why) bool { return w.IgnoredReports == 2 })
+	h.histories(100)
+}
+
+func TestNonsenseBySignalIsCountedAndHarmless(t *testing.T) {
+	t.Parallel()
+	h := newHostileOf(t, "api,relay,temporal")
+	id := contract.PortID(h.ids["port"])
+	h.why(id, blocked)
+	c, ctx := h.app.Temporal, t.Context()
+	raw := func(encoding, data string) converter.RawValue {
+		return converter.NewRawValue(&common.Payload{Metadata: map[string][]byte{"encoding": []byte(encoding)}, Data: []byte(data)})
+	}
+	payloads := []any{
+		nil, 7, "DHCP", true, []string{"DHCP"}, map[string]any{}, map[string]any{"entity": 7}, map[string]any{"entity": "DHCP", "host": 7}, [][]int{{1}},
+		contract.Report{}, contract.Report{Entity: "DHCP", Host: "elsewhere"}, contract.Report{Entity: "nobody", Host: "cmp-1"}, contract.Report{Entity: strings.Repeat("e", 256), Host: "cmp-1"},
+		contract.Report{Entity: "DHCP", Host: strings.Repeat("h", 256)}, contract.Report{Entity: "\x00", Host: "\x00"}, []byte("x"),
+		raw("json/plain", "{"), raw("json/plain", "\xff"), raw("", ""), raw("unheard of", "x"), raw("json/protobuf", "{}"), raw("binary/protobuf", "x"), raw("binary/encrypted", "x"),
+		map[string]any{"entity": "DHCP", "host": "elsewhere", "more": strings.Repeat("x", 1<<20)}, strings.Repeat("x", 1<<20),
+	}
+	for i, p := range payloads {
+		if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, p); err != nil {
+			t.Errorf("signal %d: %v", i, err)
+		}
+		if err := c.SignalWorkflow(ctx, id, "", contract.SignalChanged, p); err != nil {
+			t.Errorf("changed %d: %v", i, err)
+		}
+		if err := c.SignalWorkflow(ctx, id, "", "unheard of", p); err != nil {
+			t.Errorf("unknown %d: %v", i, err)
+		}
+		update(ctx, t, c, id, contract.UpdateProvisioningComplete, p)
+		update(ctx, t, c, id, "unheard of", p)
+		_, _ = c.QueryWorkflow(ctx, id, "", "unheard of", p)
+		_, _ = c.QueryWorkflow(ctx, id, "", contract.QueryWhy, p, p)
+	}
+	if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, strings.Repeat("x", 5<<20)); err == nil {
+		t.Error("a signal of 5 MiB was taken")
+	}
+	why := h.why(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(payloads)) })
+	if !blocked(why) {
+		t.Errorf("nonsense completed the port: %+v", why)
+	}
+	for _, unknown := range []string{"port/00000000-0000-0000-0000-000000000000", "port/x", "lease/x", "journal/-1", strings.Repeat("i", 2000)} {
+		if err := c.SignalWorkflow(ctx, unknown, "", contract.SignalProvisioningComplete, contract.Report{Entity: "DHCP", Host: "cmp-1"}); err == nil {
+			t.Errorf("a signal for %s was taken", unknown)
+		}
+	}
+	h.histories(2000)
+	for _, entity := range []string{"DHCP", "L2"} {
+		if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, contract.Report{Entity: entity, Host: "cmp-1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.why(id, func(w contract.Why) bool { return w.State == "ACTIVE" })
+}
+
+func update(ctx context.Context, t *testing.T, c client.Client, id, name string, p any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	u, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: id, UpdateName: name, Args: []any{p}, WaitForStage: client.WorkflowUpdateStageCompleted})
+	if err != nil {
+		if ctx.Err() != nil {
+			t.Errorf("update %s with %.60v hung", name, p)
+		}
+		return
+	}
+	var v contract.ReportResult
+	if err := u.Get(ctx, &v); ctx.Err() != nil {
+		t.Errorf("update %s with %.60v hung: %v", name, p, err)
+	}
+}
+
+func TestWorkflowsStartedByHandDoNoHarm(t *testing.T) {
+	t.Parallel()
+	h := newHostileOf(t, "api,relay,temporal")
+	c, ctx := h.app.Temporal, t.Context()
+	inputs := []any{nil, 7, "x", []int{1}, contract.Input{}, contract.Input{Key: "x"}, contract.Input{Key: "-1"}, contract.Input{Key: "0"}, contract.Input{Key: "99999999"}, contract.Input{Key: "00000000-0000-0000-0000-000000000000"},
+		contract.Input{Key: strings.Repeat("k", 100000)}, contract.Input{Key: "\x00"}, map[string]any{"key": 7}, map[string]any{"other": 1}}
+	var runs []client.WorkflowRun
+	for _, typ := range []string{contract.Port, contract.Lease, contract.JournalEntry, contract.Maintenance} {
+		for i, in := range inputs {
+			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: fmt.Sprintf("hand/%s/%d", typ, i), TaskQueue: contract.TaskQueue(typ)}, typ, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = append(runs, run)
+		}
+		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, run, must(c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ, 1, 2, 3)))
+	}
+	for _, run := range runs {
+		ended, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		err := run.Get(ended, nil)
+		if ended.Err() != nil {
+			t.Errorf("%s does not end: %v", run.GetID(), err)
+		}
+		cancel()
+	}
+	h.histories(30)
+}
+
+func must(run client.WorkflowRun, err error) client.WorkflowRun {
+	if err != nil {
+		panic(err)
+	}
+	return run
+}

@@ -1,0 +1,336 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/api/osapi"
+	"berth/internal/identity"
+	"berth/internal/server"
+	"berth/internal/server/servertest"
+	"berth/internal/store/storetest"
+)
+
+// hostile is a process with something of every kind in its database, and a client that means no good.
+type hostile struct {
+	t        *testing.T
+	app      *server.App
+	database string // its URL
+	conn     *pgx.Conn
+	http     *http.Client
+	ids      map[string]string // what stands for {…} in templates
+	touched  int64
+	rows     []string // the database as it was after the last accepted write
+	sql      string
+}
+
+func newHostile(t *testing.T) *hostile { return newHostileOf(t, "api") }
+
+func newHostileOf(t *testing.T, roles string) *hostile {
+	t.Helper()
+	database := storetest.URL(t)
+	h := &hostile{t: t, app: servertest.StartApp(t, roles, "BERTH_DATABASE_URL="+database), database: database, conn: storetest.Connect(t, database),
+		http: &http.Client{Timeout: 2 * time.Minute}, ids: map[string]string{}}
+	h.seed()
+	rows, err := h.conn.Query(t.Context(), `
+		select format('select %L || count(*) || '' '' || coalesce(md5(string_agg(t::text, '','' order by t::text)), '''') from %I t', relname || ' ', relname)
+		from pg_class
+		where relkind = 'r' and relnamespace = 'public'::regnamespace
+		order by relname`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	each, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.sql = strings.Join(each, " union all ")
+	storetest.Exec(t, database, tell)
+	h.rows = h.look()
+	return h
+}
+
+// tell makes every table tell of statements that write it, even if they are undone.
+const tell = `
+create sequence touched;
+create function touch() returns trigger language plpgsql as $$
+begin
+	perform nextval('touched');
+	return null;
+end $$;
+do $$
+declare
+	name text;
+begin
+	for name in select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace loop
+		execute format('create trigger touch after insert or update or delete or truncate on %I execute function touch()', name);
+	end loop;
+end $$`
+
+// look is every table with the number and a hash of its rows.
+func (h *hostile) look() []string {
+	h.t.Helper()
+	rows, err := h.conn.Query(h.t.Context(), h.sql)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// These stand in bodies for the generation that the seed's provider and consumer have by then.
+const ofProvider, ofConsumer = "424242", "434343"
+
+// attack is one request that should do no harm.
+type attack struct {
+	method, path string
+	body         string
+	header       http.Header
+	token        string // "-" for none, empty for the administrator's
+}
+
+func (a attack) String() string {
+	short := func(s string) string {
+		if len(s) > 300 {
+			return s[:300] + fmt.Sprintf("… (%d bytes)", len(s))
+		}
+		return s
+	}
+	return short(fmt.Sprintf("%s %s %v %s", a.method, short(a.path), a.header, a.token)) + " " + short(fmt.Sprintf("%q", a.body))
+}
+
+// send sends it as it is; the path may be one that no client library would let through.
+func (h *hostile) send(ctx context.Context, a attack) (int, []byte, http.Header, error) {
+	r, err := http.NewRequestWithContext(ctx, a.method, "http://"+h.app.Address()+"/", strings.NewReader(a.body))
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	path, query, _ := strings.Cut(a.path, "?")
+	r.URL = &url.URL{Scheme: "http", Host: h.app.Address(), Opaque: "//" + h.app.Address() + path, RawQuery: query}
+	if a.body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if strings.HasPrefix(a.path, "/placement") {
+		r.Header.Set("OpenStack-API-Version", "placement 1.39")
+	}
+	switch a.token {
+	case "":
+		r.Header.Set("X-Auth-Token", "admin")
+		r.Header.Set("X-Roles", "admin,service")
+	case "-":
+	default:
+		r.Header.Set("X-Auth-Token", a.token)
+	}
+	for name, values := range a.header {
+		r.Header[name] = values
+	}
+	w, err := h.http.Do(r)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer func() { _ = w.Body.Close() }()
+	body, err := io.ReadAll(w.Body)
+	return w.StatusCode, body, w.Header, err
+}
+
+// suffer sends the attack and asserts that it is answered in time, never by a 5xx, refused in the API's own shape, and that
+// nothing is written by what is refused.
+func (h *hostile) suffer(a attack) int {
+	h.t.Helper()
+	a.body = h.generations(a.body)
+	status, body, header, err := h.send(h.t.Context(), a)
+	if err != nil {
+		h.t.Errorf("%s: %v", a, err)
+		return 0
+	}
+	if status >= 500 {
+		h.t.Errorf("%s: %d %.300s", a, status, body)
+	}
+	if status >= 400 && a.method != http.MethodHead {
+		if len(body) > 16<<10 {
+			h.t.Errorf("%s: a refusal of %d bytes: %.200s", a, len(body), body)
+		}
+		if err := shapely(a.path, status, header, body); err != nil {
+			h.t.Errorf("%s: %d %.300s: %v", a, status, body, err)
+		}
+	}
+	var touched int64 // a refusal before the first write needs no look
+	if err := h.conn.QueryRow(h.t.Context(), `select last_value + is_called::int from touched`).Scan(&touched); err != nil {
+		h.t.Fatal(err)
+	}
+	if touched == h.touched {
+		return status
+	}
+	h.touched = touched
+	rows := h.look()
+	if status >= 400 {
+		if d := cmp.Diff(h.rows, rows); d != "" {
+			h.t.Errorf("%s was refused with %d and wrote: %s", a, status, d)
+		}
+	}
+	h.rows = rows
+	return status
+}
+
+// generations puts the provider's and the consumer's generations of this moment into a body.
+func (h *hostile) generations(body string) string {
+	h.t.Helper()
+	if !strings.Contains(body, ofProvider) && !strings.Contains(body, ofConsumer) {
+		return body
+	}
+	var provider, consumer string
+	if err := h.conn.QueryRow(h.t.Context(), `
+		select (select generation::text from provider where uuid = $1), coalesce((select generation::text from consumer limit 1), 'null')`, h.ids["provider"]).Scan(&provider, &consumer); err != nil {
+		h.t.Fatal(err)
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(body, ofProvider, provider), ofConsumer, consumer)
+}
+
+// shapely tells what is wrong with the form of a refusal.
+func shapely(path string, status int, header http.Header, body []byte) error {
+	var o map[string]any
+	if err := json.Unmarshal(body, &o); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(header.Get("Content-Type"), "application/json") {
+		return fmt.Errorf("Content-Type %q", header.Get("Content-Type"))
+	}
+	member := func(v any, names ...string) error {
+		m, _ := v.(map[string]any)
+		for _, name := range names {
+			if _, ok := m[name]; !ok {
+				return fmt.Errorf("no %q", name)
+			}
+		}
+		return nil
+	}
+	api := strings.SplitN(strings.TrimPrefix(path, "/"), "/", 2)[0]
+	switch {
+	case api == "networking":
+		return member(o["NeutronError"], "type", "message", "detail")
+	case api == "placement" && status == http.StatusUnauthorized:
+		return member(o, "message", "code", "title")
+	case api == "placement":
+		list, _ := o["errors"].([]any)
+		if len(list) != 1 {
+			return fmt.Errorf("%d errors", len(list))
+		}
+		return member(list[0], "status", "title", "detail", "request_id")
+	case api == "reservation" && status != http.StatusUnauthorized && o["error_code"] != nil:
+		return member(o, "error_code", "error_message", "error_name")
+	case api == "reservation" && status != http.StatusUnauthorized:
+		return member(o, "error", "error_message")
+	default:
+		return member(o["error"], "code", "message")
+	}
+}
+
+// must sends a request that has to succeed and returns the text at that place of the answer.
+func (h *hostile) must(a attack, at ...string) string {
+	h.t.Helper()
+	status, body, _, err := h.send(h.t.Context(), a)
+	if err != nil || status >= 300 {
+		h.t.Fatalf("%s: %d %s %v", a, status, body, err)
+	}
+	var v any
+	_ = json.Unmarshal(body, &v)
+	for _, name := range at {
+		if list, ok := v.([]any); ok {
+			v = list[0]
+		}
+		v = v.(map[string]any)[name]
+	}
+	return fmt.Sprint(v)
+}
+
+// seed makes one of everything.
+func (h *hostile) seed() {
+	h.t.Helper()
+	post := func(path, body string) attack { return attack{method: http.MethodPost, path: path, body: h.fill(body)} }
+	h.ids["provider"], h.ids["consumer"], h.ids["zero"] = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001", "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0002", "00000000-0000-0000-0000-000000000000"
+	h.must(post("/agent/v1/state", `{"agent_type":"DHCP agent","host":"cmp-1"}`))
+	h.must(post("/agent/v1/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`))
+	h.ids["agent"] = h.must(attack{method: http.MethodGet, path: "/networking/v2.0/agents?agent_type=DHCP%20agent"}, "agents", "id")
+	h.ids["network"] = h.must(post("/networking/v2.0/networks", `{"network":{"name":"blue","project_id":"demo"}}`), "network", "id")
+	h.ids["subnet"] = h.must(post("/networking/v2.0/subnets", `{"subnet":{"network_id":"{network}","ip_version":4,"cidr":"10.0.0.0/16","project_id":"demo"}}`), "subnet", "id")
+	h.ids["port"] = h.must(post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo","binding:host_id":"cmp-1","device_id":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0009"}}`), "port", "id")
+	for _, name := range []string{"lone", "single", "parent", "subport"} {
+		h.ids[name] = h.must(post("/networking/v2.0/ports", `{"port":{"network_id":"{network}","project_id":"demo"}}`), "port", "id")
+	}
+	h.ids["trunk"] = h.must(post("/networking/v2.0/trunks", `{"trunk":{"port_id":"{parent}","project_id":"demo","sub_ports":[{"port_id":"{subport}","segmentation_id":3}]}}`), "trunk", "id")
+	h.ids["outside"] = h.must(post("/networking/v2.0/networks", `{"network":{"name":"out","project_id":"demo"}}`), "network", "id")
+	h.must(post("/networking/v2.0/subnets", `{"subnet":{"network_id":"{outside}","ip_version":4,"cidr":"172.24.4.0/24","allocation_pools":[{"start":"172.24.4.100","end":"172.24.4.200"}]}}`))
+	h.must(post("/reservation/v1/floatingips", `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.10"}`))
+	h.ids["address"] = h.must(post("/reservation/v1/floatingips", `{"floating_network_id":"{outside}","floating_ip_address":"172.24.4.11"}`), "floatingip", "id")
+	h.ids["group"] = h.must(post("/networking/v2.0/security-groups", `{"security_group":{"name":"web","project_id":"demo"}}`), "security_group", "id")
+	h.ids["rule"] = h.must(attack{method: http.MethodGet, path: h.fill("/networking/v2.0/security-group-rules?security_group_id={group}")}, "security_group_rules", "id")
+	h.must(post("/placement/resource_providers", `{"name":"cmp-1","uuid":"{provider}"}`))
+	h.must(attack{method: http.MethodPut, path: h.fill("/placement/resource_providers/{provider}/inventories"),
+		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8,"reserved":0,"min_unit":1,"max_unit":8,"step_size":1,"allocation_ratio":2}}}`})
+	h.must(attack{method: http.MethodPut, path: h.fill("/placement/allocations/{consumer}"), body: h.fill(
+		`{"allocations":{"{provider}":{"resources":{"VCPU":1}}},"project_id":"demo","user_id":"u","consumer_generation":null,"consumer_type":"INSTANCE"}`)})
+	h.must(attack{method: http.MethodPut, path: "/placement/traits/CUSTOM_GOLD"})
+	h.must(post("/placement/resource_classes", `{"name":"CUSTOM_SLOT"}`))
+	h.must(post("/placement/resource_providers", `{"name":"cmp-2","uuid":"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003"}`))
+	h.must(attack{method: http.MethodPut, path: "/placement/resource_providers/7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003/inventories",
+		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`})
+	h.ids["host"] = h.must(post("/reservation/v1/os-hosts", `{"name":"cmp-2","rack":"r1"}`), "host", "id")
+	for _, name := range []string{"cmp-8", "cmp-9"} { // for hosts that are registered later
+		h.must(post("/placement/resource_providers", `{"name":"`+name+`"}`))
+	}
+	lease := post("/reservation/v1/leases", strings.ReplaceAll(bodies["POST /reservation/v1/leases"], "2038", "2037"))
+	lease.token = "ann:demo"
+	h.ids["lease"] = h.must(lease, "lease", "id")
+	h.ids["reservation"] = h.must(attack{method: http.MethodGet, path: h.fill("/reservation/v1/leases/{lease}")}, "lease", "reservations", "id")
+	h.must(attack{method: http.MethodPost, path: "/journal/v1/runs", body: bodies["POST /journal/v1/runs"]}, "run", "id")
+	h.ids["seq"] = h.must(attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"}, "entries", "seq")
+}
+
+// fill puts the seed's IDs into a template.
+func (h *hostile) fill(s string) string {
+	for name, id := range h.ids {
+		s = strings.ReplaceAll(s, "{"+name+"}", id)
+	}
+	return s
+}
+
+// paths says what stands for a route's parameters; the last segment before a parameter tells the noun.
+func (h *hostile) real(path string) string {
+	for _, rule := range [][2]string{
+		{"/extensions/{alias}", "/extensions/agent"},
+		{"/networks/{id}", "/networks/{network}"}, {"/subnets/{id}", "/subnets/{subnet}"}, {"/ports/{id}", "/ports/{port}"},
+		{"/security-groups/{id}", "/security-groups/{group}"}, {"/security-group-rules/{id}", "/security-group-rules/{rule}"}, {"/quotas/{project}", "/quotas/demo"},
+		{"/trunks/{id}", "/trunks/{trunk}"}, {"/network-ip-availabilities/{id}", "/network-ip-availabilities/{network}"}, {"/tags/{tag}", "/tags/gold"},
+		{"/bindings/{host}", "/bindings/cmp-1"}, {"/agents/{id}", "/agents/{agent}"}, {"/leases/{id}", "/leases/{lease}"}, {"/properties/{id}", "/properties/rack"},
+		{"/os-hosts/{id}", "/os-hosts/{host}"}, {"/floatingips/{id}", "/floatingips/{address}"}, {"/resource_providers/{uuid}", "/resource_providers/{provider}"},
+		{"/inventories/{class}", "/inventories/VCPU"}, {"/resource_classes/{name}", "/resource_classes/CUSTOM_SLOT"},
+		{"/traits/{name}", "/traits/CUSTOM_GOLD"}, {"/runs/{id}", "/runs/1"}, {"/consumers/{uuid}", "/consumers/{consumer}"}, {"/providers/{uuid}", "/providers/{provider}"},
+	} {
+		path = strings.ReplaceAll(path, rule[0], rule[1])
+	}
+	return h.fill(path)
+}
+
+// everyRoute calls f for each route of each API of a process.
+func everyRoute(h *hostile, f func(api *osapi.API, r osapi.Route)) {
+	for _, api := range h.app.APIs(identity.Noauth{}) {
+		for _, r := range api.Routes {
+			f(api, r)
+		}
+	}
+}

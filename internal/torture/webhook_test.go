@@ -1,0 +1,53 @@
+package torture
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/internal/notify/notifytest"
+	"berth/internal/server/servertest"
+)
+
+func TestListenersHearALeaseThoughTheyAndTheWorkerGoAway(t *testing.T) {
+	t.Parallel()
+	s, _ := servertest.SharedDeployment(t)
+	listener := &notifytest.Webhook{Token: "secret"}
+	listener.InjectFaults(notifytest.Fault{Status: 503, Times: 3}, notifytest.Fault{DropConnection: true, Applied: true})
+	s.Settings = append(s.Settings, "BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener), "BERTH_LEASE_WEBHOOK_TOKEN=secret")
+	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
+	lease := createHostLease(api, time.Hour, 2*time.Hour)
+	path := fmt.Sprint("/reservation/v1/leases/", lease["id"])
+	victim.Kill()
+	api.Must("PUT", path, servertest.Object{"name": "day"})
+	s.StartWorker("relay,temporal")
+	api.Must("PUT", path, servertest.Object{"start_date": second(0)})
+	s.Await("the lease is ACTIVE", func() string {
+		if got := api.Must("GET", path, nil)["lease"].(servertest.Object)["status"]; got != "ACTIVE" {
+			return fmt.Sprint("it is ", got)
+		}
+		return ""
+	})
+	api.Must("DELETE", path, nil)
+
+	want := []string{"lease.create", "lease.update", "lease.update", "lease.event.start_lease.begin", "lease.event.start_lease", "lease.delete.begin", "lease.delete"}
+	s.Await("everything is told in order", func() string {
+		if got := heardOf(listener, lease["id"]); !slices.Equal(got, want) {
+			return fmt.Sprint("heard ", got)
+		}
+		return ""
+	})
+	s.AwaitNone("nothing is left to tell", `select kind from lease_notice`)
+}
+
+// heardOf is what a listener heard of a lease in its order, however often.
+func heardOf(listener *notifytest.Webhook, lease any) (types []string) {
+	ids := map[string]bool{}
+	for _, h := range listener.Notifications() {
+		if h.Payload["lease_id"] == lease && !ids[h.ID] {
+			ids[h.ID], types = true, append(types, h.Type)
+		}
+	}
+	return types
+}
