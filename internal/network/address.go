@@ -11,41 +11,43 @@ import (
 	"github.com/google/uuid"
 )
 
-// Want is one address that a port shall get: this one, or any free one of the first of these subnets that has one.
+// Want is a request for one IP address of a port: a given address, or any free address of the first listed subnet that
+// has one.
 type Want struct {
-	IP      netip.Addr // invalid: any free one
-	Subnets []Subnet   // one, if IP is given
+	IP      netip.Addr // invalid: any free address
+	Subnets []Subnet   // exactly one if IP is given
 }
 
-// Wants is what the port asks for when it says `fixed_ips`, in order. The subnets are those of its network.
+// Wants returns the address requests that `fixed_ips` of a request asks for, in order. The subnets are those of the
+// port's network.
 func (p Port) Wants(subnets []Subnet, fixed []Fixed) ([]Want, error) {
 	if len(fixed) > 0 && len(subnets) == 0 {
-		return nil, invalid("IP allocation requires subnets for network.")
+		return nil, invalidInput("IP allocation requires subnets for network.")
 	}
-	var wants []Want
+	var requests []Want
 	for _, f := range fixed {
-		w, err := p.want(subnets, f)
+		w, err := p.addressRequest(subnets, f)
 		if err != nil {
 			return nil, err
 		}
 		same := func(o Want) bool { return w.IP.IsValid() && o.IP == w.IP && o.Subnets[0].ID == w.Subnets[0].ID }
-		if slices.ContainsFunc(wants, same) {
-			return nil, invalid("duplicate IP address '%s' specified in fixed_ips.", w.IP)
+		if slices.ContainsFunc(requests, same) {
+			return nil, invalidInput("duplicate IP address '%s' specified in fixed_ips.", w.IP)
 		}
-		wants = append(wants, w)
+		requests = append(requests, w)
 	}
-	return p.automatic(wants, subnets), nil
+	return p.withAutoAddresses(requests, subnets), nil
 }
 
-func (p Port) want(subnets []Subnet, f Fixed) (Want, error) {
-	fits := func(s Subnet) bool { return s.ID == f.Subnet || f.Subnet == uuid.Nil && s.usable(f.IP) }
+func (p Port) addressRequest(subnets []Subnet, f Fixed) (Want, error) {
+	fits := func(s Subnet) bool { return s.ID == f.Subnet || f.Subnet == uuid.Nil && s.isUsable(f.IP) }
 	at := slices.IndexFunc(subnets, fits)
 	switch {
 	case at < 0 && f.Subnet == uuid.Nil:
 		return Want{}, Faultf(InvalidIPForNetwork, "IP address %s is not a valid IP for any of the subnets on the specified network.", f.IP)
 	case at < 0:
-		return Want{}, invalid("fixed_ips names subnet %s, which is not on network %s.", f.Subnet, p.Network)
-	case f.IP.IsValid() && !subnets[at].usable(f.IP):
+		return Want{}, invalidInput("subnet %s in fixed_ips is not on network %s.", f.Subnet, p.Network)
+	case f.IP.IsValid() && !subnets[at].isUsable(f.IP):
 		return Want{}, Faultf(InvalidIPForSubnet, "IP address %s is not a valid IP for the specified subnet.", f.IP)
 	}
 	w := Want{f.IP, subnets[at : at+1]}
@@ -59,50 +61,52 @@ func (p Port) want(subnets []Subnet, f Fixed) (Want, error) {
 	return w, nil
 }
 
-// routing are the owners of ports through which a subnet is left; their addresses are chosen, also where those of hosts are not.
-var routing = []string{"network:router_interface", distributedOwner, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
+// routerInterfaceOwners are the device owners of router interfaces. Neutron assigns a fixed address to them even in
+// auto-address subnets (ROUTER_INTERFACE_OWNERS_SNAT).
+var routerInterfaceOwners = []string{"network:router_interface", deviceOwnerDistributed, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
 
-// Routing are the owners of ports that make no address themselves.
-func Routing() []string { return routing }
+// Routing returns the device owners of router interfaces, which get no auto-address.
+func Routing() []string { return routerInterfaceOwners }
 
-// MakesAddressIn tells whether what is plugged into the port makes its address in the subnet from its MAC.
+// MakesAddressIn reports whether the port's device derives its address in the subnet from its MAC (SLAAC or stateless
+// DHCPv6).
 func (p Port) MakesAddressIn(s Subnet) bool {
-	return s.Automatic() && !slices.Contains(routing, p.DeviceOwner)
+	return s.Automatic() && !slices.Contains(routerInterfaceOwners, p.DeviceOwner)
 }
 
-// WantsByDefault is what the port gets if it says nothing about its addresses: one of each IP version that the
-// network's subnets have.
+// WantsByDefault returns the address requests of a port whose request has no `fixed_ips`: one for each IP version of
+// the network's subnets.
 func (p Port) WantsByDefault(subnets []Subnet) []Want {
-	var wants []Want
+	var requests []Want
 	for _, version := range []int{4, 6} {
-		var of []Subnet
+		var matching []Subnet
 		for _, s := range subnets {
 			if s.Version() == version && !s.Automatic() {
-				of = append(of, s)
+				matching = append(matching, s)
 			}
 		}
-		if len(of) > 0 {
-			wants = append(wants, Want{Subnets: of})
+		if len(matching) > 0 {
+			requests = append(requests, Want{Subnets: matching})
 		}
 	}
-	return p.automatic(wants, subnets)
+	return p.withAutoAddresses(requests, subnets)
 }
 
-// automatic adds the addresses that hosts make themselves, which the port has whatever it asks for.
-func (p Port) automatic(wants []Want, subnets []Subnet) []Want {
+// withAutoAddresses adds the auto-addresses, which a port always has in auto-address subnets.
+func (p Port) withAutoAddresses(requests []Want, subnets []Subnet) []Want {
 	for i, s := range subnets {
 		if !p.MakesAddressIn(s) {
 			continue
 		}
 		w := Want{EUI64(s.CIDR, p.MAC), subnets[i : i+1]}
-		if !slices.ContainsFunc(wants, func(o Want) bool { return o.IP == w.IP && o.Subnets[0].ID == s.ID }) {
-			wants = append(wants, w)
+		if !slices.ContainsFunc(requests, func(o Want) bool { return o.IP == w.IP && o.Subnets[0].ID == s.ID }) {
+			requests = append(requests, w)
 		}
 	}
-	return wants
+	return requests
 }
 
-// EUI64 is the address that a host with that MAC makes for itself in the block.
+// EUI64 returns the IPv6 address that a host with this MAC derives for itself in the prefix.
 func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 	m, err := net.ParseMAC(mac)
 	if err != nil || len(m) != 6 {
@@ -113,16 +117,16 @@ func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// window is how far into a pool chance looks for a free address at first; each further one is looked for in sixteen
-// times as much.
-const window = 1 << 16
+// firstSearchWindow is the number of addresses at the start of a pool among which the first random address is drawn.
+// Each further draw widens the window sixteen times.
+const firstSearchWindow = 1 << 16
 
-// Candidates are up to n addresses of the pool by chance, the first near its beginning.
+// Candidates returns up to n random addresses of the pool. The first is near the start of the pool.
 func (p Pool) Candidates(n int) []netip.Addr {
 	span := p.span()
 	found := make([]netip.Addr, 0, n)
 	for i := range n {
-		a := plus(p.Start, rand.Uint64N(min(span, window<<(4*i)-1)+1))
+		a := addToAddress(p.Start, rand.Uint64N(min(span, firstSearchWindow<<(4*i)-1)+1))
 		if p.Contains(a) && !slices.Contains(found, a) {
 			found = append(found, a)
 		}
@@ -130,22 +134,22 @@ func (p Pool) Candidates(n int) []netip.Addr {
 	return found
 }
 
-// span is how far the pool's last address is from its first, or the greatest number if it is farther than that.
+// span returns the distance between the first and the last address of the pool, at most math.MaxUint64.
 func (p Pool) span() uint64 {
 	first, last := p.Start.As16(), p.End.As16()
 	if [8]byte(first[:8]) != [8]byte(last[:8]) {
 		return math.MaxUint64
 	}
-	return low(p.End) - low(p.Start)
+	return lowBits(p.End) - lowBits(p.Start)
 }
 
-func low(a netip.Addr) uint64 {
+func lowBits(a netip.Addr) uint64 {
 	b := a.As16()
 	return binary.BigEndian.Uint64(b[8:])
 }
 
-// plus is the address n after a, wrapping around within the last 64 bits.
-func plus(a netip.Addr, n uint64) netip.Addr {
+// addToAddress returns the address n after a. It wraps around within the last 64 bits.
+func addToAddress(a netip.Addr, n uint64) netip.Addr {
 	if a.Is4() {
 		b := a.As4()
 		binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(n))
@@ -156,7 +160,7 @@ func plus(a netip.Addr, n uint64) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// NewMAC is a MAC by chance with the vendor's prefix.
+// NewMAC returns a random MAC with OpenStack's default prefix fa:16:3e.
 func NewMAC() string {
 	n := rand.Uint32N(1 << 24)
 	return net.HardwareAddr{0xfa, 0x16, 0x3e, byte(n >> 16), byte(n >> 8), byte(n)}.String()

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Agent types that mean something to the rules.
+// Agent types that the rules refer to.
 const (
 	OVSAgent       = "Open vSwitch agent"
 	NICSwitchAgent = "NIC Switch agent"
@@ -15,10 +15,10 @@ const (
 	DHCPAgent      = "DHCP agent"
 )
 
-// AgentDownTime is how old an agent's last report may be while it counts as alive.
+// AgentDownTime is the maximum age of the last report of an agent that counts as alive (Neutron's agent_down_time).
 const AgentDownTime = 75 * time.Second
 
-// Agent is a process on a host that does a part of the work.
+// Agent is a Neutron agent: a process on a host that configures ports or networks there.
 type Agent struct {
 	ID             uuid.UUID
 	Type           string
@@ -27,33 +27,33 @@ type Agent struct {
 	Topic          string
 	Description    string
 	AdminUp        bool
-	Alive          bool // its last report is younger than AgentDownTime
+	Alive          bool // the last report is younger than AgentDownTime
 	Configurations json.RawMessage
 	CreatedAt      time.Time
 	StartedAt      time.Time
 	HeartbeatAt    time.Time
-	Held           int64 // networks that it hosts, or ports bound where it wires them
-	Awaited        int64 // ports that wait for its word
+	Held           int64 // networks that a DHCP agent hosts, or ports bound on the host of an L2 agent
+	Awaited        int64 // ports that wait for a report of this agent
 }
 
-// State is what an agent tells about itself with every heartbeat.
+// State is what an agent reports about itself with every heartbeat (report_state).
 type State struct {
 	Type           string
 	Host           string
 	Binary         string
 	Topic          string
 	Configurations json.RawMessage
-	Versions       map[string]string // of the objects that it is sent; nil if it does not say, as when it has said before
+	Versions       map[string]string // versions of the RPC objects that it accepts; nil if the report does not contain them
 }
 
-// What a heartbeat made of an agent.
+// Results of an agent's heartbeat.
 const (
 	AgentNew     = "new"
 	AgentAlive   = "alive"
 	AgentRevived = "revived"
 )
 
-// AgentChange is what a request says about an agent; nil means nothing.
+// AgentChange is an update of an agent by a request; nil fields stay as they are.
 type AgentChange struct {
 	AdminUp     *bool
 	Description *string

@@ -2,7 +2,7 @@ package network
 
 import "fmt"
 
-// Kind says what is wrong with a request in the words of the Networking API.
+// Kind is the type of a Neutron API error (`NeutronError.type`).
 type Kind string
 
 // The kinds of faults.
@@ -81,10 +81,10 @@ const (
 	RuleICMPValue         Kind = "SecurityGroupInvalidIcmpValue"
 	QuotaExceeded         Kind = "OverQuota"
 	QuotaNotFound         Kind = "TenantQuotaNotFound"
-	QuotaTooLow           Kind = "HTTPBadRequest" // it has no name of its own
+	QuotaTooLow           Kind = "HTTPBadRequest" // Neutron raises a plain HTTP 400 here
 )
 
-// Fault is a request that the rules or the state of the network refuse. Its message is for the client.
+// Fault is a rejected request. The message is meant for the API client.
 type Fault struct {
 	Kind    Kind
 	Message string
@@ -92,12 +92,12 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Message }
 
-// Faultf makes a Fault with a formatted message.
+// Faultf returns a Fault with a formatted message.
 func Faultf(kind Kind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// Missing is the fault of a network, subnet, port or agent that is not there.
+// Missing returns the fault for a network, subnet, port or agent that does not exist.
 func Missing(kind Kind, what string, id fmt.Stringer) *Fault {
 	return Faultf(kind, "%s %s could not be found.", what, id)
 }

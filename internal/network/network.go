@@ -6,20 +6,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// Network is an isolated layer-2 segment.
+// Network is a Neutron network: an isolated layer-2 segment.
 type Network struct {
 	ID              uuid.UUID
 	Project         string
 	Name            string
 	Description     string
 	AdminUp         bool
-	Shared          bool // every project may put ports on it
-	External        bool // so may every project, which does not see its subnets
+	Shared          bool // every project may create ports on it
+	External        bool // every project may create ports on it, but not see its subnets
 	MTU             int
 	PortSecurity    bool
-	Type            string // provider network type: vxlan, vlan, flat, local
-	PhysicalNetwork string // empty for tunnels
-	Segment         *int   // VNI or VLAN ID
+	Type            string // provider:network_type: vxlan, vlan, flat, local
+	PhysicalNetwork string // provider:physical_network; empty for tunnels
+	Segment         *int   // provider:segmentation_id: VNI or VLAN ID
 	Subnets         []uuid.UUID
 	Tags            []string
 	Revision        int64
@@ -27,7 +27,7 @@ type Network struct {
 	UpdatedAt       time.Time
 }
 
-// NetworkChange is what a request says about a network; nil means nothing.
+// NetworkChange is an update of a network by a request; nil fields stay as they are.
 type NetworkChange struct {
 	Project         *string
 	Name            *string
@@ -35,7 +35,7 @@ type NetworkChange struct {
 	AdminUp         *bool
 	Shared          *bool
 	External        *bool
-	MTU             *int // to 0: what its type has
+	MTU             *int // 0: the default of the network type
 	PortSecurity    *bool
 	Type            *string
 	PhysicalNetwork *string
@@ -51,21 +51,21 @@ const (
 	Local = "local"
 )
 
-// Frame sizes: of the wire, and what a tunnel's header leaves of it.
+// Default MTU of Ethernet, and of a VXLAN tunnel over it.
 const (
-	wireMTU   = 1500
-	tunnelMTU = 1450
+	ethernetMTU = 1500
+	tunnelMTU   = 1450
 )
 
-// NewNetwork is a network as a request describes it, with the defaults for what it does not say.
+// NewNetwork returns the network that a create request describes, with Neutron's defaults.
 func NewNetwork(id uuid.UUID, c NetworkChange) Network {
 	return Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, Tags: []string{}}.With(c)
 }
 
-// ForAll tells whether other projects may put ports on the network.
+// ForAll reports whether other projects may create ports on the network.
 func (n Network) ForAll() bool { return n.Shared || n.External }
 
-// With is the network after the change.
+// With returns the network after the change.
 func (n Network) With(c NetworkChange) Network {
 	set(&n.Project, c.Project)
 	set(&n.Name, c.Name)
@@ -82,7 +82,7 @@ func (n Network) With(c NetworkChange) Network {
 	}
 	set(&n.Tags, c.Tags)
 	if n.MTU == 0 {
-		n.MTU = wireMTU
+		n.MTU = ethernetMTU
 		if n.Type == VXLAN {
 			n.MTU = tunnelMTU
 		}
@@ -90,7 +90,7 @@ func (n Network) With(c NetworkChange) Network {
 	return n
 }
 
-// Check tells whether the provider attributes of a new network fit together.
+// Check returns a fault if the provider attributes of a new network do not fit together.
 func (n Network) Check() error {
 	limit, physical := 0, false
 	switch n.Type {
@@ -119,7 +119,7 @@ func (n Network) Check() error {
 	return nil
 }
 
-// SegmentTaken is the fault of a network's segment that another network has.
+// SegmentTaken returns the fault for a segmentation ID that another network uses.
 func (n Network) SegmentTaken() error {
 	if n.Type == VLAN {
 		return Faultf(VLANInUse, "Unable to create the network. The VLAN %d on physical network %s is in use.", *n.Segment, n.PhysicalNetwork)

@@ -12,28 +12,28 @@ import (
 const (
 	Active  = "ACTIVE"
 	Down    = "DOWN"
-	Build   = "BUILD" // an agent is at work on it
-	Errored = "ERROR" // an entity did not report in time, and that is held to be fatal
+	Build   = "BUILD" // an agent is working on the port
+	Errored = "ERROR" // the deadline of a fatal block has passed
 )
 
-// Address is one of a port's addresses.
+// Address is an IP address that is allocated to a port.
 type Address struct {
 	Subnet uuid.UUID  `json:"subnet"`
 	IP     netip.Addr `json:"ip"`
 }
 
-// Fixed is an address that a request asks for: in a subnet, an address, or both.
+// Fixed is one entry of `fixed_ips` in a request: a subnet, an address, or both.
 type Fixed struct {
-	Subnet uuid.UUID  // Nil: whichever contains IP
-	IP     netip.Addr // invalid: any free one
+	Subnet uuid.UUID  // uuid.Nil: the subnet that contains IP
+	IP     netip.Addr // invalid: any free address
 }
 
-// Port is a place on a network where something is plugged in.
+// Port is a Neutron port: the connection of one device to a network.
 type Port struct {
 	ID             uuid.UUID
 	Network        uuid.UUID
 	Project        string
-	Tenant         string // whom it is accounted to: the network's project where it has none of its own
+	Tenant         string // whose quota the port counts against: the network's project if the port has no project
 	Name           string
 	Description    string
 	AdminUp        bool
@@ -46,9 +46,9 @@ type Port struct {
 	VNIC           string
 	Profile        json.RawMessage
 	VIF            string
-	Details        json.RawMessage // what a controller says to whoever plugs into the port; nil if no controller wires it
-	Switch         *Switch         // of Open vSwitch, where it is another than usual; nil if it is not
-	Bindings       []Binding       // besides the one on Host
+	Details        json.RawMessage // binding:vif_details from a controller; nil if no controller wires the port
+	Switch         *Switch         // the Open vSwitch that wires the port; nil for the default switch
+	Bindings       []Binding       // bindings besides the one to Host
 	PortSecurity   bool
 	AddressPairs   []AddressPair
 	DHCPOptions    []DHCPOption
@@ -57,20 +57,20 @@ type Port struct {
 	Blocks         []Block
 	Ignored        int64
 	Revision       int64
-	Epoch          int64 // the revision in which it was last bound; work on an earlier one does not count
+	Epoch          int64 // revision of the last binding; reports on earlier revisions do not count
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
-	Carrying       *Carrying // the trunk whose parent it is; nil for none, and where nobody has asked
-	Watch          Watch     // over an ACTIVE port; what a reader is told and no rule depends on
+	Carrying       *Carrying // the trunk whose parent port this is; nil if none, or if it was not loaded
+	Watch          Watch     // the agent that wired an ACTIVE port; informative, no rule depends on it
 }
 
-// Watch is what is known of the agent that wired a port and would tell that it is unplugged. Nothing if that agent lives.
+// Watch is set if the agent that wired a port is not alive, so that it could not report an unplugged device.
 type Watch struct {
-	Heard  *time.Time `json:"heard"`  // when it was last heard of, if it has been silent since for too long
-	Orphan bool       `json:"orphan"` // no such agent is registered any more
+	Heard  *time.Time `json:"heard"`  // time of its last heartbeat, if older than AgentDownTime
+	Orphan bool       `json:"orphan"` // the agent is no longer registered
 }
 
-// PortChange is what a request says about a port; nil means nothing.
+// PortChange is an update of a port by a request; nil fields stay as they are.
 type PortChange struct {
 	Network        *uuid.UUID
 	Project        *string
@@ -91,14 +91,15 @@ type PortChange struct {
 	SecurityGroups *[]uuid.UUID
 }
 
-// NewPort is a port as a request describes it, with the defaults for what it does not say. It has no addresses
-// and is not bound yet.
+// NewPort returns the port that a create request describes, with Neutron's defaults. It has no addresses and no
+// binding.
 func NewPort(id uuid.UUID, c PortChange) Port {
 	return Port{ID: id, AdminUp: true, VNIC: "normal", Profile: json.RawMessage(`{}`), VIF: VIFUnbound,
 		PortSecurity: true, SecurityGroups: []uuid.UUID{}, AddressPairs: []AddressPair{}, DHCPOptions: []DHCPOption{}, Tags: []string{}, Status: Down}.With(c)
 }
 
-// With is the port after the change, apart from its addresses, extras, binding and blocks, which others decide.
+// With returns the port after the change of its plain attributes. It does not apply addresses, extensions, binding and
+// blocks.
 func (p Port) With(c PortChange) Port {
 	set(&p.Network, c.Network)
 	set(&p.Project, c.Project)

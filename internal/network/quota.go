@@ -1,6 +1,6 @@
 package network
 
-// The resources of which a project may have so many.
+// Resources with a quota.
 const (
 	Networks       = "network"
 	Subnets        = "subnet"
@@ -10,18 +10,18 @@ const (
 	Trunks         = "trunk"
 )
 
-// Limited are the resources of which a project may have so many, in the order in which they are told.
+// Limited returns the resources with a quota, in the order of the API.
 func Limited() []string {
 	return []string{Networks, Subnets, Ports, SecurityGroups, SecurityRules, Trunks}
 }
 
-// Unlimited is the limit of what a project may have any number of.
+// Unlimited is the limit that means no limit.
 const Unlimited = -1
 
-// Quota is how many of each resource a project may have. What it does not name is unlimited.
+// Quota maps a resource to its limit for a project. A missing resource is unlimited.
 type Quota map[string]int64
 
-// Of is how many of the resource there may be.
+// Of returns the limit of a resource.
 func (q Quota) Of(resource string) int64 {
 	if limit, ok := q[resource]; ok {
 		return limit
@@ -29,12 +29,12 @@ func (q Quota) Of(resource string) int64 {
 	return Unlimited
 }
 
-// OverQuota is the fault of asking for more of a resource than there may be.
+// OverQuota returns the fault for a request that exceeds the quota of a resource.
 func OverQuota(resource string) *Fault {
 	return Faultf(QuotaExceeded, "Quota exceeded for resources: ['%s'].", resource)
 }
 
-// Cover tells whether a project with that much of each resource is within these limits.
+// Cover returns a fault if a limit is below the current usage of its resource.
 func (q Quota) Cover(used map[string]int64) error {
 	for _, resource := range Limited() {
 		if limit := q.Of(resource); limit != Unlimited && limit < used[resource] {

@@ -8,19 +8,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// Pool is a range of addresses that are handed out by themselves, both ends included.
+// Pool is an allocation pool: a range of addresses for automatic allocation, both ends included.
 type Pool struct {
 	Start netip.Addr `json:"start"`
 	End   netip.Addr `json:"end"`
 }
 
-// Route is a static route that hosts of a subnet are told.
+// Route is a static host route that DHCP announces to the hosts of a subnet.
 type Route struct {
 	Destination netip.Prefix `json:"destination"`
 	NextHop     netip.Addr   `json:"nexthop"`
 }
 
-// Subnet is a block of addresses on a network.
+// Subnet is a Neutron subnet: an address block on a network.
 type Subnet struct {
 	ID          uuid.UUID
 	Network     uuid.UUID
@@ -28,20 +28,20 @@ type Subnet struct {
 	Name        string
 	Description string
 	CIDR        netip.Prefix
-	Gateway     netip.Addr // invalid for none
+	Gateway     netip.Addr // invalid: none
 	DHCP        bool
 	Pools       []Pool
 	DNS         []string
 	Routes      []Route
-	RAMode      string // ipv6_ra_mode, empty for none
-	AddressMode string // ipv6_address_mode, empty for none
+	RAMode      string // ipv6_ra_mode; empty: none
+	AddressMode string // ipv6_address_mode; empty: none
 	Tags        []string
 	Revision    int64
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
 
-// SubnetChange is what a request says about a subnet; nil means nothing.
+// SubnetChange is an update of a subnet by a request; nil fields stay as they are.
 type SubnetChange struct {
 	Network     *uuid.UUID
 	Project     *string
@@ -49,7 +49,7 @@ type SubnetChange struct {
 	Description *string
 	IPVersion   *int
 	CIDR        *netip.Prefix
-	Gateway     *netip.Addr // points to the invalid address for none
+	Gateway     *netip.Addr // points to the invalid address for no gateway
 	DHCP        *bool
 	Pools       *[]Pool
 	DNS         *[]string
@@ -59,13 +59,13 @@ type SubnetChange struct {
 	Tags        *[]string
 }
 
-// IPv6 modes in which hosts make their addresses from their MAC.
+// IPv6 modes in which hosts derive their addresses from their MAC.
 const (
 	SLAAC     = "slaac"
 	Stateless = "dhcpv6-stateless"
 )
 
-// Version is 4 or 6.
+// Version returns the IP version, 4 or 6.
 func (s Subnet) Version() int {
 	if s.CIDR.Addr().Is4() {
 		return 4
@@ -73,14 +73,14 @@ func (s Subnet) Version() int {
 	return 6
 }
 
-// Automatic tells whether hosts make their addresses in the subnet from their MAC.
+// Automatic reports whether hosts derive their addresses in the subnet from their MAC (Neutron's
+// is_auto_address_subnet).
 func (s Subnet) Automatic() bool {
 	automatic := func(mode string) bool { return mode == SLAAC || mode == Stateless }
 	return automatic(s.AddressMode) || automatic(s.RAMode)
 }
 
-// NewSubnet is a subnet as a request describes it, with the defaults for what it does not say, or the fault of
-// what it says.
+// NewSubnet returns the subnet that a create request describes, with Neutron's defaults, or a fault.
 func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 	s := Subnet{ID: id, DHCP: true, Tags: []string{}}
 	if c.CIDR == nil {
@@ -88,7 +88,7 @@ func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 	}
 	s.CIDR = c.CIDR.Masked()
 	s.RAMode, s.AddressMode = deref(c.RAMode), deref(c.AddressMode)
-	s.Gateway = s.firstHost()
+	s.Gateway = s.defaultGateway()
 	if c.Gateway != nil {
 		s.Gateway = *c.Gateway
 	}
@@ -96,21 +96,21 @@ func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 		s.Pools = DefaultPools(s.CIDR, s.Gateway)
 	}
 	if c.IPVersion != nil && *c.IPVersion != s.Version() {
-		return s, invalid("cidr '%s' does not match the ip_version '%d'.", s.CIDR, *c.IPVersion)
+		return s, invalidInput("cidr '%s' does not match the ip_version '%d'.", s.CIDR, *c.IPVersion)
 	}
 	if s.Version() == 4 && (s.RAMode != "" || s.AddressMode != "") {
-		return s, invalid("ipv6_ra_mode and ipv6_address_mode cannot be set when ip_version is 4.")
+		return s, invalidInput("ipv6_ra_mode and ipv6_address_mode cannot be set when ip_version is 4.")
 	}
 	if s.RAMode != "" && s.AddressMode != "" && s.RAMode != s.AddressMode {
-		return s, invalid("ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid. If both attributes are set, they must be the same value.", s.RAMode, s.AddressMode)
+		return s, invalidInput("ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid. If both attributes are set, they must be the same value.", s.RAMode, s.AddressMode)
 	}
 	if s.Automatic() && s.CIDR.Bits() != 64 {
-		return s, invalid("Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the prefix to be /64.", s.CIDR)
+		return s, invalidInput("Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the prefix to be /64.", s.CIDR)
 	}
 	return s.With(c)
 }
 
-// With is the subnet after the change, or the fault of the change.
+// With returns the subnet after the change, or a fault.
 func (s Subnet) With(c SubnetChange) (Subnet, error) {
 	set(&s.Network, c.Network)
 	set(&s.Project, c.Project)
@@ -125,19 +125,19 @@ func (s Subnet) With(c SubnetChange) (Subnet, error) {
 	return s, s.check()
 }
 
-// How many name servers and host routes a subnet may have.
+// Maximum number of name servers and of host routes of a subnet.
 const (
 	maxDNS    = 5
 	maxRoutes = 20
 )
 
-// check tells whether the parts of the subnet fit together.
+// check returns a fault if the attributes of the subnet do not fit together.
 func (s Subnet) check() error {
 	if s.Gateway.IsValid() && s.Gateway.Is4() != s.CIDR.Addr().Is4() {
-		return invalid("gateway_ip '%s' does not match the ip_version '%d'.", s.Gateway, s.Version())
+		return invalidInput("gateway_ip '%s' does not match the ip_version '%d'.", s.Gateway, s.Version())
 	}
-	if s.Gateway.Is4() && s.CIDR.Contains(s.Gateway) && !s.usable(s.Gateway) {
-		return invalid("Gateway is not valid on subnet: no host of %s can have %s.", s.CIDR, s.Gateway)
+	if s.Gateway.Is4() && s.CIDR.Contains(s.Gateway) && !s.isUsable(s.Gateway) {
+		return invalidInput("Gateway is not valid on subnet: %s is not a host address of %s.", s.Gateway, s.CIDR)
 	}
 	if err := s.checkDHCP(); err != nil {
 		return err
@@ -150,38 +150,38 @@ func (s Subnet) check() error {
 	}
 	for i, server := range s.DNS {
 		if a, err := netip.ParseAddr(server); err != nil || a.Is4() != s.CIDR.Addr().Is4() {
-			return invalid("dns_nameserver '%s' does not match the ip_version '%d'.", server, s.Version())
+			return invalidInput("dns_nameserver '%s' does not match the ip_version '%d'.", server, s.Version())
 		}
 		if slices.Contains(s.DNS[:i], server) {
-			return invalid("duplicate nameserver '%s'.", server)
+			return invalidInput("duplicate nameserver '%s'.", server)
 		}
 	}
 	for i, r := range s.Routes {
 		if r.Destination.Addr().Is4() != s.CIDR.Addr().Is4() || r.NextHop.Is4() != s.CIDR.Addr().Is4() {
-			return invalid("host route %s via %s does not match the ip_version '%d'.", r.Destination, r.NextHop, s.Version())
+			return invalidInput("host route %s via %s does not match the ip_version '%d'.", r.Destination, r.NextHop, s.Version())
 		}
 		if slices.Contains(s.Routes[:i], r) {
-			return invalid("duplicate host route %s via %s.", r.Destination, r.NextHop)
+			return invalidInput("duplicate host route %s via %s.", r.Destination, r.NextHop)
 		}
 	}
 	return s.checkPools()
 }
 
-// checkDHCP tells whether a DHCP agent can serve the subnet as it is to do, or nobody has to.
+// checkDHCP returns a fault if DHCP is enabled and a DHCP agent cannot serve the subnet.
 func (s Subnet) checkDHCP() error {
 	switch a := s.CIDR.Addr(); {
 	case !s.DHCP && (s.RAMode != "" || s.AddressMode != ""):
-		return invalid("ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to False.")
+		return invalidInput("ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to False.")
 	case !s.DHCP:
 		return nil
 	case s.CIDR.Bits() > a.BitLen()-2:
-		return invalid("the prefix length of %s is too long for a subnet with DHCP enabled.", s.CIDR)
+		return invalidInput("the prefix length of %s is too long for a subnet with DHCP enabled.", s.CIDR)
 	case a == netip.IPv4Unspecified():
-		return invalid("First IP '0.0.0.0' of network is not supported if enable_dhcp is True.")
+		return invalidInput("First IP '0.0.0.0' of network is not supported if enable_dhcp is True.")
 	case a.IsMulticast():
-		return invalid("Multicast IP subnet is not supported if enable_dhcp is True.")
+		return invalidInput("Multicast IP subnet is not supported if enable_dhcp is True.")
 	case a.IsLoopback():
-		return invalid("Loopback IP subnet is not supported if enable_dhcp is True.")
+		return invalidInput("Loopback IP subnet is not supported if enable_dhcp is True.")
 	default:
 		return nil
 	}
@@ -192,7 +192,7 @@ func (s Subnet) checkPools() error {
 		if p.Start.Is4() != s.CIDR.Addr().Is4() || p.End.Is4() != s.CIDR.Addr().Is4() || p.End.Less(p.Start) {
 			return Faultf(InvalidPool, "The allocation pool %s-%s is not valid.", p.Start, p.End)
 		}
-		if !s.usable(p.Start) || !s.usable(p.End) {
+		if !s.isUsable(p.Start) || !s.isUsable(p.End) {
 			return Faultf(OutOfBoundsPool, "The allocation pool %s-%s spans beyond the subnet cidr %s.", p.Start, p.End, s.CIDR)
 		}
 		if s.Gateway.IsValid() && p.Contains(s.Gateway) {
@@ -205,32 +205,32 @@ func (s Subnet) checkPools() error {
 	return nil
 }
 
-// Contains tells whether the address lies in the pool.
+// Contains reports whether the address is in the pool.
 func (p Pool) Contains(a netip.Addr) bool { return !a.Less(p.Start) && !p.End.Less(a) }
 
-// usable tells whether a host can have the address: it lies in the subnet and names neither the subnet itself
-// nor, in IPv4, all of its hosts. The smallest subnets have nothing but hosts.
-func (s Subnet) usable(a netip.Addr) bool {
+// isUsable reports whether a host can have the address: it is in the subnet and is neither the network address nor the
+// IPv4 broadcast address. A /31, /32, /127 or /128 has neither.
+func (s Subnet) isUsable(a netip.Addr) bool {
 	if !s.CIDR.Contains(a) {
 		return false
 	}
 	if s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
 		return true
 	}
-	return a != s.CIDR.Addr() && (a.Is6() || a != last(s.CIDR))
+	return a != s.CIDR.Addr() && (a.Is6() || a != lastAddress(s.CIDR))
 }
 
-// firstHost is the gateway by default: in IPv6, the anycast address of a subnet's routers.
-func (s Subnet) firstHost() netip.Addr {
+// defaultGateway returns the first host address; in IPv6 the subnet-router anycast address.
+func (s Subnet) defaultGateway() netip.Addr {
 	if s.Version() == 6 || s.CIDR.Bits() >= s.CIDR.Addr().BitLen()-1 {
 		return s.CIDR.Addr()
 	}
 	return s.CIDR.Addr().Next()
 }
 
-// DefaultPools is every address of the block that a host can have, but the gateway.
+// DefaultPools returns pools with all host addresses of the block except the gateway.
 func DefaultPools(cidr netip.Prefix, gateway netip.Addr) []Pool {
-	first, end := cidr.Addr(), last(cidr)
+	first, end := cidr.Addr(), lastAddress(cidr)
 	if cidr.Bits() < first.BitLen()-1 {
 		first = first.Next()
 		if first.Is4() {
@@ -251,8 +251,8 @@ func DefaultPools(cidr netip.Prefix, gateway netip.Addr) []Pool {
 	return pools
 }
 
-// last is the highest address of the block.
-func last(cidr netip.Prefix) netip.Addr {
+// lastAddress returns the highest address of the block.
+func lastAddress(cidr netip.Prefix) netip.Addr {
 	b := cidr.Addr().AsSlice()
 	for i := cidr.Bits(); i < len(b)*8; i++ {
 		b[i/8] |= 1 << (7 - i%8)
@@ -261,7 +261,7 @@ func last(cidr netip.Prefix) netip.Addr {
 	return a
 }
 
-func invalid(format string, args ...any) *Fault {
+func invalidInput(format string, args ...any) *Fault {
 	return Faultf(InvalidInput, "Invalid input for operation: "+format, args...)
 }
 

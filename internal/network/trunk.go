@@ -7,21 +7,21 @@ import (
 	"github.com/google/uuid"
 )
 
-// Degraded is the status of a trunk of which some subports have failed.
+// Degraded is the status of a trunk with failed subports.
 const Degraded = "DEGRADED"
 
-// SubportOwner is the device_owner of a trunk's subports.
+// SubportOwner is the device_owner of subports.
 const SubportOwner = "trunk:subport"
 
-// Trunk carries the traffic of several ports, its subports, over one, its parent.
+// Trunk is a Neutron trunk: its parent port carries the traffic of its subports.
 type Trunk struct {
 	ID          uuid.UUID
 	Project     string
 	Name        string
 	Description string
-	AdminUp     bool // its subports may change
+	AdminUp     bool // if false, its subports cannot be changed
 	Port        uuid.UUID
-	Status      string // follows from what its ports are
+	Status      string // derived from the statuses of its ports
 	Subports    []Subport
 	Tags        []string
 	Revision    int64
@@ -29,17 +29,18 @@ type Trunk struct {
 	UpdatedAt   time.Time
 }
 
-// Subport is a port on a trunk, and by what its frames are told apart there.
+// Subport is a port on a trunk, with the segmentation that identifies its frames.
 type Subport struct {
 	Port    uuid.UUID `json:"port_id"`
 	Type    string    `json:"segmentation_type"`
 	Segment int       `json:"segmentation_id"`
 }
 
-// Inherit is the segmentation type of a subport, in a request, that is told apart on its trunk as its network is elsewhere.
+// Inherit is a segmentation type in a request: the subport uses the segmentation of its own network.
 const Inherit = "inherit"
 
-// On is the subport, of a port on network n, on a trunk whose parent is on the other network; or the fault of that.
+// On returns the subport with its segmentation resolved, or a fault. n is the network of the subport, parent that of
+// the trunk's parent port.
 func (s Subport) On(trunk uuid.UUID, n, parent Network) (Subport, error) {
 	if n.MTU > parent.MTU {
 		return s, Faultf(SubportMTU, "MTU %d of subport %s cannot be greater than MTU %d of trunk %s.", n.MTU, s.Port, parent.MTU, trunk)
@@ -48,31 +49,31 @@ func (s Subport) On(trunk uuid.UUID, n, parent Network) (Subport, error) {
 		return s, nil
 	}
 	if n.Type != VLAN || n.Segment == nil {
-		return s, invalid("Unknown segmentation_type '%s'.", n.Type)
+		return s, invalidInput("Unknown segmentation_type '%s'.", n.Type)
 	}
 	s.Type, s.Segment = VLAN, *n.Segment
 	return s, nil
 }
 
-// Carrying is the trunk whose parent a port is, and what comes over it.
+// Carrying is the attribute trunk_details of a parent port.
 type Carrying struct {
 	Trunk    uuid.UUID
 	Subports []Carried
 }
 
-// Carried is a subport as whoever plugs in its trunk's parent has to know it.
+// Carried is a subport within trunk_details.
 type Carried struct {
 	Subport
 	MAC string `json:"mac_address"`
 }
 
-// bridgeName is how long the name of a device may be that Linux accepts, less what its agents add.
-const bridgeName = 14
+// maxBridgeName is the maximum length of a trunk bridge name: a Linux device name, minus what agents append.
+const maxBridgeName = 14
 
-// Bridge is the name of the bridge that the trunk has to itself, where Open vSwitch wires its parent.
-func (c Carrying) Bridge() string { return ("tbr-" + c.Trunk.String())[:bridgeName] }
+// Bridge returns the name of the Open vSwitch bridge of the trunk.
+func (c Carrying) Bridge() string { return ("tbr-" + c.Trunk.String())[:maxBridgeName] }
 
-// TrunkChange is what a request says about a trunk; nil means nothing.
+// TrunkChange is an update of a trunk by a request; nil fields stay as they are.
 type TrunkChange struct {
 	Project     *string
 	Name        *string
@@ -83,14 +84,14 @@ type TrunkChange struct {
 	Tags        *[]string
 }
 
-// NewTrunk is a trunk as a request describes it, without its subports.
+// NewTrunk returns the trunk that a create request describes, without subports.
 func NewTrunk(id uuid.UUID, c TrunkChange) Trunk {
 	t := Trunk{ID: id, AdminUp: true, Tags: []string{}}
 	set(&t.Port, c.Port)
 	return t.With(c)
 }
 
-// With is the trunk after the change, apart from its ports.
+// With returns the trunk after the change of its plain attributes. It does not apply ports.
 func (t Trunk) With(c TrunkChange) Trunk {
 	set(&t.Project, c.Project)
 	set(&t.Name, c.Name)
@@ -100,7 +101,7 @@ func (t Trunk) With(c TrunkChange) Trunk {
 	return t
 }
 
-// Extend checks whether these subports can be added to the trunk. That they are free, others find out.
+// Extend returns a fault if the subports cannot be added to the trunk. It does not check whether other trunks use them.
 func (t Trunk) Extend(subports []Subport) error {
 	switch {
 	case len(subports) == 0:
@@ -128,7 +129,7 @@ func (t Trunk) Extend(subports []Subport) error {
 	return nil
 }
 
-// Reduce checks whether these subports can be taken from the trunk.
+// Reduce returns a fault if the subports cannot be removed from the trunk.
 func (t Trunk) Reduce(ports []uuid.UUID) error {
 	if !t.AdminUp {
 		return Faultf(TrunkDisabled, "Trunk %s is currently disabled.", t.ID)
@@ -141,35 +142,35 @@ func (t Trunk) Reduce(ports []uuid.UUID) error {
 	return nil
 }
 
-// Member is a trunk's parent or subport, as far as the trunk depends on it.
+// Member is the parent port or a subport of a trunk, with the attributes that the trunk's status depends on.
 type Member struct {
 	Status  string `json:"status"`
 	VIF     string `json:"vif"`
 	AdminUp bool   `json:"admin_up"`
 }
 
-// TrunkStatus is what a trunk with these ports is: ACTIVE if and only if all of them are that are to be up. It is ERROR
-// when a subport cannot be bound to the parent's host, and DEGRADED when one was given up.
+// TrunkStatus returns the status of a trunk: ACTIVE if and only if every port with admin_state_up is ACTIVE; ERROR if
+// the parent failed or a subport cannot be bound to the parent's host; DEGRADED if another subport failed.
 func TrunkStatus(parent Member, subports []Member) string {
-	some := func(is func(Member) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
+	anyPort := func(is func(Member) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
 	switch {
 	case parent.VIF == VIFUnbound || parent.VIF == VIFFailed || !parent.AdminUp:
 		return Down
 	case parent.Status == Errored || slices.ContainsFunc(subports, func(m Member) bool { return m.VIF == VIFFailed }):
 		return Errored
-	case some(func(m Member) bool { return m.Status == Errored }):
+	case anyPort(func(m Member) bool { return m.Status == Errored }):
 		return Degraded
-	case !some(func(m Member) bool { return m.AdminUp && m.Status != Active }):
+	case !anyPort(func(m Member) bool { return m.AdminUp && m.Status != Active }):
 		return Active
-	case some(func(m Member) bool { return m.Status == Build }):
+	case anyPort(func(m Member) bool { return m.Status == Build }):
 		return Build
 	default:
 		return Down
 	}
 }
 
-// Site is the host that the subports of a port's trunk belong on: the port's own, or the one to which its server is
-// moving.
+// Site returns the host on which the subports of the port's trunk belong: the target host during a live migration,
+// otherwise the port's host.
 func (p Port) Site() string {
 	if to := p.migratingTo(); to != "" && p.Host != "" {
 		return to

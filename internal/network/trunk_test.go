@@ -1,23 +1,29 @@
 package network
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
-func TestTrunkIsWhatItsPortsAre(t *testing.T) {
+func TestTrunkStatus_FollowsFromTheStatusesOfItsPorts(t *testing.T) {
 	t.Parallel()
 	port := func(status string) Member { return Member{Status: status, VIF: VIFOVS, AdminUp: true} }
 	unbound, failed := Member{Status: Down, VIF: VIFUnbound, AdminUp: true}, Member{Status: Down, VIF: VIFFailed, AdminUp: true}
-	off := Member{Status: Down, VIF: VIFOVS}
+	disabled := Member{Status: Down, VIF: VIFOVS}
 	for want, cases := range map[string][][]Member{
-		Active:   {{port(Active)}, {port(Active), port(Active)}, {port(Active), off}},
-		Down:     {{unbound}, {failed, port(Active)}, {off, port(Active)}, {port(Active), port(Active), port(Down)}, {unbound, failed}},
+		Active:   {{port(Active)}, {port(Active), port(Active)}, {port(Active), disabled}},
+		Down:     {{unbound}, {failed, port(Active)}, {disabled, port(Active)}, {port(Active), port(Active), port(Down)}, {unbound, failed}},
 		Build:    {{port(Build)}, {port(Active), port(Down), port(Build)}},
 		Degraded: {{port(Active), port(Errored), port(Build)}},
 		Errored:  {{port(Errored), port(Active)}, {port(Active), failed, port(Errored)}},
 	} {
-		for _, c := range cases {
-			if got := TrunkStatus(c[0], c[1:]); got != want {
-				t.Errorf("%+v: want %s, got %s", c, want, got)
-			}
+		for i, c := range cases {
+			t.Run(fmt.Sprintf("%s %d", want, i), func(t *testing.T) {
+				t.Parallel()
+				if got := TrunkStatus(c[0], c[1:]); got != want {
+					t.Errorf("%+v: want %s, got %s", c, want, got)
+				}
+			})
 		}
 	}
 }

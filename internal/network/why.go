@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reason says what keeps the port from being ACTIVE besides its blocks; empty if nothing does.
+// Reason explains why the port is not ACTIVE, apart from its blocks; empty if nothing else prevents it.
 func (p Port) Reason() string {
 	switch {
 	case !p.AdminUp:
@@ -15,15 +15,15 @@ func (p Port) Reason() string {
 	case p.VIF == VIFUnbound:
 		return "it is not bound to a host"
 	case p.VIF == VIFFailed:
-		return p.unbindable()
+		return p.bindingFailureReason()
 	case p.Distributed() && p.Status != Active:
-		return "it is wired on no host yet"
+		return "it is not wired on any host yet"
 	default:
 		return ""
 	}
 }
 
-// Veiled is the port without the name of its host, for readers who may not know it.
+// Veiled returns the port without the name of its host, for readers without the right to see it.
 func (p Port) Veiled() Port {
 	if p.Host == "" {
 		return p
@@ -37,17 +37,17 @@ func (p Port) Veiled() Port {
 	return p
 }
 
-// maxHosts is how many hosts a sentence names.
-const maxHosts = 3
+// maxNamedHosts is the maximum number of hosts that a sentence lists.
+const maxNamedHosts = 3
 
-// Located is the port with all from whom a report counts, where that is not one host's alone: for who looks at this moment. Who remembers
-// what it was, as workflows do, would not hear of their coming and going.
+// Located fills in the hosts from which a report is accepted, for blocks that wait for more than one host. Use it for
+// an answer to an API request only: workflows keep their status view and would not notice when these agents change.
 func (p Port) Located() Port {
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, b := range p.Blocks {
 		switch {
 		case b.Host != "" || len(b.Hosts) == 0:
-		case len(b.Hosts) > maxHosts:
+		case len(b.Hosts) > maxNamedHosts:
 			p.Blocks[i].Host = fmt.Sprintf("one of %d hosts", len(b.Hosts))
 		default:
 			p.Blocks[i].Host = strings.Join(b.Hosts, " or ")
@@ -56,30 +56,32 @@ func (p Port) Located() Port {
 	return p
 }
 
-// Standing is what the port is at this moment, without what is recorded for Nova.
+// Standing returns a snapshot of the port. It does not contain the events for Nova.
 func (p Port) Standing() Standing {
-	s := Standing{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), Doubt: p.doubt(), Ignored: p.Ignored, Next: p.Next()}
+	s := Standing{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), Doubt: p.staleAgentWarning(), Ignored: p.Ignored, Next: p.Next()}
 	for _, b := range p.Blocks {
 		s.Waiting = append(s.Waiting, Waiting{Entity: b.Entity, Host: b.Host, Since: b.Since, Deadline: b.Deadline, Fatal: b.Fatal, Sentence: b.Sentence()})
 	}
 	return s
 }
 
-// doubt says why an ACTIVE port may have been unplugged without anybody knowing; empty if its agent would tell.
-func (p Port) doubt() string {
+// staleAgentWarning explains why the status of an ACTIVE port may be out of date; empty if the agent that wired it is
+// alive.
+func (p Port) staleAgentWarning() string {
 	switch {
 	case p.Status != Active || !p.Watch.Orphan && p.Watch.Heard == nil:
 		return ""
 	case p.Watch.Orphan:
-		return "no agent is registered on " + p.Host + " any more that would tell if it were unplugged"
+		return "the agent on " + p.Host + " is no longer registered, so the status may be out of date"
 	default:
-		return "its agent on " + p.Host + ", which would tell if it were unplugged, was last heard of at " + moment(*p.Watch.Heard)
+		return "its agent on " + p.Host + " was last heard of at " + formatTime(*p.Watch.Heard) + ", so the status may be out of date"
 	}
 }
 
-func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Sentence says for whom the block waits, since when and until when, and what is known of who should report.
+// Sentence says in one line for which entity the block waits, since when and until when, and whether its agents are
+// alive.
 func (b Block) Sentence() string {
 	s := "it waits for " + b.Entity
 	if b.Host != "" {
@@ -87,26 +89,26 @@ func (b Block) Sentence() string {
 	}
 	switch b.State {
 	case Begun:
-		s += ", which is at work on it,"
+		s += ", which has begun,"
 	case Lost:
 		s += ", which reported it unplugged,"
 	}
-	s += " since " + moment(b.Since)
+	s += " since " + formatTime(b.Since)
 	if b.Deadline != nil {
-		s += ", due at " + moment(*b.Deadline)
+		s += ", due at " + formatTime(*b.Deadline)
 	}
 	switch {
 	case b.Orphan:
-		s += " (no agent is registered that could report)"
+		s += " (no agent that can report is registered)"
 	case b.Entity == DHCP && b.Disabled:
 		s += " (whose agent is disabled)"
 	case b.Heard != nil:
-		s += " (whose agent was last heard of at " + moment(*b.Heard) + ")"
+		s += " (whose agent was last heard of at " + formatTime(*b.Heard) + ")"
 	}
 	return s
 }
 
-// Remaining names the entities that still block the port.
+// Remaining returns the entities that block the port.
 func (s Standing) Remaining() []string {
 	names := make([]string, len(s.Waiting))
 	for i, w := range s.Waiting {
@@ -115,7 +117,7 @@ func (s Standing) Remaining() []string {
 	return names
 }
 
-// Sentence says in one line what the port is and what it waits for.
+// Sentence says in one line what the port's status is and for what it waits.
 func (s Standing) Sentence() string {
 	if s.Gone {
 		return "deleted"

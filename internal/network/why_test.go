@@ -7,18 +7,23 @@ import (
 	"berth/internal/network"
 )
 
-func TestWhoLooksIsToldOfAllWhoseReportCounts(t *testing.T) {
+func TestPort_NamesAllHostsFromWhichAReportIsAccepted(t *testing.T) {
 	t.Parallel()
 	for want, hosts := range map[string][]string{
-		"it waits for DHCP since": nil, "it waits for DHCP on net-1 since": {"net-1"}, "it waits for DHCP on net-1 or net-2 since": {"net-1", "net-2"},
+		"it waits for DHCP since":                   nil,
+		"it waits for DHCP on net-1 since":          {"net-1"},
+		"it waits for DHCP on net-1 or net-2 since": {"net-1", "net-2"},
 		"it waits for DHCP on one of 4 hosts since": {"net-1", "net-2", "net-3", "net-4"},
 	} {
-		p := network.Port{Host: "cmp-1", Blocks: []network.Block{{Entity: network.DHCP, Hosts: hosts}, {Entity: network.L2, Host: "cmp-1", Hosts: []string{"cmp-1"}}}}
-		if got := p.Located().Standing().Sentence(); !strings.Contains(got, want) || !strings.Contains(got, "it waits for L2 on cmp-1 since") {
-			t.Errorf("%v: %s", hosts, got)
-		}
-		if got := p.Standing().Sentence() + p.Veiled().Standing().Sentence(); strings.Contains(got, "net-1") {
-			t.Errorf("who remembers, or may not know, is told %s", got)
-		}
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			p := network.Port{Host: "cmp-1", Blocks: []network.Block{{Entity: network.DHCP, Hosts: hosts}, {Entity: network.L2, Host: "cmp-1", Hosts: []string{"cmp-1"}}}}
+			if got := p.Located().Standing().Sentence(); !strings.Contains(got, want) || !strings.Contains(got, "it waits for L2 on cmp-1 since") {
+				t.Errorf("%v: %s", hosts, got)
+			}
+			if got := p.Standing().Sentence() + p.Veiled().Standing().Sentence(); strings.Contains(got, "net-1") {
+				t.Errorf("the stored and the redacted view name a DHCP host: %s", got)
+			}
+		})
 	}
 }

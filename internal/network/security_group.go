@@ -10,10 +10,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultGroup is the name of the group that every project has, and that its ports are in unless told otherwise.
+// DefaultGroup is the name of the security group that every project has. A port without security_groups in its request
+// belongs to it.
 const DefaultGroup = "default"
 
-// SecurityGroup is a set of rules that ports share.
+// SecurityGroup is a Neutron security group.
 type SecurityGroup struct {
 	ID          uuid.UUID
 	Project     string
@@ -27,7 +28,7 @@ type SecurityGroup struct {
 	UpdatedAt   time.Time
 }
 
-// SecurityGroupChange is what a request says about a security group; nil means nothing.
+// SecurityGroupChange is an update of a security group by a request; nil fields stay as they are.
 type SecurityGroupChange struct {
 	Project     *string
 	Name        *string
@@ -36,12 +37,12 @@ type SecurityGroupChange struct {
 	Tags        *[]string
 }
 
-// NewSecurityGroup is a group as a request describes it, without rules.
+// NewSecurityGroup returns the group that a create request describes, without rules.
 func NewSecurityGroup(id uuid.UUID, c SecurityGroupChange) SecurityGroup {
 	return SecurityGroup{ID: id, Stateful: true, Tags: []string{}}.With(c)
 }
 
-// With is the group after the change.
+// With returns the group after the change.
 func (g SecurityGroup) With(c SecurityGroupChange) SecurityGroup {
 	set(&g.Project, c.Project)
 	set(&g.Name, c.Name)
@@ -51,7 +52,7 @@ func (g SecurityGroup) With(c SecurityGroupChange) SecurityGroup {
 	return g
 }
 
-// Directions and kinds of traffic.
+// Directions and ether types of security group rules.
 const (
 	Ingress = "ingress"
 	Egress  = "egress"
@@ -59,7 +60,7 @@ const (
 	IPv6    = "IPv6"
 )
 
-// SecurityRule lets traffic pass.
+// SecurityRule is a security group rule. It allows traffic.
 type SecurityRule struct {
 	ID          uuid.UUID    `json:"id"`
 	Group       uuid.UUID    `json:"group_id"`
@@ -67,9 +68,9 @@ type SecurityRule struct {
 	Description string       `json:"description"`
 	Direction   string       `json:"direction"`
 	EtherType   string       `json:"ethertype"`
-	Protocol    string       `json:"protocol"` // a name or a number; empty for any
-	PortMin     *int         `json:"port_min"` // of ICMP, the type
-	PortMax     *int         `json:"port_max"` // of ICMP, the code
+	Protocol    string       `json:"protocol"` // name or number; empty: any
+	PortMin     *int         `json:"port_min"` // for ICMP: the type
+	PortMax     *int         `json:"port_max"` // for ICMP: the code
 	RemoteIP    netip.Prefix `json:"remote_ip"`
 	RemoteGroup *uuid.UUID   `json:"remote_group"`
 	Revision    int64        `json:"revision"`
@@ -77,7 +78,7 @@ type SecurityRule struct {
 	UpdatedAt   time.Time    `json:"updated_at"`
 }
 
-// SecurityRuleChange is what a request says about a rule; nil means nothing.
+// SecurityRuleChange is a request to create a rule; nil means not given.
 type SecurityRuleChange struct {
 	Group       *uuid.UUID
 	Project     *string
@@ -91,7 +92,7 @@ type SecurityRuleChange struct {
 	RemoteGroup *uuid.UUID
 }
 
-// NewSecurityRule is a rule as a request describes it, or what is wrong with it.
+// NewSecurityRule returns the rule that a create request describes, or a fault.
 func NewSecurityRule(id uuid.UUID, c SecurityRuleChange) (SecurityRule, error) {
 	r := SecurityRule{ID: id, EtherType: IPv4, PortMin: c.PortMin, PortMax: c.PortMax, RemoteGroup: c.RemoteGroup}
 	set(&r.Group, c.Group)
@@ -104,8 +105,8 @@ func NewSecurityRule(id uuid.UUID, c SecurityRuleChange) (SecurityRule, error) {
 	return r, r.check()
 }
 
-// WithFirstRules is a new group with the rules that it begins with: whatever leaves may pass, and in a default group
-// whatever comes from its own members.
+// WithFirstRules returns a new group with its default rules: all egress is allowed, and in a default group ingress from
+// its own members.
 func (g SecurityGroup) WithFirstRules() SecurityGroup {
 	g.Rules = nil
 	for _, kind := range []string{IPv4, IPv6} {
@@ -117,12 +118,12 @@ func (g SecurityGroup) WithFirstRules() SecurityGroup {
 	return g
 }
 
-// Protocols that have ports, that count ICMP's types, that belong to IPv6 alone, and all that have a name.
+// Protocols with port ranges, protocols with ICMP types, protocols for IPv6 only, and all protocol names.
 var (
-	ported    = []string{"tcp", "6", "udp", "17", "sctp", "132", "dccp", "33", "udplite", "136"}
-	icmps     = []string{"icmp", "1", "icmpv6", "ipv6-icmp", "58"}
-	onlyIPv6  = []string{"icmpv6", "ipv6-icmp", "58", "ipv6-encap", "ipv6-frag", "ipv6-nonxt", "ipv6-opts", "ipv6-route"}
-	protocols = []string{"ah", "dccp", "egp", "esp", "gre", "icmp", "icmpv6", "igmp", "ipip", "ipv6-encap", "ipv6-frag", "ipv6-icmp",
+	portRangeProtocols = []string{"tcp", "6", "udp", "17", "sctp", "132", "dccp", "33", "udplite", "136"}
+	icmpProtocols      = []string{"icmp", "1", "icmpv6", "ipv6-icmp", "58"}
+	ipv6OnlyProtocols  = []string{"icmpv6", "ipv6-icmp", "58", "ipv6-encap", "ipv6-frag", "ipv6-nonxt", "ipv6-opts", "ipv6-route"}
+	protocols          = []string{"ah", "dccp", "egp", "esp", "gre", "icmp", "icmpv6", "igmp", "ipip", "ipv6-encap", "ipv6-frag", "ipv6-icmp",
 		"ipv6-nonxt", "ipv6-opts", "ipv6-route", "ospf", "pgm", "rsvp", "sctp", "tcp", "udp", "udplite", "vrrp"}
 )
 
@@ -133,7 +134,7 @@ func (r SecurityRule) check() error {
 	case !known:
 		return Faultf(RuleProtocol, "Security group rule protocol %s not supported. Only protocol values [%s] and integer representations [0 to 255] are supported.",
 			r.Protocol, strings.Join(protocols, ", "))
-	case r.EtherType == IPv4 && slices.Contains(onlyIPv6, r.Protocol):
+	case r.EtherType == IPv4 && slices.Contains(ipv6OnlyProtocols, r.Protocol):
 		return Faultf(RuleEtherType, "Invalid ethertype %s for protocol %s.", r.EtherType, r.Protocol)
 	case r.RemoteIP.IsValid() && r.RemoteGroup != nil:
 		return Faultf(RuleRemotes, "Only one of remote_ip_prefix or remote_group_id or remote_address_group_id may be provided.")
@@ -150,7 +151,7 @@ func (r SecurityRule) checkPorts() error {
 		return nil
 	case r.Protocol == "":
 		return Faultf(RuleNeedsProtocol, "Must also specify protocol if port range is given.")
-	case slices.Contains(icmps, r.Protocol):
+	case slices.Contains(icmpProtocols, r.Protocol):
 		if low == nil {
 			return Faultf(RuleICMPType, "ICMP code (port-range-max) %d is provided but ICMP type (port-range-min) is missing.", *high)
 		}
@@ -160,7 +161,7 @@ func (r SecurityRule) checkPorts() error {
 			}
 		}
 		return nil
-	case !slices.Contains(ported, r.Protocol):
+	case !slices.Contains(portRangeProtocols, r.Protocol):
 		return Faultf(RuleNoPorts, "Invalid protocol %s for port range, only supported for TCP, UDP, UDPLITE, SCTP and DCCP.", r.Protocol)
 	case low == nil || high == nil || *low > *high:
 		return Faultf(RulePorts, "For TCP/UDP protocols, port_range_min must be <= port_range_max")
@@ -170,11 +171,10 @@ func (r SecurityRule) checkPorts() error {
 	return nil
 }
 
-// Trusted tells whether the port is the network's own, of which no traffic is held back.
+// Trusted reports whether the port belongs to the network itself (device_owner network:*). Its traffic is not filtered.
 func (p Port) Trusted() bool { return strings.HasPrefix(p.DeviceOwner, "network:") }
 
-// Secured is the port in the groups that the change names, or the fault of that. Whether there are such groups, others
-// find out.
+// Secured returns the port with the security groups of the change, or a fault. It does not check that the groups exist.
 func (p Port) Secured(c PortChange) (Port, error) {
 	if c.SecurityGroups != nil {
 		p.SecurityGroups = slices.Clone(*c.SecurityGroups)
@@ -191,7 +191,7 @@ func (p Port) Secured(c PortChange) (Port, error) {
 	}
 }
 
-// InDefaultGroup tells whether a new port, of which a request says that, is in its project's default group.
+// InDefaultGroup reports whether a new port belongs to the default group of its project.
 func (p Port) InDefaultGroup(c PortChange) bool {
 	return c.SecurityGroups == nil && p.PortSecurity && !p.Trusted()
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// AddressPair is a source that a port may send from besides its own: an address or a block of addresses, with a MAC.
+// AddressPair is an entry of allowed_address_pairs: an additional source address or prefix, and its MAC.
 type AddressPair struct {
 	IP  netip.Prefix `json:"ip"`
-	MAC string       `json:"mac"` // empty in a request: the port's own
+	MAC string       `json:"mac"` // empty in a request: the MAC of the port
 }
 
-// Block is the pair's address, or its block of addresses if it is more than one.
+// Block returns the address of the pair, or its prefix if it is more than one address.
 func (p AddressPair) Block() string {
 	if p.IP.IsSingleIP() {
 		return p.IP.Addr().String()
@@ -19,26 +19,26 @@ func (p AddressPair) Block() string {
 	return p.IP.String()
 }
 
-// maxAddressPairs is how many address pairs a port may have.
+// maxAddressPairs is the maximum number of allowed address pairs of a port.
 const maxAddressPairs = 10
 
-// DHCPOption is what a port's DHCP agent tells its device besides the usual.
+// DHCPOption is an entry of extra_dhcp_opts.
 type DHCPOption struct {
 	Name      string  `json:"opt_name"`
-	Value     *string `json:"opt_value"` // nil in a request: the option is taken away
+	Value     *string `json:"opt_value"` // nil in a request: remove the option
 	IPVersion int     `json:"ip_version"`
 }
 
-// pairs are the address pairs of a port with that MAC, or the fault of them.
-func pairs(asked []AddressPair, mac string, secured bool) ([]AddressPair, error) {
-	if len(asked) > maxAddressPairs {
+// checkAddressPairs returns the requested address pairs with the port's MAC as default, or a fault.
+func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) ([]AddressPair, error) {
+	if len(requested) > maxAddressPairs {
 		return nil, Faultf(AddressPairsExhausted, "The number of allowed address pairs exceeds the maximum %d.", maxAddressPairs)
 	}
-	if len(asked) > 0 && !secured {
+	if len(requested) > 0 && !portSecurity {
 		return nil, Faultf(AddressPairsUnsecured, "Port Security must be enabled in order to have allowed address pairs on a port.")
 	}
-	all := make([]AddressPair, 0, len(asked))
-	for _, p := range asked {
+	all := make([]AddressPair, 0, len(requested))
+	for _, p := range requested {
 		if p.MAC == "" {
 			p.MAC = mac
 		}
@@ -50,26 +50,27 @@ func pairs(asked []AddressPair, mac string, secured bool) ([]AddressPair, error)
 	return all, nil
 }
 
-// Extras is the port after what the change says about its address pairs and DHCP options, or the fault of that.
+// Extras applies the allowed address pairs and extra DHCP options of a change. It returns a fault if they are not
+// valid.
 func (p Port) Extras(c PortChange) (Port, error) {
-	asked := p.AddressPairs
+	requested := p.AddressPairs
 	if c.AddressPairs != nil {
-		asked = *c.AddressPairs
+		requested = *c.AddressPairs
 	}
 	var err error
-	if p.AddressPairs, err = pairs(asked, p.MAC, p.PortSecurity); err != nil {
+	if p.AddressPairs, err = checkAddressPairs(requested, p.MAC, p.PortSecurity); err != nil {
 		return p, err
 	}
 	if c.DHCPOptions != nil {
-		p.DHCPOptions = merge(p.DHCPOptions, *c.DHCPOptions)
+		p.DHCPOptions = mergeDHCPOptions(p.DHCPOptions, *c.DHCPOptions)
 	}
 	return p, nil
 }
 
-// merge sets and takes away options; those that the request does not name stay.
-func merge(options, asked []DHCPOption) []DHCPOption {
+// mergeDHCPOptions sets and removes the requested options. All other options stay.
+func mergeDHCPOptions(options, requested []DHCPOption) []DHCPOption {
 	merged := slices.Clone(options)
-	for _, a := range asked {
+	for _, a := range requested {
 		same := func(o DHCPOption) bool { return o.Name == a.Name && o.IPVersion == a.IPVersion }
 		at := slices.IndexFunc(merged, same)
 		switch {

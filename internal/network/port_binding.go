@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Inactive is the status of a binding on a host that a port may move to.
+// Inactive is the status of a binding to a host to which a port may move.
 const Inactive = "INACTIVE"
 
-// Binding is a port's tie to a host besides its own: to one that it may move to (INACTIVE), or, of a distributed
-// port, to one that it is wired on (BUILD, then ACTIVE).
+// Binding is a port's binding to a host other than its own: the INACTIVE binding to the target of a live migration, or
+// one of several bindings (BUILD, then ACTIVE) of a distributed port.
 type Binding struct {
 	Host    string          `json:"host"`
 	Status  string          `json:"status"`
 	VNIC    string          `json:"vnic"`
 	Profile json.RawMessage `json:"profile"`
 	VIF     string          `json:"vif"`
-	Plugged bool            `json:"plugged"` // the agent of an INACTIVE binding has reported
-	Switch  *Switch         `json:"switch"`  // as a port's
+	Plugged bool            `json:"plugged"` // the agent on the host of an INACTIVE binding reported the port as wired
+	Switch  *Switch         `json:"switch"`  // as Port.Switch
 }
 
-// BindingChange is what a request says about a binding; nil means nothing.
+// BindingChange is a request for a binding; nil fields stay as they are.
 type BindingChange struct {
 	Host    *string
 	VNIC    *string
 	Profile json.RawMessage
 }
 
-// Tied lists all bindings of a port that is on one host at a time: its own if it has one, then the others.
+// Tied returns all bindings of a port that is not distributed: the active one first, if it has a host, then the others.
 func (p Port) Tied() []Binding {
 	var all []Binding
 	if p.Host != "" {
@@ -38,7 +38,7 @@ func (p Port) Tied() []Binding {
 	return append(all, p.Bindings...)
 }
 
-// Movable tells whether the port may have several bindings.
+// Movable returns a fault if the port must not have several bindings. Only ports of servers may.
 func (p Port) Movable() error {
 	if strings.HasPrefix(p.DeviceOwner, "compute:") {
 		return nil
@@ -50,7 +50,7 @@ func (p Port) bindingAt(host string) int {
 	return slices.IndexFunc(p.Bindings, func(b Binding) bool { return b.Host == host })
 }
 
-// Propose is the port with an INACTIVE binding to another host, which the agents there have to allow.
+// Propose returns the port with a new INACTIVE binding to another host. It fails if no agent there can wire the port.
 func (p Port) Propose(c BindingChange, agents []HostAgent) (Port, error) {
 	if err := p.Movable(); err != nil {
 		return p, err
@@ -59,28 +59,28 @@ func (p Port) Propose(c BindingChange, agents []HostAgent) (Port, error) {
 	if b.Host == p.Host || p.bindingAt(b.Host) >= 0 {
 		return p, Faultf(BindingExists, "Binding for port %s on host %s already exists.", p.ID, b.Host)
 	}
-	b, err := b.with(p, c, agents)
+	b, err := b.updated(p, c, agents)
 	p.Bindings = append(slices.Clone(p.Bindings), b)
 	return p, err
 }
 
-// Repropose is the port with an INACTIVE binding changed.
+// Repropose returns the port with a changed INACTIVE binding.
 func (p Port) Repropose(host string, c BindingChange, agents []HostAgent) (Port, error) {
 	if err := p.Movable(); err != nil {
 		return p, err
 	}
 	at := p.bindingAt(host)
 	if at < 0 {
-		return p, p.missingBinding(host)
+		return p, p.bindingNotFoundFault(host)
 	}
-	b, err := p.Bindings[at].with(p, c, agents)
+	b, err := p.Bindings[at].updated(p, c, agents)
 	p.Bindings = slices.Clone(p.Bindings)
 	p.Bindings[at] = b
 	return p, err
 }
 
-// with is the binding after the change, bound anew.
-func (b Binding) with(p Port, c BindingChange, agents []HostAgent) (Binding, error) {
+// updated returns the binding after the change, with its VIF type determined again.
+func (b Binding) updated(p Port, c BindingChange, agents []HostAgent) (Binding, error) {
 	set(&b.VNIC, c.VNIC)
 	if c.Profile != nil {
 		b.Profile = c.Profile
@@ -89,15 +89,15 @@ func (b Binding) with(p Port, c BindingChange, agents []HostAgent) (Binding, err
 	bound := p.BoundBy(agents)
 	b.VIF, b.Switch = bound.VIF, bound.Switch
 	if b.VIF == VIFFailed {
-		return b, p.unbound(b.Host)
+		return b, p.bindingFailedFault(b.Host)
 	}
 	b.Plugged = false
 	return b, nil
 }
 
-// Activate is the port moved to the host of an INACTIVE binding, with the agents there, where it has to be wired. It stays tied to the one
-// that it came from, but is no longer bound there.
-func (p Port) Activate(host string, around Surroundings, revision int64, now time.Time) (Port, error) {
+// Activate returns the port on the host of an INACTIVE binding, blocked until the agent there has wired it. The binding
+// to the previous host becomes INACTIVE and unbound.
+func (p Port) Activate(host string, pc Surroundings, revision int64, now time.Time) (Port, error) {
 	if err := p.Movable(); err != nil {
 		return p, err
 	}
@@ -106,7 +106,7 @@ func (p Port) Activate(host string, around Surroundings, revision int64, now tim
 	}
 	at := p.bindingAt(host)
 	if at < 0 {
-		return p, p.missingBinding(host)
+		return p, p.bindingNotFoundFault(host)
 	}
 	next := p.Bindings[at]
 	bindings := slices.Delete(slices.Clone(p.Bindings), at, at+1)
@@ -114,46 +114,46 @@ func (p Port) Activate(host string, around Surroundings, revision int64, now tim
 		bindings = append(bindings, Binding{Host: p.Host, Status: Inactive, VNIC: p.VNIC, Profile: p.Profile, VIF: VIFUnbound})
 	}
 	p.Host, p.VNIC, p.Profile, p.Bindings = next.Host, next.VNIC, next.Profile, bindings
-	if p = p.BoundBy(around.Agents); p.VIF == VIFFailed {
+	if p = p.BoundBy(pc.Agents); p.VIF == VIFFailed {
 		if next.VIF == VIFUnbound {
-			return p, p.unbound(host)
+			return p, p.bindingFailedFault(host)
 		}
-		p.VIF = next.VIF // the server is there already, and so the port is, though its agent has fallen silent since
+		p.VIF = next.VIF // the server already runs there with this binding, although the agent has stopped reporting since
 	}
-	return p.Arm(around, Cause{Bound: true, Revision: revision}, now), nil
+	return p.Arm(pc, Cause{Bound: true, Revision: revision}, now), nil
 }
 
-// Settled is the port bound to its host, with the agents there. An INACTIVE binding to that host has become its own.
+// Settled returns the port bound to its host by the agents there. An INACTIVE binding to the same host is dropped.
 func (p Port) Settled(agents []HostAgent) Port {
 	p = p.BoundBy(agents)
 	p.Bindings = slices.DeleteFunc(slices.Clone(p.Bindings), func(b Binding) bool { return b.Host == p.Host || b.Status != Inactive })
 	return p
 }
 
-// Withdraw is the port without an INACTIVE binding.
+// Withdraw returns the port without its INACTIVE binding to the host.
 func (p Port) Withdraw(host string) (Port, error) {
 	if err := p.Movable(); err != nil {
 		return p, err
 	}
 	at := p.bindingAt(host)
 	if at < 0 {
-		return p, p.missingBinding(host)
+		return p, p.bindingNotFoundFault(host)
 	}
 	p.Bindings = slices.Delete(slices.Clone(p.Bindings), at, at+1)
 	return p, nil
 }
 
-func (p Port) unbound(host string) error {
-	return Faultf(BindingFailed, "Binding for port %s on host %s could not be created: %s.", p.ID, host, p.unbindable())
+func (p Port) bindingFailedFault(host string) error {
+	return Faultf(BindingFailed, "Binding for port %s on host %s could not be created: %s.", p.ID, host, p.bindingFailureReason())
 }
 
-func (p Port) missingBinding(host string) error {
+func (p Port) bindingNotFoundFault(host string) error {
 	return Faultf(BindingNotFound, "Binding for port %s for host %s could not be found.", p.ID, host)
 }
 
-// elsewhere is the port after a report of the agent of an INACTIVE binding: Nova waits for it before it moves the
-// server there.
-func (p Port) elsewhere(r Report) (Port, bool) {
+// applyInactiveBindingReport applies a report from the host of an INACTIVE binding. Nova waits for this report before
+// it migrates the server.
+func (p Port) applyInactiveBindingReport(r Report) (Port, bool) {
 	at := p.bindingAt(r.Host)
 	if r.Entity != L2 || at < 0 || p.Bindings[at].Status != Inactive || p.Bindings[at].VIF == VIFUnbound {
 		return p, false
@@ -167,8 +167,8 @@ func (p Port) elsewhere(r Report) (Port, bool) {
 	return p, true
 }
 
-// NovaEventsFor are the external events of what became of the port. The entity is the last that reported, if any:
-// while a server moves, only the wiring of its port counts for Nova.
+// NovaEventsFor returns the Nova external events for the difference between the port and its previous state. entity is
+// the entity of the last report, if any: during a live migration only L2 reports produce a plugged event.
 func (p Port) NovaEventsFor(before Port, entity string) []NovaEvent {
 	var events []NovaEvent
 	migrating := p.migrating() && entity != L2 && p.Status == Active
@@ -178,7 +178,7 @@ func (p Port) NovaEventsFor(before Port, entity string) []NovaEvent {
 	for _, b := range p.Bindings {
 		was := before.bindingAt(b.Host)
 		if b.Plugged && was >= 0 && !before.Bindings[was].Plugged {
-			if e, ok := p.novaEvent(Plugged, "completed"); ok {
+			if e, ok := p.newNovaEvent(Plugged, "completed"); ok {
 				events = append(events, e)
 			}
 		}
@@ -188,7 +188,7 @@ func (p Port) NovaEventsFor(before Port, entity string) []NovaEvent {
 
 func (p Port) migrating() bool { return p.migratingTo() != "" }
 
-// migratingTo is the host that the port's server is moving to; empty if it stays.
+// migratingTo returns the target host of a live migration of the port's server; empty if there is none.
 func (p Port) migratingTo() string {
 	var profile struct {
 		To string `json:"migrating_to"`
@@ -199,13 +199,14 @@ func (p Port) migratingTo() string {
 	return profile.To
 }
 
-// Distributed tells whether the port is wired on every host that asks for it, and not on one.
-func (p Port) Distributed() bool { return p.DeviceOwner == distributedOwner }
+// Distributed reports whether the port belongs to a distributed router and is wired on every host that asks for it.
+func (p Port) Distributed() bool { return p.DeviceOwner == deviceOwnerDistributed }
 
-const distributedOwner = "network:router_interface_distributed"
+const deviceOwnerDistributed = "network:router_interface_distributed"
 
-// everywhere is a distributed port after a report: the agent of a host takes it up, wires it and gives it up.
-func (p Port) everywhere(r Report) (Port, bool) {
+// applyDistributedReport applies the report of one host's L2 agent to a distributed port: the agent begins, completes
+// or removes the wiring on its host.
+func (p Port) applyDistributedReport(r Report) (Port, bool) {
 	if r.Entity != L2 || r.Host == "" {
 		return p, false
 	}
@@ -227,8 +228,9 @@ func (p Port) everywhere(r Report) (Port, bool) {
 	return p, true
 }
 
-// spread is the status of a distributed port: that of the host where it is furthest.
-func (p Port) spread() string {
+// distributedStatus returns the status of a distributed port: ACTIVE if it is wired on one host, BUILD if one host has
+// begun, else DOWN.
+func (p Port) distributedStatus() string {
 	status := Down
 	for _, b := range p.Bindings {
 		if b.Status == Active {

@@ -8,46 +8,46 @@ import (
 	"github.com/google/uuid"
 )
 
-// Kinds of what agents are told about.
+// Resources about which agents are notified.
 const (
 	AboutNetwork = "network"
 	AboutSubnet  = "subnet"
 	AboutPort    = "port"
 	AboutGroup   = "security_group"
 	AboutRule    = "security_group_rule"
-	AboutHosting = "hosting" // a DHCP agent, the host in the data, hosts the network or hosts it no longer
-	AboutTunnel  = "tunnel"  // the data is a TunnelEnd
-	AboutAgent   = "agent"   // an operator has enabled or disabled the DHCP agent whose host is in the data
+	AboutHosting = "hosting" // the DHCP agent on the host in the data starts or stops hosting the network
+	AboutTunnel  = "tunnel"  // the data is a tunnel endpoint
+	AboutAgent   = "agent"   // an operator enabled or disabled the DHCP agent on the host in the data
 
-	AboutRouterMAC = "router_mac" // a host has got one
+	AboutRouterMAC = "router_mac" // a host got a MAC for distributed routers
 )
 
-// Events that agents are told of.
+// Events of agent notifications.
 const (
 	EventCreated     = "created"
 	EventUpdated     = "updated"
-	EventReaddressed = "readdressed" // updated, and what a DHCP agent says of the port is another
+	EventReaddressed = "readdressed" // updated, and the DHCP configuration of the port changed
 	EventDeleted     = "deleted"
 )
 
-// Announcement is something that agents shall be told.
+// Announcement is one notification for agents.
 type Announcement struct {
 	ID      int64
 	Network uuid.UUID
 	Kind    string
 	Event   string
 	Object  uuid.UUID
-	Data    json.RawMessage // of what is deleted, what it was, in the words of the Networking API
+	Data    json.RawMessage // for a deletion the last state, in the format of the Networking API
 	Age     time.Duration
 }
 
-// Passage is the data of AboutPort, of what a port leaves behind when it changes.
+// Passage is the data of a port notification: which other hosts and security groups the update affects.
 type Passage struct {
-	From   string      `json:"from,omitempty"`   // the host where it was, and is still tied to
-	Groups []uuid.UUID `json:"groups,omitempty"` // whose members see another of them
+	From   string      `json:"from,omitempty"`   // the previous host, if the port still has a binding there
+	Groups []uuid.UUID `json:"groups,omitempty"` // security groups whose members changed
 }
 
-// PassageOf is what a change of a port leaves behind.
+// PassageOf compares a port before and after an update.
 func PassageOf(before, after Port) Passage {
 	var p Passage
 	if before.Host != after.Host && slices.ContainsFunc(after.Bindings, func(b Binding) bool { return b.Host == before.Host }) {
@@ -62,13 +62,13 @@ func PassageOf(before, after Port) Passage {
 	return p
 }
 
-// RouterMAC is the MAC under which distributed routers on a host send.
+// RouterMAC is the source MAC of distributed routers on a host (Neutron's dvr_host_macs).
 type RouterMAC struct {
 	Host string `json:"host"`
 	MAC  string `json:"mac_address"`
 }
 
-// Hosting is the data of AboutHosting and AboutAgent.
+// Hosting is the data of a notification for the DHCP agent on one host.
 type Hosting struct {
 	Host    string `json:"host"`
 	AdminUp bool   `json:"admin_up"`

@@ -1,0 +1,108 @@
+package network
+
+import (
+	"slices"
+	"time"
+)
+
+// Hear applies reports in order. It returns the port afterwards, and for each report whether it changed something. A
+// report is ignored if the port does not wait for this agent, if it is about an earlier binding or a future revision,
+// or if it repeats a known state.
+func (p Port) Hear(pc Surroundings, reports []Report, now time.Time) (Port, []bool) {
+	accepted := make([]bool, len(reports))
+	p.Blocks = slices.Clone(p.Blocks)
+	for i, r := range reports {
+		if r.Revision < 0 || r.Revision > p.Revision {
+			continue // the agent names a revision that does not exist yet
+		}
+		if p, accepted[i] = p.applyReport(pc, r, now); !accepted[i] {
+			p, accepted[i] = p.applyInactiveBindingReport(r)
+		}
+	}
+	return p, accepted
+}
+
+func (p Port) applyReport(pc Surroundings, r Report, now time.Time) (Port, bool) {
+	if p.Distributed() && r.Entity == L2 {
+		return p.applyDistributedReport(r)
+	}
+	switch r.Event {
+	case "", Complete:
+		return p.applyComplete(pc, r)
+	case Begun:
+		return p.applyBegun(pc, r, now)
+	case Lost:
+		return p.applyLost(pc, r, now)
+	default:
+		return p, false
+	}
+}
+
+func (p Port) blockIndex(entity string) int {
+	return slices.IndexFunc(p.Blocks, func(b Block) bool { return b.Entity == entity })
+}
+
+func (p Port) applyComplete(pc Surroundings, r Report) (Port, bool) {
+	at := p.blockIndex(r.Entity)
+	if at < 0 || !p.Blocks[at].accepts(r, pc) {
+		return p, false
+	}
+	p.Blocks = slices.Delete(p.Blocks, at, at+1)
+	return p, true
+}
+
+// accepts reports whether the block waits for the sender of the report, and whether the report is about the current
+// work.
+func (b Block) accepts(r Report, pc Surroundings) bool {
+	switch {
+	case r.Revision != 0 && r.Revision < b.Epoch:
+		return false
+	case b.Entity == DHCP:
+		return r.Host == "" || slices.Contains(pc.DHCPHosts, r.Host)
+	default:
+		return b.Host == "" || b.Host == r.Host
+	}
+}
+
+// applyBegun applies the report that the L2 agent has started to wire the port. The status is BUILD until it completes.
+func (p Port) applyBegun(pc Surroundings, r Report, now time.Time) (Port, bool) {
+	if !p.AdminUp || !p.isFromWiringAgent(r, pc) {
+		return p, false
+	}
+	p, changed := p.addBlock(pc, Begun, now)
+	changed = changed || p.Status != Build
+	p.Status = Build
+	return p, changed
+}
+
+// applyLost applies the report that the port is no longer wired or cannot be wired. The port waits until it is wired
+// again.
+func (p Port) applyLost(pc Surroundings, r Report, now time.Time) (Port, bool) {
+	if !p.isFromWiringAgent(r, pc) {
+		return p, false
+	}
+	p, changed := p.addBlock(pc, Lost, now)
+	if p.Status == Build {
+		p.Status = Down
+	}
+	return p, changed
+}
+
+// isFromWiringAgent reports whether the L2 agent of the current binding sent the report. Reports about ports of a
+// controller that never reports completion are ignored.
+func (p Port) isFromWiringAgent(r Report, pc Surroundings) bool {
+	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && !p.controllerReportsNothing(pc.Agents) && r.Host == p.Host &&
+		(r.Revision == 0 || r.Revision >= p.Epoch)
+}
+
+// addBlock adds the L2 block, or updates the last report of an existing one. changed is false if nothing is new.
+func (p Port) addBlock(pc Surroundings, state string, now time.Time) (_ Port, changed bool) {
+	at := p.blockIndex(L2)
+	if at < 0 {
+		p.Blocks = append(p.Blocks, pc.newBlock(Block{Entity: L2, Host: p.Host, Epoch: p.Epoch, State: state}, now))
+		return p, true
+	}
+	changed = p.Blocks[at].State != state
+	p.Blocks[at].State = state
+	return p, changed
+}

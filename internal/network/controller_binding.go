@@ -1,0 +1,104 @@
+package network
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// ODLAgent is the type of pseudo agents: rows that describe, per host, what an OpenDaylight controller can wire. No
+// process runs on the host.
+const ODLAgent = "ODL L2"
+
+// controllerDriver is the mechanism driver name of ports that a controller wires.
+const controllerDriver = "opendaylight"
+
+// PseudoBinary is the `binary` of pseudo agents.
+const PseudoBinary = "neutron-odlagent-portbinding"
+
+// ReportsKey is a key in the configurations of a pseudo agent. Its value is true if the controller reports when a port
+// is wired. If it is false, ports on this host have no L2 block.
+const ReportsKey = "reports_port_status"
+
+// hostConfiguration is the configuration of a host as networking-odl's pseudo agents describe it.
+type hostConfiguration struct {
+	VNICs []struct {
+		VNIC    string         `json:"vnic_type"`
+		VIF     string         `json:"vif_type"`
+		Details map[string]any `json:"vif_details"`
+	} `json:"supported_vnic_types"`
+	Networks      []string `json:"allowed_network_types"`
+	ReportsStatus bool     `json:"reports_port_status"`
+}
+
+// ByController reports whether a controller, and not an agent, wires the port.
+func (p Port) ByController() bool { return len(p.Details) > 0 }
+
+// controllerReportsNothing reports whether a controller wires the port and never reports its status.
+func (p Port) controllerReportsNothing(agents []HostAgent) bool {
+	at := indexOfController(agents)
+	if !p.ByController() || at < 0 {
+		return false
+	}
+	c, ok := agents[at].parseHostConfiguration()
+	return ok && !c.ReportsStatus
+}
+
+func indexOfController(agents []HostAgent) int {
+	return slices.IndexFunc(agents, func(a HostAgent) bool { return a.Type == ODLAgent })
+}
+
+// parseHostConfiguration decodes the agent's configurations. It returns false if they have another form.
+func (a HostAgent) parseHostConfiguration() (hostConfiguration, bool) {
+	var c hostConfiguration
+	return c, json.Unmarshal(a.Configurations, &c) == nil
+}
+
+// bindByController returns the VIF type and VIF details of a port that a controller wires. It does not matter whether
+// the controller is reachable now. ok is false if the controller cannot wire the port.
+func (p Port) bindByController(agents []HostAgent) (vif string, details json.RawMessage, ok bool) {
+	at := indexOfController(agents)
+	if at < 0 {
+		return "", nil, false
+	}
+	c, ok := agents[at].parseHostConfiguration()
+	if !ok || !slices.Contains(c.Networks, agents[at].NetworkType) {
+		return "", nil, false
+	}
+	for _, v := range c.VNICs {
+		if v.VNIC != p.VNIC {
+			continue
+		}
+		shown := map[string]any{}
+		for name, value := range v.Details {
+			shown[name] = p.substitutePortID(name, value, v.Details)
+		}
+		shown["bound_drivers"] = map[string]string{"0": controllerDriver}
+		details, err := json.Marshal(shown)
+		return vifTypeFrom(v.VIF), details, err == nil
+	}
+	return "", nil, false
+}
+
+// vifTypeFrom returns the VIF type that a controller names, or "ovs" if it names one with a special meaning here.
+func vifTypeFrom(name string) string {
+	if slices.Contains([]string{"", VIFUnbound, VIFFailed, VIFDistributed, VIFPhysical}, name) || strings.ContainsRune(name, 0) {
+		return VIFOVS
+	}
+	return name
+}
+
+// maxDeviceName is the maximum length of the name of a Linux network device.
+const maxDeviceName = 14
+
+// substitutePortID replaces $PORT_ID in the detail vhostuser_socket. It cuts the ID so that port_prefix and ID are a
+// valid device name.
+func (p Port) substitutePortID(name string, value any, all map[string]any) any {
+	path, ok := value.(string)
+	if name != "vhostuser_socket" || !ok {
+		return value
+	}
+	prefix, _ := all["port_prefix"].(string)
+	id := p.ID.String()
+	return strings.ReplaceAll(path, "$PORT_ID", id[:max(maxDeviceName-len(prefix), 0)])
+}

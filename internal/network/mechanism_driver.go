@@ -1,0 +1,153 @@
+package network
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// VIF types (binding:vif_type).
+const (
+	VIFUnbound     = "unbound"
+	VIFFailed      = "binding_failed"
+	VIFOVS         = "ovs"
+	VIFVhostUser   = "vhostuser"        // Open vSwitch and the device share memory
+	VIFHardware    = "hw_veb"           // SR-IOV: a virtual function of a network card that switches in hardware
+	VIFPhysical    = "hostdev_physical" // a whole network card; no agent wires it
+	VIFMacvtap     = "macvtap"
+	VIFDistributed = "distributed" // a port of a distributed router, on every host that asks for it
+)
+
+// HostAgent is an agent on a port's host, with the attributes that binding depends on.
+type HostAgent struct {
+	Type     string `json:"type"`
+	Alive    bool   `json:"alive"`
+	SmartNIC bool   `json:"smart_nic"` // the agent programs the SmartNIC of a bare-metal node
+	// Configurations describe the host for an ODLAgent, or the switch for an OVSAgent. NetworkType is the type of the
+	// port's network; it is set for an ODLAgent only.
+	Configurations json.RawMessage `json:"configurations"`
+	NetworkType    string          `json:"network_type"`
+}
+
+// mechanism is a mechanism driver: one way to wire ports.
+type mechanism struct {
+	name      string
+	agentType string // type of the agent that wires the port; empty if none has to
+	vifType   string
+	supports  func(Port, HostAgent) bool
+}
+
+// mechanisms are tried in order. The first that supports a port binds it.
+var mechanisms = []mechanism{
+	{"openvswitch", OVSAgent, VIFVhostUser, func(p Port, a HostAgent) bool {
+		return a.usesUserSpaceDatapath() && (p.VNIC == "normal" || p.VNIC == "vdpa" || p.VNIC == "smart-nic" && a.SmartNIC)
+	}},
+	{"openvswitch", OVSAgent, VIFOVS, func(p Port, a HostAgent) bool {
+		switch p.VNIC {
+		case "normal", "vdpa":
+			return true
+		case "direct":
+			return p.wantsSwitchdev()
+		case "smart-nic":
+			return a.SmartNIC
+		default:
+			return false
+		}
+	}},
+	{"sriovnicswitch", NICSwitchAgent, VIFHardware, func(p Port, _ HostAgent) bool {
+		return p.VNIC == "direct" && !p.wantsSwitchdev() || p.VNIC == "macvtap" || p.VNIC == "accelerator-direct"
+	}},
+	{"sriovnicswitch", "", VIFPhysical, func(p Port, _ HostAgent) bool {
+		return p.VNIC == "direct-physical" || p.VNIC == "accelerator-direct-physical"
+	}},
+	{"macvtap", MacvtapAgent, VIFMacvtap, func(p Port, _ HostAgent) bool { return p.VNIC == "normal" }},
+}
+
+// Wirers maps the VIF type of a port to the type of the agent that wires it. Ports of a controller are not included.
+func Wirers() map[string]string {
+	types := map[string]string{}
+	for _, m := range mechanisms {
+		if m.agentType != "" {
+			types[m.vifType] = m.agentType
+		}
+	}
+	return types
+}
+
+// L2Agents returns the types of the agents that wire ports.
+func L2Agents() []string { return []string{OVSAgent, NICSwitchAgent, MacvtapAgent, ODLAgent} }
+
+// wantsSwitchdev reports whether the binding profile asks for a virtual function with Open vSwitch hardware offload.
+func (p Port) wantsSwitchdev() bool {
+	var profile struct{ Capabilities []string }
+	return json.Unmarshal(p.Profile, &profile) == nil && slices.Contains(profile.Capabilities, "switchdev")
+}
+
+// Bound reports whether the port has a successful binding.
+func (p Port) Bound() bool { return p.VIF != VIFUnbound && p.VIF != VIFFailed }
+
+// Bind returns the VIF type that the port gets on its host: that of the first mechanism that supports it and has a live
+// agent, otherwise that of a controller.
+func (p Port) Bind(agents []HostAgent) string { return p.BoundBy(agents).VIF }
+
+// BoundBy returns the port with VIF type, VIF details and switch determined by the agents on its host.
+func (p Port) BoundBy(agents []HostAgent) Port {
+	p.Details, p.Switch = nil, nil
+	var by HostAgent
+	if p.VIF, by = p.bindByMechanism(agents); p.VIF != VIFFailed {
+		if p.VIF == VIFOVS || p.VIF == VIFVhostUser {
+			p.Switch = by.switchFor(p)
+		}
+		return p
+	}
+	if vif, details, ok := p.bindByController(agents); ok {
+		p.VIF, p.Details = vif, details
+	}
+	return p
+}
+
+// bindByMechanism returns the VIF type from the mechanisms, and the agent that wires the port.
+func (p Port) bindByMechanism(agents []HostAgent) (vif string, by HostAgent) {
+	if p.Distributed() {
+		return VIFDistributed, by
+	}
+	if p.Host == "" {
+		return VIFUnbound, by
+	}
+	for _, m := range mechanisms {
+		if m.agentType == "" && m.supports(p, by) {
+			return m.vifType, by
+		}
+		at := slices.IndexFunc(agents, func(a HostAgent) bool { return a.Type == m.agentType && a.Alive })
+		if at >= 0 && m.supports(p, agents[at]) {
+			return m.vifType, agents[at]
+		}
+	}
+	return VIFFailed, by
+}
+
+// Driver returns the name of the mechanism driver that bound the port; empty if the port is not bound.
+func (p Port) Driver() string {
+	if p.ByController() {
+		return controllerDriver
+	}
+	at := slices.IndexFunc(mechanisms, func(m mechanism) bool { return m.vifType == p.VIF })
+	if at < 0 {
+		return ""
+	}
+	return mechanisms[at].name
+}
+
+// bindingFailureReason explains why no agent on the host can wire the port.
+func (p Port) bindingFailureReason() string {
+	var agents []string
+	for _, m := range mechanisms {
+		if m.supports(p, HostAgent{SmartNIC: true}) {
+			agents = append(agents, m.agentType)
+		}
+	}
+	if len(agents) == 0 {
+		return "binding to " + p.Host + " failed: no mechanism driver supports vnic_type " + p.VNIC
+	}
+	return "binding to " + p.Host + " failed: no live " + strings.Join(agents, " or ") + " there can wire it"
+}

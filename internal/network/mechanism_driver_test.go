@@ -1,0 +1,45 @@
+package network
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestPort_BindingNeedsALiveAgentThatSupportsTheVNIC(t *testing.T) {
+	t.Parallel()
+	ovs, smart, dead := HostAgent{Type: OVSAgent, Alive: true}, HostAgent{Type: OVSAgent, Alive: true, SmartNIC: true}, HostAgent{Type: OVSAgent}
+	nic, macvtap := HostAgent{Type: NICSwitchAgent, Alive: true}, HostAgent{Type: MacvtapAgent, Alive: true}
+	switchdev := `{"capabilities":["switchdev"]}`
+	for i, tc := range []struct {
+		host, vnic, profile string
+		agents              []HostAgent
+		want                string
+	}{
+		{"", "normal", `{}`, []HostAgent{ovs}, VIFUnbound},
+		{"1", "normal", `{}`, []HostAgent{ovs}, VIFOVS},
+		{"1", "normal", `{}`, []HostAgent{macvtap, ovs}, VIFOVS},
+		{"1", "normal", `{}`, []HostAgent{dead, macvtap}, VIFMacvtap},
+		{"1", "normal", `{}`, []HostAgent{dead}, VIFFailed},
+		{"1", "normal", `{}`, []HostAgent{nic}, VIFFailed},
+		{"1", "normal", `{}`, nil, VIFFailed},
+		{"1", "vdpa", `{}`, []HostAgent{ovs}, VIFOVS},
+		{"1", "direct", `{}`, []HostAgent{ovs}, VIFFailed},
+		{"1", "direct", `{}`, []HostAgent{ovs, nic}, VIFHardware},
+		{"1", "direct", switchdev, []HostAgent{ovs, nic}, VIFOVS},
+		{"1", "direct", switchdev, []HostAgent{nic}, VIFFailed},
+		{"1", "direct", `{"capabilities":"switchdev"}`, []HostAgent{ovs}, VIFFailed},
+		{"1", "macvtap", `{}`, []HostAgent{nic}, VIFHardware},
+		{"1", "smart-nic", `{}`, []HostAgent{ovs}, VIFFailed},
+		{"1", "smart-nic", `{}`, []HostAgent{smart}, VIFOVS},
+		{"1", "direct-physical", `{}`, nil, VIFPhysical},
+		{"1", "baremetal", `{}`, []HostAgent{ovs, nic, macvtap}, VIFFailed},
+	} {
+		t.Run(fmt.Sprintf("%d %s %s", i, tc.vnic, tc.want), func(t *testing.T) {
+			t.Parallel()
+			p := Port{Host: tc.host, VNIC: tc.vnic, Profile: []byte(tc.profile), AdminUp: true}
+			if p.VIF = p.Bind(tc.agents); p.VIF != tc.want || p.Bound() != (p.Reason() == "") {
+				t.Errorf("%+v: got %s, %s", tc, p.VIF, p.Reason())
+			}
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package network
+
+import (
+	"testing"
+	"time"
+)
+
+func TestNovaEventForStatus_OnlyServerPortsAndOnlyPluggedOrUnplugged(t *testing.T) {
+	t.Parallel()
+	const server = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
+	want := map[[2]string]string{
+		{Down, Active}: "network-vif-plugged completed", {Build, Active}: "network-vif-plugged completed",
+		{Down, Errored}: "network-vif-plugged failed", {Build, Errored}: "network-vif-plugged failed",
+		{Active, Down}: "network-vif-unplugged completed",
+	}
+	statuses := []string{Active, Down, Build, Errored}
+	for _, from := range statuses {
+		for _, to := range statuses {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				t.Parallel()
+				e, _ := Port{DeviceOwner: "compute:nova", DeviceID: server}.NovaEventFor(from, to)
+				if got := e.Name + " " + e.Status; got != want[[2]string{from, to}] && (got != " " || want[[2]string{from, to}] != "") {
+					t.Errorf("got %q", got)
+				}
+				for _, p := range []Port{{DeviceOwner: "compute:nova", DeviceID: "lb-1"}, {DeviceOwner: "network:dhcp", DeviceID: server}, {DeviceID: server}} {
+					if e, ok := p.NovaEventFor(from, to); ok {
+						t.Errorf("%s of %s: %+v", p.DeviceOwner, p.DeviceID, e)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestNovaEventsToResend_OnlyThePluggedEventThatNovaStillWaitsForIsSentAgain(t *testing.T) {
+	t.Parallel()
+	e := func(name string, age time.Duration) NovaEvent { return NovaEvent{Name: name, Age: age} }
+	for name, tc := range map[string]struct {
+		events []NovaEvent
+		codes  []int
+		want   int
+	}{
+		"accepted":            {[]NovaEvent{e(Plugged, 0)}, []int{200}, 0},
+		"unknown server":      {[]NovaEvent{e(Plugged, 0)}, []int{404}, 1},
+		"server without host": {[]NovaEvent{e(Plugged, time.Minute), e(Changed, 0)}, []int{422, 404}, 1},
+		"too old":             {[]NovaEvent{e(Plugged, novaServerTimeout)}, []int{404}, 0},
+		"unplugged since":     {[]NovaEvent{e(Plugged, 0), e(Unplugged, 0)}, []int{404, 404}, 0},
+		"deleted since":       {[]NovaEvent{e(Plugged, 0), e(Deleted, 0)}, []int{404, 404}, 0},
+		"plugged again since": {[]NovaEvent{e(Plugged, 0), e(Unplugged, 0), e(Plugged, 0)}, []int{404, 404, 404}, 1},
+		"no plugged event":    {[]NovaEvent{e(Deleted, 0), e(Changed, 0)}, []int{404, 404}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Unheard(tc.events, tc.codes); len(got) != tc.want {
+				t.Errorf("want %d events, got %v", tc.want, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package network
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+)
+
+// Switch describes the Open vSwitch that wires a port, for Nova's VIF driver.
+type Switch struct {
+	Datapath string `json:"datapath"` // system, or netdev (DPDK: packets bypass the kernel)
+	Bridge   string `json:"bridge"`
+	Hybrid   bool   `json:"hybrid"`           // ovs_hybrid_plug: the firewall needs a Linux bridge in front of this one
+	Socket   string `json:"socket,omitempty"` // vhost-user socket, for VIFVhostUser only
+	Listens  bool   `json:"listens"`          // the device, not the switch, is the server side of the socket
+}
+
+// defaultSwitch applies to agents whose configurations name no other.
+var defaultSwitch = Switch{Datapath: "system", Bridge: "br-int"}
+
+// switchConfiguration is the part of an Open vSwitch agent's configurations that describes its switch.
+type switchConfiguration struct {
+	Datapath     string `json:"datapath_type"`
+	Bridge       string `json:"integration_bridge"`
+	Hybrid       bool   `json:"ovs_hybrid_plug"`
+	Sockets      string `json:"vhostuser_socket_dir"`
+	Capabilities struct {
+		Interfaces []string `json:"iface_types"`
+	} `json:"ovs_capabilities"`
+}
+
+// Open vSwitch interface types for vhost-user: the switch or the device is the server side of the socket.
+const (
+	switchListens = "dpdkvhostuser"
+	deviceListens = "dpdkvhostuserclient"
+)
+
+// socketPrefix is the prefix of a port's vhost-user socket name.
+const socketPrefix = "vhu"
+
+// maxAgentText is the maximum length of a text from an agent's configurations that is stored with a port.
+const maxAgentText = 255
+
+// parseSwitchConfiguration decodes the agent's configurations. It ignores values that are malformed or too long.
+func (a HostAgent) parseSwitchConfiguration() switchConfiguration {
+	var c switchConfiguration
+	if a.Type != OVSAgent || json.Unmarshal(a.Configurations, &c) != nil {
+		return switchConfiguration{}
+	}
+	for _, text := range []*string{&c.Datapath, &c.Bridge, &c.Sockets} {
+		if len(*text) > maxAgentText {
+			*text = ""
+		}
+	}
+	return c
+}
+
+// usesUserSpaceDatapath reports whether devices connect to the agent's switch by shared memory (DPDK).
+func (a HostAgent) usesUserSpaceDatapath() bool {
+	c := a.parseSwitchConfiguration()
+	return c.Datapath == "netdev" && slices.ContainsFunc(c.Capabilities.Interfaces, func(kind string) bool { return kind == switchListens || kind == deviceListens })
+}
+
+// switchFor returns the agent's switch as the port needs it; nil for the default switch.
+func (a HostAgent) switchFor(p Port) *Switch {
+	c, s := a.parseSwitchConfiguration(), defaultSwitch
+	if c.Datapath != "" {
+		s.Datapath = c.Datapath
+	}
+	if c.Bridge != "" {
+		s.Bridge = c.Bridge
+	}
+	if p.VIF == VIFVhostUser {
+		if c.Sockets == "" {
+			c.Sockets = "/var/run/openvswitch"
+		}
+		s.Socket = path.Join(c.Sockets, (socketPrefix + p.ID.String())[:maxDeviceName])
+		s.Listens = slices.Contains(c.Capabilities.Interfaces, deviceListens)
+	} else {
+		s.Hybrid = c.Hybrid
+	}
+	if s == defaultSwitch {
+		return nil
+	}
+	return &s
+}
+
+// VIFDetails returns binding:vif_details of the port; nil if there are none.
+func (p Port) VIFDetails() map[string]any {
+	s := defaultSwitch
+	if p.Switch != nil {
+		s = *p.Switch
+	}
+	if p.Carrying != nil {
+		s.Bridge = p.Carrying.Bridge()
+	}
+	switch p.VIF {
+	case VIFOVS:
+		return map[string]any{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": s.Hybrid, "datapath_type": s.Datapath, "bridge_name": s.Bridge}
+	case VIFVhostUser:
+		mode := map[bool]string{true: "server", false: "client"}[s.Listens]
+		return map[string]any{"connectivity": "l2", "port_filter": false, "ovs_hybrid_plug": false, "datapath_type": s.Datapath, "bridge_name": s.Bridge,
+			"vhostuser_mode": mode, "vhostuser_ovs_plug": true, "vhostuser_socket": s.Socket}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,248 @@
+package network
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// portModel is an independent, simpler model of the port status rules of the contract.
+type portModel struct {
+	host         string
+	adminUp      bool
+	firstBinding bool   // still on its first binding
+	lastL2Report string // last report of the L2 agent of its host: "", begun, lost or complete
+	building     bool   // the last report on its status was begun
+	hasDHCP      bool   // its network has DHCP
+	waitsForDHCP bool   // it waits for DHCP
+	clock        int
+	l2Since      int // when it began to wait for L2
+	dhcpSince    int // when it began to wait for DHCP
+}
+
+// blockLimit is the block timeout in ticks of the model's clock.
+const blockLimit = 2
+
+func (m portModel) status() string {
+	waitsForL2 := m.host != "" && m.lastL2Report != Complete
+	switch {
+	case m.host == "" || !m.adminUp:
+		return Down
+	case !waitsForL2 && !m.waitsForDHCP:
+		return Active
+	case waitsForL2 && m.clock-m.l2Since >= blockLimit || m.waitsForDHCP && m.clock-m.dhcpSince >= blockLimit:
+		return Errored
+	case m.building:
+		return Build
+	default:
+		return Down
+	}
+}
+
+// reportL2 applies a report of the L2 agent of its host.
+func (m *portModel) reportL2(event string) {
+	if m.host == "" || event == Complete && m.lastL2Report == Complete || event == Begun && !m.adminUp {
+		return
+	}
+	if m.lastL2Report == Complete {
+		m.l2Since = m.clock
+	}
+	m.lastL2Report = event
+	m.building = event == Begun || event == Complete && m.building
+}
+
+func (m *portModel) bind(host string) {
+	if m.host == host {
+		return
+	}
+	m.host, m.firstBinding, m.lastL2Report, m.building, m.l2Since = host, false, "", false, m.clock
+}
+
+// portUnderTest is the port under the real rules.
+type portUnderTest struct {
+	Port
+	pc    Surroundings
+	clock int
+}
+
+func (s portUnderTest) now() time.Time { return time.Unix(int64(s.clock), 0) }
+
+// write stores the port. A change that a client can see increments the revision.
+func (s portUnderTest) write(p Port) portUnderTest {
+	p = p.Judge(s.now())
+	if p.Status != s.Status || p.Host != s.Host || p.VIF != s.VIF || p.AdminUp != s.AdminUp || p.MAC != s.MAC {
+		p.Revision++
+	}
+	s.Port = p
+	return s
+}
+
+func (s portUnderTest) report(r Report) portUnderTest {
+	p, _ := s.Port.Arm(s.pc, Cause{}, s.now()).Hear(s.pc, []Report{r}, s.now())
+	return s.write(p)
+}
+
+func (s portUnderTest) change(c Cause, change func(*Port)) portUnderTest {
+	p := s.Port
+	change(&p)
+	c.Revision = s.Revision + 1
+	c.Bound = p.Host != s.Host
+	p.VIF = p.Bind(s.pc.Agents)
+	return s.write(p.Arm(s.pc, c, s.now()))
+}
+
+// input is one event, applied to the rules and to the model.
+type input struct {
+	name  string
+	rules func(portUnderTest) portUnderTest
+	model func(*portModel)
+}
+
+// l2Report is a report of the L2 agent on the host.
+func l2Report(host, event string) input {
+	return input{"L2@" + host + " " + event,
+		func(s portUnderTest) portUnderTest { return s.report(Report{Entity: L2, Host: host, Event: event}) },
+		func(m *portModel) {
+			if m.host == host {
+				m.reportL2(event)
+			}
+		}}
+}
+
+// staleL2Report is a report on the first revision of the port.
+func staleL2Report(host, event string) input {
+	return input{"stale L2@" + host + " " + event,
+		func(s portUnderTest) portUnderTest {
+			return s.report(Report{Entity: L2, Host: host, Event: event, Revision: 1})
+		},
+		func(m *portModel) {
+			if m.host == host && m.firstBinding {
+				m.reportL2(event)
+			}
+		}}
+}
+
+func bindTo(host string) input {
+	return input{"bind " + host,
+		func(s portUnderTest) portUnderTest { return s.change(Cause{}, func(p *Port) { p.Host = host }) },
+		func(m *portModel) { m.bind(host) }}
+}
+
+func setAdminUp(up bool) input {
+	return input{map[bool]string{true: "up", false: "down"}[up],
+		func(s portUnderTest) portUnderTest {
+			return s.change(Cause{Raised: up && !s.AdminUp}, func(p *Port) { p.AdminUp = up })
+		},
+		func(m *portModel) {
+			if up && !m.adminUp && m.lastL2Report != Complete {
+				m.l2Since = m.clock // no agent could wire it before
+			}
+			m.adminUp = up
+		}}
+}
+
+var inputs = []input{
+	l2Report("1", Complete), l2Report("2", Complete), l2Report("1", Lost), l2Report("1", Begun), l2Report("2", Begun),
+	staleL2Report("1", Complete), staleL2Report("1", Lost),
+	bindTo("1"), bindTo("2"), bindTo(""), setAdminUp(false), setAdminUp(true),
+	{"L2@1 future revision", func(s portUnderTest) portUnderTest {
+		return s.report(Report{Entity: L2, Host: "1", Revision: s.Revision + 1})
+	}, func(*portModel) {}},
+	{"DHCP@n", func(s portUnderTest) portUnderTest { return s.report(completeReport(DHCP, "n")) }, func(m *portModel) { m.waitsForDHCP = false }},
+	{"DHCP@x", func(s portUnderTest) portUnderTest { return s.report(completeReport(DHCP, "x")) }, func(*portModel) {}},
+	{"unknown@1", func(s portUnderTest) portUnderTest { return s.report(completeReport("unknown", "1")) }, func(*portModel) {}},
+	{"change address", func(s portUnderTest) portUnderTest {
+		return s.change(Cause{Addressed: true}, func(p *Port) { p.MAC += "1" })
+	}, func(m *portModel) { m.waitsForDHCP, m.dhcpSince = m.hasDHCP, m.clock }},
+	{"remove DHCP", func(s portUnderTest) portUnderTest {
+		s.pc.DHCPHosts = nil
+		return s.write(s.Port.Arm(s.pc, Cause{}, s.now()))
+	}, func(m *portModel) { m.hasDHCP, m.waitsForDHCP = false, false }},
+	{"tick", func(s portUnderTest) portUnderTest {
+		s.clock++
+		return s.write(s.Port.Arm(s.pc, Cause{}, s.now()))
+	}, func(m *portModel) { m.clock++ }},
+}
+
+// start returns a new port on the host, and its model.
+func start(host string) (portUnderTest, portModel) {
+	s := portUnderTest{pc: Surroundings{DHCPHosts: []string{"n"}, Agents: []HostAgent{{Type: OVSAgent, Alive: true}},
+		Policy: Policy{"": {Limit: blockLimit * time.Second, Fatal: true}}}}
+	p := NewPort([16]byte{1}, PortChange{Host: &host, DeviceOwner: ptr("compute:x")})
+	p.VIF, p.Revision = p.Bind(s.pc.Agents), 1
+	s.Port = p.Arm(s.pc, Cause{Bound: true, Addressed: true, Revision: 1}, s.now()).Judge(s.now())
+	return s, portModel{host: host, adminUp: true, firstBinding: true, hasDHCP: true, waitsForDHCP: true}
+}
+
+// mismatch returns the difference between port and model, or says that the port does not explain why it is not ACTIVE;
+// empty if they agree.
+func mismatch(s portUnderTest, m portModel) string {
+	silent := s.Standing().Reason == "" && len(s.Standing().Waiting) == 0
+	switch {
+	case s.Status != m.status():
+		return "the port is " + s.Status + ", the model " + m.status()
+	case (s.Status == Active) != silent:
+		return "it is " + s.Status + ": " + s.Standing().Sentence()
+	case s.Status == Active && slices.ContainsFunc(s.Blocks, func(Block) bool { return true }):
+		return "it is ACTIVE and blocked"
+	default:
+		return ""
+	}
+}
+
+// All sequences of four inputs.
+func TestPort_StatusEqualsModelAfterEveryShortSequence(t *testing.T) {
+	t.Parallel()
+	depth := 4
+	if testing.Short() {
+		depth = 3
+	}
+	checked := 0
+	var explore func(s portUnderTest, m portModel, path []string)
+	explore = func(s portUnderTest, m portModel, path []string) {
+		checked++
+		if wrong := mismatch(s, m); wrong != "" {
+			t.Fatalf("after %s %s; blocks %+v", strings.Join(path, ", "), wrong, s.Blocks)
+		}
+		if len(path) == depth {
+			return
+		}
+		for _, in := range inputs {
+			next := m
+			in.model(&next)
+			next.settle()
+			explore(in.rules(s), next, append(path, in.name))
+		}
+	}
+	for _, host := range []string{"", "1"} {
+		s, m := start(host)
+		explore(s, m, nil)
+	}
+	t.Logf("%d states", checked)
+}
+
+// Random sequences of up to 60 inputs.
+func TestPort_StatusEqualsModelAfterLongSequences(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, m := start(rapid.SampledFrom([]string{"", "1"}).Draw(t, "host"))
+		var path []string
+		for _, in := range rapid.SliceOfN(rapid.SampledFrom(inputs), 5, 60).Draw(t, "inputs") {
+			path = append(path, in.name)
+			s = in.rules(s)
+			in.model(&m)
+			m.settle()
+			if wrong := mismatch(s, m); wrong != "" {
+				t.Fatalf("after %s %s; blocks %+v", strings.Join(path, ", "), wrong, s.Blocks)
+			}
+		}
+	})
+}
+
+// settle resets building once the status is not BUILD.
+func (m *portModel) settle() { m.building = m.building && m.status() == Build }
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,152 @@
+package network
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// randomPort is a port with random attributes and agents, and the steps that were applied to it.
+type randomPort struct {
+	*rapid.T
+	Port
+	pc    Surroundings
+	clock time.Time
+	steps []string
+}
+
+func (a *randomPort) draw(what string, from ...string) string {
+	return rapid.SampledFrom(from).Draw(a.T, what)
+}
+
+// randomAgents returns agents on the port's host.
+func (a *randomPort) randomAgents() []HostAgent {
+	controller := func(reports bool) HostAgent {
+		return HostAgent{Type: ODLAgent, NetworkType: "vxlan", Configurations: json.RawMessage(fmt.Sprintf(`{"allowed_network_types":["vxlan"],
+			"supported_vnic_types":[{"vnic_type":"normal","vif_type":"ovs","vif_details":{"a":1}}],"reports_port_status":%t}`, reports))}
+	}
+	return map[string][]HostAgent{
+		"none": nil, "alive": {{Type: OVSAgent, Alive: true}, {Type: NICSwitchAgent, Alive: true}}, "silent": {{Type: OVSAgent}},
+		"a controller": {controller(true)}, "a silent controller": {controller(false)},
+	}[a.draw("agents", "none", "alive", "alive", "silent", "a controller", "a silent controller")]
+}
+
+// recheck returns the port after a check without news.
+func (a *randomPort) recheck() Port {
+	return a.Rebind(a.pc, a.Revision+1, a.clock).Arm(a.pc, Cause{}, a.clock).Judge(a.clock)
+}
+
+// applyRandomReport applies a report of a random entity, host, event and revision.
+func (a *randomPort) applyRandomReport() string {
+	r := Report{Entity: a.draw("entity", L2, L2, DHCP, "unknown"), Host: a.draw("from", "1", "1", "2", "n", ""), Event: a.draw("event", "", Begun, Lost, "unknown"),
+		Revision: rapid.Int64Range(0, a.Revision+1).Draw(a.T, "revision")}
+	p, _ := a.recheck().Hear(a.pc, []Report{r}, a.clock)
+	a.Port = p.Judge(a.clock)
+	return fmt.Sprintf("%+v", r)
+}
+
+// changeContext changes the agents, the DHCP agents or the time.
+func (a *randomPort) changeContext() string {
+	what := a.draw("around", "agents", "DHCP", "time")
+	switch what {
+	case "agents":
+		a.pc.Agents = a.randomAgents()
+	case "DHCP":
+		a.pc.DHCPHosts = map[string][]string{"yes": {"n"}}[a.draw("served", "yes", "no")]
+	default:
+		a.clock = a.clock.Add(40 * time.Second)
+	}
+	a.Port = a.recheck()
+	return what
+}
+
+// changeByClient applies a random update by a client.
+func (a *randomPort) changeByClient() string {
+	c, p := Cause{Revision: a.Revision + 1}, a.Port
+	what := a.draw("change", "admin", "host 1", "host 2", "no host", "address", "owner", `{"migrating_to":"2"}`, `{"capabilities":["switchdev"]}`)
+	switch what {
+	case "admin":
+		p.AdminUp = !p.AdminUp
+		c.Raised = p.AdminUp
+	case "host 1", "host 2", "no host":
+		p.Host = strings.TrimPrefix(strings.TrimPrefix(what, "no host"), "host ")
+	case "address":
+		c.Addressed = true
+	case "owner":
+		p.DeviceOwner = a.draw("owner", deviceOwners...)
+	default:
+		p.Profile = json.RawMessage(what)
+	}
+	c.Bound = p.Host != a.Host || string(p.Profile) != string(a.Profile) || p.Distributed() != a.Distributed()
+	if c.Bound {
+		p = p.Settled(a.pc.Agents)
+	}
+	a.Port = p.Rebind(a.pc, c.Revision, a.clock).Arm(a.pc, c, a.clock).Judge(a.clock)
+	return what
+}
+
+// moveServer applies one step of a live migration.
+func (a *randomPort) moveServer() string {
+	what, host := a.draw("move", "propose", "activate", "withdraw"), a.draw("to", "1", "2")
+	var p Port
+	var err error
+	switch what {
+	case "propose":
+		p, err = a.Propose(BindingChange{Host: &host}, a.pc.Agents)
+	case "activate":
+		p, err = a.Activate(host, a.pc, a.Revision+1, a.clock)
+	default:
+		p, err = a.Withdraw(host)
+	}
+	if err == nil {
+		a.Port = p.Judge(a.clock)
+	}
+	return what + " " + host
+}
+
+// violation returns the first broken rule; empty if the port is consistent.
+func (a *randomPort) violation() string {
+	s, again := a.Standing(), a.recheck()
+	free := a.Bound() && a.AdminUp && len(a.Blocks) == 0
+	switch {
+	case a.Status == Active && !free, a.Status != Active && free && !a.Distributed():
+		return fmt.Sprintf("it is %s, bound as %s, up %t, blocked by %v", a.Status, a.VIF, a.AdminUp, a.Blocks)
+	case (a.Status == Active) != (s.Reason == "" && len(s.Waiting) == 0):
+		return "its sentence is " + s.Sentence()
+	case again.Status != a.Status || again.VIF != a.VIF || len(again.Blocks) != len(a.Blocks):
+		return s.Sentence() + "; a recheck changes it to " + again.Standing().Sentence()
+	}
+	for _, b := range a.Blocks {
+		if b.Entity == L2 && b.Host != a.Host {
+			return fmt.Sprintf("it is on %q, and %s", a.Host, b.Sentence())
+		}
+	}
+	return ""
+}
+
+var deviceOwners = []string{"compute:nova", "compute:nova", "", "baremetal:none", SubportOwner, DHCPOwner, "network:router_interface", deviceOwnerDistributed, "network:distributed"}
+
+// Random ports, agents, reports and updates: the status and its reason always agree, and a check without news changes nothing.
+func TestPort_StatusAndReasonAlwaysAgree(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		a := &randomPort{T: t, clock: time.Unix(0, 0)}
+		a.pc = Surroundings{Policy: Policy{L2: {Limit: time.Minute, Fatal: true}}, DHCPHosts: []string{"n"}, Agents: a.randomAgents()}
+		host, owner, vnic := a.draw("host", "1", "2", ""), a.draw("owner", deviceOwners...), a.draw("vnic", "normal", "normal", "direct", "direct-physical", "baremetal")
+		p := NewPort([16]byte{1}, PortChange{Host: &host, DeviceOwner: &owner, VNIC: &vnic}).BoundBy(a.pc.Agents)
+		p.Revision = 1
+		a.Port = p.Arm(a.pc, Cause{Bound: true, Addressed: true, Revision: 1}, a.clock).Judge(a.clock)
+		for range rapid.IntRange(5, 30).Draw(t, "steps") {
+			step := rapid.SampledFrom([]func() string{a.applyRandomReport, a.applyRandomReport, a.changeContext, a.changeByClient, a.moveServer}).Draw(t, "step")
+			a.steps = append(a.steps, step())
+			a.Revision++
+			if wrong := a.violation(); wrong != "" {
+				t.Fatalf("port with owner %q after %s: %s", owner, strings.Join(a.steps, ", "), wrong)
+			}
+		}
+	})
+}

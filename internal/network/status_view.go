@@ -1,0 +1,57 @@
+// Package network holds the rules for networks, subnets, ports and agents: which provisioning blocks a port has, and
+// what its status is. All functions are pure: no I/O, no clock.
+package network
+
+import "time"
+
+// Events that an agent reports.
+const (
+	Complete = "complete" // the port is provisioned
+	Begun    = "begun"    // the agent has started to work on the port and will report again
+	Lost     = "lost"     // the port is no longer wired: the device is unplugged
+)
+
+// Report is an agent's report on its part of a port.
+type Report struct {
+	Entity   string // DHCP, L2 …
+	Host     string // host of the agent
+	Event    string // Complete, Begun or Lost; empty means Complete
+	Revision int64  // revision of the port that the agent acted on; 0: not given
+}
+
+// Waiting is an entity that blocks a port.
+type Waiting struct {
+	Entity   string
+	Host     string // only reports from this host count; empty: any host
+	Since    time.Time
+	Deadline *time.Time // nil: no deadline
+	Fatal    bool       // the port's status becomes ERROR after the deadline
+	Sentence string     // the same for human readers
+}
+
+// Standing is a snapshot of a port for its workflow and for the `why` query.
+type Standing struct {
+	Gone    bool // the row is deleted; only Events may be set
+	Name    string
+	Project string
+	Host    string
+	Status  string
+	Waiting []Waiting
+	Reason  string      // why the port is not ACTIVE, apart from its blocks; empty for an ACTIVE port
+	Doubt   string      // why the status of an ACTIVE port may be out of date; empty if its agent is alive
+	Ignored int64       // reports that were ignored since the port was created
+	Events  []NovaEvent // recorded for Nova and not delivered yet, oldest first
+	// Accepted tells for each of the given reports, in order, whether it changed something.
+	Accepted []bool     `json:",omitempty"`
+	Next     *time.Time // when the status changes because a deadline passes; nil if no deadline is set
+}
+
+// NovaEvent is one external event for Nova's os-server-external-events.
+type NovaEvent struct {
+	ID     int64  // ID of its row
+	Server string // UUID of the server
+	Name   string // network-vif-plugged …
+	Status string // completed or failed; empty for events without a status
+	Tag    string // UUID of the port
+	Age    time.Duration
+}

@@ -1,0 +1,10 @@
+package network
+
+import "net/netip"
+
+// TunnelEnd is the address of a host for tunnels of one type.
+type TunnelEnd struct {
+	Type string // vxlan …
+	Host string // empty if the agent does not report it
+	IP   netip.Addr
+}
