@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// addresses are a port's addresses in its order.
+// addresses are the port's IP addresses in their order.
 func addresses(p object) []string {
 	list := []string{}
 	for _, f := range p["fixed_ips"].([]any) {
@@ -16,10 +16,10 @@ func addresses(p object) []string {
 	return list
 }
 
-func TestPortHasOneAddressOfEachKindAndThoseThatItsHostMakes(t *testing.T) {
+func TestPort_GetsOneIPv4AndEverySLAACAddress(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, v4 := c.ground("10.0.0.0/30") // one address besides the gateway
+	net, v4 := c.createNetwork("10.0.0.0/30") // one address besides the gateway
 	subnet := func(more string) object {
 		return c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,%s}}`, net, more))["subnet"].(object)
 	}
@@ -51,20 +51,20 @@ func TestPortHasOneAddressOfEachKindAndThoseThatItsHostMakes(t *testing.T) {
 	}
 }
 
-func TestAddressesThatHostsMakeAreNobodysChoice(t *testing.T) {
+func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, v4 := c.ground("10.0.0.0/24")
-	other, elsewhere := c.ground("10.1.0.0/24")
+	net, v4 := c.createNetwork("10.0.0.0/24")
+	other, elsewhere := c.createNetwork("10.1.0.0/24")
 	p := c.port(net, `,"mac_address":"fa:16:3e:11:22:33","binding:host_id":"cmp-1","device_owner":"compute:nova"`)
 	router := c.port(net, `,"mac_address":"fa:16:3e:11:22:44","device_owner":"network:router_interface"`)["id"].(string)
 	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_ra_mode":"slaac"}}`, net))["subnet"].(object)["id"].(string)
-	const made = "fd00::f816:3eff:fe11:2233"
+	const created = "fd00::f816:3eff:fe11:2233"
 	path := "/v2.0/ports/" + p["id"].(string)
 
-	// A subnet that comes later gives an address to the ports that are there, and nobody has to work for that.
+	// A new SLAAC subnet gives an address to the existing ports. No agent has to report for it.
 	after := c.must(200, "GET", path, "")["port"].(object)
-	if d := cmp.Diff(append(addresses(p), made), addresses(after)); d != "" {
+	if d := cmp.Diff(append(addresses(p), created), addresses(after)); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff(p["berth:why"], after["berth:why"]); d != "" || after["revision_number"] != p["revision_number"].(float64)+1 {
@@ -88,9 +88,9 @@ func TestAddressesThatHostsMakeAreNobodysChoice(t *testing.T) {
 			t.Errorf("a port with %s: want %s, got %s", fixed, want, got)
 		}
 	}
-	// What a client read it may send back, with one more; and the address it could have computed.
-	same := fmt.Sprintf(`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`, v4, six, made, v4)
-	if got := addresses(c.must(200, "PUT", path, same)["port"].(object)); len(got) != 3 || got[1] != made {
+	// A client may send back the addresses that it read, with one more, and it may send the SLAAC address that it computed itself.
+	same := fmt.Sprintf(`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`, v4, six, created, v4)
+	if got := addresses(c.must(200, "PUT", path, same)["port"].(object)); len(got) != 3 || got[1] != created {
 		t.Errorf("sent back: %v", got)
 	}
 	given := c.port(net, `,"mac_address":"fa:16:3e:11:22:55","fixed_ips":[{"ip_address":"fd00::f816:3eff:fe11:2255"}]`)
@@ -103,10 +103,10 @@ func TestAddressesThatHostsMakeAreNobodysChoice(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/networks/"+other, "")
 }
 
-func TestSubnetsAreOfOneKind(t *testing.T) {
+func TestSubnet_IPv6ModesMustAgree(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64"}}`, net))["subnet"].(object)
 	want := object{"start": "fd00::1", "end": "fd00::ffff:ffff:ffff:ffff"}
 	if d := cmp.Diff(want, six["allocation_pools"].([]any)[0]); d != "" || six["gateway_ip"] != "fd00::" {
@@ -124,10 +124,10 @@ func TestSubnetsAreOfOneKind(t *testing.T) {
 	}
 }
 
-func TestGatewayStaysWhileARouterHasIt(t *testing.T) {
+func TestSubnet_GatewayCannotChangeWhileRouterUsesIt(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, subnet := c.ground("10.0.0.0/24")
+	net, subnet := c.createNetwork("10.0.0.0/24")
 	path := "/v2.0/subnets/" + subnet
 	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface","fixed_ips":[{"ip_address":"10.0.0.1"}]`)["id"].(string)
 	c.port(net, `,"fixed_ips":[{"ip_address":"10.0.0.9"}]`)

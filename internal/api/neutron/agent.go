@@ -15,7 +15,7 @@ import (
 	"berth/internal/store"
 )
 
-// agents are the routes of agents and of what they host. All are for administrators.
+// agents handles agents and the networks that DHCP agents host. Only administrators use these routes.
 type agents struct{ store *store.Store }
 
 type agentChange = network.AgentChange
@@ -46,7 +46,7 @@ var agentAttributes = []attribute.Definition[network.Agent, agentChange]{
 	{Name: heldAttribute}, {Name: awaitedAttribute},
 }
 
-// Attributes that say what an agent has in hand: its networks or ports, and how many ports wait for its word.
+// Attributes of an agent that Neutron does not have: how many networks or ports the agent serves, and how many ports wait for its report.
 const (
 	heldAttribute    = "berth:held"
 	awaitedAttribute = "berth:awaited"
@@ -69,10 +69,10 @@ func (a agents) routes() []osapi.Route {
 		{Method: http.MethodGet, Path: "/v2.0/agents/{id}", Handle: res.serveShow},
 		{Method: http.MethodPut, Path: "/v2.0/agents/{id}", Handle: res.serveUpdate},
 		{Method: http.MethodDelete, Path: "/v2.0/agents/{id}", Handle: res.serveDelete},
-		{Method: http.MethodGet, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.hosted},
-		{Method: http.MethodPost, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.host},
-		{Method: http.MethodDelete, Path: "/v2.0/agents/{id}/dhcp-networks/{network}", Handle: a.release},
-		{Method: http.MethodGet, Path: "/v2.0/networks/{id}/dhcp-agents", Handle: a.hosting},
+		{Method: http.MethodGet, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.listNetworks},
+		{Method: http.MethodPost, Path: "/v2.0/agents/{id}/dhcp-networks", Handle: a.scheduleNetwork},
+		{Method: http.MethodDelete, Path: "/v2.0/agents/{id}/dhcp-networks/{network}", Handle: a.unscheduleNetwork},
+		{Method: http.MethodGet, Path: "/v2.0/networks/{id}/dhcp-agents", Handle: a.listHostingAgents},
 	}
 	for i, r := range routes {
 		routes[i].Handle = func(req *http.Request) (int, any, error) {
@@ -85,7 +85,7 @@ func (a agents) routes() []osapi.Route {
 	return routes
 }
 
-func (a agents) hosted(r *http.Request) (int, any, error) {
+func (a agents) listNetworks(r *http.Request) (int, any, error) {
 	_, id, err := a.resource().find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
@@ -101,7 +101,7 @@ func (a agents) hosted(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"networks": list}, nil
 }
 
-func (a agents) host(r *http.Request) (int, any, error) {
+func (a agents) scheduleNetwork(r *http.Request) (int, any, error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
 		return 0, nil, err
@@ -121,7 +121,7 @@ func (a agents) host(r *http.Request) (int, any, error) {
 	return http.StatusCreated, []byte("null"), a.store.ScheduleNetwork(r.Context(), agent, n)
 }
 
-func (a agents) release(r *http.Request) (int, any, error) {
+func (a agents) unscheduleNetwork(r *http.Request) (int, any, error) {
 	_, agent, err := a.resource().find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
@@ -133,7 +133,7 @@ func (a agents) release(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, a.store.UnscheduleNetwork(r.Context(), agent, n)
 }
 
-func (a agents) hosting(r *http.Request) (int, any, error) {
+func (a agents) listHostingAgents(r *http.Request) (int, any, error) {
 	_, id, err := networks(a.store).find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err

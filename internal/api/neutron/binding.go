@@ -13,7 +13,7 @@ import (
 	"berth/internal/store"
 )
 
-// bindings are the routes of a port's ties to hosts, by which a server is moved. All are for administrators.
+// bindings handles the bindings of a port to hosts, which Nova uses for live migration. Only administrators use these routes.
 type bindings struct{ store *store.Store }
 
 type bindingChange = network.BindingChange
@@ -50,12 +50,12 @@ func (b bindings) routes() []osapi.Route {
 	return routes
 }
 
-// port is the port that the request's path names.
+// port finds the port that the path names.
 func (b bindings) port(r *http.Request) (network.Port, uuid.UUID, error) {
 	return ports(b.store).find(r, pathValue(r, "id"))
 }
 
-// of is the binding of the port to the host.
+// bindingOn finds the binding of the port to the host.
 func bindingOn(p network.Port, host string) (network.Binding, error) {
 	all := p.Tied()
 	at := slices.IndexFunc(all, func(b network.Binding) bool { return b.Host == host })
@@ -153,7 +153,7 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 	return shownBinding(http.StatusOK, p, pathValue(r, "host"), nil)
 }
 
-// activate reads no body; clients send some or none. Its answer is the binding without an envelope.
+// activate ignores the request body, because clients send different ones. It answers without an envelope, as Neutron does.
 func (b bindings) activate(r *http.Request) (int, any, error) {
 	found, id, err := b.port(r)
 	if err != nil {
@@ -176,7 +176,7 @@ func (b bindings) remove(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, b.store.DeleteBinding(r.Context(), id, pathValue(r, "host"))
 }
 
-// unread accepts any text for what is known better.
+// ignoredText checks that the value is text and ignores it.
 func ignoredText[C any](_ *C, raw json.RawMessage) error {
 	_, err := attribute.Text(255)(raw)
 	return err

@@ -10,11 +10,11 @@ import (
 	"berth/internal/network"
 )
 
-func TestServerIsMovedByBindings(t *testing.T) {
+func TestBinding_ActivateMovesThePort(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	c.heartbeat(network.OVSAgent, "cmp-2")
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:nova"`)
 	path := "/v2.0/ports/" + p["id"].(string) + "/bindings"
 	details := object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
@@ -24,8 +24,8 @@ func TestServerIsMovedByBindings(t *testing.T) {
 			"project_id": "admin", "tenant_id": "admin"}
 	}
 
-	made := c.must(201, "POST", path, `{"binding":{"host":"cmp-2","profile":{"a":1},"project_id":"admin"}}`)["binding"]
-	if d := cmp.Diff(any(want("cmp-2", "INACTIVE", "ovs", details, object{"a": 1.0})), made); d != "" {
+	created := c.must(201, "POST", path, `{"binding":{"host":"cmp-2","profile":{"a":1},"project_id":"admin"}}`)["binding"]
+	if d := cmp.Diff(any(want("cmp-2", "INACTIVE", "ovs", details, object{"a": 1.0})), created); d != "" {
 		t.Error(d)
 	}
 	changed := c.must(200, "PUT", path+"/cmp-2", `{"binding":{"profile":{}}}`)["binding"]
@@ -55,11 +55,11 @@ func TestServerIsMovedByBindings(t *testing.T) {
 	}
 }
 
-func TestRefusedBindingsAreNamedAsClientsKnowThem(t *testing.T) {
+func TestBinding_ErrorTypes(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	c.heartbeat(network.OVSAgent, "cmp-2")
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	bound := `,"binding:host_id":"cmp-1","device_owner":"compute:nova"`
 	p, other := c.port(net, bound), c.port(net, `,"binding:host_id":"cmp-1"`)
 	path, others := "/v2.0/ports/"+p["id"].(string)+"/bindings", "/v2.0/ports/"+other["id"].(string)+"/bindings"
@@ -93,10 +93,10 @@ func TestRefusedBindingsAreNamedAsClientsKnowThem(t *testing.T) {
 	}
 }
 
-func TestWhoeverPlugsInIsToldOfTheAgentsSwitch(t *testing.T) {
+func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	const usual = `{"datapath_type":"system","integration_bridge":"br-int","ovs_hybrid_plug":false}`
 	configure := func(host, configurations string) {
 		t.Helper()
@@ -137,12 +137,12 @@ func TestWhoeverPlugsInIsToldOfTheAgentsSwitch(t *testing.T) {
 		}
 	}
 
-	// It is as it was when the port was bound, and told of a host that the port may move to, too.
+	// A port keeps the details of the time when it was bound. A binding for a live migration has the details of its own host.
 	p := c.port(net, `,"binding:host_id":"cmp-3","device_owner":"compute:nova"`)
 	configure("cmp-3", usual)
 	path := "/v2.0/ports/" + p["id"].(string)
-	made := c.must(201, "POST", path+"/bindings", `{"binding":{"host":"cmp-4"}}`)["binding"].(object)
-	if d := cmp.Diff(any(shared("client", "/run/vhu/vhu"+p["id"].(string)[:11])), made["vif_details"]); d != "" || made["vif_type"] != "vhostuser" {
+	created := c.must(201, "POST", path+"/bindings", `{"binding":{"host":"cmp-4"}}`)["binding"].(object)
+	if d := cmp.Diff(any(shared("client", "/run/vhu/vhu"+p["id"].(string)[:11])), created["vif_details"]); d != "" || created["vif_type"] != "vhostuser" {
 		t.Errorf("where it may move: %s", d)
 	}
 	p = c.must(200, "PUT", path, `{"port":{"name":"x"}}`)["port"].(object)
@@ -150,7 +150,7 @@ func TestWhoeverPlugsInIsToldOfTheAgentsSwitch(t *testing.T) {
 		t.Errorf("where it is: %s", d)
 	}
 	active := c.must(200, "PUT", path+"/bindings/cmp-4/activate", "")
-	if d := cmp.Diff(made["vif_details"], active["vif_details"]); d != "" {
+	if d := cmp.Diff(created["vif_details"], active["vif_details"]); d != "" {
 		t.Errorf("where it has moved: %s", d)
 	}
 	p = c.must(200, "PUT", path, `{"port":{"binding:host_id":""}}`)["port"].(object)

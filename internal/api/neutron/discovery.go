@@ -9,7 +9,7 @@ import (
 
 type object = map[string]any
 
-// discovery are the routes by which clients find out what is here.
+// discovery returns the routes for versions, resources and extensions.
 func discovery() []osapi.Route {
 	get := func(path string, open bool, h osapi.Handler) osapi.Route {
 		return osapi.Route{Method: http.MethodGet, Path: path, Open: open, Handle: h}
@@ -24,7 +24,7 @@ func discovery() []osapi.Route {
 	}
 }
 
-// root is the API's address as the client knows it.
+// baseURL is the address of the API as the client sees it.
 func baseURL(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
@@ -49,7 +49,7 @@ func listResources(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"resources": list}, nil
 }
 
-// extensions are the parts of the API beyond its core, by alias.
+// extensions are the API extensions that berth implements, by alias.
 var extensions = []struct{ alias, name, description string }{
 	{"agent", "agent", "The agent management extension."},
 	{"allowed-address-pairs", "Allowed Address Pairs", "Provides allowed address pairs"},
@@ -109,7 +109,7 @@ func showExtension(r *http.Request) (int, any, error) {
 	return 0, nil, osapi.Fault(http.StatusNotFound, "ExtensionNotFound", "Extension with alias %s does not exist", pathValue(r, "alias"))
 }
 
-// empty answers for a collection that clients ask for in passing and that has no members here.
+// emptyCollection answers for a collection that clients list although it never has members in berth.
 func emptyCollection(collection string) osapi.Handler {
 	return func(*http.Request) (int, any, error) {
 		return http.StatusOK, object{collection: []any{}}, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 )
 
-func TestGophercloudKnowsGroupsAndQuotas(t *testing.T) {
+func TestGophercloud_SecurityGroupsAndQuotas(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	l := library{t, t.Context(), &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
@@ -26,30 +26,30 @@ func TestGophercloudKnowsGroupsAndQuotas(t *testing.T) {
 func (l library) groups() {
 	l.Helper()
 	name, words := "doors", "d"
-	made, err := groups.Create(l.ctx, l.client, groups.CreateOpts{Name: "web", Description: "w"}).Extract()
+	created, err := groups.Create(l.ctx, l.client, groups.CreateOpts{Name: "web", Description: "w"}).Extract()
 	l.check("create group", err)
-	l.same("its first rules", 2, len(made.Rules))
-	changed, err := groups.Update(l.ctx, l.client, made.ID, groups.UpdateOpts{Name: name, Description: &words}).Extract()
+	l.same("its first rules", 2, len(created.Rules))
+	changed, err := groups.Update(l.ctx, l.client, created.ID, groups.UpdateOpts{Name: name, Description: &words}).Extract()
 	l.check("update group", err)
 	l.same("group", []string{"doors", "d"}, []string{changed.Name, changed.Description})
 	l.same("groups", 1, len(all(l, groups.List(l.client, groups.ListOpts{Name: name}), groups.ExtractGroups)))
 
-	https, err := rules.Create(l.ctx, l.client, rules.CreateOpts{Direction: rules.DirIngress, EtherType: rules.EtherType4, SecGroupID: made.ID,
+	https, err := rules.Create(l.ctx, l.client, rules.CreateOpts{Direction: rules.DirIngress, EtherType: rules.EtherType4, SecGroupID: created.ID,
 		Protocol: rules.ProtocolTCP, PortRangeMin: 443, PortRangeMax: 443, RemoteIPPrefix: "10.0.0.0/8"}).Extract()
 	l.check("create rule", err)
 	more, err := rules.CreateBulk(l.ctx, l.client, []rules.CreateOpts{
-		{Direction: rules.DirIngress, EtherType: rules.EtherType4, SecGroupID: made.ID, RemoteGroupID: made.ID},
-		{Direction: rules.DirIngress, EtherType: rules.EtherType6, SecGroupID: made.ID, Protocol: rules.ProtocolUDP}}).Extract()
+		{Direction: rules.DirIngress, EtherType: rules.EtherType4, SecGroupID: created.ID, RemoteGroupID: created.ID},
+		{Direction: rules.DirIngress, EtherType: rules.EtherType6, SecGroupID: created.ID, Protocol: rules.ProtocolUDP}}).Extract()
 	l.check("create rules", err)
 	shown, err := rules.Get(l.ctx, l.client, https.ID).Extract()
 	l.check("show rule", err)
 	l.same("rule", https, shown)
-	l.same("rules", 1, len(all(l, rules.List(l.client, rules.ListOpts{SecGroupID: made.ID, Protocol: "tcp", PortRangeMin: 443}), rules.ExtractRules)))
-	full, err := groups.Get(l.ctx, l.client, made.ID).Extract()
+	l.same("rules", 1, len(all(l, rules.List(l.client, rules.ListOpts{SecGroupID: created.ID, Protocol: "tcp", PortRangeMin: 443}), rules.ExtractRules)))
+	full, err := groups.Get(l.ctx, l.client, created.ID).Extract()
 	l.check("show group", err)
 	l.same("all its rules", 5, len(full.Rules))
 	l.check("delete rule", rules.Delete(l.ctx, l.client, more[0].ID).ExtractErr())
-	l.check("delete group", groups.Delete(l.ctx, l.client, made.ID).ExtractErr())
+	l.check("delete group", groups.Delete(l.ctx, l.client, created.ID).ExtractErr())
 }
 
 func (l library) quotas() {

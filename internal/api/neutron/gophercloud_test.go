@@ -13,7 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 )
 
-func TestGophercloudWorksUnmodified(t *testing.T) {
+func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	t.Parallel()
 	c, ctx := open(t), t.Context()
 	client := &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
@@ -37,23 +37,23 @@ func TestGophercloudWorksUnmodified(t *testing.T) {
 		ports.Port
 		portsbinding.PortsBindingExt
 	}
-	var made boundPort
+	var created boundPort
 	check("create port", ports.Create(ctx, client, portsbinding.CreateOptsExt{
 		CreateOptsBuilder: ports.CreateOpts{NetworkID: net.ID, Name: "web", DeviceOwner: "compute:nova", FixedIPs: []ports.IP{{SubnetID: subnet.ID}}},
 		HostID:            "cmp-1", VNICType: "normal",
-	}).ExtractInto(&made))
-	if made.Status != "DOWN" || made.VIFType != "ovs" || made.HostID != "cmp-1" || len(made.FixedIPs) != 1 {
-		t.Errorf("port %+v", made)
+	}).ExtractInto(&created))
+	if created.Status != "DOWN" || created.VIFType != "ovs" || created.HostID != "cmp-1" || len(created.FixedIPs) != 1 {
+		t.Errorf("port %+v", created)
 	}
 
-	revision := made.RevisionNumber
+	revision := created.RevisionNumber
 	name := "web-2"
-	renamed, err := ports.Update(ctx, client, made.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract()
+	renamed, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract()
 	check("update port with the revision of its creation", err)
 	if renamed.Name != name || renamed.RevisionNumber != revision+1 {
 		t.Errorf("renamed %+v", renamed)
 	}
-	if _, err := ports.Update(ctx, client, made.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract(); !gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) {
+	if _, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract(); !gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) {
 		t.Errorf("a stale update: %v", err)
 	}
 
@@ -65,7 +65,7 @@ func TestGophercloudWorksUnmodified(t *testing.T) {
 	check("list ports", err)
 	all, err := ports.ExtractPorts(pages)
 	check("read ports", err)
-	if len(all) != 5 || !slices.ContainsFunc(all, func(p ports.Port) bool { return p.ID == made.ID }) {
+	if len(all) != 5 || !slices.ContainsFunc(all, func(p ports.Port) bool { return p.ID == created.ID }) {
 		t.Errorf("paged through %d ports", len(all))
 	}
 	shown, err := networks.Get(ctx, client, net.ID).Extract()

@@ -26,7 +26,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/pagination"
 )
 
-// library is gophercloud at work on a cloud.
+// library runs gophercloud against the API.
 type library struct {
 	*testing.T
 	ctx    context.Context
@@ -57,7 +57,7 @@ func all[T any](l library, pager pagination.Pager, read func(pagination.Page) ([
 	return list
 }
 
-func TestGophercloudKnowsTheExtensions(t *testing.T) {
+func TestGophercloud_Extensions(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	l := library{t, t.Context(), &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
@@ -98,11 +98,11 @@ func (l library) discover() {
 	}
 }
 
-// network makes one by the options of every extension.
+// network creates a network with the options of every extension.
 func (l library) network() string {
 	l.Helper()
 	yes, no, name := true, false, "navy"
-	made := networks.Create(l.ctx, l.client, mtu.CreateOptsExt{MTU: 1400, CreateOptsBuilder: external.CreateOptsExt{External: &no,
+	created := networks.Create(l.ctx, l.client, mtu.CreateOptsExt{MTU: 1400, CreateOptsBuilder: external.CreateOptsExt{External: &no,
 		CreateOptsBuilder: portsecurity.NetworkCreateOptsExt{PortSecurityEnabled: &yes,
 			CreateOptsBuilder: provider.CreateOptsExt{Segments: []provider.Segment{{NetworkType: "vlan", PhysicalNetwork: "phys", SegmentationID: 7}},
 				CreateOptsBuilder: networks.CreateOpts{Name: "blue", Shared: &no}}}}})
@@ -113,7 +113,7 @@ func (l library) network() string {
 		external.NetworkExternalExt
 		portsecurity.PortSecurityExt
 	}
-	l.check("create network", made.ExtractInto(&n))
+	l.check("create network", created.ExtractInto(&n))
 	l.same("network", []any{"vlan", "phys", "7", 1400, false, true},
 		[]any{n.NetworkType, n.PhysicalNetwork, n.SegmentationID, n.MTU, n.External, n.PortSecurityEnabled})
 	changed := networks.Update(l.ctx, l.client, n.ID, mtu.UpdateOptsExt{MTU: 1300, UpdateOptsBuilder: external.UpdateOptsExt{External: &yes,
@@ -142,14 +142,14 @@ func (l library) network() string {
 func (l library) subnet(net string) string {
 	l.Helper()
 	no, name, gateway := false, "shore", "10.0.0.2"
-	made, err := subnets.Create(l.ctx, l.client, subnets.CreateOpts{NetworkID: net, Name: "sea", IPVersion: gophercloud.IPv4, CIDR: "10.0.0.0/24",
+	created, err := subnets.Create(l.ctx, l.client, subnets.CreateOpts{NetworkID: net, Name: "sea", IPVersion: gophercloud.IPv4, CIDR: "10.0.0.0/24",
 		AllocationPools: []subnets.AllocationPool{{Start: "10.0.0.10", End: "10.0.0.20"}}, DNSNameservers: []string{"9.9.9.9"},
 		HostRoutes: []subnets.HostRoute{{DestinationCIDR: "10.9.0.0/24", NextHop: "10.0.0.9"}}}).Extract()
 	l.check("create subnet", err)
-	changed, err := subnets.Update(l.ctx, l.client, made.ID, subnets.UpdateOpts{Name: &name, GatewayIP: &gateway, EnableDHCP: &no,
-		DNSNameservers: &[]string{}, HostRoutes: &[]subnets.HostRoute{}, RevisionNumber: &made.RevisionNumber}).Extract()
+	changed, err := subnets.Update(l.ctx, l.client, created.ID, subnets.UpdateOpts{Name: &name, GatewayIP: &gateway, EnableDHCP: &no,
+		DNSNameservers: &[]string{}, HostRoutes: &[]subnets.HostRoute{}, RevisionNumber: &created.RevisionNumber}).Extract()
 	l.check("update subnet", err)
-	shown, err := subnets.Get(l.ctx, l.client, made.ID).Extract()
+	shown, err := subnets.Get(l.ctx, l.client, created.ID).Extract()
 	l.check("show subnet", err)
 	l.same("subnet", changed, shown)
 	l.same("changed subnet", []any{"shore", "10.0.0.2", false, []string{}, []subnets.HostRoute{}},
@@ -160,14 +160,14 @@ func (l library) subnet(net string) string {
 	l.same("what is left", []networkipavailabilities.NetworkIPAvailability{*left},
 		all(l, networkipavailabilities.List(l.client, networkipavailabilities.ListOpts{NetworkID: net, IPVersion: "4"}), networkipavailabilities.ExtractNetworkIPAvailabilities))
 	l.same("subnets", 1, len(all(l, subnets.List(l.client, subnets.ListOpts{NetworkID: net, CIDR: "10.0.0.0/24", GatewayIP: "10.0.0.2"}), subnets.ExtractSubnets)))
-	return made.ID
+	return created.ID
 }
 
-// ports makes two by the options of every extension.
+// ports creates two ports with the options of every extension.
 func (l library) ports(net, subnet string) (parent, sub string) {
 	l.Helper()
 	yes, no := true, false
-	made := ports.Create(l.ctx, l.client, extradhcpopts.CreateOptsExt{ExtraDHCPOpts: []extradhcpopts.CreateExtraDHCPOpt{{OptName: "mtu", OptValue: "1400"}},
+	created := ports.Create(l.ctx, l.client, extradhcpopts.CreateOptsExt{ExtraDHCPOpts: []extradhcpopts.CreateExtraDHCPOpt{{OptName: "mtu", OptValue: "1400"}},
 		CreateOptsBuilder: portsecurity.PortCreateOptsExt{PortSecurityEnabled: &yes, CreateOptsBuilder: ports.CreateOpts{NetworkID: net, Name: "parent",
 			FixedIPs: []ports.IP{{SubnetID: subnet, IPAddress: "10.0.0.12"}}, AllowedAddressPairs: []ports.AddressPair{{IPAddress: "10.0.0.99"}}}}})
 	var p struct {
@@ -176,7 +176,7 @@ func (l library) ports(net, subnet string) (parent, sub string) {
 		portsecurity.PortSecurityExt
 		portsbinding.PortsBindingExt
 	}
-	l.check("create port", made.ExtractInto(&p))
+	l.check("create port", created.ExtractInto(&p))
 	value, host := "1300", "cmp-1"
 	changed := ports.Update(l.ctx, l.client, p.ID, extradhcpopts.UpdateOptsExt{ExtraDHCPOpts: []extradhcpopts.UpdateExtraDHCPOpt{{OptName: "mtu", OptValue: &value}},
 		UpdateOptsBuilder: portsecurity.PortUpdateOptsExt{PortSecurityEnabled: &no, UpdateOptsBuilder: portsbinding.UpdateOptsExt{VNICType: "normal",
@@ -199,25 +199,25 @@ func (l library) ports(net, subnet string) (parent, sub string) {
 func (l library) trunk(parent, sub string) {
 	l.Helper()
 	name, no := "trunk", false
-	made, err := trunks.Create(l.ctx, l.client, trunks.CreateOpts{PortID: parent, Name: "t"}).Extract()
+	created, err := trunks.Create(l.ctx, l.client, trunks.CreateOpts{PortID: parent, Name: "t"}).Extract()
 	l.check("create trunk", err)
 	seven := trunks.Subport{PortID: sub, SegmentationType: "vlan", SegmentationID: 7}
-	grown, err := trunks.AddSubports(l.ctx, l.client, made.ID, trunks.AddSubportsOpts{Subports: []trunks.Subport{seven}}).Extract()
+	grown, err := trunks.AddSubports(l.ctx, l.client, created.ID, trunks.AddSubportsOpts{Subports: []trunks.Subport{seven}}).Extract()
 	l.check("add subport", err)
-	shown, err := trunks.Get(l.ctx, l.client, made.ID).Extract()
+	shown, err := trunks.Get(l.ctx, l.client, created.ID).Extract()
 	l.check("show trunk", err)
 	l.same("trunk", shown, grown)
-	list, err := trunks.GetSubports(l.ctx, l.client, made.ID).Extract()
+	list, err := trunks.GetSubports(l.ctx, l.client, created.ID).Extract()
 	l.check("list subports", err)
 	l.same("subports", []trunks.Subport{seven}, list)
 	l.same("trunks", []trunks.Trunk{*shown}, all(l, trunks.List(l.client, trunks.ListOpts{PortID: parent}), trunks.ExtractTrunks))
-	less, err := trunks.RemoveSubports(l.ctx, l.client, made.ID, trunks.RemoveSubportsOpts{Subports: []trunks.RemoveSubport{{PortID: sub}}}).Extract()
+	less, err := trunks.RemoveSubports(l.ctx, l.client, created.ID, trunks.RemoveSubportsOpts{Subports: []trunks.RemoveSubport{{PortID: sub}}}).Extract()
 	l.check("remove subport", err)
 	l.same("subports", []trunks.Subport{}, less.Subports)
-	changed, err := trunks.Update(l.ctx, l.client, made.ID, trunks.UpdateOpts{Name: &name, AdminStateUp: &no, RevisionNumber: &less.RevisionNumber}).Extract()
+	changed, err := trunks.Update(l.ctx, l.client, created.ID, trunks.UpdateOpts{Name: &name, AdminStateUp: &no, RevisionNumber: &less.RevisionNumber}).Extract()
 	l.check("update trunk", err)
 	l.same("changed trunk", []any{"trunk", false, "DOWN"}, []any{changed.Name, changed.AdminStateUp, changed.Status})
-	l.check("delete trunk", trunks.Delete(l.ctx, l.client, made.ID).ExtractErr())
+	l.check("delete trunk", trunks.Delete(l.ctx, l.client, created.ID).ExtractErr())
 }
 
 func (l library) agent(net string) {

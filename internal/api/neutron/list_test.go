@@ -9,16 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestListsAreFilteredSortedAndPaged(t *testing.T) {
+func TestList_FiltersSortsAndPages(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, subnet := c.ground("10.0.0.0/24")
+	net, subnet := c.createNetwork("10.0.0.0/24")
 	byName := map[string]string{}
 	for i, name := range []string{"a", "b", "c", "d", "d"} {
 		p := c.port(net, fmt.Sprintf(`,"name":%q,"mac_address":"fa:16:3e:00:00:0%x","fixed_ips":[{"ip_address":"10.0.0.%d"}],"admin_state_up":%v`, name, i+10, i+10, i%2 == 0))
 		byName[fmt.Sprintf("%s%d", name, i)] = p["id"].(string)
 	}
-	other, _ := c.ground("10.0.0.0/24")
+	other, _ := c.createNetwork("10.0.0.0/24")
 	c.port(other, `,"name":"z","binding:host_id":"cmp-1"`)
 	names := func(query string) string {
 		t.Helper()
@@ -64,10 +64,10 @@ func TestListsAreFilteredSortedAndPaged(t *testing.T) {
 	}
 }
 
-func TestPagesLeadThroughTheWholeListAndBack(t *testing.T) {
+func TestList_PageLinksCoverTheWholeListInBothDirections(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	for i := range 5 {
 		c.port(net, fmt.Sprintf(`,"name":"p%d"`, i/2))
 	}
@@ -100,7 +100,7 @@ func TestPagesLeadThroughTheWholeListAndBack(t *testing.T) {
 	}
 }
 
-func TestClientsFindTheirWay(t *testing.T) {
+func TestDiscovery_VersionsExtensionsAndLinks(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	stranger := c.as("")
@@ -115,15 +115,15 @@ func TestClientsFindTheirWay(t *testing.T) {
 	if e := c.must(200, "GET", "/v2.0/extensions.json", "")["extensions"].([]any); len(e) < 5 {
 		t.Errorf("extensions %v", e)
 	}
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	c.must(200, "GET", "/v2.0/networks/"+net+".json", "")
 	c.must(200, "GET", "/v2.0/networks.json?name=blue", "")
 }
 
-func TestBulkIsAllOrNothing(t *testing.T) {
+func TestBulkCreate_AllOrNothing(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/29")
+	net, _ := c.createNetwork("10.0.0.0/29")
 	item := func(name, more string) string { return fmt.Sprintf(`{"network_id":%q,"name":%q%s}`, net, name, more) }
 
 	o := c.must(201, "POST", "/v2.0/ports", `{"ports":[`+item("b", "")+`,`+item("a", "")+`]}`)["ports"].([]any)
@@ -140,10 +140,10 @@ func TestBulkIsAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestOperatorsMoveNetworksBetweenDHCPAgents(t *testing.T) {
+func TestAgent_NetworkCanMoveToAnotherDHCPAgent(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:x"`)
 	agents := c.must(200, "GET", "/v2.0/networks/"+net+"/dhcp-agents", "")
 	if len(ids(agents, "agents")) != 1 {

@@ -31,7 +31,7 @@ func networks(s *store.Store) resource[network.Network, networkChange] {
 	}
 }
 
-// providerAttributes are what a network is on the wire.
+// providerAttributes describe the physical realization of a network.
 var providerAttributes = []attribute.Definition[network.Network, networkChange]{
 	{Name: "provider:network_type", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.Into(func(c *networkChange) **string { return &c.Type }, attribute.Text(32)), FilterField: "type"},
 	{Name: "provider:physical_network", SettableOn: attribute.OnCreate, AdminOnlyWrite: true, AdminOnlyRead: true, Set: attribute.NullIsAbsent(attribute.Into(func(c *networkChange) **string { return &c.PhysicalNetwork }, attribute.Text(64))), FilterField: "physical_network"},
@@ -58,7 +58,7 @@ var networkAttributes = []attribute.Definition[network.Network, networkChange]{
 	{Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// mtu reads a size of frames that IP can use, or 0 for the network's to choose.
+// mtu reads an MTU of 68 to 65535 bytes; 0 lets berth choose it.
 func mtu(raw json.RawMessage) (int, error) {
 	if n, err := attribute.Int(0, 0)(raw); err == nil {
 		return n, nil
@@ -66,7 +66,7 @@ func mtu(raw json.RawMessage) (int, error) {
 	return attribute.Int(68, 65535)(raw)
 }
 
-// oneSegment reads the provider attributes from a list of segments, of which a network has one.
+// oneSegment reads the provider attributes from a list of segments. A network in berth has exactly one segment.
 func oneSegment(c *networkChange, raw json.RawMessage) error {
 	list, err := attribute.List(func(raw json.RawMessage) (map[string]json.RawMessage, error) {
 		return attribute.Dict(raw, "provider:network_type", "provider:physical_network", "provider:segmentation_id")
@@ -89,21 +89,21 @@ func oneSegment(c *networkChange, raw json.RawMessage) error {
 	return nil
 }
 
-func viewNetwork(n network.Network, who identity.Caller) object {
+func viewNetwork(n network.Network, requester identity.Caller) object {
 	o := object{
 		"id": n.ID, "name": n.Name, "description": n.Description, "project_id": n.Project, "tenant_id": n.Project,
 		"admin_state_up": n.AdminUp, "status": network.Active, "shared": n.Shared, "router:external": n.External, "mtu": n.MTU,
 		"port_security_enabled": n.PortSecurity, "subnets": n.Subnets, "availability_zone_hints": []string{},
 		"availability_zones": []string{}, "ipv4_address_scope": nil, "ipv6_address_scope": nil,
 	}
-	if who.Admin() {
+	if requester.Admin() {
 		o["provider:network_type"], o["provider:physical_network"], o["provider:segmentation_id"] = n.Type, orNull(n.PhysicalNetwork), n.Segment
 	}
 	addStandardAttributes(o, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
 	return o
 }
 
-// stamp adds what every object has.
+// addStandardAttributes adds the revision, the tags and the timestamps.
 func addStandardAttributes(o object, revision int64, created, updated time.Time, tags []string) {
 	const layout = "2006-01-02T15:04:05Z"
 	o["revision_number"], o["tags"] = revision, tags

@@ -1,5 +1,5 @@
-// Package neutron speaks the OpenStack Networking API v2.0: its paths, JSON shapes and errors. What a request
-// means is decided by internal/network and internal/store; no rule of theirs is repeated here.
+// Package neutron implements the OpenStack Networking API v2.0: its paths, JSON formats and errors. The rules of the resources are in
+// internal/network and internal/store; this package repeats none of them.
 package neutron
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const prefix = "/networking"
 
-// New is the Networking API on that store.
+// New returns the Networking API on that store.
 func New(s *store.Store, id identity.Authenticator) *osapi.API {
 	a := agents{s}
 	routes := slices.Concat(
@@ -35,7 +35,7 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 		trunks(s).tagRoutes(),
 		securityGroups(s).tagRoutes(),
 		subports{s}.routes(),
-		availability{s}.routes(),
+		ipAvailability{s}.routes(),
 		bindings{s}.routes(),
 		a.routes(),
 	)
@@ -51,7 +51,7 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 	return &osapi.API{Prefix: prefix, Identity: id, Routes: withSuffix(routes), Fail: fail}
 }
 
-// withSuffix adds the paths that end in ".json", each behind the one without. Where a path ends in a value, the suffix is cut from that.
+// withSuffix adds each path again with the ending ".json", which old clients send. Where a path ends in a value, pathValue removes the ending.
 func withSuffix(routes []osapi.Route) (all []osapi.Route) {
 	for _, r := range routes {
 		all = append(all, r)
@@ -63,12 +63,12 @@ func withSuffix(routes []osapi.Route) (all []osapi.Route) {
 	return all
 }
 
-// value is a segment of the request's path.
+// pathValue is a segment of the request's path, without the ending ".json".
 func pathValue(r *http.Request, name string) string {
 	return strings.TrimSuffix(r.PathValue(name), ".json")
 }
 
-// refusal is the one table from the rules' faults to what clients of the API expect.
+// toAPIError maps the faults of internal/network to the HTTP statuses that Neutron uses for them.
 func toAPIError(err error) error {
 	var complete attribute.CompleteError
 	if errors.As(err, &complete) {
@@ -95,7 +95,7 @@ func toAPIError(err error) error {
 	return osapi.Fault(status, string(f.Kind), "%s", f.Message)
 }
 
-// generic names the refusals that have no name of their own.
+// defaultErrorTypes are the type names of errors without a name of their own, by status.
 var defaultErrorTypes = map[int]string{
 	http.StatusBadRequest:            "HTTPBadRequest",
 	http.StatusUnauthorized:          "HTTPUnauthorized",
@@ -129,23 +129,23 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	osapi.WriteJSON(w, e.Status, failure{failureDetail{Type: typ, Message: e.Message}})
 }
 
-// bad is a request that cannot be read.
+// badRequest is the error for a request that cannot be read.
 func badRequest(format string, args ...any) error {
 	return osapi.Fault(http.StatusBadRequest, "", format, args...)
 }
 
-// forbidden is a request that the caller may not make.
+// forbidden is the error for a request that the policy rule denies to the caller.
 func forbidden(rule string) error {
 	return osapi.Fault(http.StatusForbidden, "", "rule:%s is disallowed by policy", rule)
 }
 
-// admitted tells whether the caller's roles allow requests of that method at all: readers read, members also
-// write. Which objects they may touch is decided with the objects.
+// roleAllows reports whether the caller's roles allow the HTTP method: readers read, members read and write. The handlers check the ownership
+// of the objects.
 func roleAllows(c identity.Caller, method string) bool {
 	return c.Admin() || c.Has("member") || c.Has("reader") && method == http.MethodGet
 }
 
-// rule is the name of a route's policy, as clients know it.
+// rule is the name of the route's policy rule in Neutron.
 func rule(r osapi.Route) string {
 	verb := map[string]string{http.MethodPost: "create_", http.MethodPut: "update_", http.MethodDelete: "delete_"}[r.Method]
 	if verb == "" {
@@ -155,16 +155,16 @@ func rule(r osapi.Route) string {
 	return verb + strings.TrimSuffix(strings.ReplaceAll(noun, "-", "_"), "s")
 }
 
-// caller is who sends the request.
+// caller is the authenticated sender of the request.
 func caller(r *http.Request) identity.Caller { return identity.From(r.Context()) }
 
-// scope is the project whose objects the caller may see; empty for every project.
+// visibleProject is the project whose objects the caller may see; empty means all projects.
 func visibleProject(c identity.Caller) string {
 	switch {
 	case c.Admin():
 		return ""
 	case c.Project == "":
-		return "\x01" // no project: nothing, rather than everything
+		return "\x01" // a value that no project has: the caller sees nothing
 	default:
 		return c.Project
 	}

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// cloud is the API on a server, with a token.
+// cloud is a client of the API on a test server, with a token.
 type cloud struct {
 	t     testing.TB
 	url   string
@@ -54,7 +54,7 @@ func (c cloud) as(token string) cloud {
 	return c
 }
 
-// raw sends a request as it is; header names and values alternate.
+// raw sends a request. header holds names and values in turn.
 func (c cloud) raw(method, path, body string, header ...string) (int, object, http.Header) {
 	c.t.Helper()
 	url := c.url + path
@@ -89,7 +89,7 @@ func (c cloud) raw(method, path, body string, header ...string) (int, object, ht
 	return answer.StatusCode, o, answer.Header
 }
 
-// must sends a request and wants that status.
+// must sends a request and fails the test unless the answer has that status.
 func (c cloud) must(status int, method, path, body string, header ...string) object {
 	c.t.Helper()
 	got, o, _ := c.raw(method, path, body, header...)
@@ -99,7 +99,7 @@ func (c cloud) must(status int, method, path, body string, header ...string) obj
 	return o
 }
 
-// fault sends a request and tells its refusal: status and type.
+// fault sends a request and returns the status and the type of the error.
 func (c cloud) fault(method, path, body string, header ...string) string {
 	c.t.Helper()
 	status, o, _ := c.raw(method, path, body, header...)
@@ -113,8 +113,8 @@ func (c cloud) fault(method, path, body string, header ...string) string {
 	return fmt.Sprintf("%d %s", status, e["type"])
 }
 
-// ground makes a network and a subnet with that CIDR and answers their IDs.
-func (c cloud) ground(cidr string) (net, subnet string) {
+// createNetwork creates a network and a subnet with that CIDR and returns their IDs.
+func (c cloud) createNetwork(cidr string) (net, subnet string) {
 	c.t.Helper()
 	n := c.must(201, "POST", "/v2.0/networks", `{"network":{"name":"blue"}}`)["network"].(object)
 	net = n["id"].(string)
@@ -127,8 +127,8 @@ func (c cloud) port(net, more string) object {
 	return c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q%s}}`, net, more))["port"].(object)
 }
 
-// told are the changes that the controller is told of, in their order.
-func (c cloud) told() (changes []string) {
+// journaledChanges are the changes in the journal for the controller, in their order.
+func (c cloud) journaledChanges() (changes []string) {
 	c.t.Helper()
 	all, err := c.store.JournalEntries(c.t.Context(), store.EntryFilter{Limit: 1000})
 	if err != nil {
@@ -148,10 +148,10 @@ func ids(o object, collection string) []string {
 	return list
 }
 
-func TestBoundPortTellsWhomItWaitsFor(t *testing.T) {
+func TestPort_ShowsWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, subnet := c.ground("10.0.0.0/29")
+	net, subnet := c.createNetwork("10.0.0.0/29")
 
 	p := c.port(net, `,"name":"web","binding:host_id":"cmp-1","device_owner":"compute:nova","mac_address":"FA:16:3E:00:00:01"`)
 

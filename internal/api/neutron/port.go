@@ -22,7 +22,9 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 	return resource[network.Port, portChange]{
 		singular: "port", notFoundType: string(network.PortNotFound), attributes: attribute.Ports,
 		filters: map[string]func([]string) ([]store.Condition, error){"fixed_ips": fixedIPFilter, "security_groups": securityGroupFilter},
-		id:      func(p network.Port) uuid.UUID { return p.ID }, view: func(p network.Port, who identity.Caller) object { return attribute.PortREST(p, who.Admin()) }, addSingleOnly: addWhy,
+		id:      func(p network.Port) uuid.UUID { return p.ID }, view: func(p network.Port, requester identity.Caller) object {
+			return attribute.PortREST(p, requester.Admin())
+		}, addSingleOnly: addWhy,
 		revision: func(p network.Port) int64 { return p.Revision },
 		tags: tagAccess[network.Port, portChange]{read: func(p network.Port) []string { return p.Tags },
 			write: func(c *portChange, tags *[]string) { c.Tags = tags }},
@@ -53,7 +55,7 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 		},
 		authorizeChange: func(r *http.Request, p network.Port, c *portChange) error {
 			if c == nil {
-				return nil // who sees a port that is another project's owns its network
+				return nil // the caller sees the port, so it owns the port or the port's network, and may delete it
 			}
 			if err := authorizeProject(r, p.Project, c, "port"); err != nil {
 				return err
@@ -66,20 +68,20 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 					return err
 				}
 			}
-			named := ownerOnlyAttribute(*c, p)
-			if named == "" {
+			name := ownerOnlyAttribute(*c, p)
+			if name == "" {
 				return nil
 			}
 			n, err := findNetwork(r, s, p.Network)
 			if err == nil && !ownsNetwork(caller(r), n) {
-				err = forbidden("update_port:" + named)
+				err = forbidden("update_port:" + name)
 			}
 			return err
 		},
 	}
 }
 
-// carrying adds to ports the trunks that they are parents of.
+// addTrunkDetails adds to each port the trunk whose parent it is.
 func addTrunkDetails(ctx context.Context, s *store.Store, ports []network.Port) error {
 	if len(ports) == 0 {
 		return nil
@@ -95,8 +97,8 @@ func addTrunkDetails(ctx context.Context, s *store.Store, ports []network.Port) 
 	return err
 }
 
-// mayPlug refuses a new port on a network that the caller does not see, or one that only the network's owner may make. An
-// administrator may do both, so that the network is not read for him before the port's creation does.
+// authorizePortCreate refuses a port on a network that the caller does not see, and values that only the network's owner may choose. For an
+// administrator it does not read the network, because the creation reads it anyway.
 func authorizePortCreate(r *http.Request, s *store.Store, c portChange) error {
 	if caller(r).Admin() {
 		return nil
@@ -105,20 +107,20 @@ func authorizePortCreate(r *http.Request, s *store.Store, c portChange) error {
 	if err != nil {
 		return err
 	}
-	if named := ownerOnlyAttribute(c, network.Port{PortSecurity: true}); named != "" && !ownsNetwork(caller(r), n) {
-		return forbidden("create_port:" + named)
+	if name := ownerOnlyAttribute(c, network.Port{PortSecurity: true}); name != "" && !ownsNetwork(caller(r), n) {
+		return forbidden("create_port:" + name)
 	}
 	return nil
 }
 
-// owns tells whether what happens on the network is the caller's business.
-func ownsNetwork(who identity.Caller, n network.Network) bool {
-	return who.Admin() || n.Project == who.Project
+// ownsNetwork reports whether the caller is the owner of the network or an administrator.
+func ownsNetwork(requester identity.Caller, n network.Network) bool {
+	return requester.Admin() || n.Project == requester.Project
 }
 
-// theNetworks names what a request newly says about a port, and only the network's owner may say: that the port is the network's own, for
-// which nobody has to report, or that it passes for something else than it was given to be. Others who share the network could be whom
-// they like otherwise, its gateway for one.
+// ownerOnlyAttribute returns the first attribute of the change that only the network's owner may set, or "". On a shared network only the
+// owner chooses fixed IPs, MAC addresses and address pairs, disables port security, and creates ports of network services. Another project
+// could otherwise take over an address, for example the gateway's.
 func ownerOnlyAttribute(c portChange, p network.Port) string {
 	address := func(f network.Fixed) bool {
 		return f.IP.IsValid() && !slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })
@@ -178,7 +180,7 @@ func fixedIPFilter(values []string) ([]store.Condition, error) {
 	return conditions, nil
 }
 
-// securityGroupFilter finds the ports that are in one of the groups.
+// securityGroupFilter selects the ports that are in one of the groups.
 func securityGroupFilter(values []string) ([]store.Condition, error) {
 	c := store.Condition{Field: "security_group", In: []string{}}
 	for _, v := range values {
@@ -189,19 +191,19 @@ func securityGroupFilter(values []string) ([]store.Condition, error) {
 	return []store.Condition{c}, nil
 }
 
-// waiting is one party that a port waits for.
+// waiting is one entity for whose report the port waits.
 type waiting struct {
 	For      string     `json:"for"`
 	Since    time.Time  `json:"since"`
 	Deadline *time.Time `json:"deadline"`
-	Fatal    bool       `json:"fatal"` // past the deadline the port is in ERROR
+	Fatal    bool       `json:"fatal"` // past the deadline the port becomes ERROR
 	Sentence string     `json:"sentence"`
 }
 
-// addWhy tells what the port waits for. Only administrators read the names of hosts.
-func addWhy(p network.Port, who identity.Caller, o object) {
+// addWhy adds what the port waits for. Only administrators see the names of hosts.
+func addWhy(p network.Port, requester identity.Caller, o object) {
 	s := p.Located().Standing()
-	if !who.Admin() {
+	if !requester.Admin() {
 		s = p.Veiled().Standing()
 	}
 	list := []waiting{}

@@ -17,25 +17,25 @@ import (
 	"berth/internal/store"
 )
 
-// shaping are the keys of a query that say how a list is told, and not what is in it.
+// listOptions are the query keys that control sorting, paging and the shown fields. All other keys are filters.
 var listOptions = []string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}
 
-// listing reads a list request's query: filters, order and page.
+// listRequest reads the filters, the order and the page from the query of a list request.
 func (res resource[N, C]) listRequest(r *http.Request) (store.Listing, error) {
-	q, who := r.URL.Query(), caller(r)
-	l := store.Listing{Project: visibleProject(who), Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))]}
+	q, requester := r.URL.Query(), caller(r)
+	l := store.Listing{Project: visibleProject(requester), Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))]}
 	for _, name := range sortedKeys(q) {
 		if slices.Contains(listOptions, name) {
 			continue
 		}
-		conditions, err := res.filter(name, q[name], who)
+		conditions, err := res.filter(name, q[name], requester)
 		if err != nil {
 			return l, err
 		}
 		l.Where = append(l.Where, conditions...)
 	}
 	var err error
-	if l.Sort, err = res.sortOrder(nonEmpty(q["sort_key"]), nonEmpty(q["sort_dir"]), who); err != nil {
+	if l.Sort, err = res.sortOrder(nonEmpty(q["sort_key"]), nonEmpty(q["sort_dir"]), requester); err != nil {
 		return l, err
 	}
 	if text := q.Get("limit"); text != "" {
@@ -56,16 +56,16 @@ func sortedKeys(q url.Values) []string {
 	return keys
 }
 
-// filledOnes are the values that say something.
+// nonEmpty drops empty values.
 func nonEmpty(values []string) []string {
 	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }
 
-// clean is a client's text for an error message.
+// excerpt shortens a text of the client for an error message.
 func excerpt(s string) string { return attribute.Excerpt(json.RawMessage(s)) }
 
-// filter is what one key of the query demands: that the attribute has one of the values.
-func (res resource[N, C]) filter(name string, values []string, who identity.Caller) ([]store.Condition, error) {
+// filter reads one query key: the attribute must have one of the values.
+func (res resource[N, C]) filter(name string, values []string, requester identity.Caller) ([]store.Condition, error) {
 	if special, ok := res.filters[name]; ok {
 		return special(values)
 	}
@@ -73,7 +73,7 @@ func (res resource[N, C]) filter(name string, values []string, who identity.Call
 		return tagCondition(field, values), nil
 	}
 	at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
-		return a.Name == name && a.FilterField != "" && (!a.AdminOnlyRead || who.Admin())
+		return a.Name == name && a.FilterField != "" && (!a.AdminOnlyRead || requester.Admin())
 	})
 	if at < 0 {
 		return nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(name))
@@ -94,15 +94,15 @@ func (res resource[N, C]) filter(name string, values []string, who identity.Call
 	return []store.Condition{c}, nil
 }
 
-// order pairs sort keys with their directions.
-func (res resource[N, C]) sortOrder(keys, directions []string, who identity.Caller) ([]store.Order, error) {
+// sortOrder pairs each sort key with its direction.
+func (res resource[N, C]) sortOrder(keys, directions []string, requester identity.Caller) ([]store.Order, error) {
 	if len(keys) != len(directions) {
 		return nil, badRequest("The number of sort_keys and sort_dirs must be same")
 	}
 	var order []store.Order
 	for i, key := range keys {
 		at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
-			return a.Name == key && a.Sortable && (!a.AdminOnlyRead || who.Admin())
+			return a.Name == key && a.Sortable && (!a.AdminOnlyRead || requester.Admin())
 		})
 		if at < 0 {
 			return nil, badRequest("['%s'] is invalid attribute for sort_keys", excerpt(key))
@@ -111,14 +111,14 @@ func (res resource[N, C]) sortOrder(keys, directions []string, who identity.Call
 			return nil, badRequest("['%s'] is invalid value for sort_dirs, valid value is 'asc' and 'desc'", excerpt(directions[i]))
 		}
 		o := store.Order{Field: res.attributes[at].FilterField, Descending: directions[i] == "desc"}
-		if !slices.ContainsFunc(order, func(earlier store.Order) bool { return earlier.Field == o.Field }) { // a second time decides nothing
+		if !slices.ContainsFunc(order, func(earlier store.Order) bool { return earlier.Field == o.Field }) { // a repeated sort key has no effect
 			order = append(order, o)
 		}
 	}
 	return order, nil
 }
 
-// marker is the item after which the page begins, if the caller can see it.
+// marker is the ID of the object after which the page begins. The caller must be able to see that object.
 func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error) {
 	if text == "" {
 		return uuid.Nil, nil
@@ -130,14 +130,14 @@ func (res resource[N, C]) marker(r *http.Request, text string) (uuid.UUID, error
 	return id, nil
 }
 
-// chosen are the attributes that the query names; none for all.
+// requestedFields are the attributes that the query names; none means all.
 func requestedFields(r *http.Request) []string {
 	names := nonEmpty(r.URL.Query()["fields"])
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// fields keeps the chosen attributes.
+// selectFields keeps the named attributes; no names keep all.
 func selectFields(names []string, o object) object {
 	if len(names) == 0 {
 		return o
@@ -151,7 +151,7 @@ func selectFields(names []string, o object) object {
 	return kept
 }
 
-// pages are the links from a page with those items.
+// pageLinks are the links from a page with these objects to its neighbours.
 func pageLinks[N, C any](r *http.Request, res resource[N, C], l store.Listing, found []N) []object {
 	var first, last uuid.UUID
 	if len(found) > 0 {
@@ -160,7 +160,7 @@ func pageLinks[N, C any](r *http.Request, res resource[N, C], l store.Listing, f
 	return links(r, l, first, last, len(found))
 }
 
-// links lead from a page to its neighbours, with the rest of the query as it is.
+// links builds the links to the next and the previous page. They keep the other query parameters.
 func links(r *http.Request, l store.Listing, first, last uuid.UUID, count int) []object {
 	full := count >= l.Limit
 	link := func(rel string, marker uuid.UUID, reverse bool) object {

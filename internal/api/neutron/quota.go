@@ -13,7 +13,7 @@ import (
 	"berth/internal/store"
 )
 
-// quotas are the routes of how many of each resource a project may have. Who is no administrator reads its own.
+// quotas handles the limits on each project's resources. A caller who is not an administrator reads only its own project's limits.
 type quotas struct{ store *store.Store }
 
 func (q quotas) routes() []osapi.Route {
@@ -39,7 +39,7 @@ func (q quotas) adminOnly(rule string, h osapi.Handler) osapi.Handler {
 	}
 }
 
-// whose tells a client that does not know it whose quota it may ask for, under that word for a project.
+// currentProject answers with the caller's project, under the key "tenant" or "project".
 func currentProject(word string) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		project := caller(r).Project
@@ -50,10 +50,10 @@ func currentProject(word string) osapi.Handler {
 	}
 }
 
-// of is the project of the path, if the caller may know its quota.
+// project is the project in the path. It fails if the caller may not read that project's quota.
 func (q quotas) project(r *http.Request) (string, error) {
 	project := pathValue(r, "project")
-	if who := caller(r); !who.Admin() && who.Project != project {
+	if requester := caller(r); !requester.Admin() && requester.Project != project {
 		return "", forbidden("get_quota")
 	}
 	if len(project) > 255 {
@@ -151,7 +151,7 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	return q.addSingleOnly(r, project)
 }
 
-// limitsOf reads new limits of the project; check tells that they have to be at least what it has. Without that it keeps what it has.
+// decodeQuota reads new limits of the project. check says that a limit below the current usage must be refused.
 func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, check bool, err error) {
 	given, err := attribute.Dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.Limited()...)...)
 	if err != nil {
@@ -180,7 +180,7 @@ func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, che
 	return limits, flags["check_limit"] && !flags["force"], checkBodyProject(given, project)
 }
 
-// sameProject refuses a body that is about another project than the path.
+// checkBodyProject refuses a body that names another project than the path.
 func checkBodyProject(given map[string]json.RawMessage, project string) error {
 	for _, name := range []string{"project_id", "tenant_id"} {
 		if raw, ok := given[name]; ok {

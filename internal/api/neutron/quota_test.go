@@ -12,7 +12,7 @@ import (
 	"berth/internal/network"
 )
 
-func TestQuotasAreToldSetAndForgotten(t *testing.T) {
+func TestQuota_ShowSetAndReset(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	c.store.Allow(network.Quota{network.Networks: 100, network.Ports: 500})
@@ -37,7 +37,7 @@ func TestQuotasAreToldSetAndForgotten(t *testing.T) {
 	if d := cmp.Diff(defaults, show(ann, "/demo/default")); d != "" {
 		t.Error(d)
 	}
-	c.as("ann:demo").ground("10.0.0.0/24")
+	c.as("ann:demo").createNetwork("10.0.0.0/24")
 	if d := cmp.Diff(object{"limit": 2.0, "used": 1.0, "reserved": 0.0}, show(ann, "/demo/details.json")["network"]); d != "" {
 		t.Error(d)
 	}
@@ -79,20 +79,20 @@ func TestQuotasAreToldSetAndForgotten(t *testing.T) {
 	}
 }
 
-func TestNobodyHasMoreThanItsQuota(t *testing.T) {
+func TestQuota_CreateBeyondLimitIsRefused(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/16")
+	net, _ := c.createNetwork("10.0.0.0/16")
 	group := c.group("g")
 	c.must(200, "PUT", "/v2.0/quotas/admin", `{"quota":{"network":2,"subnet":1,"port":5,"trunk":0,"security_group":2,"security_group_rule":7}}`)
 
-	var made, refused atomic.Int32
-	var together sync.WaitGroup
+	var created, refused atomic.Int32
+	var requests sync.WaitGroup
 	for range 64 { // more than there may be, at once
-		together.Go(func() {
+		requests.Go(func() {
 			switch status, o, _ := c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)); status {
 			case http.StatusCreated:
-				made.Add(1)
+				created.Add(1)
 			case http.StatusConflict:
 				if o["NeutronError"].(object)["type"] == "OverQuota" {
 					refused.Add(1)
@@ -100,9 +100,9 @@ func TestNobodyHasMoreThanItsQuota(t *testing.T) {
 			}
 		})
 	}
-	together.Wait()
-	if made.Load() != 5 || refused.Load() != 59 {
-		t.Errorf("of 64 ports for five, %d were made and %d refused", made.Load(), refused.Load())
+	requests.Wait()
+	if created.Load() != 5 || refused.Load() != 59 {
+		t.Errorf("of 64 ports for five, %d were made and %d refused", created.Load(), refused.Load())
 	}
 
 	port := ids(c.must(200, "GET", "/v2.0/ports?limit=1", ""), "ports")[0]
@@ -118,7 +118,7 @@ func TestNobodyHasMoreThanItsQuota(t *testing.T) {
 			t.Errorf("one more at %s: %s", path, got)
 		}
 	}
-	// Others have their own, and what is given back may be had again.
+	// Each project has its own limits. A deleted port frees its place.
 	c.as("ann:demo").must(201, "POST", "/v2.0/networks", `{"network":{}}`)
 	c.must(204, "DELETE", "/v2.0/ports/"+port, "")
 	c.port(net, "")

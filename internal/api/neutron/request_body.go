@@ -14,7 +14,7 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// decode reads the request's body: one object under its singular name or, if bulk is not nil, several under their plural.
+// decode reads the request's body: one object under its singular name, or several under the plural name. bulk says which.
 func (res resource[N, C]) decode(r *http.Request, verb attribute.Operations) (changes []C, bulk bool, err error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
@@ -58,8 +58,8 @@ func readEnvelope(r *http.Request) (map[string]json.RawMessage, error) {
 	return envelope, nil
 }
 
-// change reads one object. Attributes are set in the table's order, so that the same request always gets the same refusal.
-func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Operations, who identity.Caller) (c C, err error) {
+// decodeObject reads one object. It reads attributes in the table's order, so that the same request always gets the same error.
+func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Operations, requester identity.Caller) (c C, err error) {
 	var given map[string]json.RawMessage
 	if attribute.IsNull(raw) || json.Unmarshal(raw, &given) != nil {
 		return c, badRequest("Invalid input for %s. Reason: '%s' is not a dictionary.", res.singular, attribute.Excerpt(raw))
@@ -78,7 +78,7 @@ func (res resource[N, C]) decodeObject(raw json.RawMessage, verb attribute.Opera
 			return c, badRequest("Attribute '%s' not allowed in POST", a.Name)
 		case a.SettableOn&verb == 0:
 			return c, badRequest("Cannot update read-only attribute %s", a.Name)
-		case a.AdminOnlyWrite && !who.Admin() && !(a.FalseAllowed && verb == attribute.OnCreate && isFalse(v)):
+		case a.AdminOnlyWrite && !requester.Admin() && !(a.FalseAllowed && verb == attribute.OnCreate && isFalse(v)):
 			return c, forbidden(verb.String() + "_" + res.singular + ":" + a.Name)
 		}
 		if err := a.Set(&c, v); err != nil {

@@ -16,32 +16,32 @@ import (
 	"berth/internal/store"
 )
 
-// resource is one kind of object: its table of attributes, and how the store reads and changes it. N is the object,
-// C what a request says about it.
+// resource handles one kind of object: it has the table of its attributes and the functions that authorize, read and change it. N is the
+// object, C is what a request says about it.
 type resource[N, C any] struct {
-	singular     string // singular name, the key of bodies
-	notFoundType string // the fault of one that is not there
+	singular     string // key of a body with one object
+	notFoundType string // error type for an unknown ID
 	attributes   []attribute.Definition[N, C]
-	filters      map[string]func(values []string) ([]store.Condition, error) // keys that are not attributes
+	filters      map[string]func(values []string) ([]store.Condition, error) // filters whose key is not an attribute
 
 	id              func(N) uuid.UUID
 	view            func(N, identity.Caller) object
 	revision        func(N) int64
 	tags            tagAccess[N, C]
-	addSingleOnly   func(N, identity.Caller, object) // adds what only a single shown object tells; may be nil
+	addSingleOnly   func(N, identity.Caller, object) // adds attributes that lists do not have; may be nil
 	list            func(context.Context, store.Listing) ([]N, error)
 	create          func(context.Context, []C) ([]N, error)
 	update          func(context.Context, uuid.UUID, C, *int64) (N, error)
 	remove          func(context.Context, uuid.UUID, *int64) error
-	prepareCreate   func(*http.Request, *C) error    // a new object's owner, and whether the caller may make it
-	authorizeChange func(*http.Request, N, *C) error // whether the caller, who sees the object, may change it; nil to delete
+	prepareCreate   func(*http.Request, *C) error    // fills in the owner of a new object and checks whether the caller may create it
+	authorizeChange func(*http.Request, N, *C) error // checks whether the caller, who sees the object, may change it; a nil change is a delete
 }
 
 func (res resource[N, C]) label() string {
 	return strings.ReplaceAll(strings.ToUpper(res.singular[:1])+res.singular[1:], "_", " ")
 }
 
-// path is where the objects of that kind are.
+// path is the collection's path.
 func (res resource[N, C]) path() string {
 	return "/v2.0/" + strings.ReplaceAll(res.singular, "_", "-") + "s"
 }
@@ -66,9 +66,9 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	who, names, items := caller(r), requestedFields(r), make([]object, len(found))
+	requester, names, items := caller(r), requestedFields(r), make([]object, len(found))
 	for i, n := range found {
-		items[i] = selectFields(names, res.view(n, who))
+		items[i] = selectFields(names, res.view(n, requester))
 	}
 	body := object{res.singular + "s": items}
 	if l.Limit > 0 {
@@ -77,8 +77,8 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 	return http.StatusOK, body, nil
 }
 
-// find is the object with that ID if the caller can see it. What cannot be an ID is not found either: clients
-// try a name as an ID first.
+// find returns the object with that ID if the caller can see it. Text that is not a UUID is not found rather than invalid, because clients try
+// a name as an ID first.
 func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.UUID, err error) {
 	id, ok := osapi.UUID(strings.ToLower(text))
 	if ok {
@@ -101,10 +101,10 @@ func (res resource[N, C]) serveShow(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{res.singular: selectFields(requestedFields(r), res.viewSingle(n, caller(r)))}, nil
 }
 
-func (res resource[N, C]) viewSingle(n N, who identity.Caller) object {
-	o := res.view(n, who)
+func (res resource[N, C]) viewSingle(n N, requester identity.Caller) object {
+	o := res.view(n, requester)
 	if res.addSingleOnly != nil {
-		res.addSingleOnly(n, who, o)
+		res.addSingleOnly(n, requester, o)
 	}
 	return o
 }
@@ -119,13 +119,13 @@ func (res resource[N, C]) serveCreate(r *http.Request) (int, any, error) {
 			return 0, nil, err
 		}
 	}
-	made, err := res.create(r.Context(), drafts)
+	created, err := res.create(r.Context(), drafts)
 	if err != nil {
 		return 0, nil, err
 	}
-	who, items := caller(r), make([]object, len(made))
-	for i, n := range made {
-		items[i] = res.viewSingle(n, who)
+	requester, items := caller(r), make([]object, len(created))
+	for i, n := range created {
+		items[i] = res.viewSingle(n, requester)
 	}
 	if bulk {
 		return http.StatusCreated, object{res.singular + "s": items}, nil
@@ -173,7 +173,7 @@ func (res resource[N, C]) serveDelete(r *http.Request) (int, any, error) {
 
 var revisionTag = regexp.MustCompile(`revision_number=([^",\s]*)`)
 
-// ifMatch is the revision that the request insists on; nil for none.
+// expectedRevision is the revision that the If-Match header demands; nil if it demands none.
 func expectedRevision(r *http.Request) (*int64, error) {
 	tags := revisionTag.FindAllStringSubmatch(strings.Join(r.Header.Values("If-Match"), ","), -1)
 	switch len(tags) {
@@ -190,33 +190,33 @@ func expectedRevision(r *http.Request) (*int64, error) {
 	}
 }
 
-// own fills in the owner of a new object: the caller's project, or the one that an administrator names.
+// fillProject sets the owner of a new object: the caller's project, or the project that an administrator names.
 func fillProject(r *http.Request, project **string, rule string) error {
-	who := caller(r)
+	requester := caller(r)
 	switch {
-	case *project == nil && who.Project == "":
+	case *project == nil && requester.Project == "":
 		return badRequest("Failed to parse request. Required attribute 'project_id' not specified, and the token is not scoped to a project.")
 	case *project == nil:
-		*project = &who.Project
-	case **project != who.Project && !who.Admin():
+		*project = &requester.Project
+	case **project != requester.Project && !requester.Admin():
 		return forbidden(rule + ":project_id")
 	}
 	return nil
 }
 
-// mayChange lets the caller change an object, or delete it where no change is given, that belongs to its own project.
+// authorizeProject lets the caller change or delete (c is nil) an object of its own project.
 func authorizeProject[C any](r *http.Request, project string, c *C, noun string) error {
 	verb := "update_"
 	if c == nil {
 		verb = "delete_"
 	}
-	if who := caller(r); !who.Admin() && project != who.Project {
+	if requester := caller(r); !requester.Admin() && project != requester.Project {
 		return forbidden(verb + noun)
 	}
 	return nil
 }
 
-// onNetwork reads the network of a new subnet or port, which the caller has to see.
+// findNetwork reads the network of a new subnet or port. The caller must be able to see it.
 func findNetwork(r *http.Request, s *store.Store, id uuid.UUID) (network.Network, error) {
 	n, _, err := networks(s).find(r, id.String())
 	return n, err

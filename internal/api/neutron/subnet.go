@@ -29,7 +29,7 @@ func subnets(s *store.Store) resource[network.Subnet, subnetChange] {
 			if err != nil {
 				return err
 			}
-			if who := caller(r); !who.Admin() && n.Project != who.Project {
+			if requester := caller(r); !requester.Admin() && n.Project != requester.Project {
 				return forbidden("create_subnet")
 			}
 			return fillProject(r, &c.Project, "create_subnet")
@@ -112,7 +112,7 @@ func hostRoute(raw json.RawMessage) (r network.Route, err error) {
 	return r, err
 }
 
-// nameserver reads an IP address as text.
+// nameserver reads an IP address and returns it as text.
 func nameserver(raw json.RawMessage) (string, error) {
 	a, err := attribute.Address(raw)
 	return a.String(), err

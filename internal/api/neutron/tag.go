@@ -15,13 +15,13 @@ import (
 	"berth/internal/store"
 )
 
-// tagging is how a kind of object has tags.
+// tagAccess reads and changes the tags of one kind of object.
 type tagAccess[N, C any] struct {
 	read  func(N) []string
 	write func(*C, *[]string)
 }
 
-// tagRoutes are those of an object's tags.
+// tagRoutes returns the routes of an object's tags.
 func (res resource[N, C]) tagRoutes() []osapi.Route {
 	all := res.path() + "/{id}/tags"
 	return []osapi.Route{
@@ -43,7 +43,7 @@ func (res resource[N, C]) listTags(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"tags": res.tags.read(n)}, nil
 }
 
-// tagged is the object whose tags the request is about.
+// findTagged finds the object in the path. Its error has the type that Neutron's tag extension uses.
 func (res resource[N, C]) findTagged(r *http.Request) (N, uuid.UUID, error) {
 	n, id, err := res.find(r, pathValue(r, "id"))
 	var refused *osapi.Error
@@ -77,7 +77,7 @@ func (res resource[N, C]) addTags(r *http.Request) (int, any, error) {
 	return http.StatusCreated, object{"tags": res.tags.read(n)}, nil
 }
 
-// tagsOf reads {"tags": […]}.
+// decodeTags reads {"tags": […]}.
 func decodeTags(r *http.Request) ([]string, error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
@@ -135,8 +135,8 @@ func (res resource[N, C]) removeTag(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, err
 }
 
-// retag gives the object of the request the tags that it shall have instead of those it has. If somebody changes it
-// meanwhile, it is looked at again, unless the request insists on a revision.
+// updateTags replaces the tags of the object in the path by change's result. If another request changes the object at the same time, it reads
+// the object again and retries, unless the request has an If-Match header.
 func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string) ([]string, error)) (N, error) {
 	expect, err := expectedRevision(r)
 	for err == nil {
@@ -169,11 +169,10 @@ func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string)
 	return none, err
 }
 
-// tagFilters are the keys by which lists are narrowed to objects with tags, and the store's fields for them. The tags of
-// one key are separated by commas.
+// tagFilters maps a filter key to the field of the store's condition. The tags in one value are separated by commas.
 var tagFilters = map[string]string{"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tags-any": "not_tags_any"}
 
-// tagCondition is what a key of tagFilters demands.
+// tagCondition is the store's condition for a key of tagFilters.
 func tagCondition(field string, values []string) []store.Condition {
 	c := store.Condition{Field: field, In: []string{}}
 	for _, v := range values {

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestObjectsOfEveryKindAreTagged(t *testing.T) {
+func TestTag_EveryResource(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, subnet := c.ground("10.0.0.0/24")
+	net, subnet := c.createNetwork("10.0.0.0/24")
 	port := c.port(net, "")["id"].(string)
 	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, port))["trunk"].(object)["id"].(string)
 	for kind, id := range map[string]string{"network": net, "subnet": subnet, "port": port, "trunk": trunk, "security_group": c.group("g")} {
@@ -66,13 +66,13 @@ func TestObjectsOfEveryKindAreTagged(t *testing.T) {
 	}
 }
 
-func TestPortsAreTaggedAsTheyAreMade(t *testing.T) {
+func TestTag_SetOnPortCreate(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
-	made := c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"ports":[{"network_id":%[1]q,"tags":["a","b","a"]},{"network_id":%[1]q}]}`, net))["ports"].([]any)
+	net, _ := c.createNetwork("10.0.0.0/24")
+	created := c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"ports":[{"network_id":%[1]q,"tags":["a","b","a"]},{"network_id":%[1]q}]}`, net))["ports"].([]any)
 	for i, want := range [][]any{{"a", "b"}, {}} {
-		p := made[i].(object)
+		p := created[i].(object)
 		if d := cmp.Diff(want, p["tags"]); d != "" || p["revision_number"] != 1.0 {
 			t.Errorf("revision %v, %s", p["revision_number"], d)
 		}
@@ -87,7 +87,7 @@ func TestPortsAreTaggedAsTheyAreMade(t *testing.T) {
 	}
 }
 
-func TestListsAreNarrowedByTags(t *testing.T) {
+func TestTag_Filters(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	for name, tags := range map[string]string{"a": `"red"`, "b": `"blue"`, "c": `"red","blue"`, "d": ``} {
@@ -109,10 +109,10 @@ func TestListsAreNarrowedByTags(t *testing.T) {
 	}
 }
 
-func TestTagsOfSeveralAtOnceAreAllKept(t *testing.T) {
+func TestTag_ConcurrentAddsAreAllKept(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -127,10 +127,10 @@ func TestTagsOfSeveralAtOnceAreAllKept(t *testing.T) {
 	}
 }
 
-func TestAddressPairsAndDHCPOptionsAreKept(t *testing.T) {
+func TestPort_AddressPairsAndDHCPOptionsRoundTrip(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, `,"mac_address":"fa:16:3e:00:00:01","allowed_address_pairs":[{"ip_address":"10.0.0.9"},{"ip_address":"10.1.0.0/16","mac_address":"FA:16:3E:00:00:02"}],`+
 		`"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":"1400"},{"opt_name":"mtu","opt_value":"1300","ip_version":6},{"opt_name":"gone","opt_value":null}]`)
 	path := "/v2.0/ports/" + p["id"].(string)

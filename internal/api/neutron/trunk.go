@@ -40,14 +40,14 @@ func trunks(s *store.Store) resource[network.Trunk, trunkChange] {
 	}
 }
 
-// mayUse tells whether the caller may put these ports on a trunk: they are its own.
+// authorizeTrunkPorts refuses ports of other projects, unless the caller is an administrator.
 func authorizeTrunkPorts(r *http.Request, s *store.Store, ids []uuid.UUID) error {
 	for _, id := range ids {
 		p, _, err := ports(s).find(r, id.String())
 		if err != nil {
 			return err
 		}
-		if who := caller(r); !who.Admin() && p.Project != who.Project {
+		if requester := caller(r); !requester.Admin() && p.Project != requester.Project {
 			return forbidden("create_trunk")
 		}
 	}
@@ -75,10 +75,10 @@ var trunkAttributes = []attribute.Definition[network.Trunk, trunkChange]{
 	{Name: "status", FilterField: "status"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// maxVLAN is the last VLAN ID that frames can carry.
+// maxVLAN is the largest VLAN ID (IEEE 802.1Q).
 const maxVLAN = 4094
 
-// subport reads a port and by what it is told apart on a trunk.
+// subport reads a port and its segmentation on the trunk.
 func subport(raw json.RawMessage) (s network.Subport, err error) {
 	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
@@ -107,7 +107,7 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 	return s, err
 }
 
-// leaving reads a subport that leaves its trunk; what else a client says about it, it has kept from before.
+// removedSubport reads the port of a subport that is removed. Clients may send its segmentation too; it is ignored.
 func removedSubport(raw json.RawMessage) (uuid.UUID, error) {
 	m, err := attribute.Dict(raw, "port_id", "segmentation_type", "segmentation_id")
 	if err != nil {
@@ -126,7 +126,7 @@ func viewTrunk(t network.Trunk, _ identity.Caller) object {
 	return o
 }
 
-// subports are the routes of what is on a trunk.
+// subports handles the subports of a trunk.
 type subports struct{ store *store.Store }
 
 func (s subports) routes() []osapi.Route {
@@ -165,7 +165,7 @@ func (s subports) remove(r *http.Request) (int, any, error) {
 	return trunkResponse(r)(s.store.RemoveSubports(r.Context(), id, list))
 }
 
-// changeSubports reads {"sub_ports": […]} and finds the trunk, which the caller may change.
+// changeSubports reads {"sub_ports": […]} and finds the trunk. The caller must be allowed to change the trunk.
 func changeSubports[T any](s subports, r *http.Request, read func(json.RawMessage) (T, error)) ([]T, uuid.UUID, error) {
 	envelope, err := readEnvelope(r)
 	if err != nil {
@@ -187,7 +187,7 @@ func changeSubports[T any](s subports, r *http.Request, read func(json.RawMessag
 	return list, id, err
 }
 
-// shownTrunk answers with the trunk, without an envelope.
+// trunkResponse answers with the trunk without an envelope.
 func trunkResponse(r *http.Request) func(network.Trunk, error) (int, any, error) {
 	return func(t network.Trunk, err error) (int, any, error) {
 		if err != nil {

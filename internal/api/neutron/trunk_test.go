@@ -9,18 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTrunkCarriesItsSubports(t *testing.T) {
+func TestTrunk_SubportsFollowParent(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	port := func(more string) string { return c.port(net, more)["id"].(string) }
 	parent, one, two := port(`,"name":"parent"`), port(""), port("")
 	on := func(id string, segment int) object {
 		return object{"port_id": id, "segmentation_type": "vlan", "segmentation_id": float64(segment)}
 	}
 
-	made := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"name":"t","sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, one))["trunk"].(object)
-	path := "/v2.0/trunks/" + made["id"].(string)
+	created := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"name":"t","sub_ports":[{"port_id":%q,"segmentation_type":"vlan","segmentation_id":7}]}}`, parent, one))["trunk"].(object)
+	path := "/v2.0/trunks/" + created["id"].(string)
 	grown := c.must(200, "PUT", path+"/add_subports", fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_id":"8"}]}`, two))
 	listed := c.must(200, "GET", path+"/get_subports", "")
 	shown := c.must(200, "GET", path, "")["trunk"].(object)
@@ -34,7 +34,7 @@ func TestTrunkCarriesItsSubports(t *testing.T) {
 	for _, moving := range []string{"created_at", "updated_at"} {
 		delete(shown, moving)
 	}
-	want := object{"id": made["id"], "name": "t", "description": "", "project_id": "admin", "tenant_id": "admin", "admin_state_up": true,
+	want := object{"id": created["id"], "name": "t", "description": "", "project_id": "admin", "tenant_id": "admin", "admin_state_up": true,
 		"port_id": parent, "status": "DOWN", "sub_ports": []any{on(one, 7), on(two, 8)}, "tags": []any{}, "revision_number": 2.0}
 	if d := cmp.Diff(want, shown); d != "" {
 		t.Error(d)
@@ -54,11 +54,11 @@ func TestTrunkCarriesItsSubports(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/ports/"+parent, "")
 }
 
-// Who plugs in a trunk's parent learns what comes over it, and which bridge it is plugged into.
-func TestParentTellsWhatItCarries(t *testing.T) {
+// The parent port shows the trunk's subports, and in its VIF details the trunk's bridge.
+func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	parent, sub := c.port(net, "")["id"].(string), c.port(net, `,"mac_address":"fa:16:3e:00:00:07"`)["id"].(string)
 	c.port(net, "")
 	if alone := c.must(200, "GET", "/v2.0/ports/"+parent, "")["port"].(object); alone["trunk_details"] != nil {
@@ -76,23 +76,23 @@ func TestParentTellsWhatItCarries(t *testing.T) {
 			t.Errorf("%s: bridge %v, %s", how, bridge, d)
 		}
 	}
-	told := 0
+	journaled := 0
 	for _, p := range c.must(200, "GET", "/v2.0/ports", "")["ports"].([]any) {
 		if p.(object)["trunk_details"] != nil {
-			told++
+			journaled++
 		}
 	}
 	of := c.must(200, "GET", "/v2.0/ports/"+parent+"/bindings/cmp-1", "")["binding"].(object)["vif_details"].(object)["bridge_name"]
 	carried := c.must(200, "GET", "/v2.0/ports/"+sub, "")["port"].(object)["binding:vif_details"].(object)["bridge_name"]
-	if told != 1 || of != "tbr-"+trunk[:10] || carried != "br-int" {
-		t.Errorf("%d ports carry something; the binding's bridge %v, the subport's %v", told, of, carried)
+	if journaled != 1 || of != "tbr-"+trunk[:10] || carried != "br-int" {
+		t.Errorf("%d ports carry something; the binding's bridge %v, the subport's %v", journaled, of, carried)
 	}
 }
 
-func TestTrunksAreFoundByWhatTheyAre(t *testing.T) {
+func TestTrunk_Filters(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	var active, down []string
 	for i := range 5 {
 		p := c.port(net, "")["id"].(string)
@@ -120,10 +120,10 @@ func TestTrunksAreFoundByWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestRefusedTrunksAreNamedAsClientsKnowThem(t *testing.T) {
+func TestTrunk_ErrorTypes(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	port := func(more string) string { return c.port(net, more)["id"].(string) }
 	parent, sub, free, used, bound := port(""), port(""), port(""), port(`,"device_id":"x"`), port(`,"binding:host_id":"cmp-1"`)
 	other := c.as("ann:other")
@@ -176,7 +176,7 @@ func TestRefusedTrunksAreNamedAsClientsKnowThem(t *testing.T) {
 	}
 }
 
-func TestSubportsFitTheirTrunk(t *testing.T) {
+func TestTrunk_SubportSegmentation(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net := func(more string) string {

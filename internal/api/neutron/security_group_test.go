@@ -12,7 +12,7 @@ import (
 	"berth/internal/network"
 )
 
-// groupOf is the ID of a project's group of that name.
+// groupOf is the ID of the project's group of that name.
 func (c cloud) groupOf(project, name string) string {
 	c.t.Helper()
 	found := ids(c.must(200, "GET", "/v2.0/security-groups?project_id="+project+"&name="+name, ""), "security_groups")
@@ -27,7 +27,7 @@ func (c cloud) group(name string) string {
 	return c.must(201, "POST", "/v2.0/security-groups", `{"security_group":{"name":"`+name+`"}}`)["security_group"].(object)["id"].(string)
 }
 
-// rulesOf tells a group's rules in short.
+// rulesOf counts the group's rules by a short description.
 func rulesOf(group object) map[string]int {
 	short := map[string]int{}
 	for _, v := range group["security_group_rules"].([]any) {
@@ -46,16 +46,16 @@ func rulesOf(group object) map[string]int {
 	return short
 }
 
-func TestEveryProjectHasADefaultGroup(t *testing.T) {
+func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	t.Parallel()
 	c := open(t).as("ann:demo")
-	net, _ := c.ground("10.0.0.0/24")
-	var together sync.WaitGroup
+	net, _ := c.createNetwork("10.0.0.0/24")
+	var requests sync.WaitGroup
 	for range 4 { // who comes first makes it
-		together.Go(func() { c.must(200, "GET", "/v2.0/security-groups", "") })
-		together.Go(func() { c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)) })
+		requests.Go(func() { c.must(200, "GET", "/v2.0/security-groups", "") })
+		requests.Go(func() { c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)) })
 	}
-	together.Wait()
+	requests.Wait()
 
 	group := c.groupOf("demo", "default")
 	shown := c.must(200, "GET", "/v2.0/security-groups/"+group, "")["security_group"].(object)
@@ -96,7 +96,7 @@ func TestEveryProjectHasADefaultGroup(t *testing.T) {
 	}
 }
 
-func TestNetworkWithoutPortSecurityLendsThatToItsPorts(t *testing.T) {
+func TestPort_InheritsPortSecurityFromNetwork(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"port_security_enabled":false}}`)["network"].(object)["id"].(string)
@@ -108,10 +108,10 @@ func TestNetworkWithoutPortSecurityLendsThatToItsPorts(t *testing.T) {
 	}
 }
 
-func TestPortsAreInTheGroupsTheyAreToldAndNoOthers(t *testing.T) {
+func TestPort_SecurityGroupsAreExactlyTheRequestedOnes(t *testing.T) {
 	t.Parallel()
 	c := open(t).as("ann:demo")
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	web, foreign := c.group("web"), c.as("eve:other").group("theirs")
 	p := c.port(net, "")
 	path := "/v2.0/ports/" + p["id"].(string)
@@ -139,27 +139,27 @@ func TestPortsAreInTheGroupsTheyAreToldAndNoOthers(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
 }
 
-// Who deletes a group meets who puts a port into it: either is refused, and no port is in a group that is gone.
-func TestGroupIsNotDeletedUnderAPort(t *testing.T) {
+// Of a delete of a group and a concurrent create of a port in the group, exactly one is refused.
+func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/16")
+	net, _ := c.createNetwork("10.0.0.0/16")
 	for range 10 {
 		g := c.group("g")
-		var made, gone int
-		var both sync.WaitGroup
-		both.Go(func() {
-			made, _, _ = c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, g))
+		var created, gone int
+		var requests sync.WaitGroup
+		requests.Go(func() {
+			created, _, _ = c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, g))
 		})
-		both.Go(func() { gone, _, _ = c.raw("DELETE", "/v2.0/security-groups/"+g, "") })
-		both.Wait()
-		if !(made == http.StatusCreated && gone == http.StatusConflict || made == http.StatusNotFound && gone == http.StatusNoContent) {
-			t.Fatalf("the port: %d, the group: %d", made, gone)
+		requests.Go(func() { gone, _, _ = c.raw("DELETE", "/v2.0/security-groups/"+g, "") })
+		requests.Wait()
+		if !(created == http.StatusCreated && gone == http.StatusConflict || created == http.StatusNotFound && gone == http.StatusNoContent) {
+			t.Fatalf("the port: %d, the group: %d", created, gone)
 		}
 	}
 }
 
-func TestRulesAreCheckedAndTold(t *testing.T) {
+func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	t.Parallel()
 	c := open(t).as("ann:demo")
 	web := c.group("web")
@@ -222,11 +222,11 @@ func TestRulesAreCheckedAndTold(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
 }
 
-// The controller gets a group before its rules, and before the ports that are in it.
-func TestControllerIsToldOfGroupsAndTheirRules(t *testing.T) {
+// The journal has a group before its rules, and both before the ports in the group.
+func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, "")["id"].(string)
 	web, other := c.group("web"), c.group("other")
 	c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","remote_group_id":%q}}`, other, web))
@@ -240,7 +240,7 @@ func TestControllerIsToldOfGroupsAndTheirRules(t *testing.T) {
 	want = append(append(want, group...), group...)
 	want = append(want, "create security_group_rule", "update port", "update port",
 		"delete security_group_rule", "delete security_group_rule", "delete security_group_rule", "delete security_group")
-	if d := cmp.Diff(want, c.told()); d != "" {
+	if d := cmp.Diff(want, c.journaledChanges()); d != "" {
 		t.Error(d)
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/security-group-rules?security_group_id="+other, ""), "security_group_rules")); n != 2 {

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-func TestBadInputIsRefusedInTheAPIsOwnWords(t *testing.T) {
+func TestRequest_InvalidInputErrors(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, subnet := c.ground("10.0.0.0/29")
-	other, _ := c.ground("10.9.0.0/24")
+	net, subnet := c.createNetwork("10.0.0.0/29")
+	other, _ := c.createNetwork("10.9.0.0/24")
 	p := c.port(net, `,"name":"web","fixed_ips":[{"ip_address":"10.0.0.3"}],"mac_address":"fa:16:3e:00:00:01","binding:host_id":"cmp-1"`)
 	port := "/v2.0/ports/" + p["id"].(string)
 	onNet := func(more string) string { return fmt.Sprintf(`{"port":{"network_id":%q,%s}}`, net, more) }
@@ -143,10 +143,10 @@ func TestBadInputIsRefusedInTheAPIsOwnWords(t *testing.T) {
 	}
 }
 
-func TestValuesThatNothingEqualsFindNothing(t *testing.T) {
+func TestFilter_ImpossibleValueMatchesNothing(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/29")
+	net, _ := c.createNetwork("10.0.0.0/29")
 	c.port(net, `,"name":"web"`)
 	for _, q := range []string{"id=web", "network_id=blue", "mac_address=x",
 		"fixed_ips=ip_address=x", "fixed_ips=subnet_id=x", "fixed_ips=ip_address_substr=%25", "security_groups=x"} {
@@ -156,10 +156,10 @@ func TestValuesThatNothingEqualsFindNothing(t *testing.T) {
 	}
 }
 
-func TestStaleWriterIsToldSo(t *testing.T) {
+func TestIfMatch_StaleRevisionIsRefused(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/29")
+	net, _ := c.createNetwork("10.0.0.0/29")
 	p := c.port(net, `,"binding:host_id":"cmp-1"`)
 	path := "/v2.0/ports/" + p["id"].(string)
 
@@ -185,11 +185,11 @@ func TestStaleWriterIsToldSo(t *testing.T) {
 	c.must(204, "DELETE", path, "", "If-Match", "revision_number=2")
 }
 
-func TestOthersSeeAndTouchNothing(t *testing.T) {
+func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	mine := c.as("u:mine")
-	net, subnet := mine.ground("10.0.0.0/29")
+	net, subnet := mine.createNetwork("10.0.0.0/29")
 	p := mine.port(net, `,"device_owner":"compute:nova"`)
 	if sentence := p["berth:why"].(object)["sentence"].(string); !strings.Contains(sentence, "for DHCP since") {
 		t.Errorf("a member reads %q", sentence)

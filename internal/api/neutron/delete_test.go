@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPortsThatServeANetworkGoWithIt(t *testing.T) {
+func TestNetwork_DeleteRemovesItsServicePorts(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, subnet := c.ground("10.0.0.0/24")
+	net, subnet := c.createNetwork("10.0.0.0/24")
 	served := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:dhcp","device_id":"dhcp-1"`)["id"].(string)
 	web := "/v2.0/ports/" + c.port(net, ``)["id"].(string)
 
@@ -32,16 +32,16 @@ func TestPortsThatServeANetworkGoWithIt(t *testing.T) {
 	if got := c.fault("GET", served, ""); got != "404 PortNotFound" {
 		t.Errorf("the port that served the network: %s", got)
 	}
-	told := c.told()
-	if d := cmp.Diff([]string{"delete port", "delete network"}, told[len(told)-2:]); d != "" {
+	journaled := c.journaledChanges()
+	if d := cmp.Diff([]string{"delete port", "delete network"}, journaled[len(journaled)-2:]); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestSubnetGoesWithTheAddressesThatHostsMadeInIt(t *testing.T) {
+func TestSubnet_DeleteRemovesSLAACAddresses(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64","ipv6_address_mode":"slaac"}}`, net))["subnet"].(object)["id"].(string)
 	before := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:nova"`)
 	path := "/v2.0/ports/" + before["id"].(string)
@@ -65,7 +65,7 @@ func TestSubnetGoesWithTheAddressesThatHostsMadeInIt(t *testing.T) {
 	}
 }
 
-func TestPortsMayGoWhileTheirSubnetDoes(t *testing.T) {
+func TestSubnet_DeleteRacesWithPortDelete(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	for range 5 {
@@ -75,15 +75,15 @@ func TestPortsMayGoWhileTheirSubnetDoes(t *testing.T) {
 		for range 6 {
 			paths = append(paths, "/v2.0/ports/"+c.port(net, `,"device_owner":"network:dhcp"`)["id"].(string))
 		}
-		var together sync.WaitGroup
+		var requests sync.WaitGroup
 		for _, path := range paths {
-			together.Go(func() {
+			requests.Go(func() {
 				if status, o, _ := c.raw("DELETE", path, ""); status != 204 {
 					t.Errorf("DELETE %s: %d %v", path, status, o)
 				}
 			})
 		}
-		together.Wait()
+		requests.Wait()
 		c.must(204, "DELETE", "/v2.0/networks/"+net, "")
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestNetworksTellHowManyAddressesAreLeft(t *testing.T) {
+func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	net, subnet := c.ground("10.0.0.0/29")
+	net, subnet := c.createNetwork("10.0.0.0/29")
 	six := c.must(201, "POST", "/v2.0/subnets", `{"subnet":{"network_id":"`+net+`","ip_version":6,"cidr":"fd00::/124"}}`)["subnet"].(object)["id"].(string)
 	c.port(net, `,"fixed_ips":[{"subnet_id":"`+subnet+`"}]`)
 	c.port(net, `,"fixed_ips":[{"subnet_id":"`+subnet+`"},{"subnet_id":"`+six+`"}]`)
-	c.ground("10.0.0.0/29")
+	c.createNetwork("10.0.0.0/29")
 	want := func(total, used float64, subnets ...any) object {
 		return object{"network_id": net, "network_name": "blue", "project_id": "admin", "tenant_id": "admin", "total_ips": total, "used_ips": used,
 			"subnet_ip_availability": subnets}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestGuestsOfANetworkAreWhomTheyAreGivenToBe(t *testing.T) {
+func TestSharedNetwork_OnlyOwnerChoosesAddresses(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"shared":true}}`)["network"].(object)["id"].(string)
@@ -32,11 +32,11 @@ func TestGuestsOfANetworkAreWhomTheyAreGivenToBe(t *testing.T) {
 	guest.must(200, "PUT", path, fmt.Sprintf(`{"port":{"allowed_address_pairs":[{"ip_address":%q,"mac_address":%q}]}}`, first["ip_address"], first["mac_address"]))
 }
 
-func TestOwnerOfANetworkEvictsGuestsButDoesNotActForThem(t *testing.T) {
+func TestSharedNetwork_OwnerDeletesButDoesNotChangeOthersPorts(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	owner, guest := c.as("u:mine"), c.as("u:theirs")
-	net, _ := owner.ground("10.0.0.0/24")
+	net, _ := owner.createNetwork("10.0.0.0/24")
 	c.must(200, "PUT", "/v2.0/networks/"+net, `{"network":{"shared":true}}`)
 	path := "/v2.0/ports/" + guest.port(net, "")["id"].(string)
 
@@ -51,11 +51,11 @@ func TestOwnerOfANetworkEvictsGuestsButDoesNotActForThem(t *testing.T) {
 	c.must(200, "PUT", "/v2.0/networks/"+net, `{"network":{"shared":false}}`)
 }
 
-func TestExternalNetworksAreThereForAll(t *testing.T) {
+func TestExternalNetwork_VisibleToAllProjects(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	owner, guest := c.as("u:mine"), c.as("u:theirs")
-	net, subnet := owner.ground("10.0.0.0/24")
+	net, subnet := owner.createNetwork("10.0.0.0/24")
 	path := "/v2.0/networks/" + net
 	if got := guest.fault("GET", path, ""); got != "404 NetworkNotFound" {
 		t.Errorf("a network of others: %s", got)
@@ -79,7 +79,7 @@ func TestExternalNetworksAreThereForAll(t *testing.T) {
 	c.must(200, "PUT", path, `{"network":{"router:external":false}}`)
 }
 
-func TestNetworksAndTheirOwnPortsBeginAsTheyShould(t *testing.T) {
+func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	flat := c.must(201, "POST", "/v2.0/networks", `{"network":{"mtu":0,"provider:network_type":"flat","provider:physical_network":"p"}}`)["network"].(object)
@@ -103,7 +103,7 @@ func TestNetworksAndTheirOwnPortsBeginAsTheyShould(t *testing.T) {
 		}
 	}
 
-	net, _ := c.ground("10.0.0.0/24")
+	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, `,"device_owner":"network:distributed","security_groups":["`+c.group("g")+`"]`)
 	if p["port_security_enabled"] != false || len(p["security_groups"].([]any)) != 0 {
 		t.Errorf("a port of the network's own: %v, %v", p["port_security_enabled"], p["security_groups"])
@@ -113,7 +113,7 @@ func TestNetworksAndTheirOwnPortsBeginAsTheyShould(t *testing.T) {
 	}
 }
 
-func TestMembersMaySayWhatIsSoAnyway(t *testing.T) {
+func TestPolicy_MemberMaySendUnchangedAdminValues(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	ann := c.as("u:demo")
@@ -125,7 +125,7 @@ func TestMembersMaySayWhatIsSoAnyway(t *testing.T) {
 		}
 	}
 
-	// A rule of an administrator in a member's group is there for both to see.
+	// Both see the rule that an administrator adds to a member's group.
 	group := ann.group("g")
 	rule := c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"}}`, group))["security_group_rule"].(object)["id"].(string)
 	path := "/v2.0/security-group-rules/" + rule

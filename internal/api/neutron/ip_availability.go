@@ -15,20 +15,20 @@ import (
 	"berth/internal/store"
 )
 
-// availability are the routes that tell how many addresses networks have left.
-type availability struct{ store *store.Store }
+// ipAvailability handles network-ip-availabilities: how many addresses of each network are in use.
+type ipAvailability struct{ store *store.Store }
 
-func (a availability) routes() []osapi.Route {
+func (a ipAvailability) routes() []osapi.Route {
 	return []osapi.Route{
 		{Method: http.MethodGet, Path: "/v2.0/network-ip-availabilities", Handle: a.list},
 		{Method: http.MethodGet, Path: "/v2.0/network-ip-availabilities/{id}", Handle: a.show},
 	}
 }
 
-// ofNetworks are the attributes of networks that stand under other names where their addresses are counted.
+// networkAttributeOf maps an attribute of network-ip-availabilities to the network's attribute with the same value.
 var networkAttributeOf = map[string]string{"network_id": "id", "network_name": "name", "project_id": "project_id", "tenant_id": "tenant_id"}
 
-func (a availability) list(r *http.Request) (int, any, error) {
+func (a ipAvailability) list(r *http.Request) (int, any, error) {
 	asked, listVersions, err := networkListRequest(r)
 	if err != nil {
 		return 0, nil, err
@@ -57,7 +57,7 @@ func (a availability) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, body, nil
 }
 
-// askingNetworks is the request as the list of networks would get it, and the IP versions that it asks for; nil for all.
+// networkListRequest translates the request into a list request for networks. It also returns the IP versions to count; nil counts all.
 func networkListRequest(r *http.Request) (*http.Request, []string, error) {
 	q, asked := r.URL.Query(), url.Values{}
 	for _, key := range sortedKeys(q) {
@@ -82,7 +82,7 @@ func networkListRequest(r *http.Request) (*http.Request, []string, error) {
 	return copied, q["ip_version"], nil
 }
 
-func (a availability) show(r *http.Request) (int, any, error) {
+func (a ipAvailability) show(r *http.Request) (int, any, error) {
 	n, _, err := networks(a.store).find(r, pathValue(r, "id"))
 	if err != nil {
 		return 0, nil, err
@@ -94,8 +94,8 @@ func (a availability) show(r *http.Request) (int, any, error) {
 	return http.StatusOK, object{"network_ip_availability": selectFields(requestedFields(r), views[0])}, nil
 }
 
-// views counts the addresses of networks, in their subnets of these IP versions; nil for all.
-func (a availability) views(ctx context.Context, networks []network.Network, listVersions []string) ([]object, error) {
+// views counts the addresses of networks in their subnets of these IP versions; nil counts all versions.
+func (a ipAvailability) views(ctx context.Context, networks []network.Network, listVersions []string) ([]object, error) {
 	ids, texts := make([]uuid.UUID, len(networks)), make([]string, len(networks))
 	for i, n := range networks {
 		ids[i], texts[i] = n.ID, n.ID.String()

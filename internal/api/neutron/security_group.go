@@ -30,7 +30,7 @@ func securityGroups(s *store.Store) resource[network.SecurityGroup, securityGrou
 		tags: tagAccess[network.SecurityGroup, securityGroupChange]{read: func(g network.SecurityGroup) []string { return g.Tags },
 			write: func(c *securityGroupChange, tags *[]string) { c.Tags = tags }},
 		list: func(ctx context.Context, l store.Listing) ([]network.SecurityGroup, error) {
-			// Clients expect the default group of their project to be there before anybody has used it.
+			// Clients expect that the default group of their project always exists.
 			named := slices.ContainsFunc(l.Where, func(c store.Condition) bool { return c.Field == "id" })
 			if project := identity.From(ctx).Project; project != "" && !named {
 				if err := s.EnsureDefaultGroup(ctx, project); err != nil {
@@ -63,10 +63,10 @@ var securityGroupAttributes = []attribute.Definition[network.SecurityGroup, secu
 	{Name: "security_group_rules"}, {Name: "shared"}, {Name: "tags"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-func viewSecurityGroup(g network.SecurityGroup, who identity.Caller) object {
+func viewSecurityGroup(g network.SecurityGroup, requester identity.Caller) object {
 	rules := make([]object, len(g.Rules))
 	for i, r := range g.Rules {
-		rules[i] = viewSecurityRule(r, who)
+		rules[i] = viewSecurityRule(r, requester)
 	}
 	o := object{"id": g.ID, "name": g.Name, "description": g.Description, "project_id": g.Project, "tenant_id": g.Project,
 		"stateful": g.Stateful, "shared": false, "security_group_rules": rules}
@@ -96,7 +96,7 @@ func securityRules(s *store.Store) resource[network.SecurityRule, securityRuleCh
 	}
 }
 
-// mayJoin tells whether the caller may use these security groups: it sees them.
+// requireVisibleGroups refuses security groups that the caller does not see.
 func requireVisibleGroups(r *http.Request, s *store.Store, ids []uuid.UUID) error {
 	for _, id := range ids {
 		if _, _, err := securityGroups(s).find(r, id.String()); err != nil {
@@ -124,7 +124,7 @@ var securityRuleAttributes = []attribute.Definition[network.SecurityRule, securi
 	{Name: "normalized_cidr"}, {Name: "created_at"}, {Name: "updated_at"},
 }
 
-// etherType reads IPv4 or IPv6, in any case.
+// etherType reads IPv4 or IPv6 in upper or lower case.
 func etherType(raw json.RawMessage) (string, error) {
 	for _, kind := range []string{network.IPv4, network.IPv6} {
 		if strings.EqualFold(strings.Trim(string(raw), `"`), kind) {
@@ -135,7 +135,7 @@ func etherType(raw json.RawMessage) (string, error) {
 		attribute.Excerpt(raw), network.IPv4, network.IPv6)
 }
 
-// protocol reads the name or the number of a protocol; null and "any" are any.
+// protocol reads the name or the number of an IP protocol; null and "any" match every protocol.
 func protocol(raw json.RawMessage) (string, error) {
 	var number int
 	if attribute.IsNull(raw) {
@@ -151,7 +151,7 @@ func protocol(raw json.RawMessage) (string, error) {
 	return s, err
 }
 
-// ipPrefix reads an address or a block of addresses.
+// ipPrefix reads an address or an address block.
 func ipPrefix(raw json.RawMessage) (netip.Prefix, error) {
 	s, _ := attribute.Text(64)(raw)
 	if p, err := netip.ParsePrefix(s); err == nil && !p.Addr().Is4In6() {
@@ -164,7 +164,7 @@ func ipPrefix(raw json.RawMessage) (netip.Prefix, error) {
 	return netip.PrefixFrom(a, a.BitLen()), err
 }
 
-// groupName reads a name that is not the one of the group that every project has anyway.
+// groupName reads a name other than that of the default group, which every project has already.
 func groupName(raw json.RawMessage) (string, error) {
 	s, err := attribute.Text(255)(raw)
 	if strings.EqualFold(s, network.DefaultGroup) {
@@ -173,7 +173,7 @@ func groupName(raw json.RawMessage) (string, error) {
 	return s, err
 }
 
-// portNumber reads a port, or a type or code of ICMP.
+// portNumber reads a port number, or an ICMP type or code.
 func portNumber(raw json.RawMessage) (int, error) {
 	n, err := attribute.Int(-1, 65535)(raw)
 	if err != nil {
