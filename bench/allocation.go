@@ -15,33 +15,29 @@ import (
 	"berth/internal/store"
 )
 
-// openTransactions measures the peer of everything that is a write: a transaction of one row with the driver alone,
-// which is begin, the insertion and commit.
+// openTransactions measures the baseline of all writes: begin, insert of one row and commit, with the driver alone.
 func openTransactions(ctx context.Context, s *stack) (*subject, error) {
-	_, err := s.rows.Exec(ctx, `
-		create table if not exists bench_row (
-			id    uuid primary key,
-			value text not null)`)
 	return &subject{op: func(ctx context.Context, _ int) (int, error) {
 		return 1, pgx.BeginFunc(ctx, s.rows, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `insert into bench_row (id, value) values ($1, $2)`, uuid.New(), "bench")
 			return err
 		})
-	}}, err
+	}}, s.createBenchTable(ctx)
 }
 
-// hosts are the providers over which a single client spreads its allocations, as a scheduler does: so many, and new
-// ones each round, that none has more servers than a real one.
-const hosts = 256
+// allocationProviders is the number of providers that a single client uses in turn, as a scheduler does. They are
+// new in each round, so that none has more allocations than a real host.
+const allocationProviders = 256
 
-// openAllocations measures what a compute service writes for a new server: three resources of one provider, for a
-// consumer that must not exist yet. The client comes to the providers in turn. The API is served by this process,
-// because the driver that it is compared with is in it too: a process more would cost one client as much as the API.
+// openAllocations measures the allocation of a new server: three resource classes of one provider, for a new
+// consumer. The API runs in this process, as the driver of the baseline does: with a single client, another process
+// would cost as much as the API.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	rows, err := store.Open(ctx, s.postgres.URL)
 	if err != nil {
 		return nil, err
 	}
+	s.onClose(rows.Close)
 	rules, err := policy.Open(policy.Options{}, placement.Policy...)
 	if err != nil {
 		return nil, err
@@ -50,46 +46,41 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.onClose(server.Stop)
 	next := 0
-	made := allocationsOn(newAPI(server.URL), 1, hosts, func(int) int { next++; return next % hosts })
-	made.close = func(context.Context) ([]detail, error) {
-		server.Stop()
-		rows.Close()
-		return nil, nil
-	}
-	return made, nil
+	return s.measureAllocations(newAPI(server.URL), 1, allocationProviders, func(int) int { next++; return next % allocationProviders }), nil
 }
 
-// openAllocationsApart measures the same with a provider for each client, new ones each round.
+// openAllocationsApart measures the same with a provider for each client. The providers are new in each round.
 func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
-	return allocationsOn(s.api, s.clients, s.clients, func(client int) int { return client }), nil
+	return s.measureAllocations(s.api, s.clients, s.clients, func(client int) int { return client }), nil
 }
 
 // openAllocationsTogether measures the same with one provider for all clients.
 func openAllocationsTogether(_ context.Context, s *stack) (*subject, error) {
-	return allocationsOn(s.api, s.clients, 1, func(int) int { return 0 }), nil
+	return s.measureAllocations(s.api, s.clients, 1, func(int) int { return 0 }), nil
 }
 
-// allocationsOn measures the allocations that clients make of n providers; of which one tells.
-func allocationsOn(a *api, clients, n int, of func(client int) int) *subject {
-	wires := newWires(a.base, clients)
+// measureAllocations measures allocations against n providers; provider returns the index of the next one.
+func (s *stack) measureAllocations(a *api, clients, n int, provider func(client int) int) *subject {
+	connections := newHTTPConnections(a.base, clients)
+	s.onClose(connections.close)
 	var providers []string
 	return &subject{
-		before: func(ctx context.Context) (err error) {
-			if providers, err = a.providers(ctx, n); err != nil {
+		setUp: func(ctx context.Context) (err error) {
+			if providers, err = a.createProviders(ctx, n); err != nil {
 				return err
 			}
-			return wires.open(ctx)
+			return connections.open(ctx)
 		},
 		op: func(_ context.Context, client int) (int, error) {
-			return 1, wires.send(client, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocation(providers[of(client)]))
+			return 1, connections.send(client, http.MethodPut, "/placement/allocations/"+uuid.NewString(), allocationBody(providers[provider(client)]))
 		},
-		close: wires.end,
 	}
 }
 
-// providers makes providers with plenty of everything.
-func (a *api) providers(ctx context.Context, n int) ([]string, error) {
+// createProviders creates n resource providers with an inventory that does not run out.
+func (a *api) createProviders(ctx context.Context, n int) ([]string, error) {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = uuid.NewString()
@@ -97,19 +88,19 @@ func (a *api) providers(ctx context.Context, n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		plenty := attributes{"total": 1<<31 - 1}
+		unlimited := attributes{"total": 1<<31 - 1}
 		err = a.send(ctx, http.MethodPut, "/placement/resource_providers/"+all[i]+"/inventories", attributes{
 			"resource_provider_generation": 0,
-			"inventories":                  attributes{"VCPU": plenty, "MEMORY_MB": plenty, "DISK_GB": plenty}}, nil)
+			"inventories":                  attributes{"VCPU": unlimited, "MEMORY_MB": unlimited, "DISK_GB": unlimited}}, nil)
 		if err != nil {
-			return nil, fmt.Errorf("inventory of a provider: %w", err)
+			return nil, fmt.Errorf("set the inventory of provider %s: %w", all[i], err)
 		}
 	}
 	return all, nil
 }
 
-// allocation is the body that gives a new consumer something of a provider.
-func allocation(provider string) string {
+// allocationBody returns the request body that allocates resources of a provider to a new consumer.
+func allocationBody(provider string) string {
 	return `{"allocations":{"` + provider + `":{"resources":{"VCPU":2,"MEMORY_MB":4096,"DISK_GB":20}}},` +
 		`"project_id":"bench","user_id":"bench","consumer_type":"INSTANCE","consumer_generation":null}`
 }

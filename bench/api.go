@@ -4,41 +4,41 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"time"
 )
 
-// api is a client of berth's HTTP APIs as an administrator.
+// api is a client of berth's HTTP APIs with an administrator's token, and the handle of berth's process where
+// startBerth started one.
 type api struct {
 	base    string
 	http    *http.Client
-	roles   string // of its process, and the brokers that this speaks with
-	brokers string
-	command func() *exec.Cmd // runs it, where it is a process of its own
-	stop    func()           // ends that in good order
-	kill    func()           // ends it at once
-	log     string           // file
+	roles   string // of the process
+	brokers string // RabbitMQ URL of the process; empty: none
+	command func() *exec.Cmd
+	stop    func() // ends the process gracefully
+	kill    func() // ends the process by SIGKILL
+	log     string // path
 }
 
 func newAPI(base string) *api {
 	return &api{base: base, http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 }
 
-// post sends a body and reads the answer into it, unless it is nil.
+// post sends a POST request and decodes the answer into into, unless that is nil.
 func (a *api) post(ctx context.Context, path string, body, into any) error {
 	return a.send(ctx, http.MethodPost, path, body, into)
 }
 
-// get asks and looks at no more than whether there is an answer.
+// get sends a GET request and ignores the body of the answer.
 func (a *api) get(ctx context.Context, path string) error {
 	return a.send(ctx, http.MethodGet, path, nil, nil)
 }
 
+// send sends a request with a JSON body. An answer other than 2xx is an error.
 func (a *api) send(ctx context.Context, method, path string, body, into any) error {
 	var raw []byte
 	var err error
@@ -73,79 +73,40 @@ func (a *api) send(ctx context.Context, method, path string, body, into any) err
 	return json.Unmarshal(raw, into)
 }
 
-// attributes are those of an object.
+// attributes are the attributes of an API object.
 type attributes map[string]any
 
-// create makes an object of the Networking API: a network, subnet or port.
+// create creates a network, subnet or port and returns its ID.
 func (a *api) create(ctx context.Context, kind string, with attributes) (id string, err error) {
-	var made map[string]struct{ ID string }
-	if err := a.post(ctx, "/networking/v2.0/"+kind+"s", map[string]attributes{kind: with}, &made); err != nil {
+	var created map[string]struct{ ID string }
+	if err := a.post(ctx, "/networking/v2.0/"+kind+"s", map[string]attributes{kind: with}, &created); err != nil {
 		return "", err
 	}
-	if id = made[kind].ID; id == "" {
+	if id = created[kind].ID; id == "" {
 		return "", fmt.Errorf("the answer to the creation of a %s has no ID", kind)
 	}
 	return id, nil
 }
 
-// awaitActive asks for a port until it is ACTIVE.
+// createDHCPNetwork creates a network and a subnet with DHCP that has addresses for a million ports.
+func (a *api) createDHCPNetwork(ctx context.Context, name string) (network, subnet string, err error) {
+	if network, err = a.create(ctx, "network", attributes{"name": name}); err != nil {
+		return "", "", err
+	}
+	subnet, err = a.create(ctx, "subnet", attributes{"network_id": network, "ip_version": 4, "cidr": "10.0.0.0/12"})
+	return network, subnet, err
+}
+
+// awaitActive polls a port until it is ACTIVE.
 func (a *api) awaitActive(ctx context.Context, port string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
 	defer cancel()
 	for {
-		var shown struct{ Port struct{ Status string } }
-		err := a.send(ctx, http.MethodGet, "/networking/v2.0/ports/"+port+"?fields=status", nil, &shown)
-		if err != nil || shown.Port.Status == "ACTIVE" {
+		var answer struct{ Port struct{ Status string } }
+		err := a.send(ctx, http.MethodGet, "/networking/v2.0/ports/"+port+"?fields=status", nil, &answer)
+		if err != nil || answer.Port.Status == "ACTIVE" {
 			return err
 		}
 		pause(ctx, 2*time.Millisecond)
 	}
-}
-
-// heartbeat is an agent's: it exists from the first one on.
-func (a *api) heartbeat(ctx context.Context, kind, host string) error {
-	return a.post(ctx, "/agent/v1/state", map[string]any{
-		"agent_type": kind, "host": host, "binary": "bench", "topic": "N/A", "configurations": attributes{}}, nil)
-}
-
-// startPatience is how long berth may take to be ready.
-const startPatience = time.Minute
-
-// awaitReady waits until everything that berth needs is there, or until it has ended.
-func (a *api) awaitReady(ctx context.Context, ended <-chan error, log string) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	last := errors.New("never asked")
-	for {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("berth is not ready: %w", last)
-		case err := <-ended:
-			said, _ := os.ReadFile(log)
-			return fmt.Errorf("berth ended while starting: %w: %s", err, bytes.TrimSpace(said))
-		case <-tick.C:
-		}
-		if last = a.ready(ctx); last == nil {
-			return nil
-		}
-	}
-}
-
-func (a *api) ready(ctx context.Context) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	answer, err := a.http.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	said, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", answer.Status, bytes.TrimSpace(said))
-	}
-	return err
 }

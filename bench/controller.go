@@ -10,40 +10,47 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// disturb lets that happen to every request to a controller from now on.
-func disturb(ctx context.Context, controller string, f odltest.Fault) error {
+// injectFault applies a fault to every request that the controller receives, until clearFaults.
+func injectFault(ctx context.Context, controller string, f odltest.Fault) error {
 	f.Times = math.MaxInt32
 	return newAPI(controller).post(ctx, "/_control/faults", f, nil)
 }
 
-// slow lets a controller take so long for each answer; nothing is no disturbance.
-func slow(ctx context.Context, controller string, by time.Duration) error {
-	if by == 0 {
+// delayAnswers delays every answer of the controller. A delay of zero changes nothing.
+func delayAnswers(ctx context.Context, controller string, delay time.Duration) error {
+	if delay == 0 {
 		return nil
 	}
-	return disturb(ctx, controller, odltest.Fault{DelayMS: int(by.Milliseconds())})
+	return injectFault(ctx, controller, odltest.Fault{DelayMS: int(delay.Milliseconds())})
 }
 
-// down lets a controller break every connection.
-func (s *stack) down(ctx context.Context) error {
-	return disturb(ctx, s.standIns.ODL, odltest.Fault{Break: odltest.BreakReset})
+// resetConnections makes the controller reset every connection.
+func (s *stack) resetConnections(ctx context.Context) error {
+	return injectFault(ctx, s.stubs.ODL, odltest.Fault{Break: odltest.BreakReset})
 }
 
-// heal ends all disturbances.
-func heal(ctx context.Context, controller string) error {
+// clearFaults ends all faults of the controller.
+func clearFaults(ctx context.Context, controller string) error {
 	return newAPI(controller).send(ctx, http.MethodDelete, "/_control/faults", nil, nil)
 }
 
-// shows tells what the controller has of a network.
-func (s *stack) shows(ctx context.Context, network string) (name string, revision int, err error) {
-	var got struct {
+// controllerObjects returns all objects of the controller.
+func (s *stack) controllerObjects(ctx context.Context) (controllerObjects, error) {
+	var c controllerObjects
+	err := newAPI(s.stubs.ODL).send(ctx, http.MethodGet, "/_control/objects", nil, &c)
+	return c, err
+}
+
+// controllerNetwork returns the name and the revision of a network at the controller.
+func (s *stack) controllerNetwork(ctx context.Context, network string) (name string, revision int, err error) {
+	var answer struct {
 		Network struct {
 			Name     string
 			Revision int `json:"revision_number"`
 		}
 	}
-	if err := newAPI(s.standIns.ODL).send(ctx, http.MethodGet, odltest.BasePath+"/networks/"+network, nil, &got); err != nil {
-		return "", 0, fmt.Errorf("the controller's network: %w", err)
+	if err := newAPI(s.stubs.ODL).send(ctx, http.MethodGet, odltest.BasePath+"/networks/"+network, nil, &answer); err != nil {
+		return "", 0, fmt.Errorf("read the network at the controller: %w", err)
 	}
-	return got.Network.Name, got.Network.Revision, nil
+	return answer.Network.Name, answer.Network.Revision, nil
 }

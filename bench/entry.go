@@ -12,122 +12,125 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"berth/internal/contract"
+	"berth/internal/odl/odltest"
 )
 
-// unfinished lists objects with journal entries that are not mirrored yet.
-const unfinished = `
+// queryUnmirrored lists the objects with journal entries that are not finished.
+const queryUnmirrored = `
 	select object_id
 	from journal_entry
 	where object_type = any('{network,subnet,port}') and object_id = any($1) and finished_at is null`
 
-// hold puts off the notes for workflows of a type while another type is measured by itself.
-func (s *stack) hold(ctx context.Context, workflow string) error {
+// deferNotes gives every new note for a workflow type a due time in a day, so that its workflows do not run while
+// another type is measured.
+func (s *stack) deferNotes(ctx context.Context, workflow string) error {
 	_, err := s.rows.Exec(ctx, `
-		create or replace function bench_hold() returns trigger language plpgsql
+		create or replace function bench_defer() returns trigger language plpgsql
 			as 'begin new.due_at := new.due_at + interval ''1 day''; return new; end';
-		create trigger bench_hold before insert on note
-			for each row when (new.workflow = '`+workflow+`') execute function bench_hold()`)
+		create trigger bench_defer before insert on note
+			for each row when (new.workflow = '`+workflow+`') execute function bench_defer()`)
 	return err
 }
 
-// release lets the notes that were put off come to their workflows.
-func (s *stack) release(ctx context.Context, workflow string) error {
+// releaseNotes ends deferNotes and makes the deferred notes due.
+func (s *stack) releaseNotes(ctx context.Context, workflow string) error {
 	_, err := s.rows.Exec(ctx, `
-		drop trigger bench_hold on note;
+		drop trigger bench_defer on note;
 		update note set due_at = now() where due_at > now() + interval '1 hour' and workflow = '`+workflow+`'`)
 	return err
 }
 
-// forget deletes the notes that were put off, whose workflows are not missed.
-func (s *stack) forget(ctx context.Context, workflow string) error {
+// deleteDeferredNotes ends deferNotes and deletes the deferred notes.
+func (s *stack) deleteDeferredNotes(ctx context.Context, workflow string) error {
 	_, err := s.rows.Exec(ctx, `
-		drop trigger bench_hold on note;
+		drop trigger bench_defer on note;
 		delete from note where workflow = '`+workflow+`'`)
 	return err
 }
 
-// portsPerNetwork gives a client's share of four entries: a network, its subnet and the ports on it, each of
-// which waits for those before it.
-const portsPerNetwork = 2
+// createFunc creates a network, subnet or port and returns its ID.
+type createFunc func(ctx context.Context, kind string, with attributes) (id string, err error)
 
-// family makes objects one after the other and returns their IDs.
-type family func(ctx context.Context, create func(context.Context, string, attributes) (string, error)) ([]string, error)
-
-// openEntries measures the journal of such families, with a controller that takes so long for each answer.
-func openEntries(made family, delay time.Duration) func(context.Context, *stack) (*subject, error) {
+// openEntries measures journal entries from the POST of their object to the end of the entry. createObjects creates
+// the objects of one operation; delay is the controller's time for each answer.
+func openEntries(createObjects func(context.Context, createFunc) ([]string, error), delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
-		done := watch(ctx, s.rows, lookEvery, unfinished, s.fail)
-		var last recent[string]
+		mirrored := newRowWatcher(ctx, s.rows, pollInterval, queryUnmirrored, s.fail)
+		var created recent[string]
 		op := func(ctx context.Context, _ int) (int, error) {
-			ids, err := made(ctx, s.api.create)
+			ids, err := createObjects(ctx, s.api.create)
 			if err != nil {
 				return 0, err
 			}
 			for _, id := range ids {
-				last.add(id)
+				created.add(id)
 			}
-			return len(ids), done.await(ctx, ids...)
+			return len(ids), mirrored.await(ctx, ids...)
 		}
 		return &subject{
-			before: func(ctx context.Context) error {
-				return errors.Join(s.hold(ctx, contract.Port), slow(ctx, s.standIns.ODL, delay))
+			setUp: func(ctx context.Context) error {
+				return errors.Join(s.deferNotes(ctx, contract.Port), delayAnswers(ctx, s.stubs.ODL, delay))
 			},
 			op: op,
-			after: func(ctx context.Context) error {
-				if err := errors.Join(heal(ctx, s.standIns.ODL), s.settled(ctx)); err != nil {
+			tearDown: func(ctx context.Context) error {
+				if err := errors.Join(clearFaults(ctx, s.stubs.ODL), s.awaitMirrored(ctx)); err != nil {
 					return err
 				}
-				return s.forget(ctx, contract.Port)
+				return s.deleteDeferredNotes(ctx, contract.Port)
 			},
-			close: func(ctx context.Context) ([]detail, error) { return s.entryCosts(ctx, &last, op) },
+			details: func(ctx context.Context) ([]detail, error) { return s.entryDetails(ctx, &created, op) },
 		}, nil
 	}
 }
 
-// entryCosts tells what was done for the entries of objects that were made last, and what more of them ask of the
-// databases.
-func (s *stack) entryCosts(ctx context.Context, last *recent[string], op operation) ([]detail, error) {
-	entries, err := s.entriesOf(ctx, last.last)
+// entryDetails returns the costs in Temporal of the last objects' entries, and the SQL statements of one more
+// operation for each client.
+func (s *stack) entryDetails(ctx context.Context, created *recent[string], op operation) ([]detail, error) {
+	entries, err := s.entryWorkflows(ctx, created.last)
 	if err != nil {
 		return nil, err
 	}
-	details, err := histories(ctx, s.temporal, "each entry", entries)
+	details, err := historyDetails(ctx, s.temporal, "each entry", entries)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.hold(ctx, contract.Port); err != nil {
+	if err := s.deferNotes(ctx, contract.Port); err != nil {
 		return nil, err
 	}
-	asked, err := s.statements(ctx, "each entry", func(ctx context.Context) (int, error) { return s.together(ctx, op) })
+	statements, err := s.countStatements(ctx, "each entry", func(ctx context.Context) (int, error) { return s.runEachClient(ctx, op) })
 	if err != nil {
 		return nil, err
 	}
-	return append(details, asked...), s.forget(ctx, contract.Port)
+	return append(details, statements...), s.deleteDeferredNotes(ctx, contract.Port)
 }
 
-// together lets every client do it once.
-func (s *stack) together(ctx context.Context, op operation) (int, error) {
+// runEachClient runs an operation once for each client, concurrently, and returns the sum of the counts.
+func (s *stack) runEachClient(ctx context.Context, op operation) (int, error) {
 	var group errgroup.Group
-	var all atomic.Int64
+	var total atomic.Int64
 	for client := range s.clients {
 		group.Go(func() error {
 			n, err := op(ctx, client)
-			all.Add(int64(n))
+			total.Add(int64(n))
 			return err
 		})
 	}
 	err := group.Wait()
-	return int(all.Load()), err
+	return int(total.Load()), err
 }
 
-// loneNetwork makes a network, whose entry waits for nothing.
-func loneNetwork(ctx context.Context, create func(context.Context, string, attributes) (string, error)) ([]string, error) {
+// createNetwork creates a network. Its entry depends on no other.
+func createNetwork(ctx context.Context, create createFunc) ([]string, error) {
 	network, err := create(ctx, "network", attributes{"name": "bench"})
 	return []string{network}, err
 }
 
-// plantNetwork makes a network, a subnet and ports, and does not wait between them.
-func plantNetwork(ctx context.Context, create func(context.Context, string, attributes) (string, error)) ([]string, error) {
+// portsPerNetwork is the number of ports that createNetworkWithPorts creates.
+const portsPerNetwork = 2
+
+// createNetworkWithPorts creates a network, a subnet and ports without waiting in between. The entry of each depends
+// on the entries before it.
+func createNetworkWithPorts(ctx context.Context, create createFunc) ([]string, error) {
 	network, err := create(ctx, "network", attributes{"name": "bench"})
 	if err != nil {
 		return nil, err
@@ -147,9 +150,9 @@ func plantNetwork(ctx context.Context, create func(context.Context, string, attr
 	return ids, nil
 }
 
-// entriesOf are the workflows of the entries of those objects.
-func (s *stack) entriesOf(ctx context.Context, ids []string) ([]string, error) {
-	rows, err := s.rows.Query(ctx, `select seq::text from journal_entry where object_id = any($1) order by seq`, ids)
+// entryWorkflows returns the workflow IDs of the journal entries of these objects.
+func (s *stack) entryWorkflows(ctx context.Context, objects []string) ([]string, error) {
+	rows, err := s.rows.Query(ctx, `select seq::text from journal_entry where object_id = any($1) order by seq`, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -160,10 +163,9 @@ func (s *stack) entriesOf(ctx context.Context, ids []string) ([]string, error) {
 	return workflows, err
 }
 
-// settled waits until the journal is empty and then asks the controller: everything that was made must be there,
-// once, and must have come in order.
-func (s *stack) settled(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
+// awaitMirrored waits until no journal entry is unfinished and then checks the controller's objects.
+func (s *stack) awaitMirrored(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
 	defer cancel()
 	for {
 		var left int
@@ -173,50 +175,57 @@ func (s *stack) settled(ctx context.Context) error {
 			from journal_entry
 			where finished_at is null`).Scan(&left, &example)
 		if err != nil {
-			return fmt.Errorf("journal: %w", err)
+			return fmt.Errorf("count unfinished journal entries: %w", err)
 		}
 		if left == 0 {
-			return s.complete(ctx)
+			return s.checkMirror(ctx)
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%d journal entries are not mirrored: %s", left, *example)
+			return fmt.Errorf("%d journal entries are unfinished: %s", left, *example)
 		}
 		pause(ctx, 20*time.Millisecond)
 	}
 }
 
-func (s *stack) complete(ctx context.Context) error {
-	m, err := s.mirrored(ctx)
+// checkMirror compares the number of objects at the controller with the number of journaled creations.
+func (s *stack) checkMirror(ctx context.Context) error {
+	objects, err := s.controllerObjects(ctx)
 	if err != nil {
 		return err
 	}
-	var made int
+	var created int
 	if err := s.rows.QueryRow(ctx, `
 		select count(*)
 		from journal_entry e
 		where e.operation = 'create' and not exists (
-			select from journal_entry d where d.object_id = e.object_id and d.object_type = e.object_type and d.operation = 'delete')`).Scan(&made); err != nil {
+			select from journal_entry d where d.object_id = e.object_id and d.object_type = e.object_type and d.operation = 'delete')`).Scan(&created); err != nil {
 		return err
 	}
-	return m.check(made)
+	return objects.check(created)
 }
 
-// check tells whether the controller has that many objects besides deleted ones, each created once and in order.
-func (m mirrored) check(made int) error {
-	if len(m.Violations) > 0 {
-		return fmt.Errorf("the controller saw things out of order: %s", strings.Join(m.Violations, "; "))
+// controllerObjects are the objects of the OpenDaylight stub and the ordering violations that it saw.
+type controllerObjects struct {
+	Objects    []odltest.Record `json:"objects"`
+	Violations []string         `json:"violations"`
+}
+
+// check returns an error unless the controller has created objects, each created once and after its parents.
+func (c controllerObjects) check(created int) error {
+	if len(c.Violations) > 0 {
+		return fmt.Errorf("the controller received requests out of order: %s", strings.Join(c.Violations, "; "))
 	}
-	has := 0
-	for _, o := range m.Objects {
+	present := 0
+	for _, o := range c.Objects {
 		if o.Object != nil {
-			has++
+			present++
 		}
 		if o.Creates != 1 {
 			return fmt.Errorf("the controller created %s %s %d times", o.Type, o.ID, o.Creates)
 		}
 	}
-	if made != has {
-		return fmt.Errorf("%d objects were created and the controller has %d", made, has)
+	if created != present {
+		return fmt.Errorf("the rows have %d objects, the controller has %d", created, present)
 	}
 	return nil
 }

@@ -8,80 +8,82 @@ import (
 	"time"
 )
 
-// figure is one thing that is measured. A new one is a file and a line in the table below.
+// figure is one thing that bench measures. To add one, write a function that opens it and add a line to figures.
 type figure struct {
-	name    string
-	title   string
-	against string // the figure that it is compared with
-	alone   bool   // one client instead of many
-	once    bool   // in the last round only
-	times   bool   // how long each takes is shown too
-	share   float64
-	open    func(context.Context, *stack) (*subject, error)
+	name          string
+	title         string
+	baseline      string  // name of the figure that this one is compared with; empty: none
+	singleClient  bool    // runs with one client instead of many
+	lastRoundOnly bool    // is measured in the last round only
+	latencies     bool    // the report shows mean and percentiles of the measured times
+	windowShare   float64 // part of the warm-up and the window that this figure uses
+	open          func(context.Context, *stack) (*subject, error)
 }
 
-// subject is a figure at work. Functions that are nil do nothing.
+// subject is an open figure. A function that is nil does nothing. What must be released, its opener gives to
+// stack.onClose.
 type subject struct {
-	before func(context.Context) error // each round
-	op     operation
-	whole  func(context.Context, pace) (sample, error) // instead of op: measures by itself
-	after  func(context.Context) error                 // each round: whether all is well
-	close  func(context.Context) ([]detail, error)     // once, at the end
+	agents       *api                                        // receives heartbeats of the agents during each round and during details; nil: none
+	setUp        func(context.Context) error                 // runs before each round
+	op           operation                                   // is repeated during the window
+	measureRound func(context.Context, pace) (sample, error) // measures a round in its own way, instead of op
+	tearDown     func(context.Context) error                 // runs after each round and checks the outcome
+	details      func(context.Context) ([]detail, error)     // runs once, after the last round
 }
 
-// detail is something else that was seen.
+// detail is an additional value in the report of a figure.
 type detail struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 }
 
-// figures are all that there are, those that others are compared with before them.
+// figures lists all figures in measuring order. A baseline stands before the figures that are compared with it.
 var figures = []figure{
-	{name: "noop", title: "workflows that do nothing, eagerly started", share: 1, open: openNoop("Nothing", true)},
-	{name: "noop-plain", title: "the same, started as the SDK does by itself", against: "noop", share: 1, open: openNoop("NothingPlain", false)},
-	{name: "limit", title: "the same with one local activity, which does nothing", against: "noop", share: 1, open: openLimit},
-	{name: "ports", title: "ports from POST over two signals to ACTIVE, mirrored later", against: "noop", share: 1, open: openPorts},
-	{name: "entries", title: "journal entries from POST to mirrored", against: "limit", share: 1, open: openEntries(plantNetwork, 0)},
-	{name: "synchronous", title: "the same, each sent by its client itself", against: "entries", share: 0.5, open: openSynchronous(0)},
-	{name: "entries-10ms", title: "journal entries, the controller takes 10 ms for each", against: "limit", share: 1, open: openEntries(plantNetwork, 10*time.Millisecond)},
-	{name: "synchronous-10ms", title: "the same, each sent by its client itself", against: "entries-10ms", share: 0.5, open: openSynchronous(10 * time.Millisecond)},
-	{name: "entries-apart", title: "journal entries that wait for nothing", against: "limit", share: 1, open: openEntries(loneNetwork, 0)},
-	{name: "updates", title: "entries of 100 changes of one object; one client", against: "limit", alone: true, share: 1, open: openUpdates},
-	{name: "creates", title: "POST /networks, ten a second", times: true, share: 1, open: openCreates(false)},
-	{name: "creates-away", title: "the same, the controller is away", against: "creates", times: true, share: 1, open: openCreates(true)},
-	{name: "queue", title: "entries of 5,000 that gathered, from the controller's return on", against: "entries", once: true, share: 1, open: openQueue},
-	{name: "journal", title: "entries in the rows alone: made, taken, settled; one client", alone: true, times: true, share: 0.5, open: openKept(1000)},
-	{name: "journal-million", title: "the same beside a million completed ones", against: "journal", alone: true, times: true, share: 0.5, open: openKept(1_000_000)},
-	{name: "ports-mirrored", title: "ports to ACTIVE and mirrored, together", against: "noop", share: 1, open: openMirroredPorts},
-	{name: "latency", title: "ports, ten a second: last signal to ACTIVE in the API", times: true, share: 1, open: openLatency},
-	{name: "storm", title: "signals to one port, until the row has taken all", once: true, share: 1, open: openStorm},
-	{name: "deletion", title: "a port that 200 signals a second reach: from DELETE to the end of its workflow", once: true, times: true, share: 1, open: openDeletion},
-	{name: "rpc-ready", title: "500 ports that a DHCP agent reports ready over RabbitMQ, 64 a call, to their rows", times: true, share: 1, open: openReady},
-	{name: "rpc-up", title: "500 ports that an Open vSwitch agent reports wired, 20 a call, to ACTIVE in their rows", times: true, share: 1, open: openUp},
-	{name: "port-rows", title: "the rows of a new port, with the driver alone, one statement each; one client", alone: true, times: true, share: 0.5, open: openPortRows},
-	{name: "port-creates", title: "POST /ports; one client", against: "port-rows", alone: true, times: true, share: 0.5, open: openPortCreates},
-	{name: "port-rows-many", title: "the rows of new ports, many clients", times: true, share: 0.5, open: openPortRows},
-	{name: "port-creates-many", title: "POST /ports, many clients", against: "port-rows-many", times: true, share: 0.5, open: openPortCreates},
-	{name: "timers", title: "timers of workflows that do nothing else, each at its instant: late", times: true, share: 1, open: openTimers(single)},
-	{name: "leases", title: "leases, each at its instants: start and end late, to the row's status", against: "timers", times: true, share: 1, open: openLeases(single)},
-	{name: "timers-200", title: "200 timers at one instant", times: true, share: 1, open: openTimers(200)},
-	{name: "leases-200", title: "200 leases at one instant", against: "timers-200", times: true, share: 1, open: openLeases(200)},
-	{name: "timers-1000", title: "1,000 timers at one instant", once: true, times: true, share: 1, open: openTimers(1000)},
-	{name: "leases-1000", title: "1,000 leases at one instant", against: "timers-1000", once: true, times: true, share: 1, open: openLeases(1000)},
-	{name: "lease-creates", title: "POST /leases among 10,000 leases to come and 100,000 past ones, ten a second", times: true, share: 1, open: openLeaseCreates},
-	{name: "transactions", title: "one row each, with the driver alone: begin, insert, commit; one client", alone: true, share: 0.5, open: openTransactions},
-	{name: "allocations", title: "PUT /allocations/{consumer} of new consumers; one client", against: "transactions", alone: true, share: 0.5, open: openAllocations},
-	{name: "allocations-apart", title: "the same, each client with a provider of its own", share: 0.5, open: openAllocationsApart},
-	{name: "allocations-together", title: "the same, one provider for all clients", against: "allocations-apart", share: 0.5, open: openAllocationsTogether},
-	{name: "selects", title: "one row by its primary key, with net/http and the driver alone", share: 0.5, open: openSelects},
-	{name: "candidates", title: "100 allocation candidates of 1,000 providers; one client", alone: true, times: true, share: 0.25, open: openCandidates},
-	{name: "candidates-nested", title: "all allocation candidates of 7,000 nested providers; one client", alone: true, times: true, share: 0.25, open: openNestedCandidates},
-	{name: "candidates-1000", title: "providers, when all candidates of 1,000 are asked for; one client", alone: true, times: true, share: 0.25, open: openAllCandidates(1000)},
-	{name: "candidates-2000", title: "the same of 2,000", against: "candidates-1000", alone: true, times: true, share: 0.25, open: openAllCandidates(2000)},
-	{name: "candidates-4000", title: "the same of 4,000", against: "candidates-1000", alone: true, times: true, share: 0.25, open: openAllCandidates(4000)},
-	{name: "candidates-8000", title: "the same of 8,000", against: "candidates-1000", alone: true, times: true, share: 0.25, open: openAllCandidates(8000)},
-	{name: "reads", title: "GET /allocations/{consumer}", against: "selects", share: 0.5, open: openReads},
-	{name: "idle", title: "idle ports made in bulk, until the workflow of each is open", once: true, share: 1, open: openIdle},
+	{name: "noop", title: "workflows that do nothing, started eagerly", windowShare: 1, open: openNoop("Nothing", true)},
+	{name: "noop-plain", title: "the same, started without the eager option", baseline: "noop", windowShare: 1, open: openNoop("NothingPlain", false)},
+	{name: "limit", title: "workflows of one local activity that does nothing", baseline: "noop", windowShare: 1, open: openLocalActivity},
+	{name: "ports", title: "ports from POST to ACTIVE; both agents report by signal; journal deferred", baseline: "noop", windowShare: 1, open: openPorts},
+	{name: "entries", title: "journal entries from POST to completed", baseline: "limit", windowShare: 1, open: openEntries(createNetworkWithPorts, 0)},
+	{name: "synchronous", title: "the same objects, sent to the controller by the client itself", baseline: "entries", windowShare: 0.5, open: openSynchronous(0)},
+	{name: "entries-10ms", title: "journal entries; the controller answers after 10 ms", baseline: "limit", windowShare: 1, open: openEntries(createNetworkWithPorts, 10*time.Millisecond)},
+	{name: "synchronous-10ms", title: "the same objects, sent to the controller by the client itself", baseline: "entries-10ms", windowShare: 0.5, open: openSynchronous(10 * time.Millisecond)},
+	{name: "entries-apart", title: "journal entries without dependencies", baseline: "limit", windowShare: 1, open: openEntries(createNetwork, 0)},
+	{name: "updates", title: "journal entries of 100 changes of one network; one client", baseline: "limit", singleClient: true, windowShare: 1, open: openUpdates},
+	{name: "creates", title: "POST /networks, ten per second", latencies: true, windowShare: 1, open: openCreates(false)},
+	{name: "creates-away", title: "the same while the controller is down", baseline: "creates", latencies: true, windowShare: 1, open: openCreates(true)},
+	{name: "queue", title: "journal entries of a backlog of 5,000, from the end of the controller's outage", baseline: "entries", lastRoundOnly: true, windowShare: 1, open: openBacklog},
+	{name: "journal", title: "journal entries in the database alone: create, attempt, outcome; one client", singleClient: true, latencies: true, windowShare: 0.5, open: openJournalStore(1000)},
+	{name: "journal-million", title: "the same beside a million completed entries", baseline: "journal", singleClient: true, latencies: true, windowShare: 0.5, open: openJournalStore(1_000_000)},
+	{name: "ports-mirrored", title: "ports from POST to ACTIVE; journal at work", baseline: "noop", windowShare: 1, open: openMirroredPorts},
+	{name: "latency", title: "ports, ten per second: from the last signal to ACTIVE in the API", latencies: true, windowShare: 1, open: openLatency},
+	{name: "storm", title: "signals to one port, until its row counts all", lastRoundOnly: true, windowShare: 1, open: openStorm},
+	{name: "deletion", title: "a port that receives 200 signals per second: from DELETE to the end of its workflow", lastRoundOnly: true, latencies: true, windowShare: 1, open: openDeletion},
+	{name: "rpc-ready", title: "500 ports reported by dhcp_ready_on_ports, 64 in each call, until their rows show it", latencies: true, windowShare: 1, open: openReady},
+	{name: "rpc-up", title: "500 ports reported by update_device_list, 20 in each call, until ACTIVE", latencies: true, windowShare: 1, open: openUp},
+	{name: "port-rows", title: "rows of a new port with the driver alone, one statement each; one client", singleClient: true, latencies: true, windowShare: 0.5, open: openPortRows},
+	{name: "port-creates", title: "POST /ports; one client", baseline: "port-rows", singleClient: true, latencies: true, windowShare: 0.5, open: openPortCreates},
+	{name: "port-rows-many", title: "rows of new ports with the driver alone; many clients", latencies: true, windowShare: 0.5, open: openPortRows},
+	{name: "port-creates-many", title: "POST /ports; many clients", baseline: "port-rows-many", latencies: true, windowShare: 0.5, open: openPortCreates},
+	{name: "timers", title: "workflows of one timer, each with its own due time: lateness", latencies: true, windowShare: 1, open: openTimers(single)},
+	{name: "leases", title: "leases, each with its own start and end: lateness of the row's status", baseline: "timers", latencies: true, windowShare: 1, open: openLeases(single)},
+	{name: "timers-200", title: "200 timers with the same due time: lateness", latencies: true, windowShare: 1, open: openTimers(200)},
+	{name: "leases-200", title: "200 leases with the same start and end: lateness", baseline: "timers-200", latencies: true, windowShare: 1, open: openLeases(200)},
+	{name: "timers-1000", title: "1,000 timers with the same due time: lateness", lastRoundOnly: true, latencies: true, windowShare: 1, open: openTimers(1000)},
+	{name: "leases-1000", title: "1,000 leases with the same start and end: lateness", baseline: "timers-1000", lastRoundOnly: true, latencies: true, windowShare: 1, open: openLeases(1000)},
+	{name: "lease-creates", title: "POST /leases, ten per second, beside 10,000 pending and 100,000 past leases", latencies: true, windowShare: 1, open: openLeaseCreates},
+	{name: "transactions", title: "transactions of one row with the driver alone: begin, insert, commit; one client", singleClient: true, windowShare: 0.5, open: openTransactions},
+	{name: "allocations", title: "PUT /allocations/{consumer} of new consumers; one client", baseline: "transactions", singleClient: true, windowShare: 0.5, open: openAllocations},
+	{name: "allocations-apart", title: "the same from many clients, each with its own provider", windowShare: 0.5, open: openAllocationsApart},
+	{name: "allocations-together", title: "the same from many clients with one provider", baseline: "allocations-apart", windowShare: 0.5, open: openAllocationsTogether},
+	{name: "selects", title: "one row by its primary key, with net/http and the driver alone", windowShare: 0.5, open: openSelects},
+	{name: "candidates", title: "GET /allocation_candidates, limit 100, of 1,000 providers; one client", singleClient: true, latencies: true, windowShare: 0.25, open: openCandidates},
+	{name: "candidates-nested", title: "all allocation candidates of 7,000 nested providers; one client", singleClient: true, latencies: true, windowShare: 0.25, open: openNestedCandidates},
+	{name: "candidates-1000", title: "providers per second in a query of all candidates of 1,000; one client", singleClient: true, latencies: true, windowShare: 0.25, open: openAllCandidates(1000)},
+	{name: "candidates-2000", title: "the same of 2,000", baseline: "candidates-1000", singleClient: true, latencies: true, windowShare: 0.25, open: openAllCandidates(2000)},
+	{name: "candidates-4000", title: "the same of 4,000", baseline: "candidates-1000", singleClient: true, latencies: true, windowShare: 0.25, open: openAllCandidates(4000)},
+	{name: "candidates-8000", title: "the same of 8,000", baseline: "candidates-1000", singleClient: true, latencies: true, windowShare: 0.25, open: openAllCandidates(8000)},
+	{name: "reads", title: "GET /allocations/{consumer}", baseline: "selects", windowShare: 0.5, open: openReads},
+	{name: "idle", title: "idle ports, created 100 in each request, until their workflows are started", lastRoundOnly: true, windowShare: 1, open: openIdle},
 }
 
 func figureNames() []string {
@@ -92,8 +94,8 @@ func figureNames() []string {
 	return names
 }
 
-// choose picks figures by their names, together with those that they are compared with.
-func choose(list string) ([]figure, error) {
+// selectFigures returns the figures of a comma-separated list and their baselines; all figures for an empty list.
+func selectFigures(list string) ([]figure, error) {
 	if list == "" {
 		return figures, nil
 	}
@@ -102,77 +104,48 @@ func choose(list string) ([]figure, error) {
 		name = strings.TrimSpace(name)
 		i := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("unknown figure %q; there are %s", name, strings.Join(figureNames(), ", "))
+			return nil, fmt.Errorf("unknown figure %q; known figures: %s", name, strings.Join(figureNames(), ", "))
 		}
 		wanted[name] = true
-		wanted[figures[i].against] = true
+		wanted[figures[i].baseline] = true
 	}
 	return slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return !wanted[f.name] }), nil
 }
 
-// measureAll measures every figure in every round.
-func measureAll(ctx context.Context, s settings, st *stack, say func(string, ...any)) ([]result, error) {
-	subjects := make([]*subject, len(s.figures))
-	samples := make([][]sample, len(s.figures))
-	for i, f := range s.figures {
-		var err error
-		if subjects[i], err = f.open(ctx, st); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
-		}
-	}
-	for round := range s.rounds {
-		for i, f := range s.figures {
-			if f.once && round < s.rounds-1 {
-				continue
-			}
-			one, err := subjects[i].measure(ctx, f.pace(s.pace))
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", f.name, err)
-			}
-			say("round %d: %s %.1f/s", round+1, f.name, one.rate())
-			samples[i] = append(samples[i], one)
-		}
-	}
-	var results []result
-	for i, f := range s.figures {
-		r := resultOf(f, samples[i], results)
-		if closing := subjects[i].close; closing != nil {
-			var err error
-			if r.Details, err = closing(ctx); err != nil {
-				return nil, fmt.Errorf("%s: %w", f.name, err)
-			}
-		}
-		results = append(results, r)
-	}
-	return results, nil
-}
-
-// pace is the figure's own, derived from what the command line says.
+// pace returns the figure's own pace, derived from the command line's.
 func (f figure) pace(p pace) pace {
-	if f.alone {
+	if f.singleClient {
 		p.InFlight = 1
 	}
-	p.Warmup = time.Duration(float64(p.Warmup) * f.share)
-	p.Window = time.Duration(float64(p.Window) * f.share)
+	p.Warmup = time.Duration(float64(p.Warmup) * f.windowShare)
+	p.Window = time.Duration(float64(p.Window) * f.windowShare)
 	return p
 }
 
-// measure is one round.
-func (s *subject) measure(ctx context.Context, p pace) (sample, error) {
-	if s.before != nil {
-		if err := s.before(ctx); err != nil {
+// withAgents runs do. While it runs, the agents that the figure needs send heartbeats.
+func (s *subject) withAgents(ctx context.Context, do func(context.Context) error) error {
+	if s.agents == nil {
+		return do(ctx)
+	}
+	return s.agents.withHeartbeats(ctx, heartbeatInterval, do)
+}
+
+// measureOnce measures one round.
+func (s *subject) measureOnce(ctx context.Context, p pace) (sample, error) {
+	if s.setUp != nil {
+		if err := s.setUp(ctx); err != nil {
 			return sample{}, err
 		}
 	}
 	var one sample
 	var err error
-	if s.whole != nil {
-		one, err = s.whole(ctx, p)
+	if s.measureRound != nil {
+		one, err = s.measureRound(ctx, p)
 	} else {
 		one, err = measure(ctx, p, s.op)
 	}
-	if err == nil && s.after != nil {
-		err = s.after(ctx)
+	if err == nil && s.tearDown != nil {
+		err = s.tearDown(ctx)
 	}
 	return one, err
 }

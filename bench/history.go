@@ -12,14 +12,14 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// histories counts, on average, what Temporal did for these workflows so far. One that does not exist took nothing: a
-// journal entry may go along with another one's.
-func histories(ctx context.Context, c client.Client, whose string, ids []string) ([]detail, error) {
+// historyDetails returns the average number of workflow tasks and history events of these workflows. A workflow that
+// does not exist counts as 0: the workflow of one journal entry may settle others.
+func historyDetails(ctx context.Context, c client.Client, whose string, ids []string) ([]detail, error) {
 	var found, events, tasks int
 	for _, id := range ids {
 		var all []*history.HistoryEvent
-		err := insist(ctx, func() (err error) {
-			all, err = eventsOf(ctx, c, id)
+		err := retryUnavailable(ctx, func() (err error) {
+			all, err = historyEvents(ctx, c, id)
 			return err
 		})
 		if missing := (*serviceerror.NotFound)(nil); errors.As(err, &missing) {
@@ -43,8 +43,8 @@ func histories(ctx context.Context, c client.Client, whose string, ids []string)
 	}, nil
 }
 
-// eventsOf is a workflow's history.
-func eventsOf(ctx context.Context, c client.Client, id string) (all []*history.HistoryEvent, err error) {
+// historyEvents returns the history of the current run of a workflow.
+func historyEvents(ctx context.Context, c client.Client, id string) (all []*history.HistoryEvent, err error) {
 	for h := c.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); h.HasNext(); {
 		e, err := h.Next()
 		if err != nil {
@@ -55,18 +55,18 @@ func eventsOf(ctx context.Context, c client.Client, id string) (all []*history.H
 	return all, nil
 }
 
-// recent remembers the last few of many.
+// recent keeps the newest recentLimit values of many.
 type recent[T any] struct {
 	mu   sync.Mutex
 	last []T
 }
 
-const remembered = 48
+const recentLimit = 48
 
 func (r *recent[T]) add(one T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.last = append(r.last, one); len(r.last) > remembered {
+	if r.last = append(r.last, one); len(r.last) > recentLimit {
 		r.last = r.last[1:]
 	}
 }

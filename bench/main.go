@@ -1,7 +1,8 @@
-// Bench measures berth against its neighbours: what a port, a journal entry or an allocation costs, as a ratio to
-// the cheapest thing of the same kind on the same servers in the same run. It starts PostgreSQL, the Temporal
-// server on it, stand-ins for OpenDaylight and Nova, and berth's worker as it is shipped, each a process of its
-// own, and leaves nothing behind but its results. It asserts no figure: it fails when something goes wrong.
+// Bench measures what berth's operations cost: a port, a journal entry, a lease, an allocation. Each figure is also
+// given as a ratio to a baseline: the cheapest operation of the same kind, on the same servers, in the same run.
+// Bench starts PostgreSQL, a Temporal server that stores in it, stubs of OpenDaylight and Nova, and berth's worker
+// program, each as a process of its own, and removes everything but the results. It sets no target for a figure;
+// it fails only when an operation fails.
 package main
 
 import (
@@ -18,15 +19,15 @@ import (
 	"time"
 )
 
-// mainVariable makes a test binary behave as the program itself.
+// mainVariable makes a test binary behave as the bench program.
 const mainVariable = "BERTH_TEST_BENCH_MAIN"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	var err error
-	if len(os.Args) == 2 && os.Args[1] == standInCommand {
-		err = serveStandIns(ctx, os.Stdout)
+	if len(os.Args) == 2 && os.Args[1] == stubCommand {
+		err = serveStubs(ctx, os.Stdout)
 	} else {
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
@@ -42,38 +43,38 @@ func main() {
 	}
 }
 
-// errUsage means that the command line is wrong.
+// errUsage means that the command line is invalid.
 var errUsage = errors.New("usage")
 
-// settings are what the command line says.
+// settings holds the values of the command line.
 type settings struct {
 	pace      pace
 	rounds    int
-	signals   int // to one port
-	idle      int // ports
+	signals   int // sent to one port
+	idlePorts int
 	figures   []figure
-	out       string // file of the results in JSON
-	worker    string // program
-	dir       string // where everything lives meanwhile
+	out       string // JSON file of the results; empty: none
+	worker    string // path of berth's worker program
+	dir       string // parent folder of all temporary files
 	devServer bool
 }
 
-func parse(args []string, trouble io.Writer) (settings, error) {
+func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	var s settings
 	var names string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(trouble)
-	flags.StringVar(&names, "figures", "", "comma-separated `list` of figures, with those that they are compared with: "+strings.Join(figureNames(), ", ")+" (default all)")
-	flags.DurationVar(&s.pace.Window, "window", 8*time.Second, "how long each figure is measured in a round")
-	flags.DurationVar(&s.pace.Warmup, "warmup", 2*time.Second, "how long it runs before that")
-	flags.IntVar(&s.pace.InFlight, "in-flight", 16, "operations at the same time")
-	flags.IntVar(&s.rounds, "rounds", 2, "rounds of all figures: neighbours in time are compared")
-	flags.IntVar(&s.signals, "signals", 10_000, "signals to one port")
-	flags.IntVar(&s.idle, "idle", 1000, "ports that are open and idle; 50000 take half an hour")
-	flags.StringVar(&s.out, "out", "bench.json", "`file` of the results in JSON; empty: none")
-	flags.StringVar(&s.worker, "worker", "", "berth's worker `program` (default: the one beside this program)")
-	flags.StringVar(&s.dir, "dir", disk(), "`folder` in which everything lives meanwhile; a disk, not memory")
-	flags.BoolVar(&s.devServer, "dev-server", false, "run Temporal's dev server in memory: for trying the harness, the figures mean nothing")
+	flags.SetOutput(stderr)
+	flags.StringVar(&names, "figures", "", "comma-separated `list` of figures; their baselines are added: "+strings.Join(figureNames(), ", ")+" (default all)")
+	flags.DurationVar(&s.pace.Window, "window", 8*time.Second, "measuring time of each figure in each round")
+	flags.DurationVar(&s.pace.Warmup, "warmup", 2*time.Second, "time that each figure runs unmeasured before the window")
+	flags.IntVar(&s.pace.InFlight, "in-flight", 16, "number of concurrent clients")
+	flags.IntVar(&s.rounds, "rounds", 2, "number of rounds; each round measures every figure once")
+	flags.IntVar(&s.signals, "signals", 10_000, "number of signals sent to one port")
+	flags.IntVar(&s.idlePorts, "idle", 1000, "number of idle ports; 50000 take half an hour")
+	flags.StringVar(&s.out, "out", "bench.json", "`file` of the results in JSON, rewritten after each figure; empty: none")
+	flags.StringVar(&s.worker, "worker", "", "path of berth's worker `program` (default: in the folder of this program)")
+	flags.StringVar(&s.dir, "dir", diskFolder(), "`folder` of the temporary databases; use a disk, not a memory file system")
+	flags.BoolVar(&s.devServer, "dev-server", false, "use Temporal's dev server in memory and small data sets: to test bench itself; the figures mean nothing")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -81,10 +82,10 @@ func parse(args []string, trouble io.Writer) (settings, error) {
 	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1 || s.signals < 6 || s.idle < 1:
+	case s.pace.Window <= 0 || s.pace.Warmup < 0 || s.pace.InFlight < 1 || s.rounds < 1 || s.signals < 6 || s.idlePorts < 1:
 		err = errors.New("-window, -in-flight, -rounds and -idle must be positive, -signals at least 6")
 	default:
-		s.figures, err = choose(names)
+		s.figures, err = selectFigures(names)
 	}
 	if err != nil {
 		return s, fmt.Errorf("%w: %w; see bench -h", errUsage, err)
@@ -99,50 +100,28 @@ func parse(args []string, trouble io.Writer) (settings, error) {
 	return s, nil
 }
 
-// disk is where files outlive a reboot, so that waiting for the disk means something.
-func disk() string {
+// diskFolder returns /var/tmp where it exists: /tmp is often a memory file system, where a commit does not wait for a disk.
+func diskFolder() string {
 	if info, err := os.Stat("/var/tmp"); err == nil && info.IsDir() {
 		return "/var/tmp"
 	}
 	return os.TempDir()
 }
 
-func run(ctx context.Context, args []string, out, trouble io.Writer) error {
-	s, err := parse(args, trouble)
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	s, err := parseSettings(args, stderr)
 	if err != nil {
 		return err
 	}
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
 	begin := time.Now()
-	say := func(format string, args ...any) {
-		fmt.Fprintf(trouble, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
+	logf := func(format string, args ...any) {
+		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 	}
-	st, err := openStack(ctx, s, fail, say)
-	if err != nil {
-		return firstCause(ctx, err)
-	}
-	results, err := measureAll(ctx, s, st, say)
-	var where machine
-	if err == nil {
-		where, err = inspect(ctx, st)
-	}
-	if err = firstCause(ctx, err); err != nil {
-		err = fmt.Errorf("%w%s", err, st.troubles())
-	}
-	st.close()
-	if err != nil {
-		return err
-	}
-	r := report{Machine: where, Settings: s.shown(), Figures: results}
-	r.print(out)
-	if s.out == "" {
-		return nil
-	}
-	return r.write(s.out)
+	r := newRunner(s, stdout, logf, func(ctx context.Context) (*stack, error) { return openStack(ctx, s, logf) })
+	return r.run(ctx)
 }
 
-// firstCause is why ctx ended, if it did: errors that follow from it tell nobody more.
+// firstCause returns the cause of ctx's end, if it has ended: other errors are consequences of it.
 func firstCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause

@@ -11,46 +11,51 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// openNoop measures the peer of everything that is a workflow: one that does nothing. Started eagerly it costs the
-// server two transactions; as the SDK starts it without being told otherwise, it costs three.
+// openNoop measures the baseline of all workflows: a workflow that does nothing. With an eager start it costs the
+// server two transactions; with the SDK's default start it costs three.
 func openNoop(name string, eager bool) func(context.Context, *stack) (*subject, error) {
 	return func(_ context.Context, s *stack) (*subject, error) {
-		return s.bare(name, eager, func(workflow.Context) error { return nil })
+		return s.measureWorkflow(name, eager, func(workflow.Context) error { return nil })
 	}
 }
 
-// openLimit measures the least that a workflow can be which does something: one local activity, which does nothing.
-func openLimit(_ context.Context, s *stack) (*subject, error) {
-	return s.bare("Least", true, func(ctx workflow.Context) error {
+// openLocalActivity measures the smallest workflow that does something: one local activity that does nothing.
+func openLocalActivity(_ context.Context, s *stack) (*subject, error) {
+	return s.measureWorkflow("Least", true, func(ctx workflow.Context) error {
 		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Second})
 		return workflow.ExecuteLocalActivity(ctx, func(context.Context) error { return nil }).Get(ctx, nil)
 	})
 }
 
-// bare measures a workflow with its result awaited, client and worker in one process.
-func (s *stack) bare(name string, eager bool, run func(workflow.Context) error) (*subject, error) {
+// measureWorkflow measures a workflow from its start to its result. Client and worker are in this process.
+func (s *stack) measureWorkflow(name string, eager bool, run func(workflow.Context) error) (*subject, error) {
 	queue := "bench/" + name
-	autoscaling := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
-	w := worker.New(s.temporal, queue, worker.Options{WorkflowTaskPollerBehavior: autoscaling, ActivityTaskPollerBehavior: autoscaling})
+	w := s.newWorker(queue)
 	w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
+	s.onClose(w.Stop)
 	var last atomic.Int64
 	return &subject{
 		op: func(ctx context.Context, _ int) (int, error) {
-			started := client.StartWorkflowOptions{ID: fmt.Sprintf("%s/%d", queue, last.Add(1)), TaskQueue: queue, EnableEagerStart: eager}
-			return 1, insist(ctx, func() error {
-				run, err := s.temporal.ExecuteWorkflow(ctx, started, name)
+			options := client.StartWorkflowOptions{ID: fmt.Sprintf("%s/%d", queue, last.Add(1)), TaskQueue: queue, EnableEagerStart: eager}
+			return 1, retryUnavailable(ctx, func() error {
+				run, err := s.temporal.ExecuteWorkflow(ctx, options, name)
 				if err != nil {
 					return err
 				}
 				return run.Get(ctx, nil)
 			})
 		},
-		close: func(ctx context.Context) ([]detail, error) {
-			defer w.Stop()
-			return histories(ctx, s.temporal, "each", []string{fmt.Sprintf("%s/%d", queue, last.Load())})
+		details: func(ctx context.Context) ([]detail, error) {
+			return historyDetails(ctx, s.temporal, "each", []string{fmt.Sprintf("%s/%d", queue, last.Load())})
 		},
 	}, nil
+}
+
+// newWorker returns a worker with the poller autoscaling that berth uses.
+func (s *stack) newWorker(queue string) worker.Worker {
+	autoscaling := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
+	return worker.New(s.temporal, queue, worker.Options{WorkflowTaskPollerBehavior: autoscaling, ActivityTaskPollerBehavior: autoscaling})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,51 +10,51 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// machine is where the figures come from.
+// machine describes the machine and the servers of a run.
 type machine struct {
 	Cores      int    `json:"cores"`
 	System     string `json:"system"`
 	Go         string `json:"go"`
 	PostgreSQL string `json:"postgresql"`
 	Temporal   string `json:"temporal"`
-	DevServer  bool   `json:"dev_server"` // the figures mean nothing
+	DevServer  bool   `json:"dev_server"` // then the figures mean nothing
 }
 
-// shown are the settings that one must know to compare two runs.
-type shown struct {
+// reportedSettings are the settings on which the figures depend.
+type reportedSettings struct {
 	InFlight int     `json:"in_flight"`
 	Rounds   int     `json:"rounds"`
 	Warmup   float64 `json:"warmup_seconds"`
 	Window   float64 `json:"window_seconds"`
 }
 
-// result is what came of one figure.
+// result is the result of one figure, also if it failed.
 type result struct {
-	Name    string             `json:"name"`
-	Title   string             `json:"title"`
-	Count   int                `json:"count"`
-	Seconds float64            `json:"seconds"`
-	Rate    float64            `json:"per_second"`
-	Rounds  []float64          `json:"per_second_by_round"`
-	Against string             `json:"against,omitempty"`
-	Ratio   float64            `json:"ratio,omitempty"`
-	ByCPU   float64            `json:"ratio_by_cpu,omitempty"` // the same by CPU time, which other programs disturb less
-	ByMean  float64            `json:"ratio_by_mean,omitempty"`
-	ByP50   float64            `json:"ratio_by_p50,omitempty"`
-	ByP99   float64            `json:"ratio_by_p99,omitempty"`
-	Times   *times             `json:"times_ms,omitempty"`
-	CPU     map[string]float64 `json:"cpu_ms_each,omitempty"`
-	Details []detail           `json:"details,omitempty"`
+	Name     string             `json:"name"`
+	Title    string             `json:"title"`
+	Count    int                `json:"count"`
+	Seconds  float64            `json:"seconds"`
+	Rate     float64            `json:"per_second"`
+	Rounds   []float64          `json:"per_second_by_round"`
+	Baseline string             `json:"against,omitempty"`
+	Ratio    float64            `json:"ratio,omitempty"`
+	ByCPU    float64            `json:"ratio_by_cpu,omitempty"` // the ratio of CPU times, on which other load has less influence
+	ByMean   float64            `json:"ratio_by_mean,omitempty"`
+	ByP50    float64            `json:"ratio_by_p50,omitempty"`
+	ByP99    float64            `json:"ratio_by_p99,omitempty"`
+	Times    *latencies         `json:"times_ms,omitempty"`
+	CPU      map[string]float64 `json:"cpu_ms_each,omitempty"`
+	Details  []detail           `json:"details,omitempty"`
+	Error    string             `json:"error,omitempty"`
 }
 
-// times are what was measured of each operation, in milliseconds.
-type times struct {
+// latencies summarises the times of the operations, in milliseconds.
+type latencies struct {
 	Count int     `json:"count"`
 	Mean  float64 `json:"mean"`
 	P50   float64 `json:"p50"`
@@ -61,51 +62,53 @@ type times struct {
 	Max   float64 `json:"max"`
 }
 
-// report is everything about a run.
+// report is the content of the JSON file.
 type report struct {
-	Machine  machine  `json:"machine"`
-	Settings shown    `json:"settings"`
-	Figures  []result `json:"figures"`
+	Machine  machine          `json:"machine"`
+	Settings reportedSettings `json:"settings"`
+	Figures  []result         `json:"figures"`
 }
 
-// resultOf adds the rounds up and compares the figure with its peer, which is among the earlier ones.
+// resultOf sums the rounds and compares the figure with its baseline, if that is among the earlier results and did
+// not fail.
 func resultOf(f figure, rounds []sample, earlier []result) result {
 	all := sum(rounds)
-	r := result{Name: f.name, Title: f.title, Count: all.Count, Seconds: all.Seconds, Rate: all.rate(), CPU: all.each()}
+	r := result{Name: f.name, Title: f.title, Count: all.Count, Seconds: all.Seconds, Rate: all.rate(), CPU: all.cpuPerOperation()}
 	for _, one := range rounds {
 		r.Rounds = append(r.Rounds, one.rate())
 	}
-	if f.times && len(all.Times) > 0 {
-		r.Times = &times{Count: len(all.Times), Mean: milliseconds(mean(all.Times)), P50: milliseconds(percentile(all.Times, 50)), P99: milliseconds(percentile(all.Times, 99)), Max: milliseconds(slices.Max(all.Times))}
+	if f.latencies && len(all.Times) > 0 {
+		r.Times = &latencies{Count: len(all.Times), Mean: milliseconds(mean(all.Times)), P50: milliseconds(percentile(all.Times, 50)),
+			P99: milliseconds(percentile(all.Times, 99)), Max: milliseconds(slices.Max(all.Times))}
 	}
-	if i := slices.IndexFunc(earlier, func(e result) bool { return e.Name == f.against }); i >= 0 {
-		peer := earlier[i]
-		r.Against, r.Ratio, r.ByCPU = f.against, ratio(r.Rate, peer.Rate), ratio(peer.cpu(), r.cpu())
-		if peer.Times != nil && r.Times != nil {
-			r.ByMean = ratio(peer.Times.Mean, r.Times.Mean)
-			r.ByP50, r.ByP99 = ratio(peer.Times.P50, r.Times.P50), ratio(peer.Times.P99, r.Times.P99)
+	if i := slices.IndexFunc(earlier, func(e result) bool { return e.Name == f.baseline && e.Error == "" }); i >= 0 {
+		base := earlier[i]
+		r.Baseline, r.Ratio, r.ByCPU = f.baseline, ratio(r.Rate, base.Rate), ratio(base.totalCPU(), r.totalCPU())
+		if base.Times != nil && r.Times != nil {
+			r.ByMean = ratio(base.Times.Mean, r.Times.Mean)
+			r.ByP50, r.ByP99 = ratio(base.Times.P50, r.Times.P50), ratio(base.Times.P99, r.Times.P99)
 		}
 	}
 	return r
 }
 
-// cpu is the CPU time of everything together, in milliseconds for each operation.
-func (f result) cpu() float64 {
-	var all float64
-	for _, spent := range f.CPU {
-		all += spent
+// totalCPU returns the CPU time of all components, in milliseconds for each operation.
+func (r result) totalCPU() float64 {
+	var total float64
+	for _, used := range r.CPU {
+		total += used
 	}
-	return all
+	return total
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (s settings) shown() shown {
-	return shown{InFlight: s.pace.InFlight, Rounds: s.rounds, Warmup: s.pace.Warmup.Seconds(), Window: s.pace.Window.Seconds()}
+func (s settings) reported() reportedSettings {
+	return reportedSettings{InFlight: s.pace.InFlight, Rounds: s.rounds, Warmup: s.pace.Warmup.Seconds(), Window: s.pace.Window.Seconds()}
 }
 
-// inspect tells what the servers say about themselves.
-func inspect(ctx context.Context, s *stack) (machine, error) {
+// describeMachine asks the servers for their versions.
+func describeMachine(ctx context.Context, s *stack) (machine, error) {
 	m := machine{Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), DevServer: s.devServer}
 	if err := s.rows.QueryRow(ctx, `select current_setting('server_version')`).Scan(&m.PostgreSQL); err != nil {
 		return m, err
@@ -115,57 +118,68 @@ func inspect(ctx context.Context, s *stack) (machine, error) {
 	return m, err
 }
 
-// write leaves the report in a file.
+// write replaces the file by the report. A reader never sees a part of it.
 func (r report) write(file string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(raw, '\n'), 0o644)
+	partial := file + ".part"
+	if err := os.WriteFile(partial, append(raw, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(partial, file)
 }
 
-// print shows the report to people.
-func (r report) print(w io.Writer) {
+// rowFormat formats the head of the table and one figure.
+const rowFormat = "%-22s %10s  %-30s %7s %12s  %s\n"
+
+// printHead prints the machine, the settings and the head of the table.
+func (r report) printHead(w io.Writer) {
 	m := r.Machine
 	fmt.Fprintf(w, "%d cores, %s, %s, PostgreSQL %s, Temporal %s; %d in flight, %d rounds of %gs after %gs\n", m.Cores, m.System, m.Go,
 		m.PostgreSQL, m.Temporal, r.Settings.InFlight, r.Settings.Rounds, r.Settings.Window, r.Settings.Warmup)
 	if m.DevServer {
 		fmt.Fprintln(w, "Temporal is the dev server in memory: these figures mean nothing.")
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nfigure\tper second\tratio\tby CPU\tCPU ms each\t")
+	fmt.Fprintf(w, "\n"+rowFormat, "figure", "per second", "ratio", "by CPU", "CPU ms each", "")
+}
+
+// printFigure prints the result of one figure.
+func (r report) printFigure(w io.Writer, name string) {
 	for _, f := range r.Figures {
-		against, byCPU, cpu := "", "", ""
-		if f.Against != "" {
-			against, byCPU = fmt.Sprintf("%.2f of %s", f.Ratio, f.Against), fmt.Sprintf("%.2f", f.ByCPU)
+		if f.Name == name {
+			f.print(w)
 		}
-		if len(f.CPU) > 0 {
-			cpu = fmt.Sprintf("%.2f", f.cpu())
-		}
-		fmt.Fprintf(t, "%s\t%.1f\t%s\t%s\t%s\t%s\n", f.Name, f.Rate, against, byCPU, cpu, f.Title)
-	}
-	_ = t.Flush()
-	fmt.Fprintln(w)
-	for _, f := range r.Figures {
-		f.print(w)
 	}
 }
 
-// print shows what else is known about a figure.
-func (f result) print(w io.Writer) {
-	if f.Times != nil {
-		fmt.Fprintf(w, "%s: mean %.2f ms, p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n", f.Name, f.Times.Mean, f.Times.P50, f.Times.P99, f.Times.Max, f.Times.Count)
+// print prints the line of the table and, indented, the other values.
+func (r result) print(w io.Writer) {
+	ofBaseline, byCPU, cpu := "", "", ""
+	if r.Baseline != "" {
+		ofBaseline, byCPU = fmt.Sprintf("%.2f of %s", r.Ratio, r.Baseline), fmt.Sprintf("%.2f", r.ByCPU)
 	}
-	if f.ByP50 > 0 {
-		fmt.Fprintf(w, "%s: by mean %.2f, by p50 %.2f, by p99 %.2f of %s\n", f.Name, f.ByMean, f.ByP50, f.ByP99, f.Against)
+	if len(r.CPU) > 0 {
+		cpu = fmt.Sprintf("%.2f", r.totalCPU())
 	}
-	for _, d := range f.Details {
-		fmt.Fprintf(w, "%s: %s %.1f\n", f.Name, d.Name, d.Value)
+	fmt.Fprintf(w, rowFormat, r.Name, fmt.Sprintf("%.1f", r.Rate), ofBaseline, byCPU, cpu, r.Title)
+	if r.Error != "" {
+		fmt.Fprintf(w, "    FAILED: %s\n", r.Error)
 	}
-	if len(f.CPU) > 1 {
-		fmt.Fprintf(w, "%s: CPU ms each:", f.Name)
-		for _, who := range slices.SortedFunc(maps.Keys(f.CPU), func(a, b string) int { return int(1e6 * (f.CPU[b] - f.CPU[a])) }) {
-			fmt.Fprintf(w, " %s %.2f", who, f.CPU[who])
+	if r.Times != nil {
+		fmt.Fprintf(w, "    mean %.2f ms, p50 %.2f ms, p99 %.1f ms, max %.1f ms of %d\n", r.Times.Mean, r.Times.P50, r.Times.P99, r.Times.Max, r.Times.Count)
+	}
+	if r.ByP50 > 0 {
+		fmt.Fprintf(w, "    ratio by mean %.2f, by p50 %.2f, by p99 %.2f of %s\n", r.ByMean, r.ByP50, r.ByP99, r.Baseline)
+	}
+	for _, d := range r.Details {
+		fmt.Fprintf(w, "    %s: %.1f\n", d.Name, d.Value)
+	}
+	if len(r.CPU) > 1 {
+		fmt.Fprint(w, "    CPU ms each:")
+		for _, component := range slices.SortedFunc(maps.Keys(r.CPU), func(a, b string) int { return cmp.Compare(r.CPU[b], r.CPU[a]) }) {
+			fmt.Fprintf(w, " %s %.2f", component, r.CPU[component])
 		}
 		fmt.Fprintln(w)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,51 +20,56 @@ import (
 	"berth/internal/store"
 )
 
-// stack is everything that is measured, with what the figures need to reach it.
+// stack is one running installation of berth and its neighbours, with the clients that the figures need.
 type stack struct {
+	ctx       context.Context // ends when the stack closes or when one of its processes ends unexpectedly
+	fail      context.CancelCauseFunc
 	dir       string
-	clients   int // at the same time
+	clients   int // concurrent
+	signals   int // of the figure storm
+	idlePorts int // of the figure idle
+	devServer bool
+	worker    string // path of berth's worker program
+	machine   machine
 	postgres  *devstack.Postgres
 	server    *devstack.Temporal
-	standIns  standIns
-	rabbit    *devstack.RabbitMQ // nil until a figure wants it
+	stubs     stubs
+	rabbit    *devstack.RabbitMQ // nil until a figure needs it
 	api       *api
-	rows      *pgxpool.Pool // of berth's database
-	temporal  client.Client // an agent's, and the one whose workflows do nothing
-	devServer bool
-	worker    string          // berth's program
-	forests   map[string]*api // APIs over databases of their own, see plant
-	quays     int             // databases where only ports are made
-	signals   int             // to one port
-	idle      int             // ports
-	alive     context.Context // until the stack closes
+	rows      *pgxpool.Pool   // berth's database
+	temporal  client.Client   // used as the agents' client and for the workflows of baselines
+	datasets  map[string]*api // API processes over databases with a dataset, by its name
+	portAPIs  int             // number of databases made by openPortAPI
 	children  sync.WaitGroup
-	end       context.CancelFunc // ends the children
-	fail      context.CancelCauseFunc
+	releases  []func() // given to onClose
 }
 
-// openStack starts everything; fail hears of a process that ends by itself.
-func openStack(ctx context.Context, set settings, fail context.CancelCauseFunc, say func(string, ...any)) (*stack, error) {
+// openStack starts PostgreSQL, Temporal, the stubs and berth, and waits until all are ready.
+func openStack(ctx context.Context, set settings, logf func(string, ...any)) (*stack, error) {
 	dir, err := os.MkdirTemp(set.dir, "berth-bench-")
 	if err != nil {
 		return nil, err
 	}
-	s := &stack{dir: dir, clients: set.pace.InFlight, devServer: set.devServer, fail: fail,
-		signals: set.signals, idle: set.idle}
-	ctx, s.end = context.WithCancel(ctx)
-	s.alive, s.worker, s.forests = ctx, set.worker, map[string]*api{}
-	if err := s.start(ctx, set, say); err != nil {
+	s := &stack{dir: dir, clients: set.pace.InFlight, signals: set.signals, idlePorts: set.idlePorts,
+		devServer: set.devServer, worker: set.worker, datasets: map[string]*api{}}
+	s.ctx, s.fail = context.WithCancelCause(ctx)
+	err = s.start(s.ctx, set, logf)
+	if err == nil {
+		s.machine, err = describeMachine(s.ctx, s)
+	}
+	if err = firstCause(s.ctx, err); err != nil {
+		err = fmt.Errorf("%w%s", err, s.errorLogTail())
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// usualRoles are berth's where nothing else is said.
-const usualRoles = "api,relay,temporal"
+// defaultRoles are the roles of berth's process in most figures.
+const defaultRoles = "api,relay,temporal"
 
-func (s *stack) start(ctx context.Context, set settings, say func(string, ...any)) error {
-	if err := os.Chmod(s.dir, 0o755); err != nil { // PostgreSQL may run as another account
+func (s *stack) start(ctx context.Context, set settings, logf func(string, ...any)) error {
+	if err := os.Chmod(s.dir, 0o755); err != nil { // PostgreSQL may run under another account
 		return err
 	}
 	var err error
@@ -72,23 +79,23 @@ func (s *stack) start(ctx context.Context, set settings, say func(string, ...any
 	if _, err := store.Migrate(ctx, s.postgres.URL); err != nil {
 		return err
 	}
-	say("PostgreSQL is up")
-	if err := s.startTemporal(ctx, func(step string) { say("%s", step) }); err != nil {
+	logf("PostgreSQL is ready")
+	if err := s.startTemporal(ctx, func(step string) { logf("%s", step) }); err != nil {
 		return err
 	}
-	say("Temporal is up")
-	if err := s.startStandIns(ctx); err != nil {
+	logf("Temporal is ready")
+	if err := s.startStubs(ctx); err != nil {
 		return err
 	}
-	if s.api, err = s.startBerth(ctx, "worker", s.postgres.URL, usualRoles); err != nil {
+	if s.api, err = s.startBerth(ctx, "worker", s.postgres.URL, defaultRoles); err != nil {
 		return err
 	}
-	say("berth is up")
+	logf("berth is ready")
 	pool, err := pgxpool.ParseConfig(s.postgres.URL)
 	if err != nil {
 		return err
 	}
-	pool.MaxConns = int32(set.pace.InFlight) + 2 // nobody waits for a connection
+	pool.MaxConns = int32(set.pace.InFlight) + 2 // no client waits for a connection
 	if s.rows, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return err
 	}
@@ -100,22 +107,23 @@ func (s *stack) start(ctx context.Context, set settings, say func(string, ...any
 	if err != nil {
 		return err
 	}
-	return s.acquaint(ctx)
+	return s.awaitFirstFullSync(ctx)
 }
 
-// acquaint lets berth find out at once that the controller is new, which it else does in the middle of some figure.
-func (s *stack) acquaint(ctx context.Context) error {
+// awaitFirstFullSync requests the full sync that a new controller needs, and waits for its end. Otherwise berth
+// would start it by itself in the middle of a figure.
+func (s *stack) awaitFirstFullSync(ctx context.Context) error {
 	if err := s.api.post(ctx, "/journal/v1/runs", map[string]any{"kind": contract.KeyFullSync, "reason": "bench"}, nil); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
 	defer cancel()
-	for open := true; open; pause(ctx, lookEvery) {
+	for open := true; open; pause(ctx, pollInterval) {
 		if err := s.rows.QueryRow(ctx, `select exists (select from mirror_run where finished_at is null)`).Scan(&open); err != nil {
-			return fmt.Errorf("first full sync: %w", err)
+			return fmt.Errorf("first full sync: %w", firstCause(ctx, err))
 		}
 	}
-	return s.settled(ctx)
+	return s.awaitMirrored(ctx)
 }
 
 func (s *stack) startTemporal(ctx context.Context, progress func(string)) error {
@@ -136,28 +144,35 @@ func (s *stack) startTemporal(ctx context.Context, progress func(string)) error 
 	return err
 }
 
-// run runs a program until the stack closes. How it ended comes from the channel.
-func (s *stack) run(ctx context.Context, cmd *exec.Cmd) <-chan error {
+// runProcess runs a program until ctx ends. The channel receives the error with which it ended. If the program ends
+// before ctx does, the stack fails.
+func (s *stack) runProcess(ctx context.Context, cmd *exec.Cmd) <-chan error {
 	ended := make(chan error, 1)
 	s.children.Go(func() {
 		err := devstack.Run(ctx, cmd)
 		ended <- err
 		if ctx.Err() == nil {
-			s.fail(fmt.Errorf("%s ended by itself: %w", filepath.Base(cmd.Path), err))
+			s.fail(fmt.Errorf("%s ended unexpectedly: %w", filepath.Base(cmd.Path), err))
 		}
 	})
 	return ended
 }
 
-// close ends everything and removes its folder.
+// onClose registers a function that close calls before it ends the processes.
+func (s *stack) onClose(release func()) { s.releases = append(s.releases, release) }
+
+// close releases what the figures hold, ends all processes and removes the stack's folder.
 func (s *stack) close() {
+	for _, release := range slices.Backward(s.releases) {
+		release()
+	}
+	s.fail(nil)
 	if s.temporal != nil {
 		s.temporal.Close()
 	}
 	if s.rows != nil {
 		s.rows.Close()
 	}
-	s.end()
 	s.children.Wait()
 	if s.rabbit != nil {
 		s.rabbit.Kill()
@@ -169,4 +184,21 @@ func (s *stack) close() {
 		s.postgres.Stop()
 	}
 	_ = os.RemoveAll(s.dir)
+}
+
+// errorLogLines is the number of log lines of each process that errorLogTail returns.
+const errorLogLines = 5
+
+// errorLogTail returns the last errors in the logs of berth's processes, each on a line of its own.
+func (s *stack) errorLogTail() string {
+	logs, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
+	var tail strings.Builder
+	for _, name := range logs {
+		raw, _ := os.ReadFile(name)
+		lines := slices.DeleteFunc(strings.Split(string(raw), "\n"), func(l string) bool { return !strings.Contains(l, "ERROR") })
+		for _, l := range lines[max(0, len(lines)-errorLogLines):] {
+			fmt.Fprintf(&tail, "\n%s: %s", filepath.Base(name), l)
+		}
+	}
+	return tail.String()
 }

@@ -9,13 +9,13 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// openSynchronous measures what the journal came to replace: whoever changes an object sends it to the controller, too,
-// before going on, once it is committed. Nothing is sent again, kept in order or outlives a crash. The API is berth's,
-// over a database of its own whose journal nobody reads.
+// openSynchronous measures a driver without a journal: the client sends each object to the controller itself after
+// its creation is committed. Such a driver does not retry, keeps no order and loses requests in a crash. The API is
+// berth's, over a database of its own without a relay. delay is the controller's time for each answer.
 func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		name := "synchronous_" + delay.String()
-		database, err := s.database(ctx, name)
+		database, err := s.createDatabase(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -23,29 +23,29 @@ func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subjec
 		if err != nil {
 			return nil, err
 		}
-		controller := newAPI(s.standIns.Baseline)
-		mirrored := func(ctx context.Context, kind string, with attributes) (string, error) {
-			var made map[string]json.RawMessage
-			if err := a.post(ctx, "/networking/v2.0/"+kind+"s", map[string]attributes{kind: with}, &made); err != nil {
+		controller := newAPI(s.stubs.SyncODL)
+		createAndSend := func(ctx context.Context, kind string, with attributes) (string, error) {
+			var created map[string]json.RawMessage
+			if err := a.post(ctx, "/networking/v2.0/"+kind+"s", map[string]attributes{kind: with}, &created); err != nil {
 				return "", err
 			}
 			var object struct{ ID string }
-			if err := json.Unmarshal(made[kind], &object); err != nil {
+			if err := json.Unmarshal(created[kind], &object); err != nil {
 				return "", err
 			}
-			r, err := journal.RequestOf(journal.Entry{Object: journal.Ref{Type: kind, ID: object.ID}, Operation: journal.Create, Data: made[kind]})
+			r, err := journal.RequestOf(journal.Entry{Object: journal.Ref{Type: kind, ID: object.ID}, Operation: journal.Create, Data: created[kind]})
 			if err != nil {
 				return "", err
 			}
 			return object.ID, controller.send(ctx, r.Method, odltest.BasePath+r.Path, json.RawMessage(r.Body), nil)
 		}
 		return &subject{
-			before: func(ctx context.Context) error { return slow(ctx, controller.base, delay) },
+			setUp: func(ctx context.Context) error { return delayAnswers(ctx, controller.base, delay) },
 			op: func(ctx context.Context, _ int) (int, error) {
-				ids, err := plantNetwork(ctx, mirrored)
+				ids, err := createNetworkWithPorts(ctx, createAndSend)
 				return len(ids), err
 			},
-			after: func(ctx context.Context) error { return heal(ctx, controller.base) },
+			tearDown: func(ctx context.Context) error { return clearFaults(ctx, controller.base) },
 		}, nil
 	}
 }

@@ -9,51 +9,51 @@ import (
 	"time"
 )
 
-// operation does one thing and tells how much that counts for. Each of those in flight has its own number.
+// operation does one operation and returns what it counts for. client is the number of the concurrent client.
 type operation func(ctx context.Context, client int) (count int, err error)
 
-// pace is how something is measured.
+// pace is how a figure is measured.
 type pace struct {
-	InFlight int
-	Warmup   time.Duration // runs the same and counts for nothing
+	InFlight int           // concurrent clients
+	Warmup   time.Duration // operations that end in it are not counted
 	Window   time.Duration
 }
 
-// sample is what was counted in one window.
+// sample is the result of one window.
 type sample struct {
 	Count   int
 	Seconds float64
-	CPU     usage
-	Times   []time.Duration // how long each took, or the part of it that is the question
+	CPU     cpuTimes
+	Times   []time.Duration // of each operation, or the part of it that the figure measures
 }
 
-// sum puts the windows of several rounds together.
+// sum adds the samples of several rounds.
 func sum(samples []sample) sample {
-	total := sample{CPU: usage{}}
+	total := sample{CPU: cpuTimes{}}
 	for _, s := range samples {
 		total.Count += s.Count
 		total.Seconds += s.Seconds
 		total.Times = append(total.Times, s.Times...)
-		for who, spent := range s.CPU {
-			total.CPU[who] += spent
+		for component, used := range s.CPU {
+			total.CPU[component] += used
 		}
 	}
 	return total
 }
 
-// rate is how much was done in a second.
+// rate returns the count per second.
 func (s sample) rate() float64 { return ratio(float64(s.Count), s.Seconds) }
 
-// each is the CPU time per operation in milliseconds, by who spent it.
-func (s sample) each() map[string]float64 {
-	each := map[string]float64{}
-	for who, spent := range s.CPU {
-		each[who] = ratio(float64(spent.Microseconds())/1000, float64(s.Count))
+// cpuPerOperation returns the CPU time of each component in milliseconds for each operation.
+func (s sample) cpuPerOperation() map[string]float64 {
+	all := map[string]float64{}
+	for component, used := range s.CPU {
+		all[component] = ratio(float64(used.Microseconds())/1000, float64(s.Count))
 	}
-	return each
+	return all
 }
 
-// ratio is a/b, and 0 where there is nothing to compare with.
+// ratio returns a/b, and 0 if b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -61,8 +61,8 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// measure keeps so many operations in flight and counts those that end inside the window. What is in flight when
-// it closes is still finished, so that nothing is left behind. The first error ends everything.
+// measure runs operations on p.InFlight concurrent clients and counts those that end inside the window. It waits for
+// the operations that run when the window closes. The first error ends all.
 func measure(ctx context.Context, p pace, op operation) (sample, error) {
 	var count atomic.Int64
 	var open atomic.Bool // the window
@@ -95,24 +95,24 @@ func measure(ctx context.Context, p pace, op operation) (sample, error) {
 		})
 	}
 	pause(ctx, p.Warmup)
-	s := sample{CPU: usage{}}
-	cpu, cpuErr := spent()
+	s := sample{CPU: cpuTimes{}}
+	before, cpuErr := readCPUTimes()
 	begin := time.Now()
 	open.Store(true)
 	pause(ctx, p.Window)
 	open.Store(false)
 	s.Seconds = time.Since(begin).Seconds()
-	after, err := spent()
+	after, err := readCPUTimes()
 	close(stop)
 	clients.Wait()
 	if cause := context.Cause(ctx); cause != nil {
 		return s, cause
 	}
-	s.Count, s.CPU, s.Times = int(count.Load()), after.since(cpu), slices.Concat(times...)
+	s.Count, s.CPU, s.Times = int(count.Load()), after.since(before), slices.Concat(times...)
 	return s, errors.Join(cpuErr, err)
 }
 
-// pause waits, unless there is no more reason to.
+// pause sleeps for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -7,43 +7,43 @@ import (
 	"time"
 )
 
-// The calendar of a cloud that has leased hosts for years: so many hosts, past leases, and leases to come.
+// The rows of a cloud that has used reservations for years.
 const (
-	leasedHosts   = 500
+	calendarHosts = 500
 	pastLeases    = 100_000
 	pendingLeases = 10_000
 )
 
-// openLeaseCreates measures how long the creation of a lease takes in a full calendar, ten a second.
+// openLeaseCreates measures POST /leases, ten times a second, beside many past and pending leases.
 func openLeaseCreates(ctx context.Context, s *stack) (*subject, error) {
-	a, err := s.plant(ctx, calendar(s.hosts(leasedHosts), s.hosts(pastLeases), s.hosts(pendingLeases)))
+	a, err := s.loadDataset(ctx, leaseCalendar(s.scaleRows(calendarHosts), s.scaleRows(pastLeases), s.scaleRows(pendingLeases)))
 	if err != nil {
 		return nil, err
 	}
-	begin := time.Now().Add(time.Hour).Truncate(time.Second) // the hosts are free until tomorrow
+	begin := time.Now().Add(time.Hour).Truncate(time.Second) // before the first pending lease
 	return &subject{
-		before: func(ctx context.Context) error { // plans are made once
-			_, err := a.lease(ctx, begin, begin.Add(time.Minute), oneHost())
+		setUp: func(ctx context.Context) error { // so that the query plans are cached
+			_, err := a.createLease(ctx, begin, begin.Add(time.Minute), oneHost())
 			begin = begin.Add(10 * time.Minute)
 			return err
 		},
-		whole: func(ctx context.Context, p pace) (sample, error) {
+		measureRound: func(ctx context.Context, p pace) (sample, error) {
 			var n atomic.Int64
 			return measureTimes(ctx, p, func(ctx context.Context) (time.Duration, error) {
 				from := begin.Add(time.Duration(n.Add(1)) * time.Second)
-				was := time.Now()
-				_, err := a.lease(ctx, from, from.Add(time.Second), oneHost())
-				return time.Since(was), err
+				sent := time.Now()
+				_, err := a.createLease(ctx, from, from.Add(time.Second), oneHost())
+				return time.Since(sent), err
 			})
 		},
 	}, nil
 }
 
-// calendar is a database with that many hosts and leases. The past ones hold nothing any more; those to come follow one
-// another on the hosts, from tomorrow on.
-func calendar(hosts, past, pending int) forest {
-	return forest{"calendar", []string{
-		`set session_replication_role = replica`, // what triggers and references check is true by construction
+// leaseCalendar returns hosts with past leases, whose host allocations are deleted, and pending leases, which follow
+// one another on the hosts from tomorrow on.
+func leaseCalendar(hosts, past, pending int) dataset {
+	return dataset{"lease_calendar", []string{
+		`set session_replication_role = replica`, // no triggers and no foreign key checks
 		`insert into resource_class (name) values ('CUSTOM_PHYSICAL_HOST') on conflict do nothing`,
 		fmt.Sprintf(`
 			with wanted as materialized (
@@ -57,9 +57,9 @@ func calendar(hosts, past, pending int) forest {
 			select 'host-' || n, provider, nested, 'host-' || n, 'QEMU', 64, 262144, 2000
 			from wanted
 			order by n`, hosts),
-		inventories(`c.name = 'CUSTOM_PHYSICAL_HOST' and p.parent_id is not null`),
-		lived(past, "TERMINATED", "deleted", "DONE", `- interval '1 hour' - n * interval '10 minutes'`),
-		lived(pending, "PENDING", "pending", "UNDONE", fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts)),
+		insertInventories(`c.name = 'CUSTOM_PHYSICAL_HOST' and p.parent_id is not null`),
+		insertLeases(past, "TERMINATED", "deleted", "DONE", `- interval '1 hour' - n * interval '10 minutes'`),
+		insertLeases(pending, "PENDING", "pending", "UNDONE", fmt.Sprintf(`+ interval '1 day' + (n / %d) * interval '2 hours'`, hosts)),
 		fmt.Sprintf(`
 			insert into host_allocation (reservation_id, host_id, during, owner)
 			select r.id, 1 + row_number() over (order by l.start_at, l.id) %% %d, tstzrange(l.start_at, l.end_at), r.id
@@ -70,8 +70,8 @@ func calendar(hosts, past, pending int) forest {
 	}}
 }
 
-// lived is n leases in those statuses, of an hour each; the n-th begins so long from now.
-func lived(n int, status, reservation, event, begins string) string {
+// insertLeases inserts n leases of an hour in these statuses. begins is SQL that gives the n-th start, relative to now.
+func insertLeases(n int, status, reservation, event, begins string) string {
 	return fmt.Sprintf(`
 		with made as (
 			insert into lease (id, name, user_id, project_id, status, start_at, end_at)

@@ -10,55 +10,55 @@ import (
 	"time"
 )
 
-// usage is the CPU time that each part of the system has spent.
-type usage map[string]time.Duration
+// cpuTimes is the CPU time that each component has used.
+type cpuTimes map[string]time.Duration
 
-// since is what was spent after an earlier look. Parts that spent nothing are left out.
-func (u usage) since(earlier usage) usage {
-	spent := usage{}
-	for who, d := range u {
-		if d > earlier[who] {
-			spent[who] = d - earlier[who]
+// since returns the CPU time used after an earlier reading. Components that used none are left out.
+func (c cpuTimes) since(earlier cpuTimes) cpuTimes {
+	used := cpuTimes{}
+	for component, d := range c {
+		if d > earlier[component] {
+			used[component] = d - earlier[component]
 		}
 	}
-	return spent
+	return used
 }
 
-// tick is the unit of CPU time in /proc, which Linux fixes for its users.
-const tick = 10 * time.Millisecond
+// clockTick is the unit of CPU time in /proc: USER_HZ is always 100 on Linux.
+const clockTick = 10 * time.Millisecond
 
-// process is what /proc says about one.
+// process is the entry of a process in /proc.
 type process struct {
 	pid, parent int
 	name        string
 	args        string
-	spent       time.Duration // its own and that of children that have ended
+	cpuTime     time.Duration // with that of its children that have ended
 }
 
-// spent adds up the CPU time of this process and everything below it. Where there is no /proc, it is empty.
-func spent() (usage, error) {
+// readCPUTimes returns the CPU time of this process and its descendants. It is empty on systems without /proc.
+func readCPUTimes() (cpuTimes, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil, err
 	}
 	all := map[int]process{}
 	for _, dir := range dirs {
-		if p, ok := readProcess(dir); ok { // it may have ended meanwhile
+		if p, ok := readProcess(dir); ok { // not ok if the process has ended since
 			all[p.pid] = p
 		}
 	}
-	total := usage{}
+	total := cpuTimes{}
 	for _, p := range all {
-		if who := part(all, p, os.Getpid()); who != "" {
-			total[who] += p.spent
+		if name := componentOf(all, p, os.Getpid()); name != "" {
+			total[name] += p.cpuTime
 		}
 	}
 	return total, nil
 }
 
-// part names the part of the system that a process belongs to: empty if it is not below us.
-func part(all map[int]process, p process, us int) string {
-	for at := p; at.pid != us; {
+// componentOf returns the component that a process belongs to; empty if the process is no descendant of self.
+func componentOf(all map[int]process, p process, self int) string {
+	for at := p; at.pid != self; {
 		parent, ok := all[at.parent]
 		if !ok {
 			return ""
@@ -66,10 +66,10 @@ func part(all map[int]process, p process, us int) string {
 		at = parent
 	}
 	switch {
-	case p.pid == us:
+	case p.pid == self:
 		return "bench"
-	case strings.Contains(p.args, standInCommand):
-		return "stand-ins"
+	case strings.Contains(p.args, stubCommand):
+		return "stubs"
 	case p.name != "postgres":
 		return p.name
 	case strings.HasPrefix(p.args, "postgres: temporal "):
@@ -77,20 +77,20 @@ func part(all map[int]process, p process, us int) string {
 	case strings.HasPrefix(p.args, "postgres: berth "):
 		return "postgres of berth"
 	default:
-		return "postgres" // writes the log and the pages of all
+		return "postgres" // background processes, as the WAL writer
 	}
 }
 
-// resident is the memory of berth's process, in bytes; 0 where there is no /proc.
-func (a *api) resident() (int64, error) {
+// residentMemory returns the resident memory of berth's process in bytes; 0 on systems without /proc.
+func (a *api) residentMemory() (int64, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return 0, err
 	}
-	environment := "BERTH_LISTEN=" + strings.TrimPrefix(a.base, "http://") + "\x00"
+	listen := "BERTH_LISTEN=" + strings.TrimPrefix(a.base, "http://") + "\x00"
 	for _, dir := range dirs {
 		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
-		if err != nil || !strings.Contains(string(environ), environment) {
+		if err != nil || !strings.Contains(string(environ), listen) {
 			continue
 		}
 		pages, err := os.ReadFile(filepath.Join(dir, "statm"))
@@ -115,11 +115,11 @@ func readProcess(dir string) (process, bool) {
 	return p, err == nil
 }
 
-// parseStat reads /proc/PID/stat. The name is in parentheses and may hold anything, parentheses too.
+// parseStat parses /proc/PID/stat. The name is in parentheses and may itself contain parentheses.
 func parseStat(stat string) (process, error) {
 	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
 	if open < 0 || end < open {
-		return process{}, fmt.Errorf("no process: %q", stat)
+		return process{}, fmt.Errorf("no process name in %q", stat)
 	}
 	var p process
 	var err error
@@ -129,7 +129,7 @@ func parseStat(stat string) (process, error) {
 	p.name = stat[open+1 : end]
 	fields := strings.Fields(stat[end+1:])
 	if len(fields) < 15 {
-		return process{}, fmt.Errorf("short: %q", stat)
+		return process{}, fmt.Errorf("too few fields in %q", stat)
 	}
 	if p.parent, err = strconv.Atoi(fields[1]); err != nil {
 		return process{}, err
@@ -139,7 +139,7 @@ func parseStat(stat string) (process, error) {
 		if err != nil {
 			return process{}, err
 		}
-		p.spent += time.Duration(ticks) * tick
+		p.cpuTime += time.Duration(ticks) * clockTick
 	}
 	return p, nil
 }

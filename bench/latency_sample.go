@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// arrivals is the rate at which times are measured, low enough that nothing queues.
-const arrivals = 10
+// arrivalRate is the number of operations that measureTimes starts in a second: few enough that none waits for another.
+const arrivalRate = 10
 
-// measureTimes starts an operation every tenth of a second, however long the earlier ones take, and collects what
-// each of them measured.
+// measureTimes starts operations at a constant rate, whether the earlier ones have ended or not, and collects the
+// time that each returns.
 func measureTimes(ctx context.Context, p pace, op func(ctx context.Context) (time.Duration, error)) (sample, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var mu sync.Mutex
 	var running sync.WaitGroup
-	s := sample{CPU: usage{}}
-	warm := int(p.Warmup.Seconds() * arrivals)
-	total := warm + max(1, int(p.Window.Seconds()*arrivals))
-	tick := time.NewTicker(time.Second / arrivals)
+	s := sample{CPU: cpuTimes{}}
+	warm := int(p.Warmup.Seconds() * arrivalRate)
+	total := warm + max(1, int(p.Window.Seconds()*arrivalRate))
+	tick := time.NewTicker(time.Second / arrivalRate)
 	defer tick.Stop()
 	for n := range total {
 		running.Go(func() {
@@ -41,11 +41,11 @@ func measureTimes(ctx context.Context, p pace, op func(ctx context.Context) (tim
 		}
 	}
 	running.Wait()
-	s.Count, s.Seconds = len(s.Times), float64(total-warm)/arrivals
+	s.Count, s.Seconds = len(s.Times), float64(total-warm)/arrivalRate
 	return s, context.Cause(ctx)
 }
 
-// percentile is the smallest of the times that at least so many percent do not exceed.
+// percentile returns the smallest of the times that is not exceeded by at least this percentage of them; 0 of none.
 func percentile(times []time.Duration, percent int) time.Duration {
 	if len(times) == 0 {
 		return 0
@@ -54,7 +54,7 @@ func percentile(times []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// mean is the average of the times, 0 of none.
+// mean returns the average of the times; 0 of none.
 func mean(times []time.Duration) time.Duration {
 	if len(times) == 0 {
 		return 0

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,8 +12,8 @@ import (
 	"berth/internal/store"
 )
 
-// kept are completed entries that were not deleted yet, in a database of their own.
-func kept(n int) string {
+// completedEntries inserts n completed entries, which a journal keeps until its retention time has passed.
+func completedEntries(n int) string {
 	return fmt.Sprintf(`
 		insert into journal_entry (object_type, object_id, operation, data, parents, state, attempt, project, name, taken_at, finished_at)
 		select 'port', gen_random_uuid()::text, 'create', jsonb_build_object('name', 'port-' || n, 'description', repeat('kept ', 50)),
@@ -21,11 +21,11 @@ func kept(n int) string {
 		from generate_series(1, %d) as n`, n)
 }
 
-// openKept measures what an entry costs the database alone: the change that is recorded with it, its taking and its
-// settling, beside so many completed entries.
-func openKept(n int) func(context.Context, *stack) (*subject, error) {
+// openJournalStore measures a journal entry in the database alone: its creation with the object, its attempt and its
+// outcome, beside n completed entries.
+func openJournalStore(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
-		database, err := s.database(ctx, fmt.Sprint("kept_", n))
+		database, err := s.createDatabase(ctx, fmt.Sprint("journal_", n))
 		if err != nil {
 			return nil, err
 		}
@@ -33,35 +33,38 @@ func openKept(n int) func(context.Context, *stack) (*subject, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, sql := range []string{kept(s.hosts(n)), `vacuum analyze`} {
+		s.onClose(func() { _ = c.Close(context.WithoutCancel(ctx)) })
+		for _, sql := range []string{completedEntries(s.scaleRows(n)), `vacuum analyze`, `checkpoint`} {
 			if _, err := c.Exec(ctx, sql); err != nil {
-				return nil, fmt.Errorf("completed entries: %w", err)
+				return nil, fmt.Errorf("insert completed entries: %w", err)
 			}
 		}
 		rows, err := store.Open(ctx, database)
 		if err != nil {
 			return nil, err
 		}
-		before, err := scans(ctx, c)
+		closeRows := sync.OnceFunc(rows.Close)
+		s.onClose(closeRows)
+		before, err := sequentialScans(ctx, c)
 		return &subject{
-			op: func(ctx context.Context, _ int) (int, error) { return 1, mirror(ctx, rows) },
-			close: func(ctx context.Context) ([]detail, error) {
-				rows.Close() // which makes its connections tell what they did
-				after, err := scans(ctx, c)
-				return []detail{{"times that the journal was read whole", float64(after - before)}}, errors.Join(err, c.Close(ctx))
+			op: func(ctx context.Context, _ int) (int, error) { return 1, completeEntry(ctx, rows) },
+			details: func(ctx context.Context) ([]detail, error) {
+				closeRows() // the backends write their statistics when they end
+				after, err := sequentialScans(ctx, c)
+				return []detail{{"sequential scans of the journal", float64(after - before)}}, err
 			},
 		}, err
 	}
 }
 
-// scans is how often the journal was read from its beginning to its end.
-func scans(ctx context.Context, c *pgx.Conn) (n int, err error) {
+// sequentialScans returns the number of sequential scans of the journal's tables.
+func sequentialScans(ctx context.Context, c *pgx.Conn) (n int, err error) {
 	err = c.QueryRow(ctx, `select sum(seq_scan) from pg_stat_user_tables where relname in ('journal_entry', 'journal_dep')`).Scan(&n)
 	return n, err
 }
 
-// mirror makes a network and plays the workflow of its entry.
-func mirror(ctx context.Context, rows *store.Store) error {
+// completeEntry creates a network and makes the same calls as the workflow of its entry.
+func completeEntry(ctx context.Context, rows *store.Store) error {
 	project, name := "bench", "bench"
 	made, err := rows.CreateNetworks(ctx, []network.NetworkChange{{Project: &project, Name: &name}})
 	if err != nil {

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"berth/internal/devstack"
+)
+
+// databaseVariable gives the stub process the URL of berth's database.
+const databaseVariable = "BERTH_BENCH_DATABASE_URL"
+
+// readableRows is the number of rows that the read figures read in turn.
+const readableRows = 1000
+
+// openSelects measures the baseline of all reads: one row by its primary key, served by net/http and the driver
+// alone, in a process of its own.
+func openSelects(ctx context.Context, s *stack) (*subject, error) {
+	ids := make([]uuid.UUID, readableRows)
+	for i := range ids {
+		ids[i] = uuid.New()
+	}
+	if err := s.createBenchTable(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.rows.Exec(ctx, `insert into bench_row (id, value) select id, 'bench' from unnest($1::uuid[]) as id`, ids); err != nil {
+		return nil, err
+	}
+	return measureReads(s, s.stubs.ReadBaseline, func(n int64) string { return "/" + ids[n%readableRows].String() }), nil
+}
+
+// createBenchTable creates the table of the baselines of reads and writes.
+func (s *stack) createBenchTable(ctx context.Context) error {
+	_, err := s.rows.Exec(ctx, `
+		create table if not exists bench_row (
+			id    uuid primary key,
+			value text not null)`)
+	return err
+}
+
+// openReads measures GET /allocations/{consumer}, which a compute service sends before it changes a server.
+func openReads(ctx context.Context, s *stack) (*subject, error) {
+	providers, err := s.api.createProviders(ctx, 16)
+	if err != nil {
+		return nil, err
+	}
+	connections := newHTTPConnections(s.api.base, 1)
+	defer connections.close()
+	if err := connections.open(ctx); err != nil {
+		return nil, err
+	}
+	ids := make([]string, readableRows)
+	for i := range ids {
+		ids[i] = uuid.NewString()
+		if err := connections.send(0, http.MethodPut, "/placement/allocations/"+ids[i], allocationBody(providers[i%len(providers)])); err != nil {
+			return nil, err
+		}
+	}
+	return measureReads(s, s.api.base, func(n int64) string { return "/placement/allocations/" + ids[n%readableRows] }), nil
+}
+
+// measureReads measures GET requests; path returns the path of the n-th.
+func measureReads(s *stack, base string, path func(n int64) string) *subject {
+	connections := newHTTPConnections(base, s.clients)
+	s.onClose(connections.close)
+	var next atomic.Int64
+	return &subject{setUp: connections.open, op: func(_ context.Context, client int) (int, error) {
+		return 1, connections.send(client, http.MethodGet, path(next.Add(1)), "")
+	}}
+}
+
+// serveReadBaseline serves the rows of bench_row by ID.
+func serveReadBaseline(ctx context.Context) (*devstack.Server, error) {
+	rows, err := pgxpool.New(ctx, os.Getenv(databaseVariable))
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, rows.Close)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{id}", func(w http.ResponseWriter, r *http.Request) {
+		var row struct {
+			ID    string `json:"id"`
+			Value string `json:"value"`
+		}
+		err := rows.QueryRow(r.Context(), `select id::text, value from bench_row where id = $1`, r.PathValue("id")).Scan(&row.ID, &row.Value)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(row)
+	})
+	return devstack.Serve(0, mux)
+}

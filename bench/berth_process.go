@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"berth/internal/devstack"
+	"berth/internal/odl/odltest"
+)
+
+// startBerth runs berth's worker program with these roles over a database, until the stack closes, and waits until
+// it is ready. Its log is name.log in the stack's folder.
+func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*api, error) {
+	port, err := devstack.Port(0)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(s.dir, name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	a := newAPI("http://" + address)
+	a.log, a.roles = log.Name(), roles
+	a.command = func() *exec.Cmd {
+		cmd := exec.Command(s.worker, "-roles", a.roles)
+		cmd.Env = []string{"BERTH_LISTEN=" + address, "BERTH_DATABASE_URL=" + database, "BERTH_LOG_LEVEL=warn", "BERTH_QUOTA=off",
+			"BERTH_ODL_URL=" + s.stubs.ODL + odltest.BasePath, "BERTH_NOVA_URL=" + s.stubs.Nova, "BERTH_RABBITMQ_URL=" + a.brokers,
+			"TEMPORAL_ADDRESS=" + s.server.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
+		cmd.Stdout, cmd.Stderr = log, log
+		return cmd
+	}
+	return a, s.boot(ctx, a)
+}
+
+// boot starts the process of a and waits until it is ready.
+func (s *stack) boot(ctx context.Context, a *api) error {
+	running, stop := context.WithCancel(s.ctx)
+	cmd := a.command()
+	ended := s.runProcess(running, cmd)
+	a.stop = func() {
+		stop()
+		<-ended
+	}
+	a.kill = func() {
+		_ = cmd.Process.Signal(syscall.SIGSTOP) // so that it cannot react to the end of its context
+		stop()
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	return a.awaitReady(ctx, ended, a.log)
+}
+
+// restartBerth stops berth and starts it with other roles and other AMQP brokers.
+func (s *stack) restartBerth(ctx context.Context, roles, brokers string) error {
+	s.api.stop()
+	s.api.roles, s.api.brokers = roles, brokers
+	return s.boot(ctx, s.api)
+}
+
+// readyTimeout is how long berth may take to become ready.
+const readyTimeout = time.Minute
+
+// awaitReady waits until berth is ready. It returns an error when berth's process ends before that.
+func (a *api) awaitReady(ctx context.Context, ended <-chan error, log string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	last := errors.New("not asked yet")
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("berth is not ready after %s: %w", readyTimeout, last)
+		case err := <-ended:
+			output, _ := os.ReadFile(log)
+			return fmt.Errorf("berth ended while starting: %w: %s", err, bytes.TrimSpace(output))
+		case <-tick.C:
+		}
+		if last = a.checkReady(ctx); last == nil {
+			return nil
+		}
+	}
+}
+
+// checkReady returns an error with the answer of /readyz unless it is 200.
+func (a *api) checkReady(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := a.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, bytes.TrimSpace(body))
+	}
+	return err
+}

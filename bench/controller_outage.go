@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+
+	"berth/internal/contract"
+)
+
+// openCreates measures POST /networks, ten times a second, with the controller up or down.
+func openCreates(down bool) func(context.Context, *stack) (*subject, error) {
+	return func(_ context.Context, s *stack) (*subject, error) {
+		return &subject{
+			setUp: func(ctx context.Context) error {
+				if down {
+					return s.resetConnections(ctx)
+				}
+				return nil
+			},
+			measureRound: func(ctx context.Context, p pace) (sample, error) {
+				return measureTimes(ctx, p, func(ctx context.Context) (time.Duration, error) {
+					begin := time.Now()
+					_, err := s.api.create(ctx, "network", attributes{"name": "bench"})
+					return time.Since(begin), err
+				})
+			},
+			tearDown: func(ctx context.Context) error {
+				if err := clearFaults(ctx, s.stubs.ODL); err != nil {
+					return err
+				}
+				return s.awaitMirrored(ctx)
+			},
+		}, nil
+	}
+}
+
+// backlogFigure collects journal entries while the controller is down.
+type backlogFigure struct {
+	*stack
+	firstEntry time.Duration // from the end of the outage to the first completed entry
+	lastClosed time.Duration // from the last completed entry to the end of the last workflow
+}
+
+// backlogSize is the number of entries that are created during the outage.
+const backlogSize = 5000
+
+// openBacklog measures how fast a backlog drains after an outage of the controller. Every entry waits in its own
+// workflow when the outage ends.
+func openBacklog(_ context.Context, s *stack) (*subject, error) {
+	b := &backlogFigure{stack: s}
+	return &subject{
+		setUp: func(ctx context.Context) error {
+			if err := s.deferNotes(ctx, contract.Port); err != nil {
+				return err
+			}
+			if err := s.resetConnections(ctx); err != nil {
+				return err
+			}
+			return b.fill(ctx, s.scaleRows(backlogSize))
+		},
+		measureRound: b.drain,
+		tearDown: func(ctx context.Context) error {
+			var failed int
+			if err := s.rows.QueryRow(ctx, `select count(*) from journal_entry where failures > 0`).Scan(&failed); err != nil {
+				return err
+			}
+			if failed > 0 {
+				return fmt.Errorf("%d entries failed during the outage of the controller", failed)
+			}
+			if err := s.deleteDeferredNotes(ctx, contract.Port); err != nil {
+				return err
+			}
+			return errors.Join(s.awaitMirrored(ctx), b.awaitWorkflowsClosed(ctx))
+		},
+		details: func(context.Context) ([]detail, error) {
+			return []detail{{"seconds from the end of the outage to the first entry", b.firstEntry.Seconds()},
+				{"seconds from the last entry to the end of the last workflow", b.lastClosed.Seconds()}}, nil
+		},
+	}, nil
+}
+
+// fill creates n objects and waits until the workflows of their entries are started.
+func (b *backlogFigure) fill(ctx context.Context, n int) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var clients sync.WaitGroup
+	var created atomic.Int64
+	for range b.clients {
+		clients.Go(func() {
+			for created.Load() < int64(n) && ctx.Err() == nil {
+				ids, err := createNetworkWithPorts(ctx, b.api.create)
+				if err != nil {
+					fail(err)
+				}
+				created.Add(int64(len(ids)))
+			}
+		})
+	}
+	clients.Wait()
+	return b.awaitCount(ctx, `select count(*) from note where workflow = 'JournalEntry'`, 0)
+}
+
+// drain ends the outage and waits until all entries are completed.
+func (b *backlogFigure) drain(ctx context.Context, _ pace) (sample, error) {
+	const unfinished = `select count(*) from journal_entry where finished_at is null`
+	var n int
+	if err := b.rows.QueryRow(ctx, unfinished).Scan(&n); err != nil {
+		return sample{}, err
+	}
+	before, err := readCPUTimes()
+	if err != nil {
+		return sample{}, err
+	}
+	begin := time.Now()
+	if err := clearFaults(ctx, b.stubs.ODL); err != nil {
+		return sample{}, err
+	}
+	if err := b.awaitCount(ctx, unfinished, n-1); err != nil {
+		return sample{}, err
+	}
+	b.firstEntry = time.Since(begin)
+	if err := b.awaitCount(ctx, unfinished, 0); err != nil {
+		return sample{}, err
+	}
+	s := sample{Count: n, Seconds: time.Since(begin).Seconds()}
+	after, err := readCPUTimes()
+	s.CPU = after.since(before)
+	return s, err
+}
+
+// awaitWorkflowsClosed waits until the workflows of all entries have ended, because they would disturb the next figure.
+func (b *backlogFigure) awaitWorkflowsClosed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*waitTimeout, errTimeout)
+	defer cancel()
+	begin := time.Now()
+	for {
+		var open *workflowservice.CountWorkflowExecutionsResponse
+		err := retryUnavailable(ctx, func() (err error) {
+			open, err = b.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+				Namespace: "default", Query: "WorkflowType = '" + contract.JournalEntry + "' AND ExecutionStatus = 'Running'"})
+			return err
+		})
+		if err != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+		if open.GetCount() == 0 {
+			b.lastClosed = time.Since(begin)
+			return nil
+		}
+		pause(ctx, 20*pollInterval)
+	}
+}
+
+// awaitCount waits until the count that a query returns is at most limit.
+func (b *backlogFigure) awaitCount(ctx context.Context, count string, limit int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*waitTimeout, errTimeout)
+	defer cancel()
+	for left := limit + 1; left > limit; pause(ctx, 4*pollInterval) {
+		if err := b.rows.QueryRow(ctx, count).Scan(&left); err != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/store"
+)
+
+// dataset is the content of a database of its own.
+type dataset struct {
+	name string
+	sql  []string
+}
+
+// scaleRows returns n, or a fiftieth of it with the dev server.
+func (s *stack) scaleRows(n int) int {
+	if s.devServer {
+		return n / 50
+	}
+	return n
+}
+
+// createDatabase creates another database with berth's schema and returns its URL.
+func (s *stack) createDatabase(ctx context.Context, name string) (string, error) {
+	if _, err := s.rows.Exec(ctx, `create database `+name); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(s.postgres.URL)
+	if err != nil {
+		return "", err
+	}
+	u.Path = "/" + name
+	_, err = store.Migrate(ctx, u.String())
+	return u.String(), err
+}
+
+// loadDataset creates a database with the dataset and starts an API process over it. Figures with the same dataset
+// share them.
+func (s *stack) loadDataset(ctx context.Context, d dataset) (*api, error) {
+	if a := s.datasets[d.name]; a != nil {
+		return a, nil
+	}
+	database, err := s.createDatabase(ctx, d.name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := pgx.Connect(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	for _, sql := range append(d.sql, `vacuum analyze`, `checkpoint`) {
+		if _, err := c.Exec(ctx, sql); err != nil {
+			return nil, fmt.Errorf("load dataset %s: %w", d.name, err)
+		}
+	}
+	a, err := s.startBerth(ctx, d.name, database, "api")
+	if err == nil {
+		s.datasets[d.name] = a
+	}
+	return a, err
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSelectFigures_AddsTheBaselines(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string][]string{
+		"":                      figureNames(),
+		"entries":               {"limit", "entries"},
+		"latency":               {"latency"},
+		"allocations, entries":  {"limit", "entries", "transactions", "allocations"},
+		"noop,reads":            {"noop", "selects", "reads"},
+		"allocations-together":  {"allocations-apart", "allocations-together"},
+		"selects, transactions": {"transactions", "selects"},
+	} {
+		selected, err := selectFigures(list)
+		var names []string
+		for _, f := range selected {
+			names = append(names, f.name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" || err != nil {
+			t.Errorf("%q: %s %v", list, diff, err)
+		}
+	}
+}
+
+func TestFigures_BaselineStandsBeforeItsFigures(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{"": true}
+	for _, f := range figures {
+		if !seen[f.baseline] || seen[f.name] || f.windowShare <= 0 {
+			t.Errorf("%s with baseline %q", f.name, f.baseline)
+		}
+		seen[f.name] = true
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestWithHeartbeats_ContinueAfterErrors rejects every third heartbeat, as if berth restarted.
+func TestWithHeartbeats_ContinueAfterErrors(t *testing.T) {
+	t.Parallel()
+	requests := make(chan struct{}, 1000)
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.URL.Path != "/agent/v1/state" {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		if n.Add(1)%3 == 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+		select {
+		case requests <- struct{}{}:
+		default:
+		}
+	}))
+	t.Cleanup(server.Close)
+
+	err := newAPI(server.URL).withHeartbeats(t.Context(), time.Millisecond, func(context.Context) error {
+		for range 10 {
+			select {
+			case <-requests:
+			case <-time.After(testTimeout):
+				return errors.New("no heartbeat")
+			}
+		}
+		return nil
+	})
+
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWithHeartbeats_FirstMustSucceed(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+
+	err := newAPI(server.URL).withHeartbeats(t.Context(), time.Hour, func(context.Context) error {
+		t.Error("the figure runs without agents")
+		return nil
+	})
+
+	if err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"berth/internal/contract"
+)
+
+// idleFigure creates many ports that wait for their agents.
+type idleFigure struct {
+	*portFigure
+	count      int
+	mu         sync.Mutex
+	ports      []string
+	footprints []footprint     // while the ports are created, and last after the restart
+	readyAfter time.Duration   // from the restart of berth until it is ready
+	activation []time.Duration // from the reports of a port after the restart to ACTIVE
+}
+
+// footprint is the size in bytes of berth's process and of the databases with this number of idle ports.
+type footprint struct {
+	ports                  int
+	worker, rows, temporal int64
+}
+
+// openIdle measures ports that wait for their agents: memory, database sizes, and how soon reports are processed by
+// the process that follows a killed one. Journal entries are not mirrored meanwhile.
+func openIdle(ctx context.Context, s *stack) (*subject, error) {
+	d := &idleFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), count: s.idlePorts}
+	return &subject{
+		agents: s.api,
+		setUp: func(ctx context.Context) error {
+			if err := d.createNetworks(ctx); err != nil {
+				return err
+			}
+			return s.deferNotes(ctx, contract.JournalEntry)
+		},
+		measureRound: d.measureRound,
+		tearDown: func(ctx context.Context) error {
+			_, err := s.rows.Exec(ctx, `
+				drop trigger bench_defer on note;
+				delete from note where workflow = 'JournalEntry';
+				delete from journal_entry where finished_at is null`)
+			return err
+		},
+		details: d.details,
+	}, nil
+}
+
+const (
+	portsPerRequest    = 100
+	concurrentRequests = 4
+)
+
+// footprintSteps are the numbers of ports at which the footprint is taken, besides the last.
+var footprintSteps = []int{1000, 5000, 10000, 20000}
+
+func (d *idleFigure) measureRound(ctx context.Context, _ pace) (sample, error) {
+	if err := d.takeFootprint(ctx); err != nil {
+		return sample{}, err
+	}
+	before, err := readCPUTimes()
+	if err != nil {
+		return sample{}, err
+	}
+	begin := time.Now()
+	for _, n := range append(slices.DeleteFunc(slices.Clone(footprintSteps), func(n int) bool { return n >= d.count }), d.count) {
+		if err := d.growTo(ctx, n); err != nil {
+			return sample{}, err
+		}
+	}
+	one := sample{Count: d.count, Seconds: time.Since(begin).Seconds()}
+	after, err := readCPUTimes()
+	one.CPU = after.since(before)
+	if err != nil {
+		return one, err
+	}
+	if err := d.killAndReport(ctx); err != nil {
+		return one, err
+	}
+	return one, d.takeFootprint(ctx)
+}
+
+// growTo creates ports until there are n, and takes the footprint.
+func (d *idleFigure) growTo(ctx context.Context, n int) error {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(concurrentRequests)
+	for left := n - len(d.ports); left > 0; left -= portsPerRequest {
+		group.Go(func() error { return d.createPorts(within, min(left, portsPerRequest)) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return d.takeFootprint(ctx)
+}
+
+// createPorts creates n ports with one request and waits until their workflows are started.
+func (d *idleFigure) createPorts(ctx context.Context, n int) error {
+	wanted := make([]attributes, n)
+	for i := range wanted {
+		wanted[i] = serverPort(d.networks[0])
+	}
+	var created struct{ Ports []struct{ ID string } }
+	if err := d.api.post(ctx, "/networking/v2.0/ports", map[string]any{"ports": wanted}, &created); err != nil {
+		return err
+	}
+	workflows := make([]string, len(created.Ports))
+	d.mu.Lock()
+	for i, p := range created.Ports {
+		d.ports, workflows[i] = append(d.ports, p.ID), contract.PortID(p.ID)
+	}
+	d.mu.Unlock()
+	return d.started.await(ctx, workflows...)
+}
+
+func (d *idleFigure) takeFootprint(ctx context.Context) error {
+	f := footprint{ports: len(d.ports)}
+	var err error
+	if f.worker, err = d.api.residentMemory(); err != nil {
+		return err
+	}
+	err = d.rows.QueryRow(ctx, `
+		select pg_database_size(current_database()), coalesce((select sum(pg_database_size(datname)) from pg_database where datname like 'temporal%'), 0)`).
+		Scan(&f.rows, &f.temporal)
+	d.footprints = append(d.footprints, f)
+	return err
+}
+
+// reportPeriod is how long ports are reported after the restart, arrivalRate per second. Temporal may send tasks to
+// the killed process for about that time.
+const reportPeriod = 10 * time.Second
+
+// killAndReport kills berth while it works, starts it again, and reports a part of the ports, spread over all.
+func (d *idleFigure) killAndReport(ctx context.Context) error {
+	reported := min(int(reportPeriod.Seconds()*arrivalRate), len(d.ports)/2)
+	for i := range min(reported, arrivalRate) { // the newest ports, so that berth is at work
+		if _, err := d.activate(ctx, d.ports[len(d.ports)-1-i]); err != nil {
+			return err
+		}
+	}
+	d.api.kill()
+	begin := time.Now()
+	if err := d.boot(ctx, d.api); err != nil {
+		return err
+	}
+	d.readyAfter = time.Since(begin)
+	next := make(chan string, reported)
+	for i := range reported {
+		next <- d.ports[i*(len(d.ports)-arrivalRate)/reported]
+	}
+	s, err := measureTimes(ctx, pace{Window: time.Duration(reported) * time.Second / arrivalRate}, func(ctx context.Context) (time.Duration, error) {
+		return d.activate(ctx, <-next)
+	})
+	d.activation = s.Times
+	return err
+}
+
+// activate reports a port for both agents and returns the time until it is ACTIVE.
+func (d *idleFigure) activate(ctx context.Context, port string) (time.Duration, error) {
+	begin := time.Now()
+	if err := d.reportBoth(ctx, port); err != nil {
+		return 0, err
+	}
+	err := d.active.await(ctx, port)
+	return time.Since(begin), err
+}
+
+func (d *idleFigure) details(context.Context) ([]detail, error) {
+	const mebibyte = 1 << 20
+	before, full, restarted := d.footprints[0], d.footprints[len(d.footprints)-2], d.footprints[len(d.footprints)-1]
+	perPort := func(a, b int64) float64 { return ratio(float64(a-b), float64(d.count)) }
+	var all []detail
+	for _, f := range d.footprints[:len(d.footprints)-1] {
+		all = append(all, detail{fmt.Sprintf("worker's memory in MiB with %d idle ports", f.ports), float64(f.worker) / mebibyte})
+	}
+	return append(all,
+		detail{"worker's memory in MiB after kill and restart", float64(restarted.worker) / mebibyte},
+		detail{"bytes of each port in berth's database", perPort(full.rows, before.rows)},
+		detail{"bytes of each port in Temporal's databases", perPort(full.temporal, before.temporal)},
+		detail{"ms from the restart of a killed worker until it is ready", milliseconds(d.readyAfter)},
+		detail{"ports reported after the restart", float64(len(d.activation))},
+		detail{"ms from a port's reports to ACTIVE, p50", milliseconds(percentile(d.activation, 50))},
+		detail{"ms from a port's reports to ACTIVE, p99", milliseconds(percentile(d.activation, 99))},
+	), nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/devstack"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
+	t.Parallel()
+	programs, err := devstack.Programs(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := devstack.Scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	out := filepath.Join(t.TempDir(), "bench.json")
+	var table, progress bytes.Buffer
+
+	err = run(t.Context(), []string{"-dev-server", "-window=300ms", "-warmup=100ms", "-rounds=1", "-in-flight=4", "-signals=60", "-idle=20",
+		"-dir", dir, "-worker", filepath.Join(programs, "worker"), "-out", out}, &table, &progress)
+
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("files left in the folder: %v, %v", left, err)
+	}
+	raw, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	rates := map[string]float64{}
+	for _, f := range r.Figures {
+		names = append(names, f.Name)
+		rates[f.Name] = f.Rate
+		if !strings.Contains(table.String(), "\n"+f.Name+" ") {
+			t.Errorf("the table lacks %s:\n%s", f.Name, &table)
+		}
+		if f.Baseline != "" && f.Ratio != ratio(f.Rate, rates[f.Baseline]) {
+			t.Errorf("%s: %v is not the ratio of %v to %v", f.Name, f.Ratio, f.Rate, rates[f.Baseline])
+		}
+	}
+	if diff := cmp.Diff(figureNames(), names); diff != "" {
+		t.Error(diff)
+	}
+	if r.Machine.Cores == 0 || r.Machine.PostgreSQL == "" || r.Machine.Temporal == "" || !r.Machine.DevServer {
+		t.Errorf("machine %+v", r.Machine)
+	}
+	// On a busy machine the window may be shorter than an operation, but not shorter than a commit.
+	if rates["transactions"] == 0 {
+		t.Errorf("no transactions: %+v", r)
+	}
+}
+
+func TestRun_RejectsInvalidCommandLines(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"-figures=speed"}, {"-rounds=0"}, {"-window=-1s"}, {"-in-flight=0"}, {"-signals=1"}, {"-idle=0"}, {"-fast"}, {"ports"}} {
+		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, errUsage) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+
+	"berth/internal/contract"
+)
+
+// signalRate is the number of signals per second that the port receives while it is deleted.
+const signalRate = 200
+
+// openDeletion measures a port that receives signals all the time, from its DELETE to the end of its workflow. The end
+// makes the agents stop: their signals are answered with NotFound.
+func openDeletion(ctx context.Context, s *stack) (*subject, error) {
+	p := newPortFigure(ctx, s, 1, pollInterval)
+	return &subject{agents: s.api, setUp: p.createNetworks, measureRound: p.deleteDuringSignals, tearDown: s.awaitMirrored}, nil
+}
+
+func (p *portFigure) deleteDuringSignals(ctx context.Context, pace pace) (sample, error) {
+	port, err := p.createPort(ctx, 0)
+	if err != nil {
+		return sample{}, err
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	closed := p.signalUntilClosed(ctx, port)
+	pause(ctx, pace.Warmup)
+	begin := time.Now()
+	if err := p.api.send(ctx, http.MethodDelete, "/networking/v2.0/ports/"+port, nil, nil); err != nil {
+		return sample{}, err
+	}
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	case <-time.After(waitTimeout):
+		fail(fmt.Errorf("the workflow of a deleted port is still open: %w", errTimeout))
+	}
+	took := time.Since(begin)
+	return sample{Count: 1, Seconds: took.Seconds(), CPU: cpuTimes{}, Times: []time.Duration{took}}, context.Cause(ctx)
+}
+
+// signalUntilClosed signals a port at a constant rate. It stops and closes the channel at the first signal that finds
+// the port's workflow closed.
+func (p *portFigure) signalUntilClosed(ctx context.Context, port string) <-chan struct{} {
+	closed := make(chan struct{})
+	end := sync.OnceFunc(func() { close(closed) })
+	signal := func() {
+		// Other errors are ignored: on a slow machine some signals time out.
+		err := p.report(ctx, port, contract.Report{Entity: "L2", Host: "bench-elsewhere"})
+		var notFound *serviceerror.NotFound
+		if errors.As(err, &notFound) {
+			end()
+		}
+	}
+	go func() {
+		tick := time.NewTicker(time.Second / signalRate)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-closed:
+				return
+			case <-tick.C:
+				go signal()
+			}
+		}
+	}()
+	return closed
+}

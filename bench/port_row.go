@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"berth/internal/api/neutron"
+	"berth/internal/contract"
+	"berth/internal/devstack"
+	"berth/internal/identity"
+	"berth/internal/store"
+)
+
+// portAPI is the Networking API over a database of its own, without relay and workflows. It runs in this process, as
+// the driver of the baseline does.
+type portAPI struct {
+	*api
+	rows     *pgxpool.Pool
+	networks []networkIDs // one for each client
+}
+
+type networkIDs struct{ network, subnet string }
+
+// openPortAPI creates the database with both agents and a network for each client, and starts the API.
+func (s *stack) openPortAPI(ctx context.Context) (*portAPI, error) {
+	s.portAPIs++
+	database, err := s.createDatabase(ctx, fmt.Sprintf("ports_%d", s.portAPIs))
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(database)
+	if err != nil {
+		return nil, err
+	}
+	u.RawQuery = url.Values{"pool_max_conns": {strconv.Itoa(s.clients + 2)}}.Encode() // no client waits for a connection
+	rows, err := pgxpool.New(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(rows.Close)
+	backend, err := store.Open(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(backend.Close)
+	server, err := devstack.Serve(0, neutron.New(backend, identity.Noauth{}))
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(server.Stop)
+	p := &portAPI{api: newAPI(server.URL), rows: rows, networks: make([]networkIDs, s.clients)}
+	for _, sql := range []string{insertAgent("DHCP agent", dhcpHost), insertAgent("Open vSwitch agent", l2Host)} {
+		if _, err := rows.Exec(ctx, sql); err != nil {
+			return nil, err
+		}
+	}
+	for i := range p.networks {
+		n := &p.networks[i]
+		if n.network, n.subnet, err = p.createDHCPNetwork(ctx, fmt.Sprintf("bench-%d", i)); err != nil {
+			return nil, err
+		}
+	}
+	_, err = rows.Exec(ctx, `update journal_entry set state = 'completed', finished_at = now(); truncate journal_dep, note`)
+	return p, err
+}
+
+// insertAgent inserts an agent whose last heartbeat is a day in the future, so that it stays up without heartbeats.
+func insertAgent(agentType, host string) string {
+	return fmt.Sprintf(`
+		insert into agent (id, agent_type, host, binary_name, topic, configurations, heartbeat_at)
+		values (gen_random_uuid(), '%s', '%s', 'bench', 'N/A', '{}', now() + interval '1 day')`, agentType, host)
+}
+
+// openPortCreates measures POST /ports for a new server: a bound port with an address and blocks of two agents.
+func openPortCreates(ctx context.Context, s *stack) (*subject, error) {
+	p, err := s.openPortAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	connections := newHTTPConnections(p.base, s.clients)
+	s.onClose(connections.close)
+	return &subject{
+		setUp: connections.open,
+		op: func(_ context.Context, client int) (int, error) {
+			body, err := json.Marshal(map[string]attributes{"port": serverPort(p.networks[client].network)})
+			if err != nil {
+				return 0, err
+			}
+			return 1, connections.send(client, http.MethodPost, "/networking/v2.0/ports", string(body))
+		},
+	}, nil
+}
+
+// openPortRows measures the baseline of POST /ports: the same rows in one transaction with the driver alone, one
+// statement for each row.
+func openPortRows(ctx context.Context, s *stack) (*subject, error) {
+	p, err := s.openPortAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	template, err := p.portTemplate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var last atomic.Uint32
+	last.Store(1 << 16) // greater than the addresses that the API has allocated
+	return &subject{
+		op: func(ctx context.Context, client int) (int, error) {
+			return 1, pgx.BeginFunc(ctx, p.rows, func(tx pgx.Tx) error {
+				return template.insert(ctx, tx, p.networks[client], last.Add(1))
+			})
+		},
+	}, nil
+}
+
+// portTemplate holds the values of a port's rows that do not differ between ports.
+type portTemplate struct {
+	data, summary, attributes, entrySummary, entryAttributes string
+	parents                                                  []string
+}
+
+// portTemplate creates a port through the API and reads its rows.
+func (p *portAPI) portTemplate(ctx context.Context) (t portTemplate, err error) {
+	id, err := p.create(ctx, "port", serverPort(p.networks[0].network))
+	if err != nil {
+		return t, err
+	}
+	err = p.rows.QueryRow(ctx, `
+		select e.data::text, e.parents, q.summary, q.attributes::text, j.summary, j.attributes::text
+		from journal_entry e, note q, note j
+		where e.object_id = $1 and q.workflow_id = 'port/' || $1 and j.workflow_id = 'journal/' || e.seq`, id).
+		Scan(&t.data, &t.parents, &t.summary, &t.attributes, &t.entrySummary, &t.entryAttributes)
+	return t, err
+}
+
+// insert inserts the rows of the nth port.
+func (t portTemplate) insert(ctx context.Context, tx pgx.Tx, at networkIDs, n uint32) error {
+	id := uuid.New()
+	ip, mac := binary.BigEndian.AppendUint32(nil, 10<<24+n), binary.BigEndian.AppendUint32([]byte{2, 0}, n)
+	if _, err := tx.Exec(ctx, `
+		insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic, profile, vif, port_security)
+		values ($1, $2, 'admin', '', '', true, $3::text::macaddr, $4, 'compute:nova', 'DOWN', 'bench-cmp', 'normal', '{}', 'ovs', true)`,
+		id, at.network, net.HardwareAddr(mac).String(), uuid.NewString()); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `insert into port_address (subnet_id, address, port_id, position) values ($1, $2::text::inet, $3, 0)`,
+		at.subnet, net.IP(ip).String(), id); err != nil {
+		return err
+	}
+	for entity, host := range map[string]string{"DHCP": "", "L2": l2Host} {
+		if _, err := tx.Exec(ctx, `insert into block (object_type, object_id, entity, host, since) values ('port', $1, $2, $3, now())`, id, entity, host); err != nil {
+			return err
+		}
+	}
+	var seq int64
+	if err := tx.QueryRow(ctx, `
+		insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
+		values ('port', $1, 'create', $2, $3, 'admin', '')
+		returning seq`, id.String(), t.data, t.parents).Scan(&seq); err != nil {
+		return err
+	}
+	if err := insertNote(ctx, tx, contract.JournalEntry, contract.JournalID(strconv.FormatInt(seq, 10)), t.entrySummary, t.entryAttributes); err != nil {
+		return err
+	}
+	return insertNote(ctx, tx, contract.Port, contract.PortID(id.String()), t.summary, t.attributes)
+}
+
+// insertNote inserts the note that starts a workflow.
+func insertNote(ctx context.Context, tx pgx.Tx, workflow, id, summary, attributes string) error {
+	_, err := tx.Exec(ctx, `insert into note (workflow_id, workflow, fresh, summary, attributes, due_at) values ($1, $2, true, $3, $4, now())`,
+		id, workflow, summary, attributes)
+	return err
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"go.temporal.io/api/serviceerror"
+)
+
+func TestRetryUnavailable_RepeatsOnlyUnavailableErrors(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	answers := []error{context.DeadlineExceeded, serviceerror.NewDeadlineExceeded("late"), serviceerror.NewUnavailable("away"), refused, nil}
+	calls := 0
+
+	err := retryUnavailable(t.Context(), func() error {
+		calls++
+		return answers[calls-1]
+	})
+
+	if !errors.Is(err, refused) || calls != 4 {
+		t.Errorf("%d calls: %v", calls, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := retryUnavailable(ended, func() error { return context.DeadlineExceeded }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+}

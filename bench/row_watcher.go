@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// rowWatcher polls the rows until objects have reached a state. One query covers all objects that are awaited, so
+// that its cost does not depend on their number.
+type rowWatcher struct {
+	rows     *pgxpool.Pool
+	pending  string // SQL that lists which of $1, an array of IDs, have not reached the state
+	interval time.Duration
+	wake     chan struct{} // receives when await adds an ID
+	mu       sync.Mutex
+	awaited  map[string]chan struct{} // closed when the object has reached the state
+}
+
+// newRowWatcher starts a watcher that ends with ctx. An error of its query is given to fail.
+func newRowWatcher(ctx context.Context, rows *pgxpool.Pool, interval time.Duration, pending string, fail context.CancelCauseFunc) *rowWatcher {
+	w := &rowWatcher{rows: rows, pending: pending, interval: interval, wake: make(chan struct{}, 1), awaited: map[string]chan struct{}{}}
+	go w.poll(ctx, fail)
+	return w
+}
+
+func (w *rowWatcher) poll(ctx context.Context, fail context.CancelCauseFunc) {
+	for ctx.Err() == nil {
+		ids := w.awaitedIDs()
+		if len(ids) == 0 { // no queries while nothing is awaited
+			select {
+			case <-ctx.Done():
+			case <-w.wake:
+			}
+			continue
+		}
+		if err := w.query(ctx, ids); err != nil && ctx.Err() == nil {
+			fail(fmt.Errorf("watch rows: %w", err))
+			return
+		}
+		pause(ctx, w.interval)
+	}
+}
+
+func (w *rowWatcher) awaitedIDs() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.awaited))
+}
+
+// query runs the query once and releases the objects that have reached the state.
+func (w *rowWatcher) query(ctx context.Context, ids []string) error {
+	rows, err := w.rows.Query(ctx, w.pending, ids)
+	if err != nil {
+		return err
+	}
+	listed, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	pending := map[string]bool{}
+	for _, id := range listed {
+		pending[id] = true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		if !pending[id] {
+			close(w.awaited[id])
+			delete(w.awaited, id)
+		}
+	}
+	return nil
+}
+
+// waitTimeout is how long a single wait may take before the figure fails.
+const waitTimeout = 3 * time.Minute
+
+var errTimeout = fmt.Errorf("timeout after %s", waitTimeout)
+
+// await returns when all objects have reached the state.
+func (w *rowWatcher) await(ctx context.Context, ids ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
+	defer cancel()
+	var reached []chan struct{}
+	w.mu.Lock()
+	for _, id := range ids {
+		c := make(chan struct{})
+		w.awaited[id] = c
+		reached = append(reached, c)
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	for i, c := range reached {
+		select {
+		case <-c:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", ids[i], context.Cause(ctx))
+		}
+	}
+	return nil
+}

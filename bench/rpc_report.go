@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"berth/internal/devstack"
+)
+
+// Ports per second that Neutron reaches for the same calls on two cores.
+const (
+	neutronReadyRate = 260
+	neutronUpRate    = 12
+)
+
+// The ports in each call, and the ports of a round.
+const (
+	readyBatch = 64
+	upBatch    = 20
+	rpcPorts   = 500
+)
+
+// rpcFigure reports ports over RabbitMQ as Neutron's agents do.
+type rpcFigure struct {
+	*idleFigure
+	agent *rpcAgent
+}
+
+// openReady measures dhcp_ready_on_ports: until the blocks of the ports are removed and the call is answered.
+func openReady(ctx context.Context, s *stack) (*subject, error) {
+	return openRPCFigure(ctx, s, neutronReadyRate, func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
+		return r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady)
+	})
+}
+
+// openUp measures update_device_list of ports that are ready: until the ports are ACTIVE and the call is answered.
+func openUp(ctx context.Context, s *stack) (*subject, error) {
+	return openRPCFigure(ctx, s, neutronUpRate, func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
+		if _, err := r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady); err != nil {
+			return sample{}, err
+		}
+		if err := r.awaitNotificationsSent(ctx); err != nil {
+			return sample{}, err
+		}
+		one, err := r.reportBatches(ctx, ports, upBatch, r.agent.reportUp)
+		if err != nil {
+			return one, err
+		}
+		var down int
+		err = r.rows.QueryRow(ctx, `select count(*) from port where id = any($1::uuid[]) and status <> 'ACTIVE'`, ports).Scan(&down)
+		if err == nil && down > 0 {
+			err = fmt.Errorf("%d ports are not ACTIVE after all calls are answered", down)
+		}
+		return one, err
+	})
+}
+
+// openRPCFigure opens a figure that measures calls for new ports and compares the rate with Neutron's.
+func openRPCFigure(ctx context.Context, s *stack, neutronRate float64, measure func(context.Context, *rpcFigure, []string) (sample, error)) (*subject, error) {
+	r := &rpcFigure{idleFigure: &idleFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval)}}
+	var all []sample
+	return &subject{
+		agents: s.api,
+		setUp:  r.startRPC,
+		measureRound: func(ctx context.Context, _ pace) (sample, error) {
+			r.ports = nil
+			for left := s.scaleDeadlines(rpcPorts); left > 0; left -= portsPerRequest {
+				if err := r.createPorts(ctx, min(left, portsPerRequest)); err != nil {
+					return sample{}, err
+				}
+			}
+			if err := errors.Join(r.awaitNotificationsSent(ctx), s.awaitMirrored(ctx)); err != nil {
+				return sample{}, err
+			}
+			one, err := measure(ctx, r, r.ports)
+			all = append(all, one)
+			return one, err
+		},
+		tearDown: r.stopRPC,
+		details: func(context.Context) ([]detail, error) {
+			return []detail{{"times Neutron's ports per second on two cores", ratio(sum(all).rate(), neutronRate)}}, nil
+		},
+	}, nil
+}
+
+// startRPC starts RabbitMQ, restarts berth with the role rpc and connects an agent.
+func (r *rpcFigure) startRPC(ctx context.Context) error {
+	if err := r.ensureRabbitMQ(ctx); err != nil {
+		return err
+	}
+	if err := r.restartBerth(ctx, defaultRoles+",rpc", r.rabbit.URL(0)); err != nil {
+		return err
+	}
+	var err error
+	if r.agent, err = newRPCAgent(r.rabbit.URL(0)); err != nil {
+		return err
+	}
+	if err := r.agent.reportStart(ctx); err != nil {
+		return err
+	}
+	return r.createNetworks(ctx)
+}
+
+// stopRPC disconnects the agent and restarts berth in its default roles.
+func (r *rpcFigure) stopRPC(ctx context.Context) error {
+	err := errors.Join(r.awaitNotificationsSent(ctx), r.awaitMirrored(ctx))
+	r.agent.close()
+	return errors.Join(err, r.restartBerth(ctx, defaultRoles, ""))
+}
+
+// ensureRabbitMQ starts RabbitMQ unless it runs.
+func (s *stack) ensureRabbitMQ(ctx context.Context) (err error) {
+	if s.rabbit == nil {
+		s.rabbit, err = devstack.StartRabbitMQ(ctx, filepath.Join(s.dir, "rabbitmq"))
+	}
+	return err
+}
+
+// awaitNotificationsSent waits until every notification for agents is published.
+func (r *rpcFigure) awaitNotificationsSent(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
+	defer cancel()
+	for left := 1; left > 0; pause(ctx, 20*time.Millisecond) {
+		if err := r.rows.QueryRow(ctx, `select count(*) from announcement where told_at is null`).Scan(&left); err != nil {
+			return fmt.Errorf("count unsent notifications for agents: %w", firstCause(ctx, err))
+		}
+	}
+	return nil
+}
+
+// reportBatches reports ports in batches, one call after the other as an agent does. It counts ports and times calls.
+func (r *rpcFigure) reportBatches(ctx context.Context, ports []string, batch int, call func(context.Context, []string) error) (sample, error) {
+	one := sample{Count: len(ports)}
+	before, err := readCPUTimes()
+	if err != nil {
+		return one, err
+	}
+	begin := time.Now()
+	for len(ports) > 0 {
+		n, sent := min(batch, len(ports)), time.Now()
+		if err := call(ctx, ports[:n]); err != nil {
+			return one, err
+		}
+		ports, one.Times = ports[n:], append(one.Times, time.Since(sent))
+	}
+	one.Seconds = time.Since(begin).Seconds()
+	after, err := readCPUTimes()
+	one.CPU = after.since(before)
+	return one, err
+}

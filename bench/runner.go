@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// runner measures figures one after the other, round by round. After each figure it writes the results so far.
+// A figure that fails is reported and not measured again. Its stack is discarded, because its state is unknown,
+// and the next figure gets a new one.
+type runner struct {
+	settings  settings
+	openStack func(context.Context) (*stack, error)
+	stack     *stack // nil before the first figure and after a failure
+	machine   machine
+	runs      []*figureRun
+	stdout    io.Writer
+	logf      func(string, ...any)
+}
+
+// figureRun is one figure with its results so far.
+type figureRun struct {
+	figure
+	subject *subject // on the current stack; nil until the figure is opened there
+	samples []sample // one for each round
+	details []detail
+	err     error
+}
+
+func newRunner(s settings, stdout io.Writer, logf func(string, ...any), openStack func(context.Context) (*stack, error)) *runner {
+	r := &runner{settings: s, openStack: openStack, stdout: stdout, logf: logf}
+	for _, f := range s.figures {
+		r.runs = append(r.runs, &figureRun{figure: f})
+	}
+	return r
+}
+
+// run measures all figures. It returns an error if a figure failed, after all others are measured; at once if
+// ctx ends or a stack does not start.
+func (r *runner) run(ctx context.Context) error {
+	defer r.closeStack()
+	for round := range r.settings.rounds {
+		last := round == r.settings.rounds-1
+		for _, f := range r.runs {
+			if f.err != nil || f.lastRoundOnly && !last {
+				continue
+			}
+			if err := r.ensureStack(ctx); err != nil {
+				return err
+			}
+			f.err = r.measure(ctx, f, round)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if f.err != nil {
+				r.logf("%s failed: %v", f.name, f.err)
+				r.closeStack()
+			}
+			if err := r.publish(f, last); err != nil {
+				return err
+			}
+		}
+	}
+	return r.failures()
+}
+
+// measure measures one round of a figure. After the last round it collects the figure's details.
+func (r *runner) measure(ctx context.Context, f *figureRun, round int) (err error) {
+	st := r.stack
+	defer func() {
+		if err = firstCause(st.ctx, err); err != nil {
+			err = fmt.Errorf("%w%s", err, st.errorLogTail())
+		}
+	}()
+	if f.subject == nil {
+		if f.subject, err = f.open(st.ctx, st); err != nil {
+			return err
+		}
+	}
+	return f.subject.withAgents(st.ctx, func(ctx context.Context) error {
+		one, err := f.subject.measureOnce(ctx, f.pace(r.settings.pace))
+		if err != nil {
+			return err
+		}
+		r.logf("round %d: %s %.1f/s", round+1, f.name, one.rate())
+		f.samples = append(f.samples, one)
+		if round == r.settings.rounds-1 && f.subject.details != nil {
+			f.details, err = f.subject.details(ctx)
+		}
+		return err
+	})
+}
+
+// ensureStack starts a stack unless one runs. The first one prints the head of the table.
+func (r *runner) ensureStack(ctx context.Context) (err error) {
+	if r.stack != nil {
+		return nil
+	}
+	if r.stack, err = r.openStack(ctx); err != nil {
+		return firstCause(ctx, err)
+	}
+	if r.machine == (machine{}) {
+		r.machine = r.stack.machine
+		r.report().printHead(r.stdout)
+	}
+	return nil
+}
+
+// closeStack ends the current stack. Figures that were open on it are opened again on the next one.
+func (r *runner) closeStack() {
+	if r.stack == nil {
+		return
+	}
+	r.stack.close()
+	r.stack = nil
+	for _, f := range r.runs {
+		f.subject = nil
+	}
+}
+
+// publish writes the results so far to the JSON file and prints the result of f, once it is complete or failed.
+func (r *runner) publish(f *figureRun, last bool) error {
+	all := r.report()
+	if last || f.err != nil {
+		all.printFigure(r.stdout, f.name)
+	}
+	if r.settings.out == "" {
+		return nil
+	}
+	return all.write(r.settings.out)
+}
+
+// report returns the results so far.
+func (r *runner) report() report {
+	all := report{Machine: r.machine, Settings: r.settings.reported()}
+	for _, f := range r.runs {
+		if len(f.samples) == 0 && f.err == nil {
+			continue
+		}
+		one := resultOf(f.figure, f.samples, all.Figures)
+		one.Details = f.details
+		if f.err != nil {
+			one.Error = f.err.Error()
+		}
+		all.Figures = append(all.Figures, one)
+	}
+	return all
+}
+
+// failures returns the errors of all figures that failed.
+func (r *runner) failures() error {
+	var all []error
+	for _, f := range r.runs {
+		if f.err != nil {
+			all = append(all, fmt.Errorf("%s: %w", f.name, f.err))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d figures failed: %w", len(all), len(r.runs), errors.Join(all...))
+}

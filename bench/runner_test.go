@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeStacks counts stacks without processes.
+type fakeStacks struct{ opened, closed int }
+
+func (f *fakeStacks) open(ctx context.Context) (*stack, error) {
+	f.opened++
+	s := &stack{machine: machine{Cores: 2}}
+	s.ctx, s.fail = context.WithCancelCause(ctx)
+	s.onClose(func() { f.closed++ })
+	return s, nil
+}
+
+// fakeFigure is a figure whose rounds return the results in turn.
+func fakeFigure(name, baseline string, results ...error) figure {
+	round := 0
+	return figure{name: name, baseline: baseline, windowShare: 1, open: func(context.Context, *stack) (*subject, error) {
+		return &subject{
+			measureRound: func(context.Context, pace) (sample, error) {
+				round++
+				return sample{Count: 10, Seconds: 1}, results[round-1]
+			},
+			details: func(context.Context) ([]detail, error) { return []detail{{"rounds", float64(round)}}, nil },
+		}, nil
+	}}
+}
+
+func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	stacks, stdout := &fakeStacks{}, &bytes.Buffer{}
+	set := settings{rounds: 2, out: filepath.Join(t.TempDir(), "bench.json"), figures: []figure{
+		fakeFigure("first", "", nil, nil), fakeFigure("failing", "first", nil, broken), fakeFigure("last", "failing", nil, nil)}}
+
+	err := newRunner(set, stdout, t.Logf, stacks.open).run(t.Context())
+
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "1 of 3 figures failed: failing: broken") {
+		t.Errorf("error %v", err)
+	}
+	if stacks.opened != 2 || stacks.closed != 2 {
+		t.Errorf("%d stacks opened, %d closed; want a second one after the failure", stacks.opened, stacks.closed)
+	}
+	want := []result{
+		{Name: "first", Count: 20, Seconds: 2, Rate: 10, Rounds: []float64{10, 10}, Details: []detail{{"rounds", 2}}},
+		{Name: "failing", Count: 10, Seconds: 1, Rate: 10, Rounds: []float64{10}, Baseline: "first", Ratio: 1, Error: "broken"},
+		{Name: "last", Count: 20, Seconds: 2, Rate: 10, Rounds: []float64{10, 10}, Details: []detail{{"rounds", 2}}},
+	}
+	if diff := cmp.Diff(want, readReport(t, set.out).Figures); diff != "" {
+		t.Error(diff)
+	}
+	for _, line := range []string{"\nfirst ", "\nfailing ", "FAILED: broken", "\nlast "} {
+		if !strings.Contains(stdout.String(), line) {
+			t.Errorf("the output lacks %q:\n%s", line, stdout)
+		}
+	}
+}
+
+func TestRunner_WritesTheReportAfterEachFigure(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "bench.json")
+	second := fakeFigure("second", "", nil)
+	open := second.open
+	second.open = func(ctx context.Context, s *stack) (*subject, error) {
+		if figures := readReport(t, out).Figures; len(figures) != 1 || figures[0].Name != "first" {
+			t.Errorf("before the second figure the report has %+v", figures)
+		}
+		return open(ctx, s)
+	}
+	set := settings{rounds: 1, out: out, figures: []figure{fakeFigure("first", "", nil), second}}
+
+	if err := newRunner(set, &bytes.Buffer{}, t.Logf, (&fakeStacks{}).open).run(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunner_ProcessThatEndsFailsTheFigure(t *testing.T) {
+	t.Parallel()
+	crashed := errors.New("worker ended unexpectedly")
+	waiting := figure{name: "waiting", windowShare: 1, open: func(_ context.Context, s *stack) (*subject, error) {
+		return &subject{measureRound: func(ctx context.Context, _ pace) (sample, error) {
+			s.fail(crashed)
+			<-ctx.Done()
+			return sample{}, ctx.Err()
+		}}, nil
+	}}
+
+	err := newRunner(settings{rounds: 1, figures: []figure{waiting}}, &bytes.Buffer{}, t.Logf, (&fakeStacks{}).open).run(t.Context())
+
+	if !errors.Is(err, crashed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRunner_StopsWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupted := errors.New("interrupted")
+	first := fakeFigure("first", "", nil)
+	first.open = func(context.Context, *stack) (*subject, error) {
+		interrupt(interrupted)
+		return nil, ctx.Err()
+	}
+	stacks := &fakeStacks{}
+
+	err := newRunner(settings{rounds: 1, figures: []figure{first, fakeFigure("second", "", nil)}}, &bytes.Buffer{}, t.Logf, stacks.open).run(ctx)
+
+	if !errors.Is(err, interrupted) || stacks.opened != 1 || stacks.closed != 1 {
+		t.Errorf("error %v, %d stacks opened, %d closed", err, stacks.opened, stacks.closed)
+	}
+}
+
+func readReport(t *testing.T, file string) (r report) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// testTimeout is how long a test waits for an event that must come.
+const testTimeout = 2 * time.Minute

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestMeasure_CountsOnlyTheWindow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, checkWindow)
+}
+
+// checkWindow runs with the fake clock of synctest, so that its times do not depend on the machine.
+func checkWindow(t *testing.T) {
+	var running, most atomic.Int64
+	var begun [3]bool
+	op := func(_ context.Context, client int) (int, error) {
+		if n := running.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		defer running.Add(-1)
+		if !begun[client] {
+			begun[client] = true
+			return 1_000_000, nil // before the window opens
+		}
+		time.Sleep(time.Millisecond)
+		return 1, nil
+	}
+
+	s, err := measure(t.Context(), pace{InFlight: 3, Warmup: 3 * time.Second, Window: time.Second}, op)
+
+	if err != nil || s.Count == 0 || s.Count >= 1_000_000 {
+		t.Errorf("counted %d, error %v", s.Count, err)
+	}
+	if s.Seconds != 1 || running.Load() != 0 || most.Load() > 3 {
+		t.Errorf("%v s, %d still running, %d at the same time", s.Seconds, running.Load(), most.Load())
+	}
+}
+
+func TestMeasure_FirstErrorEndsAllClients(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	hour := pace{InFlight: 2, Window: time.Hour}
+
+	_, err := measure(t.Context(), hour, func(ctx context.Context, client int) (int, error) {
+		if client == 0 {
+			return 0, broken
+		}
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	_, timedErr := measureTimes(t.Context(), pace{Window: time.Hour}, func(context.Context) (time.Duration, error) { return 0, broken })
+
+	if !errors.Is(err, broken) || !errors.Is(timedErr, broken) {
+		t.Errorf("errors %v and %v", err, timedErr)
+	}
+}

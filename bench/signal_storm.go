@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"berth/internal/contract"
+)
+
+// stormFigure sends many signals to one port.
+type stormFigure struct {
+	*portFigure
+	signals   int
+	port      string
+	accepted  atomic.Int64 // signals
+	processed int          // reports that are counted in the row or completed the port
+	revisions int          // of the port since its creation
+	runs      []int        // history events of each run of the workflow
+}
+
+// openStorm measures how fast one port processes signals. All but two are from another host than the port's, so they
+// are only counted; the two others make the port ACTIVE. No signal may be rejected or lost.
+func openStorm(ctx context.Context, s *stack) (*subject, error) {
+	t := &stormFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), signals: s.signals}
+	return &subject{agents: s.api, setUp: t.createNetworks, measureRound: t.measureRound, tearDown: t.check, details: t.details}, nil
+}
+
+func (t *stormFigure) details(context.Context) ([]detail, error) {
+	accepted := int(t.accepted.Load())
+	return []detail{
+		{"signals sent", float64(t.signals)},
+		{"signals accepted", float64(accepted)},
+		{"signals lost", float64(max(accepted-t.processed, 0))},
+		{"signals counted twice", float64(max(t.processed-accepted, 0))},
+		{"changes to ACTIVE", float64(t.revisions)},
+		{"runs of the port's workflow", float64(len(t.runs))},
+		{"history events of its longest run", float64(slices.Max(t.runs))},
+	}, nil
+}
+
+// measureRound sends all signals from many clients and waits until the row counts them.
+func (t *stormFigure) measureRound(ctx context.Context, p pace) (sample, error) {
+	var err error
+	if t.port, err = t.createPort(ctx, 0); err != nil {
+		return sample{}, err
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	before, cpuErr := readCPUTimes()
+	begin := time.Now()
+	var clients sync.WaitGroup
+	var next atomic.Int64
+	for range p.InFlight {
+		clients.Go(func() {
+			for i := int(next.Add(1)); i <= t.signals && ctx.Err() == nil; i = int(next.Add(1)) {
+				if err := t.report(ctx, t.port, t.nth(i)); err != nil {
+					fail(fmt.Errorf("signal %d was rejected: %w", i, err))
+				} else {
+					t.accepted.Add(1)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	one := sample{Count: t.signals, CPU: cpuTimes{}}
+	for ignored := 0; ignored < t.signals-2 && ctx.Err() == nil; pause(ctx, pollInterval) {
+		if err := t.rows.QueryRow(ctx, `select ignored_reports from port where id = $1`, t.port).Scan(&ignored); err != nil {
+			return one, err
+		}
+		if time.Since(begin) > 10*waitTimeout {
+			return one, fmt.Errorf("the row counts only %d of %d ignored reports: %w", ignored, t.signals-2, errTimeout)
+		}
+	}
+	one.Seconds = time.Since(begin).Seconds()
+	after, err := readCPUTimes()
+	one.CPU = after.since(before)
+	return one, errors.Join(context.Cause(ctx), cpuErr, err)
+}
+
+// nth returns the nth report: from another host, except for the two that complete the port.
+func (t *stormFigure) nth(i int) contract.Report {
+	switch i {
+	case t.signals / 3:
+		return l2Report
+	case t.signals * 2 / 3:
+		return dhcpReport
+	default:
+		return contract.Report{Entity: "L2", Host: "bench-elsewhere"}
+	}
+}
+
+// check returns an error unless the port is ACTIVE after one change since its creation and every other report is
+// counted. A report may be counted twice: the server repeats a workflow task when signals arrive at its end.
+func (t *stormFigure) check(ctx context.Context) error {
+	var status string
+	var revision, ignored int
+	err := t.rows.QueryRow(ctx, `select status, revision, ignored_reports from port where id = $1`, t.port).Scan(&status, &revision, &ignored)
+	if err == nil && (status != "ACTIVE" || revision != 2 || ignored < t.signals-2) {
+		err = fmt.Errorf("after %d signals the port is %s at revision %d with %d ignored reports", t.signals, status, revision, ignored)
+	}
+	t.processed, t.revisions = ignored+2, revision-1
+	if err == nil {
+		t.runs, err = runLengths(ctx, t.stack, contract.PortID(t.port))
+	}
+	return err
+}
+
+// runLengths returns the number of history events of each run of a workflow, the last run first.
+func runLengths(ctx context.Context, s *stack, id string) (runs []int, err error) {
+	err = retryUnavailable(ctx, func() (err error) {
+		runs, err = s.runLengths(ctx, id)
+		return err
+	})
+	return runs, err
+}
+
+func (s *stack) runLengths(ctx context.Context, id string) (runs []int, err error) {
+	d, err := s.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return nil, err
+	}
+	for run := d.GetWorkflowExecutionInfo().GetExecution().GetRunId(); run != ""; {
+		d, err := s.temporal.DescribeWorkflowExecution(ctx, id, run)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, int(d.GetWorkflowExecutionInfo().GetHistoryLength()))
+		first, err := s.temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+			Namespace: "default", Execution: d.GetWorkflowExecutionInfo().GetExecution(), MaximumPageSize: 1,
+			HistoryEventFilterType: enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT})
+		if err != nil {
+			return nil, err
+		}
+		run = first.GetHistory().GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+	}
+	return runs, nil
+}

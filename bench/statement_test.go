@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+)
+
+func TestParseStatements_CountsByApplicationAndDatabase(t *testing.T) {
+	t.Parallel()
+	log := "sql berth berth: LOG:  execute stmtcache_1: \n\tselect 1\n" +
+		"sql berth berth: DETAIL:  parameters: $1 = '7'\n" +
+		"sql berth berth: LOG:  statement: begin\n" +
+		"sql berth [unknown]: LOG:  execute stmtcache_2: select 'a statement of bench'\n" +
+		"sql temporal [unknown]: LOG:  execute <unnamed>: select 1\n" +
+		"sql temporal_visibility [unknown]: LOG:  statement: begin\n" +
+		"sql [unknown] [unknown]: LOG:  connection received\n"
+	if berth, temporal := parseStatements(log); berth != 2 || temporal != 2 {
+		t.Errorf("berth %d, Temporal %d", berth, temporal)
+	}
+}

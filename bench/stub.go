@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"berth/internal/devstack"
+	"berth/internal/notify/notifytest"
+	"berth/internal/odl/odltest"
+)
+
+// stubCommand is the argument with which this program serves the stubs of OpenDaylight and Nova and the baseline of
+// the read figures. They run in a process of their own, as the real services do.
+const stubCommand = "serve-stubs"
+
+// stubs are the URLs of the servers of the stub process.
+type stubs struct {
+	ODL, Nova    string
+	ReadBaseline string // see serveReadBaseline
+	SyncODL      string // a second controller, for the figures that send to it without berth's journal
+}
+
+// serveStubs prints the URLs in one line of JSON and serves until ctx ends.
+func serveStubs(ctx context.Context, stdout io.Writer) error {
+	odl, err := devstack.Serve(0, odltest.New())
+	if err != nil {
+		return err
+	}
+	defer odl.Stop()
+	syncODL, err := devstack.Serve(0, odltest.New())
+	if err != nil {
+		return err
+	}
+	defer syncODL.Stop()
+	nova, err := devstack.Serve(0, &notifytest.Nova{})
+	if err != nil {
+		return err
+	}
+	defer nova.Stop()
+	reads, err := serveReadBaseline(ctx)
+	if err != nil {
+		return err
+	}
+	defer reads.Stop()
+	if err := json.NewEncoder(stdout).Encode(stubs{ODL: odl.URL, Nova: nova.URL, ReadBaseline: reads.URL, SyncODL: syncODL.URL}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// startStubs runs this program as the stub process and reads its URLs.
+func (s *stack) startStubs(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, stubCommand)
+	cmd.Env = append(os.Environ(), mainVariable+"=1", databaseVariable+"="+s.postgres.URL)
+	r, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, os.Stderr
+	ended := s.runProcess(ctx, cmd)
+	go func() { w.CloseWithError(fmt.Errorf("the stub process ended: %w", <-ended)) }()
+	line, err := bufio.NewReader(r).ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, &s.stubs)
+}
