@@ -19,11 +19,11 @@ func New(s *store.Store, id identity.Authenticator, incomplete inventory.Owner) 
 	return &osapi.API{
 		Prefix:   "/operator/v1",
 		Identity: id,
-		Fail:     osapi.FailPlainly,
+		Fail:     osapi.WriteError,
 		Routes: []osapi.Route{
-			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: osapi.Administrators(history(s.ConsumerHistory))},
-			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.Administrators(history(s.ProviderHistory))},
-			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.Administrators(c.migrate)},
+			{Method: http.MethodGet, Path: "/consumers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ConsumerHistory))},
+			{Method: http.MethodGet, Path: "/providers/{uuid}/history", Handle: osapi.AdminOnly(history(s.ProviderHistory))},
+			{Method: http.MethodPost, Path: "/consumers/migrate", Handle: osapi.AdminOnly(c.migrate)},
 		},
 	}
 }

@@ -12,23 +12,23 @@ import (
 	"unicode/utf8"
 )
 
-// The largest bodies that are read, in bytes.
+// Limits of a request's body, in bytes.
 const (
 	MaxBody  = 1 << 20
 	MaxBatch = 8 << 20
 )
 
-// maxDepth is how deep a body may nest: deeper than any API's schema, far from exhausting a stack.
+// maxDepth is how many levels a JSON body may nest: more than the schema of any API, far less than a stack can take.
 const maxDepth = 64
 
-// Body reads the request's body. Too large is a 413; while other requests' bodies take all the room, it is a 503.
+// Body reads the request's body. A body that is too large is a 413. It is a 503 while the bodies of other requests use the whole memory limit.
 func Body(r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, Fault(http.StatusRequestEntityTooLarge, "", "The request body is larger than %d bytes.", tooLarge.Limit)
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, errBodiesFull):
 		Header(r.Context()).Set("Retry-After", "1")
 		return nil, Fault(http.StatusServiceUnavailable, "", "The server reads too many requests at once. Try again later.")
 	case err != nil:
@@ -37,9 +37,8 @@ func Body(r *http.Request) ([]byte, error) {
 	return raw, nil
 }
 
-// Decode reads the request's body as one JSON value into v, which should be a struct or a map. It refuses what
-// is not JSON, duplicate keys, deep nesting, anything after the value, fields that v does not have and wrong
-// types; all are a 400 whose message says what is wrong.
+// Decode reads the request's body as one JSON value into v, a struct or a map. It refuses malformed JSON, duplicate keys, deep nesting, data
+// after the value, unknown fields and wrong types with a 400 that says what is wrong.
 func Decode(r *http.Request, v any) error {
 	raw, err := Body(r)
 	if err != nil {
@@ -66,7 +65,7 @@ func DecodeStrict(raw []byte, v any) error {
 	case errors.As(err, &typ):
 		return Fault(http.StatusBadRequest, "", "Invalid input: %s is not of type %s.", fieldOr(typ.Field, "the body"), typ.Type)
 	default:
-		return Fault(http.StatusBadRequest, "", "Invalid input: %s.", trimJSON(err))
+		return Fault(http.StatusBadRequest, "", "Invalid input: %s.", trimJSONPrefix(err))
 	}
 }
 
@@ -77,18 +76,18 @@ func fieldOr(field, other string) string {
 	return "'" + field + "'"
 }
 
-func trimJSON(err error) string {
+func trimJSONPrefix(err error) string {
 	return string(bytes.TrimPrefix([]byte(err.Error()), []byte("json: ")))
 }
 
-// CheckJSON tells whether ParseJSON takes raw.
+// CheckJSON returns the error of ParseJSON.
 func CheckJSON(raw []byte) error {
 	_, err := ParseJSON(raw)
 	return err
 }
 
-// ParseJSON reads exactly one JSON value in UTF-8: nil, bool, json.Number, string, []any or map[string]any. It refuses
-// duplicate keys, NUL and halves of characters in strings, and what is nested too deep.
+// ParseJSON reads exactly one JSON value in UTF-8: nil, bool, json.Number, string, []any or map[string]any. It refuses duplicate keys, strings
+// with NUL or with half of a surrogate pair, and values that are nested too deep.
 func ParseJSON(raw []byte) (any, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not UTF-8 text")
@@ -105,15 +104,15 @@ func ParseJSON(raw []byte) (any, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("extra data after the value")
 	}
-	if halved(raw) {
+	if hasLoneSurrogate(raw) {
 		return nil, errors.New("half of a surrogate pair in a string")
 	}
 	return v, nil
 }
 
-// halved tells whether a JSON text escapes one half of a UTF-16 pair without the other. The decoder would put
-// another character in its place.
-func halved(raw []byte) bool {
+// hasLoneSurrogate reports whether a JSON text escapes one half of a UTF-16 surrogate pair without the other. The decoder would replace it
+// silently.
+func hasLoneSurrogate(raw []byte) bool {
 	for {
 		i := bytes.IndexByte(raw, '\\')
 		if i < 0 {
@@ -123,12 +122,12 @@ func halved(raw []byte) bool {
 			raw = raw[2:]
 			continue
 		}
-		first, second := unit(raw), rune(0)
+		first, second := codeUnit(raw), rune(0)
 		if raw = raw[6:]; !utf16.IsSurrogate(first) {
 			continue
 		}
 		if bytes.HasPrefix(raw, []byte(`\u`)) {
-			second, raw = unit(raw), raw[6:]
+			second, raw = codeUnit(raw), raw[6:]
 		}
 		if utf16.DecodeRune(first, second) == utf8.RuneError {
 			return true
@@ -136,8 +135,8 @@ func halved(raw []byte) bool {
 	}
 }
 
-// unit is the UTF-16 code unit that an escape of a JSON text stands for.
-func unit(escape []byte) rune {
+// codeUnit is the UTF-16 code unit of an escape such as \u00e9.
+func codeUnit(escape []byte) rune {
 	n, _ := strconv.ParseUint(string(escape[2:6]), 16, 16)
 	return rune(n)
 }
@@ -199,9 +198,9 @@ func parseArray(d *json.Decoder, depth int) (any, error) {
 	return array, nil
 }
 
-// checkText refuses strings that no database keeps.
+// checkText refuses strings that PostgreSQL cannot store.
 func checkText(token json.Token) error {
-	if s, ok := token.(string); ok && !Legible(s) {
+	if s, ok := token.(string); ok && !ValidText(s) {
 		return fmt.Errorf("the string %q contains the character NUL", s)
 	}
 	return nil

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// CORS lets pages of other origins call the APIs from a browser, in the manner of oslo.middleware. Without origins
-// it does nothing, and OPTIONS is a method like any other.
+// CORS lets web pages of other origins call the APIs, as oslo.middleware's CORS filter does. Without origins it does nothing, and OPTIONS is a
+// method like any other.
 type CORS struct {
-	Origins     []string // scheme://host[:port] each, or "*" for any
-	Credentials bool     // pages may send credentials; not for those that only "*" lets in
-	Expose      []string // headers of answers that pages may read
+	Origins     []string // allowed origins, scheme://host[:port] each; "*" allows any
+	Credentials bool     // pages may send credentials; has no effect on origins that only "*" allows
+	Expose      []string // response headers that pages may read
 	MaxAge      time.Duration
-	Methods     []string // that pages may use
-	Headers     []string // that pages may send, beside the simple ones
+	Methods     []string // methods that pages may use
+	Headers     []string // request headers that pages may send in addition to simpleHeaders
 }
 
-// simpleHeaders are those that a page may always send.
+// simpleHeaders are request headers that pages may always send.
 var simpleHeaders = []string{"Accept", "Accept-Language", "Cache-Control", "Content-Language", "Content-Type", "Expires", "Last-Modified", "Pragma"}
 
-// Wrap adds what pages need to the answers of h, and answers OPTIONS itself: browsers ask without credentials.
+// Wrap adds the CORS headers to the responses of h. It answers OPTIONS itself, because browsers send preflight requests without credentials.
 func (c CORS) Wrap(h http.Handler) http.Handler {
 	if len(c.Origins) == 0 {
 		return h
@@ -35,7 +35,7 @@ func (c CORS) Wrap(h http.Handler) http.Handler {
 			return
 		}
 		if origin != "" {
-			c.admit(w.Header(), origin)
+			c.allow(w.Header(), origin)
 			if len(c.Expose) > 0 {
 				w.Header().Set("Access-Control-Expose-Headers", strings.Join(c.Expose, ","))
 			}
@@ -44,7 +44,7 @@ func (c CORS) Wrap(h http.Handler) http.Handler {
 	})
 }
 
-// origin is how the request's origin is named in the answer, empty if it is none that may call.
+// origin is the value for Access-Control-Allow-Origin; empty for an origin that is not allowed.
 func (c CORS) origin(r *http.Request) string {
 	switch origin := r.Header.Get("Origin"); {
 	case origin == "":
@@ -58,7 +58,7 @@ func (c CORS) origin(r *http.Request) string {
 	}
 }
 
-func (c CORS) admit(header http.Header, origin string) {
+func (c CORS) allow(header http.Header, origin string) {
 	header.Set("Access-Control-Allow-Origin", origin)
 	header.Add("Vary", "Origin")
 	if c.Credentials && origin != "*" {
@@ -66,9 +66,9 @@ func (c CORS) admit(header http.Header, origin string) {
 	}
 }
 
-// preflight tells a browser whether a page may send what it announces. A refusal is silence.
+// preflight answers a browser's question whether a page may send a request. A refusal has no CORS headers.
 func (c CORS) preflight(header http.Header, r *http.Request, origin string) {
-	method, wanted := r.Header.Get("Access-Control-Request-Method"), requested(r)
+	method, wanted := r.Header.Get("Access-Control-Request-Method"), requestedHeaders(r)
 	if origin == "" || !slices.Contains(c.Methods, method) {
 		return
 	}
@@ -78,7 +78,7 @@ func (c CORS) preflight(header http.Header, r *http.Request, origin string) {
 			return
 		}
 	}
-	c.admit(header, origin)
+	c.allow(header, origin)
 	header.Set("Access-Control-Allow-Methods", method)
 	if c.MaxAge > 0 {
 		header.Set("Access-Control-Max-Age", strconv.Itoa(int(c.MaxAge.Seconds())))
@@ -88,8 +88,8 @@ func (c CORS) preflight(header http.Header, r *http.Request, origin string) {
 	}
 }
 
-// requested are the headers that a page wants to send.
-func requested(r *http.Request) (names []string) {
+// requestedHeaders are the headers that a page wants to send.
+func requestedHeaders(r *http.Request) (names []string) {
 	for name := range strings.SplitSeq(strings.Join(r.Header.Values("Access-Control-Request-Headers"), ","), ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			names = append(names, name)

@@ -14,8 +14,8 @@ import (
 
 const page = "https://horizon.example.com"
 
-// crossed sends a request and returns the status and what concerns pages of other origins in the answer.
-func crossed(t *testing.T, c osapi.CORS, method string, headers map[string]string) (int, map[string]string) {
+// sendCORS sends a request and returns the status and the CORS headers of the response, without their common prefix.
+func sendCORS(t *testing.T, c osapi.CORS, method string, headers map[string]string) (int, map[string]string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/placement/traits", nil)
 	for name, value := range headers {
@@ -35,16 +35,16 @@ func crossed(t *testing.T, c osapi.CORS, method string, headers map[string]strin
 	return w.Code, got
 }
 
-func TestPagesOfKnownOriginsMayCall(t *testing.T) {
+func TestCORS_OnlyAllowedOrigins(t *testing.T) {
 	t.Parallel()
 	c := osapi.CORS{Origins: []string{page, "http://localhost:3000"}, Credentials: true, Expose: []string{"openstack-api-version", "Location"},
 		MaxAge: time.Hour, Methods: []string{"GET", "PUT"}, Headers: []string{"X-Auth-Token", "openstack-api-version"}}
-	anybody := c
-	anybody.Origins = []string{"*", page}
-	silence := map[string]string{"Vary": ""}
+	anyOrigin := c
+	anyOrigin.Origins = []string{"*", page}
+	noHeaders := map[string]string{"Vary": ""}
 	plain := map[string]string{"Vary": "openstack-api-version"}
 	allowed := map[string]string{"Vary": "Origin", "Allow-Origin": page, "Allow-Credentials": "true", "Max-Age": "3600", "Allow-Methods": "PUT"}
-	asked := map[string]string{"Origin": page, "Access-Control-Request-Method": "PUT"}
+	preflight := map[string]string{"Origin": page, "Access-Control-Request-Method": "PUT"}
 	with := func(m map[string]string, name, value string) map[string]string {
 		more := map[string]string{name: value}
 		for k, v := range m {
@@ -62,26 +62,28 @@ func TestPagesOfKnownOriginsMayCall(t *testing.T) {
 		status  int
 		want    map[string]string
 	}{
-		"not configured":          {osapi.CORS{}, "GET", asked, 418, plain},
-		"not configured, OPTIONS": {osapi.CORS{}, "OPTIONS", asked, 418, plain},
+		"not configured":          {osapi.CORS{}, "GET", preflight, 418, plain},
+		"not configured, OPTIONS": {osapi.CORS{}, "OPTIONS", preflight, 418, plain},
 		"no origin":               {c, "GET", nil, 418, plain},
 		"unknown origin":          {c, "GET", map[string]string{"Origin": page + ".evil.org"}, 418, plain},
 		"known origin": {c, "GET", map[string]string{"Origin": page}, 418, map[string]string{"Vary": "Origin, openstack-api-version",
 			"Allow-Origin": page, "Allow-Credentials": "true", "Expose-Headers": "openstack-api-version,Location"}},
-		"any origin": {anybody, "GET", map[string]string{"Origin": "null"}, 418, map[string]string{"Vary": "Origin, openstack-api-version",
+		"any origin": {anyOrigin, "GET", map[string]string{"Origin": "null"}, 418, map[string]string{"Vary": "Origin, openstack-api-version",
 			"Allow-Origin": "*", "Expose-Headers": "openstack-api-version,Location"}},
-		"preflight":                   {c, "OPTIONS", asked, 200, allowed},
-		"preflight of any origin":     {anybody, "OPTIONS", asked, 200, allowed},
-		"preflight with headers":      {c, "OPTIONS", with(asked, "Access-Control-Request-Headers", "X-AUTH-TOKEN, OpenStack-API-Version,content-type"), 200, with(allowed, "Allow-Headers", "X-AUTH-TOKEN,OpenStack-API-Version,content-type")},
-		"preflight with odd header":   {c, "OPTIONS", with(asked, "Access-Control-Request-Headers", "X-Auth-Token, X-Odd"), 200, silence},
-		"preflight with odd method":   {c, "OPTIONS", with(asked, "Access-Control-Request-Method", "BREW"), 200, silence},
-		"preflight without method":    {c, "OPTIONS", map[string]string{"Origin": page}, 200, silence},
-		"preflight of unknown origin": {c, "OPTIONS", with(asked, "Origin", "https://evil.org"), 200, silence},
-		"OPTIONS without origin":      {c, "OPTIONS", nil, 200, silence},
+		"preflight":                   {c, "OPTIONS", preflight, 200, allowed},
+		"preflight of any origin":     {anyOrigin, "OPTIONS", preflight, 200, allowed},
+		"preflight with headers":      {c, "OPTIONS", with(preflight, "Access-Control-Request-Headers", "X-AUTH-TOKEN, OpenStack-API-Version,content-type"), 200, with(allowed, "Allow-Headers", "X-AUTH-TOKEN,OpenStack-API-Version,content-type")},
+		"preflight with odd header":   {c, "OPTIONS", with(preflight, "Access-Control-Request-Headers", "X-Auth-Token, X-Odd"), 200, noHeaders},
+		"preflight with odd method":   {c, "OPTIONS", with(preflight, "Access-Control-Request-Method", "BREW"), 200, noHeaders},
+		"preflight without method":    {c, "OPTIONS", map[string]string{"Origin": page}, 200, noHeaders},
+		"preflight of unknown origin": {c, "OPTIONS", with(preflight, "Origin", "https://evil.org"), 200, noHeaders},
+		"OPTIONS without origin":      {c, "OPTIONS", nil, 200, noHeaders},
 	} {
-		status, got := crossed(t, tc.cors, tc.method, tc.headers)
-		if d := cmp.Diff(tc.want, got); d != "" || status != tc.status {
-			t.Errorf("%s: %d %s", name, status, d)
-		}
+		t.Run(name, func(t *testing.T) {
+			status, got := sendCORS(t, tc.cors, tc.method, tc.headers)
+			if d := cmp.Diff(tc.want, got); d != "" || status != tc.status {
+				t.Errorf("%s: %d %s", name, status, d)
+			}
+		})
 	}
 }

@@ -12,26 +12,26 @@ import (
 	"berth/internal/store"
 )
 
-// Error is a refusal on its way to a client, before it takes the shape that the client's API promises.
+// Error is an error answer before it takes the format of an API.
 type Error struct {
 	Status  int    // HTTP status
-	Type    string // the API's own name for it: Neutron's type, Placement's code; may be empty
-	Message string // for the client; never an inside detail
+	Type    string // the API's own name for the error, such as Neutron's type or Placement's code; may be empty
+	Message string // for the client, without internal details
 	Allow   string // the Allow header of a 405
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Fault makes an Error with a formatted message.
+// Fault returns an Error with a formatted message.
 func Fault(status int, typ, format string, args ...any) *Error {
 	return &Error{Status: status, Type: typ, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxMessage is how long a refusal's words may be, in bytes. Some repeat what the client sent, which may be long.
+// maxMessage limits an error message, in bytes. Some messages repeat input of any length.
 const maxMessage = 2048
 
-// brief cuts a refusal that is too long in its middle: what is wrong stands at its beginning or at its end.
-func brief(e *Error) *Error {
+// shorten cuts the middle out of a message that is too long: its beginning and its end say what is wrong.
+func shorten(e *Error) *Error {
 	if len(e.Message) <= maxMessage {
 		return e
 	}
@@ -40,8 +40,7 @@ func brief(e *Error) *Error {
 	return &short
 }
 
-// statusOf is the one table from any error to what the client is told. Unknown errors become a 500 with the
-// request's ID; the log carries the truth.
+// statusOf maps every error to an answer. An unknown error becomes a 500 with the request's ID; only the log has the error itself.
 func statusOf(ctx context.Context, err error) *Error {
 	var e *Error
 	switch {
@@ -51,7 +50,7 @@ func statusOf(ctx context.Context, err error) *Error {
 		return Fault(http.StatusUnauthorized, "", "The request you have made requires authentication.")
 	case errors.Is(err, identity.ErrUnavailable):
 		if ctx.Err() == nil {
-			slog.WarnContext(ctx, "caller unknown", "request_id", RequestID(ctx), "error", err)
+			slog.WarnContext(ctx, "Identity service is unavailable", "request_id", RequestID(ctx), "error", err)
 		}
 		return Fault(http.StatusServiceUnavailable, "", "The identity service cannot be reached. Try again later.")
 	case errors.Is(err, store.ErrNotFound):
@@ -60,7 +59,7 @@ func statusOf(ctx context.Context, err error) *Error {
 		return Fault(http.StatusConflict, "", "%s", err)
 	default:
 		if ctx.Err() == nil {
-			slog.ErrorContext(ctx, "request failed", "request_id", RequestID(ctx), "error", err)
+			slog.ErrorContext(ctx, "Request failed", "request_id", RequestID(ctx), "error", err)
 		}
 		return Fault(http.StatusInternalServerError, "", "The server failed to perform the requested operation (%s).", RequestID(ctx))
 	}

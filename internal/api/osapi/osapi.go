@@ -1,5 +1,5 @@
-// Package osapi holds the manners that the OpenStack APIs share: routing with exact 404 and 405, request IDs,
-// authentication, bounded and strict JSON bodies, errors in the shape of each API. It knows no noun.
+// Package osapi is the HTTP layer that all APIs share: routing with OpenStack's 404 and 405, request IDs, authentication, size limits, strict
+// JSON, and errors in the format of each API. It knows no resource.
 package osapi
 
 import (
@@ -21,31 +21,29 @@ import (
 	"berth/internal/store"
 )
 
-// Handler answers one request: a status, a body that becomes JSON (nil for none; []byte goes out as it is), or
-// an error. Headers are set through Header(r.Context()).
+// Handler answers one request with a status and a body, or with an error. The body is encoded as JSON; nil is no body and []byte is sent
+// unchanged. Header(r.Context()) sets headers.
 type Handler func(r *http.Request) (int, any, error)
 
-// Route is one method of one path. A segment in braces matches anything but a slash and is read with
-// r.PathValue.
+// Route is one method of one path. A segment in braces matches any text without a slash; r.PathValue reads it.
 type Route struct {
-	Method  string
-	Path    string // below the API's prefix, "/" for the prefix itself
-	Handle  Handler
-	Open    bool // the path answers without credentials, be it that this method is not allowed
-	Gateway bool // bodies of up to MaxBatch instead of MaxBody bytes
+	Method    string
+	Path      string // below the API's prefix; "/" is the prefix itself
+	Handle    Handler
+	Open      bool // the path needs no credentials, not even for the 405 of another method
+	LargeBody bool // the body may have MaxBatch instead of MaxBody bytes
 }
 
 // API is one mounted service.
 type API struct {
-	Prefix   string                 // "/placement"
-	Identity identity.Authenticator // who calls
+	Prefix   string                 // for example "/placement"
+	Identity identity.Authenticator // authenticates the caller
 	Routes   []Route
-	// Fail writes a refusal in the API's own shape. The status is e.Status.
+	// Fail writes an error in the API's own format, with e.Status as the status.
 	Fail func(w http.ResponseWriter, r *http.Request, e *Error)
-	// Before, if set, runs before the route is looked up, for what the whole API negotiates (microversions).
-	// It may replace the request's context by returning another request.
+	// Before, if set, runs before routing and negotiates for the whole API (microversions). It may return a request with another context.
 	Before func(r *http.Request) (*http.Request, error)
-	// MissingRoute, if set, makes the refusal of an unknown path.
+	// MissingRoute, if set, returns the error for an unknown path.
 	MissingRoute func(r *http.Request) *Error
 }
 
@@ -56,20 +54,19 @@ const (
 	headerKey
 )
 
-// RequestID is the ID under which the log knows the request: "req-" and a UUID.
+// RequestID is the request's ID in the log and in X-Openstack-Request-Id: "req-" and a UUID.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
 	return id
 }
 
-// Header is the header of the answer to the request with that context.
+// Header returns the response header of the request with that context.
 func Header(ctx context.Context) http.Header {
 	h, _ := ctx.Value(headerKey).(http.Header)
 	return h
 }
 
-// ServeHTTP routes a request and writes its answer. A panic of a handler costs that request a 500, not the
-// process.
+// ServeHTTP routes a request and writes its answer. A panic in a handler becomes a 500 for that request; the process goes on.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := "req-" + uuid.NewString()
 	w.Header().Set("X-Openstack-Request-Id", id)
@@ -78,7 +75,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	defer func() {
 		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "panic in handler", "request_id", id, "panic", p, "stack", string(debug.Stack()))
+			slog.ErrorContext(ctx, "Handler panicked", "request_id", id, "panic", p, "stack", string(debug.Stack()))
 			a.Fail(w, r, Fault(http.StatusInternalServerError, "", "The server failed to perform the requested operation (%s).", id))
 		}
 	}()
@@ -91,13 +88,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if c, ok := a.Identity.(identity.Challenger); ok && e.Status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", c.Challenge())
 		}
-		a.Fail(w, r, brief(e))
+		a.Fail(w, r, shorten(e))
 		return
 	}
 	write(w, status, body)
 }
 
-// answer finds the route and runs it. The request it leaves behind carries what was negotiated.
+// answer authenticates the request, finds its route and runs it. It replaces *rp by the request with the caller and the negotiated version.
 func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error) {
 	r := *rp
 	route, allow, open := a.match(r)
@@ -106,7 +103,7 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		if err != nil {
 			return 0, nil, err
 		}
-		if !nameable(caller.User) || !nameable(caller.Project) {
+		if !validName(caller.User) || !validName(caller.Project) {
 			return 0, nil, fmt.Errorf("%w: user or project is no name", identity.ErrUnauthenticated)
 		}
 		r = r.WithContext(store.As(identity.With(r.Context(), caller), caller.User+"/"+caller.Project))
@@ -120,7 +117,7 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		r = next
 		*rp = r
 	}
-	if !Legible(r.URL.Path) {
+	if !ValidText(r.URL.Path) {
 		route, allow = nil, nil
 	}
 	switch {
@@ -129,10 +126,10 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 			return 0, nil, err
 		}
 		limit := int64(MaxBody)
-		if route.Gateway {
+		if route.LargeBody {
 			limit = MaxBatch
 		}
-		defer admit(w, r, limit)()
+		defer limitBody(w, r, limit)()
 		return route.Handle(r)
 	case allow != nil:
 		return 0, nil, &Error{Status: http.StatusMethodNotAllowed, Allow: strings.Join(allow, ", "),
@@ -144,15 +141,15 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 	}
 }
 
-// Legible tells whether a text is UTF-8 without NUL: what a database can keep, and all that names ever are.
-func Legible(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+// ValidText reports whether s is UTF-8 without NUL. PostgreSQL stores no other text.
+func ValidText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// maxName is how long the names of users and projects may be, in bytes: what an index and a search attribute take.
+// maxName limits the names of users and projects, in bytes. Indexes and Temporal's search attributes cannot hold more.
 const maxName = 255
 
-func nameable(s string) bool { return Legible(s) && len(s) <= maxName }
+func validName(s string) bool { return ValidText(s) && len(s) <= maxName }
 
-// checkQuery refuses a query that cannot be decoded or is not text.
+// checkQuery refuses a query that is malformed or not valid text.
 func checkQuery(r *http.Request) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -160,7 +157,7 @@ func checkQuery(r *http.Request) error {
 	}
 	for name, values := range query {
 		for _, v := range append(values, name) {
-			if !Legible(v) {
+			if !ValidText(v) {
 				return Fault(http.StatusBadRequest, "", "Invalid query string: %q is not UTF-8 text.", v)
 			}
 		}
@@ -168,8 +165,8 @@ func checkQuery(r *http.Request) error {
 	return nil
 }
 
-// match finds the route of a request and fills in its path values; without one it tells which methods the path
-// has, nil for an unknown path; and whether the path is open to everyone.
+// match finds the route of a request and sets its path values. Without a route it returns the methods that the path allows, nil for an unknown
+// path. open reports whether the path needs no credentials.
 func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	path := strings.TrimPrefix(r.URL.Path, a.Prefix)
 	if path == "" {
@@ -178,11 +175,11 @@ func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	segments := strings.Split(path, "/")
 	for i := range a.Routes {
 		route := &a.Routes[i]
-		if !fits(route.Path, segments, nil) {
+		if !matchPath(route.Path, segments, nil) {
 			continue
 		}
 		if route.Method == r.Method {
-			fits(route.Path, segments, r.SetPathValue)
+			matchPath(route.Path, segments, r.SetPathValue)
 			return route, nil, route.Open
 		}
 		open = open || route.Open
@@ -194,10 +191,9 @@ func (a *API) match(r *http.Request) (_ *Route, allow []string, open bool) {
 	return nil, allow, open
 }
 
-// fits matches the segments of a path against a route's pattern, literal ones exactly, and hands the others to set,
-// unless it is nil. Patterns are tried in the order of the table, so a literal one stands before a pattern that it
-// also fits.
-func fits(pattern string, segments []string, set func(name, value string)) bool {
+// matchPath compares the segments of a path with a route's pattern. It passes the value of each segment in braces to set, unless set is nil.
+// Routes are tried in the table's order, so a literal path must stand before a pattern that also matches it.
+func matchPath(pattern string, segments []string, set func(name, value string)) bool {
 	i := 0
 	for part := range strings.SplitSeq(pattern, "/") {
 		if i == len(segments) {
@@ -227,7 +223,7 @@ func write(w http.ResponseWriter, status int, body any) {
 	if !ok {
 		var err error
 		if raw, err = json.Marshal(body); err != nil {
-			slog.Error("encode answer", "error", err)
+			slog.Error("Encoding the response failed", "error", err)
 			status, raw = http.StatusInternalServerError, []byte(`{}`)
 		}
 	}
@@ -235,12 +231,12 @@ func write(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(raw)
 }
 
-// WriteJSON is for an API's Fail: a status and a body.
+// WriteJSON writes a status and a JSON body, for an API's Fail.
 func WriteJSON(w http.ResponseWriter, status int, body any) { write(w, status, body) }
 
 var canonicalUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// UUID reads a UUID in its canonical form; ok is false for any other text.
+// UUID parses a UUID in its canonical form; ok is false for any other text.
 func UUID(s string) (id uuid.UUID, ok bool) {
 	if !canonicalUUID.MatchString(s) {
 		return uuid.Nil, false

@@ -10,7 +10,7 @@ import (
 	"berth/internal/identity/keystonetest"
 )
 
-func TestCallerWithoutCredentialsLearnsWhereToGetThem(t *testing.T) {
+func TestAuthentication_401HasKeystoneChallenge(t *testing.T) {
 	t.Parallel()
 	keystone := keystonetest.New(t)
 	keystone.User("berth", "secret", "service", "service")
@@ -30,19 +30,21 @@ func TestCallerWithoutCredentialsLearnsWhereToGetThem(t *testing.T) {
 		"keystone, known":     {k, keystone.Issue(keystonetest.Token{User: "u", Project: "p"}), 204, ""},
 		"noauth, no token":    {identity.Noauth{}, "", 401, ""},
 	} {
-		api := &osapi.API{Prefix: "/x", Identity: c.id,
-			Routes: []osapi.Route{{Method: "GET", Path: "/", Handle: func(*http.Request) (int, any, error) { return 204, nil, nil }}},
-			Fail:   func(w http.ResponseWriter, _ *http.Request, e *osapi.Error) { osapi.WriteJSON(w, e.Status, nil) }}
-		r := httptest.NewRequestWithContext(t.Context(), "GET", "/x", nil)
-		if c.token != "" {
-			r.Header.Set("X-Auth-Token", c.token)
-		}
-		w := httptest.NewRecorder()
+		t.Run(name, func(t *testing.T) {
+			api := &osapi.API{Prefix: "/x", Identity: c.id,
+				Routes: []osapi.Route{{Method: "GET", Path: "/", Handle: func(*http.Request) (int, any, error) { return 204, nil, nil }}},
+				Fail:   func(w http.ResponseWriter, _ *http.Request, e *osapi.Error) { osapi.WriteJSON(w, e.Status, nil) }}
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/x", nil)
+			if c.token != "" {
+				r.Header.Set("X-Auth-Token", c.token)
+			}
+			w := httptest.NewRecorder()
 
-		api.ServeHTTP(w, r)
+			api.ServeHTTP(w, r)
 
-		if got := w.Header().Get("WWW-Authenticate"); w.Code != c.status || got != c.ask {
-			t.Errorf("%s: %d with challenge %q, want %d with %q", name, w.Code, got, c.status, c.ask)
-		}
+			if got := w.Header().Get("WWW-Authenticate"); w.Code != c.status || got != c.ask {
+				t.Errorf("%s: %d with challenge %q, want %d with %q", name, w.Code, got, c.status, c.ask)
+			}
+		})
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"berth/internal/identity"
 )
 
-// Administrators lets only them through: to APIs that know every project's objects.
-func Administrators(next Handler) Handler {
+// AdminOnly refuses callers who are not administrators. It is for APIs that show the objects of all projects.
+func AdminOnly(next Handler) Handler {
 	return func(r *http.Request) (int, any, error) {
 		if !identity.From(r.Context()).Admin() {
 			return 0, nil, Fault(http.StatusForbidden, "", "This API is for administrators.")
@@ -16,8 +16,8 @@ func Administrators(next Handler) Handler {
 	}
 }
 
-// FailPlainly writes a refusal as {"error": {"code": 404, "message": "…"}}: the shape of APIs that are berth's own.
-func FailPlainly(w http.ResponseWriter, _ *http.Request, e *Error) {
+// WriteError writes an error as {"error": {"code": 404, "message": "…"}}, the format of berth's own APIs.
+func WriteError(w http.ResponseWriter, _ *http.Request, e *Error) {
 	type body struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`

@@ -1,0 +1,45 @@
+package osapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// maxBodyBytes is the memory that all request bodies of the process may use at a time, in bytes. The values decoded from a body can be twenty
+// times its size.
+const maxBodyBytes = 32 << 20
+
+var bodyMemory = semaphore.NewWeighted(maxBodyBytes)
+
+// errBodiesFull says that the bodies of other requests use the whole limit.
+var errBodiesFull = errors.New("the bodies of other requests use the whole memory limit")
+
+// limitedBody acquires memory from the limit as it is read and keeps it until the request is answered. A client that sends slowly holds no
+// more than it has sent.
+type limitedBody struct {
+	io.ReadCloser
+	limit *semaphore.Weighted
+	used  int64
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 && !b.limit.TryAcquire(int64(n)) {
+		return 0, errBodiesFull
+	}
+	b.used += int64(n)
+	return n, err
+}
+
+// release returns the memory to the limit.
+func (b *limitedBody) release() { b.limit.Release(b.used) }
+
+// limitBody limits the size of the request's body and of all bodies together. The caller calls release when the request is answered.
+func limitBody(w http.ResponseWriter, r *http.Request, limit int64) (release func()) {
+	b := &limitedBody{ReadCloser: http.MaxBytesReader(w, r.Body, limit), limit: bodyMemory}
+	r.Body = b
+	return b.release
+}

@@ -1,0 +1,66 @@
+package osapi
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"berth/internal/identity"
+)
+
+// post sends a body to an API whose handler reads it and then calls meanwhile.
+func post(t *testing.T, body string, meanwhile func()) *httptest.ResponseRecorder {
+	t.Helper()
+	api := &API{
+		Prefix: "/a", Identity: identity.Noauth{},
+		Routes: []Route{{Method: "POST", Path: "/", Handle: func(r *http.Request) (int, any, error) {
+			_, err := Body(r)
+			meanwhile()
+			return 204, nil, err
+		}}},
+		Fail: func(w http.ResponseWriter, _ *http.Request, e *Error) { WriteJSON(w, e.Status, e.Message) },
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/a", strings.NewReader(body))
+	r.Header.Set("X-Auth-Token", "admin")
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, r)
+	return w
+}
+
+// TestBody_MemoryOfAllBodiesIsLimited is not parallel, because it uses the limit of the whole process.
+func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
+	free := func() int64 {
+		n := int64(0)
+		for step := int64(maxBodyBytes); step > 0; step /= 2 {
+			for bodyMemory.TryAcquire(step) {
+				n += step
+			}
+		}
+		bodyMemory.Release(n)
+		return n
+	}
+	body := strings.Repeat("x", 100)
+
+	w := post(t, body, func() {
+		if n := free(); n != maxBodyBytes-100 {
+			t.Errorf("while a body of 100 bytes is held, %d bytes are free", n)
+		}
+	})
+	if w.Code != 204 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := post(t, strings.Repeat("x", MaxBody+1), func() {}); w.Code != 413 {
+		t.Errorf("too large: %d", w.Code)
+	}
+
+	bodyMemory.TryAcquire(maxBodyBytes - 99)
+	w = post(t, body, func() {})
+	bodyMemory.Release(maxBodyBytes - 99)
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many requests at once") {
+		t.Errorf("without room: %d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if n := free(); n != maxBodyBytes {
+		t.Errorf("after all requests %d of %d bytes are free", n, maxBodyBytes)
+	}
+}
