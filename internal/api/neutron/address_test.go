@@ -81,12 +81,15 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 		`{"subnet_id":"` + elsewhere + `"}`:                  "400 InvalidInput",
 		`{"subnet_id":"` + nobody + `"}`:                     "404 SubnetNotFound",
 	} {
-		if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"fixed_ips":[%s]}}`, net, fixed)); got != want {
-			t.Errorf("a new port with %s: want %s, got %s", fixed, want, got)
-		}
-		if got := c.fault("PUT", path, fmt.Sprintf(`{"port":{"fixed_ips":[%s]}}`, fixed)); got != want {
-			t.Errorf("a port with %s: want %s, got %s", fixed, want, got)
-		}
+		t.Run(fixed, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"fixed_ips":[%s]}}`, net, fixed)); got != want {
+				t.Errorf("a new port with %s: want %s, got %s", fixed, want, got)
+			}
+			if got := c.fault("PUT", path, fmt.Sprintf(`{"port":{"fixed_ips":[%s]}}`, fixed)); got != want {
+				t.Errorf("a port with %s: want %s, got %s", fixed, want, got)
+			}
+		})
 	}
 	// A client may send back the addresses that it read, with one more, and it may send the SLAAC address that it computed itself.
 	same := fmt.Sprintf(`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`, v4, six, created, v4)
@@ -118,9 +121,12 @@ func TestSubnet_IPv6ModesMustAgree(t *testing.T) {
 		`"ip_version":4,"cidr":"0.0.0.0/24"`:                               "400 InvalidInput",
 		`"ip_version":6,"cidr":"fd01::/80","ipv6_ra_mode":"slaac"`:         "400 InvalidInput",
 	} {
-		if got := c.fault("POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,%s}}`, net, more)); got != want {
-			t.Errorf("%s: want %s, got %s", more, want, got)
-		}
+		t.Run(more, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,%s}}`, net, more)); got != want {
+				t.Errorf("%s: want %s, got %s", more, want, got)
+			}
+		})
 	}
 }
 

@@ -41,9 +41,12 @@ func TestBinding_ActivateMovesThePort(t *testing.T) {
 		t.Error(d)
 	}
 	for query, host := range map[string]string{"?status=INACTIVE&fields=host": "cmp-1", "?host=cmp-2&limit=1&fields=host": "cmp-2"} {
-		if d := cmp.Diff(object{"bindings": []any{object{"host": host}}}, c.must(200, "GET", path+query, "")); d != "" {
-			t.Errorf("%s: %s", query, d)
-		}
+		t.Run(query, func(t *testing.T) {
+			c := c.in(t)
+			if d := cmp.Diff(object{"bindings": []any{object{"host": host}}}, c.must(200, "GET", path+query, "")); d != "" {
+				t.Errorf("%s: %s", query, d)
+			}
+		})
 	}
 	one := c.must(200, "GET", path+"/cmp-1?fields=host&fields=status", "")["binding"]
 	if d := cmp.Diff(any(object{"host": "cmp-1", "status": "INACTIVE"}), one); d != "" {
@@ -84,9 +87,12 @@ func TestBinding_ErrorTypes(t *testing.T) {
 		{"DELETE", path + "/cmp-9", "", "404 PortBindingNotFound"},
 		{"GET", strings.Replace(path, p["id"].(string), "00000000-0000-4000-8000-000000000000", 1), "", "404 PortNotFound"},
 	} {
-		if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
-			t.Errorf("%s %s %s: %s, want %s", tc.method, tc.path, tc.body, got, tc.want)
-		}
+		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
+				t.Errorf("%s %s %s: %s, want %s", tc.method, tc.path, tc.body, got, tc.want)
+			}
+		})
 	}
 	if got := c.as("u:admin").fault("GET", path, ""); got != "403 PolicyNotAuthorized" {
 		t.Errorf("a member: %s", got)
@@ -128,13 +134,16 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 		"cmp-7": {`{"datapath_type":7,"integration_bridge":["x"]}`, "", "ovs", func(string) object { return ovs("system", "br-int", false) }},
 		"cmp-8": {`{"datapath_type":"` + strings.Repeat("x", 300) + `"}`, "", "ovs", func(string) object { return ovs("system", "br-int", false) }},
 	} {
-		configure(host, tc.says)
-		p := c.port(net, `,"binding:host_id":"`+host+`","device_owner":"compute:nova"`+tc.more)
-		for _, p := range []object{p, c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)} {
-			if d := cmp.Diff(any(tc.want(p["id"].(string))), p["binding:vif_details"]); d != "" || p["binding:vif_type"] != tc.vif {
-				t.Errorf("%s: %v, %s", host, p["binding:vif_type"], d)
+		t.Run(host, func(t *testing.T) {
+			c := c.in(t)
+			configure(host, tc.says)
+			p := c.port(net, `,"binding:host_id":"`+host+`","device_owner":"compute:nova"`+tc.more)
+			for _, p := range []object{p, c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)} {
+				if d := cmp.Diff(any(tc.want(p["id"].(string))), p["binding:vif_details"]); d != "" || p["binding:vif_type"] != tc.vif {
+					t.Errorf("%s: %v, %s", host, p["binding:vif_type"], d)
+				}
 			}
-		}
+		})
 	}
 
 	// A port keeps the details of the time when it was bound. A binding for a live migration has the details of its own host.

@@ -48,9 +48,12 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 		t.Errorf("page by page: %s", d)
 	}
 	for path, refused := range map[string]string{"?sort_key=mtu": "400 HTTPBadRequest", "?x=1": "400 HTTPBadRequest", "/blue": "404 NetworkNotFound"} {
-		if got := c.fault("GET", "/v2.0/network-ip-availabilities"+path, ""); got != refused {
-			t.Errorf("%s: want %s, got %s", path, refused, got)
-		}
+		t.Run(path, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("GET", "/v2.0/network-ip-availabilities"+path, ""); got != refused {
+				t.Errorf("%s: want %s, got %s", path, refused, got)
+			}
+		})
 	}
 	if all := c.as("ann:other").must(200, "GET", "/v2.0/network-ip-availabilities", ""); len(all["network_ip_availabilities"].([]any)) != 0 {
 		t.Errorf("of others: %v", all)

@@ -15,8 +15,11 @@ func TestList_FiltersSortsAndPages(t *testing.T) {
 	net, subnet := c.createNetwork("10.0.0.0/24")
 	byName := map[string]string{}
 	for i, name := range []string{"a", "b", "c", "d", "d"} {
-		p := c.port(net, fmt.Sprintf(`,"name":%q,"mac_address":"fa:16:3e:00:00:0%x","fixed_ips":[{"ip_address":"10.0.0.%d"}],"admin_state_up":%v`, name, i+10, i+10, i%2 == 0))
-		byName[fmt.Sprintf("%s%d", name, i)] = p["id"].(string)
+		t.Run(name, func(t *testing.T) {
+			c := c.in(t)
+			p := c.port(net, fmt.Sprintf(`,"name":%q,"mac_address":"fa:16:3e:00:00:0%x","fixed_ips":[{"ip_address":"10.0.0.%d"}],"admin_state_up":%v`, name, i+10, i+10, i%2 == 0))
+			byName[fmt.Sprintf("%s%d", name, i)] = p["id"].(string)
+		})
 	}
 	other, _ := c.createNetwork("10.0.0.0/24")
 	c.port(other, `,"name":"z","binding:host_id":"cmp-1"`)
@@ -44,9 +47,11 @@ func TestList_FiltersSortsAndPages(t *testing.T) {
 		"id=" + byName["a0"] + "&id=" + byName["c2"] + "&sort_key=name&sort_dir=asc": "ac",
 		"device_owner=&name=a":                                                       "a",
 	} {
-		if got := names(query); got != want {
-			t.Errorf("%s: want %q, got %q", query, want, got)
-		}
+		t.Run(query, func(t *testing.T) {
+			if got := names(query); got != want {
+				t.Errorf("%s: want %q, got %q", query, want, got)
+			}
+		})
 	}
 	if got := ids(c.must(200, "GET", "/v2.0/ports", ""), "ports"); !slices.IsSorted(got) || len(got) != 6 {
 		t.Errorf("not in the order of IDs: %v", got)
@@ -105,11 +110,14 @@ func TestDiscovery_VersionsExtensionsAndLinks(t *testing.T) {
 	c := open(t)
 	stranger := c.as("")
 	for _, path := range []string{"", "/", "/v2.0"} {
-		v := stranger.must(200, "GET", path, "")["versions"].([]any)[0].(object)
-		href := v["links"].([]any)[0].(object)["href"]
-		if href != c.url+"/v2.0/" || v["status"] != "CURRENT" {
-			t.Errorf("%q: %v", path, v)
-		}
+		t.Run(path, func(t *testing.T) {
+			c := c.in(t)
+			v := stranger.must(200, "GET", path, "")["versions"].([]any)[0].(object)
+			href := v["links"].([]any)[0].(object)["href"]
+			if href != c.url+"/v2.0/" || v["status"] != "CURRENT" {
+				t.Errorf("%q: %v", path, v)
+			}
+		})
 	}
 	stranger.must(200, "GET", "/v2.0/", "")
 	if e := c.must(200, "GET", "/v2.0/extensions.json", "")["extensions"].([]any); len(e) < 5 {

@@ -49,6 +49,12 @@ func (c cloud) heartbeat(kind, host string) {
 	}
 }
 
+// in returns the client for a subtest.
+func (c cloud) in(t testing.TB) cloud {
+	c.t = t
+	return c
+}
+
 func (c cloud) as(token string) cloud {
 	c.token = token
 	return c
@@ -169,7 +175,9 @@ func TestPort_ShowsWhatItWaitsFor(t *testing.T) {
 		t.Errorf("security groups: %v", groups)
 	}
 	for _, moving := range []string{"id", "created_at", "updated_at", "berth:why", "fixed_ips", "security_groups"} {
-		delete(shown, moving)
+		t.Run(moving, func(t *testing.T) {
+			delete(shown, moving)
+		})
 	}
 	want := object{"network_id": net, "name": "web", "description": "", "project_id": "admin", "tenant_id": "admin", "admin_state_up": true,
 		"mac_address": "fa:16:3e:00:00:01", "device_id": "", "device_owner": "compute:nova", "status": "DOWN",

@@ -30,9 +30,11 @@ func TestQuota_ShowSetAndReset(t *testing.T) {
 	own := object{"network": 2.0, "subnet": -1.0, "port": 7.0, "security_group": -1.0, "security_group_rule": -1.0, "trunk": -1.0}
 	ann := c.as("ann:demo")
 	for what, got := range map[string]object{"answered": set, "shown": show(c, "/demo"), "shown to its project": show(ann, "/demo.json")} {
-		if d := cmp.Diff(own, got); d != "" {
-			t.Errorf("%s: %s", what, d)
-		}
+		t.Run(what, func(t *testing.T) {
+			if d := cmp.Diff(own, got); d != "" {
+				t.Errorf("%s: %s", what, d)
+			}
+		})
 	}
 	if d := cmp.Diff(defaults, show(ann, "/demo/default")); d != "" {
 		t.Error(d)
@@ -47,28 +49,38 @@ func TestQuota_ShowSetAndReset(t *testing.T) {
 	}
 	for path, want := range map[string]string{"GET /v2.0/quotas": "403", "GET /v2.0/quotas/other": "403", "GET /v2.0/quotas/other/details": "403",
 		"GET /v2.0/quotas/other/default": "403", "PUT /v2.0/quotas/demo": "403", "DELETE /v2.0/quotas/demo": "403"} {
-		var method, at string
-		_, _ = fmt.Sscan(path, &method, &at)
-		if got := ann.fault(method, at, `{"quota":{"port":1000}}`); got != want+" PolicyNotAuthorized" {
-			t.Errorf("%s: %s", path, got)
-		}
+		t.Run(path, func(t *testing.T) {
+			var method, at string
+			_, _ = fmt.Sscan(path, &method, &at)
+			if got := ann.fault(method, at, `{"quota":{"port":1000}}`); got != want+" PolicyNotAuthorized" {
+				t.Errorf("%s: %s", path, got)
+			}
+		})
 	}
 	for path, want := range map[string]object{"/v2.0/quotas/tenant": {"tenant": object{"tenant_id": "demo"}}, "/v2.0/quotas/project.json": {"project": object{"project_id": "demo"}}} {
-		if d := cmp.Diff(want, ann.must(200, "GET", path, "")); d != "" {
-			t.Errorf("%s: %s", path, d)
-		}
+		t.Run(path, func(t *testing.T) {
+			if d := cmp.Diff(want, ann.must(200, "GET", path, "")); d != "" {
+				t.Errorf("%s: %s", path, d)
+			}
+		})
 	}
 	if got := c.fault("PUT", "/v2.0/quotas/demo", `{"quota":{"port":5,"network":0,"check_limit":true}}`); got != "400 HTTPBadRequest" {
 		t.Errorf("less than is in use: %s", got)
 	}
 	for _, body := range []string{`"network":0,"check_limit":true,"force":true`, `"network":0`, `"network":0,"check_limit":"False"`, `"network":-1,"port":0,"check_limit":true`} {
-		c.must(200, "PUT", "/v2.0/quotas/demo", `{"quota":{`+body+`}}`)
+		t.Run(body, func(t *testing.T) {
+			c := c.in(t)
+			c.must(200, "PUT", "/v2.0/quotas/demo", `{"quota":{`+body+`}}`)
+		})
 	}
 	for _, body := range []string{`{}`, `{"quota":[]}`, `{"quota":{"port":-2}}`, `{"quota":{"port":"many"}}`, `{"quota":{"moon":1}}`, `{"quota":{"port":3000000000}}`,
 		`{"quota":{"tenant_id":"other","port":1}}`} {
-		if got := c.fault("PUT", "/v2.0/quotas/demo", body); got != "400 HTTPBadRequest" {
-			t.Errorf("%s: %s", body, got)
-		}
+		t.Run(body, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("PUT", "/v2.0/quotas/demo", body); got != "400 HTTPBadRequest" {
+				t.Errorf("%s: %s", body, got)
+			}
+		})
 	}
 	c.must(204, "DELETE", "/v2.0/quotas/demo", "")
 	if got := c.fault("DELETE", "/v2.0/quotas/demo", ""); got != "404 TenantQuotaNotFound" {
@@ -114,9 +126,12 @@ func TestQuota_CreateBeyondLimitIsRefused(t *testing.T) {
 		"/v2.0/networks": `{"network":{}}`, "/v2.0/subnets": fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":"10.9.0.0/24"}}`, net),
 		"/v2.0/trunks": fmt.Sprintf(`{"trunk":{"port_id":%q}}`, port), "/v2.0/security-groups": `{"security_group":{}}`, "/v2.0/security-group-rules": rule(""),
 	} {
-		if got := c.fault("POST", path, body); got != "409 OverQuota" {
-			t.Errorf("one more at %s: %s", path, got)
-		}
+		t.Run(path, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("POST", path, body); got != "409 OverQuota" {
+				t.Errorf("one more at %s: %s", path, got)
+			}
+		})
 	}
 	// Each project has its own limits. A deleted port frees its place.
 	c.as("ann:demo").must(201, "POST", "/v2.0/networks", `{"network":{}}`)

@@ -128,9 +128,12 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		{"GET", "/v2.0/agents/" + nobody, ``, "404 AgentNotFound"},
 		{"POST", "/v2.0/agents", `{}`, "405 HTTPMethodNotAllowed"},
 	} {
-		if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
-			t.Errorf("%s %s %.120s: want %s, got %s", tc.method, tc.path, tc.body, tc.want, got)
-		}
+		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
+				t.Errorf("%s %s %.120s: want %s, got %s", tc.method, tc.path, tc.body, tc.want, got)
+			}
+		})
 	}
 	if got := c.as("").fault("GET", "/v2.0/ports", ""); got != "401 HTTPUnauthorized" {
 		t.Errorf("without a token: %s", got)
@@ -150,9 +153,12 @@ func TestFilter_ImpossibleValueMatchesNothing(t *testing.T) {
 	c.port(net, `,"name":"web"`)
 	for _, q := range []string{"id=web", "network_id=blue", "mac_address=x",
 		"fixed_ips=ip_address=x", "fixed_ips=subnet_id=x", "fixed_ips=ip_address_substr=%25", "security_groups=x"} {
-		if got := ids(c.must(200, "GET", "/v2.0/ports?"+q, ""), "ports"); len(got) != 0 {
-			t.Errorf("%s finds %v", q, got)
-		}
+		t.Run(q, func(t *testing.T) {
+			c := c.in(t)
+			if got := ids(c.must(200, "GET", "/v2.0/ports?"+q, ""), "ports"); len(got) != 0 {
+				t.Errorf("%s finds %v", q, got)
+			}
+		})
 	}
 }
 
@@ -172,11 +178,14 @@ func TestIfMatch_StaleRevisionIsRefused(t *testing.T) {
 		`revision_number=x`:                    "400 BadRequest",
 		`revision_number=2, revision_number=2`: "400 BadRequest",
 	} {
-		for _, method := range []string{"PUT", "DELETE"} {
-			if got := c.fault(method, path, `{"port":{"name":"b"}}`, "If-Match", header); got != want {
-				t.Errorf("%s If-Match %s: want %s, got %s", method, header, want, got)
+		t.Run(header, func(t *testing.T) {
+			c := c.in(t)
+			for _, method := range []string{"PUT", "DELETE"} {
+				if got := c.fault(method, path, `{"port":{"name":"b"}}`, "If-Match", header); got != want {
+					t.Errorf("%s If-Match %s: want %s, got %s", method, header, want, got)
+				}
 			}
-		}
+		})
 	}
 	same := c.must(200, "PUT", path, `{"port":{}}`, "If-Match", `"etag"`)["port"].(object)
 	if same["revision_number"] != 2.0 {
@@ -220,9 +229,11 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 		t.Errorf("a member gives its port another MAC: %s", got)
 	}
 	for _, body := range []string{`"binding:host_id":"cmp-1"`, `"binding:profile":{}`, `"project_id":"theirs"`} {
-		if got := mine.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+body+`}}`); got != "403 PolicyNotAuthorized" {
-			t.Errorf("a member sets %s: %s", body, got)
-		}
+		t.Run(body, func(t *testing.T) {
+			if got := mine.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+body+`}}`); got != "403 PolicyNotAuthorized" {
+				t.Errorf("a member sets %s: %s", body, got)
+			}
+		})
 	}
 	if got := mine.fault("GET", "/v2.0/agents", ""); got != "403 PolicyNotAuthorized" {
 		t.Errorf("a member lists agents: %s", got)

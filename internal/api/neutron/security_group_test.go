@@ -78,9 +78,11 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 		"of another's project":     {`,"project_id":"demo"`, []any{group}},
 		"in one of its own choice": {`,"project_id":"demo","security_groups":["` + group + `","` + group + `"]`, []any{group}},
 	} {
-		if d := cmp.Diff(tc.want, admin.port(net, tc.more)["security_groups"]); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(tc.want, admin.port(net, tc.more)["security_groups"]); d != "" {
+				t.Errorf("%s: %s", name, d)
+			}
+		})
 	}
 	for got, want := range map[string]string{
 		c.fault("POST", "/v2.0/security-groups", `{"security_group":{"name":"default"}}`):                "409 SecurityGroupDefaultAlreadyExists",
@@ -90,9 +92,11 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 		c.as("eve:other").fault("GET", "/v2.0/security-groups/"+group, ""):                               "404 SecurityGroupNotFound",
 		c.fault("PUT", "/v2.0/security-groups/"+group, `{"security_group":{"security_group_rules":[]}}`): "400 HTTPBadRequest",
 	} {
-		if got != want {
-			t.Errorf("want %s, got %s", want, got)
-		}
+		t.Run(got, func(t *testing.T) {
+			if got != want {
+				t.Errorf("want %s, got %s", want, got)
+			}
+		})
 	}
 }
 
@@ -131,9 +135,11 @@ func TestPort_SecurityGroupsAreExactlyTheRequestedOnes(t *testing.T) {
 		"in use: " + c.fault("DELETE", "/v2.0/security-groups/"+web, ""):                                                                    "409 SecurityGroupInUse",
 		"made stateless: " + c.fault("PUT", "/v2.0/security-groups/"+web, `{"security_group":{"stateful":false}}`):                          "409 SecurityGroupInUse",
 	} {
-		if what, got, _ := strings.Cut(got, ": "); got != want {
-			t.Errorf("%s: want %s, got %s", what, want, got)
-		}
+		t.Run(got, func(t *testing.T) {
+			if what, got, _ := strings.Cut(got, ": "); got != want {
+				t.Errorf("%s: want %s, got %s", what, want, got)
+			}
+		})
 	}
 	c.must(200, "PUT", path, `{"port":{"port_security_enabled":false,"security_groups":null}}`)
 	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
@@ -170,7 +176,10 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	https := c.must(201, "POST", rules, rule(`,"protocol":"TCP","port_range_min":443,"port_range_max":"443","remote_ip_prefix":"10.1.2.3/8"`))["security_group_rule"].(object)
 	for _, good := range []string{`,"protocol":"icmp","port_range_min":8,"port_range_max":0`, `,"protocol":112`, `,"protocol":"any","ethertype":"ipv6"`,
 		`,"ethertype":"IPv6","protocol":"icmpv6","remote_ip_prefix":"fd00::1"`, `,"remote_group_id":"` + web + `"`, `,"protocol":null,"remote_group_id":null,"remote_ip_prefix":null`} {
-		c.must(201, "POST", rules, rule(good))
+		t.Run(good, func(t *testing.T) {
+			c := c.in(t)
+			c.must(201, "POST", rules, rule(good))
+		})
 	}
 	shown := c.must(200, "GET", "/v2.0/security-groups/"+web, "")["security_group"].(object)
 	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> anybody": 1, "egress IPv6 <nil> <nil>-<nil> anybody": 1, "ingress IPv4 tcp 443-443 10.0.0.0/8": 1,
@@ -181,9 +190,12 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 	}
 	for query, n := range map[string]int{"security_group_id=" + web: 9, "protocol=tcp": 1, "direction=egress": 2, "remote_ip_prefix=10.0.0.0/8": 1, "port_range_min=443": 1,
 		"remote_group_id=" + web: 1, "ethertype=IPv6&direction=ingress": 2, "description=": 9} {
-		if got := len(ids(c.must(200, "GET", rules+"?"+query, ""), "security_group_rules")); got != n {
-			t.Errorf("%s: %d rules, want %d", query, got, n)
-		}
+		t.Run(query, func(t *testing.T) {
+			c := c.in(t)
+			if got := len(ids(c.must(200, "GET", rules+"?"+query, ""), "security_group_rules")); got != n {
+				t.Errorf("%s: %d rules, want %d", query, got, n)
+			}
+		})
 	}
 	const nobody = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 	for more, want := range map[string]string{
@@ -203,9 +215,12 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 		`,"direction":null`:                                                "400 HTTPBadRequest", `,"remote_ip_prefix":"here"`: "400 InvalidCIDR", `,"ethertype":"IPX"`: "400 SecurityGroupRuleInvalidEtherType",
 		`,"port_range_min":70000`: "400 SecurityGroupInvalidPortValue", `,"project_id":"other"`: "403 PolicyNotAuthorized", `,"moon":1`: "400 HTTPBadRequest",
 	} {
-		if got := c.fault("POST", rules, rule(more)); got != want {
-			t.Errorf("%s: want %s, got %s", more, want, got)
-		}
+		t.Run(more, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("POST", rules, rule(more)); got != want {
+				t.Errorf("%s: want %s, got %s", more, want, got)
+			}
+		})
 	}
 	path := rules + "/" + https["id"].(string)
 	c.must(200, "PUT", path, `{"security_group_rule":{"description":"d"}}`)

@@ -18,12 +18,14 @@ func TestSharedNetwork_OnlyOwnerChoosesAddresses(t *testing.T) {
 	for _, said := range []string{`"mac_address":"fa:16:3e:00:00:01"`, `"fixed_ips":[{"ip_address":"10.0.0.1"}]`,
 		`"fixed_ips":[{"subnet_id":"` + subnet + `","ip_address":"10.0.0.1"}]`, `"port_security_enabled":false,"security_groups":[]`,
 		`"allowed_address_pairs":[{"ip_address":"10.0.0.1"}]`, `"device_owner":"network:dhcp"`} {
-		if got := guest.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+said+`}}`); got != "403 PolicyNotAuthorized" {
-			t.Errorf("a guest makes a port with %s: %s", said, got)
-		}
-		if got := guest.fault("PUT", path, `{"port":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
-			t.Errorf("a guest gives a port %s: %s", said, got)
-		}
+		t.Run(said, func(t *testing.T) {
+			if got := guest.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+said+`}}`); got != "403 PolicyNotAuthorized" {
+				t.Errorf("a guest makes a port with %s: %s", said, got)
+			}
+			if got := guest.fault("PUT", path, `{"port":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
+				t.Errorf("a guest gives a port %s: %s", said, got)
+			}
+		})
 	}
 	guest.port(net, `,"fixed_ips":[{"subnet_id":"`+subnet+`"}],"port_security_enabled":true,"allowed_address_pairs":[]`)
 	guest.must(200, "PUT", path, fmt.Sprintf(`{"port":{"name":"www","fixed_ips":[{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}],"mac_address":%q}}`,
@@ -96,11 +98,14 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 		{`{"network":{"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":5}}`, ""},
 		{`{"network":{"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":5}}`, "409 VlanIdInUse"},
 	} {
-		if tc.want == "" {
-			c.must(201, "POST", "/v2.0/networks", tc.body)
-		} else if got := c.fault("POST", "/v2.0/networks", tc.body); got != tc.want {
-			t.Errorf("%s: want %s, got %s", tc.body, tc.want, got)
-		}
+		t.Run(tc.body, func(t *testing.T) {
+			c := c.in(t)
+			if tc.want == "" {
+				c.must(201, "POST", "/v2.0/networks", tc.body)
+			} else if got := c.fault("POST", "/v2.0/networks", tc.body); got != tc.want {
+				t.Errorf("%s: want %s, got %s", tc.body, tc.want, got)
+			}
+		})
 	}
 
 	net, _ := c.createNetwork("10.0.0.0/24")
@@ -119,10 +124,12 @@ func TestPolicy_MemberMaySendUnchangedAdminValues(t *testing.T) {
 	ann := c.as("u:demo")
 	net := ann.must(201, "POST", "/v2.0/networks", `{"network":{"shared":false,"router:external":"False"}}`)["network"].(object)["id"].(string)
 	for method, said := range map[string]string{"POST": `"shared":true`, "PUT": `"shared":false`} {
-		path := map[string]string{"POST": "/v2.0/networks", "PUT": "/v2.0/networks/" + net}[method]
-		if got := ann.fault(method, path, `{"network":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
-			t.Errorf("%s %s: %s", method, said, got)
-		}
+		t.Run(method, func(t *testing.T) {
+			path := map[string]string{"POST": "/v2.0/networks", "PUT": "/v2.0/networks/" + net}[method]
+			if got := ann.fault(method, path, `{"network":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
+				t.Errorf("%s %s: %s", method, said, got)
+			}
+		})
 	}
 
 	// Both see the rule that an administrator adds to a member's group.

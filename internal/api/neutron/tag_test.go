@@ -16,53 +16,56 @@ func TestTag_EveryResource(t *testing.T) {
 	port := c.port(net, "")["id"].(string)
 	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q}}`, port))["trunk"].(object)["id"].(string)
 	for kind, id := range map[string]string{"network": net, "subnet": subnet, "port": port, "trunk": trunk, "security_group": c.group("g")} {
-		path := "/v2.0/" + strings.ReplaceAll(kind, "_", "-") + "s/" + id
-		before := c.must(200, "GET", path, "")[kind].(object)
+		t.Run(kind, func(t *testing.T) {
+			c := c.in(t)
+			path := "/v2.0/" + strings.ReplaceAll(kind, "_", "-") + "s/" + id
+			before := c.must(200, "GET", path, "")[kind].(object)
 
-		if d := cmp.Diff(object{"tags": []any{"red", "a b.json"}}, c.must(200, "PUT", path+"/tags", `{"tags":["red","a b.json","red"]}`)); d != "" {
-			t.Errorf("%s: %s", kind, d)
-		}
-		c.must(201, "PUT", path+"/tags/blue", "")
-		c.must(201, "PUT", path+"/tags/blue", "")
-		c.must(204, "DELETE", path+"/tags/a%20b.json", "")
-		c.must(204, "GET", path+"/tags/blue", "")
+			if d := cmp.Diff(object{"tags": []any{"red", "a b.json"}}, c.must(200, "PUT", path+"/tags", `{"tags":["red","a b.json","red"]}`)); d != "" {
+				t.Errorf("%s: %s", kind, d)
+			}
+			c.must(201, "PUT", path+"/tags/blue", "")
+			c.must(201, "PUT", path+"/tags/blue", "")
+			c.must(204, "DELETE", path+"/tags/a%20b.json", "")
+			c.must(204, "GET", path+"/tags/blue", "")
 
-		after := c.must(200, "GET", path, "")[kind].(object)
-		if d := cmp.Diff([]any{"red", "blue"}, after["tags"]); d != "" {
-			t.Errorf("%s: %s", kind, d)
-		}
-		if after["revision_number"] != before["revision_number"].(float64)+3 {
-			t.Errorf("%s: after three changes revision %v became %v", kind, before["revision_number"], after["revision_number"])
-		}
-		for _, method := range []string{"GET", "DELETE"} {
-			if got := c.fault(method, path+"/tags/green", ""); got != "404 TagNotFound" {
-				t.Errorf("%s: %s of a tag that it does not have: %s", kind, method, got)
+			after := c.must(200, "GET", path, "")[kind].(object)
+			if d := cmp.Diff([]any{"red", "blue"}, after["tags"]); d != "" {
+				t.Errorf("%s: %s", kind, d)
 			}
-		}
-		if got := c.fault("PUT", strings.TrimSuffix(path, path[len(path)-1:])+"x/tags/red", ""); got != "404 TagResourceNotFound" {
-			t.Errorf("%s: a tag of nothing: %s", kind, got)
-		}
-		for body, want := range map[string]string{`{"tags":[""]}`: "400 HTTPBadRequest", `{"tags":"red"}`: "400 HTTPBadRequest", `{"tag":[]}`: "400 HTTPBadRequest",
-			`{"tags":["` + strings.Repeat("x", 256) + `"]}`: "400 HTTPBadRequest"} {
-			if got := c.fault("PUT", path+"/tags", body); got != want {
-				t.Errorf("%s %.40s: %s", kind, body, got)
+			if after["revision_number"] != before["revision_number"].(float64)+3 {
+				t.Errorf("%s: after three changes revision %v became %v", kind, before["revision_number"], after["revision_number"])
 			}
-		}
-		if got := c.fault("DELETE", path+"/tags/red", "", "If-Match", "revision_number=0"); got != "412 RevisionNumberConstraintFailed" {
-			t.Errorf("%s: a stale change: %s", kind, got)
-		}
-		if d := cmp.Diff(object{"tags": []any{"red", "blue", "gold"}}, c.must(201, "POST", path+"/tags", `{"tags":["gold","red"]}`)); d != "" {
-			t.Errorf("%s: %s", kind, d)
-		}
-		many := strings.TrimSuffix(strings.Repeat(`"%d",`, 48), ",")
-		numbers := make([]any, 48)
-		for i := range numbers {
-			numbers[i] = i
-		}
-		if got := c.fault("POST", path+"/tags", fmt.Sprintf(`{"tags":[`+many+`]}`, numbers...)); got != "400 HTTPBadRequest" {
-			t.Errorf("%s: more than fifty: %s", kind, got)
-		}
-		c.must(204, "DELETE", path+"/tags", "")
+			for _, method := range []string{"GET", "DELETE"} {
+				if got := c.fault(method, path+"/tags/green", ""); got != "404 TagNotFound" {
+					t.Errorf("%s: %s of a tag that it does not have: %s", kind, method, got)
+				}
+			}
+			if got := c.fault("PUT", strings.TrimSuffix(path, path[len(path)-1:])+"x/tags/red", ""); got != "404 TagResourceNotFound" {
+				t.Errorf("%s: a tag of nothing: %s", kind, got)
+			}
+			for body, want := range map[string]string{`{"tags":[""]}`: "400 HTTPBadRequest", `{"tags":"red"}`: "400 HTTPBadRequest", `{"tag":[]}`: "400 HTTPBadRequest",
+				`{"tags":["` + strings.Repeat("x", 256) + `"]}`: "400 HTTPBadRequest"} {
+				if got := c.fault("PUT", path+"/tags", body); got != want {
+					t.Errorf("%s %.40s: %s", kind, body, got)
+				}
+			}
+			if got := c.fault("DELETE", path+"/tags/red", "", "If-Match", "revision_number=0"); got != "412 RevisionNumberConstraintFailed" {
+				t.Errorf("%s: a stale change: %s", kind, got)
+			}
+			if d := cmp.Diff(object{"tags": []any{"red", "blue", "gold"}}, c.must(201, "POST", path+"/tags", `{"tags":["gold","red"]}`)); d != "" {
+				t.Errorf("%s: %s", kind, d)
+			}
+			many := strings.TrimSuffix(strings.Repeat(`"%d",`, 48), ",")
+			numbers := make([]any, 48)
+			for i := range numbers {
+				numbers[i] = i
+			}
+			if got := c.fault("POST", path+"/tags", fmt.Sprintf(`{"tags":[`+many+`]}`, numbers...)); got != "400 HTTPBadRequest" {
+				t.Errorf("%s: more than fifty: %s", kind, got)
+			}
+			c.must(204, "DELETE", path+"/tags", "")
+		})
 	}
 }
 
@@ -81,9 +84,12 @@ func TestTag_SetOnPortCreate(t *testing.T) {
 		t.Errorf("found by tag: %v", got)
 	}
 	for _, tags := range []string{`"a"`, `[7]`, `[""]`, `null`} {
-		if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"tags":%s}}`, net, tags)); got != "400 HTTPBadRequest" {
-			t.Errorf("tags %s: %s", tags, got)
-		}
+		t.Run(tags, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"tags":%s}}`, net, tags)); got != "400 HTTPBadRequest" {
+				t.Errorf("tags %s: %s", tags, got)
+			}
+		})
 	}
 }
 
@@ -91,18 +97,24 @@ func TestTag_Filters(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	for name, tags := range map[string]string{"a": `"red"`, "b": `"blue"`, "c": `"red","blue"`, "d": ``} {
-		id := c.must(201, "POST", "/v2.0/networks", fmt.Sprintf(`{"network":{"name":%q}}`, name))["network"].(object)["id"].(string)
-		c.must(200, "PUT", "/v2.0/networks/"+id+"/tags", `{"tags":[`+tags+`]}`)
+		t.Run(name, func(t *testing.T) {
+			c := c.in(t)
+			id := c.must(201, "POST", "/v2.0/networks", fmt.Sprintf(`{"network":{"name":%q}}`, name))["network"].(object)["id"].(string)
+			c.must(200, "PUT", "/v2.0/networks/"+id+"/tags", `{"tags":[`+tags+`]}`)
+		})
 	}
 	for query, want := range map[string]string{"tags=red": "ac", "tags=red,blue": "c", "tags=red&tags=blue": "c", "tags-any=red,blue": "abc",
 		"not-tags=red,blue": "abd", "not-tags-any=red,blue": "d", "tags=red&not-tags=blue": "a", "tags=green": ""} {
-		got := ""
-		for _, n := range c.must(200, "GET", "/v2.0/networks?sort_key=name&sort_dir=asc&"+query, "")["networks"].([]any) {
-			got += n.(object)["name"].(string)
-		}
-		if got != want {
-			t.Errorf("%s: want %q, got %q", query, want, got)
-		}
+		t.Run(query, func(t *testing.T) {
+			c := c.in(t)
+			got := ""
+			for _, n := range c.must(200, "GET", "/v2.0/networks?sort_key=name&sort_dir=asc&"+query, "")["networks"].([]any) {
+				got += n.(object)["name"].(string)
+			}
+			if got != want {
+				t.Errorf("%s: want %q, got %q", query, want, got)
+			}
+		})
 	}
 	if got := c.fault("GET", "/v2.0/agents?tags=red", ""); got != "400 HTTPBadRequest" {
 		t.Errorf("agents have no tags: %s", got)
@@ -166,8 +178,11 @@ func TestPort_AddressPairsAndDHCPOptionsRoundTrip(t *testing.T) {
 		`"extra_dhcp_opts":[{"opt_name":"a","opt_value":"x","ip_version":5}]`:               "400 HTTPBadRequest",
 		`"extra_dhcp_opts":[{"opt_value":"x"}]`:                                             "400 HTTPBadRequest",
 	} {
-		if got := c.fault("PUT", path, `{"port":{`+body+`}}`); got != want {
-			t.Errorf("%.80s: want %s, got %s", body, want, got)
-		}
+		t.Run(body, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("PUT", path, `{"port":{`+body+`}}`); got != want {
+				t.Errorf("%.80s: want %s, got %s", body, want, got)
+			}
+		})
 	}
 }

@@ -32,7 +32,9 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 		t.Error(d)
 	}
 	for _, moving := range []string{"created_at", "updated_at"} {
-		delete(shown, moving)
+		t.Run(moving, func(t *testing.T) {
+			delete(shown, moving)
+		})
 	}
 	want := object{"id": created["id"], "name": "t", "description": "", "project_id": "admin", "tenant_id": "admin", "admin_state_up": true,
 		"port_id": parent, "status": "DOWN", "sub_ports": []any{on(one, 7), on(two, 8)}, "tags": []any{}, "revision_number": 2.0}
@@ -71,10 +73,12 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	want := object{"trunk_id": trunk, "sub_ports": []any{object{"port_id": sub, "segmentation_type": "vlan", "segmentation_id": 7.0, "mac_address": "fa:16:3e:00:00:07"}}}
 	shown := c.must(200, "GET", "/v2.0/ports/"+parent, "")["port"].(object)
 	for how, p := range map[string]object{"answered": bound, "shown": shown} {
-		bridge := p["binding:vif_details"].(object)["bridge_name"]
-		if d := cmp.Diff(want, p["trunk_details"]); d != "" || bridge != "tbr-"+trunk[:10] {
-			t.Errorf("%s: bridge %v, %s", how, bridge, d)
-		}
+		t.Run(how, func(t *testing.T) {
+			bridge := p["binding:vif_details"].(object)["bridge_name"]
+			if d := cmp.Diff(want, p["trunk_details"]); d != "" || bridge != "tbr-"+trunk[:10] {
+				t.Errorf("%s: bridge %v, %s", how, bridge, d)
+			}
+		})
 	}
 	journaled := 0
 	for _, p := range c.must(200, "GET", "/v2.0/ports", "")["ports"].([]any) {
@@ -114,9 +118,12 @@ func TestTrunk_Filters(t *testing.T) {
 		"status=DOWN&status=ACTIVE&limit=2&sort_key=name&sort_dir=asc":    slices.Sorted(slices.Values(append(slices.Clone(active), down...)))[:2],
 		"status=ACTIVE&id=" + down[0] + "&id=" + active[0] + "&fields=id": {active[0]},
 	} {
-		if d := cmp.Diff(want, ids(c.must(200, "GET", "/v2.0/trunks?"+query, ""), "trunks")); d != "" {
-			t.Errorf("%s: %s", query, d)
-		}
+		t.Run(query, func(t *testing.T) {
+			c := c.in(t)
+			if d := cmp.Diff(want, ids(c.must(200, "GET", "/v2.0/trunks?"+query, ""), "trunks")); d != "" {
+				t.Errorf("%s: %s", query, d)
+			}
+		})
 	}
 }
 
@@ -161,9 +168,11 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 		"unseen: " + other.fault("GET", path, ""):                                                         "404 TrunkNotFound",
 		"parent changed: " + c.fault("PUT", path, `{"trunk":{"port_id":"`+free+`"}}`):                     "400 HTTPBadRequest",
 	} {
-		if what, got, _ := strings.Cut(got, ": "); got != want {
-			t.Errorf("%s: want %s, got %s", what, want, got)
-		}
+		t.Run(got, func(t *testing.T) {
+			if what, got, _ := strings.Cut(got, ": "); got != want {
+				t.Errorf("%s: want %s, got %s", what, want, got)
+			}
+		})
 	}
 	c.must(200, "PUT", path, `{"trunk":{"admin_state_up":false}}`)
 	if got := add(`{"port_id":%q,"segmentation_id":8}`, free); got != "409 TrunkDisabled" {
@@ -198,9 +207,12 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 		"no type":            {path, port(vxlan), `"segmentation_type":null,"segmentation_id":3`, "400 HTTPBadRequest"},
 		"longer frames":      {low, port(vlan), `"segmentation_id":3`, "409 SubPortMtuGreaterThanTrunkPortMtu"},
 	} {
-		if got := c.fault("PUT", tc.path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,%s}]}`, tc.port, tc.said)); got != tc.want {
-			t.Errorf("%s: want %s, got %s", name, tc.want, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("PUT", tc.path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,%s}]}`, tc.port, tc.said)); got != tc.want {
+				t.Errorf("%s: want %s, got %s", name, tc.want, got)
+			}
+		})
 	}
 	c.must(200, "PUT", path, fmt.Sprintf(`{"sub_ports":[{"port_id":%q,"segmentation_id":31}]}`, port(vxlan)))
 }
