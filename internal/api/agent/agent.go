@@ -1,5 +1,5 @@
-// Package agent is the gateway for agents that do not speak Temporal: they tell over HTTP that they live and which
-// ports they have done their part for, and get a verdict on each report.
+// Package agent is the HTTP gateway for agents that speak neither Temporal nor RabbitMQ. An agent reports its heartbeat and the ports that it
+// has wired, and gets a verdict on each report.
 package agent
 
 import (
@@ -20,31 +20,31 @@ import (
 	"berth/internal/store"
 )
 
-// maxReports is how many reports a request may carry.
+// maxReports limits the reports in one request.
 const maxReports = 1000
 
-// parallel is how many ports of one request are settled at a time.
-const parallel = 4
+// portsAtOnce is how many ports of one request are written in parallel.
+const portsAtOnce = 4
 
-// inHand is how many reports of all requests together are settled or wait for it. Agents that come with more keep them
-// and come again: a restart of many at once is spread out rather than piled up.
-const inHand = 8 * maxReports
+// maxPending limits the reports of all requests that are being processed. A request beyond it gets a 429 and is sent again, so that the
+// restart of many agents does not overload the database.
+const maxPending = 8 * maxReports
 
-// New is the agents' gateway on that store.
+// New returns the agents' gateway on that store.
 func New(s *store.Store, id identity.Authenticator) *osapi.API {
-	g := gateway{s, semaphore.NewWeighted(inHand)}
+	g := gateway{s, semaphore.NewWeighted(maxPending)}
 	return &osapi.API{
 		Prefix: "/agent/v1", Identity: id, Fail: fail,
 		Routes: []osapi.Route{
-			{Method: http.MethodPost, Path: "/state", Handle: privileged(g.state)},
-			{Method: http.MethodPost, Path: "/reports", Handle: privileged(g.reports)},
+			{Method: http.MethodPost, Path: "/state", Handle: agentOnly(g.state)},
+			{Method: http.MethodPost, Path: "/reports", Handle: agentOnly(g.reports)},
 		},
 	}
 }
 
 type gateway struct {
-	store *store.Store
-	room  *semaphore.Weighted // for reports
+	store   *store.Store
+	pending *semaphore.Weighted // reports in processing, at most maxPending
 }
 
 type failure struct {
@@ -61,8 +61,8 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	osapi.WriteJSON(w, e.Status, failure{failureDetail{e.Status, http.StatusText(e.Status), e.Message}})
 }
 
-// privileged lets only administrators and services in: who reports decides that a port is ACTIVE.
-func privileged(h osapi.Handler) osapi.Handler {
+// agentOnly admits administrators and services: a report makes a port ACTIVE.
+func agentOnly(h osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if !identity.From(r.Context()).Admin() {
 			return 0, nil, osapi.Fault(http.StatusForbidden, "", "Only agents with the admin or service role may report.")
@@ -71,7 +71,7 @@ func privileged(h osapi.Handler) osapi.Handler {
 	}
 }
 
-func bad(format string, args ...any) error {
+func badRequest(format string, args ...any) error {
 	return osapi.Fault(http.StatusBadRequest, "", format, args...)
 }
 
@@ -94,11 +94,11 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	}
 	for _, f := range []struct{ name, value string }{{"agent_type", b.Type}, {"host", b.Host}, {"binary", b.Binary}, {"topic", b.Topic}} {
 		if len(f.value) > 255 || strings.ContainsRune(f.value, 0) {
-			return 0, nil, bad("Invalid input: '%s' is longer than 255 bytes or contains a NUL character.", f.name)
+			return 0, nil, badRequest("Invalid input: '%s' is longer than 255 bytes or contains a NUL character.", f.name)
 		}
 	}
 	if b.Type == "" || b.Host == "" {
-		return 0, nil, bad("Invalid input: 'agent_type' and 'host' are required.")
+		return 0, nil, badRequest("Invalid input: 'agent_type' and 'host' are required.")
 	}
 	configurations, err := configurations(b.Configurations)
 	if err != nil {
@@ -108,11 +108,11 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	return http.StatusOK, stateAnswer{status}, err
 }
 
-// configurations is the dictionary in a form that the database takes: no NUL characters, no numbers beyond a float.
+// configurations encodes the dictionary again, so that PostgreSQL accepts it. It refuses NUL characters and numbers beyond a float64.
 func configurations(raw json.RawMessage) (json.RawMessage, error) {
 	m := map[string]any{}
 	if len(raw) > 0 && json.Unmarshal(raw, &m) != nil || bytes.Contains(raw, []byte(`\u0000`)) {
-		return nil, bad("Invalid input: 'configurations' is not a dictionary without NUL characters.")
+		return nil, badRequest("Invalid input: 'configurations' is not a dictionary without NUL characters.")
 	}
 	if m == nil {
 		m = map[string]any{}
@@ -132,12 +132,12 @@ type reportsBody struct {
 	Reports []report `json:"reports"`
 }
 
-// What became of a report.
+// Results of a report.
 const (
-	done    = "done"    // nobody blocks the port any more
-	waiting = "waiting" // others still block it
-	gone    = "gone"    // no such port; there is nothing to repeat
-	ignored = "ignored" // it completed nothing: a duplicate, another host's port, or nobody waited for the entity
+	done    = "done"    // the port waits for no other entity
+	waiting = "waiting" // the port waits for other entities
+	gone    = "gone"    // the port does not exist; the agent stops reporting it
+	ignored = "ignored" // the report had no effect: a duplicate, a port of another host, or an entity without a block
 )
 
 type verdict struct {
@@ -151,36 +151,36 @@ type reportsAnswer struct {
 	Verdicts []verdict `json:"verdicts"`
 }
 
-// reports settles each port once for all reports on it. It answers after everything is committed; a failure of
-// the database is the request's, and repeating the whole is harmless.
+// reports handles a batch of reports. It writes each port once for all its reports and answers after every commit. If the database fails, the
+// whole request fails; sending it again is harmless.
 func (g gateway) reports(r *http.Request) (int, any, error) {
 	var b reportsBody
 	if err := osapi.Decode(r, &b); err != nil {
 		return 0, nil, err
 	}
 	if b.Reports == nil {
-		return 0, nil, bad("Invalid input: 'reports' is required.")
+		return 0, nil, badRequest("Invalid input: 'reports' is required.")
 	}
 	if len(b.Reports) > maxReports {
-		return 0, nil, bad("Invalid input: %d reports are more than %d.", len(b.Reports), maxReports)
+		return 0, nil, badRequest("Invalid input: %d reports are more than %d.", len(b.Reports), maxReports)
 	}
-	if !g.room.TryAcquire(int64(len(b.Reports))) {
+	if !g.pending.TryAcquire(int64(len(b.Reports))) {
 		osapi.Header(r.Context()).Set("Retry-After", "1")
-		return 0, nil, osapi.Fault(http.StatusTooManyRequests, "", "More than %d reports are being settled. Send these again.", inHand)
+		return 0, nil, osapi.Fault(http.StatusTooManyRequests, "", "More than %d reports are being processed. Send the request again.", maxPending)
 	}
-	defer g.room.Release(int64(len(b.Reports)))
+	defer g.pending.Release(int64(len(b.Reports)))
 	verdicts := make([]verdict, len(b.Reports))
-	of := map[uuid.UUID][]int{}
+	byPort := map[uuid.UUID][]int{}
 	for i, item := range b.Reports {
 		verdicts[i] = verdict{Port: item.Port, Result: ignored, Remaining: []string{}}
 		if id, ok := osapi.UUID(strings.ToLower(item.Port)); ok {
-			of[id] = append(of[id], i)
+			byPort[id] = append(byPort[id], i)
 		}
 	}
 	group, ctx := errgroup.WithContext(r.Context())
-	group.SetLimit(parallel)
-	for id, places := range of {
-		group.Go(func() error { return g.settle(ctx, id, b.Reports, places, verdicts) })
+	group.SetLimit(portsAtOnce)
+	for id, indexes := range byPort {
+		group.Go(func() error { return g.reportPort(ctx, id, b.Reports, indexes, verdicts) })
 	}
 	if err := group.Wait(); err != nil {
 		return 0, nil, err
@@ -188,29 +188,29 @@ func (g gateway) reports(r *http.Request) (int, any, error) {
 	return http.StatusOK, reportsAnswer{verdicts}, nil
 }
 
-// settle reports to one port and fills in the verdicts at those places.
-func (g gateway) settle(ctx context.Context, id uuid.UUID, reports []report, places []int, verdicts []verdict) error {
-	given := make([]network.Report, len(places))
-	for i, place := range places {
-		r := reports[place]
+// reportPort writes the reports on one port and fills in the verdicts at those indexes.
+func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report, indexes []int, verdicts []verdict) error {
+	given := make([]network.Report, len(indexes))
+	for i, index := range indexes {
+		r := reports[index]
 		given[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision}
 	}
-	standing, err := g.store.ReportPort(ctx, id, given)
+	status, err := g.store.ReportPort(ctx, id, given)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	for i, place := range places {
-		v := &verdicts[place]
+	for i, index := range indexes {
+		v := &verdicts[index]
 		switch {
 		case err != nil:
 			v.Result = gone
 			continue
-		case standing.Accepted[i] && len(standing.Waiting) == 0:
+		case status.Accepted[i] && len(status.Waiting) == 0:
 			v.Result = done
-		case standing.Accepted[i]:
+		case status.Accepted[i]:
 			v.Result = waiting
 		}
-		v.Status, v.Remaining = standing.Status, standing.Remaining()
+		v.Status, v.Remaining = status.Status, status.Remaining()
 	}
 	return nil
 }

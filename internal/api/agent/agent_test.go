@@ -32,10 +32,10 @@ type gateway struct {
 	store *store.Store
 }
 
-func open(t testing.TB) gateway { return on(t, storetest.URL(t)) }
+func open(t testing.TB) gateway { return openOn(t, storetest.URL(t)) }
 
-// on is a gateway on that database.
-func on(t testing.TB, url string) gateway {
+// openOn serves the gateway on that database.
+func openOn(t testing.TB, url string) gateway {
 	t.Helper()
 	s, err := store.Open(t.Context(), url)
 	if err != nil {
@@ -45,6 +45,12 @@ func on(t testing.TB, url string) gateway {
 	server := httptest.NewServer(agent.New(s, identity.Noauth{}))
 	t.Cleanup(server.Close)
 	return gateway{t, server.URL + "/agent/v1", "admin", s}
+}
+
+// in returns the gateway for a subtest.
+func (g gateway) in(t testing.TB) gateway {
+	g.t = t
+	return g
 }
 
 func (g gateway) post(path, body string) (int, string) {
@@ -68,7 +74,7 @@ func (g gateway) post(path, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// ports makes that many ports of a server, bound to cmp-1 on a network that net-1 gives DHCP to.
+// ports creates n ports of a server, bound to cmp-1, on a network whose DHCP agent is net-1.
 func (g gateway) ports(n int) []string {
 	g.t.Helper()
 	p, ctx := "p", g.t.Context()
@@ -111,38 +117,41 @@ func (g gateway) report(reports ...string) []verdict {
 	return answer.Verdicts
 }
 
-func of(port, entity, host string) string {
+func report(port, entity, host string) string {
 	return fmt.Sprintf(`{"port":%q,"entity":%q,"host":%q}`, port, entity, host)
 }
 
-func TestEveryReportGetsItsVerdict(t *testing.T) {
+func TestReports_VerdictForEachReport(t *testing.T) {
 	t.Parallel()
 	g := open(t)
 	for _, body := range []string{`{"agent_type":"Open vSwitch agent","host":"cmp-1"}`,
 		`{"agent_type":"DHCP agent","host":"net-1","binary":"dhcp","topic":"dhcp_agent","configurations":{"networks":1}}`} {
-		for _, want := range []string{"new", "alive"} {
-			if status, text := g.post("/state", body); status != 200 || text != `{"status":"`+want+`"}` {
-				t.Fatalf("%s: %d %s", body, status, text)
+		t.Run(body, func(t *testing.T) {
+			g := g.in(t)
+			for _, want := range []string{"new", "alive"} {
+				if status, text := g.post("/state", body); status != 200 || text != `{"status":"`+want+`"}` {
+					t.Fatalf("%s: %d %s", body, status, text)
+				}
 			}
-		}
+		})
 	}
 	p := g.ports(2)
-	const nobody = "00000000-0000-4000-8000-000000000000"
+	const unknownPort = "00000000-0000-4000-8000-000000000000"
 
-	got := g.report(of(p[0], "L2", "cmp-2"), of("x", "L2", "cmp-1"), of(nobody, "L2", "cmp-1"), of(p[1], "DHCP", "net-1"),
-		of(p[0], "moon", ""), of(strings.ToUpper(p[1]), "L2", "cmp-1"))
+	got := g.report(report(p[0], "L2", "cmp-2"), report("x", "L2", "cmp-1"), report(unknownPort, "L2", "cmp-1"), report(p[1], "DHCP", "net-1"),
+		report(p[0], "moon", ""), report(strings.ToUpper(p[1]), "L2", "cmp-1"))
 
-	both := []string{"DHCP", "L2"}
+	allBlocks := []string{"DHCP", "L2"}
 	if d := cmp.Diff([]verdict{
-		{p[0], "ignored", "DOWN", both}, {"x", "ignored", "", []string{}}, {nobody, "gone", "", []string{}},
-		{p[1], "done", "ACTIVE", []string{}}, {p[0], "ignored", "DOWN", both}, {strings.ToUpper(p[1]), "done", "ACTIVE", []string{}},
+		{p[0], "ignored", "DOWN", allBlocks}, {"x", "ignored", "", []string{}}, {unknownPort, "gone", "", []string{}},
+		{p[1], "done", "ACTIVE", []string{}}, {p[0], "ignored", "DOWN", allBlocks}, {strings.ToUpper(p[1]), "done", "ACTIVE", []string{}},
 	}, got); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]verdict{{p[0], "waiting", "DOWN", []string{"DHCP"}}}, g.report(of(p[0], "L2", "cmp-1"))); d != "" {
+	if d := cmp.Diff([]verdict{{p[0], "waiting", "DOWN", []string{"DHCP"}}}, g.report(report(p[0], "L2", "cmp-1"))); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]verdict{{p[1], "ignored", "ACTIVE", []string{}}}, g.report(of(p[1], "L2", "cmp-1"))); d != "" {
+	if d := cmp.Diff([]verdict{{p[1], "ignored", "ACTIVE", []string{}}}, g.report(report(p[1], "L2", "cmp-1"))); d != "" {
 		t.Error(d)
 	}
 	if got := g.report(); len(got) != 0 {
@@ -150,30 +159,30 @@ func TestEveryReportGetsItsVerdict(t *testing.T) {
 	}
 }
 
-func TestReportsTellOfMoreThanSuccess(t *testing.T) {
+func TestReports_BegunAndLostChangeTheStatus(t *testing.T) {
 	t.Parallel()
 	g := open(t)
 	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
 	p := g.ports(1)[0]
-	say := func(event string, revision int) string {
+	report := func(event string, revision int) string {
 		return fmt.Sprintf(`{"port":%q,"entity":"L2","host":"cmp-1","event":%q,"revision":%d}`, p, event, revision)
 	}
 	l2 := []string{"L2"}
 
-	got := g.report(say("begun", 1), say("begun", 1), say("moon", 0), say("complete", 99), say("complete", -1))
+	got := g.report(report("begun", 1), report("begun", 1), report("moon", 0), report("complete", 99), report("complete", -1))
 	if d := cmp.Diff([]verdict{{p, "waiting", "BUILD", l2}, {p, "ignored", "BUILD", l2}, {p, "ignored", "BUILD", l2},
 		{p, "ignored", "BUILD", l2}, {p, "ignored", "BUILD", l2}}, got); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]verdict{{p, "done", "ACTIVE", []string{}}}, g.report(say("complete", 2))); d != "" {
+	if d := cmp.Diff([]verdict{{p, "done", "ACTIVE", []string{}}}, g.report(report("complete", 2))); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]verdict{{p, "waiting", "DOWN", l2}}, g.report(say("lost", 0))); d != "" {
+	if d := cmp.Diff([]verdict{{p, "waiting", "DOWN", l2}}, g.report(report("lost", 0))); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestWholeRestartOfAnAgentIsOneRequest(t *testing.T) {
+func TestReports_OneRequestCarriesAThousand(t *testing.T) {
 	t.Parallel()
 	g := open(t)
 	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
@@ -181,7 +190,7 @@ func TestWholeRestartOfAnAgentIsOneRequest(t *testing.T) {
 	reports := make([]string, 0, 1000)
 	for range 4 {
 		for _, p := range ports {
-			reports = append(reports, of(p, "L2", "cmp-1"))
+			reports = append(reports, report(p, "L2", "cmp-1"))
 		}
 	}
 
@@ -201,8 +210,8 @@ func TestWholeRestartOfAnAgentIsOneRequest(t *testing.T) {
 	}
 }
 
-// C18 C50 C72: ports that are bound nowhere keep nobody else in the batch waiting, and each is told apart.
-func TestUnboundPortsHoldUpNoBatch(t *testing.T) {
+// An unbound port in a batch neither delays nor changes the verdicts of the other ports.
+func TestReports_UnboundPortsDoNotDelayTheBatch(t *testing.T) {
 	t.Parallel()
 	g := open(t)
 	g.post("/state", `{"agent_type":"DHCP agent","host":"net-1"}`)
@@ -216,7 +225,7 @@ func TestUnboundPortsHoldUpNoBatch(t *testing.T) {
 	}
 	reports := make([]string, len(ports))
 	for i, p := range ports {
-		reports[i] = of(p, "DHCP", "net-1")
+		reports[i] = report(p, "DHCP", "net-1")
 	}
 	for i, v := range g.report(reports...) {
 		want := verdict{ports[i], "waiting", "DOWN", []string{"L2"}}
@@ -229,15 +238,15 @@ func TestUnboundPortsHoldUpNoBatch(t *testing.T) {
 	}
 }
 
-// Agents that all come at once are told to come again, before they cost anything, and lose nothing by it.
-func TestMoreReportsThanCanBeSettledAreSentAgain(t *testing.T) {
+// Requests beyond the limit get a 429 before they touch the database. They succeed when they are sent again.
+func TestReports_429BeyondMaxPending(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	g := on(t, url)
+	g := openOn(t, url)
 	g.post("/state", `{"agent_type":"Open vSwitch agent","host":"cmp-1"}`)
 	p := g.ports(1)[0]
-	held := storetest.Connect(t, url)
-	if _, err := held.Exec(t.Context(), `begin; select from port where id = '`+p+`' for update`); err != nil {
+	lock := storetest.Connect(t, url)
+	if _, err := lock.Exec(t.Context(), `begin; select from port where id = '`+p+`' for update`); err != nil {
 		t.Fatal(err)
 	}
 	full := func(report string) string {
@@ -248,7 +257,7 @@ func TestMoreReportsThanCanBeSettledAreSentAgain(t *testing.T) {
 		agents.Go(func() {
 			status, text := 429, ""
 			for until := time.Now().Add(time.Minute); status == 429 && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-				status, text = g.post("/reports", full(of(p, "L2", "cmp-1")))
+				status, text = g.post("/reports", full(report(p, "L2", "cmp-1")))
 			}
 			if status != 200 {
 				t.Errorf("%d %.200s", status, text)
@@ -256,24 +265,24 @@ func TestMoreReportsThanCanBeSettledAreSentAgain(t *testing.T) {
 		})
 	}
 	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		status, text := g.post("/reports", full(of("x", "L2", "cmp-1")))
-		if status == 429 && strings.Contains(text, "Send these again") {
+		status, text := g.post("/reports", full(report("x", "L2", "cmp-1")))
+		if status == 429 && strings.Contains(text, "Send the request again") {
 			break
 		}
 		if status != 200 || time.Now().After(until) {
-			t.Fatalf("nobody is asked to come again: %d %s", status, text)
+			t.Fatalf("no request is refused: %d %s", status, text)
 		}
 	}
-	if _, err := held.Exec(t.Context(), `rollback`); err != nil {
+	if _, err := lock.Exec(t.Context(), `rollback`); err != nil {
 		t.Fatal(err)
 	}
 	agents.Wait()
-	if d := cmp.Diff([]verdict{{p, "ignored", "ACTIVE", []string{}}}, g.report(of(p, "L2", "cmp-1"))); d != "" {
+	if d := cmp.Diff([]verdict{{p, "ignored", "ACTIVE", []string{}}}, g.report(report(p, "L2", "cmp-1"))); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestBadInputIsRefused(t *testing.T) {
+func TestRequest_InvalidInputErrors(t *testing.T) {
 	t.Parallel()
 	g := open(t)
 	for _, tc := range []struct {
@@ -304,14 +313,20 @@ func TestBadInputIsRefused(t *testing.T) {
 		{"/reports", `{"reports":[{"port":"` + strings.Repeat("x", 1<<20) + `"}]}`, 413},
 		{"/moon", `{}`, 404},
 	} {
-		if status, text := g.post(tc.path, tc.body); status != tc.want || status >= 400 && !strings.Contains(text, `"message":"`) {
-			t.Errorf("%s %.100s: want %d, got %d %.200s", tc.path, tc.body, tc.want, status, text)
-		}
+		t.Run(tc.path, func(t *testing.T) {
+			g := g.in(t)
+			if status, text := g.post(tc.path, tc.body); status != tc.want || status >= 400 && !strings.Contains(text, `"message":"`) {
+				t.Errorf("%s %.100s: want %d, got %d %.200s", tc.path, tc.body, tc.want, status, text)
+			}
+		})
 	}
 	for token, want := range map[string]int{"": 401, "u:p": 403} {
-		g.token = token
-		if status, _ := g.post("/reports", `{"reports":[]}`); status != want {
-			t.Errorf("token %q: %d", token, status)
-		}
+		t.Run(token, func(t *testing.T) {
+			g := g.in(t)
+			g.token = token
+			if status, _ := g.post("/reports", `{"reports":[]}`); status != want {
+				t.Errorf("token %q: %d", token, status)
+			}
+		})
 	}
 }

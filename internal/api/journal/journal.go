@@ -1,5 +1,5 @@
-// Package journal is the API of the mirror journal at /journal/v1, for administrators: what was recorded, how
-// far it is, why it waits, and what to do with an entry that failed.
+// Package journal is the administrators' API of the OpenDaylight journal, at /journal/v1: it lists entries, says why an entry waits, retries
+// and skips failed entries, and starts full syncs and audits.
 package journal
 
 import (
@@ -15,7 +15,7 @@ import (
 	"berth/internal/store"
 )
 
-// New is the API over that store.
+// New returns the API on that store.
 func New(s *store.Store, id identity.Authenticator) *osapi.API {
 	h := handlers{s}
 	return &osapi.API{
@@ -37,7 +37,7 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 	}
 }
 
-// entry is an entry as it goes out.
+// entry is the JSON format of an entry.
 type entry struct {
 	Seq        int64             `json:"seq"`
 	Operation  journal.Operation `json:"operation"`
@@ -52,8 +52,8 @@ type entry struct {
 	CreatedAt  time.Time         `json:"created_at"`
 	TakenAt    *time.Time        `json:"taken_at"`
 	FinishedAt *time.Time        `json:"finished_at"`
-	RetryAt    *time.Time        `json:"retry_at"`   // the next attempt's
-	CarriedBy  *int64            `json:"carried_by"` // the entry whose workflow made the last attempt; null: its own
+	RetryAt    *time.Time        `json:"retry_at"`   // time of the next attempt
+	CarriedBy  *int64            `json:"carried_by"` // the entry whose workflow made the last attempt; null: the entry's own
 }
 
 func entryOf(e journal.Entry) entry {
@@ -62,8 +62,8 @@ func entryOf(e journal.Entry) entry {
 		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt, RetryAt: e.RetryAt, CarriedBy: e.Carrier}
 }
 
-// shown is one entry with all that is known about it.
-type shown struct {
+// entryDetails is the JSON format of a single entry.
+type entryDetails struct {
 	entry
 	Data     json.RawMessage `json:"data"`
 	Blockers []blocker       `json:"blockers"`
@@ -80,7 +80,7 @@ type blocker struct {
 	Since     time.Time         `json:"since"`
 }
 
-// decision is what somebody decided about the entry.
+// decision is an administrator's decision about the entry.
 type decision struct {
 	At     time.Time `json:"at"`
 	Actor  string    `json:"actor"`
@@ -99,8 +99,8 @@ type waiting struct {
 	Deadline *time.Time `json:"deadline"`
 }
 
-func shownOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.Decision) map[string]shown {
-	s := shown{entry: entryOf(e), Data: e.Data, Blockers: []blocker{}, Audit: []decision{}, Why: why{Sentence: journal.Sentence(e, blockers), Waiting: []waiting{}}}
+func detailsOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.Decision) map[string]entryDetails {
+	s := entryDetails{entry: entryOf(e), Data: e.Data, Blockers: []blocker{}, Audit: []decision{}, Why: why{Sentence: journal.Sentence(e, blockers), Waiting: []waiting{}}}
 	for _, b := range blockers {
 		s.Blockers = append(s.Blockers, blocker{b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State, b.Since})
 	}
@@ -110,7 +110,7 @@ func shownOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.De
 	for _, d := range decisions {
 		s.Audit = append(s.Audit, decision(d))
 	}
-	return map[string]shown{"entry": s}
+	return map[string]entryDetails{"entry": s}
 }
 
 type handlers struct{ store *store.Store }
@@ -140,15 +140,15 @@ func (h handlers) show(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return h.shown(r, seq)
+	return h.showEntry(r, seq)
 }
 
-func (h handlers) shown(r *http.Request, seq int64) (int, any, error) {
+func (h handlers) showEntry(r *http.Request, seq int64) (int, any, error) {
 	e, blockers, decisions, err := h.store.JournalEntry(r.Context(), seq)
 	if err != nil {
-		return 0, nil, refusal(seq, err)
+		return 0, nil, entryError(seq, err)
 	}
-	return http.StatusOK, shownOf(e, blockers, decisions), nil
+	return http.StatusOK, detailsOf(e, blockers, decisions), nil
 }
 
 func (h handlers) retry(r *http.Request) (int, any, error) {
@@ -157,13 +157,13 @@ func (h handlers) retry(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if _, err := h.store.RetryEntry(r.Context(), seq, identity.From(r.Context()).User); err != nil {
-		return 0, nil, refusal(seq, err)
+		return 0, nil, entryError(seq, err)
 	}
-	return h.shown(r, seq)
+	return h.showEntry(r, seq)
 }
 
-// refusal translates what the store says of one entry.
-func refusal(seq int64, err error) error {
+// entryError translates an error of the store about one entry.
+func entryError(seq int64, err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return osapi.Fault(http.StatusNotFound, "", "There is no journal entry %d.", seq)
@@ -174,13 +174,13 @@ func refusal(seq int64, err error) error {
 	}
 }
 
-// conflict is what stands in the way, without the names of those who found it.
+// conflict is the reason in an error of the store, without the names of the functions that added to it.
 func conflict(err error) string {
 	_, words, _ := strings.Cut(err.Error(), store.ErrConflict.Error()+": j")
 	return "J" + words
 }
 
-// maxReason bounds what an administrator may say, in bytes.
+// maxReason limits an administrator's reason, in bytes.
 const maxReason = 1000
 
 func (h handlers) skip(r *http.Request) (int, any, error) {
@@ -188,18 +188,18 @@ func (h handlers) skip(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	reason, err := reasonOf(r)
+	reason, err := decodeReason(r)
 	if err != nil {
 		return 0, nil, err
 	}
 	if _, err := h.store.SkipEntry(r.Context(), seq, identity.From(r.Context()).User, reason); err != nil {
-		return 0, nil, refusal(seq, err)
+		return 0, nil, entryError(seq, err)
 	}
-	return h.shown(r, seq)
+	return h.showEntry(r, seq)
 }
 
-// reasonOf reads {"reason": "…"}; a request without a body gives none.
-func reasonOf(r *http.Request) (string, error) {
+// decodeReason reads {"reason": "…"}. The body may be missing.
+func decodeReason(r *http.Request) (string, error) {
 	raw, err := osapi.Body(r)
 	if err != nil {
 		return "", err

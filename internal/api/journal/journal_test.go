@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// three is a store whose journal has a failed network, a port that waits for it, and a completed network.
-func three(t *testing.T) (*store.Store, http.Handler) {
+// threeEntries returns a store whose journal has a failed network, a port that waits for it, and a completed network.
+func threeEntries(t *testing.T) (*store.Store, http.Handler) {
 	t.Helper()
 	url := storetest.URL(t)
 	s, err := store.Open(t.Context(), url)
@@ -47,7 +47,7 @@ func three(t *testing.T) (*store.Store, http.Handler) {
 	return s, api.New(s, identity.Noauth{})
 }
 
-func ask(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {
+func send(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/journal/v1"+path, strings.NewReader(body))
 	if token != "" {
@@ -62,9 +62,9 @@ func ask(t *testing.T, h http.Handler, token, method, path, body string) (int, m
 	return w.Code, answer
 }
 
-func TestEntriesAreListedNewestFirst(t *testing.T) {
+func TestList_NewestFirstAndFiltered(t *testing.T) {
 	t.Parallel()
-	_, h := three(t)
+	_, h := threeEntries(t)
 	for query, want := range map[string]string{
 		"":                            "[3 2 1]",
 		"?order=asc":                  "[1 2 3]",
@@ -80,22 +80,24 @@ func TestEntriesAreListedNewestFirst(t *testing.T) {
 		"?after=1&order=asc":          "[2 3]",
 		"?object=%27%3B+drop+table--": "[]",
 	} {
-		status, answer := ask(t, h, "admin", "GET", "/entries"+query, "")
-		seqs := []any{}
-		entries, _ := answer["entries"].([]any)
-		for _, e := range entries {
-			seqs = append(seqs, e.(map[string]any)["seq"])
-		}
-		if status != 200 || answer["entries"] == nil || fmt.Sprint(seqs) != want {
-			t.Errorf("%s: %d %v, want %s", query, status, seqs, want)
-		}
+		t.Run(query, func(t *testing.T) {
+			status, answer := send(t, h, "admin", "GET", "/entries"+query, "")
+			seqs := []any{}
+			entries, _ := answer["entries"].([]any)
+			for _, e := range entries {
+				seqs = append(seqs, e.(map[string]any)["seq"])
+			}
+			if status != 200 || answer["entries"] == nil || fmt.Sprint(seqs) != want {
+				t.Errorf("%s: %d %v, want %s", query, status, seqs, want)
+			}
+		})
 	}
 }
 
-func TestEntrySaysWhyItWaits(t *testing.T) {
+func TestShow_SaysWhyTheEntryWaits(t *testing.T) {
 	t.Parallel()
-	_, h := three(t)
-	status, answer := ask(t, h, "admin", "GET", "/entries/2", "")
+	_, h := threeEntries(t)
+	status, answer := send(t, h, "admin", "GET", "/entries/2", "")
 	got, _ := answer["entry"].(map[string]any)
 	if status != 200 || got == nil {
 		t.Fatalf("%d %v", status, answer)
@@ -117,10 +119,10 @@ func TestEntrySaysWhyItWaits(t *testing.T) {
 	}
 }
 
-func TestFailedEntryIsRetried(t *testing.T) {
+func TestRetry_FailedEntryBecomesPending(t *testing.T) {
 	t.Parallel()
-	s, h := three(t)
-	status, answer := ask(t, h, "admin", "POST", "/entries/1/retry", "")
+	s, h := threeEntries(t)
+	status, answer := send(t, h, "admin", "POST", "/entries/1/retry", "")
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "pending" || got["failures"] != 0.0 {
 		t.Fatalf("%d %v", status, answer)
 	}
@@ -129,10 +131,10 @@ func TestFailedEntryIsRetried(t *testing.T) {
 	}
 }
 
-func TestFailedEntryIsSkippedAndReleasesOthers(t *testing.T) {
+func TestSkip_ReleasesBlockedEntries(t *testing.T) {
 	t.Parallel()
-	s, h := three(t)
-	status, answer := ask(t, h, "admin", "POST", "/entries/1/skip", `{"reason": "made by hand"}`)
+	s, h := threeEntries(t)
+	status, answer := send(t, h, "admin", "POST", "/entries/1/skip", `{"reason": "made by hand"}`)
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "completed" || got["last_error"] != "skipped by admin: made by hand" {
 		t.Fatalf("%d %v", status, answer)
 	}
@@ -148,29 +150,31 @@ func TestFailedEntryIsSkippedAndReleasesOthers(t *testing.T) {
 	if d := cmp.Diff(map[string]any{"at": decision["at"], "actor": "admin", "action": "skip", "reason": "made by hand"}, decision); d != "" {
 		t.Error(d)
 	}
-	if status, answer := ask(t, h, "admin", "POST", "/entries/1/skip", ""); status != 409 {
+	if status, answer := send(t, h, "admin", "POST", "/entries/1/skip", ""); status != 409 {
 		t.Errorf("skipped twice: %d %v", status, answer)
 	}
 }
 
-func TestRefusalsOfAnEntryNameIt(t *testing.T) {
+func TestError_NamesTheEntry(t *testing.T) {
 	t.Parallel()
-	_, h := three(t)
+	_, h := threeEntries(t)
 	for path, want := range map[string]string{
 		"/entries/9/retry": "There is no journal entry 9.",
 		"/entries/3/retry": "Journal entry 3 is completed.",
 		"/entries/2/retry": "Journal entry 2 waits for entry 1.",
 	} {
-		_, answer := ask(t, h, "admin", "POST", path, "")
-		if refusal, _ := answer["error"].(map[string]any); refusal["message"] != want {
-			t.Errorf("%s: %v", path, answer)
-		}
+		t.Run(path, func(t *testing.T) {
+			_, answer := send(t, h, "admin", "POST", path, "")
+			if refusal, _ := answer["error"].(map[string]any); refusal["message"] != want {
+				t.Errorf("%s: %v", path, answer)
+			}
+		})
 	}
 }
 
-func TestRefusalsAreClear(t *testing.T) {
+func TestRequest_ErrorStatuses(t *testing.T) {
 	t.Parallel()
-	_, h := three(t)
+	_, h := threeEntries(t)
 	for _, tt := range []struct {
 		token, method, path, body string
 		want                      int
@@ -207,10 +211,12 @@ func TestRefusalsAreClear(t *testing.T) {
 		{"admin", "GET", "/entries?object=%ff", "", 400},
 		{"admin", "GET", "/entries?%zz", "", 400},
 	} {
-		status, answer := ask(t, h, tt.token, tt.method, tt.path, tt.body)
-		refusal, _ := answer["error"].(map[string]any)
-		if status != tt.want || refusal["code"] != float64(tt.want) || refusal["message"] == "" {
-			t.Errorf("%s %s as %q: %d %v, want %d", tt.method, tt.path, tt.token, status, answer, tt.want)
-		}
+		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+			status, answer := send(t, h, tt.token, tt.method, tt.path, tt.body)
+			refusal, _ := answer["error"].(map[string]any)
+			if status != tt.want || refusal["code"] != float64(tt.want) || refusal["message"] == "" {
+				t.Errorf("%s %s as %q: %d %v, want %d", tt.method, tt.path, tt.token, status, answer, tt.want)
+			}
+		})
 	}
 }

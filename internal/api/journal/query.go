@@ -12,19 +12,18 @@ import (
 	"berth/internal/store"
 )
 
-// Lists are newest first and hold so many entries.
+// Limits of a list of entries.
 const (
 	defaultLimit = 200
 	maxLimit     = 1000
 )
 
-// filter reads the query of a list: state, type, object, limit, order (asc, desc) and after, the number at
-// which the list before ended.
+// filter reads the query of a list: state, type, object, limit, order (asc, desc) and after, the number of the last entry of the page before.
 func filter(query string) (store.EntryFilter, error) {
 	f := store.EntryFilter{Limit: defaultLimit, Newest: true}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return f, osapi.Fault(http.StatusBadRequest, "", "The query cannot be read.")
+		return f, osapi.Fault(http.StatusBadRequest, "", "The query string is malformed.")
 	}
 	for name, given := range values {
 		value := given[0]
@@ -32,7 +31,7 @@ func filter(query string) (store.EntryFilter, error) {
 		case len(given) > 1:
 			return f, osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
 		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-			return f, osapi.Fault(http.StatusBadRequest, "", "The value of '%s' is not text.", name)
+			return f, osapi.Fault(http.StatusBadRequest, "", "The value of '%s' is not UTF-8 text without NUL characters.", name)
 		}
 		ok := true
 		switch name {
@@ -43,18 +42,18 @@ func filter(query string) (store.EntryFilter, error) {
 		case "object":
 			f.Object = value
 		case "after":
-			f.After, ok = number(value)
+			f.After, ok = positive(value)
 		case "limit":
 			var n int64
-			n, ok = number(value)
+			n, ok = positive(value)
 			f.Limit = int(min(n, maxLimit))
 		case "order":
 			f.Newest, ok = value == "desc", value == "asc" || value == "desc"
 		default:
-			return f, osapi.Fault(http.StatusBadRequest, "", "There is no query parameter '%s'; there are state, type, object, limit, order and after.", name)
+			return f, osapi.Fault(http.StatusBadRequest, "", "Unknown query parameter '%s'. The parameters are state, type, object, limit, order and after.", name)
 		}
 		if !ok {
-			return f, osapi.Fault(http.StatusBadRequest, "", "'%s' is no value for '%s'.", value, name)
+			return f, osapi.Fault(http.StatusBadRequest, "", "'%s' is not a valid value of '%s'.", value, name)
 		}
 	}
 	return f, nil
@@ -68,14 +67,14 @@ func stateOf(value string) (journal.State, bool) {
 	return "", false
 }
 
-// number reads a positive number in plain decimal.
-func number(value string) (int64, bool) {
+// positive reads a positive decimal integer.
+func positive(value string) (int64, bool) {
 	n, err := strconv.ParseUint(value, 10, 63)
 	return int64(n), err == nil && n > 0
 }
 
 func seqOf(r *http.Request) (int64, error) {
-	seq, ok := number(r.PathValue("seq"))
+	seq, ok := positive(r.PathValue("seq"))
 	if !ok {
 		return 0, osapi.Fault(http.StatusNotFound, "", "There is no journal entry %q.", r.PathValue("seq"))
 	}

@@ -11,10 +11,10 @@ import (
 	"berth/internal/store"
 )
 
-// maxChanges bounds how many changes one request records.
+// maxChanges limits the changes in one request.
 const maxChanges = 1000
 
-// change is one change of an object that berth has no API for. The data of a create or update is the whole object.
+// change is the JSON format of a change of an object for which berth has no API. A create or update contains the whole object.
 type change struct {
 	Operation journal.Operation `json:"operation"`
 	Type      string            `json:"object_type"`
@@ -24,7 +24,7 @@ type change struct {
 	Name      string            `json:"name"`
 }
 
-// record records changes in one transaction: all or none.
+// record records the changes in one transaction.
 func (h handlers) record(r *http.Request) (int, any, error) {
 	var body struct {
 		Entries []change `json:"entries"`
@@ -45,27 +45,27 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 	entries, err := h.store.RecordChanges(r.Context(), changes)
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return 0, nil, osapi.Fault(http.StatusConflict, "", "An object to create exists already; nothing was recorded.")
+		return 0, nil, osapi.Fault(http.StatusConflict, "", "An object to create already exists; no change was recorded.")
 	case errors.Is(err, store.ErrNotFound):
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "An object to update or delete does not exist; nothing was recorded.")
+		return 0, nil, osapi.Fault(http.StatusNotFound, "", "An object to update or delete does not exist; no change was recorded.")
 	case err != nil:
 		return 0, nil, err
 	}
 	return http.StatusCreated, map[string]any{"entries": entriesOf(entries)}, nil
 }
 
-// maxText bounds names, in bytes.
+// maxText limits names and projects, in bytes.
 const maxText = 255
 
-// changeOf checks a change. Whether the object exists, the store finds out.
+// changeOf checks a change. The store checks whether the object exists.
 func changeOf(c change) (journal.Change, error) {
 	out := journal.Change{Object: journal.Ref{Type: c.Type, ID: c.Object}, Operation: c.Operation, Data: c.Data, Project: c.Project, Name: c.Name}
 	_, isUUID := osapi.UUID(c.Object)
 	switch {
 	case !journal.Known(c.Type):
-		return out, errors.New("the controller has no objects of that type")
+		return out, errors.New("OpenDaylight has no objects of that type")
 	case journal.Ours(c.Type):
-		return out, errors.New("objects of that type are made and changed at /networking")
+		return out, errors.New("objects of that type are changed through /networking")
 	case !isUUID:
 		return out, errors.New("'object_id' is not a UUID")
 	case len(c.Project) > maxText || len(c.Name) > maxText:
@@ -82,17 +82,17 @@ func changeOf(c change) (journal.Change, error) {
 		Tenant  string  `json:"tenant_id"`
 	}
 	if err := json.Unmarshal(c.Data, &object); err != nil || object.ID == nil || *object.ID != c.Object {
-		return out, errors.New("'data' must be the whole object, with the 'object_id' as its 'id' and texts as its name and project")
+		return out, errors.New("'data' must be the whole object: its 'id' is the 'object_id', and its name and project are strings")
 	}
 	if _, err := journal.RequestOf(journal.Entry{Object: out.Object, Operation: c.Operation, Data: c.Data}); err != nil {
 		return out, err
 	}
-	out.Name, out.Project = cmp.Or(c.Name, brief(object.Name)), cmp.Or(c.Project, brief(object.Project), brief(object.Tenant))
+	out.Name, out.Project = cmp.Or(c.Name, emptyIfLong(object.Name)), cmp.Or(c.Project, emptyIfLong(object.Project), emptyIfLong(object.Tenant))
 	return out, nil
 }
 
-// brief is the text if it is one that is kept.
-func brief(text string) string {
+// emptyIfLong is the text, or "" for a text longer than maxText.
+func emptyIfLong(text string) string {
 	if len(text) > maxText {
 		return ""
 	}

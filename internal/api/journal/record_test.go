@@ -10,10 +10,10 @@ import (
 
 const routerID = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0077"
 
-func TestAnotherServiceRecordsItsChanges(t *testing.T) {
+func TestRecord_CreateUpdateDelete(t *testing.T) {
 	t.Parallel()
-	_, h := three(t)
-	status, answer := ask(t, h, "admin", "POST", "/entries", `{"entries":[
+	_, h := threeEntries(t)
+	status, answer := send(t, h, "admin", "POST", "/entries", `{"entries":[
 		{"operation":"create","object_type":"router","object_id":"`+routerID+`","data":{"id":"`+routerID+`","name":"edge","project_id":"demo"}},
 		{"operation":"update","object_type":"router","object_id":"`+routerID+`","data":{"id":"`+routerID+`","name":"core"},"project_id":"ops"},
 		{"operation":"delete","object_type":"router","object_id":"`+routerID+`"}]}`)
@@ -31,14 +31,14 @@ func TestAnotherServiceRecordsItsChanges(t *testing.T) {
 		t.Error(d)
 	}
 
-	if status, answer := ask(t, h, "demo:demo", "POST", "/entries", `{}`); status != 403 {
+	if status, answer := send(t, h, "demo:demo", "POST", "/entries", `{}`); status != 403 {
 		t.Errorf("a stranger records: %d %v", status, answer)
 	}
 }
 
-func TestChangeThatDoesNotFitIsRefused(t *testing.T) {
+func TestRecord_InvalidChangeIsRefused(t *testing.T) {
 	t.Parallel()
-	_, h := three(t)
+	_, h := threeEntries(t)
 	entry := func(op, typ, id, data string) string {
 		body := fmt.Sprintf(`{"operation":%q,"object_type":%q,"object_id":%q`, op, typ, id)
 		if data != "" {
@@ -70,9 +70,11 @@ func TestChangeThatDoesNotFitIsRefused(t *testing.T) {
 		{`{"entries":[{"operation":"create","colour":"red"}]}`, "colour", 400},
 		{`{"entries":[` + strings.Repeat(`{},`, 1000) + `{}]}`, "1 to", 400},
 	} {
-		status, answer := ask(t, h, "admin", "POST", "/entries", tt.body)
-		if status != tt.status || !strings.Contains(fmt.Sprint(answer), tt.says) {
-			t.Errorf("%.200s: %d %v, want %d and %q", tt.body, status, answer, tt.status, tt.says)
-		}
+		t.Run(tt.body, func(t *testing.T) {
+			status, answer := send(t, h, "admin", "POST", "/entries", tt.body)
+			if status != tt.status || !strings.Contains(fmt.Sprint(answer), tt.says) {
+				t.Errorf("%.200s: %d %v, want %d and %q", tt.body, status, answer, tt.status, tt.says)
+			}
+		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store"
 )
 
-// run is a run as it goes out.
+// run is the JSON format of a full sync, an audit or a repair.
 type run struct {
 	ID         int64                  `json:"id"`
 	Kind       string                 `json:"kind"`
@@ -34,17 +34,17 @@ func runOf(r journal.Run) run {
 		Progress: append([]journal.TypeProgress{}, r.Progress...), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, FinishedAt: r.FinishedAt}
 }
 
-// finding is one object that differs, and the operation that mends it.
+// finding is the JSON format of one object that differs, with the operation that repairs it.
 type finding struct {
 	Type       string            `json:"object_type"`
 	Object     string            `json:"object_id"`
 	Kind       string            `json:"kind"`
 	Attributes []string          `json:"attributes"`
 	Operation  journal.Operation `json:"operation"`
-	Outcome    string            `json:"outcome"` // of its repair
+	Outcome    string            `json:"outcome"` // result of the repair
 }
 
-// startRun starts a run, or joins the one of its kind that is under way.
+// startRun starts a run. If a run of the same kind is active, it returns that run.
 func (h handlers) startRun(r *http.Request) (int, any, error) {
 	var body struct {
 		Kind   string `json:"kind"`
@@ -58,66 +58,66 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 	case !slices.Contains(journal.RunKinds, body.Kind):
 		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'kind' must be one of %s.", strings.Join(journal.RunKinds, ", "))
 	case (body.Kind == journal.RepairKind) != (body.Plan != 0):
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "A repair, and nothing else, has a 'plan': the number of an audit.")
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'plan' is required for a repair and not allowed otherwise: it is the number of an audit.")
 	case len(body.Reason) > maxReason:
 		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.", maxReason)
 	}
 	started, err := h.store.StartRun(r.Context(), journal.Run{Kind: body.Kind, Plan: body.Plan, Actor: identity.From(r.Context()).User, Reason: body.Reason})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return 0, nil, osapi.Fault(http.StatusNotFound, "", "There is no audit %d.", body.Plan)
+		return 0, nil, osapi.Fault(http.StatusNotFound, "", "Audit %d does not exist.", body.Plan)
 	case errors.Is(err, store.ErrConflict):
-		return 0, nil, osapi.Fault(http.StatusConflict, "", "Run %d is no finished audit, or the repair of another plan is under way.", body.Plan)
+		return 0, nil, osapi.Fault(http.StatusConflict, "", "Run %d is not a finished audit, or the repair of another audit is running.", body.Plan)
 	case err != nil:
 		return 0, nil, err
 	}
 	return http.StatusAccepted, map[string]run{"run": runOf(started)}, nil
 }
 
-// shownRuns is how many runs a list holds.
-const shownRuns = 50
+// maxRuns is how many runs a list holds.
+const maxRuns = 50
 
 func (h handlers) listRuns(r *http.Request) (int, any, error) {
-	runs, err := h.store.Runs(r.Context(), shownRuns)
+	runs, err := h.store.Runs(r.Context(), maxRuns)
 	if err != nil {
 		return 0, nil, err
 	}
 	all := make([]run, len(runs))
-	for i, one := range runs {
-		all[i] = runOf(one)
+	for i, found := range runs {
+		all[i] = runOf(found)
 	}
 	return http.StatusOK, map[string]any{"runs": all}, nil
 }
 
 func (h handlers) showRun(r *http.Request) (int, any, error) {
-	one, err := h.runAt(r)
+	found, err := h.findRun(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, map[string]run{"run": runOf(one)}, nil
+	return http.StatusOK, map[string]run{"run": runOf(found)}, nil
 }
 
-func (h handlers) runAt(r *http.Request) (journal.Run, error) {
-	id, ok := number(r.PathValue("id"))
-	missing := osapi.Fault(http.StatusNotFound, "", "There is no run %q.", r.PathValue("id"))
+func (h handlers) findRun(r *http.Request) (journal.Run, error) {
+	id, ok := positive(r.PathValue("id"))
+	notFound := osapi.Fault(http.StatusNotFound, "", "Run %q does not exist.", r.PathValue("id"))
 	if !ok {
-		return journal.Run{}, missing
+		return journal.Run{}, notFound
 	}
-	one, err := h.store.Run(r.Context(), id)
+	found, err := h.store.Run(r.Context(), id)
 	if errors.Is(err, store.ErrNotFound) {
-		return one, missing
+		return found, notFound
 	}
-	return one, err
+	return found, err
 }
 
-// findings lists what an audit found, in the order in which a repair mends it, from after=TYPE/ID on.
+// findings lists the findings of an audit in the order of their repair. The query parameter after=TYPE/ID continues a list.
 func (h handlers) findings(r *http.Request) (int, any, error) {
-	one, err := h.runAt(r)
+	found, err := h.findRun(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	if one.Plan != 0 {
-		one.ID = one.Plan
+	if found.Plan != 0 {
+		found.ID = found.Plan
 	}
 	var after journal.Ref
 	for name, given := range r.URL.Query() {
@@ -126,30 +126,31 @@ func (h handlers) findings(r *http.Request) (int, any, error) {
 			after.Type, after.ID, ok = strings.Cut(given[0], "/")
 		}
 		if !ok {
-			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The one query parameter is after, TYPE/ID of the last finding before.")
+			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The only query parameter is 'after': TYPE/ID of the previous page's last finding.")
 		}
 	}
-	found, err := h.store.Findings(r.Context(), one.ID, after, maxLimit)
+	findings, err := h.store.Findings(r.Context(), found.ID, after, maxLimit)
 	if err != nil {
 		return 0, nil, err
 	}
-	all := make([]finding, len(found))
-	for i, f := range found {
+	all := make([]finding, len(findings))
+	for i, f := range findings {
 		all[i] = finding{f.Object.Type, f.Object.ID, f.Kind, f.Attributes, f.Act(), f.Outcome}
 	}
 	return http.StatusOK, map[string]any{"findings": all}, nil
 }
 
-// analysis tells how long the newest completed entries took: last of them, the slowest by themselves.
+// analysis reports how long the newest completed entries took. The query parameter last is their number, slowest is how many of them are
+// listed.
 func (h handlers) analysis(r *http.Request) (int, any, error) {
 	last, slowest := int64(10_000), int64(10)
 	for name, given := range r.URL.Query() {
 		ok := false
 		switch name {
 		case "last":
-			last, ok = number(given[0])
+			last, ok = positive(given[0])
 		case "slowest":
-			slowest, ok = number(given[0])
+			slowest, ok = positive(given[0])
 		}
 		if !ok || len(given) != 1 || last > 1_000_000 || slowest > maxLimit {
 			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The query parameters are last, 1 to 1000000, and slowest, 1 to %d.", maxLimit)

@@ -10,11 +10,11 @@ import (
 	"berth/internal/journal"
 )
 
-func TestRunIsStartedOnceAndShown(t *testing.T) {
+func TestRun_StartedOnceAndShown(t *testing.T) {
 	t.Parallel()
-	s, h := three(t)
+	s, h := threeEntries(t)
 	for range 2 {
-		status, answer := ask(t, h, "admin", "POST", "/runs", `{"kind":"audit","reason":"doubts"}`)
+		status, answer := send(t, h, "admin", "POST", "/runs", `{"kind":"audit","reason":"doubts"}`)
 		got, _ := answer["run"].(map[string]any)
 		if status != 202 || got["id"] != 1.0 || got["state"] != "running" || got["actor"] != "admin" || got["reason"] != "doubts" {
 			t.Fatalf("%d %v", status, answer)
@@ -25,35 +25,35 @@ func TestRunIsStartedOnceAndShown(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, answer := ask(t, h, "admin", "GET", "/runs/1/findings", "")
+	_, answer := send(t, h, "admin", "GET", "/runs/1/findings", "")
 	want := []any{map[string]any{"object_type": "network", "object_id": "n", "kind": "different", "attributes": []any{"mtu"}, "operation": "update", "outcome": ""}}
 	if d := cmp.Diff(want, answer["findings"]); d != "" {
 		t.Error(d)
 	}
-	if _, answer := ask(t, h, "admin", "GET", "/runs/1/findings?after=network/n", ""); fmt.Sprint(answer["findings"]) != "[]" {
+	if _, answer := send(t, h, "admin", "GET", "/runs/1/findings?after=network/n", ""); fmt.Sprint(answer["findings"]) != "[]" {
 		t.Errorf("after the last: %v", answer)
 	}
-	if _, answer := ask(t, h, "admin", "GET", "/runs", ""); len(answer["runs"].([]any)) != 1 {
+	if _, answer := send(t, h, "admin", "GET", "/runs", ""); len(answer["runs"].([]any)) != 1 {
 		t.Errorf("%v", answer)
 	}
-	if status, answer := ask(t, h, "admin", "GET", "/runs/1", ""); status != 200 || !strings.Contains(fmt.Sprint(answer), "The audit 1 is running.") {
+	if status, answer := send(t, h, "admin", "GET", "/runs/1", ""); status != 200 || !strings.Contains(fmt.Sprint(answer), "The audit 1 is running.") {
 		t.Errorf("%d %v", status, answer)
 	}
 }
 
-func TestAnalysisIsShown(t *testing.T) {
+func TestAnalysis_ReportsDurations(t *testing.T) {
 	t.Parallel()
-	_, h := three(t)
-	status, answer := ask(t, h, "admin", "GET", "/analysis?last=10&slowest=1", "")
+	_, h := threeEntries(t)
+	status, answer := send(t, h, "admin", "GET", "/analysis?last=10&slowest=1", "")
 	got, _ := answer["analysis"].(map[string]any)
 	if slowest, _ := got["slowest"].([]any); status != 200 || got["entries"] != 1.0 || got["attempts"] != 1.0 || len(slowest) != 1 {
 		t.Errorf("%d %v", status, answer)
 	}
 }
 
-func TestRunThatMakesNoSenseIsRefused(t *testing.T) {
+func TestRun_InvalidRequestIsRefused(t *testing.T) {
 	t.Parallel()
-	_, h := three(t)
+	_, h := threeEntries(t)
 	for _, tt := range []struct {
 		token, method, path, body string
 		want                      int
@@ -75,9 +75,11 @@ func TestRunThatMakesNoSenseIsRefused(t *testing.T) {
 		{"admin", "GET", "/analysis?slowest=1001", "", 400},
 		{"admin", "GET", "/analysis?colour=red", "", 400},
 	} {
-		status, answer := ask(t, h, tt.token, tt.method, tt.path, tt.body)
-		if refusal, _ := answer["error"].(map[string]any); status != tt.want || refusal["message"] == "" {
-			t.Errorf("%s %s %s as %s: %d %v, want %d", tt.method, tt.path, tt.body, tt.token, status, answer, tt.want)
-		}
+		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+			status, answer := send(t, h, tt.token, tt.method, tt.path, tt.body)
+			if refusal, _ := answer["error"].(map[string]any); status != tt.want || refusal["message"] == "" {
+				t.Errorf("%s %s %s as %s: %d %v, want %d", tt.method, tt.path, tt.body, tt.token, status, answer, tt.want)
+			}
+		})
 	}
 }

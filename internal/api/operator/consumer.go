@@ -8,17 +8,17 @@ import (
 	"berth/internal/store"
 )
 
-// consumers goes through the consumers that have no record.
+// consumers handles consumers without a project and user.
 type consumers struct {
 	store *store.Store
-	owner inventory.Owner // of those consumers
+	owner inventory.Owner // gets the consumers that are migrated
 }
 
-// maxBatch is how many consumers one request migrates at most.
+// maxBatch limits the consumers that one request migrates.
 const maxBatch = 10000
 
-// migrate records a batch of {"limit": n} consumers. Whoever asks until nothing remains has migrated them all, and
-// may stop and go on at any time.
+// migrate records up to {"limit": n} consumers and returns how many remain. Clients repeat the request until none remains; they may stop at
+// any time.
 func (c consumers) migrate(r *http.Request) (int, any, error) {
 	body := struct {
 		Limit int `json:"limit"`
@@ -27,7 +27,7 @@ func (c consumers) migrate(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if body.Limit < 1 || body.Limit > maxBatch {
-		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The limit is not between 1 and %d.", maxBatch)
+		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "'limit' must be between 1 and %d.", maxBatch)
 	}
 	migrated, remaining, err := c.store.RecordConsumers(r.Context(), c.owner, body.Limit)
 	if err != nil {

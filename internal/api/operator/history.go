@@ -9,13 +9,13 @@ import (
 	"berth/internal/inventory"
 )
 
-// Histories are newest first and hold so many entries.
+// Limits of a history, which is listed newest first.
 const (
 	defaultLimit = 200
 	maxLimit     = 1000
 )
 
-// change is an entry of the history as it goes out.
+// change is the JSON format of one change of a generation.
 type change struct {
 	ID           int64           `json:"id"`
 	At           time.Time       `json:"at"`
@@ -40,10 +40,10 @@ func changeOf(c inventory.Change) change {
 	return out
 }
 
-// history lists how a generation moved. What never was, or was too long ago, has none.
+// history lists the changes of a consumer's or a provider's generation. An unknown UUID has an empty history.
 func history(read func(ctx context.Context, uuid string, before int64, limit int) ([]inventory.Change, error)) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
-		query, err := numbers(r.URL.RawQuery, map[string]int64{"before": 0, "limit": defaultLimit})
+		query, err := positiveNumbers(r.URL.RawQuery, map[string]int64{"before": 0, "limit": defaultLimit})
 		if err != nil {
 			return 0, nil, err
 		}

@@ -1,5 +1,5 @@
-// Package operator is the API at /operator/v1 of what berth knows about consumers and providers and OpenStack's
-// Placement API has no words for, for administrators: who moved which generation, and which consumers lack a record.
+// Package operator is the administrators' API of what Placement's API does not show, at /operator/v1: who changed which generation, and the
+// migration of consumers without a project and user.
 package operator
 
 import (
@@ -13,7 +13,7 @@ import (
 	"berth/internal/store"
 )
 
-// New is the API over that store. Consumers that are migrated get the owner of incomplete ones.
+// New returns the API on that store. Migrated consumers get the owner incomplete.
 func New(s *store.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	c := consumers{s, incomplete}
 	return &osapi.API{
@@ -28,22 +28,22 @@ func New(s *store.Store, id identity.Authenticator, incomplete inventory.Owner) 
 	}
 }
 
-// numbers reads a query of positive numbers, of which those have defaults.
-func numbers(query string, defaults map[string]int64) (map[string]int64, error) {
+// positiveNumbers reads the query's positive integers. Only the names in defaults are known.
+func positiveNumbers(query string, defaults map[string]int64) (map[string]int64, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, osapi.Fault(http.StatusBadRequest, "", "The query cannot be read.")
+		return nil, osapi.Fault(http.StatusBadRequest, "", "The query string is malformed.")
 	}
 	for name, given := range values {
 		_, known := defaults[name]
 		n, err := strconv.ParseUint(given[0], 10, 63)
 		switch {
 		case !known:
-			return nil, osapi.Fault(http.StatusBadRequest, "", "There is no query parameter '%s'.", name)
+			return nil, osapi.Fault(http.StatusBadRequest, "", "Unknown query parameter '%s'.", name)
 		case len(given) > 1:
 			return nil, osapi.Fault(http.StatusBadRequest, "", "The query names '%s' more than once.", name)
 		case err != nil || n == 0:
-			return nil, osapi.Fault(http.StatusBadRequest, "", "'%s' is no value for '%s'.", given[0], name)
+			return nil, osapi.Fault(http.StatusBadRequest, "", "'%s' is not a valid value of '%s'.", given[0], name)
 		}
 		defaults[name] = int64(n)
 	}

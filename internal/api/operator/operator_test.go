@@ -22,17 +22,17 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-var nobody = inventory.Owner{Project: "no-project", User: "no-user"}
+var incompleteOwner = inventory.Owner{Project: "no-project", User: "no-user"}
 
-// both serves the operators' API beside Placement's over one fresh store.
-func both(t *testing.T) http.Handler {
+// serve serves the operators' API and Placement's API on a new database.
+func serve(t *testing.T) http.Handler {
 	t.Helper()
-	h, _ := bothOn(t)
+	h, _ := serveWithURL(t)
 	return h
 }
 
-// bothOn also tells the URL of the database.
-func bothOn(t *testing.T) (http.Handler, string) {
+// serveWithURL also returns the URL of the database.
+func serveWithURL(t *testing.T) (http.Handler, string) {
 	t.Helper()
 	url := storetest.URL(t)
 	s, err := store.Open(t.Context(), url)
@@ -45,13 +45,13 @@ func bothOn(t *testing.T) (http.Handler, string) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/operator/", operator.New(s, identity.Noauth{}, nobody))
-	mux.Handle("/placement/", placement.New(placement.Options{Store: s, Identity: identity.Noauth{}, Policy: rules, Incomplete: nobody}))
+	mux.Handle("/operator/", operator.New(s, identity.Noauth{}, incompleteOwner))
+	mux.Handle("/placement/", placement.New(placement.Options{Store: s, Identity: identity.Noauth{}, Policy: rules, Incomplete: incompleteOwner}))
 	return mux, url
 }
 
 // ask sends a request as that caller and returns the answer.
-func ask(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {
+func send(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("X-Auth-Token", token)
@@ -60,7 +60,7 @@ func ask(t *testing.T, h http.Handler, token, method, path, body string) (int, m
 		r.Header.Set("X-Roles", "member")
 	}
 	r.Header.Set("OpenStack-API-Version", "placement 1.39")
-	if strings.HasPrefix(body, `{"allocations":[`) { // as it was before 1.12
+	if strings.HasPrefix(body, `{"allocations":[`) { // the format before microversion 1.12
 		r.Header.Set("OpenStack-API-Version", "placement 1.0")
 	}
 	r.Header.Set("Content-Type", "application/json")
@@ -75,9 +75,9 @@ func ask(t *testing.T, h http.Handler, token, method, path, body string) (int, m
 	return w.Code, answer
 }
 
-func TestHistoryNamesTheCaller(t *testing.T) {
+func TestHistory_NamesTheCaller(t *testing.T) {
 	t.Parallel()
-	h := both(t)
+	h := serve(t)
 	p, consumer := uuid.NewString(), uuid.NewString()
 	for i, step := range []struct{ who, method, path, body string }{
 		{"ann:demo", "POST", "/placement/resource_providers", `{"name":"p","uuid":"` + p + `"}`},
@@ -86,9 +86,11 @@ func TestHistoryNamesTheCaller(t *testing.T) {
 			"project_id":"demo","user_id":"u","consumer_generation":null,"consumer_type":"INSTANCE"}`},
 		{"bob:demo", "DELETE", "/placement/allocations/" + consumer, ""},
 	} {
-		if status, answer := ask(t, h, step.who, step.method, step.path, step.body); status >= 300 {
-			t.Fatalf("step %d: %d %v", i, status, answer)
-		}
+		t.Run(step.method+" "+step.path, func(t *testing.T) {
+			if status, answer := send(t, h, step.who, step.method, step.path, step.body); status >= 300 {
+				t.Fatalf("step %d: %d %v", i, status, answer)
+			}
+		})
 	}
 	none, one, two := any(nil), any(1.0), any(2.0)
 	taken := map[string]any{"actor": "nova/service", "cause": "allocations", "consumer": consumer, "consumer_from": none, "consumer_to": one,
@@ -106,25 +108,27 @@ func TestHistoryNamesTheCaller(t *testing.T) {
 		"/consumers/" + uuid.NewString() + "/history": {},
 		"/consumers/%27%3B--/history":                 {},
 	} {
-		status, answer := ask(t, h, "admin", "GET", "/operator/v1"+path, "")
-		changes, _ := answer["changes"].([]any)
-		for _, c := range changes {
-			c := c.(map[string]any)
-			if id, _ := c["id"].(float64); id <= 0 || c["at"] == nil {
-				t.Errorf("%s: %v", path, c)
+		t.Run(path, func(t *testing.T) {
+			status, answer := send(t, h, "admin", "GET", "/operator/v1"+path, "")
+			changes, _ := answer["changes"].([]any)
+			for _, c := range changes {
+				c := c.(map[string]any)
+				if id, _ := c["id"].(float64); id <= 0 || c["at"] == nil {
+					t.Errorf("%s: %v", path, c)
+				}
+				delete(c, "id")
+				delete(c, "at")
 			}
-			delete(c, "id")
-			delete(c, "at")
-		}
-		if d := cmp.Diff(want, changes); d != "" || status != 200 {
-			t.Errorf("%s: %d\n%s", path, status, d)
-		}
+			if d := cmp.Diff(want, changes); d != "" || status != 200 {
+				t.Errorf("%s: %d\n%s", path, status, d)
+			}
+		})
 	}
 }
 
-func TestHistoryIsForAdministratorsAndItsQueryIsRead(t *testing.T) {
+func TestHistory_AdminOnlyAndQueryIsChecked(t *testing.T) {
 	t.Parallel()
-	h := both(t)
+	h := serve(t)
 	for _, tc := range []struct {
 		who, path string
 		want      int
@@ -139,35 +143,39 @@ func TestHistoryIsForAdministratorsAndItsQueryIsRead(t *testing.T) {
 		{"admin", "/consumers/x/history?limit=9999999&before=9223372036854775807", 200},
 		{"admin", "/consumers/x", 404},
 	} {
-		if status, answer := ask(t, h, tc.who, "GET", "/operator/v1"+tc.path, ""); status != tc.want {
-			t.Errorf("%s by %s: %d %v, want %d", tc.path, tc.who, status, answer, tc.want)
-		}
+		t.Run(tc.who, func(t *testing.T) {
+			if status, answer := send(t, h, tc.who, "GET", "/operator/v1"+tc.path, ""); status != tc.want {
+				t.Errorf("%s by %s: %d %v, want %d", tc.path, tc.who, status, answer, tc.want)
+			}
+		})
 	}
 }
 
-func TestConsumersWithoutRecordBelongToNobody(t *testing.T) {
+func TestMigrate_ConsumersGetTheIncompleteOwner(t *testing.T) {
 	t.Parallel()
-	h, url := bothOn(t)
+	h, url := serveWithURL(t)
 	p, old, imported := uuid.NewString(), uuid.NewString(), uuid.NewString()
 	for _, step := range []struct{ method, path, body string }{
 		{"POST", "/resource_providers", `{"name":"p","uuid":"` + p + `"}`},
 		{"PUT", "/resource_providers/" + p + "/inventories", `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`},
 		{"PUT", "/allocations/" + old, `{"allocations":[{"resource_provider":{"uuid":"` + p + `"},"resources":{"VCPU":2}}]}`},
 	} {
-		if status, answer := ask(t, h, "admin", step.method, "/placement"+step.path, step.body); status >= 300 {
-			t.Fatalf("%s: %d %v", step.path, status, answer)
-		}
+		t.Run(step.method+" "+step.path, func(t *testing.T) {
+			if status, answer := send(t, h, "admin", step.method, "/placement"+step.path, step.body); status >= 300 {
+				t.Fatalf("%s: %d %v", step.path, status, answer)
+			}
+		})
 	}
 	storetest.Exec(t, url, `insert into consumer (uuid) values ($1)`, imported)
 	storetest.Exec(t, url, `
 		insert into allocation (consumer_id, provider_id, class_id, amount)
 		select k.id, p.id, 0, 1 from consumer k, provider p where k.uuid = $1`, imported)
-	look := func() map[string]map[string]any {
+	readConsumers := func() map[string]map[string]any {
 		t.Helper()
 		seen := map[string]map[string]any{}
 		for name, path := range map[string]string{
 			"old": "/allocations/" + old, "imported": "/allocations/" + imported, "usage": "/usages?project_id=no-project&user_id=no-user"} {
-			status, answer := ask(t, h, "admin", "GET", "/placement"+path, "")
+			status, answer := send(t, h, "admin", "GET", "/placement"+path, "")
 			if status != 200 {
 				t.Fatalf("%s: %d %v", path, status, answer)
 			}
@@ -177,17 +185,17 @@ func TestConsumersWithoutRecordBelongToNobody(t *testing.T) {
 		return seen
 	}
 
-	before := look()
-	migrated, first := ask(t, h, "admin", "POST", "/operator/v1/consumers/migrate", `{}`)
-	again, second := ask(t, h, "admin", "POST", "/operator/v1/consumers/migrate", `{"limit":10}`)
+	before := readConsumers()
+	migrated, first := send(t, h, "admin", "POST", "/operator/v1/consumers/migrate", `{}`)
+	again, second := send(t, h, "admin", "POST", "/operator/v1/consumers/migrate", `{"limit":10}`)
 
-	nobodys := map[string]any{"project_id": "no-project", "user_id": "no-user", "consumer_generation": 1.0, "consumer_type": "unknown"}
-	want := map[string]map[string]any{"old": nobodys, "imported": nobodys,
+	incomplete := map[string]any{"project_id": "no-project", "user_id": "no-user", "consumer_generation": 1.0, "consumer_type": "unknown"}
+	want := map[string]map[string]any{"old": incomplete, "imported": incomplete,
 		"usage": {"usages": map[string]any{"unknown": map[string]any{"VCPU": 3.0, "consumer_count": 2.0}}}}
 	if d := cmp.Diff(want, before); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(want, look()); d != "" {
+	if d := cmp.Diff(want, readConsumers()); d != "" {
 		t.Error("after the migration:", d)
 	}
 	if d := cmp.Diff([]any{map[string]any{"migrated": 1.0, "remaining": 0.0}, map[string]any{"migrated": 0.0, "remaining": 0.0}}, []any{first, second}); d != "" || migrated != 200 || again != 200 {
@@ -195,18 +203,20 @@ func TestConsumersWithoutRecordBelongToNobody(t *testing.T) {
 	}
 }
 
-func TestMigrationIsForAdministratorsAndItsBodyIsRead(t *testing.T) {
+func TestMigrate_AdminOnlyAndBodyIsChecked(t *testing.T) {
 	t.Parallel()
-	h := both(t)
+	h := serve(t)
 	for body, want := range map[string]int{
 		`{"limit":10000}`: 200, `{"limit":0}`: 400, `{"limit":-1}`: 400, `{"limit":10001}`: 400, `{"limit":1e99}`: 400, `{"limit":"1"}`: 400,
 		`{"limt":1}`: 400, `[]`: 400, `{`: 400, ``: 400, `{"limit":1,"limit":2}`: 400, `{"limit":null}`: 200,
 	} {
-		if status, answer := ask(t, h, "admin", "POST", "/operator/v1/consumers/migrate", body); status != want {
-			t.Errorf("%s: %d %v, want %d", body, status, answer, want)
-		}
+		t.Run(body, func(t *testing.T) {
+			if status, answer := send(t, h, "admin", "POST", "/operator/v1/consumers/migrate", body); status != want {
+				t.Errorf("%s: %d %v, want %d", body, status, answer, want)
+			}
+		})
 	}
-	if status, _ := ask(t, h, "eve:demo", "POST", "/operator/v1/consumers/migrate", `{}`); status != 403 {
+	if status, _ := send(t, h, "eve:demo", "POST", "/operator/v1/consumers/migrate", `{}`); status != 403 {
 		t.Errorf("a member: %d", status)
 	}
 }
