@@ -2,6 +2,9 @@ package interop
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,198 +12,234 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"berth/internal/config"
 	"berth/internal/contract"
-	"berth/internal/devstack"
 	"berth/internal/identity"
 	"berth/internal/server"
 	"berth/internal/server/servertest"
+	"berth/internal/store/storetest"
 )
 
-// block is the shell block of the README that follows the comment with that name, command by command.
-func block(t *testing.T, name string) []string {
-	t.Helper()
-	raw, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile("(?s)<!-- " + name + ":.*?```sh\n(.*?)```").FindSubmatch(raw)
-	if found == nil {
-		t.Fatalf("the README has no block %q", name)
-	}
-	var commands []string
-	for line := range strings.SplitSeq(string(found[1]), "\n") {
-		if line != "" && !strings.HasPrefix(line, "#") {
-			commands = append(commands, line)
-		}
-	}
-	return commands
+// pagesInOrder are the pages whose commands build on each other. The commands of all other pages run after them.
+var pagesInOrder = []string{"README.md", "docs/agents.md", "docs/clients.md", "docs/controller.md", "docs/temporal.md", "docs/operations.md"}
+
+// expectations says what the output of a command contains. Commands without a line must only succeed.
+var expectations = []struct{ command, output string }{
+	{`BerthStatus="DOWN" AND BerthHost`, "$PORT"},
+	{`-q 'BerthWaitingFor="DHCP"'`, "$PORT"},
+	{`workflow count -q`, "Total"},
+	{`temporal workflow describe`, "port recipe"},
+	{`temporal workflow metadata`, "waits for DHCP"},
+	{`--type why`, "waits for DHCP"},
+	{`temporal workflow show`, "WorkflowExecutionStarted"},
+	{`temporal workflow signal`, "succeeded"},
+	{`update execute`, "status:ACTIVE"},
+	{`--filter state=failed`, "failed"},
+	{`starter signal port/reported --entity DHCP`, "ACTIVE"},
+	{`starter why port/reported`, "ACTIVE"},
+	{`starter probe --ready`, ""},
 }
 
-// newcomer is somebody in a second terminal, with our programs on PATH.
-type newcomer struct {
-	t       *testing.T
-	environ []string
-}
-
-func (n newcomer) try(command string) (string, error) {
-	cmd := exec.CommandContext(n.t.Context(), "bash", "-c", command)
-	cmd.Env = n.environ
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// run runs a command that must succeed, and returns what it says.
-func (n newcomer) run(command string) string {
-	n.t.Helper()
-	out, err := n.try(command)
-	if err != nil {
-		n.t.Fatalf("%s: %v\n%s", command, err, out)
-	}
-	return out
-}
-
-// until runs a command until it says that, since Temporal's lists lag behind a little.
-func (n newcomer) until(command, want string) {
-	n.t.Helper()
-	var out string
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-		if out, _ = n.try(command); strings.Contains(out, want) {
-			return
-		}
-	}
-	n.t.Errorf("%s never said %q:\n%s", command, want, out)
-}
-
-// programs is a folder with worker and starter as make builds them, and the temporal CLI.
-func programs(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"worker", "starter"} {
-		if err := os.Symlink(servertest.Program(t, name), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cli, err := devstack.TemporalCLI(t.Context(), func(string) {})
-	if err == nil {
-		cli, err = filepath.Abs(cli)
-	}
-	if err == nil {
-		err = os.Symlink(cli, filepath.Join(dir, "temporal"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func TestTheMainJobRunsAndTheReadmeIsTrue(t *testing.T) {
+// TestDocs_CommandsRun starts a development run, runs the main job, and runs every command of every page against it.
+func TestDocs_CommandsRun(t *testing.T) {
 	t.Parallel()
 	bin, data := programs(t), servertest.DataFolder(t)
-	environ := append(slices.Clip(os.Environ()), append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)...)
-	startWorker := func() *servertest.Process {
+	start := func() (*servertest.Process, map[string]string) {
 		cmd := exec.Command(filepath.Join(bin, "worker"), "--dev")
-		cmd.Env = environ
-		return servertest.StartCommand(t, cmd)
+		cmd.Env = append(slices.Clip(os.Environ()), append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)...)
+		p := servertest.StartCommand(t, cmd)
+		addresses := p.Addresses(t, data)
+		if !strings.Contains(p.Output(), "Everything was as promised") {
+			t.Fatalf("the main job failed:\n%s", p.Output())
+		}
+		return p, addresses
 	}
-	r := startWorker()
-	found := r.Addresses(t, data)
-	if !strings.Contains(r.Output(), "Everything was as promised") {
-		t.Fatalf("the main job failed:\n%s", r.Output())
-	}
-	n := newcomer{t: t, environ: []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "BERTH_DATA=" + data,
-		"TEMPORAL_ADDRESS=" + found["TEMPORAL_ADDRESS"]}}
+	worker, addresses := start()
+	s := newShell(t, bin, data, addresses)
 
-	for _, command := range block(t, "tasks") {
-		n.run(command)
+	// Without the sweep, the entries that the test has made fail stay failed until the page sends them again.
+	s.run("temporal schedule toggle --schedule-id maintenance/sweep --pause --reason docs")
+	for _, name := range allPages(t) {
+		if prepare := preparations[name]; prepare != nil {
+			prepare(s)
+		}
+		s.runPage(name)
 	}
-	if out := n.run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
+	if out := s.run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
 		t.Errorf("the port of the tasks is not ACTIVE:\n%s", out)
 	}
-	n.recipes()
+	s.until(`temporal workflow list -q 'BerthResource="port" AND BerthStatus="ACTIVE"'`, s.value("PORT"))
+	if out := s.run("starter port show recipe"); !strings.Contains(out, "ACTIVE") {
+		t.Errorf("after both reports the port of the recipes is\n%s", out)
+	}
+	s.until(`starter journal show "$ENTRY"`, "completed")
 	for _, line := range []string{"doctor", "why port/web", "journal list", "port list -o json", "lease list -o yaml"} {
-		n.run("starter " + line)
+		s.run("starter " + line)
 	}
 
-	r.Stop(t, os.Interrupt)
-	again := startWorker()
-	again.Addresses(t, data)
-	if !strings.Contains(again.Output(), "Everything was as promised") {
-		t.Fatalf("the main job failed on kept data:\n%s", again.Output())
-	}
-	if out := n.run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
+	worker.Stop(t, os.Interrupt)
+	_, addresses = start()
+	if out := newShell(t, bin, data, addresses).run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
 		t.Errorf("the second run lost the port of the first:\n%s", out)
 	}
 }
 
-// recipes runs those of the README for a port that waits for both agents, and holds each to what it promises.
-func (n newcomer) recipes() {
-	n.t.Helper()
+// preparations bring about what a page's commands start from.
+var preparations = map[string]func(*shell){
+	"docs/controller.md": prepareController,
+	"docs/temporal.md":   prepareRecipes,
+}
+
+// prepareRecipes makes PORT, a port that waits for both agents on cmp-1.
+func prepareRecipes(s *shell) {
+	s.t.Helper()
+	s.run(`starter agent report cmp-1 --type "Open vSwitch agent"`) // the heartbeat of the main tasks may be old
+	s.run(`starter agent report net-1 --type "DHCP agent"`)
+	out := s.run("starter port create recipe --network blue --host cmp-1 --device-owner compute:nova --device 7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0a02 -o json")
 	var port struct{ ID string }
-	n.run(`starter agent report cmp-1 --type "Open vSwitch agent"`) // the one of the main tasks may be long ago
-	out := n.run("starter port create recipe --network blue --host cmp-1 --device-owner compute:nova --device 7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0a02 -o json")
 	if err := json.Unmarshal([]byte(out), &port); err != nil || port.ID == "" {
-		n.t.Fatalf("create the port: %v: %s", err, out)
+		s.t.Fatalf("create the port: %v: %s", err, out)
 	}
-	n.environ = append(n.environ, "PORT="+port.ID)
-	id := contract.PortID(port.ID)
-	n.until(`temporal workflow list -q 'BerthWaitingFor="L2"'`, id)
-	for _, command := range block(n.t, "recipes") {
-		said := n.run(command)
-		for pattern, want := range map[string]string{
-			`list -q`:         id,
-			`count -q`:        "Total",
-			`describe`:        "port recipe",
-			`metadata`:        "waits for DHCP",
-			`--type why`:      "waits for DHCP",
-			`workflow show`:   "WorkflowExecutionStarted",
-			`signal`:          "succeeded",
-			`update execute`:  "status:ACTIVE",
-			`BerthStatus="DO`: id,
-		} {
-			if strings.Contains(command, pattern) && !strings.Contains(said, want) {
-				n.t.Errorf("%s does not say %q:\n%s", command, want, said)
+	s.set("PORT", port.ID)
+	s.until(`temporal workflow list -q 'BerthWaitingFor="L2"'`, contract.PortID(port.ID))
+	s.until(`temporal workflow list -q 'BerthWaitingFor="DHCP"'`, contract.PortID(port.ID))
+}
+
+// prepareController makes two journal entries fail, ENTRY and STUCK, and lets the controller answer again. It also changes the
+// controller's objects behind berth's back, so that an audit has findings.
+func prepareController(s *shell) {
+	s.t.Helper()
+	s.control(http.MethodPost, "/_control/faults", `{"method": "POST", "type": "network", "status": 400, "times": 1000}`)
+	for _, name := range []string{"refused", "stuck"} {
+		s.run("starter network create " + name)
+	}
+	var failed []struct {
+		Seq  int64
+		Name string
+	}
+	s.await("two journal entries have failed", func() string {
+		out, _ := s.try("starter journal list --filter state=failed -o json")
+		if json.Unmarshal([]byte(out), &failed) != nil || len(failed) < 2 {
+			return out
+		}
+		return ""
+	})
+	for _, e := range failed {
+		s.set(map[string]string{"refused": "ENTRY", "stuck": "STUCK"}[e.Name], fmt.Sprint(e.Seq))
+	}
+	s.control(http.MethodDelete, "/_control/faults", "")
+	s.control(http.MethodPost, "/_control/change", `{"share": 0.5, "seed": 7}`)
+}
+
+// control scripts the stand-in of the controller.
+func (s *shell) control(method, path, body string) {
+	s.t.Helper()
+	u, err := url.Parse(s.value("BERTH_ODL_URL"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	u.Path = path
+	r, err := http.NewRequestWithContext(s.t.Context(), method, u.String(), strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		s.t.Fatalf("%s %s: %s", method, path, answer.Status)
+	}
+}
+
+// runPage runs the blocks of a page: `sh` in the shell, `sql` on the database.
+func (s *shell) runPage(name string) {
+	s.t.Helper()
+	for _, b := range blocks(s.t, name) {
+		switch b.language {
+		case "sql":
+			storetest.Exec(s.t, s.value("BERTH_DATABASE_URL"), b.text)
+		case "sh":
+			for _, command := range b.commands() {
+				s.runDocumented(name, command, b.marked)
 			}
 		}
 	}
-	n.until(`temporal workflow list -q 'BerthResource="port" AND BerthStatus="ACTIVE"'`, id)
-	if out := n.run("starter port show recipe"); !strings.Contains(out, "ACTIVE") {
-		n.t.Errorf("after both reports the port is\n%s", out)
+}
+
+// runDocumented runs one command of a page and compares its output with what is expected of it.
+func (s *shell) runDocumented(page, command string, marked bool) {
+	s.t.Helper()
+	reason := notRunBecause(command)
+	if marked != (reason != "") {
+		s.t.Errorf("%s: %q: marked as not run: %v, but the reason in the test is %q", page, command, marked, reason)
+		return
+	}
+	if strings.HasPrefix(command, "make ") {
+		s.checkTarget(page, command)
+	}
+	if marked {
+		return
+	}
+	out := s.run(command)
+	for _, e := range expectations {
+		if want := s.expand(e.output); strings.Contains(command, e.command) && !strings.Contains(out, want) {
+			s.t.Errorf("%s: %s does not print %q:\n%s", page, command, want, out)
+		}
+	}
+	if strings.Contains(command, "odl repair --dry-run") {
+		s.set("PLAN", s.newestAudit())
 	}
 }
 
-func TestReadmeNamesEveryVariable(t *testing.T) {
-	t.Parallel()
-	raw, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+// newestAudit is the number of the newest audit, which is the plan of a repair.
+func (s *shell) newestAudit() string {
+	s.t.Helper()
+	var runs []struct {
+		ID   int64
+		Kind string
 	}
-	for _, name := range config.Variables() {
-		if !strings.Contains(string(raw), "| `"+name+"` |") {
-			t.Errorf("the README's table of settings lacks %s", name)
+	out := s.run("starter odl list -o json")
+	if err := json.Unmarshal([]byte(out), &runs); err != nil {
+		s.t.Fatalf("list the runs: %v: %s", err, out)
+	}
+	newest := int64(0)
+	for _, r := range runs {
+		if r.Kind == "audit" {
+			newest = max(newest, r.ID)
 		}
 	}
-	for _, found := range regexp.MustCompile("(?m)^\\| `((?:BERTH|OS)_\\w+)` \\|").FindAllStringSubmatch(string(raw), -1) {
-		if !slices.Contains(config.Variables(), found[1]) {
-			t.Errorf("the README explains %s, which nobody reads", found[1])
+	return fmt.Sprint(newest)
+}
+
+// TestDocs_SettingsExist checks every setting that a page names. docs/settings.md has a test of its own in internal/config.
+func TestDocs_SettingsExist(t *testing.T) {
+	t.Parallel()
+	known := config.Variables()
+	for _, page := range allPages(t) {
+		for _, name := range regexp.MustCompile(`\b(?:BERTH|OS)_[A-Z][A-Z_]*[A-Z]\b`).FindAllString(readPage(t, page), -1) {
+			if !slices.Contains(known, name) && !slices.Contains(clientSettings, name) {
+				t.Errorf("%s names %s, which is no setting", page, name)
+			}
 		}
 	}
 }
 
-func TestReadmesPolicyIsUnderstood(t *testing.T) {
+// clientSettings are read by the OpenStack clients, not by berth.
+var clientSettings = []string{"OS_AUTH_TYPE"}
+
+func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	all := blocks(t, "docs/clients.md")
+	i := slices.IndexFunc(all, func(b codeBlock) bool { return b.language == "yaml" })
+	if i < 0 {
+		t.Fatal("docs/clients.md has no example of a policy")
 	}
-	_, rest, _ := strings.Cut(string(raw), "### Who may do what")
-	_, rest, _ = strings.Cut(rest, "```yaml\n")
-	example, _, found := strings.Cut(rest, "```")
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(path, []byte(example), 0o600); err != nil || !found {
-		t.Fatal("the README has no example of a policy", err)
+	if err := os.WriteFile(path, []byte(all[i].text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	cfg, err := config.Load([]string{"BERTH_POLICY_FILE=" + path, "BERTH_ENFORCE_NEW_DEFAULTS=off"})
 	if err != nil {
@@ -211,12 +250,23 @@ func TestReadmesPolicyIsUnderstood(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin, member := identity.Caller{Project: "p", Roles: []string{"admin"}}, identity.Caller{Project: "p", Roles: []string{"member"}}
-	if !rules.Allows("placement:traits:list", member, nil) || !rules.Allows("placement:reshaper:reshape", admin, nil) || rules.Allows("placement:traits:delete", admin, nil) || rules.Allows("placement:traits:update", member, nil) {
-		t.Error("the example does not mean what it says")
+	for _, c := range []struct {
+		rule    string
+		caller  identity.Caller
+		allowed bool
+	}{
+		{"placement:traits:list", member, true},
+		{"placement:reshaper:reshape", admin, true},
+		{"placement:traits:delete", admin, false},
+		{"placement:traits:update", member, false},
+	} {
+		if rules.Allows(c.rule, c.caller, nil) != c.allowed {
+			t.Errorf("%s for %v: want allowed=%v", c.rule, c.caller.Roles, c.allowed)
+		}
 	}
 
 	cfg.Policy.File = filepath.Join(t.TempDir(), "none")
 	if _, err := server.OpenPolicy(cfg); err == nil || !strings.Contains(err.Error(), "BERTH_POLICY_FILE") {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a missing policy file: %v", err)
 	}
 }

@@ -25,17 +25,24 @@ func newStockClient(t *testing.T, endpoint string) *stockClient {
 	return newClientWith(t, "OS_AUTH_TYPE=none", "OS_ENDPOINT="+endpoint)
 }
 
+// clientPython returns the Python interpreter that has the OpenStack clients.
+func clientPython(t *testing.T) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	find := exec.CommandContext(t.Context(), "../../tools/openstack.sh")
+	find.Stderr = &stderr
+	python, err := find.Output()
+	if err != nil {
+		t.Fatalf("the OpenStack clients are missing; make deps installs them: %v\n%s", err, stderr.String())
+	}
+	return strings.TrimSpace(string(python))
+}
+
 // newClientWith starts the client with those variables.
 func newClientWith(t *testing.T, variables ...string) *stockClient {
 	t.Helper()
 	var said bytes.Buffer
-	find := exec.CommandContext(t.Context(), "../../tools/openstack.sh")
-	find.Stderr = &said
-	python, err := find.Output()
-	if err != nil {
-		t.Fatalf("the OpenStack clients are missing; make deps installs them: %v\n%s", err, said.String())
-	}
-	cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), "testdata/run_osc.py")
+	cmd := exec.CommandContext(t.Context(), clientPython(t), "testdata/run_osc.py")
 	cmd.Env = append(variables, "PATH="+os.Getenv("PATH"), "HOME="+t.TempDir(), "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -45,7 +52,6 @@ func newClientWith(t *testing.T, variables ...string) *stockClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said.Reset()
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
