@@ -65,9 +65,33 @@ var rooms = map[string]room{
 	"internal/interop": {why: "holds tests alone: stock OpenStack clients, Neutron's own agents, and the documents' commands"},
 	"internal/torture": {why: "holds tests alone: killed processes, faults of other servers, and hostile input"},
 	"starter": {
-		may:    []string{"internal/contract", "internal/config", "internal/store"},
+		may: []string{"starter/cli", "starter/resource", "starter/diagnosis", "starter/schema", "starter/demo"},
+		why: "main alone: it joins the command tables of the other packages",
+	},
+	"starter/cli": {
+		may:    []string{"internal/config"},
 		always: []string{temporal, yaml, "github.com/spf13/cobra", "github.com/spf13/pflag"},
-		why:    "a client of the APIs and of Temporal like any other; store only to migrate",
+		why:    "the core of the command line knows no single command and no single resource, so that a new command changes nothing here",
+	},
+	"starter/resource": {
+		may:    []string{"internal/contract", "starter/cli"},
+		always: []string{temporal, "github.com/spf13/pflag"},
+		why:    "a client of the API and of Temporal like any other client",
+	},
+	"starter/diagnosis": {
+		may:    []string{"internal/contract", "internal/store", "starter/cli", "starter/resource"},
+		always: []string{temporal, "github.com/spf13/pflag"},
+		why:    "a client like any other; store only to compare the migrations",
+	},
+	"starter/schema": {
+		may:    []string{"internal/store", "starter/cli"},
+		always: []string{"github.com/spf13/pflag"},
+		why:    "store only to migrate the schema",
+	},
+	"starter/demo": {
+		may:    []string{"internal/contract", "starter/cli", "starter/resource", "starter/diagnosis"},
+		always: []string{"github.com/spf13/pflag"},
+		why:    "runs the commands of the other packages and checks their results; it has no other way to the services",
 	},
 	"bench": {
 		may: []string{"internal/contract", "internal/devstack", "internal/store", "internal/odl/odltest", "internal/notify/notifytest",

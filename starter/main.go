@@ -1,5 +1,5 @@
-// Command starter is berth's command line: everything that ends. It speaks to the API over HTTP and to the
-// workflows through Temporal, as any client does; it reaches no row by itself but to migrate the schema.
+// Command starter is berth's command line. It is a client of the API and of Temporal. Only `starter migrate` and
+// `starter doctor` connect to the database.
 package main
 
 import (
@@ -7,7 +7,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+
+	"berth/starter/cli"
+	"berth/starter/demo"
+	"berth/starter/diagnosis"
+	"berth/starter/resource"
+	"berth/starter/schema"
 )
 
 func main() {
@@ -15,17 +22,26 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
-		report(os.Stderr, err)
+		cli.ReportError(os.Stderr, err)
 	}
-	os.Exit(exitCode(err))
+	os.Exit(cli.ExitCode(err))
 }
 
-// run executes one command line. Its error says what, why and what to do next, and carries the exit code.
+// commandTree is the whole command line.
+func commandTree() cli.Tree {
+	return cli.Tree{
+		Commands:  slices.Concat(resource.Commands(), diagnosis.Commands(), schema.Commands(), demo.Commands()),
+		Groups:    resource.Groups,
+		Completed: resource.Completed,
+	}
+}
+
+// run executes one command line. cli.ExitCode returns the exit code for its error.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
-	set, err := readSettings(environ)
-	s := &session{settings: &set, wrong: err, stderr: stderr}
-	defer s.close()
-	root := tree(s, commands())
+	settings, err := cli.ReadSettings(environ)
+	s := &cli.Session{Settings: &settings, SettingsError: err, Stderr: stderr}
+	defer s.Close()
+	root := commandTree().Root(s)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

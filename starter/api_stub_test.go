@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"berth/starter/cli"
+)
+
+// apiStub is an API in memory. It has what the command line needs of the real API: names, envelopes, generations,
+// revisions and error formats.
+type apiStub struct {
+	mu          sync.Mutex
+	collections map[string]map[string]cli.Object // collection → ID → object
+	consumers   map[string]cli.Object
+	unrecorded  int                   // number of consumers without a consumer record
+	requests    []string              // method, path and OpenStack-API-Version of each request
+	onRequest   func(r *http.Request) // called before each request; may be nil
+}
+
+var envelopes = map[string]string{"networks": "network", "subnets": "subnet", "ports": "port", "agents": "agent",
+	"leases": "lease", "os-hosts": "host", "entries": "entry", "resource_providers": ""}
+
+func newAPIStub(t testing.TB) (*apiStub, string) {
+	s := &apiStub{collections: map[string]map[string]cli.Object{}, consumers: map[string]cli.Object{}, unrecorded: 5}
+	s.collections["runs"], s.collections["uses"] = map[string]cli.Object{}, map[string]cli.Object{}
+	for c := range envelopes {
+		s.collections[c] = map[string]cli.Object{}
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return s, server.URL
+}
+
+func (s *apiStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.onRequest != nil {
+		s.onRequest(r)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("X-Openstack-Request-Id", "req-1")
+	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("OpenStack-API-Version"))
+	var body cli.Object
+	if raw, err := io.ReadAll(r.Body); err == nil {
+		_ = cli.Decode(raw, &body)
+	}
+	status, answer := s.answer(r, body)
+	w.WriteHeader(status)
+	if answer != nil {
+		_ = json.NewEncoder(w).Encode(answer)
+	}
+}
+
+// answer returns the status and the body of the answer. Some tokens and paths make it fail.
+func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
+	switch r.Header.Get("X-Auth-Token") {
+	case "":
+		return 401, cli.Object{"error": cli.Object{"code": 401, "message": "Authentication required"}}
+	case "stranger:p":
+		return 403, cli.Object{"error_code": 403, "error_message": "Policy doesn't allow it"}
+	case "unavailable":
+		return 503, nil
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case r.URL.Path == "/readyz" && r.Header.Get("X-Auth-Token") == "not-ready":
+		return 503, cli.Object{"status": "not ready", "checks": cli.Object{"database": "ok", "temporal": "unavailable"}}
+	case r.URL.Path == "/readyz" || r.URL.Path == "/healthz":
+		return 200, cli.Object{}
+	case parts[0] == "journal" && parts[2] == "analysis":
+		return 200, cli.Object{"analysis": cli.Object{"entries": 5, "p50": 0.25, "slowest": []cli.Object{{"seq": 7, "seconds": 1.5}}}}
+	case parts[0] == "journal" && parts[2] == "runs":
+		return s.run(r, parts[3:], body)
+	case parts[len(parts)-1] == "plans":
+		return 200, cli.Object{"plan": cli.Object{"name": body["name"], "start_date": body["start_date"], "end_date": body["end_date"],
+			"reservations": []cli.Object{{"hosts": []string{"cmp-1", "cmp-2"}, "latest": body["latest_start"]}}}}
+	case strings.HasSuffix(r.URL.Path, "/os-hosts/allocations"):
+		return 200, cli.Object{"allocations": s.named(s.collections["uses"], "")}
+	case parts[0] == "networking" || parts[0] == "reservation" || parts[0] == "journal":
+		return s.rest(r, parts[2], parts[3:], body)
+	case parts[0] == "operator" && parts[len(parts)-1] == "history":
+		return s.history(parts[2], parts[3])
+	case parts[0] == "operator":
+		return s.migrate(int(cli.Integer(body["limit"])))
+	case parts[0] == "placement" && parts[1] == "allocations":
+		return s.allocation(r, parts[2], body)
+	case parts[0] == "placement" && len(parts) > 3:
+		return s.inventory(r, parts[2], parts[3], body)
+	case parts[0] == "placement":
+		return s.rest(r, parts[1], parts[2:], body)
+	}
+	return 404, nil
+}
+
+// run answers requests for runs. A run is done at the second read. An audit has two findings.
+func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any) {
+	all := s.collections["runs"]
+	switch {
+	case len(rest) == 0 && r.Method == "POST":
+		id := fmt.Sprint(len(all) + 1)
+		all[id] = cli.Object{"id": len(all) + 1, "kind": body["kind"], "plan": body["plan"], "state": "running", "sentence": fmt.Sprintf("The %v %s is running.", body["kind"], id)}
+		return 202, cli.Object{"run": maps.Clone(all[id])}
+	case len(rest) == 0:
+		return 200, cli.Object{"runs": s.named(all, "")}
+	case all[rest[0]] == nil:
+		return missing(rest[0])
+	case len(rest) == 1:
+		all[rest[0]]["state"] = "done"
+		return 200, cli.Object{"run": all[rest[0]]}
+	case r.URL.Query().Get("after") == "":
+		return 200, cli.Object{"findings": []cli.Object{{"object_type": "network", "object_id": "n1", "kind": "missing", "operation": "create", "outcome": ""}}}
+	case r.URL.Query().Get("after") == "network/n1":
+		return 200, cli.Object{"findings": []cli.Object{{"object_type": "port", "object_id": "p1", "kind": "extra", "operation": "delete", "outcome": "recorded"}}}
+	}
+	return 200, cli.Object{"findings": []cli.Object{}}
+}
+
+// missing is Neutron's answer for an object that does not exist.
+func missing(id string) (int, any) {
+	return 404, cli.Object{"NeutronError": cli.Object{"type": "NotFound", "message": id + " could not be found", "detail": ""}}
+}
+
+// rest answers list, show, create, update and delete requests for a collection.
+func (s *apiStub) rest(r *http.Request, collection string, rest []string, body cli.Object) (int, any) {
+	all, one := s.collections[collection], envelopes[collection]
+	if inner, ok := body[one].(cli.Object); ok {
+		body = inner
+	}
+	if len(rest) == 0 && r.Method == "GET" {
+		return 200, cli.Object{collectionKey(collection): s.named(all, r.URL.Query().Get("name"))}
+	}
+	if len(rest) == 0 {
+		return 201, wrapped(one, s.add(collection, body))
+	}
+	o, ok := all[rest[0]]
+	if ok && len(rest) == 2 {
+		o["state"], o["last_error"] = map[string]string{"retry": "pending", "skip": "completed"}[rest[1]], body["reason"]
+		return 200, wrapped(one, o)
+	}
+	if !ok {
+		return missing(rest[0])
+	}
+	if m := r.Header.Get("If-Match"); m != "" && m != fmt.Sprintf("revision_number=%v", o["revision_number"]) {
+		return 412, cli.Object{"NeutronError": cli.Object{"type": "RevisionNumberConstraintFailed", "message": "Constrained to another revision"}}
+	}
+	if r.Method == "DELETE" && o["status"] == "ACTIVE" {
+		o["status"] = "DELETING"
+		return 202, wrapped(one, o)
+	}
+	switch r.Method {
+	case "PUT":
+		maps.Copy(o, body)
+		o["revision_number"] = integerOf(o["revision_number"]) + 1
+	case "DELETE":
+		delete(all, rest[0])
+		return 204, nil
+	}
+	return 200, wrapped(one, o)
+}
+
+// integerOf converts an int; anything else is 0.
+func integerOf(v any) int {
+	n, _ := v.(int)
+	return n
+}
+
+func collectionKey(c string) string {
+	if c == "os-hosts" {
+		return "hosts"
+	}
+	return c
+}
+
+func wrapped(one string, o cli.Object) any {
+	if one == "" {
+		return o
+	}
+	return cli.Object{one: o}
+}
+
+// named lists the objects with a name, or all without a name, sorted by ID.
+func (s *apiStub) named(all map[string]cli.Object, name string) []cli.Object {
+	found := []cli.Object{}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if name == "" || all[id]["name"] == name {
+			found = append(found, all[id])
+		}
+	}
+	return found
+}
+
+// add adds an object with the attributes that the API sets itself.
+func (s *apiStub) add(collection string, body cli.Object) cli.Object {
+	id := uuid.NewString()
+	if given, ok := body["id"].(string); ok {
+		id = given
+	}
+	o := maps.Clone(body)
+	switch collection {
+	case "resource_providers":
+		o["uuid"], o["generation"] = id, 0
+	case "os-hosts":
+		id = fmt.Sprint(len(s.collections[collection]) + 1)
+		o["id"], o["hypervisor_hostname"] = id, body["name"]
+	case "entries":
+		id = fmt.Sprint(o["seq"])
+	case "uses":
+	default:
+		o["id"], o["status"], o["revision_number"] = id, "DOWN", 1
+	}
+	s.collections[collection][id] = o
+	return o
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// cellLines converts a value to table lines: one line for each object of a list of objects, else one line.
+func cellLines(v any) []string {
+	all, ok := Objects(v)
+	if !ok || len(all) == 0 {
+		return []string{Cell(v)}
+	}
+	out := make([]string, len(all))
+	for i, o := range all {
+		out[i] = objectCell(o)
+	}
+	return out
+}
+
+// nativeNumbers replaces each json.Number by a number, because YAML would quote a json.Number.
+func nativeNumbers(v any) any {
+	switch v := v.(type) {
+	case Object:
+		out := make(Object, len(v))
+		for k, e := range v {
+			out[k] = nativeNumbers(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = nativeNumbers(e)
+		}
+		return out
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	default:
+		return v
+	}
+}
+
+// Cell converts a value to the text of one table cell.
+func Cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "-"
+	case string:
+		if v == "" {
+			return "-"
+		}
+		return Sanitize(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case []any:
+		return listCell(v)
+	case []string:
+		return Sanitize(strings.Join(v, ", "))
+	case Object:
+		return objectCell(v)
+	default:
+		return Sanitize(fmt.Sprint(v))
+	}
+}
+
+func listCell(v []any) string {
+	if len(v) == 0 {
+		return "-"
+	}
+	parts := make([]string, len(v))
+	for i, e := range v {
+		parts[i] = Cell(e)
+	}
+	if _, nested := v[0].(Object); !nested {
+		return strings.Join(parts, ", ")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// objectCell converts an object to one cell: its explanation if it has one, else KEY=VALUE pairs, else JSON.
+func objectCell(o Object) string {
+	if len(o) == 0 {
+		return "-"
+	}
+	if s, ok := o["sentence"].(string); ok && s != "" {
+		return Sanitize(s)
+	}
+	if flat := flatPairs(o); flat != "" {
+		return flat
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Sprint(o)
+	}
+	return Sanitize(string(raw))
+}
+
+// flatPairs writes an object without nested values as KEY=VALUE. It skips empty values and time stamps. It returns an
+// empty string for a nested object.
+func flatPairs(o Object) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(o)) {
+		switch v := o[k].(type) {
+		case Object, []any:
+			return ""
+		case nil:
+			continue
+		case string:
+			if v == "" || k == "created_at" || k == "updated_at" {
+				continue
+			}
+		}
+		parts = append(parts, Sanitize(k)+"="+Cell(o[k]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Sanitize replaces control characters, so that a name cannot send escape sequences to the terminal.
+func Sanitize(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) {
+			return '·'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Object is a decoded JSON object of the API. The keys are the API's attribute names.
+type Object = map[string]any
+
+// Client sends requests to the API over HTTP.
+type Client struct {
+	BaseURL, Token string
+	HTTP           *http.Client
+}
+
+// NewClient makes a client that does not follow redirects.
+func NewClient(baseURL, token string) *Client {
+	return &Client{BaseURL: baseURL, Token: token, HTTP: &http.Client{
+		Timeout:       30 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Do sends one request and decodes the answer into out. in and out may be nil. Headers are names and values in turn.
+func (a *Client) Do(ctx context.Context, method, path string, in, out any, headers ...string) error {
+	_, err := a.Send(ctx, method, path, in, out, headers...)
+	return err
+}
+
+// Send is Do and also returns the HTTP status.
+func (a *Client) Send(ctx context.Context, method, path string, in, out any, headers ...string) (int, error) {
+	req, err := a.newRequest(ctx, method, path, in, headers)
+	if err != nil {
+		return 0, err
+	}
+	res, err := a.HTTP.Do(req)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+			return 0, ctx.Err()
+		}
+		return 0, Unavailable("the API at "+a.BaseURL, "Is it running? Start it with `make run`, or set --url.", err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
+	if err != nil {
+		return 0, Unavailable("the API at "+a.BaseURL, "The connection broke during the answer; the request may or may not have been executed.", err)
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return res.StatusCode, a.errorOf(res, raw)
+	}
+	if out == nil || len(raw) == 0 {
+		return res.StatusCode, nil
+	}
+	if err := Decode(raw, out); err != nil {
+		return res.StatusCode, Errorf(ExitOther, "Is --url a berth API?", "%s %s answered with a body that is not JSON", method, a.BaseURL+path)
+	}
+	return res.StatusCode, nil
+}
+
+func (a *Client) newRequest(ctx context.Context, method, path string, in any, headers []string) (*http.Request, error) {
+	var body io.Reader
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		body = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.BaseURL+path, body)
+	if err != nil {
+		return nil, UsageError("--url %q is not a URL", a.BaseURL)
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("X-Auth-Token", a.Token)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if strings.HasPrefix(path, "/placement") {
+		req.Header.Set("OpenStack-API-Version", "placement 1.39")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	return req, nil
+}
+
+// Decode decodes JSON. It keeps numbers as json.Number.
+func Decode(raw []byte, out any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return d.Decode(out)
+}

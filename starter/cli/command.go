@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Action runs a command after its flags were parsed.
+type Action func(ctx context.Context, s *Session, args []string) error
+
+// Command is one row of the table of commands.
+type Command struct {
+	Words   string                      // for example "port show PORT": capitals are arguments, brackets mark optional ones
+	Help    string                      // one line
+	Details string                      // longer help text, may be empty
+	Bind    func(*pflag.FlagSet) Action // declares the flags and returns the action
+}
+
+// RequireYes declares --yes and refuses to run the action without it. It guards actions that no API call can undo.
+func RequireYes(f *pflag.FlagSet, act Action) Action {
+	yes := f.Bool("yes", false, "confirm an action that cannot be undone")
+	return func(ctx context.Context, s *Session, args []string) error {
+		if !*yes {
+			return Errorf(ExitUsage, "Repeat with --yes to confirm.", "this cannot be undone")
+		}
+		return act(ctx, s, args)
+	}
+}
+
+// SplitWords splits "port show PORT" into the path of the command and its arguments.
+func SplitWords(words string) (path, arguments []string) {
+	for word := range strings.FieldsSeq(words) {
+		if word == strings.ToLower(word) {
+			path = append(path, word)
+		} else {
+			arguments = append(arguments, word)
+		}
+	}
+	return path, arguments
+}
+
+// ParsePairs parses NAME=VALUE words.
+func ParsePairs(words []string) (map[string]string, error) {
+	pairs := map[string]string{}
+	for _, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || name == "" {
+			return nil, UsageError("%q is not NAME=VALUE", word)
+		}
+		pairs[name] = value
+	}
+	return pairs, nil
+}

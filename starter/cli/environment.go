@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"berth/internal/config"
+)
+
+// Environment is the process environment with the address file of a development run as fallback. It implements
+// envconfig.EnvLookup.
+type Environment struct {
+	process map[string]string
+	file    map[string]string
+}
+
+// LookupEnv finds a variable that is set and not empty.
+func (e Environment) LookupEnv(name string) (string, bool) {
+	value := cmp.Or(e.process[name], e.file[name])
+	return value, value != ""
+}
+
+// Environ lists the variables of both sources as NAME=VALUE. The process environment wins.
+func (e Environment) Environ() []string {
+	all := make([]string, 0, len(e.process)+len(e.file))
+	for name, value := range e.process {
+		all = append(all, name+"="+value)
+	}
+	for name, value := range e.file {
+		if e.process[name] == "" {
+			all = append(all, name+"="+value)
+		}
+	}
+	return all
+}
+
+// Get returns the value of a variable, or an empty string.
+func (e Environment) Get(name string) string {
+	value, _ := e.LookupEnv(name)
+	return value
+}
+
+// readEnvironment reads the process environment and the address file in its data folder. A missing file is not an
+// error.
+func readEnvironment(environ []string) (Environment, error) {
+	e := Environment{process: map[string]string{}}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		e.process[name] = value
+	}
+	var err error
+	if e.file, err = config.ReadAddresses(cmp.Or(e.process["BERTH_DATA"], ".berth")); err != nil {
+		return e, fmt.Errorf("read the addresses of the development run: %w", err)
+	}
+	if e.process["BERTH_LISTEN"] != "" {
+		delete(e.file, "BERTH_URL")
+	}
+	return e, nil
+}

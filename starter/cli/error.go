@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// Exit codes. Scripts may rely on them.
+const (
+	ExitOK          = 0
+	ExitOther       = 1
+	ExitUsage       = 2
+	ExitNotFound    = 3
+	ExitConflict    = 4
+	ExitUnavailable = 5
+	ExitWait        = 6
+	ExitDenied      = 7
+)
+
+const exitCodesHelp = `Exit codes:
+  0  success
+  1  any other error
+  2  the command line or a setting is wrong, or --yes is missing
+  3  the object does not exist
+  4  conflict: the object has changed since it was read, it is in use, or several objects have this name
+  5  the API, Temporal or the database cannot be reached
+  6  the wait timed out, or the wanted status can no longer be reached
+  7  credentials are missing or not sufficient`
+
+// Error is an error with an exit code and advice to the user.
+type Error struct {
+	Code int
+	What string
+	Next string // advice: what to do next; may be empty
+	Err  error  // the cause; may be nil
+}
+
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.What
+	}
+	return e.What + ": " + Cause(e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an Error from the exit code, the advice and a format for the message.
+func Errorf(code int, next, format string, args ...any) *Error {
+	return &Error{Code: code, What: fmt.Sprintf(format, args...), Next: next}
+}
+
+// UsageError is an error in the command line.
+func UsageError(format string, args ...any) *Error { return Errorf(ExitUsage, "", format, args...) }
+
+// Unavailable is the error for a service that cannot be reached.
+func Unavailable(what, next string, err error) *Error {
+	return &Error{Code: ExitUnavailable, What: "cannot reach " + what, Next: next, Err: err}
+}
+
+// Cause shortens an error of a client: the operation and the address are dropped, because the message before it names
+// them.
+func Cause(err error) string {
+	var op *net.OpError
+	var request *url.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.As(err, &op) && op.Err != nil:
+		return strings.TrimPrefix(op.Err.Error(), "connect: ")
+	case errors.As(err, &request):
+		return request.Err.Error()
+	default:
+		return grpcCause(err.Error())
+	}
+}
+
+// grpcCause shortens gRPC's text for a failed connection.
+func grpcCause(s string) string {
+	if _, cause, found := strings.Cut(s, ": connect: "); found {
+		return strings.TrimRight(cause, `"`)
+	}
+	return s
+}
+
+// ExitCode returns the exit code of the process for the result of a command.
+func ExitCode(err error) int {
+	var e *Error
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &e):
+		return e.Code
+	default:
+		return ExitOther
+	}
+}
+
+// ReportError prints an error and its advice.
+func ReportError(w io.Writer, err error) {
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(w, "starter: interrupted")
+		return
+	}
+	fmt.Fprintf(w, "starter: %s\n", Sanitize(err.Error()))
+	var e *Error
+	if errors.As(err, &e) && e.Next != "" {
+		fmt.Fprintf(w, "  %s\n", e.Next)
+	}
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Printer writes objects to stdout as table, JSON or YAML.
+type Printer struct {
+	Writer io.Writer
+	Format string
+}
+
+// PrintObject prints one object. The table lists the columns first, then all other attributes except links.
+func (p *Printer) PrintObject(o Object, columns []string) error {
+	if p.Format != "table" {
+		return p.PrintDocument(o)
+	}
+	keys := slices.DeleteFunc(slices.Clone(columns), func(k string) bool { _, ok := o[k]; return !ok })
+	if _, explained := o[ExplanationKey]; explained {
+		keys = append(keys, ExplanationKey)
+	}
+	for _, k := range slices.Sorted(maps.Keys(o)) {
+		if !slices.Contains(keys, k) && k != "links" {
+			keys = append(keys, k)
+		}
+	}
+	var rows [][]string
+	for _, k := range keys {
+		for i, line := range cellLines(o[k]) {
+			rows = append(rows, []string{k, line})
+			if i > 0 {
+				rows[len(rows)-1][0] = ""
+			}
+		}
+	}
+	return WriteTable(p.Writer, []string{"field", "value"}, rows)
+}
+
+// ExplanationKey is the attribute in which the API explains the status of an object.
+const ExplanationKey = "berth:why"
+
+// PrintList prints objects. The table has only the given columns.
+func (p *Printer) PrintList(all []Object, columns []string) error {
+	if p.Format != "table" {
+		return p.PrintDocument(all)
+	}
+	rows := make([][]string, len(all))
+	for i, o := range all {
+		for _, c := range columns {
+			rows[i] = append(rows[i], Cell(o[c]))
+		}
+	}
+	return WriteTable(p.Writer, columns, rows)
+}
+
+// PrintDocument prints any value as JSON or YAML.
+func (p *Printer) PrintDocument(v any) error {
+	if p.Format == "yaml" {
+		return p.printYAML(v)
+	}
+	e := json.NewEncoder(p.Writer)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// PrintNextDocument prints a document that follows another one: YAML needs a separator between them.
+func (p *Printer) PrintNextDocument(v any) error {
+	if p.Format == "yaml" {
+		if _, err := fmt.Fprintln(p.Writer, "---"); err != nil {
+			return err
+		}
+	}
+	return p.PrintDocument(v)
+}
+
+// printYAML prints YAML with the same keys as JSON.
+func (p *Printer) printYAML(v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	var same any
+	if err := Decode(raw, &same); err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	if raw, err = yaml.Marshal(nativeNumbers(same)); err != nil {
+		return fmt.Errorf("encode YAML: %w", err)
+	}
+	_, err = p.Writer.Write(raw)
+	return err
+}
+
+// PrintMessage prints a sentence in the table format, and v in the other formats.
+func (p *Printer) PrintMessage(v any, format string, args ...any) error {
+	if p.Format != "table" {
+		return p.PrintDocument(v)
+	}
+	_, err := fmt.Fprintln(p.Writer, Sanitize(fmt.Sprintf(format, args...)))
+	return err
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Resource is a collection of the API. All its objects are listed, shown, created, changed and deleted in the same way.
+type Resource struct {
+	Name                   string // on the command line
+	Path                   string // URL path of the collection
+	SingularKey, PluralKey string // envelope keys of one object and of a list; SingularKey is empty if the API sends the object without envelope
+	IDKey, NameKey         string // attributes that hold the ID and the name
+	NameFilter             string // query parameter that filters by name; empty: Resolve reads the whole list
+	IsID                   func(string) bool
+	Columns                []string // columns of the list
+	Fields                 []Field
+}
+
+// IsUUID reports whether s is a UUID in its usual form with hyphens.
+func IsUUID(s string) bool {
+	_, err := uuid.Parse(s)
+	return len(s) == 36 && err == nil
+}
+
+// Digits matches a decimal number.
+var Digits = regexp.MustCompile(`^[0-9]+$`)
+
+// Resolve returns the ID for a name or an ID. It fails if no object, or more than one, has this name.
+func (r *Resource) Resolve(ctx context.Context, s *Session, word string) (string, error) {
+	if r.IsID(word) {
+		return strings.ToLower(word), nil
+	}
+	query := url.Values{}
+	if r.NameFilter != "" {
+		query.Set(r.NameFilter, word)
+	}
+	all, err := r.List(ctx, s, query)
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, o := range all {
+		if o[r.NameKey] == word {
+			ids = append(ids, fmt.Sprint(o[r.IDKey]))
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return "", Errorf(ExitNotFound, "`starter "+r.Name+" list` lists all.", "no %s is named %q", r.Name, word)
+	case 1:
+		return ids[0], nil
+	default:
+		return "", Errorf(ExitConflict, "Name it by its ID: "+strings.Join(ids, ", "), "%d %ss are named %q", len(ids), r.Name, word)
+	}
+}
+
+// List reads the collection, filtered by the query.
+func (r *Resource) List(ctx context.Context, s *Session, query url.Values) ([]Object, error) {
+	path := r.Path
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	var envelope Object
+	if err := s.API.Do(ctx, "GET", path, nil, &envelope); err != nil {
+		return nil, err
+	}
+	all, ok := Objects(envelope[r.PluralKey])
+	if !ok {
+		return nil, Errorf(ExitOther, "Is --url a berth API?", "GET %s answered without %q", path, r.PluralKey)
+	}
+	return all, nil
+}
+
+// Get reads one object.
+func (r *Resource) Get(ctx context.Context, s *Session, id string) (Object, error) {
+	var o Object
+	if err := s.API.Do(ctx, "GET", r.ObjectPath(id), nil, &o); err != nil {
+		return nil, err
+	}
+	return r.Unwrap(o), nil
+}
+
+// Create sends a POST request and returns the new object.
+func (r *Resource) Create(ctx context.Context, s *Session, body Object) (Object, error) {
+	var o Object
+	if err := s.API.Do(ctx, "POST", r.Path, r.wrapBody(body), &o); err != nil {
+		return nil, err
+	}
+	return r.Unwrap(o), nil
+}
+
+// Update sends a PUT request and returns the changed object. Headers are names and values in turn.
+func (r *Resource) Update(ctx context.Context, s *Session, id string, body Object, headers ...string) (Object, error) {
+	var o Object
+	if err := s.API.Do(ctx, "PUT", r.ObjectPath(id), r.wrapBody(body), &o, headers...); err != nil {
+		return nil, err
+	}
+	return r.Unwrap(o), nil
+}
+
+// Delete sends a DELETE request. done is false if the API answered 202: the deletion was accepted and still runs.
+func (r *Resource) Delete(ctx context.Context, s *Session, id string, headers ...string) (done bool, err error) {
+	status, err := s.API.Send(ctx, "DELETE", r.ObjectPath(id), nil, nil, headers...)
+	return status != http.StatusAccepted, err
+}
+
+// ObjectPath is the URL path of one object.
+func (r *Resource) ObjectPath(id string) string { return r.Path + "/" + url.PathEscape(id) }
+
+func (r *Resource) wrapBody(body Object) Object {
+	if r.SingularKey == "" || r.takesBareBody() {
+		return body
+	}
+	return Object{r.SingularKey: body}
+}
+
+// takesBareBody reports whether requests have no envelope. Blazar's requests have none, although its answers have one.
+func (r *Resource) takesBareBody() bool { return strings.HasPrefix(r.Path, "/reservation/") }
+
+// Unwrap removes the envelope of an answer.
+func (r *Resource) Unwrap(o Object) Object {
+	if inner, ok := o[r.SingularKey].(Object); ok && r.SingularKey != "" {
+		return inner
+	}
+	return o
+}
+
+// DisplayName is the object's name, or its ID if it has no name.
+func (r *Resource) DisplayName(o Object) string {
+	if name, ok := o[r.NameKey].(string); ok && name != "" {
+		return name
+	}
+	return fmt.Sprint(o[r.IDKey])
+}
+
+// Objects converts a decoded JSON list to objects. ok is false if v is not a list of objects.
+func Objects(v any) (all []Object, ok bool) {
+	items, ok := v.([]any)
+	all = make([]Object, 0, len(items))
+	for _, item := range items {
+		o, isObject := item.(Object)
+		ok = ok && isObject
+		all = append(all, o)
+	}
+	return all, ok
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/log"
+)
+
+// Session is the state of one command: its settings, clients and output.
+type Session struct {
+	*Settings
+	SettingsError error // wrong settings in the environment; Open reports it, so that --help works without valid settings
+	API           *Client
+	Output        *Printer
+	Stderr        io.Writer
+	Now           func() time.Time // the clock; tests set it
+
+	temporalLock   sync.Mutex
+	temporalClient client.Client // nil until the first call of Temporal
+	temporalError  error         // the result of a failed connection
+}
+
+// Open prepares the session after the flags were parsed.
+func (s *Session) Open(stdout io.Writer) error {
+	if s.SettingsError != nil {
+		return s.SettingsError
+	}
+	if err := s.validate(); err != nil {
+		return err
+	}
+	s.API = NewClient(s.URL, s.Token)
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	s.Output = &Printer{Writer: stdout, Format: s.Format}
+	return nil
+}
+
+// Close closes the connection to Temporal, if there is one.
+func (s *Session) Close() {
+	if s.temporalClient != nil {
+		s.temporalClient.Close()
+	}
+}
+
+// usesDevelopmentServer reports whether the address of Temporal comes from the address file of a development run. The
+// user's own Temporal profile is not read for that server.
+func (s *Session) usesDevelopmentServer() bool {
+	return s.TemporalAddress != "" && s.TemporalAddress == s.Env.file["TEMPORAL_ADDRESS"]
+}
+
+// Temporal connects to Temporal at the first call and returns the same client, or the same error, at every later call.
+func (s *Session) Temporal(ctx context.Context) (client.Client, error) {
+	s.temporalLock.Lock()
+	defer s.temporalLock.Unlock()
+	if s.temporalClient != nil || s.temporalError != nil {
+		return s.temporalClient, s.temporalError
+	}
+	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: s.Env, DisableFile: s.usesDevelopmentServer()})
+	if err != nil {
+		return nil, UsageError("Temporal's settings in the environment: %s", err)
+	}
+	s.TemporalAddress = cmp.Or(s.TemporalAddress, options.HostPort, "127.0.0.1:7233")
+	s.TemporalNamespace = cmp.Or(s.TemporalNamespace, options.Namespace, "default")
+	options.HostPort, options.Namespace = s.TemporalAddress, s.TemporalNamespace
+	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	c, err := client.DialContext(ctx, options)
+	if err != nil {
+		s.temporalError = Unavailable("Temporal at "+s.TemporalAddress, "Is it running? Start everything with `make run`, or set --address.", err)
+		return nil, s.temporalError
+	}
+	s.temporalClient = c
+	return c, nil
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"berth/internal/config"
+)
+
+// Settings are the addresses and credentials of one command. A flag wins over the environment. The environment wins
+// over the address file that `make run` writes.
+type Settings struct {
+	config.Config
+	URL               string // of the API, without a trailing slash
+	Token             string
+	TemporalAddress   string // host:port of Temporal's frontend; if empty, Session.Temporal reads it from Temporal's own profile
+	TemporalNamespace string
+	Env               Environment
+	Format            string // table, json or yaml
+}
+
+// ReadSettings reads the settings from an environment in the form of os.Environ. Together with an error it returns
+// settings that are good enough for --help.
+func ReadSettings(environ []string) (Settings, error) {
+	e, err := readEnvironment(environ)
+	c, invalid := config.Load(e.Environ())
+	err = errors.Join(err, invalid)
+	if err != nil {
+		err = &Error{Code: ExitUsage, What: "the environment has invalid settings", Err: err}
+	}
+	return Settings{
+		Config:            c,
+		URL:               cmp.Or(c.Client.URL, "http://"+clientAddress(cmp.Or(c.Listen, "127.0.0.1:8778"))),
+		Token:             cmp.Or(c.Client.Token, "admin"),
+		TemporalAddress:   e.Get("TEMPORAL_ADDRESS"),
+		TemporalNamespace: e.Get("TEMPORAL_NAMESPACE"),
+		Env:               e,
+		Format:            "table",
+	}, err
+}
+
+// clientAddress converts an address to listen on into an address to connect to: a wildcard host becomes 127.0.0.1.
+func clientAddress(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (s *Settings) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&s.URL, "url", s.URL, "URL of the API (BERTH_URL, else BERTH_LISTEN)")
+	f.StringVar(&s.Token, "token", s.Token, "X-Auth-Token for the API: admin or user:project with noauth (BERTH_TOKEN)")
+	f.Lookup("token").DefValue = "" // the help must not print a secret
+	f.StringVar(&s.TemporalAddress, "address", s.TemporalAddress, "host:port of Temporal's frontend (TEMPORAL_ADDRESS, else Temporal's own profile)")
+	f.StringVar(&s.TemporalNamespace, "namespace", s.TemporalNamespace, "Temporal namespace (TEMPORAL_NAMESPACE)")
+	f.StringVarP(&s.Format, "output", "o", s.Format, "output format: table, json or yaml")
+}
+
+func (s *Settings) validate() error {
+	s.URL = strings.TrimRight(s.URL, "/")
+	if !strings.HasPrefix(s.URL, "http://") && !strings.HasPrefix(s.URL, "https://") {
+		return UsageError("--url %q does not begin with http:// or https://", s.URL)
+	}
+	switch s.Format {
+	case "table", "json", "yaml":
+		return nil
+	default:
+		return UsageError("--output %q is none of table, json, yaml", s.Format)
+	}
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteTable writes rows with aligned columns, two blanks between them.
+func WriteTable(w io.Writer, head []string, rows [][]string) error {
+	widths := make([]int, len(head))
+	lines := slices.Concat([][]string{upperCase(head)}, rows)
+	for _, line := range lines {
+		for i, c := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	var b strings.Builder
+	for _, line := range lines {
+		for i, c := range line {
+			b.WriteString(c)
+			if i < len(line)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c)+2))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func upperCase(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = strings.ToUpper(w)
+	}
+	return out
+}

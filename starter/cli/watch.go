@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// MinInterval is the shortest interval between two reads of a watch.
+const MinInterval = 10 * time.Millisecond
+
+// Watcher prints a list or an object once and, with --watch, prints every change until the user interrupts it.
+type Watcher struct {
+	enabled  *bool
+	interval *time.Duration
+}
+
+// WatchFlags declares --watch and --every.
+func WatchFlags(f *pflag.FlagSet) Watcher {
+	return Watcher{
+		enabled:  f.BoolP("watch", "w", false, "keep running and print every change, until Ctrl-C"),
+		interval: f.Duration("every", time.Second, "interval between the reads of --watch"),
+	}
+}
+
+// List prints the objects that read returns.
+func (w Watcher) List(ctx context.Context, s *Session, r *Resource, read func(context.Context) ([]Object, error)) error {
+	all, err := read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Output.PrintList(all, r.Columns); err != nil || !*w.enabled {
+		return err
+	}
+	return w.follow(ctx, s, r, r.Columns, all, read)
+}
+
+// Show prints the object that read returns.
+func (w Watcher) Show(ctx context.Context, s *Session, r *Resource, read func(context.Context) (Object, error)) error {
+	o, err := read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Output.PrintObject(o, r.Columns); err != nil || !*w.enabled {
+		return err
+	}
+	return w.follow(ctx, s, r, nil, []Object{o}, func(ctx context.Context) ([]Object, error) {
+		o, err := read(ctx)
+		return []Object{o}, err
+	})
+}
+
+// follow reads again at every interval and prints the changes. It reports an unavailable API once and keeps trying.
+func (w Watcher) follow(ctx context.Context, s *Session, r *Resource, keys []string, before []Object, read func(context.Context) ([]Object, error)) error {
+	if *w.interval < MinInterval {
+		return UsageError("--every %s is below the minimum of %s", *w.interval, MinInterval)
+	}
+	tick := time.NewTicker(*w.interval)
+	defer tick.Stop()
+	reported := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		now, err := read(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && ExitCode(err) == ExitUnavailable:
+			if !reported {
+				ReportError(s.Stderr, err)
+			}
+			reported = true
+			continue
+		case err != nil:
+			return err
+		}
+		reported = false
+		if err := w.printChanges(s, r, keys, before, now); err != nil {
+			return err
+		}
+		before = now
+	}
+}
+
+// printChanges prints what changed between two reads. The keys are the attributes to compare; without keys there is one
+// object, and all its attributes are compared. A table gets one line
+// for each object that was added, changed or removed. JSON and YAML get the whole document again.
+func (w Watcher) printChanges(s *Session, r *Resource, keys []string, before, now []Object) error {
+	if s.Output.Format != "table" {
+		switch {
+		case reflect.DeepEqual(before, now):
+			return nil
+		case keys == nil:
+			return s.Output.PrintNextDocument(now[0])
+		}
+		return s.Output.PrintNextDocument(now)
+	}
+	old, fresh := r.byID(before), r.byID(now)
+	var lines []string
+	for _, id := range slices.Sorted(maps.Keys(fresh)) {
+		if was, ok := old[id]; !ok {
+			lines = append(lines, r.Name+" "+r.DisplayName(fresh[id])+" is new: "+attributeLine(fresh[id], r.Columns))
+		} else if d := changedAttributes(was, fresh[id], keys); d != "" {
+			lines = append(lines, r.Name+" "+r.DisplayName(fresh[id])+" "+d)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(old)) {
+		if _, ok := fresh[id]; !ok {
+			lines = append(lines, r.Name+" "+r.DisplayName(old[id])+" is deleted")
+		}
+	}
+	stamp := s.Now().Format("15:04:05.000")
+	var err error
+	for _, l := range lines {
+		_, e := fmt.Fprintln(s.Output.Writer, stamp+"  "+Sanitize(l))
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// byID indexes objects by their ID.
+func (r *Resource) byID(all []Object) map[string]Object {
+	byID := make(map[string]Object, len(all))
+	for _, o := range all {
+		byID[fmt.Sprint(o[r.IDKey])] = o
+	}
+	return byID
+}
+
+// changedAttributes lists the attributes that changed, as "KEY: OLD → NEW". Without keys it compares all attributes.
+func changedAttributes(was, is Object, keys []string) string {
+	if keys == nil {
+		both := maps.Clone(was)
+		maps.Copy(both, is)
+		keys = slices.Sorted(maps.Keys(both))
+	}
+	var parts []string
+	for _, k := range keys {
+		if !reflect.DeepEqual(was[k], is[k]) {
+			parts = append(parts, k+": "+Cell(was[k])+" → "+Cell(is[k]))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func attributeLine(o Object, columns []string) string {
+	var parts []string
+	for _, c := range columns {
+		parts = append(parts, c+" "+Cell(o[c]))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/internal/api/operator"
+	"berth/internal/identity"
+	"berth/internal/inventory"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// migrateProcess prepares the command as a separate process and returns it with its output.
+func migrateProcess(ctx context.Context, t *testing.T, url string) (*exec.Cmd, *strings.Builder) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(ctx, self)
+	c.Args = []string{"starter", "placement", "migrate-consumers", "--batch", "10"} // TestMain runs main for a program with this name
+	c.Env = append(os.Environ(), "BERTH_URL="+url, "BERTH_DATA="+t.TempDir())
+	output := &strings.Builder{}
+	c.Stdout, c.Stderr = output, output
+	return c, output
+}
+
+func TestMigrateConsumers_ContinuesAfterAKill(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	storetest.Exec(t, url, `insert into consumer (uuid) select gen_random_uuid() from generate_series(1, 95)`)
+	api := operator.New(s, identity.Noauth{}, inventory.Owner{Project: "x", User: "y"})
+	var batches atomic.Int64
+	process := make(chan *os.Process, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if batches.Add(1) == 4 { // kill the command during its fourth batch
+			if err := (<-process).Kill(); err != nil {
+				t.Error(err)
+			}
+			r = r.WithContext(context.WithoutCancel(r.Context()))
+		}
+		api.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	db := storetest.Connect(t, url)
+	unrecorded := func() (n int) {
+		t.Helper()
+		if err := db.QueryRow(ctx, `select count(*) from consumer where project is null`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+
+	c, output := migrateProcess(ctx, t, server.URL)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	process <- c.Process
+	if err := c.Wait(); err == nil {
+		t.Errorf("the command was not killed: %s", output)
+	}
+	server.CloseClientConnections() // then wait until the API has finished the fourth batch
+	for unrecorded() == 65 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := unrecorded(); n != 55 {
+		t.Errorf("%d consumers have no record after the kill, want 55; output: %s", n, output)
+	}
+
+	c, output = migrateProcess(ctx, t, server.URL)
+	if err := c.Run(); err != nil || !strings.Contains(output.String(), "55 consumers were migrated") || !strings.Contains(output.String(), "10 migrated, 45 remaining") {
+		t.Errorf("the second run printed %s, error %v", output, err)
+	}
+	if n := unrecorded(); n != 0 {
+		t.Errorf("%d consumers have no record after the second run", n)
+	}
+}

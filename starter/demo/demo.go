@@ -1,0 +1,107 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"berth/starter/cli"
+)
+
+const demoHelp = `The demo has five parts, and each checks its result: a port that two agents make ACTIVE; the journal entries that reach
+the controller in spite of injected faults; a lease that starts and ends on its second; two writers with the same
+generation; and the commands that show all of it again. Every run uses new names. The demo fails if any check fails.`
+
+// demonstration is one run of the demo.
+type demonstration struct {
+	*cli.Session
+	writer  io.Writer
+	started time.Time
+	suffix  string // suffix of all names of this run
+	part    int
+
+	port           createdPort // created in the first part
+	network        string
+	subnet         string
+	lease          string
+	entries        []string // sequence numbers of the journal entries, oldest first
+	injectedFaults int      // number of faults injected into the controller
+	lastRequest    int64    // number of the controller's last request before this run
+}
+
+// createdPort is the port of the first part.
+type createdPort struct{ id, name, server string }
+
+func demoCommand(*pflag.FlagSet) cli.Action {
+	return func(ctx context.Context, s *cli.Session, _ []string) error {
+		if s.Output.Format != "table" {
+			return cli.UsageError("the demo prints text only; it does not support --output %s", s.Output.Format)
+		}
+		d := &demonstration{Session: s, writer: s.Output.Writer, started: time.Now(), suffix: strings.ToLower(rand.Text()[:6])}
+		for _, part := range []struct {
+			title string
+			run   func(context.Context) error
+		}{
+			{"A port is ACTIVE when all agents have provisioned it", d.runPort},
+			{"Each change reaches the controller once and in order", d.runJournal},
+			{"A lease starts and ends on its second", d.runLease},
+			{"Of two writers with the same generation one succeeds", d.runGenerations},
+			{"Where to see it again", d.runLinks},
+		} {
+			d.part++
+			fmt.Fprintf(d.writer, "\n%d. %s\n", d.part, part.title)
+			if err := part.run(ctx); err != nil {
+				return fmt.Errorf("the demo failed after %.3f s in part %d: %w", time.Since(d.started).Seconds(), d.part, err)
+			}
+		}
+		fmt.Fprintf(d.writer, "\nEverything was as promised, in %.1f s.\n", time.Since(d.started).Seconds())
+		return nil
+	}
+}
+
+// printStep prints what happened and its cause.
+func (d *demonstration) printStep(cause, format string, args ...any) {
+	what := cli.Sanitize(fmt.Sprintf(format, args...))
+	if cause != "" {
+		what += "  ← " + cli.Sanitize(cause)
+	}
+	fmt.Fprintf(d.writer, "%9.3f s  %s\n", time.Since(d.started).Seconds(), what)
+}
+
+// uniqueName is a name of this run.
+func (d *demonstration) uniqueName(kind string) string { return kind + "-" + d.suffix }
+
+// checkFailed is the error of a check that failed.
+func checkFailed(format string, args ...any) error {
+	return cli.Errorf(cli.ExitOther, "`starter doctor` checks the services; the worker's log has more.", format, args...)
+}
+
+// waitLimit is the maximum wait for a result that usually takes milliseconds.
+const waitLimit = time.Minute
+
+// waitUntil calls condition until it is true or fails. After the limit it returns an error that contains what.
+func (d *demonstration) waitUntil(ctx context.Context, limit time.Duration, what string, condition func(context.Context) (bool, error)) error {
+	started := time.Now()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, err := condition(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && !done && time.Since(started) > limit:
+			return cli.Errorf(cli.ExitWait, "`starter doctor` checks the services.", "%s: not within %s", what, limit)
+		case err != nil || done:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}

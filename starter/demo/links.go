@@ -1,0 +1,47 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"berth/internal/contract"
+)
+
+// runLinks prints the commands and links that show this run's objects again.
+func (d *demonstration) runLinks(context.Context) error {
+	workflows := []struct{ what, id string }{{"the port", contract.PortID(d.port.id)}, {"the lease", contract.LeaseID(d.lease)}}
+	for _, seq := range d.entries {
+		workflows = append(workflows, struct{ what, id string }{"journal entry " + seq, contract.JournalID(seq)})
+	}
+	if ui := d.Env.Get("TEMPORAL_UI"); ui != "" {
+		fmt.Fprintf(d.writer, "  Temporal's UI:\n")
+		for _, w := range workflows {
+			fmt.Fprintf(d.writer, "    %-17s %s/namespaces/%s/workflows/%s\n", w.what, ui, d.TemporalNamespace, url.PathEscape(w.id))
+		}
+	}
+	fmt.Fprintf(d.writer, "  The temporal CLI (--address %s):\n", d.TemporalAddress)
+	d.printCommands([][2]string{
+		{fmt.Sprintf(`temporal workflow list -q '%s="DHCP"'`, contract.AttributeWaitingFor), "all objects that wait for a DHCP agent"},
+		{fmt.Sprintf(`temporal workflow query -w %s --type %s`, contract.PortID(d.port.id), contract.QueryWhy), "why the port has its status"},
+		{fmt.Sprintf(`temporal workflow show -w %s`, contract.PortID(d.port.id)), "its history"},
+	})
+	fmt.Fprintf(d.writer, "  starter:\n")
+	d.printCommands([][2]string{
+		{"starter why port/" + d.port.name, "the same, with the port's name"},
+		{"starter lease show " + d.uniqueName("lease"), "the lease, its reservation and its events"},
+		{"starter journal list", "changes sent to the controller"},
+		{"starter port list --watch", "every change of a port"},
+	})
+	return nil
+}
+
+func (d *demonstration) printCommands(lines [][2]string) {
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(l[0]))
+	}
+	for _, l := range lines {
+		fmt.Fprintf(d.writer, "    %-*s  # %s\n", width, l[0], l[1])
+	}
+}

@@ -1,0 +1,44 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"berth/starter/cli"
+)
+
+// baseURL is a URL without its path. A stand-in takes control requests there.
+func baseURL(address string) string {
+	u, err := url.Parse(address)
+	if address == "" || err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// queryStandIn reads what a stand-in recorded. ok is false if another program answers at the URL.
+func queryStandIn(ctx context.Context, url string) (raw any, ok bool, err error) {
+	a := &cli.Client{BaseURL: url, HTTP: &http.Client{Timeout: waitLimit}}
+	err = a.Do(ctx, "GET", "", nil, &raw)
+	var r *cli.APIError
+	switch {
+	case errors.As(err, &r):
+		return nil, false, nil
+	case err != nil && cli.ExitCode(err) == cli.ExitUnavailable:
+		return nil, false, cli.Unavailable("the service at "+url, "", errors.Unwrap(err))
+	case err != nil:
+		return nil, false, nil // an answer that is not JSON does not come from a stand-in
+	}
+	return raw, true, nil
+}
+
+// listUnder converts a JSON list, or the list under a key of a JSON object, to objects.
+func listUnder(raw any, key string) []cli.Object {
+	if o, ok := raw.(cli.Object); ok {
+		raw = o[key]
+	}
+	all, _ := cli.Objects(raw)
+	return all
+}

@@ -1,0 +1,122 @@
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"berth/internal/store"
+	"berth/starter/cli"
+)
+
+// check is one line of the doctor's output.
+type check struct {
+	name string
+	run  func(ctx context.Context, s *cli.Session) (found string, err error)
+}
+
+// errNotConfigured means that the settings do not name the service. It is not a failure.
+var errNotConfigured = errors.New("not checked")
+
+func doctorCommand(*pflag.FlagSet) cli.Action {
+	return func(ctx context.Context, s *cli.Session, _ []string) error {
+		checks := checks()
+		results := make([]cli.Object, len(checks))
+		errs := make([]error, len(checks))
+		var wg sync.WaitGroup
+		for i, c := range checks {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+				defer cancel()
+				found, err := c.run(ctx, s)
+				results[i], errs[i] = resultRow(c.name, found, err)
+			})
+		}
+		wg.Wait()
+		if err := printResults(s, results); err != nil {
+			return err
+		}
+		for _, err := range errs {
+			if err != nil {
+				return &cli.Error{Code: cli.ExitCode(err), What: "some checks failed", Next: "Each FAIL has advice on the next line."}
+			}
+		}
+		return nil
+	}
+}
+
+func checks() []check {
+	return []check{
+		{"database", checkDatabase},
+		{"API", checkAPI},
+		{"Temporal", checkTemporal},
+		{"workers", checkPollers},
+		{"search attributes", checkAttributes},
+		{"OpenDaylight", checkODL},
+		{"Nova", checkNova},
+		{"RabbitMQ", checkRabbitMQ},
+	}
+}
+
+// resultRow makes the output row of a check. It returns the error of a failed check.
+func resultRow(name, found string, err error) (cli.Object, error) {
+	var t *cli.Error
+	switch {
+	case err == nil:
+		return cli.Object{"check": name, "state": "ok", "found": found}, nil
+	case errors.Is(err, errNotConfigured):
+		return cli.Object{"check": name, "state": "-", "found": err.Error()}, nil
+	case errors.As(err, &t):
+		return cli.Object{"check": name, "state": "FAIL", "found": err.Error(), "next": t.Next}, err
+	default:
+		return cli.Object{"check": name, "state": "FAIL", "found": err.Error()}, err
+	}
+}
+
+func printResults(s *cli.Session, results []cli.Object) error {
+	if s.Output.Format != "table" {
+		return s.Output.PrintDocument(results)
+	}
+	var b strings.Builder
+	for _, r := range results {
+		fmt.Fprintf(&b, "%-4s  %-17s  %s\n", r["state"], r["check"], cli.Sanitize(fmt.Sprint(r["found"])))
+		if next, _ := r["next"].(string); next != "" {
+			fmt.Fprintf(&b, "%25s%s\n", "", cli.Sanitize(next))
+		}
+	}
+	_, err := fmt.Fprint(s.Output.Writer, b.String())
+	return err
+}
+
+func checkDatabase(ctx context.Context, s *cli.Session) (string, error) {
+	if s.DatabaseURL == "" {
+		return "", fmt.Errorf("%w: BERTH_DATABASE_URL is not set", errNotConfigured)
+	}
+	migrations, err := store.Migrations(ctx, s.DatabaseURL)
+	if err != nil {
+		return "", cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL right?", err)
+	}
+	for _, m := range migrations {
+		if !m.Applied {
+			return "", cli.Errorf(cli.ExitOther, "Run `starter migrate`.", "the schema lacks migration %s", m.Name)
+		}
+	}
+	return fmt.Sprintf("reachable, schema version %d", migrations[len(migrations)-1].Version), nil
+}
+
+func checkAPI(ctx context.Context, s *cli.Session) (string, error) {
+	if err := s.API.Do(ctx, "GET", "/readyz", nil, nil); err != nil {
+		var t *cli.Error
+		if errors.As(err, &t) && cli.IsStatus(err, http.StatusServiceUnavailable) {
+			t.Next = "The API runs but is not ready: see the other checks and the log of the worker."
+		}
+		return "", err
+	}
+	return s.URL + " is ready", nil
+}

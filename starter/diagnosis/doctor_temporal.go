@@ -1,0 +1,76 @@
+package diagnosis
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"berth/internal/contract"
+	"berth/starter/cli"
+)
+
+func checkTemporal(ctx context.Context, s *cli.Session) (string, error) {
+	c, err := s.Temporal(ctx)
+	if err != nil {
+		return "", err
+	}
+	if _, err := c.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		return "", cli.TemporalError(s.Settings, "Temporal", err)
+	}
+	return s.TemporalAddress + " is healthy, namespace " + s.TemporalNamespace, nil
+}
+
+// checkPollers checks that each task queue has workers for workflows and for activities.
+func checkPollers(ctx context.Context, s *cli.Session) (string, error) {
+	c, err := s.Temporal(ctx)
+	if err != nil {
+		return "", err
+	}
+	queues := []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
+	var missing []string
+	for _, queue := range queues {
+		for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
+			q, err := c.DescribeTaskQueue(ctx, queue, kind)
+			if err != nil {
+				return "", cli.TemporalError(s.Settings, "task queue "+queue, err)
+			}
+			if len(q.Pollers) == 0 {
+				missing = append(missing, queue+" ("+strings.ToLower(kind.String())+")")
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return "", cli.Errorf(cli.ExitUnavailable, "Start a worker with the role temporal.", "no worker polls %s", strings.Join(missing, ", "))
+	}
+	return "poll " + strings.Join(queues, ", "), nil
+}
+
+// checkAttributes checks that the namespace has the search attributes.
+func checkAttributes(ctx context.Context, s *cli.Session) (string, error) {
+	c, err := s.Temporal(ctx)
+	if err != nil {
+		return "", err
+	}
+	known, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.TemporalNamespace})
+	if err != nil {
+		return "", cli.TemporalError(s.Settings, "search attributes", err)
+	}
+	var names, invalid, commands []string
+	for _, a := range contract.SearchAttributes {
+		names = append(names, a.Name)
+		if known.CustomAttributes[a.Name].String() != a.Type {
+			invalid = append(invalid, a.Name)
+			commands = append(commands, "--name "+a.Name+" --type "+a.Type)
+		}
+	}
+	if len(invalid) > 0 {
+		return "", cli.Errorf(cli.ExitOther, "temporal operator search-attribute create --namespace "+s.TemporalNamespace+" "+strings.Join(commands, " "),
+			"missing, or with another type: %s", strings.Join(invalid, ", "))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", "), nil
+}

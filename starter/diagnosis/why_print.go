@@ -1,0 +1,67 @@
+package diagnosis
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"berth/internal/contract"
+	"berth/starter/cli"
+)
+
+// printWhy prints an explanation: the sentence, the parties that the object waits for, and the agents.
+func printWhy(s *cli.Session, e explanation) error {
+	if s.Output.Format != "table" {
+		return s.Output.PrintDocument(e)
+	}
+	from := map[string]string{"workflow": "from its workflow", "api": "from the API; " + e.Note, "temporal": "from Temporal"}[e.Source]
+	if err := s.Output.PrintMessage(nil, "%s: %s (%s)", e.Object, e.Sentence, from); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, p := range e.Waiting {
+		rows = append(rows, []string{p.For, sinceText(p.Since, s.Now()), deadlineText(p.Deadline)})
+	}
+	if len(rows) > 0 {
+		if err := cli.WriteTable(s.Output.Writer, []string{"waits for", "since", "until"}, rows); err != nil {
+			return err
+		}
+	}
+	for _, d := range e.Agents {
+		if err := s.Output.PrintMessage(nil, "%s: %s", d.For, d.Sentence); err != nil {
+			return err
+		}
+	}
+	return printAttempts(s, e.Why)
+}
+
+// printAttempts prints the last error, the next attempt and the number of ignored reports.
+func printAttempts(s *cli.Session, w contract.Why) error {
+	var err error
+	if w.LastError != "" {
+		err = errors.Join(err, s.Output.PrintMessage(nil, "last error: %s", w.LastError))
+	}
+	if w.NextAttempt != nil {
+		err = errors.Join(err, s.Output.PrintMessage(nil, "next attempt: %s", w.NextAttempt.Local().Format(time.RFC3339)))
+	}
+	if w.IgnoredReports > 0 {
+		err = errors.Join(err, s.Output.PrintMessage(nil, "ignored reports: %d", w.IgnoredReports))
+	}
+	return err
+}
+
+// sinceText formats a start time and its age.
+func sinceText(t *time.Time, now time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s (%s ago)", t.Local().Format("15:04:05"), now.Sub(*t).Round(time.Second))
+}
+
+// deadlineText formats a deadline.
+func deadlineText(t *time.Time) string {
+	if t == nil {
+		return "no deadline"
+	}
+	return t.Local().Format(time.RFC3339)
+}

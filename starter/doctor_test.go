@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"berth/internal/store/storetest"
+	"berth/starter/cli"
+)
+
+func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.environ = append(h.environ, "BERTH_DATABASE_URL="+storetest.URL(t))
+
+	code, output := h.run(t, "doctor")
+	if code != 0 || strings.Contains(output, "FAIL") || strings.Count(output, "ok  ") != 5 {
+		t.Errorf("with all services: exit code %d, output:\n%s", code, output)
+	}
+
+	h.environ = append(h.environ, "TEMPORAL_NAMESPACE=temporal-system", "BERTH_ODL_URL=http://127.0.0.1:1", "BERTH_DATABASE_URL=postgres://u@127.0.0.1:1/d")
+	code, output = h.run(t, "doctor")
+	for _, wanted := range []string{
+		"no worker polls ports", "Start a worker with the role temporal",
+		"temporal operator search-attribute create --namespace temporal-system", "--name BerthWaitingFor --type KeywordList",
+		"cannot reach OpenDaylight at http://127.0.0.1:1", "cannot reach the database",
+	} {
+		if !strings.Contains(output, wanted) {
+			t.Errorf("the output lacks %q:\n%s", wanted, output)
+		}
+	}
+	if code != cli.ExitUnavailable {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,97 @@
+package resource
+
+import "berth/starter/cli"
+
+// Commands are the commands of this package.
+func Commands() []cli.Command {
+	return []cli.Command{
+		{Words: "network list", Help: "List networks", Bind: listCommand(Networks)},
+		{Words: "network show NETWORK", Help: "Show a network", Bind: showCommand(Networks)},
+		{Words: "network create NAME", Help: "Create a network", Bind: createCommand(Networks, nil)},
+		{Words: "network set NETWORK", Help: "Change a network", Bind: setCommand(Networks)},
+		{Words: "network delete NETWORK...", Help: "Delete networks", Bind: deleteCommand(Networks)},
+
+		{Words: "subnet list", Help: "List subnets", Bind: listCommand(Subnets)},
+		{Words: "subnet show SUBNET", Help: "Show a subnet", Bind: showCommand(Subnets)},
+		{Words: "subnet create NAME", Help: "Create a subnet", Bind: createCommand(Subnets, prepareSubnet)},
+		{Words: "subnet set SUBNET", Help: "Change a subnet", Bind: setCommand(Subnets)},
+		{Words: "subnet delete SUBNET...", Help: "Delete subnets", Bind: deleteCommand(Subnets)},
+
+		{Words: "port list", Help: "List ports", Bind: listCommand(Ports)},
+		{Words: "port show PORT", Help: "Show a port and explain its status", Bind: showCommand(Ports)},
+		{Words: "port create NAME", Help: "Create a port", Bind: createCommand(Ports, requireAttribute("network_id", "--network"))},
+		{Words: "port set PORT", Help: "Change a port", Bind: setCommand(Ports)},
+		{Words: "port delete PORT...", Help: "Delete ports", Bind: deleteCommand(Ports)},
+		{Words: "port wait PORT", Help: "Wait until a port has a status", Bind: waitCommand(Ports, "active")},
+		{Words: "signal OBJECT", Help: "Send an agent's provisioning-complete to a port's workflow", Details: signalHelp, Bind: signalCommand},
+
+		{Words: "agent list", Help: "List agents", Bind: listCommand(Agents)},
+		{Words: "agent show AGENT", Help: "Show an agent", Bind: showCommand(Agents)},
+		{Words: "agent set AGENT", Help: "Change an agent", Bind: setCommand(Agents)},
+		{Words: "agent delete AGENT...", Help: "Delete agents", Bind: deleteCommand(Agents)},
+		{Words: "agent report HOST", Help: "Send an agent's heartbeat and its provisioning reports", Details: reportHelp, Bind: reportCommand},
+
+		{Words: "lease list", Help: "List leases", Bind: listCommand(Leases)},
+		{Words: "lease show LEASE", Help: "Show a lease and explain its status", Bind: showCommand(Leases)},
+		{Words: "lease create NAME", Help: "Create a lease, by default with one reservation of hosts", Bind: createLease},
+		{Words: "lease find-slot", Help: "Find the earliest time at which hosts are free for long enough", Details: findSlotHelp, Bind: findSlot},
+		{Words: "lease calendar", Help: "Show a chart of hosts, leases and times", Details: calendarHelp, Bind: showCalendar},
+		{Words: "lease set LEASE", Help: "Change a lease", Bind: setCommand(Leases)},
+		{Words: "lease delete LEASE...", Help: "End and delete leases", Bind: deleteCommand(Leases)},
+		{Words: "lease wait LEASE", Help: "Wait until a lease has a status", Bind: waitCommand(Leases, "active")},
+
+		{Words: "host list", Help: "List hosts", Bind: listCommand(Hosts)},
+		{Words: "host show HOST", Help: "Show a host", Bind: showCommand(Hosts)},
+		{Words: "host create NAME", Help: "Register the host of a resource provider for leases", Bind: hostCommand("POST")},
+		{Words: "host set HOST", Help: "Change a host's properties", Bind: hostCommand("PUT")},
+		{Words: "host delete HOST...", Help: "Remove hosts from the hosts that leases can reserve", Bind: deleteCommand(Hosts)},
+
+		{Words: "provider list", Help: "List resource providers", Bind: listCommand(Providers)},
+		{Words: "provider show PROVIDER", Help: "Show a provider and its inventories", Bind: showProvider},
+		{Words: "provider create NAME", Help: "Create a provider", Bind: createProvider},
+		{Words: "provider set PROVIDER", Help: "Change a provider or its inventories", Bind: setProvider},
+		{Words: "provider delete PROVIDER...", Help: "Delete providers", Bind: deleteCommand(Providers)},
+		{Words: "provider history PROVIDER", Help: "List the writes that changed a provider's generation", Details: historyHelp, Bind: historyCommand(providerHistory)},
+
+		{Words: "allocation list PROVIDER", Help: "List the allocations against a provider", Bind: listAllocations},
+		{Words: "allocation show CONSUMER", Help: "Show the allocations of a consumer", Bind: showAllocations},
+		{Words: "allocation set CONSUMER", Help: "Replace the allocations of a consumer", Details: allocationHelp, Bind: setAllocations},
+		{Words: "allocation unset CONSUMER", Help: "Delete all allocations of a consumer", Bind: unsetAllocations},
+		{Words: "allocation history CONSUMER", Help: "List the writes that changed a consumer's generation", Details: historyHelp, Bind: historyCommand(consumerHistory)},
+		{Words: "placement migrate-consumers", Help: "Create missing consumer records", Details: migrateConsumersHelp, Bind: migrateConsumers},
+		{Words: "aggregate show PROVIDER", Help: "Show the aggregates of a provider", Bind: showAggregates},
+		{Words: "aggregate set PROVIDER [UUID...]", Help: "Replace the aggregates of a provider", Bind: setAggregates},
+
+		{Words: "journal list", Help: "List journal entries", Bind: listCommand(JournalEntries)},
+		{Words: "journal show SEQ", Help: "Show a journal entry and explain its state", Bind: showCommand(JournalEntries)},
+		{Words: "journal retry SEQ", Help: "Send a failed or stuck entry again, now", Bind: retryEntry},
+		{Words: "journal skip SEQ", Help: "Give up a failed or stuck entry; the controller does not get the change", Bind: skipEntry},
+		{Words: "journal analyze", Help: "Show how long entries took to reach the controller", Bind: analyzeJournal},
+
+		{Words: "odl list", Help: "List runs: full syncs, recoveries, audits and repairs", Bind: listCommand(Runs)},
+		{Words: "odl show RUN", Help: "Show the progress or the result of a run", Bind: showCommand(Runs)},
+		{Words: "odl sync", Help: "Send the controller every object that is missing or different there", Bind: runCommand("full-sync")},
+		{Words: "odl recover", Help: "Compare failed entries with the controller and resolve them", Bind: runCommand("recovery")},
+		{Words: "odl audit", Help: "List objects that are missing, different or extra at the controller", Bind: auditCommand},
+		{Words: "odl repair", Help: "Repair the findings of an audit", Details: repairHelp, Bind: repairCommand},
+	}
+}
+
+// Completed are the resources whose names the shell completes.
+var Completed = []*cli.Resource{Networks, Subnets, Ports, Agents, Leases, Hosts, Providers}
+
+// Groups maps the first word of a command to its help.
+var Groups = map[string]string{
+	"network":    "Networks",
+	"subnet":     "Subnets: address ranges of networks",
+	"port":       "Ports: ACTIVE when all agents have provisioned them",
+	"agent":      "Networking agents",
+	"lease":      "Leases: reservations with a start and an end",
+	"host":       "Hosts that leases can reserve",
+	"allocation": "Allocations: resources that a consumer uses",
+	"aggregate":  "Aggregates of resource providers",
+	"placement":  "Migration of data from an older Placement",
+	"provider":   "Resource providers and their inventories",
+	"journal":    "Journal entries: changes to be sent to the controller",
+	"odl":        "Comparison and repair of the controller's data",
+}

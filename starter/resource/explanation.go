@@ -1,0 +1,52 @@
+package resource
+
+import (
+	"fmt"
+	"strings"
+
+	"berth/starter/cli"
+)
+
+// PartySentence is the API's sentence on one party that an object waits for.
+func PartySentence(p cli.Object) string {
+	if sentence, _ := p["sentence"].(string); sentence != "" {
+		return sentence
+	}
+	return fmt.Sprintf("it waits for %v", p["for"])
+}
+
+// WaitingParties are the parties that an object waits for, from the API's explanation.
+func WaitingParties(o cli.Object) []cli.Object {
+	reason, _ := o[cli.ExplanationKey].(cli.Object)
+	all, _ := cli.Objects(reason["waiting"])
+	return all
+}
+
+// StatusReason is the reason, other than a waiting party, why a port is not ACTIVE.
+func StatusReason(o cli.Object) string {
+	explained, _ := o[cli.ExplanationKey].(cli.Object)
+	reason, _ := explained["reason"].(string)
+	return reason
+}
+
+// Blockers lists everything that keeps an object from its expected status, one line each.
+func Blockers(o cli.Object) string {
+	var lines []string
+	if reason := StatusReason(o); reason != "" {
+		lines = append(lines, cli.Sanitize(reason))
+	}
+	for _, p := range WaitingParties(o) {
+		lines = append(lines, cli.Sanitize(PartySentence(p)))
+	}
+	if len(lines) == 0 {
+		return cli.Sanitize(Sentence(o))
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+// Sentence is the API's explanation of an object's status. It is empty if the API gave none.
+func Sentence(o cli.Object) string {
+	reason, _ := o[cli.ExplanationKey].(cli.Object)
+	sentence, _ := reason["sentence"].(string)
+	return sentence
+}

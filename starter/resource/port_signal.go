@@ -1,0 +1,157 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/temporal"
+
+	"berth/internal/contract"
+	"berth/starter/cli"
+)
+
+const signalHelp = `OBJECT is port/ and the port's ID or name. Without --ack the command sends a signal: an accepted signal is never lost, and
+has no answer. With --ack it sends an update, which answers with the port's status and the remaining blocks.`
+
+// ResolveTarget parses a word such as port/web-1 and resolves the name to the object's ID.
+func ResolveTarget(ctx context.Context, s *cli.Session, word string) (r *cli.Resource, id string, err error) {
+	kind, name, _ := strings.Cut(word, "/")
+	for _, candidate := range []*cli.Resource{Ports, Leases, JournalEntries} {
+		if candidate == JournalEntries && kind == candidate.Name && !candidate.IsID(name) {
+			return nil, "", cli.UsageError("%q is not the number of a journal entry", name)
+		}
+		if candidate.Name == kind && name != "" {
+			id, err = candidate.Resolve(ctx, s, name)
+			return candidate, id, err
+		}
+	}
+	return nil, "", cli.UsageError("%q is none of port/NAME, lease/NAME, journal/SEQ", word)
+}
+
+// WorkflowID is the ID of the workflow of an object.
+func WorkflowID(r *cli.Resource, id string) string {
+	switch r {
+	case Ports:
+		return contract.PortID(id)
+	case Leases:
+		return contract.LeaseID(id)
+	default:
+		return contract.JournalID(id)
+	}
+}
+
+func signalCommand(f *pflag.FlagSet) cli.Action {
+	entity := f.String("entity", "", "provisioning entity: DHCP, L2, or another one that blocks the port")
+	host := f.String("host", "", "host of the agent")
+	event := f.String("event", "complete", "complete: the entity is provisioned; begun: it will report again; lost: it is unplugged, or the agent gave up")
+	revision := f.Int64("revision", 0, "revision_number of the port that the agent provisioned; reports for an earlier binding are ignored (0: not given)")
+	ack := f.Bool("ack", false, "send an update instead of a signal and wait for the answer")
+	limit := cli.TimeoutFlag(f, 30*time.Second, "how long --ack waits for the answer")
+	return func(ctx context.Context, s *cli.Session, args []string) error {
+		if *entity == "" || *host == "" {
+			return cli.UsageError("--entity and --host are required")
+		}
+		if !slices.Contains([]string{"complete", "begun", "lost"}, *event) {
+			return cli.UsageError("--event %q is none of complete, begun and lost", *event)
+		}
+		if *revision < 0 {
+			return cli.UsageError("--revision %d is not a revision_number", *revision)
+		}
+		r, id, err := ResolveTarget(ctx, s, args[0])
+		if err != nil {
+			return err
+		}
+		if r != Ports {
+			return cli.UsageError("%q is not a port; only ports take provisioning reports", args[0])
+		}
+		report := contract.Report{Entity: *entity, Host: *host, Event: *event, Revision: *revision}
+		if !*ack {
+			if err := retryUntilStarted(ctx, s, id, func() error { return SignalReport(ctx, s, contract.PortID(id), report) }); err != nil {
+				return err
+			}
+			return s.Output.PrintMessage(cli.Object{"object": contract.PortID(id), "sent": true}, "%s on %s is reported to %s: %s", *entity, *host, contract.PortID(id), *event)
+		}
+		var result contract.ReportResult
+		err = retryUntilStarted(ctx, s, id, func() (err error) {
+			result, err = updateReport(ctx, s, contract.PortID(id), report, *limit)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return s.Output.PrintMessage(result, "%s: %s, %s", contract.PortID(id), result.Status, remainingBlocks(result))
+	}
+}
+
+// workflowStartTimeout is the maximum time between the creation of a port and the start of its workflow.
+const workflowStartTimeout = 15 * time.Second
+
+// retryUntilStarted repeats an action while the workflow of an existing port has not started. The API creates the port
+// before the relay starts the workflow.
+func retryUntilStarted(ctx context.Context, s *cli.Session, port string, act func() error) error {
+	for started := time.Now(); ; {
+		err := act()
+		if !errors.Is(err, cli.ErrNoWorkflow) || time.Since(started) > workflowStartTimeout {
+			return err
+		}
+		if _, unknown := Ports.Get(ctx, s, port); unknown != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func remainingBlocks(v contract.ReportResult) string {
+	if len(v.Remaining) == 0 {
+		return "nothing blocks it"
+	}
+	return "still blocked by " + strings.Join(v.Remaining, ", ")
+}
+
+// SignalReport sends a provisioning report as a signal. A signal has no answer.
+func SignalReport(ctx context.Context, s *cli.Session, workflow string, r contract.Report) error {
+	c, err := s.Temporal(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return cli.TemporalError(s.Settings, workflow, c.SignalWorkflow(ctx, workflow, "", contract.SignalProvisioningComplete, r))
+}
+
+// updateReport sends a provisioning report as an update and waits for the port's result.
+func updateReport(ctx context.Context, s *cli.Session, workflow string, r contract.Report, limit time.Duration) (contract.ReportResult, error) {
+	var v contract.ReportResult
+	c, err := s.Temporal(ctx)
+	if err != nil {
+		return v, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	h, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{WorkflowID: workflow, UpdateName: contract.UpdateProvisioningComplete,
+		Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted})
+	if err == nil {
+		err = h.Get(ctx, &v)
+	}
+	var refused *sdk.ApplicationError
+	var late *client.WorkflowUpdateServiceTimeoutOrCanceledError
+	switch {
+	case err == nil:
+		return v, nil
+	case errors.As(err, &refused):
+		return v, &cli.Error{Code: cli.ExitOther, What: "the port rejected the report", Err: errors.New(refused.Message())}
+	case errors.As(err, &late) || ctx.Err() != nil:
+		return v, cli.Errorf(cli.ExitWait, "Are workers running? `starter doctor` checks it.", "%s did not answer within %s", workflow, limit)
+	default:
+		return v, cli.TemporalError(s.Settings, workflow, err)
+	}
+}
