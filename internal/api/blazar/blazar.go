@@ -1,6 +1,5 @@
-// Package blazar answers in the words of Blazar's REST API v1: leases, hosts, their allocations and properties,
-// and floating IPs.
-// The wire format lives here; the rules live in lease, the rows in store.
+// Package blazar implements Blazar's REST API v1: leases, hosts with their allocations and properties, and floating IPs. The rules are in
+// internal/lease and the rows in the store.
 package blazar
 
 import (
@@ -21,31 +20,31 @@ import (
 
 const prefix = "/reservation"
 
-// deletion is how long a DELETE waits for the lease to be gone before it answers that it is on its way.
-const deletion = 5 * time.Second
+// deletionWait is how long a DELETE waits for the end of the deletion before it answers 202.
+const deletionWait = 5 * time.Second
 
-// room is what handlers need.
-type room struct {
+// handler handles the requests of all routes.
+type handler struct {
 	Options
-	deletion time.Duration
+	deletionWait time.Duration
 }
 
-// Options are what the API needs of others.
+// Options are the dependencies of the API.
 type Options struct {
 	Store    *store.Store
 	Identity identity.Authenticator
-	// Flavor is Nova's flavor of that name or ID, a *lease.Fault if there is none. Without it nobody can reserve
+	// Flavor reads Nova's flavor of that name or ID. It returns a *lease.Fault for an unknown flavor. Without it, leases cannot reserve
 	// instances of a flavor.
 	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
-	// Enforce, if set, tells why somebody else refuses a lease; nothing if he does not.
-	Enforce func(ctx context.Context, c Check) (refusal string)
+	// Enforce, if set, asks an external service about a lease and returns why the service refuses it; "" admits the lease.
+	Enforce func(ctx context.Context, c Check) (errorBody string)
 }
 
-// New mounts the API below /reservation.
-func New(o Options) *osapi.API { return newAPI(&room{Options: o, deletion: deletion}) }
+// New returns the API, mounted at /reservation.
+func New(o Options) *osapi.API { return newAPI(&handler{Options: o, deletionWait: deletionWait}) }
 
-func newAPI(b *room) *osapi.API {
-	api := &osapi.API{Prefix: prefix, Identity: b.Identity, Fail: fail, MissingRoute: missing}
+func newAPI(b *handler) *osapi.API {
+	api := &osapi.API{Prefix: prefix, Identity: b.Identity, Fail: fail, MissingRoute: missingRoute}
 	for _, path := range []string{"/", "/versions"} {
 		api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: path, Open: true, Handle: versions})
 	}
@@ -53,53 +52,52 @@ func newAPI(b *room) *osapi.API {
 		for _, path := range []string{e.path, e.path + ".json"} {
 			api.Routes = append(api.Routes, osapi.Route{Method: e.method, Path: path, Handle: e.serve()})
 			if strings.HasSuffix(path, "}") {
-				break // the handler takes .json off its last segment
+				break // serve removes .json from a value at the end of the path
 			}
 		}
 	}
 	return api
 }
 
-// endpoint is one row of the API's table: who may call it is part of it.
+// endpoint is one method of one path, and who may call it.
 type endpoint struct {
 	method, path string
-	rule         string // the name of its policy
+	rule         string // name of the policy rule
 	allowed      func(identity.Caller) bool
 	handle       osapi.Handler
 }
 
-func (b *room) endpoints() []endpoint {
+func (b *handler) endpoints() []endpoint {
 	return []endpoint{
-		{"GET", "/v1/leases", "leases:get", reads, b.listLeases},
-		{"POST", "/v1/leases", "leases:post", writes, b.createLease},
-		{"GET", "/v1/leases/{id}", "leases:get", reads, b.showLease},
-		{"PUT", "/v1/leases/{id}", "leases:put", writes, b.updateLease},
-		{"DELETE", "/v1/leases/{id}", "leases:delete", writes, b.deleteLease},
-		{"POST", "/v1/plans", "leases:post", writes, b.planLease},
-		{"GET", "/v1/os-hosts", "oshosts:get", administers, b.listHosts},
-		{"POST", "/v1/os-hosts", "oshosts:post", administers, b.createHost},
-		{"GET", "/v1/os-hosts/allocations", "oshosts:get_allocations", administers, b.listAllocations},
-		{"GET", "/v1/os-hosts/properties", "oshosts:get_resource_properties", administers, b.listProperties},
-		{"PATCH", "/v1/os-hosts/properties/{id}", "oshosts:patch_resource_properties", administers, b.updateProperty},
-		{"GET", "/v1/os-hosts/{id}", "oshosts:get", administers, b.showHost},
-		{"PUT", "/v1/os-hosts/{id}", "oshosts:put", administers, b.updateHost},
-		{"DELETE", "/v1/os-hosts/{id}", "oshosts:delete", administers, b.deleteHost},
-		{"GET", "/v1/os-hosts/{id}/allocation", "oshosts:get_allocations", administers, b.showAllocation},
-		{"GET", "/v1/floatingips", "floatingips:get", reads, b.listAddresses},
-		{"POST", "/v1/floatingips", "floatingips:post", administers, b.createAddress},
-		{"GET", "/v1/floatingips/{id}", "floatingips:get", reads, b.showAddress},
-		{"DELETE", "/v1/floatingips/{id}", "floatingips:delete", administers, b.deleteAddress},
+		{"GET", "/v1/leases", "leases:get", mayRead, b.listLeases},
+		{"POST", "/v1/leases", "leases:post", mayWrite, b.createLease},
+		{"GET", "/v1/leases/{id}", "leases:get", mayRead, b.showLease},
+		{"PUT", "/v1/leases/{id}", "leases:put", mayWrite, b.updateLease},
+		{"DELETE", "/v1/leases/{id}", "leases:delete", mayWrite, b.deleteLease},
+		{"POST", "/v1/plans", "leases:post", mayWrite, b.planLease},
+		{"GET", "/v1/os-hosts", "oshosts:get", isAdmin, b.listHosts},
+		{"POST", "/v1/os-hosts", "oshosts:post", isAdmin, b.createHost},
+		{"GET", "/v1/os-hosts/allocations", "oshosts:get_allocations", isAdmin, b.listAllocations},
+		{"GET", "/v1/os-hosts/properties", "oshosts:get_resource_properties", isAdmin, b.listProperties},
+		{"PATCH", "/v1/os-hosts/properties/{id}", "oshosts:patch_resource_properties", isAdmin, b.updateProperty},
+		{"GET", "/v1/os-hosts/{id}", "oshosts:get", isAdmin, b.showHost},
+		{"PUT", "/v1/os-hosts/{id}", "oshosts:put", isAdmin, b.updateHost},
+		{"DELETE", "/v1/os-hosts/{id}", "oshosts:delete", isAdmin, b.deleteHost},
+		{"GET", "/v1/os-hosts/{id}/allocation", "oshosts:get_allocations", isAdmin, b.showAllocation},
+		{"GET", "/v1/floatingips", "floatingips:get", mayRead, b.listAddresses},
+		{"POST", "/v1/floatingips", "floatingips:post", isAdmin, b.createAddress},
+		{"GET", "/v1/floatingips/{id}", "floatingips:get", mayRead, b.showAddress},
+		{"DELETE", "/v1/floatingips/{id}", "floatingips:delete", isAdmin, b.deleteAddress},
 	}
 }
 
-func reads(c identity.Caller) bool {
+func mayRead(c identity.Caller) bool {
 	return c.Admin() || c.Project != "" && (c.Has("reader") || c.Has("member"))
 }
-func writes(c identity.Caller) bool      { return c.Admin() || c.Project != "" && c.Has("member") }
-func administers(c identity.Caller) bool { return c.Admin() }
+func mayWrite(c identity.Caller) bool { return c.Admin() || c.Project != "" && c.Has("member") }
+func isAdmin(c identity.Caller) bool  { return c.Admin() }
 
-// serve wraps the handler with what all of v1 share: the microversion, the media type, the policy, and the
-// translation of refusals.
+// serve wraps the handler with the checks of all v1 routes: microversion, media type and policy. It translates the errors of the rules.
 func (e endpoint) serve() osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if err := negotiate(r.Header); err != nil {
@@ -126,7 +124,7 @@ func forbidden(rule string) *osapi.Error {
 
 var microversion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// negotiate refuses every microversion of the service reservation but 1.0.
+// negotiate refuses every microversion of the service reservation other than 1.0.
 func negotiate(h http.Header) error {
 	for offer := range strings.SplitSeq(strings.Join(h.Values("OpenStack-API-Version"), ","), ",") {
 		service, version, _ := strings.Cut(strings.TrimSpace(offer), " ")
@@ -153,14 +151,14 @@ func checkMedia(r *http.Request) error {
 	return nil
 }
 
-// framework marks refusals that come before any handler: they have a shape of their own.
+// framework is the type of errors that Blazar's web framework answers before any handler. Their JSON format differs.
 const framework = "framework"
 
-func missing(*http.Request) *osapi.Error {
+func missingRoute(*http.Request) *osapi.Error {
 	return osapi.Fault(http.StatusNotFound, framework, "The requested URL was not found on the server.")
 }
 
-// statuses is the one table from the kinds of refusal to HTTP.
+// statuses maps the kinds of refusal to HTTP statuses.
 var statuses = map[lease.Kind]int{
 	lease.InvalidInput:          http.StatusBadRequest,
 	lease.MissingParameter:      http.StatusBadRequest,
@@ -187,12 +185,12 @@ func translate(err error) error {
 	}
 	status, ok := statuses[fault.Kind]
 	if !ok {
-		return fmt.Errorf("a refusal without a status: %w", err)
+		return fmt.Errorf("no HTTP status is defined for this error: %w", err)
 	}
 	return osapi.Fault(status, "", "%s", fault.Message)
 }
 
-// fail writes a refusal in the shape that its origin promises.
+// fail writes an error in one of Blazar's formats.
 func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	switch {
 	case e.Status == http.StatusUnauthorized:
@@ -200,19 +198,19 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	case e.Type == framework || e.Allow != "":
 		osapi.WriteJSON(w, e.Status, map[string]any{"error": e.Status, "error_message": e.Message})
 	case e.Status == http.StatusInternalServerError:
-		osapi.WriteJSON(w, e.Status, refusal{e.Status, "Internal Server Error", "INTERNAL_SERVER_ERROR"})
+		osapi.WriteJSON(w, e.Status, errorBody{e.Status, "Internal Server Error", "INTERNAL_SERVER_ERROR"})
 	default:
-		osapi.WriteJSON(w, e.Status, refusal{e.Status, e.Message, e.Status})
+		osapi.WriteJSON(w, e.Status, errorBody{e.Status, e.Message, e.Status})
 	}
 }
 
-type refusal struct {
+type errorBody struct {
 	Code    int    `json:"error_code"`
 	Message string `json:"error_message"`
 	Name    any    `json:"error_name"`
 }
 
-// versions is the version document. It says what is there.
+// versions answers with the version document.
 func versions(r *http.Request) (int, any, error) {
 	scheme := "http"
 	if r.TLS != nil {

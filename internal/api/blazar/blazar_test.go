@@ -15,14 +15,13 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/identity"
-	"berth/internal/lease"
 	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// service is the API on a server with some registered hosts.
+// service is a client of the API on a test server with some registered hosts.
 type service struct {
 	*testing.T
 	store *store.Store
@@ -48,21 +47,21 @@ func newService(t *testing.T, hosts ...string) *service {
 	v := &service{T: t, store: s, db: db}
 	v.serve(300 * time.Millisecond)
 	for _, h := range hosts {
-		v.hypervisor(h)
+		v.createHypervisor(h)
 		v.expect(201, "POST", "/v1/os-hosts", `{"name":"`+h+`"}`)
 	}
 	return v
 }
 
-// serve lets the service answer from now on with that patience for deletions.
-func (s *service) serve(deletion time.Duration) {
-	server := httptest.NewServer(newAPI(&room{Options: Options{Store: s.store, Identity: identity.Noauth{}, Flavor: s.flavor}, deletion: deletion}))
+// serve restarts the API with that deletionWait.
+func (s *service) serve(deletionWait time.Duration) {
+	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store, Identity: identity.Noauth{}, Flavor: s.flavor}, deletionWait: deletionWait}))
 	s.Cleanup(server.Close)
 	s.url = server.URL + prefix
 }
 
-// hypervisor makes a provider that can be registered as a host.
-func (s *service) hypervisor(name string) {
+// createHypervisor creates a provider that can be registered as a host.
+func (s *service) createHypervisor(name string) {
 	s.Helper()
 	storetest.Exec(s, s.db, `
 		with p as (insert into provider (id, uuid, name, root_id)
@@ -71,7 +70,7 @@ func (s *service) hypervisor(name string) {
 		select p.id, c.id, 8, 0, 1, 8, 1, 1 from p, resource_class c where c.name = 'VCPU'`, uuid.NewString(), name)
 }
 
-// as sends a request with that token and headers given as "Name: value".
+// as sends a request with that token and with headers of the form "Name: value".
 func (s *service) as(token, method, path, body string, headers ...string) answer {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
@@ -115,7 +114,7 @@ func (s *service) expect(status int, method, path, body string, headers ...strin
 	return a
 }
 
-// in is a date that many hours from now, in the form that clients send.
+// in is the date that many hours from now, in the format of clients.
 func in(hours int) string {
 	return time.Now().UTC().Add(time.Duration(hours) * time.Hour).Format("2006-01-02 15:04")
 }
@@ -134,56 +133,7 @@ func (s *service) lease(token, name string, from, to int) map[string]any {
 	return a.body["lease"].(map[string]any)
 }
 
-func TestLeaseJSON(t *testing.T) {
-	t.Parallel()
-	s := newService(t, "cmp-1")
-	a := s.as("alice:red", "POST", "/v1/leases", `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00",
-		"reservations":[{"resource_type":"physical:host","min":1,"max":"2","hypervisor_properties":"[\">=\",\"$vcpus\",\"2\"]","resource_properties":""}],
-		"events":[],"before_end_date":null}`)
-	if a.status != 201 || a.header.Get("Location") != "" {
-		t.Fatalf("%d %v %s", a.status, a.header, a.raw)
-	}
-	l := a.body["lease"].(map[string]any)
-	id := l["id"].(string)
-	r := l["reservations"].([]any)[0].(map[string]any)
-	stamps(t, l, "created_at")
-	stamps(t, r, "created_at")
-	events := l["events"].([]any)
-	for _, e := range events {
-		stamps(t, e.(map[string]any), "id", "created_at")
-	}
-	event := func(typ, at string) map[string]any {
-		return map[string]any{"lease_id": id, "event_type": typ, "time": at, "status": "UNDONE", "updated_at": nil}
-	}
-	want := map[string]any{
-		"id": id, "name": "gold", "user_id": "alice", "project_id": "red", "status": "PENDING", "degraded": false, "trust_id": nil,
-		"start_date": "2040-01-01T10:00:00.000000", "end_date": "2040-01-01T12:00:00.000000", "updated_at": nil,
-		"reservations": []any{map[string]any{"id": r["id"], "lease_id": id, "resource_id": r["id"], "resource_type": "physical:host",
-			"status": "pending", "missing_resources": false, "resources_changed": false, "min": 1.0, "max": 2.0,
-			"hypervisor_properties": `[">=","$vcpus","2"]`, "resource_properties": "", "before_end": "default", "updated_at": nil}},
-		"events": []any{event("start_lease", "2040-01-01T10:00:00.000000"), event("before_end_lease", "2040-01-01T11:00:00.000000"),
-			event("end_lease", "2040-01-01T12:00:00.000000")},
-	}
-	why := l["berth:why"].(map[string]any)
-	delete(l, "berth:why")
-	if d := cmp.Diff(want, l); d != "" {
-		t.Error(d)
-	}
-	if why["sentence"] != "PENDING: start_lease is next, at 2040-01-01T10:00:00Z." {
-		t.Errorf("why: %v", why)
-	}
-	waiting := why["waiting"].([]any)[0].(map[string]any)
-	if waiting["for"] != "start_lease" || waiting["deadline"] != "2040-01-01T10:00:00Z" || waiting["since"] == nil {
-		t.Errorf("waiting: %v", waiting)
-	}
-	for _, path := range []string{"/v1/leases/" + id, "/v1/leases/" + id + ".json"} {
-		if got := s.expect(200, "GET", path, ""); got.body["lease"].(map[string]any)["name"] != "gold" {
-			t.Errorf("shown: %s", got.raw)
-		}
-	}
-}
-
-// stamps checks and removes what differs from run to run.
+// stamps checks and removes the fields that differ from run to run.
 func stamps(t *testing.T, o map[string]any, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -199,131 +149,88 @@ func stamps(t *testing.T, o map[string]any, names ...string) {
 	}
 }
 
-func TestLeaseSecondExact(t *testing.T) {
+func TestError_Formats(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	a := s.expect(201, "POST", "/v1/leases", `{"name":"x","start_date":"2040-11-21T15:20:05+01:00","end_date":"2040-11-21T14:20:35.5Z"}`)
-	l := a.body["lease"].(map[string]any)
-	if l["start_date"] != "2040-11-21T14:20:05.000000" || l["end_date"] != "2040-11-21T14:20:35.500000" {
-		t.Errorf("%v to %v", l["start_date"], l["end_date"])
-	}
-}
-
-func TestLeaseFromNowIsDueAtOnce(t *testing.T) {
-	t.Parallel()
-	s := newService(t, "cmp-1")
-	body := strings.Replace(leaseBody("n", 0, 2), in(0), "now", 1)
-	a := s.expect(201, "POST", "/v1/leases", body)
-	l := a.body["lease"].(map[string]any)
-	if !strings.HasSuffix(l["start_date"].(string), ":00.000000") {
-		t.Errorf("now is %v", l["start_date"])
-	}
-	row, err := s.store.Lease(t.Context(), uuid.MustParse(l["id"].(string)))
-	if err != nil || lease.Next(row, time.Now()).Step != lease.Start {
-		t.Errorf("not due: %+v, %v", row, err)
-	}
-}
-
-func TestUpdateOverREST(t *testing.T) {
-	t.Parallel()
-	s := newService(t, "cmp-1")
-	id := s.lease("alice:red", "gold", 2, 4)["id"].(string)
-	path := "/v1/leases/" + id
 	for _, c := range []struct {
-		body   string
-		status int
+		method, path, body string
+		header             string
+		status             int
+		want               map[string]any
 	}{
-		{`{}`, 200},
-		{`{"name":"silver"}`, 200},
-		{`{"end_date":"` + in(6) + `"}`, 200},
-		{`{"end_date":"` + in(6) + `","before_end_date":"` + in(5) + `"}`, 200},
-		{`{"before_end_date":"` + in(7) + `"}`, 403},
-		{`{"end_date":"` + in(1) + `"}`, 400},
-		{`{"end_date":"tomorrow"}`, 400},
-		{`{"project_id":"blue"}`, 400},
-		{`{"status":"ACTIVE"}`, 400},
-		{`{"name":null}`, 400},
-		{`{"reservations":[{"min":2}]}`, 400},
-		{`{"reservations":[{"id":"x","min":2}]}`, 400},
-		{`{"reservations":{}}`, 400},
-		{`{"reservations":[null]}`, 400},
+		{"GET", "/v1/leases/nobody", "", "", 404, map[string]any{"error_code": 404.0, "error_name": 404.0, "error_message": "Object with {'lease_id': 'nobody'} not found"}},
+		{"GET", "/v1/os-hosts/x", "", "", 404, map[string]any{"error_code": 404.0, "error_name": 404.0, "error_message": "Object with {'host': 'x'} not found"}},
+		{"GET", "/v1/nothing", "", "", 404, map[string]any{"error": 404.0, "error_message": "The requested URL was not found on the server."}},
+		{"GET", "/v1/leases/", "", "", 404, map[string]any{"error": 404.0, "error_message": "The requested URL was not found on the server."}},
+		{"GET", "/v1", "", "", 404, map[string]any{"error": 404.0, "error_message": "The requested URL was not found on the server."}},
+		{"PATCH", "/v1/leases", "{}", "", 405, map[string]any{"error": 405.0, "error_message": "The method PATCH is not allowed for this resource."}},
+		{"GET", "/v1/leases", "", "OpenStack-API-Version: reservation 1.1", 406, map[string]any{"error": 406.0,
+			"error_message": "Version 1.1 is not supported by the API. Minimum is 1.0 and maximum is 1.0."}},
+		{"GET", "/v1/leases", "", "OpenStack-API-Version: reservation 1.a", 400, map[string]any{"error": 400.0,
+			"error_message": "API Version String '1.a' is of invalid format. Must be of format MajorNum.MinorNum."}},
+		{"POST", "/v1/leases", "name=x", "Content-Type: application/x-www-form-urlencoded", 400, map[string]any{"error": 400.0,
+			"error_message": "Content type 'application/x-www-form-urlencoded' isn't supported; use application/json."}},
 	} {
-		a := s.as("alice:red", "PUT", path, c.body)
-		if a.status != c.status {
-			t.Errorf("%s: want %d, got %d %s", c.body, c.status, a.status, a.raw)
-		}
-		if a.status == 200 && a.body["lease"].(map[string]any)["status"] != "PENDING" {
-			t.Errorf("%s: %s", c.body, a.raw)
-		}
+		t.Run(c.method+" "+c.path, func(t *testing.T) {
+			var headers []string
+			if c.header != "" {
+				headers = append(headers, c.header)
+			}
+			a := s.expect(c.status, c.method, c.path, c.body, headers...)
+			if d := cmp.Diff(c.want, a.body); d != "" {
+				t.Errorf("%s %s: %s", c.method, c.path, d)
+			}
+		})
 	}
-	l := s.expect(200, "GET", path, "").body["lease"].(map[string]any)
-	if l["name"] != "silver" || l["project_id"] != "red" || l["status"] != "PENDING" {
-		t.Errorf("after all: %v", l)
+	if allow := s.expect(405, "PATCH", "/v1/leases", "{}").header.Get("Allow"); allow != "GET, POST" {
+		t.Errorf("Allow: %s", allow)
 	}
 }
 
-func TestRefusedLeasesLeaveNothing(t *testing.T) {
+func TestResponse_Headers(t *testing.T) {
 	t.Parallel()
-	s := newService(t, "cmp-1")
-	with := func(reservation string) string {
-		return `{"name":"l","start_date":"` + in(1) + `","end_date":"` + in(2) + `","reservations":[` + reservation + `]}`
+	s := newService(t)
+	for _, header := range []string{"", "OpenStack-API-Version: reservation latest", "OpenStack-API-Version: reservation 1.0",
+		"OpenStack-API-Version: compute 2.90"} {
+		t.Run(header, func(t *testing.T) {
+			var headers []string
+			if header != "" {
+				headers = append(headers, header)
+			}
+			a := s.expect(200, "GET", "/v1/leases", "", headers...)
+			if a.header.Get("OpenStack-API-Version") != "reservation 1.0" || a.header.Get("Vary") != "OpenStack-API-Version" ||
+				!strings.HasPrefix(a.header.Get("X-Openstack-Request-Id"), "req-") {
+				t.Errorf("%s: %v", header, a.header)
+			}
+		})
 	}
-	host := `{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""`
-	for _, c := range []struct {
-		name, body string
-		status     int
-		message    string // exact, or its beginning with …
-	}{
-		{"no body", ``, 400, "Malformed JSON…"},
-		{"no JSON", `{`, 400, "Malformed JSON…"},
-		{"two values", `{} {}`, 400, "Malformed JSON…"},
-		{"duplicate keys", `{"name":"a","name":"b"}`, 400, "Malformed JSON…"},
-		{"too deep", strings.Repeat("[", 100000), 400, "Malformed JSON…"},
-		{"an array", `[]`, 400, "The request body must be a JSON object."},
-		{"null", `null`, 400, "The request body must be a JSON object."},
-		{"nothing", `{}`, 400, "Missing parameter name,start_date,end_date"},
-		{"no end", `{"name":"l","start_date":"now"}`, 400, "Missing parameter end_date"},
-		{"unknown field", `{"name":"l","start_date":"now","end_date":"` + in(1) + `","degraded":true}`, 400, "Unknown parameter degraded"},
-		{"name of a wrong type", `{"name":7,"start_date":"now","end_date":"` + in(1) + `"}`, 400, "Malformed parameter name: it must be a string."},
-		{"empty name", `{"name":"","start_date":"now","end_date":"` + in(1) + `"}`, 400, "The lease name must not be empty."},
-		{"long name", `{"name":"` + strings.Repeat("é", 81) + `","start_date":"now","end_date":"` + in(1) + `"}`, 400, "The lease name must not be longer than 80 characters."},
-		{"NUL in the name", `{"name":"a\u0000","start_date":"now","end_date":"` + in(1) + `"}`, 400, "Malformed JSON…"},
-		{"month 13", `{"name":"l","start_date":"2040-13-01 10:00","end_date":"now"}`, 400, "2040-13-01 10:00 is an invalid date. Required format: %Y-%m-%d %H:%M"},
-		{"ISO without a zone", `{"name":"l","start_date":"2040-01-01T10:00:00","end_date":"now"}`, 400, "2040-01-01T10:00:00 is an invalid date. Required format: %Y-%m-%d %H:%M"},
-		{"seconds", `{"name":"l","start_date":"2040-01-01 10:00:00","end_date":"now"}`, 400, "2040-01-01 10:00:00 is an invalid date. Required format: %Y-%m-%d %H:%M"},
-		{"a number as date", `{"name":"l","start_date":1,"end_date":"now"}`, 400, "1 is an invalid date. Required format: %Y-%m-%d %H:%M"},
-		{"the year 10000", `{"name":"l","start_date":"now","end_date":"9999-12-31T23:59:59-01:00"}`, 400, "9999-12-31T23:59:59-01:00 is an invalid date…"},
-		{"past", `{"name":"l","start_date":"2020-01-01 10:00","end_date":"` + in(1) + `"}`, 400, "Start date must be later than current date."},
-		{"end before start", `{"name":"l","start_date":"` + in(2) + `","end_date":"` + in(1) + `"}`, 400, "End date must be later than start date."},
-		{"before_end now", `{"name":"l","start_date":"now","end_date":"` + in(2) + `","before_end_date":"now"}`, 400, "now is an invalid date…"},
-		{"before_end outside", `{"name":"l","start_date":"now","end_date":"` + in(2) + `","before_end_date":"` + in(3) + `"}`, 403, "Datetime is out of lease limits"},
-		{"events no list", `{"name":"l","start_date":"now","end_date":"` + in(2) + `","events":7}`, 400, "Malformed parameter events…"},
-		{"reservations no list", `{"name":"l","start_date":"now","end_date":"` + in(2) + `","reservations":{}}`, 400, "Malformed parameter reservations…"},
-		{"no resource type", with(`{}`), 400, "Missing parameter resource_type"},
-		{"unknown resource type", with(`{"resource_type":"virtual:fridge","doors":2}`), 400, "The resource type virtual:fridge is not supported."},
-		{"no min", with(`{"resource_type":"physical:host","max":1,"hypervisor_properties":""}`), 400, "Missing parameter min,resource_properties"},
-		{"unknown key", with(host + `,"gpu":1}`), 400, "Unknown parameter gpu"},
-		{"min no number", with(strings.Replace(host, `"min":1`, `"min":"one"`, 1) + `}`), 400, "Malformed parameter min: it must be an integer."},
-		{"min a fraction", with(strings.Replace(host, `"min":1`, `"min":1.5`, 1) + `}`), 400, "Malformed parameter min: it must be an integer."},
-		{"min too large", with(strings.Replace(host, `"min":1`, `"min":99999999999999999999`, 1) + `}`), 400, "Malformed parameter min: it must be an integer."},
-		{"min zero", with(strings.Replace(host, `"min":1`, `"min":0`, 1) + `}`), 400, "Malformed parameter min or max…"},
-		{"max below min", with(strings.Replace(host, `"min":1`, `"min":2`, 1) + `}`), 400, "Invalid range…"},
-		{"requirements an array", with(strings.Replace(host, `"hypervisor_properties":""`, `"hypervisor_properties":["=","$a","b"]`, 1) + `}`), 400, "Malformed parameter hypervisor_properties…"},
-		{"requirements malformed", with(strings.Replace(host, `"hypervisor_properties":""`, `"hypervisor_properties":"[\"or\"]"`, 1) + `}`), 400, "Malformed requirements…"},
-		{"property unknown", with(strings.Replace(host, `"hypervisor_properties":""`, `"hypervisor_properties":"[\"=\",\"$gpo\",\"x\"]"`, 1) + `}`), 400, `No host has the property "gpo".`},
-		{"before_end unknown", with(host + `,"before_end":"email"}`), 400, "Malformed parameter before_end"},
-		{"too many hosts", with(strings.Replace(strings.Replace(host, `"min":1`, `"min":2`, 1), `"max":1`, `"max":2`, 1) + `}`), 409, "Not enough hosts available"},
-	} {
-		a := s.expect(c.status, "POST", "/v1/leases", c.body, "Content-Type: application/json")
-		message, _ := a.body["error_message"].(string)
-		if begin, open := strings.CutSuffix(c.message, "…"); message != c.message && !(open && strings.HasPrefix(message, begin)) {
-			t.Errorf("%s: %q", c.name, message)
-		}
+	if a := s.expect(404, "GET", "/v1/leases/x", ""); a.header.Get("OpenStack-API-Version") != "reservation 1.0" {
+		t.Errorf("an error of a handler: %v", a.header)
 	}
-	if a := s.expect(413, "POST", "/v1/leases", `{"name":"`+strings.Repeat("x", 1<<20)+`"}`); a.body["error"] != 413.0 {
-		t.Errorf("a large body: %s", a.raw)
+	if a := s.expect(404, "GET", "/v1/x", ""); a.header.Get("OpenStack-API-Version") != "" {
+		t.Errorf("an unknown path: %v", a.header)
 	}
-	if all := s.expect(200, "GET", "/v1/leases", "").body["leases"].([]any); len(all) != 0 {
-		t.Errorf("left: %v", all)
+}
+
+func TestVersions_NeedNoToken(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for _, path := range []string{"", "/", "/versions"} {
+		t.Run(path, func(t *testing.T) {
+			a := s.as("", "GET", path, "")
+			v, _ := a.body["versions"].([]any)
+			if a.status != http.StatusMultipleChoices || len(v) != 1 {
+				t.Fatalf("%q: %d %s", path, a.status, a.raw)
+			}
+			href := v[0].(map[string]any)["links"].([]any)[0].(map[string]any)["href"]
+			if v[0].(map[string]any)["id"] != "v1.0" || href != s.url+"/v1" {
+				t.Errorf("%s", a.raw)
+			}
+		})
+	}
+	a := s.as("", "GET", "/v1/leases", "")
+	inner, _ := a.body["error"].(map[string]any)
+	if a.status != 401 || inner["title"] != "Unauthorized" {
+		t.Errorf("%d %v %s", a.status, a.header, a.raw)
 	}
 }

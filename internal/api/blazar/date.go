@@ -7,7 +7,7 @@ import (
 	"berth/internal/lease"
 )
 
-// What goes out never has a zone; what comes in is UTC unless it says otherwise.
+// Layouts of dates. Answers have no zone; requests without a zone are in UTC.
 const (
 	dateOut      = "2006-01-02T15:04:05.000000"
 	stampOut     = "2006-01-02 15:04:05"
@@ -16,10 +16,10 @@ const (
 	lastYear     = 9999
 )
 
-// exact is our own second-exact form of a date: RFC 3339 with an explicit zone.
+// exact matches berth's own format of a date, exact to the second: RFC 3339 with a zone.
 var exact = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$`)
 
-// instant reads a date, without the word "now".
+// instant reads a date. The word "now" is not a date here.
 func instant(value string) (time.Time, error) {
 	layout := minuteIn
 	if exact.MatchString(value) {
@@ -42,16 +42,16 @@ func moment(value string) (lease.Moment, error) {
 }
 
 func invalidDate(value string) error {
-	const shown = 100
-	if len(value) > shown {
-		value = value[:shown] + "…"
+	const leaseResponse = 100
+	if len(value) > leaseResponse {
+		value = value[:leaseResponse] + "…"
 	}
 	return lease.Refuse(lease.InvalidInput, "%s is an invalid date. Required format: %%Y-%%m-%%d %%H:%%M", value)
 }
 
 func date(t time.Time) string { return t.UTC().Format(dateOut) }
 
-// stamp writes created_at and updated_at, which leave a fraction out that is zero.
+// stamp formats created_at and updated_at. It omits a fraction of zero.
 func stamp(t time.Time) string {
 	t = t.UTC().Truncate(time.Microsecond)
 	if t.Nanosecond() == 0 {

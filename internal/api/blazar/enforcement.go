@@ -11,16 +11,16 @@ import (
 	"berth/internal/lease"
 )
 
-// Check is what somebody else is asked about a lease, in the words of Blazar's external service filter.
+// Check is a question to the external service, in the format of Blazar's external service filter.
 type Check struct {
 	What          string // check-create or check-update
 	User, Project string
 	Lease         any
-	Current       any // before an update
+	Current       any // the lease before an update
 }
 
-// checkNew asks whether a lease may be made, as it would be now.
-func (b *room) checkNew(r *http.Request, d lease.Draft) error {
+// checkNew asks whether the lease may be created. It plans the lease first, because the question names hosts.
+func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 	if b.Enforce == nil {
 		return nil
 	}
@@ -28,31 +28,31 @@ func (b *room) checkNew(r *http.Request, d lease.Draft) error {
 	if err != nil {
 		return err
 	}
-	asked, err := b.askedAbout(r.Context(), l)
+	asked, err := b.checkView(r.Context(), l)
 	if err != nil {
 		return err
 	}
 	return b.check(r, Check{What: "check-create", Lease: asked})
 }
 
-// checkChange asks whether a lease may become what a change of more than its name makes of it.
-func (b *room) checkChange(r *http.Request, was lease.Lease, c lease.Change) error {
+// checkChange asks whether the lease may be changed. A change of the name alone is not asked about.
+func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) error {
 	if b.Enforce == nil || c.Rename() {
 		return nil
 	}
 	is, err := b.Store.PlanUpdate(r.Context(), was.ID, c)
 	if err != nil {
-		return gone(err, was.ID.String())
+		return leaseNotFound(err, was.ID.String())
 	}
-	current, err := b.askedAbout(r.Context(), was)
+	current, err := b.checkView(r.Context(), was)
 	if err != nil {
 		return err
 	}
-	asked, err := b.askedAbout(r.Context(), is)
+	asked, err := b.checkView(r.Context(), is)
 	if err != nil {
 		return err
 	}
-	for key := range asked { // what has not changed is known from before
+	for key := range asked { // the service already has unchanged values in current_lease
 		if key != "start_date" && key != "end_date" && key != "reservations" && asked[key] == current[key] {
 			delete(asked, key)
 		}
@@ -60,17 +60,17 @@ func (b *room) checkChange(r *http.Request, was lease.Lease, c lease.Change) err
 	return b.check(r, Check{What: "check-update", Lease: asked, Current: current})
 }
 
-func (b *room) check(r *http.Request, c Check) error {
+func (b *handler) check(r *http.Request, c Check) error {
 	caller := identity.From(r.Context())
 	c.User, c.Project = caller.User, caller.Project
-	if refusal := b.Enforce(r.Context(), c); refusal != "" {
-		return lease.Refuse(lease.InvalidInput, "%s", refusal)
+	if errorBody := b.Enforce(r.Context(), c); errorBody != "" {
+		return lease.Refuse(lease.InvalidInput, "%s", errorBody)
 	}
 	return nil
 }
 
-// askedAbout is a lease with the hosts that its reservations have, or would have.
-func (b *room) askedAbout(ctx context.Context, l lease.Lease) (map[string]any, error) {
+// checkView is a lease in the format of the external service, with the hosts of its reservations.
+func (b *handler) checkView(ctx context.Context, l lease.Lease) (map[string]any, error) {
 	hosts, err := b.Store.Hosts(ctx)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (b *room) askedAbout(ctx context.Context, l lease.Lease) (map[string]any, e
 		for _, id := range res.Hosts {
 			allocations = append(allocations, hostViewOf(byID[id]))
 		}
-		view, err := flat(reservationViewOf(l.ID.String(), res))
+		view, err := toMap(reservationViewOf(l.ID.String(), res))
 		if err != nil {
 			return nil, err
 		}
@@ -102,8 +102,8 @@ func (b *room) askedAbout(ctx context.Context, l lease.Lease) (map[string]any, e
 	return asked, nil
 }
 
-// flat is a view as the object that it is written as.
-func flat(view any) (o map[string]any, err error) {
+// toMap converts a view to the map of its JSON object.
+func toMap(view any) (o map[string]any, err error) {
 	raw, err := json.Marshal(view)
 	if err == nil {
 		err = json.Unmarshal(raw, &o)
@@ -111,5 +111,5 @@ func flat(view any) (o map[string]any, err error) {
 	return o, err
 }
 
-// plain is a date without a zone, and without a fraction that is zero.
+// plain formats a date without a zone and without a fraction of zero.
 func plain(t time.Time) string { return strings.TrimSuffix(date(t), ".000000") }

@@ -13,26 +13,26 @@ import (
 	"berth/internal/identity"
 )
 
-func TestWhoDecidesOnLeasesIsAskedBeforeAnythingIsStored(t *testing.T) {
+func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1")
 	var asked []Check
-	refusal := ""
-	server := httptest.NewServer(newAPI(&room{deletion: time.Second, Options: Options{Store: s.store, Identity: identity.Noauth{},
-		Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return refusal }}}))
+	errorBody := ""
+	server := httptest.NewServer(newAPI(&handler{deletionWait: time.Second, Options: Options{Store: s.store, Identity: identity.Noauth{},
+		Enforce: func(_ context.Context, c Check) string { asked = append(asked, c); return errorBody }}}))
 	t.Cleanup(server.Close)
 	s.url = server.URL + prefix
 	body := `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[{"resource_type":"physical:host",
 		"min":1,"max":1,"hypervisor_properties":"","resource_properties":""}]}`
 
-	refusal = "no money"
+	errorBody = "no money"
 	if a := s.as("alice:red", "POST", "/v1/leases", body); a.status != 400 || !strings.Contains(a.raw, "no money") {
 		t.Errorf("a refused lease: %d %s", a.status, a.raw)
 	}
 	if all := s.expect(200, "GET", "/v1/leases", ""); len(all.body["leases"].([]any)) != 0 {
 		t.Errorf("a refused lease is there: %s", all.raw)
 	}
-	refusal = ""
+	errorBody = ""
 	made := s.as("alice:red", "POST", "/v1/leases", body)
 	if made.status != 201 {
 		t.Fatalf("%d %s", made.status, made.raw)
@@ -41,7 +41,7 @@ func TestWhoDecidesOnLeasesIsAskedBeforeAnythingIsStored(t *testing.T) {
 	if a := s.as("alice:red", "PUT", path, `{"name":"silver"}`); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.raw)
 	}
-	refusal = "too long"
+	errorBody = "too long"
 	if a := s.as("alice:red", "PUT", path, `{"end_date":"2040-01-01 13:00"}`); a.status != 400 || !strings.Contains(a.raw, "too long") {
 		t.Errorf("a refused change: %d %s", a.status, a.raw)
 	}

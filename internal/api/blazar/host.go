@@ -13,7 +13,7 @@ import (
 	"berth/internal/store"
 )
 
-// hostViewOf is flat: capabilities stand beside the facts, and before those of the same name.
+// hostViewOf is the JSON object of a host. Its extra capabilities are fields of the same object; they replace fields of the same name.
 func hostViewOf(h lease.Host) map[string]any {
 	v := map[string]any{
 		"id":                  strconv.FormatInt(h.ID, 10),
@@ -38,7 +38,7 @@ func hostViewOf(h lease.Host) map[string]any {
 	return v
 }
 
-func (b *room) listHosts(r *http.Request) (int, any, error) {
+func (b *handler) listHosts(r *http.Request) (int, any, error) {
 	all, err := b.Store.Hosts(r.Context())
 	if err != nil {
 		return 0, nil, err
@@ -50,7 +50,7 @@ func (b *room) listHosts(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"hosts": views}, nil
 }
 
-func (b *room) createHost(r *http.Request) (int, any, error) {
+func (b *handler) createHost(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
 		return 0, nil, err
@@ -79,7 +79,7 @@ func (b *room) createHost(r *http.Request) (int, any, error) {
 	return http.StatusCreated, map[string]any{"host": hostViewOf(h)}, nil
 }
 
-func (b *room) showHost(r *http.Request) (int, any, error) {
+func (b *handler) showHost(r *http.Request) (int, any, error) {
 	id, err := hostID(r)
 	if err != nil {
 		return 0, nil, err
@@ -91,7 +91,7 @@ func (b *room) showHost(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"host": hostViewOf(h)}, nil
 }
 
-func (b *room) updateHost(r *http.Request) (int, any, error) {
+func (b *handler) updateHost(r *http.Request) (int, any, error) {
 	id, err := hostID(r)
 	if err != nil {
 		return 0, nil, err
@@ -114,7 +114,7 @@ func (b *room) updateHost(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"host": hostViewOf(h)}, nil
 }
 
-func (b *room) deleteHost(r *http.Request) (int, any, error) {
+func (b *handler) deleteHost(r *http.Request) (int, any, error) {
 	id, err := hostID(r)
 	if err != nil {
 		return 0, nil, err
@@ -125,19 +125,19 @@ func (b *room) deleteHost(r *http.Request) (int, any, error) {
 	return noContent(r)
 }
 
-// hostID is the number in the request's path.
+// hostID is the number in the path.
 func hostID(r *http.Request) (int64, error) {
 	text := r.PathValue("id")
 	id, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, noObject("host", text)
+		return 0, objectNotFound("host", text)
 	}
 	return int64(id), nil
 }
 
 func noHost(r *http.Request, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return noObject("host", r.PathValue("id"))
+		return objectNotFound("host", r.PathValue("id"))
 	}
 	return err
 }
@@ -162,7 +162,7 @@ func useViewOf(u lease.HostUse) useView {
 	return v
 }
 
-func (b *room) listAllocations(r *http.Request) (int, any, error) {
+func (b *handler) listAllocations(r *http.Request) (int, any, error) {
 	all, err := b.Store.HostUses(r.Context(), useFilter(r))
 	if err != nil {
 		return 0, nil, err
@@ -174,7 +174,7 @@ func (b *room) listAllocations(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"allocations": views}, nil
 }
 
-func (b *room) showAllocation(r *http.Request) (int, any, error) {
+func (b *handler) showAllocation(r *http.Request) (int, any, error) {
 	id, err := hostID(r)
 	if err != nil {
 		return 0, nil, err
@@ -186,12 +186,12 @@ func (b *room) showAllocation(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if id == 0 || len(all) == 0 {
-		return 0, nil, noObject("host", r.PathValue("id"))
+		return 0, nil, objectNotFound("host", r.PathValue("id"))
 	}
 	return http.StatusOK, map[string]any{"allocation": useViewOf(all[0])}, nil
 }
 
-// useFilter reads the query. What is no UUID is nobody's.
+// useFilter reads the query. A value that is not a UUID matches nothing.
 func useFilter(r *http.Request) lease.UseFilter {
 	id := func(name string) string {
 		text := r.URL.Query().Get(name)
@@ -203,7 +203,7 @@ func useFilter(r *http.Request) lease.UseFilter {
 	return lease.UseFilter{Lease: id("lease_id"), Reservation: id("reservation_id")}
 }
 
-func (b *room) listProperties(r *http.Request) (int, any, error) {
+func (b *handler) listProperties(r *http.Request) (int, any, error) {
 	query := r.URL.Query()
 	all, err := b.Store.HostProperties(r.Context(), query.Get("all") != "")
 	if err != nil {
@@ -220,7 +220,7 @@ func (b *room) listProperties(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"resource_properties": views}, nil
 }
 
-func (b *room) updateProperty(r *http.Request) (int, any, error) {
+func (b *handler) updateProperty(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
 		return 0, nil, err
@@ -235,7 +235,7 @@ func (b *room) updateProperty(r *http.Request) (int, any, error) {
 	name := r.PathValue("id")
 	p, err := b.Store.SetHostPropertyPrivate(r.Context(), name, *private)
 	if errors.Is(err, store.ErrNotFound) {
-		return 0, nil, noObject("resource_property", name)
+		return 0, nil, objectNotFound("resource_property", name)
 	}
 	if err != nil {
 		return 0, nil, err

@@ -15,10 +15,10 @@ import (
 	"berth/internal/lease"
 )
 
-// object is a JSON object whose fields are read one by one, so that each refusal names its field.
+// object is a JSON object whose fields are read one by one, so that each error names its field.
 type object map[string]json.RawMessage
 
-// body reads the request's body, which must be an object.
+// body reads the request's body, which must be a JSON object.
 func body(r *http.Request) (object, error) {
 	raw, err := osapi.Body(r)
 	if err != nil {
@@ -38,17 +38,17 @@ func body(r *http.Request) (object, error) {
 	return o, nil
 }
 
-// only refuses fields that nobody knows.
+// only refuses unknown fields.
 func (o object) only(names ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, name) {
-			return lease.Refuse(lease.InvalidInput, "Unknown parameter %s", short(name))
+			return lease.Refuse(lease.InvalidInput, "Unknown parameter %s", excerpt(name))
 		}
 	}
 	return nil
 }
 
-// need refuses an object that lacks fields.
+// need refuses an object that lacks one of the fields.
 func (o object) need(names ...string) error {
 	var lacking []string
 	for _, name := range names {
@@ -62,7 +62,7 @@ func (o object) need(names ...string) error {
 	return nil
 }
 
-// has tells whether the field is there and not null.
+// has reports whether the field exists and is not null.
 func (o object) has(name string) bool {
 	raw, ok := o[name]
 	return ok && !bytes.Equal(raw, []byte("null"))
@@ -77,7 +77,7 @@ func (o object) text(name string) (string, error) {
 	return *s, nil
 }
 
-// number reads a whole number, which may come as a string of digits.
+// number reads an integer, also written as a string of digits.
 func (o object) number(name string) (int, error) {
 	text := string(o[name])
 	var s string
@@ -91,7 +91,7 @@ func (o object) number(name string) (int, error) {
 	return int(n), nil
 }
 
-// date reads a date or "now". What is no string is shown as it was sent.
+// date reads a date or "now". An error shows a value that is not a string as the client sent it.
 func (o object) date(name string) (lease.Moment, error) {
 	s, err := o.text(name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (o object) date(name string) (lease.Moment, error) {
 	return moment(s)
 }
 
-// list reads an array of objects; none if it is not there.
+// list reads an array of objects; a missing field is nil.
 func (o object) list(name string) ([]object, error) {
 	if !o.has(name) {
 		return nil, nil
@@ -112,16 +112,16 @@ func (o object) list(name string) ([]object, error) {
 	return all, nil
 }
 
-func short(s string) string {
-	const shown = 100
-	if len(s) > shown {
-		return s[:shown] + "…"
+func excerpt(s string) string {
+	const leaseResponse = 100
+	if len(s) > leaseResponse {
+		return s[:leaseResponse] + "…"
 	}
 	return s
 }
 
 // draftOf reads the body of POST /leases.
-func (b *room) draftOf(r *http.Request, o object) (d lease.Draft, err error) {
+func (b *handler) draftOf(r *http.Request, o object) (d lease.Draft, err error) {
 	c := identity.From(r.Context())
 	d.User, d.Project = c.User, c.Project
 	if err := o.only("name", "start_date", "end_date", "before_end_date", "reservations", "events"); err != nil {
@@ -163,7 +163,7 @@ func (b *room) draftOf(r *http.Request, o object) (d lease.Draft, err error) {
 	return d, nil
 }
 
-// beforeEndDate is nil for the default, which null and an empty string ask for too.
+// beforeEndDate reads before_end_date. Null and the empty string mean the default, which is nil.
 func beforeEndDate(o object) (*lease.Moment, error) {
 	if !o.has("before_end_date") || string(o["before_end_date"]) == `""` {
 		return nil, nil
@@ -226,7 +226,7 @@ func reservationChanges(o object) ([]lease.ReservationChange, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := lease.ReservationChange{ID: short(id)}
+		c := lease.ReservationChange{ID: excerpt(id)}
 		if err := reservationValues(r, &c); err != nil {
 			return nil, err
 		}
@@ -235,7 +235,7 @@ func reservationChanges(o object) ([]lease.ReservationChange, error) {
 	return changes, nil
 }
 
-// capabilities reads what is left of a host's body: values become texts, as they are stored.
+// capabilities reads the other fields of a host's body as its extra capabilities. It converts their values to strings.
 func capabilities(o object) (map[string]string, error) {
 	all := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(o)) {
@@ -244,7 +244,7 @@ func capabilities(o object) (map[string]string, error) {
 		case '"':
 			var s string
 			if err := json.Unmarshal(raw, &s); err != nil {
-				return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s", short(key))
+				return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s", excerpt(key))
 			}
 			all[key] = s
 		case 't':
@@ -252,7 +252,7 @@ func capabilities(o object) (map[string]string, error) {
 		case 'f':
 			all[key] = "False"
 		case '{', '[', 'n':
-			return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", short(key))
+			return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", excerpt(key))
 		default:
 			all[key] = string(raw)
 		}

@@ -20,12 +20,12 @@ type leaseView struct {
 	Project      string       `json:"project_id"`
 	StartDate    string       `json:"start_date"`
 	EndDate      string       `json:"end_date"`
-	Trust        *string      `json:"trust_id"` // always null: berth acts with its own credentials
+	Trust        *string      `json:"trust_id"` // always null: berth acts with its own credentials and needs no trust
 	Status       lease.Status `json:"status"`
 	Degraded     bool         `json:"degraded"`
 	CreatedAt    string       `json:"created_at"`
 	UpdatedAt    *string      `json:"updated_at"`
-	Reservations []any        `json:"reservations"` // of its type; see reservationViewOf
+	Reservations []any        `json:"reservations"` // see reservationViewOf
 	Events       []eventView  `json:"events"`
 	Why          *whyView     `json:"berth:why,omitempty"`
 }
@@ -65,8 +65,8 @@ func viewOf(l lease.Lease) leaseView {
 	return v
 }
 
-// shown is a lease with what it waits for.
-func shown(l lease.Lease) map[string]any {
+// leaseResponse is a lease with what it waits for.
+func leaseResponse(l lease.Lease) map[string]any {
 	v := viewOf(l)
 	sentence, waiting := lease.Explain(l, time.Now())
 	v.Why = &whyView{Sentence: sentence, Waiting: []waitingView{}}
@@ -76,8 +76,8 @@ func shown(l lease.Lease) map[string]any {
 	return map[string]any{"lease": v}
 }
 
-// listLeases lists all leases that the caller may see, or a page of them: so many after another one.
-func (b *room) listLeases(r *http.Request) (int, any, error) {
+// listLeases lists the leases that the caller may see, or a page of them.
+func (b *handler) listLeases(r *http.Request) (int, any, error) {
 	f, err := b.page(r)
 	if err != nil {
 		return 0, nil, err
@@ -93,22 +93,22 @@ func (b *room) listLeases(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"leases": views}, nil
 }
 
-// page reads limit and marker. Nothing else of the query means anything.
-func (b *room) page(r *http.Request) (f lease.Filter, err error) {
+// page reads limit and marker and ignores other query parameters, as Blazar does.
+func (b *handler) page(r *http.Request) (f lease.Filter, err error) {
 	c, q := identity.From(r.Context()), r.URL.Query()
 	if !c.Admin() {
 		f.Project = c.Project
 	}
 	if text := q.Get("limit"); text != "" {
 		if f.Limit, err = strconv.Atoi(text); err != nil || f.Limit < 1 {
-			return f, lease.Refuse(lease.InvalidInput, "The limit must be a positive integer, not %s.", short(text))
+			return f, lease.Refuse(lease.InvalidInput, "The limit must be a positive integer, not %s.", excerpt(text))
 		}
 	}
 	if text := q.Get("marker"); text != "" {
 		id, _ := osapi.UUID(text)
 		l, err := b.Store.Lease(r.Context(), id)
 		if errors.Is(err, store.ErrNotFound) || err == nil && f.Project != "" && l.Project != f.Project {
-			return f, lease.Refuse(lease.InvalidInput, "The marker %s is no lease.", short(text))
+			return f, lease.Refuse(lease.InvalidInput, "The marker %s is not a lease.", excerpt(text))
 		}
 		f.After = id
 		return f, err
@@ -116,7 +116,7 @@ func (b *room) page(r *http.Request) (f lease.Filter, err error) {
 	return f, nil
 }
 
-func (b *room) createLease(r *http.Request) (int, any, error) {
+func (b *handler) createLease(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
 		return 0, nil, err
@@ -132,18 +132,18 @@ func (b *room) createLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusCreated, shown(l), nil
+	return http.StatusCreated, leaseResponse(l), nil
 }
 
-func (b *room) showLease(r *http.Request) (int, any, error) {
+func (b *handler) showLease(r *http.Request) (int, any, error) {
 	l, err := b.lease(r, "leases:get")
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusOK, shown(l), nil
+	return http.StatusOK, leaseResponse(l), nil
 }
 
-func (b *room) updateLease(r *http.Request) (int, any, error) {
+func (b *handler) updateLease(r *http.Request) (int, any, error) {
 	l, err := b.lease(r, "leases:put")
 	if err != nil {
 		return 0, nil, err
@@ -157,20 +157,20 @@ func (b *room) updateLease(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(o) == 0 {
-		return http.StatusOK, shown(l), nil
+		return http.StatusOK, leaseResponse(l), nil
 	}
 	if err := b.checkChange(r, l, c); err != nil {
 		return 0, nil, err
 	}
 	changed, err := b.Store.UpdateLease(r.Context(), l.ID, c)
 	if err != nil {
-		return 0, nil, gone(err, l.ID.String())
+		return 0, nil, leaseNotFound(err, l.ID.String())
 	}
-	return http.StatusOK, shown(changed), nil
+	return http.StatusOK, leaseResponse(changed), nil
 }
 
-// deleteLease asks for the deletion and waits a while until it is done. One that takes longer is accepted.
-func (b *room) deleteLease(r *http.Request) (int, any, error) {
+// deleteLease requests the deletion and waits for it. If it takes longer than deletionWait, the answer is 202 with the lease.
+func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 	l, err := b.lease(r, "leases:delete")
 	if err != nil {
 		return 0, nil, err
@@ -182,7 +182,7 @@ func (b *room) deleteLease(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), b.deletion)
+	ctx, cancel := context.WithTimeout(r.Context(), b.deletionWait)
 	defer cancel()
 	const look = 50 * time.Millisecond
 	tick := time.NewTicker(look)
@@ -190,7 +190,7 @@ func (b *room) deleteLease(r *http.Request) (int, any, error) {
 	for {
 		select {
 		case <-ctx.Done():
-			return http.StatusAccepted, shown(l), r.Context().Err()
+			return http.StatusAccepted, leaseResponse(l), r.Context().Err()
 		case <-tick.C:
 		}
 		now, err := b.Store.Lease(ctx, l.ID)
@@ -205,22 +205,22 @@ func (b *room) deleteLease(r *http.Request) (int, any, error) {
 	}
 }
 
-// noContent answers without a body, still as JSON.
+// noContent answers 204 with the Content-Type of JSON, as Blazar does.
 func noContent(r *http.Request) (int, any, error) {
 	osapi.Header(r.Context()).Set("Content-Type", "application/json")
 	return http.StatusNoContent, nil, nil
 }
 
-// lease is the lease of the request's path, if the caller may have to do with it.
-func (b *room) lease(r *http.Request, rule string) (lease.Lease, error) {
+// lease reads the lease in the path. The caller must be an administrator or belong to the lease's project.
+func (b *handler) lease(r *http.Request, rule string) (lease.Lease, error) {
 	text := r.PathValue("id")
 	id, ok := osapi.UUID(text)
 	if !ok {
-		return lease.Lease{}, noObject("lease_id", text)
+		return lease.Lease{}, objectNotFound("lease_id", text)
 	}
 	l, err := b.Store.Lease(r.Context(), id)
 	if err != nil {
-		return l, gone(err, text)
+		return l, leaseNotFound(err, text)
 	}
 	if c := identity.From(r.Context()); !c.Admin() && c.Project != l.Project {
 		return lease.Lease{}, forbidden(rule)
@@ -228,13 +228,13 @@ func (b *room) lease(r *http.Request, rule string) (lease.Lease, error) {
 	return l, nil
 }
 
-func gone(err error, id string) error {
+func leaseNotFound(err error, id string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return noObject("lease_id", id)
+		return objectNotFound("lease_id", id)
 	}
 	return err
 }
 
-func noObject(key, id string) *osapi.Error {
-	return osapi.Fault(http.StatusNotFound, "", "Object with {'%s': '%s'} not found", key, short(id))
+func objectNotFound(key, id string) *osapi.Error {
+	return osapi.Fault(http.StatusNotFound, "", "Object with {'%s': '%s'} not found", key, excerpt(id))
 }

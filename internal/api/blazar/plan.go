@@ -8,7 +8,7 @@ import (
 	"berth/internal/lease"
 )
 
-// planView is what a lease would be. It has no ID, because there is none.
+// planView is the JSON format of a lease that does not exist and has no ID.
 type planView struct {
 	Name         string               `json:"name"`
 	StartDate    string               `json:"start_date"`
@@ -21,13 +21,13 @@ type plannedReservation struct {
 	Min          int          `json:"min,omitempty"`
 	Max          int          `json:"max,omitempty"`
 	Amount       int          `json:"amount,omitempty"`
-	Hosts        []string     `json:"hosts"`               // by hostname; one that takes several instances several times
+	Hosts        []string     `json:"hosts"`               // hostnames; a host with several instances is listed several times
 	Addresses    []netip.Addr `json:"addresses,omitempty"` // floating IPs
 }
 
-// planLease answers what a POST of the same lease would get, hosts or refusal, and leaves nothing. A latest_start
-// lets it begin later than its start_date, as early as it fits.
-func (b *room) planLease(r *http.Request) (int, any, error) {
+// planLease answers which resources a POST of the same lease would get, or its error, and writes nothing. With a latest_start the lease may
+// start later than its start_date: at the earliest time when the resources are free.
+func (b *handler) planLease(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
 		return 0, nil, err

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPlanAnswersWhatALeaseWouldGet(t *testing.T) {
+func TestPlan_ShowsTheResourcesOfALease(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "cmp-1", "cmp-2")
 	body := `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","latest_start":null,

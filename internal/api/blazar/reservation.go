@@ -19,7 +19,7 @@ import (
 	"berth/internal/lease"
 )
 
-// form is how a type of reservation is asked for: what a POST must name, and what it may.
+// form lists the fields of a reservation type in a POST: the required and the optional ones.
 type form struct{ must, may []string }
 
 var forms = map[string]form{
@@ -29,26 +29,26 @@ var forms = map[string]form{
 	lease.FloatingIP:      {[]string{"network_id", "amount"}, []string{"required_floatingips"}},
 }
 
-// reservationFields are all that a PUT may name of a reservation. What its type does not know is not looked at.
+// reservationFields are all fields that a PUT may contain. Fields of other reservation types are ignored.
 var reservationFields = append([]string{"id", "resource_type", "flavor_id"}, slices.Collect(maps.Keys(readers))...)
 
-// readers read one field each.
+// readers maps a field's name to its reader.
 var readers = map[string]func(o object, name string, c *lease.ReservationChange) error{
-	"min":                   reads32(func(c *lease.ReservationChange) **int { return &c.Min }),
-	"max":                   reads32(func(c *lease.ReservationChange) **int { return &c.Max }),
-	"amount":                reads32(func(c *lease.ReservationChange) **int { return &c.Amount }),
-	"vcpus":                 reads64(func(c *lease.ReservationChange) **int64 { return &c.VCPUs }),
-	"memory_mb":             reads64(func(c *lease.ReservationChange) **int64 { return &c.MemoryMB }),
-	"disk_gb":               reads64(func(c *lease.ReservationChange) **int64 { return &c.DiskGB }),
-	"hypervisor_properties": readsText(func(c *lease.ReservationChange) **string { return &c.HypervisorProperties }),
-	"resource_properties":   readsText(func(c *lease.ReservationChange) **string { return &c.ResourceProperties }),
-	"before_end":            readsText(func(c *lease.ReservationChange) **string { return &c.BeforeEnd }),
+	"min":                   readInt(func(c *lease.ReservationChange) **int { return &c.Min }),
+	"max":                   readInt(func(c *lease.ReservationChange) **int { return &c.Max }),
+	"amount":                readInt(func(c *lease.ReservationChange) **int { return &c.Amount }),
+	"vcpus":                 readInt64(func(c *lease.ReservationChange) **int64 { return &c.VCPUs }),
+	"memory_mb":             readInt64(func(c *lease.ReservationChange) **int64 { return &c.MemoryMB }),
+	"disk_gb":               readInt64(func(c *lease.ReservationChange) **int64 { return &c.DiskGB }),
+	"hypervisor_properties": readText(func(c *lease.ReservationChange) **string { return &c.HypervisorProperties }),
+	"resource_properties":   readText(func(c *lease.ReservationChange) **string { return &c.ResourceProperties }),
+	"before_end":            readText(func(c *lease.ReservationChange) **string { return &c.BeforeEnd }),
 	"affinity":              readAffinity,
 	"network_id":            readNetwork,
 	"required_floatingips":  readRequired,
 }
 
-func reads32(to func(*lease.ReservationChange) **int) func(object, string, *lease.ReservationChange) error {
+func readInt(to func(*lease.ReservationChange) **int) func(object, string, *lease.ReservationChange) error {
 	return func(o object, name string, c *lease.ReservationChange) error {
 		n, err := o.number(name)
 		*to(c) = &n
@@ -56,7 +56,7 @@ func reads32(to func(*lease.ReservationChange) **int) func(object, string, *leas
 	}
 }
 
-func reads64(to func(*lease.ReservationChange) **int64) func(object, string, *lease.ReservationChange) error {
+func readInt64(to func(*lease.ReservationChange) **int64) func(object, string, *lease.ReservationChange) error {
 	return func(o object, name string, c *lease.ReservationChange) error {
 		n, err := o.number(name)
 		wide := int64(n)
@@ -65,7 +65,7 @@ func reads64(to func(*lease.ReservationChange) **int64) func(object, string, *le
 	}
 }
 
-func readsText(to func(*lease.ReservationChange) **string) func(object, string, *lease.ReservationChange) error {
+func readText(to func(*lease.ReservationChange) **string) func(object, string, *lease.ReservationChange) error {
 	return func(o object, name string, c *lease.ReservationChange) error {
 		s, err := o.text(name)
 		*to(c) = &s
@@ -73,7 +73,7 @@ func readsText(to func(*lease.ReservationChange) **string) func(object, string, 
 	}
 }
 
-// readAffinity reads a boolean, or one of the words for it. Null and "None" mean that it does not matter.
+// readAffinity reads a boolean, or one of Blazar's words for it. Null and "None" mean no constraint.
 func readAffinity(o object, name string, c *lease.ReservationChange) error {
 	word := strings.ToLower(strings.Trim(string(bytes.TrimSpace(o[name])), `" `))
 	a := lease.Apart
@@ -103,7 +103,7 @@ func (o object) uuid(name string) (uuid.UUID, error) {
 	}
 	id, ok := osapi.UUID(text)
 	if !ok {
-		return id, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: %s is no UUID.", name, short(text))
+		return id, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: %s is not a UUID.", name, excerpt(text))
 	}
 	return id, nil
 }
@@ -112,7 +112,7 @@ func (o object) uuid(name string) (uuid.UUID, error) {
 func address(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || ip.Zone() != "" || ip.Is4In6() {
-		return ip, lease.Refuse(lease.MalformedParameter, "%s is not a valid IP address.", short(text))
+		return ip, lease.Refuse(lease.MalformedParameter, "%s is not a valid IP address.", excerpt(text))
 	}
 	return ip, nil
 }
@@ -134,7 +134,7 @@ func readRequired(o object, name string, c *lease.ReservationChange) error {
 	return nil
 }
 
-// reservationValues reads those values of a reservation that are there.
+// reservationValues reads the fields that the object contains.
 func reservationValues(o object, c *lease.ReservationChange) error {
 	for _, name := range slices.Sorted(maps.Keys(readers)) {
 		if _, given := o[name]; !given {
@@ -153,7 +153,7 @@ func reservationValues(o object, c *lease.ReservationChange) error {
 }
 
 // reservationDraft reads a reservation of a new lease.
-func (b *room) reservationDraft(ctx context.Context, o object) (d lease.ReservationDraft, err error) {
+func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.ReservationDraft, err error) {
 	if err := o.need("resource_type"); err != nil {
 		return d, err
 	}
@@ -162,7 +162,7 @@ func (b *room) reservationDraft(ctx context.Context, o object) (d lease.Reservat
 	}
 	f, ok := forms[d.Type]
 	if !ok {
-		return d, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported.", short(d.Type))
+		return d, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported.", excerpt(d.Type))
 	}
 	if err := o.only(slices.Concat([]string{"resource_type"}, f.must, f.may)...); err != nil {
 		return d, err
@@ -187,14 +187,14 @@ func (b *room) reservationDraft(ctx context.Context, o object) (d lease.Reservat
 	return d, err
 }
 
-// flavor asks Nova for the flavor of a reservation, if the rest of it is right.
-func (b *room) flavor(ctx context.Context, o object, d lease.ReservationDraft) (*lease.Flavor, error) {
+// flavor checks the other fields of a reservation and then reads its flavor from Nova.
+func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft) (*lease.Flavor, error) {
 	id, err := o.text("flavor_id")
 	if err != nil {
 		return nil, err
 	}
 	if id == "" || len(id) > math.MaxUint8 {
-		return nil, lease.Refuse(lease.UnknownFlavor, "Flavor %s could not be found.", short(id))
+		return nil, lease.Refuse(lease.UnknownFlavor, "Flavor %s could not be found.", excerpt(id))
 	}
 	d.Flavor = &lease.Flavor{ID: id}
 	if err := lease.CheckReservation(d); err != nil {
@@ -206,13 +206,13 @@ func (b *room) flavor(ctx context.Context, o object, d lease.ReservationDraft) (
 	f, err := b.Flavor(ctx, id)
 	var fault *lease.Fault
 	if err != nil && !errors.As(err, &fault) {
-		slog.ErrorContext(ctx, "Nova does not tell of a flavor", "flavor", id, "error", err)
-		return nil, osapi.Fault(http.StatusServiceUnavailable, "", "Nova does not tell of flavor %s now; try again.", short(id))
+		slog.ErrorContext(ctx, "Reading a flavor from Nova failed", "flavor", id, "error", err)
+		return nil, osapi.Fault(http.StatusServiceUnavailable, "", "Nova cannot be asked about flavor %s now. Try again later.", excerpt(id))
 	}
 	return &f, err
 }
 
-// reservationView is what the views of all reservations share.
+// reservationView has the fields that the views of all reservation types share.
 type reservationView struct {
 	ID               string                  `json:"id"`
 	Lease            string                  `json:"lease_id"`
@@ -242,7 +242,7 @@ type instanceReservationView struct {
 	Amount             int     `json:"amount"`
 	Affinity           *bool   `json:"affinity"`
 	ResourceProperties string  `json:"resource_properties"`
-	Flavor             string  `json:"flavor_id"` // which servers are made with
+	Flavor             string  `json:"flavor_id"` // the flavor with which servers use the reservation
 	Aggregate          *int64  `json:"aggregate_id"`
 	ServerGroup        *string `json:"server_group_id"`
 }
@@ -254,7 +254,7 @@ type addressReservationView struct {
 	Required []netip.Addr `json:"required_floatingips"`
 }
 
-// reservationViewOf is flat: what its type asks for stands beside what all have.
+// reservationViewOf is the JSON object of a reservation: the common fields and those of its type.
 func reservationViewOf(of string, r lease.Reservation) any {
 	v := reservationView{ID: r.ID.String(), Lease: of, ResourceID: r.ID.String(), ResourceType: r.Type, Status: r.Status,
 		MissingResources: r.MissingResources, ResourcesChanged: r.ResourcesChanged, CreatedAt: stamp(r.CreatedAt),

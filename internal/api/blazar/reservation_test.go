@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// flavor is the only flavor that Nova knows in these tests.
+// flavor is a Nova with one flavor.
 func (s *service) flavor(_ context.Context, id string) (lease.Flavor, error) {
 	if id != "m1" {
 		return lease.Flavor{}, lease.Refuse(lease.UnknownFlavor, "Flavor %s could not be found.", id)
@@ -21,18 +21,18 @@ func (s *service) flavor(_ context.Context, id string) (lease.Flavor, error) {
 	return lease.Flavor{ID: "7", Name: "m1", VCPUs: 2, MemoryMB: 512, DiskGB: 5, Ephemeral: 5, ExtraSpecs: map[string]string{"a": "b"}}, nil
 }
 
-// roomy makes a host with room for four instances of 2 VCPUs.
-func (s *service) roomy(name string) {
+// largeHost registers a host for four instances with 2 VCPUs each.
+func (s *service) largeHost(name string) {
 	s.Helper()
-	s.hypervisor(name)
+	s.createHypervisor(name)
 	storetest.Exec(s, s.db, `
 		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
 		select p.id, c.id, 4096, 0, 1, 4096, 1, 1 from provider p, resource_class c where p.name = $1 and c.name in ('MEMORY_MB', 'DISK_GB')`, name)
 	s.expect(201, "POST", "/v1/os-hosts", `{"name":"`+name+`"}`)
 }
 
-// outside makes a network with floating IPs 172.24.4.10 and on that can be reserved.
-func (s *service) outside(addresses int) string {
+// externalNetwork creates a network with reservable floating IPs from 172.24.4.10 on.
+func (s *service) externalNetwork(addresses int) string {
 	s.Helper()
 	network := uuid.NewString()
 	storetest.Exec(s, s.db, `
@@ -52,12 +52,12 @@ func reserving(reservations ...string) string {
 	return `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00","reservations":[` + strings.Join(reservations, ",") + `]}`
 }
 
-func TestReservationJSONOfEveryType(t *testing.T) {
+func TestReservation_JSONOfEveryType(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.roomy("cmp-1")
-	s.roomy("cmp-2")
-	network := s.outside(2)
+	s.largeHost("cmp-1")
+	s.largeHost("cmp-2")
+	network := s.externalNetwork(2)
 	a := s.expect(201, "POST", "/v1/leases", reserving(
 		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":512,"disk_gb":10,"amount":2,"affinity":"None","resource_properties":""}`,
 		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":"512","disk_gb":0,"amount":2,"affinity":"True","resource_properties":"[\">=\",\"$vcpus\",\"2\"]"}`,
@@ -95,11 +95,11 @@ func TestReservationJSONOfEveryType(t *testing.T) {
 	}
 }
 
-func TestBadReservationsAreRefusedAndLeaveNothing(t *testing.T) {
+func TestReservation_InvalidIsRefusedAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.roomy("cmp-1")
-	network := s.outside(1)
+	s.largeHost("cmp-1")
+	network := s.externalNetwork(1)
 	for body, status := range map[string]int{
 		`{"resource_type":"virtual:instance","memory_mb":1,"disk_gb":1,"amount":1,"affinity":"None","resource_properties":""}`:                 400,
 		`{"resource_type":"virtual:instance","vcpus":"x","memory_mb":1,"disk_gb":1,"amount":1,"affinity":"None","resource_properties":""}`:     400,
@@ -127,24 +127,26 @@ func TestBadReservationsAreRefusedAndLeaveNothing(t *testing.T) {
 		`{"resource_type":"virtual:floatingip","network_id":"` + network + `","amount":1,"required_floatingips":["fe80::1%eth0"]}`:             400,
 		`{"resource_type":"virtual:instance","vcpus":1,"memory_mb":1,"disk_gb":1,"amount":1,"affinity":"None","resource_properties":"\u0000"}`: 400,
 	} {
-		a := s.as("admin", "POST", "/v1/leases", reserving(body))
-		if a.status != status {
-			t.Errorf("%s: want %d, got %d %s", body, status, a.status, a.raw)
-		}
-		if status == 201 {
-			s.expect(204, "DELETE", "/v1/leases/"+a.body["lease"].(map[string]any)["id"].(string), "")
-		}
+		t.Run(body, func(t *testing.T) {
+			a := s.as("admin", "POST", "/v1/leases", reserving(body))
+			if a.status != status {
+				t.Errorf("%s: want %d, got %d %s", body, status, a.status, a.raw)
+			}
+			if status == 201 {
+				s.expect(204, "DELETE", "/v1/leases/"+a.body["lease"].(map[string]any)["id"].(string), "")
+			}
+		})
 	}
 	if left := s.expect(200, "GET", "/v1/leases", "").body["leases"].([]any); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 }
 
-func TestReservationsOfEveryTypeAreUpdated(t *testing.T) {
+func TestReservation_UpdateOfEveryType(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.roomy("cmp-1")
-	network := s.outside(3)
+	s.largeHost("cmp-1")
+	network := s.externalNetwork(3)
 	l := s.expect(201, "POST", "/v1/leases", reserving(
 		`{"resource_type":"virtual:instance","vcpus":2,"memory_mb":512,"disk_gb":10,"amount":2,"affinity":"None","resource_properties":""}`,
 		`{"resource_type":"virtual:floatingip","network_id":"`+network+`","amount":2,"required_floatingips":["172.24.4.11"]}`)).body["lease"].(map[string]any)
@@ -166,14 +168,16 @@ func TestReservationsOfEveryTypeAreUpdated(t *testing.T) {
 		{`"id":"` + id(1) + `","required_floatingips":[],"amount":1`, 200},
 		{`"id":"` + uuid.NewString() + `","amount":1`, 400},
 	} {
-		before := s.expect(200, "GET", path, "").body["lease"]
-		a := s.as("admin", "PUT", path, `{"reservations":[{`+c.change+`}]}`)
-		if a.status != c.status {
-			t.Errorf("%s: want %d, got %d %s", c.change, c.status, a.status, a.raw)
-		}
-		if after := s.expect(200, "GET", path, "").body["lease"]; c.status != 200 && !cmp.Equal(before, after) {
-			t.Errorf("%s was refused and changed the lease: %s", c.change, cmp.Diff(before, after))
-		}
+		t.Run(c.change, func(t *testing.T) {
+			before := s.expect(200, "GET", path, "").body["lease"]
+			a := s.as("admin", "PUT", path, `{"reservations":[{`+c.change+`}]}`)
+			if a.status != c.status {
+				t.Errorf("%s: want %d, got %d %s", c.change, c.status, a.status, a.raw)
+			}
+			if after := s.expect(200, "GET", path, "").body["lease"]; c.status != 200 && !cmp.Equal(before, after) {
+				t.Errorf("%s was refused and changed the lease: %s", c.change, cmp.Diff(before, after))
+			}
+		})
 	}
 	got := s.expect(200, "GET", path, "").body["lease"].(map[string]any)["reservations"].([]any)
 	if r := got[0].(map[string]any); r["amount"] != 4.0 || r["affinity"] != true {
@@ -188,22 +192,22 @@ func TestReservationsOfEveryTypeAreUpdated(t *testing.T) {
 	s.expect(200, "PUT", "/v1/leases/"+f["id"].(string), `{"name":"silver"}`)
 }
 
-func TestFloatingIPsOverREST(t *testing.T) {
+func TestFloatingIP_CreateListDelete(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	network := s.outside(0)
+	network := s.externalNetwork(0)
 	a := s.expect(201, "POST", "/v1/floatingips", `{"floating_network_id":"`+network+`","floating_ip_address":"172.24.4.10"}`)
 	created := a.body["floatingip"].(map[string]any)
 	path := "/v1/floatingips/" + created["id"].(string)
 	if at, _ := created["created_at"].(string); len(at) != len(dateOut) || at[10] != 'T' {
 		t.Errorf("created_at: %v", created["created_at"])
 	}
-	shown := s.expect(200, "GET", path, "").body["floatingip"].(map[string]any)
-	if d := cmp.Diff([]any{shown}, s.expect(200, "GET", "/v1/floatingips.json", "").body["floatingips"]); d != "" {
+	leaseResponse := s.expect(200, "GET", path, "").body["floatingip"].(map[string]any)
+	if d := cmp.Diff([]any{leaseResponse}, s.expect(200, "GET", "/v1/floatingips.json", "").body["floatingips"]); d != "" {
 		t.Error(d)
 	}
-	stamps(t, shown, "id", "subnet_id", "created_at")
-	if d := cmp.Diff(map[string]any{"floating_network_id": network, "floating_ip_address": "172.24.4.10", "reservable": true, "updated_at": nil}, shown); d != "" {
+	stamps(t, leaseResponse, "id", "subnet_id", "created_at")
+	if d := cmp.Diff(map[string]any{"floating_network_id": network, "floating_ip_address": "172.24.4.10", "reservable": true, "updated_at": nil}, leaseResponse); d != "" {
 		t.Error(d)
 	}
 	for body, status := range map[string]int{
@@ -218,9 +222,11 @@ func TestFloatingIPsOverREST(t *testing.T) {
 		`{"floating_network_id":"x","floating_ip_address":"172.24.4.11"}`:                          400,
 		`{"floating_network_id":"` + network + `","floating_ip_address":"172.24.4.11","what":"?"}`: 400,
 	} {
-		if a := s.as("admin", "POST", "/v1/floatingips", body); a.status != status {
-			t.Errorf("%s: want %d, got %d %s", body, status, a.status, a.raw)
-		}
+		t.Run(body, func(t *testing.T) {
+			if a := s.as("admin", "POST", "/v1/floatingips", body); a.status != status {
+				t.Errorf("%s: want %d, got %d %s", body, status, a.status, a.raw)
+			}
+		})
 	}
 	if a := s.as("alice:red", "POST", "/v1/floatingips", `{}`); a.status != 403 {
 		t.Errorf("a member registers: %d", a.status)

@@ -26,7 +26,7 @@ func addressViewOf(a lease.Address) addressView {
 		Reservable: a.Reservable, CreatedAt: stamp(a.CreatedAt), UpdatedAt: stampOrNull(a.UpdatedAt)}
 }
 
-func (b *room) listAddresses(r *http.Request) (int, any, error) {
+func (b *handler) listAddresses(r *http.Request) (int, any, error) {
 	all, err := b.Store.Addresses(r.Context())
 	if err != nil {
 		return 0, nil, err
@@ -38,7 +38,7 @@ func (b *room) listAddresses(r *http.Request) (int, any, error) {
 	return http.StatusOK, map[string]any{"floatingips": views}, nil
 }
 
-func (b *room) createAddress(r *http.Request) (int, any, error) {
+func (b *handler) createAddress(r *http.Request) (int, any, error) {
 	o, err := body(r)
 	if err != nil {
 		return 0, nil, err
@@ -66,46 +66,46 @@ func (b *room) createAddress(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	v := addressViewOf(a)
-	v.CreatedAt = date(a.CreatedAt) // this answer alone writes it as dates are written
+	v.CreatedAt = date(a.CreatedAt) // Blazar formats only this answer's created_at like a date
 	return http.StatusCreated, map[string]any{"floatingip": v}, nil
 }
 
-func (b *room) showAddress(r *http.Request) (int, any, error) {
+func (b *handler) showAddress(r *http.Request) (int, any, error) {
 	id, err := addressID(r)
 	if err != nil {
 		return 0, nil, err
 	}
 	a, err := b.Store.Address(r.Context(), id)
 	if err != nil {
-		return 0, nil, noAddress(r, err)
+		return 0, nil, addressNotFound(r, err)
 	}
 	return http.StatusOK, map[string]any{"floatingip": addressViewOf(a)}, nil
 }
 
-func (b *room) deleteAddress(r *http.Request) (int, any, error) {
+func (b *handler) deleteAddress(r *http.Request) (int, any, error) {
 	id, err := addressID(r)
 	if err != nil {
 		return 0, nil, err
 	}
 	if err := b.Store.DeleteAddress(r.Context(), id); err != nil {
-		return 0, nil, noAddress(r, err)
+		return 0, nil, addressNotFound(r, err)
 	}
 	return noContent(r)
 }
 
-// addressID is the UUID in the request's path.
+// addressID is the UUID in the path.
 func addressID(r *http.Request) (uuid.UUID, error) {
 	text := r.PathValue("id")
 	id, ok := osapi.UUID(text)
 	if !ok {
-		return id, noObject("floatingip", text)
+		return id, objectNotFound("floatingip", text)
 	}
 	return id, nil
 }
 
-func noAddress(r *http.Request, err error) error {
+func addressNotFound(r *http.Request, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return noObject("floatingip", r.PathValue("id"))
+		return objectNotFound("floatingip", r.PathValue("id"))
 	}
 	return err
 }

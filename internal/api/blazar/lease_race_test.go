@@ -16,13 +16,13 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// contenders is how many want the last one at the same time.
+// contenders is how many requests compete for the last free resource.
 const contenders = 64
 
-// contests is how often they do.
+// contests is how many times they compete.
 func contests(t *testing.T) int { return max(1, storetest.Rounds(t, 100)/100) }
 
-func TestOneOfManyClientsGetsTheLast(t *testing.T) {
+func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		reservation string
@@ -40,8 +40,8 @@ func TestOneOfManyClientsGetsTheLast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newService(t)
-			s.roomy("cmp-1")
-			reservation := strings.ReplaceAll(c.reservation, "{network}", s.outside(1))
+			s.largeHost("cmp-1")
+			reservation := strings.ReplaceAll(c.reservation, "{network}", s.externalNetwork(1))
 			from := time.Now().UTC().Truncate(time.Hour)
 			for range contests(t) {
 				from = from.Add(time.Hour)
@@ -60,7 +60,7 @@ func TestOneOfManyClientsGetsTheLast(t *testing.T) {
 	}
 }
 
-// contend lets all ask for the same lease at the same time and counts what they are answered.
+// contend sends the same request many times in parallel and counts the answers.
 func (s *service) contend(body string) map[string]int {
 	s.Helper()
 	var all sync.WaitGroup
@@ -68,7 +68,7 @@ func (s *service) contend(body string) map[string]int {
 	for range contenders {
 		all.Go(func() {
 			<-start
-			answers <- s.lose(body)
+			answers <- s.requestLease(body)
 		})
 	}
 	close(start)
@@ -81,8 +81,8 @@ func (s *service) contend(body string) map[string]int {
 	return counted
 }
 
-// lose asks for a lease and returns the status and, unless it is made, why not.
-func (s *service) lose(body string) string {
+// requestLease requests a lease and returns the status and, if it is refused, the message.
+func (s *service) requestLease(body string) string {
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+"/v1/leases", strings.NewReader(body))
 	if err != nil {
 		return err.Error()

@@ -1,0 +1,341 @@
+package blazar
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+	"berth/internal/store/storetest"
+)
+
+func TestLease_BelongsToItsProject(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	path := "/v1/leases/" + s.lease("alice:red", "gold", 1, 2)["id"].(string)
+	for _, c := range []struct {
+		token, method, path, body string
+		status                    int
+	}{
+		{"bob:blue", "GET", path, "", 403},
+		{"bob:blue", "PUT", path, `{"name":"x"}`, 403},
+		{"bob:blue", "DELETE", path, "", 403},
+		{"rita:red", "GET", path, "", 200},
+		{"admin", "GET", path, "", 200},
+		{"notused", "GET", path, "", 200},
+		{"alice:red", "GET", "/v1/os-hosts", "", 403},
+		{"alice:red", "POST", "/v1/os-hosts", `{"name":"x"}`, 403},
+		{"alice:red", "GET", "/v1/os-hosts/allocations", "", 403},
+		{"alice:red", "GET", "/v1/os-hosts/properties", "", 403},
+		{"loner", "GET", "/v1/leases", "", 403},
+	} {
+		t.Run(c.method+" "+c.path, func(t *testing.T) {
+			if a := s.as(c.token, c.method, c.path, c.body); a.status != c.status {
+				t.Errorf("%s %s %s: want %d, got %d %s", c.token, c.method, c.path, c.status, a.status, a.raw)
+			}
+		})
+	}
+	reader := s.as("rita:red", "PUT", path, `{"name":"x"}`, "X-Roles: reader")
+	if reader.status != 403 || !strings.Contains(reader.raw, "blazar:leases:put") {
+		t.Errorf("a reader: %d %s", reader.status, reader.raw)
+	}
+	for token, want := range map[string]int{"alice:red": 1, "bob:blue": 0, "admin": 1} {
+		t.Run(token, func(t *testing.T) {
+			if all := s.as(token, "GET", "/v1/leases.json", "").body["leases"].([]any); len(all) != want {
+				t.Errorf("%s sees %d leases", token, len(all))
+			}
+		})
+	}
+}
+
+func TestLease_ListPages(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	var ids []string
+	for i := range 5 {
+		token := "alice:red"
+		if i == 2 {
+			token = "bob:blue"
+		}
+		ids = append(ids, s.lease(token, "gold", i, i+1)["id"].(string))
+	}
+	for _, c := range []struct {
+		token, query string
+		want         []int
+	}{
+		{"admin", "", []int{0, 1, 2, 3, 4}},
+		{"admin", "?limit=2", []int{0, 1}},
+		{"admin", "?limit=2&marker=" + ids[1], []int{2, 3}},
+		{"admin", "?limit=9&marker=" + ids[3], []int{4}},
+		{"admin", "?marker=" + ids[4], nil},
+		{"admin", "?sort=name&limit=&marker=", []int{0, 1, 2, 3, 4}},
+		{"alice:red", "?limit=2&marker=" + ids[1], []int{3, 4}},
+		{"bob:blue", "?limit=2", []int{2}},
+	} {
+		t.Run(c.token, func(t *testing.T) {
+			var got []int
+			for _, l := range s.as(c.token, "GET", "/v1/leases"+c.query, "").body["leases"].([]any) {
+				got = append(got, slices.Index(ids, l.(map[string]any)["id"].(string)))
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("%s %s: %s", c.token, c.query, d)
+			}
+		})
+	}
+	for _, query := range []string{"?limit=0", "?limit=-1", "?limit=many", "?limit=99999999999999999999", "?marker=x", "?marker=" + uuid.NewString()} {
+		t.Run(query, func(t *testing.T) {
+			s.expect(400, "GET", "/v1/leases"+query, "")
+		})
+	}
+	if a := s.as("bob:blue", "GET", "/v1/leases?marker="+ids[0], ""); a.status != 400 {
+		t.Errorf("another project's marker: %d %s", a.status, a.raw)
+	}
+}
+
+func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	path := "/v1/leases/" + s.lease("admin", "gold", 1, 2)["id"].(string)
+	a := s.expect(204, "DELETE", path, "")
+	if a.raw != "" || a.header.Get("Content-Type") != "application/json" {
+		t.Errorf("%v %q", a.header, a.raw)
+	}
+	s.expect(404, "DELETE", path, "")
+
+	id := s.started()
+	path = "/v1/leases/" + id.String()
+	slow := s.expect(202, "DELETE", path, "") // no worker is there
+	l := slow.body["lease"].(map[string]any)
+	if sentence := l["berth:why"].(map[string]any)["sentence"].(string); !strings.Contains(sentence, "being deleted") {
+		t.Errorf("why: %s", sentence)
+	}
+	s.expect(409, "PUT", path, `{"name":"x"}`)
+
+	s.serve(2 * time.Minute)
+	done := make(chan error, 1)
+	go func() { done <- s.worker(id) }()
+	s.expect(204, "DELETE", path, "")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	s.expect(404, "GET", path, "")
+}
+
+// started creates a lease in the state STARTING.
+func (s *service) started() uuid.UUID {
+	s.Helper()
+	id := uuid.MustParse(s.lease("admin", "gold", 1, 2)["id"].(string))
+	storetest.Exec(s, s.db, `update lease set start_at = now() where id = $1`, id)
+	storetest.Exec(s, s.db, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, id)
+	if _, err := s.store.BeginLease(s.Context(), id, lease.Start); err != nil {
+		s.Fatal(err)
+	}
+	return id
+}
+
+// worker deletes the lease as its workflow does.
+func (s *service) worker(id uuid.UUID) error {
+	time.Sleep(s.pause())
+	l, err := s.store.BeginLease(s.Context(), id, lease.Delete)
+	if err != nil {
+		return err
+	}
+	for _, r := range l.Reservations {
+		if err := s.store.UnwireReservation(s.Context(), r.ID); err != nil {
+			return err
+		}
+	}
+	_, err = s.store.FinishLease(s.Context(), id, lease.Delete, nil)
+	return err
+}
+
+// pause gives the DELETE the time to read the lease at least once.
+func (s *service) pause() time.Duration { return 60 * time.Millisecond }
+
+func TestLease_JSON(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	a := s.as("alice:red", "POST", "/v1/leases", `{"name":"gold","start_date":"2040-01-01 10:00","end_date":"2040-01-01 12:00",
+		"reservations":[{"resource_type":"physical:host","min":1,"max":"2","hypervisor_properties":"[\">=\",\"$vcpus\",\"2\"]","resource_properties":""}],
+		"events":[],"before_end_date":null}`)
+	if a.status != 201 || a.header.Get("Location") != "" {
+		t.Fatalf("%d %v %s", a.status, a.header, a.raw)
+	}
+	l := a.body["lease"].(map[string]any)
+	id := l["id"].(string)
+	r := l["reservations"].([]any)[0].(map[string]any)
+	stamps(t, l, "created_at")
+	stamps(t, r, "created_at")
+	events := l["events"].([]any)
+	for _, e := range events {
+		stamps(t, e.(map[string]any), "id", "created_at")
+	}
+	event := func(typ, at string) map[string]any {
+		return map[string]any{"lease_id": id, "event_type": typ, "time": at, "status": "UNDONE", "updated_at": nil}
+	}
+	want := map[string]any{
+		"id": id, "name": "gold", "user_id": "alice", "project_id": "red", "status": "PENDING", "degraded": false, "trust_id": nil,
+		"start_date": "2040-01-01T10:00:00.000000", "end_date": "2040-01-01T12:00:00.000000", "updated_at": nil,
+		"reservations": []any{map[string]any{"id": r["id"], "lease_id": id, "resource_id": r["id"], "resource_type": "physical:host",
+			"status": "pending", "missing_resources": false, "resources_changed": false, "min": 1.0, "max": 2.0,
+			"hypervisor_properties": `[">=","$vcpus","2"]`, "resource_properties": "", "before_end": "default", "updated_at": nil}},
+		"events": []any{event("start_lease", "2040-01-01T10:00:00.000000"), event("before_end_lease", "2040-01-01T11:00:00.000000"),
+			event("end_lease", "2040-01-01T12:00:00.000000")},
+	}
+	why := l["berth:why"].(map[string]any)
+	delete(l, "berth:why")
+	if d := cmp.Diff(want, l); d != "" {
+		t.Error(d)
+	}
+	if why["sentence"] != "PENDING: start_lease is next, at 2040-01-01T10:00:00Z." {
+		t.Errorf("why: %v", why)
+	}
+	waiting := why["waiting"].([]any)[0].(map[string]any)
+	if waiting["for"] != "start_lease" || waiting["deadline"] != "2040-01-01T10:00:00Z" || waiting["since"] == nil {
+		t.Errorf("waiting: %v", waiting)
+	}
+	for _, path := range []string{"/v1/leases/" + id, "/v1/leases/" + id + ".json"} {
+		t.Run(path, func(t *testing.T) {
+			if got := s.expect(200, "GET", path, ""); got.body["lease"].(map[string]any)["name"] != "gold" {
+				t.Errorf("shown: %s", got.raw)
+			}
+		})
+	}
+}
+
+func TestLease_DatesAreExactToTheSecond(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	a := s.expect(201, "POST", "/v1/leases", `{"name":"x","start_date":"2040-11-21T15:20:05+01:00","end_date":"2040-11-21T14:20:35.5Z"}`)
+	l := a.body["lease"].(map[string]any)
+	if l["start_date"] != "2040-11-21T14:20:05.000000" || l["end_date"] != "2040-11-21T14:20:35.500000" {
+		t.Errorf("%v to %v", l["start_date"], l["end_date"])
+	}
+}
+
+func TestLease_StartNowIsDueImmediately(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	body := strings.Replace(leaseBody("n", 0, 2), in(0), "now", 1)
+	a := s.expect(201, "POST", "/v1/leases", body)
+	l := a.body["lease"].(map[string]any)
+	if !strings.HasSuffix(l["start_date"].(string), ":00.000000") {
+		t.Errorf("now is %v", l["start_date"])
+	}
+	row, err := s.store.Lease(t.Context(), uuid.MustParse(l["id"].(string)))
+	if err != nil || lease.Next(row, time.Now()).Step != lease.Start {
+		t.Errorf("not due: %+v, %v", row, err)
+	}
+}
+
+func TestLease_Update(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	id := s.lease("alice:red", "gold", 2, 4)["id"].(string)
+	path := "/v1/leases/" + id
+	for _, c := range []struct {
+		body   string
+		status int
+	}{
+		{`{}`, 200},
+		{`{"name":"silver"}`, 200},
+		{`{"end_date":"` + in(6) + `"}`, 200},
+		{`{"end_date":"` + in(6) + `","before_end_date":"` + in(5) + `"}`, 200},
+		{`{"before_end_date":"` + in(7) + `"}`, 403},
+		{`{"end_date":"` + in(1) + `"}`, 400},
+		{`{"end_date":"tomorrow"}`, 400},
+		{`{"project_id":"blue"}`, 400},
+		{`{"status":"ACTIVE"}`, 400},
+		{`{"name":null}`, 400},
+		{`{"reservations":[{"min":2}]}`, 400},
+		{`{"reservations":[{"id":"x","min":2}]}`, 400},
+		{`{"reservations":{}}`, 400},
+		{`{"reservations":[null]}`, 400},
+	} {
+		t.Run(c.body, func(t *testing.T) {
+			a := s.as("alice:red", "PUT", path, c.body)
+			if a.status != c.status {
+				t.Errorf("%s: want %d, got %d %s", c.body, c.status, a.status, a.raw)
+			}
+			if a.status == 200 && a.body["lease"].(map[string]any)["status"] != "PENDING" {
+				t.Errorf("%s: %s", c.body, a.raw)
+			}
+		})
+	}
+	l := s.expect(200, "GET", path, "").body["lease"].(map[string]any)
+	if l["name"] != "silver" || l["project_id"] != "red" || l["status"] != "PENDING" {
+		t.Errorf("after all: %v", l)
+	}
+}
+
+func TestLease_RefusedCreateWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "cmp-1")
+	with := func(reservation string) string {
+		return `{"name":"l","start_date":"` + in(1) + `","end_date":"` + in(2) + `","reservations":[` + reservation + `]}`
+	}
+	host := `{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""`
+	for _, c := range []struct {
+		name, body string
+		status     int
+		message    string // exact, or its beginning with …
+	}{
+		{"no body", ``, 400, "Malformed JSON…"},
+		{"no JSON", `{`, 400, "Malformed JSON…"},
+		{"two values", `{} {}`, 400, "Malformed JSON…"},
+		{"duplicate keys", `{"name":"a","name":"b"}`, 400, "Malformed JSON…"},
+		{"too deep", strings.Repeat("[", 100000), 400, "Malformed JSON…"},
+		{"an array", `[]`, 400, "The request body must be a JSON object."},
+		{"null", `null`, 400, "The request body must be a JSON object."},
+		{"nothing", `{}`, 400, "Missing parameter name,start_date,end_date"},
+		{"no end", `{"name":"l","start_date":"now"}`, 400, "Missing parameter end_date"},
+		{"unknown field", `{"name":"l","start_date":"now","end_date":"` + in(1) + `","degraded":true}`, 400, "Unknown parameter degraded"},
+		{"name of a wrong type", `{"name":7,"start_date":"now","end_date":"` + in(1) + `"}`, 400, "Malformed parameter name: it must be a string."},
+		{"empty name", `{"name":"","start_date":"now","end_date":"` + in(1) + `"}`, 400, "The lease name must not be empty."},
+		{"long name", `{"name":"` + strings.Repeat("é", 81) + `","start_date":"now","end_date":"` + in(1) + `"}`, 400, "The lease name must not be longer than 80 characters."},
+		{"NUL in the name", `{"name":"a\u0000","start_date":"now","end_date":"` + in(1) + `"}`, 400, "Malformed JSON…"},
+		{"month 13", `{"name":"l","start_date":"2040-13-01 10:00","end_date":"now"}`, 400, "2040-13-01 10:00 is an invalid date. Required format: %Y-%m-%d %H:%M"},
+		{"ISO without a zone", `{"name":"l","start_date":"2040-01-01T10:00:00","end_date":"now"}`, 400, "2040-01-01T10:00:00 is an invalid date. Required format: %Y-%m-%d %H:%M"},
+		{"seconds", `{"name":"l","start_date":"2040-01-01 10:00:00","end_date":"now"}`, 400, "2040-01-01 10:00:00 is an invalid date. Required format: %Y-%m-%d %H:%M"},
+		{"a number as date", `{"name":"l","start_date":1,"end_date":"now"}`, 400, "1 is an invalid date. Required format: %Y-%m-%d %H:%M"},
+		{"the year 10000", `{"name":"l","start_date":"now","end_date":"9999-12-31T23:59:59-01:00"}`, 400, "9999-12-31T23:59:59-01:00 is an invalid date…"},
+		{"past", `{"name":"l","start_date":"2020-01-01 10:00","end_date":"` + in(1) + `"}`, 400, "Start date must be later than current date."},
+		{"end before start", `{"name":"l","start_date":"` + in(2) + `","end_date":"` + in(1) + `"}`, 400, "End date must be later than start date."},
+		{"before_end now", `{"name":"l","start_date":"now","end_date":"` + in(2) + `","before_end_date":"now"}`, 400, "now is an invalid date…"},
+		{"before_end outside", `{"name":"l","start_date":"now","end_date":"` + in(2) + `","before_end_date":"` + in(3) + `"}`, 403, "Datetime is out of lease limits"},
+		{"events no list", `{"name":"l","start_date":"now","end_date":"` + in(2) + `","events":7}`, 400, "Malformed parameter events…"},
+		{"reservations no list", `{"name":"l","start_date":"now","end_date":"` + in(2) + `","reservations":{}}`, 400, "Malformed parameter reservations…"},
+		{"no resource type", with(`{}`), 400, "Missing parameter resource_type"},
+		{"unknown resource type", with(`{"resource_type":"virtual:fridge","doors":2}`), 400, "The resource type virtual:fridge is not supported."},
+		{"no min", with(`{"resource_type":"physical:host","max":1,"hypervisor_properties":""}`), 400, "Missing parameter min,resource_properties"},
+		{"unknown key", with(host + `,"gpu":1}`), 400, "Unknown parameter gpu"},
+		{"min no number", with(strings.Replace(host, `"min":1`, `"min":"one"`, 1) + `}`), 400, "Malformed parameter min: it must be an integer."},
+		{"min a fraction", with(strings.Replace(host, `"min":1`, `"min":1.5`, 1) + `}`), 400, "Malformed parameter min: it must be an integer."},
+		{"min too large", with(strings.Replace(host, `"min":1`, `"min":99999999999999999999`, 1) + `}`), 400, "Malformed parameter min: it must be an integer."},
+		{"min zero", with(strings.Replace(host, `"min":1`, `"min":0`, 1) + `}`), 400, "Malformed parameter min or max…"},
+		{"max below min", with(strings.Replace(host, `"min":1`, `"min":2`, 1) + `}`), 400, "Invalid range…"},
+		{"requirements an array", with(strings.Replace(host, `"hypervisor_properties":""`, `"hypervisor_properties":["=","$a","b"]`, 1) + `}`), 400, "Malformed parameter hypervisor_properties…"},
+		{"requirements malformed", with(strings.Replace(host, `"hypervisor_properties":""`, `"hypervisor_properties":"[\"or\"]"`, 1) + `}`), 400, "Malformed requirements…"},
+		{"property unknown", with(strings.Replace(host, `"hypervisor_properties":""`, `"hypervisor_properties":"[\"=\",\"$gpo\",\"x\"]"`, 1) + `}`), 400, `No host has the property "gpo".`},
+		{"before_end unknown", with(host + `,"before_end":"email"}`), 400, "Malformed parameter before_end"},
+		{"too many hosts", with(strings.Replace(strings.Replace(host, `"min":1`, `"min":2`, 1), `"max":1`, `"max":2`, 1) + `}`), 409, "Not enough hosts available"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := s.expect(c.status, "POST", "/v1/leases", c.body, "Content-Type: application/json")
+			message, _ := a.body["error_message"].(string)
+			if begin, open := strings.CutSuffix(c.message, "…"); message != c.message && !(open && strings.HasPrefix(message, begin)) {
+				t.Errorf("%s: %q", c.name, message)
+			}
+		})
+	}
+	if a := s.expect(413, "POST", "/v1/leases", `{"name":"`+strings.Repeat("x", 1<<20)+`"}`); a.body["error"] != 413.0 {
+		t.Errorf("a large body: %s", a.raw)
+	}
+	if all := s.expect(200, "GET", "/v1/leases", "").body["leases"].([]any); len(all) != 0 {
+		t.Errorf("left: %v", all)
+	}
+}
