@@ -1,5 +1,6 @@
-// Package relay brings notes from the outbox to Temporal. It knows no noun: a note says which workflow should
-// run and look again. A note that is delivered twice, late or in another order is harmless.
+// Package relay delivers notes from the outbox to Temporal. A note names a workflow that must run and read its row
+// again. The package knows nothing else about ports, leases or journal entries. Delivering a note twice, late or in
+// another order is harmless.
 package relay
 
 import (
@@ -21,44 +22,44 @@ import (
 )
 
 const (
-	batchSize  = 64
-	inFlight   = 16
-	claimFor   = 8 * time.Second // a relay that dies loses its claim after that
-	deliverIn  = 5 * time.Second // one attempt at one note
-	idleFor    = time.Second     // the longest sleep: finds notes whose announcement was lost
-	maxBackoff = 5 * time.Second
+	batchSize            = 64
+	concurrentDeliveries = 16
+	claimDuration        = 8 * time.Second // the claim of a relay that dies expires after it
+	deliveryTimeout      = 5 * time.Second // of one attempt at one note
+	pollInterval         = time.Second     // finds notes whose NOTIFY was lost
+	maxBackoff           = 5 * time.Second
 )
 
-// Options are what a relay needs.
+// Options are the dependencies of a Relay.
 type Options struct {
 	Store *store.Store
-	// Client should be the one that the workers of the same process use: only then can a workflow start eagerly, on
-	// a worker in this process.
+	// Client must be the client of the workers in the same process: Temporal starts a workflow eagerly only on a
+	// worker that shares the client.
 	Client    client.Client
-	Namespace string // of the client
+	Namespace string // of Client
 	Metrics   prometheus.Registerer
 }
 
-// Relay delivers notes. Any number may run beside each other. One whose Temporal is no longer the one that the
-// rows are entrusted to delivers nothing.
+// Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace;
+// a relay of another namespace delivers nothing.
 type Relay struct {
 	Options
-	id        string // of the namespace that this relay adopted last
-	delivered prometheus.Counter
-	deferred  prometheus.Counter
+	namespaceID string // of the namespace to which this relay bound the database; empty before that
+	delivered   prometheus.Counter
+	deferred    prometheus.Counter
 }
 
-// New makes a relay.
+// New creates a relay and registers its metrics.
 func New(o Options) *Relay {
 	r := &Relay{Options: o,
-		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Notes that Temporal has taken."}),
-		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Attempts at a note that failed and were put off."}),
+		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Notes delivered to Temporal."}),
+		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Failed deliveries of a note; each is retried after a delay."}),
 	}
 	o.Metrics.MustRegister(r.delivered, r.deferred)
 	return r
 }
 
-// Run delivers until ctx ends. Troubles of the database or of Temporal are logged and outlasted.
+// Run delivers notes until ctx ends. It logs errors of the database and of Temporal and goes on.
 func (r *Relay) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	go r.listen(ctx, func() {
@@ -67,146 +68,148 @@ func (r *Relay) Run(ctx context.Context) error {
 		default:
 		}
 	})
-	n, serving := 0, false
+	n, bound := 0, false
 	for ctx.Err() == nil {
 		var err error
 		if n == 0 {
-			serving, err = r.adopt(ctx)
+			bound, err = r.bindDatabase(ctx)
 		}
-		if serving {
+		if bound {
 			n, err = r.Deliver(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "deliver notes", "error", err)
+			slog.WarnContext(ctx, "delivery of notes failed", "error", err)
 		}
 		switch {
 		case n == batchSize:
-		case serving:
-			pause(ctx, r.rest(ctx, err), wake)
+		case bound:
+			pause(ctx, r.pollDelay(ctx, err), wake)
 		default:
-			pause(ctx, idleFor, nil)
+			pause(ctx, pollInterval, nil)
 		}
 	}
 	return nil
 }
 
-// pause sleeps until it is woken, and for that long at most.
-func pause(ctx context.Context, atMost time.Duration, wake <-chan struct{}) {
-	sleep := time.NewTimer(atMost)
-	defer sleep.Stop()
+// pause sleeps for d, until wake receives or until ctx ends.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-wake:
-	case <-sleep.C:
+	case <-timer.C:
 	}
 }
 
-// adopt tells whether the rows are entrusted to this relay's Temporal. A Temporal that the relay has not met before
-// is entrusted with them, and every row leaves a note; one that it has met had them until a relay of another
-// Temporal started, and gets them back only from a relay that starts anew. So no two take turns for ever.
-func (r *Relay) adopt(ctx context.Context) (bool, error) {
-	if r.id != "" {
-		if entrusted, err := r.Store.Entrusted(ctx, r.id); err != nil || entrusted {
-			return entrusted, err
+// bindDatabase tells whether the database is bound to this relay's Temporal namespace. If the relay has not bound it
+// before, it does so now, and every row gets a note. If it has, a relay of another namespace bound the database
+// later; then this relay must be restarted to bind it again, so that two relays do not take it from each other for ever.
+func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
+	if r.namespaceID != "" {
+		if bound, err := r.Store.Entrusted(ctx, r.namespaceID); err != nil || bound {
+			return bound, err
 		}
 	}
-	call, cancel := context.WithTimeout(ctx, deliverIn)
+	call, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	d, err := r.Client.WorkflowService().DescribeNamespace(call, &workflowservice.DescribeNamespaceRequest{Namespace: r.Namespace})
 	if err != nil {
 		return false, fmt.Errorf("describe Temporal namespace %s: %w", r.Namespace, err)
 	}
 	id := d.GetNamespaceInfo().GetId()
-	if id == r.id {
-		return false, fmt.Errorf("the rows are entrusted to another Temporal than namespace %s (%s)", r.Namespace, id)
+	if id == r.namespaceID {
+		return false, fmt.Errorf("the database is bound to another Temporal namespace than %s (%s); restart this process to bind it again", r.Namespace, id)
 	}
 	n, err := r.Store.Adopt(ctx, id)
 	if err != nil {
 		return false, err
 	}
-	r.id = id
+	r.namespaceID = id
 	if n > 0 {
-		slog.InfoContext(ctx, "this Temporal is new to the rows: each of them left a note", "notes", n)
+		slog.InfoContext(ctx, "new Temporal namespace: restarting all workflows", "namespace", r.Namespace, "notes", n)
 	}
 	return true, nil
 }
 
-// rest is how long the relay may sleep unless it is woken.
-func (r *Relay) rest(ctx context.Context, err error) time.Duration {
+// pollDelay returns how long the relay may sleep unless it is woken: until the next note is due, at most pollInterval.
+func (r *Relay) pollDelay(ctx context.Context, err error) time.Duration {
 	if err != nil {
-		return idleFor
+		return pollInterval
 	}
 	next, ok, err := r.Store.NextNote(ctx)
 	if err != nil || !ok {
-		return idleFor
+		return pollInterval
 	}
-	return min(next, idleFor)
+	return min(next, pollInterval)
 }
 
-// listen wakes the relay when notes are announced, and comes back when the database does.
+// listen calls wake at each NOTIFY of new notes. It reconnects when the connection is lost.
 func (r *Relay) listen(ctx context.Context, wake func()) {
 	for ctx.Err() == nil {
 		err := r.Store.ListenNotes(ctx, wake)
 		if ctx.Err() != nil {
 			return
 		}
-		slog.WarnContext(ctx, "lost the announcements of notes", "error", err)
+		slog.WarnContext(ctx, "LISTEN connection lost; polling the outbox", "error", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(idleFor):
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// Deliver takes one batch of due notes to Temporal and returns how many it claimed. A note that Temporal does not
-// take is put off with a growing delay; the others are not held up by it.
+// Deliver delivers one batch of due notes and returns how many it claimed. A note whose delivery fails is deferred with
+// exponential backoff and does not delay the others.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
-	notes, err := r.Store.ClaimNotes(ctx, r.id, batchSize, claimFor)
+	notes, err := r.Store.ClaimNotes(ctx, r.namespaceID, batchSize, claimDuration)
 	if err != nil || len(notes) == 0 {
 		return 0, err
 	}
 	failures := make([]error, len(notes))
 	var group errgroup.Group
-	group.SetLimit(inFlight)
+	group.SetLimit(concurrentDeliveries)
 	for i, n := range notes {
 		group.Go(func() error {
-			failures[i] = r.send(ctx, n)
+			failures[i] = r.startOrSignal(ctx, n)
 			return nil
 		})
 	}
 	_ = group.Wait()
-	return len(notes), r.settle(ctx, notes, failures)
+	return len(notes), r.settleNotes(ctx, notes, failures)
 }
 
-func (r *Relay) settle(ctx context.Context, notes []contract.Note, failures []error) error {
+// settleNotes deletes the delivered notes and defers those that failed.
+func (r *Relay) settleNotes(ctx context.Context, notes []contract.Note, failures []error) error {
 	var done []contract.Note
-	var troubles error
+	var failure error
 	for i, n := range notes {
 		if failures[i] == nil {
 			done = append(done, n)
 			continue
 		}
 		r.deferred.Inc()
-		troubles = failures[i]
+		failure = failures[i]
 		if err := r.Store.DeferNote(ctx, n, backoff(n.Attempts), failures[i].Error()); err != nil {
-			return errors.Join(troubles, err)
+			return errors.Join(failure, err)
 		}
 	}
 	r.delivered.Add(float64(len(done)))
 	if len(done) == 0 {
-		return troubles
+		return failure
 	}
-	return errors.Join(troubles, r.Store.SettleNotes(ctx, r.id, done))
+	return errors.Join(failure, r.Store.SettleNotes(ctx, r.namespaceID, done))
 }
 
+// backoff returns the delay after this many attempts.
 func backoff(attempts int) time.Duration {
 	return min(100*time.Millisecond<<min(attempts, 10), maxBackoff)
 }
 
-// send starts the workflow eagerly where nothing can be running yet, and otherwise signals it, starting it if
-// need be.
-func (r *Relay) send(ctx context.Context, n contract.Note) error {
-	ctx, cancel := context.WithTimeout(ctx, deliverIn)
+// startOrSignal starts the workflow eagerly if it cannot be running yet. Otherwise it signals the workflow, which
+// starts it unless it runs.
+func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	options := client.StartWorkflowOptions{
 		ID:                       n.ID,
@@ -227,7 +230,7 @@ func (r *Relay) send(ctx context.Context, n contract.Note) error {
 	return err
 }
 
-// searchAttributes are those that are known at the start; empty ones are left out.
+// searchAttributes returns the search attributes that are not empty.
 func searchAttributes(a contract.Attributes) temporal.SearchAttributes {
 	var updates []temporal.SearchAttributeUpdate
 	for _, kv := range [][2]string{

@@ -25,11 +25,11 @@ var resourceKey = temporal.NewSearchAttributeKeyKeyword(contract.AttributeResour
 
 func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m, storetest.Main)) }
 
-// patience is how long a test waits for what is bound to happen.
-const patience = 2 * time.Minute
+// waitTimeout is how long a test waits for an event that must come.
+const waitTimeout = 2 * time.Minute
 
-// leave commits a network, and with it a note for its journal entry.
-func leave(t *testing.T, s *store.Store) {
+// createNetwork creates a network, which leaves a note for its journal entry.
+func createNetwork(t *testing.T, s *store.Store) {
 	t.Helper()
 	project, name := "p", "blue"
 	if _, err := s.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &project, Name: &name}}); err != nil {
@@ -37,8 +37,8 @@ func leave(t *testing.T, s *store.Store) {
 	}
 }
 
-// run starts a relay that ends with the test.
-func run(t *testing.T, s *store.Store, n temporaltest.Namespace) {
+// startRelay runs a relay until the test ends.
+func startRelay(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -51,8 +51,9 @@ func run(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// entries starts a worker whose journal entries tell how they were reached.
-func entries(t *testing.T, c client.Client) <-chan string {
+// startWorker starts a worker with a stub of the JournalEntry workflow. The channel receives how each was reached:
+// "started KEY" or "signalled KEY".
+func startWorker(t *testing.T, c client.Client) <-chan string {
 	t.Helper()
 	reached := make(chan string, 100)
 	w := worker.New(c, contract.JournalQueue, worker.Options{})
@@ -73,10 +74,10 @@ func entries(t *testing.T, c client.Client) <-chan string {
 	return reached
 }
 
-// empty waits until no note is left.
-func empty(t *testing.T, s *store.Store) {
+// awaitNoNotes waits until the outbox is empty.
+func awaitNoNotes(t *testing.T, s *store.Store) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(25 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); time.Sleep(25 * time.Millisecond) {
 		b, err := s.Backlog(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +86,7 @@ func empty(t *testing.T, s *store.Store) {
 			return
 		}
 	}
-	t.Error("notes were left undelivered")
+	t.Error("notes are left in the outbox")
 }
 
 func receive(t *testing.T, reached <-chan string) string {
@@ -93,17 +94,17 @@ func receive(t *testing.T, reached <-chan string) string {
 	select {
 	case how := <-reached:
 		return how
-	case <-time.After(patience):
-		t.Fatal("the workflow was never reached")
+	case <-time.After(waitTimeout):
+		t.Fatal("no workflow was started or signalled")
 		return ""
 	}
 }
 
-func TestCommittedNoteReachesItsWorkflow(t *testing.T) {
+func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	t.Parallel()
 	s, n := storetest.New(t), temporaltest.New(t)
-	reached := entries(t, n.Client)
-	leave(t, s)
+	reached := startWorker(t, n.Client)
+	createNetwork(t, s)
 
 	delivered, err := relay.New(relay.Options{Store: s, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
 
@@ -111,9 +112,9 @@ func TestCommittedNoteReachesItsWorkflow(t *testing.T) {
 		t.Fatalf("delivered %d, error %v", delivered, err)
 	}
 	if how := receive(t, reached); how != "started 1" {
-		t.Errorf("want a fresh start, got %q", how)
+		t.Errorf("want a start without a signal, got %q", how)
 	}
-	empty(t, s)
+	awaitNoNotes(t, s)
 	d, err := n.Client.DescribeWorkflow(t.Context(), contract.JournalID("1"), "")
 	if err != nil {
 		t.Fatal(err)
@@ -127,73 +128,73 @@ func TestCommittedNoteReachesItsWorkflow(t *testing.T) {
 	}
 }
 
-func TestNoteOfADeadRelayIsDeliveredByAnother(t *testing.T) {
+func TestRun_DeliversNotesOfADeadRelay(t *testing.T) {
 	t.Parallel()
 	s, n := storetest.New(t), temporaltest.New(t)
-	reached := entries(t, n.Client)
-	leave(t, s)
+	reached := startWorker(t, n.Client)
+	createNetwork(t, s)
 	if notes, err := s.ClaimNotes(t.Context(), "", 10, 300*time.Millisecond); err != nil || len(notes) != 1 {
 		t.Fatalf("claimed %v, error %v", notes, err)
 	}
 
-	run(t, s, n)
+	startRelay(t, s, n)
 
 	if how := receive(t, reached); how != "signalled 1" {
-		t.Errorf("the first relay may have started it: want a signal, got %q", how)
+		t.Errorf("the dead relay may have started the workflow: want a signal, got %q", how)
 	}
-	empty(t, s)
+	awaitNoNotes(t, s)
 }
 
-func TestNotesWaitWhileTemporalIsAway(t *testing.T) {
+func TestDeliver_KeepsNotesWhileTemporalIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s, n := storetest.New(t), temporaltest.New(t)
-	away, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1", Namespace: n.Name})
+	unavailable, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1", Namespace: n.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(away.Close)
-	leave(t, s)
-	leave(t, s)
+	t.Cleanup(unavailable.Close)
+	createNetwork(t, s)
+	createNetwork(t, s)
 
-	delivered, err := relay.New(relay.Options{Store: s, Client: away, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
+	delivered, err := relay.New(relay.Options{Store: s, Client: unavailable, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
 
 	if delivered != 2 || err == nil {
 		t.Errorf("claimed %d with error %v, want both and an error", delivered, err)
 	}
-	reached := entries(t, n.Client)
-	run(t, s, n)
+	reached := startWorker(t, n.Client)
+	startRelay(t, s, n)
 	got := map[string]bool{receive(t, reached): true, receive(t, reached): true}
 	if len(got) != 2 {
 		t.Errorf("want both workflows, got %v", got)
 	}
-	empty(t, s)
+	awaitNoNotes(t, s)
 }
 
-// TestATemporalThatKnowsNothingIsToldOfEveryRow lets the relay of the lost one go on beside the new one's.
-func TestATemporalThatKnowsNothingIsToldOfEveryRow(t *testing.T) {
+// TestRun_NewNamespaceGetsANoteOfEveryRow keeps the relay of the old namespace running beside the new one.
+func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	t.Parallel()
-	s, lost := storetest.New(t), temporaltest.New(t)
-	old := entries(t, lost.Client)
-	leave(t, s)
-	run(t, s, lost)
+	s, oldNamespace := storetest.New(t), temporaltest.New(t)
+	old := startWorker(t, oldNamespace.Client)
+	createNetwork(t, s)
+	startRelay(t, s, oldNamespace)
 	receive(t, old)
-	empty(t, s)
+	awaitNoNotes(t, s)
 
-	anew := temporaltest.New(t)
-	reached := entries(t, anew.Client)
-	run(t, s, anew)
+	newNamespace := temporaltest.New(t)
+	reached := startWorker(t, newNamespace.Client)
+	startRelay(t, s, newNamespace)
 
 	if how := receive(t, reached); how != "signalled 1" {
-		t.Errorf("want the entry of the row that is still there, got %q", how)
+		t.Errorf("want the journal entry of the existing row, got %q", how)
 	}
 	for range 10 {
-		leave(t, s)
+		createNetwork(t, s)
 		receive(t, reached)
 	}
-	empty(t, s)
+	awaitNoNotes(t, s)
 	for len(old) > 0 {
 		if how := <-old; !strings.HasSuffix(how, " 1") {
-			t.Errorf("the lost Temporal was told of a row that was entrusted to another: %s", how)
+			t.Errorf("the old namespace received a note of a row that is bound to the new one: %s", how)
 		}
 	}
 }
