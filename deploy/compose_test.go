@@ -1,5 +1,5 @@
-// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts beside it. No container
-// engine is needed: they are read, and what they name is looked for in our programs.
+// Package deploy holds the tests of docker-compose.yml, the Dockerfile and the scripts of this folder. They need no
+// container engine: they parse the files and check every name against berth's programs and settings.
 package deploy_test
 
 import (
@@ -20,134 +20,139 @@ import (
 	"berth/internal/contract"
 )
 
-func TestDeploymentNamesOnlyWhatThereIs(t *testing.T) {
+func TestDeployment_HasNoProblems(t *testing.T) {
 	t.Parallel()
-	for _, problem := range problems(repository(t)) {
+	for _, problem := range findProblems(readRepository(t)) {
 		t.Error(problem)
 	}
 }
 
-// TestMisspeltNamesAreFound breaks the deployment in one place at a time.
-func TestMisspeltNamesAreFound(t *testing.T) {
+// mistakes are replacements in the files of the deployment, each with a part of the problem that must be found.
+var mistakes = []struct{ file, old, mistake, problem string }{
+	{composeYAML, "  BERTH_ODL_URL:", "  BERTH_ODL_ULR:", "unknown variable BERTH_ODL_ULR"},
+	{composeYAML, "  OS_PROJECT_NAME:", "  OS_PROJEKT_NAME:", "no program reads OS_PROJEKT_NAME"},
+	{composeYAML, "  TEMPORAL_ADDRESS: temporal:7233\n  TEMPORAL_NAMESPACE", "  TEMPORAL_HOST: temporal:7233\n  TEMPORAL_NAMESPACE", "no program reads TEMPORAL_HOST"},
+	{composeYAML, "  PGPASSWORD:", "  PGPASSWD:", "no program reads PGPASSWD"},
+	{composeYAML, "POSTGRES_PWD:", "POSTGRES_PASSWD:", "no program reads POSTGRES_PASSWD"},
+	{composeYAML, "SQL_HOST:", "SQL_SERVER:", "no program reads SQL_SERVER"},
+	{composeYAML, "TEMPORAL_DEFAULT_NAMESPACE:", "TEMPORAL_UI_NAMESPACE:", "no program reads TEMPORAL_UI_NAMESPACE"},
+	{composeYAML, "${OS_PASSWORD:", "${OS_PASWORD:", "OS_PASWORD is not documented"},
+	{composeYAML, "-roles, api]", "-roles, apis]", `unknown role "apis"`},
+	{composeYAML, "-roles, api]", "-role, api]", "flag provided but not defined: -role"},
+	{composeYAML, `"relay,temporal"`, "relay", "no service has the role temporal"},
+	{composeYAML, `"relay,temporal"`, "temporal", "no service has the role relay"},
+	{composeYAML, "[starter, migrate]", "[starter, migrat]", "migrat"},
+	{composeYAML, "[starter, migrate]", "[berth, migrate]", "no program berth"},
+	{composeYAML, "probe, --ready]", "probe, --redy]", "--redy"},
+	{composeYAML, "BERTH_AUTH: keystone", "BERTH_AUTH: noauth", "loopback only"},
+	{composeYAML, "  BERTH_LISTEN: 0.0.0.0:8778", "  BERTH_LISTEN: 0.0.0.0:8779", "port 8778 is published, but BERTH_LISTEN"},
+	{composeYAML, "0.0.0.0:8778}:8778", "0.0.0.0:8778}:8777", "port 8777 is published"},
+	{composeYAML, `"127.0.0.1:7233:7233"`, `"7233:7233"`, "beyond loopback"},
+	{composeYAML, "temporal-namespace: {condition: service_completed", "temporal: {condition: service_completed", "temporal does not exit"},
+	{composeYAML, "temporal: {condition: service_healthy}", "temporal-schema: {condition: service_healthy}", "temporal-schema has no health check"},
+	{composeYAML, "postgres: {condition: service_healthy}", "postgresql: {condition: service_healthy}", "no service postgresql"},
+	{composeYAML, "    healthcheck: *ready\n", "", "api has no health check"},
+	{composeYAML, "restart: on-failure:5", "restart: always", "does not exit"},
+	{composeYAML, "restart: unless-stopped", "restart: unless-stoped", "restart: unless-stoped"},
+	{composeYAML, "image: temporalio/server:1.32.1", "image: temporalio/server:latest", "not pinned"},
+	{composeYAML, "image: temporalio/server:1.32.1", "image: temporalio/auto-setup:1.29.1", "imageVariables lacks the image temporalio/auto-setup"},
+	{composeYAML, "image: temporalio/admin-tools:1.32.1", "image: temporalio/admin-tools:1.31.0", "tools/server pins 1.32.1"},
+	{composeYAML, "./deploy/temporal-schema.sh:", "./deploy/schema.sh:", "no file ./deploy/schema.sh"},
+	{composeYAML, "[/deploy/temporal-schema.sh]", "[/deploy/temporal-schma.sh]", "nothing is mounted at /deploy/temporal-schma.sh"},
+	{composeYAML, "DYNAMIC_CONFIG_FILE_PATH: /deploy/", "DYNAMIC_CONFIG_FILE_PATH: /etc/", "nothing is mounted at /etc/temporal-dynamicconfig.yaml"},
+	{envExample, "API_ADDRESS=", "API_ADRESS=", "API_ADDRESS is not documented"},
+	{envExample, "API_ADDRESS=", "API_ADDRESS=\nBERTH_GONE=", "BERTH_GONE is documented"},
+	{dockerfile, "berth-worker ./worker", "berth-worker ./wroker", "./wroker"},
+	{dockerfile, "golang:1.26.8", "golang:1.25.1", "go.mod requires"},
+	{dockerfile, "golang:1.26.8-trixie", "golang:latest", "not pinned"},
+	{dockerfile, "USER 65532:65532", "USER root", "root"},
+	{dockerfile, "EXPOSE 8778", "EXPOSE 8777", "8777"},
+	{dockerfile, `"starter", "probe"]`, `"starter", "prob"]`, "prob"},
+	{dockerfile, "COPY workflows workflows\n", "", "workflows is not copied"},
+	{".dockerignore", "!activities\n", "", "activities is ignored"},
+	{"deploy/temporal-namespace.sh", "--name BerthHost", "--name BerthHots", "search attributes"},
+	{"deploy/temporal-namespace.sh", "--type KeywordList", "--type Keyword", "search attributes"},
+	{"deploy/postgres.sh", `"$DATABASE_PASSWORD_BERTH"`, `"$DATABASE_PASSWORD_BIRTH"`, "no setting for DATABASE_PASSWORD_BIRTH"},
+}
+
+// TestDeployment_FindsEachMistake makes one mistake at a time.
+func TestDeployment_FindsEachMistake(t *testing.T) {
 	t.Parallel()
-	whole := repository(t)
-	for _, c := range []struct{ file, good, bad, say string }{
-		{composeYAML, "  BERTH_ODL_URL:", "  BERTH_ODL_ULR:", "unknown variable BERTH_ODL_ULR"},
-		{composeYAML, "  OS_PROJECT_NAME:", "  OS_PROJEKT_NAME:", "nobody reads OS_PROJEKT_NAME"},
-		{composeYAML, "  TEMPORAL_ADDRESS: temporal:7233\n  TEMPORAL_NAMESPACE", "  TEMPORAL_HOST: temporal:7233\n  TEMPORAL_NAMESPACE", "nobody reads TEMPORAL_HOST"},
-		{composeYAML, "  PGPASSWORD:", "  PGPASSWD:", "nobody reads PGPASSWD"},
-		{composeYAML, "POSTGRES_PWD:", "POSTGRES_PASSWD:", "nobody reads POSTGRES_PASSWD"},
-		{composeYAML, "SQL_HOST:", "SQL_SERVER:", "nobody reads SQL_SERVER"},
-		{composeYAML, "TEMPORAL_DEFAULT_NAMESPACE:", "TEMPORAL_UI_NAMESPACE:", "nobody reads TEMPORAL_UI_NAMESPACE"},
-		{composeYAML, "${OS_PASSWORD:", "${OS_PASWORD:", "OS_PASWORD is not explained"},
-		{composeYAML, "-roles, api]", "-roles, apis]", `unknown role "apis"`},
-		{composeYAML, "-roles, api]", "-role, api]", "flag provided but not defined: -role"},
-		{composeYAML, `"relay,temporal"`, "relay", "no service has the role temporal"},
-		{composeYAML, `"relay,temporal"`, "temporal", "no service has the role relay"},
-		{composeYAML, "[starter, migrate]", "[starter, migrat]", "migrat"},
-		{composeYAML, "[starter, migrate]", "[berth, migrate]", "no program berth"},
-		{composeYAML, "probe, --ready]", "probe, --redy]", "--redy"},
-		{composeYAML, "BERTH_AUTH: keystone", "BERTH_AUTH: noauth", "loopback only"},
-		{composeYAML, "  BERTH_LISTEN: 0.0.0.0:8778", "  BERTH_LISTEN: 0.0.0.0:8779", "port 8778 is published, but BERTH_LISTEN"},
-		{composeYAML, "0.0.0.0:8778}:8778", "0.0.0.0:8778}:8777", "port 8777 is published"},
-		{composeYAML, `"127.0.0.1:7233:7233"`, `"7233:7233"`, "beyond loopback"},
-		{composeYAML, "temporal-namespace: {condition: service_completed", "temporal: {condition: service_completed", "temporal does not end"},
-		{composeYAML, "temporal: {condition: service_healthy}", "temporal-schema: {condition: service_healthy}", "temporal-schema has no health check"},
-		{composeYAML, "postgres: {condition: service_healthy}", "postgresql: {condition: service_healthy}", "no service postgresql"},
-		{composeYAML, "    healthcheck: *ready\n", "", "api has no health check"},
-		{composeYAML, "restart: on-failure:5", "restart: always", "does not end"},
-		{composeYAML, "restart: unless-stopped", "restart: unless-stoped", "restart: unless-stoped"},
-		{composeYAML, "image: temporalio/server:1.32.1", "image: temporalio/server:latest", "not pinned"},
-		{composeYAML, "image: temporalio/server:1.32.1", "image: temporalio/auto-setup:1.29.1", "no description of the image temporalio/auto-setup"},
-		{composeYAML, "image: temporalio/admin-tools:1.32.1", "image: temporalio/admin-tools:1.31.0", "tools/server pins 1.32.1"},
-		{composeYAML, "./deploy/temporal-schema.sh:", "./deploy/schema.sh:", "no file ./deploy/schema.sh"},
-		{composeYAML, "[/deploy/temporal-schema.sh]", "[/deploy/temporal-schma.sh]", "nothing is mounted at /deploy/temporal-schma.sh"},
-		{composeYAML, "DYNAMIC_CONFIG_FILE_PATH: /deploy/", "DYNAMIC_CONFIG_FILE_PATH: /etc/", "nothing is mounted at /etc/temporal-dynamicconfig.yaml"},
-		{example, "API_ADDRESS=", "API_ADRESS=", "API_ADDRESS is not explained"},
-		{example, "API_ADDRESS=", "API_ADDRESS=\nBERTH_GONE=", "BERTH_GONE is explained"},
-		{dockerfile, "berth-worker ./worker", "berth-worker ./wroker", "./wroker"},
-		{dockerfile, "golang:1.26.8", "golang:1.25.1", "go.mod wants"},
-		{dockerfile, "golang:1.26.8-trixie", "golang:latest", "not pinned"},
-		{dockerfile, "USER 65532:65532", "USER root", "root"},
-		{dockerfile, "EXPOSE 8778", "EXPOSE 8777", "8777"},
-		{dockerfile, `"starter", "probe"]`, `"starter", "prob"]`, "prob"},
-		{dockerfile, "COPY workflows workflows\n", "", "workflows is not copied"},
-		{".dockerignore", "!activities\n", "", "activities is ignored"},
-		{"deploy/temporal-namespace.sh", "--name BerthHost", "--name BerthHots", "search attributes"},
-		{"deploy/temporal-namespace.sh", "--type KeywordList", "--type Keyword", "search attributes"},
-		{"deploy/postgres.sh", `"$DATABASE_PASSWORD_BERTH"`, `"$DATABASE_PASSWORD_BIRTH"`, "nobody sets DATABASE_PASSWORD_BIRTH"},
-	} {
-		t.Run(c.good+" → "+c.bad, func(t *testing.T) {
+	correct := readRepository(t)
+	for _, c := range mistakes {
+		t.Run(c.old+" → "+c.mistake, func(t *testing.T) {
 			t.Parallel()
-			broken := maps.Clone(whole)
-			broken[c.file] = strings.Replace(whole[c.file], c.good, c.bad, 1)
-			if broken[c.file] == whole[c.file] {
-				t.Fatalf("%s does not contain %q", c.file, c.good)
+			broken := maps.Clone(correct)
+			broken[c.file] = strings.Replace(correct[c.file], c.old, c.mistake, 1)
+			if broken[c.file] == correct[c.file] {
+				t.Fatalf("%s does not contain %q", c.file, c.old)
 			}
-			found := problems(broken)
-			if !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, c.say) }) {
-				t.Errorf("want a problem with %q, got %q", c.say, found)
+			found := findProblems(broken)
+			if !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, c.problem) }) {
+				t.Errorf("want a problem with %q, got %q", c.problem, found)
 			}
 		})
 	}
 }
 
-// problems are the names in the deployment that stand for nothing, and what it must never do.
-func problems(f files) []string {
+// findProblems returns unknown names in the deployment, and settings that are unsafe or inconsistent.
+func findProblems(f files) []string {
 	c, err := f.compose(map[string]string{"OS_AUTH_URL": "http://keystone/v3", "BERTH_ODL_URL": "http://odl", "BERTH_NOVA_URL": "http://nova"})
 	if err != nil {
 		return []string{err.Error()}
 	}
-	found := slices.Concat(variables(f), images(f, c), roles(c), attributes(f), dockerfileProblems(f))
+	found := slices.Concat(checkVariables(f), checkImages(f, c), checkRoles(c), checkSearchAttributes(f), checkDockerfile(f))
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		s := c.Services[name]
-		for _, problem := range slices.Concat(settings(f, s), commands(f, s), ports(s), mounts(f, c, s), dependencies(c, s)) {
+		for _, problem := range slices.Concat(checkSettings(f, s), checkCommands(f, s), checkPorts(s), checkMounts(f, c, s), checkDependencies(c, s)) {
 			found = append(found, name+": "+problem)
 		}
-		if !s.once() && len(s.Healthcheck.Test) == 0 {
+		if !s.isOneShot() && len(s.Healthcheck.Test) == 0 {
 			found = append(found, name+" has no health check")
 		}
 	}
 	return found
 }
 
-// variables compares what the Compose file asks for with what the example explains.
-func variables(f files) (found []string) {
-	asked, explained := f.references(), f.documented()
-	for _, name := range asked {
-		if !slices.Contains(explained, name) {
-			found = append(found, name+" is not explained in "+example)
+// checkVariables compares the variables that the Compose file uses with those that env.example documents.
+func checkVariables(f files) (found []string) {
+	used, documented := f.usedVariables(), f.documentedVariables()
+	for _, name := range used {
+		if !slices.Contains(documented, name) {
+			found = append(found, name+" is not documented in "+envExample)
 		}
 	}
-	for _, name := range explained {
-		if !slices.Contains(asked, name) {
-			found = append(found, name+" is explained in "+example+", but "+composeYAML+" does not ask for it")
+	for _, name := range documented {
+		if !slices.Contains(used, name) {
+			found = append(found, name+" is documented in "+envExample+", but "+composeYAML+" does not use it")
 		}
 	}
 	return found
 }
 
-// known are the images of others with the variables that they read: postgres by its entrypoint, Temporal's by
-// the server's configuration template, by temporal-sql-tool, by the temporal CLI and by the UI's configuration.
-var known = map[string][]string{
+// imageVariables lists the variables that third-party images read: postgres in its entrypoint, Temporal's in the
+// server's configuration template, temporal-sql-tool, the temporal CLI and the UI's configuration.
+var imageVariables = map[string][]string{
 	"postgres":               {"POSTGRES_USER", "POSTGRES_PASSWORD"},
 	"temporalio/server":      {"DB", "DB_PORT", "POSTGRES_SEEDS", "POSTGRES_USER", "POSTGRES_PWD", "NUM_HISTORY_SHARDS", "BIND_ON_IP", "DYNAMIC_CONFIG_FILE_PATH", "LOG_LEVEL"},
 	"temporalio/admin-tools": {"SQL_PLUGIN", "SQL_HOST", "SQL_PORT", "SQL_USER", "SQL_PASSWORD", "TEMPORAL_ADDRESS"},
 	"temporalio/ui":          {"TEMPORAL_ADDRESS", "TEMPORAL_DEFAULT_NAMESPACE"},
 }
 
-var pinned = regexp.MustCompile(`^\d+\.\d+(\.\d+)?(-[a-z]+)?$`)
+// pinnedTag matches a tag with at least a minor version.
+var pinnedTag = regexp.MustCompile(`^\d+\.\d+(\.\d+)?(-[a-z]+)?$`)
 
-func images(f files, c compose) (found []string) {
+// checkImages checks that third-party images are known and pinned, Temporal's to the version that the tests run.
+func checkImages(f files, c compose) (found []string) {
 	version := regexp.MustCompile(`go\.temporal\.io/server v(\S+)`).FindStringSubmatch(f["tools/server/go.mod"])[1]
 	for _, s := range c.Services {
 		name, tag, _ := strings.Cut(s.Image, ":")
 		switch {
-		case s.ours():
+		case s.isBerth():
 			continue
-		case known[name] == nil:
-			found = append(found, "no description of the image "+name)
-		case !pinned.MatchString(tag):
+		case imageVariables[name] == nil:
+			found = append(found, "imageVariables lacks the image "+name)
+		case !pinnedTag.MatchString(tag):
 			found = append(found, s.Image+" is not pinned")
 		case name == "temporalio/server" || name == "temporalio/admin-tools":
 			if tag != version {
@@ -158,56 +163,56 @@ func images(f files, c compose) (found []string) {
 	return found
 }
 
-// settings looks for readers of every variable that a service is given.
-func settings(f files, s service) (found []string) {
+// checkSettings checks that every variable of a service is read by its program or its scripts.
+func checkSettings(f files, s service) (found []string) {
 	var read []string
-	if s.ours() {
+	if s.isBerth() {
 		read = append(temporalVariables(s), config.Variables()...)
-		read = append(read, "PGPASSWORD") // pgx, where the URL has no password
+		read = append(read, "PGPASSWORD") // read by pgx if the URL has no password
 		if _, err := config.Load(s.environ()); err != nil {
 			found = append(found, err.Error())
 		}
 	} else {
 		name, _, _ := strings.Cut(s.Image, ":")
-		read = append(scriptVariables(f, s), known[name]...)
+		read = append(scriptVariables(f, s), imageVariables[name]...)
 		for _, name := range scriptVariables(f, s) {
 			if s.Environment[name] == "" {
-				found = append(found, "nobody sets "+name)
+				found = append(found, "no setting for "+name)
 			}
 		}
 	}
 	for name := range s.Environment {
 		if !slices.Contains(read, name) {
-			found = append(found, "nobody reads "+name)
+			found = append(found, "no program reads "+name)
 		}
 	}
 	return found
 }
 
-// lookups is an environment that remembers what was looked for.
-type lookups struct {
+// recordingEnv is an environment that records the names of the variables that are looked up.
+type recordingEnv struct {
 	values map[string]string
 	names  *[]string
 }
 
-func (l lookups) LookupEnv(name string) (string, bool) {
-	*l.names = append(*l.names, name)
-	value, ok := l.values[name]
+func (r recordingEnv) LookupEnv(name string) (string, bool) {
+	*r.names = append(*r.names, name)
+	value, ok := r.values[name]
 	return value, ok
 }
 
-func (l lookups) Environ() []string { return nil }
+func (r recordingEnv) Environ() []string { return nil }
 
-// temporalVariables are those that Temporal's SDK looks for.
+// temporalVariables returns the variables that Temporal's SDK looks up.
 func temporalVariables(s service) []string {
 	var names []string
-	_, _ = envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: lookups{s.Environment, &names}})
+	_, _ = envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: recordingEnv{s.Environment, &names}})
 	return names
 }
 
 var shellVariable = regexp.MustCompile(`\$([A-Z][A-Z_]+)`)
 
-// scriptVariables are those that the mounted scripts of a service use.
+// scriptVariables returns the variables that the mounted scripts of a service use.
 func scriptVariables(f files, s service) (names []string) {
 	for _, volume := range s.Volumes {
 		source, _, _ := strings.Cut(volume, ":")
@@ -218,31 +223,32 @@ func scriptVariables(f files, s service) (names []string) {
 	return names
 }
 
-// roles must all be played, and relay and temporal by one process: only there a workflow starts eagerly.
-func roles(c compose) (found []string) {
-	played := map[string]bool{}
+// checkRoles checks that every role has a service, and that relay and temporal are in one process, because a workflow
+// starts eagerly only there.
+func checkRoles(c compose) (found []string) {
+	assigned := map[string]bool{}
 	for _, s := range c.Services {
 		if len(s.Command) == 3 && s.Command[0] == "berth-worker" {
-			mine := strings.Split(s.Command[2], ",")
-			if slices.Contains(mine, config.Relay) != slices.Contains(mine, config.Temporal) {
+			roles := strings.Split(s.Command[2], ",")
+			if slices.Contains(roles, config.Relay) != slices.Contains(roles, config.Temporal) {
 				found = append(found, "relay and temporal are in different services")
 			}
-			for _, role := range mine {
-				played[role] = true
+			for _, role := range roles {
+				assigned[role] = true
 			}
 		}
 	}
 	for _, role := range []string{config.API, config.Relay, config.Temporal} {
-		if !played[role] {
+		if !assigned[role] {
 			found = append(found, "no service has the role "+role)
 		}
 	}
 	return found
 }
 
-// commands tries the command and the health check of our image.
-func commands(f files, s service) (found []string) {
-	if !s.ours() {
+// checkCommands checks the command and the health check of a service of berth's image.
+func checkCommands(f files, s service) (found []string) {
+	if !s.isBerth() {
 		return nil
 	}
 	all := [][]string{s.Command}
@@ -250,39 +256,39 @@ func commands(f files, s service) (found []string) {
 		all = append(all, s.Healthcheck.Test[1:])
 	}
 	for _, command := range all {
-		if err := try(f, command); err != nil {
+		if err := checkCommand(f, command); err != nil {
 			found = append(found, err.Error())
 		}
 	}
 	return found
 }
 
-// try runs a command only so far that its words, flags and roles are understood.
-func try(f files, command []string) error {
+// checkCommand runs a command until it has parsed its arguments: without a database URL, or with --help.
+func checkCommand(f files, command []string) error {
 	program := command[0]
 	if !strings.Contains(f[dockerfile], "/out/"+program+" ") {
 		return fmt.Errorf("the image has no program %s", program)
 	}
-	cmd := exec.Command(filepath.Join(bin, program), command[1:]...)
-	understood := "BERTH_DATABASE_URL is not set"
+	cmd := exec.Command(filepath.Join(programs, program), command[1:]...)
+	parsed := "BERTH_DATABASE_URL is not set"
 	if program == "starter" {
 		cmd.Args = append(cmd.Args, "--help")
-		understood = "  starter " + command[1] + " "
+		parsed = "  starter " + command[1] + " "
 	}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	out, err := cmd.CombinedOutput()
-	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
 		return err
 	}
-	if !strings.Contains(string(out), understood) {
+	if !strings.Contains(string(out), parsed) {
 		return fmt.Errorf("%s: %s", strings.Join(command, " "), out)
 	}
 	return nil
 }
 
-// attributes compares the search attributes that the script creates with those of the contract.
-func attributes(f files) []string {
+// checkSearchAttributes compares the search attributes that temporal-namespace.sh creates with those of the contract.
+func checkSearchAttributes(f files) []string {
 	var want, got []string
 	for _, a := range contract.SearchAttributes {
 		want = append(want, a.Name+" "+a.Type)

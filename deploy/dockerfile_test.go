@@ -14,8 +14,8 @@ import (
 	"berth/internal/config"
 )
 
-// instructions are the lines of a Dockerfile by their first word, continued lines joined.
-func instructions(text string) map[string][]string {
+// parseDockerfile returns the arguments of each instruction by its name. Continued lines are joined.
+func parseDockerfile(text string) map[string][]string {
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	all := map[string][]string{}
 	for line := range strings.Lines(text) {
@@ -27,15 +27,16 @@ func instructions(text string) map[string][]string {
 	return all
 }
 
-func dockerfileProblems(f files) []string {
-	in := instructions(f[dockerfile])
-	found := slices.Concat(bases(f, in["FROM"]), builds(in["RUN"]), copies(f, in["COPY"]))
+// checkDockerfile checks base images, build steps, user, port and commands.
+func checkDockerfile(f files) []string {
+	in := parseDockerfile(f[dockerfile])
+	found := slices.Concat(checkBaseImages(f, in["FROM"]), checkBuilds(in["RUN"]), checkCopies(f, in["COPY"]))
 	if user := in["USER"]; len(user) != 1 || !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user[0]) {
 		found = append(found, fmt.Sprintf("the image must not run as root: USER %q", user))
 	}
-	listen, err := config.Load(nil)
-	if err != nil || len(in["EXPOSE"]) != 1 || !strings.HasSuffix(listen.Listen, ":"+in["EXPOSE"][0]) {
-		found = append(found, fmt.Sprintf("EXPOSE %q, but the default is to listen on %s", in["EXPOSE"], listen.Listen))
+	defaults, err := config.Load(nil)
+	if err != nil || len(in["EXPOSE"]) != 1 || !strings.HasSuffix(defaults.Listen, ":"+in["EXPOSE"][0]) {
+		found = append(found, fmt.Sprintf("EXPOSE %q, but the default of BERTH_LISTEN is %s", in["EXPOSE"], defaults.Listen))
 	}
 	for _, line := range slices.Concat(in["HEALTHCHECK"], in["CMD"]) {
 		var command []string
@@ -43,42 +44,42 @@ func dockerfileProblems(f files) []string {
 			found = append(found, line+": "+err.Error())
 			continue
 		}
-		if err := try(f, command); err != nil {
+		if err := checkCommand(f, command); err != nil {
 			found = append(found, err.Error())
 		}
 	}
 	return found
 }
 
-// bases must be pinned, and the compiler's version one that go.mod allows.
-func bases(f files, from []string) (found []string) {
-	wants := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(f["go.mod"])[1]
+// checkBaseImages checks that base images are pinned and that the compiler has the version of go.mod.
+func checkBaseImages(f files, from []string) (found []string) {
+	goVersion := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(f["go.mod"])[1]
 	for _, base := range from {
 		image, _, _ := strings.Cut(base, " ")
 		name, tag, _ := strings.Cut(image, ":")
-		if !pinned.MatchString(tag) {
+		if !pinnedTag.MatchString(tag) {
 			found = append(found, image+" is not pinned")
 		}
-		if name == "golang" && !strings.HasPrefix(tag, wants+".") {
-			found = append(found, image+": go.mod wants "+wants)
+		if name == "golang" && !strings.HasPrefix(tag, goVersion+".") {
+			found = append(found, image+": go.mod requires "+goVersion)
 		}
 	}
 	return found
 }
 
-// builds must name commands of ours.
-func builds(run []string) (found []string) {
+// checkBuilds checks that every program that is built has a main.go.
+func checkBuilds(run []string) (found []string) {
 	for _, match := range regexp.MustCompile(`/out/\S+ (\./\w+)`).FindAllStringSubmatch(strings.Join(run, "\n"), -1) {
 		if _, err := os.Stat(filepath.Join("..", match[1], "main.go")); err != nil {
-			found = append(found, "there is no program "+match[1])
+			found = append(found, "no program "+match[1])
 		}
 	}
 	return found
 }
 
-// copies must bring what our programs are made of, and nothing of it may be ignored.
-func copies(f files, copied []string) (found []string) {
-	folders, err := madeOf()
+// checkCopies checks that every source folder of the programs is copied and not in .dockerignore.
+func checkCopies(f files, copied []string) (found []string) {
+	folders, err := sourceFolders()
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -93,8 +94,8 @@ func copies(f files, copied []string) (found []string) {
 	return found
 }
 
-// madeOf lists the folders of the source tree that our programs are built from.
-var madeOf = sync.OnceValues(func() ([]string, error) {
+// sourceFolders returns the top-level folders from which the programs are built.
+var sourceFolders = sync.OnceValues(func() ([]string, error) {
 	cmd := exec.Command("go", "list", "-deps", "./worker", "./starter")
 	cmd.Dir = ".."
 	out, err := cmd.Output()
@@ -103,8 +104,8 @@ var madeOf = sync.OnceValues(func() ([]string, error) {
 	}
 	var folders []string
 	for line := range strings.Lines(string(out)) {
-		if ours, ok := strings.CutPrefix(strings.TrimSpace(line), "berth/"); ok {
-			folder, _, _ := strings.Cut(ours, "/")
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "berth/"); ok {
+			folder, _, _ := strings.Cut(path, "/")
 			folders = append(folders, folder)
 		}
 	}

@@ -18,25 +18,25 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// bin holds our two programs under the names that they have in the image.
-var bin string
+// programs is the folder with worker and starter under the names that they have in the image.
+var programs string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	var err error
-	if bin, err = os.MkdirTemp("", "berth-deploy-"); err != nil {
+	if programs, err = os.MkdirTemp("", "berth-deploy-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = os.RemoveAll(bin) }()
-	built, err := devstack.Programs(context.Background(), filepath.Join(bin, "built"))
+	defer func() { _ = os.RemoveAll(programs) }()
+	built, err := devstack.Programs(context.Background(), filepath.Join(programs, "built"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	for name, program := range map[string]string{"berth-worker": "worker", "starter": "starter"} {
-		if err := os.Symlink(filepath.Join(built, program), filepath.Join(bin, name)); err != nil {
+		if err := os.Symlink(filepath.Join(built, program), filepath.Join(programs, name)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -44,16 +44,17 @@ func run(m *testing.M) int {
 	return temporaltest.Main(m, storetest.Main)
 }
 
-// files are the texts that describe a deployment, by their path in the repository.
+// files are the files of the deployment: content by path in the repository.
 type files map[string]string
 
 const (
 	composeYAML = "docker-compose.yml"
 	dockerfile  = "Dockerfile"
-	example     = "deploy/env.example"
+	envExample  = "deploy/env.example"
 )
 
-func repository(t *testing.T) files {
+// readRepository reads the files of the deployment.
+func readRepository(t *testing.T) files {
 	t.Helper()
 	f := files{}
 	names, err := filepath.Glob("*.sh")
@@ -63,7 +64,7 @@ func repository(t *testing.T) files {
 	for i, name := range names {
 		names[i] = "deploy/" + name
 	}
-	for _, name := range append(names, composeYAML, dockerfile, ".dockerignore", example, "go.mod", "tools/server/go.mod") {
+	for _, name := range append(names, composeYAML, dockerfile, ".dockerignore", envExample, "go.mod", "tools/server/go.mod") {
 		raw, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +74,7 @@ func repository(t *testing.T) files {
 	return f
 }
 
-// compose is what of a Compose file is looked at.
+// compose is the part of the Compose file that the tests check.
 type compose struct {
 	Services map[string]service
 	Volumes  map[string]any
@@ -95,12 +96,15 @@ type service struct {
 	}
 }
 
-// ours tells whether the service runs our image.
-func (s service) ours() bool { return s.Build != "" }
+// isBerth tells whether the service runs berth's image.
+func (s service) isBerth() bool { return s.Build != "" }
 
-// once tells whether the service ends by itself.
-func (s service) once() bool { return strings.HasPrefix(s.Restart, "on-failure") || s.Restart == "no" }
+// isOneShot tells whether the service does its work and exits.
+func (s service) isOneShot() bool {
+	return strings.HasPrefix(s.Restart, "on-failure") || s.Restart == "no"
+}
 
+// environ returns the environment as NAME=value.
 func (s service) environ() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
@@ -109,12 +113,13 @@ func (s service) environ() []string {
 	return all
 }
 
-var reference = regexp.MustCompile(`\$\{([A-Za-z_]+)(?::([-?])([^}]*))?\}`)
+// variablePattern matches ${NAME}, ${NAME:-default} and ${NAME:?error}.
+var variablePattern = regexp.MustCompile(`\$\{([A-Za-z_]+)(?::([-?])([^}]*))?\}`)
 
-// references names the variables that the Compose file takes from its environment.
-func (f files) references() []string {
+// usedVariables returns the variables that the Compose file takes from its environment.
+func (f files) usedVariables() []string {
 	var names []string
-	for _, match := range reference.FindAllStringSubmatch(f[composeYAML], -1) {
+	for _, match := range variablePattern.FindAllStringSubmatch(f[composeYAML], -1) {
 		if !slices.Contains(names, match[1]) {
 			names = append(names, match[1])
 		}
@@ -122,10 +127,10 @@ func (f files) references() []string {
 	return names
 }
 
-// compose reads the Compose file as with that environment. What is missing there is its default, else "set".
+// compose parses the Compose file with an environment. A variable that is missing there has its default, or "set".
 func (f files) compose(environment map[string]string) (compose, error) {
-	text := reference.ReplaceAllStringFunc(f[composeYAML], func(r string) string {
-		match := reference.FindStringSubmatch(r)
+	text := variablePattern.ReplaceAllStringFunc(f[composeYAML], func(r string) string {
+		match := variablePattern.FindStringSubmatch(r)
 		value := environment[match[1]]
 		switch {
 		case value != "":
@@ -141,10 +146,10 @@ func (f files) compose(environment map[string]string) (compose, error) {
 	return c, err
 }
 
-// documented names the variables of the example of an environment.
-func (f files) documented() []string {
+// documentedVariables returns the variables of env.example.
+func (f files) documentedVariables() []string {
 	var names []string
-	for line := range strings.Lines(f[example]) {
+	for line := range strings.Lines(f[envExample]) {
 		if name, _, found := strings.Cut(line, "="); found && !strings.HasPrefix(line, "#") {
 			names = append(names, name)
 		}

@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// ports must lead to where the process listens, and only those that ask who calls are published beyond loopback.
-func ports(s service) (found []string) {
+// checkPorts checks that published ports are those on which the process listens, and that only services that
+// authenticate their callers are published beyond loopback.
+func checkPorts(s service) (found []string) {
 	for _, published := range s.Ports {
 		parts := strings.Split(published, ":")
-		inside := parts[len(parts)-1]
-		if s.ours() {
-			if !strings.HasSuffix(s.Environment["BERTH_LISTEN"], ":"+inside) {
-				found = append(found, "port "+inside+" is published, but BERTH_LISTEN is "+s.Environment["BERTH_LISTEN"])
+		port := parts[len(parts)-1]
+		if s.isBerth() {
+			if !strings.HasSuffix(s.Environment["BERTH_LISTEN"], ":"+port) {
+				found = append(found, "port "+port+" is published, but BERTH_LISTEN is "+s.Environment["BERTH_LISTEN"])
 			}
 		} else if parts[0] != "127.0.0.1" {
-			found = append(found, "port "+inside+" is published beyond loopback")
+			found = append(found, "port "+port+" is published beyond loopback")
 		}
 	}
 	return found
 }
 
-// mounts must have a source, and paths that are used a mount.
-func mounts(f files, c compose, s service) (found []string) {
+// checkMounts checks that every mount has a source and every absolute path that is used has a mount.
+func checkMounts(f files, c compose, s service) (found []string) {
 	var targets []string
 	for _, volume := range s.Volumes {
 		parts := strings.Split(volume, ":")
@@ -40,7 +41,7 @@ func mounts(f files, c compose, s service) (found []string) {
 		case strings.HasSuffix(parts[0], ".sh") && info.Mode()&0o111 == 0:
 			found = append(found, parts[0]+" is not executable")
 		case strings.HasSuffix(parts[0], ".sh") && !strings.HasPrefix(f[strings.TrimPrefix(parts[0], "./")], "#!/bin/sh\n"):
-			found = append(found, parts[0]+" is no shell script")
+			found = append(found, parts[0]+" is not a shell script")
 		}
 	}
 	for _, used := range append(slices.Clone(s.Command), slices.Collect(maps.Values(s.Environment))...) {
@@ -51,19 +52,20 @@ func mounts(f files, c compose, s service) (found []string) {
 	return found
 }
 
-func dependencies(c compose, s service) (found []string) {
+// checkDependencies checks that the condition of each dependency can become true.
+func checkDependencies(c compose, s service) (found []string) {
 	if !slices.Contains([]string{"unless-stopped", "on-failure:5"}, s.Restart) {
 		found = append(found, "restart: "+s.Restart)
 	}
 	for name, on := range s.DependsOn {
-		other, there := c.Services[name]
+		other, exists := c.Services[name]
 		switch {
-		case !there:
+		case !exists:
 			found = append(found, "no service "+name)
 		case on.Condition == "service_healthy" && len(other.Healthcheck.Test) == 0:
 			found = append(found, name+" has no health check")
-		case on.Condition == "service_completed_successfully" && !other.once():
-			found = append(found, name+" does not end")
+		case on.Condition == "service_completed_successfully" && !other.isOneShot():
+			found = append(found, name+" does not exit")
 		case on.Condition != "service_healthy" && on.Condition != "service_completed_successfully":
 			found = append(found, name+": condition "+on.Condition)
 		}

@@ -26,26 +26,26 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// host is the machine that the containers would be on: it replaces their names for each other with real addresses.
-type host struct {
+// serviceHost runs the services as processes on this machine. It replaces the names of containers by real addresses.
+type serviceHost struct {
 	keystone  *keystonetest.Server
 	odl       *odltest.Controller
 	services  map[string]service
-	database  *url.URL // empty
+	database  *url.URL // without tables
 	temporal  string
 	namespace string
 }
 
-func newHost(t *testing.T) *host {
+func newServiceHost(t *testing.T) *serviceHost {
 	t.Helper()
-	h := &host{keystone: keystonetest.New(t), odl: odltest.New(), database: emptyDatabase(t),
+	h := &serviceHost{keystone: keystonetest.New(t), odl: odltest.New(), database: emptyDatabase(t),
 		temporal: temporaltest.New(t).Address, namespace: "deploy-" + strconv.Itoa(os.Getpid())}
 	h.keystone.User("berth", "secret", "service", "service")
 	h.odl.User, h.odl.Password = "odl", "hunter2"
 	odl := httptest.NewServer(h.odl)
 	t.Cleanup(odl.Close)
 	password, _ := h.database.User.Password()
-	c, err := repository(t).compose(map[string]string{"DATABASE_PASSWORD_BERTH": password,
+	c, err := readRepository(t).compose(map[string]string{"DATABASE_PASSWORD_BERTH": password,
 		"OS_AUTH_URL": h.keystone.URL + "/v3", "OS_USERNAME": "berth", "OS_PASSWORD": "secret", "OS_PROJECT_NAME": "service",
 		"BERTH_ODL_URL": odl.URL + odltest.BasePath, "BERTH_ODL_USERNAME": "odl", "BERTH_ODL_PASSWORD": "hunter2",
 		"BERTH_NOVA_URL": "http://127.0.0.1:1/v2.1"})
@@ -56,7 +56,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// emptyDatabase makes a database in which berth has yet to make its tables.
+// emptyDatabase creates a database without berth's tables.
 func emptyDatabase(t *testing.T) *url.URL {
 	t.Helper()
 	migrated := storetest.URL(t)
@@ -72,8 +72,8 @@ func emptyDatabase(t *testing.T) *url.URL {
 	return u
 }
 
-// environment is that of a service, with addresses that exist here.
-func (h *host) environment(t *testing.T, name, listen string) map[string]string {
+// environment returns the environment of a service with addresses of this machine.
+func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]string {
 	t.Helper()
 	env := maps.Clone(h.services[name].Environment)
 	env["PATH"], env["HOME"] = os.Getenv("PATH"), t.TempDir()
@@ -97,10 +97,10 @@ func (h *host) environment(t *testing.T, name, listen string) map[string]string 
 	return env
 }
 
-// command is a program of ours or, for the images of others, a script of ours.
-func (h *host) command(t *testing.T, words []string, env map[string]string) (*exec.Cmd, *bytes.Buffer) {
+// command returns the command of a service: a program of berth or a script of this folder.
+func (h *serviceHost) command(t *testing.T, words []string, env map[string]string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	program := filepath.Join(bin, words[0])
+	program := filepath.Join(programs, words[0])
 	if script, ok := strings.CutPrefix(words[0], "/deploy/"); ok {
 		program = script
 		cli, err := devstack.TemporalCLI(t.Context(), func(string) {})
@@ -123,8 +123,8 @@ func (h *host) command(t *testing.T, words []string, env map[string]string) (*ex
 	return cmd, &out
 }
 
-// once runs a service that ends by itself.
-func (h *host) once(t *testing.T, name string) {
+// runOneShot runs a service until it exits.
+func (h *serviceHost) runOneShot(t *testing.T, name string) {
 	t.Helper()
 	cmd, out := h.command(t, h.services[name].Command, h.environment(t, name, ""))
 	if err := cmd.Run(); err != nil {
@@ -132,8 +132,8 @@ func (h *host) once(t *testing.T, name string) {
 	}
 }
 
-// start runs a service until the test ends, and returns where it listens once its health check is content.
-func (h *host) start(t *testing.T, name string) string {
+// start runs a service until the test ends. It returns the service's address when the health check succeeds.
+func (h *serviceHost) start(t *testing.T, name string) string {
 	t.Helper()
 	port, err := devstack.Port(0)
 	if err != nil {
@@ -148,24 +148,24 @@ func (h *host) start(t *testing.T, name string) string {
 	}
 	t.Cleanup(func() { h.stop(t, name, cmd, out) })
 	await(t, func() error {
-		probe, said := h.command(t, h.services[name].Healthcheck.Test[1:], env)
+		probe, output := h.command(t, h.services[name].Healthcheck.Test[1:], env)
 		if err := probe.Run(); err != nil {
-			return fmt.Errorf("%s: %w: %s", name, err, said)
+			return fmt.Errorf("%s: %w: %s", name, err, output)
 		}
 		return nil
 	})
 	return listen
 }
 
-// stop ends a service as the engine does, which kills what has not ended in its grace.
-func (h *host) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.Buffer) {
+// stop ends a service as a container engine does: SIGTERM, then SIGKILL after stop_grace_period.
+func (h *serviceHost) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.Buffer) {
 	t.Helper()
 	grace, err := time.ParseDuration(h.services[name].Grace)
 	if err != nil {
 		t.Error(err)
 	}
 	kill := time.AfterFunc(grace, func() {
-		t.Errorf("%s has not ended after %s", name, grace)
+		t.Errorf("%s did not exit within %s", name, grace)
 		_ = cmd.Process.Kill()
 	})
 	defer kill.Stop()
@@ -175,10 +175,11 @@ func (h *host) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.Buffer)
 	}
 }
 
-func await(t *testing.T, ready func() error) {
+// await repeats a check until it succeeds, for at most four minutes.
+func await(t *testing.T, check func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		err := ready()
+		err := check()
 		if err == nil {
 			return
 		}
@@ -188,6 +189,7 @@ func await(t *testing.T, ready func() error) {
 	}
 }
 
+// call sends a request with a token and returns the response and its JSON body.
 func call(t *testing.T, method, address, token, body string) (*http.Response, map[string]any) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -208,23 +210,23 @@ func call(t *testing.T, method, address, token, body string) (*http.Response, ma
 	return res, answer
 }
 
-// TestServicesDoTheirWorkWithWhatComposeGivesThem runs the one-shots and the services with their commands,
-// environments and health checks, and follows a network from the API in one process to the controller by the other.
-func TestServicesDoTheirWorkWithWhatComposeGivesThem(t *testing.T) {
+// TestServices_MirrorANetworkWithTheComposeEnvironment runs the one-shots and the services with their commands,
+// environments and health checks. A network that one process creates is mirrored to the controller by the other.
+func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
+	h := newServiceHost(t)
 	for _, name := range []string{"temporal-namespace", "temporal-namespace", "migrate", "migrate"} {
-		h.once(t, name) // twice, as when everything is started again
+		h.runOneShot(t, name) // twice, because compose runs them at every start
 	}
 	networks := "http://" + h.start(t, "api") + "/networking/v2.0/networks"
 	h.start(t, "worker")
 	member := h.keystone.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}})
 
-	stranger, _ := call(t, "GET", networks, "", "")
+	unauthenticated, _ := call(t, "GET", networks, "", "")
 	created, answer := call(t, "POST", networks, member, `{"network": {"name": "n1"}}`)
 
-	if want := `Keystone uri="` + h.keystone.URL + `/v3"`; stranger.StatusCode != 401 || stranger.Header.Get("WWW-Authenticate") != want {
-		t.Errorf("without a token: %d %q", stranger.StatusCode, stranger.Header.Get("WWW-Authenticate"))
+	if want := `Keystone uri="` + h.keystone.URL + `/v3"`; unauthenticated.StatusCode != 401 || unauthenticated.Header.Get("WWW-Authenticate") != want {
+		t.Errorf("without a token: %d %q", unauthenticated.StatusCode, unauthenticated.Header.Get("WWW-Authenticate"))
 	}
 	if created.StatusCode != 201 {
 		t.Fatalf("create: %d %v", created.StatusCode, answer)
@@ -233,12 +235,12 @@ func TestServicesDoTheirWorkWithWhatComposeGivesThem(t *testing.T) {
 	id, _ := network["id"].(string)
 	await(t, func() error {
 		if r := h.odl.Record("network", id); r.Object == nil {
-			return fmt.Errorf("the controller has not got network %s: %+v", id, h.odl.Requests())
+			return fmt.Errorf("network %s is not at the controller: %+v", id, h.odl.Requests())
 		}
 		return nil
 	})
 	h.keystone.Fail(http.StatusServiceUnavailable)
-	if away, _ := call(t, "GET", networks, "another", ""); away.StatusCode != 503 {
-		t.Errorf("while Keystone is away: %d", away.StatusCode)
+	if unavailable, _ := call(t, "GET", networks, "another", ""); unavailable.StatusCode != 503 {
+		t.Errorf("while Keystone is unavailable: %d", unavailable.StatusCode)
 	}
 }
