@@ -1,4 +1,4 @@
-# One image holds both programs; what a container does is its command.
+# The image contains both programs. The command of a container selects the program and its roles.
 FROM golang:1.26.8-trixie AS build
 WORKDIR /src
 ENV CGO_ENABLED=0
@@ -18,6 +18,6 @@ COPY --from=build /out/berth-worker /out/starter /usr/local/bin/
 USER 65532:65532
 WORKDIR /tmp
 EXPOSE 8778
-# Whether the process lives; a neighbour that is away is no reason to restart it.
+# Liveness only: a restart does not help while PostgreSQL or Temporal is unavailable.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s CMD ["starter", "probe"]
 CMD ["berth-worker"]

@@ -1,4 +1,4 @@
-# `make help` lists what there is. Everything that a target needs, it brings along.
+# `make help` lists the targets. Each target installs or builds what it needs.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
@@ -6,11 +6,11 @@ temporal = $$(tools/temporal.sh)
 races = OneOfManyWriters|OneOfManyClients|LastUnit|GenerationsAreRegisters|BackToBack
 
 .PHONY: help
-help: ## show this list
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## start everything on this machine, show the main job once, stay up until Ctrl-C
+run: build ## start berth, PostgreSQL, Temporal and a stub of OpenDaylight, run the demo, stay up until Ctrl-C
 	@cli=$(temporal) && ln -sf "$$cli" bin/temporal && BERTH_TEMPORAL_CLI=$$cli exec bin/worker --dev
 
 .PHONY: build
@@ -19,33 +19,37 @@ build: ## build bin/worker and bin/starter
 	@go build -o bin/ ./worker ./starter
 
 .PHONY: tools
-tools: ## build the temporal CLI, which holds the dev server and the UI
+tools: ## build bin/temporal: the temporal CLI with the dev server and the UI
 	@mkdir -p bin
 	@cli=$(temporal) && ln -sf "$$cli" bin/temporal && echo "bin/temporal is $$cli"
 
 .PHONY: test
-test: deps build ## everything: tests with the race detector on real PostgreSQL and Temporal, then lint
+test: deps build ## run all tests with the race detector on real PostgreSQL and Temporal, then lint
 	@go build -o bin/teststack ./internal/devstack/teststack
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli bin/teststack -- go test -race -vet off -parallel 4 -timeout 20m ./...
 	@$(MAKE) --no-print-directory lint
 
 .PHONY: soak
-soak: deps ## 1,000 rounds of the races of 64 writers, and kills in the middle of them; ROUNDS=n for another number
+soak: deps ## repeat the tests of concurrent writers and killed processes 1,000 times; ROUNDS=n sets the number
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_ROUNDS=$${ROUNDS:-1000} \
 		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store ./internal/torture
 
 .PHONY: bench
-bench: deps build ## what a port, a journal entry, an allocation costs, as ratios, into bench.json; BENCH="-h" tells more
+bench: deps build ## measure ports, journal entries, leases and allocations, write bench.json; BENCH="-h" lists the options
 	@go build -o bin/ ./bench && exec bin/bench $(BENCH)
 
+.PHONY: generate
+generate: ## rewrite docs/settings.md from the table of settings
+	@go test -count 1 ./internal/config -run SettingsPage -update
+
 .PHONY: lint
-lint: ## gofmt, vet, staticcheck, workflowcheck
+lint: ## run gofmt, go vet, staticcheck and workflowcheck
 	@tools/lint.sh
 
 .PHONY: deps
-deps: ## install what the tests need on a clean Debian machine
+deps: ## install the packages that the tests need on a clean Debian machine
 	@tools/deps.sh
 
 .PHONY: clean
-clean: ## remove what make built; the data of make run stays
+clean: ## remove bin; keeps the data of make run
 	rm -rf bin

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs in the postgres image when its volume is new: a role for berth and one for Temporal, and their databases.
-# Neither role can enter the other's.
+# Creates the roles of berth and Temporal and their databases. The postgres image runs it when its volume is new.
+# Neither role can connect to the databases of the other.
 set -eu
 
 psql --username "$POSTGRES_USER" --dbname postgres --no-psqlrc --quiet \

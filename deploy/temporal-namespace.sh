@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates berth's namespace and its search attributes. Repeating it is fine.
+# Creates berth's namespace and its search attributes. It is safe to repeat.
 # The temporal CLI reads TEMPORAL_ADDRESS itself, but `operator namespace` does not read TEMPORAL_NAMESPACE.
 set -eu
 
@@ -7,7 +7,7 @@ temporal operator namespace describe --namespace "$TEMPORAL_NAMESPACE" >/dev/nul
 	temporal operator namespace create --namespace "$TEMPORAL_NAMESPACE" --retention 72h \
 		--description "berth: ports, leases and journal entries"
 
-# A namespace that was created just now is not known to every part of the server yet.
+# The frontend sees a new namespace only after its namespace cache is refreshed.
 attempt=0
 until temporal operator search-attribute create --namespace "$TEMPORAL_NAMESPACE" \
 	--name BerthStatus --type Keyword \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Brings both schemas of Temporal up to this image's version. Repeating it is fine, and a newer image upgrades.
-# temporal-sql-tool reads SQL_PLUGIN, SQL_HOST, SQL_PORT, SQL_USER and SQL_PASSWORD itself.
+# Updates Temporal's schemas to the version of this image. It is safe to repeat; a newer image upgrades them.
+# temporal-sql-tool reads SQL_PLUGIN, SQL_HOST, SQL_PORT, SQL_USER and SQL_PASSWORD.
 set -eu
 
 schema() {

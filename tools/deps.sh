@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests need and a clean Debian machine lacks: a C compiler for the race detector, PostgreSQL, RabbitMQ, and the
-# OpenStack clients, oslo.messaging and Neutron's agents, which the tests run as they are.
+# Installs the packages that the tests need on a clean Debian machine: a C compiler for the race detector, PostgreSQL, RabbitMQ,
+# the OpenStack clients, oslo.messaging and Neutron's agents.
 set -eu
 
 root=""
@@ -14,7 +14,7 @@ command -v cc >/dev/null 2>&1 || missing="$missing gcc"
 [ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
 [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing="$missing rabbitmq-server"
 /usr/bin/python3 -c "import oslo_messaging" 2>/dev/null || missing="$missing python3-oslo.messaging"
-# Without root, PostgreSQL is fetched by the tests themselves, and the clients live in the user's cache.
+# Without root, the tests download PostgreSQL themselves, and the clients are installed in the user's cache.
 if [ -n "$root" ]; then
 	if ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
 		missing="$missing postgresql"
@@ -25,20 +25,20 @@ else
 fi
 install() {
 	if [ -z "$root" ]; then
-		echo "missing on this machine:$missing; install them, or run make deps as root on Debian" >&2
+		echo "missing packages:$missing; install them, or run make deps as root on Debian" >&2
 		exit 1
 	fi
 	echo "installing$missing"
 	export DEBIAN_FRONTEND=noninteractive
 	log=$(mktemp)
 	trap 'rm -f "$log"' EXIT
-	# The package rabbitmq-server would start a broker; only its programs are wanted.
+	# Prevent the package rabbitmq-server from starting a broker; the tests start their own.
 	if [ ! -e /usr/sbin/policy-rc.d ]; then
 		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 		chmod +x /usr/sbin/policy-rc.d
 		trap 'rm -f "$log" /usr/sbin/policy-rc.d' EXIT
 	fi
-	# The package postgresql would start a server of its own; only its binaries are wanted.
+	# Prevent the package postgresql from creating and starting a cluster; the tests start their own.
 	mkdir -p /etc/postgresql-common
 	[ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
 	# shellcheck disable=SC2086 # a list of packages
@@ -49,5 +49,5 @@ install() {
 }
 
 [ -z "$missing" ] || install
-# Last, because what it leaves out is what is installed by now.
+# Last, because it downloads only packages that are not installed.
 "$here/agents.sh" >/dev/null

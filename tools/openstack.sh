@@ -1,10 +1,10 @@
 #!/bin/sh
-# Prints the Python that has the OpenStack clients which the tests run: the one behind `openstack` on PATH, the machine's own,
-# else one in the user's cache, which is filled once with what tools/openstack.txt pins. With -n it makes none.
+# Prints the path of a Python with the OpenStack clients that the tests run: that of `openstack` on PATH, /usr/bin/python3, or a
+# virtual environment in the user's cache with the versions of tools/openstack.txt. Creates that once, unless -n is given.
 set -eu
 cd "$(dirname "$0")"
 
-has() {
+has_clients() {
 	"$1" -c '
 from importlib.util import find_spec
 raise SystemExit(not all(map(find_spec, ("openstackclient", "osc_placement", "blazarclient"))))' 2>/dev/null
@@ -13,7 +13,7 @@ raise SystemExit(not all(map(find_spec, ("openstackclient", "osc_placement", "bl
 script=$(command -v openstack || true)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/berth/openstack-$(cksum <openstack.txt | tr ' ' -)
 for python in $([ -z "$script" ] || sed -n '1s/^#! *\([^ ]*\)$/\1/p' "$script") /usr/bin/python3 "$cache/bin/python"; do
-	if has "$python"; then
+	if has_clients "$python"; then
 		echo "$python"
 		exit
 	fi
@@ -22,7 +22,7 @@ done
 
 echo "installing the OpenStack clients into $cache" >&2
 mkdir -p "${cache%/*}"
-# In a folder of its own until it is whole: another run may be doing the same.
+# Fill a temporary folder and rename it at the end: another run may do the same now.
 fresh=$(mktemp -d "$cache.XXXXXX")
 trap 'rm -rf "$fresh"' EXIT
 if ! { python3 -m venv "$fresh" && "$fresh/bin/python" -m pip install -q --disable-pip-version-check -r openstack.txt; } >"$fresh/log" 2>&1; then
@@ -30,5 +30,5 @@ if ! { python3 -m venv "$fresh" && "$fresh/bin/python" -m pip install -q --disab
 	echo "install python3-openstackclient, python3-osc-placement and python3-blazarclient, or python3-venv" >&2
 	exit 1
 fi
-mv -T "$fresh" "$cache" 2>/dev/null || has "$cache/bin/python"
+mv -T "$fresh" "$cache" 2>/dev/null || has_clients "$cache/bin/python"
 echo "$cache/bin/python"

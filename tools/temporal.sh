@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints where the temporal CLI is: the one that BERTH_TEMPORAL_CLI names, one on PATH, else the pinned one, which
-# Go builds once and keeps in its cache. A cold build takes minutes, so it says how it goes.
+# Prints the path of the temporal CLI: $BERTH_TEMPORAL_CLI, the one on PATH, or the version of tools/temporal/go.mod. Go builds
+# that once and keeps it in its cache. The build takes minutes, so the script reports its progress.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,12 +12,12 @@ if command -v temporal; then
 	exit
 fi
 
-# Without cgo, so that installing a C compiler does not make it stale.
+# Without cgo, so that the installation of a C compiler does not invalidate the cached build.
 export CGO_ENABLED=0
 path=$(mktemp)
-trouble=$(mktemp)
-trap 'rm -f "$path" "$trouble"' EXIT
-go -C tools/temporal tool -n temporal >"$path" 2>"$trouble" &
+errors=$(mktemp)
+trap 'rm -f "$path" "$errors"' EXIT
+go -C tools/temporal tool -n temporal >"$path" 2>"$errors" &
 build=$!
 trap 'kill $build 2>/dev/null; exit 130' INT TERM
 waited=0
@@ -25,11 +25,11 @@ while kill -0 $build 2>/dev/null; do
 	sleep 0.1
 	waited=$((waited + 1))
 	if [ $((waited % 100)) = 0 ]; then
-		echo "building the temporal CLI, which is kept for later: $((waited / 10)) s so far, about 240 s on two cores" >&2
+		echo "building the temporal CLI once: $((waited / 10)) s of about 240 s on two cores" >&2
 	fi
 done
 if ! wait $build; then
-	cat "$trouble" >&2
+	cat "$errors" >&2
 	exit 1
 fi
 cat "$path"
