@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// ErrTransition means that a step cannot be taken from the status in which the lease is.
+// ErrTransition means that the lease's status does not allow the step.
 var ErrTransition = errors.New("lease: no such transition")
 
-// Kind tells the refusals of a request apart.
+// Kind is the type of a fault.
 type Kind string
 
-// The kinds of refusal.
+// The kinds of faults.
 const (
 	InvalidInput          Kind = "invalid input"
 	MissingParameter      Kind = "missing parameter"
 	MalformedParameter    Kind = "malformed parameter"
 	MalformedRequirements Kind = "malformed requirements"
 	UnsupportedType       Kind = "unsupported resource type"
-	NotAuthorized         Kind = "not authorized" // a before_end_date outside of the lease
+	NotAuthorized         Kind = "not authorized" // before_end_date is outside of the lease
 	UnknownReservation    Kind = "unknown reservation"
 	UnknownHost           Kind = "unknown host"
 	NotEnoughHosts        Kind = "not enough hosts"
@@ -31,7 +31,7 @@ const (
 	HostInUse             Kind = "host in use"
 )
 
-// Fault is a refusal that the caller can act on. Nothing was changed.
+// Fault is a rejected request. Nothing was changed. The message is meant for the API client.
 type Fault struct {
 	Kind    Kind
 	Message string
@@ -39,7 +39,7 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Message }
 
-// Refuse makes a Fault with a formatted message.
+// Refuse returns a Fault with a formatted message.
 func Refuse(kind Kind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// HostClass is the resource class in inventory of which every registered host has one.
+// HostClass is the resource class in Placement of which every registered host has an inventory of one.
 const HostClass = "CUSTOM_PHYSICAL_HOST"
 
 // Host is a hypervisor that can be reserved.
 type Host struct {
 	ID                int64
 	Hostname          string
-	Provider          uuid.UUID // the hypervisor in inventory
-	Nested            uuid.UUID // the provider below it that is given to reservations
+	Provider          uuid.UUID // resource provider of the hypervisor
+	Nested            uuid.UUID // child provider that reservations allocate from
 	ServiceName       string
 	HypervisorType    string
 	HypervisorVersion int
@@ -34,14 +34,14 @@ type Host struct {
 	UpdatedAt         *time.Time
 }
 
-// NestedName is the name of the provider below the hypervisor with that name.
+// NestedName returns the name of the child provider of a hypervisor.
 func NestedName(hostname string) string { return "blazar_" + hostname }
 
-// baseProperties are the keys that every host knows, if only as null.
+// baseProperties are the properties that every host has, some of them null.
 var baseProperties = []string{"id", "hypervisor_hostname", "service_name", "hypervisor_type", "hypervisor_version",
 	"vcpus", "memory_mb", "local_gb", "cpu_info", "availability_zone", "reservable", "status", "trust_id"}
 
-// Properties are what requirements are compared with. A capability never hides a fact of the same name here.
+// Properties returns the values that requirements are compared with. A capability cannot override a base property.
 func (h Host) Properties() map[string]string {
 	all := maps.Clone(h.Capabilities)
 	if all == nil {
@@ -65,14 +65,14 @@ func (h Host) Properties() map[string]string {
 	return all
 }
 
-// Candidate is a host and how it stands in the window that a reservation asks for.
+// Candidate is a host with its availability in the time window of a reservation.
 type Candidate struct {
 	Host
-	Booked bool // some reservation holds it, whenever
-	Free   bool // none does in the window
+	Booked bool // reserved at any time
+	Free   bool // not reserved in the window
 }
 
-// Requirements reads both texts of a reservation's requirements.
+// Requirements parses hypervisor_properties and resource_properties of a reservation.
 func Requirements(hypervisor, resource string) ([]Requirement, error) {
 	a, err := ParseRequirements(hypervisor)
 	if err != nil {
@@ -82,8 +82,8 @@ func Requirements(hypervisor, resource string) ([]Requirement, error) {
 	return append(a, b...), err
 }
 
-// Matching keeps the candidates that meet all requirements. A property that no host has is refused: it is
-// more likely misspelt than meant.
+// Matching returns the candidates that meet all requirements. It returns a fault for a property that no host has,
+// because it is probably misspelt.
 func Matching(candidates []Candidate, requirements []Requirement) ([]Candidate, error) {
 	for _, r := range requirements {
 		known := slices.Contains(baseProperties, r.Key) ||
@@ -102,32 +102,32 @@ func Matching(candidates []Candidate, requirements []Requirement) ([]Candidate, 
 	return matching, nil
 }
 
-// Pick chooses least to most hosts. Hosts that nobody ever booked are kept for themselves if they are enough;
-// otherwise those that are free in the window come first.
+// Pick chooses from least to most hosts. It uses only hosts without any reservation if there are enough of them;
+// otherwise it prefers hosts that have reservations but are free in the window.
 func Pick(candidates []Candidate, least, most int) ([]int64, error) {
-	var virgin, free []int64
+	var unreserved, free []int64
 	for _, c := range candidates {
 		switch {
 		case !c.Reservable || !c.Free:
 		case c.Booked:
 			free = append(free, c.ID)
 		default:
-			virgin = append(virgin, c.ID)
+			unreserved = append(unreserved, c.ID)
 		}
 	}
-	if len(virgin) < least {
-		virgin = append(free, virgin...)
+	if len(unreserved) < least {
+		unreserved = append(free, unreserved...)
 	}
-	if len(virgin) < least {
+	if len(unreserved) < least {
 		return nil, Refuse(NotEnoughHosts, "Not enough hosts available")
 	}
-	return virgin[:min(most, len(virgin))], nil
+	return unreserved[:min(most, len(unreserved))], nil
 }
 
-// hosts are the rules of physical:host.
-type hosts struct{}
+// hostType is the resource type physical:host.
+type hostType struct{}
 
-func (hosts) Check(r ReservationDraft) error {
+func (hostType) Check(r ReservationDraft) error {
 	switch {
 	case r.Min < 1 || r.Max < 1 || r.Min > maxHosts || r.Max > maxHosts:
 		return Refuse(MalformedParameter, "Malformed parameter min or max: %d-%d. Both must be from 1 to %d.", r.Min, r.Max, maxHosts)
@@ -136,15 +136,15 @@ func (hosts) Check(r ReservationDraft) error {
 	case !slices.Contains([]string{"", "default", "snapshot"}, r.BeforeEnd):
 		return Refuse(MalformedParameter, "Malformed parameter before_end")
 	}
-	return checkTexts(r)
+	return checkRequirements(r)
 }
 
-// Change allows everything. Whether an active reservation would lose hosts is seen when they are chosen.
-func (hosts) Change(Reservation, ReservationDraft) error { return nil }
+// Change allows everything. The store checks later whether an active reservation would lose hosts.
+func (hostType) Change(Reservation, ReservationDraft) error { return nil }
 
 const maxHosts = 1_000_000
 
-// CheckCapabilities tells what is wrong with the names and values of a host's capabilities; nil if nothing is.
+// CheckCapabilities returns a fault if a name or value of a host's capabilities is not valid.
 func CheckCapabilities(capabilities map[string]string) error {
 	const longest = 64
 	for _, key := range slices.Sorted(maps.Keys(capabilities)) {
@@ -152,7 +152,7 @@ func CheckCapabilities(capabilities map[string]string) error {
 		case n == 0 || n > longest:
 			return Refuse(MalformedParameter, "The name of a capability must have from 1 to %d characters.", longest)
 		case strings.ContainsRune(key+capabilities[key], 0):
-			return Refuse(MalformedParameter, "A capability must not hold a NUL character.")
+			return Refuse(MalformedParameter, "A capability must not contain a NUL character.")
 		case key == "id" || key == "hypervisor_hostname":
 			return Refuse(MalformedParameter, "The %s of a host cannot be changed.", key)
 		}
@@ -160,26 +160,26 @@ func CheckCapabilities(capabilities map[string]string) error {
 	return nil
 }
 
-// HostUse is who has a host when.
+// HostUse lists the reservations of a host (Blazar's allocations).
 type HostUse struct {
 	Host         int64
 	Reservations []HostReservation
 }
 
-// HostReservation is a reservation of one host.
+// HostReservation is one reservation of a host.
 type HostReservation struct {
 	ID             uuid.UUID
 	Lease          uuid.UUID
 	StartAt, EndAt time.Time
 }
 
-// UseFilter narrows HostUses; empty fields do not.
+// UseFilter filters host allocations; empty fields match everything.
 type UseFilter struct {
 	Lease, Reservation string // UUIDs
 	Host               int64
 }
 
-// HostProperty is a capability that hosts have, with all its values.
+// HostProperty is the name of a capability with all its values.
 type HostProperty struct {
 	ID        uuid.UUID
 	Name      string

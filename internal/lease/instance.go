@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Flavor is what Nova calls an instance's size.
+// Flavor is a Nova flavor.
 type Flavor struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
@@ -24,7 +24,7 @@ type Flavor struct {
 	ExtraSpecs map[string]string `json:"extra_specs"`
 }
 
-// Resources are what one instance takes of its host, by resource class.
+// Resources returns the resources of one instance, by resource class.
 func (d ReservationDraft) Resources() map[string]int64 {
 	all := map[string]int64{}
 	switch {
@@ -41,7 +41,8 @@ func (d ReservationDraft) Resources() map[string]int64 {
 	return all
 }
 
-// Resources are what an instance of the flavor takes. Its extra specs "resources:CLASS" come before its size.
+// Resources returns the resources of an instance of the flavor. The extra specs "resources:CLASS" override its size, as
+// in Nova.
 func (f Flavor) Resources() map[string]int64 {
 	cpus := "VCPU"
 	if f.ExtraSpecs["hw:cpu_policy"] == "dedicated" {
@@ -57,7 +58,7 @@ func (f Flavor) Resources() map[string]int64 {
 	return all
 }
 
-// Traits are what the hosts of a flavor's instances must have, and what they must not.
+// Traits returns the traits that the extra specs require and forbid.
 func (f Flavor) Traits() (required, forbidden []string) {
 	for key, value := range f.ExtraSpecs {
 		trait, is := strings.CutPrefix(key, "trait:")
@@ -73,19 +74,19 @@ func (f Flavor) Traits() (required, forbidden []string) {
 	return required, forbidden
 }
 
-// String is the flavor as JSON.
+// String returns the flavor as JSON.
 func (f Flavor) String() string {
 	text, err := json.Marshal(f)
-	if err != nil { // it holds nothing but texts and numbers
+	if err != nil { // it contains only strings and numbers
 		panic(err)
 	}
 	return string(text)
 }
 
-// instances are the rules of virtual:instance.
-type instances struct{}
+// instanceType is the resource type virtual:instance.
+type instanceType struct{}
 
-func (instances) Check(d ReservationDraft) error {
+func (instanceType) Check(d ReservationDraft) error {
 	if err := checkAmount(d.Amount, 1); err != nil {
 		return err
 	}
@@ -100,11 +101,11 @@ func (instances) Check(d ReservationDraft) error {
 	if err := checkAffinity(d.Affinity); err != nil {
 		return err
 	}
-	return checkTexts(d)
+	return checkRequirements(d)
 }
 
-// Change lets an active reservation grow, and one that has not begun become anything.
-func (instances) Change(was Reservation, is ReservationDraft) error {
+// Change lets an active reservation only grow. A pending one may change in every way.
+func (instanceType) Change(was Reservation, is ReservationDraft) error {
 	grown := was.ReservationDraft
 	grown.Amount = is.Amount
 	switch {
@@ -118,10 +119,10 @@ func (instances) Change(was Reservation, is ReservationDraft) error {
 	return nil
 }
 
-// flavors are the rules of flavor:instance.
-type flavors struct{}
+// flavorType is the resource type flavor:instance.
+type flavorType struct{}
 
-func (flavors) Check(d ReservationDraft) error {
+func (flavorType) Check(d ReservationDraft) error {
 	switch {
 	case d.Flavor == nil || d.Flavor.ID == "":
 		return Refuse(MissingParameter, "Missing parameter flavor_id")
@@ -131,8 +132,8 @@ func (flavors) Check(d ReservationDraft) error {
 	return checkAmount(d.Amount, 1)
 }
 
-// Change refuses everything, new dates included.
-func (flavors) Change(Reservation, ReservationDraft) error {
+// Change refuses every change, including new dates.
+func (flavorType) Change(Reservation, ReservationDraft) error {
 	return Refuse(CannotUpdate, "A reservation of the type %s cannot be updated.", FlavorInstance)
 }
 
@@ -143,19 +144,20 @@ func checkAffinity(a Affinity) error {
 	return nil
 }
 
-// ReservationClass is the resource class in inventory of which a host has one for each instance of a reservation.
+// ReservationClass returns the resource class in Placement of which a host has one unit per instance of the
+// reservation.
 func ReservationClass(id uuid.UUID) string {
 	return "CUSTOM_RESERVATION_" + strings.ToUpper(strings.ReplaceAll(id.String(), "-", "_"))
 }
 
-// Use is what a reservation takes of a host for a while.
+// Use is what a reservation consumes of a host during a time window.
 type Use struct {
 	From, To  time.Time
 	Slots     int
-	Resources map[string]int64 // of each slot
+	Resources map[string]int64 // per slot
 }
 
-// Peak is the most that is in use at one time in a window, by resource class.
+// Peak returns the maximum concurrent usage in a time window, by resource class.
 func Peak(uses []Use, from, to time.Time) map[string]int64 {
 	peak := map[string]int64{}
 	at := func(t time.Time) {
@@ -180,7 +182,7 @@ func Peak(uses []Use, from, to time.Time) map[string]int64 {
 	return peak
 }
 
-// Room is how many instances fit beside what is in use; a class that the host does not have leaves none.
+// Room returns how many instances fit into the remaining capacity. It is 0 if a required resource class is missing.
 func Room(capacity, used, each map[string]int64) int {
 	room := maxAmount
 	for class, n := range each {
@@ -191,16 +193,16 @@ func Room(capacity, used, each map[string]int64) int {
 	return room
 }
 
-// SlotCandidate is a host and how many more instances of a reservation it can take.
+// SlotCandidate is a host with the number of instances of a reservation that it can take.
 type SlotCandidate struct {
 	Host int64
 	Room int
-	Used bool // others have instances there already
-	Held int  // so many are this reservation's own
+	Used bool // hosts instances of other reservations
+	Held int  // instances of this reservation on the host
 }
 
-// PickSlots spreads instances over hosts: first over those that the reservation has, then over those that others
-// use already, so that empty ones stay empty. It tells how many each host gets.
+// PickSlots distributes instances over hosts: first hosts that the reservation already has, then hosts with other
+// instances, so that empty hosts stay empty. It returns the number of instances per host.
 func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[int64]int, error) {
 	candidates = slices.Clone(candidates)
 	rank := func(c SlotCandidate) int {
@@ -233,5 +235,5 @@ func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[i
 	return picked, nil
 }
 
-// SlotHosts lists the hosts of slots by ID.
+// SlotHosts returns the host IDs of the slots, sorted.
 func SlotHosts(slots map[int64]int) []int64 { return slices.Sorted(maps.Keys(slots)) }

@@ -1,5 +1,5 @@
-// Package lease holds the rules of leases, reservations and events: three state machines and the table that
-// ties them. Value in, value out; it never does I/O and never asks for the time.
+// Package lease holds the rules for leases, reservations and events: three state machines, and the table that connects
+// them. All functions are pure: no I/O, no clock.
 package lease
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// Status is a lease's status.
+// Status is the status of a lease.
 type Status string
 
-// A lease's statuses, as Blazar's specification "Define state machines" names them.
+// Lease statuses, as in Blazar's specification "Define state machines".
 const (
 	Creating    Status = "CREATING"
 	Pending     Status = "PENDING"
@@ -26,10 +26,10 @@ const (
 	Error       Status = "ERROR"
 )
 
-// ReservationStatus is a reservation's status.
+// ReservationStatus is the status of a reservation.
 type ReservationStatus string
 
-// A reservation's statuses.
+// Reservation statuses.
 const (
 	ReservationPending ReservationStatus = "pending"
 	ReservationActive  ReservationStatus = "active"
@@ -37,20 +37,20 @@ const (
 	ReservationError   ReservationStatus = "error"
 )
 
-// EventType tells what an event does.
+// EventType is the type of an event.
 type EventType string
 
-// A lease has one event of each type; before_end_lease may be missing.
+// A lease has one event of each type; before_end_lease is optional.
 const (
 	StartLease     EventType = "start_lease"
 	EndLease       EventType = "end_lease"
 	BeforeEndLease EventType = "before_end_lease"
 )
 
-// EventStatus is an event's status.
+// EventStatus is the status of an event.
 type EventStatus string
 
-// An event's statuses.
+// Event statuses.
 const (
 	Undone     EventStatus = "UNDONE"
 	InProgress EventStatus = "IN_PROGRESS"
@@ -68,43 +68,43 @@ type Lease struct {
 	StartAt         time.Time
 	EndAt           time.Time
 	Degraded        bool
-	DeleteRequested bool // somebody asked for its deletion, which wins over everything
+	DeleteRequested bool // a delete request was accepted; deletion has priority over every other step
 	CreatedAt       time.Time
 	UpdatedAt       *time.Time
 	Reservations    []Reservation
 	Events          []Event
-	Ahead           int           // leases that are due at the same instant as it, and come first
-	Blockers        []Blocker     // who must leave this lease's hosts before it can start
-	Patience        time.Duration // its steps ask the cloud again for so long; 0: as long as usual
+	Ahead           int           // number of leases that are due at the same instant and start before this one
+	Blockers        []Blocker     // leases that must release a host before this lease can start
+	Patience        time.Duration // how long failed Nova and Neutron calls are retried; 0: the default
 }
 
-// Blocker is a lease that is past its end and has not yet left a host that this one holds next.
+// Blocker is a lease that has passed its end and still holds a host that this lease needs.
 type Blocker struct {
 	ID    uuid.UUID
 	Name  string
 	Host  string
-	Since time.Time // its end
+	Since time.Time // end of the blocking lease
 }
 
-// Reservation is one claim on resources within a lease.
+// Reservation is the reservation of one kind of resource within a lease.
 type Reservation struct {
 	ReservationDraft
 	ID               uuid.UUID
 	Status           ReservationStatus
-	Hosts            []int64       // the hosts that it holds, or that its instances are on
-	Slots            map[int64]int // how many instances each host has room for
-	Addresses        []netip.Addr  // the floating IPs that it holds
-	AggregateID      *int64        // Nova's, once it has one
-	ServerGroupID    string        // Nova's, if its instances have an affinity
-	Shape, Shaped    int64         // of what it holds, and which of them the cloud was last told
+	Hosts            []int64       // hosts of the reservation, or of its instances
+	Slots            map[int64]int // number of instances per host
+	Addresses        []netip.Addr  // floating IPs of the reservation
+	AggregateID      *int64        // ID of the Nova aggregate, if it exists
+	ServerGroupID    string        // ID of the Nova server group, if the instances have an affinity
+	Shape, Shaped    int64         // revision of the resources, and the revision that Nova and Neutron have
 	MissingResources bool
 	ResourcesChanged bool
-	LastError        string // why it is in error; empty if it shares another reservation's fate
+	LastError        string // why the reservation is in ERROR; empty if another reservation of the lease failed
 	CreatedAt        time.Time
 	UpdatedAt        *time.Time
 }
 
-// Event is something that happens to a lease at its time.
+// Event is a dated event of a lease.
 type Event struct {
 	ID        uuid.UUID
 	Type      EventType
@@ -114,7 +114,8 @@ type Event struct {
 	UpdatedAt *time.Time
 }
 
-// HoldsNothing tells whether nothing of the lease is in inventory or in the cloud: it never began, or has left all.
+// HoldsNothing reports whether the lease holds no allocation and nothing in Nova or Neutron: it has not started, or has
+// released everything.
 func (l Lease) HoldsNothing() bool {
 	if l.Status != Error {
 		return l.Status == Pending || l.Status == Terminated
@@ -125,7 +126,7 @@ func (l Lease) HoldsNothing() bool {
 	})
 }
 
-// event is the lease's event of that type, nil if it has none.
+// event returns the lease's event of a type, nil if it has none.
 func (l *Lease) event(t EventType) *Event {
 	for i := range l.Events {
 		if l.Events[i].Type == t {
@@ -135,36 +136,36 @@ func (l *Lease) event(t EventType) *Event {
 	return nil
 }
 
-// clone copies the lease so that its parts can be changed apart.
+// clone returns a copy whose reservations and events can be changed.
 func (l Lease) clone() Lease {
 	l.Reservations = slices.Clone(l.Reservations)
 	l.Events = slices.Clone(l.Events)
 	return l
 }
 
-// Step is what is due for a lease.
+// Step is a step in the life of a lease.
 type Step string
 
-// The steps of a lease's life.
+// The steps of a lease.
 const (
-	Wait      Step = "wait"       // nothing before Due.At
+	Wait      Step = "wait"       // nothing is due before Due.At
 	Start     Step = "start"      // PENDING → STARTING → ACTIVE
-	BeforeEnd Step = "before_end" // no change of status
-	Refit     Step = "refit"      // no change of status: the cloud is told what an active lease has become
+	BeforeEnd Step = "before_end" // the status does not change
+	Refit     Step = "refit"      // the status does not change: Nova and Neutron get the changed resources of an active lease
 	End       Step = "end"        // → TERMINATING → TERMINATED
-	Delete    Step = "delete"     // → DELETING → gone
-	Stop      Step = "stop"       // nothing will ever be due again unless the row changes
+	Delete    Step = "delete"     // → DELETING → row deleted
+	Stop      Step = "stop"       // nothing will be due unless the row changes
 )
 
 // Due is the next step of a lease.
 type Due struct {
 	Step Step
-	At   time.Time // for Wait
+	At   time.Time // set for Wait only
 }
 
-// Filter is which leases are listed, in the order in which they were made.
+// Filter selects the leases of a list, in order of creation.
 type Filter struct {
-	Project string    // empty for all
-	After   uuid.UUID // only those after this one; the zero UUID for all
+	Project string    // list the leases after this one; zero UUID: all
+	After   uuid.UUID // maximum number of leases; 0: all
 	Limit   int       // at most so many; 0 for all
 }

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Limits are what the operator asks of leases.
+// Limits are the operator's settings for leases.
 type Limits struct {
-	Cleaning time.Duration // a host is given to nobody for so long after a lease's end
-	Longest  time.Duration // of a lease, from start to end; 0: any
-	Exempt   []string      // projects whose leases may be longer
-	Lead     time.Duration // the before_end_lease event is so long before the end, if the caller does not say when; 0: there is none
-	Shuffled bool          // hosts are chosen at random among those that are equally good
+	Cleaning time.Duration // how long a host stays unavailable after the end of a lease
+	Longest  time.Duration // maximum duration of a lease; 0: unlimited
+	Exempt   []string      // projects without a maximum duration
+	Lead     time.Duration // default time between the before_end_lease event and the end; 0: no such event
+	Shuffled bool          // choose at random among equally suitable hosts
 }
 
-// CheckNew refuses a new lease of a project that is too long.
+// CheckNew returns a fault if a new lease of the project is too long.
 func (m Limits) CheckNew(project string, s Schedule) error {
 	return m.check(NotAuthorized, project, s.End.Sub(s.Start))
 }
 
-// CheckChanged refuses a lease that a change of more than its name leaves too long.
+// CheckChanged returns a fault if a lease is too long after a change. Changes of the name only are always allowed.
 func (m Limits) CheckChanged(l Lease, c Change) error {
 	if c.Rename() {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// transitions says which status may follow which.
+// transitions lists the allowed changes of a lease's status.
 var transitions = map[Status][]Status{
 	Creating:    {Pending, Deleting},
 	Pending:     {Starting, Updating, Deleting},
@@ -25,7 +25,7 @@ var reservationTransitions = map[ReservationStatus][]ReservationStatus{
 	ReservationDeleted: {},
 }
 
-// eventTransitions leaves out that a before_end_lease event is armed again when the lease's end moves.
+// eventTransitions does not contain the reset of a before_end_lease event to UNDONE when the end of the lease moves.
 var eventTransitions = map[EventStatus][]EventStatus{
 	Undone:     {InProgress},
 	InProgress: {Done, Failed},
@@ -33,16 +33,16 @@ var eventTransitions = map[EventStatus][]EventStatus{
 	Failed:     {},
 }
 
-// combination is what reservations and events may be while a lease is in one status. Nil means anything.
+// combination lists the statuses of reservations and events that one lease status allows. nil allows all.
 type combination struct {
 	reservations []ReservationStatus
 	start, end   []EventStatus
 }
 
-var settled = []EventStatus{Undone, Done, Failed}
+var finished = []EventStatus{Undone, Done, Failed}
 
-// combinations ties the three state machines together. The before_end_lease event takes no part. A lease that
-// is deleted while it starts or ends gives the running event up, so DELETING never has one in progress.
+// combinations connects the three state machines. The before_end_lease event has no part in it. Deleting a lease that
+// is starting or ending fails the running event, so a DELETING lease never has one IN_PROGRESS.
 var combinations = map[Status]combination{
 	Creating: {[]ReservationStatus{ReservationPending}, []EventStatus{Undone}, []EventStatus{Undone}},
 	Pending:  {[]ReservationStatus{ReservationPending}, []EventStatus{Undone}, []EventStatus{Undone}},
@@ -53,19 +53,19 @@ var combinations = map[Status]combination{
 		[]EventStatus{Done, Failed}, []EventStatus{InProgress}},
 	Terminated: {[]ReservationStatus{ReservationDeleted}, []EventStatus{Done}, []EventStatus{Done}},
 	Error:      {[]ReservationStatus{ReservationError}, []EventStatus{Done, Failed}, []EventStatus{Undone, Failed}},
-	Deleting:   {nil, settled, settled},
-	Updating:   {nil, settled, settled},
+	Deleting:   {nil, finished, finished},
+	Updating:   {nil, finished, finished},
 }
 
-// Stable tells whether a lease rests in that status, rather than being on its way through.
+// Stable reports whether the status is not transitional.
 func (s Status) Stable() bool {
 	return s == Pending || s == Active || s == Terminated || s == Error
 }
 
-// CanBecome tells whether the second status may follow the first.
+// CanBecome reports whether a lease may change from one status to the next.
 func (s Status) CanBecome(next Status) bool { return slices.Contains(transitions[s], next) }
 
-// Check tells what in the lease's reservations and events does not fit its status; nil if all does.
+// Check returns an error if the statuses of reservations and events do not fit the status of the lease.
 func Check(l Lease) error {
 	c, ok := combinations[l.Status]
 	if !ok {
@@ -91,7 +91,7 @@ func Check(l Lease) error {
 	return nil
 }
 
-// Derive is the stable status that a lease's events and reservations amount to.
+// Derive returns the stable status that follows from the statuses of events and reservations.
 func Derive(l Lease) Status {
 	start, end := l.event(StartLease), l.event(EndLease)
 	if start == nil || end == nil {

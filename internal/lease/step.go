@@ -8,18 +8,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// Recheck is how long a lease whose host is not yet free waits before it looks again. The one that leaves the
-// host nudges it earlier.
+// Recheck is how long a lease waits for a blocked host before it checks again. The lease that releases the host nudges
+// it earlier.
 const Recheck = 10 * time.Second
 
-// Skew is how far the clocks of those who decide that a step is due and of those who take it may differ.
+// Skew is the assumed maximum difference between the clocks of two processes.
 const Skew = 5 * time.Second
 
-// Vanguard is how many of the leases that are due at one instant are there at the instant, to take the step for all.
+// Vanguard is the number of leases among those due at the same instant whose workflows wake up in time and take the
+// step for all of them.
 const Vanguard = 4
 
-// Next is what is due for a lease at that instant. A deletion wins over everything. What was begun is taken up
-// again, because its worker may have died; what is overdue is done in the order start, before_end, end.
+// Next returns the next step of a lease. Deletion has priority. A step that has begun is repeated, because its worker
+// may have died. Overdue steps are taken in the order start, before_end, end.
 func Next(l Lease, now time.Time) Due {
 	switch {
 	case l.DeleteRequested || l.Status == Deleting:
@@ -40,19 +41,19 @@ func Next(l Lease, now time.Time) Due {
 	case l.Status == Pending:
 		return Due{Step: Start}
 	case l.Status == Active:
-		due := whileActive(before, end, now)
+		due := nextWhileActive(before, end, now)
 		if due.Step == Wait && slices.ContainsFunc(l.Reservations, Reservation.Outdated) {
 			return Due{Step: Refit}
 		}
 		return due
 	case l.Status == Error && end.Status == Undone:
-		return at(End, end.At, now)
+		return stepAt(End, end.At, now)
 	default:
 		return Due{Step: Stop}
 	}
 }
 
-// Upcoming is when the lease's next event is due, or the given instant if that is earlier.
+// Upcoming returns the due time of the lease's next event, but not later than by.
 func Upcoming(l Lease, by time.Time) time.Time {
 	for _, e := range l.Events {
 		if e.Status == Undone && e.At.Before(by) {
@@ -62,33 +63,33 @@ func Upcoming(l Lease, by time.Time) time.Time {
 	return by
 }
 
-// Outdated tells whether the cloud was not yet told what the reservation has become.
+// Outdated reports whether Nova and Neutron do not have the current resources of the reservation.
 func (r Reservation) Outdated() bool { return r.Shaped < r.Shape }
 
-// whileActive chooses between the two events that an active lease still has before it.
-func whileActive(before, end *Event, now time.Time) Due {
+// nextWhileActive chooses between the before_end_lease and the end_lease event of an active lease.
+func nextWhileActive(before, end *Event, now time.Time) Due {
 	if before == nil || before.Status == Done || before.Status == Failed {
-		return at(End, end.At, now)
+		return stepAt(End, end.At, now)
 	}
 	if before.Status == InProgress {
 		return Due{Step: BeforeEnd}
 	}
-	return at(BeforeEnd, before.At, now)
+	return stepAt(BeforeEnd, before.At, now)
 }
 
-func at(step Step, when, now time.Time) Due {
+func stepAt(step Step, when, now time.Time) Due {
 	if now.Before(when) {
 		return Due{Step: Wait, At: when}
 	}
 	return Due{Step: step}
 }
 
-// Begin enters the transitional status of a step. Where the lease is there already, nothing changes. A step
-// that is not due (any longer) is refused with ErrTransition: somebody moved the dates, or deletes the lease.
+// Begin moves the lease to the transitional status of a step. It changes nothing if the lease already is there. It
+// returns ErrTransition if the step is not due, for example because the dates moved or the lease is being deleted.
 func Begin(l Lease, step Step, now time.Time) (Lease, error) {
 	l = l.clone()
 	if l.DeleteRequested != (step == Delete) {
-		return l, refused(l, step)
+		return l, transitionError(l, step)
 	}
 	switch step {
 	case Start:
@@ -99,11 +100,11 @@ func Begin(l Lease, step Step, now time.Time) (Lease, error) {
 		e := l.event(BeforeEndLease)
 		switch {
 		case l.Status != Active || e == nil:
-			return l, refused(l, step)
+			return l, transitionError(l, step)
 		case e.Status == InProgress:
 			return l, nil
 		case e.Status != Undone || !isDue(e, now):
-			return l, refused(l, step)
+			return l, transitionError(l, step)
 		}
 		e.Status = InProgress
 		return l, nil
@@ -116,31 +117,31 @@ func Begin(l Lease, step Step, now time.Time) (Lease, error) {
 		l.Status = Deleting
 		return l, nil
 	default:
-		return l, refused(l, step)
+		return l, transitionError(l, step)
 	}
 }
 
-// enter moves lease and event into a step, or finds them there.
-func enter(l Lease, step Step, into Status, which EventType, now time.Time) (Lease, error) {
-	if l.Status == into {
+// enter moves lease and event to their transitional statuses, if they are not there yet.
+func enter(l Lease, step Step, status Status, event EventType, now time.Time) (Lease, error) {
+	if l.Status == status {
 		return l, nil
 	}
-	e := l.event(which)
-	if e == nil || e.Status != Undone || !l.Status.CanBecome(into) || !isDue(e, now) {
-		return l, refused(l, step)
+	e := l.event(event)
+	if e == nil || e.Status != Undone || !l.Status.CanBecome(status) || !isDue(e, now) {
+		return l, transitionError(l, step)
 	}
 	e.Status = InProgress
-	l.Status = into
+	l.Status = status
 	return l, Check(l)
 }
 
 func isDue(e *Event, now time.Time) bool { return !e.At.After(now.Add(Skew)) }
 
-// Finish is the stable state after a step of which the named reservations failed, with the reasons. A repeated
-// finish changes nothing; one from another time is refused with ErrTransition.
+// Finish returns the lease in the stable status after a step. failed maps the reservations that failed to their errors.
+// A repeated call changes nothing. It returns ErrTransition if the step has not begun.
 //
-// Of a lease every reservation shares the fate: if one fails to start or to end, all are in error, and so is
-// the lease. The end of a lease whose start failed leaves it in ERROR, ended, with its hosts free.
+// All reservations of a lease share one result: if one fails to start or end, all reservations and the lease are in
+// ERROR. If the start failed, the lease is in ERROR after its end, too, and its hosts are free.
 func Finish(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) {
 	l = l.clone()
 	fail := false
@@ -159,37 +160,37 @@ func Finish(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) {
 		e := l.event(BeforeEndLease)
 		switch {
 		case l.Status != Active || e == nil || e.Status == Undone:
-			return l, refused(l, step)
+			return l, transitionError(l, step)
 		case e.Status == InProgress:
-			e.Status = verdict(fail)
+			e.Status = eventResult(fail)
 		}
 		return l, nil
 	case Delete:
 		if l.Status != Deleting {
-			return l, refused(l, step)
+			return l, transitionError(l, step)
 		}
 		if fail {
-			return l, fmt.Errorf("%w: lease %s still holds what it was given: %v", ErrTransition, l.ID, failed)
+			return l, fmt.Errorf("%w: lease %s still holds resources: %v", ErrTransition, l.ID, failed)
 		}
 		return l, nil
 	default:
-		return l, refused(l, step)
+		return l, transitionError(l, step)
 	}
 }
 
-// leave brings reservations, event and lease out of a step.
-func leave(l Lease, step Step, from Status, which EventType, good ReservationStatus, fail bool, failed map[uuid.UUID]string) (Lease, error) {
-	e := l.event(which)
+// leave moves reservations, event and lease to their stable statuses after a step.
+func leave(l Lease, step Step, from Status, event EventType, onSuccess ReservationStatus, fail bool, failed map[uuid.UUID]string) (Lease, error) {
+	e := l.event(event)
 	if e == nil {
-		return l, refused(l, step)
+		return l, transitionError(l, step)
 	}
 	if l.Status != from {
-		if e.Status == verdict(fail) && l.Status == Derive(l) && follows(l, step) {
+		if e.Status == eventResult(fail) && l.Status == Derive(l) && isResultOf(l, step) {
 			return l, nil
 		}
-		return l, refused(l, step)
+		return l, transitionError(l, step)
 	}
-	e.Status = verdict(fail)
+	e.Status = eventResult(fail)
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
 		if reason := failed[r.ID]; reason != "" {
@@ -198,38 +199,38 @@ func leave(l Lease, step Step, from Status, which EventType, good ReservationSta
 		if fail {
 			r.Status = ReservationError
 		} else {
-			r.Status = good
+			r.Status = onSuccess
 		}
 	}
 	l.Status = Derive(l)
 	return l, Check(l)
 }
 
-// follows tells whether the lease rests where that step leaves one.
-func follows(l Lease, step Step) bool {
+// isResultOf reports whether the status of the lease is a result of the step.
+func isResultOf(l Lease, step Step) bool {
 	if step == Start {
 		return l.Status == Active || l.Status == Error && l.event(EndLease).Status == Undone
 	}
 	return l.Status == Terminated || l.Status == Error
 }
 
-func verdict(failed bool) EventStatus {
+func eventResult(failed bool) EventStatus {
 	if failed {
 		return Failed
 	}
 	return Done
 }
 
-func refused(l Lease, step Step) error {
+func transitionError(l Lease, step Step) error {
 	if l.DeleteRequested && step != Delete {
 		return fmt.Errorf("%w: lease %s is %s and shall be deleted: no %s", ErrTransition, l.ID, l.Status, step)
 	}
 	return fmt.Errorf("%w: lease %s is %s, no %s is due", ErrTransition, l.ID, l.Status, step)
 }
 
-// Released tells whether a reservation's hosts are free after the step: after an end or a deletion, unless it
-// is the one that failed. A host is given to nobody else while its reservation is not known to have left it.
+// Released reports whether the hosts of a reservation are free after a step: after its end or deletion, unless that
+// failed. A host is not reused before its reservation is known to have released it.
 func Released(step Step, r uuid.UUID, failed map[uuid.UUID]string) bool {
-	_, bad := failed[r]
-	return slices.Contains([]Step{End, Delete}, step) && !bad
+	_, hasFailed := failed[r]
+	return slices.Contains([]Step{End, Delete}, step) && !hasFailed
 }

@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2040, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// sample is a pending lease of one hour from noon with that many reservations.
+// sample returns a pending lease of one hour from noon with the given number of reservations.
 func sample(reservations int) Lease {
 	l := Lease{ID: uuid.UUID{1}, Name: "l", Status: Pending, StartAt: noon, EndAt: noon.Add(time.Hour), CreatedAt: noon.Add(-time.Hour)}
 	for i := range reservations {
@@ -27,8 +27,8 @@ func sample(reservations int) Lease {
 	return l
 }
 
-// in brings the sample into a status by the steps that lead there.
-func in(t *testing.T, s Status) Lease {
+// leaseIn returns the sample in the given status, reached by regular steps.
+func leaseIn(t *testing.T, s Status) Lease {
 	t.Helper()
 	l := sample(1)
 	late := l.EndAt.Add(time.Hour)
@@ -67,15 +67,15 @@ func in(t *testing.T, s Status) Lease {
 	return l
 }
 
-func TestNext(t *testing.T) {
+func TestNext_StepByStatusAndTime(t *testing.T) {
 	t.Parallel()
 	blocked := sample(1)
 	blocked.Blockers = []Blocker{{Name: "a"}}
-	warned := in(t, Active)
+	warned := leaseIn(t, Active)
 	warned.event(BeforeEndLease).Status = Done
-	warning := in(t, Active)
+	warning := leaseIn(t, Active)
 	warning.event(BeforeEndLease).Status = InProgress
-	ended := in(t, Error)
+	ended := leaseIn(t, Error)
 	ended.event(EndLease).Status = Failed
 	late := noon.Add(24 * time.Hour)
 	for _, c := range []struct {
@@ -85,41 +85,44 @@ func TestNext(t *testing.T) {
 		want Due
 	}{
 		{"a pending lease waits for its start", sample(1), noon.Add(-1), Due{Wait, noon}},
-		{"it starts on the second", sample(1), noon, Due{Step: Start}},
-		{"however late", sample(1), late, Due{Step: Start}},
-		{"but not before the one before has left", blocked, noon, Due{Wait, noon.Add(Recheck)}},
-		{"which matters only when it is due", blocked, noon.Add(-time.Hour), Due{Wait, noon}},
-		{"a start that was begun is taken up again", in(t, Starting), noon.Add(-time.Hour), Due{Step: Start}},
-		{"an active lease waits for before_end", in(t, Active), noon, Due{Wait, noon.Add(50 * time.Minute)}},
-		{"before_end comes", in(t, Active), noon.Add(50 * time.Minute), Due{Step: BeforeEnd}},
-		{"before_end comes before an overdue end", in(t, Active), late, Due{Step: BeforeEnd}},
-		{"before_end is taken up again", warning, noon, Due{Step: BeforeEnd}},
-		{"then it waits for its end", warned, noon, Due{Wait, noon.Add(time.Hour)}},
-		{"it ends on the second", warned, noon.Add(time.Hour), Due{Step: End}},
-		{"an end that was begun is taken up again", in(t, Terminating), noon, Due{Step: End}},
-		{"a failed lease waits for its end", in(t, Error), noon, Due{Wait, noon.Add(time.Hour)}},
-		{"a failed lease ends", in(t, Error), late, Due{Step: End}},
-		{"a failed lease that ended rests", ended, late, Due{Step: Stop}},
-		{"a terminated lease rests", in(t, Terminated), late, Due{Step: Stop}},
-		{"a deletion is taken up again", in(t, Deleting), noon, Due{Step: Delete}},
+		{"a pending lease starts on the second", sample(1), noon, Due{Step: Start}},
+		{"an overdue start", sample(1), late, Due{Step: Start}},
+		{"a blocked lease waits for its host", blocked, noon, Due{Wait, noon.Add(Recheck)}},
+		{"blockers matter only after the start", blocked, noon.Add(-time.Hour), Due{Wait, noon}},
+		{"a start that has begun is repeated", leaseIn(t, Starting), noon.Add(-time.Hour), Due{Step: Start}},
+		{"an active lease waits for before_end", leaseIn(t, Active), noon, Due{Wait, noon.Add(50 * time.Minute)}},
+		{"before_end is due", leaseIn(t, Active), noon.Add(50 * time.Minute), Due{Step: BeforeEnd}},
+		{"before_end comes before an overdue end", leaseIn(t, Active), late, Due{Step: BeforeEnd}},
+		{"before_end that has begun is repeated", warning, noon, Due{Step: BeforeEnd}},
+		{"after before_end the lease waits for its end", warned, noon, Due{Wait, noon.Add(time.Hour)}},
+		{"an active lease ends on the second", warned, noon.Add(time.Hour), Due{Step: End}},
+		{"an end that has begun is repeated", leaseIn(t, Terminating), noon, Due{Step: End}},
+		{"a failed lease waits for its end", leaseIn(t, Error), noon, Due{Wait, noon.Add(time.Hour)}},
+		{"a failed lease ends", leaseIn(t, Error), late, Due{Step: End}},
+		{"a failed lease after its end stops", ended, late, Due{Step: Stop}},
+		{"a terminated lease stops", leaseIn(t, Terminated), late, Due{Step: Stop}},
+		{"a deletion that has begun is repeated", leaseIn(t, Deleting), noon, Due{Step: Delete}},
 	} {
-		if got := Next(c.l, c.now); got != c.want {
-			t.Errorf("%s: want %+v, got %+v", c.name, c.want, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := Next(c.l, c.now); got != c.want {
+				t.Errorf("want %+v, got %+v", c.want, got)
+			}
+		})
 	}
 }
 
-func TestDeletionWinsInEveryStatus(t *testing.T) {
+func TestNext_DeletionHasPriorityInEveryStatus(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Status{Pending, Starting, Active, Terminating, Terminated, Error, Deleting} {
-		l := in(t, s)
+		l := leaseIn(t, s)
 		l.DeleteRequested = true
 		if got := Next(l, noon); got.Step != Delete {
 			t.Errorf("%s: want a deletion, got %+v", s, got)
 		}
 		for _, step := range []Step{Start, BeforeEnd, End} {
 			if _, err := Begin(l, step, noon.Add(time.Hour)); !errors.Is(err, ErrTransition) {
-				t.Errorf("%s: %s began though the lease shall be deleted", s, step)
+				t.Errorf("%s: %s began although deletion was requested", s, step)
 			}
 		}
 		l, err := Begin(l, Delete, noon)
@@ -132,14 +135,14 @@ func TestDeletionWinsInEveryStatus(t *testing.T) {
 	}
 }
 
-func TestNothingIsDeletedUnasked(t *testing.T) {
+func TestBeginStep_RefusesDeletionWithoutRequest(t *testing.T) {
 	t.Parallel()
 	if _, err := Begin(sample(1), Delete, noon); !errors.Is(err, ErrTransition) {
-		t.Errorf("want a refusal, got %v", err)
+		t.Errorf("want ErrTransition, got %v", err)
 	}
 }
 
-func TestStepsOfAnotherTimeAreRefused(t *testing.T) {
+func TestSteps_RefusedIfNotDueOrNotBegun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -162,24 +165,27 @@ func TestStepsOfAnotherTimeAreRefused(t *testing.T) {
 		{"finish of an end of a failed start", Error, func(l Lease) (Lease, error) { return Finish(l, End, nil) }},
 		{"finish of a before_end that was not begun", Active, func(l Lease) (Lease, error) { return Finish(l, BeforeEnd, nil) }},
 		{"finish of a deletion that was not begun", Active, func(l Lease) (Lease, error) { return Finish(l, Delete, nil) }},
-		{"deletion that left something", Deleting, func(l Lease) (Lease, error) {
+		{"finish of a deletion with a failed reservation", Deleting, func(l Lease) (Lease, error) {
 			return Finish(l, Delete, map[uuid.UUID]string{l.Reservations[0].ID: "busy"})
 		}},
-		{"waiting is no step", Pending, func(l Lease) (Lease, error) { return Begin(l, Wait, noon) }},
+		{"wait is not a step", Pending, func(l Lease) (Lease, error) { return Begin(l, Wait, noon) }},
 	} {
-		l := in(t, c.from)
-		if _, err := c.do(l); !errors.Is(err, ErrTransition) {
-			t.Errorf("%s: want a refusal, got %v", c.name, err)
-		}
-		if d := cmp.Diff(in(t, c.from), l); d != "" {
-			t.Errorf("%s changed the lease it was given: %s", c.name, d)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := leaseIn(t, c.from)
+			if _, err := c.do(l); !errors.Is(err, ErrTransition) {
+				t.Errorf("want ErrTransition, got %v", err)
+			}
+			if d := cmp.Diff(leaseIn(t, c.from), l); d != "" {
+				t.Errorf("the argument was changed: %s", d)
+			}
+		})
 	}
 }
 
-// TestEveryLifeKeepsTheTable walks all sequences of steps, with every way to fail and with a deletion at any
+// TestSteps_EverySequenceKeepsTheStatusTables walks all sequences of steps, with every way to fail and with a deletion at any
 // point, each step repeated as after a crash, until no state is new.
-func TestEveryLifeKeepsTheTable(t *testing.T) {
+func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 	t.Parallel()
 	type state struct {
 		status             Status
@@ -203,24 +209,24 @@ func TestEveryLifeKeepsTheTable(t *testing.T) {
 		}
 		seen[of(l)], reached[l.Status] = true, true
 		if err := Check(l); err != nil {
-			t.Errorf("off the table: %v", err)
+			t.Errorf("combination not allowed: %v", err)
 		}
 		for _, next := range successors(t, l, late) {
-			checkMoves(t, l, next)
+			checkTransitions(t, l, next)
 			todo = append(todo, next)
 		}
 	}
 	for _, s := range []Status{Pending, Starting, Active, Terminating, Terminated, Error, Deleting} {
 		if !reached[s] {
-			t.Errorf("no life came through %s", s)
+			t.Errorf("no sequence reached %s", s)
 		}
 	}
 	if len(seen) < 20 {
-		t.Errorf("only %d states were walked", len(seen))
+		t.Errorf("only %d states were reached", len(seen))
 	}
 }
 
-// successors is every lease that one step or one request can make of this one.
+// successors returns every lease that one step or one delete request can produce from this one.
 func successors(t *testing.T, l Lease, now time.Time) []Lease {
 	t.Helper()
 	var all []Lease
@@ -251,8 +257,8 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 	return all
 }
 
-// checkMoves holds every change of a status against the transition tables.
-func checkMoves(t *testing.T, from, to Lease) {
+// checkTransitions compares every change of a status with the transition tables.
+func checkTransitions(t *testing.T, from, to Lease) {
 	t.Helper()
 	if from.Status != to.Status && !from.Status.CanBecome(to.Status) {
 		t.Errorf("lease: %s → %s", from.Status, to.Status)
@@ -265,66 +271,6 @@ func checkMoves(t *testing.T, from, to Lease) {
 	for i, e := range from.Events {
 		if next := to.Events[i].Status; e.Status != next && !slices.Contains(eventTransitions[e.Status], next) {
 			t.Errorf("event %s: %s → %s", e.Type, e.Status, next)
-		}
-	}
-}
-
-func TestDerive(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		start, end  EventStatus
-		reservation ReservationStatus
-		want        Status
-	}{
-		{Undone, Undone, ReservationPending, Pending},
-		{Undone, Undone, ReservationActive, Error},
-		{Done, Undone, ReservationActive, Active},
-		{Done, Undone, ReservationPending, Error},
-		{Done, Done, ReservationDeleted, Terminated},
-		{Done, Done, ReservationActive, Error},
-		{Failed, Undone, ReservationError, Error},
-		{Done, Failed, ReservationError, Error},
-		{InProgress, Undone, ReservationPending, Error},
-	} {
-		l := sample(1)
-		l.event(StartLease).Status, l.event(EndLease).Status, l.Reservations[0].Status = c.start, c.end, c.reservation
-		if got := Derive(l); got != c.want {
-			t.Errorf("(%s, %s) with %s: want %s, got %s", c.start, c.end, c.reservation, c.want, got)
-		}
-	}
-}
-
-func TestEveryLeaseExplainsItself(t *testing.T) {
-	t.Parallel()
-	blocked := sample(1)
-	blocked.Blockers = []Blocker{{Name: "a", Host: "cmp-1", Since: noon}}
-	failed := in(t, Error)
-	failed.event(EndLease).Status = Failed
-	asked := in(t, Active)
-	asked.DeleteRequested = true
-	for _, c := range []struct {
-		l    Lease
-		now  time.Time
-		want string
-		who  string
-	}{
-		{sample(1), noon.Add(-time.Hour), "PENDING: start_lease is next, at 2040-01-01T12:00:00Z.", "start_lease"},
-		{sample(1), noon, "PENDING: start is due since 2040-01-01T12:00:00Z and begins as soon as a worker takes it.", "worker"},
-		{blocked, noon, "PENDING: its start is due; it waits for lease a (00000000-0000-0000-0000-000000000000) to leave host cmp-1 since 2040-01-01T12:00:00Z.",
-			"lease/00000000-0000-0000-0000-000000000000"},
-		{in(t, Starting), noon, "STARTING: placing the 1 reservation in inventory since 2040-01-01T11:00:00Z.", "inventory"},
-		{in(t, Active), noon, "ACTIVE: before_end_lease is next, at 2040-01-01T12:50:00Z.", "before_end_lease"},
-		{in(t, Error), noon, "ERROR: end_lease is next, at 2040-01-01T13:00:00Z.", "end_lease"},
-		{in(t, Terminated), noon, "TERMINATED: nothing is due any more.", ""},
-		{failed, noon, "ERROR: it ended and holds 1 host. What failed: no. Delete it to release them.", ""},
-		{asked, noon, "ACTIVE: is being deleted, removing the 1 reservation in inventory since 2040-01-01T11:00:00Z.", "inventory"},
-	} {
-		got, waiting := Explain(c.l, c.now)
-		if got != c.want {
-			t.Errorf("want %q, got %q", c.want, got)
-		}
-		if c.who == "" && len(waiting) != 0 || c.who != "" && (len(waiting) != 1 || waiting[0].For != c.who) {
-			t.Errorf("%s: want one wait for %q, got %+v", c.l.Status, c.who, waiting)
 		}
 	}
 }

@@ -6,56 +6,56 @@ import (
 	"time"
 )
 
-// Waiting is a party or an instant that a lease waits for.
+// Waiting is a party, or an event, that a lease waits for.
 type Waiting struct {
 	For      string
 	Since    time.Time
-	Deadline *time.Time // nil: for as long as it takes
+	Deadline *time.Time // nil: no deadline
 }
 
-// Explain says in one line what a lease does or waits for at that instant, and for whom it waits.
+// Explain says in one line what a lease is doing or waiting for, and lists what it waits for.
 func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 	since := l.CreatedAt
 	if l.UpdatedAt != nil {
 		since = *l.UpdatedAt
 	}
-	work := func(verb string) (string, []Waiting) {
-		return fmt.Sprintf("%s: %s the %s in inventory since %s.", l.Status, verb, things(len(l.Reservations), "reservation"), when(since)),
+	working := func(verb string) (string, []Waiting) {
+		return fmt.Sprintf("%s: %s the %s in inventory since %s.", l.Status, verb, countOf(len(l.Reservations), "reservation"), formatTime(since)),
 			[]Waiting{{For: "inventory", Since: since}}
 	}
 	next := Next(l, now)
 	switch {
 	case l.DeleteRequested || l.Status == Deleting:
-		return work("is being deleted, removing")
+		return working("is being deleted, removing")
 	case l.Status == Starting:
-		return work("placing")
+		return working("placing")
 	case l.Status == Terminating:
-		return work("removing")
+		return working("removing")
 	case l.Status == Pending && len(l.Blockers) > 0 && !now.Before(l.StartAt):
-		return l.blocked()
+		return l.explainBlocked()
 	case next.Step == Refit:
-		return fmt.Sprintf("%s: what it holds has changed; the cloud is being told.", l.Status), []Waiting{{For: "cloud", Since: since}}
+		return fmt.Sprintf("%s: its resources have changed; Nova and Neutron are being updated.", l.Status), []Waiting{{For: "cloud", Since: since}}
 	case next.Step == Wait:
-		return l.ahead(now, since)
+		return l.explainNext(now, since)
 	case next.Step == Stop:
-		return l.rests()
+		return l.explainStopped()
 	default:
-		return fmt.Sprintf("%s: %s is due since %s and begins as soon as a worker takes it.", l.Status, next.Step, when(l.dueAt(next.Step))),
+		return fmt.Sprintf("%s: %s is due since %s and begins as soon as a worker takes it.", l.Status, next.Step, formatTime(l.dueAt(next.Step))),
 			[]Waiting{{For: "worker", Since: l.dueAt(next.Step)}}
 	}
 }
 
-func (l Lease) blocked() (string, []Waiting) {
+func (l Lease) explainBlocked() (string, []Waiting) {
 	var all []Waiting
 	var names []string
 	for _, b := range l.Blockers {
 		all = append(all, Waiting{For: "lease/" + b.ID.String(), Since: b.Since})
-		names = append(names, fmt.Sprintf("lease %s (%s) to leave host %s since %s", b.Name, b.ID, b.Host, when(b.Since)))
+		names = append(names, fmt.Sprintf("lease %s (%s) to leave host %s since %s", b.Name, b.ID, b.Host, formatTime(b.Since)))
 	}
 	return fmt.Sprintf("%s: its start is due; it waits for %s.", l.Status, strings.Join(names, " and for ")), all
 }
 
-func (l Lease) ahead(now, since time.Time) (string, []Waiting) {
+func (l Lease) explainNext(now, since time.Time) (string, []Waiting) {
 	at := Next(l, now).At
 	what := EndLease
 	if l.Status == Pending {
@@ -63,11 +63,11 @@ func (l Lease) ahead(now, since time.Time) (string, []Waiting) {
 	} else if e := l.event(BeforeEndLease); l.Status == Active && e != nil && e.Status == Undone {
 		what = BeforeEndLease
 	}
-	return fmt.Sprintf("%s: %s is next, at %s.", l.Status, what, when(at)),
+	return fmt.Sprintf("%s: %s is next, at %s.", l.Status, what, formatTime(at)),
 		[]Waiting{{For: string(what), Since: since, Deadline: &at}}
 }
 
-func (l Lease) rests() (string, []Waiting) {
+func (l Lease) explainStopped() (string, []Waiting) {
 	if l.Status != Error {
 		return fmt.Sprintf("%s: nothing is due any more.", l.Status), nil
 	}
@@ -79,12 +79,12 @@ func (l Lease) rests() (string, []Waiting) {
 			reasons = append(reasons, r.LastError)
 		}
 	}
-	sentence := fmt.Sprintf("%s: it ended and holds %s.", l.Status, things(held, "host"))
+	sentence := fmt.Sprintf("%s: it has ended and still holds %s.", l.Status, countOf(held, "host"))
 	if len(reasons) > 0 {
-		sentence += " What failed: " + strings.Join(reasons, "; ") + "."
+		sentence += " Errors: " + strings.Join(reasons, "; ") + "."
 	}
 	if held > 0 {
-		sentence += " Delete it to release them."
+		sentence += " Delete the lease to release them."
 	}
 	return sentence, nil
 }
@@ -97,9 +97,9 @@ func (l Lease) dueAt(s Step) time.Time {
 	return l.CreatedAt
 }
 
-func when(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-func things(n int, what string) string {
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

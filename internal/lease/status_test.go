@@ -1,15 +1,15 @@
 package lease
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// specification is the table of combinations as the specification writes it, with what was decided about it: a failed
-// start may end, and nothing is in progress while a lease is deleted or updated. The lease's status is followed by
-// those of its reservations, of its start and of its end.
-const specification = `
+// allowedCombinations is the table of Blazar's specification, with two decisions: a lease with a failed start may end, and no event
+// is IN_PROGRESS while a lease is deleted or updated. Columns: lease, reservations, start_lease, end_lease.
+const allowedCombinations = `
 	CREATING    pending                      UNDONE             UNDONE
 	PENDING     pending                      UNDONE             UNDONE
 	STARTING    pending,active,error         IN_PROGRESS        UNDONE
@@ -20,8 +20,8 @@ const specification = `
 	UPDATING    pending,active,deleted,error UNDONE,DONE,ERROR  UNDONE,DONE,ERROR
 	ERROR       error                        DONE,ERROR         UNDONE,ERROR`
 
-// moves is which status may follow which.
-const moves = `
+// allowedTransitions lists the statuses that may follow each status.
+const allowedTransitions = `
 	CREATING    PENDING,DELETING
 	PENDING     STARTING,UPDATING,DELETING
 	STARTING    ACTIVE,ERROR,DELETING
@@ -32,28 +32,28 @@ const moves = `
 	ERROR       TERMINATING,UPDATING,DELETING
 	DELETING    ERROR`
 
-func lines(table string) (all [][]string) {
+func tableRows(table string) (all [][]string) {
 	for line := range strings.Lines(strings.TrimSpace(table)) {
 		all = append(all, strings.Fields(line))
 	}
 	return all
 }
 
-func has(list string, s string) bool { return slices.Contains(strings.Split(list, ","), s) }
+func listContains(list string, s string) bool { return slices.Contains(strings.Split(list, ","), s) }
 
-func TestExactlyTheCombinationsOfTheSpecificationAreAllowed(t *testing.T) {
+func TestCheckStatus_AllowsExactlyTheCombinationsOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	reservations := []ReservationStatus{ReservationPending, ReservationActive, ReservationDeleted, ReservationError}
 	events := []EventStatus{Undone, InProgress, Done, Failed}
 	checked := 0
-	for _, row := range lines(specification) {
+	for _, row := range tableRows(allowedCombinations) {
 		for _, first := range reservations {
 			for _, second := range reservations {
 				for _, start := range events {
 					for _, end := range events {
 						l := Lease{Status: Status(row[0]), Reservations: []Reservation{{Status: first}, {Status: second}},
 							Events: []Event{{Type: StartLease, Status: start}, {Type: EndLease, Status: end}, {Type: BeforeEndLease, Status: Failed}}}
-						want := has(row[1], string(first)) && has(row[1], string(second)) && has(row[2], string(start)) && has(row[3], string(end))
+						want := listContains(row[1], string(first)) && listContains(row[1], string(second)) && listContains(row[2], string(start)) && listContains(row[3], string(end))
 						if err := Check(l); (err == nil) != want {
 							t.Errorf("%s %s,%s %s %s: %v", row[0], first, second, start, end, err)
 						}
@@ -68,14 +68,42 @@ func TestExactlyTheCombinationsOfTheSpecificationAreAllowed(t *testing.T) {
 	}
 }
 
-func TestExactlyTheTransitionsOfTheSpecificationAreAllowed(t *testing.T) {
+func TestStatus_AllowsExactlyTheTransitionsOfTheSpecification(t *testing.T) {
 	t.Parallel()
-	rows := lines(moves)
+	rows := tableRows(allowedTransitions)
 	for _, row := range rows {
 		for _, to := range rows {
-			if got, want := Status(row[0]).CanBecome(Status(to[0])), has(row[1], to[0]); got != want {
+			if got, want := Status(row[0]).CanBecome(Status(to[0])), listContains(row[1], to[0]); got != want {
 				t.Errorf("%s to %s: %t", row[0], to[0], got)
 			}
 		}
+	}
+}
+
+func TestDeriveStatus_FollowsFromEventsAndReservations(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		start, end  EventStatus
+		reservation ReservationStatus
+		want        Status
+	}{
+		{Undone, Undone, ReservationPending, Pending},
+		{Undone, Undone, ReservationActive, Error},
+		{Done, Undone, ReservationActive, Active},
+		{Done, Undone, ReservationPending, Error},
+		{Done, Done, ReservationDeleted, Terminated},
+		{Done, Done, ReservationActive, Error},
+		{Failed, Undone, ReservationError, Error},
+		{Done, Failed, ReservationError, Error},
+		{InProgress, Undone, ReservationPending, Error},
+	} {
+		t.Run(fmt.Sprintf("%s %s %s", c.start, c.end, c.reservation), func(t *testing.T) {
+			t.Parallel()
+			l := sample(1)
+			l.event(StartLease).Status, l.event(EndLease).Status, l.Reservations[0].Status = c.start, c.end, c.reservation
+			if got := Derive(l); got != c.want {
+				t.Errorf("want %s, got %s", c.want, got)
+			}
+		})
 	}
 }

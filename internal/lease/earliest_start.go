@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Busy is a host that a reservation has for a while.
+// Busy is the use of a host by a reservation during a time window.
 type Busy struct {
 	Host     int64
 	From, To time.Time
-	Stuck    bool // the reservation failed to leave it: nobody knows until when
+	Stuck    bool // the reservation failed to release the host, so its end is unknown
 }
 
-// Later is a draft whose dates all lie that much later.
+// Later returns the draft with all dates moved so that it starts at the given time.
 func (d Draft) Later(s Schedule, start time.Time) Draft {
 	by := start.Sub(s.Start)
 	d.Start, d.End = Moment{At: start}, Moment{At: s.End.Add(by)}
@@ -24,9 +24,9 @@ func (d Draft) Later(s Schedule, start time.Time) Draft {
 	return d
 }
 
-// Earliest is the first start, from the schedule's and not after latest, at which every reservation of the draft
-// finds its hosts for as long as the schedule lasts. It chooses as a creation does. A lease can only begin to fit
-// when somebody leaves a host, so only those instants are looked at.
+// Earliest returns the first start, from the schedule's start until latest, at which every reservation of the draft
+// gets its hosts for the duration of the schedule. It chooses hosts as a creation does. Only the instants at which a
+// host becomes free are candidates.
 func Earliest(d Draft, s Schedule, latest time.Time, hosts []Host, busy []Busy) (time.Time, error) {
 	starts := []time.Time{s.Start}
 	booked, stuck, byHost := map[int64]bool{}, map[int64]bool{}, map[int64][]Busy{}
@@ -39,11 +39,11 @@ func Earliest(d Draft, s Schedule, latest time.Time, hosts []Host, busy []Busy) 
 	}
 	for _, all := range byHost {
 		slices.SortFunc(all, func(a, b Busy) int { return a.To.Compare(b.To) })
-		for i := len(all) - 2; i >= 0; i-- { // instances are there at the same time
-			all[i].From = earliest(all[i].From, all[i+1].From)
+		for i := len(all) - 2; i >= 0; i-- { // several instances can use a host at the same time
+			all[i].From = earlierOf(all[i].From, all[i+1].From)
 		}
 	}
-	matching, err := matchingEach(d.Reservations, hosts, stuck)
+	matching, err := matchingHosts(d.Reservations, hosts, stuck)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -52,22 +52,22 @@ func Earliest(d Draft, s Schedule, latest time.Time, hosts []Host, busy []Busy) 
 		if start.After(latest) {
 			break
 		}
-		if fits(d.Reservations, matching, booked, takenIn(byHost, start, start.Add(s.End.Sub(s.Start)))) {
+		if allFit(d.Reservations, matching, booked, takenHosts(byHost, start, start.Add(s.End.Sub(s.Start)))) {
 			return start, nil
 		}
 	}
 	return time.Time{}, Refuse(NotEnoughHosts, "Not enough hosts available at any start until %s", latest.UTC().Format(time.RFC3339))
 }
 
-func earliest(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
 	return b
 }
 
-// matchingEach is which hosts meet the requirements of each reservation. A stuck one cannot be reserved.
-func matchingEach(reservations []ReservationDraft, hosts []Host, stuck map[int64]bool) ([][]Candidate, error) {
+// matchingHosts returns, for each reservation, the hosts that meet its requirements. Stuck hosts are not reservable.
+func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int64]bool) ([][]Candidate, error) {
 	all := make([]Candidate, len(hosts))
 	for i, h := range hosts {
 		h.Reservable = h.Reservable && !stuck[h.ID]
@@ -86,9 +86,9 @@ func matchingEach(reservations []ReservationDraft, hosts []Host, stuck map[int64
 	return each, nil
 }
 
-// takenIn is which hosts somebody has in a window. Of each host the next one to leave it counts, who is given as there
-// from the first of all who leave it later.
-func takenIn(byHost map[int64][]Busy, from, to time.Time) map[int64]bool {
+// takenHosts returns the hosts that are reserved in a window. The bookings of each host are sorted by end, and each
+// starts no later than the ones after it, so that one search is enough.
+func takenHosts(byHost map[int64][]Busy, from, to time.Time) map[int64]bool {
 	taken := map[int64]bool{}
 	for host, all := range byHost {
 		i, _ := slices.BinarySearchFunc(all, from, func(b Busy, from time.Time) int {
@@ -102,8 +102,8 @@ func takenIn(byHost map[int64][]Busy, from, to time.Time) map[int64]bool {
 	return taken
 }
 
-// fits tells whether each reservation in turn finds hosts that are not taken, also not by the one before it.
-func fits(reservations []ReservationDraft, matching [][]Candidate, booked, taken map[int64]bool) bool {
+// allFit reports whether each reservation in turn gets hosts that are free and that no earlier reservation got.
+func allFit(reservations []ReservationDraft, matching [][]Candidate, booked, taken map[int64]bool) bool {
 	booked = maps.Clone(booked)
 	for i, r := range reservations {
 		candidates := slices.Clone(matching[i])

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// CheckName tells what is wrong with a lease's name; nil if nothing is.
+// CheckName returns a fault if the name of a lease is not valid.
 func CheckName(name string) error {
 	const longest = 80
 	switch n := utf8.RuneCountInString(name); {
@@ -18,15 +18,15 @@ func CheckName(name string) error {
 	case n > longest:
 		return Refuse(InvalidInput, "The lease name must not be longer than %d characters.", longest)
 	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
-		return Refuse(InvalidInput, "The lease name must be printable text.")
+		return Refuse(InvalidInput, "The lease name must be valid UTF-8 without NUL characters.")
 	}
 	return nil
 }
 
-// maxReservations is far from what one lease can start in time, and one look at it can tell.
+// maxReservations limits a lease to what its workflow can start in time and explain in one answer.
 const maxReservations = 100
 
-// CheckDraft tells what is wrong with a draft, its dates apart; nil if nothing is.
+// CheckDraft returns a fault if a draft is not valid. It does not check the dates.
 func CheckDraft(d Draft) error {
 	if err := CheckName(d.Name); err != nil {
 		return err
@@ -42,7 +42,7 @@ func CheckDraft(d Draft) error {
 	return nil
 }
 
-// Compose makes the pending lease of a draft.
+// Compose returns the pending lease of a draft.
 func Compose(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 	l := Lease{ID: newID(), Name: d.Name, User: d.User, Project: d.Project, Status: Pending, StartAt: s.Start, EndAt: s.End}
 	for _, r := range d.Reservations {
@@ -58,7 +58,7 @@ func Compose(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 	return l
 }
 
-// Amend applies a change to a lease, or tells why it cannot be. Which hosts it then gets is another question.
+// Amend returns the lease after a change, or a fault. It does not choose hosts.
 func Amend(l Lease, c Change, now time.Time) (Lease, error) {
 	l = l.clone()
 	if err := Changeable(l, c); err != nil {
@@ -91,12 +91,12 @@ func Amend(l Lease, c Change, now time.Time) (Lease, error) {
 	return Reschedule(l, s, now), nil
 }
 
-// checkChange tells why a reservation cannot become what is asked for; nil if it can.
+// checkChange returns a fault if the reservation cannot be changed to the draft.
 func checkChange(was Reservation, is ReservationDraft) error {
 	if err := CheckReservation(is); err != nil {
 		return err
 	}
-	return resources[is.Type].Change(was, is)
+	return resourceTypes[is.Type].Change(was, is)
 }
 
 func amendReservation(l *Lease, c ReservationChange) error {
@@ -105,7 +105,7 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	}
 	i := slices.IndexFunc(l.Reservations, func(r Reservation) bool { return r.ID.String() == c.ID })
 	if i < 0 {
-		return Refuse(UnknownReservation, "Please enter valid reservation IDs: %s is none of this lease.", c.ID)
+		return Refuse(UnknownReservation, "Please enter valid reservation IDs: %s is not a reservation of this lease.", c.ID)
 	}
 	r := &l.Reservations[i]
 	if c.Type != nil && *c.Type != r.Type {
@@ -115,7 +115,7 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	return nil
 }
 
-// Apply writes what is given onto a draft, as far as its type knows it.
+// Apply writes the given fields to the draft. It ignores fields that the reservation's type does not have.
 func (c ReservationChange) Apply(d *ReservationDraft) {
 	switch d.Type {
 	case PhysicalHost:

@@ -19,17 +19,17 @@ type Address struct {
 	UpdatedAt  *time.Time
 }
 
-// AddressCandidate is an address and how it stands in the window that a reservation asks for.
+// AddressCandidate is a floating IP with its availability in the time window of a reservation.
 type AddressCandidate struct {
 	Address
-	Booked bool // some reservation holds it, whenever
-	Free   bool // none does in the window
+	Booked bool // reserved at any time
+	Free   bool // not reserved in the window
 }
 
-// addresses are the rules of virtual:floatingip.
-type addresses struct{}
+// floatingIPType is the resource type virtual:floatingip.
+type floatingIPType struct{}
 
-func (addresses) Check(d ReservationDraft) error {
+func (floatingIPType) Check(d ReservationDraft) error {
 	if err := checkAmount(d.Amount, 0); err != nil {
 		return err
 	}
@@ -44,8 +44,8 @@ func (addresses) Check(d ReservationDraft) error {
 	return nil
 }
 
-// Change keeps the network and, once they are given out, the addresses.
-func (addresses) Change(was Reservation, is ReservationDraft) error {
+// Change allows neither another network nor, for an active reservation, fewer addresses.
+func (floatingIPType) Change(was Reservation, is ReservationDraft) error {
 	switch {
 	case is.Network != was.Network:
 		return Refuse(InvalidInput, "The network_id of a reservation cannot be updated.")
@@ -57,7 +57,8 @@ func (addresses) Change(was Reservation, is ReservationDraft) error {
 	return nil
 }
 
-// PickAddresses chooses so many addresses, the required ones among them. Those that nobody ever booked come first.
+// PickAddresses chooses the given number of addresses, including the required ones. It prefers addresses without any
+// reservation.
 func PickAddresses(candidates []AddressCandidate, amount int, required []netip.Addr) ([]uuid.UUID, error) {
 	var picked []uuid.UUID
 	for _, ip := range required {

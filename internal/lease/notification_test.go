@@ -9,7 +9,7 @@ import (
 	"berth/internal/lease"
 )
 
-func TestEveryTransitionHasOneNotice(t *testing.T) {
+func TestNotifications_OnePerTransition(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		from, to lease.Status
@@ -26,13 +26,16 @@ func TestEveryTransitionHasOneNotice(t *testing.T) {
 		{lease.Active, lease.Deleting, "lease.delete.begin"},
 		{lease.Starting, lease.Deleting, "lease.delete.begin"},
 	} {
-		if d := cmp.Diff([]string{tt.want}, lease.Notices(lease.Lease{Status: tt.from}, lease.Lease{Status: tt.to})); d != "" {
-			t.Errorf("%s → %s: %s", tt.from, tt.to, d)
-		}
+		t.Run(string(tt.from+" to "+tt.to), func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff([]string{tt.want}, lease.Notices(lease.Lease{Status: tt.from}, lease.Lease{Status: tt.to})); d != "" {
+				t.Error(d)
+			}
+		})
 	}
 }
 
-func TestWhatChangesWithoutATransitionIsToldToo(t *testing.T) {
+func TestNotifications_ChangesWithoutTransition(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	base := func() lease.Lease {
@@ -44,22 +47,25 @@ func TestWhatChangesWithoutATransitionIsToldToo(t *testing.T) {
 		change func(was, is *lease.Lease)
 		want   []string
 	}{
-		"nothing":            {func(_, _ *lease.Lease) {}, nil},
-		"its name":           {func(_, is *lease.Lease) { is.Name = "m" }, []string{"lease.update"}},
-		"its end":            {func(_, is *lease.Lease) { is.EndAt = at.Add(2 * time.Hour) }, []string{"lease.update"}},
-		"a reservation":      {func(_, is *lease.Lease) { is.Reservations[0].Max = 2 }, []string{"lease.update"}},
-		"its health":         {func(_, is *lease.Lease) { is.Degraded, is.Reservations[0].MissingResources = true, true }, []string{"lease.health"}},
-		"warned":             {func(_, is *lease.Lease) { is.Events[0].Status = lease.Done }, []string{"lease.event.before_end_lease"}},
-		"the warning failed": {func(_, is *lease.Lease) { is.Events[0].Status = lease.Failed }, []string{"lease.event.before_end_lease.error"}},
-		"the warning begins": {func(was, _ *lease.Lease) { was.Events[0].Status = lease.Undone }, nil},
-		"armed again": {func(was, is *lease.Lease) {
+		"nothing":           {func(_, _ *lease.Lease) {}, nil},
+		"its name":          {func(_, is *lease.Lease) { is.Name = "m" }, []string{"lease.update"}},
+		"its end":           {func(_, is *lease.Lease) { is.EndAt = at.Add(2 * time.Hour) }, []string{"lease.update"}},
+		"a reservation":     {func(_, is *lease.Lease) { is.Reservations[0].Max = 2 }, []string{"lease.update"}},
+		"its health":        {func(_, is *lease.Lease) { is.Degraded, is.Reservations[0].MissingResources = true, true }, []string{"lease.health"}},
+		"before_end done":   {func(_, is *lease.Lease) { is.Events[0].Status = lease.Done }, []string{"lease.event.before_end_lease"}},
+		"before_end failed": {func(_, is *lease.Lease) { is.Events[0].Status = lease.Failed }, []string{"lease.event.before_end_lease.error"}},
+		"before_end begins": {func(was, _ *lease.Lease) { was.Events[0].Status = lease.Undone }, nil},
+		"before_end rearmed": {func(was, is *lease.Lease) {
 			was.Events[0].Status, is.Events[0].Status, is.Events[0].At = lease.Done, lease.Undone, at.Add(time.Minute)
 		}, []string{"lease.update", "lease.event.before_end_lease.stop"}},
 	} {
-		was, is := base(), base()
-		tt.change(&was, &is)
-		if d := cmp.Diff(tt.want, lease.Notices(was, is)); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			was, is := base(), base()
+			tt.change(&was, &is)
+			if d := cmp.Diff(tt.want, lease.Notices(was, is)); d != "" {
+				t.Error(d)
+			}
+		})
 	}
 }

@@ -7,44 +7,44 @@ import (
 	"github.com/google/uuid"
 )
 
-// BeforeEndLead is how long before a lease's end its before_end_lease event is, if neither caller nor operator says.
+// BeforeEndLead is the default time between a before_end_lease event and the end of the lease.
 const BeforeEndLead = 60 * time.Minute
 
-// Moment is a date as a caller gives it: an instant, or the word "now".
+// Moment is a date in a request: an instant, or the word "now".
 type Moment struct {
 	Now bool
 	At  time.Time
 }
 
-// on is the instant of a moment. "now" is the current minute, as every date was once a whole minute, but not
-// before the instant given: a lease that began within this minute does not end before it began.
-func (m Moment) on(now, notBefore time.Time) time.Time {
+// resolve returns the instant. "now" is the start of the current minute, because Blazar's dates were whole minutes, but
+// never before notBefore: a lease that started within this minute cannot end before its start.
+func (m Moment) resolve(now, notBefore time.Time) time.Time {
 	if !m.Now {
 		return m.At
 	}
-	at := minute(now)
+	at := startOfMinute(now)
 	if at.Before(notBefore) && !now.Before(notBefore) {
 		return notBefore
 	}
 	return at
 }
 
-func minute(t time.Time) time.Time { return t.UTC().Truncate(time.Minute) }
+func startOfMinute(t time.Time) time.Time { return t.UTC().Truncate(time.Minute) }
 
-// Schedule is when a lease's events are due.
+// Schedule holds the due times of a lease's events.
 type Schedule struct {
-	Start, BeforeEnd, End time.Time // BeforeEnd is zero if nothing is due then
+	Start, BeforeEnd, End time.Time // BeforeEnd is zero if the lease has no before_end_lease event
 }
 
-// Draft is a lease that somebody asks for.
+// Draft is a lease in a create request.
 type Draft struct {
 	Name, User, Project string
 	Start, End          Moment
-	BeforeEnd           *time.Time // nil for the default
+	BeforeEnd           *time.Time // nil: the default
 	Reservations        []ReservationDraft
 }
 
-// Change is what somebody asks to change about a lease. Nil leaves a thing as it is.
+// Change is an update request for a lease; nil fields stay as they are.
 type Change struct {
 	Name         *string
 	Start, End   *Moment
@@ -52,10 +52,10 @@ type Change struct {
 	Reservations []ReservationChange
 }
 
-// ReservationChange is what somebody asks to change about a reservation.
+// ReservationChange is the part of an update request for one reservation; nil fields stay as they are.
 type ReservationChange struct {
 	ID                   string
-	Type                 *string // may be repeated, not changed
+	Type                 *string // must equal the current type if given
 	Min, Max             *int
 	HypervisorProperties *string
 	ResourceProperties   *string
@@ -69,18 +69,18 @@ type ReservationChange struct {
 	Required             *[]netip.Addr
 }
 
-// Rename tells whether the change touches nothing but the name.
+// Rename reports whether the change concerns only the name.
 func (c Change) Rename() bool {
 	return c.Start == nil && c.End == nil && c.BeforeEnd == nil && c.Reservations == nil
 }
 
-// Plan checks the dates of a new lease. Unless the draft says when, its before_end_lease event is that lead before its end,
-// but not before its start; without a lead it has none.
+// Plan returns the schedule of a new lease, or a fault. Without a date in the draft, the before_end_lease event is due
+// lead before the end, but not before the start; lead 0 means no such event.
 func Plan(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
-	s := Schedule{Start: d.Start.on(now, time.Time{})}
-	s.End = d.End.on(now, s.Start)
+	s := Schedule{Start: d.Start.resolve(now, time.Time{})}
+	s.End = d.End.resolve(now, s.Start)
 	switch {
-	case s.Start.Before(minute(now)):
+	case s.Start.Before(startOfMinute(now)):
 		return s, Refuse(InvalidInput, "Start date must be later than current date.")
 	case !s.End.After(s.Start):
 		return s, Refuse(InvalidInput, "End date must be later than start date.")
@@ -89,45 +89,46 @@ func Plan(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	}
 	switch {
 	case d.BeforeEnd != nil:
-		return s.withBeforeEnd(*d.BeforeEnd)
+		return s.withBeforeEndAt(*d.BeforeEnd)
 	case lead > 0:
-		s.BeforeEnd = latest(s.End.Add(-lead), s.Start)
+		s.BeforeEnd = laterOf(s.End.Add(-lead), s.Start)
 	}
 	return s, nil
 }
 
-// Replan checks the new dates of a lease. Whether it has started is told by its status, never by the clock.
+// Replan returns the schedule of a lease after a change, or a fault. The status, not the clock, decides whether the
+// lease has started.
 func Replan(l Lease, c Change, now time.Time) (Schedule, error) {
 	s := Schedule{Start: l.StartAt, End: l.EndAt}
 	if c.Start != nil {
-		s.Start = c.Start.on(now, time.Time{})
+		s.Start = c.Start.resolve(now, time.Time{})
 	}
 	if c.End != nil {
-		s.End = c.End.on(now, s.Start)
+		s.End = c.End.resolve(now, s.Start)
 	}
 	moved := !s.Start.Equal(l.StartAt)
 	switch {
-	case l.Status == Terminated || l.EndAt.Before(minute(now)):
+	case l.Status == Terminated || l.EndAt.Before(startOfMinute(now)):
 		return s, Refuse(InvalidInput, "Terminated leases can only be renamed.")
 	case moved && l.Status != Pending:
 		return s, Refuse(InvalidInput, "Cannot modify the start date of already started leases.")
-	case moved && s.Start.Before(minute(now)):
+	case moved && s.Start.Before(startOfMinute(now)):
 		return s, Refuse(InvalidInput, "Start date must be later than current date.")
-	case s.End.Before(minute(now)) || s.End.Before(s.Start):
+	case s.End.Before(startOfMinute(now)) || s.End.Before(s.Start):
 		return s, Refuse(InvalidInput, "End date must be later than current and start date.")
 	}
 	if before := l.event(BeforeEndLease); before != nil {
-		s.BeforeEnd = latest(s.End.Add(-l.EndAt.Sub(before.At)), s.Start)
+		s.BeforeEnd = laterOf(s.End.Add(-l.EndAt.Sub(before.At)), s.Start)
 	} else {
 		s.BeforeEnd = s.Start
 	}
 	if c.BeforeEnd == nil {
 		return s, nil
 	}
-	return s.withBeforeEnd(*c.BeforeEnd)
+	return s.withBeforeEndAt(*c.BeforeEnd)
 }
 
-func (s Schedule) withBeforeEnd(at time.Time) (Schedule, error) {
+func (s Schedule) withBeforeEndAt(at time.Time) (Schedule, error) {
 	if !at.After(s.Start) || !at.Before(s.End) {
 		return s, Refuse(NotAuthorized, "Datetime is out of lease limits")
 	}
@@ -135,8 +136,8 @@ func (s Schedule) withBeforeEnd(at time.Time) (Schedule, error) {
 	return s, nil
 }
 
-// Reschedule moves a lease and its events to new dates. A before_end_lease event that has run, or runs, and lies ahead
-// again will run again.
+// Reschedule moves a lease and its events to a new schedule. A before_end_lease event that has run or is running
+// becomes UNDONE again if its new date is in the future.
 func Reschedule(l Lease, s Schedule, now time.Time) Lease {
 	l = l.clone()
 	l.StartAt, l.EndAt = s.Start, s.End
@@ -157,25 +158,25 @@ func Reschedule(l Lease, s Schedule, now time.Time) Lease {
 	return l
 }
 
-// Changeable tells why a lease cannot be changed so in its status; nil if it can.
+// Changeable returns a fault if the status of the lease does not allow the change.
 func Changeable(l Lease, c Change) error {
 	switch {
 	case l.DeleteRequested || !l.Status.Stable():
-		return Refuse(InvalidStatus, "Invalid lease status: the lease is %s and cannot be updated now.", worded(l))
+		return Refuse(InvalidStatus, "Invalid lease status: the lease is %s and cannot be updated now.", statusText(l))
 	case l.Status == Error && !c.Rename():
 		return Refuse(InvalidStatus, "Invalid lease status: a lease in ERROR can only be renamed or deleted.")
 	}
 	return nil
 }
 
-func worded(l Lease) string {
+func statusText(l Lease) string {
 	if l.DeleteRequested {
 		return string(Deleting)
 	}
 	return string(l.Status)
 }
 
-func latest(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
 	}

@@ -8,56 +8,56 @@ import (
 	"strings"
 )
 
-// Requirement is one condition on a host's properties.
+// Requirement is a condition on one property of a host.
 type Requirement struct {
 	Op, Key, Value string
 }
 
 var operators = []string{"=", "==", "!=", "<", "<=", ">", ">="}
 
-// Null is the value that a property compares equal to which a host does not have.
-const null = "null"
+// nullValue compares equal to a property that a host does not have.
+const nullValue = "null"
 
-// ParseRequirements reads the requirement grammar: nothing, one triple ["op","$key","value"], or
-// ["and", triple, …]. It is a text that holds JSON.
+// ParseRequirements parses Blazar's requirement grammar, a JSON string: empty, one triple ["op","$key","value"], or
+// ["and", triple, …].
 func ParseRequirements(text string) ([]Requirement, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	var parts []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &parts); err != nil || parts == nil {
-		return nil, malformed(text)
+		return nil, malformedFault(text)
 	}
 	if len(parts) == 0 {
 		return nil, nil
 	}
 	var head string
 	if err := json.Unmarshal(parts[0], &head); err != nil {
-		return nil, malformed(text)
+		return nil, malformedFault(text)
 	}
 	if head != "and" {
-		r, ok := triple([]byte(text))
+		r, ok := parseTriple([]byte(text))
 		if !ok {
-			return nil, malformed(text)
+			return nil, malformedFault(text)
 		}
 		return []Requirement{r}, nil
 	}
 	if len(parts) < 2 {
-		return nil, malformed(text)
+		return nil, malformedFault(text)
 	}
 	var all []Requirement
 	for _, part := range parts[1:] {
-		r, ok := triple(part)
+		r, ok := parseTriple(part)
 		if !ok {
-			return nil, malformed(text)
+			return nil, malformedFault(text)
 		}
 		all = append(all, r)
 	}
 	return all, nil
 }
 
-// triple reads one condition, whose three parts are texts that are not empty.
-func triple(raw []byte) (Requirement, bool) {
+// parseTriple parses one condition of three strings that are not empty.
+func parseTriple(raw []byte) (Requirement, bool) {
 	var parts []*string
 	if json.Unmarshal(raw, &parts) != nil || len(parts) != 3 {
 		return Requirement{}, false
@@ -78,7 +78,7 @@ func triple(raw []byte) (Requirement, bool) {
 	return Requirement{Op: op, Key: key, Value: *parts[2]}, true
 }
 
-func malformed(text string) error {
+func malformedFault(text string) error {
 	const shown = 200
 	if len(text) > shown {
 		text = text[:shown] + "…"
@@ -86,11 +86,11 @@ func malformed(text string) error {
 	return Refuse(MalformedRequirements, "Malformed requirements %q", text)
 }
 
-// Holds tells whether a host with those properties meets the requirement. A host that lacks the property meets
-// none but a comparison with null. Two numbers are compared as numbers, everything else as text.
+// Holds reports whether a host with these properties meets the requirement. A missing property meets only comparisons
+// with null. Two numbers are compared as numbers, everything else as strings.
 func (r Requirement) Holds(properties map[string]string) bool {
 	have, ok := properties[r.Key]
-	if r.Value == null {
+	if r.Value == nullValue {
 		return r.Op == "==" && !ok || r.Op == "!=" && ok
 	}
 	if !ok {
@@ -113,7 +113,7 @@ func (r Requirement) Holds(properties map[string]string) bool {
 	}
 }
 
-// decimal is bounded so that nobody makes us compare numbers of a million digits.
+// decimal matches numbers with a bounded number of digits, so that a comparison cannot be made expensive.
 var decimal = regexp.MustCompile(`^[+-]?[0-9]{1,30}(\.[0-9]{1,30})?$`)
 
 func compare(a, b string) int {

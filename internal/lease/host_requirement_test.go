@@ -1,0 +1,100 @@
+package lease
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestParseRequirements_Grammar(t *testing.T) {
+	t.Parallel()
+	vcpus := Requirement{">=", "vcpus", "2"}
+	for _, c := range []struct {
+		text string
+		want []Requirement
+		bad  bool
+	}{
+		{"", nil, false},
+		{"  ", nil, false},
+		{"[]", nil, false},
+		{`[">=","$vcpus","2"]`, []Requirement{vcpus}, false},
+		{`["=", "$gpu", "True"]`, []Requirement{{"==", "gpu", "True"}}, false},
+		{`["and",[">=","$vcpus","2"]]`, []Requirement{vcpus}, false},
+		{`["and",[">=","$vcpus","2"],["!=","$gpu","x"]]`, []Requirement{vcpus, {"!=", "gpu", "x"}}, false},
+		{`["and"]`, nil, true},
+		{`["or",[">=","$vcpus","2"],["!=","$gpu","x"]]`, nil, true},
+		{`["and",["and",[">=","$vcpus","2"]]]`, nil, true},
+		{`[">=","$vcpus",2]`, nil, true},
+		{`[">=","$vcpus",null]`, nil, true},
+		{`[">=","$vcpus"]`, nil, true},
+		{`[">=","$vcpus","2","3"]`, nil, true},
+		{`[">=","vcpus","2"]`, nil, true},
+		{`[">=","$","2"]`, nil, true},
+		{`[">=","$vcpus",""]`, nil, true},
+		{`["in","$vcpus","2"]`, nil, true},
+		{`[["and"]]`, nil, true},
+		{`[null,"$a","b"]`, nil, true},
+		{`null`, nil, true},
+		{`{}`, nil, true},
+		{`"x"`, nil, true},
+		{`[">=","$vcpus","2"`, nil, true},
+		{`[">=","$vcpus","2"] x`, nil, true},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			t.Parallel()
+			got, err := ParseRequirements(c.text)
+			if c.bad != (kindOf(err) == MalformedRequirements) {
+				t.Error(err)
+			}
+			if d := cmp.Diff(c.want, got); !c.bad && d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
+	t.Parallel()
+	have := Host{VCPUs: 8, Hostname: "cmp-1", Reservable: true, Capabilities: map[string]string{"n": "10", "gpu": "a100", "vcpus": "99"}}.Properties()
+	for _, c := range []struct {
+		r    Requirement
+		want bool
+	}{
+		{Requirement{"==", "vcpus", "8"}, true}, // a capability does not override a base property
+		{Requirement{"==", "vcpus", "8.0"}, true},
+		{Requirement{">=", "n", "9"}, true}, // numbers compare as numbers
+		{Requirement{"<", "n", "9"}, false},
+		{Requirement{">", "gpu", "9"}, true}, // text as text
+		{Requirement{"!=", "gpu", "b"}, true},
+		{Requirement{"<=", "gpu", "a100"}, true},
+		{Requirement{"!=", "missing", "b"}, false}, // a missing property never matches
+		{Requirement{"==", "status", "null"}, true},
+		{Requirement{"!=", "vcpus", "null"}, true},
+		{Requirement{"==", "vcpus", "null"}, false},
+	} {
+		t.Run(c.r.Key+c.r.Op+c.r.Value, func(t *testing.T) {
+			t.Parallel()
+			if got := c.r.Holds(have); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestParseRequirements_AcceptsOrRefusesEveryText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`\[("and",)?(\[?"(=|>=|or)","\$[a-z]*","?[0-9a-z]*"?\]?,?)*\]`)).Draw(t, "text")
+		rs, err := ParseRequirements(text)
+		if err != nil && kindOf(err) != MalformedRequirements {
+			t.Fatalf("%q: %v", text, err)
+		}
+		for _, r := range rs {
+			if r.Key == "" || r.Value == "" {
+				t.Fatalf("%q: %+v", text, r)
+			}
+			r.Holds(map[string]string{r.Key: r.Value})
+		}
+	})
+}

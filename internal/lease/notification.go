@@ -1,0 +1,124 @@
+package lease
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Types of lease notifications. The names are Blazar's where Blazar has one. The suffix of a type says that a step
+// begins or fails.
+const (
+	NoticeCreate  = "lease.create"
+	NoticeUpdate  = "lease.update"
+	NoticeDelete  = "lease.delete" // after the deletion
+	NoticeHealth  = "lease.health" // a reservation lost, changed or regained resources
+	NoticeRearmed = "lease.event.before_end_lease.stop"
+
+	eventPrefix = "lease.event."
+	beginSuffix = ".begin"
+	errorSuffix = ".error"
+)
+
+// Notice is one lease notification.
+type Notice struct {
+	ID      int64
+	Message uuid.UUID // message ID, the same for every delivery
+	Kind    string
+	At      time.Time
+	Lease   Lease // state of the lease when the notification was created
+}
+
+// Ends reports whether the lease releases its resources with this notification: it ends, or is deleted before its end.
+func (n Notice) Ends() bool {
+	end := n.Lease.event(EndLease)
+	return n.Kind == eventPrefix+string(EndLease)+beginSuffix || n.Kind == NoticeDelete && end != nil && end.Status == Undone
+}
+
+// Notices returns the notification types for the change of a lease, in order. A previous lease without a status means
+// that the lease was created.
+func Notices(was, is Lease) []string {
+	switch {
+	case was.Status == "":
+		return []string{NoticeCreate}
+	case was.Status != is.Status:
+		return transitionNotifications(was.Status, is.Status)
+	}
+	var kinds []string
+	if changedByClient(was, is) {
+		kinds = append(kinds, NoticeUpdate)
+	}
+	if healthChanged(was, is) {
+		kinds = append(kinds, NoticeHealth)
+	}
+	old, now := was.event(BeforeEndLease), is.event(BeforeEndLease)
+	if old == nil || now == nil || old.Status == now.Status {
+		return kinds
+	}
+	switch now.Status {
+	case Undone:
+		return append(kinds, NoticeRearmed)
+	case Done:
+		return append(kinds, eventPrefix+string(BeforeEndLease))
+	case Failed:
+		return append(kinds, eventPrefix+string(BeforeEndLease)+errorSuffix)
+	}
+	return kinds
+}
+
+// transitionNotifications returns the notification type for a change of status.
+func transitionNotifications(from, to Status) []string {
+	start, end := eventPrefix+string(StartLease), eventPrefix+string(EndLease)
+	switch {
+	case to == Starting:
+		return []string{start + beginSuffix}
+	case from == Starting && to == Active:
+		return []string{start}
+	case from == Starting && to == Error:
+		return []string{start + errorSuffix}
+	case to == Terminating:
+		return []string{end + beginSuffix}
+	case from == Terminating && to == Terminated:
+		return []string{end}
+	case from == Terminating && to == Error:
+		return []string{end + errorSuffix}
+	case to == Deleting:
+		return []string{NoticeDelete + beginSuffix}
+	}
+	return []string{NoticeUpdate}
+}
+
+// changedByClient reports whether a client changed the lease.
+func changedByClient(was, is Lease) bool {
+	if was.Name != is.Name || !was.StartAt.Equal(is.StartAt) || !was.EndAt.Equal(is.EndAt) {
+		return true
+	}
+	old, now := was.event(BeforeEndLease), is.event(BeforeEndLease)
+	return old != nil && now != nil && !old.At.Equal(now.At) || slices.ContainsFunc(reservationPairs(was, is), reservationPair.draftChanged)
+}
+
+// healthChanged reports whether the health of a reservation changed.
+func healthChanged(was, is Lease) bool {
+	return was.Degraded != is.Degraded || slices.ContainsFunc(reservationPairs(was, is), func(p reservationPair) bool {
+		return p.was.MissingResources != p.is.MissingResources || p.was.ResourcesChanged != p.is.ResourcesChanged
+	})
+}
+
+// reservationPair is a reservation before and after a change.
+type reservationPair struct{ was, is Reservation }
+
+func reservationPairs(was, is Lease) []reservationPair {
+	all := make([]reservationPair, 0, len(is.Reservations))
+	for i, r := range is.Reservations {
+		if i < len(was.Reservations) {
+			all = append(all, reservationPair{was.Reservations[i], r})
+		}
+	}
+	return all
+}
+
+func (p reservationPair) draftChanged() bool {
+	return !reflect.DeepEqual(p.was.ReservationDraft, p.is.ReservationDraft)
+}

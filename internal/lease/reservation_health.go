@@ -1,0 +1,59 @@
+package lease
+
+import (
+	"reflect"
+
+	"github.com/google/uuid"
+)
+
+// Unwell is a reservation with a failed host or with missing resources.
+type Unwell struct {
+	Reservation uuid.UUID
+	Host        int64 // 0: no failed host, but resources are missing
+}
+
+// Replaced returns the lease after its i-th reservation lost a host. whole is true if a replacement was found; then an
+// active reservation is marked as changed, because its user has to know.
+func Replaced(l Lease, i int, replaced bool) Lease {
+	l = l.clone()
+	r := &l.Reservations[i]
+	r.MissingResources = r.MissingResources || !replaced
+	r.ResourcesChanged = r.ResourcesChanged || l.Status == Active && replaced
+	return l.withDegraded()
+}
+
+// Refilled returns the lease after its i-th reservation got its missing resources back.
+func Refilled(l Lease, i int) Lease {
+	l = l.clone()
+	r := &l.Reservations[i]
+	r.MissingResources = false
+	r.ResourcesChanged = r.ResourcesChanged || l.Status == Active
+	return l.withDegraded()
+}
+
+// Kept reports whether the i-th reservation of a changed lease keeps its resources: it asks for the same within the
+// time that it already has. It keeps them even if some are missing.
+func Kept(was, is Lease, i int) bool {
+	return !is.StartAt.Before(was.StartAt) && !is.EndAt.After(was.EndAt) &&
+		reflect.DeepEqual(was.Reservations[i].ReservationDraft, is.Reservations[i].ReservationDraft)
+}
+
+// Refitted returns a changed lease with updated health flags: every reservation has all its resources, except those
+// that kept theirs.
+func Refitted(was, is Lease) Lease {
+	l := is.clone()
+	for i := range l.Reservations {
+		r := &l.Reservations[i]
+		r.MissingResources = r.MissingResources && Kept(was, is, i)
+	}
+	return l.withDegraded()
+}
+
+// withDegraded sets Degraded if a reservation lacks resources or got other ones.
+func (l Lease) withDegraded() Lease {
+	l.Degraded = false
+	for _, r := range l.Reservations {
+		l.Degraded = l.Degraded || r.MissingResources || r.ResourcesChanged
+	}
+	return l
+}

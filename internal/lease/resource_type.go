@@ -1,0 +1,94 @@
+package lease
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Resource types of reservations.
+const (
+	PhysicalHost    = "physical:host"
+	VirtualInstance = "virtual:instance"
+	FlavorInstance  = "flavor:instance"
+	FloatingIP      = "virtual:floatingip"
+)
+
+// Resource holds the rules of one resource type. A resource type has three parts: rules in this package, rows in the
+// store, and Nova and Neutron objects in package cloud.
+type Resource interface {
+	// Check returns a fault if the draft is not valid.
+	Check(ReservationDraft) error
+	// Change returns a fault if the reservation cannot be changed to the draft.
+	Change(was Reservation, is ReservationDraft) error
+}
+
+var resourceTypes = map[string]Resource{
+	PhysicalHost:    hostType{},
+	VirtualInstance: instanceType{},
+	FlavorInstance:  flavorType{},
+	FloatingIP:      floatingIPType{},
+}
+
+// CheckReservation returns a fault if the draft of a reservation is not valid.
+func CheckReservation(d ReservationDraft) error {
+	resource, ok := resourceTypes[d.Type]
+	if !ok {
+		return Refuse(UnsupportedType, "The resource type %s is not supported.", d.Type)
+	}
+	return resource.Check(d)
+}
+
+// ReservationDraft holds the attributes that a reservation asks for. The type determines which fields are used.
+type ReservationDraft struct {
+	Type                 string
+	Min, Max             int    // physical:host
+	HypervisorProperties string // physical:host; Blazar's requirement grammar
+	ResourceProperties   string // physical:host and virtual:instance; the same grammar
+	BeforeEnd            string // physical:host: before_end action
+
+	Amount   int // number of instances or floating IPs
+	VCPUs    int64
+	MemoryMB int64
+	DiskGB   int64
+	Affinity Affinity
+	Flavor   *Flavor // flavor:instance: the flavor when the lease was created
+
+	Network  uuid.UUID // virtual:floatingip: external network
+	Required []netip.Addr
+}
+
+// Affinity says whether the instances of a reservation share hosts.
+type Affinity string
+
+// The kinds of affinity.
+const (
+	Anywhere Affinity = ""
+	Together Affinity = "affinity"      // all on the same host
+	Apart    Affinity = "anti-affinity" // each on a different host
+)
+
+const maxAmount = 100_000
+
+func checkAmount(n, from int) error {
+	if n < from || n > maxAmount {
+		return Refuse(MalformedParameter, "Malformed parameter amount: %d. It must be from %d to %d.", n, from, maxAmount)
+	}
+	return nil
+}
+
+// maxRequirementsSize is the maximum size of a reservation's requirements in bytes.
+const maxRequirementsSize = 16_384
+
+// checkRequirements returns a fault if the requirements of a reservation are not valid.
+func checkRequirements(d ReservationDraft) error {
+	if len(d.HypervisorProperties)+len(d.ResourceProperties) > maxRequirementsSize {
+		return Refuse(MalformedRequirements, "Malformed requirements: they must not be longer than %d bytes.", maxRequirementsSize)
+	}
+	if strings.ContainsRune(d.HypervisorProperties+d.ResourceProperties, 0) {
+		return Refuse(MalformedRequirements, "Malformed requirements: they contain a NUL character.")
+	}
+	_, err := Requirements(d.HypervisorProperties, d.ResourceProperties)
+	return err
+}

@@ -1,0 +1,44 @@
+package lease
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCheckReservation_FaultKinds(t *testing.T) {
+	t.Parallel()
+	good := ReservationDraft{Type: PhysicalHost, Min: 1, Max: 2, BeforeEnd: "default"}
+	if err := CheckReservation(good); err != nil {
+		t.Error(err)
+	}
+	for want, spoil := range map[Kind]func(*ReservationDraft){
+		UnsupportedType:       func(r *ReservationDraft) { r.Type = "virtual:unknown" },
+		MalformedParameter:    func(r *ReservationDraft) { r.Min = 0 },
+		InvalidInput:          func(r *ReservationDraft) { r.Min = 3 },
+		MalformedRequirements: func(r *ReservationDraft) { r.ResourceProperties = "[" },
+	} {
+		t.Run(string(want), func(t *testing.T) {
+			t.Parallel()
+			r := good
+			spoil(&r)
+			if err := CheckReservation(r); kindOf(err) != want {
+				t.Errorf("want %q, got %v", want, err)
+			}
+		})
+	}
+	long := good
+	long.HypervisorProperties = `["=","$rack","` + strings.Repeat("<", maxRequirementsSize) + `"]`
+	if err := CheckReservation(long); kindOf(err) != MalformedRequirements {
+		t.Errorf("long requirements: %v", err)
+	}
+	many := Draft{Name: "l", Reservations: slices.Repeat([]ReservationDraft{good}, maxReservations+1)}
+	if err := CheckDraft(many); kindOf(err) != InvalidInput {
+		t.Errorf("%d reservations: %v", len(many.Reservations), err)
+	}
+	bad := good
+	bad.BeforeEnd = "email"
+	if err := CheckReservation(bad); kindOf(err) != MalformedParameter {
+		t.Errorf("before_end: %v", err)
+	}
+}
