@@ -5,99 +5,105 @@ import (
 	"net/http"
 )
 
-// Attempt is one attempt at an entry: usually a single request, with a look at the controller's object where
-// it may have the change already.
+// Attempt is one attempt to send an entry. It usually is a single request. If the controller may already have the
+// change, the attempt reads the controller's object first.
 //
 //	a := journal.Begin(take)
+//
 //	for r, more := a.Next(); more; r, more = a.Next() {
+//
 //		a.Tell(send(r))
+//
 //	}
+//
 //	settle(a.Outcome())
 type Attempt struct {
-	entry    Entry
-	next     Request
-	step     step
-	verified bool // the object was looked at because the controller said that it exists
-	outcome  Outcome
+	entry           Entry
+	next            Request
+	step            step
+	readAfterExists bool // the object was read because the controller said that it exists
+	outcome         Outcome
 }
 
 type step int
 
 const (
-	ended step = iota
-	looks
-	writes
-	replaces
+	stepEnded step = iota
+	stepRead
+	stepWrite
+	stepReplace
 )
 
-// Begin begins an attempt at an entry that was taken. One that may have been applied before is looked up first.
+// Begin begins an attempt at a claimed entry. If an earlier attempt may have been applied, it reads the controller's
+// object first.
 func Begin(t Take) *Attempt {
 	a := &Attempt{entry: t.Entry}
 	if t.Repeat {
-		a.enter(looks)
+		a.enter(stepRead)
 	} else {
-		a.enter(writes)
+		a.enter(stepWrite)
 	}
 	return a
 }
 
-// Next is the next request; more is false once the outcome is known.
-func (a *Attempt) Next() (r Request, more bool) { return a.next, a.step != ended }
+// Next returns the next request. more is false once the outcome is known.
+func (a *Attempt) Next() (r Request, more bool) { return a.next, a.step != stepEnded }
 
-// Outcome is the attempt's outcome once Next has no more requests.
+// Outcome returns the outcome. It is valid once Next returns no request.
 func (a *Attempt) Outcome() Outcome { return a.outcome }
 
-// Tell takes in the answer to the last request of Next.
+// Tell handles the response to the last request of Next.
 func (a *Attempt) Tell(got Answer) {
 	switch a.step {
-	case looks:
-		a.looked(got)
-	case writes:
+	case stepRead:
+		a.handleRead(got)
+	case stepWrite:
 		o := Judge(a.entry, got)
-		if o.Kind == Exists && !a.verified {
-			a.verified = true
-			a.enter(looks)
+		if o.Kind == Exists && !a.readAfterExists {
+			a.readAfterExists = true
+			a.enter(stepRead)
 			return
 		}
 		a.end(o)
-	case replaces:
+	case stepReplace:
 		update := a.entry
 		update.Operation = Update
 		a.end(Judge(update, got))
 	}
 }
 
-func (a *Attempt) looked(got Answer) {
+func (a *Attempt) handleRead(got Answer) {
 	missing := got.Trouble == "" && got.Status == http.StatusNotFound
 	switch {
 	case Verify(a.entry, got):
 		a.end(Outcome{Kind: Done})
-	case missing && a.verified:
-		a.end(refused(a.entry, "the controller refuses to create the object because it exists, and does not show it"))
+	case missing && a.readAfterExists:
+		a.end(rejected(a.entry, "the controller answers 409 to the create and 404 to the read of the object"))
 	case missing:
-		a.enter(writes)
-	case got.Trouble != "" || got.Status != http.StatusOK || foreign(a.entry, got.Body):
-		a.end(unread(a.entry, got))
+		a.enter(stepWrite)
+	case got.Trouble != "" || got.Status != http.StatusOK || isForeign(a.entry, got.Body):
+		a.end(unreadOutcome(a.entry, got))
 	case a.entry.Operation == Create:
-		a.enter(replaces)
+		a.enter(stepReplace)
 	default:
-		a.enter(writes)
+		a.enter(stepWrite)
 	}
 }
 
-// unread judges a look that showed nothing. Whether an earlier attempt was applied remains unknown.
-func unread(e Entry, got Answer) Outcome {
-	e.Operation = Update // an object was asked for
-	o, expected := trouble(e, got)
+// unreadOutcome returns the outcome of a read that did not show the object. It remains unknown whether an earlier
+// attempt was applied.
+func unreadOutcome(e Entry, got Answer) Outcome {
+	e.Operation = Update // as for a request that expects an object
+	o, expected := expectedFailure(e, got)
 	if !expected {
-		o = refused(e, says(got))
+		o = rejected(e, quoteResponse(got))
 	}
 	o.Unsure = true
 	return o
 }
 
 func (a *Attempt) enter(s step) {
-	request := map[step]func(Entry) (Request, error){looks: Read, writes: RequestOf, replaces: Replace}[s]
+	request := map[step]func(Entry) (Request, error){stepRead: Read, stepWrite: RequestOf, stepReplace: Replace}[s]
 	next, err := request(a.entry)
 	if err != nil {
 		a.end(Unsendable(err))
@@ -106,10 +112,10 @@ func (a *Attempt) enter(s step) {
 	a.step, a.next = s, next
 }
 
-func (a *Attempt) end(o Outcome) { a.step, a.outcome = ended, o }
+func (a *Attempt) end(o Outcome) { a.step, a.outcome = stepEnded, o }
 
-// Verify tells whether the controller's answer to Read shows that the entry needs no sending any more: it has
-// the object as the entry says or, for a delete, lacks it.
+// Verify reports whether the response to Read shows that the entry has already been applied: the controller has the
+// object as the entry describes it or, for a delete, does not have it.
 func Verify(e Entry, got Answer) bool {
 	switch {
 	case got.Trouble != "":

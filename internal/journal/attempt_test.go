@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAttempt(t *testing.T) {
+func TestAttempt_RequestsAndOutcome(t *testing.T) {
 	t.Parallel()
 	const data = `{"id":"id1","name":"web","status":"DOWN"}`
 	reply := func(code int, body string) Answer { return Answer{Status: code, Body: []byte(body)} }
@@ -27,49 +27,52 @@ func TestAttempt(t *testing.T) {
 		{"create", Create, false, []Answer{reply(201, "")}, "POST", Done, false},
 		{"update", Update, false, []Answer{reply(200, "")}, "PUT", Done, false},
 		{"delete", Delete, false, []Answer{reply(204, "")}, "DELETE", Done, false},
-		{"delete of nothing", Delete, false, []Answer{reply(404, "")}, "DELETE", Done, false},
-		{"create of what is there", Create, false, []Answer{reply(409, ""), same}, "POST GET", Done, false},
-		{"create of what is there otherwise", Create, false, []Answer{reply(409, ""), other, reply(200, "")}, "POST GET PUT", Done, false},
-		{"create of what is there, shown as garbage", Create, false, []Answer{reply(409, ""), reply(200, "<html>")}, "POST GET", Again, true},
-		{"repeated delete, and a login page", Delete, true, []Answer{reply(200, "<html>")}, "GET", Again, true},
-		{"create of what hides", Create, false, []Answer{reply(409, ""), reply(404, "")}, "POST GET", Refused, false},
-		{"create of what is there, then silence", Create, false, []Answer{reply(409, ""), reset}, "POST GET", Again, true},
-		{"create of what is there, replacement refused", Create, false, []Answer{reply(409, ""), other, reply(409, "")}, "POST GET PUT", Refused, false},
+		{"delete of a missing object", Delete, false, []Answer{reply(404, "")}, "DELETE", Done, false},
+		{"create of an existing, equal object", Create, false, []Answer{reply(409, ""), same}, "POST GET", Done, false},
+		{"create of an existing, different object", Create, false, []Answer{reply(409, ""), other, reply(200, "")}, "POST GET PUT", Done, false},
+		{"create of an existing object, unreadable", Create, false, []Answer{reply(409, ""), reply(200, "<html>")}, "POST GET", Again, true},
+		{"repeated delete, login page", Delete, true, []Answer{reply(200, "<html>")}, "GET", Again, true},
+		{"create answered 409, read answered 404", Create, false, []Answer{reply(409, ""), reply(404, "")}, "POST GET", Refused, false},
+		{"create of an existing object, read fails", Create, false, []Answer{reply(409, ""), reset}, "POST GET", Again, true},
+		{"create of an existing object, replacement rejected", Create, false, []Answer{reply(409, ""), other, reply(409, "")}, "POST GET PUT", Refused, false},
 		{"repeated create that was applied", Create, true, []Answer{same}, "GET", Done, false},
-		{"repeated create that was not", Create, true, []Answer{reply(404, ""), reply(201, "")}, "GET POST", Done, false},
-		{"repeated create of what is there otherwise", Create, true, []Answer{other, reply(200, "")}, "GET PUT", Done, false},
-		{"repeated create that is applied meanwhile", Create, true, []Answer{reply(404, ""), reply(409, ""), same}, "GET POST GET", Done, false},
+		{"repeated create that was not applied", Create, true, []Answer{reply(404, ""), reply(201, "")}, "GET POST", Done, false},
+		{"repeated create of a different object", Create, true, []Answer{other, reply(200, "")}, "GET PUT", Done, false},
+		{"repeated create, applied between read and write", Create, true, []Answer{reply(404, ""), reply(409, ""), same}, "GET POST GET", Done, false},
 		{"repeated update that was applied", Update, true, []Answer{same}, "GET", Done, false},
-		{"repeated update that was not", Update, true, []Answer{other, reply(200, "")}, "GET PUT", Done, false},
-		{"repeated update of nothing", Update, true, []Answer{reply(404, ""), reply(404, "")}, "GET PUT", Refused, false},
+		{"repeated update that was not applied", Update, true, []Answer{other, reply(200, "")}, "GET PUT", Done, false},
+		{"repeated update of a missing object", Update, true, []Answer{reply(404, ""), reply(404, "")}, "GET PUT", Refused, false},
 		{"repeated delete that was applied", Delete, true, []Answer{reply(404, "")}, "GET", Done, false},
-		{"repeated delete that was not", Delete, true, []Answer{same, reply(204, "")}, "GET DELETE", Done, false},
-		{"repeated, and silence", Delete, true, []Answer{reset}, "GET", Again, true},
-		{"repeated, and nobody there", Update, true, []Answer{{Trouble: Unreachable}}, "GET", Again, true},
-		{"repeated, and overload", Create, true, []Answer{reply(503, "")}, "GET", Again, true},
-		{"repeated, and a look refused", Create, true, []Answer{reply(400, "")}, "GET", Refused, true},
-		{"repeated, and a look without content", Create, true, []Answer{reply(204, "")}, "GET", Refused, true},
+		{"repeated delete that was not applied", Delete, true, []Answer{same, reply(204, "")}, "GET DELETE", Done, false},
+		{"repeated, connection reset", Delete, true, []Answer{reset}, "GET", Again, true},
+		{"repeated, unreachable", Update, true, []Answer{{Trouble: Unreachable}}, "GET", Again, true},
+		{"repeated, overload", Create, true, []Answer{reply(503, "")}, "GET", Again, true},
+		{"repeated, read rejected", Create, true, []Answer{reply(400, "")}, "GET", Refused, true},
+		{"repeated, read without content", Create, true, []Answer{reply(204, "")}, "GET", Refused, true},
 	} {
-		e := entry(tt.op, "port", data)
-		a := Begin(Take{Entry: e, Repeat: tt.repeat})
-		var sent []string
-		for r, more := a.Next(); more; r, more = a.Next() {
-			if len(sent) == len(tt.answers) {
-				t.Fatalf("%s: a request too many: %s %s", tt.name, r.Method, r.Path)
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			e := entry(tt.op, "port", data)
+			a := Begin(Take{Entry: e, Repeat: tt.repeat})
+			var sent []string
+			for r, more := a.Next(); more; r, more = a.Next() {
+				if len(sent) == len(tt.answers) {
+					t.Fatalf("unexpected request: %s %s", r.Method, r.Path)
+				}
+				a.Tell(tt.answers[len(sent)])
+				sent = append(sent, r.Method)
 			}
-			a.Tell(tt.answers[len(sent)])
-			sent = append(sent, r.Method)
-		}
-		if d := cmp.Diff(tt.sent, strings.Join(sent, " ")); d != "" {
-			t.Errorf("%s: %s", tt.name, d)
-		}
-		if o := a.Outcome(); o.Kind != tt.want || o.Unsure != tt.unsure {
-			t.Errorf("%s: %+v", tt.name, o)
-		}
+			if d := cmp.Diff(tt.sent, strings.Join(sent, " ")); d != "" {
+				t.Error(d)
+			}
+			if o := a.Outcome(); o.Kind != tt.want || o.Unsure != tt.unsure {
+				t.Errorf("%+v", o)
+			}
+		})
 	}
 }
 
-// Whatever a controller answers: an attempt ends soon, with an outcome that the journal can keep.
+// Any response of a controller: an attempt ends after few requests, with an outcome that the journal can store.
 func FuzzAttempt(f *testing.F) {
 	f.Add(409, []byte(`{"port":{"id":"id1"}}`), 200, "", uint8(0))
 	f.Add(0, []byte{0xff, 0}, 404, "reset", uint8(1))
@@ -84,7 +87,7 @@ func FuzzAttempt(f *testing.F) {
 		requests := 0
 		for _, more := a.Next(); more; _, more = a.Next() {
 			if requests == 4 {
-				t.Fatal("no end")
+				t.Fatal("the attempt does not end")
 			}
 			a.Tell(answers[requests%len(answers)])
 			requests++
@@ -95,7 +98,7 @@ func FuzzAttempt(f *testing.F) {
 		default:
 			t.Fatalf("kind %q", o.Kind)
 		}
-		if o.Kind != Done && (o.After <= 0 && o.Kind != GivenUp || o.Reason == "") || o.After > longestAsked {
+		if o.Kind != Done && (o.After <= 0 && o.Kind != GivenUp || o.Reason == "") || o.After > maxRetryAfter {
 			t.Errorf("%+v", o)
 		}
 		if !utf8.ValidString(o.Reason) || strings.ContainsRune(o.Reason, 0) || len(o.Reason) > 1000 {

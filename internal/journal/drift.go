@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Canary is a network that exists at the controller and in the journal alone. That it is missing says that the
-// controller lost its data.
+// Canary returns a network that exists only in the journal and at the controller. If the controller does not have it,
+// the controller has lost its data.
 func Canary() Change {
 	const id = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 	return Change{
@@ -22,72 +22,72 @@ func Canary() Change {
 	}
 }
 
-// Collections are the requests that list what the controller has of a type. within names the objects that have a
-// collection of their own, for the type that Within names.
+// Collections returns the requests that list the controller's objects of a type. within lists the IDs of the parent
+// objects for a type with nested collections.
 func Collections(typ string, within []string) []Request {
 	k := byType[typ]
-	if k.within == "" {
+	if k.parent == "" {
 		return []Request{{Method: "GET", Path: "/" + k.collection}}
 	}
 	var all []Request
 	for _, outer := range within {
-		all = append(all, Request{Method: "GET", Path: k.inside(outer)})
+		all = append(all, Request{Method: "GET", Path: k.nestedPath(outer)})
 	}
 	return all
 }
 
-// Within is the type whose objects have a collection of that type's objects each; empty for most.
-func Within(typ string) string { return byType[typ].within }
+// Within returns the type of the parent whose objects contain the collections of this type; empty for most types.
+func Within(typ string) string { return byType[typ].parent }
 
-// ListKey is the envelope around a list of objects of a type.
-func ListKey(typ string) string { return byType[typ].many() }
+// ListKey returns the envelope key of a list of objects of a type.
+func ListKey(typ string) string { return byType[typ].listKey() }
 
-// longestID is longer than any ID that an API of ours or of a service that records here gives.
-const longestID = 255
+// maxIDLength is longer than every ID that an OpenStack API returns.
+const maxIDLength = 255
 
-// Listed reads the ID of an object in one of the Collections.
+// Listed returns the ID of an object in a list response.
 func Listed(typ string, raw json.RawMessage) (id string, err error) {
 	var o struct {
 		ID string `json:"id"`
 	}
-	if err := json.Unmarshal(raw, &o); err != nil || o.ID == "" || len(o.ID) > longestID || strings.ContainsRune(o.ID, 0) {
-		return "", fmt.Errorf("the controller lists a %s without an ID", typ)
+	if err := json.Unmarshal(raw, &o); err != nil || o.ID == "" || len(o.ID) > maxIDLength || strings.ContainsRune(o.ID, 0) {
+		return "", fmt.Errorf("the controller lists a %s without a valid ID", typ)
 	}
-	return dashed(o.ID), nil
+	return canonicalUUID(o.ID), nil
 }
 
-// Kept is what can be kept of an object that the controller has and nobody knows: all of it, or, where the database has no
-// way to express that, as much as its removal needs.
+// Kept returns what the database can store of an unknown object at the controller: the whole object, or only what a
+// delete request needs.
 func Kept(typ, id string, raw json.RawMessage) json.RawMessage {
 	o, err := decodeObject(raw)
-	if whole, _ := json.Marshal(o); err == nil && expressible(whole) {
+	if whole, _ := json.Marshal(o); err == nil && isStorable(whole) {
 		return whole
 	}
 	least := object{"id": id}
-	if outer := byType[typ].within + "_id"; outer != "_id" {
+	if outer := byType[typ].parent + "_id"; outer != "_id" {
 		least[outer] = o[outer]
 	}
-	if kept, _ := json.Marshal(least); expressible(kept) {
+	if kept, _ := json.Marshal(least); isStorable(kept) {
 		return kept
 	}
 	return json.RawMessage(`{}`)
 }
 
-// expressible tells whether the database can keep that JSON: no NUL characters, no numbers beyond a float.
-func expressible(raw []byte) bool {
+// isStorable reports whether PostgreSQL can store the JSON: no NUL characters, no numbers outside of float64.
+func isStorable(raw []byte) bool {
 	var any any
 	return json.Unmarshal(raw, &any) == nil && !bytes.Contains(raw, []byte(`\u0000`))
 }
 
-// Differences names the attributes in which the controller's object is not what it shall be, as far as an update
-// can mend them. Attributes that the controller does not show are none of them.
+// Differences returns the names of the attributes that differ and that an update can correct. It ignores attributes
+// that the controller does not return.
 func Differences(typ string, shall, has json.RawMessage) []string {
 	k := byType[typ]
 	want, err := decodeObject(shall)
 	if err == nil {
 		err = k.filter(want, Update)
 	}
-	if err != nil || k.fixed {
+	if err != nil || k.noUpdate {
 		return nil
 	}
 	got, err := decodeObject(has)
@@ -103,15 +103,15 @@ func Differences(typ string, shall, has json.RawMessage) []string {
 	return differ
 }
 
-// Shown reads the controller's answer to Read: the object without its envelope.
+// Shown returns the object of a response to Read, without its envelope.
 func Shown(typ string, body []byte) (json.RawMessage, error) {
 	var envelope map[string]json.RawMessage
 	if err := json.Unmarshal(body, &envelope); err != nil {
-		return nil, fmt.Errorf("the controller's %s cannot be read: %w", typ, err)
+		return nil, fmt.Errorf("decode the controller's %s: %w", typ, err)
 	}
 	o, ok := envelope[typ]
 	if !ok {
-		return nil, fmt.Errorf("the controller's answer shows no %s", typ)
+		return nil, fmt.Errorf("the controller's response contains no %s", typ)
 	}
 	return o, nil
 }

@@ -1,6 +1,5 @@
-// Package journal holds the rules of the mirror journal: an entry's life cycle, what it depends on, which
-// request it becomes, and what an attempt's outcome means. Value in, value out; it never does I/O and never
-// asks for the time.
+// Package journal holds the rules of the OpenDaylight journal: the life cycle of an entry, its dependencies, its
+// request to the controller, and the outcome of an attempt. All functions are pure: no I/O, no clock.
 package journal
 
 import (
@@ -8,21 +7,21 @@ import (
 	"time"
 )
 
-// Operation is what happened to the object.
+// Operation is the operation on an object.
 type Operation string
 
-// The three operations.
+// The operations.
 const (
 	Create Operation = "create"
 	Update Operation = "update"
 	Delete Operation = "delete"
 )
 
-// State is an entry's state.
+// State is the state of an entry.
 type State string
 
-// An entry's life: pending → processing → completed, back to pending after an expected failure, failed after
-// too many unexpected ones.
+// The states of an entry. A pending entry becomes processing, then completed. It becomes pending again after an
+// expected failure, and failed after too many unexpected responses.
 const (
 	Pending    State = "pending"
 	Processing State = "processing"
@@ -30,21 +29,21 @@ const (
 	Failed     State = "failed"
 )
 
-// Ref names an object.
+// Ref identifies an object.
 type Ref struct {
-	Type string // network, subnet, port …: the singular name at the controller
+	Type string // OpenDaylight's singular name: network, subnet, port …
 	ID   string
 }
 
-// Change is what a store method records in the transaction of an operation.
+// Change is an operation on an object that is recorded in the journal, in the transaction that makes it.
 type Change struct {
 	Object    Ref
 	Operation Operation
-	Data      json.RawMessage // the object as the controller shall see it, unfiltered; for a delete its last state
-	Parents   []Ref           // what it needs: a create or update waits for their live entries, a delete of a parent waits for this
-	Former    []Ref           // what else it names, or named before: their delete waits for this
+	Data      json.RawMessage // the complete object, not filtered; for a delete its last state
+	Parents   []Ref           // objects that must be at the controller first: a create or update waits for their entries, and their delete waits for this entry
+	Former    []Ref           // other objects that this one mentions, now or before: their delete waits for this entry
 	Project   string
-	Name      string // for people
+	Name      string // name of the object, for human readers
 }
 
 // Entry is a recorded change.
@@ -54,20 +53,20 @@ type Entry struct {
 	Operation  Operation
 	Data       json.RawMessage
 	State      State
-	Attempt    int  // how often it was taken; fences the outcome
-	Failures   int  // unexpected answers
-	Unsure     bool // the controller may have applied an attempt that seems to have failed
+	Attempt    int  // number of claims; fences the outcome
+	Failures   int  // number of unexpected responses
+	Unsure     bool // the controller may have applied a failed attempt
 	Project    string
 	Name       string
 	LastError  string
 	CreatedAt  time.Time
 	TakenAt    *time.Time
 	FinishedAt *time.Time
-	RetryAt    *time.Time // not before, after an attempt that did not succeed
-	Carrier    *int64     // the entry whose workflow made the last attempt; nil: its own
+	RetryAt    *time.Time // earliest time of the next attempt
+	Carrier    *int64     // entry whose workflow made the last attempt; nil: its own workflow
 }
 
-// Blocker is an earlier entry that another one waits for.
+// Blocker is an earlier entry that must be completed first.
 type Blocker struct {
 	Seq       int64
 	Object    Ref
@@ -76,15 +75,15 @@ type Blocker struct {
 	Since     time.Time // when it was recorded
 }
 
-// Take is an entry as it was taken for sending, or the reason why it was not.
+// Take is the result of claiming an entry: the claimed entry, or the reason why it was not claimed.
 type Take struct {
-	Entry    Entry         // State is processing if it may be sent now
-	Blockers []Blocker     // not empty: it waits for these
-	Wait     time.Duration // the last attempt's pause is not over for so long
-	Repeat   bool          // the controller may have applied an earlier attempt, whose outcome is not known
+	Entry    Entry         // State is processing if the entry was claimed
+	Blockers []Blocker     // entries that must be completed first
+	Wait     time.Duration // remaining back-off after the last attempt
+	Repeat   bool          // the controller may have applied an earlier attempt
 }
 
-// Decision is what somebody decided about an entry.
+// Decision is an operator's decision about an entry.
 type Decision struct {
 	At     time.Time
 	Actor  string

@@ -2,28 +2,28 @@ package journal
 
 import "time"
 
-// Kind is what an attempt came to.
+// Kind is the kind of an outcome.
 type Kind string
 
-// The kinds. Done completes an entry, GivenUp hands it to people, the others leave it pending.
+// The kinds of outcomes. Done completes an entry, GivenUp leaves it to an operator; all others leave it pending.
 const (
 	Done    Kind = "done"     // the controller has the change
-	Again   Kind = "again"    // expected trouble, for as long as it takes
-	Exists  Kind = "exists"   // a create met an object of that ID: compare, as Attempt does
-	Refused Kind = "refused"  // an unexpected answer, which counts
-	GivenUp Kind = "given-up" // the last unexpected answer, or an entry that cannot be sent
+	Again   Kind = "again"    // an expected failure, retried without limit
+	Exists  Kind = "exists"   // a create found an object with the same ID; Attempt compares them
+	Refused Kind = "refused"  // an unexpected response, which counts as a failure
+	GivenUp Kind = "given-up" // the last allowed unexpected response, or an entry that cannot be sent
 )
 
-// Outcome is how an attempt ended.
+// Outcome is the result of an attempt.
 type Outcome struct {
 	Kind   Kind
-	After  time.Duration // before the next attempt
-	Reason string        // for people; empty if done
-	Unsure bool          // the controller may have applied the change all the same
-	Away   bool          // there was no controller to speak of: whoever finds it back may send the entry at once
+	After  time.Duration // back-off before the next attempt
+	Reason string        // for human readers; empty if done
+	Unsure bool          // the controller may have applied the change nevertheless
+	Away   bool          // the controller was not available: the entry may be sent as soon as it is back
 }
 
-// State is the entry's state after that outcome.
+// State returns the entry's state after the outcome.
 func (o Outcome) State() State {
 	switch o.Kind {
 	case Done:
@@ -35,5 +35,5 @@ func (o Outcome) State() State {
 	}
 }
 
-// Counts tells whether the outcome is one of the few failures that an entry may have.
+// Counts reports whether the outcome counts towards the maximum number of failures.
 func (o Outcome) Counts() bool { return o.Kind == Refused || o.Kind == GivenUp }

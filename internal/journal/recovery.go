@@ -2,28 +2,27 @@ package journal
 
 import "encoding/json"
 
-// Observed is what recovery found out about the object of an entry that failed.
+// Observed is what recovery found out about the object of a failed entry.
 type Observed struct {
 	Has   json.RawMessage // the controller's object; nil if it has none
-	Shall json.RawMessage // ours; nil if we have none
-	Later bool            // another entry of the object waits for this one
+	Shall json.RawMessage // our object; nil if it was deleted
+	Later bool            // a later entry of the same object waits for this one
 }
 
-// Remedy is what becomes of an entry that failed: either nothing is left to do, or it is sent again with what is
-// given here.
+// Remedy is the decision about a failed entry: finish it, or send it again with this operation and data.
 type Remedy struct {
 	Finish    bool
 	Operation Operation
 	Data      json.RawMessage
-	Reason    string // for people
+	Reason    string // for human readers
 }
 
-// Recover decides about an entry that failed, by what the controller has and what it shall have. An entry that
-// others of its object follow keeps its own data: theirs is newer, and must not be followed by older.
+// Recover decides about a failed entry by comparing the controller's object with ours. If a later entry of the object
+// exists, the entry keeps its own data, because the later entry carries newer data.
 func Recover(e Entry, o Observed) Remedy {
-	there, kept := o.Has != nil, o.Shall != nil
+	atController, inDatabase := o.Has != nil, o.Shall != nil
 	data := e.Data
-	if kept && !o.Later {
+	if inDatabase && !o.Later {
 		data = o.Shall
 	}
 	finish := func(reason string) Remedy {
@@ -31,23 +30,23 @@ func Recover(e Entry, o Observed) Remedy {
 	}
 	resend := func(op Operation, reason string) Remedy { return Remedy{Operation: op, Data: data, Reason: reason} }
 	switch {
-	case e.Operation == Delete && !there:
+	case e.Operation == Delete && !atController:
 		return finish("the controller no longer has it")
-	case e.Operation == Delete && kept && !o.Later:
+	case e.Operation == Delete && inDatabase && !o.Later:
 		return finish("it exists again")
 	case e.Operation == Delete:
 		return Remedy{Operation: Delete, Data: e.Data, Reason: "the controller still has it"}
-	case !there && !kept:
-		return finish("it is gone here and there")
-	case !there:
+	case !atController && !inDatabase:
+		return finish("deleted in the database and at the controller")
+	case !atController:
 		return resend(Create, "the controller lacks it")
-	case !kept && o.Later:
-		return finish("it was deleted; the entry that says so follows")
-	case !kept:
-		return Remedy{Operation: Delete, Data: e.Data, Reason: "it was deleted, and the controller has it"}
+	case !inDatabase && o.Later:
+		return finish("it was deleted; a later entry deletes it at the controller")
+	case !inDatabase:
+		return Remedy{Operation: Delete, Data: e.Data, Reason: "it was deleted in the database, but the controller still has it"}
 	case len(Differences(e.Object.Type, data, o.Has)) == 0:
-		return finish("the controller has it as it shall be")
+		return finish("the controller has the current object")
 	default:
-		return resend(Update, "the controller has it otherwise")
+		return resend(Update, "the controller has a different object")
 	}
 }

@@ -7,82 +7,81 @@ import (
 	"net/url"
 )
 
-// Request is what the controller is asked, relative to its base URL.
+// Request is an HTTP request to the controller.
 type Request struct {
 	Method string
 	Path   string
-	Body   json.RawMessage // nil for none
+	Body   json.RawMessage // nil: none
 }
 
-// object is a JSON object whose numbers keep their digits.
+// object is a JSON object. Its numbers are json.Number and keep all digits.
 type object = map[string]any
 
-// RequestOf is the request that tells the controller about the entry. It fails for an entry that no request
-// can express; see Unsendable.
+// RequestOf returns the request that sends the entry. It returns an error if none can be created.
 func RequestOf(e Entry) (Request, error) {
-	k, list, err := placeOf(e)
+	k, list, err := collectionOf(e)
 	if err != nil {
 		return Request{}, err
 	}
 	switch {
 	case e.Operation == Create:
-		return write("POST", list, e, k)
-	case e.Operation == Update && k.fixed:
+		return writeRequest("POST", list, e, k)
+	case e.Operation == Update && k.noUpdate:
 		return Request{}, fmt.Errorf("the controller has no update of a %s", k.typ)
 	case e.Operation == Update:
-		return write("PUT", one(list, e), e, k)
+		return writeRequest("PUT", itemPath(list, e), e, k)
 	case e.Operation == Delete:
-		return Request{Method: "DELETE", Path: one(list, e)}, nil
+		return Request{Method: "DELETE", Path: itemPath(list, e)}, nil
 	default:
 		return Request{}, fmt.Errorf("unknown operation %q", e.Operation)
 	}
 }
 
-// Read is the request that shows the entry's object as the controller has it.
+// Read returns the request that reads the entry's object from the controller.
 func Read(e Entry) (Request, error) {
-	_, list, err := placeOf(e)
+	_, list, err := collectionOf(e)
 	if err != nil {
 		return Request{}, err
 	}
-	return Request{Method: "GET", Path: one(list, e)}, nil
+	return Request{Method: "GET", Path: itemPath(list, e)}, nil
 }
 
-// Replace is the request that makes an object which the controller has already what a create says.
+// Replace returns the request that overwrites an existing object with the data of a create.
 func Replace(e Entry) (Request, error) {
 	e.Operation = Update
 	return RequestOf(e)
 }
 
-// placeOf finds the collection that the entry's object belongs to.
-func placeOf(e Entry) (k kind, list string, err error) {
+// collectionOf returns the type and the collection path of the entry's object.
+func collectionOf(e Entry) (k objectType, list string, err error) {
 	k, ok := byType[e.Object.Type]
 	switch {
 	case !ok:
 		return k, "", fmt.Errorf("the controller has no objects of type %q", e.Object.Type)
 	case e.Object.ID == "":
 		return k, "", fmt.Errorf("the %s has no ID", e.Object.Type)
-	case k.within == "":
+	case k.parent == "":
 		return k, "/" + k.collection, nil
 	}
 	o, err := decodeObject(e.Data)
 	if err != nil {
 		return k, "", fmt.Errorf("data of the %s: %w", e.Object.Type, err)
 	}
-	outer, _ := o[k.within+"_id"].(string)
+	outer, _ := o[k.parent+"_id"].(string)
 	if outer == "" {
-		return k, "", fmt.Errorf("the %s has no %s_id", e.Object.Type, k.within)
+		return k, "", fmt.Errorf("the %s has no %s_id", e.Object.Type, k.parent)
 	}
-	return k, k.inside(outer), nil
+	return k, k.nestedPath(outer), nil
 }
 
-// inside is the collection of a kind within that object.
-func (k kind) inside(outer string) string {
-	return "/" + byType[k.within].collection + "/" + url.PathEscape(outer) + "/" + k.collection
+// nestedPath returns the path of the collection within a parent object.
+func (k objectType) nestedPath(outer string) string {
+	return "/" + byType[k.parent].collection + "/" + url.PathEscape(outer) + "/" + k.collection
 }
 
-func one(list string, e Entry) string { return list + "/" + url.PathEscape(e.Object.ID) }
+func itemPath(list string, e Entry) string { return list + "/" + url.PathEscape(e.Object.ID) }
 
-func write(method, path string, e Entry, k kind) (Request, error) {
+func writeRequest(method, path string, e Entry, k objectType) (Request, error) {
 	o, err := decodeObject(e.Data)
 	if err == nil {
 		err = k.filter(o, e.Operation)
@@ -97,27 +96,27 @@ func write(method, path string, e Entry, k kind) (Request, error) {
 	return Request{Method: method, Path: path, Body: body}, nil
 }
 
-// filter brings an object into the form in which the controller takes it.
-func (k kind) filter(o object, op Operation) error {
-	withoutNulls(o, k.unlessNull...)
-	for _, name := range k.never {
+// filter removes and converts attributes as the controller requires.
+func (k objectType) filter(o object, op Operation) error {
+	withoutNulls(o, k.notIfNull...)
+	for _, name := range k.neverSent {
 		delete(o, name)
 	}
 	if op == Update {
-		for _, name := range k.update {
+		for _, name := range k.notInUpdate {
 			delete(o, name)
 		}
 	}
-	twin(o, "project_id", "tenant_id")
-	twin(o, "tenant_id", "project_id")
+	copyAlias(o, "project_id", "tenant_id")
+	copyAlias(o, "tenant_id", "project_id")
 	if k.shape == nil {
 		return nil
 	}
 	return k.shape(o, op)
 }
 
-// twin gives the attribute to the value of its other name, where only that one is there.
-func twin(o object, from, to string) {
+// copyAlias sets the attribute `to` from its alias if it is missing.
+func copyAlias(o object, from, to string) {
 	value, ok := o[from]
 	if _, both := o[to]; ok && !both {
 		o[to] = value

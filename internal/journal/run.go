@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Run brings the controller and the rows together, or tells how they differ.
+// Run is one full sync, recovery, audit or repair.
 type Run struct {
 	ID         int64
 	Kind       string // full-sync, recovery, audit or repair
-	Plan       int64  // of a repair: the audit whose findings it mends
+	Plan       int64  // for a repair: the audit whose findings it repairs
 	Actor      string
 	Reason     string
 	State      RunState
-	Position   string // how far it is, in the words of its kind
+	Position   string // progress within the run; its format depends on the kind
 	Progress   []TypeProgress
 	Note       string
 	Step       int64 // fences the steps
@@ -24,53 +24,53 @@ type Run struct {
 	FinishedAt *time.Time
 }
 
-// RepairKind is the kind of run that follows a plan.
+// RepairKind is the kind of a run that repairs the findings of an audit.
 const RepairKind = "repair"
 
-// RunKinds are the kinds of runs: the keys of their workflows.
+// RunKinds lists the kinds of runs. They are the keys of their workflows, too.
 var RunKinds = []string{"full-sync", "recovery", "audit", RepairKind}
 
-// RunState is a run's state.
+// RunState is the state of a run.
 type RunState string
 
-// A run's life.
+// The states of a run.
 const (
 	Running   RunState = "running"
 	RunDone   RunState = "done"
 	RunFailed RunState = "failed"
 )
 
-// TypeProgress is how far a run is with the objects of one type.
+// TypeProgress is the progress of a run with the objects of one type.
 type TypeProgress struct {
 	Type      string `json:"type"`
-	Total     int    `json:"total"`   // objects to look at
-	Checked   int    `json:"checked"` // looked at so far
+	Total     int    `json:"total"`   // objects to compare
+	Checked   int    `json:"checked"` // objects compared so far
 	Missing   int    `json:"missing"`
 	Different int    `json:"different"`
 	Extra     int    `json:"extra"`
-	Note      string `json:"note,omitempty"`   // why the type was not looked at
-	Failed    bool   `json:"failed,omitempty"` // the controller did not show it as it should
-	Recorded  int    `json:"recorded"`         // entries of the run
-	Completed int    `json:"completed"`        // those of them that the controller has
+	Note      string `json:"note,omitempty"`   // why the type was skipped
+	Failed    bool   `json:"failed,omitempty"` // the controller's list could not be read
+	Recorded  int    `json:"recorded"`         // entries that the run recorded
+	Completed int    `json:"completed"`        // recorded entries that the controller has
 }
 
-// Finding is one object that the controller lacks, has otherwise, or has though it shall not.
+// Finding is one difference between the controller and the database.
 type Finding struct {
 	Object     Ref
 	Kind       string // missing, different or extra
 	Attributes []string
-	Data       json.RawMessage // what the controller shall have, or has of an extra object
-	Outcome    string          // of its repair
+	Data       json.RawMessage // our object, or the controller's if it is extra
+	Outcome    string          // outcome of its repair
 }
 
-// The kinds of findings.
+// The kinds of findings, seen from the controller.
 const (
 	Missing   = "missing"
 	Different = "different"
 	Extra     = "extra"
 )
 
-// Act is the operation that mends the finding.
+// Act returns the operation that repairs the finding.
 func (f Finding) Act() Operation {
 	switch f.Kind {
 	case Missing:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Summary names an entry for people, in one line.
+// Summary returns a one-line name of an entry for human readers.
 func Summary(e Entry) string {
 	name := e.Name
 	if name == "" {
@@ -15,19 +15,19 @@ func Summary(e Entry) string {
 	return fmt.Sprintf("%s %s %s", e.Operation, e.Object.Type, name)
 }
 
-// Sentence says in one line where an entry stands and for whom it waits.
+// Sentence says in one line what the state of an entry is and for what it waits.
 func Sentence(e Entry, blockers []Blocker) string {
 	switch {
 	case e.State == Completed && e.LastError != "":
 		return e.LastError
 	case e.State == Completed:
-		return "the controller has the change" + along(e)
+		return "the controller has the change" + batchLeaderSuffix(e)
 	case e.State == Failed:
 		return "the controller refused it " + times(e.Failures) + ", retry or skip it: " + e.LastError
 	case len(blockers) > 0:
-		return "waits for " + waits(blockers)
+		return "waits for " + describeBlockers(blockers)
 	case e.State == Processing:
-		return "is being sent, attempt " + strconv.Itoa(e.Attempt) + along(e)
+		return "is being sent, attempt " + strconv.Itoa(e.Attempt) + batchLeaderSuffix(e)
 	case e.LastError != "":
 		return "will be sent again after attempt " + strconv.Itoa(e.Attempt) + ": " + e.LastError
 	default:
@@ -35,16 +35,16 @@ func Sentence(e Entry, blockers []Blocker) string {
 	}
 }
 
-// along names the entry whose workflow looks after this one.
-func along(e Entry) string {
+// batchLeaderSuffix names the entry whose workflow sends this one.
+func batchLeaderSuffix(e Entry) string {
 	if e.Carrier == nil {
 		return ""
 	}
-	return fmt.Sprintf("; it went along with journal/%d", *e.Carrier)
+	return fmt.Sprintf("; sent by the workflow journal/%d", *e.Carrier)
 }
 
-// waits names the blocker that needs people first, else the oldest one.
-func waits(blockers []Blocker) string {
+// describeBlockers describes the first failed blocker, because it needs an operator, otherwise the oldest one.
+func describeBlockers(blockers []Blocker) string {
 	b := blockers[0]
 	for _, other := range blockers {
 		if other.State == Failed {
@@ -72,8 +72,7 @@ type Waiting struct {
 	Since time.Time
 }
 
-// Waits lists the parties that an entry waits for: the entries before it, people if it failed, else the
-// controller.
+// Waits lists what an entry waits for: earlier entries, an administrator if it failed, otherwise the controller.
 func Waits(e Entry, blockers []Blocker) []Waiting {
 	since := e.CreatedAt
 	if e.TakenAt != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSentence(t *testing.T) {
+func TestSentence_OfEachState(t *testing.T) {
 	t.Parallel()
 	by := func(seq int64, s State) Blocker {
 		return Blocker{Seq: seq, Object: Ref{Type: "network", ID: "n"}, Operation: Create, State: s}
@@ -18,8 +18,8 @@ func TestSentence(t *testing.T) {
 		b []Blocker
 	}{
 		"the controller has the change":                                     {Entry{State: Completed}, nil},
-		"the controller has the change; it went along with journal/7":       {Entry{State: Completed, Carrier: &other}, nil},
-		"is being sent, attempt 1; it went along with journal/7":            {Entry{State: Processing, Attempt: 1, Carrier: &other}, nil},
+		"the controller has the change; sent by the workflow journal/7":     {Entry{State: Completed, Carrier: &other}, nil},
+		"is being sent, attempt 1; sent by the workflow journal/7":          {Entry{State: Processing, Attempt: 1, Carrier: &other}, nil},
 		"skipped by admin: made by hand":                                    {Entry{State: Completed, LastError: "skipped by admin: made by hand"}, nil},
 		"the controller refused it 5 times, retry or skip it: no":           {Entry{State: Failed, Failures: 5, LastError: "no"}, nil},
 		"the controller refused it once, retry or skip it: no":              {Entry{State: Failed, Failures: 1, LastError: "no"}, nil},
@@ -29,16 +29,19 @@ func TestSentence(t *testing.T) {
 		"will be sent again after attempt 2: the controller answered 503":   {Entry{State: Pending, Attempt: 2, LastError: "the controller answered 503"}, nil},
 		"will be sent as soon as a worker takes it":                         {Entry{State: Pending}, nil},
 	} {
-		if got := Sentence(tt.e, tt.b); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			if got := Sentence(tt.e, tt.b); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 	if got := Summary(Entry{Operation: Update, Object: Ref{Type: "port", ID: "p"}}); got != "update port p" {
 		t.Error(got)
 	}
 }
 
-func TestEverythingUnfinishedWaitsForSomebody(t *testing.T) {
+func TestWaitingFor_EveryUnfinishedEntryWaitsForSomething(t *testing.T) {
 	t.Parallel()
 	recorded, taken := time.Unix(1, 0), time.Unix(2, 0)
 	blocked := []Blocker{{Seq: 3, Since: recorded}}
@@ -53,8 +56,11 @@ func TestEverythingUnfinishedWaitsForSomebody(t *testing.T) {
 		{Entry{State: Failed, CreatedAt: recorded, TakenAt: &taken}, nil, []Waiting{{"an administrator", taken}}},
 		{Entry{State: Pending, CreatedAt: recorded}, blocked, []Waiting{{"journal/3", recorded}}},
 	} {
-		if d := cmp.Diff(tt.want, Waits(tt.e, tt.b)); d != "" {
-			t.Errorf("%s: %s", tt.e.State, d)
-		}
+		t.Run(string(tt.e.State), func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(tt.want, Waits(tt.e, tt.b)); d != "" {
+				t.Error(d)
+			}
+		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func refs(all []Ref) string {
+func refList(all []Ref) string {
 	words := make([]string, len(all))
 	for i, r := range all {
 		words[i] = r.Type + " " + r.ID
@@ -16,7 +16,7 @@ func refs(all []Ref) string {
 	return strings.Join(words, ", ")
 }
 
-func TestWhatAnObjectRefersTo(t *testing.T) {
+func TestReferences_OfEachType(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ typ, data, needs, names string }{
 		{"policy", `{"id":"q"}`, "", ""},
@@ -52,30 +52,33 @@ func TestWhatAnObjectRefersTo(t *testing.T) {
 		{"healthmonitor", `{"pools":[{"id":"p"}]}`, "pool p", ""},
 		{"port", `{"network_id":7,"fixed_ips":{"subnet_id":["s"]},"security_groups":[[["g"]],null,{"id":null}]}`, "subnet s, security_group g", ""},
 	} {
-		needs, names, err := References(tt.typ, []byte(tt.data))
-		if err != nil || refs(needs) != tt.needs || refs(names) != tt.names {
-			t.Errorf("%s %s needs %q and names %q, %v; want %q and %q", tt.typ, tt.data, refs(needs), refs(names), err, tt.needs, tt.names)
-		}
+		t.Run(tt.typ+" "+tt.data, func(t *testing.T) {
+			t.Parallel()
+			needs, names, err := References(tt.typ, []byte(tt.data))
+			if err != nil || refList(needs) != tt.needs || refList(names) != tt.names {
+				t.Errorf("needs %q and names %q, %v; want %q and %q", refList(needs), refList(names), err, tt.needs, tt.names)
+			}
+		})
 	}
 }
 
-func TestParentsStandBeforeTheirChildren(t *testing.T) {
+func TestTypes_ParentsBeforeChildren(t *testing.T) {
 	t.Parallel()
-	for i, k := range kinds {
+	for i, k := range objectTypes {
 		for _, l := range k.needs {
 			if at := slices.Index(Types(), l.typ); at < 0 || at >= i && l.typ != k.typ {
-				t.Errorf("%s needs %s, which is made after it", k.typ, l.typ)
+				t.Errorf("%s needs %s, which is created after it", k.typ, l.typ)
 			}
 		}
-		for _, l := range k.names {
+		for _, l := range k.mentions {
 			if !Known(l.typ) {
-				t.Errorf("%s names %s, which is unknown", k.typ, l.typ)
+				t.Errorf("%s names the unknown type %s", k.typ, l.typ)
 			}
 		}
 	}
 }
 
-func TestChangeKeepsWhatItsObjectLetsGo(t *testing.T) {
+func TestChange_KeepsReferencesThatItsObjectNoLongerHas(t *testing.T) {
 	t.Parallel()
 	before, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":"p","router_id":"r"}`)}.Referring(nil)
 	if err != nil {
@@ -84,12 +87,12 @@ func TestChangeKeepsWhatItsObjectLetsGo(t *testing.T) {
 
 	after, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`)}.Referring(&before)
 
-	if err != nil || refs(after.Parents) != "network n" || refs(after.Former) != "port p, router r" {
-		t.Errorf("needs %s, named %s, %v", refs(after.Parents), refs(after.Former), err)
+	if err != nil || refList(after.Parents) != "network n" || refList(after.Former) != "port p, router r" {
+		t.Errorf("needs %s, named %s, %v", refList(after.Parents), refList(after.Former), err)
 	}
 }
 
-func TestWhereEachTypeLives(t *testing.T) {
+func TestWriteRequest_PathOfEachType(t *testing.T) {
 	t.Parallel()
 	collections := map[string]string{"network": "networks", "subnet": "subnets", "port": "ports", "router": "routers", "floatingip": "floatingips",
 		"security_group": "security-groups", "security_group_rule": "security-group-rules", "policy": "qos/policies", "trunk": "trunks",
@@ -107,7 +110,7 @@ func TestWhereEachTypeLives(t *testing.T) {
 			r, err := RequestOf(e)
 			if typ == "l2gateway_connection" && op == Update {
 				if err == nil {
-					t.Errorf("a connection is updated: %+v", r)
+					t.Errorf("want no update of a connection, got %+v", r)
 				}
 				continue
 			}
@@ -132,12 +135,12 @@ func orEmpty(raw []byte) []byte {
 	return raw
 }
 
-func TestEachTypeIsShownInTheControllersForm(t *testing.T) {
+func TestWriteRequest_ConvertsEachTypeForTheController(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, typ, data, create, update string }{
 		{"router", "router", `{"id":"r","name":"x","status":"ACTIVE","project_id":"p","gw_port_id":null}`,
 			`{"id":"r","name":"x","status":"ACTIVE","project_id":"p","tenant_id":"p","gw_port_id":null}`, `{"name":"x","gw_port_id":null}`},
-		{"floating IP that lets go", "floatingip", `{"id":"f","port_id":null,"fixed_ip_address":null,"router_id":null}`,
+		{"floating IP without a port", "floatingip", `{"id":"f","port_id":null,"fixed_ip_address":null,"router_id":null}`,
 			`{"id":"f","port_id":null,"fixed_ip_address":null,"router_id":null}`, `{"id":"f"}`},
 		{"rule for ICMP on IPv6", "security_group_rule", `{"ethertype":"IPv6","protocol":"ipv6-icmp"}`,
 			`{"ethertype":"IPv6","protocol":"icmpv6"}`, `{"ethertype":"IPv6","protocol":"icmpv6"}`},
@@ -159,14 +162,16 @@ func TestEachTypeIsShownInTheControllersForm(t *testing.T) {
 			if want == "" {
 				continue
 			}
-			r, err := RequestOf(entry(op, tt.typ, tt.data))
-			if err != nil {
-				t.Errorf("%s, %s: %v", tt.name, op, err)
-				continue
-			}
-			if d := cmp.Diff(decoded(t, `{"`+tt.typ+`":`+want+`}`), decoded(t, string(r.Body))); d != "" {
-				t.Errorf("%s, %s: %s", tt.name, op, d)
-			}
+			t.Run(tt.name+" "+string(op), func(t *testing.T) {
+				t.Parallel()
+				r, err := RequestOf(entry(op, tt.typ, tt.data))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(decoded(t, `{"`+tt.typ+`":`+want+`}`), decoded(t, string(r.Body))); d != "" {
+					t.Error(d)
+				}
+			})
 		}
 	}
 	for _, data := range []string{`{"rules":7}`, `{"rules":[7]}`, `{"rules":[{"id":"a"}]}`} {

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Same tells whether what the controller has is what we sent, both in their envelopes. Only what was sent is
-// compared: the controller adds attributes of its own, leaves out null and empty ones, and puts dashes into
-// UUIDs. An attribute that it does not know is no difference if both carry the same revision number. In doubt
-// they differ, which costs a harmless repetition.
+// Same reports whether the controller has what was sent; both arguments include the envelope. It compares only the sent
+// attributes, because the controller adds attributes, omits null and empty ones, and formats UUIDs with dashes. An
+// attribute that the controller does not return is ignored if both have the same revision_number. A wrong "no" is
+// harmless: the entry is sent again.
 func Same(sent, got json.RawMessage) bool {
 	s, err := decodeObject(sent)
 	if err != nil {
@@ -48,7 +48,7 @@ func sameObject(sent, got object) bool {
 }
 
 func sameValue(sent, got any) bool {
-	if empty(sent) && empty(got) {
+	if isEmpty(sent) && isEmpty(got) {
 		return true
 	}
 	switch s := sent.(type) {
@@ -81,7 +81,7 @@ func sameList(sent, got []any) bool {
 	return true
 }
 
-func empty(v any) bool {
+func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return true
@@ -94,7 +94,7 @@ func empty(v any) bool {
 	}
 }
 
-// maxDigits bounds the numbers that are compared by value: an exponent is cheap to write and dear to expand.
+// maxDigits limits the numbers that are compared by value: a large exponent would be expensive to expand.
 const maxDigits = 40
 
 func sameNumber(a, b json.Number) bool {
@@ -111,8 +111,8 @@ func sameNumber(a, b json.Number) bool {
 
 var hexID = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
 
-// dashed is a UUID in its usual form; any other text as it is.
-func dashed(id string) string {
+// canonicalUUID returns a UUID in its canonical form; any other text unchanged.
+func canonicalUUID(id string) string {
 	bare := strings.ReplaceAll(strings.ToLower(id), "-", "")
 	if !hexID.MatchString(bare) {
 		return id
@@ -125,7 +125,7 @@ func sameUUID(a, b string) bool {
 	return strings.EqualFold(a, b) && hexID.MatchString(a)
 }
 
-// printable makes at most limit bytes of foreign text fit for a line of ours.
+// printable returns at most limit bytes of foreign text as one printable line.
 func printable(raw []byte, limit int) string {
 	text := strings.Map(func(r rune) rune {
 		switch {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// shapePort writes the binding profile as a string and the security groups as objects.
+// shapePort converts the binding profile to a string and the security groups to objects.
 func shapePort(o object, _ Operation) error {
 	if profile, ok := o["binding:profile"]; ok {
 		if _, text := profile.(string); !text {
@@ -36,13 +36,13 @@ func shapePort(o object, _ Operation) error {
 	return nil
 }
 
-// protocols are the numbers of those that the controller does not know by name.
-var protocols = map[string]string{
+// protocolNumbers are the numbers of protocols whose names the controller does not know.
+var protocolNumbers = map[string]string{
 	"ah": "51", "dccp": "33", "egp": "8", "esp": "50", "gre": "47", "igmp": "2", "ipip": "4", "ipv6-encap": "41", "ipv6-frag": "44",
 	"ipv6-nonxt": "59", "ipv6-opts": "60", "ipv6-route": "43", "ospf": "89", "pgm": "113", "rsvp": "46", "sctp": "132", "udplite": "136", "vrrp": "112",
 }
 
-// shapeRule names a security group rule's protocol as the controller does.
+// shapeRule converts the protocol of a security group rule to the controller's name or number.
 func shapeRule(o object, _ Operation) error {
 	protocol, ok := o["protocol"].(string)
 	if !ok {
@@ -50,13 +50,13 @@ func shapeRule(o object, _ Operation) error {
 	}
 	if o["ethertype"] == "IPv6" && slices.Contains([]string{"icmp", "ipv6-icmp", "icmpv6"}, protocol) {
 		o["protocol"] = "icmpv6"
-	} else if number, ok := protocols[protocol]; ok {
+	} else if number, ok := protocolNumbers[protocol]; ok {
 		o["protocol"] = number
 	}
 	return nil
 }
 
-// shapeFloatingIP leaves out of an update what a floating IP that is bound to nothing lacks.
+// shapeFloatingIP removes null attributes from the update of a floating IP without a port.
 func shapeFloatingIP(o object, op Operation) error {
 	if op == Update {
 		withoutNulls(o, "port_id", "fixed_ip_address", "router_id")
@@ -64,13 +64,13 @@ func shapeFloatingIP(o object, op Operation) error {
 	return nil
 }
 
-// shapeTrunk shows a trunk as active: whether it is, only the agents know.
+// shapeTrunk sets the status to ACTIVE, as networking-odl does.
 func shapeTrunk(o object, _ Operation) error {
 	o["status"] = "ACTIVE"
 	return nil
 }
 
-// shapeConnection renames the gateway of a connection.
+// shapeConnection renames the gateway attribute of an L2 gateway connection.
 func shapeConnection(o object, _ Operation) error {
 	if gateway, ok := o["l2_gateway_id"]; ok {
 		delete(o, "l2_gateway_id")
@@ -81,7 +81,7 @@ func shapeConnection(o object, _ Operation) error {
 	return nil
 }
 
-// shapePolicy sorts a QoS policy's rules by their type, all of them, each with the policy's project.
+// shapePolicy groups the rules of a QoS policy by type and adds the policy's project to each.
 func shapePolicy(o object, _ Operation) error {
 	rules, ok := o["rules"]
 	if !ok {

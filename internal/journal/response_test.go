@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestJudge(t *testing.T) {
+func TestEvaluate_OutcomeByResponse(t *testing.T) {
 	t.Parallel()
 	status := func(code int) Answer { return Answer{Status: code} }
 	broken := func(tr Trouble) Answer { return Answer{Trouble: tr, Detail: "detail"} }
@@ -54,21 +55,24 @@ func TestJudge(t *testing.T) {
 		{broken(Unusable), all, Refused, false},
 	} {
 		for _, op := range tt.ops {
-			got := Judge(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer)
-			if got.Kind != tt.want || got.Unsure != tt.unsure {
-				t.Errorf("%s answered with %d%s: %+v, want %s, unsure %t", op, tt.answer.Status, tt.answer.Trouble, got, tt.want, tt.unsure)
-			}
-			if (got.Kind == Done) != (got.Reason == "") {
-				t.Errorf("%s answered with %d: reason %q", op, tt.answer.Status, got.Reason)
-			}
-			if got.Kind != Done && got.After <= 0 {
-				t.Errorf("%s answered with %d%s: no pause", op, tt.answer.Status, tt.answer.Trouble)
-			}
+			t.Run(fmt.Sprintf("%s %d%s", op, tt.answer.Status, tt.answer.Trouble), func(t *testing.T) {
+				t.Parallel()
+				got := Judge(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer)
+				if got.Kind != tt.want || got.Unsure != tt.unsure {
+					t.Errorf("%+v, want %s, unsure %t", got, tt.want, tt.unsure)
+				}
+				if (got.Kind == Done) != (got.Reason == "") {
+					t.Errorf("reason %q", got.Reason)
+				}
+				if got.Kind != Done && got.After <= 0 {
+					t.Error("no back-off")
+				}
+			})
 		}
 	}
 }
 
-func TestSuccessOfSomebodyElseIsNone(t *testing.T) {
+func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		op   Operation
@@ -90,15 +94,18 @@ func TestSuccessOfSomebodyElseIsNone(t *testing.T) {
 		{Delete, `<html>sign in</html>`, Again},
 	} {
 		for _, code := range []int{200, 201, 204} {
-			o := Judge(entry(tt.op, "port", `{}`), Answer{Status: code, Body: []byte(tt.body)})
-			if o.Kind != tt.want || o.Unsure != (tt.want == Again) {
-				t.Errorf("%s answered with %d %q: %+v", tt.op, code, tt.body, o)
-			}
+			t.Run(fmt.Sprintf("%s %d %q", tt.op, code, tt.body), func(t *testing.T) {
+				t.Parallel()
+				o := Judge(entry(tt.op, "port", `{}`), Answer{Status: code, Body: []byte(tt.body)})
+				if o.Kind != tt.want || o.Unsure != (tt.want == Again) {
+					t.Errorf("%+v", o)
+				}
+			})
 		}
 	}
 }
 
-func TestEntryFailsWithItsFifthUnexpectedAnswer(t *testing.T) {
+func TestEvaluate_EntryFailsAfterFiveUnexpectedResponses(t *testing.T) {
 	t.Parallel()
 	e := Entry{Operation: Create}
 	for e.Failures < 4 {
@@ -119,24 +126,27 @@ func TestEntryFailsWithItsFifthUnexpectedAnswer(t *testing.T) {
 	}
 }
 
-func TestControllerIsGivenTheTimeItAsksFor(t *testing.T) {
+func TestEvaluate_RespectsRetryAfterUpToALimit(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ asked, want time.Duration }{{2 * time.Minute, 2 * time.Minute}, {24 * time.Hour, longestAsked}} {
+	for _, tt := range []struct{ asked, want time.Duration }{{2 * time.Minute, 2 * time.Minute}, {24 * time.Hour, maxRetryAfter}} {
 		for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-			if o := Judge(Entry{Attempt: 1}, Answer{Status: code, RetryAfter: tt.asked}); o.After != tt.want {
-				t.Errorf("%d asks for %s: got %s", code, tt.asked, o.After)
-			}
+			t.Run(fmt.Sprintf("%d %s", code, tt.asked), func(t *testing.T) {
+				t.Parallel()
+				if o := Judge(Entry{Attempt: 1}, Answer{Status: code, RetryAfter: tt.asked}); o.After != tt.want {
+					t.Errorf("got %s", o.After)
+				}
+			})
 		}
 	}
 }
 
-func TestPausesGrowAreBoundedAndSpread(t *testing.T) {
+func TestBackoff_GrowsIsBoundedAndSpread(t *testing.T) {
 	t.Parallel()
 	seen := map[time.Duration]bool{}
 	for seq := range int64(100) {
 		for attempt := range 2000 {
-			p := pause(Entry{Seq: seq}, firstPause, attempt)
-			if p < firstPause*3/4 || p > longestPause {
+			p := backoff(Entry{Seq: seq}, firstBackoff, attempt)
+			if p < firstBackoff*3/4 || p > maxBackoff {
 				t.Fatalf("entry %d, attempt %d: %s", seq, attempt, p)
 			}
 			if attempt == 7 {
@@ -145,14 +155,14 @@ func TestPausesGrowAreBoundedAndSpread(t *testing.T) {
 		}
 	}
 	if len(seen) < 90 {
-		t.Errorf("100 entries come back at only %d moments", len(seen))
+		t.Errorf("100 entries have only %d different back-offs", len(seen))
 	}
-	if a, b := pause(Entry{Seq: 1}, firstPause, 1), pause(Entry{Seq: 1}, firstPause, 5); b < 8*a {
+	if a, b := backoff(Entry{Seq: 1}, firstBackoff, 1), backoff(Entry{Seq: 1}, firstBackoff, 5); b < 8*a {
 		t.Errorf("no growth: %s, then %s", a, b)
 	}
 }
 
-func TestReasonIsOneSafeLine(t *testing.T) {
+func TestEvaluate_ReasonIsOnePrintableLine(t *testing.T) {
 	t.Parallel()
 	body := "bad\x00\n\tthing \xff" + strings.Repeat("x", 5000)
 	for _, a := range []Answer{{Status: 400, Body: []byte(body)}, {Trouble: Reset, Detail: body}} {

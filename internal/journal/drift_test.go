@@ -1,0 +1,73 @@
+package journal
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestDifferingAttributes_OnlyThoseThatAnUpdateCorrects(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ typ, shall, has, want string }{
+		{"network", `{"id":"n","name":"a","mtu":1500,"status":"ACTIVE"}`, `{"id":"n","name":"a","mtu":1500,"status":"DOWN","own":1}`, `[]`},
+		{"network", `{"name":"a","mtu":1500}`, `{"name":"b","mtu":1500.0}`, `["name"]`},
+		{"network", `{"name":"a","mtu":1500,"tags":[]}`, `{"mtu":1400}`, `["mtu"]`},
+		{"subnet", `{"name":"a","cidr":"10.0.0.0/24"}`, `{"name":"a","cidr":"10.0.1.0/24"}`, `[]`},
+		{"port", `{"binding:profile":{"a":1},"security_groups":["g"]}`, `{"binding:profile":"{\"a\":1}","security_groups":[{"id":"g"}]}`, `[]`},
+		{"l2gateway_connection", `{"name":"a"}`, `{"name":"b"}`, `[]`},
+		{"network", `{"name":"a"}`, `7`, `["everything"]`},
+	} {
+		t.Run(tt.typ+" "+tt.shall, func(t *testing.T) {
+			t.Parallel()
+			got, err := json.Marshal(append([]string{}, Differences(tt.typ, json.RawMessage(tt.shall), json.RawMessage(tt.has))...))
+			if err != nil || string(got) != tt.want {
+				t.Errorf("controller has %s: got %s, want %s", tt.has, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseListedID_RejectsWhatIsNoObject(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []string{"policy", "network"} {
+		if want := map[string]string{"policy": "policies", "network": "networks"}[typ]; ListKey(typ) != want {
+			t.Errorf("%s: %s", typ, ListKey(typ))
+		}
+	}
+	for raw, want := range map[string]string{
+		`{"id":"0123456789abcdef0123456789abcdef"}`: "01234567-89ab-cdef-0123-456789abcdef", `{"id":"x","name":7}`: "x",
+	} {
+		if got, err := Listed("policy", []byte(raw)); got != want || err != nil {
+			t.Errorf("%s: %s, %v", raw, got, err)
+		}
+	}
+	for _, raw := range []string{``, `<html>`, `[]`, `null`, `7`, `{}`, `{"id":7}`, `{"id":""}`, `{"id":"a\u0000"}`, `{"id":"` + strings.Repeat("x", 256) + `"}`} {
+		if got, err := Listed("policy", []byte(raw)); err == nil {
+			t.Errorf("%s is read as %q", raw, got)
+		}
+	}
+	for _, body := range []string{``, `<html>`, `[]`, `{}`, `{"network":{}}`} {
+		if got, err := Shown("policy", []byte(body)); err == nil {
+			t.Errorf("%s is read as %s", body, got)
+		}
+	}
+}
+
+func TestStorableObject_KeepsWhatTheDatabaseCanStore(t *testing.T) {
+	t.Parallel()
+	for _, tt := range [][3]string{
+		{"network", `{"id":"n","name":"a","n":1234567890123456789}`, `{"id":"n","n":1234567890123456789,"name":"a"}`},
+		{"network", `{"id":"n","name":"a\u0000"}`, `{"id":"n"}`},
+		{"network", `{"id":"n","mtu":1e999}`, `{"id":"n"}`},
+		{"network", "{\"id\":\"n\",\"name\":\"\xff\\ud800\"}", "{\"id\":\"n\",\"name\":\"\ufffd\ufffd\"}"},
+		{"member", `{"id":"m","name":"\u0000","pool_id":"p"}`, `{"id":"m","pool_id":"p"}`},
+		{"member", `{"id":"m","pool_id":"\u0000"}`, `{}`},
+	} {
+		t.Run(tt[1], func(t *testing.T) {
+			t.Parallel()
+			if got := string(Kept(tt[0], tt[1][7:8], json.RawMessage(tt[1]))); got != tt[2] {
+				t.Errorf("got %s, want %s", got, tt[2])
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package journal
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Trouble is the reason why there is no HTTP response. It is empty if there is one.
+type Trouble string
+
+// Failures of the transport between us and the controller.
+const (
+	Unreachable Trouble = "unreachable" // no connection: nothing was sent
+	TLS         Trouble = "tls"         // no trusted TLS connection: nothing was sent
+	Timeout     Trouble = "timeout"     // sent, but no response arrived in time
+	Reset       Trouble = "reset"       // sent, but the connection broke before the response was complete
+	Open        Trouble = "open"        // not sent: the circuit breaker is open
+	Unusable    Trouble = "unusable"    // the request could not be created
+)
+
+// Answer is the controller's response to a request, or the reason why there is none.
+type Answer struct {
+	Status     int
+	Body       []byte
+	Trouble    Trouble
+	Detail     string        // the transport's error text
+	RetryAfter time.Duration // the Retry-After header of the controller or of a proxy
+}
+
+// maxFailures is the number of unexpected responses after which an entry fails.
+const maxFailures = 5
+
+// Bounds of the back-off between attempts.
+const (
+	firstBackoff    = 200 * time.Millisecond
+	rejectedBackoff = time.Second
+	maxBackoff      = 30 * time.Second
+	maxRetryAfter   = 10 * time.Minute // upper bound of a requested Retry-After
+)
+
+// MissingParent is the reason of an outcome that only the arrival of another object at the controller can change.
+const MissingParent = "the controller does not know an object that this one refers to (442)"
+
+// missingDependency is OpenDaylight's own HTTP status for an object whose parent it does not know.
+const missingDependency = 442
+
+// Judge returns the outcome of the response to the entry's request. Failures that an operator or time can correct are
+// retried without limit: no connection, wrong credentials, overload, errors of the controller, a response that is not
+// the controller's. Any other rejection counts as a failure of the entry.
+func Judge(e Entry, a Answer) Outcome {
+	if o, expected := expectedFailure(e, a); expected {
+		return o
+	}
+	switch {
+	case isSuccess(a):
+		return Outcome{Kind: Done}
+	case a.Status == http.StatusNotFound && e.Operation == Delete:
+		return Outcome{Kind: Done}
+	case a.Status == http.StatusConflict && e.Operation == Create:
+		return Outcome{Kind: Exists, Unsure: true, After: backoff(e, firstBackoff, e.Attempt),
+			Reason: "the controller already has an object with this ID"}
+	default:
+		return rejected(e, quoteResponse(a))
+	}
+}
+
+// Unsendable returns the outcome of an entry for which no request can be created.
+func Unsendable(err error) Outcome { return Outcome{Kind: GivenUp, Reason: err.Error()} }
+
+// expectedFailure recognises responses that say nothing about the entry itself.
+func expectedFailure(e Entry, a Answer) (Outcome, bool) {
+	o := Outcome{Kind: Again, After: max(backoff(e, firstBackoff, e.Attempt), min(a.RetryAfter, maxRetryAfter))}
+	switch {
+	case a.Trouble == Unusable:
+		return rejected(e, quoteFailure(a)), true
+	case a.Trouble != "":
+		o.Reason = quoteFailure(a)
+		o.Unsure = a.Trouble == Timeout || a.Trouble == Reset
+		o.Away = true
+		return o, true
+	}
+	o.Reason, o.Away = quoteResponse(a), a.Status >= http.StatusInternalServerError && a.RetryAfter == 0
+	if isSuccess(a) && !isForeign(e, a.Body) {
+		return Outcome{}, false
+	}
+	switch a.Status {
+	case http.StatusOK, http.StatusCreated, http.StatusNoContent:
+		o.Reason = "the response is not from the controller: " + quoteResponse(a)
+		o.Unsure = true
+		return o, true
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return o, true
+	case http.StatusRequestTimeout:
+		o.Unsure = true
+		return o, true
+	case missingDependency:
+		o.Reason = MissingParent
+		return o, true
+	}
+	if a.Status >= 400 && a.Status < 500 {
+		return Outcome{}, false
+	}
+	o.Unsure = true
+	return o, true
+}
+
+func isSuccess(a Answer) bool {
+	return a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusNoContent
+}
+
+// isForeign reports whether a successful response is not from the controller. The controller returns the object in its
+// envelope, or no body.
+func isForeign(e Entry, body []byte) bool {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return false
+	}
+	o, err := decodeObject(body)
+	_, enveloped := o[e.Object.Type]
+	return err != nil || e.Operation != Delete && !enveloped
+}
+
+func rejected(e Entry, reason string) Outcome {
+	if e.Failures+1 >= maxFailures {
+		return Outcome{Kind: GivenUp, Reason: reason}
+	}
+	return Outcome{Kind: Refused, After: backoff(e, rejectedBackoff, e.Failures+1), Reason: reason}
+}
+
+// maxQuote is the maximum number of bytes of a response that is quoted.
+const maxQuote = 200
+
+func quoteFailure(a Answer) string {
+	return printable([]byte(string(a.Trouble)+": "+a.Detail), maxQuote)
+}
+
+// quoteResponse quotes a response in one line.
+func quoteResponse(a Answer) string {
+	s := fmt.Sprintf("the controller answered %d", a.Status)
+	if text := http.StatusText(a.Status); text != "" {
+		s += " " + text
+	}
+	if body := printable(a.Body, maxQuote); body != "" {
+		s += ": " + body
+	}
+	return s
+}
+
+// backoff doubles with every attempt. It differs by up to a quarter between entries, so that entries that failed
+// together are not retried together.
+func backoff(e Entry, first time.Duration, attempt int) time.Duration {
+	p := min(first<<min(max(attempt-1, 0), 20), maxBackoff)
+	spread := uint64(e.Seq)*0x9e3779b97f4a7c15 + uint64(attempt)*0xbf58476d1ce4e5b9
+	return p - p/4*time.Duration(spread>>54)/1024
+}
