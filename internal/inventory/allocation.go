@@ -7,92 +7,93 @@ import (
 	"time"
 )
 
-// Allocations are amounts by resource class by provider UUID.
+// Allocations maps provider UUID and resource class to an amount.
 type Allocations map[string]map[string]int64
 
-// Providers lists the UUIDs of the providers, sorted.
+// Providers returns the UUIDs of the providers, sorted.
 func (a Allocations) Providers() []string { return slices.Sorted(maps.Keys(a)) }
 
-// Expectation is what a writer knows about the consumer that it writes: nothing, that it does not exist, or its
-// generation. The zero value expects nothing and is for writers that are not asked.
+// Expectation is the consumer_generation of a write: any, null (the consumer does not exist), or a number. The zero
+// value accepts any; it is for internal writers and old microversions.
 type Expectation struct {
-	given bool
-	at    *int64
+	isSet      bool
+	generation *int64
 }
 
 // Absent expects that the consumer does not exist.
-func Absent() Expectation { return Expectation{given: true} }
+func Absent() Expectation { return Expectation{isSet: true} }
 
-// At expects the consumer to exist at that generation.
-func At(generation int64) Expectation { return Expectation{given: true, at: &generation} }
+// At expects that the consumer exists with this generation.
+func At(generation int64) Expectation { return Expectation{isSet: true, generation: &generation} }
 
-// Anything tells whether every consumer, existing or not, is as expected.
-func (e Expectation) Anything() bool { return !e.given }
+// Anything reports whether every state of the consumer is accepted.
+func (e Expectation) Anything() bool { return !e.isSet }
 
-// Nothing tells whether the consumer should not exist.
-func (e Expectation) Nothing() bool { return e.given && e.at == nil }
+// Nothing reports whether the consumer must not exist.
+func (e Expectation) Nothing() bool { return e.isSet && e.generation == nil }
 
-// Generation is the expected generation, nil if the consumer should not exist (or nothing is expected).
-func (e Expectation) Generation() *int64 { return e.at }
+// Generation returns the expected generation, nil if there is none.
+func (e Expectation) Generation() *int64 { return e.generation }
 
-// Check compares with the consumer's generation, nil for none.
+// Check compares the expectation with the consumer's current generation, nil if the consumer does not exist. It returns
+// a fault of kind Concurrent if they differ. The texts are Placement's.
 func (e Expectation) Check(current *int64) error {
 	switch {
-	case !e.given, e.at == nil && current == nil, e.at != nil && current != nil && *e.at == *current:
+	case !e.isSet, e.generation == nil && current == nil, e.generation != nil && current != nil && *e.generation == *current:
 		return nil
 	case current == nil:
-		return Refuse(Concurrent, "consumer generation conflict - expected null but got %d", *e.at)
-	case e.at == nil:
+		return Refuse(Concurrent, "consumer generation conflict - expected null but got %d", *e.generation)
+	case e.generation == nil:
 		return Refuse(Concurrent, "consumer generation conflict - expected %d but got None", *current)
 	default:
-		return Refuse(Concurrent, "consumer generation conflict - expected %d but got %d", *current, *e.at)
+		return Refuse(Concurrent, "consumer generation conflict - expected %d but got %d", *current, *e.generation)
 	}
 }
 
-// Owner is to whom a consumer belongs.
+// Owner is the project and the user of a consumer.
 type Owner struct{ Project, User string }
 
-// ConsumerWrite replaces all that a consumer holds. Without allocations the consumer disappears.
+// ConsumerWrite replaces all allocations of a consumer. Without allocations the consumer is deleted.
 type ConsumerWrite struct {
-	Consumer    string // its UUID, as it is stored
+	Consumer    string // canonical UUID
 	Project     string
 	User        string
-	Type        *string // nil leaves it as it is
+	Type        *string // nil: unchanged
 	Expect      Expectation
 	Allocations Allocations
 }
 
-// Holding is what a consumer holds and who it is. A consumer that holds nothing does not exist: the zero
-// Holding. One without a record, of which nothing is known but what it holds, has no project and user.
+// Holding is a consumer with its allocations. The zero value means that the consumer does not exist. A consumer without
+// a record has allocations, but no project and user.
 type Holding struct {
 	Project     string
 	User        string
 	Type        *string
 	Generation  int64
 	Allocations Allocations
-	Providers   map[string]int64 // the generations of the providers
+	Providers   map[string]int64 // generations of the providers
 	ChangedAt   time.Time
 }
 
-// Key names one inventory.
+// Key identifies one inventory.
 type Key struct{ Provider, Class string }
 
-// Shelf is an inventory with what others take from it and what was taken before the write that is judged.
+// Shelf is an inventory with its usage, as far as a write needs it.
 type Shelf struct {
 	Inventory Inventory
-	Before    int64 // in use before the write
-	Others    int64 // in use by consumers that the write does not touch
+	Before    int64 // usage before the write
+	Others    int64 // usage of consumers that the write does not replace
 }
 
-// Admit judges writes against the shelves they take from. Missing classes are the caller's to tell apart from
-// classes that do not exist, before.
-func Admit(writes []ConsumerWrite, shelves map[Key]Shelf) error {
+// Admit returns a fault if the writes together exceed an inventory or violate its units. The caller checks before that
+// all resource classes exist.
+func Admit(writes []ConsumerWrite, capacities map[Key]Shelf) error {
 	after := map[Key]int64{}
 	for _, w := range writes {
 		for _, provider := range w.Allocations.Providers() {
 			for _, class := range slices.Sorted(maps.Keys(w.Allocations[provider])) {
 				key := Key{provider, class}
-				if err := admit(key, w.Allocations[provider][class], after, shelves); err != nil {
+				if err := checkAmount(key, w.Allocations[provider][class], after, capacities); err != nil {
 					return err
 				}
 			}
@@ -101,24 +102,24 @@ func Admit(writes []ConsumerWrite, shelves map[Key]Shelf) error {
 	return nil
 }
 
-func admit(key Key, amount int64, after map[Key]int64, shelves map[Key]Shelf) error {
-	shelf, ok := shelves[key]
+func checkAmount(key Key, amount int64, after map[Key]int64, capacities map[Key]Shelf) error {
+	capacity, ok := capacities[key]
 	if !ok {
 		return Refuse(Refused, "Unable to allocate inventory: Inventory for '%s' on resource provider '%s' invalid.",
 			key.Class, key.Provider)
 	}
-	if !shelf.Inventory.Divides(amount) {
+	if !capacity.Inventory.Divides(amount) {
 		return Refuse(Refused, "Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
 			"The requested amount would violate inventory constraints.", key.Class, key.Provider)
 	}
 	if _, begun := after[key]; !begun {
-		after[key] = shelf.Others
+		after[key] = capacity.Others
 	}
 	if amount > math.MaxInt64-after[key] {
 		amount = math.MaxInt64 - after[key]
 	}
 	after[key] += amount
-	if !shelf.Inventory.Fits(shelf.Before, after[key]) {
+	if !capacity.Inventory.Fits(capacity.Before, after[key]) {
 		return Refuse(Refused, "Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
 			"The requested amount would exceed the capacity.", key.Class, key.Provider)
 	}

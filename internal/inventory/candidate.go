@@ -7,33 +7,33 @@ import (
 	"strings"
 )
 
-// Sharing is the trait of providers that serve every tree with a member in one of their aggregates.
+// Sharing is the trait of sharing providers. They serve every tree with a member in one of their aggregates.
 const Sharing = "MISC_SHARES_VIA_AGGREGATE"
 
-// CandidateQuery asks which providers could serve a consumer, and how.
+// CandidateQuery is a request for allocation candidates.
 type CandidateQuery struct {
 	Groups   []Group
-	Isolate  bool       // groups with a suffix are served by providers of their own
-	Subtrees [][]string // suffixes of groups of whose providers one stands above all the others, or is them
-	Root     Rule       // of the traits of the tree's root
+	Isolate  bool       // group_policy=isolate: each group with a suffix gets a different provider
+	Subtrees [][]string // same_subtree: suffixes of groups; one of their providers must be an ancestor of all others, or equal to them
+	Root     Rule       // root_required: traits of the root provider
 	Bounds   Bounds
 
-	Flat    bool // at most one provider of each tree, and no others are described
-	Classes bool // providers are described with all their classes, not only with those that are asked for
-	Traits  bool // and with their traits
+	Flat    bool // at most one provider per tree, and only used providers in the summaries (microversions before 1.29)
+	Classes bool // summaries contain all resource classes, not only the requested ones
+	Traits  bool // summaries contain traits
 }
 
-// Group is a part of a query. The one without a suffix may be spread over a tree; every other one is served by
-// a single provider.
+// Group is a request group. The group without a suffix may use several providers of a tree; every other group uses
+// exactly one.
 type Group struct {
 	Suffix     string
 	Resources  map[string]int64
 	Traits     Rule
 	Aggregates Rule
-	InTree     string // UUID of any provider of the tree; empty for any tree
+	InTree     string // UUID of a provider of the tree; empty: any tree
 }
 
-// ClassNames are the resource classes that a query asks for, sorted.
+// ClassNames returns the requested resource classes, sorted.
 func (q CandidateQuery) ClassNames() []string {
 	names := map[string]bool{}
 	for _, g := range q.Groups {
@@ -44,7 +44,7 @@ func (q CandidateQuery) ClassNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// TraitNames are the traits that a query speaks of, sorted.
+// TraitNames returns all traits in the query, sorted.
 func (q CandidateQuery) TraitNames() []string {
 	names := q.Root.Names()
 	for _, g := range q.Groups {
@@ -54,7 +54,7 @@ func (q CandidateQuery) TraitNames() []string {
 	return slices.Compact(names)
 }
 
-// AggregateNames are the aggregates that a query speaks of, sorted.
+// AggregateNames returns all aggregates in the query, sorted.
 func (q CandidateQuery) AggregateNames() []string {
 	var names []string
 	for _, g := range q.Groups {
@@ -64,53 +64,54 @@ func (q CandidateQuery) AggregateNames() []string {
 	return slices.Compact(names)
 }
 
-// Tree is all providers with one root. A search notes what it does in its trees: they are of one search only.
+// Tree contains all providers with one root. A search stores its state in the trees, so a tree belongs to one search
+// only.
 type Tree struct {
 	Root       *Node
 	Nodes      []*Node
-	aggregates []string // of all of them, those that matter
-	held       int      // choices that fell on one of them
+	aggregates []string // all aggregates of the nodes, if they matter for the query
+	choices    int      // number of choices that use a node of the tree
 }
 
-// Node is a provider as the search sees it.
+// Node is a provider in a search.
 type Node struct {
 	ID         int64
 	UUID       string
-	Parent     *Node // nil for a root
+	Parent     *Node // nil: root
 	Tree       *Tree
 	Rooms      []*Room
-	Traits     []string // those that the query speaks of, and Sharing
-	Aggregates []string // those that the query speaks of, and those of providers that share
+	Traits     []string // traits that are in the query, and Sharing
+	Aggregates []string // aggregates that are in the query, and those of sharing providers
 
-	AllTraits []string // for the description
+	AllTraits []string // for the summary
 
-	first, last int // its place in the tree: those below stand between
-	sharing     int // its place among the providers that share, from 1
-	seen        int // the last question in which it was looked at
-	held        int // choices that fell on it
-	alone       int // and those of groups with a suffix
+	first, last     int // preorder numbers of this node and of its last descendant
+	sharingNumber   int // number among the sharing providers, from 1; 0: not sharing
+	visitedIn       int // last pass that visited the node
+	choices         int // number of choices that use the node
+	isolatedChoices int // number of choices of groups with a suffix that use the node
 }
 
-// Room is an inventory of a node.
+// Room is an inventory of a node, with its usage.
 type Room struct {
 	Class     string
 	Inventory Inventory
 	Used      int64
-	taken     int64 // by the candidate at hand
+	allocated int64 // amount that the current partial candidate allocates
 }
 
-// Offers tells whether an amount could be allocated by itself.
+// Offers reports whether the amount could be allocated if the candidate used nothing else.
 func (r *Room) Offers(amount int64) bool {
 	return r.Inventory.Divides(amount) && float64(r.Used+amount) <= r.Inventory.Capacity()
 }
 
-// free tells whether it can be allocated beside what the candidate at hand takes already.
-func (r *Room) free(amount int64) bool {
-	sum := r.taken + amount
+// canAdd reports whether the amount fits together with what the current candidate allocates.
+func (r *Room) canAdd(amount int64) bool {
+	sum := r.allocated + amount
 	return sum <= r.Inventory.MaxUnit && float64(r.Used+sum) <= r.Inventory.Capacity()
 }
 
-// Room is the node's inventory of a class, nil for none.
+// Room returns the node's inventory of a class, nil if it has none.
 func (n *Node) Room(class string) *Room {
 	for _, r := range n.Rooms {
 		if r.Class == class {
@@ -120,12 +121,12 @@ func (n *Node) Room(class string) *Room {
 	return nil
 }
 
-// over tells whether n is m or an ancestor of it. Both must be in trees that were arranged.
-func (n *Node) over(m *Node) bool {
+// isAncestorOf reports whether n equals m or is an ancestor of it. Both trees must be numbered.
+func (n *Node) isAncestorOf(m *Node) bool {
 	return n.Tree == m.Tree && n.first <= m.first && m.last <= n.last
 }
 
-// NewTree makes a tree of all providers with one root. Parents are already set.
+// NewTree returns the tree of all providers with one root. Their parents must be set.
 func NewTree(nodes []*Node) *Tree {
 	t := &Tree{Nodes: nodes}
 	for _, n := range nodes {
@@ -146,8 +147,8 @@ func NewTree(nodes []*Node) *Tree {
 	return t
 }
 
-// arrange numbers the nodes so that ancestors are known without climbing.
-func (t *Tree) arrange() {
+// number sets the preorder numbers of the nodes, so that isAncestorOf needs no walk.
+func (t *Tree) number() {
 	children := map[*Node][]*Node{}
 	for _, n := range t.Nodes {
 		if n.Parent != nil {
@@ -172,29 +173,29 @@ func (t *Tree) arrange() {
 	}
 }
 
-// Candidate is one way to serve a query: a provider for each slot of its search.
+// Candidate is an allocation candidate: a provider for each slot of the search.
 type Candidate []*Node
 
-// Portion is what a candidate takes of one provider.
+// Portion is what a candidate allocates from one provider.
 type Portion struct {
 	Provider  *Node
 	Resources []Amount
 }
 
-// Amount is so much of a resource class.
+// Amount is an amount of a resource class.
 type Amount struct {
 	Class  string
 	Amount int64
 }
 
-// Found is what a search found.
+// Found is the result of a search.
 type Found struct {
 	Candidates []Candidate
 	slots      []slot
 	flat       bool
 }
 
-// Portions tells what a candidate takes of each provider. The slice may be used again for the next one.
+// Portions returns what a candidate allocates from each provider. It reuses the slice.
 func (f *Found) Portions(c Candidate, portions []Portion) []Portion {
 	portions = portions[:0]
 	for i, s := range f.slots {
@@ -224,7 +225,8 @@ func (f *Found) Portions(c Candidate, portions []Portion) []Portion {
 	return portions
 }
 
-// Mappings yields, group by group, which providers serve it in a candidate, each once.
+// Mappings returns for each group the providers that serve it in a candidate, without duplicates (`mappings` of the
+// API).
 func (f *Found) Mappings(c Candidate) iter.Seq2[string, []*Node] {
 	return func(yield func(string, []*Node) bool) {
 		for from := 0; from < len(f.slots); {
@@ -246,8 +248,8 @@ func (f *Found) Mappings(c Candidate) iter.Seq2[string, []*Node] {
 	}
 }
 
-// Described are the providers that the candidates come with: everything in the trees of those that they use, or
-// only those.
+// Described returns the providers for provider_summaries: all providers of the used trees, or for microversions before
+// 1.29 only the used ones.
 func (f *Found) Described() []*Node {
 	var nodes []*Node
 	seenTrees, seen := map[*Tree]bool{}, map[*Node]bool{}

@@ -1,7 +1,7 @@
 package inventory
 
-// Hurry makes the turns of a search so short that every walk is interrupted over and over.
-func (s *Search) Hurry() { s.turn = 1 }
+// ShortenTurns makes the turns of a search so short that every walk is interrupted many times.
+func (s *Search) ShortenTurns() { s.turn = 1 }
 
-// Steps is how many are left.
+// Steps returns the number of remaining steps.
 func (s *Search) Steps() int { return s.steps }

@@ -1,13 +1,13 @@
-// Package inventory holds the rules of resource providers, inventories, traits, aggregates and allocations.
-// Value in, value out; it never does I/O and never asks for the time.
+// Package inventory holds the rules for resource providers, inventories, traits, aggregates, allocations and allocation
+// candidates (Placement). All functions are pure: no I/O, no clock.
 package inventory
 
 import "time"
 
-// MaxInt is the largest value of every number of an inventory but its ratio.
+// MaxInt is the maximum of every number of an inventory except allocation_ratio.
 const MaxInt = 1<<31 - 1
 
-// Inventory is how much of one resource class a provider has, and in which portions it gives it away.
+// Inventory is a provider's inventory of one resource class.
 type Inventory struct {
 	Total           int64
 	Reserved        int64
@@ -17,18 +17,18 @@ type Inventory struct {
 	AllocationRatio float64
 }
 
-// Of is an inventory of that total with the defaults of everything else.
+// Of returns an inventory with the given total and Placement's defaults.
 func Of(total int64) Inventory {
 	return Inventory{Total: total, MinUnit: 1, MaxUnit: MaxInt, StepSize: 1, AllocationRatio: 1}
 }
 
-// Capacity is how much may be allocated, untruncated.
+// Capacity returns the amount that can be allocated: (total - reserved) * allocation_ratio, not truncated.
 func (i Inventory) Capacity() float64 {
 	return float64(i.Total-i.Reserved) * i.AllocationRatio
 }
 
-// Sound tells whether the inventory's reserve leaves enough: something, or with fullReserve at least not less
-// than nothing. The answer is empty if it does.
+// Sound returns Placement's error text if too much of the total is reserved, otherwise an empty string. With
+// fullReserve, everything may be reserved (microversion 1.26).
 func (i Inventory) Sound(fullReserve bool) string {
 	switch capacity := i.Capacity(); {
 	case fullReserve && capacity <= -1:
@@ -39,20 +39,20 @@ func (i Inventory) Sound(fullReserve bool) string {
 	return ""
 }
 
-// Divides tells whether an amount respects the inventory's units.
+// Divides reports whether an amount respects min_unit, max_unit and step_size.
 func (i Inventory) Divides(amount int64) bool {
 	return amount >= i.MinUnit && amount <= i.MaxUnit && amount%i.StepSize == 0
 }
 
-// Fits tells whether the usage may become after when it was before. Whoever does not add to an
-// overcommitted provider may shrink, stay or move away.
+// Fits reports whether the usage may change from before to after. Usage of an overcommitted provider may stay or
+// decrease.
 func (i Inventory) Fits(before, after int64) bool {
 	return after <= before || float64(after) <= i.Capacity()
 }
 
-// Stock is a provider's inventory of every class that it has.
+// Stock is the set of a provider's inventories, by resource class.
 type Stock struct {
-	Generation int64 // of the provider
+	Generation int64 // generation of the provider
 	Classes    map[string]Inventory
-	ChangedAt  time.Time // zero if there is no class
+	ChangedAt  time.Time // zero if there are no inventories
 }

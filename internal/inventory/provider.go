@@ -2,43 +2,43 @@ package inventory
 
 import "time"
 
-// Provider is something that has inventory: a host, a part of one, or something that hosts share.
+// Provider is a resource provider.
 type Provider struct {
 	UUID       string
 	Name       string
 	Generation int64
-	Parent     string // UUID; empty for a root
-	Root       string // UUID; its own for a root
+	Parent     string // UUID; empty: root
+	Root       string // UUID of the root of its tree; its own UUID for a root
 	ChangedAt  time.Time
 }
 
-// NewProvider is a provider to be created.
+// NewProvider is a request to create a provider.
 type NewProvider struct {
-	UUID   string // canonical
+	UUID   string // canonical UUID
 	Name   string
-	Parent string // UUID; empty for a root
+	Parent string // UUID; empty: root
 }
 
-// ProviderFilter narrows a listing; nil fields do not.
+// ProviderFilter filters a list of providers; nil fields match everything.
 type ProviderFilter struct {
 	Name   *string
 	UUID   *string
 	InTree *string // UUID of any provider of the tree
 
-	Resources  map[string]int64 // what the provider itself must have room for
+	Resources  map[string]int64 // amounts that the provider itself must have available
 	Traits     Rule
 	Aggregates Rule
 }
 
-// ProviderChange is a new name for a provider and perhaps another place in the trees.
+// ProviderChange is an update of a provider.
 type ProviderChange struct {
 	UUID   string
 	Name   string
-	Parent *string // nil keeps it, empty makes it a root
-	Move   bool    // a provider that has a parent may get another one, or none
+	Parent *string // nil: unchanged; empty: becomes a root
+	Move   bool    // a provider with a parent may get another parent, or none (microversion 1.37)
 }
 
-// CheckMove tells whether a provider may get that parent instead of its current one; empty is none.
+// CheckMove returns a fault if the provider must not change its parent from current to wanted; empty means none.
 func CheckMove(current, wanted string, move bool) error {
 	switch {
 	case move, current == "", current == wanted:
@@ -50,30 +50,30 @@ func CheckMove(current, wanted string, move bool) error {
 	}
 }
 
-// Aggregates are the aggregates that a provider belongs to.
+// Aggregates are the aggregates of a provider.
 type Aggregates struct {
-	Generation int64 // of the provider
+	Generation int64 // generation of the provider
 	UUIDs      []string
 }
 
-// Traits are the traits that a provider has.
+// Traits are the traits of a provider.
 type Traits struct {
-	Generation int64 // of the provider
+	Generation int64 // generation of the provider
 	Names      []string
 	ChangedAt  time.Time
 }
 
-// Trait is a trait as such.
+// Trait is a trait.
 type Trait struct {
 	Name      string
 	ChangedAt time.Time
 }
 
-// TraitFilter narrows a listing; nil fields do not.
+// TraitFilter filters a list of traits; nil fields match everything.
 type TraitFilter struct {
 	Names      []string
 	Prefix     *string
-	Associated *bool // whether some provider has it
+	Associated *bool // true: used by a provider
 }
 
 // Class is a resource class.

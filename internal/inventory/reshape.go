@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// Reshape moves inventories between providers together with what is allocated of them: in the end the providers
-// named have exactly those inventories, and the consumers named hold exactly what their writes say.
+// Reshape replaces the inventories of providers and the allocations of consumers in one transaction (POST /reshaper).
 type Reshape struct {
-	Stocks map[string]Stock // by provider, which must be at the stock's generation
+	Stocks map[string]Stock // by provider UUID; each with the expected generation of the provider
 	Writes []ConsumerWrite
 }
 
-// Providers lists the UUIDs of the providers that get a stock, sorted.
+// Providers returns the UUIDs of the providers whose inventories are replaced, sorted.
 func (r Reshape) Providers() []string { return slices.Sorted(maps.Keys(r.Stocks)) }
 
-// Asked lists the UUIDs of the providers of the new allocations, sorted.
+// Asked returns the UUIDs of the providers in the new allocations, sorted.
 func (r Reshape) Asked() []string {
 	var all []string
 	for _, w := range r.Writes {
@@ -25,7 +24,7 @@ func (r Reshape) Asked() []string {
 	return slices.Compact(all)
 }
 
-// Classes lists the names of all classes that are mentioned, sorted.
+// Classes returns the names of all resource classes in the request, sorted.
 func (r Reshape) Classes() []string {
 	var all []string
 	for _, s := range r.Stocks {

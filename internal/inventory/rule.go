@@ -2,17 +2,17 @@ package inventory
 
 import "slices"
 
-// Rule is what a provider's traits or aggregates must be like: at least one of each set of alternatives, none of
-// the forbidden ones.
+// Rule is a condition on a set of traits or aggregates: at least one of each list of alternatives, and none of the
+// forbidden ones.
 type Rule struct {
 	Required  [][]string
 	Forbidden []string
 }
 
-// Anything tells whether the rule asks for nothing.
+// Anything reports whether the rule has no condition.
 func (r Rule) Anything() bool { return len(r.Required) == 0 && len(r.Forbidden) == 0 }
 
-// Met tells whether what is there, all the sets together, is as the rule says.
+// Met reports whether the union of the sets meets the rule.
 func (r Rule) Met(there ...[]string) bool {
 	for _, set := range there {
 		if overlap(r.Forbidden, set) {
@@ -27,7 +27,7 @@ func (r Rule) Met(there ...[]string) bool {
 	return true
 }
 
-// Names are all that the rule speaks of.
+// Names returns all names in the rule.
 func (r Rule) Names() []string { return append(slices.Concat(r.Required...), r.Forbidden...) }
 
 func overlap(a, b []string) bool {

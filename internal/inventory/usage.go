@@ -2,42 +2,42 @@ package inventory
 
 import "time"
 
-// ProviderUsage is how much of each of a provider's inventories is in use.
+// ProviderUsage is the usage of a provider's inventories.
 type ProviderUsage struct {
 	Generation int64
-	Used       map[string]int64 // by class
+	Used       map[string]int64 // by resource class
 }
 
-// ProviderHoldings are the consumers of a provider.
+// ProviderHoldings are the allocations of a provider, by consumer UUID.
 type ProviderHoldings struct {
-	Generation int64 // of the provider
+	Generation int64 // generation of the provider
 	Consumers  map[string]Share
 	ChangedAt  time.Time
 }
 
-// Share is what one consumer holds of one provider.
+// Share is what one consumer allocates from one provider.
 type Share struct {
-	Generation int64 // of the consumer
+	Generation int64 // generation of the consumer
 	Resources  map[string]int64
 }
 
-// UsageFilter says whose consumption is asked for.
+// UsageFilter selects the consumers of a usage report.
 type UsageFilter struct {
 	Project string
 	User    *string
-	Type    *string // of the consumers
+	Type    *string // consumer type
 	Untyped bool    // only consumers without a type
-	Unowned bool    // also consumers without a record, as if they belonged to the project and the user
+	Unowned bool    // include consumers without a record
 }
 
-// Usage is the consumption of all consumers of one type.
+// Usage is the total usage of all consumers of one type.
 type Usage struct {
-	Type      *string // nil for consumers without one
+	Type      *string // nil: consumers without a type
 	Used      map[string]int64
 	Consumers int64
 }
 
-// Total puts usages of all types together.
+// Total adds up the usages of all types.
 func Total(usages []Usage) Usage {
 	all := Usage{Used: map[string]int64{}}
 	for _, u := range usages {

@@ -2,10 +2,10 @@ package inventory
 
 import "time"
 
-// Change is an entry of the generation history: what one write did to a consumer, to a provider, or to a consumer
-// and a provider between which it allocated or released something.
+// Change is an entry of the generation history: what one write changed about a consumer, a provider, or an allocation
+// between them.
 type Change struct {
-	ID       int64     // grows with every change of the same consumer or provider
+	ID       int64     // increases with every change of the same consumer or provider
 	At       time.Time // zero until it is written
 	Actor    string
 	Cause    Cause
@@ -13,14 +13,13 @@ type Change struct {
 	Provider *Shift
 }
 
-// Shift is how the generation of a consumer or provider moved. From is nil for what was created, To for what is
-// gone.
+// Shift is a change of a generation. From is nil if the object was created, To if it was deleted.
 type Shift struct {
 	UUID     string
 	From, To *int64
 }
 
-// Cause is the kind of write that moved a generation.
+// Cause is the kind of write that changed a generation.
 type Cause string
 
 // The causes.

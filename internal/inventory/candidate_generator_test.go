@@ -8,7 +8,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// deployment is a few small trees and how many nodes they have.
+// deployment is a few small provider trees and all their nodes.
 type deployment struct {
 	trees []*inventory.Tree
 	nodes []*inventory.Node
@@ -24,8 +24,8 @@ func subset(t *rapid.T, of []string, label string) []string {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom(of), 0, len(of), rapid.ID[string]).Draw(t, label)
 }
 
-// few picks rarely, so that not everything is ruled out.
-func few(t *rapid.T, of []string, label string) []string {
+// rareSubset usually returns nothing, so that a query is not always impossible.
+func rareSubset(t *rapid.T, of []string, label string) []string {
 	if rapid.SampledFrom([]bool{true, true, true, false}).Draw(t, "no "+label) {
 		return nil
 	}
@@ -33,13 +33,13 @@ func few(t *rapid.T, of []string, label string) []string {
 }
 
 func drawRule(t *rapid.T, of []string, label string) (r inventory.Rule) {
-	if alternatives := few(t, of, label); len(alternatives) > 0 {
+	if alternatives := rareSubset(t, of, label); len(alternatives) > 0 {
 		r.Required = append(r.Required, alternatives)
 	}
-	if one := few(t, of, label+" and"); len(one) > 0 {
+	if one := rareSubset(t, of, label+" and"); len(one) > 0 {
 		r.Required = append(r.Required, one[:1])
 	}
-	if one := few(t, of, label+" not"); len(one) > 0 {
+	if one := rareSubset(t, of, label+" not"); len(one) > 0 {
 		r.Forbidden = one[:1]
 	}
 	return r
@@ -103,8 +103,8 @@ func drawQuery(t *rapid.T, d deployment) (q inventory.CandidateQuery) {
 	return q
 }
 
-// copied makes the same deployment again: a search writes into its trees.
-func (d deployment) copied() (c deployment) {
+// clone copies the deployment, because a search writes to its trees.
+func (d deployment) clone() (c deployment) {
 	for _, t := range d.trees {
 		twins := map[*inventory.Node]*inventory.Node{}
 		var nodes []*inventory.Node

@@ -13,8 +13,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// every finds the candidates in the simplest way: it tries every provider for everything under every root.
-func every(q inventory.CandidateQuery, d deployment) []string {
+// bruteForce finds the candidates by trying every provider for every part under every root.
+func bruteForce(q inventory.CandidateQuery, d deployment) []string {
 	type part struct {
 		g     *inventory.Group
 		needs map[string]int64
@@ -42,21 +42,21 @@ func every(q inventory.CandidateQuery, d deployment) []string {
 				}
 				return
 			}
-			groups, takes := map[*inventory.Group][]*inventory.Node{}, map[*inventory.Node]map[string]int64{}
+			groups, allocated := map[*inventory.Group][]*inventory.Node{}, map[*inventory.Node]map[string]int64{}
 			for j, p := range parts {
 				groups[p.g] = append(groups[p.g], picks[j])
 				for class, n := range p.needs {
-					if takes[picks[j]] == nil {
-						takes[picks[j]] = map[string]int64{}
+					if allocated[picks[j]] == nil {
+						allocated[picks[j]] = map[string]int64{}
 					}
-					takes[picks[j]][class] += n
+					allocated[picks[j]][class] += n
 					if r := picks[j].Room(class); r == nil || n%r.Inventory.StepSize != 0 {
 						return
 					}
 				}
 			}
-			if (chosen{q, anchor, groups, takes}).right() {
-				found[written(groups, takes)] = true
+			if (combination{q, anchor, groups, allocated}).isCandidate() {
+				found[format(groups, allocated)] = true
 			}
 		}
 		try(0)
@@ -64,36 +64,36 @@ func every(q inventory.CandidateQuery, d deployment) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// chosen is a choice of providers that may be a candidate under an anchor.
-type chosen struct {
-	q      inventory.CandidateQuery
-	anchor *inventory.Tree
-	groups map[*inventory.Group][]*inventory.Node
-	takes  map[*inventory.Node]map[string]int64
+// combination is a choice of providers that may be a candidate for an anchor tree.
+type combination struct {
+	q         inventory.CandidateQuery
+	anchor    *inventory.Tree
+	groups    map[*inventory.Group][]*inventory.Node
+	allocated map[*inventory.Node]map[string]int64
 }
 
 func traitsOf(n *inventory.Node) []string     { return n.Traits }
 func aggregatesOf(n *inventory.Node) []string { return n.Aggregates }
 
-// someHas tells whether one of the providers has one of the names.
-func someHas(nodes []*inventory.Node, names []string, of func(*inventory.Node) []string) bool {
+// anyHas reports whether one of the providers has one of the names.
+func anyHas(nodes []*inventory.Node, names []string, of func(*inventory.Node) []string) bool {
 	return slices.ContainsFunc(nodes, func(n *inventory.Node) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(of(n), name) })
 	})
 }
 
-// meets tells whether the providers together are as a rule says.
+// meets reports whether the providers together meet a rule.
 func meets(r inventory.Rule, nodes []*inventory.Node, of func(*inventory.Node) []string) bool {
 	for _, alternatives := range r.Required {
-		if !someHas(nodes, alternatives, of) {
+		if !anyHas(nodes, alternatives, of) {
 			return false
 		}
 	}
-	return !someHas(nodes, r.Forbidden, of)
+	return !anyHas(nodes, r.Forbidden, of)
 }
 
-// right tells whether the choice is a candidate.
-func (c chosen) right() bool {
+// isCandidate reports whether the combination is a candidate.
+func (c combination) isCandidate() bool {
 	if !meets(c.q.Root, []*inventory.Node{c.anchor.Root}, traitsOf) {
 		return false
 	}
@@ -102,18 +102,18 @@ func (c chosen) right() bool {
 			return false
 		}
 		for _, n := range nodes {
-			if !c.serves(g, n) {
+			if !c.canServe(g, n) {
 				return false
 			}
 		}
 	}
-	return c.fits() && c.apart() && c.related()
+	return c.fitsCapacity() && c.isIsolated() && c.hasSubtreeRoots()
 }
 
-// serves tells whether a provider may serve a group.
-func (c chosen) serves(g *inventory.Group, n *inventory.Node) bool {
+// canServe reports whether a provider may serve a group.
+func (c combination) canServe(g *inventory.Group, n *inventory.Node) bool {
 	own := n.Tree == c.anchor
-	shares := slices.Contains(n.Traits, inventory.Sharing) && someHas(c.anchor.Nodes, n.Aggregates, aggregatesOf)
+	shares := slices.Contains(n.Traits, inventory.Sharing) && anyHas(c.anchor.Nodes, n.Aggregates, aggregatesOf)
 	if !own && !shares || g.InTree != "" && n.Tree.Root.UUID != g.InTree {
 		return false
 	}
@@ -125,12 +125,12 @@ func (c chosen) serves(g *inventory.Group, n *inventory.Node) bool {
 		members = append(members, c.anchor.Root)
 	}
 	return (own || g.InTree == "") && meets(g.Aggregates, members, aggregatesOf) &&
-		!someHas([]*inventory.Node{c.anchor.Root}, g.Aggregates.Forbidden, aggregatesOf)
+		!anyHas([]*inventory.Node{c.anchor.Root}, g.Aggregates.Forbidden, aggregatesOf)
 }
 
-// fits tells whether there is room for everything together.
-func (c chosen) fits() bool {
-	for n, classes := range c.takes {
+// fitsCapacity reports whether all amounts together fit.
+func (c combination) fitsCapacity() bool {
+	for n, classes := range c.allocated {
 		for class, amount := range classes {
 			if r := n.Room(class); float64(r.Used+amount) > r.Inventory.Capacity() || amount > r.Inventory.MaxUnit {
 				return false
@@ -140,8 +140,9 @@ func (c chosen) fits() bool {
 	return true
 }
 
-// apart tells whether groups that are to be isolated are, and trees that may give one provider give no more.
-func (c chosen) apart() bool {
+// isIsolated reports whether groups that need different providers have them, and whether a tree that may contribute one
+// provider contributes no more.
+func (c combination) isIsolated() bool {
 	alone, byTree := map[*inventory.Node]int{}, map[*inventory.Tree]*inventory.Node{}
 	for g, nodes := range c.groups {
 		for _, n := range nodes {
@@ -157,8 +158,8 @@ func (c chosen) apart() bool {
 	return true
 }
 
-// related tells whether somebody stands above everybody in each subtree.
-func (c chosen) related() bool {
+// hasSubtreeRoots reports whether the providers of each subtree have a common ancestor among them.
+func (c combination) hasSubtreeRoots() bool {
 	for _, suffixes := range c.q.Subtrees {
 		var members []*inventory.Node
 		for g, nodes := range c.groups {
@@ -180,9 +181,9 @@ func (c chosen) related() bool {
 	return true
 }
 
-func written(groups map[*inventory.Group][]*inventory.Node, takes map[*inventory.Node]map[string]int64) string {
+func format(groups map[*inventory.Group][]*inventory.Node, allocated map[*inventory.Node]map[string]int64) string {
 	var parts []string
-	for n, classes := range takes {
+	for n, classes := range allocated {
 		for class, amount := range classes {
 			parts = append(parts, fmt.Sprintf("%s:%s=%d", n.UUID, class, amount))
 		}
@@ -199,12 +200,12 @@ func written(groups map[*inventory.Group][]*inventory.Node, takes map[*inventory
 	return strings.Join(parts, " ")
 }
 
-// search runs a whole search and writes what it found in the same way.
-func search(q inventory.CandidateQuery, d deployment, hurry bool) []string {
-	d = d.copied()
+// runSearch runs a complete search and formats its candidates in the same way.
+func runSearch(q inventory.CandidateQuery, d deployment, shortTurns bool) []string {
+	d = d.clone()
 	s := inventory.NewSearch(q)
-	if hurry {
-		s.Hurry()
+	if shortTurns {
+		s.ShortenTurns()
 	}
 	s.Share(slices.DeleteFunc(slices.Clone(d.trees), func(t *inventory.Tree) bool {
 		return !slices.ContainsFunc(t.Nodes, func(n *inventory.Node) bool { return slices.Contains(n.Traits, inventory.Sharing) })
@@ -218,27 +219,27 @@ func search(q inventory.CandidateQuery, d deployment, hurry bool) []string {
 	all := []string{}
 	var portions []inventory.Portion
 	for _, c := range found.Candidates {
-		takes := map[*inventory.Node]map[string]int64{}
+		allocated := map[*inventory.Node]map[string]int64{}
 		portions = found.Portions(c, portions)
 		for _, p := range portions {
-			takes[p.Provider] = map[string]int64{}
+			allocated[p.Provider] = map[string]int64{}
 			for _, r := range p.Resources {
-				takes[p.Provider][r.Class] = r.Amount
+				allocated[p.Provider][r.Class] = r.Amount
 			}
 		}
 		groups := map[*inventory.Group][]*inventory.Node{}
 		for suffix, nodes := range found.Mappings(c) {
 			groups[&inventory.Group{Suffix: suffix}] = nodes
 		}
-		all = append(all, written(groups, takes))
+		all = append(all, format(groups, allocated))
 	}
 	slices.Sort(all)
 	return all
 }
 
-func TestSearchFindsExactlyTheCandidates(t *testing.T) {
+func TestSearch_FindsExactlyTheCandidatesOfBruteForce(t *testing.T) {
 	t.Parallel()
-	for range 4 { // times the usual number of cases
+	for range 4 { // four times rapid's default number of cases
 		rapid.Check(t, checkSearch)
 	}
 }
@@ -247,17 +248,17 @@ func checkSearch(t *rapid.T) {
 	d := drawDeployment(t)
 	q := drawQuery(t, d)
 	if len(q.Groups) == 0 {
-		t.Skip("nothing is asked for")
+		t.Skip("the query has no groups")
 	}
-	want := every(q, d)
+	want := bruteForce(q, d)
 
 	q.Bounds.DepthFirst = rapid.Bool().Draw(t, "depth first")
 	q.Bounds.Seed = rapid.Uint64Range(0, 2).Draw(t, "seed")
-	if d := cmp.Diff(append([]string{}, want...), search(q, d, rapid.Bool().Draw(t, "hurry"))); d != "" {
+	if d := cmp.Diff(append([]string{}, want...), runSearch(q, d, rapid.Bool().Draw(t, "short turns"))); d != "" {
 		t.Fatal(d)
 	}
 	q.Bounds.Candidates = rapid.IntRange(1, 4).Draw(t, "limit")
-	got := search(q, d, false)
+	got := runSearch(q, d, false)
 	if len(got) != min(len(want), q.Bounds.Candidates) {
 		t.Fatalf("%d of %d, at most %d", len(got), len(want), q.Bounds.Candidates)
 	}

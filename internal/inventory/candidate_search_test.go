@@ -1,0 +1,152 @@
+package inventory_test
+
+import (
+	"fmt"
+	"testing"
+
+	"berth/internal/inventory"
+)
+
+// wideTree returns a host with child providers ("cards"), each with the same inventory of VGPU.
+func wideTree(cards int, functions int64) *inventory.Tree {
+	root := &inventory.Node{UUID: "host", Rooms: []*inventory.Room{{Class: "VCPU", Inventory: inventory.Of(1000)}}}
+	nodes := []*inventory.Node{root}
+	for i := range cards {
+		nodes = append(nodes, &inventory.Node{ID: int64(i + 1), UUID: fmt.Sprint("card", i), Parent: root,
+			Rooms: []*inventory.Room{{Class: "VGPU", Inventory: inventory.Of(functions)}}})
+	}
+	return inventory.NewTree(nodes)
+}
+
+// groupsOf returns a query with many groups that ask for one unit of a class each.
+func groupsOf(groups int, class string) (q inventory.CandidateQuery) {
+	for i := range groups {
+		q.Groups = append(q.Groups, inventory.Group{Suffix: fmt.Sprint(i), Resources: map[string]int64{class: 1}})
+	}
+	return q
+}
+
+// runWithinLimits runs a search to its end and checks that it respects its limits.
+func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*inventory.Tree) *inventory.Found {
+	t.Helper()
+	q.Bounds.Choices, q.Bounds.Steps = 10_000, 100_000
+	s := inventory.NewSearch(q)
+	for _, tree := range trees {
+		s.Visit(tree)
+	}
+	for s.Resume() {
+	}
+	found, choices := s.Found(), 0
+	for _, c := range found.Candidates {
+		choices += len(c)
+	}
+	// The last step may exceed the limit by the number of options that it looks at.
+	if over := -s.Steps(); choices > q.Bounds.Choices || over > 10_000 {
+		t.Errorf("%d choices, %d steps too many", choices, over)
+	}
+	return found
+}
+
+// The number of combinations of these queries is astronomical.
+func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
+	t.Parallel()
+	related := groupsOf(40, "VGPU")
+	related.Subtrees = [][]string{{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}}
+	traits := inventory.CandidateQuery{Groups: []inventory.Group{{Resources: map[string]int64{"VGPU": 1, "VCPU": 1},
+		Traits: inventory.Rule{Required: [][]string{{"CUSTOM_MISSING"}}}}}}
+	isolated := groupsOf(40, "VGPU")
+	isolated.Isolate = true
+	isolated.Groups[39].Resources["VCPU"] = 1 // no card has VCPU: no candidate
+	crowded := groupsOf(300, "VGPU")
+	deep := groupsOf(40, "VGPU")
+	deep.Bounds.DepthFirst = true
+
+	for name, tc := range map[string]struct {
+		query         inventory.CandidateQuery
+		tree          *inventory.Tree
+		hasCandidates bool
+	}{
+		"many groups, many cards":            {groupsOf(40, "VGPU"), wideTree(1000, 4), true},
+		"depth first":                        {deep, wideTree(1000, 4), true},
+		"more groups than functions":         {crowded, wideTree(299, 1), false},
+		"groups without a common ancestor":   {related, wideTree(200, 3), false},
+		"a trait that no provider has":       {traits, wideTree(5000, 4), false},
+		"a group that no provider can serve": {isolated, wideTree(1000, 4), false},
+		"groups that must share their cards": {groupsOf(100, "VGPU"), wideTree(3, 40), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if found := runWithinLimits(t, tc.query, tc.tree); (len(found.Candidates) > 0) != tc.hasCandidates {
+				t.Errorf("%d candidates", len(found.Candidates))
+			}
+		})
+	}
+}
+
+func TestSearch_TreesWithoutCandidatesDoNotStarveOthers(t *testing.T) {
+	t.Parallel()
+	q := groupsOf(21, "VGPU")
+	for _, g := range q.Groups {
+		g.Resources["VGPU"] = 2
+	}
+	impossible := func() *inventory.Tree { return wideTree(20, 3) } // enough units in total, but one card too few
+	var trees []*inventory.Tree
+	for range 50 {
+		trees = append(trees, impossible())
+	}
+	trees = append(trees, wideTree(1, 42))
+	for _, depthFirst := range []bool{false, true} {
+		q.Bounds.DepthFirst = depthFirst
+		if found := runWithinLimits(t, q, trees...); len(found.Candidates) != 1 {
+			t.Errorf("depth first %v: %d candidates", depthFirst, len(found.Candidates))
+		}
+		trees = []*inventory.Tree{impossible(), wideTree(1, 42)}
+	}
+}
+
+// Each tree contributes one candidate before any tree contributes a second one, unless the search is depth first.
+func TestSearch_LimitIsSpreadOverTrees(t *testing.T) {
+	t.Parallel()
+	for depthFirst, want := range map[bool]int{false: 4, true: 1} {
+		q := groupsOf(1, "VGPU")
+		q.Bounds = inventory.Bounds{Candidates: 4, DepthFirst: depthFirst}
+		s := inventory.NewSearch(q)
+		for range 4 {
+			s.Visit(wideTree(10, 1))
+		}
+		for s.Resume() {
+		}
+		trees := map[*inventory.Tree]bool{}
+		for _, c := range s.Found().Candidates {
+			trees[c[0].Tree] = true
+		}
+		if len(trees) != want || len(s.Found().Candidates) != 4 {
+			t.Errorf("depth first %v: %d candidates of %d trees", depthFirst, len(s.Found().Candidates), len(trees))
+		}
+	}
+}
+
+func TestSearch_TreesWithoutCandidatesTakeFewSteps(t *testing.T) {
+	t.Parallel()
+	q := groupsOf(21, "VGPU")
+	for _, g := range q.Groups {
+		g.Resources["VGPU"] = 2
+	}
+	if found := runWithinLimits(t, q, wideTree(20, 3), wideTree(2, 42)); len(found.Candidates) < 100 {
+		t.Errorf("%d candidates", len(found.Candidates))
+	}
+}
+
+func TestSearch_FindsAllCandidatesOfAWideTree(t *testing.T) {
+	t.Parallel()
+	for name, depthFirst := range map[string]bool{"breadth first": false, "depth first": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := groupsOf(2, "VGPU")
+			q.Bounds.DepthFirst = depthFirst
+			if found := runWithinLimits(t, q, wideTree(60, 1)); len(found.Candidates) != 60*59 {
+				t.Errorf("%d candidates", len(found.Candidates))
+			}
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package inventory
+
+import "slices"
+
+// walk iterates over the candidates of one tree by backtracking, and can stop at any step. Its choices are recorded in
+// the nodes only while it has its turn.
+type walk struct {
+	choices    []choice
+	picks      []int // chosen option per choice; valid above depth, and at depth if isChosen
+	depth      int
+	isChosen   bool
+	lastSpread int // index of the last choice for the group without a suffix; -1: none
+}
+
+// choice is the choice of a provider for one slot.
+type choice struct {
+	slot        int
+	options     []option
+	inventories []*Room // inventories of all options
+}
+
+// option is a provider that is suitable for a slot. Its inventories start at index from of the choice's inventories.
+type option struct {
+	node *Node
+	from int32
+}
+
+// inventoriesOf returns the inventories of an option, in the order of the slot's needs.
+func (c *choice) inventoriesOf(o option, s *slot) []*Room {
+	return c.inventories[o.from:][:len(s.needs)]
+}
+
+// walkState is the state in which a walk stops.
+type walkState int
+
+const (
+	atCandidate walkState = iota // at a candidate
+	exhausted                    // no more candidates
+	interrupted                  // the steps of its turn are used up
+)
+
+// advance moves the walk to the next candidate, or until the remaining steps fall to minSteps.
+func (s *Search) advance(w *walk, minSteps int) walkState {
+	for {
+		if w.isChosen {
+			s.undo(w, w.depth)
+			w.isChosen = false
+		}
+		if s.steps <= minSteps {
+			return interrupted
+		}
+		s.steps--
+		w.picks[w.depth]++
+		switch {
+		case w.picks[w.depth] == len(w.choices[w.depth].options) && w.depth == 0:
+			return exhausted
+		case w.picks[w.depth] == len(w.choices[w.depth].options):
+			w.depth--
+			w.isChosen = true
+		case !s.choose(w):
+		case w.depth == len(w.choices)-1:
+			w.isChosen = true
+			return atCandidate
+		default:
+			w.depth++
+			w.picks[w.depth] = -1
+		}
+	}
+}
+
+// choose selects the current option, unless it conflicts with the options chosen before.
+func (s *Search) choose(w *walk) bool {
+	c := &w.choices[w.depth]
+	sl, o := &s.slots[c.slot], c.options[w.picks[w.depth]]
+	if s.query.Isolate && !sl.isSpread && o.node.isolatedChoices > 0 || s.query.Flat && o.node.Tree.choices > o.node.choices {
+		return false
+	}
+	for i, r := range c.inventoriesOf(o, sl) {
+		if !r.canAdd(sl.needs[i].Amount) {
+			return false
+		}
+	}
+	s.record(w, w.depth, 1)
+	if w.depth == w.lastSpread && !s.hasRequiredTraits() || !s.canSatisfySubtrees(w, sl) {
+		s.undo(w, w.depth)
+		return false
+	}
+	return true
+}
+
+// record adds the choice at a depth to the nodes (sign 1), or removes it (sign -1).
+func (s *Search) record(w *walk, depth, sign int) {
+	c := &w.choices[depth]
+	sl, o := &s.slots[c.slot], c.options[w.picks[depth]]
+	for i, r := range c.inventoriesOf(o, sl) {
+		r.allocated += int64(sign) * sl.needs[i].Amount
+	}
+	o.node.choices += sign
+	o.node.Tree.choices += sign
+	if !sl.isSpread {
+		o.node.isolatedChoices += sign
+	}
+	if s.chosen[c.slot] = o.node; sign < 0 {
+		s.chosen[c.slot] = nil
+	}
+}
+
+func (s *Search) undo(w *walk, depth int) { s.record(w, depth, -1) }
+
+// chosenCount returns the number of choices that are made.
+func (w *walk) chosenCount() int {
+	if w.isChosen {
+		return w.depth + 1
+	}
+	return w.depth
+}
+
+// isLast reports whether no candidate can follow the current one.
+func (w *walk) isLast() bool {
+	for depth := range w.choices {
+		if w.picks[depth] < len(w.choices[depth].options)-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// resume records all choices of a walk at the start of its turn.
+func (s *Search) resume(w *walk) {
+	s.steps -= w.chosenCount()
+	for depth := range w.chosenCount() {
+		s.record(w, depth, 1)
+	}
+}
+
+// suspend removes them at the end of its turn.
+func (s *Search) suspend(w *walk) {
+	for depth := range w.chosenCount() {
+		s.undo(w, depth)
+	}
+}
+
+// hasRequiredTraits reports whether the providers chosen for the group without a suffix together have its required
+// traits.
+func (s *Search) hasRequiredTraits() bool {
+	for _, alternatives := range s.unsuffixedTraits.Required {
+		s.steps--
+		if !s.anyChosenHas(alternatives) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Search) anyChosenHas(alternatives []string) bool {
+	for i := range s.slots {
+		if s.slots[i].isSpread && overlap(alternatives, s.chosen[i].Traits) {
+			return true
+		}
+	}
+	return false
+}
+
+// canSatisfySubtrees reports whether each subtree of the slot has, or can still get, a common ancestor among its
+// providers.
+func (s *Search) canSatisfySubtrees(w *walk, sl *slot) bool {
+	for _, i := range sl.subtrees {
+		if s.steps -= len(s.subtrees[i]); !s.canHaveCommonAncestor(w, s.subtrees[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Search) canHaveCommonAncestor(w *walk, members []int) bool {
+	var top *Node
+	for _, i := range members {
+		if n := s.chosen[i]; n != nil && (top == nil || n.isAncestorOf(top)) {
+			top = n
+		}
+	}
+	if s.isAncestorOfAll(top, members) {
+		return true
+	}
+	for depth := w.depth + 1; depth < len(w.choices); depth++ { // a later choice may be the common ancestor
+		c := &w.choices[depth]
+		if s.steps -= len(members); !slices.Contains(members, c.slot) {
+			continue
+		}
+		for _, o := range c.options {
+			if s.steps--; o.node.isAncestorOf(top) && s.isAncestorOfAll(o.node, members) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *Search) isAncestorOfAll(top *Node, members []int) bool {
+	for _, i := range members {
+		if n := s.chosen[i]; n != nil && !top.isAncestorOf(n) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,33 @@
+package inventory
+
+import "fmt"
+
+// Kind is the kind of a fault. It determines the API's status and error code, and the next step of a lease.
+type Kind int
+
+// The kinds of faults.
+const (
+	Invalid         Kind = iota // the request is not valid
+	UnknownClass                // a resource class in the request does not exist
+	UnknownProvider             // a provider in the request does not exist; the response has its own error code
+	Missing                     // the object in the URL does not exist
+	Refused                     // capacity, unit constraints or usage forbid the request
+	Concurrent                  // another writer changed the generation: read again and retry
+	InventoryInUse              // a class with allocations would be removed
+	DuplicateName               // the name or UUID of a provider is taken
+	ProviderInUse               // a provider with allocations would be deleted
+	HasChildren                 // a provider with children would be deleted
+)
+
+// Problem is a request that the rules reject. The message is meant for the API client.
+type Problem struct {
+	Kind    Kind
+	Message string
+}
+
+func (p *Problem) Error() string { return p.Message }
+
+// Refuse returns a Problem with a formatted message.
+func Refuse(kind Kind, format string, args ...any) *Problem {
+	return &Problem{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
