@@ -37,7 +37,7 @@ var reserved = map[string]string{
 	"go.yaml.in/yaml/v3":                  "settings are config's, an operator's rules policy's; starter prints YAML",
 	"github.com/fergusstrange":            "servers for development are devstack's",
 	"github.com/prometheus/client_golang": "figures are counted where things happen for long",
-	"github.com/rabbitmq/amqp091-go":      "RabbitMQ is api/rpc's",
+	"github.com/rabbitmq/amqp091-go":      "only api/rpc/oslomsg speaks AMQP",
 	"github.com/anishathalye/porcupine":   "histories are judged in tests",
 }
 
@@ -184,9 +184,13 @@ var rooms = map[string]room{
 	"internal/api/blazar":    api("internal/lease"),
 	"internal/api/agent":     api("internal/network"),
 	"internal/api/rpc": {
-		may:    []string{"internal/store", "internal/network", "internal/network/attribute"},
+		may:    []string{"internal/api/rpc/oslomsg", "internal/store", "internal/network", "internal/network/attribute"},
+		always: []string{prometheus},
+		why:    "implements the RPC methods of agents: decodes, calls the store once, encodes; the wire protocol is oslomsg's, and Temporal is behind the rows",
+	},
+	"internal/api/rpc/oslomsg": {
 		always: []string{prometheus, amqp},
-		why:    "speaks with agents over RabbitMQ: decodes, asks store once, encodes; Temporal is behind the rows",
+		why:    "implements oslo.messaging's RPC over RabbitMQ for any methods; it imports none of our packages, so that it knows no ports",
 	},
 	"internal/api/journal":  api("internal/journal"),
 	"internal/api/operator": api("internal/inventory"),

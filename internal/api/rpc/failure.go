@@ -2,62 +2,31 @@ package rpc
 
 import (
 	"errors"
-	"fmt"
 
+	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
 	"berth/internal/store"
 )
 
-// The modules in which agents look for the classes of failures.
-const (
-	neutronExceptions = "neutron_lib.exceptions"
-	dispatcher        = "oslo_messaging.rpc.dispatcher"
-	builtins          = "builtins"
-)
+// neutronExceptions is the Python module in which agents look up exceptions.
+const neutronExceptions = "neutron_lib.exceptions"
 
-// Failure is an exception that a caller raises again on its side.
-type Failure struct {
-	Class   string         `json:"class"`
-	Module  string         `json:"module"`
-	Message string         `json:"message"`
-	Trace   []string       `json:"tb"`
-	Args    []string       `json:"args"`
-	Kwargs  map[string]any `json:"kwargs"`
-}
-
-func (f *Failure) Error() string { return f.Message }
-
-func failuref(module, class, format string, args ...any) *Failure {
-	message := fmt.Sprintf(format, args...)
-	return &Failure{Class: class, Module: module, Message: message, Trace: []string{class + ": " + message + "\n"},
-		Args: []string{message}, Kwargs: map[string]any{}}
-}
-
-// final tells whether an error is the answer to a call. Anything else is trouble of ours, which may pass.
-func final(err error) bool {
-	var f *Failure
-	var refused *network.Fault
-	return errors.As(err, &f) || errors.As(err, &refused) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict)
-}
-
-// failureOf is an error as the caller gets it: agents know most kinds of refusals by the name of their class.
-func failureOf(err error) *Failure {
-	var f *Failure
-	var refused *network.Fault
+// failureOf returns the exception for a method's error. Agents know most kinds of network.Fault by the name of the exception
+// class. All other errors are transient; their texts go to the log and not to the agent.
+func failureOf(err error) (f *oslomsg.Failure, transient bool) {
+	var fault *network.Fault
 	switch {
-	case errors.As(err, &f):
-		return f
-	case errors.As(err, &refused):
-		return failuref(neutronExceptions, string(refused.Kind), "%s", refused.Message)
+	case errors.As(err, &fault):
+		return oslomsg.NewFailure(neutronExceptions, string(fault.Kind), "%s", fault.Message), false
 	case errors.Is(err, store.ErrNotFound):
-		return failuref(neutronExceptions, "NotFound", "%s", err)
+		return oslomsg.NewFailure(neutronExceptions, "NotFound", "%s", err), false
 	case errors.Is(err, store.ErrConflict):
-		return failuref(neutronExceptions, "Conflict", "%s", err)
-	default: // what went wrong inside stays inside; the log has it
-		return failuref(neutronExceptions, "ServiceUnavailable", "berth cannot answer at the moment.")
+		return oslomsg.NewFailure(neutronExceptions, "Conflict", "%s", err), false
+	default:
+		return oslomsg.NewFailure(neutronExceptions, "ServiceUnavailable", "berth cannot answer at the moment."), true
 	}
 }
 
-func badArgument(format string, args ...any) *Failure {
-	return failuref(builtins, "TypeError", format, args...)
+func internalFailure(message string) *oslomsg.Failure {
+	return oslomsg.NewFailure(neutronExceptions, "NeutronException", "%s", message)
 }

@@ -7,26 +7,27 @@ import (
 	"berth/internal/network"
 )
 
-// object is a dictionary on the wire.
+// object is a JSON object in a message.
 type object = map[string]any
 
-func stamp(o object, revision int64, created, updated time.Time, tags []string) object {
+// addStandardAttributes adds Neutron's standard attributes to a view.
+func addStandardAttributes(o object, revision int64, created, updated time.Time, tags []string) object {
 	o["revision_number"], o["tags"] = revision, tags
-	o["created_at"], o["updated_at"] = moment(created), moment(updated)
+	o["created_at"], o["updated_at"] = formatTime(created), formatTime(updated)
 	return o
 }
 
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// orNull is null for the empty text.
-func orNull(s string) any {
+// nullIfEmpty returns nil (JSON null) for the empty string.
+func nullIfEmpty(s string) any {
 	if s == "" {
 		return nil
 	}
 	return s
 }
 
-func ipOrNull(a netip.Addr) any {
+func nullIfInvalid(a netip.Addr) any {
 	if !a.IsValid() {
 		return nil
 	}
@@ -34,10 +35,10 @@ func ipOrNull(a netip.Addr) any {
 }
 
 func viewNetwork(n network.Network) object {
-	return stamp(object{"id": n.ID, "name": n.Name, "description": n.Description, "project_id": n.Project, "tenant_id": n.Project,
+	return addStandardAttributes(object{"id": n.ID, "name": n.Name, "description": n.Description, "project_id": n.Project, "tenant_id": n.Project,
 		"admin_state_up": n.AdminUp, "status": network.Active, "shared": n.Shared, "mtu": n.MTU, "router:external": n.External,
 		"port_security_enabled": n.PortSecurity, "subnets": n.Subnets, "provider:network_type": n.Type,
-		"provider:physical_network": orNull(n.PhysicalNetwork), "provider:segmentation_id": n.Segment,
+		"provider:physical_network": nullIfEmpty(n.PhysicalNetwork), "provider:segmentation_id": n.Segment,
 		"availability_zone_hints": []string{}, "availability_zones": []string{}}, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
 }
 
@@ -49,10 +50,10 @@ func viewSubnet(s network.Subnet) object {
 	for _, r := range s.Routes {
 		routes = append(routes, object{"destination": r.Destination, "nexthop": r.NextHop})
 	}
-	return stamp(object{"id": s.ID, "name": s.Name, "description": s.Description, "project_id": s.Project, "tenant_id": s.Project,
-		"network_id": s.Network, "ip_version": s.Version(), "cidr": s.CIDR, "gateway_ip": ipOrNull(s.Gateway), "enable_dhcp": s.DHCP,
-		"allocation_pools": pools, "host_routes": routes, "dns_nameservers": list(s.DNS), "ipv6_ra_mode": orNull(s.RAMode),
-		"ipv6_address_mode": orNull(s.AddressMode), "subnetpool_id": nil, "shared": false, "service_types": []string{}},
+	return addStandardAttributes(object{"id": s.ID, "name": s.Name, "description": s.Description, "project_id": s.Project, "tenant_id": s.Project,
+		"network_id": s.Network, "ip_version": s.Version(), "cidr": s.CIDR, "gateway_ip": nullIfInvalid(s.Gateway), "enable_dhcp": s.DHCP,
+		"allocation_pools": pools, "host_routes": routes, "dns_nameservers": emptyIfNil(s.DNS), "ipv6_ra_mode": nullIfEmpty(s.RAMode),
+		"ipv6_address_mode": nullIfEmpty(s.AddressMode), "subnetpool_id": nil, "shared": false, "service_types": []string{}},
 		s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)
 }
 
@@ -61,14 +62,14 @@ func viewPort(p network.Port) object {
 	for _, o := range p.DHCPOptions {
 		options = append(options, object{"opt_name": o.Name, "opt_value": o.Value, "ip_version": o.IPVersion})
 	}
-	return stamp(object{"id": p.ID, "name": p.Name, "description": p.Description, "project_id": p.Project, "tenant_id": p.Project,
+	return addStandardAttributes(object{"id": p.ID, "name": p.Name, "description": p.Description, "project_id": p.Project, "tenant_id": p.Project,
 		"network_id": p.Network, "mac_address": p.MAC, "admin_state_up": p.AdminUp, "status": p.Status, "device_id": p.DeviceID,
-		"device_owner": p.DeviceOwner, "fixed_ips": fixedIPs(p), "allowed_address_pairs": pairs(p), "extra_dhcp_opts": options,
+		"device_owner": p.DeviceOwner, "fixed_ips": viewFixedIPs(p), "allowed_address_pairs": viewAddressPairs(p), "extra_dhcp_opts": options,
 		"security_groups": p.SecurityGroups, "port_security_enabled": p.PortSecurity, "binding:vnic_type": p.VNIC, "binding:profile": p.Profile,
-		"binding:host_id": p.Host, "binding:vif_type": p.VIF, "binding:vif_details": vifDetails(p)}, p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)
+		"binding:host_id": p.Host, "binding:vif_type": p.VIF, "binding:vif_details": viewVIFDetails(p)}, p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)
 }
 
-func fixedIPs(p network.Port) []object {
+func viewFixedIPs(p network.Port) []object {
 	fixed := make([]object, len(p.Addresses))
 	for i, a := range p.Addresses {
 		fixed[i] = object{"subnet_id": a.Subnet, "ip_address": a.IP}
@@ -76,7 +77,7 @@ func fixedIPs(p network.Port) []object {
 	return fixed
 }
 
-func pairs(p network.Port) []object {
+func viewAddressPairs(p network.Port) []object {
 	all := []object{}
 	for _, a := range p.AddressPairs {
 		all = append(all, object{"mac_address": a.MAC, "ip_address": a.Block()})
@@ -84,8 +85,8 @@ func pairs(p network.Port) []object {
 	return all
 }
 
-// vifDetails is what whoever wires the port has to know.
-func vifDetails(p network.Port) any {
+// viewVIFDetails is binding:vif_details: an empty object if the port has no details.
+func viewVIFDetails(p network.Port) any {
 	if p.ByController() {
 		return p.Details
 	}
@@ -95,7 +96,8 @@ func vifDetails(p network.Port) any {
 	return object{}
 }
 
-func list[T any](v []T) []T {
+// emptyIfNil returns an empty slice for nil, which JSON encodes as [] instead of null.
+func emptyIfNil[T any](v []T) []T {
 	if v == nil {
 		return []T{}
 	}

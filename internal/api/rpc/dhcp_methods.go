@@ -1,0 +1,273 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+// dhcpMethods are the methods that DHCP agents call.
+func (h *handlers) dhcpMethods() map[string]oslomsg.Method {
+	return map[string]oslomsg.Method{
+		"get_active_networks_info": oslomsg.WithArgs(h.getActiveNetworksInfo),
+		"get_network_info":         oslomsg.WithArgs(h.getNetworkInfo),
+		"create_dhcp_port":         oslomsg.WithArgs(h.createDHCPPort),
+		"update_dhcp_port":         oslomsg.WithArgs(h.updateDHCPPort),
+		"release_dhcp_port":        oslomsg.WithArgs(h.releaseDHCPPort),
+		"get_dhcp_port":            oslomsg.WithArgs(h.getDHCPPort),
+		"get_ports":                oslomsg.WithArgs(h.getPorts),
+		"get_networks":             oslomsg.WithArgs(h.getNetworks),
+		"dhcp_ready_on_ports":      oslomsg.WithArgs(h.dhcpReadyOnPorts),
+	}
+}
+
+type activeNetworksArgs struct {
+	Host   string `json:"host"`
+	Filter bool   `json:"enable_dhcp_filter"`
+}
+
+// getActiveNetworksInfo returns the networks that the DHCP agent on a host serves. An unknown or disabled agent serves none.
+func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksArgs) (any, error) {
+	agents, err := h.Store.Agents(ctx, store.Listing{Where: []store.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{a.Host}}}})
+	if err != nil || len(agents) == 0 || !agents[0].AdminUp {
+		return []object{}, err
+	}
+	networks, err := h.Store.HostedNetworks(ctx, agents[0].ID)
+	if err != nil {
+		return nil, err
+	}
+	networks = slices.DeleteFunc(networks, func(n network.Network) bool { return !n.AdminUp })
+	return h.networkInfos(ctx, networks, a.Filter)
+}
+
+type networkInfoArgs struct {
+	Network string `json:"network_id"`
+}
+
+// getNetworkInfo returns one network, or null if it does not exist.
+func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, error) {
+	n, err := h.Store.Network(ctx, parseUUID(a.Network))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	infos, err := h.networkInfos(ctx, []network.Network{n}, false)
+	if err != nil {
+		return nil, err
+	}
+	return infos[0], nil
+}
+
+// networkInfos returns networks with their subnets and ports. If dhcpOnly is true it leaves out subnets with DHCP disabled.
+func (h *handlers) networkInfos(ctx context.Context, networks []network.Network, dhcpOnly bool) ([]object, error) {
+	if len(networks) == 0 {
+		return []object{}, nil
+	}
+	onNetworks := store.Listing{Where: []store.Condition{{Field: "network", In: make([]string, len(networks))}}}
+	for i, n := range networks {
+		onNetworks.Where[0].In[i] = n.ID.String()
+	}
+	subnets, err := h.Store.Subnets(ctx, onNetworks)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := h.Store.Ports(ctx, onNetworks)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]object, len(networks))
+	for i, n := range networks {
+		subnetViews, portViews := []object{}, []object{}
+		for _, s := range subnets {
+			if s.Network == n.ID && (s.DHCP || !dhcpOnly) {
+				subnetViews = append(subnetViews, viewSubnet(s))
+			}
+		}
+		for _, p := range ports {
+			if p.Network == n.ID {
+				portViews = append(portViews, viewPort(p))
+			}
+		}
+		infos[i] = object{"id": n.ID, "project_id": n.Project, "tenant_id": n.Project, "admin_state_up": n.AdminUp, "mtu": n.MTU,
+			"subnets": subnetViews, "non_local_subnets": []object{}, "ports": portViews}
+	}
+	return infos, nil
+}
+
+type portArgs struct {
+	ID string `json:"port_id"`
+}
+
+func (h *handlers) getDHCPPort(ctx context.Context, a portArgs) (any, error) {
+	p, err := h.Store.Port(ctx, parseUUID(a.ID))
+	if err != nil {
+		return nil, err
+	}
+	return viewPort(p), nil
+}
+
+type readyArgs struct {
+	Ports []string `json:"port_ids"`
+}
+
+// dhcpReadyOnPorts completes the DHCP provisioning block of these ports in one transaction. It ignores ports that do not exist:
+// the agent repeats the call for ports that are deleted.
+func (h *handlers) dhcpReadyOnPorts(ctx context.Context, a readyArgs) (any, error) {
+	if len(a.Ports) > maxDevices {
+		return nil, oslomsg.NewTypeError("%d ports are more than %d", len(a.Ports), maxDevices)
+	}
+	reports := map[uuid.UUID][]network.Report{}
+	for _, text := range a.Ports {
+		if id := parseUUID(text); id != uuid.Nil {
+			reports[id] = []network.Report{{Entity: network.DHCP, Event: network.Complete}}
+		}
+	}
+	_, err := h.Store.ReportPorts(ctx, reports)
+	return nil, err
+}
+
+type dhcpPortArgs struct {
+	ID   string `json:"port_id"`
+	Host string `json:"host"`
+	Port struct {
+		Port struct {
+			Network  string `json:"network_id"`
+			Project  string `json:"project_id"`
+			Tenant   string `json:"tenant_id"`
+			Name     string `json:"name"`
+			DeviceID string `json:"device_id"`
+			AdminUp  *bool  `json:"admin_state_up"`
+			Fixed    *[]struct {
+				Subnet string `json:"subnet_id"`
+				IP     string `json:"ip_address"`
+			} `json:"fixed_ips"`
+		} `json:"port"`
+	} `json:"port"`
+}
+
+// change returns the attributes that the agent sets on its port.
+func (a dhcpPortArgs) change() (network.PortChange, error) {
+	p, owner := a.Port.Port, network.DHCPOwner
+	c := network.PortChange{DeviceOwner: &owner, Host: &a.Host, AdminUp: p.AdminUp}
+	if len(a.Host) > maxName || len(p.DeviceID) > maxName || len(p.Name) > maxName {
+		return c, oslomsg.NewTypeError("the host, name or device_id is longer than %d bytes", maxName)
+	}
+	if p.DeviceID != "" {
+		c.DeviceID = &p.DeviceID
+	}
+	if p.Fixed == nil {
+		return c, nil
+	}
+	fixed := make([]network.Fixed, len(*p.Fixed))
+	for i, f := range *p.Fixed {
+		fixed[i].Subnet = parseUUID(f.Subnet)
+		if f.IP == "" {
+			continue
+		}
+		var err error
+		if fixed[i].IP, err = netip.ParseAddr(f.IP); err != nil || fixed[i].IP.Zone() != "" {
+			return c, oslomsg.NewTypeError("'%s' is not an IP address", oslomsg.Truncate(f.IP))
+		}
+	}
+	c.Fixed = &fixed
+	return c, nil
+}
+
+// createDHCPPort creates a DHCP agent's port on a network, or returns the port that the agent has there already. It returns null
+// if the network or one of the subnets does not exist any more.
+func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
+	c, err := a.change()
+	if err != nil {
+		return nil, err
+	}
+	p := a.Port.Port
+	networkID, project := parseUUID(p.Network), p.Project
+	if project == "" {
+		project = p.Tenant
+	}
+	if p.DeviceID == "" {
+		return nil, oslomsg.NewTypeError("a DHCP port has a device_id")
+	}
+	c.Network, c.Project, c.Name = &networkID, &project, &p.Name
+	c.PortSecurity, c.SecurityGroups = new(bool), &[]uuid.UUID{} // DHCP replies must not be filtered
+	port, err := h.Store.EnsureDHCPPort(ctx, c)
+	if isOutdated(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return viewPort(port), nil
+}
+
+// isOutdated reports whether an error means that the agent acted on outdated state, such as a deleted subnet. The agent will get a
+// notification of the deletion.
+func isOutdated(err error) bool {
+	var fault *network.Fault
+	return errors.Is(err, store.ErrNotFound) || errors.As(err, &fault) && fault.Kind == network.InvalidInput
+}
+
+// reservedDeviceID is the device_id of a DHCP port that any DHCP agent may take over.
+const reservedDeviceID = "reserved_dhcp_port"
+
+// updateDHCPPort changes a DHCP agent's port. It returns null if the port does not exist any more.
+func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, error) {
+	c, err := a.change()
+	if err != nil {
+		return nil, err
+	}
+	before, err := h.Store.Port(ctx, parseUUID(a.ID))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := h.Store.DHCPHosts(ctx, before.Network)
+	switch {
+	case err != nil:
+		return nil, err
+	case !slices.Contains(hosts, a.Host):
+		return nil, network.Missing(network.NetworkNotFound, "Network", before.Network)
+	case before.DeviceOwner != network.DHCPOwner,
+		c.DeviceID != nil && before.DeviceID != *c.DeviceID && before.DeviceID != reservedDeviceID:
+		return nil, oslomsg.NewFailure("neutron.common.exceptions", "DhcpPortInUse", "Port %s is already acquired by another DHCP agent", before.ID)
+	}
+	after, err := h.Store.UpdatePort(ctx, before.ID, c, nil)
+	if isOutdated(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return viewPort(after), nil
+}
+
+type releaseArgs struct {
+	Network string `json:"network_id"`
+	Device  string `json:"device_id"`
+}
+
+// releaseDHCPPort deletes a DHCP agent's port on a network. It succeeds if the port does not exist.
+func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
+	ports, err := h.Store.Ports(ctx, store.Listing{Where: []store.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
+		{Field: "device_id", In: []string{a.Device}}, {Field: "device_owner", In: []string{network.DHCPOwner}}}})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ports {
+		if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return nil, nil
+}

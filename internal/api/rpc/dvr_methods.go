@@ -1,0 +1,43 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"berth/internal/api/rpc/oslomsg"
+)
+
+// dvrMethods are the methods that Open vSwitch agents with distributed routing call at start. berth has no routers; it assigns a
+// MAC to each host so that such an agent starts.
+func (h *handlers) dvrMethods() map[string]oslomsg.Method {
+	return map[string]oslomsg.Method{
+		"get_dvr_mac_address_by_host": oslomsg.WithArgs(h.dvrMACOfHost),
+		"get_dvr_mac_address_list": oslomsg.WithArgs(func(ctx context.Context, _ struct{}) (any, error) {
+			all, err := h.Store.RouterMACs(ctx)
+			return emptyIfNil(all), err
+		}),
+		"get_ports_on_host_by_subnet": oslomsg.WithArgs(func(context.Context, struct{}) (any, error) { return []object{}, nil }),
+		"get_subnet_for_dvr":          oslomsg.WithArgs(func(context.Context, struct{}) (any, error) { return object{}, nil }),
+	}
+}
+
+type hostArgs struct {
+	Host string `json:"host"`
+}
+
+func (h *handlers) dvrMACOfHost(ctx context.Context, a hostArgs) (any, error) {
+	if a.Host == "" {
+		return nil, nil
+	}
+	if len(a.Host) > maxName {
+		return nil, oslomsg.NewTypeError("the host is longer than %d bytes", maxName)
+	}
+	return h.Store.RouterMAC(ctx, a.Host, randomDVRMAC)
+}
+
+// randomDVRMAC returns a random address with fa:16:3f, the default dvr_base_mac of Neutron.
+func randomDVRMAC() string {
+	n := rand.N(1 << 24)
+	return fmt.Sprintf("fa:16:3f:%02x:%02x:%02x", n>>16&0xff, n>>8&0xff, n&0xff)
+}

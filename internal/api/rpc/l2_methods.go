@@ -1,0 +1,250 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+// l2Methods are the methods that L2 agents call, the agents that bind ports on their host.
+func (h *handlers) l2Methods() map[string]oslomsg.Method {
+	return map[string]oslomsg.Method{
+		"get_device_details":                          oslomsg.WithArgs(h.getDeviceDetails),
+		"get_devices_details_list":                    oslomsg.WithArgs(h.getDevicesDetailsList),
+		"get_devices_details_list_and_failed_devices": oslomsg.WithArgs(h.getDevicesDetailsListAndFailedDevices),
+		"update_device_up":                            oslomsg.WithArgs(h.updateDeviceUp),
+		"update_device_down":                          oslomsg.WithArgs(h.updateDeviceDown),
+		"update_device_list":                          oslomsg.WithArgs(h.updateDeviceList),
+		"tunnel_sync":                                 oslomsg.WithArgs(h.tunnelSync),
+		"get_network_details":                         oslomsg.WithArgs(h.getNetworkDetails),
+	}
+}
+
+// device is an agent's name for a port: the port's ID, "tap" with the first characters of the ID, or the MAC; alone, or in a list
+// with the PCI slot behind it. Replies repeat it unchanged.
+type device struct {
+	raw  json.RawMessage
+	name string
+}
+
+func (d *device) UnmarshalJSON(raw []byte) error {
+	d.raw = slices.Clone(raw)
+	var list []any
+	if json.Unmarshal(raw, &d.name) == nil {
+		return nil
+	}
+	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		if name, ok := list[0].(string); ok {
+			d.name = name
+			return nil
+		}
+	}
+	return oslomsg.NewTypeError("a device must be a string, or a list that begins with one")
+}
+
+func (d device) MarshalJSON() ([]byte, error) { return d.raw, nil }
+
+type deviceArgs struct {
+	Device device `json:"device"`
+	Host   string `json:"host"`
+}
+
+type devicesArgs struct {
+	Devices []device `json:"devices"`
+	Host    string   `json:"host"`
+}
+
+// portIDs returns the ports of devices by the device's name. It leaves out devices without a port.
+func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uuid.UUID, error) {
+	if slices.ContainsFunc(devices, func(d device) bool { return d.raw == nil }) {
+		return nil, oslomsg.NewTypeError("the device is missing")
+	}
+	if len(devices) > maxDevices {
+		return nil, oslomsg.NewTypeError("%d devices are more than %d", len(devices), maxDevices)
+	}
+	names := make([]string, len(devices))
+	for i, d := range devices {
+		names[i] = d.name
+	}
+	return h.Store.Devices(ctx, names)
+}
+
+// reportDevices reports an event for the ports of devices in one transaction. Without a host the report counts as one of the
+// host to which the port is bound.
+func (h *handlers) reportDevices(ctx context.Context, devices []device, host, event string) error {
+	ids, err := h.portIDs(ctx, devices)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	reports := map[uuid.UUID][]network.Report{}
+	for _, id := range ids {
+		from := host
+		if from == "" {
+			p, err := h.Store.Port(ctx, id)
+			if err != nil {
+				continue // the port was deleted
+			}
+			from = p.Host
+		}
+		reports[id] = []network.Report{{Entity: network.L2, Host: from, Event: event}}
+	}
+	_, err = h.Store.ReportPorts(ctx, reports)
+	return err
+}
+
+func (h *handlers) updateDeviceUp(ctx context.Context, a deviceArgs) (any, error) {
+	return nil, h.reportDevices(ctx, []device{a.Device}, a.Host, network.Complete)
+}
+
+func (h *handlers) updateDeviceDown(ctx context.Context, a deviceArgs) (any, error) {
+	return viewDown(a.Device), h.reportDevices(ctx, []device{a.Device}, a.Host, network.Lost)
+}
+
+// viewDown is the reply for a device that is down. Agents require "exists": true, also for unknown devices.
+func viewDown(d device) object { return object{"device": d, "exists": true} }
+
+type deviceListArgs struct {
+	Up   []device `json:"devices_up"`
+	Down []device `json:"devices_down"`
+	Host string   `json:"host"`
+}
+
+// updateDeviceList reports devices that are up and devices that are down. Unknown devices count as successful.
+func (h *handlers) updateDeviceList(ctx context.Context, a deviceListArgs) (any, error) {
+	if err := h.reportDevices(ctx, a.Up, a.Host, network.Complete); err != nil {
+		return nil, err
+	}
+	if err := h.reportDevices(ctx, a.Down, a.Host, network.Lost); err != nil {
+		return nil, err
+	}
+	down := []object{}
+	for _, d := range a.Down {
+		down = append(down, viewDown(d))
+	}
+	return object{"devices_up": emptyIfNil(a.Up), "failed_devices_up": []string{}, "devices_down": down, "failed_devices_down": []string{}}, nil
+}
+
+func (h *handlers) getDeviceDetails(ctx context.Context, a deviceArgs) (any, error) {
+	found, err := h.deviceDetails(ctx, []device{a.Device}, a.Host)
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+func (h *handlers) getDevicesDetailsList(ctx context.Context, a devicesArgs) (any, error) {
+	return h.deviceDetails(ctx, a.Devices, a.Host)
+}
+
+func (h *handlers) getDevicesDetailsListAndFailedDevices(ctx context.Context, a devicesArgs) (any, error) {
+	found, err := h.deviceDetails(ctx, a.Devices, a.Host)
+	return object{"devices": found, "failed_devices": []string{}}, err
+}
+
+// deviceDetails returns what an agent needs to bind the ports of devices. It reports the binding as begun, because the agent calls
+// this method before it starts.
+func (h *handlers) deviceDetails(ctx context.Context, devices []device, host string) ([]object, error) {
+	if err := h.reportDevices(ctx, devices, host, network.Begun); err != nil {
+		return nil, err
+	}
+	ids, err := h.portIDs(ctx, devices)
+	if err != nil {
+		return nil, err
+	}
+	ports, networks, err := h.portsWithNetworks(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	details := make([]object, len(devices))
+	for i, d := range devices {
+		details[i] = object{"device": d}
+		p, ok := ports[ids[d.name]]
+		switch n := networks[p.Network]; {
+		case !ok || !p.Bound():
+		case host != "" && p.Host != host && !p.Distributed() && slices.ContainsFunc(p.Bindings, func(b network.Binding) bool { return b.Host == host }):
+			details[i]["no_active_binding"] = true
+		default:
+			details[i] = viewDeviceDetails(d, p, n)
+		}
+	}
+	return details, nil
+}
+
+// portsWithNetworks reads ports and their networks, both by ID.
+func (h *handlers) portsWithNetworks(ctx context.Context, ids map[string]uuid.UUID) (map[uuid.UUID]network.Port, map[uuid.UUID]network.Network, error) {
+	portIDs, networkIDs := []string{}, []string{}
+	for _, id := range ids {
+		portIDs = append(portIDs, id.String())
+	}
+	portList, err := h.Store.Ports(ctx, store.Listing{Where: []store.Condition{{Field: "id", In: portIDs}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	ports, networks := map[uuid.UUID]network.Port{}, map[uuid.UUID]network.Network{}
+	for _, p := range portList {
+		ports[p.ID] = p
+		networkIDs = append(networkIDs, p.Network.String())
+	}
+	networkList, err := h.Store.Networks(ctx, store.Listing{Where: []store.Condition{{Field: "id", In: networkIDs}}})
+	for _, n := range networkList {
+		networks[n.ID] = n
+	}
+	return ports, networks, err
+}
+
+func viewDeviceDetails(d device, p network.Port, n network.Network) object {
+	return object{"device": d, "network_id": p.Network, "port_id": p.ID, "mac_address": p.MAC, "admin_state_up": p.AdminUp,
+		"network_type": n.Type, "segmentation_id": n.Segment, "physical_network": nullIfEmpty(n.PhysicalNetwork), "mtu": n.MTU,
+		"fixed_ips": viewFixedIPs(p), "device_owner": p.DeviceOwner, "allowed_address_pairs": viewAddressPairs(p), "port_security_enabled": p.PortSecurity,
+		"qos_policy_id": nil, "qos_network_policy_id": nil, "profile": p.Profile, "propagate_uplink_status": false,
+		"vif_type": p.VIF, "vnic_type": p.VNIC, "security_groups": p.SecurityGroups}
+}
+
+type tunnelArgs struct {
+	IP   string `json:"tunnel_ip"`
+	Type string `json:"tunnel_type"`
+	Host string `json:"host"`
+}
+
+// vxlanPort is the UDP port of VXLAN.
+const vxlanPort = 4789
+
+// tunnelSync stores an agent's tunnel endpoint and returns all endpoints of its type.
+func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
+	ip, err := netip.ParseAddr(a.IP)
+	if err != nil || ip.Zone() != "" || len(a.Host) > maxName {
+		return nil, oslomsg.NewTypeError("tunnel_ip must be an IP address, and host at most %d bytes", maxName)
+	}
+	if !slices.Contains([]string{"vxlan", "gre", "geneve"}, a.Type) {
+		return nil, oslomsg.NewFailure(neutronExceptions, "InvalidInput", "Invalid input for operation: Network type value '%s' not supported.", oslomsg.Truncate(a.Type))
+	}
+	endpoints, err := h.Store.SyncTunnel(ctx, network.TunnelEnd{Type: a.Type, Host: a.Host, IP: ip})
+	tunnels := []object{}
+	for _, e := range endpoints {
+		o := object{"ip_address": e.IP, "host": nullIfEmpty(e.Host)}
+		if e.Type == "vxlan" {
+			o["udp_port"] = vxlanPort
+		}
+		tunnels = append(tunnels, o)
+	}
+	return object{"tunnels": tunnels}, err
+}
+
+type networkArgs struct {
+	Network string `json:"network"`
+}
+
+func (h *handlers) getNetworkDetails(ctx context.Context, a networkArgs) (any, error) {
+	n, err := h.Store.Network(ctx, parseUUID(a.Network))
+	if err != nil {
+		return nil, err
+	}
+	return viewNetwork(n), nil
+}

@@ -1,0 +1,114 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/store"
+)
+
+// filters are the filters of a list: for each field one value or a list of values, of which an object must have one.
+type filters map[string]json.RawMessage
+
+type listArgs struct {
+	Filters filters  `json:"filters"`
+	Fields  []string `json:"fields"`
+}
+
+// conditions translates filters to conditions of the store by a table of filter names. A filter that is not in the table is an
+// error.
+func (f filters) conditions(fieldOf map[string]string) ([]store.Condition, error) {
+	var where []store.Condition
+	for name, raw := range f {
+		field, ok := fieldOf[name]
+		if !ok {
+			return nil, oslomsg.NewTypeError("filter '%s' is not supported", oslomsg.Truncate(name))
+		}
+		values := []string{}
+		var list []any
+		if json.Unmarshal(raw, &list) != nil {
+			var single any
+			if err := json.Unmarshal(raw, &single); err != nil {
+				return nil, oslomsg.NewTypeError("filter '%s' has no valid value", oslomsg.Truncate(name))
+			}
+			list = []any{single}
+		}
+		for _, v := range list {
+			text, err := filterValue(v)
+			if err != nil {
+				return nil, err
+			}
+			if idFields[field] && parseUUID(text) == uuid.Nil {
+				continue // no object has this ID
+			}
+			if field == "admin_up" && text != "true" && text != "false" {
+				return nil, oslomsg.NewTypeError("filter '%s' must be true or false", oslomsg.Truncate(name))
+			}
+			values = append(values, text)
+		}
+		where = append(where, store.Condition{Field: field, In: values})
+	}
+	return where, nil
+}
+
+// idFields are the fields that contain UUIDs.
+var idFields = map[string]bool{"id": true, "network": true, "security_group": true, "group": true}
+
+func filterValue(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case bool:
+		if v {
+			return "true", nil
+		}
+		return "false", nil
+	default:
+		return "", oslomsg.NewTypeError("filter values must be strings or booleans")
+	}
+}
+
+var portFilters = map[string]string{"id": "id", "network_id": "network", "device_id": "device_id", "device_owner": "device_owner",
+	"binding:host_id": "host", "security_group_ids": "security_group", "security_groups": "security_group", "status": "status", "admin_state_up": "admin_up"}
+
+func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
+	where, err := a.Filters.conditions(portFilters)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := h.Store.Ports(ctx, store.Listing{Where: where})
+	return viewList(ports, viewPort, a.Fields), err
+}
+
+var networkFilters = map[string]string{"id": "id", "name": "name", "admin_state_up": "admin_up", "project_id": "project", "tenant_id": "project"}
+
+func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
+	where, err := a.Filters.conditions(networkFilters)
+	if err != nil {
+		return nil, err
+	}
+	networks, err := h.Store.Networks(ctx, store.Listing{Where: where})
+	return viewList(networks, viewNetwork, a.Fields), err
+}
+
+// viewList applies view to each element and keeps only these fields, or all if none are named.
+func viewList[T any](all []T, view func(T) object, fields []string) []object {
+	views := make([]object, len(all))
+	for i, v := range all {
+		views[i] = view(v)
+		if len(fields) == 0 {
+			continue
+		}
+		selected := object{}
+		for _, f := range fields {
+			if value, ok := views[i][f]; ok {
+				selected[f] = value
+			}
+		}
+		views[i] = selected
+	}
+	return views
+}

@@ -1,0 +1,280 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+// Priorities of notifications to DHCP agents; an agent handles the lowest number first.
+const (
+	priorityNetworkCreate = iota
+	priorityNetworkUpdate
+	priorityNetworkDelete
+	prioritySubnetUpdate
+	prioritySubnetDelete
+	priorityPortCreateHigh
+	priorityPortUpdate
+)
+
+// topicDHCP is the topic of DHCP agents; each listens to topicDHCP.host.
+const topicDHCP = "dhcp_agent"
+
+// pushVersion is the RPC version of push, the method that sends versioned objects (ResourcesPushRpcApi).
+const pushVersion = "1.1"
+
+// messageBuilder collects the messages of one notification.
+type messageBuilder struct {
+	messages []oslomsg.Message
+	err      error
+}
+
+// add adds a message. It skips topics that are too long for RabbitMQ, because no queue can be bound to them.
+func (b *messageBuilder) add(topic string, fanout bool, method, version string, args any) {
+	if !oslomsg.ValidTopic(topic) {
+		return
+	}
+	body, err := oslomsg.EncodeCast(method, version, args)
+	b.err = errors.Join(b.err, err)
+	b.messages = append(b.messages, oslomsg.Message{Topic: topic, Fanout: fanout, Body: body})
+}
+
+// addDHCP adds a message to the DHCP agent on a host.
+func (b *messageBuilder) addDHCP(host, method string, priority int, payload object) {
+	payload["priority"] = priority
+	b.add(topicDHCP+"."+host, false, method, "1.0", object{"payload": payload})
+}
+
+// addL2 adds a message to all L2 agents, on the topic q-agent-notifier-<subject>.
+func (b *messageBuilder) addL2(subject, method, version string, args object) {
+	b.add("q-agent-notifier-"+subject, true, method, version, args)
+}
+
+// addMemberUpdate tells L2 agents that the members of security groups changed.
+func (b *messageBuilder) addMemberUpdate(groups []uuid.UUID) {
+	if len(groups) > 0 {
+		b.addL2("security_group-update", "security_groups_member_updated", "1.1", object{"security_groups": groups})
+	}
+}
+
+// addRuleUpdate tells L2 agents that the rules of a security group changed.
+func (b *messageBuilder) addRuleUpdate(group uuid.UUID) {
+	b.addL2("security_group-update", "security_groups_rule_updated", "1.1", object{"security_groups": []uuid.UUID{group}})
+}
+
+// addPush adds a versioned object for the agents of each version.
+func (b *messageBuilder) addPush(objectType, event string, versions []string, encode func(version string) object) {
+	for _, v := range versions {
+		b.add("neutron-vo-"+objectType+"-"+v, true, "push", pushVersion, object{"resource_list": []object{encode(v)}, "event_type": event})
+	}
+}
+
+// pushedTypes are the types of versioned objects by kind of notification.
+var pushedTypes = map[string]string{network.AboutNetwork: typeNetwork, network.AboutSubnet: typeSubnet, network.AboutPort: typePort,
+	network.AboutGroup: typeSecurityGroup, network.AboutRule: typeSecurityGroupRule}
+
+// buildMessages returns the messages of a notification. They carry the current state of the object, so a repeated notification is
+// harmless. If the object does not exist any more there are no messages: its deletion has a later notification.
+func (h *handlers) buildMessages(ctx context.Context, n network.Announcement, versions map[string][]string) ([]oslomsg.Message, error) {
+	b := &messageBuilder{}
+	dhcpHosts, err := h.Store.DHCPHosts(ctx, n.Network)
+	if err != nil {
+		return nil, err
+	}
+	objectType := pushedTypes[n.Kind]
+	switch {
+	case objectType == "":
+		err = h.buildAgentMessages(ctx, b, n)
+	case n.Event == network.EventDeleted:
+		b.addPush(objectType, "deleted", versions[objectType], func(v string) object { return versionedObject(objectType, v, object{"id": n.Object}) })
+		err = b.addDeleted(n, dhcpHosts)
+	case n.Kind == network.AboutPort:
+		err = h.buildPortMessages(ctx, b, n, dhcpHosts, versions[objectType])
+	default:
+		err = h.buildObjectMessages(ctx, b, n, dhcpHosts, versions[objectType])
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return b.messages, errors.Join(err, b.err)
+}
+
+// buildAgentMessages adds the messages about agents: scheduling, administrative state, tunnel endpoints and DVR MACs.
+func (h *handlers) buildAgentMessages(ctx context.Context, b *messageBuilder, n network.Announcement) error {
+	var hosting network.Hosting
+	var endpoint network.TunnelEnd
+	if err := errors.Join(json.Unmarshal(n.Data, &hosting), json.Unmarshal(n.Data, &endpoint)); err != nil {
+		return err
+	}
+	switch n.Kind {
+	case network.AboutRouterMAC:
+		macs, err := h.Store.RouterMACs(ctx)
+		b.addL2("dvr-update", "dvr_mac_address_update", "1.0", object{"dvr_macs": emptyIfNil(macs)})
+		return err
+	case network.AboutTunnel:
+		return h.buildTunnelMessage(ctx, b, endpoint)
+	case network.AboutAgent:
+		b.addDHCP(hosting.Host, "agent_updated", priorityNetworkCreate, object{"admin_state_up": hosting.AdminUp})
+		return nil
+	}
+	hosted, err := h.Store.Serves(ctx, hosting.Host, n.Network)
+	if hosted {
+		b.addDHCP(hosting.Host, "network_create_end", priorityNetworkCreate, object{"network": object{"id": n.Network}})
+	} else {
+		b.addDHCP(hosting.Host, "network_delete_end", priorityNetworkDelete, object{"network_id": n.Network})
+	}
+	return err
+}
+
+// buildTunnelMessage adds a tunnel update if the endpoint exists, else a tunnel deletion.
+func (h *handlers) buildTunnelMessage(ctx context.Context, b *messageBuilder, endpoint network.TunnelEnd) error {
+	endpoints, err := h.Store.TunnelEnds(ctx, endpoint.Type)
+	args := object{"tunnel_ip": endpoint.IP, "tunnel_type": endpoint.Type}
+	if slices.ContainsFunc(endpoints, func(e network.TunnelEnd) bool { return e.IP == endpoint.IP }) {
+		b.addL2("tunnel-update", "tunnel_update", "1.0", args)
+	} else {
+		b.addL2("tunnel-delete", "tunnel_delete", "1.0", args)
+	}
+	return err
+}
+
+// addDeleted adds the messages about a deleted object to L2 agents and to the DHCP agents on these hosts.
+func (b *messageBuilder) addDeleted(n network.Announcement, dhcpHosts []string) error {
+	var before struct {
+		Fixed  []object    `json:"fixed_ips"`
+		Groups []uuid.UUID `json:"security_groups"`
+		Owner  string      `json:"device_owner"`
+		Group  uuid.UUID   `json:"security_group_id"`
+	}
+	if err := json.Unmarshal(n.Data, &before); err != nil {
+		return err
+	}
+	switch n.Kind {
+	case network.AboutNetwork: // DHCP agents get a notification about their scheduling
+		b.addL2("network-delete", "network_delete", "1.0", object{"network_id": n.Object})
+	case network.AboutPort:
+		b.addL2("port-delete", "port_delete", "1.0", object{"port_id": n.Object})
+		if before.Owner != network.DHCPOwner {
+			b.addMemberUpdate(before.Groups)
+		}
+	case network.AboutRule:
+		b.addRuleUpdate(before.Group)
+	}
+	for _, host := range dhcpHosts {
+		switch n.Kind {
+		case network.AboutSubnet:
+			b.addDHCP(host, "subnet_delete_end", prioritySubnetDelete, object{"subnet_id": n.Object, "network_id": n.Network})
+		case network.AboutPort:
+			b.addDHCP(host, "port_delete_end", priorityPortUpdate, object{"port_id": n.Object, "network_id": n.Network, "fixed_ips": emptyIfNil(before.Fixed)})
+		}
+	}
+	return nil
+}
+
+// buildPortMessages adds the messages about a created or changed port.
+func (h *handlers) buildPortMessages(ctx context.Context, b *messageBuilder, n network.Announcement, dhcpHosts, versions []string) error {
+	var change network.Passage
+	if err := json.Unmarshal(n.Data, &change); err != nil {
+		return err
+	}
+	port, err := h.Store.Port(ctx, n.Object)
+	if err != nil {
+		return err
+	}
+	net, err := h.Store.Network(ctx, port.Network)
+	if err != nil {
+		return err
+	}
+	b.addPush(typePort, "updated", versions, func(v string) object { return portObject(port, net, v) })
+	b.addL2("port-update", "port_update", "1.0", object{"port": viewPort(port), "network_type": net.Type, "segmentation_id": net.Segment,
+		"physical_network": nullIfEmpty(net.PhysicalNetwork)})
+	if change.From != "" && change.From != port.Host && port.Host != "" {
+		b.addL2("binding-deactivate", "binding_deactivate", "1.5", object{"port_id": port.ID, "host": change.From, "network_id": port.Network})
+		b.addL2("binding-activate", "binding_activate", "1.5", object{"port_id": port.ID, "host": port.Host})
+	}
+	if n.Event == network.EventCreated {
+		change.Groups = port.SecurityGroups
+	}
+	if port.DeviceOwner != network.DHCPOwner {
+		b.addMemberUpdate(change.Groups)
+	}
+	b.addDHCPPort(n.Event, port, dhcpHosts)
+	return nil
+}
+
+// addDHCPPort adds the messages about a created or readdressed port to the DHCP agents. One of the agents handles a new port with
+// high priority.
+func (b *messageBuilder) addDHCPPort(event string, port network.Port, hosts []string) {
+	for i, host := range hosts {
+		priority := priorityPortUpdate
+		switch {
+		case event == network.EventCreated && i == highPriorityAgent(port.ID, len(hosts)):
+			priority = priorityPortCreateHigh
+			fallthrough
+		case event == network.EventCreated:
+			b.addDHCP(host, "port_create_end", priority, object{"port": viewPort(port)})
+		case event == network.EventReaddressed:
+			b.addDHCP(host, "port_update_end", priority, object{"port": viewPort(port)})
+		}
+	}
+}
+
+// highPriorityAgent chooses one of several agents by the port's ID, so that a repeated notification chooses the same one.
+func highPriorityAgent(id uuid.UUID, agents int) int { return int(id[15]) % agents }
+
+// buildObjectMessages adds the messages about a created or changed network, subnet, security group or rule.
+func (h *handlers) buildObjectMessages(ctx context.Context, b *messageBuilder, n network.Announcement, dhcpHosts, versions []string) error {
+	objectType := pushedTypes[n.Kind]
+	found, err := h.pull(ctx, pullArgs{Type: objectType, ID: n.Object.String()})
+	if err != nil || found == nil {
+		return err
+	}
+	data := found.(object)["versioned_object.data"].(object)
+	b.addPush(objectType, "updated", versions, func(v string) object { return versionedObject(objectType, v, data) })
+	switch n.Kind {
+	case network.AboutRule:
+		b.addRuleUpdate(data["security_group_id"].(uuid.UUID))
+	case network.AboutNetwork:
+		if n.Event == network.EventUpdated {
+			return h.buildNetworkUpdate(ctx, b, n.Object, dhcpHosts)
+		}
+	case network.AboutSubnet:
+		return h.buildSubnetMessages(ctx, b, n, dhcpHosts)
+	}
+	return nil
+}
+
+// buildNetworkUpdate adds a message about a changed network to its DHCP agents.
+func (h *handlers) buildNetworkUpdate(ctx context.Context, b *messageBuilder, id uuid.UUID, dhcpHosts []string) error {
+	n, err := h.Store.Network(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, host := range dhcpHosts {
+		b.addDHCP(host, "network_update_end", priorityNetworkUpdate, object{"network": viewNetwork(n)})
+	}
+	return nil
+}
+
+// buildSubnetMessages adds a message about a created or changed subnet to its DHCP agents.
+func (h *handlers) buildSubnetMessages(ctx context.Context, b *messageBuilder, n network.Announcement, dhcpHosts []string) error {
+	s, err := h.Store.Subnet(ctx, n.Object)
+	if err != nil {
+		return err
+	}
+	method := "subnet_update_end"
+	if n.Event == network.EventCreated {
+		method = "subnet_create_end"
+	}
+	for _, host := range dhcpHosts {
+		b.addDHCP(host, method, prioritySubnetUpdate, object{"subnet": viewSubnet(s)})
+	}
+	return nil
+}

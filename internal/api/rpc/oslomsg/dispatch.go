@@ -1,0 +1,68 @@
+package oslomsg
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// Endpoint is a set of methods of RPC versions 1.0 to 1.Minor, without a namespace.
+type Endpoint struct {
+	Minor   int
+	Methods map[string]Method
+}
+
+// Method executes a call and returns the result. The server calls it again for the same message after a transient error or a
+// redelivery, so it must be idempotent.
+type Method func(ctx context.Context, args json.RawMessage) (any, error)
+
+// WithArgs returns a method that decodes the arguments into a T. It ignores arguments that T does not name.
+func WithArgs[T any](f func(context.Context, T) (any, error)) Method {
+	return func(ctx context.Context, raw json.RawMessage) (any, error) {
+		var args T
+		if raw = bytes.TrimSpace(raw); len(raw) > 0 {
+			if err := json.Unmarshal(raw, &args); err != nil {
+				return nil, NewTypeError("the arguments are not what the method takes: %s", Truncate(err.Error()))
+			}
+		}
+		return f(ctx, args)
+	}
+}
+
+// findMethod returns the method of a request, or the failure that oslo.messaging's dispatcher raises without one.
+func findMethod(endpoints []Endpoint, r request) (Method, *Failure) {
+	unsupported := NewFailure(dispatcherModule, "UnsupportedVersion", "Endpoint does not support RPC version %s. Attempted method: %s", Truncate(r.Version), Truncate(r.Method))
+	unknown := NewFailure(dispatcherModule, "NoSuchMethod", "Endpoint does not support RPC method %s", Truncate(r.Method))
+	major, minor, ok := ParseVersion(r.Version)
+	if !ok || major != 1 || r.Namespace != "" {
+		return nil, unsupported
+	}
+	for _, e := range endpoints {
+		m, found := e.Methods[r.Method]
+		switch {
+		case found && minor <= e.Minor:
+			return m, nil
+		case found:
+			return nil, unsupported
+		}
+	}
+	for _, e := range endpoints {
+		if minor <= e.Minor {
+			return nil, unknown
+		}
+	}
+	return nil, unsupported
+}
+
+// ParseVersion parses a version such as "1.5". The empty string means 1.0.
+func ParseVersion(s string) (major, minor int, ok bool) {
+	if s == "" {
+		return 1, 0, true
+	}
+	first, second, _ := strings.Cut(s, ".")
+	major, err := strconv.Atoi(first)
+	minor, err2 := strconv.Atoi(second)
+	return major, minor, err == nil && err2 == nil && major >= 0 && minor >= 0
+}

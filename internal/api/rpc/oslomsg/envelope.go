@@ -1,0 +1,111 @@
+// Package oslomsg implements the RPC protocol of oslo.messaging over RabbitMQ: the message envelope, a server that dispatches
+// calls to methods, the failures that callers raise, and a publisher with confirms. It does not know what the methods do.
+package oslomsg
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+const (
+	// maxBody is the largest message body that the server decodes, in bytes.
+	maxBody = 4 << 20
+	// MaxName is the longest name of a queue, exchange or routing key in AMQP 0-9-1 (a short string), in bytes.
+	MaxName = 255
+)
+
+// envelopeVersion is the version of oslo.messaging's envelope.
+const envelopeVersion = "2.0"
+
+// envelope wraps every message: a JSON object with the message as a JSON string.
+type envelope struct {
+	Version string `json:"oslo.version"`
+	Message string `json:"oslo.message"`
+}
+
+// request is a call (the caller waits for a reply) or a cast (no reply). The request context, whose fields stand beside these
+// as _context_*, is ignored: every client of the broker is trusted as an agent.
+type request struct {
+	Method    string          `json:"method"`
+	Args      json.RawMessage `json:"args"`
+	Version   string          `json:"version"`
+	Namespace string          `json:"namespace"`
+	UniqueID  string          `json:"_unique_id"`
+	MessageID string          `json:"_msg_id"`
+	ReplyTo   string          `json:"_reply_q"`
+}
+
+// wantsReply reports whether the caller waits for a reply.
+func (r request) wantsReply() bool {
+	return r.MessageID != "" && r.ReplyTo != "" && len(r.ReplyTo) <= MaxName
+}
+
+// decodeRequest decodes a message body. With an error it returns the fields that were decoded before the error, because a reply
+// may still be possible.
+func decodeRequest(body []byte) (request, error) {
+	var r request
+	if len(body) > maxBody {
+		return r, fmt.Errorf("%d bytes are more than %d", len(body), maxBody)
+	}
+	var e envelope
+	if err := json.Unmarshal(body, &e); err != nil {
+		return r, fmt.Errorf("envelope: %w", err)
+	}
+	if major, _, _ := strings.Cut(e.Version, "."); major != "2" {
+		return r, fmt.Errorf("envelope of version %.20q", e.Version)
+	}
+	if err := json.Unmarshal([]byte(e.Message), &r); err != nil {
+		return r, fmt.Errorf("message: %w", err)
+	}
+	switch {
+	case r.Method == "":
+		return r, errors.New("message without a method")
+	case strings.Contains(e.Message, `\u0000`):
+		return r, errors.New("message with a NUL character")
+	}
+	return r, nil
+}
+
+// encodeEnvelope adds a _unique_id to the message and wraps it.
+func encodeEnvelope(message map[string]any) ([]byte, error) {
+	message["_unique_id"] = newHexID()
+	inner, err := json.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(envelope{envelopeVersion, string(inner)})
+}
+
+// encodeReply encodes the reply to a call: its result, or its failure if there is one.
+func encodeReply(r request, result any, failure *Failure) ([]byte, error) {
+	m := map[string]any{"result": result, "failure": nil, "ending": true, "_msg_id": r.MessageID}
+	if failure != nil {
+		text, err := json.Marshal(failure)
+		if err != nil {
+			return nil, err
+		}
+		m["result"], m["failure"] = nil, string(text)
+	}
+	return encodeEnvelope(m)
+}
+
+// EncodeCast encodes a cast (a message without a reply) with an administrator's request context.
+func EncodeCast(method, version string, args any) ([]byte, error) {
+	m := map[string]any{"method": method, "version": version, "args": args}
+	for _, k := range []string{"user", "user_id", "user_name", "project", "project_id", "project_name", "tenant_id", "tenant_name", "system_scope",
+		"domain", "user_domain", "project_domain", "auth_token", "global_request_id", "resource_uuid"} {
+		m["_context_"+k] = nil
+	}
+	m["_context_is_admin"], m["_context_is_admin_project"] = true, true
+	m["_context_read_only"], m["_context_show_deleted"] = false, false
+	m["_context_roles"], m["_context_request_id"] = []string{}, "req-"+uuid.NewString()
+	m["_context_user_identity"] = "- - - - -"
+	return encodeEnvelope(m)
+}
+
+// newHexID returns a random UUID without dashes, as oslo.messaging writes IDs.
+func newHexID() string { return strings.ReplaceAll(uuid.NewString(), "-", "") }

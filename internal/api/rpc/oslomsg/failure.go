@@ -1,0 +1,45 @@
+package oslomsg
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The Python modules of the exceptions that oslo.messaging's own server raises.
+const (
+	dispatcherModule = "oslo_messaging.rpc.dispatcher"
+	builtinsModule   = "builtins"
+)
+
+// Failure is an exception that the caller raises again on its side. The field names are those of oslo.messaging's serialized
+// exceptions.
+type Failure struct {
+	Class     string         `json:"class"`
+	Module    string         `json:"module"`
+	Message   string         `json:"message"`
+	Traceback []string       `json:"tb"`
+	Args      []string       `json:"args"`
+	Kwargs    map[string]any `json:"kwargs"`
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// NewFailure returns the exception module.class with a formatted message.
+func NewFailure(module, class, format string, args ...any) *Failure {
+	message := fmt.Sprintf(format, args...)
+	return &Failure{Class: class, Module: module, Message: message, Traceback: []string{class + ": " + message + "\n"},
+		Args: []string{message}, Kwargs: map[string]any{}}
+}
+
+// NewTypeError returns Python's TypeError, the exception for arguments that a method does not accept.
+func NewTypeError(format string, args ...any) *Failure {
+	return NewFailure(builtinsModule, "TypeError", format, args...)
+}
+
+// Truncate shortens a client's text to 100 bytes for use in a failure's message.
+func Truncate(s string) string {
+	if len(s) > 100 {
+		return strings.ToValidUTF8(s[:100], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,57 @@
+package oslomsg
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Reasons why the server dropped a message; label values of berth_rpc_dropped_total.
+const (
+	dropMalformed      = "malformed"      // the body has no envelope, or no call in it
+	dropDuplicate      = "duplicate"      // a message with this _unique_id was handled before
+	dropUnroutable     = "unwanted"       // the reply queue does not exist
+	dropUnanswered     = "unanswered"     // the connection ended before the reply was sent
+	dropUnacknowledged = "unacknowledged" // the connection ended before the acknowledgement; RabbitMQ delivers the message again
+)
+
+// serverMetrics are the metrics of a Server.
+type serverMetrics struct {
+	calls, drops *prometheus.CounterVec
+	connected    prometheus.GaugeFunc
+}
+
+func newServerMetrics(connected func() bool) serverMetrics {
+	return serverMetrics{
+		connected: ConnectedGauge("calls", connected),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_calls_total",
+			Help: "RPC calls of agents over RabbitMQ, by method and by exception class (empty: the call succeeded)."}, []string{"method", "failure"}),
+		drops: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_dropped_total", Help: "RPC messages dropped, by reason."}, []string{"reason"}),
+	}
+}
+
+func (m serverMetrics) register(r prometheus.Registerer) {
+	r.MustRegister(m.calls, m.drops, m.connected)
+}
+
+func (m serverMetrics) countDrop(reason string) { m.drops.WithLabelValues(reason).Inc() }
+
+// countCall counts a call by its method. Calls of unknown methods or versions share one series, so that clients cannot create
+// any number of series.
+func (m serverMetrics) countCall(method string, failure *Failure) {
+	class := ""
+	if failure != nil {
+		class = failure.Class
+	}
+	if class == "NoSuchMethod" || class == "UnsupportedVersion" {
+		method = ""
+	}
+	m.calls.WithLabelValues(method, class).Inc()
+}
+
+// ConnectedGauge is 1 while the process has a connection to RabbitMQ for that purpose.
+func ConnectedGauge(purpose string, connected func() bool) prometheus.GaugeFunc {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "berth_rpc_connected", Help: "1 while this process is connected to RabbitMQ, by purpose of the connection.",
+		ConstLabels: prometheus.Labels{"for": purpose}}, func() float64 {
+		if connected() {
+			return 1
+		}
+		return 0
+	})
+}

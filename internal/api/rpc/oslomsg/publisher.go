@@ -1,0 +1,193 @@
+package oslomsg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Message is a cast and its destination.
+type Message struct {
+	Topic  string // with ".host" at its end for a single server
+	Fanout bool   // to all servers that listen to the topic
+	Body   []byte // from EncodeCast
+}
+
+// ValidTopic reports whether RabbitMQ accepts the topic and its fanout exchange as names.
+func ValidTopic(topic string) bool { return len(topic)+len(fanoutSuffix) <= MaxName }
+
+// Publisher publishes messages on one connection and waits for RabbitMQ's confirms. It connects when it is used. Its methods
+// are safe for concurrent use.
+type Publisher struct {
+	mu       sync.Mutex
+	broker   Broker
+	exchange string
+	name     string   // of the connection
+	current  *session // nil: not connected
+}
+
+// session is a connection with a channel in confirm mode.
+type session struct {
+	conn     *amqp.Connection
+	channel  *amqp.Channel
+	returned chan amqp.Return
+}
+
+// NewPublisher returns a publisher to a topic exchange. The name appears in RabbitMQ's list of connections.
+func NewPublisher(b Broker, exchange, name string) *Publisher {
+	return &Publisher{broker: b, exchange: exchange, name: name}
+}
+
+// Connected reports whether there is a connection.
+func (p *Publisher) Connected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current.usable()
+}
+
+func (s *session) usable() bool { return s != nil && !s.conn.IsClosed() && !s.channel.IsClosed() }
+
+// Close closes the connection. The next use connects again.
+func (p *Publisher) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.close()
+}
+
+func (p *Publisher) close() {
+	if p.current != nil {
+		_ = p.current.conn.Close()
+		p.current = nil
+	}
+}
+
+// Connect connects unless there is a connection. The returned channel receives an error when the connection ends.
+func (p *Publisher) Connect() (<-chan error, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.connect(); err != nil {
+		return nil, err
+	}
+	closed := p.current.conn.NotifyClose(make(chan *amqp.Error, 1))
+	lost := make(chan error, 1)
+	go func() { lost <- fmt.Errorf("connection lost: %w", closeError(<-closed)) }()
+	return lost, nil
+}
+
+func (p *Publisher) connect() error {
+	if p.current.usable() {
+		return nil
+	}
+	p.close()
+	conn, err := p.broker.dial(p.name)
+	if err != nil {
+		return err
+	}
+	ch, err := conn.Channel()
+	if err == nil {
+		err = ch.Confirm(false)
+	}
+	if err == nil {
+		err = ch.ExchangeDeclare(p.exchange, "topic", false, false, false, false, nil)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return fmt.Errorf("connect to RabbitMQ: %w", err)
+	}
+	p.current = &session{conn: conn, channel: ch, returned: ch.NotifyReturn(make(chan amqp.Return, maxUnconfirmed))}
+	return nil
+}
+
+// ExchangeExists reports whether the broker has a fanout exchange of that name that is not durable.
+func (p *Publisher) ExchangeExists(name string) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.connect(); err != nil {
+		return false, err
+	}
+	ch, err := p.current.conn.Channel() // the broker closes the channel if the exchange does not exist
+	if err != nil {
+		return false, fmt.Errorf("open a channel to RabbitMQ: %w", err)
+	}
+	defer func() { _ = ch.Close() }()
+	err = ch.ExchangeDeclarePassive(name, "fanout", false, false, false, false, nil)
+	var refused *amqp.Error
+	if errors.As(err, &refused) && refused.Code == amqp.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// DeclareExchange declares a fanout exchange that is not durable: RabbitMQ loses it on restart.
+func (p *Publisher) DeclareExchange(name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.connect(); err != nil {
+		return err
+	}
+	return p.current.channel.ExchangeDeclare(name, "fanout", false, false, false, false, nil)
+}
+
+// Publish publishes messages in order and waits for all confirms. It returns one of the topics to which no queue was bound, if
+// there was any; RabbitMQ confirms and drops such messages. A message to a fanout exchange is never unroutable.
+func (p *Publisher) Publish(ctx context.Context, messages []Message) (unroutable string, err error) {
+	if len(messages) == 0 {
+		return "", nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.connect(); err != nil {
+		return "", err
+	}
+	unroutable, err = p.current.publishAll(ctx, p.exchange, messages)
+	if err != nil {
+		p.close()
+		return "", fmt.Errorf("publish to RabbitMQ: %w", err)
+	}
+	return unroutable, nil
+}
+
+// maxUnconfirmed is how many messages are published before their confirms are awaited.
+const maxUnconfirmed = 256
+
+func (s *session) publishAll(ctx context.Context, exchange string, messages []Message) (unroutable string, err error) {
+	for len(messages) > 0 {
+		chunk := messages[:min(len(messages), maxUnconfirmed)]
+		messages = messages[len(chunk):]
+		confirms := make([]*amqp.DeferredConfirmation, len(chunk))
+		for i, m := range chunk {
+			if confirms[i], err = s.publish(ctx, exchange, m); err != nil {
+				return "", err
+			}
+		}
+		for _, confirm := range confirms {
+			acked, err := confirm.WaitContext(ctx)
+			if err != nil {
+				return "", err
+			}
+			if !acked {
+				return "", errors.New("RabbitMQ rejected a message (basic.nack)")
+			}
+		}
+		for len(s.returned) > 0 { // RabbitMQ returns an unroutable message before it confirms it
+			unroutable = (<-s.returned).RoutingKey
+		}
+	}
+	return unroutable, nil
+}
+
+func (s *session) publish(ctx context.Context, exchange string, m Message) (*amqp.DeferredConfirmation, error) {
+	if !m.Fanout {
+		return s.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, m.Topic, true, false, newPublishing(m.Body, time.Now()))
+	}
+	fanout := m.Topic + fanoutSuffix
+	// RabbitMQ deletes the exchange with its last queue, so it may be missing.
+	if err := s.channel.ExchangeDeclare(fanout, "fanout", false, true, false, false, nil); err != nil {
+		return nil, err
+	}
+	return s.channel.PublishWithDeferredConfirmWithContext(ctx, fanout, "", false, false, newPublishing(m.Body, time.Now()))
+}

@@ -1,0 +1,98 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/network"
+)
+
+// Publisher publishes notifications to agents.
+type Publisher struct {
+	handlers *handlers
+	wire     *oslomsg.Publisher
+	metrics  publisherMetrics
+	mu       sync.Mutex // held while a batch is published, so that notifications keep their order
+}
+
+// NewPublisher returns a publisher that connects when it is used.
+func NewPublisher(o Options) *Publisher {
+	p := &Publisher{handlers: &handlers{Store: o.Store}, wire: oslomsg.NewPublisher(o.broker(), exchange, "berth casts")}
+	p.metrics = newPublisherMetrics(p.Connected)
+	if o.Metrics != nil {
+		p.metrics.register(o.Metrics)
+	}
+	return p
+}
+
+// Connected reports whether there is a connection to RabbitMQ.
+func (p *Publisher) Connected() bool { return p.wire.Connected() }
+
+// Close waits for the current batch and closes the connection.
+func (p *Publisher) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wire.Close()
+}
+
+// Publish publishes notifications in order and returns the IDs of those that RabbitMQ confirmed. An unroutable message is an
+// error while the agent may still declare its queue, which it does a moment after RabbitMQ or the agent restarts. An agent that
+// declares its queue later fetches the whole state by itself.
+func (p *Publisher) Publish(ctx context.Context, notifications []network.Announcement) (published []int64, err error) {
+	versions, err := p.handlers.Store.ObjectVersions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range notifications {
+		messages, err := p.handlers.buildMessages(ctx, n, versions)
+		if err != nil {
+			return published, err
+		}
+		if err := p.publishOne(ctx, n, messages); err != nil {
+			p.metrics.notifications.WithLabelValues(n.Kind, "failed").Inc()
+			return published, err
+		}
+		p.metrics.notifications.WithLabelValues(n.Kind, "told").Inc()
+		published = append(published, n.ID)
+	}
+	return published, nil
+}
+
+// publishOne publishes the messages of one notification and waits for the confirms.
+func (p *Publisher) publishOne(ctx context.Context, n network.Announcement, messages []oslomsg.Message) error {
+	unroutable, err := p.wire.Publish(ctx, messages)
+	if err != nil {
+		return err
+	}
+	if unroutable != "" && n.Age < network.AgentDownTime {
+		return fmt.Errorf("no queue is bound to topic %s", unroutable)
+	}
+	return nil
+}
+
+// publisherMetrics are the metrics of a Publisher.
+type publisherMetrics struct {
+	notifications *prometheus.CounterVec
+	replays       prometheus.Counter
+	connected     prometheus.GaugeFunc
+}
+
+func newPublisherMetrics(connected func() bool) publisherMetrics {
+	return publisherMetrics{
+		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_rpc_casts_total",
+			Help: "Notifications to agents over RabbitMQ, by kind of object and outcome (told: published; failed)."}, []string{"about", "outcome"}),
+		replays: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_rpc_retold_total",
+			Help: "Replays of recent notifications that RabbitMQ may have lost."}),
+		connected: oslomsg.ConnectedGauge("casts", connected),
+	}
+}
+
+func (m publisherMetrics) register(r prometheus.Registerer) {
+	r.MustRegister(m.notifications, m.replays, m.connected)
+}

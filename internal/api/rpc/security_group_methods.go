@@ -1,0 +1,226 @@
+package rpc
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/network"
+	"berth/internal/store"
+)
+
+// securityGroupMethods are the methods of agents that do not fetch security groups as versioned objects (SecurityGroupAgentRpc).
+func (h *handlers) securityGroupMethods() map[string]oslomsg.Method {
+	return map[string]oslomsg.Method{
+		"security_group_info_for_devices":  oslomsg.WithArgs(h.securityGroupInfoForDevices),
+		"security_group_rules_for_devices": oslomsg.WithArgs(h.securityGroupRulesForDevices),
+	}
+}
+
+type securityGroupArgs struct {
+	Devices []device `json:"devices"`
+	Version string   `json:"call_version"`
+}
+
+// filteredPorts are ports with the data of their packet filters.
+type filteredPorts struct {
+	ports   map[string]network.Port // by device name
+	groups  map[uuid.UUID]network.SecurityGroup
+	members map[uuid.UUID][]groupMember // of the remote groups of all rules
+}
+
+// groupMember is an address of a port in a group, or an allowed address pair of the port.
+type groupMember struct {
+	prefix netip.Prefix
+	mac    any // of an allowed address pair; nil for a port's own address
+}
+
+// filteredPorts reads the ports of devices with their groups and the members of remote groups. It leaves out ports of network
+// services (device_owner network:*), which are trusted.
+func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filteredPorts, error) {
+	f := filteredPorts{ports: map[string]network.Port{}, groups: map[uuid.UUID]network.SecurityGroup{}, members: map[uuid.UUID][]groupMember{}}
+	ids, err := h.portIDs(ctx, devices)
+	if err != nil || len(ids) == 0 {
+		return f, err
+	}
+	ports, _, err := h.portsWithNetworks(ctx, ids)
+	if err != nil {
+		return f, err
+	}
+	var groupIDs []string
+	for name, id := range ids {
+		if p, ok := ports[id]; ok && !strings.HasPrefix(p.DeviceOwner, "network:") {
+			f.ports[name] = p
+			groupIDs = append(groupIDs, idStrings(p.SecurityGroups)...)
+		}
+	}
+	if len(groupIDs) == 0 {
+		return f, nil
+	}
+	groups, err := h.Store.SecurityGroups(ctx, store.Listing{Where: []store.Condition{{Field: "id", In: groupIDs}}})
+	if err != nil {
+		return f, err
+	}
+	for _, group := range groups {
+		f.groups[group.ID] = group
+		for _, r := range group.Rules {
+			if r.RemoteGroup != nil {
+				f.members[*r.RemoteGroup] = nil
+			}
+		}
+	}
+	return f, h.readMembers(ctx, f.members)
+}
+
+// readMembers reads the members of the groups that are keys of the map.
+func (h *handlers) readMembers(ctx context.Context, members map[uuid.UUID][]groupMember) error {
+	if len(members) == 0 {
+		return nil
+	}
+	var ids []string
+	for id := range members {
+		ids = append(ids, id.String())
+	}
+	ports, err := h.Store.Ports(ctx, store.Listing{Where: []store.Condition{{Field: "security_group", In: ids}}})
+	for _, p := range ports {
+		for _, id := range p.SecurityGroups {
+			if _, wanted := members[id]; wanted {
+				members[id] = append(members[id], membersOf(p)...)
+			}
+		}
+	}
+	return err
+}
+
+func membersOf(p network.Port) (all []groupMember) {
+	for _, a := range p.Addresses {
+		all = append(all, groupMember{netip.PrefixFrom(a.IP, a.IP.BitLen()), nil})
+	}
+	for _, pair := range p.AddressPairs {
+		if prefix, err := netip.ParsePrefix(pair.Block()); err == nil {
+			all = append(all, groupMember{prefix, pair.MAC})
+		} else if ip, err := netip.ParseAddr(pair.Block()); err == nil {
+			all = append(all, groupMember{netip.PrefixFrom(ip, ip.BitLen()), pair.MAC})
+		}
+	}
+	return all
+}
+
+// String is the member in the form that agents expect: an address, or a CIDR if it is longer than one address.
+func (m groupMember) String() string {
+	if m.prefix.IsSingleIP() {
+		return m.prefix.Addr().String()
+	}
+	return m.prefix.String()
+}
+
+func (m groupMember) etherType() string {
+	if m.prefix.Addr().Is4() {
+		return network.IPv4
+	}
+	return network.IPv6
+}
+
+func idStrings(ids []uuid.UUID) []string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = id.String()
+	}
+	return all
+}
+
+// securityGroupInfoForDevices returns the devices, each of their groups once, and the members of the groups' remote groups.
+func (h *handlers) securityGroupInfoForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
+	f, err := h.filteredPorts(ctx, a.Devices)
+	if err != nil {
+		return nil, err
+	}
+	_, minor, _ := oslomsg.ParseVersion(a.Version)
+	devices, groups, members := object{}, object{}, object{}
+	for name, p := range f.ports {
+		devices[p.ID.String()] = f.viewPort(name, p, providerRules(p))
+	}
+	for id, group := range f.groups {
+		rules := []object{}
+		for _, r := range group.Rules {
+			if r.RemoteGroup != nil {
+				addMembers(members, r, f.members[*r.RemoteGroup], a.Version != "" && minor >= 3)
+			}
+			rules = append(rules, viewRule(r, object{"stateful": group.Stateful}))
+		}
+		groups[id.String()] = rules
+	}
+	return object{"devices": devices, "security_groups": groups, "sg_member_ips": members}, nil
+}
+
+// addMembers adds the members of a rule's remote group that have the rule's ethertype. withMAC adds the MAC to each member, as
+// agents expect since version 1.3.
+func addMembers(byGroup object, r network.SecurityRule, members []groupMember, withMAC bool) {
+	id := r.RemoteGroup.String()
+	byEtherType, ok := byGroup[id].(object)
+	if !ok {
+		byEtherType = object{}
+		if !withMAC {
+			byEtherType = object{network.IPv4: []any{}, network.IPv6: []any{}}
+		}
+		byGroup[id] = byEtherType
+	}
+	addresses := []any{}
+	seen := map[groupMember]bool{}
+	for _, m := range members {
+		if m.etherType() != r.EtherType || seen[m] {
+			continue
+		}
+		seen[m] = true
+		if withMAC {
+			addresses = append(addresses, []any{m.String(), m.mac})
+		} else {
+			addresses = append(addresses, m.String())
+		}
+	}
+	byEtherType[r.EtherType] = addresses
+}
+
+// securityGroupRulesForDevices returns the rules of each device. A rule with a remote group becomes one rule for each member.
+func (h *handlers) securityGroupRulesForDevices(ctx context.Context, a securityGroupArgs) (any, error) {
+	f, err := h.filteredPorts(ctx, a.Devices)
+	if err != nil {
+		return nil, err
+	}
+	devices := object{}
+	for name, p := range f.ports {
+		rules := []object{}
+		for _, id := range p.SecurityGroups {
+			for _, r := range f.groups[id].Rules {
+				view := viewRule(r, object{"security_group_id": id})
+				if r.RemoteGroup == nil {
+					rules = append(rules, view)
+					continue
+				}
+				rules = append(rules, expandRule(view, r, p, f.members[*r.RemoteGroup])...)
+			}
+		}
+		devices[p.ID.String()] = f.viewPort(name, p, append(rules, providerRules(p)...))
+	}
+	return devices, nil
+}
+
+// expandRule returns one rule for each member of the rule's remote group, without the port's own addresses.
+func expandRule(view object, r network.SecurityRule, p network.Port, members []groupMember) (rules []object) {
+	own := membersOf(network.Port{Addresses: p.Addresses})
+	for _, m := range members {
+		if m.etherType() != r.EtherType || slices.ContainsFunc(own, func(o groupMember) bool { return o.prefix == m.prefix }) {
+			continue
+		}
+		rule := object{prefixKey(r): m.prefix.String()}
+		for k, v := range view {
+			rule[k] = v
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}

@@ -1,0 +1,23 @@
+package rpc
+
+import "berth/internal/network"
+
+func securityGroupObject(g network.SecurityGroup, version string) object {
+	data := object{"id": g.ID, "name": g.Name, "project_id": g.Project, "shared": false, "stateful": g.Stateful,
+		"is_default": g.Name == network.DefaultGroup,
+		"rules":      versionedObjects(g.Rules, func(r network.SecurityRule) object { return securityGroupRuleObject(r, nestedRuleVersion) })}
+	return versionedObject(typeSecurityGroup, version, withStandardAttributes(data, g.Description, g.Revision, formatTime(g.CreatedAt), formatTime(g.UpdatedAt)))
+}
+
+// nestedRuleVersion is the version of the rules inside a group. All supported agents accept it.
+const nestedRuleVersion = "1.2"
+
+func securityGroupRuleObject(r network.SecurityRule, version string) object {
+	data := object{"id": r.ID, "project_id": r.Project, "security_group_id": r.Group, "remote_group_id": r.RemoteGroup, "direction": r.Direction,
+		"ethertype": r.EtherType, "protocol": nullIfEmpty(r.Protocol), "port_range_min": r.PortMin, "port_range_max": r.PortMax,
+		"remote_ip_prefix": nil, "normalized_cidr": nil, "remote_address_group_id": nil}
+	if r.RemoteIP.IsValid() {
+		data["remote_ip_prefix"], data["normalized_cidr"] = r.RemoteIP, r.RemoteIP.Masked()
+	}
+	return versionedObject(typeSecurityGroupRule, version, withStandardAttributes(data, r.Description, r.Revision, formatTime(r.CreatedAt), formatTime(r.UpdatedAt)))
+}

@@ -1,0 +1,85 @@
+package rpc
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"berth/internal/network"
+)
+
+// viewPort is a port in the form of SecurityGroupAgentRpc.
+func (f filteredPorts) viewPort(device string, p network.Port, rules []object) object {
+	v := viewPort(p)
+	fixedIPs, remoteGroups := []string{}, []uuid.UUID{}
+	for _, a := range p.Addresses {
+		fixedIPs = append(fixedIPs, a.IP.String())
+	}
+	for _, id := range p.SecurityGroups {
+		for _, r := range f.groups[id].Rules {
+			if r.RemoteGroup != nil && !slices.Contains(remoteGroups, *r.RemoteGroup) {
+				remoteGroups = append(remoteGroups, *r.RemoteGroup)
+			}
+		}
+	}
+	v["device"], v["fixed_ips"], v["security_group_source_groups"] = device, fixedIPs, remoteGroups
+	v["security_group_remote_address_groups"], v["security_group_rules"] = []string{}, rules
+	return v
+}
+
+// viewRule adds a rule in the form of SecurityGroupAgentRpc to o. Attributes that the rule does not set are left out.
+func viewRule(r network.SecurityRule, o object) object {
+	o["direction"], o["ethertype"] = r.Direction, r.EtherType
+	if r.Protocol != "" {
+		o["protocol"] = r.Protocol
+	}
+	if r.PortMin != nil {
+		o["port_range_min"] = *r.PortMin
+	}
+	if r.PortMax != nil {
+		o["port_range_max"] = *r.PortMax
+	}
+	if r.RemoteIP.IsValid() {
+		o[prefixKey(r)] = r.RemoteIP.Masked()
+	}
+	if r.RemoteGroup != nil {
+		o["remote_group_id"] = *r.RemoteGroup
+	}
+	return o
+}
+
+// prefixKey is the key of a rule's remote prefix: the source of ingress traffic, the destination of egress traffic.
+func prefixKey(r network.SecurityRule) string {
+	if r.Direction == network.Ingress {
+		return "source_ip_prefix"
+	}
+	return "dest_ip_prefix"
+}
+
+// providerRules are rules that every port has besides those of its groups (Neutron's provider rules): they allow the replies of
+// DHCP servers and IPv6 router advertisements.
+func providerRules(p network.Port) []object {
+	rules := []object{}
+	ipv4, ipv6 := []string{}, []string{}
+	for _, m := range membersOf(network.Port{Addresses: p.Addresses}) {
+		if m.etherType() == network.IPv4 {
+			ipv4 = append(ipv4, m.prefix.String())
+		} else {
+			ipv6 = append(ipv6, m.prefix.String())
+		}
+	}
+	if len(ipv6) > 0 {
+		rules = append(rules, object{"direction": network.Ingress, "ethertype": network.IPv6, "protocol": "ipv6-icmp", "source_port_range_min": 134})
+	}
+	allowDHCP := func(etherType, destination string, sourcePort, port int) {
+		rules = append(rules, object{"direction": network.Ingress, "ethertype": etherType, "protocol": "udp", "port_range_min": port, "port_range_max": port,
+			"source_port_range_min": sourcePort, "source_port_range_max": sourcePort, "dest_ip_prefix": destination})
+	}
+	for _, destination := range append(ipv4, "255.255.255.255/32") {
+		allowDHCP(network.IPv4, destination, 67, 68)
+	}
+	for _, destination := range append(ipv6, "fe80::/64") {
+		allowDHCP(network.IPv6, destination, 547, 546)
+	}
+	return rules
+}
