@@ -1,6 +1,6 @@
-// Package feedback hears what a controller says of its own accord: what it can do, which hosts it wires ports on, and which
-// ports it has wired. Whatever it says is a nudge: what counts is what it answers when it is asked then, and that only for
-// the binding of the port that it knows.
+// Package feedback reads the state that an OpenDaylight controller reports: its features, its host configurations and the
+// operational status of ports. Change events only trigger reads. A port's status counts for the binding that the controller
+// knew when it was read.
 package feedback
 
 import (
@@ -19,53 +19,51 @@ import (
 	"berth/internal/store"
 )
 
-// Options are what a Listener needs.
+// Options configure a Listener.
 type Options struct {
 	Store *store.Store
 	ODL   *odl.Client
-	// Every is how often the controller is asked for what it may not have told, and the pause before a lost connection is
-	// made anew.
+	// PollInterval is how often the controller is read without an event. It is also the pause before a reconnect.
 	PollInterval    time.Duration
-	HostConfigsPath string // path of the host configurations
-	// Features, if not nil, are the controller's; else it is asked.
+	HostConfigsPath string // path of the host configurations below the controller's root
+	// Features are the controller's features; nil: they are read from the controller.
 	Features map[string]string
 }
 
-// Listener listens to one controller, in one process at a time.
+// Listener watches one controller. Of all processes with the same database only one watches at a time.
 type Listener struct {
 	Options
-	features  atomic.Pointer[map[string]string]
-	listening atomic.Int64
+	features    atomic.Pointer[map[string]string]
+	openStreams atomic.Int64
 
-	again chan struct{} // something is to be done at once
+	wake chan struct{} // receives when there is work
 
-	mu      sync.Mutex
-	dirty   map[uuid.UUID]int // ports to ask about, and how often that was put off
-	gap     bool              // notices may be missing: all ports are to be compared
-	refresh bool              // features and hosts are to be asked for
-	owed    bool              // the same, at the next refresh
-	removed bool              // the controller has given up a host
-	trouble string            // the last that was logged
+	mu           sync.Mutex
+	pending      map[uuid.UUID]int // ports whose status must be read, and how often each was postponed
+	compareAll   bool              // events may have been lost: the status of all ports must be compared
+	refresh      bool              // features and host configurations must be read
+	compareAgain bool              // set compareAll at the next refresh
+	hostRemoved  bool              // the controller deleted a host configuration
+	lastError    string            // the error that was logged last
 }
 
-// New makes a Listener; Run lets it listen.
+// New returns a Listener that starts with Run.
 func New(o Options) *Listener {
-	return &Listener{Options: o, again: make(chan struct{}, 1), dirty: map[uuid.UUID]int{}}
+	return &Listener{Options: o, wake: make(chan struct{}, 1), pending: map[uuid.UUID]int{}}
 }
 
 const (
-	// forget is after how long a host is given up of which the controller no longer tells, without a word.
-	forget = 10 * time.Minute
-	// mostDirty bounds what is remembered; beyond it, all ports are compared.
-	mostDirty = 50_000
-	// parallel is how many ports are asked about at a time.
-	parallel = 8
-	// putOff is how often asking about a port is put off, each time for some moments, because the journal still has something
-	// to tell the controller of it.
-	putOff = 10
+	// hostExpiry is how long a missing host configuration is tolerated if no event reports its deletion.
+	hostExpiry = 10 * time.Minute
+	// maxPending limits the number of pending ports. Beyond it all ports are compared.
+	maxPending = 50_000
+	// maxParallel is how many ports are read at the same time.
+	maxParallel = 8
+	// maxPostponed is how often the read of a port is postponed because the journal has unsent changes of the port.
+	maxPostponed = 10
 )
 
-// Features are what the controller can do, as far as is known; nil before it is.
+// Features returns the controller's features, or nil if they are not known yet.
 func (l *Listener) Features() map[string]string {
 	if f := l.features.Load(); f != nil {
 		return *f
@@ -73,35 +71,35 @@ func (l *Listener) Features() map[string]string {
 	return nil
 }
 
-// Listening is how many streams of the controller this process hears.
-func (l *Listener) OpenStreams() int { return int(l.listening.Load()) }
+// OpenStreams returns how many streams of the controller this process reads.
+func (l *Listener) OpenStreams() int { return int(l.openStreams.Load()) }
 
-// Run listens until ctx ends. Where another process does, it waits to take its place.
+// Run watches the controller until ctx ends. While another process watches, it waits.
 func (l *Listener) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if _, err := l.Store.Alone(ctx, "listen to the controller", l.lead); err != nil && ctx.Err() == nil {
-			l.log(ctx, err)
+		if _, err := l.Store.Alone(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
+			l.logErrorChange(ctx, err)
 		}
-		rest(ctx, l.PollInterval)
+		sleep(ctx, l.PollInterval)
 	}
 }
 
-// lead is the life of the one process that listens.
-func (l *Listener) lead(ctx context.Context) {
+// runAsLeader watches the controller while this process holds the lock.
+func (l *Listener) runAsLeader(ctx context.Context) {
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	streams.Go(func() { l.follow(ctx, odl.TopicHostConfigs, func() bool { return true }, l.heardHost) })
-	streams.Go(func() { l.follow(ctx, odl.TopicPorts, l.reports, l.heardPort) })
-	l.miss()
+	streams.Go(func() { l.watchTopic(ctx, odl.TopicHostConfigs, func() bool { return true }, l.onHostEvent) })
+	streams.Go(func() { l.watchTopic(ctx, odl.TopicPorts, l.reportsPortStatus, l.onPortEvent) })
+	l.markMissed()
 	for due := time.Now(); ctx.Err() == nil; {
 		if !time.Now().Before(due) {
 			due = time.Now().Add(l.PollInterval)
-			l.mark(func() { l.refresh = true })
+			l.update(func() { l.refresh = true })
 		}
-		err := l.round(ctx)
-		l.log(ctx, err)
+		err := l.processPending(ctx)
+		l.logErrorChange(ctx, err)
 		pause := time.Until(due)
 		if err != nil {
 			pause = min(pause, l.PollInterval/4)
@@ -109,146 +107,148 @@ func (l *Listener) lead(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
-		case <-l.again:
-			if err != nil { // a controller in trouble is not asked more often for its talking
-				rest(ctx, min(l.PollInterval, time.Second))
+		case <-l.wake:
+			if err != nil { // many events do not make requests to a failing controller more frequent
+				sleep(ctx, min(l.PollInterval, time.Second))
 			}
 		}
 	}
 }
 
-// reports tells whether the controller says which ports it has wired.
-func (l *Listener) reports() bool {
+// reportsPortStatus reports whether the controller has the feature.
+func (l *Listener) reportsPortStatus() bool {
 	_, ok := l.Features()[odl.FeaturePortStatus]
 	return ok
 }
 
-// follow hears one topic, as long as that makes sense, and connects again and again.
-func (l *Listener) follow(ctx context.Context, t odl.Topic, wanted func() bool, heard func(odl.ChangeEvent)) {
+// watchTopic watches a topic while wanted returns true, and reconnects.
+func (l *Listener) watchTopic(ctx context.Context, t odl.Topic, wanted func() bool, onEvent func(odl.ChangeEvent)) {
 	for ctx.Err() == nil {
 		if !wanted() {
-			rest(ctx, min(l.PollInterval, time.Second))
+			sleep(ctx, min(l.PollInterval, time.Second))
 			continue
 		}
 		connected := false
 		err := l.ODL.Watch(ctx, t, func() {
 			connected = true
-			l.listening.Add(1)
-			l.miss() // what happened before is read now
-		}, heard)
+			l.openStreams.Add(1)
+			l.markMissed() // read changes from before the connection
+		}, onEvent)
 		if connected {
-			l.listening.Add(-1)
+			l.openStreams.Add(-1)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		slog.InfoContext(ctx, "the controller's stream", "topic", string(t), "error", err)
+		slog.InfoContext(ctx, "stream of the controller ended", "topic", string(t), "error", err)
 		if connected {
-			rest(ctx, min(l.PollInterval, time.Second))
+			sleep(ctx, min(l.PollInterval, time.Second))
 		} else {
-			rest(ctx, l.PollInterval)
+			sleep(ctx, l.PollInterval)
 		}
 	}
 }
 
-func (l *Listener) heardHost(n odl.ChangeEvent) {
-	l.mark(func() {
+func (l *Listener) onHostEvent(n odl.ChangeEvent) {
+	l.update(func() {
 		l.refresh = true
-		l.removed = l.removed || n.Operation == "deleted"
+		l.hostRemoved = l.hostRemoved || n.Operation == "deleted"
 	})
 }
 
-func (l *Listener) heardPort(n odl.ChangeEvent) {
+func (l *Listener) onPortEvent(n odl.ChangeEvent) {
 	id, err := uuid.Parse(n.ID)
-	l.mark(func() {
-		if err != nil || len(l.dirty) >= mostDirty {
-			l.gap = true
+	l.update(func() {
+		if err != nil || len(l.pending) >= maxPending {
+			l.compareAll = true
 			return
 		}
-		l.dirty[id] = 0
+		l.pending[id] = 0
 	})
 }
 
-// miss says that notices may be missing, and perhaps some more for a moment, until the controller has taken us in.
-func (l *Listener) miss() { l.mark(func() { l.gap, l.refresh, l.owed = true, true, true }) }
+// markMissed notes that events may have been lost, and that more may be lost until the subscription is active.
+func (l *Listener) markMissed() {
+	l.update(func() { l.compareAll, l.refresh, l.compareAgain = true, true, true })
+}
 
-// mark notes what is to be done and wakes the round.
-func (l *Listener) mark(note func()) {
+// update changes the pending work and wakes the leader.
+func (l *Listener) update(note func()) {
 	l.mu.Lock()
 	note()
 	l.mu.Unlock()
 	select {
-	case l.again <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// round does what is to be done. What it could not do is to be done again.
-func (l *Listener) round(ctx context.Context) error {
+// processPending does the pending work. After an error the work is pending again.
+func (l *Listener) processPending(ctx context.Context) error {
 	l.mu.Lock()
-	dirty, gap, refresh, removed := l.dirty, l.gap, l.refresh, l.removed
-	if refresh && !gap {
-		gap, l.owed = l.owed, false
+	pending, compareAll, refresh, removed := l.pending, l.compareAll, l.refresh, l.hostRemoved
+	if refresh && !compareAll {
+		compareAll, l.compareAgain = l.compareAgain, false
 	}
-	l.dirty, l.gap, l.refresh, l.removed = map[uuid.UUID]int{}, false, false, false
+	l.pending, l.compareAll, l.refresh, l.hostRemoved = map[uuid.UUID]int{}, false, false, false
 	l.mu.Unlock()
-	err := l.do(ctx, dirty, gap, refresh, removed)
+	err := l.process(ctx, pending, compareAll, refresh, removed)
 	if err != nil {
 		l.mu.Lock()
-		l.gap, l.refresh, l.removed = true, true, l.removed || removed
+		l.compareAll, l.refresh, l.hostRemoved = true, true, l.hostRemoved || removed
 		l.mu.Unlock()
 	}
 	return err
 }
 
-func (l *Listener) do(ctx context.Context, dirty map[uuid.UUID]int, gap, refresh, removed bool) error {
+func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compareAll, refresh, removed bool) error {
 	if wait, why := l.ODL.BreakerWait(); wait > 0 {
 		return errors.New(why)
 	}
 	if refresh {
-		if err := l.negotiate(ctx, removed); err != nil {
+		if err := l.refreshController(ctx, removed); err != nil {
 			return err
 		}
 		waits, err := l.Store.AwaitsController(ctx)
 		if err != nil {
 			return err
 		}
-		gap = gap || waits // a notice may have come before the controller knew the binding
+		compareAll = compareAll || waits // an event may have come before the controller knew the binding
 	}
-	if !l.reports() {
+	if !l.reportsPortStatus() {
 		return nil
 	}
-	if gap {
-		if err := l.compare(ctx, dirty); err != nil {
+	if compareAll {
+		if err := l.compareStatuses(ctx, pending); err != nil {
 			return err
 		}
 	}
-	return l.ask(ctx, dirty)
+	return l.reportPorts(ctx, pending)
 }
 
-// compare adds to dirty the ports whose status the controller tells otherwise than the rows.
-func (l *Listener) compare(ctx context.Context, dirty map[uuid.UUID]int) error {
+// compareStatuses adds the ports to pending whose status on the controller differs from the rows.
+func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]int) error {
 	const page = 500
-	told := make(map[uuid.UUID]string, page)
+	statusOf := make(map[uuid.UUID]string, page)
 	flush := func() error {
-		ids := make([]uuid.UUID, 0, len(told))
-		for id := range told {
+		ids := make([]uuid.UUID, 0, len(statusOf))
+		for id := range statusOf {
 			ids = append(ids, id)
 		}
-		wired, err := l.Store.WiredPorts(ctx, ids)
-		for _, p := range wired {
-			if _, says := event(told[p.ID], p.Waits); says {
-				dirty[p.ID] += 0
+		ports, err := l.Store.WiredPorts(ctx, ids)
+		for _, p := range ports {
+			if _, reportable := eventOf(statusOf[p.ID], p.Waits); reportable {
+				pending[p.ID] += 0
 			}
 		}
-		clear(told)
+		clear(statusOf)
 		return err
 	}
 	err := l.ODL.PortStatuses(ctx, func(id, status string) error {
 		if port, err := uuid.Parse(id); err == nil {
-			told[port] = status
+			statusOf[port] = status
 		}
-		if len(told) < page {
+		if len(statusOf) < page {
 			return nil
 		}
 		return flush()
@@ -259,8 +259,8 @@ func (l *Listener) compare(ctx context.Context, dirty map[uuid.UUID]int) error {
 	return flush()
 }
 
-// event is the report that a status of the controller means for a port which waits for its wiring, or does not.
-func event(status string, waits bool) (event string, says bool) {
+// eventOf returns the report that a controller's status means for a port, depending on whether the port waits for its L2 block.
+func eventOf(status string, waits bool) (event string, reportable bool) {
 	switch {
 	case status == network.Active && waits:
 		return network.Complete, true
@@ -271,24 +271,24 @@ func event(status string, waits bool) (event string, says bool) {
 	}
 }
 
-// ask asks the controller about ports and reports what it answers.
-func (l *Listener) ask(ctx context.Context, dirty map[uuid.UUID]int) error {
+// reportPorts reads the status of ports and reports it.
+func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for id, tries := range dirty {
-		group.Go(func() error { return l.settle(ctx, id, tries) })
+	group.SetLimit(maxParallel)
+	for id, tries := range pending {
+		group.Go(func() error { return l.reportPort(ctx, id, tries) })
 	}
 	return group.Wait()
 }
 
-// settle reports what the controller answers about a port. It is asked after its binding was read and found to be known
-// there, and the report counts for that binding alone: an answer about an earlier one changes nothing.
-func (l *Listener) settle(ctx context.Context, id uuid.UUID, tries int) error {
-	wired, err := l.Store.WiredPorts(ctx, []uuid.UUID{id})
-	if err != nil || len(wired) == 0 {
+// reportPort reads the status of a port and reports it for the port's binding. The binding is read first, and the controller
+// must know it: a status of an earlier binding changes nothing.
+func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) error {
+	ports, err := l.Store.WiredPorts(ctx, []uuid.UUID{id})
+	if err != nil || len(ports) == 0 {
 		return err
 	}
-	if !wired[0].Known {
+	if !ports[0].Known {
 		l.postpone(id, tries+1)
 		return nil
 	}
@@ -296,55 +296,55 @@ func (l *Listener) settle(ctx context.Context, id uuid.UUID, tries int) error {
 	if err != nil {
 		return err
 	}
-	p := wired[0]
-	what, says := event(status, p.Waits)
-	if !says {
+	p := ports[0]
+	event, reportable := eventOf(status, p.Waits)
+	if !reportable {
 		return nil
 	}
-	_, err = l.Store.ReportPort(ctx, id, []network.Report{{Entity: network.L2, Host: p.Host, Event: what, Revision: p.Epoch}})
+	_, err = l.Store.ReportPort(ctx, id, []network.Report{{Entity: network.L2, Host: p.Host, Event: event, Revision: p.Epoch}})
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// postpone asks about a port a little later, and after some tries with the next refresh.
+// postpone reads a port's status a little later. After maxPostponed attempts it waits for the next refresh.
 func (l *Listener) postpone(id uuid.UUID, tries int) {
-	if tries > putOff {
+	if tries > maxPostponed {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.owed = true
+		l.compareAgain = true
 		return
 	}
 	time.AfterFunc(min(l.PollInterval, time.Second)/2, func() {
-		l.mark(func() {
-			if _, newer := l.dirty[id]; !newer {
-				l.dirty[id] = tries
+		l.update(func() {
+			if _, newer := l.pending[id]; !newer {
+				l.pending[id] = tries
 			}
 		})
 	})
 }
 
-// log tells of a trouble once, and of its end.
-func (l *Listener) log(ctx context.Context, err error) {
+// logErrorChange logs an error once, and its end.
+func (l *Listener) logErrorChange(ctx context.Context, err error) {
 	text := ""
 	if err != nil && ctx.Err() == nil {
 		text = err.Error()
 	}
 	l.mu.Lock()
-	before := l.trouble
-	l.trouble = text
+	before := l.lastError
+	l.lastError = text
 	l.mu.Unlock()
 	switch {
 	case text != "" && before == "":
-		slog.WarnContext(ctx, "the controller does not say what it wires", "error", text)
+		slog.WarnContext(ctx, "reading the controller's state failed", "error", text)
 	case text == "" && before != "" && ctx.Err() == nil:
-		slog.InfoContext(ctx, "the controller says again what it wires")
+		slog.InfoContext(ctx, "reading the controller's state works again")
 	}
 }
 
-// rest is over after d, or with ctx.
-func rest(ctx context.Context, d time.Duration) {
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// EnforcementConfig is how the service is reached that decides on leases.
+// EnforcementConfig configures the external service that allows or refuses leases (Blazar's ExternalServiceFilter).
 type EnforcementConfig struct {
-	URL      string // below it are check-create, check-update and on-end
+	URL      string // the paths check-create, check-update and on-end are below it
 	Token    string
-	AuthURL  string // Keystone, as the service is told
+	AuthURL  string // Keystone's URL, in the context of each request
 	Region   string
-	FailOpen bool // what it does not decide is allowed
+	FailOpen bool // allow leases when the service does not answer
 	Timeout  time.Duration
 }
 
-// Enforcement asks a service of the operator whether leases may be as somebody wants them. It is safe for concurrent use.
+// Enforcement asks an external service whether a lease is allowed. It is safe for concurrent use.
 type Enforcement struct {
 	EnforcementConfig
 	http *http.Client
@@ -37,54 +37,55 @@ func NewEnforcement(c EnforcementConfig) (*Enforcement, error) {
 	return &Enforcement{EnforcementConfig: c, http: newClient(c.Timeout)}, nil
 }
 
-// Question is what the service is asked, or told.
+// EnforcementRequest is the body of a request to the service.
 type EnforcementRequest struct {
 	User, Project string
 	Lease         any
-	CurrentLease  any // what it is before a change
+	CurrentLease  any // the lease before the update; nil if it is created or ends
 }
 
-// Ask returns why the service refuses; nothing if it does not. What says neither is taken as configured.
-func (e *Enforcement) Check(ctx context.Context, check string, q EnforcementRequest) (refusal string) {
+// Check asks whether a lease is allowed. It returns the reason of the refusal, or an empty string. FailOpen decides if the
+// service fails.
+func (e *Enforcement) Check(ctx context.Context, check string, req EnforcementRequest) (refusal string) {
 	const generic = "The external service that decides on leases did not allow it."
-	status, answer, err := e.post(ctx, check, q)
-	var said struct{ Message string }
+	status, answer, err := e.post(ctx, check, req)
+	var decision struct{ Message string }
 	switch {
 	case err == nil && status == http.StatusNoContent:
 		return ""
 	case err == nil && status == http.StatusForbidden:
-		if json.Unmarshal(answer, &said) == nil && said.Message != "" {
-			return said.Message
+		if json.Unmarshal(answer, &decision) == nil && decision.Message != "" {
+			return decision.Message
 		}
 		return generic
 	}
-	slog.WarnContext(ctx, "the external service does not decide on a lease", "check", check, "status", status, "error", err, "open", e.FailOpen)
+	slog.WarnContext(ctx, "enforcement service gave no decision", "check", check, "status", status, "error", err, "fail_open", e.FailOpen)
 	if e.FailOpen {
 		return ""
 	}
 	return generic
 }
 
-// Tell informs the service. What it answers does not matter.
-func (e *Enforcement) Notify(ctx context.Context, event string, q EnforcementRequest) {
-	if status, _, err := e.post(ctx, event, q); err != nil || status/100 != 2 {
-		slog.WarnContext(ctx, "the external service does not hear of a lease", "event", event, "status", status, "error", err)
+// Notify tells the service about an event. The response is only logged.
+func (e *Enforcement) Notify(ctx context.Context, event string, req EnforcementRequest) {
+	if status, _, err := e.post(ctx, event, req); err != nil || status/100 != 2 {
+		slog.WarnContext(ctx, "enforcement service was not notified", "event", event, "status", status, "error", err)
 	}
 }
 
-func (e *Enforcement) post(ctx context.Context, path string, q EnforcementRequest) (int, []byte, error) {
-	told := map[string]any{"lease": q.Lease, "context": map[string]string{"user_id": q.User, "project_id": q.Project,
+func (e *Enforcement) post(ctx context.Context, path string, req EnforcementRequest) (int, []byte, error) {
+	fields := map[string]any{"lease": req.Lease, "context": map[string]string{"user_id": req.User, "project_id": req.Project,
 		"auth_url": e.AuthURL, "region_name": e.Region}}
-	if q.CurrentLease != nil {
-		told["current_lease"] = q.CurrentLease
+	if req.CurrentLease != nil {
+		fields["current_lease"] = req.CurrentLease
 	}
-	body, err := json.Marshal(told)
+	body, err := json.Marshal(fields)
 	if err != nil {
-		return 0, nil, fmt.Errorf("ask about a lease: %w", err)
+		return 0, nil, fmt.Errorf("enforcement request: %w", err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL+"/"+path, bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, fmt.Errorf("ask about a lease: %w", err)
+		return 0, nil, fmt.Errorf("enforcement request: %w", err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "berth")
@@ -93,9 +94,9 @@ func (e *Enforcement) post(ctx context.Context, path string, q EnforcementReques
 	}
 	resp, err := e.http.Do(r)
 	if err != nil {
-		return 0, nil, fmt.Errorf("ask about a lease: %w", err)
+		return 0, nil, fmt.Errorf("enforcement request: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	return resp.StatusCode, answer, err
 }

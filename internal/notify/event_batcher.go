@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// maxBatch is how many events one request carries, unless one caller has more.
+// maxBatch is how many events one request contains, unless a single caller has more.
 const maxBatch = 200
 
-// Batch sends the events of many callers together: the first at once, and what comes while a request is under way
-// with the next. It keeps nothing: a caller waits for its own outcome, and repeats what failed.
+// EventBatcher sends the events of concurrent callers in shared requests: events that arrive during a request go into the next
+// one. It stores nothing: each caller waits for the outcome of its own events and repeats them after an error.
 type EventBatcher struct {
 	send func(ctx context.Context, events []Event) ([]int, error)
 
 	mu      sync.Mutex
 	waiting []*call
-	busy    bool
+	sending bool
 }
 
-// call is one caller's events and what became of them.
+// call is the events of one caller and their outcome.
 type call struct {
 	ctx    context.Context
 	events []Event
@@ -28,12 +28,13 @@ type call struct {
 	done   chan struct{}
 }
 
-// NewBatch makes a Batch that sends by that function, as Nova.Send is; it has to end by itself.
+// NewEventBatcher returns a batcher that sends with this function, such as Nova.Send. The function must have a time-out of its
+// own.
 func NewEventBatcher(send func(context.Context, []Event) ([]int, error)) *EventBatcher {
 	return &EventBatcher{send: send}
 }
 
-// Send delivers events and returns Nova's code for each. A caller that gives up before its turn is left out.
+// Send sends events and returns Nova's code for each. The events of a caller whose ctx ends before its turn are not sent.
 func (b *EventBatcher) Send(ctx context.Context, events []Event) ([]int, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -41,9 +42,9 @@ func (b *EventBatcher) Send(ctx context.Context, events []Event) ([]int, error) 
 	c := &call{ctx: ctx, events: events, done: make(chan struct{})}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, c)
-	if !b.busy {
-		b.busy = true
-		go b.run(context.WithoutCancel(ctx))
+	if !b.sending {
+		b.sending = true
+		go b.sendUntilIdle(context.WithoutCancel(ctx))
 	}
 	b.mu.Unlock()
 	select {
@@ -54,15 +55,15 @@ func (b *EventBatcher) Send(ctx context.Context, events []Event) ([]int, error) 
 	}
 }
 
-// run sends until nobody waits.
-func (b *EventBatcher) run(ctx context.Context) {
-	for calls := b.take(); len(calls) > 0; calls = b.take() {
+// sendUntilIdle sends until no caller waits.
+func (b *EventBatcher) sendUntilIdle(ctx context.Context) {
+	for calls := b.nextCalls(); len(calls) > 0; calls = b.nextCalls() {
 		b.deliver(ctx, calls)
 	}
 }
 
-// take is the next callers' turn, in their order; none ends the run.
-func (b *EventBatcher) take() []*call {
+// nextCalls returns the calls for the next request, in their order. An empty result ends sendUntilIdle.
+func (b *EventBatcher) nextCalls() []*call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var taken []*call
@@ -76,12 +77,12 @@ func (b *EventBatcher) take() []*call {
 		}
 		taken = append(taken, c)
 	}
-	b.waiting, b.busy = nil, len(taken) > 0
+	b.waiting, b.sending = nil, len(taken) > 0
 	return taken
 }
 
-// deliver sends the events of the callers in one request. One that Nova refuses as a whole is made again for each
-// caller alone, so that nobody suffers for another's event.
+// deliver sends the events of all calls in one request. If Nova rejects the whole request, it sends the events of each call
+// alone, so that one invalid event does not affect other callers.
 func (b *EventBatcher) deliver(ctx context.Context, calls []*call) {
 	var events []Event
 	for _, c := range calls {

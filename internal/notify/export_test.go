@@ -2,7 +2,7 @@ package notify
 
 import "runtime"
 
-// Waiting is how many callers wait behind the request that is under way.
+// Waiting returns how many calls wait for the request in progress to end.
 func (b *EventBatcher) Waiting() int {
 	runtime.Gosched()
 	b.mu.Lock()

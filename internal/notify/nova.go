@@ -1,5 +1,5 @@
-// Package notify tells others what happened: Nova's external events, and webhooks. It delivers once and says what came of it;
-// who keeps an event until it is delivered is decided elsewhere.
+// Package notify sends notifications to other services: external events to Nova, lease notifications to a webhook, and checks
+// to an enforcement service. It sends once and returns the outcome; callers store and repeat.
 package notify
 
 import (
@@ -17,39 +17,38 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrRefused means that they will not take what is sent, however often it is. Every other error is
-// worth another try.
-var ErrRejected = errors.New("it is refused for good")
+// ErrRejected means that the receiver rejects the request permanently. All other errors are worth a retry.
+var ErrRejected = errors.New("rejected permanently")
 
-// Event is one external event.
+// Event is an external event of Nova's API os-server-external-events.
 type Event struct {
 	Server string // the server's UUID
-	Name   string // network-vif-plugged …
-	Status string // completed, failed; empty for events without one
+	Name   string // such as network-vif-plugged
+	Status string // completed or failed; empty for events without a status
 	Tag    string // the port's UUID
 }
 
-// Config is how Nova or a webhook is reached.
+// Config configures a client of Nova or of a webhook.
 type Config struct {
-	URL     string // of the compute endpoint, or the webhook
+	URL     string // of the compute endpoint, or of the webhook
 	Token   string
-	Timeout time.Duration // of one request; 0 means ten seconds
-	// Fresh, if set, for Nova alone, gives the token of each request instead of Token. It is given the one that Nova has just
-	// rejected, if any, and answers with another.
+	Timeout time.Duration // of one request; 0: ten seconds
+	// TokenSource, for Nova only, returns the token of a request and replaces Token. rejected is the token that Nova just
+	// rejected, or empty; the source then returns another one.
 	TokenSource func(ctx context.Context, rejected string) (string, error)
 }
 
 const (
-	defaultTimeout = 10 * time.Second
-	maxAnswer      = 1 << 20
-	maxHypervisors = 64 << 20 // some kilobytes each
+	defaultTimeout     = 10 * time.Second
+	maxBody            = 1 << 20
+	maxHypervisorsBody = 64 << 20 // for some kilobytes per hypervisor
 )
 
-// Nova sends external events. It is safe for concurrent use.
+// Nova sends external events and lists hypervisors. It is safe for concurrent use.
 type Nova struct {
-	base  string
-	fresh func(ctx context.Context, rejected string) (string, error)
-	http  *http.Client
+	base        string
+	tokenSource func(ctx context.Context, rejected string) (string, error)
+	http        *http.Client
 }
 
 // NewNova checks the configuration. It does not connect.
@@ -62,13 +61,13 @@ func NewNova(c Config) (*Nova, error) {
 		c.TokenSource = func(context.Context, string) (string, error) { return c.Token, nil }
 	}
 	return &Nova{
-		base:  strings.TrimRight(c.URL, "/"),
-		fresh: c.TokenSource,
-		http:  newClient(c.Timeout),
+		base:        strings.TrimRight(c.URL, "/"),
+		tokenSource: c.TokenSource,
+		http:        newClient(c.Timeout),
 	}, nil
 }
 
-// newClient makes a client that follows nobody elsewhere. No time-out means the default.
+// newClient returns a client that does not follow redirects. Timeout 0 means the default.
 func newClient(timeout time.Duration) *http.Client {
 	if timeout <= 0 {
 		timeout = defaultTimeout
@@ -87,9 +86,9 @@ type wireEvent struct {
 	Tag    string `json:"tag,omitempty"`
 }
 
-// Send delivers events in one request and returns Nova's code for each: 200 where it took the event, 404 where
-// it does not know the server, which needs nothing more. A Nova that answers 404 to all of them knows none, if it says so
-// in its own words: another 404 is of somebody who does not find Nova.
+// Send sends events in one request and returns Nova's code for each: 200 if Nova accepted the event, 404 if it does not know
+// the server; such an event needs no retry. A 404 for the whole request counts as 404 for each event only with Nova's error
+// body: any other 404 comes from a proxy or a wrong URL and is an error.
 func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -102,32 +101,32 @@ func (n *Nova) Send(ctx context.Context, events []Event) ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRejected, err)
 	}
-	status, answer, err := n.ask(ctx, http.MethodPost, "/os-server-external-events", body, maxAnswer)
+	status, answer, err := n.request(ctx, http.MethodPost, "/os-server-external-events", body, maxBody)
 	if err != nil {
 		return nil, fmt.Errorf("send events to Nova: %w", err)
 	}
 	switch {
 	case status == http.StatusOK, status == http.StatusMultiStatus:
-		return codes(answer, len(events), http.StatusOK), nil
-	case status == http.StatusNotFound && itemNotFound(answer):
-		return codes(nil, len(events), http.StatusNotFound), nil
-	case mendable(status):
-		return nil, fmt.Errorf("send events to Nova: it answered %d", status)
+		return eventCodes(answer, len(events), http.StatusOK), nil
+	case status == http.StatusNotFound && isItemNotFound(answer):
+		return eventCodes(nil, len(events), http.StatusNotFound), nil
+	case isTransient(status):
+		return nil, fmt.Errorf("send events to Nova: status %d", status)
 	default:
-		return nil, fmt.Errorf("%w: it answered %d", ErrRejected, status)
+		return nil, fmt.Errorf("%w: status %d", ErrRejected, status)
 	}
 }
 
-// itemNotFound tells whether an answer says in Nova's words that something is not there.
-func itemNotFound(answer []byte) bool {
-	var told struct {
+// isItemNotFound reports whether a body is Nova's error itemNotFound.
+func isItemNotFound(answer []byte) bool {
+	var decoded struct {
 		Item *json.RawMessage `json:"itemNotFound"`
 	}
-	return json.Unmarshal(answer, &told) == nil && told.Item != nil
+	return json.Unmarshal(answer, &decoded) == nil && decoded.Item != nil
 }
 
-// mendable tells whether time or an operator can change Nova's mind.
-func mendable(status int) bool {
+// isTransient reports whether a status can change by waiting or by an operator's action.
+func isTransient(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
@@ -135,53 +134,53 @@ func mendable(status int) bool {
 	return status < 400 || status >= 500
 }
 
-// Hypervisors tells by their names which hypervisors are up and enabled.
+// Hypervisors returns for each hypervisor's host name whether it is up and enabled.
 func (n *Nova) Hypervisors(ctx context.Context) (map[string]bool, error) {
-	status, answer, err := n.ask(ctx, http.MethodGet, "/os-hypervisors/detail", nil, maxHypervisors)
+	status, answer, err := n.request(ctx, http.MethodGet, "/os-hypervisors/detail", nil, maxHypervisorsBody)
 	if err != nil {
-		return nil, fmt.Errorf("ask Nova for its hypervisors: %w", err)
+		return nil, fmt.Errorf("list Nova's hypervisors: %w", err)
 	}
 	if status != http.StatusOK {
-		return nil, fmt.Errorf("ask Nova for its hypervisors: it answered %d", status)
+		return nil, fmt.Errorf("list Nova's hypervisors: status %d", status)
 	}
-	var told struct {
+	var decoded struct {
 		Hypervisors []struct {
 			Name   string `json:"hypervisor_hostname"`
 			State  string `json:"state"`
 			Status string `json:"status"`
 		} `json:"hypervisors"`
 	}
-	if err := json.Unmarshal(answer, &told); err != nil {
-		return nil, fmt.Errorf("hypervisors of Nova: %w", err)
+	if err := json.Unmarshal(answer, &decoded); err != nil {
+		return nil, fmt.Errorf("decode Nova's hypervisors: %w", err)
 	}
-	up := make(map[string]bool, len(told.Hypervisors))
-	for _, h := range told.Hypervisors {
+	up := make(map[string]bool, len(decoded.Hypervisors))
+	for _, h := range decoded.Hypervisors {
 		up[h.Name] = h.State == "up" && h.Status == "enabled"
 	}
 	return up, nil
 }
 
-// ask sends once more with another token if Nova rejects the first.
-func (n *Nova) ask(ctx context.Context, method, path string, body []byte, most int64) (int, []byte, error) {
-	token, err := n.fresh(ctx, "")
+// request sends a request. If Nova rejects the token, it gets another token and sends the request once more.
+func (n *Nova) request(ctx context.Context, method, path string, body []byte, maxSize int64) (int, []byte, error) {
+	token, err := n.tokenSource(ctx, "")
 	if err != nil {
 		return 0, nil, err
 	}
-	status, answer, err := n.try(ctx, method, path, body, token, most)
+	status, answer, err := n.requestOnce(ctx, method, path, body, token, maxSize)
 	if err != nil || status != http.StatusUnauthorized {
 		return status, answer, err
 	}
-	other, err := n.fresh(ctx, token)
+	other, err := n.tokenSource(ctx, token)
 	if err != nil {
 		return 0, nil, err
 	}
 	if other == token {
 		return status, answer, nil
 	}
-	return n.try(ctx, method, path, body, other, most)
+	return n.requestOnce(ctx, method, path, body, other, maxSize)
 }
 
-func (n *Nova) try(ctx context.Context, method, path string, body []byte, token string, most int64) (int, []byte, error) {
+func (n *Nova) requestOnce(ctx context.Context, method, path string, body []byte, token string, maxSize int64) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, n.base+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -199,25 +198,25 @@ func (n *Nova) try(ctx context.Context, method, path string, body []byte, token 
 		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // the status says enough where the body is cut off
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxSize)) // the status is enough if the body is truncated
 	return resp.StatusCode, answer, nil
 }
 
-// codes reads the code of each event; those that the answer does not tell are the given one.
-func codes(answer []byte, events, otherwise int) []int {
-	var told struct {
+// eventCodes reads the code of each event. Events without a code get the given one.
+func eventCodes(answer []byte, events, defaultCode int) []int {
+	var decoded struct {
 		Events []struct {
 			Code int `json:"code"`
 		} `json:"events"`
 	}
 	all := make([]int, events)
 	for i := range all {
-		all[i] = otherwise
+		all[i] = defaultCode
 	}
-	if json.Unmarshal(answer, &told) != nil || len(told.Events) != events {
+	if json.Unmarshal(answer, &decoded) != nil || len(decoded.Events) != events {
 		return all
 	}
-	for i, e := range told.Events {
+	for i, e := range decoded.Events {
 		if e.Code != 0 {
 			all[i] = e.Code
 		}

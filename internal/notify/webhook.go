@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Message is what a webhook hears. The envelope is that of OpenStack's notifications.
+// Notification is a message to the webhook, in the form of OpenStack's notifications.
 type Notification struct {
-	ID        string    // the same however often it is sent
-	Publisher string    // blazar.lease
-	Type      string    // lease.create …
-	At        time.Time // when it happened
+	ID        string    // stays the same when the notification is repeated
+	Publisher string    // such as blazar.lease
+	Type      string    // such as lease.create
+	At        time.Time // time of the event
 	Payload   any
 }
 
-// Webhook posts messages to one URL. It is safe for concurrent use.
+// Webhook sends notifications to one URL by POST. It is safe for concurrent use.
 type Webhook struct {
 	url, token string
 	http       *http.Client
@@ -46,11 +46,10 @@ type envelope struct {
 	Payload   any    `json:"payload"`
 }
 
-// Send delivers one message. Any 2xx means that it was heard. ErrRefused means that it never will be; every other
-// error is worth another try.
-func (w *Webhook) Send(ctx context.Context, m Notification) error {
-	body, err := json.Marshal(envelope{ID: m.ID, Publisher: m.Publisher, Type: m.Type, Priority: "INFO",
-		Timestamp: m.At.UTC().Format("2006-01-02 15:04:05.000000"), Payload: m.Payload})
+// Send sends a notification once. Any 2xx status is a success. ErrRejected means that a retry is useless.
+func (w *Webhook) Send(ctx context.Context, n Notification) error {
+	body, err := json.Marshal(envelope{ID: n.ID, Publisher: n.Publisher, Type: n.Type, Priority: "INFO",
+		Timestamp: n.At.UTC().Format("2006-01-02 15:04:05.000000"), Payload: n.Payload})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
 	}
@@ -65,15 +64,15 @@ func (w *Webhook) Send(ctx context.Context, m Notification) error {
 	}
 	resp, err := w.http.Do(r)
 	if err != nil {
-		return fmt.Errorf("post %s to the webhook: %w", m.Type, err)
+		return fmt.Errorf("post %s to the webhook: %w", n.Type, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
 	case resp.StatusCode/100 == 2:
 		return nil
-	case mendable(resp.StatusCode):
-		return fmt.Errorf("post %s to the webhook: it answered %d", m.Type, resp.StatusCode)
+	case isTransient(resp.StatusCode):
+		return fmt.Errorf("post %s to the webhook: status %d", n.Type, resp.StatusCode)
 	default:
-		return fmt.Errorf("%w: the webhook answered %d", ErrRejected, resp.StatusCode)
+		return fmt.Errorf("%w: status %d of the webhook", ErrRejected, resp.StatusCode)
 	}
 }

@@ -9,68 +9,69 @@ import (
 )
 
 const (
-	// threshold is how many failures in a row open the breaker.
-	threshold = 5
-	// probeEvery is how often a request is let through an open breaker, to see whether the controller is back.
-	probeEvery = time.Second
-	// apart is the time between two of those who were turned away and come back: however many wait, asking costs no more.
-	apart = 50 * time.Millisecond
-	// longestRest is how long anybody is turned away at most.
-	longestRest = time.Minute
-	// asking bounds a question to the other processes.
-	asking = 2 * time.Second
+	// failuresToOpen is how many consecutive failures open the breaker.
+	failuresToOpen = 5
+	// probeInterval is how often an open breaker lets one request through, to find out whether the controller is back.
+	probeInterval = time.Second
+	// returnSpacing is the time between the retries of two rejected callers, so that the load does not depend on their number.
+	returnSpacing = 50 * time.Millisecond
+	// maxWait is the longest wait that a rejected caller is given.
+	maxWait = time.Minute
+	// sharedTimeout limits a call of the SharedBreaker.
+	sharedTimeout = 2 * time.Second
 )
 
-// Others is what the processes that speak to one controller know of it together. Without them a process knows what it
-// has seen itself.
+// SharedBreaker is the breaker state that all processes share for one controller. Without it a process knows only its own
+// failures.
 type SharedBreaker interface {
-	// Opened tells them that the controller is in trouble, and that nobody shall probe it for so long.
+	// Opened stores that the breaker is open and that no process may probe the controller for this long.
 	Opened(ctx context.Context, probeIn time.Duration) error
-	// Probe is zero if a probe may go out, and then keeps the others from sending one for so long; else it is
-	// how long to wait. While nobody finds the controller in trouble everything may go out.
+	// Probe returns 0 if this process may send a request. If the breaker is open, Probe then reserves the probe for this
+	// process for one interval. Else it returns how long to wait.
 	Probe(ctx context.Context, every time.Duration) (wait time.Duration, err error)
-	// Closed tells them that the controller is back.
+	// Closed stores that the breaker is closed.
 	Closed(ctx context.Context) error
 }
 
-// breaker keeps thousands of waiting senders from storming a controller that is in trouble. It is open after a
-// few failures in a row, lets a probe through once a second, over all processes, and closes with the first success.
+// breaker is a circuit breaker: it limits the requests of many callers to a controller that fails. It opens after
+// failuresToOpen consecutive failures, lets one request of all processes through per probeInterval, and closes after the first
+// success.
 type breaker struct {
 	now    func() time.Time
-	others SharedBreaker // nil: there are none
+	shared SharedBreaker // nil: this process only
 
-	mu       sync.Mutex
-	failures int // in a row
-	last     string
-	probe    time.Time // when open: the next probe is due
-	slot     time.Time // when open: the last of those who were turned away comes back
+	mu          sync.Mutex
+	failures    int // consecutive
+	lastFailure string
+	nextProbe   time.Time // when open: the time of the next probe
+	lastReturn  time.Time // when open: the retry time that was given to a rejected caller last
 }
 
 func newBreaker(now func() time.Time, others SharedBreaker) *breaker {
-	return &breaker{now: now, others: others}
+	return &breaker{now: now, shared: others}
 }
 
-// admit answers with zero if a request may go out, else with the time after which to come back and with the
-// last failure.
+// admit returns 0 if a request may be sent, else the time to wait and the last failure.
 func (b *breaker) admit(ctx context.Context) (wait time.Duration, last string) {
 	b.mu.Lock()
-	if wait, last = b.rest(); wait > 0 || b.failures < threshold {
+	if wait, last = b.waitLocked(); wait > 0 || b.failures < failuresToOpen {
 		b.mu.Unlock()
 		return wait, last
 	}
-	b.probe = b.now().Add(probeEvery)
+	b.nextProbe = b.now().Add(probeInterval)
 	b.mu.Unlock()
-	if b.yield(ctx) {
-		return b.rests()
+	if b.deferToOthers(ctx) {
+		return b.wait()
 	}
 	return 0, ""
 }
 
-// yield asks the others whether the controller is to be left alone now, and heeds it.
-func (b *breaker) yield(ctx context.Context) bool {
+// deferToOthers asks the shared breaker whether this process must wait. If it must, the local breaker opens and deferToOthers
+// returns true.
+func (b *breaker) deferToOthers(ctx context.Context) bool {
 	var wait time.Duration
-	b.tell(ctx, func(ctx context.Context) (err error) {
-		wait, err = b.others.Probe(ctx, probeEvery)
+	b.callShared(ctx, func(ctx context.Context) (err error) {
+		wait, err = b.shared.Probe(ctx, probeInterval)
 		return err
 	})
 	if wait <= 0 {
@@ -78,84 +79,84 @@ func (b *breaker) yield(ctx context.Context) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failures = max(b.failures, threshold)
-	b.probe = b.now().Add(wait)
+	b.failures = max(b.failures, failuresToOpen)
+	b.nextProbe = b.now().Add(wait)
 	return true
 }
 
-// tell speaks to the others, if there are any. When they do not answer, the process is on its own.
-func (b *breaker) tell(ctx context.Context, say func(context.Context) error) {
-	if b.others == nil {
+// callShared calls the shared breaker, if there is one. An error is logged; then only the local breaker counts.
+func (b *breaker) callShared(ctx context.Context, f func(context.Context) error) {
+	if b.shared == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), asking)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedTimeout)
 	defer cancel()
-	if err := say(ctx); err != nil {
-		slog.WarnContext(ctx, "what other processes know of the controller", "error", err)
+	if err := f(ctx); err != nil {
+		slog.WarnContext(ctx, "shared breaker state is unavailable; using this process's own", "error", err)
 	}
 }
 
-// rests is admit for somebody who will not send.
-func (b *breaker) rests() (wait time.Duration, last string) {
+// wait returns what admit would, for a caller that does not send a request now: no probe is reserved.
+func (b *breaker) wait() (wait time.Duration, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.rest()
+	return b.waitLocked()
 }
 
-// rest is how long the one who asks is turned away. They come back one after the other, so that their number does not
-// matter.
-func (b *breaker) rest() (wait time.Duration, last string) {
+// waitLocked returns how long a caller must wait. Each rejected caller gets a later time than the one before.
+func (b *breaker) waitLocked() (wait time.Duration, last string) {
 	now := b.now()
-	due := b.probe.Sub(now)
-	if b.failures < threshold || due <= 0 {
+	due := b.nextProbe.Sub(now)
+	if b.failures < failuresToOpen || due <= 0 {
 		return 0, ""
 	}
-	if b.slot.Before(b.probe) {
-		b.slot = b.probe
+	if b.lastReturn.Before(b.nextProbe) {
+		b.lastReturn = b.nextProbe
 	} else {
-		b.slot = b.slot.Add(apart)
+		b.lastReturn = b.lastReturn.Add(returnSpacing)
 	}
-	if wait = b.slot.Sub(now); wait > longestRest {
-		b.slot = now.Add(longestRest)
-		wait = due + rand.N(longestRest-due)
+	if wait = b.lastReturn.Sub(now); wait > maxWait {
+		b.lastReturn = now.Add(maxWait)
+		wait = due + rand.N(maxWait-due)
 	}
-	return wait, b.last
+	return wait, b.lastFailure
 }
 
-// open tells whether requests are turned away.
-func (b *breaker) open() bool {
+// isOpen reports whether requests are rejected.
+func (b *breaker) isOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.failures >= threshold
+	return b.failures >= failuresToOpen
 }
 
-// report takes in how a request ended: what was wrong with the controller, empty if nothing was. The others are told of
-// every opening and closing, and asked after the first failure, since they may know more.
+// report counts the outcome of a request: the failure of the controller, empty for a success. It tells the shared breaker when
+// the local one opens or closes. After the first failure it asks the shared breaker, because other processes may have opened
+// it.
 func (b *breaker) report(ctx context.Context, sick string) {
-	before, now := b.count(sick)
+	before, now := b.countResult(sick)
 	switch {
-	case before >= threshold && now == 0:
-		b.tell(ctx, func(ctx context.Context) error { return b.others.Closed(ctx) })
-	case before < threshold && now == threshold:
-		b.tell(ctx, func(ctx context.Context) error { return b.others.Opened(ctx, probeEvery) })
+	case before >= failuresToOpen && now == 0:
+		b.callShared(ctx, func(ctx context.Context) error { return b.shared.Closed(ctx) })
+	case before < failuresToOpen && now == failuresToOpen:
+		b.callShared(ctx, func(ctx context.Context) error { return b.shared.Opened(ctx, probeInterval) })
 	case before == 0 && now == 1:
-		b.yield(ctx)
+		b.deferToOthers(ctx)
 	}
 }
 
-// count counts failures in a row, and returns how many there were before and are now.
-func (b *breaker) count(sick string) (before, now int) {
+// countResult counts consecutive failures and returns their number before and after this result.
+func (b *breaker) countResult(sick string) (before, now int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before = b.failures
 	if sick == "" {
-		b.failures, b.last = 0, ""
+		b.failures, b.lastFailure = 0, ""
 		return before, 0
 	}
 	b.failures++
-	b.last = sick
-	if b.failures == threshold {
-		b.probe = b.now().Add(probeEvery)
+	b.lastFailure = sick
+	if b.failures == failuresToOpen {
+		b.nextProbe = b.now().Add(probeInterval)
 	}
 	return before, b.failures
 }

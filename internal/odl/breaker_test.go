@@ -13,7 +13,7 @@ func tripped(t *testing.T) (*breaker, *clock) {
 	t.Helper()
 	c := &clock{at: time.Unix(1000, 0)}
 	b := newBreaker(c.now, nil)
-	for range threshold {
+	for range failuresToOpen {
 		if wait, _ := b.admit(t.Context()); wait != 0 {
 			t.Fatal("open too early")
 		}
@@ -33,14 +33,14 @@ func TestOpenBreakerAdmitsOneProbeASecond(t *testing.T) {
 			case wait == 0:
 				admitted++
 				b.report(t.Context(), "timeout")
-			case wait > longestRest+probeEvery || last == "":
+			case wait > maxWait+probeInterval || last == "":
 				t.Fatalf("wait %s after %q", wait, last)
 			}
 		}
 		if admitted > 1 {
 			t.Fatalf("%d probes at once", admitted)
 		}
-		c.at = c.at.Add(probeEvery)
+		c.at = c.at.Add(probeInterval)
 	}
 }
 
@@ -50,12 +50,12 @@ func TestProbeThatSucceedsClosesTheBreaker(t *testing.T) {
 	if wait, _ := b.admit(t.Context()); wait == 0 {
 		t.Fatal("not open")
 	}
-	c.at = c.at.Add(probeEvery)
+	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Fatalf("no probe, wait %s", wait)
 	}
 	b.report(t.Context(), "")
-	for range threshold {
+	for range failuresToOpen {
 		if wait, _ := b.admit(t.Context()); wait != 0 {
 			t.Fatal("still open")
 		}
@@ -66,7 +66,7 @@ func TestASuccessBetweenFailuresKeepsTheBreakerClosed(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(time.Now, nil)
 	for range 10 {
-		for range threshold - 1 {
+		for range failuresToOpen - 1 {
 			b.report(t.Context(), "an answer 500")
 		}
 		b.report(t.Context(), "")
@@ -79,11 +79,11 @@ func TestASuccessBetweenFailuresKeepsTheBreakerClosed(t *testing.T) {
 func TestALostProbeDoesNotKeepTheBreakerOpenForEver(t *testing.T) {
 	t.Parallel()
 	b, c := tripped(t)
-	c.at = c.at.Add(probeEvery)
+	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Fatal("no probe") // its sender dies and never reports
 	}
-	c.at = c.at.Add(probeEvery)
+	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
 		t.Error("no second probe")
 	}

@@ -1,6 +1,6 @@
-// Package odl speaks to an OpenDaylight controller's Neutron northbound: it sends one request and says what
-// came of it, and spares a controller that is in trouble. It knows no journal: what an answer means for an
-// entry is decided elsewhere.
+// Package odl is a client of OpenDaylight: it sends requests to the Neutron northbound API, reads the controller's operational
+// data and watches its change events. A circuit breaker limits the requests to a controller that fails. What a response means
+// for a journal entry is decided in the package journal.
 package odl
 
 import (
@@ -21,49 +21,49 @@ import (
 	"time"
 )
 
-// Config is how a controller is reached.
+// Config configures a Client.
 type Config struct {
-	URL      string // of the northbound, http://host:8080/controller/nb/v2/neutron
-	User     string // empty: no credentials are sent
+	URL      string // of the Neutron northbound API, such as http://host:8080/controller/nb/v2/neutron
+	User     string // user name; empty: no credentials are sent
 	Password string
-	Timeout  time.Duration // of one request, its answer included; 0 means ten seconds
-	CA       []byte        // PEM; empty: the system's
+	Timeout  time.Duration // of one request and its response; 0: ten seconds
+	CAPEM    []byte        // certificate authorities; empty: the system's
 }
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxAnswer bounds what is kept of an answer.
-	maxAnswer = 16 << 20
-	// idle is shorter than the controller's own patience with unused connections, so that we close them first.
-	idle = 20 * time.Second
+	// maxBody is the largest response body that is read, in bytes. The rest is ignored.
+	maxBody = 16 << 20
+	// idleTimeout is shorter than the controller's time-out for idle connections, so that the client closes them first.
+	idleTimeout = 20 * time.Second
 )
 
-// Trouble is why there is no answer. The empty Trouble means that there is one.
+// Failure is the kind of failure of a request without a complete response. It is empty if there is a response.
 type Failure string
 
-// The troubles.
+// The kinds of failures.
 const (
-	FailureUnreachable    Failure = "unreachable" // not even connected: nothing was sent
-	FailureTLS            Failure = "tls"         // no trusted connection: nothing was sent
-	FailureTimeout        Failure = "timeout"     // sent, and no answer came in time
-	FailureReset          Failure = "reset"       // sent, and the connection broke before the answer was whole
-	FailureBreakerOpen    Failure = "open"        // not sent: too many requests failed just now; see RetryAfter
-	FailureInvalidRequest Failure = "unusable"    // the request could not be made at all
+	FailureUnreachable    Failure = "unreachable" // no connection: nothing was sent
+	FailureTLS            Failure = "tls"         // the TLS handshake failed: nothing was sent
+	FailureTimeout        Failure = "timeout"     // sent, and no response came in time
+	FailureReset          Failure = "reset"       // sent, and the connection ended before the response was complete
+	FailureBreakerOpen    Failure = "open"        // not sent because the circuit breaker is open; see RetryAfter
+	FailureInvalidRequest Failure = "unusable"    // not sent because no HTTP request can be made of the arguments
 )
 
-// Answer is what came of a request.
+// Response is the outcome of a request.
 type Response struct {
 	Status     int
 	Body       []byte
 	Failure    Failure
-	Detail     string        // the trouble in words
-	RetryAfter time.Duration // the controller, or the breaker before it, asks for so much patience
-	Location   string        // the header of that name
+	Detail     string        // description of the failure
+	RetryAfter time.Duration // how long the controller or the circuit breaker asks to wait
+	Location   string        // the Location header
 }
 
 // Client sends requests to one controller. It is safe for concurrent use.
 type Client struct {
-	base    string // of the northbound
+	base    string // of the northbound API
 	root    string // scheme and host
 	host    string
 	secure  bool
@@ -72,12 +72,12 @@ type Client struct {
 	breaker *breaker
 }
 
-// New checks the configuration. It does not connect.
+// New checks the configuration and returns a client. It does not connect.
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil:
-		return nil, errors.New("controller URL: not a URL") // the parser's words would quote a password
+		return nil, errors.New("controller URL: not a URL") // the parser's error may contain a password
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, fmt.Errorf("controller URL %q: want http://host:port/path", c.URL)
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
@@ -90,17 +90,17 @@ func New(c Config) (*Client, error) {
 		Proxy:               http.ProxyFromEnvironment,
 		MaxIdleConns:        256,
 		MaxIdleConnsPerHost: 256,
-		IdleConnTimeout:     idle,
+		IdleConnTimeout:     idleTimeout,
 		TLSHandshakeTimeout: c.Timeout,
 	}
-	if len(c.CA) > 0 {
+	if len(c.CAPEM) > 0 {
 		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(c.CA) {
+		if !pool.AppendCertsFromPEM(c.CAPEM) {
 			return nil, errors.New("controller CA: no certificate in the PEM")
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	jar, err := cookiejar.New(nil) // the controller would otherwise open a session for every request
+	jar, err := cookiejar.New(nil) // without cookies the controller opens a session for each request
 	if err != nil {
 		return nil, err
 	}
@@ -116,85 +116,87 @@ func New(c Config) (*Client, error) {
 	}, nil
 }
 
-// Resting tells whether the controller is left alone because requests failed.
-func (c *Client) BreakerOpen() bool { return c.breaker.open() }
+// BreakerOpen reports whether the circuit breaker is open.
+func (c *Client) BreakerOpen() bool { return c.breaker.isOpen() }
 
-// Share lets the client heed what the other processes know of the controller. It is called before the client is used.
-func (c *Client) ShareBreaker(others SharedBreaker) { c.breaker.others = others }
+// ShareBreaker connects the circuit breaker to the state that all processes share. Call it before the first request.
+func (c *Client) ShareBreaker(others SharedBreaker) { c.breaker.shared = others }
 
-// Shows tells that one can look at what the controller has.
+// Readable returns true: objects can be read back from the controller.
 func (c *Client) Readable() bool { return true }
 
-// Send sends one request, once. Everything that happens between here and the controller is an Answer; an error
-// means that ctx ended, and that nobody knows what became of the request.
+// Send sends one request without retries. Every failure between here and the controller is a Response. An error means that ctx
+// ended; the request may or may not have been executed.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) (Response, error) {
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
-		return resting(wait, last), nil
+		return breakerOpenResponse(wait, last), nil
 	}
 	a := c.send(ctx, method, c.base+path, body)
 	if err := ctx.Err(); err != nil && a.Failure != "" {
 		return Response{}, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	c.breaker.report(ctx, sick(a))
+	c.breaker.report(ctx, controllerFailure(a))
 	return a, nil
 }
 
-// Rests is for how long whoever asks shall leave the controller alone, and why; zero if a request may go out.
+// BreakerWait returns how long the caller must wait because the breaker is open, and why. It returns 0 if a request may be
+// sent.
 func (c *Client) BreakerWait() (wait time.Duration, why string) {
-	if wait, last := c.breaker.rests(); wait > 0 {
-		return wait, resting(wait, last).Detail
+	if wait, last := c.breaker.wait(); wait > 0 {
+		return wait, breakerOpenResponse(wait, last).Detail
 	}
 	return 0, ""
 }
 
-// resting is the answer of an open breaker.
-func resting(wait time.Duration, last string) Response {
-	return Response{Failure: FailureBreakerOpen, RetryAfter: wait, Detail: "the controller is left alone for a moment, after " + last}
+// breakerOpenResponse is the response of an open breaker.
+func breakerOpenResponse(wait time.Duration, last string) Response {
+	return Response{Failure: FailureBreakerOpen, RetryAfter: wait, Detail: "the circuit breaker is open after " + last}
 }
 
-// sick says what is wrong with the controller as a whole, if anything is.
-func sick(a Response) string {
+// controllerFailure describes a failure of the whole controller, which counts for the breaker. It is empty for all other
+// responses.
+func controllerFailure(a Response) string {
 	switch {
 	case a.Failure == FailureInvalidRequest:
 		return ""
 	case a.Failure != "":
 		return string(a.Failure) + ": " + a.Detail
 	case a.Status >= 500:
-		return fmt.Sprintf("an answer %d", a.Status)
+		return fmt.Sprintf("status %d", a.Status)
 	}
 	return ""
 }
 
-func (c *Client) send(ctx context.Context, method, at string, body []byte) Response {
+func (c *Client) send(ctx context.Context, method, target string, body []byte) Response {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	var p progress
-	r, err := c.request(p.trace(ctx), method, at, body)
+	var p requestProgress
+	r, err := c.newRequest(p.trace(ctx), method, target, body)
 	if err != nil {
 		return Response{Failure: FailureInvalidRequest, Detail: err.Error()}
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return p.trouble(ctx, err)
+		return p.failureResponse(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 100 {
-		return p.trouble(ctx, fmt.Errorf("an answer with status %d, which is none", resp.StatusCode))
+		return p.failureResponse(ctx, fmt.Errorf("invalid status %d", resp.StatusCode))
 	}
 	a := Response{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()), Location: resp.Header.Get("Location")}
-	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil && method == http.MethodGet {
-		return p.trouble(ctx, err)
+		return p.failureResponse(ctx, err)
 	}
 	if err != nil {
-		a.Body = nil // the status line of a write has said it all; a body that is cut off takes nothing back
+		a.Body = nil // the status line of a write is enough; a truncated body does not make it a failure
 	}
 	return a
 }
 
-// request is one to the controller, with our credentials.
-func (c *Client) request(ctx context.Context, method, at string, body []byte) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
+// newRequest returns a request with the credentials and headers.
+func (c *Client) newRequest(ctx context.Context, method, target string, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -207,18 +209,18 @@ func (c *Client) request(ctx context.Context, method, at string, body []byte) (*
 	return r, nil
 }
 
-// progress is how far a request came.
-type progress struct{ handshake, connected atomic.Bool }
+// requestProgress records how far a request came.
+type requestProgress struct{ tlsStarted, connected atomic.Bool }
 
-func (p *progress) trace(ctx context.Context) context.Context {
+func (p *requestProgress) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		TLSHandshakeStart: func() { p.handshake.Store(true) },
+		TLSHandshakeStart: func() { p.tlsStarted.Store(true) },
 		GotConn:           func(httptrace.GotConnInfo) { p.connected.Store(true) },
 	})
 }
 
-// trouble tells by the request's progress whether the controller can have seen it.
-func (p *progress) trouble(ctx context.Context, err error) Response {
+// failureResponse chooses the kind of failure by the progress: whether the controller may have received the request.
+func (p *requestProgress) failureResponse(ctx context.Context, err error) Response {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
@@ -229,7 +231,7 @@ func (p *progress) trouble(ctx context.Context, err error) Response {
 		a.Failure = FailureTimeout
 	case p.connected.Load():
 		a.Failure = FailureReset
-	case p.handshake.Load():
+	case p.tlsStarted.Load():
 		a.Failure = FailureTLS
 	default:
 		a.Failure = FailureUnreachable
@@ -237,7 +239,7 @@ func (p *progress) trouble(ctx context.Context, err error) Response {
 	return a
 }
 
-// retryAfter reads the header of that name, seconds or a date.
+// retryAfter parses a Retry-After header: seconds, or a date.
 func retryAfter(value string, now time.Time) time.Duration {
 	const longest = 24 * time.Hour
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {

@@ -177,7 +177,7 @@ func TestControllerIsTrustedByItsCertificateOnly(t *testing.T) {
 	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.BasePath}), "POST", "/networks", create); a.Failure != odl.FailureTLS {
 		t.Errorf("an unknown certificate: %+v", a)
 	}
-	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.BasePath, CA: ca}), "POST", "/networks", create); a.Status != 201 {
+	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.BasePath, CAPEM: ca}), "POST", "/networks", create); a.Status != 201 {
 		t.Errorf("the given certificate: %+v", a)
 	}
 	plain := strings.Replace(server.URL, "https", "http", 1)
@@ -243,7 +243,7 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, config := range []odl.Config{
 		{}, {URL: "ftp://host/"}, {URL: "http:///path"}, {URL: "host:8080"}, {URL: "http://h/?a=b"}, {URL: "http://u:p@h/"},
-		{URL: "http://h:port/"}, {URL: "http://h/", CA: []byte("no PEM")},
+		{URL: "http://h:port/"}, {URL: "http://h/", CAPEM: []byte("no PEM")},
 	} {
 		if _, err := odl.New(config); err == nil || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%+v: %v", config, err)

@@ -12,170 +12,170 @@ import (
 	"time"
 )
 
-// ErrUnreadable means that an answer 200 is not the list that was asked for.
-var ErrUnexpectedBody = errors.New("not a list of the controller")
+// ErrUnexpectedBody means that the body of a successful response has not the expected form.
+var ErrUnexpectedBody = errors.New("unexpected response body")
 
-// List asks for a collection and hands its objects to each, one at a time as they arrive, so that a list of any length
-// costs no more memory than its largest object. key is the list's envelope, with a slash between one and the next inside. The time-out is for each piece of the answer,
-// not for the whole, and does not run while each does. An Answer with status 200 and without trouble means that the list
-// was read to its end; an error is one of each, ErrUnreadable, or the end of ctx.
+// List reads a collection and calls each for every object as it arrives, so that memory does not grow with the collection. key
+// is the name of the list in the response; a slash separates nested names. The time-out applies to each piece of the response
+// and does not run during each. A Response with status 200 and no Failure means that the whole list was read. An error is an
+// error of each, ErrUnexpectedBody, or the end of ctx.
 func (c *Client) List(ctx context.Context, path, key string, each func(json.RawMessage) error) (Response, error) {
 	if wait, last := c.breaker.admit(ctx); wait > 0 {
-		return resting(wait, last), nil
+		return breakerOpenResponse(wait, last), nil
 	}
 	a, err := c.list(ctx, c.base+path, key, each)
 	if cause := ctx.Err(); cause != nil && (err != nil || a.Failure != "") {
 		return Response{}, fmt.Errorf("GET %s: %w", path, cause)
 	}
-	c.breaker.report(ctx, sick(a))
+	c.breaker.report(ctx, controllerFailure(a))
 	return a, err
 }
 
-func (c *Client) list(ctx context.Context, at, key string, each func(json.RawMessage) error) (Response, error) {
+func (c *Client) list(ctx context.Context, target, key string, each func(json.RawMessage) error) (Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var p progress
-	r, err := c.request(p.trace(ctx), http.MethodGet, at, nil)
+	var p requestProgress
+	r, err := c.newRequest(p.trace(ctx), http.MethodGet, target, nil)
 	if err != nil {
 		return Response{Failure: FailureInvalidRequest, Detail: err.Error()}, nil
 	}
-	w := newWatchdog(c.config.Timeout, cancel)
-	defer w.rest()
+	w := newStallDetector(c.config.Timeout, cancel)
+	defer w.stop()
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return w.trouble(ctx, &p, err), nil
+		return w.failureResponse(ctx, &p, err), nil
 	}
 	defer func() { _ = resp.Body.Close() }()
 	a := Response{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	w.body = resp.Body
 	if a.Status != http.StatusOK {
-		a.Body, err = io.ReadAll(io.LimitReader(w, maxAnswer))
+		a.Body, err = io.ReadAll(io.LimitReader(w, maxBody))
 	} else {
-		err = decodeList(w, key, each)
+		err = decodeEnvelope(w, key, each)
 	}
-	if w.broken != nil {
-		return w.trouble(ctx, &p, w.broken), nil
+	if w.readErr != nil {
+		return w.failureResponse(ctx, &p, w.readErr), nil
 	}
 	return a, err
 }
 
-// decodeList reads {"key": [object, …]}, or that in further envelopes, with anything else beside it.
-func decodeList(w *watchdog, key string, each func(json.RawMessage) error) error {
+// decodeEnvelope decodes {"key": [object, …]}, possibly nested in further objects, and skips all other keys.
+func decodeEnvelope(w *stallDetector, key string, each func(json.RawMessage) error) error {
 	d := json.NewDecoder(w)
-	found, err := inEnvelope(w, d, strings.Split(key, "/"), each)
+	found, err := decodeLevel(w, d, strings.Split(key, "/"), each)
 	if err == nil && !found {
-		return fmt.Errorf("%w: it has no %q", ErrUnexpectedBody, key)
+		return fmt.Errorf("%w: no %q", ErrUnexpectedBody, key)
 	}
 	return err
 }
 
-func inEnvelope(w *watchdog, d *json.Decoder, path []string, each func(json.RawMessage) error) (found bool, err error) {
-	if err := opens(d, '{'); err != nil {
+func decodeLevel(w *stallDetector, d *json.Decoder, path []string, each func(json.RawMessage) error) (found bool, err error) {
+	if err := expectDelim(d, '{'); err != nil {
 		return false, err
 	}
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return false, unreadable(err)
+			return false, unexpectedBody(err)
 		}
 		switch {
 		case name != path[0]:
-			err = object(w, d, func(json.RawMessage) error { return nil })
+			err = decodeValue(w, d, func(json.RawMessage) error { return nil })
 		case len(path) == 1:
-			found, err = true, objects(w, d, each)
+			found, err = true, decodeArray(w, d, each)
 		default:
-			found, err = inEnvelope(w, d, path[1:], each)
+			found, err = decodeLevel(w, d, path[1:], each)
 		}
 		if err != nil {
 			return false, err
 		}
 	}
-	return found, opens(d, '}')
+	return found, expectDelim(d, '}')
 }
 
-func objects(w *watchdog, d *json.Decoder, each func(json.RawMessage) error) error {
-	if err := opens(d, '['); err != nil {
+func decodeArray(w *stallDetector, d *json.Decoder, each func(json.RawMessage) error) error {
+	if err := expectDelim(d, '['); err != nil {
 		return err
 	}
 	for d.More() {
-		if err := object(w, d, each); err != nil {
+		if err := decodeValue(w, d, each); err != nil {
 			return err
 		}
 	}
-	return opens(d, ']')
+	return expectDelim(d, ']')
 }
 
-func opens(d *json.Decoder, want json.Delim) error {
+func expectDelim(d *json.Decoder, want json.Delim) error {
 	got, err := d.Token()
 	if err == nil && got != want {
-		err = fmt.Errorf("%v where %v was due", got, want)
+		err = fmt.Errorf("%v instead of %v", got, want)
 	}
-	return unreadable(err)
+	return unexpectedBody(err)
 }
 
-func unreadable(err error) error {
+func unexpectedBody(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrUnexpectedBody, err)
 }
 
-// object reads one value, of bounded size, and hands it on.
-func object(w *watchdog, d *json.Decoder, each func(json.RawMessage) error) error {
-	w.budget = maxAnswer
+// decodeValue decodes one value of at most maxBody bytes and calls each with it.
+func decodeValue(w *stallDetector, d *json.Decoder, each func(json.RawMessage) error) error {
+	w.budget = maxBody
 	var raw json.RawMessage
 	if err := d.Decode(&raw); err != nil {
-		return unreadable(err)
+		return unexpectedBody(err)
 	}
-	w.budget = maxAnswer
-	w.rest()
+	w.budget = maxBody
+	w.stop()
 	return each(raw)
 }
 
-// watchdog reads a body of any length, piece by piece, and gives up when a piece does not come in time.
-type watchdog struct {
-	body   io.Reader
-	limit  time.Duration
-	timer  *time.Timer
-	barked atomic.Bool
-	budget int64 // bytes that the value being read may still have
-	broken error // what ended the connection
+// stallDetector reads a body of any length and cancels the request when no data comes for the time-out.
+type stallDetector struct {
+	body    io.Reader
+	timeout time.Duration
+	timer   *time.Timer
+	expired atomic.Bool
+	budget  int64 // bytes that the current value may still have
+	readErr error // the error that ended the connection
 }
 
-var errTooLong = errors.New("one value of it is too long")
+var errValueTooLong = errors.New("one value is too long")
 
-func newWatchdog(limit time.Duration, give func()) *watchdog {
-	w := &watchdog{limit: limit, budget: maxAnswer}
+func newStallDetector(limit time.Duration, give func()) *stallDetector {
+	w := &stallDetector{timeout: limit, budget: maxBody}
 	w.timer = time.AfterFunc(limit, func() {
-		w.barked.Store(true)
+		w.expired.Store(true)
 		give()
 	})
 	return w
 }
 
-// rest lets no time run until the next Read.
-func (w *watchdog) rest() { w.timer.Stop() }
+// stop stops the timer until the next Read.
+func (w *stallDetector) stop() { w.timer.Stop() }
 
-// Read is io.Reader's.
-func (w *watchdog) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (w *stallDetector) Read(p []byte) (int, error) {
 	if w.budget <= 0 {
-		return 0, errTooLong
+		return 0, errValueTooLong
 	}
-	w.timer.Reset(w.limit)
+	w.timer.Reset(w.timeout)
 	n, err := w.body.Read(p[:min(int64(len(p)), w.budget)])
-	w.rest()
+	w.stop()
 	w.budget -= int64(n)
 	if err != nil && err != io.EOF {
-		w.broken = err
+		w.readErr = err
 	}
 	return n, err
 }
 
-// trouble is progress's, and knows that nothing came for too long.
-func (w *watchdog) trouble(ctx context.Context, p *progress, err error) Response {
-	a := p.trouble(ctx, err)
-	if w.barked.Load() && a.Failure == FailureReset {
-		a.Failure, a.Detail = FailureTimeout, "nothing came for "+w.limit.String()
+// failureResponse is requestProgress.failureResponse, with FailureTimeout if the detector cancelled the request.
+func (w *stallDetector) failureResponse(ctx context.Context, p *requestProgress, err error) Response {
+	a := p.failureResponse(ctx, err)
+	if w.expired.Load() && a.Failure == FailureReset {
+		a.Failure, a.Detail = FailureTimeout, "no data for "+w.timeout.String()
 	}
 	return a
 }

@@ -11,39 +11,39 @@ import (
 	"strings"
 )
 
-// Paths of what the controller tells of itself, below its root.
+// Paths of the controller's operational data, below its root.
 const (
-	operational  = "/restconf/operational/neutron:neutron"
-	featuresPath = operational + "/neutron:features/"
-	portsPath    = operational + "/ports"
-	// HostsPath is where host configurations usually are.
-	HostConfigsPath = operational + "/hostconfigs"
+	operationalPath = "/restconf/operational/neutron:neutron"
+	featuresPath    = operationalPath + "/neutron:features/"
+	portsPath       = operationalPath + "/ports"
+	// HostConfigsPath is the default path of the host configurations.
+	HostConfigsPath = operationalPath + "/hostconfigs"
 )
 
-// What no controller has more of.
+// Limits for the size of the controller's lists.
 const (
-	mostFeatures = 1000
-	mostHosts    = 100_000
+	maxFeatures = 1000
+	maxHosts    = 100_000
 )
 
-// ReportsPortStatus is the feature of a controller that tells which ports it has wired.
+// FeaturePortStatus is the feature of a controller that reports the operational status of ports.
 const FeaturePortStatus = "operational-port-status"
 
-// ErrAbsent means that the controller has no such thing.
-var ErrNotFound = errors.New("the controller has no such thing")
+// ErrNotFound means that the controller has no such resource.
+var ErrNotFound = errors.New("not found on the controller")
 
-// Host is what the controller says about one of the hosts that it wires ports on.
+// HostConfig is the configuration of one of the hosts on which the controller binds ports.
 type HostConfig struct {
 	ID     string          // the host's name
-	Type   string          // ODL L2, ODL L3
+	Type   string          // ODL L2 or ODL L3
 	Config json.RawMessage // a JSON object
 }
 
-// Features asks what the controller can do: names, without their model's prefix, and what is configured for each. One that
-// knows of no features has none.
+// Features reads the controller's features: names without the prefix of their model, with their configuration. It returns an
+// empty map if the controller has no features resource.
 func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	all := map[string]string{}
-	err := c.tells(ctx, featuresPath, "features/feature", func(raw json.RawMessage) error {
+	err := c.listOperational(ctx, featuresPath, "features/feature", func(raw json.RawMessage) error {
 		var f struct {
 			Type   string `json:"service-provider-feature"`
 			Config string `json:"configuration"`
@@ -55,8 +55,8 @@ func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 		if !prefixed {
 			name = f.Type
 		}
-		if all[name] = f.Config; len(all) > mostFeatures {
-			return fmt.Errorf("%w: more than %d features", ErrUnexpectedBody, mostFeatures)
+		if all[name] = f.Config; len(all) > maxFeatures {
+			return fmt.Errorf("%w: more than %d features", ErrUnexpectedBody, maxFeatures)
 		}
 		return nil
 	})
@@ -66,10 +66,10 @@ func (c *Client) Features(ctx context.Context) (map[string]string, error) {
 	return all, err
 }
 
-// Hosts asks for the host configurations at that path. One that cannot be read is left out.
+// HostConfigs reads the host configurations at a path. It skips those that cannot be decoded.
 func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, error) {
 	var all []HostConfig
-	err := c.tells(ctx, path, "hostconfigs/hostconfig", func(raw json.RawMessage) error {
+	err := c.listOperational(ctx, path, "hostconfigs/hostconfig", func(raw json.RawMessage) error {
 		var h struct {
 			ID     string `json:"host-id"`
 			Type   string `json:"host-type"`
@@ -78,8 +78,8 @@ func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, er
 		if json.Unmarshal(raw, &h) == nil && h.ID != "" && h.Type != "" {
 			all = append(all, HostConfig{ID: h.ID, Type: h.Type, Config: json.RawMessage(h.Config)})
 		}
-		if len(all) > mostHosts {
-			return fmt.Errorf("%w: more than %d hosts", ErrUnexpectedBody, mostHosts)
+		if len(all) > maxHosts {
+			return fmt.Errorf("%w: more than %d hosts", ErrUnexpectedBody, maxHosts)
 		}
 		return nil
 	})
@@ -89,9 +89,9 @@ func (c *Client) HostConfigs(ctx context.Context, path string) ([]HostConfig, er
 	return all, err
 }
 
-// Statuses hands the ID and the status of every port that the controller has wired, or tried to, to each.
+// PortStatuses calls each with the ID and the status of every port that the controller has bound or failed to bind.
 func (c *Client) PortStatuses(ctx context.Context, each func(id, status string) error) error {
-	err := c.tells(ctx, portsPath, "ports/port", func(raw json.RawMessage) error {
+	err := c.listOperational(ctx, portsPath, "ports/port", func(raw json.RawMessage) error {
 		var p portStatus
 		if json.Unmarshal(raw, &p) != nil {
 			return nil
@@ -109,10 +109,10 @@ type portStatus struct {
 	Status string `json:"status"`
 }
 
-// Status asks for the status of one port; empty if the controller tells none.
+// PortStatus reads the status of one port. It returns an empty string if the controller has none.
 func (c *Client) PortStatus(ctx context.Context, id string) (string, error) {
 	status := ""
-	err := c.tells(ctx, portsPath+"/port/"+url.PathEscape(id), "port", func(raw json.RawMessage) error {
+	err := c.listOperational(ctx, portsPath+"/port/"+url.PathEscape(id), "port", func(raw json.RawMessage) error {
 		var p portStatus
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnexpectedBody, err)
@@ -126,17 +126,17 @@ func (c *Client) PortStatus(ctx context.Context, id string) (string, error) {
 	return status, err
 }
 
-// tells reads a list of what the controller tells of itself. Whatever is not that list is an error.
-func (c *Client) tells(ctx context.Context, path, key string, each func(json.RawMessage) error) error {
+// listOperational reads a list of operational data. Any other response than that list is an error.
+func (c *Client) listOperational(ctx context.Context, path, key string, each func(json.RawMessage) error) error {
 	a, err := c.list(ctx, c.root+path, key, each)
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", path, err)
 	}
-	return failure("GET", path, a)
+	return statusError("GET", path, a)
 }
 
-// failure is nil for an answer 200.
-func failure(method, path string, a Response) error {
+// statusError returns nil for status 200, else an error.
+func statusError(method, path string, a Response) error {
 	switch {
 	case a.Failure != "":
 		return fmt.Errorf("%s %s: %s: %s", method, path, a.Failure, a.Detail)
@@ -149,7 +149,7 @@ func failure(method, path string, a Response) error {
 	}
 }
 
-// ParseFeatures reads features that are given and not asked for: names with commas, or JSON as the controller has it.
+// ParseFeatures parses features from the configuration: names separated by commas, or the JSON of the controller.
 func ParseFeatures(s string) (map[string]string, error) {
 	all := map[string]string{}
 	if !strings.HasPrefix(strings.TrimSpace(s), "{") {
@@ -170,7 +170,7 @@ func ParseFeatures(s string) (map[string]string, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(s)))
 	if err := d.Decode(&given); err != nil {
-		return nil, errors.New("must be names with commas, or a controller's JSON")
+		return nil, errors.New("must be names separated by commas, or the JSON of a controller")
 	}
 	for _, f := range given.Features.Feature {
 		all[f.Type[strings.Index(f.Type, ":")+1:]] = f.Config

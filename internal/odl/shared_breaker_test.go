@@ -55,7 +55,7 @@ func processes(n int) (*clock, *together, []*breaker) {
 
 func trip(t *testing.T, b *breaker) {
 	t.Helper()
-	for range threshold {
+	for range failuresToOpen {
 		b.report(t.Context(), "an answer 503")
 	}
 }
@@ -67,7 +67,7 @@ func TestManyProcessesProbeOnceASecond(t *testing.T) {
 		trip(t, b)
 	}
 	for second := range 30 {
-		c.at = c.at.Add(probeEvery)
+		c.at = c.at.Add(probeInterval)
 		admitted := 0
 		for range 50 {
 			for _, b := range all {
@@ -100,7 +100,7 @@ func TestAllProcessesLearnThatTheControllerIsBack(t *testing.T) {
 	c, o, all := processes(2)
 	trip(t, all[0])
 	trip(t, all[1])
-	c.at = c.at.Add(probeEvery)
+	c.at = c.at.Add(probeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
 		t.Fatalf("no probe, wait %s", wait)
 	}
@@ -139,7 +139,7 @@ func TestWithoutAnAnswerOfTheOthersAProcessIsOnItsOwn(t *testing.T) {
 	if wait, _ := all[0].admit(t.Context()); wait == 0 {
 		t.Error("not open")
 	}
-	c.at = c.at.Add(probeEvery)
+	c.at = c.at.Add(probeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
 		t.Errorf("no probe, wait %s", wait)
 	}
@@ -153,24 +153,24 @@ func TestThoseWhoAreTurnedAwayComeBackOneAfterTheOther(t *testing.T) {
 	const many = 1000
 	seconds := map[int]int{}
 	for range many {
-		wait, _ := all[0].rests()
-		if wait < probeEvery || wait > longestRest {
+		wait, _ := all[0].wait()
+		if wait < probeInterval || wait > maxWait {
 			t.Fatalf("wait %s", wait)
 		}
 		seconds[int(wait/time.Second)]++
 	}
 	for second, n := range seconds {
-		if n > int(time.Second/apart) {
+		if n > int(time.Second/returnSpacing) {
 			t.Errorf("%d come back in second %d", n, second)
 		}
 	}
 	for range 10 * many { // more than there are places
-		if wait, _ := all[0].rests(); wait < probeEvery || wait > longestRest {
+		if wait, _ := all[0].wait(); wait < probeInterval || wait > maxWait {
 			t.Fatalf("wait %s", wait)
 		}
 	}
 	c.at = c.at.Add(time.Hour)
-	if wait, _ := all[0].rests(); wait != 0 {
+	if wait, _ := all[0].wait(); wait != 0 {
 		t.Errorf("a probe is due, and wait %s", wait)
 	}
 }

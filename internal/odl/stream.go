@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Topic is a part of the controller's data whose changes it tells.
+// Topic is a subtree of the controller's data whose changes can be watched.
 type Topic string
 
 // The topics.
@@ -22,54 +22,54 @@ const (
 	TopicHostConfigs Topic = "/neutron:neutron/neutron:hostconfigs"
 )
 
-// Notice says that something has changed. What it is now is to be asked for.
+// ChangeEvent means that an object changed. It does not contain the new state.
 type ChangeEvent struct {
-	ID        string // of the port; empty for other topics, or if the controller's words are not understood
+	ID        string // of the port; empty for other topics, or if the event's path is unknown
 	Operation string // created, updated or deleted
 }
 
 const (
-	// maxNotice bounds one message of the controller.
-	maxNotice = 16 << 20
-	// pulse is how often a silent connection is tried.
-	pulse = 15 * time.Second
+	// maxMessage is the largest message of the controller, in bytes.
+	maxMessage = 16 << 20
+	// pingInterval is the interval of pings on an idle connection. It is also the time-out of a ping.
+	pingInterval = 15 * time.Second
 )
 
-// Watch subscribes to a topic and hands each notice to heard until the connection ends, which is always an error: what
-// happens before the next Watch is not told. connected is called once notices come.
-func (c *Client) Watch(ctx context.Context, t Topic, connected func(), heard func(ChangeEvent)) error {
+// Watch subscribes to a topic and calls onEvent for each event until the connection ends. It always returns an error. Events
+// before connected is called and after Watch returns are lost.
+func (c *Client) Watch(ctx context.Context, t Topic, connected func(), onEvent func(ChangeEvent)) error {
 	stream, err := c.subscribe(ctx, t)
 	if err != nil {
 		return err
 	}
-	at, err := c.locate(ctx, stream)
+	target, err := c.streamURL(ctx, stream)
 	if err != nil {
 		return err
 	}
 	call, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	header := http.Header{"User-Agent": {"berth"}}
-	if r := (&http.Request{Header: header}); c.config.User != "" && at.Hostname() == c.host {
+	if r := (&http.Request{Header: header}); c.config.User != "" && target.Hostname() == c.host {
 		r.SetBasicAuth(c.config.User, c.config.Password)
 	}
-	conn, resp, err := websocket.Dial(call, at.String(), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: header}) //nolint:bodyclose // Dial's
+	conn, resp, err := websocket.Dial(call, target.String(), &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: header}) //nolint:bodyclose // Dial's
 	if err != nil {
 		if resp != nil {
 			err = fmt.Errorf("the controller answered %d", resp.StatusCode)
 		}
 		return fmt.Errorf("connect to the stream of %s: %w", t, err)
 	}
-	conn.SetReadLimit(maxNotice)
+	conn.SetReadLimit(maxMessage)
 	defer func() { _ = conn.CloseNow() }()
 	connected()
-	return fmt.Errorf("the stream of %s has ended: %w", t, listen(ctx, conn, heard))
+	return fmt.Errorf("the stream of %s ended: %w", t, readEvents(ctx, conn, onEvent))
 }
 
 func (c *Client) subscribe(ctx context.Context, t Topic) (string, error) {
 	const path = "/restconf/operations/sal-remote:create-data-change-event-subscription"
 	body := fmt.Sprintf(`{"input":{"path":%q,"sal-remote-augment:datastore":"OPERATIONAL","sal-remote-augment:scope":"SUBTREE","sal-remote-augment:notification-output-type":"JSON"}}`, t)
 	a := c.send(ctx, http.MethodPost, c.root+path, []byte(body))
-	if err := failure("POST", path, a); err != nil {
+	if err := statusError("POST", path, a); err != nil {
 		return "", err
 	}
 	var answer struct {
@@ -78,32 +78,32 @@ func (c *Client) subscribe(ctx context.Context, t Topic) (string, error) {
 		} `json:"output"`
 	}
 	if err := json.Unmarshal(a.Body, &answer); err != nil || answer.Output.Name == "" {
-		return "", fmt.Errorf("POST %s: %w: no name of a stream", path, ErrUnexpectedBody)
+		return "", fmt.Errorf("POST %s: %w: no stream name", path, ErrUnexpectedBody)
 	}
 	return answer.Output.Name, nil
 }
 
-// locate asks where a stream is. A controller that is reached by TLS is not left for plain text.
-func (c *Client) locate(ctx context.Context, stream string) (*url.URL, error) {
+// streamURL reads the URL of a stream. If the controller is reached over TLS, the stream uses TLS too.
+func (c *Client) streamURL(ctx context.Context, stream string) (*url.URL, error) {
 	path := "/restconf/streams/stream/" + (&url.URL{Path: stream}).EscapedPath() + "?odl-leaf-nodes-only=true"
 	a := c.send(ctx, http.MethodGet, c.root+path, nil)
-	if err := failure("GET", path, a); err != nil {
+	if err := statusError("GET", path, a); err != nil {
 		return nil, err
 	}
-	at, err := url.Parse(a.Location)
+	target, err := url.Parse(a.Location)
 	if err == nil {
-		at.Scheme, err = socket(at.Scheme, c.secure)
+		target.Scheme, err = websocketScheme(target.Scheme, c.secure)
 	}
-	if err == nil && at.Host == "" {
+	if err == nil && target.Host == "" {
 		err = errors.New("no host")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w: no place of a stream: %w", path, ErrUnexpectedBody, err)
+		return nil, fmt.Errorf("GET %s: %w: no stream URL: %w", path, ErrUnexpectedBody, err)
 	}
-	return at, nil
+	return target, nil
 }
 
-func socket(scheme string, secure bool) (string, error) {
+func websocketScheme(scheme string, secure bool) (string, error) {
 	switch {
 	case scheme == "wss" || scheme == "https", secure && (scheme == "ws" || scheme == "http"):
 		return "wss", nil
@@ -113,8 +113,8 @@ func socket(scheme string, secure bool) (string, error) {
 	return "", fmt.Errorf("scheme %q", scheme)
 }
 
-// listen reads notices until the connection ends, or the controller no longer answers when it is silent.
-func listen(ctx context.Context, conn *websocket.Conn, heard func(ChangeEvent)) error {
+// readEvents reads events until the connection ends or a ping is not answered.
+func readEvents(ctx context.Context, conn *websocket.Conn, onEvent func(ChangeEvent)) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	go func() {
@@ -122,13 +122,13 @@ func listen(ctx context.Context, conn *websocket.Conn, heard func(ChangeEvent)) 
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(pulse):
+			case <-time.After(pingInterval):
 			}
-			call, cancel := context.WithTimeout(ctx, pulse)
+			call, cancel := context.WithTimeout(ctx, pingInterval)
 			err := conn.Ping(call)
 			cancel()
 			if err != nil {
-				fail(fmt.Errorf("no pulse: %w", err))
+				fail(fmt.Errorf("ping: %w", err))
 				return
 			}
 		}
@@ -141,17 +141,17 @@ func listen(ctx context.Context, conn *websocket.Conn, heard func(ChangeEvent)) 
 			}
 			return err
 		}
-		for _, n := range notices(raw) {
-			heard(n)
+		for _, n := range decodeEvents(raw) {
+			onEvent(n)
 		}
 	}
 }
 
-// portPath finds the port's ID in a notice's path.
-var portPath = regexp.MustCompile(`\[[a-z-]*:?uuid='([^']+)'\]`)
+// portIDInPath matches the port's ID in the path of an event.
+var portIDInPath = regexp.MustCompile(`\[[a-z-]*:?uuid='([^']+)'\]`)
 
-// notices reads a message. Of one that is not understood it is known that something has changed.
-func notices(raw []byte) []ChangeEvent {
+// decodeEvents decodes a message. For an unknown form it returns one empty event, which means that something changed.
+func decodeEvents(raw []byte) []ChangeEvent {
 	var message struct {
 		Notification struct {
 			Changed struct {
@@ -175,7 +175,7 @@ func notices(raw []byte) []ChangeEvent {
 	all := make([]ChangeEvent, len(events))
 	for i, e := range events {
 		all[i].Operation = e.Operation
-		if m := portPath.FindStringSubmatch(e.Path); m != nil {
+		if m := portIDInPath.FindStringSubmatch(e.Path); m != nil {
 			all[i].ID = m[1]
 		}
 	}

@@ -97,7 +97,7 @@ func TestStreamIsAsSafeAsTheController(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	config := odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: "secret",
-		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
+		CAPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 	heard := make(chan odl.ChangeEvent, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := client(t, config).Watch(ctx, odl.TopicPorts, func() { c.SetPortStatus(network, "ACTIVE") }, func(n odl.ChangeEvent) {

@@ -37,7 +37,7 @@ func neighbours(cfg config.Config, id identity.Authenticator) (activities.Option
 				return o, fmt.Errorf("BERTH_ODL_CA_FILE: %w", err)
 			}
 		}
-		o.ODL, err = odl.New(odl.Config{URL: c.URL, User: c.Username, Password: c.Password, Timeout: c.Timeout, CA: ca})
+		o.ODL, err = odl.New(odl.Config{URL: c.URL, User: c.Username, Password: c.Password, Timeout: c.Timeout, CAPEM: ca})
 		if err != nil {
 			return o, fmt.Errorf("BERTH_ODL_URL: %w", err)
 		}
