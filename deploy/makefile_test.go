@@ -1,0 +1,59 @@
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestMakefile_SoakSelectsExistingTests finds a test for each alternative of the -run pattern of make soak, and for
+// each of its packages.
+func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := regexp.MustCompile(`(?m)^races = (.+)$`).FindSubmatch(raw)
+	packages := regexp.MustCompile(`-run '\$\(races\)' (.+)`).FindSubmatch(raw)
+	if pattern == nil || packages == nil {
+		t.Fatal("the Makefile has no variable races, or no target that uses it")
+	}
+	matched := map[string]bool{}
+	for dir := range strings.FieldsSeq(string(packages[1])) {
+		names := testNames(t, filepath.Join("..", dir))
+		for alternative := range strings.SplitSeq(string(pattern[1]), "|") {
+			for _, name := range names {
+				if strings.Contains(name, alternative) {
+					matched[dir], matched[alternative] = true, true
+				}
+			}
+		}
+	}
+	for part := range strings.FieldsFuncSeq(string(pattern[1])+" "+string(packages[1]), func(r rune) bool { return r == '|' || r == ' ' }) {
+		if !matched[part] {
+			t.Errorf("make soak: no test matches %s", part)
+		}
+	}
+}
+
+// testNames returns the names of the test functions in a folder.
+func testNames(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(raw, -1) {
+			names = append(names, string(match[1]))
+		}
+	}
+	return names
+}
