@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-func (h *room) listAggregates(c *call) (int, any, error) {
+func (h *handler) listAggregates(c *call) (int, any, error) {
 	a, err := h.store.Aggregates(c.Context(), c.PathValue("uuid"))
 	if err != nil {
-		return 0, nil, missing(err, noProvider, c.PathValue("uuid"))
+		return 0, nil, notFound(err, noProvider, c.PathValue("uuid"))
 	}
 	return c.aggregates(a.UUIDs, a.Generation)
 }
 
 func (c *call) aggregates(uuids []string, generation int64) (int, any, error) {
-	c.modified(time.Time{})
+	c.setLastModified(time.Time{})
 	answer := map[string]any{"aggregates": uuids}
 	if c.v >= 19 {
 		answer["resource_provider_generation"] = generation
@@ -22,38 +22,37 @@ func (c *call) aggregates(uuids []string, generation int64) (int, any, error) {
 	return http.StatusOK, answer, nil
 }
 
-// replaceAggregates takes a bare array before 1.19, and from then on an object with the generation that the
-// client acted on.
-func (h *room) replaceAggregates(c *call) (int, any, error) {
+// replaceAggregates reads a list before 1.19, and from 1.19 on an object with the provider's generation.
+func (h *handler) replaceAggregates(c *call) (int, any, error) {
 	list := &schema{kind: "array", items: someUUID, unique: true}
-	form := list
+	bodySchema := list
 	if c.v >= 19 {
-		form = &schema{kind: "object", required: []string{"aggregates", "resource_provider_generation"},
+		bodySchema = &schema{kind: "object", required: []string{"aggregates", "resource_provider_generation"},
 			fields: map[string]*schema{"aggregates": list, "resource_provider_generation": integer}}
 	}
-	in, err := c.input(form)
+	in, err := c.decode(bodySchema)
 	if err != nil {
-		return 0, nil, h.unless(c, nil, err)
+		return 0, nil, h.unlessStale(c, nil, err)
 	}
 	var expected *int64
 	if object, ok := in.(map[string]any); ok {
-		generation := whole(object["resource_provider_generation"])
+		generation := intOf(object["resource_provider_generation"])
 		expected, in = &generation, object["aggregates"]
 	}
-	uuids := texts(in)
+	uuids := stringsOf(in)
 	generation, err := h.store.SetAggregates(c.Context(), c.PathValue("uuid"), uuids, expected)
 	if err != nil {
-		return 0, nil, missing(err, noProvider, c.PathValue("uuid"))
+		return 0, nil, notFound(err, noProvider, c.PathValue("uuid"))
 	}
 	return c.aggregates(uuids, generation)
 }
 
-// texts is the list of strings that a checked value is.
-func texts(v any) []string {
+// stringsOf converts a checked value to a list of strings.
+func stringsOf(v any) []string {
 	array, _ := v.([]any)
 	list := make([]string, len(array))
 	for i, item := range array {
-		list[i] = text(item)
+		list[i] = stringOf(item)
 	}
 	return list
 }

@@ -8,15 +8,15 @@ import (
 	"berth/internal/store"
 )
 
-// allocationForm is the form of what is written for one consumer. A POST may remove a consumer's allocations at
-// any version, a PUT from 1.28 on.
-func allocationForm(v int, post bool) *schema {
-	form := &schema{kind: "object", required: []string{"allocations"}, fields: map[string]*schema{}}
+// allocationSchema is the schema of one consumer's allocations. Empty allocations remove them: in a POST at any version, in a PUT from 1.28
+// on.
+func allocationSchema(v int, post bool) *schema {
+	bodySchema := &schema{kind: "object", required: []string{"allocations"}, fields: map[string]*schema{}}
 	require := func(name string, field *schema) {
-		form.required = append(form.required, name)
-		form.fields[name] = field
+		bodySchema.required = append(bodySchema.required, name)
+		bodySchema.fields[name] = field
 	}
-	form.fields["allocations"] = providersForm(v, post)
+	bodySchema.fields["allocations"] = providersSchema(v, post)
 	if v >= 8 {
 		require("project_id", someName)
 		require("user_id", someName)
@@ -25,17 +25,17 @@ func allocationForm(v int, post bool) *schema {
 		require("consumer_generation", &schema{kind: "integer", nullable: true})
 	}
 	if v >= 34 {
-		form.fields["mappings"] = &schema{kind: "object", minKeys: 1, open: true, keys: groupPattern,
+		bodySchema.fields["mappings"] = &schema{kind: "object", minKeys: 1, open: true, keys: groupPattern,
 			each: &schema{kind: "array", minItems: 1, items: someUUID}}
 	}
 	if v >= 38 {
 		require("consumer_type", &schema{kind: "string", minLength: 1, maxLength: 255, pattern: classPattern})
 	}
-	return form
+	return bodySchema
 }
 
-// providersForm is a list of providers before 1.12 and an object of them from then on.
-func providersForm(v int, post bool) *schema {
+// providersSchema is a list of providers before 1.12 and an object of providers from 1.12 on.
+func providersSchema(v int, post bool) *schema {
 	resources := &schema{kind: "object", minKeys: 1, keys: classPattern, each: amount}
 	if v < 12 {
 		one := &schema{kind: "object", required: []string{"uuid"}, fields: map[string]*schema{"uuid": someUUID}}
@@ -43,49 +43,48 @@ func providersForm(v int, post bool) *schema {
 			required: []string{"resource_provider", "resources"},
 			fields:   map[string]*schema{"resource_provider": one, "resources": resources}}}
 	}
-	form := &schema{kind: "object", keys: keyPattern, each: &schema{kind: "object", required: []string{"resources"},
+	bodySchema := &schema{kind: "object", keys: keyPattern, each: &schema{kind: "object", required: []string{"resources"},
 		fields: map[string]*schema{"resources": resources, "generation": integer}}}
 	if !post && v < 28 {
-		form.minKeys = 1
+		bodySchema.minKeys = 1
 	}
-	return form
+	return bodySchema
 }
 
-// write is what a checked body says about one consumer. Clients before 1.8 do not name its owner, and so it belongs
-// to nobody in particular.
-func (h *room) write(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
-	w := readWrite(v, consumer, in)
+// consumerWrite reads a checked body about one consumer. Clients before 1.8 name no project and user; the consumer gets the owner incomplete.
+func (h *handler) consumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
+	w := readConsumerWrite(v, consumer, in)
 	if v < 8 {
 		w.Project, w.User = h.incomplete.Project, h.incomplete.User
 	}
 	return w
 }
 
-// readWrite reads what a checked body says about one consumer.
-func readWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
+// readConsumerWrite reads a checked body about one consumer.
+func readConsumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
 	w := inventory.ConsumerWrite{Consumer: consumer, Allocations: readAllocations(in["allocations"])}
 	if v >= 8 {
-		w.Project, w.User = text(in["project_id"]), text(in["user_id"])
+		w.Project, w.User = stringOf(in["project_id"]), stringOf(in["user_id"])
 	}
 	if v >= 28 {
 		if w.Expect = inventory.Absent(); in["consumer_generation"] != nil {
-			w.Expect = inventory.At(whole(in["consumer_generation"]))
+			w.Expect = inventory.At(intOf(in["consumer_generation"]))
 		}
 	}
 	if v >= 38 {
-		kind := text(in["consumer_type"])
+		kind := stringOf(in["consumer_type"])
 		w.Type = &kind
 	}
 	return w
 }
 
-// readAllocations reads both forms. Of a provider that a list mentions twice, the later mention counts.
+// readAllocations reads both formats. If a list names a provider twice, the later entry counts.
 func readAllocations(v any) inventory.Allocations {
 	all := inventory.Allocations{}
 	add := func(provider string, in any) {
 		resources := map[string]int64{}
 		for class, amount := range in.(map[string]any) {
-			resources[class] = whole(amount)
+			resources[class] = intOf(amount)
 		}
 		all[provider] = resources
 	}
@@ -93,7 +92,7 @@ func readAllocations(v any) inventory.Allocations {
 	case []any:
 		for _, item := range v {
 			item := item.(map[string]any)
-			add(text(item["resource_provider"].(map[string]any)["uuid"]), item["resources"])
+			add(stringOf(item["resource_provider"].(map[string]any)["uuid"]), item["resources"])
 		}
 	case map[string]any:
 		for provider, item := range v {
@@ -103,37 +102,37 @@ func readAllocations(v any) inventory.Allocations {
 	return all
 }
 
-func (h *room) putAllocations(c *call) (int, any, error) {
-	consumer, ok := canonical(c.PathValue("consumer"))
+func (h *handler) putAllocations(c *call) (int, any, error) {
+	consumer, ok := canonicalUUID(c.PathValue("consumer"))
 	if !ok {
 		return 0, nil, fault(http.StatusBadRequest, "Malformed consumer_uuid: %s", c.PathValue("consumer"))
 	}
-	in, err := c.object(allocationForm(c.v, false))
+	in, err := c.decodeObject(allocationSchema(c.v, false))
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := h.store.PutAllocations(c.Context(), h.write(c.v, consumer, in)); err != nil {
-		return 0, nil, prefixed(err, "Unable to allocate inventory for consumer "+consumer+": ", inventory.UnknownClass)
+	if err := h.store.PutAllocations(c.Context(), h.consumerWrite(c.v, consumer, in)); err != nil {
+		return 0, nil, prefixMessage(err, "Unable to allocate inventory for consumer "+consumer+": ", inventory.UnknownClass)
 	}
 	return http.StatusNoContent, nil, nil
 }
 
-func (h *room) postAllocations(c *call) (int, any, error) {
-	in, err := c.object(&schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationForm(c.v, true)})
+func (h *handler) postAllocations(c *call) (int, any, error) {
+	in, err := c.decodeObject(&schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationSchema(c.v, true)})
 	if err != nil {
 		return 0, nil, err
 	}
 	writes := make([]inventory.ConsumerWrite, 0, len(in))
 	for consumer, v := range in {
-		writes = append(writes, h.write(c.v, consumer, v.(map[string]any)))
+		writes = append(writes, h.consumerWrite(c.v, consumer, v.(map[string]any)))
 	}
 	if err := h.store.ReplaceAllocations(c.Context(), writes); err != nil {
-		return 0, nil, prefixed(err, "Unable to allocate inventory ", inventory.UnknownClass)
+		return 0, nil, prefixMessage(err, "Unable to allocate inventory ", inventory.UnknownClass)
 	}
 	return http.StatusNoContent, nil, nil
 }
 
-func (h *room) deleteAllocations(c *call) (int, any, error) {
+func (h *handler) deleteAllocations(c *call) (int, any, error) {
 	err := h.store.DeleteAllocations(c.Context(), c.PathValue("consumer"))
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, nil, fault(http.StatusNotFound, "No allocations for consumer '%s'", c.PathValue("consumer"))
@@ -144,21 +143,21 @@ func (h *room) deleteAllocations(c *call) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-// held is what is held of one provider.
-type held struct {
+// providerShare is what a consumer has allocated from one provider.
+type providerShare struct {
 	Resources  map[string]int64 `json:"resources"`
 	Generation int64            `json:"generation"`
 }
 
-func (h *room) showAllocations(c *call) (int, any, error) {
+func (h *handler) showAllocations(c *call) (int, any, error) {
 	found, err := h.store.Allocations(c.Context(), c.PathValue("consumer"))
 	if err != nil {
 		return 0, nil, err
 	}
-	c.modified(found.ChangedAt)
-	allocations := map[string]held{}
+	c.setLastModified(found.ChangedAt)
+	allocations := map[string]providerShare{}
 	for provider, resources := range found.Allocations {
-		allocations[provider] = held{Resources: resources, Generation: found.Providers[provider]}
+		allocations[provider] = providerShare{Resources: resources, Generation: found.Providers[provider]}
 	}
 	answer := map[string]any{"allocations": allocations}
 	if len(allocations) == 0 {
@@ -183,21 +182,21 @@ func (h *room) showAllocations(c *call) (int, any, error) {
 	return http.StatusOK, answer, nil
 }
 
-// share is what one consumer holds of a provider.
-type share struct {
+// consumerShare is what one consumer has allocated from a provider.
+type consumerShare struct {
 	Resources  map[string]int64 `json:"resources"`
 	Generation *int64           `json:"consumer_generation,omitempty"`
 }
 
-func (h *room) listProviderAllocations(c *call) (int, any, error) {
+func (h *handler) listProviderAllocations(c *call) (int, any, error) {
 	found, err := h.store.ProviderHoldings(c.Context(), c.PathValue("uuid"))
 	if err != nil {
-		return 0, nil, missing(err, "Resource provider '%s' not found: No resource provider with that uuid.", c.PathValue("uuid"))
+		return 0, nil, notFound(err, "Resource provider '%s' not found: No resource provider with that uuid.", c.PathValue("uuid"))
 	}
-	c.modified(found.ChangedAt)
-	allocations := map[string]share{}
+	c.setLastModified(found.ChangedAt)
+	allocations := map[string]consumerShare{}
 	for consumer, s := range found.Consumers {
-		shown := share{Resources: s.Resources}
+		shown := consumerShare{Resources: s.Resources}
 		if c.v >= 28 {
 			shown.Generation = &s.Generation
 		}

@@ -10,12 +10,12 @@ import (
 
 const nobody = "00000000-0000-0000-0000-000000000000"
 
-// vcpus is the part of a body that allocates VCPUs of a provider, in the form since 1.12.
+// vcpus is the part of a body that allocates VCPUs of a provider, in the format from 1.12 on.
 func vcpus(provider string, n int) string {
 	return fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":%d}}}`, provider, n)
 }
 
-func TestAllocationsSpeakEveryVersion(t *testing.T) {
+func TestAllocations_FormatOfEveryVersion(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	p := c.provider("p")
@@ -34,12 +34,15 @@ func TestAllocationsSpeakEveryVersion(t *testing.T) {
 		{"1.38", vcpus(p, 2) + who + `,"consumer_generation":5,"consumer_type":"INSTANCE"`},
 		{"1.28", vcpus(p, 2) + who + `,"consumer_generation":6`},
 	} {
-		c.want(204, "", step.version, "PUT", path, "{"+step.body+"}")
-		user := "u"
-		if step.version == "1.0" {
-			user = nobody
-		}
-		c.want(200, user, "1.12", "GET", path, "")
+		t.Run(step.version, func(t *testing.T) {
+			c := c.in(t)
+			c.want(204, "", step.version, "PUT", path, "{"+step.body+"}")
+			user := "u"
+			if step.version == "1.0" {
+				user = nobody
+			}
+			c.want(200, user, "1.12", "GET", path, "")
+		})
 	}
 
 	held := fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":2},"generation":8}}`, p)
@@ -70,7 +73,10 @@ func TestAllocationsSpeakEveryVersion(t *testing.T) {
 		{"1.38", vcpus(p, 2) + who + `,"consumer_generation":8`, "'consumer_type' is a required property"},
 		{"1.38", vcpus(p, 2) + who + `,"consumer_generation":8,"consumer_type":"t"`, "'t' does not match '^[A-Z0-9_]+$'"},
 	} {
-		c.want(400, wrong.text, wrong.version, "PUT", path, "{"+wrong.body+"}")
+		t.Run(wrong.version, func(t *testing.T) {
+			c := c.in(t)
+			c.want(400, wrong.text, wrong.version, "PUT", path, "{"+wrong.body+"}")
+		})
 	}
 	c.want(204, "", "1.0", "DELETE", path, "")
 	c.want(404, "No allocations for consumer '"+consumer+"'", "1.0", "DELETE", path, "")
@@ -79,7 +85,7 @@ func TestAllocationsSpeakEveryVersion(t *testing.T) {
 	}
 }
 
-func TestConsumerGenerationDecides(t *testing.T) {
+func TestAllocations_ConsumerGenerationMustMatch(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	a, b := c.provider("a"), c.provider("b")
@@ -115,7 +121,7 @@ func TestConsumerGenerationDecides(t *testing.T) {
 	c.want(200, `"consumer_generation":1`, "1.28", "GET", path, "")
 }
 
-func TestFailedCreateLeavesNothing(t *testing.T) {
+func TestAllocations_FailedWriteLeavesNothing(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	p := c.provider("p")
@@ -139,12 +145,15 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 		{409, vcpus(p, 8), "The requested amount would violate inventory constraints."},
 		{409, fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":1e30}}}`, p), "The requested amount would violate inventory constraints."},
 	} {
-		a := c.want(tc.status, tc.text, "1.28", "PUT", "/allocations/"+consumer, body(tc.allocations))
-		if a.code() != "placement.undefined_code" {
-			t.Errorf("%s: code %v", tc.text, a.code())
-		}
-		c.want(tc.status, tc.text, "1.28", "POST", "/allocations", fmt.Sprintf(`{%q:%s}`, consumer, body(tc.allocations)))
-		c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), `{"allocations":{}}`)
+		t.Run(tc.allocations, func(t *testing.T) {
+			c := c.in(t)
+			a := c.want(tc.status, tc.text, "1.28", "PUT", "/allocations/"+consumer, body(tc.allocations))
+			if a.code() != "placement.undefined_code" {
+				t.Errorf("%s: code %v", tc.text, a.code())
+			}
+			c.want(tc.status, tc.text, "1.28", "POST", "/allocations", fmt.Sprintf(`{%q:%s}`, consumer, body(tc.allocations)))
+			c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), `{"allocations":{}}`)
+		})
 	}
 	c.want(400, "Unable to allocate inventory for consumer "+consumer+": No such", "1.28", "PUT", "/allocations/"+consumer,
 		body(strings.Replace(vcpus(p, 2), "VCPU", "CUSTOM_NO", 1)))
@@ -157,7 +166,7 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestManyConsumersAreWrittenTogether(t *testing.T) {
+func TestAllocations_PostIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	p, q := c.provider("p"), c.provider("q")
@@ -188,7 +197,7 @@ func TestManyConsumersAreWrittenTogether(t *testing.T) {
 	c.want(400, "enough properties", "1.13", "POST", "/allocations", `{}`)
 }
 
-func TestOvercommittedConsumerMayShrink(t *testing.T) {
+func TestAllocations_OvercommittedConsumerMayShrink(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	p := c.provider("p")
@@ -209,49 +218,7 @@ func TestOvercommittedConsumerMayShrink(t *testing.T) {
 	put(409, 5)
 }
 
-func TestUsagesAreGroupedByConsumerType(t *testing.T) {
-	t.Parallel()
-	c := serve(t)
-	p := c.provider("p")
-	c.stock(p, `{"VCPU":{"total":100},"DISK_GB":{"total":100}}`)
-	put := func(project, user, kind string, cpu, disk int) {
-		t.Helper()
-		version, more := "1.28", ""
-		if kind != "" {
-			version, more = "1.38", fmt.Sprintf(`,"consumer_type":%q`, kind)
-		}
-		c.want(204, "", version, "PUT", "/allocations/"+uuid.NewString(), fmt.Sprintf(
-			`{"allocations":{%q:{"resources":{"VCPU":%d,"DISK_GB":%d}}},"project_id":%q,"user_id":%q,"consumer_generation":null%s}`,
-			p, cpu, disk, project, user, more))
-	}
-	put("p", "u", "INSTANCE", 1, 10)
-	put("p", "u", "INSTANCE", 2, 10)
-	put("p", "v", "MIGRATION", 4, 10)
-	put("p", "v", "", 8, 10)
-	put("q", "u", "INSTANCE", 16, 10)
-
-	for query, want := range map[string]string{
-		"1.9 project_id=p":                          `{"VCPU":15,"DISK_GB":40}`,
-		"1.37 project_id=p&user_id=u":               `{"VCPU":3,"DISK_GB":20}`,
-		"1.9 project_id=nobody":                     `{}`,
-		"1.38 project_id=nobody":                    `{}`,
-		"1.38 project_id=nobody&consumer_type=all":  `{}`,
-		"1.38 project_id=p&user_id=u":               `{"INSTANCE":{"VCPU":3,"DISK_GB":20,"consumer_count":2}}`,
-		"1.38 project_id=p&consumer_type=all":       `{"all":{"VCPU":15,"DISK_GB":40,"consumer_count":4}}`,
-		"1.38 project_id=p&consumer_type=unknown":   `{"unknown":{"VCPU":8,"DISK_GB":10,"consumer_count":1}}`,
-		"1.38 project_id=p&consumer_type=MIGRATION": `{"MIGRATION":{"VCPU":4,"DISK_GB":10,"consumer_count":1}}`,
-		"1.38 project_id=p": `{"INSTANCE":{"VCPU":3,"DISK_GB":20,"consumer_count":2},
-			"MIGRATION":{"VCPU":4,"DISK_GB":10,"consumer_count":1},"unknown":{"VCPU":8,"DISK_GB":10,"consumer_count":1}}`,
-	} {
-		version, parameters, _ := strings.Cut(query, " ")
-		c.same(c.want(200, "", version, "GET", "/usages?"+parameters, ""), `{"usages":`+want+`}`)
-	}
-	c.want(400, "'project_id' is a required property", "1.9", "GET", "/usages", "")
-	c.want(400, "'consumer_type' was unexpected", "1.37", "GET", "/usages?project_id=p&consumer_type=all", "")
-	c.want(400, "does not match", "1.38", "GET", "/usages?project_id=p&consumer_type=x", "")
-}
-
-func TestBadBodiesAreRefused(t *testing.T) {
+func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	p := c.provider("p")
@@ -296,7 +263,10 @@ func TestBadBodiesAreRefused(t *testing.T) {
 		`"total":1,"allocation_ratio":1e400`: "is greater than the maximum of",
 		`"total":1,"allocation_ratio":-1`:    "The reserved value is greater than total.",
 	} {
-		c.want(400, text, "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":1,`+field+`}`)
+		t.Run(field, func(t *testing.T) {
+			c := c.in(t)
+			c.want(400, text, "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":1,`+field+`}`)
+		})
 	}
 	c.want(200, `"total":10`, "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":1,"total":1e1}`)
 	c.want(409, "", "1.39", "PUT", provider+"/inventories/VCPU", `{"resource_provider_generation":99999999999999999999,"total":1}`)

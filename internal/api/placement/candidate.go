@@ -11,15 +11,15 @@ import (
 	"berth/internal/inventory"
 )
 
-// Candidates says how candidates are looked for.
+// Candidates configures the search for allocation candidates.
 type Candidates struct {
-	Max        int  // at most so many, whatever the limit of a request; 0 for no maximum
-	DepthFirst bool // all of a tree before the next one, instead of one of each in turn
-	Random     bool // the trees in another order each time
+	Max        int  // upper bound of every request's limit; 0 means none
+	DepthFirst bool // list all candidates of a provider tree before the next tree; otherwise take one of each tree in turn
+	Random     bool // search the trees in random order
 }
 
-// bounds are those of one search whose request asks for at most limit candidates; 0 is any number.
-func (s Candidates) bounds(limit int) inventory.Bounds {
+// searchBounds combines the configuration with the request's limit; 0 means no limit.
+func (s Candidates) searchBounds(limit int) inventory.Bounds {
 	b := inventory.Bounds{Candidates: limit, DepthFirst: s.DepthFirst}
 	if s.Max > 0 && (limit == 0 || limit > s.Max) {
 		b.Candidates = s.Max
@@ -30,22 +30,22 @@ func (s Candidates) bounds(limit int) inventory.Bounds {
 	return b
 }
 
-func (h *room) listCandidates(c *call) (int, any, error) {
+func (h *handler) listCandidates(c *call) (int, any, error) {
 	query, err := c.candidateQuery()
 	if err != nil {
 		return 0, nil, err
 	}
-	query.Bounds = h.candidates.bounds(query.Bounds.Candidates)
+	query.Bounds = h.candidates.searchBounds(query.Bounds.Candidates)
 	found, err := h.store.Candidates(c.Context(), query)
 	if err != nil {
-		return 0, nil, prefixed(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)
+		return 0, nil, prefixMessage(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)
 	}
-	c.modified(time.Time{})
+	c.setLastModified(time.Time{})
 	return http.StatusOK, c.candidates(found), nil
 }
 
-// candidates writes what was found. The answer may be long, and is made of UUIDs, names of classes and traits,
-// suffixes and numbers only, none of which JSON escapes: it is put together as text.
+// encodeCandidates writes the candidates as JSON text. The answer may be large, and its UUIDs, class names, trait names, suffixes and numbers
+// need no escaping.
 func (c *call) candidates(f *inventory.Found) []byte {
 	described := f.Described()
 	b := append([]byte(nil), `{"allocation_requests":[`...)
@@ -54,26 +54,26 @@ func (c *call) candidates(f *inventory.Found) []byte {
 		portions = f.Portions(candidate, portions)
 		before := len(b)
 		b = c.request(comma(b, i), f, candidate, portions)
-		b = ahead(b, i, len(b)-before, len(f.Candidates))
+		b = grow(b, i, len(b)-before, len(f.Candidates))
 	}
 	b = append(b, `],"provider_summaries":{`...)
 	for i, n := range described {
 		before := len(b)
 		b = c.summary(comma(b, i), n)
-		b = ahead(b, i, len(b)-before, len(described))
+		b = grow(b, i, len(b)-before, len(described))
 	}
 	return append(b, `}}`...)
 }
 
-// ahead makes room for the rest of a list once its first member is written: the others are about as long.
-func ahead(b []byte, i, length, count int) []byte {
+// grow reserves memory for the rest of a list after its first element. The other elements are about as long.
+func grow(b []byte, i, length, count int) []byte {
 	if i > 0 {
 		return b
 	}
 	return slices.Grow(b, length*count+length*count/8)
 }
 
-// comma goes before every member of a list but the first.
+// comma writes a comma before every element but the first.
 func comma(b []byte, i int) []byte {
 	if i > 0 {
 		b = append(b, ',')

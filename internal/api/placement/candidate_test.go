@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// site is a deployment: two compute nodes with two NUMA cells each, one of them with a network card below each
-// cell, and a disk pool that both nodes share; a node that stands alone.
+// site is a deployment: two compute nodes with two NUMA cells each, one node with a network card below each cell, a disk pool that both nodes
+// share, and a separate node.
 type site struct {
 	*client
 	store *store.Store
@@ -68,7 +68,7 @@ func (s *site) add(name, parent, stock string, traits []string, aggregates ...st
 	s.want(200, "", "1.18", "PUT", "/resource_providers/"+id+"/aggregates", string(raw))
 }
 
-// named replaces the UUIDs of an answer by the providers' names.
+// named replaces the UUIDs in an answer by the providers' names.
 func (s *site) named(raw string) string {
 	for name, id := range s.ids {
 		raw = strings.ReplaceAll(raw, id, name)
@@ -76,7 +76,7 @@ func (s *site) named(raw string) string {
 	return raw
 }
 
-// query is a query with names in braces for UUIDs.
+// query replaces names in braces by UUIDs.
 func (s *site) query(q string) string {
 	for name, id := range s.ids {
 		q = strings.ReplaceAll(q, "{"+name+"}", id)
@@ -84,7 +84,7 @@ func (s *site) query(q string) string {
 	return strings.NewReplacer("{rack}", rack, "{zone}", zone, "{nowhere}", nowhere, "!", "%21").Replace(q)
 }
 
-// candidates asks and writes every candidate as provider:CLASS=n, sorted, with mappings if the version has them.
+// candidates requests candidates and writes each as provider:CLASS=n, sorted, with mappings if the version has them.
 func (s *site) candidates(version, query string) []string {
 	s.t.Helper()
 	raw := s.named(s.want(200, "", version, "GET", "/allocation_candidates?"+s.query(query), "").raw)
@@ -121,7 +121,7 @@ func (s *site) candidates(version, query string) []string {
 	return found
 }
 
-func TestCandidatesOfEveryKindOfGroup(t *testing.T) {
+func TestCandidates_EveryKindOfGroup(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 
@@ -135,7 +135,7 @@ func TestCandidatesOfEveryKindOfGroup(t *testing.T) {
 			"n1:MEMORY_MB=10 n1c1:VCPU=1", "n2:MEMORY_MB=10 n2c0:VCPU=1"}},
 		{"1.29", "resources=VCPU:5,MEMORY_MB:10", []string{"n2:MEMORY_MB=10 n2c0:VCPU=5"}},
 		{"1.29", "resources=VCPU:9", []string{}},
-		// the pool that is shared
+		// the shared pool
 		{"1.28", "resources=MEMORY_MB:10,DISK_GB:5", []string{"alone:DISK_GB=5 alone:MEMORY_MB=10", "n1:MEMORY_MB=10 pool:DISK_GB=5",
 			"n2:MEMORY_MB=10 pool:DISK_GB=5"}},
 		{"1.29", "resources=DISK_GB:5", []string{"alone:DISK_GB=5", "pool:DISK_GB=5"}},
@@ -154,7 +154,7 @@ func TestCandidatesOfEveryKindOfGroup(t *testing.T) {
 		{"1.39", "resources=SRIOV_NET_VF:1&required=in:CUSTOM_SLOW,CUSTOM_FAST", []string{`n1f0:SRIOV_NET_VF=1 "">n1f0`, `n1f1:SRIOV_NET_VF=1 "">n1f1`}},
 		{"1.39", "resources=SRIOV_NET_VF:1&required=in:CUSTOM_SLOW,CUSTOM_FAST&required=!CUSTOM_FAST", []string{`n1f1:SRIOV_NET_VF=1 "">n1f1`}},
 		{"1.35", "resources=VCPU:1&root_required=COMPUTE_NODE,!CUSTOM_FAST", []string{`n1c0:VCPU=1 "">n1c0`, `n1c1:VCPU=1 "">n1c1`}},
-		// aggregates: of the root for all the tree, but of a group with a suffix the provider's own
+		// aggregates: the root's count for the whole tree, but a group with a suffix needs the provider's own
 		{"1.29", "resources=VCPU:1&member_of={zone}", []string{"alone:VCPU=1", "n1c0:VCPU=1", "n1c1:VCPU=1"}},
 		{"1.29", "resources1=VCPU:1&member_of1={zone}", []string{"alone:VCPU=1"}},
 		{"1.29", "resources=MEMORY_MB:1,DISK_GB:1&member_of={zone}", []string{"alone:DISK_GB=1 alone:MEMORY_MB=1"}},
@@ -176,18 +176,22 @@ func TestCandidatesOfEveryKindOfGroup(t *testing.T) {
 			`n1f0:SRIOV_NET_VF=1 "_F">n1f0 "_N">n1c0`, `n1f1:SRIOV_NET_VF=1 "_F">n1f1 "_N">n1c1`}},
 		{"1.36", "resources_F=SRIOV_NET_VF:1&required_N=!HW_NUMA_ROOT&in_tree_N={n2}&group_policy=none&same_subtree=_N,_F", []string{}},
 	} {
-		if d := cmp.Diff(tc.want, s.candidates(tc.version, tc.query)); d != "" {
-			t.Errorf("%s %s: %s", tc.version, tc.query, d)
-		}
+		t.Run(tc.version, func(t *testing.T) {
+			if d := cmp.Diff(tc.want, s.candidates(tc.version, tc.query)); d != "" {
+				t.Errorf("%s %s: %s", tc.version, tc.query, d)
+			}
+		})
 	}
 	for limit, want := range map[string]int{"1": 1, "3": 3, "4": 4, "1000": 4, "99999999999999999999999": 4, "1&limit=3": 1} {
-		if got := s.candidates("1.29", "resources=VCPU:1,MEMORY_MB:10&limit="+limit); len(got) != want {
-			t.Errorf("limit %s: %v", limit, got)
-		}
+		t.Run(limit, func(t *testing.T) {
+			if got := s.candidates("1.29", "resources=VCPU:1,MEMORY_MB:10&limit="+limit); len(got) != want {
+				t.Errorf("limit %s: %v", limit, got)
+			}
+		})
 	}
 }
 
-func TestCandidatesLookAsTheirVersionSays(t *testing.T) {
+func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	holder := uuid.NewString()
@@ -214,12 +218,14 @@ func TestCandidatesLookAsTheirVersionSays(t *testing.T) {
 		{"1.29", object, `"resources":{` + all + `}` + traits + tree},
 		{"1.34", `{"allocations":{"alone":{` + portion + `}},"mappings":{"":["alone"]}}`, `"resources":{` + all + `}` + traits + tree},
 	} {
-		a := s.want(200, "", tc.version, "GET", q+zone, "")
-		a.body = nil
-		if err := json.Unmarshal([]byte(s.named(a.raw)), &a.body); err != nil {
-			t.Fatal(err)
-		}
-		s.same(a, `{"allocation_requests":[`+tc.requests+`],"provider_summaries":{"alone":{`+tc.summary+`}}}`)
+		t.Run(tc.version, func(t *testing.T) {
+			a := s.want(200, "", tc.version, "GET", q+zone, "")
+			a.body = nil
+			if err := json.Unmarshal([]byte(s.named(a.raw)), &a.body); err != nil {
+				t.Fatal(err)
+			}
+			s.same(a, `{"allocation_requests":[`+tc.requests+`],"provider_summaries":{"alone":{`+tc.summary+`}}}`)
+		})
 	}
 	early := s.want(200, "", "1.10", "GET", "/allocation_candidates?resources=DISK_GB:101", "")
 	if early.raw != `{"allocation_requests":[],"provider_summaries":{}}` || early.header.Get("Last-Modified") != "" {
@@ -237,7 +243,7 @@ func TestCandidatesLookAsTheirVersionSays(t *testing.T) {
 	s.want(403, "placement:allocation_candidates:list", "1.10", "GET", "/allocation_candidates", "", "X-Auth-Token", "u:p")
 }
 
-func TestSummariesCoverTheTreesThatContribute(t *testing.T) {
+func TestCandidates_SummariesCoverContributingTrees(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 
@@ -250,15 +256,17 @@ func TestSummariesCoverTheTreesThatContribute(t *testing.T) {
 		{"1.29", "resources=DISK_GB:50", []string{"pool"}},
 		{"1.29", "resources=MEMORY_MB:1500,DISK_GB:50", []string{"n2", "n2c0", "pool"}},
 	} {
-		a := s.want(200, "", tc.version, "GET", "/allocation_candidates?"+s.query(tc.query), "")
-		var got []string
-		for id := range a.body["provider_summaries"].(map[string]any) {
-			got = append(got, s.named(id))
-		}
-		slices.Sort(got)
-		if d := cmp.Diff(tc.want, got); d != "" {
-			t.Errorf("%s %s: %s", tc.version, tc.query, d)
-		}
+		t.Run(tc.version, func(t *testing.T) {
+			a := s.want(200, "", tc.version, "GET", "/allocation_candidates?"+s.query(tc.query), "")
+			var got []string
+			for id := range a.body["provider_summaries"].(map[string]any) {
+				got = append(got, s.named(id))
+			}
+			slices.Sort(got)
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("%s %s: %s", tc.version, tc.query, d)
+			}
+		})
 	}
 	raw := s.named(s.want(200, "", "1.29", "GET", "/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST", "").raw)
 	if !strings.Contains(raw, `"n1f0":{"resources":{"SRIOV_NET_VF":{"capacity":2,"used":0}},"traits":["CUSTOM_FAST"],"parent_provider_uuid":"n1c0","root_provider_uuid":"n1"}`) {
@@ -266,7 +274,7 @@ func TestSummariesCoverTheTreesThatContribute(t *testing.T) {
 	}
 }
 
-func TestOperatorBoundsTheCandidates(t *testing.T) {
+func TestCandidates_OperatorLimit(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	rules, err := policy.Open(policy.Options{}, placement.Policy...)

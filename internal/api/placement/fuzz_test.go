@@ -17,7 +17,7 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// FuzzBody: whatever JSON is sent, a form takes it or says why not, and what a form takes can be read.
+// FuzzBody checks that every JSON body is read or refused with a reason.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"allocations":{"7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001":{"resources":{"VCPU":1},"generation":1}},"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"T","mappings":{"":["x"]}}`,
@@ -45,8 +45,8 @@ func FuzzBody(f *testing.F) {
 			}
 			return m == nil
 		}
-		if form := allocationForm(minor, false); takes(form) {
-			w := readWrite(minor, "c", v.(map[string]any))
+		if form := allocationSchema(minor, false); takes(form) {
+			w := readConsumerWrite(minor, "c", v.(map[string]any))
 			for _, resources := range w.Allocations {
 				for class, amount := range resources {
 					if amount < 1 || !classPattern.MatchString(class) {
@@ -58,20 +58,20 @@ func FuzzBody(f *testing.F) {
 				t.Errorf("%s at 1.%d has a project of %d characters", raw, minor, n)
 			}
 		}
-		if form := (&schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationForm(minor, true)}); minor >= 13 && takes(form) {
+		if form := (&schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationSchema(minor, true)}); minor >= 13 && takes(form) {
 			for consumer, in := range v.(map[string]any) {
-				readWrite(minor, consumer, in.(map[string]any))
+				readConsumerWrite(minor, consumer, in.(map[string]any))
 			}
 		}
-		if takes(recordForm(nil, nil)) {
-			i := readRecord(v.(map[string]any))
+		if takes(inventorySchema(nil, nil)) {
+			i := readInventory(v.(map[string]any))
 			if min(i.Total, i.MinUnit, i.MaxUnit, i.StepSize) < 1 || i.Reserved < 0 || max(i.Total, i.Reserved, i.MinUnit, i.MaxUnit, i.StepSize) > math.MaxInt32 || math.IsInf(i.Capacity(), 0) {
 				t.Errorf("%s is taken as %+v", raw, i)
 			}
 		}
-		if takes(providerForm(minor, map[string]*schema{"uuid": someUUID})) {
-			if id := v.(map[string]any)["uuid"]; id != nil && len(text(id)) > someUUID.maxLength {
-				t.Errorf("a UUID of %d bytes", len(text(id)))
+		if takes(providerSchema(minor, map[string]*schema{"uuid": someUUID})) {
+			if id := v.(map[string]any)["uuid"]; id != nil && len(stringOf(id)) > someUUID.maxLength {
+				t.Errorf("a UUID of %d bytes", len(stringOf(id)))
 			}
 		}
 		takes(classForm)
@@ -79,7 +79,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzUUID: every spelling of a UUID has the verdict of Python's parser and one canonical form.
+// FuzzUUID checks that every text gets the verdict of Python's UUID parser and one canonical form.
 func FuzzUUID(f *testing.F) {
 	const id = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001"
 	for _, seed := range []string{id, strings.ToUpper(id), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), "-" + id + "-", "{{" + id, "uuid:urn:" + id,
@@ -90,7 +90,7 @@ func FuzzUUID(f *testing.F) {
 		hex := strings.NewReplacer("-", "").Replace(strings.Trim(strings.ReplaceAll(strings.ReplaceAll(s, "urn:", ""), "uuid:", ""), "{}"))
 		python := len(hex) == 32 && strings.Trim(strings.ToLower(hex), "0123456789abcdef") == ""
 
-		got, ok := canonical(s)
+		got, ok := canonicalUUID(s)
 
 		if ok != python || ok != isUUID(s) {
 			t.Fatalf("%q: %v, and Python says %v", s, ok, python)
@@ -101,13 +101,13 @@ func FuzzUUID(f *testing.F) {
 		if id, err := uuid.Parse(got); err != nil || id.String() != got || strings.ReplaceAll(got, "-", "") != strings.ToLower(hex) {
 			t.Errorf("%q became %q", s, got)
 		}
-		if again, _ := canonical(got); again != got {
+		if again, _ := canonicalUUID(got); again != got {
 			t.Errorf("%q became %q and then %q", s, got, again)
 		}
 	})
 }
 
-// FuzzVersion: a header names one of the versions, or is refused with 400 or 406.
+// FuzzVersion checks that a header names a version or is refused with 400 or 406.
 func FuzzVersion(f *testing.F) {
 	for _, seed := range []string{"", "placement 1.39", "placement latest", "compute 2.1, Placement\t1.7", "placement 1.40", "placement 1.2.3", "placement", "placement 1.-1", ",,", "placement 01.1", "placement 1.99999999999999999999"} {
 		f.Add(seed)
@@ -127,7 +127,7 @@ func FuzzVersion(f *testing.F) {
 	})
 }
 
-// FuzzAccept: who takes everything takes JSON, and what is said of other types does not matter.
+// FuzzAccept checks that a client that accepts everything accepts JSON, whatever it says about other types.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{"", "*/*", "application/json", "application/json;q=0", "text/html, application/*;q=0.5", "x", ",", ";", "a/b;c", "text/html;q=x", `a/b;c="d,e"`} {
 		f.Add(seed, seed)
@@ -147,7 +147,7 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-// FuzzQuery: a query is refused with 400, or its parameters are of the promised form.
+// FuzzQuery checks that a query is refused with 400 or read as the schema says.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{"project_id=p&user_id=u&consumer_type=T", "project_id=&project_id=x", "consumer_type=allx&project_id=%00", "name=in:A,B&associated=TRUE", "name=startswith:%25", "name=x", "%zz", "a;b", "name=%ff"} {
 		f.Add(seed, uint8(39))
@@ -160,12 +160,12 @@ func FuzzQuery(f *testing.F) {
 				t.Errorf("%q: %v", raw, err)
 			}
 		}
-		if usages, err := c.query(usageForm(c.v)); err != nil {
+		if usages, err := c.decodeQuery(usageSchema(c.v)); err != nil {
 			refused(err)
 		} else if _, sent := usages["consumer_type"]; usages["project_id"] == "" || sent && c.v < 38 {
 			t.Errorf("%q at 1.%d is taken as %v", raw, c.v, usages)
 		}
-		query, err := c.query(traitForm)
+		query, err := c.decodeQuery(traitForm)
 		if err != nil {
 			refused(err)
 			return

@@ -1,5 +1,5 @@
-// Package placement is the wire of the Placement API, microversions 1.0 to 1.39: what is read, in which order
-// it is refused, and how answers look at each version. It decides nothing about providers and allocations.
+// Package placement implements the Placement API, microversions 1.0 to 1.39: the formats of requests and answers at each version, and the
+// order of the checks. The rules of providers and allocations are in internal/inventory and the store.
 package placement
 
 import (
@@ -15,20 +15,20 @@ import (
 	"berth/internal/store"
 )
 
-// Prefix is where the API is mounted.
+// Prefix is the path where the API is mounted.
 const Prefix = "/placement"
 
-// Options are what the API needs.
+// Options are the dependencies and settings of the API.
 type Options struct {
 	Store    *store.Store
 	Identity identity.Authenticator
-	Policy   *policy.Policy // knows the rules of Policy
-	// Incomplete is to whom consumers belong whose owner nobody has named.
+	Policy   *policy.Policy // contains the rules of Policy
+	// Incomplete is the owner of consumers for which clients named none.
 	Incomplete inventory.Owner
 	Candidates Candidates
 }
 
-type room struct {
+type handler struct {
 	store      *store.Store
 	policy     *policy.Policy
 	incomplete inventory.Owner
@@ -41,36 +41,36 @@ type call struct {
 	v int
 }
 
-// endpoint is one line of the API's table.
+// endpoint is one operation of the API.
 type endpoint struct {
 	method, path string
-	from         int    // first microversion; older ones do not have it
-	rule         string // of the policy
-	wants        wants
-	handle       func(*room, *call) (int, any, error)
+	from         int    // first microversion with the operation
+	rule         string // name of the policy rule
+	checks       headerChecks
+	handle       func(*handler, *call) (int, any, error)
 }
 
-// wants is what an endpoint asks of a request's headers.
-type wants int
+// headerChecks are the checks of an operation's request headers.
+type headerChecks int
 
 const (
-	anything   wants = 0
-	accept     wants = 1 << iota // the client takes JSON
-	body                         // the request is JSON
-	bodyFirst                    // is JSON is looked at before the version
-	oldBody                      // was JSON before 1.7
-	lateMethod                   // older versions have the path but not the method
+	anything   headerChecks = 0
+	accept     headerChecks = 1 << iota // the client must accept JSON
+	body                                // the request must be JSON
+	bodyFirst                           // the check for JSON comes before the check of the version
+	oldBody                             // the request must be JSON before 1.7
+	lateMethod                          // older versions have the path without this method: 405 instead of 404
 )
 
 type versionKey struct{}
 
-// New is the API over a store.
+// New returns the API on a store.
 func New(o Options) *osapi.API {
 	id := o.Identity
 	if _, ok := id.(identity.Noauth); ok {
 		id = identity.Noauth{Bare: true}
 	}
-	h := &room{store: o.Store, policy: o.Policy, incomplete: o.Incomplete, candidates: o.Candidates}
+	h := &handler{store: o.Store, policy: o.Policy, incomplete: o.Incomplete, candidates: o.Candidates}
 	api := &osapi.API{Prefix: Prefix, Identity: id, Fail: fail, Before: before}
 	api.Routes = append(api.Routes, osapi.Route{Method: http.MethodGet, Path: "/", Handle: root, Open: true})
 	for _, e := range endpoints {
@@ -79,7 +79,7 @@ func New(o Options) *osapi.API {
 	return api
 }
 
-// before negotiates the version and looks at what every request must have.
+// before negotiates the version and checks the headers of every request.
 func before(r *http.Request) (*http.Request, error) {
 	minor, err := negotiate(r)
 	if err != nil {
@@ -95,12 +95,12 @@ func before(r *http.Request) (*http.Request, error) {
 	return r, nil
 }
 
-// serve checks a request in the order that the contract promises and hands it to the endpoint.
-func (h *room) serve(e endpoint) osapi.Handler {
+// serve checks a request in the order that clients rely on: headers, policy, body.
+func (h *handler) serve(e endpoint) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		minor, _ := r.Context().Value(versionKey{}).(int)
 		c := &call{Request: r, v: minor}
-		if err := c.suits(e); err != nil {
+		if err := c.checkHeaders(e); err != nil {
 			return 0, nil, err
 		}
 		if err := h.allowed(c, e.rule); err != nil {
@@ -111,21 +111,21 @@ func (h *room) serve(e endpoint) osapi.Handler {
 	}
 }
 
-// suits checks version and headers.
-func (c *call) suits(e endpoint) error {
+// checkHeaders checks the version and the headers.
+func (c *call) checkHeaders(e endpoint) error {
 	isJSON := mediaType(c.Request) == "application/json"
 	unsupported := fault(http.StatusUnsupportedMediaType,
 		"The media type %s is not supported, use application/json", mediaType(c.Request))
 	switch {
-	case e.wants&bodyFirst != 0 && !isJSON:
+	case e.checks&bodyFirst != 0 && !isJSON:
 		return unsupported
-	case c.v < e.from && e.wants&lateMethod != 0:
+	case c.v < e.from && e.checks&lateMethod != 0:
 		return fault(http.StatusMethodNotAllowed, "The method %s is not allowed for this resource.", c.Method)
 	case c.v < e.from:
 		return fault(http.StatusNotFound, "%s", explanations[http.StatusNotFound])
-	case e.wants&body != 0 && !isJSON, e.wants&oldBody != 0 && c.v < 7 && !isJSON:
+	case e.checks&body != 0 && !isJSON, e.checks&oldBody != 0 && c.v < 7 && !isJSON:
 		return unsupported
-	case e.wants&accept != 0 && !accepts(c.Request, "application", "json"):
+	case e.checks&accept != 0 && !accepts(c.Request, "application", "json"):
 		return fault(http.StatusNotAcceptable, "Only application/json is provided")
 	}
 	return nil
@@ -138,8 +138,8 @@ func last(values []string) string {
 	return values[len(values)-1]
 }
 
-// modified dates an answer, from 1.15 on. The zero time means now.
-func (c *call) modified(at time.Time) {
+// setLastModified sets Last-Modified from 1.15 on. The zero time means now.
+func (c *call) setLastModified(at time.Time) {
 	if c.v < 15 {
 		return
 	}
@@ -151,8 +151,8 @@ func (c *call) modified(at time.Time) {
 	header.Set("Cache-Control", "no-cache")
 }
 
-// location says where what was created is found.
-func (c *call) location(path string) {
+// setLocation sets the Location of a created resource.
+func (c *call) setLocation(path string) {
 	scheme := "http"
 	if c.TLS != nil {
 		scheme = "https"
@@ -168,7 +168,7 @@ type link struct {
 func root(r *http.Request) (int, any, error) {
 	minor, _ := r.Context().Value(versionKey{}).(int)
 	c := &call{Request: r, v: minor}
-	c.modified(time.Time{})
+	c.setLastModified(time.Time{})
 	return http.StatusOK, map[string]any{"versions": []any{map[string]any{
 		"id": "v1.0", "min_version": "1.0", "max_version": fmt.Sprintf("1.%d", newest), "status": "CURRENT",
 		"links": []link{{Rel: "self", Href: ""}},

@@ -24,24 +24,27 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// client speaks to an API on a fresh database.
+// client calls an API on a new database.
 type client struct {
 	t   *testing.T
 	url string
 }
+
+// in returns the client for a subtest.
+func (c *client) in(t *testing.T) *client { return &client{t: t, url: c.url} }
 
 func serve(t *testing.T) *client {
 	t.Helper()
 	return serveTo(t, identity.Noauth{}, policy.Options{})
 }
 
-// serveTo is serve with other callers and another policy than usual.
+// serveTo is serve with another authenticator and policy.
 func serveTo(t *testing.T, id identity.Authenticator, o policy.Options) *client {
 	t.Helper()
 	return serveOver(t, storetest.New(t), id, o)
 }
 
-// serveOver is serveTo over a store of the test's own.
+// serveOver is serveTo with the given store.
 func serveOver(t *testing.T, s *store.Store, id identity.Authenticator, o policy.Options) *client {
 	t.Helper()
 	rules, err := policy.Open(o, placement.Policy...)
@@ -53,7 +56,7 @@ func serveOver(t *testing.T, s *store.Store, id identity.Authenticator, o policy
 	return &client{t: t, url: server.URL + placement.Prefix}
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -61,7 +64,7 @@ type answer struct {
 	body   map[string]any
 }
 
-// send sends one request at a microversion; headers come in pairs and override what is usual.
+// send sends one request at a microversion. headers are pairs that replace the defaults.
 func (c *client) send(version, method, path, body string, headers ...string) answer {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
@@ -98,7 +101,7 @@ func (c *client) send(version, method, path, body string, headers ...string) ans
 	return a
 }
 
-// want sends a request and insists on the status; for an error also on a part of its message.
+// want sends a request and fails the test unless it is answered with the status, and an error contains part.
 func (c *client) want(status int, part, version, method, path, body string, headers ...string) answer {
 	c.t.Helper()
 	a := c.send(version, method, path, body, headers...)
@@ -108,7 +111,7 @@ func (c *client) want(status int, part, version, method, path, body string, head
 	return a
 }
 
-// same insists on the JSON of an answer.
+// same fails the test unless the answer is that JSON.
 func (c *client) same(a answer, want string) {
 	c.t.Helper()
 	var w any
@@ -128,7 +131,7 @@ func (c *client) provider(name string) string {
 	return id
 }
 
-// stock gives a provider, whatever its generation, inventories.
+// stock sets the provider's inventories at its current generation.
 func (c *client) stock(provider, inventories string) {
 	c.t.Helper()
 	g := c.generation(provider)
@@ -151,7 +154,7 @@ func (a answer) code() any {
 	return object["code"]
 }
 
-func TestVersionIsNegotiated(t *testing.T) {
+func TestVersion_Negotiation(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 
@@ -165,30 +168,39 @@ func TestVersionIsNegotiated(t *testing.T) {
 		"placement 1.3, compute 2.1":      "placement 1.3",
 		"compute nonsense, placement 1.1": "placement 1.1",
 	} {
-		a := c.want(200, "", "", "GET", "/resource_providers", "", "OpenStack-API-Version", header)
-		if got := a.header.Get("OpenStack-API-Version"); got != want || a.header.Get("Vary") == "" {
-			t.Errorf("%q: got %q", header, got)
-		}
+		t.Run(header, func(t *testing.T) {
+			c := c.in(t)
+			a := c.want(200, "", "", "GET", "/resource_providers", "", "OpenStack-API-Version", header)
+			if got := a.header.Get("OpenStack-API-Version"); got != want || a.header.Get("Vary") == "" {
+				t.Errorf("%q: got %q", header, got)
+			}
+		})
 	}
 	for _, bad := range []string{"foo", "1.2.3", "pony.horse", "-1.0", "1", "1.2 3"} {
-		a := c.want(400, "Invalid microversion: invalid version string: "+bad, bad, "GET", "/", "")
-		if a.header.Get("OpenStack-API-Version") != "" {
-			t.Errorf("%q: the answer has a version", bad)
-		}
+		t.Run(bad, func(t *testing.T) {
+			c := c.in(t)
+			a := c.want(400, "Invalid microversion: invalid version string: "+bad, bad, "GET", "/", "")
+			if a.header.Get("OpenStack-API-Version") != "" {
+				t.Errorf("%q: the answer has a version", bad)
+			}
+		})
 	}
 	for _, bad := range []string{"1.40", "2.0", "0.9", "1.99999999999999999999"} {
-		a := c.want(406, "Unacceptable version header: "+bad, bad, "GET", "/", "")
-		object := a.body["errors"].([]any)[0].(map[string]any)
-		if object["min_version"] != "1.0" || object["max_version"] != "1.39" {
-			t.Errorf("%q: got %v", bad, object)
-		}
+		t.Run(bad, func(t *testing.T) {
+			c := c.in(t)
+			a := c.want(406, "Unacceptable version header: "+bad, bad, "GET", "/", "")
+			object := a.body["errors"].([]any)[0].(map[string]any)
+			if object["min_version"] != "1.0" || object["max_version"] != "1.39" {
+				t.Errorf("%q: got %v", bad, object)
+			}
+		})
 	}
 	c.want(406, "<h1>406 Not Acceptable</h1>", "9.9", "GET", "/", "", "Accept", "text/html")
 	c.want(200, `"max_version":"1.39"`, "", "GET", "/", "", "X-Auth-Token", "")
 	c.want(200, `"max_version":"1.39"`, "", "GET", "", "", "X-Auth-Token", "")
 }
 
-func TestManners(t *testing.T) {
+func TestRequest_CommonChecks(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	p := c.provider("p")
@@ -229,10 +241,13 @@ func TestManners(t *testing.T) {
 		{400, "'resources' was unexpected", "1.3", "GET", "/resource_providers?resources=VCPU:1", "", nil},
 		{400, "does not match", "1.14", "GET", "/resource_providers?in_tree=x", "", nil},
 	} {
-		a := c.want(tc.status, tc.part, tc.version, tc.method, tc.path, tc.body, tc.headers...)
-		if id := a.header.Get("X-Openstack-Request-Id"); !strings.HasPrefix(id, "req-") {
-			t.Errorf("%s %s: request ID %q", tc.method, tc.path, id)
-		}
+		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
+			c := c.in(t)
+			a := c.want(tc.status, tc.part, tc.version, tc.method, tc.path, tc.body, tc.headers...)
+			if id := a.header.Get("X-Openstack-Request-Id"); !strings.HasPrefix(id, "req-") {
+				t.Errorf("%s %s: request ID %q", tc.method, tc.path, id)
+			}
+		})
 	}
 	if a := c.send("", "PATCH", "/resource_providers", ""); a.header.Get("Allow") != "GET, POST" {
 		t.Errorf("Allow: %q", a.header.Get("Allow"))

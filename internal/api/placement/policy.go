@@ -7,11 +7,11 @@ import (
 	"berth/internal/identity/policy"
 )
 
-// Policy is who may do what, unless an operator says otherwise: the names and defaults of Placement. Every operation
-// is for administrators and services with a token of a project; older releases asked for an administrator everywhere.
+// Policy has the rules of Placement's operations with their defaults. By default an operation is for administrators and services with a
+// project-scoped token; older releases required an administrator.
 var Policy = rules()
 
-// exceptions are the operations with a default of their own.
+// exceptions are the operations with another default.
 var exceptions = map[string]string{
 	"placement:reshaper:reshape": "rule:service_api",
 	"placement:usages":           "rule:admin_or_project_reader_or_service_api",
@@ -43,8 +43,8 @@ func rules() []policy.Default {
 
 func ruleName(rule string) string { return "placement:" + rule }
 
-// allowed asks the policy. The target is the project whose usages are asked for, else the caller's own.
-func (h *room) allowed(c *call, rule string) error {
+// allowed checks the policy. The target is the project whose usages are requested, otherwise the caller's own.
+func (h *handler) allowed(c *call, rule string) error {
 	caller := identity.From(c.Context())
 	target := policy.Target{"project_id": caller.Project, "user_id": caller.User}
 	if rule == "usages" {

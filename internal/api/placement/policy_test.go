@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// routes are the API's, with something in the place of the parameters.
+// routes are the API's routes with values for the path parameters.
 func routes(t *testing.T) []osapi.Route {
 	t.Helper()
 	all := patterns(t)
@@ -27,7 +27,7 @@ func routes(t *testing.T) []osapi.Route {
 	return all[1:] // but for the root
 }
 
-// patterns are all routes as they stand in the API's table.
+// patterns are the API's routes as its table has them.
 func patterns(t *testing.T) []osapi.Route {
 	t.Helper()
 	rules, err := policy.Open(policy.Options{}, placement.Policy...)
@@ -37,7 +37,7 @@ func patterns(t *testing.T) []osapi.Route {
 	return placement.New(placement.Options{Store: storetest.New(t), Identity: identity.Noauth{}, Policy: rules}).Routes
 }
 
-// refused tells by which rule a request was refused, empty if by none.
+// refused is the policy rule that refused a request; empty if none did.
 func refused(t *testing.T, a answer) string {
 	t.Helper()
 	if a.status != http.StatusForbidden {
@@ -51,7 +51,7 @@ func refused(t *testing.T, a answer) string {
 	return name
 }
 
-func TestEveryOperationAsksThePolicyFirst(t *testing.T) {
+func TestPolicy_CheckedBeforeEveryOperation(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	seen := map[string]bool{}
@@ -81,7 +81,7 @@ func TestEveryOperationAsksThePolicyFirst(t *testing.T) {
 	}
 }
 
-func TestPolicyComesAfterVersionAndHeaders(t *testing.T) {
+func TestPolicy_CheckedAfterVersionAndHeaders(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for _, tc := range []struct {
@@ -104,11 +104,14 @@ func TestPolicyComesAfterVersionAndHeaders(t *testing.T) {
 		{400, "1.39", "POST", "/resource_providers", "{}", []string{"Content-Type", ""}},
 		{406, "1.99", "POST", "/resource_providers", "{}", nil},
 	} {
-		c.want(tc.status, "", tc.version, tc.method, tc.path, tc.body, append(tc.headers, "X-Auth-Token", "ann:demo")...)
+		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
+			c := c.in(t)
+			c.want(tc.status, "", tc.version, tc.method, tc.path, tc.body, append(tc.headers, "X-Auth-Token", "ann:demo")...)
+		})
 	}
 }
 
-func TestNoauthIsPlacementsNoauth2(t *testing.T) {
+func TestNoauth_AsPlacementsNoauth2(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for _, tc := range []struct {
@@ -135,11 +138,14 @@ func TestNoauthIsPlacementsNoauth2(t *testing.T) {
 		{400, "/usages", []string{"X-Auth-Token", "admin"}},
 		{401, "/usages", []string{"X-Auth-Token", ""}},
 	} {
-		c.want(tc.status, "", "1.39", "GET", tc.path, "", tc.headers...)
+		t.Run(tc.path, func(t *testing.T) {
+			c := c.in(t)
+			c.want(tc.status, "", "1.39", "GET", tc.path, "", tc.headers...)
+		})
 	}
 }
 
-func TestKeystoneTokensAreJudgedByRoleAndScope(t *testing.T) {
+func TestPolicy_KeystoneRoleAndScope(t *testing.T) {
 	t.Parallel()
 	keystone := keystonetest.New(t)
 	keystone.User("berth", "secret", "service", "service")
@@ -174,7 +180,7 @@ func TestKeystoneTokensAreJudgedByRoleAndScope(t *testing.T) {
 	c.want(200, "versions", "1.39", "GET", "/", "", "X-Auth-Token", "")
 }
 
-func TestAdministratorsMayDoEverythingWhileOldDefaultsCount(t *testing.T) {
+func TestPolicy_OldDefaultsAdmitAdministrators(t *testing.T) {
 	t.Parallel()
 	c := serveTo(t, identity.Noauth{}, policy.Options{Old: true})
 	for _, r := range routes(t) {
@@ -187,7 +193,7 @@ func TestAdministratorsMayDoEverythingWhileOldDefaultsCount(t *testing.T) {
 	}
 }
 
-func TestOperatorsRulesWin(t *testing.T) {
+func TestPolicy_OperatorsRulesReplaceDefaults(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(path, []byte(`

@@ -11,8 +11,8 @@ import (
 	"berth/internal/store"
 )
 
-// provider is a provider as clients see it. Parent is absent before 1.14 and then null for a root, hence its
-// two levels.
+// provider is the JSON format of a resource provider. The parent is missing before 1.14 and null for a root from 1.14 on; the two pointers
+// tell these apart.
 type provider struct {
 	UUID       string   `json:"uuid"`
 	Name       string   `json:"name"`
@@ -22,7 +22,7 @@ type provider struct {
 	Root       string   `json:"root_provider_uuid,omitempty"`
 }
 
-// providerLinks are the links of a provider and the versions from which they are shown.
+// providerLinks are the links of a provider with their first microversion.
 var providerLinks = []struct {
 	rel  string
 	from int
@@ -46,8 +46,8 @@ func (c *call) provider(p inventory.Provider) provider {
 	return shown
 }
 
-// missing words a provider that does not exist.
-func missing(err error, format, uuid string) error {
+// notFound replaces the store's error for a missing provider by a 404 with that message.
+func notFound(err error, format, uuid string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fault(http.StatusNotFound, format, uuid)
 	}
@@ -59,20 +59,20 @@ const (
 	noProviderWrapped = "No resource provider with uuid %s found : No resource provider with that uuid."
 )
 
-// unless answers with a refusal of the body, unless the provider does not exist or, where one is expected, is
-// at another generation: those come first.
-func (h *room) unless(c *call, generation *int64, refusal error) error {
+// unlessStale returns the error of the body, unless the provider does not exist or is at another generation than the given one. Placement
+// reports these first.
+func (h *handler) unlessStale(c *call, generation *int64, isZeroQuality error) error {
 	p, err := h.store.Provider(c.Context(), c.PathValue("uuid"))
 	switch {
 	case err != nil:
-		return missing(err, noProvider, c.PathValue("uuid"))
+		return notFound(err, noProvider, c.PathValue("uuid"))
 	case generation != nil && p.Generation != *generation:
 		return inventory.Refuse(inventory.Concurrent, "resource provider generation conflict")
 	}
-	return refusal
+	return isZeroQuality
 }
 
-func providerForm(v int, fields map[string]*schema) *schema {
+func providerSchema(v int, fields map[string]*schema) *schema {
 	fields["name"] = &schema{kind: "string", maxLength: 200}
 	if v >= 14 {
 		fields["parent_provider_uuid"] = &schema{kind: "string", nullable: true, uuid: true, maxLength: someUUID.maxLength}
@@ -80,17 +80,17 @@ func providerForm(v int, fields map[string]*schema) *schema {
 	return &schema{kind: "object", required: []string{"name"}, fields: fields}
 }
 
-func (h *room) createProvider(c *call) (int, any, error) {
-	in, err := c.object(providerForm(c.v, map[string]*schema{"uuid": someUUID}))
+func (h *handler) createProvider(c *call) (int, any, error) {
+	in, err := c.decodeObject(providerSchema(c.v, map[string]*schema{"uuid": someUUID}))
 	if err != nil {
 		return 0, nil, err
 	}
-	wanted := inventory.NewProvider{Name: text(in["name"]), Parent: text(in["parent_provider_uuid"])}
+	wanted := inventory.NewProvider{Name: stringOf(in["name"]), Parent: stringOf(in["parent_provider_uuid"])}
 	if wanted.UUID = uuid.NewString(); in["uuid"] != nil {
-		wanted.UUID, _ = canonical(text(in["uuid"]))
+		wanted.UUID, _ = canonicalUUID(stringOf(in["uuid"]))
 	}
 	words := `Unable to create resource provider "` + wanted.Name + `", ` + wanted.UUID + `: Object action create failed because: `
-	switch parent, _ := canonical(wanted.Parent); {
+	switch parent, _ := canonicalUUID(wanted.Parent); {
 	case wanted.Name == "":
 		return 0, nil, fault(http.StatusBadRequest, "%sname is required", words)
 	case parent == wanted.UUID:
@@ -99,47 +99,47 @@ func (h *room) createProvider(c *call) (int, any, error) {
 	}
 	p, err := h.store.CreateProvider(c.Context(), wanted)
 	if err != nil {
-		return 0, nil, prefixed(err, words, inventory.Invalid)
+		return 0, nil, prefixMessage(err, words, inventory.Invalid)
 	}
-	c.location("/resource_providers/" + p.UUID)
+	c.setLocation("/resource_providers/" + p.UUID)
 	if c.v < 20 {
 		return http.StatusCreated, nil, nil
 	}
-	c.modified(p.ChangedAt)
+	c.setLastModified(p.ChangedAt)
 	return http.StatusOK, c.provider(p), nil
 }
 
-func (h *room) showProvider(c *call) (int, any, error) {
+func (h *handler) showProvider(c *call) (int, any, error) {
 	p, err := h.store.Provider(c.Context(), c.PathValue("uuid"))
 	if err != nil {
-		return 0, nil, missing(err, noProvider, c.PathValue("uuid"))
+		return 0, nil, notFound(err, noProvider, c.PathValue("uuid"))
 	}
-	c.modified(p.ChangedAt)
+	c.setLastModified(p.ChangedAt)
 	return http.StatusOK, c.provider(p), nil
 }
 
-func (h *room) updateProvider(c *call) (int, any, error) {
-	in, err := c.object(providerForm(c.v, map[string]*schema{}))
+func (h *handler) updateProvider(c *call) (int, any, error) {
+	in, err := c.decodeObject(providerSchema(c.v, map[string]*schema{}))
 	if err != nil {
-		return 0, nil, h.unless(c, nil, err)
+		return 0, nil, h.unlessStale(c, nil, err)
 	}
-	change := inventory.ProviderChange{UUID: c.PathValue("uuid"), Name: text(in["name"]), Move: c.v >= 37}
+	change := inventory.ProviderChange{UUID: c.PathValue("uuid"), Name: stringOf(in["name"]), Move: c.v >= 37}
 	if parent, sent := in["parent_provider_uuid"]; sent {
-		wanted := text(parent)
+		wanted := stringOf(parent)
 		change.Parent = &wanted
 	}
 	p, err := h.store.ChangeProvider(c.Context(), change)
 	if err != nil {
-		err = prefixed(err, "Unable to save resource provider "+change.UUID+": Object action update failed because: ", inventory.Invalid)
-		return 0, nil, missing(err, noProvider, change.UUID)
+		err = prefixMessage(err, "Unable to save resource provider "+change.UUID+": Object action update failed because: ", inventory.Invalid)
+		return 0, nil, notFound(err, noProvider, change.UUID)
 	}
-	c.modified(p.ChangedAt)
+	c.setLastModified(p.ChangedAt)
 	return http.StatusOK, c.provider(p), nil
 }
 
-func (h *room) deleteProvider(c *call) (int, any, error) {
+func (h *handler) deleteProvider(c *call) (int, any, error) {
 	if err := h.store.DeleteProvider(c.Context(), c.PathValue("uuid")); err != nil {
-		return 0, nil, missing(err, "No resource provider with uuid %s found for delete", c.PathValue("uuid"))
+		return 0, nil, notFound(err, "No resource provider with uuid %s found for delete", c.PathValue("uuid"))
 	}
 	return http.StatusNoContent, nil, nil
 }
@@ -147,14 +147,14 @@ func (h *room) deleteProvider(c *call) (int, any, error) {
 var dashedUUID = &schema{kind: "string", pattern: regexp.MustCompile(
 	`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)}
 
-func (h *room) listProviders(c *call) (int, any, error) {
+func (h *handler) listProviders(c *call) (int, any, error) {
 	filter, err := c.providerFilter()
 	if err != nil {
 		return 0, nil, err
 	}
 	providers, err := h.store.Providers(c.Context(), filter)
 	if err != nil {
-		return 0, nil, badNames(err)
+		return 0, nil, unknownNames(err)
 	}
 	shown := make([]provider, len(providers))
 	var newest inventory.Provider
@@ -164,6 +164,6 @@ func (h *room) listProviders(c *call) (int, any, error) {
 			newest = p
 		}
 	}
-	c.modified(newest.ChangedAt)
+	c.setLastModified(newest.ChangedAt)
 	return http.StatusOK, map[string]any{"resource_providers": shown}, nil
 }

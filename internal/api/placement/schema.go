@@ -11,31 +11,30 @@ import (
 	"unicode/utf8"
 )
 
-// schema is the form of a JSON value. Clients and their tests look for the words of Python's jsonschema
-// library in refusals, so it speaks them.
+// schema is a JSON schema. Its errors have the wording of Python's jsonschema library, because clients and their tests look for it.
 type schema struct {
 	kind     string // object, array, string, integer or number
 	nullable bool
 
 	required []string
 	fields   map[string]*schema
-	keys     *regexp.Regexp // what other keys of an object must match,
-	each     *schema        // and the form of their values
-	open     bool           // any other key will do
+	keys     *regexp.Regexp // pattern of the object's other keys,
+	each     *schema        // and the schema of their values
+	open     bool           // any other key is allowed
 	minKeys  int
 
 	items    *schema
 	minItems int
 	unique   bool
 
-	minLength, maxLength int // maxLength 0 is any
+	minLength, maxLength int // maxLength 0 means no limit
 	pattern              *regexp.Regexp
 	uuid                 bool
 
 	minimum, maximum *float64
 }
 
-// mismatch is a value that is not of its schema's form.
+// mismatch is the error for a value that violates its schema.
 type mismatch struct {
 	why, keyword, path string
 }
@@ -44,12 +43,12 @@ func (m *mismatch) Error() string {
 	return fmt.Sprintf("%s Failed validating '%s' in schema%s", m.why, m.keyword, m.path)
 }
 
-// bad is a mismatch at the top of a schema.
-func bad(keyword, format string, args ...any) *mismatch {
+// mismatchf is a mismatch at the top of a schema.
+func mismatchf(keyword, format string, args ...any) *mismatch {
 	return &mismatch{why: fmt.Sprintf(format, args...), keyword: keyword}
 }
 
-// below is a mismatch of a part of a value, whose schema stands under those keys.
+// below adds the path from an outer schema to the part that failed.
 func (m *mismatch) below(keys ...string) *mismatch {
 	if m == nil {
 		return nil
@@ -60,7 +59,7 @@ func (m *mismatch) below(keys ...string) *mismatch {
 	return m
 }
 
-// check compares a value, read by osapi.ParseJSON, with the schema. It reports the first mismatch only.
+// check compares a value that osapi.ParseJSON has read with the schema. It reports only the first mismatch.
 func (s *schema) check(v any) *mismatch {
 	if v == nil && s.nullable {
 		return nil
@@ -75,28 +74,28 @@ func (s *schema) check(v any) *mismatch {
 			return s.checkArray(array)
 		}
 	case "string":
-		if text, ok := v.(string); ok {
-			return s.checkString(text)
+		if stringOf, ok := v.(string); ok {
+			return s.checkString(stringOf)
 		}
 	case "integer", "number":
-		if number, ok := v.(json.Number); ok && (s.kind == "number" || integral(number)) {
+		if number, ok := v.(json.Number); ok && (s.kind == "number" || isInteger(number)) {
 			return s.checkNumber(number)
 		}
 	}
 	if s.nullable {
-		return bad("type", "%s is not of type '%s', 'null'", repr(v), s.kind)
+		return mismatchf("type", "%s is not of type '%s', 'null'", repr(v), s.kind)
 	}
-	return bad("type", "%s is not of type '%s'", repr(v), s.kind)
+	return mismatchf("type", "%s is not of type '%s'", repr(v), s.kind)
 }
 
 func (s *schema) checkObject(object map[string]any) *mismatch {
 	for _, name := range s.required {
 		if _, ok := object[name]; !ok {
-			return bad("required", "%s is a required property", repr(name))
+			return mismatchf("required", "%s is a required property", repr(name))
 		}
 	}
 	if len(object) < s.minKeys {
-		return bad("minProperties", "%s does not have enough properties", repr(object))
+		return mismatchf("minProperties", "%s does not have enough properties", repr(object))
 	}
 	if m := s.unexpected(object); m != nil {
 		return m
@@ -119,7 +118,7 @@ func (s *schema) checkObject(object map[string]any) *mismatch {
 	return nil
 }
 
-// unexpected refuses keys that an object must not have.
+// unexpected refuses keys that the object must not have.
 func (s *schema) unexpected(object map[string]any) *mismatch {
 	if s.open {
 		return nil
@@ -139,62 +138,62 @@ func (s *schema) unexpected(object map[string]any) *mismatch {
 	case len(names) == 0:
 		return nil
 	case s.keys != nil && len(names) == 1:
-		return bad("additionalProperties", "%s does not match any of the regexes: %s", list, repr(s.keys.String()))
+		return mismatchf("additionalProperties", "%s does not match any of the regexes: %s", list, repr(s.keys.String()))
 	case s.keys != nil:
-		return bad("additionalProperties", "%s do not match any of the regexes: %s", list, repr(s.keys.String()))
+		return mismatchf("additionalProperties", "%s do not match any of the regexes: %s", list, repr(s.keys.String()))
 	case len(names) == 1:
-		return bad("additionalProperties", "Additional properties are not allowed (%s was unexpected)", list)
+		return mismatchf("additionalProperties", "Additional properties are not allowed (%s was unexpected)", list)
 	default:
-		return bad("additionalProperties", "Additional properties are not allowed (%s were unexpected)", list)
+		return mismatchf("additionalProperties", "Additional properties are not allowed (%s were unexpected)", list)
 	}
 }
 
 func (s *schema) checkArray(array []any) *mismatch {
 	if len(array) < s.minItems {
-		return bad("minItems", "%s should be non-empty", repr(array))
+		return mismatchf("minItems", "%s should be non-empty", repr(array))
 	}
 	seen := map[string]bool{}
 	for _, v := range array {
 		if m := s.items.check(v).below("items"); m != nil {
 			return m
 		}
-		if text, ok := v.(string); ok && s.unique {
-			if seen[text] {
-				return bad("uniqueItems", "%s has non-unique elements", repr(array))
+		if stringOf, ok := v.(string); ok && s.unique {
+			if seen[stringOf] {
+				return mismatchf("uniqueItems", "%s has non-unique elements", repr(array))
 			}
-			seen[text] = true
+			seen[stringOf] = true
 		}
 	}
 	return nil
 }
 
-func (s *schema) checkString(text string) *mismatch {
-	length := utf8.RuneCountInString(text)
+func (s *schema) checkString(stringOf string) *mismatch {
+	length := utf8.RuneCountInString(stringOf)
 	switch {
 	case length < s.minLength:
-		return bad("minLength", "%s should be non-empty", repr(text))
+		return mismatchf("minLength", "%s should be non-empty", repr(stringOf))
 	case s.maxLength > 0 && length > s.maxLength:
-		return bad("maxLength", "%s is too long", repr(text))
-	case s.pattern != nil && !s.pattern.MatchString(text):
-		return bad("pattern", "%s does not match %s", repr(text), repr(s.pattern.String()))
-	case s.uuid && !isUUID(text):
-		return bad("format", "%s is not a 'uuid'", repr(text))
+		return mismatchf("maxLength", "%s is too long", repr(stringOf))
+	case s.pattern != nil && !s.pattern.MatchString(stringOf):
+		return mismatchf("pattern", "%s does not match %s", repr(stringOf), repr(s.pattern.String()))
+	case s.uuid && !isUUID(stringOf):
+		return mismatchf("format", "%s is not a 'uuid'", repr(stringOf))
 	}
 	return nil
 }
 
 func (s *schema) checkNumber(number json.Number) *mismatch {
-	f, _ := number.Float64() // beyond every float: infinite
+	f, _ := number.Float64() // a number beyond the range of float64 becomes infinite
 	switch {
 	case s.minimum != nil && f < *s.minimum:
-		return bad("minimum", "%s is less than the minimum of %s", number, plain(*s.minimum))
+		return mismatchf("minimum", "%s is less than the minimum of %s", number, plain(*s.minimum))
 	case s.maximum != nil && f > *s.maximum:
-		return bad("maximum", "%s is greater than the maximum of %s", number, plain(*s.maximum))
+		return mismatchf("maximum", "%s is greater than the maximum of %s", number, plain(*s.maximum))
 	}
 	return nil
 }
 
-// plain writes a whole number without an exponent.
+// plain writes an integer without an exponent.
 func plain(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatInt(int64(f), 10)
@@ -202,8 +201,8 @@ func plain(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// integral tells whether a number is whole, however it is written.
-func integral(number json.Number) bool {
+// isInteger reports whether a number is an integer in any notation, such as 1e3.
+func isInteger(number json.Number) bool {
 	if !strings.ContainsAny(number.String(), ".eE") {
 		return true
 	}
@@ -211,8 +210,8 @@ func integral(number json.Number) bool {
 	return err == nil && f == math.Trunc(f)
 }
 
-// whole is the value of an integral number, at the nearest end of the range if it is beyond.
-func whole(v any) int64 {
+// intOf is the value of an integer. Beyond the range of int64 it is the nearest int64.
+func intOf(v any) int64 {
 	number, _ := v.(json.Number)
 	if i, err := number.Int64(); err == nil {
 		return i
@@ -227,7 +226,7 @@ func whole(v any) int64 {
 	return int64(f)
 }
 
-// repr writes a value as Python would.
+// repr writes a value as Python's repr does.
 func repr(v any) string {
 	switch v := v.(type) {
 	case nil:

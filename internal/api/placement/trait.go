@@ -11,7 +11,7 @@ import (
 )
 
 func (c *call) traits(t inventory.Traits) (int, any, error) {
-	c.modified(t.ChangedAt)
+	c.setLastModified(t.ChangedAt)
 	names := t.Names
 	if names == nil {
 		names = []string{}
@@ -19,16 +19,16 @@ func (c *call) traits(t inventory.Traits) (int, any, error) {
 	return http.StatusOK, map[string]any{"traits": names, "resource_provider_generation": t.Generation}, nil
 }
 
-func (h *room) listProviderTraits(c *call) (int, any, error) {
+func (h *handler) listProviderTraits(c *call) (int, any, error) {
 	t, err := h.store.ProviderTraits(c.Context(), c.PathValue("uuid"))
 	if err != nil {
-		return 0, nil, missing(err, noProviderWrapped, c.PathValue("uuid"))
+		return 0, nil, notFound(err, noProviderWrapped, c.PathValue("uuid"))
 	}
 	return c.traits(t)
 }
 
-func (h *room) replaceProviderTraits(c *call) (int, any, error) {
-	in, err := c.object(&schema{kind: "object", required: []string{"traits", "resource_provider_generation"},
+func (h *handler) replaceProviderTraits(c *call) (int, any, error) {
+	in, err := c.decodeObject(&schema{kind: "object", required: []string{"traits", "resource_provider_generation"},
 		fields: map[string]*schema{
 			"traits":                       {kind: "array", items: someName},
 			"resource_provider_generation": integer,
@@ -37,16 +37,16 @@ func (h *room) replaceProviderTraits(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	t, err := h.store.SetProviderTraits(c.Context(), c.PathValue("uuid"),
-		whole(in["resource_provider_generation"]), texts(in["traits"]))
+		intOf(in["resource_provider_generation"]), stringsOf(in["traits"]))
 	if err != nil {
-		return 0, nil, missing(err, noProvider, c.PathValue("uuid"))
+		return 0, nil, notFound(err, noProvider, c.PathValue("uuid"))
 	}
 	return c.traits(t)
 }
 
-func (h *room) clearProviderTraits(c *call) (int, any, error) {
+func (h *handler) clearProviderTraits(c *call) (int, any, error) {
 	if err := h.store.ClearProviderTraits(c.Context(), c.PathValue("uuid")); err != nil {
-		return 0, nil, missing(err, noProvider, c.PathValue("uuid"))
+		return 0, nil, notFound(err, noProvider, c.PathValue("uuid"))
 	}
 	return http.StatusNoContent, nil, nil
 }
@@ -54,8 +54,8 @@ func (h *room) clearProviderTraits(c *call) (int, any, error) {
 var traitForm = &schema{kind: "object", fields: map[string]*schema{
 	"name": {kind: "string", minLength: 1}, "associated": {kind: "string", minLength: 1}}}
 
-func (h *room) listTraits(c *call) (int, any, error) {
-	query, err := c.query(traitForm)
+func (h *handler) listTraits(c *call) (int, any, error) {
+	query, err := c.decodeQuery(traitForm)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -75,7 +75,7 @@ func (h *room) listTraits(c *call) (int, any, error) {
 			newest = t.ChangedAt
 		}
 	}
-	c.modified(newest)
+	c.setLastModified(newest)
 	return http.StatusOK, map[string]any{"traits": names}, nil
 }
 
@@ -102,23 +102,23 @@ func traitFilter(query map[string]string) (f inventory.TraitFilter, err error) {
 	return f, nil
 }
 
-func noTrait(err error, name string) error {
+func traitNotFound(err error, name string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fault(http.StatusNotFound, "No such trait(s): %s.", name)
 	}
 	return err
 }
 
-func (h *room) showTrait(c *call) (int, any, error) {
+func (h *handler) showTrait(c *call) (int, any, error) {
 	t, err := h.store.Trait(c.Context(), c.PathValue("name"))
 	if err != nil {
-		return 0, nil, noTrait(err, c.PathValue("name"))
+		return 0, nil, traitNotFound(err, c.PathValue("name"))
 	}
-	c.modified(t.ChangedAt)
+	c.setLastModified(t.ChangedAt)
 	return http.StatusNoContent, nil, nil
 }
 
-func (h *room) putTrait(c *call) (int, any, error) {
+func (h *handler) putTrait(c *call) (int, any, error) {
 	name := c.PathValue("name")
 	if customName.check(name) != nil {
 		return 0, nil, fault(http.StatusBadRequest, `The trait is invalid. A valid trait must be no longer than 255 characters, `+
@@ -128,17 +128,17 @@ func (h *room) putTrait(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	c.location("/traits/" + name)
-	c.modified(t.ChangedAt)
+	c.setLocation("/traits/" + name)
+	c.setLastModified(t.ChangedAt)
 	if created {
 		return http.StatusCreated, nil, nil
 	}
 	return http.StatusNoContent, nil, nil
 }
 
-func (h *room) deleteTrait(c *call) (int, any, error) {
+func (h *handler) deleteTrait(c *call) (int, any, error) {
 	if err := h.store.DeleteTrait(c.Context(), c.PathValue("name")); err != nil {
-		return 0, nil, noTrait(err, c.PathValue("name"))
+		return 0, nil, traitNotFound(err, c.PathValue("name"))
 	}
 	return http.StatusNoContent, nil, nil
 }

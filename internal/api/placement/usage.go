@@ -9,32 +9,32 @@ import (
 	"berth/internal/inventory"
 )
 
-func (h *room) showProviderUsage(c *call) (int, any, error) {
+func (h *handler) showProviderUsage(c *call) (int, any, error) {
 	u, err := h.store.ProviderUsage(c.Context(), c.PathValue("uuid"))
 	if err != nil {
-		return 0, nil, missing(err, noProviderWrapped, c.PathValue("uuid"))
+		return 0, nil, notFound(err, noProviderWrapped, c.PathValue("uuid"))
 	}
-	c.modified(time.Time{})
+	c.setLastModified(time.Time{})
 	return http.StatusOK, map[string]any{"resource_provider_generation": u.Generation, "usages": u.Used}, nil
 }
 
 var usageType = regexp.MustCompile(`^[A-Z0-9_]+$|^all|^unknown$`)
 
-func usageForm(v int) *schema {
-	form := &schema{kind: "object", required: []string{"project_id"},
+func usageSchema(v int) *schema {
+	querySchema := &schema{kind: "object", required: []string{"project_id"},
 		fields: map[string]*schema{"project_id": someName, "user_id": someName}}
 	if v >= 38 {
-		form.fields["consumer_type"] = &schema{kind: "string", minLength: 1, maxLength: 255, pattern: usageType}
+		querySchema.fields["consumer_type"] = &schema{kind: "string", minLength: 1, maxLength: 255, pattern: usageType}
 	}
-	return form
+	return querySchema
 }
 
-func (h *room) showUsages(c *call) (int, any, error) {
-	query, err := c.query(usageForm(c.v))
+func (h *handler) showUsages(c *call) (int, any, error) {
+	query, err := c.decodeQuery(usageSchema(c.v))
 	if err != nil {
 		return 0, nil, err
 	}
-	filter := inventory.UsageFilter{Project: query["project_id"], User: given(query, "user_id")}
+	filter := inventory.UsageFilter{Project: query["project_id"], User: optional(query, "user_id")}
 	filter.Unowned = filter.Project == h.incomplete.Project && (filter.User == nil || *filter.User == h.incomplete.User)
 	together := query["consumer_type"] == "all"
 	switch kind := query["consumer_type"]; kind {
@@ -48,12 +48,12 @@ func (h *room) showUsages(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	c.modified(time.Time{})
+	c.setLastModified(time.Time{})
 	return http.StatusOK, map[string]any{"usages": c.usages(usages, together)}, nil
 }
 
-// usages are amounts by class before 1.38; from then on they stand under the consumers' type, or together under
-// "all", with the count of consumers.
+// usages are amounts by class before 1.38. From 1.38 on they are grouped by consumer type, or together under "all", with the count of
+// consumers.
 func (c *call) usages(found []inventory.Usage, together bool) any {
 	if c.v < 38 {
 		return inventory.Total(found).Used

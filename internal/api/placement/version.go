@@ -9,15 +9,15 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// newest is the minor number of the newest microversion, 1.39; the oldest is 1.0.
+// newest is the minor number of the newest microversion, 1.39. The oldest is 1.0.
 const newest = 39
 
-// unacceptableVersion marks the one refusal that tells which versions there are.
+// unacceptableVersion is the type of the error whose body lists the supported versions.
 const unacceptableVersion = "unacceptable version"
 
 var versionForm = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`)
 
-// negotiate reads the microversion that a request asks for, as its minor number.
+// negotiate returns the minor number of the requested microversion.
 func negotiate(r *http.Request) (int, error) {
 	wanted := "1.0"
 	for pair := range strings.SplitSeq(strings.Join(r.Header.Values("OpenStack-API-Version"), ","), ",") {

@@ -14,18 +14,17 @@ import (
 	"berth/internal/inventory"
 )
 
-// The codes of refusals of a query, from 1.23 on.
+// Codes of query errors from 1.23 on.
 const (
 	queryDuplicateKey = "placement.query.duplicate_key"
 	queryBadValue     = "placement.query.bad_value"
 	queryMissingValue = "placement.query.missing_value"
 )
 
-// maxGroups is how many groups a query may have: what a search remembers of every provider grows with them.
+// maxGroups limits the groups of a query. The memory of a search grows with the groups and the providers.
 const maxGroups = 128
 
-// groupParameters are the parameters of a query for candidates that may have a suffix, each with its first
-// microversion and in the order in which they are named in refusals.
+// groupParameters are the query parameters that may have a suffix, with their first microversion, in the order in which errors list them.
 var groupParameters = []struct {
 	name string
 	from int
@@ -43,24 +42,24 @@ func (c *call) candidateQuery() (q inventory.CandidateQuery, err error) {
 	if err != nil {
 		return q, err
 	}
-	suffixes, err := c.candidateForm(values)
+	suffixes, err := c.checkCandidateParameters(values)
 	if err != nil {
 		return q, err
 	}
-	if q, err = c.wide(values); err != nil {
+	if q, err = c.readGlobalParameters(values); err != nil {
 		return q, err
 	}
 	if len(suffixes) > maxGroups {
 		return q, badQuery("No more than %d request groups are supported.", maxGroups)
 	}
 	for _, suffix := range suffixes {
-		group, err := c.group(values, suffix)
+		group, err := c.readGroup(values, suffix)
 		if err != nil {
 			return q, err
 		}
 		q.Groups = append(q.Groups, group)
 	}
-	if err := c.consistent(q); err != nil {
+	if err := c.checkGroups(q); err != nil {
 		return q, err
 	}
 	named := slices.DeleteFunc(slices.Clone(suffixes), func(suffix string) bool { return suffix == "" })
@@ -70,16 +69,15 @@ func (c *call) candidateQuery() (q inventory.CandidateQuery, err error) {
 	return q, nil
 }
 
-// candidateForm checks which parameters there are, as the schema of the version does, and finds the suffixes of
-// the groups.
-func (c *call) candidateForm(values url.Values) (suffixes []string, err error) {
+// checkCandidateParameters checks the names of the parameters, as the version's schema does, and returns the suffixes of the groups.
+func (c *call) checkCandidateParameters(values url.Values) (suffixes []string, err error) {
 	known := map[string]int{"limit": 16, "group_policy": 25, "root_required": 35, "same_subtree": 36}
 	found := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if from, ok := known[name]; ok && c.v >= from {
 			continue
 		}
-		suffix, ok := c.groupOf(name)
+		suffix, ok := c.groupSuffix(name)
 		if !ok {
 			return nil, c.unexpected(name)
 		}
@@ -102,8 +100,8 @@ func (c *call) candidateForm(values url.Values) (suffixes []string, err error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// groupOf is the suffix of a parameter of a group; ok is false for any other parameter.
-func (c *call) groupOf(name string) (suffix string, ok bool) {
+// groupSuffix is the suffix of a group parameter; ok is false for any other parameter.
+func (c *call) groupSuffix(name string) (suffix string, ok bool) {
 	for _, p := range groupParameters {
 		suffix, ok := strings.CutPrefix(name, p.name)
 		switch {
@@ -119,32 +117,32 @@ func (c *call) groupOf(name string) (suffix string, ok bool) {
 	return "", false
 }
 
-// unexpected is the refusal of a parameter that the version does not know.
+// unexpectedParameter is the error for a parameter that the version does not have.
 func (c *call) unexpected(name string) error {
 	if c.v < 25 {
 		return badQuery(invalidQuery+"Additional properties are not allowed (%s was unexpected) "+
 			"Failed validating 'additionalProperties' in schema", repr(name))
 	}
-	form := `([1-9][0-9]*)?`
+	suffixPattern := `([1-9][0-9]*)?`
 	if c.v >= 33 {
-		form = `([a-zA-Z0-9_-]{1,64})?`
+		suffixPattern = `([a-zA-Z0-9_-]{1,64})?`
 	}
 	var forms []string
 	for _, p := range groupParameters {
 		if c.v >= p.from {
-			forms = append(forms, "'^"+p.name+form+"$'")
+			forms = append(forms, "'^"+p.name+suffixPattern+"$'")
 		}
 	}
 	return badQuery(invalidQuery+"%s does not match any of the regexes: %s Failed validating 'additionalProperties' in schema",
 		repr(name), strings.Join(forms, ", "))
 }
 
-// wide reads the parameters that concern all groups. The first limit and the first group_policy count.
-func (c *call) wide(values url.Values) (q inventory.CandidateQuery, err error) {
+// readGlobalParameters reads the parameters that apply to all groups. The first limit and the first group_policy count.
+func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQuery, err error) {
 	q = inventory.CandidateQuery{Flat: c.v < 29, Classes: c.v >= 27, Traits: c.v >= 17, Isolate: values.Get("group_policy") == "isolate"}
 	if values.Has("limit") {
 		if q.Bounds.Candidates, err = strconv.Atoi(values.Get("limit")); err != nil {
-			q.Bounds.Candidates = 0 // more than there can be
+			q.Bounds.Candidates = 0 // a limit beyond every integer is no limit
 		}
 	}
 	if roots := values["root_required"]; len(roots) > 1 {
@@ -153,9 +151,9 @@ func (c *call) wide(values url.Values) (q inventory.CandidateQuery, err error) {
 		if q.Root, err = parseTraits(roots[0], true, false); err != nil {
 			return q, err
 		}
-		if both := conflicts(q.Root); len(both) > 0 {
+		if conflicting := conflictingTraits(q.Root); len(conflicting) > 0 {
 			return q, osapi.Fault(http.StatusBadRequest, queryBadValue,
-				"Conflicting required and forbidden traits found in root_required: %s", strings.Join(both, ", "))
+				"Conflicting required and forbidden traits found in root_required: %s", strings.Join(conflicting, ", "))
 		}
 	}
 	for _, value := range values["same_subtree"] {
@@ -172,20 +170,20 @@ func (c *call) wide(values url.Values) (q inventory.CandidateQuery, err error) {
 	return q, nil
 }
 
-// conflicts are the required traits of which every alternative is also forbidden.
-func conflicts(r inventory.Rule) []string {
-	var both []string
+// conflictingTraits are the required traits whose alternatives are all forbidden.
+func conflictingTraits(r inventory.Rule) []string {
+	var conflicting []string
 	for _, alternatives := range r.Required {
 		if !slices.ContainsFunc(alternatives, func(name string) bool { return !slices.Contains(r.Forbidden, name) }) {
-			both = append(both, alternatives...)
+			conflicting = append(conflicting, alternatives...)
 		}
 	}
-	slices.Sort(both)
-	return slices.Compact(both)
+	slices.Sort(conflicting)
+	return slices.Compact(conflicting)
 }
 
-// group reads the parameters of the group with a suffix.
-func (c *call) group(values url.Values, suffix string) (g inventory.Group, err error) {
+// readGroup reads the parameters of the group with that suffix.
+func (c *call) readGroup(values url.Values, suffix string) (g inventory.Group, err error) {
 	g.Suffix = suffix
 	if resources := values["resources"+suffix]; len(resources) > 0 {
 		if g.Resources, err = parseResources(last(resources)); err != nil {
@@ -208,19 +206,19 @@ func (c *call) group(values url.Values, suffix string) (g inventory.Group, err e
 	return g, nil
 }
 
-// consistent checks that the groups make sense together.
-func (c *call) consistent(q inventory.CandidateQuery) error {
-	err := resourceless(q)
+// checkGroups checks the groups against each other.
+func (c *call) checkGroups(q inventory.CandidateQuery) error {
+	err := checkSubtrees(q)
 	if c.v < 36 {
-		err = orphans(q.Groups)
+		err = refuseGroupsWithoutResources(q.Groups)
 	}
 	if err != nil {
 		return err
 	}
 	var found []string
 	for _, g := range q.Groups {
-		if both := conflicts(g.Traits); len(both) > 0 {
-			found = append(found, fmt.Sprintf("required%s: (%s)", g.Suffix, strings.Join(both, ", ")))
+		if conflicting := conflictingTraits(g.Traits); len(conflicting) > 0 {
+			found = append(found, fmt.Sprintf("required%s: (%s)", g.Suffix, strings.Join(conflicting, ", ")))
 		}
 	}
 	if len(found) > 0 {
@@ -229,8 +227,8 @@ func (c *call) consistent(q inventory.CandidateQuery) error {
 	return nil
 }
 
-// orphans refuses groups without resources, as before 1.36.
-func orphans(groups []inventory.Group) error {
+// refuseGroupsWithoutResources is the check before 1.36: every group needs resources.
+func refuseGroupsWithoutResources(groups []inventory.Group) error {
 	var traits, aggregates []string
 	empty := false
 	for _, g := range groups {
@@ -260,8 +258,8 @@ func orphans(groups []inventory.Group) error {
 	return nil
 }
 
-// resourceless refuses groups without resources but those that a subtree names, and subtrees that name no group.
-func resourceless(q inventory.CandidateQuery) error {
+// checkSubtrees is the check from 1.36 on: only groups in same_subtree may lack resources, and same_subtree names only existing groups.
+func checkSubtrees(q inventory.CandidateQuery) error {
 	var empty, unknown []any
 	some := false
 	groups := map[string]bool{}

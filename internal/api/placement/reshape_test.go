@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// reshaped is the part of a reshape's body that gives a provider inventories.
+// reshaped is the part of a body that sets a provider's inventories.
 func reshaped(provider string, generation any, inventories string) string {
 	return fmt.Sprintf(`%q:{"resource_provider_generation":%v,"inventories":%s}`, provider, generation, inventories)
 }
 
-// holds is the part of a body that says what a consumer has, from 1.38 on.
+// holds is the part of a body that sets a consumer's allocations, from 1.38 on.
 func holds(consumer string, generation any, allocations string) string {
 	return fmt.Sprintf(`%q:{%s,"project_id":"p","user_id":"u","consumer_generation":%v,"consumer_type":"T"}`, consumer, allocations, generation)
 }
@@ -22,9 +22,8 @@ func reshape(inventories []string, allocations ...string) string {
 	return fmt.Sprintf(`{"inventories":{%s},"allocations":{%s}}`, strings.Join(inventories, ","), strings.Join(allocations, ","))
 }
 
-// TestReshapeMovesInventoriesWithTheirAllocations is what it is for: resources move from a host to its new child,
-// while two servers hold them.
-func TestReshapeMovesInventoriesWithTheirAllocations(t *testing.T) {
+// TestReshape_MovesInventoriesWithAllocations moves resources from a host to its new child while two servers use them.
+func TestReshape_MovesInventoriesWithAllocations(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	host := c.provider("host")
@@ -53,8 +52,8 @@ func TestReshapeMovesInventoriesWithTheirAllocations(t *testing.T) {
 	c.want(200, `"consumer_generation":1`, "1.39", "GET", "/allocations/"+other, "")
 }
 
-// TestReshapeMovesGenerationsAsPlacementDoes pins what clients compare absolutely.
-func TestReshapeMovesGenerationsAsPlacementDoes(t *testing.T) {
+// TestReshape_GenerationsAsInPlacement checks the exact generations, because clients compare them.
+func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	p, q := c.provider("p"), c.provider("q")
@@ -90,7 +89,7 @@ func TestReshapeMovesGenerationsAsPlacementDoes(t *testing.T) {
 		`{"allocations":{%q:{"resources":{"VCPU":1},"generation":18}},"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}`, p))
 }
 
-func TestReshapeIsRefusedInOrder(t *testing.T) {
+func TestReshape_OrderOfErrors(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	p, q := c.provider("p"), c.provider("q")
@@ -108,7 +107,7 @@ func TestReshapeIsRefusedInOrder(t *testing.T) {
 		code, text string
 		body       string
 	}{
-		// Each body is also wrong in every way that is told later.
+		// Each body also has all the errors that are checked later.
 		{400, undefined, "'allocations' is a required property", `{"inventories":{` + reshaped(ghost, 0, `{}`) + `}}`},
 		{400, undefined, "'x' was unexpected", `{"x":1,"inventories":{` + reshaped(ghost, 0, `{}`) + `},"allocations":{}}`},
 		{400, undefined, "does not have enough properties", reshape(nil, holds(mine, 7, vcpus(ghost, 1)))},
@@ -131,10 +130,13 @@ func TestReshapeIsRefusedInOrder(t *testing.T) {
 		{409, undefined, "would violate inventory constraints", reshape([]string{reshaped(p, 2, `{"VCPU":{"total":8,"step_size":2}}`)}, holds(mine, 1, vcpus(p, 1)))},
 		{409, undefined, "Inventory for 'VCPU' on resource provider '" + q + "' invalid.", reshape([]string{reshaped(p, 2, vcpu)}, holds(mine, 1, vcpus(q, 1)))},
 	} {
-		a := c.want(tc.status, tc.text, "1.39", "POST", "/reshaper", tc.body)
-		if a.code() != tc.code {
-			t.Errorf("%s: code %v", tc.text, a.code())
-		}
+		t.Run(tc.code, func(t *testing.T) {
+			c := c.in(t)
+			a := c.want(tc.status, tc.text, "1.39", "POST", "/reshaper", tc.body)
+			if a.code() != tc.code {
+				t.Errorf("%s: code %v", tc.text, a.code())
+			}
+		})
 	}
 	after := []answer{c.send("1.39", "GET", "/resource_providers/"+p+"/inventories", ""), c.send("1.39", "GET", "/resource_providers/"+p+"/allocations", "")}
 	for i := range before {
@@ -146,7 +148,7 @@ func TestReshapeIsRefusedInOrder(t *testing.T) {
 	}
 }
 
-func TestReshapeByVersion(t *testing.T) {
+func TestReshape_FormatOfEveryVersion(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	p := c.provider("p")
@@ -166,11 +168,11 @@ func TestReshapeByVersion(t *testing.T) {
 	c.want(204, "", "1.34", "POST", "/reshaper", body(4, `,"mappings":{"":["`+p+`"]}`))
 	c.want(204, "", "1.38", "POST", "/reshaper", body(7, `,"mappings":{"":["`+p+`"]},"consumer_type":"T"`))
 
-	// What is reserved is not compared with what there is, as nowhere else.
+	// The reserved amount may exceed the total, as in every other write.
 	c.want(204, "", "1.39", "POST", "/reshaper", reshape([]string{reshaped(p, 10, `{"VCPU":{"total":8},"DISK_GB":{"total":1,"reserved":7}}`)}))
 	c.want(200, `"reserved":7`, "1.39", "GET", "/resource_providers/"+p+"/inventories/DISK_GB", "")
 	c.want(400, "greater than total", "1.39", "PUT", "/resource_providers/"+p+"/inventories", `{"resource_provider_generation":12,"inventories":{"DISK_GB":{"total":1,"reserved":7}}}`)
-	// And what is held may be more than there is, unless it is written anew.
+	// Existing allocations may exceed the capacity; new ones may not.
 	c.want(204, "", "1.39", "POST", "/reshaper", reshape([]string{reshaped(p, 12, `{"VCPU":{"total":1}}`)}))
 	c.want(200, `"VCPU":3`, "1.39", "GET", "/resource_providers/"+p+"/usages", "")
 }

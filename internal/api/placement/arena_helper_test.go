@@ -15,13 +15,13 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// writers is how many want the same thing at the same time.
+// writers is how many requests compete.
 const writers = 64
 
-// rounds is how often they do.
+// rounds is how many times they compete.
 func rounds(t *testing.T) int { return storetest.Rounds(t, 20) }
 
-// arena is an API whose database the test looks into, and connections for all writers.
+// arena is an API with access to its database and one connection for each writer.
 type arena struct {
 	*client
 	db   *pgx.Conn
@@ -41,7 +41,7 @@ func newArena(t *testing.T) *arena {
 	return &arena{serveOver(t, s, identity.Noauth{}, policy.Options{}), storetest.Connect(t, url), &http.Client{Transport: connections}}
 }
 
-// request is what a writer wants. Whoever does not win has to be answered by this status and code.
+// request is one competing request. Every loser must be answered with this status and code.
 type request struct {
 	version, method, path, body string
 	lost                        int
@@ -50,7 +50,7 @@ type request struct {
 
 const concurrent = "placement.concurrent_update"
 
-// contend sends the requests of all writers at the same time and returns the one that won.
+// contend sends the requests of all writers in parallel and returns the index of the winner.
 func (a *arena) contend(want func(writer int) request) int {
 	a.t.Helper()
 	var start, all sync.WaitGroup
@@ -84,7 +84,7 @@ func (a *arena) contend(want func(writer int) request) int {
 	return winner
 }
 
-// do sends a request and returns the status and the code of a refusal.
+// do sends a request and returns the status and the error code.
 func (a *arena) do(r request) (int, string) {
 	q, err := http.NewRequestWithContext(a.t.Context(), r.method, a.url+r.path, strings.NewReader(r.body))
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *arena) do(r request) (int, string) {
 	return w.StatusCode, ""
 }
 
-// none insists that a query finds nothing.
+// none fails the test if the query finds a row.
 func (a *arena) none(what, sql string) {
 	a.t.Helper()
 	rows, err := a.db.Query(a.t.Context(), sql)
@@ -119,8 +119,8 @@ func (a *arena) none(what, sql string) {
 	}
 }
 
-// sound checks what is true of every database of allocations.
-func (a *arena) sound() {
+// checkInvariants checks what must hold in every database with allocations.
+func (a *arena) checkInvariants() {
 	a.t.Helper()
 	a.none("consumers without allocations", `select uuid from consumer c where not exists (select from allocation where consumer_id = c.id)`)
 	a.none("allocations without a consumer", `select consumer_id::text from allocation a where not exists (select from consumer where id = a.consumer_id)`)

@@ -11,7 +11,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// The codes that refusals carry from 1.23 on.
+// Error codes from 1.23 on.
 const (
 	undefinedCode      = "placement.undefined_code"
 	concurrentUpdate   = "placement.concurrent_update"
@@ -22,7 +22,7 @@ const (
 	cannotDeleteParent = "placement.resource_provider.cannot_delete_parent"
 )
 
-// explanations are what every refusal of a status begins with.
+// explanations begin every error message, by status.
 var explanations = map[int]string{
 	http.StatusBadRequest:           "The server could not comply with the request since it is either malformed or otherwise incorrect.",
 	http.StatusForbidden:            "Access was denied to this resource.",
@@ -34,13 +34,12 @@ var explanations = map[int]string{
 	http.StatusInternalServerError:  "The server has either erred or is incapable of performing the requested operation.",
 }
 
-// fault makes a refusal without a code of its own.
+// fault is an error without a code of its own.
 func fault(status int, format string, args ...any) *osapi.Error {
 	return osapi.Fault(status, "", format, args...)
 }
 
-// translate turns a refusal by the rules into one by the API; it is the one table between the two. Other
-// errors pass.
+// translate maps the problems of internal/inventory to HTTP statuses and codes. It returns other errors unchanged.
 func translate(err error) error {
 	var p *inventory.Problem
 	if !errors.As(err, &p) {
@@ -68,8 +67,8 @@ func translate(err error) error {
 	return osapi.Fault(status, code, "%s", p.Message)
 }
 
-// prefixed puts words before the message of a problem of one of the kinds, or of any without kinds.
-func prefixed(err error, words string, kinds ...inventory.Kind) error {
+// prefixMessage puts a prefix before the message of a problem of one of these kinds; no kinds match every problem.
+func prefixMessage(err error, words string, kinds ...inventory.Kind) error {
 	var p *inventory.Problem
 	if !errors.As(err, &p) {
 		return err
@@ -85,8 +84,8 @@ func prefixed(err error, words string, kinds ...inventory.Kind) error {
 	return err
 }
 
-// as makes a problem of one kind a problem of another.
-func as(err error, from, to inventory.Kind) error {
+// changeKind changes the kind of a problem from one kind to another.
+func changeKind(err error, from, to inventory.Kind) error {
 	var p *inventory.Problem
 	if errors.As(err, &p) && p.Kind == from {
 		return inventory.Refuse(to, "%s", p.Message)
@@ -94,9 +93,9 @@ func as(err error, from, to inventory.Kind) error {
 	return err
 }
 
-// explain is the explanation for a status, with the media type that it is about.
+// explain is the explanation of a status, with the media type that it is about.
 func explain(r *http.Request, status int) string {
-	const long = 100 // for the name of a media type
+	const long = 100 // limit for the name of a media type, in bytes
 	media := mediaType(r)
 	switch {
 	case status == http.StatusNotAcceptable && r.Header.Get("Accept") == "":
@@ -109,7 +108,7 @@ func explain(r *http.Request, status int) string {
 	return fmt.Sprintf(explanations[status], media[:min(len(media), long)])
 }
 
-// fail writes a refusal as JSON, as a page or as plain text, whichever the client takes.
+// fail writes an error as JSON, HTML or plain text, as the client accepts.
 func fail(w http.ResponseWriter, r *http.Request, e *osapi.Error) {
 	title := http.StatusText(e.Status)
 	if e.Status == http.StatusUnauthorized {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// accepts tells whether a client takes answers of a media type, given as its two halves. A header that is nonsense
-// counts for nothing.
+// accepts reports whether the Accept header admits the media type kind/subtype. A malformed header admits everything.
 func accepts(r *http.Request, kind, subtype string) bool {
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
@@ -22,18 +21,18 @@ func accepts(r *http.Request, kind, subtype string) bool {
 		if err != nil || !strings.Contains(media, "/") {
 			return true
 		}
-		suits := media == "*/*" || media == kind+"/*" || media == kind+"/"+subtype
-		taken = taken || suits && !refusal(params["q"])
+		admits := media == "*/*" || media == kind+"/*" || media == kind+"/"+subtype
+		taken = taken || admits && !isZeroQuality(params["q"])
 	}
 	return taken
 }
 
-// refusal tells whether a quality value is zero: "not this one".
-func refusal(q string) bool {
+// isZeroQuality reports whether a quality value is zero, which excludes the media type.
+func isZeroQuality(q string) bool {
 	return q != "" && strings.Trim(q, "0.") == ""
 }
 
-// mediaType is the Content-Type without its parameters, "None" without one.
+// mediaType is the Content-Type without its parameters; "None" without the header.
 func mediaType(r *http.Request) string {
 	header := r.Header.Get("Content-Type")
 	if header == "" {

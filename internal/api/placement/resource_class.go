@@ -18,14 +18,14 @@ func classOf(name string) class {
 	return class{Name: name, Links: []link{{"self", Prefix + "/resource_classes/" + name}}}
 }
 
-func noClass(err error, name string) error {
+func classNotFound(err error, name string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fault(http.StatusNotFound, "No such resource class %s.", name)
 	}
 	return err
 }
 
-func (h *room) listClasses(c *call) (int, any, error) {
+func (h *handler) listClasses(c *call) (int, any, error) {
 	classes, err := h.store.Classes(c.Context())
 	if err != nil {
 		return 0, nil, err
@@ -38,18 +38,18 @@ func (h *room) listClasses(c *call) (int, any, error) {
 			newest = found.ChangedAt
 		}
 	}
-	c.modified(newest)
+	c.setLastModified(newest)
 	return http.StatusOK, map[string]any{"resource_classes": shown}, nil
 }
 
 var classForm = &schema{kind: "object", required: []string{"name"}, fields: map[string]*schema{"name": customName}}
 
-func (h *room) createClass(c *call) (int, any, error) {
-	in, err := c.object(classForm)
+func (h *handler) createClass(c *call) (int, any, error) {
+	in, err := c.decodeObject(classForm)
 	if err != nil {
 		return 0, nil, err
 	}
-	name := text(in["name"])
+	name := stringOf(in["name"])
 	created, err := h.store.EnsureClass(c.Context(), name)
 	if err != nil {
 		return 0, nil, err
@@ -57,21 +57,21 @@ func (h *room) createClass(c *call) (int, any, error) {
 	if !created {
 		return 0, nil, inventory.Refuse(inventory.Refused, "Conflicting resource class already exists: %s", name)
 	}
-	c.location("/resource_classes/" + name)
+	c.setLocation("/resource_classes/" + name)
 	return http.StatusCreated, nil, nil
 }
 
-func (h *room) showClass(c *call) (int, any, error) {
+func (h *handler) showClass(c *call) (int, any, error) {
 	found, err := h.store.Class(c.Context(), c.PathValue("name"))
 	if err != nil {
-		return 0, nil, noClass(err, c.PathValue("name"))
+		return 0, nil, classNotFound(err, c.PathValue("name"))
 	}
-	c.modified(found.ChangedAt)
+	c.setLastModified(found.ChangedAt)
 	return http.StatusOK, classOf(found.Name), nil
 }
 
-// updateClass renames a class before 1.7 and makes sure that it exists from then on.
-func (h *room) updateClass(c *call) (int, any, error) {
+// updateClass renames a class before 1.7. From 1.7 on it creates the class if it does not exist.
+func (h *handler) updateClass(c *call) (int, any, error) {
 	name := c.PathValue("name")
 	if c.v < 7 {
 		return h.renameClass(c, name)
@@ -83,29 +83,29 @@ func (h *room) updateClass(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	c.location("/resource_classes/" + name)
+	c.setLocation("/resource_classes/" + name)
 	if created {
 		return http.StatusCreated, nil, nil
 	}
 	return http.StatusNoContent, nil, nil
 }
 
-func (h *room) renameClass(c *call, name string) (int, any, error) {
-	in, err := c.object(classForm)
+func (h *handler) renameClass(c *call, name string) (int, any, error) {
+	in, err := c.decodeObject(classForm)
 	if err != nil {
 		return 0, nil, err
 	}
-	wanted := text(in["name"])
+	wanted := stringOf(in["name"])
 	if err := h.store.RenameClass(c.Context(), name, wanted); err != nil {
-		return 0, nil, noClass(err, name)
+		return 0, nil, classNotFound(err, name)
 	}
 	return http.StatusOK, classOf(wanted), nil
 }
 
-func (h *room) deleteClass(c *call) (int, any, error) {
+func (h *handler) deleteClass(c *call) (int, any, error) {
 	name := c.PathValue("name")
 	if err := h.store.DeleteClass(c.Context(), name); err != nil {
-		return 0, nil, noClass(prefixed(err, "Error in delete resource class: "), name)
+		return 0, nil, classNotFound(prefixMessage(err, "Error in delete resource class: "), name)
 	}
 	return http.StatusNoContent, nil, nil
 }

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// cloud fills the tables that grow with a cloud, and lets PostgreSQL learn how large they are: 1,000 trees of two
-// providers each, and consumers of three resources. What is rare there is had by one of a hundred.
+// cloud fills the tables that grow with a cloud and runs ANALYZE: 1,000 trees of two providers each, and consumers of three resources. One of
+// a hundred providers has the rare traits, classes and aggregates.
 const cloud = `
 	insert into trait (name) values ('CUSTOM_RARE');
 	insert into resource_class (name) values ('CUSTOM_RARE');
@@ -40,145 +40,146 @@ const cloud = `
 	join provider p on p.id = 1 + k.id % 2000;
 	analyze`
 
-// large are the tables of a cloud that no request reads whole.
+// large are the tables that no request may read in full.
 var large = []string{"provider", "inventory", "provider_aggregate", "provider_trait", "consumer", "allocation", "generation_change"}
 
-// traveller goes the routes of the API in a cloud, of which it knows one of each thing.
-type traveller struct {
+// routeCaller calls the routes of the API in a cloud. It knows one object of each kind.
+type routeCaller struct {
 	*client
 	provider, aggregate, consumer string
 	own                           string // a new provider with VCPUs, at generation 1
 	class, trait                  string // new ones
 }
 
-// allocated is the body of a new consumer that holds something of the own provider.
-func (w traveller) allocated(generation string) string {
+// allocated is the body of a new consumer with an allocation from the caller's own provider.
+func (w routeCaller) allocated(generation string) string {
 	return fmt.Sprintf(`{%s,"project_id":"p","user_id":"u","consumer_generation":%s,"consumer_type":"T"}`, vcpus(w.own, 1), generation)
 }
 
-// ways are the requests that go every route. In a cloud they find or change a few things each.
-var ways = map[string]func(traveller){
-	"GET /": func(w traveller) { w.get("/") },
+// routeCalls call every route. In a cloud each finds or changes a few rows.
+var routeCalls = map[string]func(routeCaller){
+	"GET /": func(w routeCaller) { w.get("/") },
 
-	"GET /resource_providers": func(w traveller) {
+	"GET /resource_providers": func(w routeCaller) {
 		for _, filter := range []string{"name=root7", "uuid=" + w.provider, "in_tree=" + w.provider, "member_of=" + w.aggregate,
 			"resources=CUSTOM_RARE:1", "required=CUSTOM_RARE", "resources=CUSTOM_RARE:1&required=HW_CPU_X86_AVX,CUSTOM_RARE&member_of=!" + w.aggregate} {
 			w.get("/resource_providers?" + filter)
 		}
 	},
-	"POST /resource_providers": func(w traveller) {
+	"POST /resource_providers": func(w routeCaller) {
 		id := uuid.NewString()
 		w.do(200, "POST", "/resource_providers", fmt.Sprintf(`{"name":%q,"uuid":%q,"parent_provider_uuid":%q}`, id, id, w.provider))
 	},
-	"GET /resource_providers/{uuid}": func(w traveller) { w.get("/resource_providers/" + w.provider) },
-	"PUT /resource_providers/{uuid}": func(w traveller) {
+	"GET /resource_providers/{uuid}": func(w routeCaller) { w.get("/resource_providers/" + w.provider) },
+	"PUT /resource_providers/{uuid}": func(w routeCaller) {
 		w.do(200, "PUT", "/resource_providers/"+w.own, fmt.Sprintf(`{"name":%q,"parent_provider_uuid":%q}`, "renamed"+w.own, w.provider))
 		w.do(200, "PUT", "/resource_providers/"+w.own, fmt.Sprintf(`{"name":%q,"parent_provider_uuid":null}`, "renamed"+w.own))
 	},
-	"DELETE /resource_providers/{uuid}": func(w traveller) { w.do(204, "DELETE", "/resource_providers/"+w.own, "") },
+	"DELETE /resource_providers/{uuid}": func(w routeCaller) { w.do(204, "DELETE", "/resource_providers/"+w.own, "") },
 
-	"GET /resource_providers/{uuid}/inventories": func(w traveller) { w.get("/resource_providers/" + w.provider + "/inventories") },
-	"POST /resource_providers/{uuid}/inventories": func(w traveller) {
+	"GET /resource_providers/{uuid}/inventories": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/inventories") },
+	"POST /resource_providers/{uuid}/inventories": func(w routeCaller) {
 		w.do(201, "POST", "/resource_providers/"+w.own+"/inventories", `{"resource_class":"DISK_GB","total":5}`)
 	},
-	"PUT /resource_providers/{uuid}/inventories": func(w traveller) {
+	"PUT /resource_providers/{uuid}/inventories": func(w routeCaller) {
 		w.do(200, "PUT", "/resource_providers/"+w.own+"/inventories", `{"resource_provider_generation":1,"inventories":{"DISK_GB":{"total":5}}}`)
 	},
-	"DELETE /resource_providers/{uuid}/inventories": func(w traveller) {
+	"DELETE /resource_providers/{uuid}/inventories": func(w routeCaller) {
 		w.do(204, "DELETE", "/resource_providers/"+w.own+"/inventories", "")
 	},
-	"GET /resource_providers/{uuid}/inventories/{class}": func(w traveller) { w.get("/resource_providers/" + w.provider + "/inventories/VCPU") },
-	"PUT /resource_providers/{uuid}/inventories/{class}": func(w traveller) {
+	"GET /resource_providers/{uuid}/inventories/{class}": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/inventories/VCPU") },
+	"PUT /resource_providers/{uuid}/inventories/{class}": func(w routeCaller) {
 		w.do(200, "PUT", "/resource_providers/"+w.own+"/inventories/VCPU", `{"resource_provider_generation":1,"total":5}`)
 	},
-	"DELETE /resource_providers/{uuid}/inventories/{class}": func(w traveller) {
+	"DELETE /resource_providers/{uuid}/inventories/{class}": func(w routeCaller) {
 		w.do(204, "DELETE", "/resource_providers/"+w.own+"/inventories/VCPU", "")
 	},
 
-	"GET /resource_providers/{uuid}/usages":      func(w traveller) { w.get("/resource_providers/" + w.provider + "/usages") },
-	"GET /resource_providers/{uuid}/allocations": func(w traveller) { w.get("/resource_providers/" + w.provider + "/allocations") },
-	"GET /resource_providers/{uuid}/aggregates":  func(w traveller) { w.get("/resource_providers/" + w.provider + "/aggregates") },
-	"PUT /resource_providers/{uuid}/aggregates": func(w traveller) {
+	"GET /resource_providers/{uuid}/usages":      func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/usages") },
+	"GET /resource_providers/{uuid}/allocations": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/allocations") },
+	"GET /resource_providers/{uuid}/aggregates":  func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/aggregates") },
+	"PUT /resource_providers/{uuid}/aggregates": func(w routeCaller) {
 		w.do(200, "PUT", "/resource_providers/"+w.own+"/aggregates", fmt.Sprintf(`{"resource_provider_generation":1,"aggregates":[%q]}`, w.aggregate))
 	},
-	"GET /resource_providers/{uuid}/traits": func(w traveller) { w.get("/resource_providers/" + w.provider + "/traits") },
-	"PUT /resource_providers/{uuid}/traits": func(w traveller) {
+	"GET /resource_providers/{uuid}/traits": func(w routeCaller) { w.get("/resource_providers/" + w.provider + "/traits") },
+	"PUT /resource_providers/{uuid}/traits": func(w routeCaller) {
 		w.do(200, "PUT", "/resource_providers/"+w.own+"/traits", `{"resource_provider_generation":1,"traits":["CUSTOM_RARE"]}`)
 	},
-	"DELETE /resource_providers/{uuid}/traits": func(w traveller) { w.do(204, "DELETE", "/resource_providers/"+w.own+"/traits", "") },
+	"DELETE /resource_providers/{uuid}/traits": func(w routeCaller) { w.do(204, "DELETE", "/resource_providers/"+w.own+"/traits", "") },
 
-	"POST /allocations": func(w traveller) {
+	"POST /allocations": func(w routeCaller) {
 		w.do(204, "POST", "/allocations", fmt.Sprintf(`{%q:%s,%q:%s}`, uuid.NewString(), w.allocated("null"), uuid.NewString(), w.allocated("null")))
 	},
-	"GET /allocations/{consumer}": func(w traveller) { w.get("/allocations/" + w.consumer) },
-	"PUT /allocations/{consumer}": func(w traveller) {
+	"GET /allocations/{consumer}": func(w routeCaller) { w.get("/allocations/" + w.consumer) },
+	"PUT /allocations/{consumer}": func(w routeCaller) {
 		path := "/allocations/" + uuid.NewString()
 		w.do(204, "PUT", path, w.allocated("null"))
 		w.do(204, "PUT", path, w.allocated("1"))
 		w.do(204, "PUT", path, `{"allocations":{},"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}`)
 	},
-	"DELETE /allocations/{consumer}": func(w traveller) {
+	"DELETE /allocations/{consumer}": func(w routeCaller) {
 		path := "/allocations/" + uuid.NewString()
 		w.do(204, "PUT", path, w.allocated("null"))
 		w.do(204, "DELETE", path, "")
 	},
-	"GET /allocation_candidates": func(w traveller) {
+	"GET /allocation_candidates": func(w routeCaller) {
 		for _, question := range []string{"resources=CUSTOM_RARE:1&limit=10", "resources=VCPU:1&required=CUSTOM_RARE", "resources=VCPU:1&in_tree=" + w.provider,
 			"resources=VCPU:1,DISK_GB:1&member_of=" + w.aggregate} {
 			w.get("/allocation_candidates?" + question)
 		}
 	},
-	"POST /reshaper": func(w traveller) {
+	"POST /reshaper": func(w routeCaller) {
 		w.do(204, "POST", "/reshaper", fmt.Sprintf(`{"inventories":{%q:{"resource_provider_generation":1,"inventories":{"VCPU":{"total":9}}}},"allocations":{%q:%s}}`,
 			w.own, uuid.NewString(), w.allocated("null")))
 	},
 
-	"GET /resource_classes":        func(w traveller) { w.get("/resource_classes") },
-	"POST /resource_classes":       func(w traveller) { w.do(201, "POST", "/resource_classes", fmt.Sprintf(`{"name":%q}`, w.class)) },
-	"GET /resource_classes/{name}": func(w traveller) { w.get("/resource_classes/VCPU") },
-	"PUT /resource_classes/{name}": func(w traveller) { w.do(201, "PUT", "/resource_classes/"+w.class, "") },
-	"DELETE /resource_classes/{name}": func(w traveller) {
+	"GET /resource_classes":        func(w routeCaller) { w.get("/resource_classes") },
+	"POST /resource_classes":       func(w routeCaller) { w.do(201, "POST", "/resource_classes", fmt.Sprintf(`{"name":%q}`, w.class)) },
+	"GET /resource_classes/{name}": func(w routeCaller) { w.get("/resource_classes/VCPU") },
+	"PUT /resource_classes/{name}": func(w routeCaller) { w.do(201, "PUT", "/resource_classes/"+w.class, "") },
+	"DELETE /resource_classes/{name}": func(w routeCaller) {
 		w.do(201, "PUT", "/resource_classes/"+w.class, "")
 		w.do(204, "DELETE", "/resource_classes/"+w.class, "")
 	},
-	"GET /traits": func(w traveller) {
+	"GET /traits": func(w routeCaller) {
 		w.get("/traits?name=startswith:CUSTOM_")
 		w.get("/traits?associated=true&name=in:CUSTOM_RARE")
 	},
-	"GET /traits/{name}": func(w traveller) { w.do(204, "GET", "/traits/CUSTOM_RARE", "") },
-	"PUT /traits/{name}": func(w traveller) { w.do(201, "PUT", "/traits/"+w.trait, "") },
-	"DELETE /traits/{name}": func(w traveller) {
+	"GET /traits/{name}": func(w routeCaller) { w.do(204, "GET", "/traits/CUSTOM_RARE", "") },
+	"PUT /traits/{name}": func(w routeCaller) { w.do(201, "PUT", "/traits/"+w.trait, "") },
+	"DELETE /traits/{name}": func(w routeCaller) {
 		w.do(201, "PUT", "/traits/"+w.trait, "")
 		w.do(204, "DELETE", "/traits/"+w.trait, "")
 	},
 
-	"GET /usages": func(w traveller) {
+	"GET /usages": func(w routeCaller) {
 		w.get("/usages?project_id=p7")
 		w.get("/usages?project_id=p7&user_id=u&consumer_type=T1")
 	},
 }
 
-func (w traveller) get(path string) { w.t.Helper(); w.do(200, "GET", path, "") }
+func (w routeCaller) get(path string) { w.t.Helper(); w.do(200, "GET", path, "") }
 
-func (w traveller) do(status int, method, path, body string) {
+func (w routeCaller) do(status int, method, path, body string) {
 	w.t.Helper()
 	w.want(status, "", "1.39", method, path, body)
 }
 
-// journeys is how often each way is gone: often enough for plans to be kept that were made for no arguments in
-// particular.
-const journeys = 8
+// repetitions is how often each route is called: often enough that PostgreSQL switches to generic plans.
+const repetitions = 8
 
-func TestNoRouteReadsALargeTableWhole(t *testing.T) {
+func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	db := storetest.Connect(t, url)
-	for _, sql := range []string{cloud, `select pg_stat_force_next_flush()`} { // what filled them shall not count
-		if _, err := db.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+	for _, sql := range []string{cloud, `select pg_stat_force_next_flush()`} {
+		t.Run(sql, func(t *testing.T) { // what filled them shall not count
+			if _, err := db.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
-	w := traveller{client: &client{t: t}}
+	w := routeCaller{client: &client{t: t}}
 	err := db.QueryRow(t.Context(), `
 		select (select uuid from provider where id = 700), (select aggregate from provider_aggregate where provider_id = 700),
 			(select uuid from consumer where id = 700)`).Scan(&w.provider, &w.aggregate, &w.consumer)
@@ -187,14 +188,14 @@ func TestNoRouteReadsALargeTableWhole(t *testing.T) {
 	}
 	for _, r := range patterns(t) {
 		name := r.Method + " " + r.Path
-		way, known := ways[name]
+		way, known := routeCalls[name]
 		if !known {
 			t.Errorf("no way goes %s", name)
 			continue
 		}
-		before := wholeReads(t, db)
-		goThere(t, url, w, way)
-		for table, n := range wholeReads(t, db) {
+		before := sequentialScans(t, db)
+		callRoute(t, url, w, way)
+		for table, n := range sequentialScans(t, db) {
 			if n > before[table] {
 				t.Errorf("%s reads %s whole, %d times", name, table, n-before[table])
 			}
@@ -202,15 +203,15 @@ func TestNoRouteReadsALargeTableWhole(t *testing.T) {
 	}
 }
 
-// goThere goes a way over connections of its own, whose statistics are complete when it returns.
-func goThere(t *testing.T, url string, w traveller, way func(traveller)) {
+// callRoute runs the calls on new connections. When it returns, the statistics of these connections are complete.
+func callRoute(t *testing.T, url string, w routeCaller, way func(routeCaller)) {
 	t.Helper()
 	s, err := store.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.client = serveOver(t, s, identity.Noauth{}, policy.Options{})
-	for range journeys {
+	for range repetitions {
 		w.own = w.client.provider(uuid.NewString())
 		w.stock(w.own, `{"VCPU":{"total":100}}`)
 		custom := "CUSTOM_" + strings.ToUpper(strings.ReplaceAll(w.own, "-", "_"))
@@ -220,9 +221,9 @@ func goThere(t *testing.T, url string, w traveller, way func(traveller)) {
 	s.Close()
 }
 
-// wholeReads tells how often each large table has been read whole, once the connections of every store are gone:
-// before that they keep to themselves what they did.
-func wholeReads(t *testing.T, db *pgx.Conn) map[string]int64 {
+// sequentialScans counts the full scans of each large table after all connections of the stores are closed. PostgreSQL reports a connection's
+// statistics only then.
+func sequentialScans(t *testing.T, db *pgx.Conn) map[string]int64 {
 	t.Helper()
 	for connected := true; connected; {
 		err := db.QueryRow(t.Context(), `

@@ -10,16 +10,15 @@ import (
 	"berth/internal/inventory"
 )
 
-// maxQuery is how long a query that filters may be, in bytes: more than the servers in front of Placement take,
-// and a bound of the work that a query can make.
+// maxQuery limits a query with filters, in bytes. It is above the limit of common HTTP servers and bounds the work for one query.
 const maxQuery = 16 << 10
 
 const invalidQuery = "Invalid query string parameters: "
 
-// badQuery is the refusal of a query.
+// badQuery is the error for an invalid query.
 func badQuery(format string, args ...any) error { return fault(http.StatusBadRequest, format, args...) }
 
-// filters are the parameters of a query that may be long.
+// filters reads the parameters of a query with filters.
 func (c *call) filters() (url.Values, error) {
 	if len(c.URL.RawQuery) > maxQuery {
 		return nil, badQuery("The query is longer than %d bytes.", maxQuery)
@@ -27,7 +26,7 @@ func (c *call) filters() (url.Values, error) {
 	return c.URL.Query(), nil
 }
 
-// parseResources reads amounts by class, as in VCPU:2,MEMORY_MB:1024.
+// parseResources reads amounts by class, such as VCPU:2,MEMORY_MB:1024.
 func parseResources(value string) (map[string]int64, error) {
 	const malformed = "Badly formed resources parameter. Expected resources query string parameter in form: " +
 		"?resources=VCPU:2,MEMORY_MB:1024. Got: %s."
@@ -52,11 +51,11 @@ func parseResources(value string) (map[string]int64, error) {
 	return resources, nil
 }
 
-// parseAmount reads an integer. One that is beyond every number is as good as the largest.
+// parseAmount reads an integer. A number beyond the range of int64 becomes the nearest int64.
 func parseAmount(s string) (int64, bool) {
 	s = strings.TrimSpace(s)
-	digits := strings.TrimLeft(s, "+-")
-	if digits == "" || len(s)-len(digits) > 1 || strings.Trim(digits, "0123456789") != "" {
+	uuidDigits := strings.TrimLeft(s, "+-")
+	if uuidDigits == "" || len(s)-len(uuidDigits) > 1 || strings.Trim(uuidDigits, "0123456789") != "" {
 		return 0, false
 	}
 	amount, err := strconv.ParseInt(s, 10, 64)
@@ -69,8 +68,7 @@ func parseAmount(s string) (int64, bool) {
 	return amount, true
 }
 
-// requiredTraits reads the traits that are required (each set has alternatives) and forbidden. Before 1.39 the
-// last value counts.
+// requiredTraits reads the required traits (sets of alternatives) and the forbidden traits. Before 1.39 the last value counts.
 func (c *call) requiredTraits(values []string) (inventory.Rule, error) {
 	if c.v < 39 {
 		values = values[len(values)-1:]
@@ -87,12 +85,12 @@ func (c *call) requiredTraits(values []string) (inventory.Rule, error) {
 	return all, nil
 }
 
-// parseTraits reads one value: traits, forbidden ones behind a !, or alternatives behind in:.
+// parseTraits reads one value: traits, forbidden traits with the prefix "!", or alternatives after "in:".
 func parseTraits(value string, forbidden, alternatives bool) (inventory.Rule, error) {
 	const anyOf = "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' "
-	form := "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,CUSTOM_MAGIC. "
+	expected := "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,CUSTOM_MAGIC. "
 	if forbidden {
-		form = "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,!CUSTOM_MAGIC. "
+		expected = "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,!CUSTOM_MAGIC. "
 	}
 	list, isAny := strings.CutPrefix(value, "in:")
 	switch {
@@ -108,11 +106,11 @@ func parseTraits(value string, forbidden, alternatives bool) (inventory.Rule, er
 		name := strings.TrimLeft(item, "!")
 		switch {
 		case name == "":
-			return rule, badQuery(invalidQuery+form+"Got an empty trait in: %s", value)
+			return rule, badQuery(invalidQuery+expected+"Got an empty trait in: %s", value)
 		case name == item:
 			names = append(names, name)
 		case !forbidden:
-			return rule, badQuery(invalidQuery+form+"Got: %s", value)
+			return rule, badQuery(invalidQuery+expected+"Got: %s", value)
 		default:
 			rule.Forbidden = append(rule.Forbidden, name)
 		}
@@ -127,7 +125,7 @@ func parseTraits(value string, forbidden, alternatives bool) (inventory.Rule, er
 	return rule, nil
 }
 
-// memberOf reads the aggregates that are required (each set has alternatives) and forbidden.
+// memberOf reads the required aggregates (sets of alternatives) and the forbidden aggregates.
 func (c *call) memberOf(values []string, suffix string) (inventory.Rule, error) {
 	if c.v < 24 && len(values) > 1 {
 		return inventory.Rule{}, badQuery("Multiple member_of%s parameters are not supported", suffix)
@@ -147,7 +145,7 @@ func (c *call) memberOf(values []string, suffix string) (inventory.Rule, error) 
 	return all, nil
 }
 
-// parseAggregates reads one value: an aggregate, or several behind in:, both perhaps behind a !.
+// parseAggregates reads one value: an aggregate, or several after "in:", both possibly after "!".
 func parseAggregates(value, suffix string, mayForbid bool) (aggregates []string, forbidden bool, err error) {
 	rest, forbidden := strings.CutPrefix(value, "!")
 	if forbidden && !mayForbid {
@@ -167,19 +165,19 @@ func parseAggregates(value, suffix string, mayForbid bool) (aggregates []string,
 	return aggregates, forbidden, nil
 }
 
-// filterForm is the form of the queries of GET /resource_providers.
-func (c *call) filterForm() *schema {
-	text := &schema{kind: "string"}
-	form := &schema{kind: "object", fields: map[string]*schema{"name": text, "uuid": dashedUUID}}
+// filterSchema is the schema of the query of GET /resource_providers.
+func (c *call) filterSchema() *schema {
+	anyString := &schema{kind: "string"}
+	querySchema := &schema{kind: "object", fields: map[string]*schema{"name": anyString, "uuid": dashedUUID}}
 	for name, from := range map[string]int{"member_of": 3, "resources": 4, "in_tree": 14, "required": 18} {
 		if c.v >= from {
-			form.fields[name] = text
+			querySchema.fields[name] = anyString
 		}
 	}
 	if c.v >= 14 {
-		form.fields["in_tree"] = dashedUUID
+		querySchema.fields["in_tree"] = dashedUUID
 	}
-	return form
+	return querySchema
 }
 
 // providerFilter reads the query of GET /resource_providers.
@@ -188,27 +186,27 @@ func (c *call) providerFilter() (f inventory.ProviderFilter, err error) {
 	if err != nil {
 		return f, err
 	}
-	query, err := c.query(c.filterForm())
+	query, err := c.decodeQuery(c.filterSchema())
 	if err != nil {
 		return f, err
 	}
-	f = inventory.ProviderFilter{Name: given(query, "name"), UUID: given(query, "uuid"), InTree: given(query, "in_tree")}
+	f = inventory.ProviderFilter{Name: optional(query, "name"), UUID: optional(query, "uuid"), InTree: optional(query, "in_tree")}
 	if f.Aggregates, err = c.memberOf(values["member_of"], ""); err != nil {
 		return f, err
 	}
-	if given(query, "resources") != nil {
+	if optional(query, "resources") != nil {
 		if f.Resources, err = parseResources(query["resources"]); err != nil {
 			return f, err
 		}
 	}
-	if given(query, "required") != nil {
+	if optional(query, "required") != nil {
 		f.Traits, err = c.requiredTraits(values["required"])
 	}
 	return f, err
 }
 
-// badNames words the classes and traits of a filter that do not exist.
-func badNames(err error) error {
-	err = prefixed(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)
-	return prefixed(err, `Invalid trait(s) in "required" parameter: `, inventory.Invalid)
+// unknownNames words the error for classes and traits in a filter that do not exist.
+func unknownNames(err error) error {
+	err = prefixMessage(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)
+	return prefixMessage(err, `Invalid trait(s) in "required" parameter: `, inventory.Invalid)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestOneOfManyWritersOfAConsumerWins(t *testing.T) {
+func TestRace_OneWriterOfAConsumerWins(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	hosts := []string{a.provider("even"), a.provider("odd")}
@@ -47,7 +47,7 @@ func TestOneOfManyWritersOfAConsumerWins(t *testing.T) {
 		}
 	}
 
-	a.sound()
+	a.checkInvariants()
 	moved := 0.0
 	for _, host := range hosts {
 		moved += a.generation(host).(float64) - 1
@@ -57,7 +57,7 @@ func TestOneOfManyWritersOfAConsumerWins(t *testing.T) {
 	}
 }
 
-func TestOneOfManyWritersOfAProviderWins(t *testing.T) {
+func TestRace_OneWriterOfAProviderWins(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	p := a.provider("p")
@@ -71,8 +71,8 @@ func TestOneOfManyWritersOfAProviderWins(t *testing.T) {
 		own[i] = uuid.NewString()
 	}
 	generation, avx := 1, false
-	// Every kind of write, with what is shown after it. A write of the traits that are there already would not move the generation,
-	// so the next one always differs from the last in HW_CPU_X86_AVX.
+	// Each write has its effect beside it. Replacing traits by the same traits does not change the generation, so consecutive writes differ in
+	// HW_CPU_X86_AVX.
 	kinds := []func(i int) (path, body, shown string){
 		func(i int) (string, string, string) {
 			shown := fmt.Sprintf(`"aggregates":[%q,%q]`, min(shared, own[i]), max(shared, own[i]))
@@ -129,7 +129,7 @@ func TestOneOfManyWritersOfAProviderWins(t *testing.T) {
 	}
 }
 
-func TestLastUnitHasOneTaker(t *testing.T) {
+func TestRace_LastUnitIsAllocatedOnce(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	p := a.provider("p")
@@ -175,15 +175,15 @@ func TestLastUnitHasOneTaker(t *testing.T) {
 	close(over)
 	<-sampled
 
-	a.sound()
+	a.checkInvariants()
 	held, _ := a.want(200, "", "1.28", "GET", "/resource_providers/"+p+"/allocations", "").body["allocations"].(map[string]any)
 	if len(held) != 1 {
 		t.Errorf("in the end %d consumers hold something", len(held))
 	}
 }
 
-// TestWritersThatExpectNothingAllSucceed is about the older microversions, at which nobody is asked for a generation.
-func TestWritersThatExpectNothingAllSucceed(t *testing.T) {
+// TestRace_WritersWithoutGenerationAllSucceed covers the older microversions, whose requests have no generation.
+func TestRace_WritersWithoutGenerationAllSucceed(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	p := a.provider("p")
@@ -203,7 +203,7 @@ func TestWritersThatExpectNothingAllSucceed(t *testing.T) {
 	}
 	all.Wait()
 
-	a.sound()
+	a.checkInvariants()
 	if got := a.want(200, "", "1.39", "GET", "/allocations/"+consumer, "").body["consumer_generation"]; got != float64(writers/2) {
 		t.Errorf("after %d writes the consumer is at generation %v", writers/2, got)
 	}

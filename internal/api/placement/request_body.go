@@ -1,0 +1,97 @@
+package placement
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/osapi"
+)
+
+// Schemas and patterns that several bodies share.
+var (
+	classPattern  = regexp.MustCompile(`^[A-Z0-9_]+$`)
+	customPattern = regexp.MustCompile(`^CUSTOM_[A-Z0-9_]+$`)
+	keyPattern    = regexp.MustCompile(`^[0-9a-fA-F-]{36}$`)
+	groupPattern  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	hexPattern    = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+	someUUID   = &schema{kind: "string", uuid: true, maxLength: 64} // in any format that Python's UUID parser accepts, with a length limit
+	someName   = &schema{kind: "string", minLength: 1, maxLength: 255}
+	customName = &schema{kind: "string", minLength: 1, maxLength: 255, pattern: customPattern}
+	integer    = &schema{kind: "integer"}
+	amount     = &schema{kind: "integer", minimum: bound(1)}
+)
+
+func bound(f float64) *float64 { return &f }
+
+// decode reads the JSON body and checks it against the schema.
+func (c *call) decode(expected *schema) (any, error) {
+	raw, err := osapi.Body(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	v, err := osapi.ParseJSON(raw)
+	if err != nil {
+		return nil, fault(http.StatusBadRequest, "Malformed JSON: %s", err)
+	}
+	if m := expected.check(v); m != nil {
+		return nil, fault(http.StatusBadRequest, "JSON does not validate: %s", m)
+	}
+	return v, nil
+}
+
+// decodeObject is decode for a body that is an object.
+func (c *call) decodeObject(expected *schema) (map[string]any, error) {
+	v, err := c.decode(expected)
+	if err != nil {
+		return nil, err
+	}
+	return v.(map[string]any), nil
+}
+
+// decodeQuery reads the query and checks it against the schema. The last value of a repeated parameter counts.
+func (c *call) decodeQuery(expected *schema) (map[string]string, error) {
+	values := c.URL.Query()
+	object, stringsOf := map[string]any{}, map[string]string{}
+	for name := range values {
+		stringsOf[name] = last(values[name])
+		object[name] = stringsOf[name]
+	}
+	if m := expected.check(object); m != nil {
+		return nil, fault(http.StatusBadRequest, "Invalid query string parameters: %s", m)
+	}
+	return stringsOf, nil
+}
+
+// optional is the value of a query parameter; nil if the query does not contain it.
+func optional(query map[string]string, name string) *string {
+	if v, ok := query[name]; ok {
+		return &v
+	}
+	return nil
+}
+
+// stringOf converts a checked value to a string.
+func stringOf(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// uuidDigits reduces a UUID in any format that Python's parser accepts to its 32 digits.
+func uuidDigits(s string) string {
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "urn:", ""), "uuid:", "")
+	return strings.ToLower(strings.ReplaceAll(strings.Trim(s, "{}"), "-", ""))
+}
+
+func isUUID(s string) bool { return hexPattern.MatchString(uuidDigits(s)) }
+
+// canonicalUUID converts a UUID in any format that Python's parser accepts to the canonical form; ok is false for other text.
+func canonicalUUID(s string) (id string, ok bool) {
+	if !isUUID(s) {
+		return "", false
+	}
+	return uuid.MustParse(uuidDigits(s)).String(), true
+}
