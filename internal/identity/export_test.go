@@ -2,11 +2,11 @@ package identity
 
 import "time"
 
-// SetClock lets a test agree with its Keystone about the time.
+// SetClock makes the authenticator use the clock of the test's Keystone.
 func (k *Keystone) SetClock(now func() time.Time) { k.now = now }
 
-// Remembered counts the verdicts in memory.
+// Remembered counts the cached verdicts.
 func (k *Keystone) Remembered() int { return len(k.valid.known) + len(k.invalid.known) }
 
-// SetLimit bounds either kind of verdict.
+// SetLimit limits the caches of valid and of invalid tokens.
 func (k *Keystone) SetLimit(n int) { k.valid.limit, k.invalid.limit = n, n }

@@ -1,5 +1,5 @@
-// Package identity tells who calls: it turns a request's credentials into a Caller.
-// It knows no API and no object; what a caller may do is decided by the rooms that own the objects.
+// Package identity authenticates requests: it turns a request's credentials into a Caller. It knows no API and no resource; each API decides
+// what a caller may do.
 package identity
 
 import (
@@ -10,13 +10,13 @@ import (
 )
 
 var (
-	// ErrUnauthenticated means that the request carries no valid credentials (401).
+	// ErrUnauthenticated means that the request has no valid credentials (401).
 	ErrUnauthenticated = errors.New("authentication required")
-	// ErrUnavailable means that the credentials cannot be judged now (503).
+	// ErrUnavailable means that the credentials cannot be checked now (503).
 	ErrUnavailable = errors.New("identity service unavailable")
 )
 
-// Caller is who sends a request, as the authenticator found it.
+// Caller is the authenticated sender of a request.
 type Caller struct {
 	User    string
 	Project string
@@ -24,31 +24,30 @@ type Caller struct {
 	System  bool // the token is scoped to the system, not to a project
 }
 
-// Has tells whether the caller holds the role.
+// Has reports whether the caller has the role.
 func (c Caller) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
-// Admin tells whether the caller may act on every project's objects.
+// Admin reports whether the caller may act on the objects of every project.
 func (c Caller) Admin() bool { return c.Has("admin") || c.Has("service") }
 
-// Authenticator finds the caller of a request. Its errors wrap ErrUnauthenticated or ErrUnavailable.
+// Authenticator returns the caller of a request. Its errors wrap ErrUnauthenticated or ErrUnavailable.
 type Authenticator interface {
 	Authenticate(r *http.Request) (Caller, error)
 }
 
-// Challenger is an Authenticator that tells a client without credentials where to get some, in the form of a
-// WWW-Authenticate header.
+// Challenger is an Authenticator that tells clients where to get credentials, in the form of a WWW-Authenticate header.
 type Challenger interface {
 	Challenge() string
 }
 
 type callerKey struct{}
 
-// With puts the caller into the context.
+// With returns a context with the caller.
 func With(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// From takes the caller out of the context; the zero Caller if there is none.
+// From returns the caller of the context; the zero Caller without one.
 func From(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c

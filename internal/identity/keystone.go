@@ -19,33 +19,32 @@ import (
 )
 
 const (
-	// trust is how long a valid token is believed without asking again: within it a revoked one may still pass.
-	trust = 5 * time.Minute
-	// distrust is how long an invalid token is refused without asking again.
-	distrust = 10 * time.Second
-	// patience is how long a request waits for Keystone before it is told to try later.
-	patience = 10 * time.Second
-	// renewal is how long before its end our own token is replaced.
-	renewal = time.Minute
-	// maxToken is longer than any token that Keystone issues.
+	// validFor is how long a valid token is cached. A revoked token may still be accepted during that time.
+	validFor = 5 * time.Minute
+	// invalidFor is how long an invalid token is cached.
+	invalidFor = 10 * time.Second
+	// keystoneTimeout is how long a request waits for Keystone before it gets a 503.
+	keystoneTimeout = 10 * time.Second
+	// renewBefore is how long before its expiry the service token is renewed.
+	renewBefore = time.Minute
+	// maxToken limits a token, in bytes. Keystone's tokens are shorter.
 	maxToken = 4096
-	// maxVerdicts bounds the memory of valid tokens, and that of invalid ones, which a stranger can fill.
+	// maxVerdicts limits the cache of valid tokens, and that of invalid tokens, which any client can fill.
 	maxVerdicts = 10_000
-	// maxConns bounds what strangers' tokens can ask of Keystone at a time.
+	// maxConns limits the connections to Keystone.
 	maxConns = 32
 )
 
-// Service is berth's own user at Keystone, which asks whose the tokens of others are.
+// Service is berth's service user in Keystone, which validates the tokens of requests.
 type Service struct {
 	AuthURL                   string // with or without /v3
 	Username, Password        string
 	Project                   string
-	UserDomain, ProjectDomain string // names
-	CAFile                    string // trusted beside the system's authorities; empty for those alone
+	UserDomain, ProjectDomain string // domain names
+	CAFile                    string // certificate authorities trusted in addition to the system's; empty for none
 }
 
-// Keystone asks Keystone whose a token is and remembers the verdict for a while. It believes the token alone:
-// identity headers of the request count for nothing.
+// Keystone validates tokens with Keystone and caches the results. It ignores the identity headers of requests.
 type Keystone struct {
 	service  Service
 	endpoint string // ends in /v3/
@@ -53,19 +52,19 @@ type Keystone struct {
 	now      func() time.Time
 	valid    *verdicts
 	invalid  *verdicts
-	flights  singleflight.Group // one question per token at a time
+	flights  singleflight.Group // one validation per token at a time
 
 	mu  sync.Mutex
 	own session
 }
 
-// session is the service user's own token.
+// session is the token of the service user.
 type session struct {
 	token string
 	until time.Time
 }
 
-// NewKeystone does not reach Keystone yet: berth starts while it is down.
+// NewKeystone checks the settings and does not connect to Keystone, so that berth starts while Keystone is down.
 func NewKeystone(s Service) (*Keystone, error) {
 	if s.AuthURL == "" || s.Username == "" || s.Password == "" || s.Project == "" {
 		return nil, errors.New("keystone: OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME of berth's service user are needed")
@@ -82,7 +81,7 @@ func NewKeystone(s Service) (*Keystone, error) {
 		valid: newVerdicts(maxVerdicts), invalid: newVerdicts(maxVerdicts)}, nil
 }
 
-// httpClient follows no redirect: it would carry tokens to another host.
+// httpClient returns a client that follows no redirects, because a redirect would send tokens to another host.
 func httpClient(caFile string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConns, maxConns
@@ -104,17 +103,17 @@ func httpClient(caFile string) (*http.Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-// Challenge tells a client without credentials where to get some.
+// Challenge is the WWW-Authenticate header of a 401, with the address of Keystone.
 func (k *Keystone) Challenge() string { return fmt.Sprintf("Keystone uri=%q", k.service.AuthURL) }
 
-// Authenticate finds whose the request's X-Auth-Token is.
+// Authenticate returns the caller to whom the request's X-Auth-Token belongs.
 func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	token := r.Header.Get("X-Auth-Token")
-	if err := plausible(token); err != nil {
+	if err := checkFormat(token); err != nil {
 		return Caller{}, err
 	}
 	key := sha256.Sum256([]byte(token))
-	if c, known, err := k.remember(key); known {
+	if c, known, err := k.cached(key); known {
 		return c, err
 	}
 	v, err := k.once(r.Context(), string(key[:]), func(ctx context.Context) (any, error) { return k.ask(ctx, token, key) })
@@ -124,8 +123,8 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	return v.(Caller), nil
 }
 
-// remember gives the verdict on a token that was asked about lately.
-func (k *Keystone) remember(key [sha256.Size]byte) (c Caller, known bool, err error) {
+// cached returns the cached verdict on a token.
+func (k *Keystone) cached(key [sha256.Size]byte) (c Caller, known bool, err error) {
 	now := k.now()
 	if c, ok := k.valid.find(key, now); ok {
 		return c, true, nil
@@ -136,8 +135,8 @@ func (k *Keystone) remember(key [sha256.Size]byte) (c Caller, known bool, err er
 	return Caller{}, false, nil
 }
 
-// plausible refuses what cannot be a token, so that it is not sent on.
-func plausible(token string) error {
+// checkFormat refuses text that cannot be a token, so that Keystone is not asked about it.
+func checkFormat(token string) error {
 	if token == "" {
 		return fmt.Errorf("%w: no X-Auth-Token", ErrUnauthenticated)
 	}
@@ -152,11 +151,11 @@ func plausible(token string) error {
 	return nil
 }
 
-// once runs ask once for all who want the same key at the same time. It outlives the request that asked first:
-// the others still wait.
+// once runs ask once for all requests that need the same key at the same time. The call goes on when the first request is cancelled, because
+// the other requests still wait for it.
 func (k *Keystone) once(ctx context.Context, key string, ask func(context.Context) (any, error)) (any, error) {
 	answer := k.flights.DoChan(key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keystoneTimeout)
 		defer cancel()
 		return ask(ctx)
 	})
@@ -168,32 +167,32 @@ func (k *Keystone) once(ctx context.Context, key string, ask func(context.Contex
 	}
 }
 
-// ask gets Keystone's verdict on a token and remembers it, unless that was done just before.
+// ask validates a token with Keystone and caches the verdict. It reads the cache first, because another request may just have filled it.
 func (k *Keystone) ask(ctx context.Context, token string, key [sha256.Size]byte) (Caller, error) {
-	if c, known, err := k.remember(key); known {
+	if c, known, err := k.cached(key); known {
 		return c, err
 	}
 	answer, err := k.validate(ctx, token)
 	if err != nil {
 		if errors.Is(err, ErrUnauthenticated) {
-			k.invalid.keep(key, Caller{}, k.now().Add(distrust))
+			k.invalid.keep(key, Caller{}, k.now().Add(invalidFor))
 		}
 		return Caller{}, err
 	}
 	c, now := answer.caller(), k.now()
-	until := now.Add(trust)
+	until := now.Add(validFor)
 	if answer.ExpiresAt.Before(until) {
 		until = answer.ExpiresAt
 	}
 	if !now.Before(until) {
-		k.invalid.keep(key, Caller{}, now.Add(distrust))
+		k.invalid.keep(key, Caller{}, now.Add(invalidFor))
 		return Caller{}, fmt.Errorf("%w: the token has expired", ErrUnauthenticated)
 	}
 	k.valid.keep(key, c, until)
 	return c, nil
 }
 
-// validate asks with our own token. When Keystone no longer takes that one, it is renewed once.
+// validate validates a token with the service token. If Keystone rejects the service token, it is renewed once.
 func (k *Keystone) validate(ctx context.Context, token string) (subject, error) {
 	for rejected := ""; ; {
 		own, err := k.Fresh(ctx, rejected)
@@ -217,8 +216,7 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 	}
 }
 
-// Fresh is the service user's own token, for what berth itself asks of other services. It is another one than
-// that which somebody has just rejected.
+// Fresh returns the service user's token, for requests to other OpenStack services. It never returns the token rejected.
 func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
 	if rejected != "" {
 		k.forget(rejected)
@@ -233,7 +231,7 @@ func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
 	return v.(string), nil
 }
 
-// current is our own token, empty when it must be renewed.
+// current is the service token; empty if it must be renewed.
 func (k *Keystone) current() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -243,7 +241,7 @@ func (k *Keystone) current() string {
 	return k.own.token
 }
 
-// login gets a token for the service user, unless that was done just before.
+// login requests a service token, unless another request has just done so.
 func (k *Keystone) login(ctx context.Context) (any, error) {
 	if own := k.current(); own != "" {
 		return own, nil
@@ -260,11 +258,11 @@ func (k *Keystone) login(ctx context.Context) (any, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.own = session{token: token.ID, until: token.ExpiresAt.Add(-renewal)}
+	k.own = session{token: token.ID, until: token.ExpiresAt.Add(-renewBefore)}
 	return token.ID, nil
 }
 
-// forget drops our token unless somebody has renewed it already.
+// forget drops the service token, unless it has been renewed already.
 func (k *Keystone) forget(token string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -278,16 +276,16 @@ func (k *Keystone) client(token string) *gophercloud.ServiceClient {
 		ProviderClient: &gophercloud.ProviderClient{HTTPClient: *k.http, TokenID: token}}
 }
 
-// unavailable keeps the body of an unexpected answer out of the error: it may be a page of HTML.
-func unavailable(doing string, err error) error {
+// unavailable returns an ErrUnavailable without the body of the response, which may be an HTML page.
+func unavailable(operation string, err error) error {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &code) {
-		return fmt.Errorf("%w: %s: Keystone answers %d", ErrUnavailable, doing, code.Actual)
+		return fmt.Errorf("%w: %s: Keystone answers %d", ErrUnavailable, operation, code.Actual)
 	}
-	return fmt.Errorf("%w: %s: %w", ErrUnavailable, doing, err)
+	return fmt.Errorf("%w: %s: %w", ErrUnavailable, operation, err)
 }
 
-// subject is what Keystone tells of a token.
+// subject is Keystone's description of a token.
 type subject struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	User      struct {
@@ -302,7 +300,7 @@ type subject struct {
 	} `json:"roles"`
 }
 
-// caller leaves out the roles of a token that is scoped to a domain: berth owns nothing that belongs to one.
+// caller drops the roles of a domain-scoped token, because no object in berth belongs to a domain.
 func (s subject) caller() Caller {
 	c := Caller{User: s.User.ID, Project: s.Project.ID, System: s.System["all"]}
 	if c.Project == "" && !c.System {

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,7 +58,7 @@ func expect(t *testing.T, k *identity.Keystone, token string, want error) identi
 	return c
 }
 
-func TestTokenTellsScopeAndRoles(t *testing.T) {
+func TestKeystone_ScopeAndRolesOfAToken(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	for name, c := range map[string]struct {
@@ -68,19 +71,23 @@ func TestTokenTellsScopeAndRoles(t *testing.T) {
 		"domain":   {keystonetest.Token{User: "u4", Domain: "d1", Roles: []string{"admin"}}, identity.Caller{User: "u4"}},
 		"unscoped": {keystonetest.Token{User: "u5"}, identity.Caller{User: "u5"}},
 	} {
-		if d := cmp.Diff(c.want, expect(t, k, s.Issue(c.token), nil)); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, expect(t, k, s.Issue(c.token), nil)); d != "" {
+				t.Errorf("%s: %s", name, d)
+			}
+		})
 	}
 }
 
-func TestIdentityHeadersFromOutsideCountForNothing(t *testing.T) {
+func TestKeystone_IgnoresIdentityHeaders(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	r := request(t.Context(), s.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}}))
 	for name, value := range map[string]string{"X-Roles": "admin", "X-Role": "admin", "X-Project-Id": "p2", "X-User-Id": "u2",
 		"X-Identity-Status": "Confirmed", "X-Is-Admin-Project": "True", "Openstack-System-Scope": "all"} {
-		r.Header.Set(name, value)
+		t.Run(name, func(t *testing.T) {
+			r.Header.Set(name, value)
+		})
 	}
 
 	c, err := k.Authenticate(r)
@@ -101,18 +108,20 @@ func withoutToken(r *http.Request) *http.Request {
 	return r
 }
 
-func TestWhatCannotBeATokenIsRefusedWithoutAsking(t *testing.T) {
+func TestKeystone_MalformedTokenIsRefusedLocally(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	for _, token := range []string{"", "two words", "tab\tbed", "ümlaut", "\x00", strings.Repeat("a", 5000)} {
-		expect(t, k, token, identity.ErrUnauthenticated)
-		if s.Validations(token) != 0 {
-			t.Errorf("Keystone was asked about %.20q", token)
-		}
+		t.Run(token, func(t *testing.T) {
+			expect(t, k, token, identity.ErrUnauthenticated)
+			if s.Validations(token) != 0 {
+				t.Errorf("Keystone was asked about %.20q", token)
+			}
+		})
 	}
 }
 
-func TestInvalidTokenAndSilentKeystoneAreToldApart(t *testing.T) {
+func TestKeystone_InvalidTokenIs401AndOutageIs503(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	good := s.Issue(keystonetest.Token{User: "u1", Project: "p1"})
@@ -124,11 +133,11 @@ func TestInvalidTokenAndSilentKeystoneAreToldApart(t *testing.T) {
 		expect(t, k, "other", identity.ErrUnavailable)
 	}
 	s.Fail(0)
-	expect(t, k, good, nil) // an outage is not remembered
+	expect(t, k, good, nil) // an outage is not cached
 	expect(t, k, "other", identity.ErrUnauthenticated)
 }
 
-func TestUnreachableKeystoneIsUnavailable(t *testing.T) {
+func TestKeystone_UnreachableIsUnavailable(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -139,57 +148,7 @@ func TestUnreachableKeystoneIsUnavailable(t *testing.T) {
 	expect(t, k, "token", identity.ErrUnavailable)
 }
 
-func TestVerdictsAreRemembered(t *testing.T) {
-	t.Parallel()
-	s, k := start(t)
-	good := s.Issue(keystonetest.Token{User: "u1", Project: "p1", Roles: []string{"member"}})
-	first := expect(t, k, good, nil)
-	expect(t, k, "bad", identity.ErrUnauthenticated)
-
-	s.Fail(http.StatusServiceUnavailable)
-	s.Advance(9 * time.Second)
-	expect(t, k, "bad", identity.ErrUnauthenticated)
-	s.Advance(time.Second)
-	expect(t, k, "bad", identity.ErrUnavailable) // forgotten: a new token may spread slowly
-	s.Advance(4 * time.Minute)
-
-	if d := cmp.Diff(first, expect(t, k, good, nil)); d != "" {
-		t.Error(d)
-	}
-	if n := s.Validations(good); n != 1 {
-		t.Errorf("asked %d times", n)
-	}
-}
-
-func TestRevokedTokenEndsWithinFiveMinutes(t *testing.T) {
-	t.Parallel()
-	s, k := start(t)
-	token := s.Issue(keystonetest.Token{User: "u1", Project: "p1"})
-	expect(t, k, token, nil)
-
-	s.Revoke(token)
-	s.Advance(5 * time.Minute)
-
-	expect(t, k, token, identity.ErrUnauthenticated)
-}
-
-func TestTokenEndsWithItsExpiry(t *testing.T) {
-	t.Parallel()
-	s, k := start(t)
-	token := s.Issue(keystonetest.Token{User: "u1", Project: "p1", Expires: s.Now().Add(90 * time.Second)})
-	expect(t, k, token, nil)
-
-	s.Advance(89 * time.Second)
-	expect(t, k, token, nil)
-	s.Advance(time.Second)
-
-	s.Fail(http.StatusServiceUnavailable)
-	expect(t, k, token, identity.ErrUnavailable) // no longer believed from memory
-	s.Fail(0)
-	expect(t, k, token, identity.ErrUnauthenticated)
-}
-
-func TestLateClockDoesNotProlongAToken(t *testing.T) {
+func TestKeystone_LateClockDoesNotProlongAToken(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	token := s.Issue(keystonetest.Token{User: "u1", Project: "p1", Expires: s.Now().Add(time.Minute)})
@@ -197,7 +156,7 @@ func TestLateClockDoesNotProlongAToken(t *testing.T) {
 	expect(t, k, token, identity.ErrUnauthenticated)
 }
 
-func TestOneQuestionPerTokenAtATime(t *testing.T) {
+func TestKeystone_OneValidationPerTokenAtATime(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	tokens := []string{"bad", s.Issue(keystonetest.Token{User: "u1", Project: "p1"}), s.Issue(keystonetest.Token{User: "u2", Project: "p2"})}
@@ -225,7 +184,7 @@ func TestOneQuestionPerTokenAtATime(t *testing.T) {
 	}
 }
 
-func TestWhoLeavesDoesNotSpoilTheQuestionForOthers(t *testing.T) {
+func TestKeystone_CancelledRequestDoesNotCancelTheValidation(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
 	token := s.Issue(keystonetest.Token{User: "u1", Project: "p1"})
@@ -251,22 +210,125 @@ func TestWhoLeavesDoesNotSpoilTheQuestionForOthers(t *testing.T) {
 	}
 }
 
-func TestMemoryOfVerdictsIsBounded(t *testing.T) {
+func TestService_WrongCredentialsAreUnavailable(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t)
+	s.User("weak", "secret", "service", "member")
+	good := s.Issue(keystonetest.Token{User: "u1", Project: "p1"})
+	for say, change := range map[string]func(*identity.Service){
+		"check OS_USERNAME": func(a *identity.Service) { a.Password = "hunter2" },
+		"role service":      func(a *identity.Service) { a.Username = "weak" },
+	} {
+		t.Run(say, func(t *testing.T) {
+			as := service(s)
+			change(&as)
+			k := connect(t, s, as)
+
+			_, err := k.Authenticate(request(t.Context(), good))
+
+			if !errors.Is(err, identity.ErrUnavailable) || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), as.Password) {
+				t.Errorf("want unavailable and %q, got %v", say, err)
+			}
+		})
+	}
+}
+
+func TestService_TokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
-	k.SetLimit(5)
-	good := s.Issue(keystonetest.Token{User: "u1", Project: "p1"})
-	expect(t, k, good, nil)
-
-	for i := range 40 {
-		expect(t, k, fmt.Sprintf("stranger-%d", i), identity.ErrUnauthenticated)
+	ask := func() {
+		t.Helper()
+		expect(t, k, s.Issue(keystonetest.Token{User: "u1", Project: "p1"}), nil)
+	}
+	ask()
+	ask()
+	if n := s.Logins(); n != 1 {
+		t.Fatalf("%d logins for two questions", n)
 	}
 
-	if n := k.Remembered(); n != 6 {
-		t.Errorf("%d verdicts are remembered", n)
+	s.Advance(59*time.Minute + 30*time.Second) // the service token is about to expire
+	ask()
+	if n := s.Logins(); n != 2 {
+		t.Errorf("%d logins after the token's time", n)
 	}
-	expect(t, k, good, nil)
-	if n := s.Validations(good); n != 1 {
-		t.Errorf("strangers cost the valid token its verdict: asked %d times", n)
+	s.RevokeUser("berth")
+	ask()
+	if n := s.Logins(); n != 3 {
+		t.Errorf("%d logins after it was revoked", n)
+	}
+	s.RevokeUser("berth")
+	expect(t, k, "nonsense", identity.ErrUnauthenticated) // an invalid token must not be mistaken for an expired service token
+}
+
+func TestService_IncompleteSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	pem := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(pem, []byte("not a certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	full := identity.Service{AuthURL: "http://keystone.example:5000/v3", Username: "u", Password: "p", Project: "s"}
+	for say, change := range map[string]func(*identity.Service){
+		"OS_AUTH_URL":    func(s *identity.Service) { s.AuthURL = "" },
+		"OS_USERNAME":    func(s *identity.Service) { s.Username = "" },
+		"OS_PASSWORD":    func(s *identity.Service) { s.Password = "" },
+		"OS_CACERT":      func(s *identity.Service) { s.CAFile = pem },
+		"OS_CACERT: ope": func(s *identity.Service) { s.CAFile = pem + ".gone" },
+	} {
+		t.Run(say, func(t *testing.T) {
+			as := full
+			change(&as)
+			if _, err := identity.NewKeystone(as); err == nil || !strings.Contains(err.Error(), say) {
+				t.Errorf("%s: %v", say, err)
+			}
+		})
+	}
+	if k, err := identity.NewKeystone(full); err != nil || k.Challenge() != `Keystone uri="http://keystone.example:5000/v3"` {
+		t.Errorf("%v, %v", k, err)
+	}
+}
+
+func TestService_RedirectIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t)
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	t.Cleanup(other.Close)
+	front := httptest.NewServer(http.RedirectHandler(other.URL+"/v3/auth/tokens", http.StatusTemporaryRedirect))
+	t.Cleanup(front.Close)
+	as := service(s)
+	as.AuthURL = front.URL
+
+	expect(t, connect(t, s, as), "token", identity.ErrUnavailable)
+
+	if elsewhere.Load() != 0 {
+		t.Error("the password was sent on")
+	}
+}
+
+func TestFresh_NeverReturnsTheRejectedToken(t *testing.T) {
+	t.Parallel()
+	s, k := start(t)
+	fresh := func(rejected string) string {
+		t.Helper()
+		token, err := k.Fresh(t.Context(), rejected)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+
+	first := fresh("")
+	if again := fresh(""); again != first {
+		t.Errorf("%s was replaced by %s without need", first, again)
+	}
+	second := fresh(first)
+	if second == first {
+		t.Error("the rejected token was given again")
+	}
+	if late := fresh(first); late != second {
+		t.Error("who was rejected late cost the others their token")
+	}
+	if n := s.Logins(); n != 2 {
+		t.Errorf("%d logins", n)
 	}
 }

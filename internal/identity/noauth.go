@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// Noauth believes what the token says, as Placement's noauth2 does: `user[:project]`, and the user `admin`
-// has the role admin. X-Project-Id and X-Roles, if sent, override the project and the roles. The token
-// `notused`, which keystoneauth's "none" plugin sends, means admin; its "http_basic" plugin sends a user and a password, which is taken for
-// the project. Only for loopback listeners.
+// Noauth accepts every token, as Placement's noauth2 does: `user[:project]`, where the user `admin` has the role admin. The headers
+// X-Project-Id and X-Roles replace the project and the roles. The token `notused` of keystoneauth's "none" plugin means admin. The
+// "http_basic" plugin sends a user and a password; the password is used as the project. Only listeners on loopback may use it.
 type Noauth struct {
-	// Bare is noauth2 to the letter: a token alone means no role but admin's. Otherwise who names a project is a
-	// member of it, as the other APIs need.
+	// Bare selects Placement's behaviour exactly: only admin gets a role. Otherwise a caller with a project gets the role member, which the
+	// other APIs need.
 	Bare bool
 }
 
-// Authenticate never fails for another reason than a missing token.
+// Authenticate fails only without a token.
 func (n Noauth) Authenticate(r *http.Request) (Caller, error) {
 	token := r.Header.Get("X-Auth-Token")
 	if user, password, ok := r.BasicAuth(); ok && token == "" && !n.Bare && user != "" {

@@ -10,7 +10,7 @@ import (
 	"berth/internal/identity"
 )
 
-func TestUserAndPasswordAreUserAndProjectWhereNobodyChecks(t *testing.T) {
+func TestNoauth_BasicAuthGivesUserAndProject(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		id             identity.Noauth
@@ -24,14 +24,16 @@ func TestUserAndPasswordAreUserAndProjectWhereNobodyChecks(t *testing.T) {
 		"noauth2":       {id: identity.Noauth{Bare: true}, user: "admin", password: "ops"},
 		"nobody":        {user: "", password: "demo"},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
-		r.SetBasicAuth(c.user, c.password)
-		if c.token != "" {
-			r.Header.Set("X-Auth-Token", c.token)
-		}
-		got, err := c.id.Authenticate(r)
-		if d := cmp.Diff(c.want, got); d != "" || (err != nil) != (c.want.User == "") || err != nil && !errors.Is(err, identity.ErrUnauthenticated) {
-			t.Errorf("%s: %v %s", name, err, d)
-		}
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+			r.SetBasicAuth(c.user, c.password)
+			if c.token != "" {
+				r.Header.Set("X-Auth-Token", c.token)
+			}
+			got, err := c.id.Authenticate(r)
+			if d := cmp.Diff(c.want, got); d != "" || (err != nil) != (c.want.User == "") || err != nil && !errors.Is(err, identity.ErrUnauthenticated) {
+				t.Errorf("%s: %v %s", name, err, d)
+			}
+		})
 	}
 }

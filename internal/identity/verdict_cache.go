@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// verdicts remembers callers by the hash of their token, each until an instant, and never more than limit.
+// verdicts caches callers by the hash of their token, each until its expiry, at most limit of them.
 type verdicts struct {
 	limit int
 	mu    sync.Mutex
@@ -33,7 +33,7 @@ func (v *verdicts) find(key [sha256.Size]byte, now time.Time) (Caller, bool) {
 	return found.caller, ok
 }
 
-// keep makes room by dropping any other verdict: it costs that caller one question.
+// keep stores a verdict. If the cache is full, it drops any other one, whose token is then validated again.
 func (v *verdicts) keep(key [sha256.Size]byte, c Caller, until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

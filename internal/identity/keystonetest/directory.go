@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Service adds an endpoint to the catalogue that comes with every token.
+// Service adds an endpoint to the catalogue that is part of every token.
 func (s *Server) Service(typ, url string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -16,13 +16,13 @@ func (s *Server) Service(typ, url string) {
 	s.catalog = append(s.catalog, object{"id": typ, "type": typ, "name": typ, "endpoints": endpoints})
 }
 
-// version is what clients ask before they log in.
+// version is the version document that clients read before they log in.
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, object{"version": object{"id": "v3.14", "status": "stable", "updated": "2020-04-07T00:00:00Z",
 		"links": []object{{"rel": "self", "href": s.URL + "/v3/"}}, "media-types": []object{}}})
 }
 
-// projects lists those that users log in to, all or that of a name. A project's ID is its name.
+// projects lists the projects of all users, or the one with the name in the query. A project's ID is its name.
 func (s *Server) projects(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.live(r.Header.Get("X-Auth-Token")); !ok {
 		refuse(w, http.StatusUnauthorized)

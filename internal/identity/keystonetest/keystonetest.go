@@ -1,5 +1,5 @@
-// Package keystonetest is a Keystone in memory: it issues, validates, expires and revokes tokens as the real one
-// does, and can be down or slow.
+// Package keystonetest is a Keystone in memory for tests. It issues, validates, expires and revokes tokens as Keystone does, and it can be
+// made to fail or to wait.
 package keystonetest
 
 import (
@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// lifetime is how long a token lives from its issue.
+// lifetime is how long a token is valid.
 const lifetime = time.Hour
 
-// Token is what Keystone knows of one.
+// Token describes a token.
 type Token struct {
 	User    string // ID
 	Project string // ID; empty for a token of another scope
 	System  bool
 	Domain  string
 	Roles   []string
-	Expires time.Time // an hour from now, if zero
+	Expires time.Time // zero means one hour from now
 }
 
 type user struct {
@@ -41,14 +41,14 @@ type Server struct {
 	tokens      map[string]Token
 	catalog     []object
 	issued      int
-	status      int           // answer of everything while it is down
-	gate        chan struct{} // closed when requests may go on
+	status      int           // status of every answer while the server fails; 0 otherwise
+	gate        chan struct{} // closed when waiting requests may continue
 	first       chan struct{}
 	logins      int
 	validations map[string]int
 }
 
-// New starts a Keystone that ends with the test. Its clock stands still at the time of its start until Advance.
+// New starts a Keystone that stops at the end of the test. Its clock stands still until Advance.
 func New(t testing.TB) *Server {
 	s := &Server{now: time.Now().UTC().Truncate(time.Second), users: map[string]user{}, tokens: map[string]Token{},
 		gate: make(chan struct{}), validations: map[string]int{}}
@@ -66,14 +66,14 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// User lets somebody log in with that password, into that project of the domain Default.
+// User creates a user with that password, who may log in to that project of the domain Default.
 func (s *Server) User(name, password, project string, roles ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users[name] = user{password: password, project: project, roles: roles}
 }
 
-// Issue makes a token as a login elsewhere would.
+// Issue issues a token without a login.
 func (s *Server) Issue(t Token) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,14 +90,14 @@ func (s *Server) issue(t Token) string {
 	return id
 }
 
-// Revoke ends a token before its time.
+// Revoke revokes a token.
 func (s *Server) Revoke(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.tokens, id)
 }
 
-// RevokeUser ends every token of a user, as a change of the password does.
+// RevokeUser revokes every token of a user, as a change of the password does.
 func (s *Server) RevokeUser(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,14 +108,14 @@ func (s *Server) RevokeUser(name string) {
 	}
 }
 
-// Fail makes every answer that status, until Fail(0).
+// Fail makes every answer have that status, until Fail(0).
 func (s *Server) Fail(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
 }
 
-// Hold keeps requests waiting until release is called. The first that waits is told of.
+// Hold makes requests wait until release is called. The channel reports the first waiting request.
 func (s *Server) Hold() (arrived <-chan struct{}, release func()) {
 	gate, first := make(chan struct{}), make(chan struct{}, 1)
 	s.mu.Lock()
@@ -124,28 +124,28 @@ func (s *Server) Hold() (arrived <-chan struct{}, release func()) {
 	return first, sync.OnceFunc(func() { close(gate) })
 }
 
-// Advance moves the clock.
+// Advance moves the clock forward.
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = s.now.Add(d)
 }
 
-// Now reads the clock, for those who must agree with it.
+// Now is the time of the server's clock.
 func (s *Server) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-// Validations counts how often a token was asked about, whatever the answer.
+// Validations counts the validations of a token, whatever their result.
 func (s *Server) Validations(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.validations[id]
 }
 
-// Logins counts the attempts to log in.
+// Logins counts the login attempts.
 func (s *Server) Logins() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,17 +8,16 @@ import (
 	"berth/internal/identity"
 )
 
-// Target is what a request acts on, as far as a rule may ask: "project_id" and the like. Values are strings,
-// booleans, numbers or nil.
+// Target describes the object of a request to the rules: "project_id" and the like. Values are strings, booleans, numbers or nil.
 type Target map[string]any
 
-// Check is a rule that has been read: a tree of conditions.
+// Check is a parsed rule: a tree of conditions.
 type Check interface {
 	holds(q question) bool
-	refers() []string // the rules that it names
+	refers() []string // names of the rules that it refers to
 }
 
-// question is what a check is asked.
+// question is the input of a check.
 type question struct {
 	rules  map[string]Check
 	caller identity.Caller
@@ -90,11 +89,11 @@ func references(parts []Check) (names []string) {
 	return names
 }
 
-// claims are the facts about a caller that a rule may ask for. What a caller does not have equals nothing.
+// claims are the facts about a caller to which rules may refer. A fact that the caller lacks equals no value.
 var claims = map[string]func(identity.Caller) []string{
 	"user_id":    func(c identity.Caller) []string { return some(c.User) },
 	"project_id": func(c identity.Caller) []string { return some(c.Project) },
-	"tenant_id":  func(c identity.Caller) []string { return some(c.Project) }, // as Neutron's older files call it
+	"tenant_id":  func(c identity.Caller) []string { return some(c.Project) }, // the name in older files of Neutron
 	"roles":      func(c identity.Caller) []string { return c.Roles },
 	"system_scope": func(c identity.Caller) []string {
 		if c.System {
@@ -111,12 +110,12 @@ func some(s string) []string {
 	return []string{s}
 }
 
-// pattern is the right side of a condition: literal text and names of the target's values, %(name)s, in turn.
+// pattern is the right side of a condition: literal text and references to the target's values, %(name)s.
 type pattern []piece
 
-type piece struct{ Text, Name string } // one of the two
+type piece struct{ Text, Name string } // one of the two is set
 
-// fill is the text with the target's values; ok is false if the target lacks one.
+// fill inserts the target's values; ok is false if the target lacks one of them.
 func (p pattern) fill(target Target) (text string, ok bool) {
 	var b strings.Builder
 	for _, part := range p {
@@ -128,13 +127,13 @@ func (p pattern) fill(target Target) (text string, ok bool) {
 		if !known {
 			return "", false
 		}
-		b.WriteString(written(value))
+		b.WriteString(pythonString(value))
 	}
 	return b.String(), true
 }
 
-// written is a value as Python writes it, for that is what rules are compared with.
-func written(value any) string {
+// pythonString writes a value as Python's str does, because oslo.policy compares these strings.
+func pythonString(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return "None"

@@ -11,12 +11,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// load reads an operator's file, which YAML and JSON may be written in. Without a path there is nothing to read.
+// load reads an operator's file in YAML or JSON. Without a path it returns no rules.
 func load(path string) (map[string]string, os.FileInfo, error) {
 	if path == "" {
 		return nil, nil, nil
 	}
-	info, err := os.Stat(path) // before it is read: what changes meanwhile is read again
+	info, err := os.Stat(path) // before reading the file, so that a later change is noticed
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,9 +43,9 @@ func decode(raw []byte) (map[string]string, error) {
 		case string:
 			rules[name] = v
 		case []any:
-			errs = append(errs, fmt.Errorf("%s: a rule is a text; lists of lists are no longer read: write them with \"or\" and \"and\"", name))
+			errs = append(errs, fmt.Errorf("%s: a rule must be a string; lists of lists are not supported: write \"or\" and \"and\" instead", name))
 		default:
-			errs = append(errs, fmt.Errorf("%s: a rule is a text in quotes, and not %v", name, v))
+			errs = append(errs, fmt.Errorf("%s: a rule must be a quoted string, not %v", name, v))
 		}
 	}
 	return rules, errors.Join(errs...)

@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// maxNesting is how deep parentheses and negations may stand in each other.
+// maxNesting limits how deep parentheses and negations may nest.
 const maxNesting = 64
 
-// Parse reads a rule in the grammar of oslo.policy: conditions joined by "and", "or", "not" and parentheses, where "and"
-// binds closer than "or". An empty rule holds always, as "@" does; "!" never does. What oslo.policy takes as "never"
-// because it cannot read it is an error here.
+// Parse reads a rule in the grammar of oslo.policy: conditions joined by "and", "or", "not" and parentheses, where "and" binds closer than
+// "or". An empty rule and "@" always hold; "!" never holds. oslo.policy treats an unreadable rule as "!"; Parse returns an error.
 func Parse(text string) (Check, error) {
 	tokens := tokenize(text)
 	if len(tokens) == 0 {
@@ -26,13 +25,12 @@ func Parse(text string) (Check, error) {
 	case err != nil:
 		return nil, err
 	case p.at < len(p.tokens):
-		return nil, fmt.Errorf("%q does not follow anything that it could belong to", p.tokens[p.at])
+		return nil, fmt.Errorf("unexpected %q after the end of the rule", p.tokens[p.at])
 	}
 	return check, nil
 }
 
-// tokenize splits at blanks, and parentheses off the ends of what stands between them: those inside a condition
-// belong to it.
+// tokenize splits the text at blanks and splits parentheses off both ends of each word. Parentheses inside a condition belong to it.
 func tokenize(text string) (tokens []string) {
 	for word := range strings.FieldsSeq(text) {
 		inner := strings.TrimLeft(word, "(")
@@ -51,8 +49,8 @@ type parser struct {
 	at     int
 }
 
-// take goes on if the next token is that word, in any case.
-func (p *parser) take(word string) bool {
+// accept consumes the next token if it is that word, in upper or lower case.
+func (p *parser) accept(word string) bool {
 	if p.at < len(p.tokens) && strings.EqualFold(p.tokens[p.at], word) {
 		p.at++
 		return true
@@ -66,7 +64,7 @@ func (p *parser) either(depth int) (Check, error) {
 	}, func(parts []Check) Check { return oneOf(parts) })
 }
 
-// joined reads parts with a word between them; a single part stays what it is.
+// joined reads parts with a word between them. A single part is returned unchanged.
 func joined(p *parser, word string, part func() (Check, error), join func([]Check) Check) (Check, error) {
 	var parts []Check
 	for {
@@ -75,7 +73,7 @@ func joined(p *parser, word string, part func() (Check, error), join func([]Chec
 			return nil, err
 		}
 		parts = append(parts, check)
-		if !p.take(word) {
+		if !p.accept(word) {
 			break
 		}
 	}
@@ -88,18 +86,18 @@ func joined(p *parser, word string, part func() (Check, error), join func([]Chec
 func (p *parser) one(depth int) (Check, error) {
 	switch {
 	case depth > maxNesting:
-		return nil, fmt.Errorf("it is nested deeper than %d levels", maxNesting)
-	case p.take("not"):
+		return nil, fmt.Errorf("the rule is nested deeper than %d levels", maxNesting)
+	case p.accept("not"):
 		check, err := p.one(depth + 1)
 		return not{check}, err
-	case p.take("("):
+	case p.accept("("):
 		check, err := p.either(depth + 1)
-		if err == nil && !p.take(")") {
-			err = errors.New("a parenthesis is not closed")
+		if err == nil && !p.accept(")") {
+			err = errors.New("a closing parenthesis is missing")
 		}
 		return check, err
 	case p.at == len(p.tokens):
-		return nil, errors.New("it ends where a condition should stand")
+		return nil, errors.New("the rule ends where a condition is expected")
 	}
 	p.at++
 	return condition(p.tokens[p.at-1])
@@ -117,7 +115,7 @@ func condition(text string) (Check, error) {
 	}
 	kind, value, ok := strings.Cut(text, ":")
 	if !ok || kind == "" {
-		return nil, fmt.Errorf("%q is no condition: KIND:VALUE, @ or ! is", text)
+		return nil, fmt.Errorf("%q is not a condition; write KIND:VALUE, @ or !", text)
 	}
 	if kind == "rule" {
 		return rule(value), nil
@@ -137,13 +135,13 @@ func condition(text string) (Check, error) {
 	case claims[kind] != nil:
 		return claim{kind, wanted}, nil
 	case kind == "http", kind == "https":
-		return nil, fmt.Errorf("%q: rules that other servers judge are not supported", text)
+		return nil, fmt.Errorf("%q: rules that call an HTTP server are not supported", text)
 	}
-	return nil, fmt.Errorf("%q asks for %q, and known are rule, role, literals in quotes and %s",
+	return nil, fmt.Errorf("%q refers to the unknown kind %q; the kinds are rule, role, literals in quotes and %s",
 		text, kind, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
 }
 
-// unquote is the text between quotes of one kind; ok is false if there are none.
+// unquote is the text between quotes of the same kind; ok is false without quotes.
 func unquote(s string) (text string, ok bool) {
 	if len(s) < 2 || s[0] != s[len(s)-1] || s[0] != '\'' && s[0] != '"' {
 		return "", false
@@ -151,7 +149,7 @@ func unquote(s string) (text string, ok bool) {
 	return s[1 : len(s)-1], true
 }
 
-// template reads text with the names of the target's values in it: %(name)s, and %% for one percent sign.
+// template reads text with references to the target's values, %(name)s; %% is a percent sign.
 func template(text string) (pattern, error) {
 	var p pattern
 	for text != "" {
@@ -168,7 +166,7 @@ func template(text string) (pattern, error) {
 		}
 		name, rest, closed := strings.Cut(after, ")s")
 		if name, text = strings.TrimPrefix(name, "("), rest; !closed || name == "" || !strings.HasPrefix(after, "(") {
-			return nil, errors.New("a value of the target is written %(name)s, and a percent sign %%")
+			return nil, errors.New("write %(name)s for a value of the target and %% for a percent sign")
 		}
 		p = append(p, piece{Name: name})
 	}

@@ -1,6 +1,6 @@
-// Package policy decides which caller may do what: rules in the grammar of oslo.policy, with the defaults of the
-// APIs and what an operator's file says instead. It knows no operation; each API brings the names and defaults of
-// its own. A name is denied unless a rule allows it.
+// Package policy decides which caller may do what. It evaluates rules in the grammar of oslo.policy: the defaults of the APIs, and the
+// operator's file that replaces them. It knows no operation; each API passes the names and defaults of its own. An operation without a rule is
+// denied.
 package policy
 
 import (
@@ -16,54 +16,52 @@ import (
 	"berth/internal/identity"
 )
 
-// Scope is what a token is for.
+// Scope is the scope of a token.
 type Scope int
 
-// The scopes that berth's operations tell apart. A token of a domain has neither.
+// Scopes that berth's operations distinguish. A domain-scoped token has neither.
 const (
 	Project Scope = iota + 1
 	System
 )
 
-// Default is what holds for a name unless the operator's file says otherwise. A name may be that of an operation
-// or one that other rules refer to.
+// Default is the default rule of a name. The name is an operation, or a rule to which other rules refer.
 type Default struct {
 	Name  string
 	Check string
-	// Old is what older releases allowed. It is enough as well, unless only new defaults are to count or the
-	// file has a rule for the name.
+	// Old is the rule of older releases. It is also sufficient, unless Options.Old is false or the file has a rule for the name.
 	Old string
-	// Scopes are those of the tokens that may be used at all, whatever the rule; none means any.
+	// Scopes are the allowed scopes of tokens, whatever the rule says; none allows every scope.
 	Scopes []Scope
 }
 
-// Options are the operator's word.
+// Options are the operator's settings.
 type Options struct {
-	File string // YAML or JSON: names and rules; empty for none
-	Old  bool   // what older releases allowed is still enough
+	File string // YAML or JSON with names and rules; empty for none
+	Old  bool   // the rules of older releases are still sufficient
 }
 
-// Policy judges callers. It reads its file again whenever that changes.
+// Policy checks callers against rules. It reads its file again after every change.
 type Policy struct {
 	options  Options
 	defaults map[string]Default
-	current  atomic.Pointer[edition]
+	loaded   atomic.Pointer[ruleSet]
 	reading  sync.Mutex
 }
 
-// edition is the rules as of one state of the file.
-type edition struct {
+// ruleSet is the rules for one version of the file.
+type ruleSet struct {
 	rules map[string]Check
-	file  os.FileInfo // nil if there is none
+	file  os.FileInfo // nil without a file
 }
 
-// Open reads defaults and file. A rule that cannot be read, that refers to a name which does not exist, or that is for
-// a name which nobody asks for is an error: it would silently not protect what it was written for.
+// Open reads the defaults and the file. It refuses rules that cannot be parsed, that refer to an unknown name, or that are for a name that no
+// API checks: they would silently protect nothing.
 func Open(o Options, defaults ...Default) (*Policy, error) {
 	p := &Policy{options: o, defaults: map[string]Default{}}
 	for _, d := range defaults {
 		if _, twice := p.defaults[d.Name]; twice {
-			return nil, fmt.Errorf("policy: two defaults for %s", d.Name)
+			return nil, fmt.Errorf("policy: %s has two defaults", d.Name)
 		}
 		p.defaults[d.Name] = d
 	}
@@ -71,13 +69,13 @@ func Open(o Options, defaults ...Default) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.current.Store(first)
+	p.loaded.Store(first)
 	return p, nil
 }
 
-// Allows tells whether the caller may do that to the target.
+// Allows reports whether the caller may perform the operation on the target.
 func (p *Policy) Allows(name string, c identity.Caller, target Target) bool {
-	rules := p.edition().rules
+	rules := p.current().rules
 	if scopes := p.defaults[name].Scopes; rules[name] == nil || len(scopes) > 0 && !slices.Contains(scopes, scope(c)) {
 		return false
 	}
@@ -95,43 +93,42 @@ func scope(c identity.Caller) Scope {
 	}
 }
 
-// edition is what counts now. A file that can no longer be read or understood changes nothing: the rules
-// before it stay in force, and the log says so.
-func (p *Policy) edition() *edition {
-	now := p.current.Load()
+// current returns the rules that apply now. If the changed file cannot be read, the old rules stay in force and the log reports the error.
+func (p *Policy) current() *ruleSet {
+	now := p.loaded.Load()
 	if p.options.File == "" || !p.reading.TryLock() {
 		return now
 	}
 	defer p.reading.Unlock()
 	info, err := os.Stat(p.options.File)
-	switch now = p.current.Load(); {
+	switch now = p.loaded.Load(); {
 	case err != nil && now.file != nil:
-		slog.Error("the policy file is gone; its rules stay in force", "error", err)
-		p.current.Store(&edition{rules: now.rules})
+		slog.Error("Policy file is missing; its last rules stay in force", "error", err)
+		p.loaded.Store(&ruleSet{rules: now.rules})
 	case err == nil && !unchanged(now.file, info):
 		next, err := p.read()
 		if err != nil {
-			slog.Error("the policy file is not understood; the rules before it stay in force", "error", err)
-			next = &edition{rules: now.rules, file: info}
+			slog.Error("Policy file is invalid; the previous rules stay in force", "error", err)
+			next = &ruleSet{rules: now.rules, file: info}
 		} else {
-			slog.Info("the policy file was read again", "file", p.options.File)
+			slog.Info("Policy file reloaded", "file", p.options.File)
 		}
-		p.current.Store(next)
+		p.loaded.Store(next)
 	}
-	return p.current.Load()
+	return p.loaded.Load()
 }
 
 func unchanged(a, b os.FileInfo) bool {
 	return a != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// read makes an edition from defaults and file.
-func (p *Policy) read() (*edition, error) {
+// read builds the rules from the defaults and the file.
+func (p *Policy) read() (*ruleSet, error) {
 	overrides, info, err := load(p.options.File)
 	if err != nil {
 		return nil, err
 	}
-	e := &edition{rules: map[string]Check{}, file: info}
+	e := &ruleSet{rules: map[string]Check{}, file: info}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(p.defaults)) {
 		if _, overridden := overrides[name]; overridden {
@@ -157,11 +154,11 @@ func (p *Policy) read() (*edition, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return e, p.sound(e.rules, overrides)
+	return e, p.validate(e.rules, overrides)
 }
 
-// sound refuses names that lead nowhere: unknown ones, circles, and rules that nobody asks for.
-func (p *Policy) sound(rules map[string]Check, overrides map[string]string) error {
+// validate refuses references to unknown rules, circular references, and rules that no API checks.
+func (p *Policy) validate(rules map[string]Check, overrides map[string]string) error {
 	used := map[string]bool{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
@@ -182,7 +179,7 @@ func (p *Policy) sound(rules map[string]Check, overrides map[string]string) erro
 	return errors.Join(errs...)
 }
 
-// circular tells whether a rule can be reached from itself.
+// circular reports whether a rule refers to itself, directly or through others.
 func circular(rules map[string]Check, name string) bool {
 	seen, next := map[string]bool{}, rules[name].refers()
 	for len(next) > 0 {
