@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// AddressFile is where a development run leaves its addresses while it is up, in the folder BERTH_DATA.
+// AddressFile is the name of the file, in the folder BERTH_DATA, with the addresses of a running development run.
 const AddressFile = "env"
 
-// WriteAddresses leaves variables as shell exports for the programs of other terminals.
+// WriteAddresses writes variables to the address file, as shell exports, for other programs and shells.
 func WriteAddresses(data string, values map[string]string) error {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -29,7 +29,7 @@ func WriteAddresses(data string, values map[string]string) error {
 	return os.Rename(file+".new", file)
 }
 
-// RemoveAddresses takes them back.
+// RemoveAddresses deletes the address file. A missing file is not an error.
 func RemoveAddresses(data string) error {
 	err := os.Remove(filepath.Join(data, AddressFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +38,7 @@ func RemoveAddresses(data string) error {
 	return err
 }
 
-// ReadAddresses reads what WriteAddresses left; nothing if no development run is up.
+// ReadAddresses reads the variables of the address file. Without a file there are none.
 func ReadAddresses(data string) (map[string]string, error) {
 	raw, err := os.ReadFile(filepath.Join(data, AddressFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -82,8 +82,8 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 		a.close()
 		return nil, err
 	}
-	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.Cleaning, Longest: cfg.Lease.Longest, Exempt: cfg.Lease.Exempt,
-		Lead: cfg.Lease.BeforeEnd, Shuffled: cfg.Lease.Shuffled})
+	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.CleaningTime, Longest: cfg.Lease.MaxDuration, Exempt: cfg.Lease.MaxDurationExempt,
+		Lead: cfg.Lease.BeforeEnd, Shuffled: cfg.Lease.RandomHosts})
 	if a.enforcement = reached.Enforcement; cfg.Lease.Webhook.URL != "" || a.enforcement != nil {
 		a.store.Tell()
 	}
@@ -99,15 +99,15 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 		reached.Agents = a.caster
 	}
 	reached.Store = a.store
-	reached.Healing, reached.Patience, reached.Snapshot = cfg.Lease.Healing, cfg.Lease.Patience, cfg.Lease.Snapshot
+	reached.Healing, reached.Patience, reached.Snapshot = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
 	a.cloud, _ = reached.Cloud.(*cloud.Cloud)
-	reached.KeepJournal, reached.SyncEvery = cfg.Journal.Age, cfg.ODL.SyncEvery
+	reached.KeepJournal, reached.SyncEvery = cfg.Journal.Retention, cfg.ODL.SyncInterval
 	if a.controller, _ = reached.ODL.(*odl.Client); a.controller != nil {
 		a.controller.ShareBreaker(a.store.Breaker(cfg.ODL.URL))
 	}
 	watchJournal(&reached, a.controller, a.registry)
 	a.registry.MustRegister(newJournalCollector(a.store))
-	reached.Keep = store.Retention{Age: cfg.History.Age, Rows: cfg.History.Rows}
+	reached.Keep = store.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
 	a.acts = activities.New(reached)
 	if a.feedback, err = feedbackOf(cfg.ODL, a.controller, a.store); err != nil {
 		a.close()

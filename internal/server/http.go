@@ -30,7 +30,7 @@ import (
 
 // APIs are what a process with the role api serves.
 func (a *App) APIs(id identity.Authenticator) []*osapi.API {
-	incomplete := inventory.Owner{Project: a.cfg.Incomplete.Project, User: a.cfg.Incomplete.User}
+	incomplete := inventory.Owner{Project: a.cfg.IncompleteConsumer.Project, User: a.cfg.IncompleteConsumer.User}
 	return []*osapi.API{
 		placement.New(placement.Options{Store: a.store, Identity: id, Policy: a.policy, Incomplete: incomplete,
 			Candidates: placement.Candidates(a.cfg.Candidates)}),

@@ -21,10 +21,10 @@ func (a *App) governNetworks(cfg config.Config) error {
 		}
 	}
 	a.store.Allow(cfg.Networking.Quota)
-	if !cfg.Networking.NewAgents {
+	if !cfg.Networking.EnableNewAgents {
 		a.store.Doubt()
 	}
-	if !cfg.Networking.DHCP {
+	if !cfg.Networking.TraditionalDHCP {
 		a.store.ForgoDHCP()
 	}
 	return nil
@@ -34,7 +34,7 @@ func (a *App) governNetworks(cfg config.Config) error {
 func blockPolicy(c config.Port) network.Policy {
 	p := network.Policy{}
 	for entity, limit := range c.Deadlines {
-		p[entity] = network.Patience{Limit: limit, Fatal: c.Fatal}
+		p[entity] = network.Patience{Limit: limit, Fatal: c.OverdueIsError}
 	}
 	return p
 }

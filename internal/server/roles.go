@@ -58,7 +58,7 @@ func neighbours(cfg config.Config, id identity.Authenticator) (activities.Option
 	}
 	if c := cfg.Lease.Enforcement; c.URL != "" {
 		var err error
-		o.Enforcement, err = notify.NewEnforcement(notify.EnforcementConfig{URL: c.URL, Token: c.Token, FailOpen: c.Open,
+		o.Enforcement, err = notify.NewEnforcement(notify.EnforcementConfig{URL: c.URL, Token: c.Token, FailOpen: c.AllowOnFailure,
 			AuthURL: cfg.Service.AuthURL, Region: cfg.Service.Region})
 		if err != nil {
 			return o, fmt.Errorf("BERTH_LEASE_ENFORCEMENT_URL: %w", err)
@@ -132,7 +132,7 @@ func feedbackOf(cfg config.ODL, client *odl.Client, s *store.Store) (*feedback.L
 	if client == nil {
 		return nil, nil
 	}
-	o := feedback.Options{Store: s, ODL: client, PollInterval: cfg.Poll, HostConfigsPath: cfg.Hosts}
+	o := feedback.Options{Store: s, ODL: client, PollInterval: cfg.PollInterval, HostConfigsPath: cfg.HostConfigPath}
 	if cfg.Features != "" {
 		var err error
 		if o.Features, err = odl.ParseFeatures(cfg.Features); err != nil {
@@ -167,7 +167,7 @@ func (a *App) agentsOf() (*rpc.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	trust, err := rpc.TLSConfig(a.cfg.RabbitMQCA)
+	trust, err := rpc.TLSConfig(a.cfg.RabbitMQCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}
@@ -176,7 +176,7 @@ func (a *App) agentsOf() (*rpc.Server, error) {
 
 // casterTo is who tells agents things.
 func (a *App) casterTo(cfg config.Config) (*rpc.Publisher, error) {
-	trust, err := rpc.TLSConfig(cfg.RabbitMQCA)
+	trust, err := rpc.TLSConfig(cfg.RabbitMQCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
 	}

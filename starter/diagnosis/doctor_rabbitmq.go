@@ -22,7 +22,7 @@ func checkRabbitMQ(ctx context.Context, s *cli.Session) (string, error) {
 	for _, broker := range s.RabbitMQ {
 		u, err := url.Parse(broker)
 		if err == nil {
-			err = handshake(ctx, u, s.RabbitMQCA)
+			err = handshake(ctx, u, s.RabbitMQCAFile)
 		}
 		if err == nil {
 			return u.Redacted() + " speaks AMQP", nil

@@ -1,0 +1,132 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// File is the variable that names the optional YAML file. The keys of the file are the other variables in lower case,
+// without the prefix BERTH_. The environment wins over the file.
+const File = "BERTH_CONFIG"
+
+const (
+	prefix     = "BERTH_"
+	testPrefix = "BERTH_TEST_" // variables of the tests; Load ignores them
+	// temporalCLI names the temporal binary. Package devstack reads it, because tests use devstack without a Config.
+	temporalCLI = "BERTH_TEMPORAL_CLI"
+)
+
+// Load reads the settings from an environment in the form of os.Environ and from the file that BERTH_CONFIG names.
+// The error lists every wrong setting. The Config is usable as far as the settings are right.
+func Load(environ []string) (Config, error) {
+	var c Config
+	values := map[string]string{}
+	known := settingsByName()
+	for name, s := range known {
+		values[name] = s.Default
+	}
+	env, errs := fromEnvironment(environ)
+	file, err := fromFile(env[File])
+	errs = append(errs, err)
+	maps.Copy(values, file)
+	maps.Copy(values, env)
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if s := known[name]; s.set != nil {
+			if err := s.set(&c, values[name]); err != nil {
+				errs = append(errs, fmt.Errorf("%s=%s: %w", name, s.redact(values[name]), err))
+			}
+		}
+	}
+	errs = append(errs, c.check())
+	return c, errors.Join(errs...)
+}
+
+// fromEnvironment returns the values of berth's variables. An empty variable counts as not set.
+func fromEnvironment(environ []string) (map[string]string, []error) {
+	values := map[string]string{}
+	settings := settingsByName()
+	var errs []error
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		if _, known := settings[name]; known {
+			if value != "" {
+				values[name] = value
+			}
+			continue
+		}
+		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, testPrefix) {
+			errs = append(errs, fmt.Errorf("unknown variable %s: did you mean %s?", name, nearest(name, Variables())))
+		}
+	}
+	return values, errs
+}
+
+// fromFile returns the values of the keys of a YAML file, by the names of their variables.
+func fromFile(path string) (map[string]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", File, err)
+	}
+	var keys map[string]any
+	if err := yaml.Unmarshal(raw, &keys); err != nil {
+		return nil, fmt.Errorf("%s=%s: %w", File, path, err)
+	}
+	known := map[string]string{} // key → variable
+	for _, name := range Variables() {
+		if name != File && name != temporalCLI {
+			known[strings.ToLower(strings.TrimPrefix(name, prefix))] = name
+		}
+	}
+	values := map[string]string{}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		name, ok := known[key]
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: unknown key %q: did you mean %q?", path, key, nearest(key, slices.Sorted(maps.Keys(known)))))
+			continue
+		}
+		value, err := scalarText(keys[key])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", path, key, err))
+			continue
+		}
+		values[name] = value
+	}
+	return values, errors.Join(errs...)
+}
+
+// scalarText converts a YAML value to the form of an environment variable: a list with commas, a boolean as on or off.
+func scalarText(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case map[string]any:
+		return "", errors.New("must be one value, not a map")
+	case bool:
+		if v {
+			return "on", nil
+		}
+		return "off", nil
+	case []any:
+		var parts []string
+		for _, item := range v {
+			part, err := scalarText(item)
+			if err != nil {
+				return "", err
+			}
+			parts = append(parts, part)
+		}
+		return strings.Join(parts, ","), nil
+	default:
+		return fmt.Sprint(v), nil
+	}
+}

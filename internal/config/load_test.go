@@ -1,0 +1,183 @@
+package config_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/config"
+)
+
+// load loads an environment without errors.
+func load(t *testing.T, environ ...string) config.Config {
+	t.Helper()
+	c, err := config.Load(environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// file writes a settings file and returns its path.
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "berth.yaml")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
+	t.Parallel()
+	want := config.Config{
+		Port:   config.Port{Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
+		Listen: "127.0.0.1:8778", Auth: config.Noauth, LogLevel: slog.LevelInfo,
+		Roles:  []string{config.API, config.Relay, config.Temporal},
+		Policy: config.Policy{EnforceNewDefaults: true},
+		CORS: config.CORS{Credentials: true, MaxAge: time.Hour, Methods: []string{"GET", "PUT", "POST", "DELETE", "PATCH"},
+			Headers: []string{"X-Auth-Token", "OpenStack-API-Version", "X-OpenStack-Request-ID", "X-Project-Id", "X-Roles"},
+			Expose:  []string{"OpenStack-API-Version", "X-OpenStack-Request-ID", "Location", "Retry-After"}},
+		ODL: config.ODL{Username: "admin", Password: "admin", Timeout: 10 * time.Second, PollInterval: 30 * time.Second,
+			HostConfigPath: "/restconf/operational/neutron:neutron/hostconfigs"},
+		IncompleteConsumer: config.IncompleteConsumer{Project: "00000000-0000-0000-0000-000000000000", User: "00000000-0000-0000-0000-000000000000"},
+		Journal:            config.Journal{Retention: 168 * time.Hour},
+		Lease:              config.Lease{BeforeEnd: time.Hour, RetryTimeout: 10 * time.Minute, HealingInterval: time.Hour},
+		History:            config.History{MaxAge: 720 * time.Hour, MaxRows: 5000000},
+		Networking: config.Networking{TraditionalDHCP: true, EnableNewAgents: true,
+			Quota: map[string]int64{"network": 100, "subnet": 100, "port": 500, "security_group": 10, "security_group_rule": 100}},
+		Service: config.Service{UserDomain: "Default", ProjectDomain: "Default"},
+		Client:  config.Client{Token: "admin"},
+		Dev:     config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
+	}
+	if d := cmp.Diff(want, load(t, "HOME=/root", "BERTH_TEST_ANYTHING=x", "BERTH_DEMO=")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestLoad_EnvironmentWinsOverFile(t *testing.T) {
+	t.Parallel()
+	path := file(t, "listen: localhost:1\nroles: [api, relay]\ndemo: false\nodl_timeout: 3s\ndev_ui_port: 0\n")
+
+	got := load(t, "BERTH_CONFIG="+path, "BERTH_LISTEN=[::1]:2")
+
+	want := load(t, "BERTH_LISTEN=[::1]:2", "BERTH_ROLES=api,relay", "BERTH_DEMO=off", "BERTH_ODL_TIMEOUT=3s", "BERTH_DEV_UI_PORT=0")
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if got.Listen != "[::1]:2" || got.Dev.Demo || len(got.Roles) != 2 || got.ODL.Timeout != 3*time.Second {
+		t.Errorf("read as %+v", got)
+	}
+}
+
+func TestLoad_NamesEachWrongSetting(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		environ []string
+		file    string
+		want    []string
+	}{
+		"unknown variable":      {environ: []string{"BERTH_LISTN=:1"}, want: []string{"unknown variable BERTH_LISTN", "did you mean BERTH_LISTEN?"}},
+		"unknown key":           {file: "odl_pasword: x", want: []string{`unknown key "odl_pasword"`, `did you mean "odl_password"?`}},
+		"file names a file":     {file: "config: x", want: []string{`unknown key "config"`}},
+		"map in file":           {file: "odl: {url: x}", want: []string{`unknown key "odl"`}},
+		"map for a value":       {file: "listen: {host: x}", want: []string{"listen: must be one value"}},
+		"broken file":           {file: "listen: [", want: []string{"BERTH_CONFIG="}},
+		"missing file":          {environ: []string{"BERTH_CONFIG=/nonexistent/x"}, want: []string{"BERTH_CONFIG: ", "no such file"}},
+		"wrong role":            {environ: []string{"BERTH_ROLES=api,relais"}, want: []string{"BERTH_ROLES=", `unknown role "relais": did you mean relay?`}},
+		"address without port":  {environ: []string{"BERTH_LISTEN=127.0.0.1"}, want: []string{"BERTH_LISTEN=127.0.0.1: must be host:port"}},
+		"port too large":        {environ: []string{"BERTH_DEV_UI_PORT=70000"}, want: []string{"BERTH_DEV_UI_PORT=70000: must be a port"}},
+		"wrong duration":        {environ: []string{"BERTH_ODL_TIMEOUT=10"}, want: []string{"must be a positive duration"}},
+		"wrong deadline":        {environ: []string{"BERTH_PORT_DEADLINE=L2=5"}, want: []string{"BERTH_PORT_DEADLINE=L2=5: must be a positive duration"}},
+		"quota without number":  {environ: []string{"BERTH_QUOTA=port"}, want: []string{`"port" must be NAME=NUMBER`}},
+		"quota given twice":     {environ: []string{"BERTH_QUOTA=port=1,port=2"}, want: []string{`"port" is given twice`}},
+		"deadline given twice":  {environ: []string{"BERTH_PORT_DEADLINE=L2=5m,L2=6m"}, want: []string{`"L2" is given twice`}},
+		"wrong overdue":         {environ: []string{"BERTH_PORT_OVERDUE=delete"}, want: []string{"must be wait or error"}},
+		"wrong URL":             {environ: []string{"BERTH_ODL_URL=odl:8181"}, want: []string{"BERTH_ODL_URL=odl:8181: must be an http or https URL"}},
+		"neither on nor off":    {environ: []string{"BERTH_DEMO=maybe"}, want: []string{"must be on or off"}},
+		"wrong level":           {environ: []string{"BERTH_LOG_LEVEL=loud"}, want: []string{"must be debug, info"}},
+		"wrong auth":            {environ: []string{"BERTH_AUTH=none"}, want: []string{"must be noauth or keystone"}},
+		"noauth, all addresses": {environ: []string{"BERTH_LISTEN=:8778"}, want: []string{"BERTH_LISTEN=:8778", "loopback only"}},
+		"noauth, not loopback":  {environ: []string{"BERTH_LISTEN=192.0.2.1:8778"}, want: []string{"loopback only"}},
+		"noauth, a host name":   {environ: []string{"BERTH_LISTEN=localhost.example:8778"}, want: []string{"loopback only"}},
+		"keystone without URL":  {environ: []string{"BERTH_AUTH=keystone"}, want: []string{"needs OS_AUTH_URL"}},
+		"origin with path":      {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=http://a,https://b/"}, want: []string{"https://b/", "scheme://host"}},
+		"origin without host":   {environ: []string{"BERTH_CORS_ALLOWED_ORIGIN=null"}, want: []string{"BERTH_CORS_ALLOWED_ORIGIN"}},
+		"two errors at once":    {environ: []string{"BERTH_DEMO=x", "BERTH_FOO=y"}, want: []string{"BERTH_DEMO", "BERTH_FOO"}},
+		"duplicate file keys":   {file: "demo: on\ndemo: off", want: []string{"already defined"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.file != "" {
+				c.environ = append(c.environ, "BERTH_CONFIG="+file(t, c.file))
+			}
+			_, err := config.Load(c.environ)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q lacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestLoad_SplitsListsAtCommas(t *testing.T) {
+	t.Parallel()
+	path := file(t, "cors_allowed_origin: [https://a.example.com, '*']\ncors_max_age: 90s\n")
+	got := load(t, "BERTH_CONFIG="+path, "BERTH_CORS_ALLOW_METHODS=GET, ,PUT").CORS
+	want := load(t).CORS
+	want.Origins, want.Methods, want.MaxAge = []string{"https://a.example.com", "*"}, []string{"GET", "PUT"}, 90*time.Second
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestLoad_PortDeadlineForAllOrByEntity(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]config.Port{
+		"":                   {Deadlines: map[string]time.Duration{"": 5 * time.Minute}},
+		"off":                {Deadlines: map[string]time.Duration{}},
+		"90s":                {Deadlines: map[string]time.Duration{"": 90 * time.Second}},
+		"L2=1m, DHCP=2m,10m": {Deadlines: map[string]time.Duration{"": 10 * time.Minute, "L2": time.Minute, "DHCP": 2 * time.Minute}},
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(want, load(t, "BERTH_PORT_DEADLINE="+value).Port); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	if !load(t, "BERTH_PORT_OVERDUE=error").Port.OverdueIsError {
+		t.Error("BERTH_PORT_OVERDUE=error has no effect")
+	}
+}
+
+func TestLoad_KeystoneMayListenOnAnyAddress(t *testing.T) {
+	t.Parallel()
+	c := load(t, "BERTH_AUTH=keystone", "BERTH_LISTEN=0.0.0.0:8778", "OS_AUTH_URL=http://192.0.2.1/v3/", "OS_USERNAME=berth")
+	want := config.Service{AuthURL: "http://192.0.2.1/v3", Username: "berth", UserDomain: "Default", ProjectDomain: "Default"}
+	if d := cmp.Diff(want, c.Service); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestLoad_ErrorsDoNotContainSecrets(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"BERTH_ODL_PASSWORD", "BERTH_NOVA_TOKEN", "BERTH_DATABASE_URL"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Load([]string{name + "=hunter2", "BERTH_DEMO=x"})
+			if err == nil || strings.Contains(err.Error(), "hunter2") {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,282 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// setter parses a value and stores it in the Config.
+type setter = func(*Config, string) error
+
+// ParseRoles parses a list of roles, separated by commas. It drops repeated roles.
+func ParseRoles(s string) ([]string, error) {
+	known := []string{API, Relay, Temporal, RPC}
+	var roles []string
+	for role := range strings.SplitSeq(s, ",") {
+		role = strings.TrimSpace(role)
+		if !slices.Contains(known, role) {
+			return nil, fmt.Errorf("unknown role %q: did you mean %s? (roles are %s)", role, nearest(role, known), strings.Join(known, ", "))
+		}
+		if !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles, nil
+}
+
+// listen parses host:port.
+func listen(c *Config, s string) error {
+	host, p, err := net.SplitHostPort(s)
+	if err != nil {
+		return errors.New("must be host:port")
+	}
+	c.Listen = net.JoinHostPort(host, p)
+	var n int
+	return parsePort(&n, p)
+}
+
+// auth parses the kind of authentication.
+func auth(c *Config, s string) error {
+	c.Auth = s
+	if s != Noauth && s != Keystone {
+		return errors.New("must be noauth or keystone")
+	}
+	return nil
+}
+
+// logLevel parses a log level.
+func logLevel(into *slog.Level, s string) error {
+	if into.UnmarshalText([]byte(s)) != nil {
+		return errors.New("must be debug, info, warn or error")
+	}
+	return nil
+}
+
+// text stores the value unchanged.
+func text(field func(*Config) *string) setter {
+	return func(c *Config, s string) error {
+		*field(c) = s
+		return nil
+	}
+}
+
+// urlPath parses the path of a URL.
+func urlPath(field func(*Config) *string) setter {
+	return func(c *Config, s string) error {
+		if !strings.HasPrefix(s, "/") {
+			return errors.New("must be a path, which begins with a slash")
+		}
+		*field(c) = s
+		return nil
+	}
+}
+
+// httpURL parses an http or https URL. An empty value means none.
+func httpURL(field func(*Config) *string) setter {
+	return func(c *Config, s string) error {
+		if s == "" {
+			return nil
+		}
+		if u := parseHTTPURL(s); u == nil {
+			return errors.New("must be an http or https URL")
+		}
+		*field(c) = strings.TrimRight(s, "/")
+		return nil
+	}
+}
+
+// parseHTTPURL returns an http or https URL, or nil for anything else.
+func parseHTTPURL(s string) *url.URL {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil
+	}
+	return u
+}
+
+// amqpURLs parses the URLs of the brokers of one cluster.
+func amqpURLs(c *Config, s string) error {
+	_ = list(func(c *Config) *[]string { return &c.RabbitMQ })(c, s)
+	for _, broker := range c.RabbitMQ {
+		u, err := url.Parse(broker)
+		if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
+			return errors.New("must be amqp://user:password@host:port/vhost, or several of them with commas")
+		}
+	}
+	return nil
+}
+
+// list parses words that are separated by commas.
+func list(field func(*Config) *[]string) setter {
+	return func(c *Config, s string) error {
+		for item := range strings.SplitSeq(s, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				*field(c) = append(*field(c), item)
+			}
+		}
+		return nil
+	}
+}
+
+// origins parses a list of origins in the form of the header Origin. Requests are compared with it literally.
+func origins(c *Config, s string) error {
+	_ = list(func(c *Config) *[]string { return &c.CORS.Origins })(c, s)
+	for _, origin := range c.CORS.Origins {
+		if u := parseHTTPURL(origin); origin != "*" && (u == nil || origin != u.Scheme+"://"+u.Host || u.Host != strings.ToLower(u.Host)) {
+			return fmt.Errorf("%q must be scheme://host[:port] in lower case, without a path, or *", origin)
+		}
+	}
+	return nil
+}
+
+// duration parses a positive duration.
+func duration(field func(*Config) *time.Duration) setter {
+	return func(c *Config, s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil || d <= 0 {
+			return errors.New("must be a positive duration such as 10s")
+		}
+		*field(c) = d
+		return nil
+	}
+}
+
+// durationOrOff parses a positive duration. The word off becomes 0.
+func durationOrOff(field func(*Config) *time.Duration) setter {
+	return func(c *Config, s string) error {
+		if s == "off" {
+			*field(c) = 0
+			return nil
+		}
+		return duration(field)(c, s)
+	}
+}
+
+// count parses a positive whole number.
+func count(field func(*Config) *int64) setter {
+	return func(c *Config, s string) error {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n <= 0 {
+			return errors.New("must be a positive whole number")
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+// maximum parses a whole number; 0 stands for no maximum.
+func maximum(field func(*Config) *int) setter {
+	return func(c *Config, s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 {
+			return errors.New("must be a whole number, 0 for no maximum")
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+// candidateOrder parses the order of allocation candidates.
+func candidateOrder(c *Config, s string) error {
+	c.Candidates.DepthFirst = s == "depth-first"
+	if s != "breadth-first" && s != "depth-first" {
+		return errors.New("must be breadth-first or depth-first")
+	}
+	return nil
+}
+
+// deadlines parses one duration for all entities, or several as ENTITY=DURATION.
+func deadlines(c *Config, s string) error {
+	c.Port.Deadlines = map[string]time.Duration{}
+	if s == "off" {
+		return nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		entity, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok {
+			entity, value = "", entity
+		}
+		var limit time.Duration
+		if err := duration(func(*Config) *time.Duration { return &limit })(c, value); err != nil {
+			return err
+		}
+		if _, twice := c.Port.Deadlines[entity]; twice {
+			return fmt.Errorf("%q is given twice", entity)
+		}
+		c.Port.Deadlines[entity] = limit
+	}
+	return nil
+}
+
+// quota parses NAME=NUMBER pairs, separated by commas.
+func quota(c *Config, s string) error {
+	c.Networking.Quota = map[string]int64{}
+	if s == "off" {
+		return nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		n, err := strconv.ParseInt(value, 10, 32)
+		if err != nil || n < -1 {
+			return fmt.Errorf("%q must be NAME=NUMBER, -1 for any number", part)
+		}
+		if _, twice := c.Networking.Quota[name]; twice {
+			return fmt.Errorf("%q is given twice", name)
+		}
+		c.Networking.Quota[name] = n
+	}
+	return nil
+}
+
+// overdue parses what happens to a port whose block passes its deadline.
+func overdue(c *Config, s string) error {
+	c.Port.OverdueIsError = s == "error"
+	if s != "wait" && s != "error" {
+		return errors.New("must be wait or error")
+	}
+	return nil
+}
+
+// identifier parses the ID of a project or a user.
+func identifier(field func(*Config) *string) setter {
+	return func(c *Config, s string) error {
+		if s == "" || len(s) > 255 || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+			return errors.New("must be a name of 1 to 255 bytes")
+		}
+		*field(c) = s
+		return nil
+	}
+}
+
+// port parses a TCP port.
+func port(field func(*Config) *int) setter {
+	return func(c *Config, s string) error { return parsePort(field(c), s) }
+}
+
+func parsePort(into *int, s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > 65535 {
+		return errors.New("must be a port, 0 to 65535")
+	}
+	*into = n
+	return nil
+}
+
+// onOff parses on or off.
+func onOff(field func(*Config) *bool) setter {
+	return func(c *Config, s string) error {
+		if s != "on" && s != "off" {
+			return errors.New("must be on or off")
+		}
+		*field(c) = s == "on"
+		return nil
+	}
+}

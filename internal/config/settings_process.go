@@ -1,0 +1,85 @@
+package config
+
+import "time"
+
+var processSettings = Section{"Processes, API and database", []Setting{
+	{Name: File, Unit: "path",
+		Description: "YAML file with further settings. Its keys are the names of the variables in lower case without BERTH_; the environment wins over the file."},
+	{Name: "BERTH_LISTEN", Default: "127.0.0.1:8778", Unit: "host:port",
+		Description: "Address of the HTTP listener for the APIs, the health checks and the metrics.", set: listen},
+	{Name: "BERTH_DATABASE_URL", Unit: "URL", Secret: true,
+		Description: "PostgreSQL database, as postgres://user:password@host:port/database.",
+		set:         text(func(c *Config) *string { return &c.DatabaseURL })},
+	{Name: "BERTH_AUTH", Default: Noauth, Unit: "noauth or keystone",
+		Description: "Authentication of requests. noauth accepts every token and works on loopback only; keystone needs OS_AUTH_URL and the service user.", set: auth},
+	{Name: "BERTH_POLICY_FILE", Unit: "path",
+		Description: "YAML file with oslo.policy rules that replace Placement's default rules. berth reads it again when it changes.",
+		set:         text(func(c *Config) *string { return &c.Policy.File })},
+	{Name: "BERTH_ENFORCE_NEW_DEFAULTS", Default: "on", Unit: "on or off",
+		Description: "off: where the policy file has no rule, the default rules of older OpenStack releases allow a request too.",
+		set:         onOff(func(c *Config) *bool { return &c.Policy.EnforceNewDefaults })},
+	{Name: "BERTH_ROLES", Default: "api,relay,temporal", Unit: "list of api, relay, temporal, rpc",
+		Description: "Roles of this process. The flag -roles wins over it.",
+		set:         func(c *Config, s string) (err error) { c.Roles, err = ParseRoles(s); return err }},
+	{Name: "BERTH_LOG_LEVEL", Default: "info", Unit: "debug, info, warn or error",
+		Description: "Lowest level of the log messages that are written.",
+		set:         func(c *Config, s string) error { return logLevel(&c.LogLevel, s) }},
+}}
+
+var keystoneSettings = Section{"Keystone", []Setting{
+	{Name: "OS_AUTH_URL", Unit: "URL", Description: "Keystone's endpoint, as http://host:5000/v3.",
+		set: httpURL(func(c *Config) *string { return &c.Service.AuthURL })},
+	{Name: "OS_USERNAME", Unit: "text", Description: "Name of berth's service user at Keystone.",
+		set: text(func(c *Config) *string { return &c.Service.Username })},
+	{Name: "OS_PASSWORD", Unit: "text", Secret: true, Description: "Password of the service user.",
+		set: text(func(c *Config) *string { return &c.Service.Password })},
+	{Name: "OS_PROJECT_NAME", Unit: "text", Description: "Project of the service user.",
+		set: text(func(c *Config) *string { return &c.Service.Project })},
+	{Name: "OS_USER_DOMAIN_NAME", Default: "Default", Unit: "text", Description: "Domain of the service user.",
+		set: text(func(c *Config) *string { return &c.Service.UserDomain })},
+	{Name: "OS_PROJECT_DOMAIN_NAME", Default: "Default", Unit: "text", Description: "Domain of the service user's project.",
+		set: text(func(c *Config) *string { return &c.Service.ProjectDomain })},
+	{Name: "OS_REGION_NAME", Unit: "text", Description: "Region of the service catalog.",
+		set: text(func(c *Config) *string { return &c.Service.Region })},
+	{Name: "OS_CACERT", Unit: "path", Description: "PEM file with Keystone's certificate authority.",
+		set: text(func(c *Config) *string { return &c.Service.CAFile })},
+}}
+
+var corsSettings = Section{"CORS", []Setting{
+	{Name: "BERTH_CORS_ALLOWED_ORIGIN", Unit: "list of origins",
+		Description: "Origins whose pages may call the APIs from a browser, as https://host[:port]; * allows all. Without an origin CORS is off.", set: origins},
+	{Name: "BERTH_CORS_ALLOW_CREDENTIALS", Default: "on", Unit: "on or off", Description: "Whether pages may send credentials.",
+		set: onOff(func(c *Config) *bool { return &c.CORS.Credentials })},
+	{Name: "BERTH_CORS_ALLOW_HEADERS", Default: "X-Auth-Token,OpenStack-API-Version,X-OpenStack-Request-ID,X-Project-Id,X-Roles", Unit: "list of headers",
+		Description: "Request headers that pages may send.", set: list(func(c *Config) *[]string { return &c.CORS.Headers })},
+	{Name: "BERTH_CORS_ALLOW_METHODS", Default: "GET,PUT,POST,DELETE,PATCH", Unit: "list of methods",
+		Description: "HTTP methods that pages may use.", set: list(func(c *Config) *[]string { return &c.CORS.Methods })},
+	{Name: "BERTH_CORS_EXPOSE_HEADERS", Default: "OpenStack-API-Version,X-OpenStack-Request-ID,Location,Retry-After", Unit: "list of headers",
+		Description: "Response headers that pages may read.", set: list(func(c *Config) *[]string { return &c.CORS.Expose })},
+	{Name: "BERTH_CORS_MAX_AGE", Default: "1h", Unit: "duration", Description: "How long browsers may cache the answer to a preflight request.",
+		set: duration(func(c *Config) *time.Duration { return &c.CORS.MaxAge })},
+}}
+
+var cliSettings = Section{"The command line `starter`", []Setting{
+	{Name: "BERTH_URL", Unit: "URL", Description: "The API that starter calls, as http://host:port.",
+		set: httpURL(func(c *Config) *string { return &c.Client.URL })},
+	{Name: "BERTH_TOKEN", Default: "admin", Unit: "text", Secret: true, Description: "X-Auth-Token that starter sends.",
+		set: text(func(c *Config) *string { return &c.Client.Token })},
+}}
+
+var devSettings = Section{"Development run (`worker --dev`) and tests", []Setting{
+	{Name: "BERTH_DATA", Default: ".berth", Unit: "path", Description: "Folder with all data of the embedded services.",
+		set: text(func(c *Config) *string { return &c.Dev.Data })},
+	{Name: "BERTH_DEV_DATABASE_PORT", Default: "8779", Unit: "port", Description: "Port of the embedded PostgreSQL; 0 chooses a free one.",
+		set: port(func(c *Config) *int { return &c.Dev.DatabasePort })},
+	{Name: "BERTH_DEV_TEMPORAL_PORT", Default: "7233", Unit: "port", Description: "Port of the embedded Temporal server; 0 chooses a free one.",
+		set: port(func(c *Config) *int { return &c.Dev.TemporalPort })},
+	{Name: "BERTH_DEV_UI_PORT", Default: "8233", Unit: "port", Description: "Port of Temporal's UI; 0 chooses a free one.",
+		set: port(func(c *Config) *int { return &c.Dev.UIPort })},
+	{Name: "BERTH_DEV_ODL_PORT", Default: "8181", Unit: "port", Description: "Port of the OpenDaylight stand-in; 0 chooses a free one.",
+		set: port(func(c *Config) *int { return &c.Dev.ODLPort })},
+	{Name: "BERTH_DEMO", Default: "on", Unit: "on or off", Description: "Whether `worker --dev` runs `starter demo` after the start.",
+		set: onOff(func(c *Config) *bool { return &c.Dev.Demo })},
+	{Name: temporalCLI, Unit: "path",
+		Description: "The temporal binary that `worker --dev` and the tests run. Without it berth uses the one on PATH, or builds one."},
+}}

@@ -1,0 +1,44 @@
+package config_test
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"berth/internal/config"
+)
+
+func TestUsage_ListsSettingsWithDefaults(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	config.Usage(&b)
+	for _, want := range []string{"BERTH_LISTEN", "127.0.0.1:8778", "BERTH_DEV_TEMPORAL_PORT", "7233", "BERTH_CONFIG"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("usage lacks %s:\n%s", want, b.String())
+		}
+	}
+}
+
+func TestSections_EverySettingHasUnitAndDescription(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, section := range config.Sections() {
+		for _, s := range section.Settings {
+			t.Run(s.Name, func(t *testing.T) {
+				t.Parallel()
+				if s.Unit == "" {
+					t.Error("the setting has no unit")
+				}
+				if !regexp.MustCompile(`^(on: |off: |[A-Z]|berth |noauth |breadth-first |The ).*\.$`).MatchString(s.Description) {
+					t.Errorf("the description %q is not a sentence", s.Description)
+				}
+			})
+			if slices.Contains(names, s.Name) {
+				t.Errorf("%s is in the table twice", s.Name)
+			}
+			names = append(names, s.Name)
+		}
+	}
+}
