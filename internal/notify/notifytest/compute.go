@@ -21,7 +21,7 @@ type Aggregate struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
-// Flavor is a flavor and who may use it.
+// Flavor is a flavor with its extra specs and access list.
 type Flavor struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
@@ -31,17 +31,17 @@ type Flavor struct {
 	Ephemeral int               `json:"OS-FLV-EXT-DATA:ephemeral"`
 	Public    bool              `json:"os-flavor-access:is_public"`
 	Specs     map[string]string `json:"extra_specs"`
-	Access    []string          `json:"access"` // projects
+	Access    []string          `json:"access"` // project IDs
 }
 
-// Group is a server group.
+// ServerGroup is a server group.
 type ServerGroup struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
 	Policies []string `json:"policies"`
 }
 
-// Server is a server. One that lingers survives so many looks after it was deleted.
+// Server is a server. After its deletion it appears in PollsUntilGone more lists.
 type Server struct {
 	ID             string `json:"id"`
 	Name           string `json:"name"`
@@ -51,7 +51,7 @@ type Server struct {
 	Deleted        bool   `json:"deleted"`
 }
 
-// Compute is what Nova has. Everything is sorted, so that it can be compared.
+// ComputeState is a snapshot of Nova's resources in a fixed order, for comparison.
 type ComputeState struct {
 	Aggregates   []Aggregate   `json:"aggregates"`
 	Flavors      []Flavor      `json:"flavors"`
@@ -60,9 +60,9 @@ type ComputeState struct {
 	Images       []string      `json:"images"`
 }
 
-// compute is the same as it is kept.
+// compute is the state behind ComputeState.
 type compute struct {
-	last       int
+	lastID     int
 	aggregates []*Aggregate
 	flavors    []*Flavor
 	groups     []*ServerGroup
@@ -70,7 +70,7 @@ type compute struct {
 	images     []string
 }
 
-// Compute is what Nova has now.
+// ComputeState returns a snapshot.
 func (n *Nova) ComputeState() ComputeState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,7 +95,7 @@ func (n *Nova) ComputeState() ComputeState {
 	return c
 }
 
-// Boot adds a server; its ID is made if it has none.
+// AddServer adds a server, with a new ID if it has none.
 func (n *Nova) AddServer(s Server) Server {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,14 +106,14 @@ func (n *Nova) AddServer(s Server) Server {
 	return s
 }
 
-// Evict makes the servers of a host disappear, as if they had ended by themselves.
+// RemoveServers removes the servers of a host without API requests.
 func (n *Nova) RemoveServers(host string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.compute.servers = slices.DeleteFunc(n.compute.servers, func(s *Server) bool { return s.Host == host })
 }
 
-// AddFlavor adds a flavor that anybody may use.
+// AddFlavor adds a public flavor.
 func (n *Nova) AddFlavor(f Flavor) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,58 +121,60 @@ func (n *Nova) AddFlavor(f Flavor) {
 	n.compute.flavors = append(n.compute.flavors, &f)
 }
 
-// call is one request to the compute API.
-type call struct {
+// computeCall is a request to the compute API.
+type computeCall struct {
 	*http.Request
-	parts []string // of the path, from the collection on
+	parts []string // path segments from the collection on
 	body  map[string]json.RawMessage
 }
 
-// collections are what the compute API has, by the first segment of a path that says something.
-var collections = map[string]func(*compute, call) (int, any){
-	"os-aggregates":    (*compute).onAggregates,
-	"flavors":          (*compute).onFlavors,
-	"os-server-groups": (*compute).onGroups,
-	"servers":          (*compute).onServers,
+// collections are the handlers of the compute API by the collection's path segment.
+var collections = map[string]func(*compute, computeCall) (int, any){
+	"os-aggregates":    (*compute).serveAggregates,
+	"flavors":          (*compute).serveFlavors,
+	"os-server-groups": (*compute).serveServerGroups,
+	"servers":          (*compute).serveServers,
 }
 
-// callOf finds the collection in a request's path, whatever stands before it.
-func callOf(r *http.Request, raw []byte) (call, func(*compute, call) (int, any)) {
+// parseCall finds the collection in a path with any prefix.
+func parseCall(r *http.Request, raw []byte) (computeCall, func(*compute, computeCall) (int, any)) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	for i, part := range parts {
 		if f, ok := collections[part]; ok {
-			c := call{Request: r, parts: parts[i:], body: map[string]json.RawMessage{}}
-			_ = json.Unmarshal(raw, &c.body) // a call without its body is refused where it lacks it
+			c := computeCall{Request: r, parts: parts[i:], body: map[string]json.RawMessage{}}
+			_ = json.Unmarshal(raw, &c.body) // a handler refuses a request whose body it needs
 			return c, f
 		}
 	}
-	return call{}, nil
+	return computeCall{}, nil
 }
 
-// is tells whether the call is METHOD collection, with so many segments after it.
-func (c call) is(method string, after int) bool { return c.Method == method && len(c.parts) == after+1 }
+// matches reports whether the call has this method and this number of path segments after the collection.
+func (c computeCall) matches(method string, after int) bool {
+	return c.Method == method && len(c.parts) == after+1
+}
 
-func refusal(status int, kind, format string, args ...any) (int, any) {
+func errorBody(status int, kind, format string, args ...any) (int, any) {
 	return status, map[string]any{kind: map[string]any{"code": status, "message": fmt.Sprintf(format, args...)}}
 }
 
 func notFound(what, id string) (int, any) {
-	return refusal(http.StatusNotFound, "itemNotFound", "%s %s could not be found.", what, id)
+	return errorBody(http.StatusNotFound, "itemNotFound", "%s %s could not be found.", what, id)
 }
 
 func conflict(format string, args ...any) (int, any) {
-	return refusal(http.StatusConflict, "conflictingRequest", format, args...)
+	return errorBody(http.StatusConflict, "conflictingRequest", format, args...)
 }
 
 func badRequest(format string, args ...any) (int, any) {
-	return refusal(http.StatusBadRequest, "badRequest", format, args...)
+	return errorBody(http.StatusBadRequest, "badRequest", format, args...)
 }
 
-func (n *compute) onAggregates(c call) (int, any) {
+func (n *compute) serveAggregates(c computeCall) (int, any) {
 	switch {
-	case c.is(http.MethodGet, 0):
+	case c.matches(http.MethodGet, 0):
 		return http.StatusOK, map[string]any{"aggregates": append([]*Aggregate{}, n.aggregates...)}
-	case c.is(http.MethodPost, 0):
+	case c.matches(http.MethodPost, 0):
 		a := &Aggregate{Hosts: []string{}, Metadata: map[string]string{}}
 		if json.Unmarshal(c.body["aggregate"], a) != nil || a.Name == "" {
 			return badRequest("no aggregate")
@@ -180,8 +182,8 @@ func (n *compute) onAggregates(c call) (int, any) {
 		if slices.ContainsFunc(n.aggregates, func(other *Aggregate) bool { return other.Name == a.Name }) {
 			return conflict("Aggregate %s already exists.", a.Name)
 		}
-		n.last++
-		a.ID = n.last
+		n.lastID++
+		a.ID = n.lastID
 		if a.Zone != "" {
 			a.Metadata["availability_zone"] = a.Zone
 		}
@@ -195,18 +197,18 @@ func (n *compute) onAggregates(c call) (int, any) {
 	switch {
 	case i < 0:
 		return notFound("Aggregate", strings.Join(c.parts[1:], "/"))
-	case c.is(http.MethodDelete, 1) && len(n.aggregates[i].Hosts) > 0:
+	case c.matches(http.MethodDelete, 1) && len(n.aggregates[i].Hosts) > 0:
 		return badRequest("Cannot remove aggregate %s: it is not empty.", c.parts[1])
-	case c.is(http.MethodDelete, 1):
+	case c.matches(http.MethodDelete, 1):
 		n.aggregates = slices.Delete(n.aggregates, i, i+1)
 		return http.StatusOK, nil
-	case c.is(http.MethodPost, 2):
-		return n.aggregateAction(n.aggregates[i], c)
+	case c.matches(http.MethodPost, 2):
+		return n.serveAggregateAction(n.aggregates[i], c)
 	}
 	return http.StatusOK, map[string]any{"aggregate": n.aggregates[i]}
 }
 
-func (n *compute) aggregateAction(a *Aggregate, c call) (int, any) {
+func (n *compute) serveAggregateAction(a *Aggregate, c computeCall) (int, any) {
 	var host struct{ Host string }
 	var set struct{ Metadata map[string]*string }
 	switch {
@@ -238,8 +240,8 @@ func (n *compute) aggregateAction(a *Aggregate, c call) (int, any) {
 	return http.StatusOK, map[string]any{"aggregate": a}
 }
 
-func (n *compute) onFlavors(c call) (int, any) {
-	if c.is(http.MethodPost, 0) {
+func (n *compute) serveFlavors(c computeCall) (int, any) {
+	if c.matches(http.MethodPost, 0) {
 		f := &Flavor{Specs: map[string]string{}, Access: []string{}}
 		if json.Unmarshal(c.body["flavor"], f) != nil || f.ID == "" || f.VCPUs < 1 || f.RAM < 1 {
 			return badRequest("no flavor")
@@ -259,22 +261,22 @@ func (n *compute) onFlavors(c call) (int, any) {
 	}
 	f := n.flavors[i]
 	switch {
-	case c.is(http.MethodDelete, 1):
+	case c.matches(http.MethodDelete, 1):
 		n.flavors = slices.Delete(n.flavors, i, i+1)
 		return http.StatusAccepted, nil
-	case c.is(http.MethodPost, 2) && c.parts[2] == "os-extra_specs":
+	case c.matches(http.MethodPost, 2) && c.parts[2] == "os-extra_specs":
 		if json.Unmarshal(c.body["extra_specs"], &f.Specs) != nil {
 			return badRequest("no extra specs")
 		}
-	case c.is(http.MethodPost, 2):
-		return f.action(c)
-	case c.is(http.MethodGet, 1):
+	case c.matches(http.MethodPost, 2):
+		return f.serveAction(c)
+	case c.matches(http.MethodGet, 1):
 		return http.StatusOK, map[string]any{"flavor": f}
 	}
 	return http.StatusOK, map[string]any{"extra_specs": f.Specs}
 }
 
-func (f *Flavor) action(c call) (int, any) {
+func (f *Flavor) serveAction(c computeCall) (int, any) {
 	var access struct{ Tenant string }
 	switch {
 	case json.Unmarshal(c.body["addTenantAccess"], &access) == nil:
@@ -294,11 +296,11 @@ func (f *Flavor) action(c call) (int, any) {
 	return http.StatusOK, map[string]any{"flavor_access": []any{}}
 }
 
-func (n *compute) onGroups(c call) (int, any) {
+func (n *compute) serveServerGroups(c computeCall) (int, any) {
 	switch {
-	case c.is(http.MethodGet, 0):
+	case c.matches(http.MethodGet, 0):
 		return http.StatusOK, map[string]any{"server_groups": append([]*ServerGroup{}, n.groups...)}
-	case c.is(http.MethodPost, 0):
+	case c.matches(http.MethodPost, 0):
 		g := &ServerGroup{}
 		if json.Unmarshal(c.body["server_group"], g) != nil || len(g.Policies) != 1 {
 			return badRequest("no server group")
@@ -306,7 +308,7 @@ func (n *compute) onGroups(c call) (int, any) {
 		g.ID = uuid.NewString()
 		n.groups = append(n.groups, g)
 		return http.StatusOK, map[string]any{"server_group": g}
-	case c.is(http.MethodDelete, 1):
+	case c.matches(http.MethodDelete, 1):
 		i := slices.IndexFunc(n.groups, func(g *ServerGroup) bool { return g.ID == c.parts[1] })
 		if i >= 0 {
 			n.groups = slices.Delete(n.groups, i, i+1)
@@ -316,9 +318,9 @@ func (n *compute) onGroups(c call) (int, any) {
 	return notFound("Server group", strings.Join(c.parts[1:], "/"))
 }
 
-func (n *compute) onServers(c call) (int, any) {
-	if c.is(http.MethodGet, 1) {
-		return http.StatusOK, map[string]any{"servers": n.look(c)}
+func (n *compute) serveServers(c computeCall) (int, any) {
+	if c.matches(http.MethodGet, 1) {
+		return http.StatusOK, map[string]any{"servers": n.listServers(c)}
 	}
 	i := -1
 	if len(c.parts) > 1 {
@@ -327,7 +329,7 @@ func (n *compute) onServers(c call) (int, any) {
 	switch {
 	case i < 0:
 		return notFound("Instance", strings.Join(c.parts[1:], "/"))
-	case c.is(http.MethodDelete, 1):
+	case c.matches(http.MethodDelete, 1):
 		n.servers[i].Deleted = true
 		if n.servers[i].PollsUntilGone == 0 {
 			n.servers = slices.Delete(n.servers, i, i+1)
@@ -342,8 +344,8 @@ func (n *compute) onServers(c call) (int, any) {
 	return http.StatusAccepted, nil
 }
 
-// look lists the servers of a filter. Those that linger come nearer to their end.
-func (n *compute) look(c call) []any {
+// listServers lists the servers that match the query. Each list counts down PollsUntilGone of deleted servers.
+func (n *compute) listServers(c computeCall) []any {
 	query, all := c.URL.Query(), []any{}
 	n.servers = slices.DeleteFunc(n.servers, func(s *Server) bool {
 		if host := query.Get("host"); host != "" && host != s.Host {

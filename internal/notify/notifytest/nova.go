@@ -1,5 +1,4 @@
-// Package notifytest is what berth tells others: a Nova, a Neutron and a listener that remember what they were told, and
-// fail as they are told.
+// Package notifytest contains stubs of Nova, of Neutron and of a webhook. They record what they receive and inject faults.
 package notifytest
 
 import (
@@ -12,32 +11,32 @@ import (
 	"time"
 )
 
-// Received is one event as it came.
+// ReceivedEvent is an external event as Nova received it.
 type ReceivedEvent struct {
 	Server    string    `json:"server_uuid"`
 	Name      string    `json:"name"`
 	Status    string    `json:"status,omitempty"`
 	Tag       string    `json:"tag,omitempty"`
-	Code      int       `json:"code"` // what it was answered with
+	Code      int       `json:"code"` // code of the response
 	RequestID string    `json:"request_id"`
 	At        time.Time `json:"at"`
 }
 
-// maxEvents bounds the memory.
+// maxEvents is how many events the stub keeps.
 const maxEvents = 100_000
 
-// Nova is the stand-in. Its zero value is ready.
+// Nova is the stub of Nova. The zero value is ready to use.
 type Nova struct {
-	Token string // expected in X-Auth-Token, if set
+	Token string // expected in X-Auth-Token; empty: any token
 
 	mu          sync.Mutex
 	events      []ReceivedEvent
 	compute     compute
-	faults      faults
+	faults      faultQueue
 	hypervisors map[string]string
 }
 
-// Hypervisor is the state of one from now on: up, down, or disabled, which is up too.
+// SetHypervisor sets the state of a hypervisor: up, down, or disabled (up, with its service disabled).
 func (n *Nova) SetHypervisor(name, state string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,8 +46,8 @@ func (n *Nova) SetHypervisor(name, state string) {
 	n.hypervisors[name] = state
 }
 
-// list answers with the hypervisors, unless a fault is in the way.
-func (n *Nova) list(w http.ResponseWriter) {
+// listHypervisors answers with the hypervisors, or with the status of a fault.
+func (n *Nova) listHypervisors(w http.ResponseWriter) {
 	if f := n.faults.take(""); f.Status != 0 {
 		w.WriteHeader(f.Status)
 		return
@@ -66,38 +65,38 @@ func (n *Nova) list(w http.ResponseWriter) {
 		}
 		all = append(all, one)
 	}
-	write(w, http.StatusOK, map[string]any{"hypervisors": all})
+	writeJSON(w, http.StatusOK, map[string]any{"hypervisors": all})
 }
 
-// Events lists what was taken, oldest first.
+// Events returns the received events, oldest first.
 func (n *Nova) Events() []ReceivedEvent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]ReceivedEvent{}, n.events...)
 }
 
-// Inject adds faults, which meet requests in their order.
+// InjectFaults adds faults. Requests get them in order.
 func (n *Nova) InjectFaults(faults ...Fault) { n.faults.add(faults) }
 
-// ServeHTTP answers POST …/os-server-external-events, GET …/os-hypervisors/detail, what berth asks of the rest of the
-// compute API and, for other processes,
+// ServeHTTP serves POST …/os-server-external-events, GET …/os-hypervisors/detail, the part of the compute API that berth uses, and
+// the control API for tests in other processes:
 //
-//	GET    /_control/events   {"events": [Received…]}
-//	GET    /_control/compute  a Compute
-//	POST   /_control/servers  a Server, which is there from now on
-//	POST   /_control/faults   a Fault
-//	DELETE /_control/events   forget them
+//	GET    /_control/events   {"events": [ReceivedEvent…]}
+//	GET    /_control/compute  a ComputeState
+//	POST   /_control/servers  adds a Server
+//	POST   /_control/faults   adds a Fault
+//	DELETE /_control/events   deletes all events
 func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
 	switch {
 	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/os-server-external-events"):
-		n.external(w, r, raw)
+		n.serveEvents(w, r, raw)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/os-hypervisors/detail"):
-		n.list(w)
+		n.listHypervisors(w)
 	case r.Method == http.MethodGet && r.URL.Path == "/_control/events":
-		write(w, http.StatusOK, map[string]any{"events": n.Events()})
+		writeJSON(w, http.StatusOK, map[string]any{"events": n.Events()})
 	case r.Method == http.MethodDelete && r.URL.Path == "/_control/events":
 		n.mu.Lock()
 		n.events = nil
@@ -106,40 +105,40 @@ func (n *Nova) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && r.URL.Path == "/_control/faults":
 		var f Fault
 		if err := json.Unmarshal(raw, &f); err != nil || f.Status != 0 && (f.Status < 200 || f.Status > 599) {
-			write(w, http.StatusBadRequest, map[string]any{"error": "not a fault"})
+			writeJSON(w, http.StatusBadRequest, map[string]any{"error": "not a fault"})
 			return
 		}
 		n.InjectFaults(f)
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		n.other(w, r, raw)
+		n.serveCompute(w, r, raw)
 	}
 }
 
-// other answers what is no external event and nothing about one.
-func (n *Nova) other(w http.ResponseWriter, r *http.Request, raw []byte) {
-	c, answer := callOf(r, raw)
+// serveCompute answers the control API and the compute API.
+func (n *Nova) serveCompute(w http.ResponseWriter, r *http.Request, raw []byte) {
+	c, answer := parseCall(r, raw)
 	var s Server
 	switch {
 	case r.Method == http.MethodGet && r.URL.Path == "/_control/compute":
-		write(w, http.StatusOK, n.ComputeState())
+		writeJSON(w, http.StatusOK, n.ComputeState())
 	case r.Method == http.MethodPost && r.URL.Path == "/_control/servers" && json.Unmarshal(raw, &s) == nil:
-		write(w, http.StatusCreated, n.AddServer(s))
+		writeJSON(w, http.StatusCreated, n.AddServer(s))
 	case answer == nil:
-		write(w, http.StatusNotFound, map[string]any{"error": "not found"})
+		writeJSON(w, http.StatusNotFound, map[string]any{"error": "not found"})
 	case n.Token != "" && r.Header.Get("X-Auth-Token") != n.Token:
 		w.WriteHeader(http.StatusUnauthorized)
 	default:
-		n.faults.meet(w, r, r.Method+" /"+strings.Join(c.parts, "/"), func(Fault) (int, any) {
+		n.faults.serve(w, r, r.Method+" /"+strings.Join(c.parts, "/"), func(Fault) (int, any) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			return encoded(answer(&n.compute, c))
+			return encodeNow(answer(&n.compute, c))
 		})
 	}
 }
 
-// encoded makes JSON of an answer while what it shows cannot change.
-func encoded(status int, body any) (int, any) {
+// encodeNow encodes the body while the caller holds the lock.
+func encodeNow(status int, body any) (int, any) {
 	if body == nil {
 		return status, nil
 	}
@@ -150,12 +149,12 @@ func encoded(status int, body any) (int, any) {
 	return status, json.RawMessage(raw)
 }
 
-func (n *Nova) external(w http.ResponseWriter, r *http.Request, raw []byte) {
-	n.faults.meet(w, r, "", func(f Fault) (int, any) { return n.take(r, raw, f.Code) })
+func (n *Nova) serveEvents(w http.ResponseWriter, r *http.Request, raw []byte) {
+	n.faults.serve(w, r, "", func(f Fault) (int, any) { return n.recordEvents(r, raw, f.Code) })
 }
 
-// take remembers the events of a request and makes its answer.
-func (n *Nova) take(r *http.Request, raw []byte, code int) (int, any) {
+// recordEvents stores the events of a request and returns the response.
+func (n *Nova) recordEvents(r *http.Request, raw []byte, code int) (int, any) {
 	if n.Token != "" && r.Header.Get("X-Auth-Token") != n.Token {
 		return http.StatusUnauthorized, nil
 	}
@@ -182,7 +181,7 @@ func (n *Nova) take(r *http.Request, raw []byte, code int) (int, any) {
 	return status, map[string]any{"events": body.Events}
 }
 
-func write(w http.ResponseWriter, status int, body any) {
+func writeJSON(w http.ResponseWriter, status int, body any) {
 	if body == nil {
 		w.WriteHeader(status)
 		return

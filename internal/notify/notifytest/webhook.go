@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Heard is one message as it came to the webhook.
+// ReceivedNotification is a notification as the webhook received it.
 type ReceivedNotification struct {
 	ID        string         `json:"message_id"`
 	Publisher string         `json:"publisher_id"`
@@ -17,23 +17,23 @@ type ReceivedNotification struct {
 	Payload   map[string]any `json:"payload"`
 }
 
-// Webhook is somebody who listens, remembers what he heard, and fails as he is told. Its zero value is ready.
+// Webhook is the stub of a webhook. The zero value is ready to use.
 type Webhook struct {
-	Token string // expected in X-Auth-Token, if set
+	Token string // expected in X-Auth-Token; empty: any token
 
-	mu     sync.Mutex
-	heard  []ReceivedNotification
-	faults []Fault
+	mu            sync.Mutex
+	notifications []ReceivedNotification
+	faults        []Fault
 }
 
-// Heard lists what was taken, oldest first.
+// Notifications returns the received notifications, oldest first.
 func (h *Webhook) Notifications() []ReceivedNotification {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]ReceivedNotification{}, h.heard...)
+	return append([]ReceivedNotification{}, h.notifications...)
 }
 
-// Inject adds faults, which meet requests in their order. Of a fault, Times, Status, Drop and Applied count.
+// InjectFaults adds faults. Requests get them in order. Only Times, Status, DropConnection and Applied count.
 func (h *Webhook) InjectFaults(faults ...Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +44,7 @@ func (h *Webhook) InjectFaults(faults ...Fault) {
 	}
 }
 
-// ServeHTTP takes every POST.
+// ServeHTTP accepts every POST.
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
 	var m ReceivedNotification
@@ -56,7 +56,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	switch f := h.take(m); {
+	switch f := h.record(m); {
 	case f.DropConnection:
 		panic(http.ErrAbortHandler)
 	case f.Status != 0:
@@ -66,8 +66,8 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take remembers a message, unless the fault that it meets says otherwise.
-func (h *Webhook) take(m ReceivedNotification) Fault {
+// record stores a notification, unless the next fault prevents it, and returns the fault.
+func (h *Webhook) record(m ReceivedNotification) Fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var f Fault
@@ -75,7 +75,7 @@ func (h *Webhook) take(m ReceivedNotification) Fault {
 		f, h.faults = h.faults[0], h.faults[1:]
 	}
 	if failed := f.DropConnection || f.Status != 0; !failed || f.Applied {
-		h.heard = append(h.heard, m)
+		h.notifications = append(h.notifications, m)
 	}
 	return f
 }

@@ -1,6 +1,6 @@
-// Package odltest is an OpenDaylight controller in memory: an http.Handler that behaves like the Neutron
-// northbound of the last releases, remembers what it saw, and fails as it is told. It checks what no real
-// controller checks: that parents come before children and that no revision goes backwards.
+// Package odltest is a stub of an OpenDaylight controller in memory: an http.Handler that behaves like the Neutron northbound
+// API of the last releases, logs requests and injects faults. It also checks the order of writes, which no real controller
+// does: parents before children, and no older revision after a newer one.
 package odltest
 
 import (
@@ -16,64 +16,64 @@ import (
 	"time"
 )
 
-// Base is the path of the northbound; append it to a server's URL.
+// BasePath is the path of the northbound API below a server's URL.
 const BasePath = "/controller/nb/v2/neutron"
 
-// Seen is one request as the controller saw it.
+// Request is a logged request.
 type Request struct {
 	Number     int       `json:"n"` // from 1, in the order of arrival
 	ReceivedAt time.Time `json:"at"`
 	Method     string    `json:"method"`
-	Path       string    `json:"path"` // below Base
+	Path       string    `json:"path"` // below BasePath
 	Query      string    `json:"query,omitempty"`
 	Type       string    `json:"type,omitempty"`
 	ID         string    `json:"id,omitempty"`
-	ParentID   string    `json:"within,omitempty"` // the object whose collection it is
-	Status     int       `json:"status"`           // 0: no answer was given
+	ParentID   string    `json:"within,omitempty"` // ID of the object that contains the collection
+	Status     int       `json:"status"`           // 0: no response was sent
 	Revision   int64     `json:"revision,omitempty"`
-	Applied    bool      `json:"applied"` // it changed what the controller has
-	Faulted    bool      `json:"fault"`   // a scripted fault met it
+	Applied    bool      `json:"applied"` // it changed an object
+	Faulted    bool      `json:"fault"`   // a fault was injected
 }
 
-// Record is what the controller knows about one object, deleted ones included.
+// Record is the state and the counters of one object, also of a deleted one.
 type Record struct {
 	Type            string         `json:"type"`
 	ID              string         `json:"id"`
-	Object          map[string]any `json:"object"` // nil once deleted
+	Object          map[string]any `json:"object"` // nil after deletion
 	Creates         int            `json:"creates"`
 	Updates         int            `json:"updates"`
 	Deletes         int            `json:"deletes"`
 	HighestRevision int64          `json:"highest_revision"`
 }
 
-// maxLog bounds the memory of requests.
+// maxLog is how many requests the log keeps.
 const maxLog = 200_000
 
-// Controller is the stand-in. Make it with New or Open.
+// Controller is the stub. Create it with New or OpenFile.
 type Controller struct {
-	User, Password string // basic authentication, if User is set
+	User, Password string // for basic authentication; empty User: no authentication
 
-	mu         sync.Mutex
-	records    map[string]*Record // by type and ID
-	log        []Request
-	n          int
-	faults     []*Fault
-	violations []string
-	file       *os.File // nil: in memory only
-	told       told
+	mu           sync.Mutex
+	records      map[string]*Record // by type and ID
+	log          []Request
+	requestCount int
+	faults       []*Fault
+	violations   []string
+	file         *os.File // nil: in memory only
+	data         operationalData
 }
 
-// New is an empty controller that forgets everything when it ends.
+// New returns an empty controller without a file.
 func New() *Controller { return &Controller{records: map[string]*Record{}} }
 
-// Log is what the controller saw, oldest first.
+// Requests returns the logged requests, oldest first.
 func (c *Controller) Requests() []Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.log)
 }
 
-// Records lists every object that ever was, sorted by type and ID.
+// Records returns all objects, also deleted ones, sorted by type and ID.
 func (c *Controller) Records() []Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Controller) Records() []Record {
 	return all
 }
 
-// Record is what the controller knows about that object; the zero Record if it never saw it.
+// Record returns the record of an object, or the zero Record if there never was such an object.
 func (c *Controller) Record(typ, id string) Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,55 +98,55 @@ func (c *Controller) Record(typ, id string) Record {
 	return Record{}
 }
 
-// Violations lists what broke the order: children before their parents, parents deleted before their
-// children, older revisions after newer ones.
+// Violations returns the writes in a wrong order: children before their parents, parents deleted before their children, older
+// revisions after newer ones.
 func (c *Controller) Violations() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.violations)
 }
 
-// Lose loses a share of the objects without a word, chosen by the seed, and returns what they were.
+// LoseShare deletes a random share (0 to 1) of the objects and returns them as they were. It logs no request.
 func (c *Controller) LoseShare(share float64, seed uint64) ([]Record, error) {
-	return c.harm(share, seed, func(map[string]any) map[string]any { return nil })
+	return c.alterShare(share, seed, func(map[string]any) map[string]any { return nil })
 }
 
-// Change changes the name of a share of the objects without a word, chosen by the seed, and returns what they were.
+// ChangeShare changes the names of a random share (0 to 1) of the objects and returns them as they were. It logs no request.
 func (c *Controller) ChangeShare(share float64, seed uint64) ([]Record, error) {
-	return c.harm(share, seed, func(o map[string]any) map[string]any {
+	return c.alterShare(share, seed, func(o map[string]any) map[string]any {
 		o = maps.Clone(o)
 		o["name"] = fmt.Sprint(o["name"], " changed")
 		return o
 	})
 }
 
-func (c *Controller) harm(share float64, seed uint64, how func(map[string]any) map[string]any) ([]Record, error) {
+func (c *Controller) alterShare(share float64, seed uint64, alter func(map[string]any) map[string]any) ([]Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	chance := rand.New(rand.NewPCG(seed, seed))
-	harmed := []Record{}
+	random := rand.New(rand.NewPCG(seed, seed))
+	altered := []Record{}
 	for _, key := range slices.Sorted(maps.Keys(c.records)) {
 		r := c.records[key]
-		if r.Object == nil || chance.Float64() >= share {
+		if r.Object == nil || random.Float64() >= share {
 			continue
 		}
-		harmed = append(harmed, *r)
-		r.Object = how(r.Object)
-		if err := c.keep(r); err != nil {
-			return harmed, err
+		altered = append(altered, *r)
+		r.Object = alter(r.Object)
+		if err := c.appendToFile(r); err != nil {
+			return altered, err
 		}
 	}
-	return harmed, nil
+	return altered, nil
 }
 
-// Wipe loses all objects, as a controller with a fresh datastore has. The log and the faults stay.
+// LoseAll deletes all objects, as a new datastore does. The log and the faults stay.
 func (c *Controller) LoseAll() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told.statuses = nil
+	c.data.portStatuses = nil
 	for _, r := range c.records {
 		r.Object = nil
-		if err := c.keep(r); err != nil {
+		if err := c.appendToFile(r); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (c *Controller) LoseAll() error {
 
 func key(typ, id string) string { return typ + "/" + id }
 
-// ServeHTTP answers the northbound below Base, what the controller tells of itself below /restconf, and the controls below
+// ServeHTTP serves the northbound API below BasePath, the operational data below /restconf, and the control API below
 // /_control.
 func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/_control/") {
@@ -167,78 +167,77 @@ func (c *Controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case northbound:
 		seen.Path = path
-		seen.Type, seen.ID, seen.ParentID = route(path)
+		seen.Type, seen.ID, seen.ParentID = parsePath(path)
 		c.serve(w, r, seen, c.apply)
 	case strings.HasPrefix(r.URL.Path, "/restconf/"):
-		seen.Type, seen.ID = place(r.Method, r.URL.Path)
-		c.serve(w, r, seen, func(seen Request, body []byte) reply { return c.restconf(seen, body, r.Host) })
-	case strings.HasPrefix(r.URL.Path, sockets):
-		c.listen(w, r)
+		seen.Type, seen.ID = parseRestconfPath(r.Method, r.URL.Path)
+		c.serve(w, r, seen, func(seen Request, body []byte) reply { return c.serveRestconf(seen, body, r.Host) })
+	case strings.HasPrefix(r.URL.Path, socketsPath):
+		c.serveStream(w, r)
 	default:
 		http.Error(w, "not the Neutron northbound", http.StatusNotFound)
 	}
 }
 
-// serve answers one request by doing it, or lets a fault meet it.
+// serve answers a request with do, or injects a fault.
 func (c *Controller) serve(w http.ResponseWriter, r *http.Request, seen Request, do func(Request, []byte) reply) {
-	body, err := read(r)
+	body, err := readBody(r)
 	if seen.ID == "" && seen.Method == http.MethodPost {
-		seen.ID = idOf(body)
+		seen.ID = objectID(body)
 	}
 	if err != nil {
-		answer(w, c.note(seen, reply{status: http.StatusBadRequest, text: "Invalid requests"}))
+		writeReply(w, c.logRequest(seen, reply{status: http.StatusBadRequest, text: "Invalid requests"}))
 		return
 	}
-	if f := c.fault(seen); f != nil {
+	if f := c.takeFault(seen); f != nil {
 		seen.Faulted = true
-		c.fail(w, r, f, seen, func() reply { return do(seen, body) })
+		c.applyFault(w, r, f, seen, func() reply { return do(seen, body) })
 		return
 	}
 	if user, password, _ := r.BasicAuth(); c.User != "" && (user != c.User || password != c.Password) {
-		answer(w, c.note(seen, reply{status: http.StatusUnauthorized}))
+		writeReply(w, c.logRequest(seen, reply{status: http.StatusUnauthorized}))
 		return
 	}
-	answer(w, do(seen, body))
+	writeReply(w, do(seen, body))
 }
 
-// reply is an answer before it is written.
+// reply is a response before it is written.
 type reply struct {
 	status   int
-	body     any    // JSON; nil for none
-	text     string // plain text, if there is no body
-	location string // header
+	body     any    // encoded as JSON; nil: no body
+	text     string // plain text; used if body is nil
+	location string // Location header
 	applied  bool
 	revision int64
 }
 
-// note logs a request with its answer. Arrival is what counts for the order, so it is called under no other
-// lock than its own.
-func (c *Controller) note(seen Request, a reply) reply {
+// logRequest logs a request with its response.
+func (c *Controller) logRequest(seen Request, a reply) reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.noteLocked(seen, a)
+	c.logRequestLocked(seen, a)
 	return a
 }
 
-func (c *Controller) noteLocked(seen Request, a reply) {
-	c.n++
-	seen.Number, seen.Status, seen.Applied, seen.Revision = c.n, a.status, a.applied, a.revision
+func (c *Controller) logRequestLocked(seen Request, a reply) {
+	c.requestCount++
+	seen.Number, seen.Status, seen.Applied, seen.Revision = c.requestCount, a.status, a.applied, a.revision
 	if len(c.log) == maxLog {
 		c.log = slices.Delete(c.log, 0, maxLog/10)
 	}
 	c.log = append(c.log, seen)
 }
 
-// apply does what the request says and logs both in one step, so that the log has the order of the writes.
+// apply executes and logs a request under one lock, so that the log has the order of the writes.
 func (c *Controller) apply(seen Request, body []byte) reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.handle(seen, body)
-	c.noteLocked(seen, a)
+	a := c.handleNorthbound(seen, body)
+	c.logRequestLocked(seen, a)
 	return a
 }
 
-func answer(w http.ResponseWriter, a reply) {
+func writeReply(w http.ResponseWriter, a reply) {
 	if a.location != "" {
 		w.Header().Set("Location", a.location)
 	}

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Break is how a connection fails.
+// Break is a kind of connection failure.
 type Break string
 
-// The ways.
+// The kinds of connection failures.
 const (
-	BreakReset Break = "reset" // the connection is reset without an answer
-	BreakHang  Break = "hang"  // no answer comes until the client leaves
-	BreakCut   Break = "cut"   // the answer ends in the middle of its body
+	BreakReset Break = "reset" // a TCP reset without a response
+	BreakHang  Break = "hang"  // no response until the client disconnects
+	BreakCut   Break = "cut"   // the response ends inside the body
 )
 
-// Fault is what happens to the next requests that fit.
+// Fault replaces the response of the next matching requests.
 type Fault struct {
-	Method  string            `json:"method,omitempty"`   // empty: any
-	Type    string            `json:"type,omitempty"`     // of the object; empty: any
-	ID      string            `json:"id,omitempty"`       // of the object; empty: any
-	Times   int               `json:"times,omitempty"`    // 0 means once
-	Applied bool              `json:"applied,omitempty"`  // the request is applied first
-	DelayMS int               `json:"delay_ms,omitempty"` // before anything else happens
-	Status  int               `json:"status,omitempty"`   // the answer; 0: the real one
-	Header  map[string]string `json:"header,omitempty"`   // of the answer
-	Body    string            `json:"body,omitempty"`     // of the answer
-	Break   Break             `json:"break,omitempty"`    // instead of an answer
+	Method  string            `json:"method,omitempty"`   // empty: any method
+	Type    string            `json:"type,omitempty"`     // object type; empty: any type
+	ID      string            `json:"id,omitempty"`       // object ID; empty: any object
+	Times   int               `json:"times,omitempty"`    // number of requests; 0: one
+	Applied bool              `json:"applied,omitempty"`  // execute the request before the fault
+	DelayMS int               `json:"delay_ms,omitempty"` // delay before everything else, in milliseconds
+	Status  int               `json:"status,omitempty"`   // status of the response; 0: the real one
+	Header  map[string]string `json:"header,omitempty"`   // headers of the response
+	Body    string            `json:"body,omitempty"`     // body of the response
+	Break   Break             `json:"break,omitempty"`    // instead of a response
 }
 
-// Inject adds faults. Of several that fit a request, the oldest meets it.
+// InjectFaults adds faults. A request gets the oldest fault that matches.
 func (c *Controller) InjectFaults(faults ...Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Controller) InjectFaults(faults ...Fault) {
 	}
 }
 
-// Faults lists those that have not run out.
+// Faults returns the remaining faults.
 func (c *Controller) Faults() []Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,15 +52,15 @@ func (c *Controller) Faults() []Fault {
 	return left
 }
 
-// Heal forgets all faults.
+// ClearFaults removes all faults.
 func (c *Controller) ClearFaults() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults = nil
 }
 
-// fault takes the fault that meets a request, if any.
-func (c *Controller) fault(seen Request) *Fault {
+// takeFault returns the fault for a request and counts it down. It returns nil if no fault matches.
+func (c *Controller) takeFault(seen Request) *Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.faults, func(f *Fault) bool {
@@ -76,13 +76,13 @@ func (c *Controller) fault(seen Request) *Fault {
 	return &f
 }
 
-// fail lets a fault meet a request.
-func (c *Controller) fail(w http.ResponseWriter, r *http.Request, f *Fault, seen Request, do func() reply) {
-	if !wait(r, time.Duration(f.DelayMS)*time.Millisecond) {
-		c.note(seen, reply{})
+// applyFault answers a request with a fault.
+func (c *Controller) applyFault(w http.ResponseWriter, r *http.Request, f *Fault, seen Request, do func() reply) {
+	if !sleep(r, time.Duration(f.DelayMS)*time.Millisecond) {
+		c.logRequest(seen, reply{})
 		return
 	}
-	slow := f.Status == 0 && f.Break == "" && f.Body == "" // a delay and nothing else
+	slow := f.Status == 0 && f.Break == "" && f.Body == "" // the fault is only a delay
 	a := reply{status: f.Status, text: f.Body}
 	switch {
 	case slow:
@@ -96,14 +96,14 @@ func (c *Controller) fail(w http.ResponseWriter, r *http.Request, f *Fault, seen
 		if a.status == 0 && f.Break == "" {
 			a.status = http.StatusOK
 		}
-		c.note(seen, a)
+		c.logRequest(seen, a)
 	}
 	for name, value := range f.Header {
 		w.Header().Set(name, value)
 	}
 	switch f.Break {
 	case BreakReset:
-		reset(w)
+		resetConnection(w)
 	case BreakHang:
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
@@ -114,12 +114,12 @@ func (c *Controller) fail(w http.ResponseWriter, r *http.Request, f *Fault, seen
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	default:
-		answer(w, a)
+		writeReply(w, a)
 	}
 }
 
-// wait is over after d; false means that the client left before.
-func wait(r *http.Request, d time.Duration) bool {
+// sleep waits for d. It returns false if the client disconnects first.
+func sleep(r *http.Request, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -130,8 +130,8 @@ func wait(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// reset ends the connection without a word, with a TCP reset where the connection allows it.
-func reset(w http.ResponseWriter) {
+// resetConnection closes the connection without a response, by a TCP reset if possible.
+func resetConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Open is a controller whose objects and counts outlive it in a file of JSON lines, one for each write. A line
-// that a crash has cut off was never answered and is dropped.
+// OpenFile returns a controller that stores its records in a file, one JSON line per write. A last line without newline is
+// dropped: the process died before it answered that request.
 func OpenFile(path string) (*Controller, error) {
 	c := New()
 	raw, err := os.ReadFile(path)
@@ -37,7 +37,7 @@ func OpenFile(path string) (*Controller, error) {
 	return c, nil
 }
 
-// compact rewrites the file with the last line of each object and leaves it open for more.
+// compact rewrites the file with one line per object and keeps it open for appending.
 func (c *Controller) compact(path string) error {
 	next := path + ".next"
 	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -46,7 +46,7 @@ func (c *Controller) compact(path string) error {
 	}
 	c.file = f
 	for _, rec := range c.records {
-		if err := c.keep(rec); err != nil {
+		if err := c.appendToFile(rec); err != nil {
 			return errors.Join(err, f.Close())
 		}
 	}
@@ -56,8 +56,8 @@ func (c *Controller) compact(path string) error {
 	return nil
 }
 
-// keep appends a record to the file, if there is one.
-func (c *Controller) keep(rec *Record) error {
+// appendToFile appends a record, if there is a file.
+func (c *Controller) appendToFile(rec *Record) error {
 	if c.file == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (c *Controller) keep(rec *Record) error {
 	return err
 }
 
-// Close closes the file. The controller refuses writes afterwards.
+// Close closes the file. Later writes fail.
 func (c *Controller) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

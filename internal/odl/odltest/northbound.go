@@ -11,76 +11,75 @@ import (
 	"strings"
 )
 
-// resource is one collection of the northbound.
+// resource is one collection of the northbound API.
 type resource struct {
-	typ      string            // envelope of one object
-	path     string            // collection
-	plural   string            // envelope of a list
-	fixedAt  []string          // what no update changes
-	kept     []string          // what an update that lacks it takes from the stored object
-	parents  map[string]string // attribute → type of what it refers to; in lists of objects as list.attribute
-	required map[string]string // those that the real controller checks, with a 442
-	must     string            // attribute without which it fails
-	fixed    bool              // there is no update
-	within   string            // the collection whose objects have one of these each
-	outer    string            // attribute that names that object
+	objectType      string            // type and envelope of one object
+	path            string            // path of the collection
+	plural          string            // envelope of a list; empty: the type with an s
+	immutable       []string          // attributes that an update does not change
+	keptOnUpdate    []string          // attributes that an update keeps if it does not set them
+	parents         map[string]string // type of the parent by attribute; "list.attribute" means the attribute of each object of a list
+	checkedParents  map[string]string // parents that the real controller checks; a missing one is status 442
+	mandatory       string            // attribute without which a create fails
+	noUpdate        bool              // PUT is not allowed
+	parentPath      string            // path of the parent's collection, for nested collections
+	parentAttribute string            // attribute with the parent's ID, for nested collections
 }
 
 var resources = []resource{
-	{typ: "network", path: "networks", fixedAt: []string{"tenant_id", "project_id"},
-		parents: map[string]string{"qos_policy_id": "policy"}, required: map[string]string{"qos_policy_id": "policy"}},
-	{typ: "subnet", path: "subnets", fixedAt: []string{"network_id", "tenant_id", "project_id", "ip_version", "cidr"},
+	{objectType: "network", path: "networks", immutable: []string{"tenant_id", "project_id"},
+		parents: map[string]string{"qos_policy_id": "policy"}, checkedParents: map[string]string{"qos_policy_id": "policy"}},
+	{objectType: "subnet", path: "subnets", immutable: []string{"network_id", "tenant_id", "project_id", "ip_version", "cidr"},
 		parents: map[string]string{"network_id": "network"}},
-	{typ: "port", path: "ports", kept: []string{"tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
+	{objectType: "port", path: "ports", keptOnUpdate: []string{"tenant_id", "project_id", "network_id", "mac_address", "fixed_ips"},
 		parents: map[string]string{"network_id": "network", "fixed_ips.subnet_id": "subnet", "security_groups.id": "security_group", "qos_policy_id": "policy"}},
-	{typ: "router", path: "routers", parents: map[string]string{"gw_port_id": "port", "external_gateway_info.network_id": "network"}},
-	{typ: "floatingip", path: "floatingips",
+	{objectType: "router", path: "routers", parents: map[string]string{"gw_port_id": "port", "external_gateway_info.network_id": "network"}},
+	{objectType: "floatingip", path: "floatingips",
 		parents: map[string]string{"floating_network_id": "network", "port_id": "port", "router_id": "router"}},
-	{typ: "security_group", path: "security-groups"},
-	{typ: "security_group_rule", path: "security-group-rules", must: "security_group_id",
-		parents:  map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"},
-		required: map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"}},
-	{typ: "policy", path: "qos/policies", plural: "policies"},
-	{typ: "trunk", path: "trunks", parents: map[string]string{"port_id": "port", "sub_ports.port_id": "port"}},
-	{typ: "l2_gateway", path: "l2-gateways"},
-	{typ: "l2gateway_connection", path: "l2gateway-connections", fixed: true,
+	{objectType: "security_group", path: "security-groups"},
+	{objectType: "security_group_rule", path: "security-group-rules", mandatory: "security_group_id",
+		parents:        map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"},
+		checkedParents: map[string]string{"security_group_id": "security_group", "remote_group_id": "security_group"}},
+	{objectType: "policy", path: "qos/policies", plural: "policies"},
+	{objectType: "trunk", path: "trunks", parents: map[string]string{"port_id": "port", "sub_ports.port_id": "port"}},
+	{objectType: "l2_gateway", path: "l2-gateways"},
+	{objectType: "l2gateway_connection", path: "l2gateway-connections", noUpdate: true,
 		parents: map[string]string{"network_id": "network", "gateway_id": "l2_gateway"}},
-	{typ: "flowclassifier", path: "sfc/flowclassifiers",
+	{objectType: "flowclassifier", path: "sfc/flowclassifiers",
 		parents: map[string]string{"logical_source_port": "port", "logical_destination_port": "port"}},
-	{typ: "portpair", path: "sfc/portpairs", parents: map[string]string{"ingress": "port", "egress": "port"}},
-	{typ: "portpairgroup", path: "sfc/portpairgroups", parents: map[string]string{"port_pairs": "portpair"}},
-	{typ: "portchain", path: "sfc/portchains", parents: map[string]string{"port_pair_groups": "portpairgroup", "flow_classifiers": "flowclassifier"}},
-	{typ: "bgpvpn", path: "bgpvpns", parents: map[string]string{"networks": "network", "routers": "router"}},
-	{typ: "loadbalancer", path: "lbaas/loadbalancers", parents: map[string]string{"vip_subnet_id": "subnet", "vip_port_id": "port"}},
-	{typ: "listener", path: "lbaas/listeners", parents: map[string]string{"loadbalancers.id": "loadbalancer"}},
-	{typ: "pool", path: "lbaas/pools", parents: map[string]string{"listeners.id": "listener"}},
-	{typ: "member", path: "members", within: "lbaas/pools", outer: "pool_id", parents: map[string]string{"pool_id": "pool", "subnet_id": "subnet"}},
-	{typ: "healthmonitor", path: "lbaas/healthmonitors", parents: map[string]string{"pools.id": "pool"}},
+	{objectType: "portpair", path: "sfc/portpairs", parents: map[string]string{"ingress": "port", "egress": "port"}},
+	{objectType: "portpairgroup", path: "sfc/portpairgroups", parents: map[string]string{"port_pairs": "portpair"}},
+	{objectType: "portchain", path: "sfc/portchains", parents: map[string]string{"port_pair_groups": "portpairgroup", "flow_classifiers": "flowclassifier"}},
+	{objectType: "bgpvpn", path: "bgpvpns", parents: map[string]string{"networks": "network", "routers": "router"}},
+	{objectType: "loadbalancer", path: "lbaas/loadbalancers", parents: map[string]string{"vip_subnet_id": "subnet", "vip_port_id": "port"}},
+	{objectType: "listener", path: "lbaas/listeners", parents: map[string]string{"loadbalancers.id": "loadbalancer"}},
+	{objectType: "pool", path: "lbaas/pools", parents: map[string]string{"listeners.id": "listener"}},
+	{objectType: "member", path: "members", parentPath: "lbaas/pools", parentAttribute: "pool_id", parents: map[string]string{"pool_id": "pool", "subnet_id": "subnet"}},
+	{objectType: "healthmonitor", path: "lbaas/healthmonitors", parents: map[string]string{"pools.id": "pool"}},
 }
 
-func (r resource) list() string {
+func (r resource) listKey() string {
 	if r.plural != "" {
 		return r.plural
 	}
-	return r.typ + "s"
+	return r.objectType + "s"
 }
 
 func resourceOf(typ string) (resource, bool) {
-	i := slices.IndexFunc(resources, func(r resource) bool { return r.typ == typ })
+	i := slices.IndexFunc(resources, func(r resource) bool { return r.objectType == typ })
 	if i < 0 {
 		return resource{}, false
 	}
 	return resources[i], true
 }
 
-// route finds the type and the ID in a path below Base, and the ID of the object whose collection it is, if that is
-// one's.
-func route(path string) (typ, id, within string) {
+// parsePath returns the type and the ID of a path below BasePath, and the ID of the parent for nested collections.
+func parsePath(path string) (typ, id, within string) {
 	path = strings.Trim(path, "/")
 	for _, r := range resources {
 		rest, ok := path, true
-		if r.within != "" {
-			rest, ok = strings.CutPrefix(path, r.within+"/")
+		if r.parentPath != "" {
+			rest, ok = strings.CutPrefix(path, r.parentPath+"/")
 			within, rest, _ = strings.Cut(rest, "/")
 		}
 		if ok {
@@ -89,22 +88,22 @@ func route(path string) (typ, id, within string) {
 		switch {
 		case !ok:
 		case rest == "":
-			return r.typ, "", within
+			return r.objectType, "", within
 		case rest[0] == '/' && !strings.Contains(rest[1:], "/"):
-			return r.typ, rest[1:], within
+			return r.objectType, rest[1:], within
 		}
 		within = ""
 	}
 	return "", "", ""
 }
 
-// maxBody bounds a request.
+// maxBody is the largest request body that is read, in bytes.
 const maxBody = 16 << 20
 
-func read(r *http.Request) ([]byte, error) { return io.ReadAll(io.LimitReader(r.Body, maxBody)) }
+func readBody(r *http.Request) ([]byte, error) { return io.ReadAll(io.LimitReader(r.Body, maxBody)) }
 
-// idOf is the ID inside a single object's envelope.
-func idOf(body []byte) string {
+// objectID returns the ID of the object in an envelope.
+func objectID(body []byte) string {
 	var envelope map[string]struct {
 		ID string `json:"id"`
 	}
@@ -115,60 +114,60 @@ func idOf(body []byte) string {
 	return ""
 }
 
-func refuse(status int, format string, args ...any) reply {
+func errorReply(status int, format string, args ...any) reply {
 	return reply{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-func (c *Controller) handle(seen Request, body []byte) reply {
+func (c *Controller) handleNorthbound(seen Request, body []byte) reply {
 	r, ok := resourceOf(seen.Type)
 	if !ok {
-		return refuse(http.StatusNotFound, "no such collection")
+		return errorReply(http.StatusNotFound, "no such collection")
 	}
 	one := seen.ID != "" && seen.Method != http.MethodPost
 	switch {
 	case seen.Method == http.MethodGet && one:
-		return c.show(r, seen)
+		return c.getObject(r, seen)
 	case seen.Method == http.MethodGet:
-		return c.all(r, seen)
+		return c.listObjects(r, seen)
 	case seen.Method == http.MethodPost:
-		return c.post(r, body)
-	case seen.Method == http.MethodPut && one && !r.fixed:
-		return c.put(r, seen.ID, body)
+		return c.postObjects(r, body)
+	case seen.Method == http.MethodPut && one && !r.noUpdate:
+		return c.putObject(r, seen.ID, body)
 	case seen.Method == http.MethodDelete && one:
-		return c.remove(r, seen.ID)
+		return c.deleteObject(r, seen.ID)
 	}
-	return refuse(http.StatusMethodNotAllowed, "")
+	return errorReply(http.StatusMethodNotAllowed, "")
 }
 
-func (c *Controller) show(r resource, seen Request) reply {
-	o := c.object(r.typ, seen.ID)
+func (c *Controller) getObject(r resource, seen Request) reply {
+	o := c.object(r.objectType, seen.ID)
 	if o == nil {
-		return refuse(http.StatusNotFound, "%s UUID does not exist.", r.typ)
+		return errorReply(http.StatusNotFound, "%s UUID does not exist.", r.objectType)
 	}
 	asked, _ := url.ParseQuery(seen.Query)
-	return reply{status: http.StatusOK, body: map[string]any{r.typ: only(o, asked["fields"])}, revision: revision(o)}
+	return reply{status: http.StatusOK, body: map[string]any{r.objectType: selectFields(o, asked["fields"])}, revision: revisionOf(o)}
 }
 
-// post creates one object or, in the list's envelope, several up to the first that is refused.
-func (c *Controller) post(r resource, body []byte) reply {
+// postObjects creates one object, or the objects of a list until one is refused.
+func (c *Controller) postObjects(r resource, body []byte) reply {
 	envelope, err := decode(body)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "Invalid requests")
+		return errorReply(http.StatusBadRequest, "Invalid requests")
 	}
-	if o, ok := envelope[r.typ].(map[string]any); ok && len(envelope) == 1 {
-		return c.create(r, o, envelope)
+	if o, ok := envelope[r.objectType].(map[string]any); ok && len(envelope) == 1 {
+		return c.createObject(r, o, envelope)
 	}
-	list, ok := envelope[r.list()].([]any)
+	list, ok := envelope[r.listKey()].([]any)
 	if !ok || len(envelope) != 1 {
-		return refuse(http.StatusBadRequest, "Invalid requests")
+		return errorReply(http.StatusBadRequest, "Invalid requests")
 	}
 	last := reply{status: http.StatusCreated, body: envelope}
 	for _, item := range list {
 		o, ok := item.(map[string]any)
 		if !ok {
-			return refuse(http.StatusBadRequest, "Invalid requests")
+			return errorReply(http.StatusBadRequest, "Invalid requests")
 		}
-		if a := c.create(r, o, envelope); a.status != http.StatusCreated {
+		if a := c.createObject(r, o, envelope); a.status != http.StatusCreated {
 			return a
 		}
 		last.applied = true
@@ -176,79 +175,79 @@ func (c *Controller) post(r resource, body []byte) reply {
 	return last
 }
 
-func (c *Controller) create(r resource, o map[string]any, echo any) reply {
+func (c *Controller) createObject(r resource, o map[string]any, echo any) reply {
 	id, _ := o["id"].(string)
 	if id == "" {
-		return refuse(http.StatusInternalServerError, "")
+		return errorReply(http.StatusInternalServerError, "")
 	}
-	if a := c.check(r, o); a.status != 0 {
+	if a := c.checkObject(r, o); a.status != 0 {
 		return a
 	}
-	if c.object(r.typ, id) != nil {
+	if c.object(r.objectType, id) != nil {
 		return reply{status: http.StatusConflict, body: echo}
 	}
-	owned(o)
-	c.judge(r, id, o)
-	rec := c.record(r.typ, id)
+	normalizeOwner(o)
+	c.checkWriteOrder(r, id, o)
+	rec := c.recordOf(r.objectType, id)
 	rec.Creates++
-	return c.write(rec, o, reply{status: http.StatusCreated, body: echo})
+	return c.storeObject(rec, o, reply{status: http.StatusCreated, body: echo})
 }
 
-func (c *Controller) put(r resource, id string, body []byte) reply {
+func (c *Controller) putObject(r resource, id string, body []byte) reply {
 	envelope, err := decode(body)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "Invalid requests")
+		return errorReply(http.StatusBadRequest, "Invalid requests")
 	}
-	o, ok := envelope[r.typ].(map[string]any)
+	o, ok := envelope[r.objectType].(map[string]any)
 	if !ok || len(envelope) != 1 {
-		return refuse(http.StatusBadRequest, "Only singleton edit supported")
+		return errorReply(http.StatusBadRequest, "Only singleton edit supported")
 	}
-	stored := c.object(r.typ, id)
+	stored := c.object(r.objectType, id)
 	if stored == nil {
-		return refuse(http.StatusNotFound, "%s UUID does not exist.", r.typ)
+		return errorReply(http.StatusNotFound, "%s UUID does not exist.", r.objectType)
 	}
-	if a := c.check(r, o); a.status != 0 {
+	if a := c.checkObject(r, o); a.status != 0 {
 		return a
 	}
-	for _, name := range slices.Concat(r.fixedAt, r.kept) {
-		if stored[name] != nil && (o[name] == nil || slices.Contains(r.fixedAt, name)) {
+	for _, name := range slices.Concat(r.immutable, r.keptOnUpdate) {
+		if stored[name] != nil && (o[name] == nil || slices.Contains(r.immutable, name)) {
 			o[name] = stored[name]
 		}
 	}
 	o["id"] = id
-	c.judge(r, id, o)
-	if revision(o) < revision(stored) {
-		return reply{status: http.StatusOK, revision: revision(o)}
+	c.checkWriteOrder(r, id, o)
+	if revisionOf(o) < revisionOf(stored) {
+		return reply{status: http.StatusOK, revision: revisionOf(o)}
 	}
-	rec := c.record(r.typ, id)
+	rec := c.recordOf(r.objectType, id)
 	rec.Updates++
-	return c.write(rec, o, reply{status: http.StatusOK, body: map[string]any{r.typ: o}})
+	return c.storeObject(rec, o, reply{status: http.StatusOK, body: map[string]any{r.objectType: o}})
 }
 
-func (c *Controller) remove(r resource, id string) reply {
-	if c.object(r.typ, id) == nil {
-		return refuse(http.StatusNotFound, "%s UUID does not exist.", r.typ)
+func (c *Controller) deleteObject(r resource, id string) reply {
+	if c.object(r.objectType, id) == nil {
+		return errorReply(http.StatusNotFound, "%s UUID does not exist.", r.objectType)
 	}
-	c.judgeRemoval(r, id)
-	rec := c.record(r.typ, id)
+	c.checkDeleteOrder(r, id)
+	rec := c.recordOf(r.objectType, id)
 	rec.Deletes++
-	return c.write(rec, nil, reply{status: http.StatusNoContent})
+	return c.storeObject(rec, nil, reply{status: http.StatusNoContent})
 }
 
-// write stores an object before the request is answered, so that an answer is a promise.
-func (c *Controller) write(rec *Record, o map[string]any, a reply) reply {
+// storeObject stores an object in the file before the request is answered.
+func (c *Controller) storeObject(rec *Record, o map[string]any, a reply) reply {
 	rec.Object = o
-	rec.HighestRevision = max(rec.HighestRevision, revision(o))
-	if err := c.keep(rec); err != nil {
-		return refuse(http.StatusInternalServerError, "%s", err)
+	rec.HighestRevision = max(rec.HighestRevision, revisionOf(o))
+	if err := c.appendToFile(rec); err != nil {
+		return errorReply(http.StatusInternalServerError, "%s", err)
 	}
-	c.wired(rec)
-	a.applied, a.revision = true, revision(o)
+	c.updatePortStatus(rec)
+	a.applied, a.revision = true, revisionOf(o)
 	return a
 }
 
-// owned writes whose a new object is as the real controller does: under both names, UUIDs with dashes.
-func owned(o map[string]any) {
+// normalizeOwner sets project_id and tenant_id to the same UUID with dashes, as the real controller does.
+func normalizeOwner(o map[string]any) {
 	for _, name := range []string{"tenant_id", "project_id"} {
 		if o[name] == "" {
 			delete(o, name)
@@ -264,23 +263,23 @@ func owned(o map[string]any) {
 	}
 }
 
-// check refuses what the real controller refuses.
-func (c *Controller) check(r resource, o map[string]any) reply {
-	if r.must != "" && o[r.must] == nil {
+// checkObject refuses what the real controller refuses.
+func (c *Controller) checkObject(r resource, o map[string]any) reply {
+	if r.mandatory != "" && o[r.mandatory] == nil {
 		return reply{status: http.StatusInternalServerError}
 	}
-	for attribute, typ := range r.required {
+	for attribute, typ := range r.checkedParents {
 		if id, ok := o[attribute].(string); ok && id != "" && c.object(typ, id) == nil {
-			return refuse(442, "%s %s is missing", typ, id)
+			return errorReply(442, "%s %s is missing", typ, id)
 		}
 	}
 	if profile, ok := o["binding:profile"]; ok && profile != nil {
 		if _, text := profile.(string); !text {
-			return refuse(http.StatusBadRequest, "binding:profile is not a string")
+			return errorReply(http.StatusBadRequest, "binding:profile is not a string")
 		}
 	}
 	if protocol, ok := o["protocol"].(string); ok && protocol != strings.ToLower(protocol) {
-		return refuse(http.StatusBadRequest, "protocol %s is unknown", protocol)
+		return errorReply(http.StatusBadRequest, "protocol %s is unknown", protocol)
 	}
 	return reply{}
 }
@@ -292,7 +291,7 @@ func (c *Controller) object(typ, id string) map[string]any {
 	return nil
 }
 
-func (c *Controller) record(typ, id string) *Record {
+func (c *Controller) recordOf(typ, id string) *Record {
 	rec, ok := c.records[key(typ, id)]
 	if !ok {
 		rec = &Record{Type: typ, ID: id}
@@ -301,7 +300,7 @@ func (c *Controller) record(typ, id string) *Record {
 	return rec
 }
 
-func revision(o map[string]any) int64 {
+func revisionOf(o map[string]any) int64 {
 	n, _ := o["revision_number"].(json.Number)
 	v, _ := n.Int64()
 	return v

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	subscriptions = "/restconf/operations/sal-remote:create-data-change-event-subscription"
-	streams       = "/restconf/streams/stream/"
-	sockets       = "/_sockets/"
-	portsPath     = "/neutron:neutron/neutron:ports"
-	hostsPath     = "/neutron:neutron/neutron:hostconfigs"
+	subscriptionsPath = "/restconf/operations/sal-remote:create-data-change-event-subscription"
+	streamsPath       = "/restconf/streams/stream/"
+	socketsPath       = "/_sockets/"
+	portsPath         = "/neutron:neutron/neutron:ports"
+	hostsPath         = "/neutron:neutron/neutron:hostconfigs"
 )
 
-// stream is one who listens to changes of a path.
+// stream is an open websocket that receives change events of a path.
 type stream struct {
-	path string
-	tell chan []byte
-	end  chan struct{}
+	path   string
+	events chan []byte
+	closed chan struct{}
 }
 
-// backlog is how many notices may wait for one who listens; who is slower than that is cut off.
-const backlog = 10_000
+// maxQueuedEvents is how many events are queued for a slow client before its stream is closed.
+const maxQueuedEvents = 10_000
 
-// subscribe makes a stream for the path that is asked for, as the real controller does it whether or not there is one.
+// subscribe returns the name of the stream for a path, as the real controller does for existing and new streams.
 func (c *Controller) subscribe(body []byte) reply {
 	var asked struct {
 		Input struct {
@@ -38,26 +38,26 @@ func (c *Controller) subscribe(body []byte) reply {
 		} `json:"input"`
 	}
 	if json.Unmarshal(body, &asked) != nil || asked.Input.Path != portsPath && asked.Input.Path != hostsPath {
-		return refuse(http.StatusBadRequest, "malformed-message")
+		return errorReply(http.StatusBadRequest, "malformed-message")
 	}
 	in := asked.Input
 	name := "data-change-event-subscription" + strings.ReplaceAll(in.Path, "/neutron:neutron", "/neutron-neutron") +
 		"/datastore=" + in.Datastore + "/scope=" + in.Scope + "/" + in.Output
-	if c.told.names == nil {
-		c.told.names = map[string]string{}
+	if c.data.streamPaths == nil {
+		c.data.streamPaths = map[string]string{}
 	}
-	c.told.names[name] = in.Path
+	c.data.streamPaths[name] = in.Path
 	return reply{status: http.StatusOK, body: map[string]any{"output": map[string]any{"stream-name": name}}}
 }
 
-// listen serves a stream until its end.
-func (c *Controller) listen(w http.ResponseWriter, r *http.Request) {
-	s := c.join(strings.TrimPrefix(r.URL.Path, sockets))
+// serveStream writes events to a websocket until the stream or the connection is closed.
+func (c *Controller) serveStream(w http.ResponseWriter, r *http.Request) {
+	s := c.openStream(strings.TrimPrefix(r.URL.Path, socketsPath))
 	if s == nil {
 		http.Error(w, "no such stream", http.StatusNotFound)
 		return
 	}
-	defer c.leave(s)
+	defer c.removeStream(s)
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
 		return
@@ -68,9 +68,9 @@ func (c *Controller) listen(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-gone.Done():
 			return
-		case <-s.end:
+		case <-s.closed:
 			return
-		case m := <-s.tell:
+		case m := <-s.events:
 			if conn.Write(gone, websocket.MessageText, m) != nil {
 				return
 			}
@@ -78,53 +78,53 @@ func (c *Controller) listen(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// join lets one more listen to the stream of that name, from now on; nil if there is none.
-func (c *Controller) join(name string) *stream {
+// openStream opens a stream by name. It returns nil if no subscription has this name.
+func (c *Controller) openStream(name string) *stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &stream{path: c.told.names[name], tell: make(chan []byte, backlog), end: make(chan struct{})}
+	s := &stream{path: c.data.streamPaths[name], events: make(chan []byte, maxQueuedEvents), closed: make(chan struct{})}
 	if s.path == "" {
 		return nil
 	}
-	if c.told.streams == nil {
-		c.told.streams = map[*stream]bool{}
+	if c.data.streams == nil {
+		c.data.streams = map[*stream]bool{}
 	}
-	c.told.streams[s] = true
+	c.data.streams[s] = true
 	return s
 }
 
-func (c *Controller) leave(s *stream) {
+func (c *Controller) removeStream(s *stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.told.streams, s)
+	delete(c.data.streams, s)
 }
 
-// Listeners is how many listen to the controller at this moment.
+// OpenStreams returns the number of open streams.
 func (c *Controller) OpenStreams() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.told.streams)
+	return len(c.data.streams)
 }
 
-// Hush cuts all streams off. With forget, their names are no longer known, as after a restart.
+// CloseStreams closes all streams. If forget is true it also forgets the subscriptions, as a restart does.
 func (c *Controller) CloseStreams(forget bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for s := range c.told.streams {
-		c.cut(s)
+	for s := range c.data.streams {
+		c.closeStream(s)
 	}
 	if forget {
-		c.told.names = nil
+		c.data.streamPaths = nil
 	}
 }
 
-func (c *Controller) cut(s *stream) {
-	close(s.end)
-	delete(c.told.streams, s)
+func (c *Controller) closeStream(s *stream) {
+	close(s.closed)
+	delete(c.data.streams, s)
 }
 
-// tell sends a notice to those who listen to that part of the data.
-func (c *Controller) tell(part, path, operation, content string) {
+// sendEvent sends a change event to the streams of a path.
+func (c *Controller) sendEvent(part, path, operation, content string) {
 	event := map[string]any{"path": path, "operation": operation, "store": "OPERATIONAL"}
 	if content != "" {
 		event["data"] = map[string]any{"status": map[string]string{"content": content}}
@@ -138,19 +138,19 @@ func (c *Controller) tell(part, path, operation, content string) {
 }
 
 func (c *Controller) broadcast(part string, raw []byte) {
-	for s := range c.told.streams {
+	for s := range c.data.streams {
 		if s.path != part {
 			continue
 		}
 		select {
-		case s.tell <- raw:
+		case s.events <- raw:
 		default:
-			c.cut(s)
+			c.closeStream(s)
 		}
 	}
 }
 
-// Babble sends any message to all who listen.
+// SendRaw sends a message to all streams.
 func (c *Controller) SendRaw(raw []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// judge notes a child that comes before its parent and a revision that goes backwards. The write is done all
-// the same, as the real controller does it.
-func (c *Controller) judge(r resource, id string, o map[string]any) {
+// checkWriteOrder records a violation if a parent is missing or the revision is older than the highest. The write is executed
+// anyway, as by a real controller.
+func (c *Controller) checkWriteOrder(r resource, id string, o map[string]any) {
 	for attribute, typ := range r.parents {
 		for _, parent := range references(o, attribute) {
 			if c.object(typ, parent) == nil {
-				c.violate("%s %s came before its %s %s", r.typ, id, typ, parent)
+				c.addViolation("%s %s came before its %s %s", r.objectType, id, typ, parent)
 			}
 		}
 	}
-	if rec, ok := c.records[key(r.typ, id)]; ok && revision(o) != 0 && revision(o) < rec.HighestRevision {
-		c.violate("%s %s came with revision %d after %d", r.typ, id, revision(o), rec.HighestRevision)
+	if rec, ok := c.records[key(r.objectType, id)]; ok && revisionOf(o) != 0 && revisionOf(o) < rec.HighestRevision {
+		c.addViolation("%s %s came with revision %d after %d", r.objectType, id, revisionOf(o), rec.HighestRevision)
 	}
 }
 
-// judgeRemoval notes a parent that goes before its children.
-func (c *Controller) judgeRemoval(r resource, id string) {
+// checkDeleteOrder records a violation if the deleted object still has children.
+func (c *Controller) checkDeleteOrder(r resource, id string) {
 	for _, rec := range c.records {
 		child, ok := resourceOf(rec.Type)
 		if !ok || rec.Object == nil {
@@ -29,19 +29,20 @@ func (c *Controller) judgeRemoval(r resource, id string) {
 		}
 		for attribute, typ := range child.parents {
 			for _, parent := range references(rec.Object, attribute) {
-				if typ == r.typ && parent == id {
-					c.violate("%s %s went before its %s %s", r.typ, id, rec.Type, rec.ID)
+				if typ == r.objectType && parent == id {
+					c.addViolation("%s %s went before its %s %s", r.objectType, id, rec.Type, rec.ID)
 				}
 			}
 		}
 	}
 }
 
-func (c *Controller) violate(format string, args ...any) {
+func (c *Controller) addViolation(format string, args ...any) {
 	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
 
-// references are the IDs in an attribute, or in an attribute of an object or of a list's objects: "fixed_ips.subnet_id".
+// references returns the IDs in an attribute. "fixed_ips.subnet_id" means the attribute subnet_id of the object, or of each
+// object of the list, fixed_ips.
 func references(o map[string]any, attribute string) []string {
 	list, inner, nested := strings.Cut(attribute, ".")
 	if !nested {
