@@ -97,8 +97,8 @@ var rooms = map[string]room{
 		may: []string{"internal/contract", "internal/devstack", "internal/store", "internal/odl/odltest", "internal/notify/notifytest",
 			"internal/api/placement", "internal/api/neutron", "internal/identity", "internal/identity/policy", "internal/journal", "internal/network"},
 		always: []string{temporal, pgx, amqp},
-		why: "measures the shipped worker from outside: a client, an agent, and eyes on the rows; store to migrate and plant, with the nouns " +
-			"that it takes, and an API in its own process beside the driver that it is compared with",
+		why: "measures the shipped worker from outside as a client and as an agent, and reads the rows; store to migrate, and to measure the " +
+			"store alone with the types of its parameters; an API in the same process as the driver that is its baseline",
 	},
 	"workflows": {
 		may:    []string{"activities", "internal/contract", "internal/lease", "internal/journal", "internal/network"},
@@ -142,7 +142,7 @@ var rooms = map[string]room{
 		may:    []string{"internal/contract", "internal/store"},
 		never:  []string{"net/http"},
 		always: []string{temporal, prometheus},
-		why:    "carries notes and knows no noun, so that a new noun changes nothing here",
+		why:    "delivers notes of every workflow type, so that a new type changes nothing here",
 	},
 	"internal/feedback": {
 		may: []string{"internal/odl", "internal/store", "internal/network"},
