@@ -23,41 +23,38 @@ import (
 	"berth/internal/feedback"
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
-	"berth/internal/lease"
 	"berth/internal/notify"
 	"berth/internal/odl"
 	"berth/internal/store"
 )
 
-// drain is how long running requests and tasks have to end when the process stops.
-const drain = 10 * time.Second
+// shutdownTimeout is the time that running requests and tasks have to end when the process stops.
+const shutdownTimeout = 10 * time.Second
 
-// app is a wired process of the roles that its configuration names.
+// App is a process with the roles that its configuration names. Open connects it, Run serves.
 type App struct {
-	cfg       config.Config
-	store     *store.Store
-	policy    *policy.Policy
-	Temporal  client.Client
-	namespace string // of temporal
-	acts      *activities.Activities
-	cloud     *cloud.Cloud // nil: none is configured
-	// controller is where changes are mirrored; nil if none is configured.
-	controller *odl.Client
-	// enforcement decides on leases; nil if nobody does.
-	enforcement *notify.Enforcement
-	registry    *prometheus.Registry
-	feedback    *feedback.Listener // nil: no controller is configured
-	agents      *rpc.Server        // nil: this process does not answer agents over RabbitMQ
-	caster      *rpc.Publisher     // nil: agents are told of nothing over RabbitMQ
-	listener    net.Listener
-	http        *http.Server
-	working     atomic.Bool // the workers poll
-	stopping    atomic.Bool
+	cfg            config.Config
+	store          *store.Store
+	policy         *policy.Policy
+	Temporal       client.Client // shared by the relay and the Temporal workers
+	namespace      string        // of Temporal
+	activities     *activities.Activities
+	cloud          *cloud.Cloud        // nil if neither Nova nor Neutron is configured
+	odl            *odl.Client         // nil if no controller is configured
+	enforcement    *notify.Enforcement // nil if no enforcement service is configured
+	registry       *prometheus.Registry
+	feedback       *feedback.Listener // nil if no controller is configured
+	rpcServer      *rpc.Server        // nil without the role rpc
+	publisher      *rpc.Publisher     // nil without RabbitMQ
+	listener       net.Listener
+	http           *http.Server
+	workersStarted atomic.Bool // also true without the role temporal
+	stopping       atomic.Bool
 }
 
-// Open wires a process and listens, but serves nothing yet.
+// Open connects to the database, creates all clients and listens. It serves no request yet: Run does.
 func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error) {
-	id, err := authenticator(cfg)
+	id, err := newAuthenticator(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -65,77 +62,68 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	if err != nil {
 		return nil, err
 	}
-	reached, err := neighbours(cfg, id)
+	options, err := newClients(cfg, id)
 	if err != nil {
 		return nil, err
 	}
 	a := &App{cfg: cfg, policy: rules, registry: prometheus.NewRegistry()}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if a.Temporal, a.namespace, err = dial(environment(environ), a.registry, seat(cfg.Listen)); err != nil {
+	if a.Temporal, a.namespace, err = dialTemporal(environment(environ), a.registry, workerSlot(cfg.Listen)); err != nil {
 		return nil, err
 	}
 	if a.store, err = store.Open(ctx, cfg.DatabaseURL); err != nil {
 		a.Temporal.Close()
 		return nil, err
 	}
-	if err := a.governNetworks(cfg); err != nil {
+	if err := a.connect(id, options); err != nil {
 		a.close()
 		return nil, err
 	}
-	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.CleaningTime, Longest: cfg.Lease.MaxDuration, Exempt: cfg.Lease.MaxDurationExempt,
-		Lead: cfg.Lease.BeforeEnd, Shuffled: cfg.Lease.RandomHosts})
-	if a.enforcement = reached.Enforcement; cfg.Lease.Webhook.URL != "" || a.enforcement != nil {
-		a.store.Tell()
-	}
-	if cfg.Nova.URL != "" {
-		a.store.Pool()
-	}
-	if len(cfg.RabbitMQ) > 0 {
-		a.store.Announce()
-		if a.caster, err = a.casterTo(cfg); err != nil {
-			a.close()
-			return nil, err
-		}
-		reached.Agents = a.caster
-	}
-	reached.Store = a.store
-	reached.Healing, reached.Patience, reached.Snapshot = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
-	a.cloud, _ = reached.Cloud.(*cloud.Cloud)
-	reached.KeepJournal, reached.SyncEvery = cfg.Journal.Retention, cfg.ODL.SyncInterval
-	if a.controller, _ = reached.ODL.(*odl.Client); a.controller != nil {
-		a.controller.ShareBreaker(a.store.Breaker(cfg.ODL.URL))
-	}
-	watchJournal(&reached, a.controller, a.registry)
-	a.registry.MustRegister(newJournalCollector(a.store))
-	reached.Keep = store.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
-	a.acts = activities.New(reached)
-	if a.feedback, err = feedbackOf(cfg.ODL, a.controller, a.store); err != nil {
-		a.close()
-		return nil, err
-	}
-	watchFeedback(a.feedback, a.registry)
-	if a.agents, err = a.agentsOf(); err != nil {
-		a.close()
-		return nil, err
-	}
-	if a.listener, err = Listen(cfg.Listen); err != nil {
-		a.close()
-		return nil, err
-	}
-	a.http = NewHTTPServer(a.handler(id))
 	return a, nil
 }
 
-func Listen(address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, listenError(address, err)
+// connect completes an App that has its store and its client of Temporal.
+func (a *App) connect(id identity.Authenticator, options activities.Options) error {
+	cfg := a.cfg
+	a.enforcement = options.Enforcement
+	a.cloud, _ = options.Cloud.(*cloud.Cloud)
+	a.odl, _ = options.ODL.(*odl.Client)
+	if err := a.configureStore(); err != nil {
+		return err
 	}
-	return jsonListener{l}, nil
+	var err error
+	if len(cfg.RabbitMQ) > 0 {
+		if a.publisher, err = a.newPublisher(); err != nil {
+			return err
+		}
+		options.Agents = a.publisher
+	}
+	if a.odl != nil {
+		a.odl.ShareBreaker(a.store.Breaker(cfg.ODL.URL))
+	}
+	options.Store = a.store
+	options.Healing, options.Patience, options.Snapshot = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
+	options.KeepJournal, options.SyncEvery = cfg.Journal.Retention, cfg.ODL.SyncInterval
+	options.Keep = store.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
+	registerJournalMetrics(&options, a.odl, a.registry)
+	a.registry.MustRegister(newJournalCollector(a.store))
+	a.activities = activities.New(options)
+	if a.feedback, err = newFeedbackListener(cfg.ODL, a.odl, a.store); err != nil {
+		return err
+	}
+	registerFeedbackMetrics(a.feedback, a.registry)
+	if a.rpcServer, err = a.newRPCServer(); err != nil {
+		return err
+	}
+	if a.listener, err = Listen(cfg.Listen); err != nil {
+		return err
+	}
+	a.http = NewHTTPServer(a.newHandler(id))
+	return nil
 }
 
-// authenticator is how callers are told apart.
-func authenticator(cfg config.Config) (identity.Authenticator, error) {
+// newAuthenticator returns the authenticator that BERTH_AUTH names.
+func newAuthenticator(cfg config.Config) (identity.Authenticator, error) {
 	if cfg.Auth == config.Noauth {
 		return identity.Noauth{}, nil
 	}
@@ -150,7 +138,7 @@ func authenticator(cfg config.Config) (identity.Authenticator, error) {
 	})
 }
 
-// OpenPolicy is who may do what: the defaults of the APIs that ask it, and the operator's rules.
+// OpenPolicy returns the default rules of the APIs, overridden by the operator's policy file.
 func OpenPolicy(cfg config.Config) (*policy.Policy, error) {
 	p, err := policy.Open(policy.Options{File: cfg.Policy.File, Old: !cfg.Policy.EnforceNewDefaults}, placement.Policy...)
 	if err != nil {
@@ -160,8 +148,8 @@ func OpenPolicy(cfg config.Config) (*policy.Policy, error) {
 }
 
 func (a *App) close() {
-	if a.caster != nil {
-		a.caster.Close()
+	if a.publisher != nil {
+		a.publisher.Close()
 	}
 	a.Temporal.Close()
 	a.store.Close()
@@ -170,13 +158,13 @@ func (a *App) close() {
 // Handler returns the handler of all routes.
 func (a *App) Handler() http.Handler { return a.http.Handler }
 
-// Address is where the process listens.
+// Address returns the host:port on which the process listens.
 func (a *App) Address() string { return a.listener.Addr().String() }
 
-func (a *App) has(role string) bool { return slices.Contains(a.cfg.Roles, role) }
+func (a *App) hasRole(role string) bool { return slices.Contains(a.cfg.Roles, role) }
 
-// Run serves until ctx ends or something fails for good, then stops in order: nothing new comes in, then nothing
-// is delivered any more, then the workers finish, then the connections close.
+// Run serves until ctx ends or a part fails for good. Then it stops in this order: no new requests, no new deliveries to Temporal, end of
+// the running tasks, end of the connections.
 func (a *App) Run(ctx context.Context) error {
 	defer a.close()
 	ctx, fail := context.WithCancelCause(ctx)
@@ -190,25 +178,25 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	}()
 	stopRelay := a.startRelay(ctx, fail)
-	stopListening := a.startListening(ctx)
-	stopAnswering := a.startAnswering(ctx)
-	stopWorking := a.startWorking(ctx, fail)
-	looked := a.lookAgain(ctx)
+	stopFeedback := a.startFeedback(ctx)
+	stopRPC := a.startRPC(ctx)
+	stopWorkers := a.startTemporalWorkers(ctx, fail)
+	portsNudged := a.startNudgingWaitingPorts(ctx)
 
 	<-ctx.Done()
 	a.stopping.Store(true)
 	slog.Info("stopping")
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if err := a.http.Shutdown(last); err != nil {
+	if err := a.http.Shutdown(shutdown); err != nil {
 		_ = a.http.Close()
 	}
 	<-served
-	stopListening()
-	stopAnswering()
+	stopFeedback()
+	stopRPC()
 	stopRelay()
-	stopWorking()
-	<-looked
+	stopWorkers()
+	<-portsNudged
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}

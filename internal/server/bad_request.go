@@ -9,8 +9,11 @@ import (
 	"strconv"
 )
 
-// jsonListener lets net/http refuse in JSON what it could not read as a request: a path with a bad percent encoding, a
-// header without end, what is no HTTP. No handler sees those, and its own words are plain text.
+// jsonListener translates into JSON the plain-text answers that net/http itself gives to bytes that it cannot parse as a request: a path with
+// a bad percent encoding, a header that is too long, bytes that are not HTTP. No handler sees such requests, and http.Server has no option
+// for these answers.
+//
+// This depends on the bytes that net/http writes; bad_request_test.go names the version of Go that it was checked with.
 type jsonListener struct{ net.Listener }
 
 func (l jsonListener) Accept() (net.Conn, error) {
@@ -21,32 +24,32 @@ func (l jsonListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-type jsonConn struct{ *net.TCPConn } // whose CloseWrite net/http looks for
+// jsonConn embeds *net.TCPConn, because net/http looks for its method CloseWrite.
+type jsonConn struct{ *net.TCPConn }
 
-// plainRefusal is what all refusals by net/http itself have between the status and the words. An answer of a handler
-// has a date.
-const plainRefusal = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+// plainTextHeader stands between status and text in every error answer of net/http itself. An answer of a handler has a Date header, too.
+const plainTextHeader = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// Write writes p, or the refusal that it is in JSON.
+// Write writes p, or its translation if p is an error answer of net/http itself.
 func (c jsonConn) Write(p []byte) (int, error) {
 	if !bytes.HasPrefix(p, []byte("HTTP/1.1 4")) && !bytes.HasPrefix(p, []byte("HTTP/1.1 501")) {
 		return c.TCPConn.Write(p)
 	}
-	head, words, plain := bytes.Cut(p, []byte(plainRefusal))
-	status, err := strconv.Atoi(string(head[len("HTTP/1.1 "):min(len(head), len("HTTP/1.1 400"))]))
-	if !plain || err != nil || bytes.Contains(head, []byte("\r\n")) {
+	statusLine, text, plain := bytes.Cut(p, []byte(plainTextHeader))
+	status, err := strconv.Atoi(string(statusLine[len("HTTP/1.1 "):min(len(statusLine), len("HTTP/1.1 400"))]))
+	if !plain || err != nil || bytes.Contains(statusLine, []byte("\r\n")) {
 		return c.TCPConn.Write(p)
 	}
-	if _, err := c.TCPConn.Write(refusalInJSON(status, string(words))); err != nil {
+	if _, err := c.TCPConn.Write(badRequest(status, string(text))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// refusalInJSON is the whole answer. Which API was meant is not known, so it has what each of them promises.
-func refusalInJSON(status int, words string) []byte {
+// badRequest returns the whole answer. The API that the client meant is unknown, so the body has the members of every API's errors.
+func badRequest(status int, text string) []byte {
 	title := http.StatusText(status)
-	message := "The request could not be read: " + words
+	message := "The request could not be read: " + text
 	body, _ := json.Marshal(map[string]any{
 		"error":         map[string]any{"code": status, "title": title, "message": message},
 		"errors":        []any{map[string]any{"status": status, "title": title, "detail": message, "request_id": ""}},

@@ -33,21 +33,22 @@ func Main() {
 	}
 }
 
-// errUsage means that the command line is wrong.
+// errUsage means that the command line is invalid; the exit code is 2.
 var errUsage = errors.New("usage")
 
-func run(ctx context.Context, args, environ []string, out, trouble io.Writer) error {
+// run runs the worker until ctx ends. It writes help and the progress of a development run to out, and the log to logOutput.
+func run(ctx context.Context, args, environ []string, out, logOutput io.Writer) error {
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	roles := flags.String("roles", "", "comma-separated `list` of what this process does: api, relay, temporal (default BERTH_ROLES)")
-	dev := flags.Bool("dev", false, "bring PostgreSQL, Temporal and stand-ins for OpenDaylight and Nova along, in one folder")
+	roles := flags.String("roles", "", "comma-separated `list` of the roles of this process: api, relay, temporal, rpc (default: BERTH_ROLES)")
+	dev := flags.Bool("dev", false, "start PostgreSQL, Temporal and stand-ins for OpenDaylight, Nova and Neutron, with all data in BERTH_DATA")
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		usage(out, flags)
+		writeUsage(out, flags)
 		return nil
 	case err != nil:
 		return fmt.Errorf("%w: %w; see worker -h", errUsage, err)
@@ -64,11 +65,11 @@ func run(ctx context.Context, args, environ []string, out, trouble io.Writer) er
 	if *dev {
 		return runDev(ctx, cfg, environ, out)
 	}
-	slog.SetDefault(slog.New(slog.NewTextHandler(trouble, &slog.HandlerOptions{Level: cfg.LogLevel})))
+	slog.SetDefault(slog.New(slog.NewTextHandler(logOutput, &slog.HandlerOptions{Level: cfg.LogLevel})))
 	if cfg.DatabaseURL == "" {
-		return errors.New("BERTH_DATABASE_URL is not set; `worker --dev` brings a database along")
+		return errors.New("BERTH_DATABASE_URL is not set; `worker --dev` starts a database of its own")
 	}
-	if err := awaitSchema(ctx, cfg.DatabaseURL); err != nil {
+	if err := checkSchema(ctx, cfg.DatabaseURL); err != nil {
 		return err
 	}
 	a, err := Open(ctx, cfg, environ)
@@ -78,11 +79,11 @@ func run(ctx context.Context, args, environ []string, out, trouble io.Writer) er
 	return a.Run(ctx)
 }
 
-func usage(w io.Writer, flags *flag.FlagSet) {
+func writeUsage(w io.Writer, flags *flag.FlagSet) {
 	flags.SetOutput(w)
 	fmt.Fprint(w, "usage: worker [-roles list] [--dev]\n\n")
 	flags.PrintDefaults()
-	fmt.Fprint(w, "\nVariables, with what they are unless set:\n")
+	fmt.Fprint(w, "\nEnvironment variables and their defaults:\n")
 	config.Usage(w)
-	fmt.Fprint(w, "\nTemporal is reached as TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS… or the profile of the temporal CLI say.\n")
+	fmt.Fprint(w, "\nThe connection to Temporal is set by TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS… or by a profile of the temporal CLI.\n")
 }

@@ -18,29 +18,30 @@ import (
 	"berth/internal/store"
 )
 
-// dev is a development run: a process of every role with all its neighbours in one folder.
-type dev struct {
+// devRun is a development run: one process with all roles, and the servers that it needs, with all data in one folder.
+type devRun struct {
 	cfg      config.Config
 	out      io.Writer
-	begin    time.Time
+	started  time.Time
 	postgres *devstack.Postgres
 	temporal *devstack.Temporal
 	odl      *devstack.Server
 	nova     *devstack.Server
 	neutron  *devstack.Server
-	closers  []func() error
+	closers  []func() error // of the stand-ins
 	app      *App
 }
 
+// runDev runs `worker --dev` until ctx ends.
 func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Writer) error {
-	d := &dev{cfg: cfg, out: out, begin: time.Now()}
+	d := &devRun{cfg: cfg, out: out, started: time.Now()}
 	data, err := filepath.Abs(cfg.Dev.Data)
 	if err != nil {
 		return err
 	}
 	d.cfg.Dev.Data, d.cfg.Roles = data, devRoles(cfg)
-	d.warnOfIgnored(environ)
-	unlock, err := lock(data)
+	d.warnIgnoredSettings(environ)
+	unlock, err := lockFolder(data)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func runDev(ctx context.Context, cfg config.Config, environ []string, out io.Wri
 	return d.serve(ctx)
 }
 
-// devRoles are all roles, as far as their neighbours are there: RabbitMQ is whoever's agents are tried.
+// devRoles returns all roles, but rpc only if BERTH_RABBITMQ_URL is set: a development run starts no RabbitMQ.
 func devRoles(cfg config.Config) []string {
 	roles := []string{config.API, config.Relay, config.Temporal}
 	if len(cfg.RabbitMQ) > 0 {
@@ -73,30 +74,30 @@ func devRoles(cfg config.Config) []string {
 	return roles
 }
 
-// say prints a line with the time since the start.
-func (d *dev) say(format string, args ...any) {
-	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.begin).Seconds(), fmt.Sprintf(format, args...))
+// printf prints a line that begins with the seconds since the start.
+func (d *devRun) printf(format string, args ...any) {
+	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// warnOfIgnored names settings that point at neighbours elsewhere: a development run uses its own.
-func (d *dev) warnOfIgnored(environ []string) {
+// warnIgnoredSettings names the settings that have no effect, because a development run starts the servers that they point to.
+func (d *devRun) warnIgnoredSettings(environ []string) {
 	for _, name := range []string{"BERTH_DATABASE_URL", "BERTH_ODL_URL", "BERTH_NOVA_URL", "BERTH_NEUTRON_URL", "TEMPORAL_ADDRESS"} {
 		if value, ok := environment(environ).LookupEnv(name); ok && value != "" {
-			d.say("%s is ignored: --dev brings its own", name)
+			d.printf("%s is ignored: --dev starts its own server", name)
 		}
 	}
 }
 
-// awaitPorts tells early which port is taken. After a run that was killed, its children may hold theirs for a
-// moment longer.
-func (d *dev) awaitPorts(ctx context.Context) error {
-	patience := time.Duration(0)
+// awaitPorts returns an error if a port that a setting names is in use. If a killed run left its address file, its child processes may still
+// hold their ports, so awaitPorts retries for 20 seconds.
+func (d *devRun) awaitPorts(ctx context.Context) error {
+	timeout := time.Duration(0)
 	if left, _ := config.ReadAddresses(d.cfg.Dev.Data); left != nil {
-		patience = 20 * time.Second
+		timeout = 20 * time.Second
 	}
 	for begin := time.Now(); ; {
 		err := d.checkPorts()
-		if err == nil || time.Since(begin) >= patience {
+		if err == nil || time.Since(begin) >= timeout {
 			return err
 		}
 		select {
@@ -107,7 +108,7 @@ func (d *dev) awaitPorts(ctx context.Context) error {
 	}
 }
 
-func (d *dev) checkPorts() error {
+func (d *devRun) checkPorts() error {
 	l, err := Listen(d.cfg.Listen)
 	if err != nil {
 		return err
@@ -134,11 +135,11 @@ func (d *dev) checkPorts() error {
 	return errors.Join(errs...)
 }
 
-// start brings everything up, neighbours first.
-func (d *dev) start(ctx context.Context) error {
+// start starts PostgreSQL, Temporal and the stand-ins, and opens the app.
+func (d *devRun) start(ctx context.Context) error {
 	v := d.cfg.Dev
 	var err error
-	d.say("everything is kept in %s", v.Data)
+	d.printf("all data is in %s", v.Data)
 	if d.postgres, err = devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(v.Data, "postgres"), Port: v.DatabasePort}); err != nil {
 		return err
 	}
@@ -147,8 +148,8 @@ func (d *dev) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.say("PostgreSQL is up, %d migrations applied", len(steps))
-	cli, err := devstack.TemporalCLI(ctx, func(s string) { d.say("%s", s) })
+	d.printf("PostgreSQL is running, %d migrations applied", len(steps))
+	cli, err := devstack.TemporalCLI(ctx, func(s string) { d.printf("%s", s) })
 	if err != nil {
 		return err
 	}
@@ -156,19 +157,19 @@ func (d *dev) start(ctx context.Context) error {
 		Port: v.TemporalPort, UI: true, UIPort: v.UIPort}); err != nil {
 		return err
 	}
-	d.say("Temporal is up")
+	d.printf("Temporal is running")
 	if err := d.startStandIns(); err != nil {
 		return err
 	}
-	d.say("the stand-ins for OpenDaylight, Nova and Neutron are up")
-	// The user's own Temporal profile leads elsewhere, so nothing but the address counts here.
+	d.printf("the stand-ins for OpenDaylight, Nova and Neutron are running")
+	// A profile of the temporal CLI may name another server, so it is not read.
 	environ := []string{"TEMPORAL_ADDRESS=" + d.temporal.Address, "TEMPORAL_CONFIG_FILE=" + os.DevNull}
 	d.app, err = Open(ctx, d.cfg, environ)
 	return err
 }
 
-// stop ends the neighbours of an app that has stopped.
-func (d *dev) stop() {
+// stop stops the servers; the app has stopped before.
+func (d *devRun) stop() {
 	for _, s := range []*devstack.Server{d.neutron, d.nova, d.odl} {
 		if s != nil {
 			s.Stop()
@@ -176,7 +177,7 @@ func (d *dev) stop() {
 	}
 	for _, c := range d.closers {
 		if err := c(); err != nil {
-			d.say("%v", err)
+			d.printf("%v", err)
 		}
 	}
 	if d.temporal != nil {
@@ -187,8 +188,8 @@ func (d *dev) stop() {
 	}
 }
 
-// serve runs the app and the demo, and stays until ctx ends, the app fails or a neighbour dies.
-func (d *dev) serve(ctx context.Context) error {
+// serve runs the app and the demo. It returns when ctx ends, the app fails or a server ends by itself.
+func (d *devRun) serve(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	served := make(chan error, 1)
@@ -197,7 +198,7 @@ func (d *dev) serve(ctx context.Context) error {
 		served <- err
 		fail(err)
 	}()
-	go d.watch(ctx, fail)
+	go d.watchServers(ctx, fail)
 	var demoErr error
 	if err := d.awaitReady(ctx); err == nil {
 		if err := config.WriteAddresses(d.cfg.Dev.Data, d.addresses()); err != nil {
@@ -207,10 +208,10 @@ func (d *dev) serve(ctx context.Context) error {
 		demoErr = d.demo(ctx)
 	}
 	if ctx.Err() == nil {
-		d.say("up; Ctrl-C ends everything and keeps the data")
+		d.printf("running; Ctrl-C stops everything and keeps the data")
 	}
 	<-ctx.Done()
-	d.say("stopping")
+	d.printf("stopping")
 	_ = config.RemoveAddresses(d.cfg.Dev.Data)
 	appErr := <-served
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, appErr) {
@@ -219,27 +220,27 @@ func (d *dev) serve(ctx context.Context) error {
 	return errors.Join(appErr, demoErr)
 }
 
-// watch fails the run when a neighbour dies by itself.
-func (d *dev) watch(ctx context.Context, fail func(error)) {
+// watchServers calls fail if PostgreSQL or Temporal ends by itself.
+func (d *devRun) watchServers(ctx context.Context, fail func(error)) {
 	select {
 	case <-ctx.Done():
 	case <-d.postgres.Ended():
-		fail(fmt.Errorf("the database server PostgreSQL ended by itself; its log is %s", filepath.Join(d.cfg.Dev.Data, "postgres", "log")))
+		fail(fmt.Errorf("PostgreSQL ended by itself; its log is %s", filepath.Join(d.cfg.Dev.Data, "postgres", "log")))
 	case <-d.temporal.Ended():
-		fail(fmt.Errorf("the Temporal server ended by itself; its log is %s", filepath.Join(d.cfg.Dev.Data, "temporal", "log")))
+		fail(fmt.Errorf("Temporal ended by itself; its log is %s", filepath.Join(d.cfg.Dev.Data, "temporal", "log")))
 	}
 }
 
-// awaitReady waits until every check of readiness is met.
-func (d *dev) awaitReady(ctx context.Context) error {
-	const within = time.Minute
+// awaitReady waits until every check of readiness passes, for at most a minute.
+func (d *devRun) awaitReady(ctx context.Context) error {
+	const timeout = time.Minute
 	for begin := time.Now(); ; {
-		found := d.app.examine(ctx)
-		if len(found.troubles()) == 0 {
+		found := d.app.checkReadiness(ctx)
+		if len(found.failures()) == 0 {
 			return nil
 		}
-		if time.Since(begin) > within {
-			d.say("not ready after %s: %v", within, found.troubles())
+		if time.Since(begin) > timeout {
+			d.printf("not ready after %s: %v", timeout, found.failures())
 			return nil
 		}
 		select {
@@ -250,8 +251,8 @@ func (d *dev) awaitReady(ctx context.Context) error {
 	}
 }
 
-// addresses are what another terminal needs to reach this run.
-func (d *dev) addresses() map[string]string {
+// addresses returns the environment variables with which programs in another terminal reach this run.
+func (d *devRun) addresses() map[string]string {
 	return map[string]string{
 		"BERTH_LISTEN":       d.app.Address(),
 		"BERTH_URL":          "http://" + d.app.Address(),
@@ -265,9 +266,9 @@ func (d *dev) addresses() map[string]string {
 	}
 }
 
-func (d *dev) printAddresses() {
+func (d *devRun) printAddresses() {
 	api := "http://" + d.app.Address()
-	d.say("ready")
+	d.printf("ready")
 	for _, line := range [][2]string{
 		{"API", api + "   (/placement /networking /reservation /agent/v1 /journal/v1)"},
 		{"health, metrics", api + "/readyz   " + api + "/metrics"},
@@ -277,14 +278,14 @@ func (d *dev) printAddresses() {
 		{"Nova stand-in", d.cfg.Nova.URL},
 		{"Neutron stand-in", d.cfg.Neutron.URL + "   (floating IPs)"},
 		{"log", filepath.Join(d.cfg.Dev.Data, "log")},
-		{"for other terminals", ". " + filepath.Join(d.cfg.Dev.Data, config.AddressFile)},
+		{"settings for a shell", ". " + filepath.Join(d.cfg.Dev.Data, config.AddressFile)},
 	} {
 		fmt.Fprintf(d.out, "         %-22s %s\n", line[0], line[1])
 	}
 }
 
-// demo runs `starter demo`, the starter that was built beside this program.
-func (d *dev) demo(ctx context.Context) error {
+// demo runs `starter demo` with the starter in the folder of this program, unless BERTH_DEMO is off.
+func (d *devRun) demo(ctx context.Context) error {
 	if !d.cfg.Dev.Demo || ctx.Err() != nil {
 		return nil
 	}
@@ -303,15 +304,15 @@ func (d *dev) demo(ctx context.Context) error {
 	fmt.Fprintln(d.out)
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("starter demo: %w", err)
-		d.say("%v", err)
+		d.printf("%v", err)
 		return err
 	}
 	return nil
 }
 
-// startStandIns starts an OpenDaylight that remembers its objects in a file, and a Nova and a Neutron with floating
-// IPs that remember what they were told until the run ends.
-func (d *dev) startStandIns() error {
+// startStandIns starts stand-ins for OpenDaylight, Nova and Neutron. The first keeps its objects in a file; the others lose theirs when the run
+// ends.
+func (d *devRun) startStandIns() error {
 	controller, err := odltest.OpenFile(filepath.Join(d.cfg.Dev.Data, "odl"))
 	if err != nil {
 		return err
@@ -319,15 +320,15 @@ func (d *dev) startStandIns() error {
 	d.closers = append(d.closers, controller.Close)
 	controller.User, controller.Password = d.cfg.ODL.Username, d.cfg.ODL.Password
 	if d.odl, err = devstack.Serve(d.cfg.Dev.ODLPort, controller); err != nil {
-		return fmt.Errorf("the OpenDaylight stand-in: %w", err)
+		return fmt.Errorf("start the OpenDaylight stand-in: %w", err)
 	}
 	d.cfg.ODL.URL, d.cfg.ODL.CAFile = d.odl.URL+odltest.BasePath, ""
 	if d.nova, err = devstack.Serve(0, &notifytest.Nova{Token: d.cfg.Nova.Token}); err != nil {
-		return fmt.Errorf("the Nova stand-in: %w", err)
+		return fmt.Errorf("start the Nova stand-in: %w", err)
 	}
 	d.cfg.Nova.URL = d.nova.URL
 	if d.neutron, err = devstack.Serve(0, &notifytest.Neutron{}); err != nil {
-		return fmt.Errorf("the Neutron stand-in: %w", err)
+		return fmt.Errorf("start the Neutron stand-in: %w", err)
 	}
 	d.cfg.Neutron.URL = d.neutron.URL
 	return nil

@@ -28,22 +28,22 @@ import (
 	"berth/internal/notify"
 )
 
-// APIs are what a process with the role api serves.
+// APIs returns the APIs that a process with the role api serves.
 func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 	incomplete := inventory.Owner{Project: a.cfg.IncompleteConsumer.Project, User: a.cfg.IncompleteConsumer.User}
 	return []*osapi.API{
 		placement.New(placement.Options{Store: a.store, Identity: id, Policy: a.policy, Incomplete: incomplete,
 			Candidates: placement.Candidates(a.cfg.Candidates)}),
 		neutron.New(a.store, id),
-		blazar.New(blazar.Options{Store: a.store, Identity: id, Flavor: a.cloud.Flavor, Enforce: a.enforce()}),
+		blazar.New(blazar.Options{Store: a.store, Identity: id, Flavor: a.cloud.Flavor, Enforce: a.newEnforcementCheck()}),
 		agent.New(a.store, id),
 		journal.New(a.store, id),
 		operator.New(a.store, id, incomplete),
 	}
 }
 
-// enforce asks who decides on leases, if anybody does.
-func (a *App) enforce() func(context.Context, blazar.Check) string {
+// newEnforcementCheck returns the function that asks the enforcement service whether a lease is allowed. It returns nil without a service.
+func (a *App) newEnforcementCheck() func(context.Context, blazar.Check) string {
 	if a.enforcement == nil {
 		return nil
 	}
@@ -68,7 +68,16 @@ func NewHTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// listenError names the setting behind a port that is taken.
+// Listen listens on BERTH_LISTEN. See jsonListener for what it does to connections.
+func Listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, listenError(address, err)
+	}
+	return jsonListener{l}, nil
+}
+
+// listenError names the setting that has to change.
 func listenError(address string, err error) error {
 	if _, port, split := net.SplitHostPort(address); split == nil && errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("port %s (BERTH_LISTEN) is already in use; set it to another host:port, or to port 0 for a free one", port)
@@ -76,32 +85,34 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("BERTH_LISTEN=%s: %w", address, err)
 }
 
-// handler dispatches by the first segment of the path, as it was sent: an API knows its own paths, and a
-// cleaned one would answer where OpenStack says 404.
-func (a *App) handler(id identity.Authenticator) http.Handler {
+// newHandler routes requests by the first segments of the path as the client sent it. The path is not cleaned: OpenStack answers 404 to paths
+// such as //v2.0/ports.
+func (a *App) newHandler(id identity.Authenticator) http.Handler {
 	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "berth_http_request_duration_seconds",
-		Help:    "Time to answer a request.",
+		Help:    "Time to answer an HTTP request, in seconds, by API, method and status code.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	}, []string{"api", "method", "code"})
 	a.registry.MustRegister(requests)
+	metrics := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)})
 	routes := map[string]http.Handler{
-		"healthz": get(healthz),
-		"readyz":  get(a.readyz),
-		"metrics": get(promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)}).ServeHTTP),
+		"healthz": getOnly(serveHealth),
+		"readyz":  getOnly(a.serveReadiness),
+		"metrics": getOnly(metrics.ServeHTTP),
 	}
-	if a.has(config.API) {
+	if a.hasRole(config.API) {
 		for _, api := range a.APIs(id) {
-			routes[strings.TrimPrefix(api.Prefix, "/")] = measured(osapi.CORS(a.cfg.CORS).Wrap(api), requests.MustCurryWith(prometheus.Labels{"api": strings.TrimPrefix(api.Prefix, "/")}))
+			prefix := strings.TrimPrefix(api.Prefix, "/")
+			routes[prefix] = measureDuration(osapi.CORS(a.cfg.CORS).Wrap(api), requests.MustCurryWith(prometheus.Labels{"api": prefix}))
 		}
 	}
-	return dispatch(routes)
+	return routeByPrefix(routes)
 }
 
-// dispatch hands a request to the route with the longest prefix of whole segments.
-func dispatch(routes map[string]http.Handler) http.Handler {
+// routeByPrefix passes a request to the route with the longest prefix of whole path segments.
+func routeByPrefix(routes map[string]http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for prefix := strings.TrimPrefix(r.URL.Path, "/"); prefix != ""; prefix = parent(prefix) {
+		for prefix := strings.TrimPrefix(r.URL.Path, "/"); prefix != ""; prefix = parentPath(prefix) {
 			if h, ok := routes[prefix]; ok {
 				h.ServeHTTP(w, r)
 				return
@@ -112,13 +123,13 @@ func dispatch(routes map[string]http.Handler) http.Handler {
 	})
 }
 
-func parent(path string) string {
+func parentPath(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)]
 }
 
-// get refuses other methods than GET and HEAD.
-func get(h http.HandlerFunc) http.Handler {
+// getOnly answers 405 to other methods than GET and HEAD.
+func getOnly(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
@@ -130,32 +141,33 @@ func get(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// recorder remembers the status of an answer.
-type recorder struct {
+// statusRecorder records the status code of an answer.
+type statusRecorder struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader is http.ResponseWriter's.
-func (w *recorder) WriteHeader(status int) {
+// WriteHeader implements http.ResponseWriter.
+func (w *statusRecorder) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController reach the writer underneath.
-func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+// Unwrap lets http.ResponseController find the underlying writer.
+func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func measured(h http.Handler, o prometheus.ObserverVec) http.Handler {
+// measureDuration records how long h takes for each request.
+func measureDuration(h http.Handler, o prometheus.ObserverVec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
-		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
+		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		h.ServeHTTP(rec, r)
-		o.WithLabelValues(method(r.Method), strconv.Itoa(rec.status)).Observe(time.Since(begin).Seconds())
+		o.WithLabelValues(methodLabel(r.Method), strconv.Itoa(rec.status)).Observe(time.Since(begin).Seconds())
 	})
 }
 
-// method bounds the label: a client may send any word as a method.
-func method(m string) string {
+// methodLabel returns the method, or "other" for an unknown one. It bounds the number of the label's values, because a client can send any word.
+func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
 		return m

@@ -14,7 +14,7 @@ func TestPathsAreTakenAsTheyWereSent(t *testing.T) {
 	echo := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, name, " ", r.URL.Path) })
 	}
-	h := dispatch(map[string]http.Handler{"networking": echo("n"), "agent/v1": echo("a")})
+	h := routeByPrefix(map[string]http.Handler{"networking": echo("n"), "agent/v1": echo("a")})
 	for path, want := range map[string]string{
 		"/networking":                  "n /networking",
 		"/networking/":                 "n /networking/",

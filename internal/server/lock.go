@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lock keeps a second run out of the folder. The kernel gives it up when the process ends, however it does.
-func lock(data string) (unlock func(), err error) {
+// lockFolder locks the data folder of a development run, so that a second run cannot use it. The kernel releases the lock when the process ends.
+func lockFolder(data string) (unlock func(), err error) {
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return nil, fmt.Errorf("BERTH_DATA: %w", err)
 	}

@@ -13,20 +13,20 @@ import (
 	"berth/internal/store"
 )
 
-// watchJournal tells metrics of every attempt at the controller.
-func watchJournal(o *activities.Options, controller *odl.Client, registry *prometheus.Registry) {
+// registerJournalMetrics registers the metrics of attempts to mirror journal entries, and sets the callback that counts them.
+func registerJournalMetrics(o *activities.Options, controller *odl.Client, registry *prometheus.Registry) {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_journal_attempts_total",
-		Help: "Attempts to mirror a journal entry, by what they came to.",
+		Help: "Attempts to send a journal entry to the OpenDaylight controller, by outcome.",
 	}, []string{"outcome"})
 	lag := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "berth_journal_lag_seconds",
-		Help:    "Time from an entry's recording to the controller's having it.",
+		Help:    "Time from the creation of a journal entry until the OpenDaylight controller has applied it, in seconds.",
 		Buckets: prometheus.ExponentialBuckets(0.005, 2, 16),
 	})
 	registry.MustRegister(attempts, lag)
-	o.Attempted = func(e journal.Entry, came journal.Outcome) {
-		attempts.WithLabelValues(string(came.Kind)).Inc()
+	o.Attempted = func(e journal.Entry, outcome journal.Outcome) {
+		attempts.WithLabelValues(string(outcome.Kind)).Inc()
 		if e.FinishedAt != nil {
 			lag.Observe(e.FinishedAt.Sub(e.CreatedAt).Seconds())
 		}
@@ -34,7 +34,7 @@ func watchJournal(o *activities.Options, controller *odl.Client, registry *prome
 	if controller != nil {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "berth_odl_breaker_open",
-			Help: "1 while the controller is left alone because requests failed.",
+			Help: "1 while the OpenDaylight circuit breaker is open, otherwise 0.",
 		}, func() float64 {
 			if controller.BreakerOpen() {
 				return 1
@@ -44,18 +44,18 @@ func watchJournal(o *activities.Options, controller *odl.Client, registry *prome
 	}
 }
 
-// watchFeedback tells metrics how many of the controller's streams this process hears.
-func watchFeedback(l *feedback.Listener, registry *prometheus.Registry) {
+// registerFeedbackMetrics registers the metric of the controller's notification streams.
+func registerFeedbackMetrics(l *feedback.Listener, registry *prometheus.Registry) {
 	if l == nil {
 		return
 	}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "berth_odl_streams",
-		Help: "Streams of the controller that this process hears; of several processes one does.",
+		Help: "Notification streams of the OpenDaylight controller that this process reads. Only one of several processes reads them.",
 	}, func() float64 { return float64(l.OpenStreams()) }))
 }
 
-// journalCollector reads the journal's state when it is asked for.
+// journalCollector reads the state of the journal from the database at each scrape.
 type journalCollector struct {
 	store           *store.Store
 	entries, oldest *prometheus.Desc
@@ -64,24 +64,24 @@ type journalCollector struct {
 func newJournalCollector(s *store.Store) *journalCollector {
 	return &journalCollector{
 		store:   s,
-		entries: prometheus.NewDesc("berth_journal_entries", "Journal entries that the controller has still to see.", []string{"state"}, nil),
-		oldest:  prometheus.NewDesc("berth_journal_oldest_seconds", "Age of the oldest of them that has not failed.", nil, nil),
+		entries: prometheus.NewDesc("berth_journal_entries", "Journal entries that are not completed, by state.", []string{"state"}, nil),
+		oldest:  prometheus.NewDesc("berth_journal_oldest_seconds", "Age of the oldest journal entry that is neither completed nor failed, in seconds.", nil, nil),
 	}
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c *journalCollector) Describe(all chan<- *prometheus.Desc) {
 	all <- c.entries
 	all <- c.oldest
 }
 
-// Collect is prometheus.Collector's. A database that is away costs these figures, not the others.
+// Collect implements prometheus.Collector. If the database does not answer, the scrape lacks these metrics only.
 func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), probe)
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
 	j, err := c.store.JournalState(ctx)
 	if err != nil {
-		slog.Warn("metrics of the journal", "error", err)
+		slog.Warn("reading the journal's metrics from the database failed", "error", err)
 		return
 	}
 	for state, n := range j.Live {

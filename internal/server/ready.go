@@ -15,26 +15,25 @@ import (
 )
 
 const (
-	// lateNote is the age of a due note at which something is wrong with its delivery.
-	lateNote = 10 * time.Second
-	// probe is how long one check may take.
-	probe = 3 * time.Second
+	// maxNoteAge is the age of a due note above which the process is not ready.
+	maxNoteAge = 10 * time.Second
+	// checkTimeout bounds one check of readiness.
+	checkTimeout = 3 * time.Second
 )
 
-// healthz says that the process lives. Whoever restarts processes asks here; that a neighbour is away is no
-// reason to.
-func healthz(w http.ResponseWriter, _ *http.Request) {
+// serveHealth answers /healthz: the process is alive. It does not check other services, because a restart of this process does not repair them.
+func serveHealth(w http.ResponseWriter, _ *http.Request) {
 	osapi.WriteJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 }
 
-// check is one condition of readiness: nil, or what is wrong.
-type check struct {
+// readinessCheck is one condition of readiness. run returns nil or the reason why the condition is not met.
+type readinessCheck struct {
 	name string
 	run  func(context.Context) error
 }
 
-func (a *App) checks() []check {
-	checks := []check{
+func (a *App) readinessChecks() []readinessCheck {
+	checks := []readinessCheck{
 		{"process", func(context.Context) error {
 			if a.stopping.Load() {
 				return errors.New("is stopping")
@@ -42,22 +41,22 @@ func (a *App) checks() []check {
 			return nil
 		}},
 		{"database", a.store.Ping},
-		{"notes", a.notesMove},
+		{"notes", a.checkNotes},
 		{"temporal", func(ctx context.Context) error {
 			_, err := a.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 			return err
 		}},
 		{"workers", func(context.Context) error {
-			if !a.working.Load() {
+			if !a.workersStarted.Load() {
 				return errors.New("have not started")
 			}
 			return nil
 		}},
 	}
-	if a.agents != nil {
-		checks = append(checks, check{"rabbitmq", func(context.Context) error {
-			if !a.agents.Connected() {
-				return errors.New("is away")
+	if a.rpcServer != nil {
+		checks = append(checks, readinessCheck{"rabbitmq", func(context.Context) error {
+			if !a.rpcServer.Connected() {
+				return errors.New("is not connected")
 			}
 			return nil
 		}})
@@ -65,28 +64,28 @@ func (a *App) checks() []check {
 	return checks
 }
 
-// notesMove tells whether what the API writes reaches Temporal.
-func (a *App) notesMove(ctx context.Context) error {
+// checkNotes fails while a due note waits for delivery to Temporal for longer than maxNoteAge.
+func (a *App) checkNotes(ctx context.Context) error {
 	b, err := a.store.Backlog(ctx)
 	if err != nil {
 		return err
 	}
-	if b.Oldest > lateNote {
-		return fmt.Errorf("%d wait for delivery to Temporal, the oldest for %s", b.Notes, b.Oldest.Round(time.Second))
+	if b.Oldest > maxNoteAge {
+		return fmt.Errorf("%d notes wait for delivery to Temporal; the oldest has waited %s", b.Notes, b.Oldest.Round(time.Second))
 	}
 	return nil
 }
 
-// examination is what each check found: "ok" or what is wrong.
-type examination map[string]string
+// readiness maps each check to "ok" or to the reason why it failed.
+type readiness map[string]string
 
-// examine runs every check at the same time.
-func (a *App) examine(ctx context.Context) examination {
-	checks := a.checks()
+// checkReadiness runs all checks concurrently.
+func (a *App) checkReadiness(ctx context.Context) readiness {
+	checks := a.readinessChecks()
 	results := make(chan [2]string, len(checks))
 	for _, c := range checks {
 		go func() {
-			ctx, cancel := context.WithTimeout(ctx, probe)
+			ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 			defer cancel()
 			result := "ok"
 			if err := c.run(ctx); err != nil {
@@ -95,7 +94,7 @@ func (a *App) examine(ctx context.Context) examination {
 			results <- [2]string{c.name, result}
 		}()
 	}
-	found := examination{}
+	found := readiness{}
 	for range checks {
 		r := <-results
 		found[r[0]] = r[1]
@@ -103,22 +102,22 @@ func (a *App) examine(ctx context.Context) examination {
 	return found
 }
 
-// troubles are the checks that failed, in order.
-func (e examination) troubles() []string {
-	var troubles []string
-	for _, name := range slices.Sorted(maps.Keys(e)) {
-		if e[name] != "ok" {
-			troubles = append(troubles, name+": "+e[name])
+// failures returns the checks that failed as "name: reason", sorted by name.
+func (r readiness) failures() []string {
+	var failures []string
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if r[name] != "ok" {
+			failures = append(failures, name+": "+r[name])
 		}
 	}
-	return troubles
+	return failures
 }
 
-// readyz says whether the process should be given work: 200, or 503 and which conditions are not met.
-func (a *App) readyz(w http.ResponseWriter, r *http.Request) {
-	found := a.examine(r.Context())
+// serveReadiness answers /readyz: 200 if all checks pass, otherwise 503. The body has the result of each check.
+func (a *App) serveReadiness(w http.ResponseWriter, r *http.Request) {
+	found := a.checkReadiness(r.Context())
 	status, code := "ready", http.StatusOK
-	if len(found.troubles()) > 0 {
+	if len(found.failures()) > 0 {
 		status, code = "not ready", http.StatusServiceUnavailable
 	}
 	osapi.WriteJSON(w, code, map[string]any{"status": status, "checks": found})

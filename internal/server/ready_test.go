@@ -36,7 +36,7 @@ func TestReadyOnlyWhileNotesMove(t *testing.T) {
 		notes := body.Checks["notes"]
 		delete(body.Checks, "notes")
 		othersOK := !slices.ContainsFunc(slices.Collect(maps.Values(body.Checks)), func(result string) bool { return result != "ok" })
-		return code == http.StatusServiceUnavailable && strings.Contains(notes, "2 wait for delivery") && othersOK
+		return code == http.StatusServiceUnavailable && strings.Contains(notes, "2 notes wait for delivery") && othersOK
 	})
 }
 

@@ -13,27 +13,27 @@ import (
 	"berth/internal/contract"
 )
 
-// sweepEvery is how soon a row whose workflow was lost gets it back.
-const sweepEvery = time.Minute
+// sweepInterval is the time between two sweeps, which restart the workflow of each row that lost it.
+const sweepInterval = time.Minute
 
-// schedule makes sure that the sweep runs. Who changed or paused the schedule keeps what he made of it.
-func schedule(ctx context.Context, c client.Client) error {
+// createSweepSchedule creates the Temporal Schedule of the sweep. A schedule that exists stays as it is, so that operators can change or pause it.
+func createSweepSchedule(ctx context.Context, c client.Client) error {
 	id := contract.MaintenanceID(contract.KeySweep)
 	_, err := c.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID:            id,
-		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: sweepEvery}}},
+		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: sweepInterval}}},
 		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_SKIP,
-		CatchupWindow: sweepEvery,
+		CatchupWindow: sweepInterval,
 		Action: &client.ScheduleWorkflowAction{
 			ID:            id,
 			Workflow:      contract.Maintenance,
 			TaskQueue:     contract.TaskQueue(contract.Maintenance),
 			Args:          []any{contract.Input{Key: contract.KeySweep}},
-			StaticSummary: "rows that nobody looks after get their workflow back",
+			StaticSummary: "restart the workflows of rows that lost theirs",
 		},
 	})
 	if err != nil && !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-		return fmt.Errorf("schedule the sweep: %w", err)
+		return fmt.Errorf("create the schedule of the sweep: %w", err)
 	}
 	return nil
 }

@@ -9,12 +9,12 @@ import (
 	"berth/internal/store"
 )
 
-// databasePatience is how long a process waits for a database that does not answer at its start.
-const databasePatience = 30 * time.Second
+// databaseStartTimeout is the time that a starting process waits for the database to answer.
+const databaseStartTimeout = 30 * time.Second
 
-// awaitSchema refuses a database whose schema is older than this program. A newer one will do.
-func awaitSchema(ctx context.Context, url string) error {
-	all, err := migrations(ctx, url)
+// checkSchema returns an error if the database lacks migrations of this program. It accepts a newer schema.
+func checkSchema(ctx context.Context, url string) error {
+	all, err := readMigrations(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -30,15 +30,16 @@ func awaitSchema(ctx context.Context, url string) error {
 	return nil
 }
 
-func migrations(ctx context.Context, url string) ([]store.Migration, error) {
-	ctx, cancel := context.WithTimeout(ctx, databasePatience)
+// readMigrations returns all migrations of this program, and which of them the database has. It retries until databaseStartTimeout.
+func readMigrations(ctx context.Context, url string) ([]store.Migration, error) {
+	ctx, cancel := context.WithTimeout(ctx, databaseStartTimeout)
 	defer cancel()
-	for told := false; ; told = true {
+	for logged := false; ; logged = true {
 		all, err := store.Migrations(ctx, url)
 		if err == nil {
 			return all, nil
 		}
-		if !told {
+		if !logged {
 			slog.WarnContext(ctx, "waiting for the database", "error", err)
 		}
 		select {

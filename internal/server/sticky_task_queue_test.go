@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +15,30 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-func TestWhoFollowsAKilledProcessIsAskedForItsWorkflows(t *testing.T) {
+// sdkChecked is the version of Temporal's SDK whose requests takeOverStickyQueue was checked with.
+const sdkChecked = "v1.50.0"
+
+// TestStickyQueueTakeover_CheckedWithThisSDK fails when the SDK moves to another version. Then look in its internal_task_pollers.go and
+// internal_worker.go for each use of getWorkerTaskQueue, compare them with takeOverStickyQueue, run TestAcknowledgedWrites_SurviveKillOfProcess of
+// internal/torture, and set sdkChecked.
+func TestStickyQueueTakeover_CheckedWithThisSDK(t *testing.T) {
+	t.Parallel()
+	modules, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(modules)) {
+		if version, ok := strings.CutPrefix(strings.TrimSpace(line), "go.temporal.io/sdk "); ok {
+			if version != sdkChecked {
+				t.Errorf("sticky_task_queue.go was checked with go.temporal.io/sdk %s, this is %s: check the names of sticky queues and set sdkChecked", sdkChecked, version)
+			}
+			return
+		}
+	}
+	t.Error("go.mod does not name go.temporal.io/sdk")
+}
+
+func TestStickyQueueTakeover_NamesQueueAfterSlot(t *testing.T) {
 	t.Parallel()
 	sticky := func(name string) *taskqueue.TaskQueue {
 		return &taskqueue.TaskQueue{Name: name, Kind: enums.TASK_QUEUE_KIND_STICKY, NormalName: "ports"}
@@ -23,17 +48,17 @@ func TestWhoFollowsAKilledProcessIsAskedForItsWorkflows(t *testing.T) {
 	}
 	normal := &taskqueue.TaskQueue{Name: "ports", Kind: enums.TASK_QUEUE_KIND_NORMAL}
 	for name, c := range map[string]struct{ sent, want proto.Message }{
-		"polls its own":         {&workflowservice.PollWorkflowTaskQueueRequest{TaskQueue: sticky("h:1")}, &workflowservice.PollWorkflowTaskQueueRequest{TaskQueue: sticky("h/:8778/ports")}},
-		"polls that of all":     {&workflowservice.PollWorkflowTaskQueueRequest{TaskQueue: normal}, &workflowservice.PollWorkflowTaskQueueRequest{TaskQueue: normal}},
-		"keeps the workflow":    {completed("h:1"), completed("h/:8778/ports")},
-		"keeps none":            {&workflowservice.RespondWorkflowTaskCompletedRequest{}, &workflowservice.RespondWorkflowTaskCompletedRequest{}},
-		"ends":                  {&workflowservice.ShutdownWorkerRequest{StickyTaskQueue: "h:1", TaskQueue: "ports"}, &workflowservice.ShutdownWorkerRequest{StickyTaskQueue: "h/:8778/ports", TaskQueue: "ports"}},
-		"ends without workflow": {&workflowservice.ShutdownWorkerRequest{TaskQueue: "ports"}, &workflowservice.ShutdownWorkerRequest{TaskQueue: "ports"}},
+		"poll of sticky queue":          {&workflowservice.PollWorkflowTaskQueueRequest{TaskQueue: sticky("h:1")}, &workflowservice.PollWorkflowTaskQueueRequest{TaskQueue: sticky("h/:8778/ports")}},
+		"poll of normal queue":          {&workflowservice.PollWorkflowTaskQueueRequest{TaskQueue: normal}, &workflowservice.PollWorkflowTaskQueueRequest{TaskQueue: normal}},
+		"completion, workflow cached":   {completed("h:1"), completed("h/:8778/ports")},
+		"completion, not cached":        {&workflowservice.RespondWorkflowTaskCompletedRequest{}, &workflowservice.RespondWorkflowTaskCompletedRequest{}},
+		"shutdown of workflow worker":   {&workflowservice.ShutdownWorkerRequest{StickyTaskQueue: "h:1", TaskQueue: "ports"}, &workflowservice.ShutdownWorkerRequest{StickyTaskQueue: "h/:8778/ports", TaskQueue: "ports"}},
+		"shutdown without sticky queue": {&workflowservice.ShutdownWorkerRequest{TaskQueue: "ports"}, &workflowservice.ShutdownWorkerRequest{TaskQueue: "ports"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got proto.Message
-			err := inherit("h/:8778")(t.Context(), "", proto.Clone(c.sent), nil, nil,
+			err := takeOverStickyQueue("h/:8778")(t.Context(), "", proto.Clone(c.sent), nil, nil,
 				func(_ context.Context, _ string, req, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
 					got = req.(proto.Message)
 					return nil
@@ -45,12 +70,12 @@ func TestWhoFollowsAKilledProcessIsAskedForItsWorkflows(t *testing.T) {
 	}
 }
 
-func TestASeatIsKnownBeforehandOrThereIsNone(t *testing.T) {
+func TestWorkerSlot_EmptyIfKernelChoosesPort(t *testing.T) {
 	t.Parallel()
-	if a, b := seat("127.0.0.1:8778"), seat("127.0.0.1:8779"); a == "" || a == b || a != seat("127.0.0.1:8778") {
-		t.Errorf("seats %q and %q", a, b)
+	if a, b := workerSlot("127.0.0.1:8778"), workerSlot("127.0.0.1:8779"); a == "" || a == b || a != workerSlot("127.0.0.1:8778") {
+		t.Errorf("slots %q and %q", a, b)
 	}
-	if got := seat("127.0.0.1:0"); got != "" {
-		t.Errorf("an address that is not known yet has the seat %q", got)
+	if got := workerSlot("127.0.0.1:0"); got != "" {
+		t.Errorf("port 0 has the slot %q", got)
 	}
 }

@@ -17,13 +17,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// environment is the process's environment for Temporal's envconfig.
+// environment gives the process's environment to Temporal's envconfig, as pairs NAME=value. The first pair of a name counts.
 type environment []string
 
-// Environ is the whole of it.
+// Environ returns all pairs.
 func (e environment) Environ() []string { return e }
 
-// LookupEnv finds one variable.
+// LookupEnv returns the value of a variable.
 func (e environment) LookupEnv(name string) (string, bool) {
 	for _, pair := range e {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {
@@ -33,50 +33,51 @@ func (e environment) LookupEnv(name string) (string, bool) {
 	return "", false
 }
 
-// dial makes the process's one client. Relay and workers share it, since a workflow starts eagerly only on a
-// worker of the client that starts it. It connects when it is first used, so that a process may start before
-// Temporal does. The namespace is the client's. The seat is where the process runs; see inherit.
-func dial(env environment, registry prometheus.Registerer, seat string) (c client.Client, namespace string, err error) {
+// dialTemporal returns the one client of the process, and its namespace. The relay and the workers share it, because a workflow starts eagerly
+// only on a worker of the client that starts it. The client connects with its first call, so that a process may start before Temporal does.
+// For slot see takeOverStickyQueue.
+func dialTemporal(env environment, registry prometheus.Registerer, slot string) (c client.Client, namespace string, err error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {
-		return nil, "", fmt.Errorf("how to reach Temporal: %w", err)
+		return nil, "", fmt.Errorf("load the settings of Temporal's client: %w", err)
 	}
 	options.Logger = log.NewStructuredLogger(slog.Default())
-	if options.MetricsHandler, err = sdkMetrics(registry); err != nil {
+	if options.MetricsHandler, err = newSDKMetrics(registry); err != nil {
 		return nil, "", err
 	}
 	if options.Namespace == "" {
 		options.Namespace = client.DefaultNamespace
 	}
-	if loopback(options.HostPort) {
-		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // costs more than it saves there
+	if isLoopback(options.HostPort) {
+		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // on loopback it costs more CPU than it saves
 	}
-	if seat != "" {
-		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(inherit(seat)))
+	if slot != "" {
+		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(takeOverStickyQueue(slot)))
 	}
 	c, err = client.NewLazyClient(options)
 	return c, options.Namespace, err
 }
 
-func loopback(address string) bool {
+func isLoopback(address string) bool {
 	return address == "" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "localhost:") || strings.HasPrefix(address, "[::1]:")
 }
 
-func sdkMetrics(registry prometheus.Registerer) (client.MetricsHandler, error) {
+// newSDKMetrics registers the metrics of Temporal's SDK.
+func newSDKMetrics(registry prometheus.Registerer) (client.MetricsHandler, error) {
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
 	if err != nil {
-		return nil, fmt.Errorf("metrics of Temporal: %w", err)
+		return nil, fmt.Errorf("create the metrics of Temporal's SDK: %w", err)
 	}
 	return opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
 		Meter:                metric.NewMeterProvider(metric.WithReader(exporter)).Meter("temporal-sdk-go"),
 		UseMonotonicCounters: true,
-		OnError:              func(err error) { slog.Warn("metrics of Temporal", "error", err) },
+		OnError:              func(err error) { slog.Warn("recording a metric of Temporal's SDK failed", "error", err) },
 	}), nil
 }
 
-// awaitTemporal asks until Temporal answers: a process that starts before its neighbours waits for them.
+// awaitTemporal waits until Temporal answers.
 func awaitTemporal(ctx context.Context, c client.Client) error {
-	told := false
+	logged := false
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
 		_, err := c.CheckHealth(attempt, &client.CheckHealthRequest{})
@@ -84,9 +85,9 @@ func awaitTemporal(ctx context.Context, c client.Client) error {
 		if err == nil {
 			return nil
 		}
-		if !told {
+		if !logged {
 			slog.WarnContext(ctx, "waiting for Temporal", "error", err)
-			told = true
+			logged = true
 		}
 		select {
 		case <-ctx.Done():

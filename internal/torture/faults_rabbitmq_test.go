@@ -57,7 +57,7 @@ func TestWorkOutlastsARabbitMQThatIsAway(t *testing.T) {
 	connected("agents are told", "1")
 
 	broker.Kill()
-	ready("both say that RabbitMQ is away", "is away")
+	ready("both say that RabbitMQ is away", "is not connected")
 	connected("the loss is noticed", "0")
 	network := c.CreateNetwork("blue")
 	c.Create("port", servertest.PortBody(network))

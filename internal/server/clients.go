@@ -1,0 +1,154 @@
+package server
+
+import (
+	"fmt"
+	"os"
+
+	"berth/activities"
+	"berth/internal/api/rpc"
+	"berth/internal/cloud"
+	"berth/internal/config"
+	"berth/internal/feedback"
+	"berth/internal/identity"
+	"berth/internal/notify"
+	"berth/internal/odl"
+	"berth/internal/store"
+)
+
+// newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the lease webhook. A service without a URL gets
+// a client that sends nothing.
+func newClients(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
+	o := activities.Options{ODL: activities.Record{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
+	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator) error{addODL, addNova, addEnforcement, addWebhook, addCloud} {
+		if err := add(&o, cfg, id); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+func addODL(o *activities.Options, cfg config.Config, _ identity.Authenticator) error {
+	c := cfg.ODL
+	if c.URL == "" {
+		return nil
+	}
+	var ca []byte
+	var err error
+	if c.CAFile != "" {
+		if ca, err = os.ReadFile(c.CAFile); err != nil {
+			return fmt.Errorf("BERTH_ODL_CA_FILE: %w", err)
+		}
+	}
+	client, err := odl.New(odl.Config{URL: c.URL, User: c.Username, Password: c.Password, Timeout: c.Timeout, CAPEM: ca})
+	if err != nil {
+		return fmt.Errorf("BERTH_ODL_URL: %w", err)
+	}
+	o.ODL = client
+	return nil
+}
+
+// addNova adds the client of Nova's external events. It sends BERTH_NOVA_TOKEN if that is set, otherwise a token of the service user at
+// Keystone, which is renewed before it expires.
+func addNova(o *activities.Options, cfg config.Config, id identity.Authenticator) error {
+	c := cfg.Nova
+	if c.URL == "" {
+		return nil
+	}
+	how := notify.Config{URL: c.URL, Token: c.Token}
+	if keystone, ok := id.(*identity.Keystone); ok && c.Token == "" {
+		how.TokenSource = keystone.Fresh
+	}
+	nova, err := notify.NewNova(how)
+	if err != nil {
+		return fmt.Errorf("BERTH_NOVA_URL: %w", err)
+	}
+	o.Nova = notify.NewEventBatcher(nova.Send)
+	if cfg.Lease.Monitor {
+		o.Hypervisors = nova
+	}
+	return nil
+}
+
+func addEnforcement(o *activities.Options, cfg config.Config, _ identity.Authenticator) error {
+	c := cfg.Lease.Enforcement
+	if c.URL == "" {
+		return nil
+	}
+	enforcement, err := notify.NewEnforcement(notify.EnforcementConfig{URL: c.URL, Token: c.Token, FailOpen: c.AllowOnFailure,
+		AuthURL: cfg.Service.AuthURL, Region: cfg.Service.Region})
+	if err != nil {
+		return fmt.Errorf("BERTH_LEASE_ENFORCEMENT_URL: %w", err)
+	}
+	o.Enforcement = enforcement
+	return nil
+}
+
+func addWebhook(o *activities.Options, cfg config.Config, _ identity.Authenticator) error {
+	c := cfg.Lease.Webhook
+	if c.URL == "" {
+		return nil
+	}
+	webhook, err := notify.NewWebhook(notify.Config{URL: c.URL, Token: c.Token})
+	if err != nil {
+		return fmt.Errorf("BERTH_LEASE_WEBHOOK_URL: %w", err)
+	}
+	o.Webhook = webhook
+	return nil
+}
+
+// addCloud adds the client that prepares reservations at Nova and Neutron.
+func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticator) error {
+	if cfg.Nova.URL == "" && cfg.Neutron.URL == "" {
+		return nil
+	}
+	how := cloud.Config{Nova: cfg.Nova.URL, Neutron: cfg.Neutron.URL, Token: cfg.Nova.Token}
+	if keystone, ok := id.(*identity.Keystone); ok && cfg.Nova.Token == "" {
+		how.Fresh = keystone.Fresh
+	}
+	c, err := cloud.New(how)
+	if err != nil {
+		return fmt.Errorf("BERTH_NOVA_URL, BERTH_NEUTRON_URL: %w", err)
+	}
+	o.Cloud = c
+	return nil
+}
+
+// newFeedbackListener returns the listener for what the controller reports: port status, hosts and its state. It returns nil without a client.
+func newFeedbackListener(cfg config.ODL, client *odl.Client, s *store.Store) (*feedback.Listener, error) {
+	if client == nil {
+		return nil, nil
+	}
+	o := feedback.Options{Store: s, ODL: client, PollInterval: cfg.PollInterval, HostConfigsPath: cfg.HostConfigPath}
+	if cfg.Features != "" {
+		var err error
+		if o.Features, err = odl.ParseFeatures(cfg.Features); err != nil {
+			return nil, fmt.Errorf("BERTH_ODL_FEATURES: %w", err)
+		}
+	}
+	return feedback.New(o), nil
+}
+
+// newRPCServer returns the server that answers agents over RabbitMQ, or nil without the role rpc.
+func (a *App) newRPCServer() (*rpc.Server, error) {
+	if !a.hasRole(config.RPC) {
+		return nil, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	tls, err := rpc.TLSConfig(a.cfg.RabbitMQCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
+	}
+	return rpc.NewServer(rpc.Options{Store: a.store, Brokers: a.cfg.RabbitMQ, Host: host, TLS: tls, Metrics: a.registry}), nil
+}
+
+// newPublisher returns the publisher of notifications to agents over RabbitMQ.
+func (a *App) newPublisher() (*rpc.Publisher, error) {
+	tls, err := rpc.TLSConfig(a.cfg.RabbitMQCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("BERTH_RABBITMQ_CA_FILE: %w", err)
+	}
+	return rpc.NewPublisher(rpc.Options{Store: a.store, Brokers: a.cfg.RabbitMQ, TLS: tls, Metrics: a.registry}), nil
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"berth/activities"
+	"berth/internal/config"
+	"berth/internal/contract"
+	"berth/workflows"
+)
+
+// taskQueues are polled by every process with the role temporal.
+var taskQueues = []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue}
+
+// cachedWorkflows is the number of workflow executions of all task queues that a process keeps in memory. At about 45 KiB each they take at
+// most 250 MiB. The SDK evicts the least recently used one and replays it from its history when it gets its next task.
+const cachedWorkflows = 5000
+
+// deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock: as long as the server waits for the task. The SDK's
+// default of one second is too short on a busy machine.
+const deadlockTimeout = 10 * time.Second
+
+// startTemporalWorkers starts a worker for each task queue as soon as Temporal and its namespace answer, so that a process may start before
+// Temporal does. Without the role temporal it does nothing.
+func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop func()) {
+	if !a.hasRole(config.Temporal) {
+		a.workersStarted.Store(true)
+		return func() {}
+	}
+	var started []worker.Worker
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		var err error
+		for logged := false; ; logged = true {
+			if started, err = startWorkers(ctx, a.Temporal, a.activities, fail); err == nil {
+				a.workersStarted.Store(true)
+				return
+			}
+			if !logged && ctx.Err() == nil {
+				slog.WarnContext(ctx, "starting the Temporal workers failed; retrying", "error", err)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	return func() {
+		wait.Wait()
+		stopWorkers(started)
+	}
+}
+
+// startWorkers starts all workers or none.
+func startWorkers(ctx context.Context, c client.Client, acts *activities.Activities, fail func(error)) ([]worker.Worker, error) {
+	if err := awaitTemporal(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := createSweepSchedule(ctx, c); err != nil {
+		return nil, err
+	}
+	worker.SetStickyWorkflowCacheSize(cachedWorkflows)
+	var started []worker.Worker
+	for _, queue := range taskQueues {
+		w := worker.New(c, queue, worker.Options{
+			WorkerStopTimeout:            shutdownTimeout,
+			DeadlockDetectionTimeout:     deadlockTimeout,
+			WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
+			ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
+			MaxHeartbeatThrottleInterval: activities.Heartbeat,
+			OnFatalError:                 func(err error) { fail(fmt.Errorf("worker of task queue %s: %w", queue, err)) },
+		})
+		workflows.Register(w, queue)
+		w.RegisterActivity(acts)
+		if err := w.Start(); err != nil {
+			stopWorkers(started)
+			return nil, fmt.Errorf("worker of task queue %s: %w", queue, err)
+		}
+		started = append(started, w)
+	}
+	return started, nil
+}
+
+// stopWorkers stops all workers concurrently. Each waits for its running tasks.
+func stopWorkers(ws []worker.Worker) {
+	var wait sync.WaitGroup
+	for _, w := range ws {
+		wait.Go(w.Stop)
+	}
+	wait.Wait()
+}
