@@ -1,0 +1,52 @@
+package journal_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"berth/internal/journal"
+)
+
+// A create finds an object with the same ID at the controller. The attempt reads this object, sees that it differs, and
+// replaces it.
+func ExampleAttempt() {
+	entry := journal.Entry{
+		Seq:       1,
+		Operation: journal.Create,
+		Object:    journal.Ref{Type: "network", ID: "n1"},
+		Data:      json.RawMessage(`{"id":"n1","name":"blue"}`),
+	}
+	controller := []journal.Answer{
+		{Status: 409},
+		{Status: 200, Body: []byte(`{"network":{"id":"n1","name":"red"}}`)},
+		{Status: 200},
+	}
+
+	attempt := journal.Begin(journal.Take{Entry: entry})
+	for request, more := attempt.Next(); more; request, more = attempt.Next() {
+		response := controller[0]
+		controller = controller[1:]
+		fmt.Println(request.Method, request.Path, "->", response.Status)
+		attempt.Tell(response)
+	}
+	outcome := attempt.Outcome()
+	fmt.Println(outcome.Kind, outcome.State())
+	// Output:
+	// POST /networks -> 409
+	// GET /networks/n1 -> 200
+	// PUT /networks/n1 -> 200
+	// done completed
+}
+
+// Overload is retried without limit. A rejected entry fails after five unexpected responses.
+func Example_outcomeOfAResponse() {
+	entry := journal.Entry{Operation: journal.Create, Object: journal.Ref{Type: "port", ID: "p1"}, Failures: 4}
+	for _, status := range []int{201, 503, 400} {
+		outcome := journal.Judge(entry, journal.Answer{Status: status})
+		fmt.Println(status, outcome.Kind, outcome.State())
+	}
+	// Output:
+	// 201 done completed
+	// 503 again pending
+	// 400 given-up failed
+}

@@ -1,0 +1,41 @@
+package lease_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+)
+
+// A workflow asks Next what is due, takes the step with Begin and Finish, and asks again.
+func Example_nextStep() {
+	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	schedule := lease.Schedule{Start: start, End: start.Add(time.Hour)}
+	l := lease.Compose(lease.Draft{
+		Name:         "training",
+		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
+	}, schedule, uuid.New)
+
+	due := lease.Next(l, start.Add(-time.Minute))
+	fmt.Println(l.Status, due.Step, due.At.Format(time.TimeOnly))
+
+	due = lease.Next(l, start)
+	fmt.Println(l.Status, due.Step)
+
+	l, err := lease.Begin(l, due.Step, start)
+	fmt.Println(l.Status, err)
+
+	l, err = lease.Finish(l, due.Step, nil) // no reservation failed
+	fmt.Println(l.Status, err)
+
+	due = lease.Next(l, start)
+	fmt.Println(l.Status, due.Step, due.At.Format(time.TimeOnly))
+	// Output:
+	// PENDING wait 12:00:00
+	// PENDING start
+	// STARTING <nil>
+	// ACTIVE <nil>
+	// ACTIVE wait 13:00:00
+}
