@@ -72,9 +72,9 @@ func (p Port) staleAgentWarning() string {
 	case p.Status != Active || !p.Watch.Orphan && p.Watch.Heard == nil:
 		return ""
 	case p.Watch.Orphan:
-		return "the agent on " + p.Host + " is no longer registered, so the status may be out of date"
+		return "no agent is registered on " + p.Host + " any more, so the status may be out of date"
 	default:
-		return "its agent on " + p.Host + " was last heard of at " + formatTime(*p.Watch.Heard) + ", so the status may be out of date"
+		return "its agent on " + p.Host + ", which would tell if it were unplugged, was last heard of at " + formatTime(*p.Watch.Heard)
 	}
 }
 
@@ -99,7 +99,7 @@ func (b Block) Sentence() string {
 	}
 	switch {
 	case b.Orphan:
-		s += " (no agent that can report is registered)"
+		s += " (no agent is registered that can report)"
 	case b.Entity == DHCP && b.Disabled:
 		s += " (whose agent is disabled)"
 	case b.Heard != nil:
