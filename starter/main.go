@@ -30,9 +30,9 @@ func main() {
 // commandTree is the whole command line.
 func commandTree() cli.Tree {
 	return cli.Tree{
-		Commands:  slices.Concat(resource.Commands(), diagnosis.Commands(), schema.Commands(), demo.Commands()),
-		Groups:    resource.Groups,
-		Completed: resource.Completed,
+		Commands:    slices.Concat(resource.Commands(), diagnosis.Commands(), schema.Commands(), demo.Commands()),
+		Groups:      resource.Groups,
+		Completable: resource.Completable,
 	}
 }
 

@@ -12,9 +12,9 @@ const rootHelp = "starter is berth's command line: networks, subnets, ports, age
 
 // Tree is the command line as a table.
 type Tree struct {
-	Commands  []Command
-	Groups    map[string]string // first word of a command: its help
-	Completed []*Resource       // resources whose names the shell completes
+	Commands    []Command
+	Groups      map[string]string // first word of a command: its help
+	Completable []*Resource       // resources whose names the shell completes
 }
 
 // Root converts the table to a cobra command tree.
@@ -125,7 +125,7 @@ func (t Tree) completeNames(s *Session, arguments []string) cobra.CompletionFunc
 		if len(args) >= len(arguments) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		r := t.completed(strings.ToLower(strings.Trim(arguments[len(args)], "[].")))
+		r := t.completable(strings.ToLower(strings.Trim(arguments[len(args)], "[].")))
 		if r == nil || s.Open(c.OutOrStdout()) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -141,8 +141,8 @@ func (t Tree) completeNames(s *Session, arguments []string) cobra.CompletionFunc
 	}
 }
 
-func (t Tree) completed(name string) *Resource {
-	for _, r := range t.Completed {
+func (t Tree) completable(name string) *Resource {
+	for _, r := range t.Completable {
 		if r.Name == name {
 			return r
 		}

@@ -80,12 +80,12 @@ func Reference(r *Resource) Parser {
 	}
 }
 
-// DeclareFields declares the flags of the fields for one verb, create or set. The returned function makes a request
+// DeclareFields declares the flags of the fields for one command, create or set. The returned function makes a request
 // body of the flags that were given.
-func DeclareFields(f *pflag.FlagSet, fields []Field, verb string) func(ctx context.Context, s *Session) (Object, error) {
+func DeclareFields(f *pflag.FlagSet, fields []Field, command string) func(ctx context.Context, s *Session) (Object, error) {
 	values := make([]func() []string, len(fields))
 	for i, fl := range fields {
-		if fl.OnlyFor != "" && fl.OnlyFor != verb {
+		if fl.OnlyFor != "" && fl.OnlyFor != command {
 			continue
 		}
 		if fl.Repeatable {
@@ -126,6 +126,6 @@ func Integer(v any) int64 {
 }
 
 // TimeoutFlag declares --timeout.
-func TimeoutFlag(f *pflag.FlagSet, standard time.Duration, help string) *time.Duration {
-	return f.Duration("timeout", standard, help)
+func TimeoutFlag(f *pflag.FlagSet, defaultTimeout time.Duration, help string) *time.Duration {
+	return f.Duration("timeout", defaultTimeout, help)
 }

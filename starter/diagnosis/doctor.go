@@ -15,6 +15,9 @@ import (
 	"berth/starter/cli"
 )
 
+// checkTimeout is the maximum duration of one check.
+const checkTimeout = 15 * time.Second
+
 // check is one line of the doctor's output.
 type check struct {
 	name string
@@ -32,7 +35,7 @@ func doctorCommand(*pflag.FlagSet) cli.Action {
 		var wg sync.WaitGroup
 		for i, c := range checks {
 			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+				ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 				defer cancel()
 				found, err := c.run(ctx, s)
 				results[i], errs[i] = resultRow(c.name, found, err)
@@ -66,14 +69,14 @@ func checks() []check {
 
 // resultRow makes the output row of a check. It returns the error of a failed check.
 func resultRow(name, found string, err error) (cli.Object, error) {
-	var t *cli.Error
+	var e *cli.Error
 	switch {
 	case err == nil:
 		return cli.Object{"check": name, "state": "ok", "found": found}, nil
 	case errors.Is(err, errNotConfigured):
 		return cli.Object{"check": name, "state": "-", "found": err.Error()}, nil
-	case errors.As(err, &t):
-		return cli.Object{"check": name, "state": "FAIL", "found": err.Error(), "next": t.Next}, err
+	case errors.As(err, &e):
+		return cli.Object{"check": name, "state": "FAIL", "found": err.Error(), "next": e.Next}, err
 	default:
 		return cli.Object{"check": name, "state": "FAIL", "found": err.Error()}, err
 	}
@@ -100,7 +103,7 @@ func checkDatabase(ctx context.Context, s *cli.Session) (string, error) {
 	}
 	migrations, err := store.Migrations(ctx, s.DatabaseURL)
 	if err != nil {
-		return "", cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL right?", err)
+		return "", cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
 	}
 	for _, m := range migrations {
 		if !m.Applied {
@@ -112,9 +115,9 @@ func checkDatabase(ctx context.Context, s *cli.Session) (string, error) {
 
 func checkAPI(ctx context.Context, s *cli.Session) (string, error) {
 	if err := s.API.Do(ctx, "GET", "/readyz", nil, nil); err != nil {
-		var t *cli.Error
-		if errors.As(err, &t) && cli.IsStatus(err, http.StatusServiceUnavailable) {
-			t.Next = "The API runs but is not ready: see the other checks and the log of the worker."
+		var e *cli.Error
+		if errors.As(err, &e) && cli.IsStatus(err, http.StatusServiceUnavailable) {
+			e.Next = "The API runs but is not ready: see the other checks and the log of the worker."
 		}
 		return "", err
 	}

@@ -33,13 +33,13 @@ func listenAndAnswer(t *testing.T, answer string) string {
 
 func TestDoctor_DistinguishesRabbitMQFromOtherServers(t *testing.T) {
 	t.Parallel()
-	const nobody = "amqp://127.0.0.1:1/"
+	const unreachable = "amqp://127.0.0.1:1/"
 	broker := listenAndAnswer(t, "\x01\x00\x00\x00\x00\x01\xff\x00\x0a\x00\x0a\x00\x09")
 	for name, c := range map[string]struct{ brokers, found, failure string }{
 		"RabbitMQ":                    {brokers: broker, found: "speaks AMQP"},
-		"second broker of a cluster":  {brokers: nobody + "," + broker, found: "speaks AMQP"},
+		"second broker of a cluster":  {brokers: unreachable + "," + broker, found: "speaks AMQP"},
 		"HTTP server":                 {brokers: listenAndAnswer(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), failure: "which is not AMQP"},
-		"no server":                   {brokers: nobody, failure: "cannot reach RabbitMQ"},
+		"no server":                   {brokers: unreachable, failure: "cannot reach RabbitMQ"},
 		"broker of an older protocol": {brokers: listenAndAnswer(t, "AMQP\x00\x00\x09\x01"), failure: "does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,10 +14,12 @@ import (
 	"berth/starter/resource"
 )
 
-const whyHelp = `OBJECT is port/NAME, lease/NAME or journal/SEQ; an ID is as good as a name. The workflow is asked first; when it is
-closed, or Temporal is away, the API answers from the row. It may also be what brings something out: webhook/LEASE (what listeners hear
-of it), announce/NETWORK (what agents hear of it), pool/HOST (what the cloud hears of it), or odl/full-sync, odl/recovery, odl/audit and
-odl/repair.`
+const whyHelp = `OBJECT is port/NAME, lease/NAME or journal/SEQ; an ID may replace the name. The command asks the workflow first. If the
+workflow is closed or Temporal is unavailable, it asks the API.
+
+OBJECT may also be a workflow without an object in the API: webhook/LEASE (notifications of a lease to the webhook),
+announce/NETWORK (notifications of a network to its agents), pool/HOST (the host in Nova's aggregate freepool),
+odl/full-sync, odl/recovery, odl/audit or odl/repair.`
 
 // explanation is a Why and its source.
 type explanation struct {
@@ -30,8 +32,8 @@ type explanation struct {
 
 func whyCommand(*pflag.FlagSet) cli.Action {
 	return func(ctx context.Context, s *cli.Session, args []string) error {
-		if workflow, err := rowlessWorkflow(ctx, s, args[0]); err != nil || workflow != "" {
-			return explainRowless(ctx, s, workflow, err)
+		if workflow, err := workflowWithoutObject(ctx, s, args[0]); err != nil || workflow != "" {
+			return explainWorkflow(ctx, s, workflow, err)
 		}
 		r, id, err := resource.ResolveTarget(ctx, s, args[0])
 		if err != nil {
@@ -46,9 +48,9 @@ func whyCommand(*pflag.FlagSet) cli.Action {
 	}
 }
 
-// rowlessWorkflow returns the ID of a workflow that delivers something and has no row in the API, such as pool/HOST. It
-// returns an empty ID if the word names no such workflow.
-func rowlessWorkflow(ctx context.Context, s *cli.Session, word string) (string, error) {
+// workflowWithoutObject returns the ID of a workflow without an object in the API, such as pool/HOST. It returns an
+// empty ID if the word names no such workflow.
+func workflowWithoutObject(ctx context.Context, s *cli.Session, word string) (string, error) {
 	kind, name, _ := strings.Cut(word, "/")
 	switch {
 	case name == "":
@@ -69,8 +71,8 @@ func rowlessWorkflow(ctx context.Context, s *cli.Session, word string) (string, 
 	return "", nil
 }
 
-// explainRowless asks such a workflow. A closed one had nothing left to do.
-func explainRowless(ctx context.Context, s *cli.Session, workflow string, err error) error {
+// explainWorkflow asks a workflow without an object. If it is closed, it had no more work.
+func explainWorkflow(ctx context.Context, s *cli.Session, workflow string, err error) error {
 	if err != nil {
 		return err
 	}
@@ -89,19 +91,19 @@ func explainRowless(ctx context.Context, s *cli.Session, workflow string, err er
 
 // explain asks the workflow. If it is closed or Temporal is unavailable, explain asks the API.
 func explain(ctx context.Context, s *cli.Session, r *cli.Resource, id string) (explanation, error) {
-	w, asked := QueryWhy(ctx, s, resource.WorkflowID(r, id))
-	if asked == nil {
+	w, queryErr := QueryWhy(ctx, s, resource.WorkflowID(r, id))
+	if queryErr == nil {
 		return explanation{Why: w, Source: "workflow"}, nil
 	}
 	o, err := r.Get(ctx, s, id)
 	if err != nil {
 		if cli.ExitCode(err) == cli.ExitUnavailable {
-			return explanation{}, errors.Join(asked, err)
+			return explanation{}, errors.Join(queryErr, err)
 		}
 		return explanation{}, err
 	}
 	note := "Temporal is unavailable"
-	if errors.Is(asked, errWorkflowClosed) || cli.ExitCode(asked) == cli.ExitNotFound {
+	if errors.Is(queryErr, errWorkflowClosed) || cli.ExitCode(queryErr) == cli.ExitNotFound {
 		note = "its workflow is closed or not found"
 	}
 	return explanation{Why: whyFromObject(r, id, o), Source: "api", Note: note}, nil

@@ -58,6 +58,7 @@ func silentAgentWarning(port cli.Object, w contract.Why) []blockingAgent {
 	return []blockingAgent{{For: "L2", Sentence: sentence}}
 }
 
+// blockingDHCPAgents describes the DHCP agents that serve the network of the port.
 func blockingDHCPAgents(ctx context.Context, s *cli.Session, port cli.Object, entity string) []blockingAgent {
 	network, _ := port["network_id"].(string)
 	var answer cli.Object
@@ -68,6 +69,7 @@ func blockingDHCPAgents(ctx context.Context, s *cli.Session, port cli.Object, en
 	return describeAgents(entity, found, "no DHCP agent serves the network of the port", s.Now())
 }
 
+// blockingL2Agents describes the L2 agents on the host of the port.
 func blockingL2Agents(ctx context.Context, s *cli.Session, port cli.Object, entity string) []blockingAgent {
 	host, _ := port["binding:host_id"].(string)
 	if host == "" {

@@ -24,25 +24,25 @@ const reportHelp = `Sends the agent's heartbeat over HTTP. With --port it also r
 the API's result on each. This is the way for agents that are not Temporal clients.`
 
 func reportCommand(f *pflag.FlagSet) cli.Action {
-	kind := f.String("type", "Open vSwitch agent", "agent_type, for example DHCP agent")
+	agentType := f.String("type", "Open vSwitch agent", "agent_type, for example DHCP agent")
 	entity := f.String("entity", "", "provisioning entity for --port (default: DHCP for a DHCP agent, else L2)")
-	done := f.StringArray("port", nil, "provisioned port, by name or ID; may be repeated")
+	provisioned := f.StringArray("port", nil, "provisioned port, by name or ID; may be repeated")
 	return func(ctx context.Context, s *cli.Session, args []string) error {
-		state, err := SendHeartbeat(ctx, s, *kind, args[0])
+		state, err := SendHeartbeat(ctx, s, *agentType, args[0])
 		if err != nil {
 			return err
 		}
-		if len(*done) == 0 {
+		if len(*provisioned) == 0 {
 			return s.Output.PrintObject(state, []string{"agent_type", "host"})
 		}
 		if *entity == "" {
-			*entity = map[string]string{"DHCP agent": "DHCP"}[*kind]
+			*entity = map[string]string{"DHCP agent": "DHCP"}[*agentType]
 		}
 		if *entity == "" {
 			*entity = "L2"
 		}
 		reports := []cli.Object{}
-		for _, word := range *done {
+		for _, word := range *provisioned {
 			id, err := Ports.Resolve(ctx, s, word)
 			if err != nil {
 				return err
@@ -54,9 +54,9 @@ func reportCommand(f *pflag.FlagSet) cli.Action {
 }
 
 // SendHeartbeat sends the heartbeat of an agent on a host to the API and returns the API's answer.
-func SendHeartbeat(ctx context.Context, s *cli.Session, kind, host string) (cli.Object, error) {
-	binary := "neutron-" + strings.ReplaceAll(strings.ToLower(strings.TrimSuffix(kind, " agent")), " ", "") + "-agent"
-	body := cli.Object{"agent_type": kind, "host": host, "binary": binary, "topic": "N/A", "configurations": cli.Object{}}
+func SendHeartbeat(ctx context.Context, s *cli.Session, agentType, host string) (cli.Object, error) {
+	binary := "neutron-" + strings.ReplaceAll(strings.ToLower(strings.TrimSuffix(agentType, " agent")), " ", "") + "-agent"
+	body := cli.Object{"agent_type": agentType, "host": host, "binary": binary, "topic": "N/A", "configurations": cli.Object{}}
 	var o cli.Object
 	if err := s.API.Do(ctx, "POST", "/agent/v1/state", body, &o); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func SendHeartbeat(ctx context.Context, s *cli.Session, kind, host string) (cli.
 	if o == nil {
 		o = cli.Object{}
 	}
-	o["agent_type"], o["host"] = kind, host
+	o["agent_type"], o["host"] = agentType, host
 	return o, nil
 }
 

@@ -151,14 +151,14 @@ func unsetAllocations(f *pflag.FlagSet) cli.Action {
 }
 
 // firstSet returns the value of the flag, else the current value, else the default.
-func firstSet(flag string, current any, standard string) string {
+func firstSet(flag string, current any, defaultValue string) string {
 	if flag != "" {
 		return flag
 	}
 	if word, ok := current.(string); ok && word != "unknown" {
 		return word
 	}
-	return standard
+	return defaultValue
 }
 
 // generationJSON is the JSON of a consumer generation. A negative number becomes null, which stands for a new consumer.

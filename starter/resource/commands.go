@@ -1,9 +1,17 @@
 package resource
 
-import "berth/starter/cli"
+import (
+	"slices"
+
+	"berth/starter/cli"
+)
 
 // Commands are the commands of this package.
 func Commands() []cli.Command {
+	return slices.Concat(networkingCommands(), reservationCommands(), placementCommands(), controllerCommands())
+}
+
+func networkingCommands() []cli.Command {
 	return []cli.Command{
 		{Words: "network list", Help: "List networks", Bind: listCommand(Networks)},
 		{Words: "network show NETWORK", Help: "Show a network", Bind: showCommand(Networks)},
@@ -30,7 +38,11 @@ func Commands() []cli.Command {
 		{Words: "agent set AGENT", Help: "Change an agent", Bind: setCommand(Agents)},
 		{Words: "agent delete AGENT...", Help: "Delete agents", Bind: deleteCommand(Agents)},
 		{Words: "agent report HOST", Help: "Send an agent's heartbeat and its provisioning reports", Details: reportHelp, Bind: reportCommand},
+	}
+}
 
+func reservationCommands() []cli.Command {
+	return []cli.Command{
 		{Words: "lease list", Help: "List leases", Bind: listCommand(Leases)},
 		{Words: "lease show LEASE", Help: "Show a lease and explain its status", Bind: showCommand(Leases)},
 		{Words: "lease create NAME", Help: "Create a lease, by default with one reservation of hosts", Bind: createLease},
@@ -45,7 +57,11 @@ func Commands() []cli.Command {
 		{Words: "host create NAME", Help: "Register the host of a resource provider for leases", Bind: hostCommand("POST")},
 		{Words: "host set HOST", Help: "Change a host's properties", Bind: hostCommand("PUT")},
 		{Words: "host delete HOST...", Help: "Remove hosts from the hosts that leases can reserve", Bind: deleteCommand(Hosts)},
+	}
+}
 
+func placementCommands() []cli.Command {
+	return []cli.Command{
 		{Words: "provider list", Help: "List resource providers", Bind: listCommand(Providers)},
 		{Words: "provider show PROVIDER", Help: "Show a provider and its inventories", Bind: showProvider},
 		{Words: "provider create NAME", Help: "Create a provider", Bind: createProvider},
@@ -61,7 +77,11 @@ func Commands() []cli.Command {
 		{Words: "placement migrate-consumers", Help: "Create missing consumer records", Details: migrateConsumersHelp, Bind: migrateConsumers},
 		{Words: "aggregate show PROVIDER", Help: "Show the aggregates of a provider", Bind: showAggregates},
 		{Words: "aggregate set PROVIDER [UUID...]", Help: "Replace the aggregates of a provider", Bind: setAggregates},
+	}
+}
 
+func controllerCommands() []cli.Command {
+	return []cli.Command{
 		{Words: "journal list", Help: "List journal entries", Bind: listCommand(JournalEntries)},
 		{Words: "journal show SEQ", Help: "Show a journal entry and explain its state", Bind: showCommand(JournalEntries)},
 		{Words: "journal retry SEQ", Help: "Send a failed or stuck entry again, now", Bind: retryEntry},
@@ -70,15 +90,15 @@ func Commands() []cli.Command {
 
 		{Words: "odl list", Help: "List runs: full syncs, recoveries, audits and repairs", Bind: listCommand(Runs)},
 		{Words: "odl show RUN", Help: "Show the progress or the result of a run", Bind: showCommand(Runs)},
-		{Words: "odl sync", Help: "Send the controller every object that is missing or different there", Bind: runCommand("full-sync")},
-		{Words: "odl recover", Help: "Compare failed entries with the controller and resolve them", Bind: runCommand("recovery")},
+		{Words: "odl sync", Help: "Send the controller every object that is missing or different there", Bind: startRunCommand("full-sync")},
+		{Words: "odl recover", Help: "Compare failed entries with the controller and resolve them", Bind: startRunCommand("recovery")},
 		{Words: "odl audit", Help: "List objects that are missing, different or extra at the controller", Bind: auditCommand},
 		{Words: "odl repair", Help: "Repair the findings of an audit", Details: repairHelp, Bind: repairCommand},
 	}
 }
 
-// Completed are the resources whose names the shell completes.
-var Completed = []*cli.Resource{Networks, Subnets, Ports, Agents, Leases, Hosts, Providers}
+// Completable lists the resources whose names the shell completes.
+var Completable = []*cli.Resource{Networks, Subnets, Ports, Agents, Leases, Hosts, Providers}
 
 // Groups maps the first word of a command to its help.
 var Groups = map[string]string{

@@ -17,15 +17,16 @@ func PartySentence(p cli.Object) string {
 
 // WaitingParties are the parties that an object waits for, from the API's explanation.
 func WaitingParties(o cli.Object) []cli.Object {
-	reason, _ := o[cli.ExplanationKey].(cli.Object)
-	all, _ := cli.Objects(reason["waiting"])
+	explanation, _ := o[cli.ExplanationKey].(cli.Object)
+	all, _ := cli.Objects(explanation["waiting"])
 	return all
 }
 
-// StatusReason is the reason, other than a waiting party, why a port is not ACTIVE.
+// StatusReason is a reason why the port is not ACTIVE besides the waiting parties, for example that it is
+// administratively down.
 func StatusReason(o cli.Object) string {
-	explained, _ := o[cli.ExplanationKey].(cli.Object)
-	reason, _ := explained["reason"].(string)
+	explanation, _ := o[cli.ExplanationKey].(cli.Object)
+	reason, _ := explanation["reason"].(string)
 	return reason
 }
 
@@ -46,7 +47,7 @@ func Blockers(o cli.Object) string {
 
 // Sentence is the API's explanation of an object's status. It is empty if the API gave none.
 func Sentence(o cli.Object) string {
-	reason, _ := o[cli.ExplanationKey].(cli.Object)
-	sentence, _ := reason["sentence"].(string)
+	explanation, _ := o[cli.ExplanationKey].(cli.Object)
+	sentence, _ := explanation["sentence"].(string)
 	return sentence
 }

@@ -18,12 +18,12 @@ var JournalEntries = &cli.Resource{
 }
 
 // postDecision sends the operator's decision on an entry, retry or skip, and prints the entry.
-func postDecision(ctx context.Context, s *cli.Session, seq, verb string, body any) error {
+func postDecision(ctx context.Context, s *cli.Session, seq, decision string, body any) error {
 	if !cli.Digits.MatchString(seq) {
 		return cli.UsageError("%q is not the number of a journal entry", seq)
 	}
 	var o cli.Object
-	if err := s.API.Do(ctx, "POST", JournalEntries.ObjectPath(seq)+"/"+verb, body, &o); err != nil {
+	if err := s.API.Do(ctx, "POST", JournalEntries.ObjectPath(seq)+"/"+decision, body, &o); err != nil {
 		return err
 	}
 	return s.Output.PrintObject(JournalEntries.Unwrap(o), JournalEntries.Columns)

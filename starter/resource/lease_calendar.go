@@ -18,8 +18,8 @@ The legend below names the lease of each letter. The token must be allowed to li
 
 // hostReservation is a lease's reservation of one host.
 type hostReservation struct {
-	host, lease, name, project, status string
-	start, end                         time.Time
+	host, leaseID, leaseName, project, status string
+	start, end                                time.Time
 }
 
 var calendarColumns = []string{"letter", "lease", "project_id", "status", "start_date", "end_date"}
@@ -43,20 +43,20 @@ func showCalendar(f *pflag.FlagSet) cli.Action {
 		if err != nil {
 			return err
 		}
-		names, claims, err := listHostReservations(ctx, s, w)
+		names, reservations, err := listHostReservations(ctx, s, w)
 		if err != nil {
 			return err
 		}
 		if s.Output.Format != "table" {
-			all := make([]cli.Object, len(claims))
-			for i, c := range claims {
-				all[i] = w.legendRow(c, "")
-				all[i]["host"], all[i]["lease_id"] = c.host, c.lease
+			all := make([]cli.Object, len(reservations))
+			for i, r := range reservations {
+				all[i] = w.legendRow(r, "")
+				all[i]["host"], all[i]["lease_id"] = r.host, r.leaseID
 				delete(all[i], "letter")
 			}
 			return s.Output.PrintDocument(all)
 		}
-		return w.draw(s.Output, names, claims)
+		return w.draw(s.Output, names, reservations)
 	}
 }
 
@@ -99,32 +99,32 @@ func listHostReservations(ctx context.Context, s *cli.Session, w calendarWindow)
 		byHost[fmt.Sprint(h["id"])] = Hosts.DisplayName(h)
 		names = append(names, Hosts.DisplayName(h))
 	}
-	held, err := Leases.List(ctx, s, nil)
+	list, err := Leases.List(ctx, s, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, l := range held {
+	for _, l := range list {
 		byLease[fmt.Sprint(l["id"])] = l
 	}
-	uses, err := hostAllocations.List(ctx, s, nil)
+	allocations, err := hostAllocations.List(ctx, s, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, u := range uses {
-		reservations, _ := cli.Objects(u["reservations"])
-		for _, r := range reservations {
-			c := hostReservation{host: byHost[fmt.Sprint(u["resource_id"])], lease: fmt.Sprint(r["lease_id"]), start: parseAPIDate(r["start_date"]), end: parseAPIDate(r["end_date"])}
-			l, there := byLease[c.lease]
-			if !there || !c.start.Before(w.until) || !c.end.After(w.from) {
+	for _, a := range allocations {
+		items, _ := cli.Objects(a["reservations"])
+		for _, item := range items {
+			r := hostReservation{host: byHost[fmt.Sprint(a["resource_id"])], leaseID: fmt.Sprint(item["lease_id"]), start: parseAPIDate(item["start_date"]), end: parseAPIDate(item["end_date"])}
+			l, found := byLease[r.leaseID]
+			if !found || !r.start.Before(w.until) || !r.end.After(w.from) {
 				continue
 			}
-			c.name, c.project, c.status = Leases.DisplayName(l), fmt.Sprint(l["project_id"]), fmt.Sprint(l["status"])
-			all = append(all, c)
+			r.leaseName, r.project, r.status = Leases.DisplayName(l), fmt.Sprint(l["project_id"]), fmt.Sprint(l["status"])
+			all = append(all, r)
 		}
 	}
 	slices.Sort(names)
 	slices.SortStableFunc(all, func(a, b hostReservation) int {
-		return cmp.Or(strings.Compare(a.host, b.host), a.start.Compare(b.start), strings.Compare(a.lease, b.lease))
+		return cmp.Or(strings.Compare(a.host, b.host), a.start.Compare(b.start), strings.Compare(a.leaseID, b.leaseID))
 	})
 	return names, all, nil
 }
@@ -136,21 +136,21 @@ func parseAPIDate(v any) time.Time {
 }
 
 // draw prints the chart and the legend.
-func (w calendarWindow) draw(p *cli.Printer, names []string, claims []hostReservation) error {
+func (w calendarWindow) draw(p *cli.Printer, names []string, reservations []hostReservation) error {
 	letters := map[string]string{}
 	var legend []cli.Object
-	for _, c := range claims {
-		if letters[c.lease] == "" {
-			letters[c.lease] = leaseLetter(len(letters))
-			legend = append(legend, w.legendRow(c, letters[c.lease]))
+	for _, r := range reservations {
+		if letters[r.leaseID] == "" {
+			letters[r.leaseID] = leaseLetter(len(letters))
+			legend = append(legend, w.legendRow(r, letters[r.leaseID]))
 		}
 	}
 	rows := make([][]string, len(names))
 	for i, name := range names {
 		line := strings.Split(strings.Repeat("·", w.cells), "")
-		for _, c := range claims {
-			if c.host == name {
-				w.fillCells(line, c, letters[c.lease])
+		for _, r := range reservations {
+			if r.host == name {
+				w.fillCells(line, r, letters[r.leaseID])
 			}
 		}
 		rows[i] = []string{cli.Sanitize(name), strings.Join(line, "")}
@@ -165,11 +165,11 @@ func (w calendarWindow) draw(p *cli.Printer, names []string, claims []hostReserv
 }
 
 // fillCells writes the letter of a lease into every cell that its reservation overlaps.
-func (w calendarWindow) fillCells(line []string, c hostReservation, letter string) {
+func (w calendarWindow) fillCells(line []string, r hostReservation, letter string) {
 	for i := range line {
 		begins, ends := w.cellStart(i), w.cellStart(i+1)
 		switch {
-		case !c.start.Before(ends) || !c.end.After(begins):
+		case !r.start.Before(ends) || !r.end.After(begins):
 		case line[i] == "·":
 			line[i] = letter
 		default:
@@ -193,9 +193,9 @@ func (w calendarWindow) axisLabels() string {
 	return b.String() + w.from.Format("(MST)")
 }
 
-func (w calendarWindow) legendRow(c hostReservation, letter string) cli.Object {
+func (w calendarWindow) legendRow(r hostReservation, letter string) cli.Object {
 	date := func(t time.Time) string { return t.In(w.from.Location()).Format(time.RFC3339) }
-	return cli.Object{"letter": letter, "lease": c.name, "project_id": c.project, "status": c.status, "start_date": date(c.start), "end_date": date(c.end)}
+	return cli.Object{"letter": letter, "lease": r.leaseName, "project_id": r.project, "status": r.status, "start_date": date(r.start), "end_date": date(r.end)}
 }
 
 // leaseLetter is the letter of the lease with this number. Leases beyond the alphabet all get #.

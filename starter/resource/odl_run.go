@@ -25,8 +25,8 @@ its number. A repair does exactly what the plan says; it skips and lists objects
 // runPollInterval is the interval between two reads of a run.
 const runPollInterval = 500 * time.Millisecond
 
-// runCommand makes the command that starts a run and follows it to its end.
-func runCommand(kind string) func(*pflag.FlagSet) cli.Action {
+// startRunCommand makes the command that starts a run and follows it to its end.
+func startRunCommand(kind string) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
 		reason := f.String("reason", "", "reason, stored with the run")
 		limit := cli.TimeoutFlag(f, 30*time.Minute, "stop following after this time; the run continues")

@@ -34,9 +34,9 @@ var statuses = map[string][]string{
 }
 
 // waitCommand makes the command that waits until an object has a status.
-func waitCommand(r *cli.Resource, standard string) func(*pflag.FlagSet) cli.Action {
+func waitCommand(r *cli.Resource, defaultStatus string) func(*pflag.FlagSet) cli.Action {
 	return func(f *pflag.FlagSet) cli.Action {
-		status := f.String("for", standard, "status to wait for, or deleted")
+		status := f.String("for", defaultStatus, "status to wait for, or deleted")
 		limit := cli.TimeoutFlag(f, 5*time.Minute, "give up after this time")
 		return func(ctx context.Context, s *cli.Session, args []string) error {
 			wanted := strings.ToUpper(*status)
@@ -64,7 +64,7 @@ func waitCommand(r *cli.Resource, standard string) func(*pflag.FlagSet) cli.Acti
 
 // waitForStatus reads the object until it has the wanted status. It keeps trying while the API is unavailable.
 func waitForStatus(ctx context.Context, s *cli.Session, r *cli.Resource, id, wanted string, limit time.Duration) (cli.Object, error) {
-	began := time.Now()
+	started := time.Now()
 	pause := 50 * time.Millisecond
 	for {
 		o, err := r.Get(ctx, s, id)
@@ -81,7 +81,7 @@ func waitForStatus(ctx context.Context, s *cli.Session, r *cli.Resource, id, wan
 		case err == nil && slices.Contains(unreachableFrom[r.Name][wanted], status):
 			return nil, cli.Errorf(cli.ExitWait, Blockers(o), "%s %s is %s and will not become %s", r.Name, r.DisplayName(o), status, wanted)
 		}
-		if time.Since(began)+pause > limit {
+		if time.Since(started)+pause > limit {
 			if err != nil {
 				return nil, cli.Errorf(cli.ExitWait, err.Error(), "%s %s did not become %s within %s", r.Name, id, wanted, limit)
 			}

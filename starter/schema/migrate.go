@@ -22,7 +22,7 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 		}
 		migrations, err := store.Migrations(ctx, s.DatabaseURL)
 		if err != nil {
-			return cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL right?", err)
+			return cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
 		}
 		if !*listOnly {
 			if migrations, err = store.Migrate(ctx, s.DatabaseURL); err != nil {
