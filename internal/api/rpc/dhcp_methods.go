@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -94,7 +95,7 @@ func (h *handlers) networkInfos(ctx context.Context, networks []network.Network,
 		}
 		for _, p := range ports {
 			if p.Network == n.ID {
-				portViews = append(portViews, viewPort(p))
+				portViews = append(portViews, attribute.PortRPC(p))
 			}
 		}
 		infos[i] = object{"id": n.ID, "project_id": n.Project, "tenant_id": n.Project, "admin_state_up": n.AdminUp, "mtu": n.MTU,
@@ -112,7 +113,7 @@ func (h *handlers) getDHCPPort(ctx context.Context, a portArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return viewPort(p), nil
+	return attribute.PortRPC(p), nil
 }
 
 type readyArgs struct {
@@ -206,7 +207,7 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	if err != nil {
 		return nil, err
 	}
-	return viewPort(port), nil
+	return attribute.PortRPC(port), nil
 }
 
 // isOutdated reports whether an error means that the agent acted on outdated state, such as a deleted subnet. The agent will get a
@@ -249,7 +250,7 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	if err != nil {
 		return nil, err
 	}
-	return viewPort(after), nil
+	return attribute.PortRPC(after), nil
 }
 
 type releaseArgs struct {

@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -200,11 +201,15 @@ func (h *handlers) portsWithNetworks(ctx context.Context, ids map[string]uuid.UU
 }
 
 func viewDeviceDetails(d device, p network.Port, n network.Network) object {
-	return object{"device": d, "network_id": p.Network, "port_id": p.ID, "mac_address": p.MAC, "admin_state_up": p.AdminUp,
+	port := attribute.PortRPC(p)
+	details := object{"device": d, "port_id": p.ID, "profile": port["binding:profile"], "vif_type": port["binding:vif_type"], "vnic_type": port["binding:vnic_type"],
 		"network_type": n.Type, "segmentation_id": n.Segment, "physical_network": nullIfEmpty(n.PhysicalNetwork), "mtu": n.MTU,
-		"fixed_ips": viewFixedIPs(p), "device_owner": p.DeviceOwner, "allowed_address_pairs": viewAddressPairs(p), "port_security_enabled": p.PortSecurity,
-		"qos_policy_id": nil, "qos_network_policy_id": nil, "profile": p.Profile, "propagate_uplink_status": false,
-		"vif_type": p.VIF, "vnic_type": p.VNIC, "security_groups": p.SecurityGroups}
+		"qos_policy_id": nil, "qos_network_policy_id": nil, "propagate_uplink_status": false}
+	for _, name := range []string{"network_id", "mac_address", "admin_state_up", "fixed_ips", "device_owner", "allowed_address_pairs",
+		"port_security_enabled", "security_groups"} {
+		details[name] = port[name]
+	}
+	return details
 }
 
 type tunnelArgs struct {

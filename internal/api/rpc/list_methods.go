@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/rpc/oslomsg"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -80,7 +81,7 @@ func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
 		return nil, err
 	}
 	ports, err := h.Store.Ports(ctx, store.Listing{Where: where})
-	return viewList(ports, viewPort, a.Fields), err
+	return viewList(ports, attribute.PortRPC, a.Fields), err
 }
 
 var networkFilters = map[string]string{"id": "id", "name": "name", "admin_state_up": "admin_up", "project_id": "project", "tenant_id": "project"}

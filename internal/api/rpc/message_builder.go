@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -93,7 +94,7 @@ func (h *handlers) buildMessages(ctx context.Context, n network.Announcement, ve
 	case objectType == "":
 		err = h.buildAgentMessages(ctx, b, n)
 	case n.Event == network.EventDeleted:
-		b.addPush(objectType, "deleted", versions[objectType], func(v string) object { return versionedObject(objectType, v, object{"id": n.Object}) })
+		b.addPush(objectType, "deleted", versions[objectType], func(v string) object { return attribute.Versioned(objectType, v, object{"id": n.Object}) })
 		err = b.addDeleted(n, dhcpHosts)
 	case n.Kind == network.AboutPort:
 		err = h.buildPortMessages(ctx, b, n, dhcpHosts, versions[objectType])
@@ -192,8 +193,8 @@ func (h *handlers) buildPortMessages(ctx context.Context, b *messageBuilder, n n
 	if err != nil {
 		return err
 	}
-	b.addPush(typePort, "updated", versions, func(v string) object { return portObject(port, net, v) })
-	b.addL2("port-update", "port_update", "1.0", object{"port": viewPort(port), "network_type": net.Type, "segmentation_id": net.Segment,
+	b.addPush(typePort, "updated", versions, func(v string) object { return attribute.PortVersioned(port, net, v) })
+	b.addL2("port-update", "port_update", "1.0", object{"port": attribute.PortRPC(port), "network_type": net.Type, "segmentation_id": net.Segment,
 		"physical_network": nullIfEmpty(net.PhysicalNetwork)})
 	if change.From != "" && change.From != port.Host && port.Host != "" {
 		b.addL2("binding-deactivate", "binding_deactivate", "1.5", object{"port_id": port.ID, "host": change.From, "network_id": port.Network})
@@ -219,9 +220,9 @@ func (b *messageBuilder) addDHCPPort(event string, port network.Port, hosts []st
 			priority = priorityPortCreateHigh
 			fallthrough
 		case event == network.EventCreated:
-			b.addDHCP(host, "port_create_end", priority, object{"port": viewPort(port)})
+			b.addDHCP(host, "port_create_end", priority, object{"port": attribute.PortRPC(port)})
 		case event == network.EventReaddressed:
-			b.addDHCP(host, "port_update_end", priority, object{"port": viewPort(port)})
+			b.addDHCP(host, "port_update_end", priority, object{"port": attribute.PortRPC(port)})
 		}
 	}
 }
@@ -237,7 +238,7 @@ func (h *handlers) buildObjectMessages(ctx context.Context, b *messageBuilder, n
 		return err
 	}
 	data := found.(object)["versioned_object.data"].(object)
-	b.addPush(objectType, "updated", versions, func(v string) object { return versionedObject(objectType, v, data) })
+	b.addPush(objectType, "updated", versions, func(v string) object { return attribute.Versioned(objectType, v, data) })
 	switch n.Kind {
 	case network.AboutRule:
 		b.addRuleUpdate(data["security_group_id"].(uuid.UUID))

@@ -8,6 +8,7 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 	"berth/internal/store"
 )
 
@@ -103,5 +104,5 @@ func (h *handlers) portObjects(ctx context.Context, ports []network.Port, versio
 		ids[p.ID.String()] = p.ID
 	}
 	_, networks, err := h.portsWithNetworks(ctx, ids)
-	return versionedObjects(ports, func(p network.Port) object { return portObject(p, networks[p.Network], version) }), err
+	return versionedObjects(ports, func(p network.Port) object { return attribute.PortVersioned(p, networks[p.Network], version) }), err
 }

@@ -1,12 +1,15 @@
 package rpc
 
-import "berth/internal/network"
+import (
+	"berth/internal/network"
+	"berth/internal/network/attribute"
+)
 
 func securityGroupObject(g network.SecurityGroup, version string) object {
 	data := object{"id": g.ID, "name": g.Name, "project_id": g.Project, "shared": false, "stateful": g.Stateful,
 		"is_default": g.Name == network.DefaultGroup,
 		"rules":      versionedObjects(g.Rules, func(r network.SecurityRule) object { return securityGroupRuleObject(r, nestedRuleVersion) })}
-	return versionedObject(typeSecurityGroup, version, withStandardAttributes(data, g.Description, g.Revision, formatTime(g.CreatedAt), formatTime(g.UpdatedAt)))
+	return attribute.Versioned(typeSecurityGroup, version, withStandardAttributes(data, g.Description, g.Revision, formatTime(g.CreatedAt), formatTime(g.UpdatedAt)))
 }
 
 // nestedRuleVersion is the version of the rules inside a group. All supported agents accept it.
@@ -19,5 +22,5 @@ func securityGroupRuleObject(r network.SecurityRule, version string) object {
 	if r.RemoteIP.IsValid() {
 		data["remote_ip_prefix"], data["normalized_cidr"] = r.RemoteIP, r.RemoteIP.Masked()
 	}
-	return versionedObject(typeSecurityGroupRule, version, withStandardAttributes(data, r.Description, r.Revision, formatTime(r.CreatedAt), formatTime(r.UpdatedAt)))
+	return attribute.Versioned(typeSecurityGroupRule, version, withStandardAttributes(data, r.Description, r.Revision, formatTime(r.CreatedAt), formatTime(r.UpdatedAt)))
 }

@@ -6,11 +6,12 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 )
 
 // viewPort is a port in the form of SecurityGroupAgentRpc.
 func (f filteredPorts) viewPort(device string, p network.Port, rules []object) object {
-	v := viewPort(p)
+	v := attribute.PortRPC(p)
 	fixedIPs, remoteGroups := []string{}, []uuid.UUID{}
 	for _, a := range p.Addresses {
 		fixedIPs = append(fixedIPs, a.IP.String())

@@ -1,10 +1,8 @@
 package rpc
 
 import (
-	"strconv"
-	"strings"
-
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 )
 
 func versionedObjects[T any](all []T, encode func(T) object) []object {
@@ -15,52 +13,32 @@ func versionedObjects[T any](all []T, encode func(T) object) []object {
 	return objects
 }
 
-// versionedObject wraps data in the form of oslo.versionedobjects.
-func versionedObject(name, version string, data object) object {
-	return object{"versioned_object.name": name, "versioned_object.namespace": "versionedobjects",
-		"versioned_object.version": version, "versioned_object.data": data}
-}
-
-// atLeast reports whether a version is 1.minor or newer.
-func atLeast(version string, minor int) bool {
-	_, after, ok := strings.Cut(version, ".")
-	n, err := strconv.Atoi(after)
-	return ok && err == nil && n >= minor
-}
-
 // withStandardAttributes adds Neutron's standard attributes to an object's data.
 func withStandardAttributes(o object, description string, revision int64, created, updated string) object {
 	o["description"], o["revision_number"], o["created_at"], o["updated_at"] = description, revision, created, updated
 	return o
 }
 
-// segmentObject is the segment of a network. Each network has one segment, whose ID is the network's ID.
-func segmentObject(n network.Network) object {
-	return versionedObject("NetworkSegment", "1.0", withStandardAttributes(object{"id": n.ID, "network_id": n.ID, "name": nil, "network_type": n.Type,
-		"physical_network": nullIfEmpty(n.PhysicalNetwork), "segmentation_id": n.Segment, "is_dynamic": false, "segment_index": 0, "hosts": []string{}},
-		"", n.Revision, formatTime(n.CreatedAt), formatTime(n.UpdatedAt)))
-}
-
 func networkObject(n network.Network, version string) object {
-	return versionedObject(typeNetwork, version, withStandardAttributes(object{"id": n.ID, "project_id": n.Project, "name": n.Name, "status": network.Active,
+	return attribute.Versioned(typeNetwork, version, withStandardAttributes(object{"id": n.ID, "project_id": n.Project, "name": n.Name, "status": network.Active,
 		"admin_state_up": n.AdminUp, "shared": n.Shared, "mtu": n.MTU, "dns_domain": nil, "qos_policy_id": nil,
-		"security": versionedObject("NetworkPortSecurity", "1.0", object{"id": n.ID, "port_security_enabled": n.PortSecurity}),
-		"segments": []object{segmentObject(n)}}, n.Description, n.Revision, formatTime(n.CreatedAt), formatTime(n.UpdatedAt)))
+		"security": attribute.Versioned("NetworkPortSecurity", "1.0", object{"id": n.ID, "port_security_enabled": n.PortSecurity}),
+		"segments": []object{attribute.SegmentVersioned(n)}}, n.Description, n.Revision, formatTime(n.CreatedAt), formatTime(n.UpdatedAt)))
 }
 
 func subnetObject(s network.Subnet, version string) object {
 	pools, routes := []object{}, []object{}
 	for _, p := range s.Pools {
-		pools = append(pools, versionedObject("IPAllocationPool", "1.0", object{"id": s.ID, "subnet_id": s.ID, "start": p.Start, "end": p.End}))
+		pools = append(pools, attribute.Versioned("IPAllocationPool", "1.0", object{"id": s.ID, "subnet_id": s.ID, "start": p.Start, "end": p.End}))
 	}
 	for _, r := range s.Routes {
-		routes = append(routes, versionedObject("Route", "1.0", object{"subnet_id": s.ID, "destination": r.Destination, "nexthop": r.NextHop}))
+		routes = append(routes, attribute.Versioned("Route", "1.0", object{"subnet_id": s.ID, "destination": r.Destination, "nexthop": r.NextHop}))
 	}
 	nameservers := []object{}
 	for i, a := range s.DNS {
-		nameservers = append(nameservers, versionedObject("DNSNameServer", "1.0", object{"address": a, "subnet_id": s.ID, "order": i}))
+		nameservers = append(nameservers, attribute.Versioned("DNSNameServer", "1.0", object{"address": a, "subnet_id": s.ID, "order": i}))
 	}
-	return versionedObject(typeSubnet, version, withStandardAttributes(object{"id": s.ID, "project_id": s.Project, "name": s.Name, "network_id": s.Network,
+	return attribute.Versioned(typeSubnet, version, withStandardAttributes(object{"id": s.ID, "project_id": s.Project, "name": s.Name, "network_id": s.Network,
 		"segment_id": nil, "subnetpool_id": nil, "ip_version": s.Version(), "cidr": s.CIDR, "gateway_ip": nullIfInvalid(s.Gateway), "allocation_pools": pools,
 		"enable_dhcp": s.DHCP, "shared": false, "dns_nameservers": nameservers, "dns_publish_fixed_ip": false, "host_routes": routes,
 		"ipv6_ra_mode": nullIfEmpty(s.RAMode), "ipv6_address_mode": nullIfEmpty(s.AddressMode), "service_types": []string{}},

@@ -57,45 +57,6 @@ func viewSubnet(s network.Subnet) object {
 		s.Revision, s.CreatedAt, s.UpdatedAt, s.Tags)
 }
 
-func viewPort(p network.Port) object {
-	options := []object{}
-	for _, o := range p.DHCPOptions {
-		options = append(options, object{"opt_name": o.Name, "opt_value": o.Value, "ip_version": o.IPVersion})
-	}
-	return addStandardAttributes(object{"id": p.ID, "name": p.Name, "description": p.Description, "project_id": p.Project, "tenant_id": p.Project,
-		"network_id": p.Network, "mac_address": p.MAC, "admin_state_up": p.AdminUp, "status": p.Status, "device_id": p.DeviceID,
-		"device_owner": p.DeviceOwner, "fixed_ips": viewFixedIPs(p), "allowed_address_pairs": viewAddressPairs(p), "extra_dhcp_opts": options,
-		"security_groups": p.SecurityGroups, "port_security_enabled": p.PortSecurity, "binding:vnic_type": p.VNIC, "binding:profile": p.Profile,
-		"binding:host_id": p.Host, "binding:vif_type": p.VIF, "binding:vif_details": viewVIFDetails(p)}, p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)
-}
-
-func viewFixedIPs(p network.Port) []object {
-	fixed := make([]object, len(p.Addresses))
-	for i, a := range p.Addresses {
-		fixed[i] = object{"subnet_id": a.Subnet, "ip_address": a.IP}
-	}
-	return fixed
-}
-
-func viewAddressPairs(p network.Port) []object {
-	all := []object{}
-	for _, a := range p.AddressPairs {
-		all = append(all, object{"mac_address": a.MAC, "ip_address": a.Block()})
-	}
-	return all
-}
-
-// viewVIFDetails is binding:vif_details: an empty object if the port has no details.
-func viewVIFDetails(p network.Port) any {
-	if p.ByController() {
-		return p.Details
-	}
-	if details := p.VIFDetails(); details != nil {
-		return details
-	}
-	return object{}
-}
-
 // emptyIfNil returns an empty slice for nil, which JSON encodes as [] instead of null.
 func emptyIfNil[T any](v []T) []T {
 	if v == nil {
