@@ -53,6 +53,7 @@ func blocks(t *testing.T, page string) []codeBlock {
 	var current *codeBlock
 	before := ""
 	for line := range strings.SplitSeq(readPage(t, page), "\n") {
+		line = strings.TrimLeft(line, " ") // a block in a list is indented
 		language, fence := strings.CutPrefix(line, "```")
 		switch {
 		case fence && current == nil:
