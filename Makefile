@@ -3,7 +3,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 temporal = $$(tools/temporal.sh)
-races = OneOfManyWriters|OneOfManyClients|LastUnit|GenerationsAreRegisters|BackToBack
+races = TestRace|OneOfManyClients|GenerationsAreRegisters|BackToBack
 
 .PHONY: help
 help: ## list the targets
@@ -32,7 +32,7 @@ test: deps build ## run all tests with the race detector on real PostgreSQL and 
 .PHONY: soak
 soak: deps ## repeat the tests of concurrent writers and killed processes 1,000 times; ROUNDS=n sets the number
 	@cli=$(temporal) && BERTH_TEMPORAL_CLI=$$cli BERTH_TEST_ROUNDS=$${ROUNDS:-1000} \
-		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store ./internal/torture
+		go test -count 1 -timeout 120m -v -run '$(races)' ./internal/api/placement ./internal/api/blazar ./internal/store/... ./internal/torture
 
 .PHONY: bench
 bench: deps build ## measure ports, journal entries, leases and allocations, write bench.json; BENCH="-h" lists the options

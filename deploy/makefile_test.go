@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,21 +40,28 @@ func TestMakefile_SoakSelectsExistingTests(t *testing.T) {
 	}
 }
 
-// testNames returns the names of the test functions in a folder.
+// testNames returns the names of the test functions in a folder, and below it if the folder ends in "...".
 func testNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
+	root, recursive := strings.CutSuffix(dir, "...")
+	err := filepath.WalkDir(filepath.Clean(root), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
+		if d.IsDir() && path != filepath.Clean(root) && !recursive {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		raw, err := os.ReadFile(path)
 		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(raw, -1) {
 			names = append(names, string(match[1]))
 		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return names
 }
