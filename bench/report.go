@@ -158,7 +158,10 @@ func (r report) printFigure(w io.Writer, name string) {
 func (r result) print(w io.Writer) {
 	ofBaseline, byCPU, cpu := "", "", ""
 	if r.Baseline != "" {
-		ofBaseline, byCPU = fmt.Sprintf("%.2f of %s", r.Ratio, r.Baseline), fmt.Sprintf("%.2f", r.ByCPU)
+		ofBaseline = fmt.Sprintf("%.2f of %s", r.Ratio, r.Baseline)
+	}
+	if r.ByCPU > 0 {
+		byCPU = fmt.Sprintf("%.2f", r.ByCPU)
 	}
 	if len(r.CPU) > 0 {
 		cpu = fmt.Sprintf("%.2f", r.totalCPU())

@@ -20,7 +20,7 @@ import (
 	"berth/internal/store"
 )
 
-// stack is one running installation of berth and its neighbours, with the clients that the figures need.
+// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova, and the clients of the figures.
 type stack struct {
 	ctx       context.Context // ends when the stack closes or when one of its processes ends unexpectedly
 	fail      context.CancelCauseFunc
