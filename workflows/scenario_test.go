@@ -75,7 +75,7 @@ func (s *stage) signal(name string, arg any) {
 func (s *stage) until(state string) contract.Why {
 	s.t.Helper()
 	var why contract.Why
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		v, err := s.client.QueryWorkflow(s.t.Context(), s.id, "", contract.QueryWhy)
 		if err == nil && v.Get(&why) == nil && why.State == state {
 			return why
@@ -380,7 +380,7 @@ func TestFloodOfHugeSignalsIsLeftBehindWithTheRun(t *testing.T) {
 			}
 
 			s.until(c.state)
-			for deadline := time.Now().Add(3 * time.Minute); s.run() == first; time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(10 * time.Minute); s.run() == first; time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("the first run keeps them all")
 				}

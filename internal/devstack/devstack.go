@@ -134,8 +134,8 @@ func (p *process) stop(sig os.Signal, grace time.Duration) {
 	}
 }
 
-// startWithin is how long a server may take until it serves. A second or two is what it takes on an idle machine.
-const startWithin = 3 * time.Minute
+// startWithin bounds the start of a server. An idle machine needs a second or two, a busy one minutes.
+const startWithin = 10 * time.Minute
 
 // errEnded means that a server ended by itself before it served.
 var errEnded = errors.New("ended while starting")

@@ -209,7 +209,7 @@ func hostOf(t *testing.T, url string) string {
 // awaitSilence waits until nobody listens there.
 func awaitSilence(t *testing.T, address string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			return

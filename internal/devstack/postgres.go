@@ -144,7 +144,7 @@ func (p *Postgres) init(ctx context.Context) (string, error) {
 
 // awaitPredecessor waits for the server of a killed process, which is still shutting down.
 func (p *Postgres) awaitPredecessor(ctx context.Context) error {
-	const patience = 2 * time.Minute
+	const patience = 10 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {

@@ -165,7 +165,7 @@ func (r *RabbitMQ) answers(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return err
 	}
 	if _, err := conn.Write([]byte("AMQP\x00\x00\x00\x00")); err != nil {

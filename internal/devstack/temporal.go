@@ -198,7 +198,7 @@ func (t *Temporal) devReady(ctx context.Context) error {
 	}
 	_ = c.Close()
 	cmd := exec.CommandContext(ctx, t.options.CLI, "operator", "search-attribute", "list", "--address", t.Address,
-		"--namespace", "default", "--output", "json", "--disable-config-file", "--command-timeout", "5s")
+		"--namespace", "default", "--output", "json", "--disable-config-file", "--command-timeout", "60s")
 	cmd.Env = withoutTemporal(os.Environ())
 	out, err := cmd.Output()
 	if err != nil {

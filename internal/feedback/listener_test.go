@@ -87,7 +87,7 @@ func (w *world) listen(every time.Duration) *feedback.Listener {
 func (w *world) until(what string, f func() string) {
 	w.Helper()
 	missing := ""
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if missing = f(); missing == "" {
 			return
 		}

@@ -26,7 +26,7 @@ func TestWhatFellDueWhileNobodyWorkedIsDoneAtOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	o := newOvercast(t)
 	p := o.plot(t, 2)
-	begin := time.Now().Truncate(time.Second)
+	begin := time.Now().Truncate(time.Second).Add(20 * time.Second) // all leases are created before the first is due
 	at := func(in time.Duration) time.Duration { return time.Until(begin.Add(in)) + 500*time.Millisecond }
 	over := p.lease(at(5*time.Second), at(7*time.Second), p.onHost(1))
 	follower := p.lease(at(7*time.Second), at(8*time.Second), p.onHost(1))

@@ -74,7 +74,7 @@ func wholeLife(p *plot) {
 	}
 	p.Nova.AddServer(notifytest.Server{Host: p.hosts[0], Name: p.name})
 	p.Nova.AddServer(notifytest.Server{Host: p.hosts[1], Name: p.name, PollsUntilGone: 3})
-	p.api.Must("PUT", l.path, servertest.Object{"before_end_date": second(time.Second)})
+	p.api.Must("PUT", l.path, servertest.Object{"before_end_date": second(10 * time.Second)})
 	p.until("images are made", func() string {
 		if images := p.Nova.ComputeState().Images; !slices.Contains(images, "reserved_"+p.name) {
 			return fmt.Sprint(images)
@@ -232,7 +232,7 @@ func addressLife(p *plot) {
 }
 
 func emptyLife(p *plot) {
-	l := p.lease(time.Second, 3*time.Second)
+	l := p.lease(20*time.Second, 22*time.Second)
 	l.becomes("TERMINATED")
 	if got := l.statuses(); got != "TERMINATED DONE DONE " {
 		p.Error(got)
@@ -277,7 +277,7 @@ func hiccup(p *plot) {
 
 func oneOfThree(p *plot) {
 	p.refuse("GET", "host="+p.hosts[1], http.StatusInternalServerError) // its servers
-	l := p.lease(2*time.Second, 9*time.Second, p.whole(3, 3))
+	l := p.lease(20*time.Second, 27*time.Second, p.whole(3, 3))
 	l.settled("ERROR ERROR ERROR error") // it failed to start and has ended
 	l.settles("freepool:1,2,3")
 	p.lease(time.Hour, 2*time.Hour, p.whole(3, 3)) // it holds nothing any more
@@ -413,7 +413,7 @@ func failedSnapshot(p *plot) {
 	l.becomes("ACTIVE")
 	server := p.Nova.AddServer(notifytest.Server{Host: p.hosts[0], Name: p.name})
 	p.refuse("POST", "/servers/"+server.ID, http.StatusBadRequest)
-	p.api.Must("PUT", l.path, servertest.Object{"before_end_date": second(time.Second)})
+	p.api.Must("PUT", l.path, servertest.Object{"before_end_date": second(10 * time.Second)})
 	l.event("before_end_lease", "ERROR")
 	if got := l.statuses(); got != "ACTIVE DONE UNDONE active" {
 		p.Error(got)

@@ -256,7 +256,7 @@ func TestReports_429BeyondMaxPending(t *testing.T) {
 	for range 12 {
 		agents.Go(func() {
 			status, text := 429, ""
-			for until := time.Now().Add(time.Minute); status == 429 && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+			for until := time.Now().Add(10 * time.Minute); status == 429 && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 				status, text = g.post("/reports", full(report(p, "L2", "cmp-1")))
 			}
 			if status != 200 {
@@ -264,7 +264,7 @@ func TestReports_429BeyondMaxPending(t *testing.T) {
 			}
 		})
 	}
-	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(10 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		status, text := g.post("/reports", full(report("x", "L2", "cmp-1")))
 		if status == 429 && strings.Contains(text, "Send the request again") {
 			break

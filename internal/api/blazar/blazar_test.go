@@ -45,7 +45,7 @@ func newService(t *testing.T, hosts ...string) *service {
 	}
 	t.Cleanup(s.Close)
 	v := &service{T: t, store: s, db: db}
-	v.serve(300 * time.Millisecond)
+	v.serve(2 * time.Minute)
 	for _, h := range hosts {
 		v.createHypervisor(h)
 		v.expect(201, "POST", "/v1/os-hosts", `{"name":"`+h+`"}`)

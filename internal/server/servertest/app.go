@@ -65,7 +65,7 @@ func ReadReadiness(t *testing.T, a *server.App) (int, Readiness) {
 // AwaitReady waits until the process is ready, or fails with what is not.
 func AwaitReady(t *testing.T, a *server.App) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		code, body := ReadReadiness(t, a)
 		if code == http.StatusOK {
 			return
@@ -79,7 +79,7 @@ func AwaitReady(t *testing.T, a *server.App) {
 // Await waits until the condition holds.
 func Await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); !condition(); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); !condition(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came true that %s", what)
 		}

@@ -21,7 +21,7 @@ import (
 
 // patience is how long a fault may take to heal. Temporal gives a killed worker's task to another one after ten
 // seconds, and the machine may be slow.
-const patience = 4 * time.Minute
+const patience = 10 * time.Minute
 
 // site is what stands around berth's processes: rows, Temporal, a controller and a Nova, which outlive them.
 type Deployment struct {

@@ -84,7 +84,7 @@ func (r *Process) Stop(t *testing.T, sig os.Signal) {
 	_ = r.Cmd.Process.Signal(sig)
 	select {
 	case <-r.Done:
-	case <-time.After(3 * time.Minute):
+	case <-time.After(10 * time.Minute):
 		_ = r.Cmd.Process.Kill()
 		t.Errorf("still runs long after %s:\n%s", sig, r.Output())
 	}
@@ -93,7 +93,7 @@ func (r *Process) Stop(t *testing.T, sig os.Signal) {
 // Addresses waits until the run is up and returns what it wrote for other terminals.
 func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); {
 		found, err := config.ReadAddresses(data)
 		if err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func (c *Worker) Do(method, path string, body any) (int, Object, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, c.URL+path, bytes.NewReader(raw))
 	if err != nil {

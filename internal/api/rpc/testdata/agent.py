@@ -45,7 +45,7 @@ def listen(request):
 
 def call(request):
     target = oslo_messaging.Target(exchange="neutron", topic=request["topic"], version=request["version"], namespace=request.get("namespace"))
-    client = oslo_messaging.RPCClient(transport, target, timeout=request.get("timeout", 60))
+    client = oslo_messaging.RPCClient(transport, target, timeout=request.get("timeout", 600))
     context = {"is_admin": True, "roles": [], "request_id": "req-1"}
     if request.get("cast"):
         return client.cast(context, request["method"], **request["args"])
