@@ -37,7 +37,7 @@ type Options struct {
 	// instances of a flavor.
 	Flavor func(ctx context.Context, id string) (lease.Flavor, error)
 	// Enforce, if set, asks an external service about a lease and returns why the service refuses it; "" admits the lease.
-	Enforce func(ctx context.Context, c Check) (errorBody string)
+	Enforce func(ctx context.Context, c Check) (refusal string)
 }
 
 // New returns the API, mounted at /reservation.

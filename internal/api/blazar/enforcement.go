@@ -28,11 +28,11 @@ func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 	if err != nil {
 		return err
 	}
-	asked, err := b.checkView(r.Context(), l)
+	question, err := b.checkView(r.Context(), l)
 	if err != nil {
 		return err
 	}
-	return b.check(r, Check{What: "check-create", Lease: asked})
+	return b.check(r, Check{What: "check-create", Lease: question})
 }
 
 // checkChange asks whether the lease may be changed. A change of the name alone is not asked about.
@@ -48,23 +48,23 @@ func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) 
 	if err != nil {
 		return err
 	}
-	asked, err := b.checkView(r.Context(), is)
+	question, err := b.checkView(r.Context(), is)
 	if err != nil {
 		return err
 	}
-	for key := range asked { // the service already has unchanged values in current_lease
-		if key != "start_date" && key != "end_date" && key != "reservations" && asked[key] == current[key] {
-			delete(asked, key)
+	for key := range question { // the service already has unchanged values in current_lease
+		if key != "start_date" && key != "end_date" && key != "reservations" && question[key] == current[key] {
+			delete(question, key)
 		}
 	}
-	return b.check(r, Check{What: "check-update", Lease: asked, Current: current})
+	return b.check(r, Check{What: "check-update", Lease: question, Current: current})
 }
 
 func (b *handler) check(r *http.Request, c Check) error {
 	caller := identity.From(r.Context())
 	c.User, c.Project = caller.User, caller.Project
-	if errorBody := b.Enforce(r.Context(), c); errorBody != "" {
-		return lease.Refuse(lease.InvalidInput, "%s", errorBody)
+	if refusal := b.Enforce(r.Context(), c); refusal != "" {
+		return lease.Refuse(lease.InvalidInput, "%s", refusal)
 	}
 	return nil
 }
@@ -92,14 +92,14 @@ func (b *handler) checkView(ctx context.Context, l lease.Lease) (map[string]any,
 		view["allocations"] = allocations
 		reservations = append(reservations, view)
 	}
-	asked := map[string]any{"id": l.ID.String(), "name": l.Name, "user_id": l.User, "project_id": l.Project,
+	question := map[string]any{"id": l.ID.String(), "name": l.Name, "user_id": l.User, "project_id": l.Project,
 		"start_date": plain(l.StartAt), "end_date": plain(l.EndAt), "reservations": reservations}
 	for _, e := range l.Events {
 		if e.Type == lease.BeforeEndLease {
-			asked["before_end_date"] = plain(e.At)
+			question["before_end_date"] = plain(e.At)
 		}
 	}
-	return asked, nil
+	return question, nil
 }
 
 // toMap converts a view to the map of its JSON object.

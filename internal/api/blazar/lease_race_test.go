@@ -28,7 +28,7 @@ func TestLease_OneOfManyClientsGetsTheLastResource(t *testing.T) {
 		reservation string
 		status      int
 		message     string
-		held        string // what is held in the end, and by how many reservations
+		held        string // the allocated amount at the end, and the number of reservations with it
 	}{
 		"host": {`{"resource_type":"physical:host","min":1,"max":1,"hypervisor_properties":"","resource_properties":""}`,
 			409, "Not enough hosts available", `select count(*)::text from host_allocation`},

@@ -32,7 +32,7 @@ func TestRecord_CreateUpdateDelete(t *testing.T) {
 	}
 
 	if status, answer := send(t, h, "demo:demo", "POST", "/entries", `{}`); status != 403 {
-		t.Errorf("a stranger records: %d %v", status, answer)
+		t.Errorf("a member records: %d %v", status, answer)
 	}
 }
 

@@ -68,18 +68,18 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(p["berth:why"], after["berth:why"]); d != "" || after["revision_number"] != p["revision_number"].(float64)+1 {
-		t.Errorf("revision %v, and whom it waits for: %s", after["revision_number"], d)
+		t.Errorf("revision %v, and what it waits for: %s", after["revision_number"], d)
 	}
 	if n := len(addresses(c.must(200, "GET", "/v2.0/ports/"+router, "")["port"].(object))); n != 1 {
 		t.Errorf("a router has %d addresses", n)
 	}
 
-	const nobody = "00000000-0000-4000-8000-000000000000"
+	const unknownID = "00000000-0000-4000-8000-000000000000"
 	for fixed, want := range map[string]string{
 		`{"subnet_id":"` + six + `","ip_address":"fd00::9"}`: "400 AllocationOnAutoAddressSubnet",
 		`{"ip_address":"fd00::9"}`:                           "400 AllocationOnAutoAddressSubnet",
 		`{"subnet_id":"` + elsewhere + `"}`:                  "400 InvalidInput",
-		`{"subnet_id":"` + nobody + `"}`:                     "404 SubnetNotFound",
+		`{"subnet_id":"` + unknownID + `"}`:                  "404 SubnetNotFound",
 	} {
 		t.Run(fixed, func(t *testing.T) {
 			c := c.in(t)

@@ -89,11 +89,11 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 	}
 	names, list := requestedFields(r), []object{}
 	for _, binding := range p.Tied() {
-		view, asked := viewBinding(p, binding), true
+		view, matches := viewBinding(p, binding), true
 		for key, values := range q {
-			asked = asked && slices.Contains(values, view[key].(string))
+			matches = matches && slices.Contains(values, view[key].(string))
 		}
-		if asked {
+		if matches {
 			list = append(list, selectFields(names, view))
 		}
 	}

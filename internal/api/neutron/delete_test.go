@@ -61,7 +61,7 @@ func TestSubnet_DeleteRemovesSLAACAddresses(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(before["berth:why"], after["berth:why"]); d != "" {
-		t.Errorf("whom the port waits for is another: %s", d)
+		t.Errorf("what the port waits for changed: %s", d)
 	}
 }
 

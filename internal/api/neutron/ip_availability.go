@@ -29,12 +29,12 @@ func (a ipAvailability) routes() []osapi.Route {
 var networkAttributeOf = map[string]string{"network_id": "id", "network_name": "name", "project_id": "project_id", "tenant_id": "tenant_id"}
 
 func (a ipAvailability) list(r *http.Request) (int, any, error) {
-	asked, listVersions, err := networkListRequest(r)
+	networkRequest, ipVersions, err := networkListRequest(r)
 	if err != nil {
 		return 0, nil, err
 	}
 	res := networks(a.store)
-	l, err := res.listRequest(asked)
+	l, err := res.listRequest(networkRequest)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -42,13 +42,13 @@ func (a ipAvailability) list(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	views, err := a.views(r.Context(), found, listVersions)
+	views, err := a.views(r.Context(), found, ipVersions)
 	if err != nil {
 		return 0, nil, err
 	}
-	requestedFields := requestedFields(r)
+	names := requestedFields(r)
 	for i := range views {
-		views[i] = selectFields(requestedFields, views[i])
+		views[i] = selectFields(names, views[i])
 	}
 	body := object{"network_ip_availabilities": views}
 	if l.Limit > 0 {
@@ -59,14 +59,14 @@ func (a ipAvailability) list(r *http.Request) (int, any, error) {
 
 // networkListRequest translates the request into a list request for networks. It also returns the IP versions to count; nil counts all.
 func networkListRequest(r *http.Request) (*http.Request, []string, error) {
-	q, asked := r.URL.Query(), url.Values{}
+	q, query := r.URL.Query(), url.Values{}
 	for _, key := range sortedKeys(q) {
 		switch name := networkAttributeOf[key]; {
 		case slices.Contains([]string{"fields", "ip_version", "sort_key"}, key):
 		case name != "":
-			asked[name] = q[key]
+			query[name] = q[key]
 		case slices.Contains(listOptions, key):
-			asked[key] = q[key]
+			query[key] = q[key]
 		default:
 			return nil, nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(key))
 		}
@@ -75,10 +75,10 @@ func networkListRequest(r *http.Request) (*http.Request, []string, error) {
 		if networkAttributeOf[key] == "" {
 			return nil, nil, badRequest("['%s'] is invalid attribute for sort_keys", excerpt(key))
 		}
-		asked.Add("sort_key", networkAttributeOf[key])
+		query.Add("sort_key", networkAttributeOf[key])
 	}
 	copied := r.Clone(r.Context())
-	copied.URL.RawQuery = asked.Encode()
+	copied.URL.RawQuery = query.Encode()
 	return copied, q["ip_version"], nil
 }
 
@@ -95,15 +95,15 @@ func (a ipAvailability) show(r *http.Request) (int, any, error) {
 }
 
 // views counts the addresses of networks in their subnets of these IP versions; nil counts all versions.
-func (a ipAvailability) views(ctx context.Context, networks []network.Network, listVersions []string) ([]object, error) {
+func (a ipAvailability) views(ctx context.Context, networks []network.Network, ipVersions []string) ([]object, error) {
 	ids, texts := make([]uuid.UUID, len(networks)), make([]string, len(networks))
 	for i, n := range networks {
 		ids[i], texts[i] = n.ID, n.ID.String()
 	}
 	where := []store.Condition{{Field: "network", In: texts}}
-	if listVersions != nil {
+	if ipVersions != nil {
 		c := store.Condition{Field: "ip_version", In: []string{}}
-		for _, v := range listVersions {
+		for _, v := range ipVersions {
 			v, err := attribute.FilterInt(v)
 			if err != nil {
 				return nil, err

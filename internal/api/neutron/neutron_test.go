@@ -114,7 +114,7 @@ func (c cloud) fault(method, path, body string, header ...string) string {
 		return fmt.Sprintf("%d %v", status, o)
 	}
 	if message, _ := e["message"].(string); message == "" || e["detail"] != "" {
-		c.t.Errorf("%s %s: a refusal without words: %v", method, path, e)
+		c.t.Errorf("%s %s: an error without a message: %v", method, path, e)
 	}
 	return fmt.Sprintf("%d %s", status, e["type"])
 }

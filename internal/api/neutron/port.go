@@ -53,32 +53,35 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 			}
 			return fillProject(r, &c.Project, "create_port")
 		},
-		authorizeChange: func(r *http.Request, p network.Port, c *portChange) error {
-			if c == nil {
-				return nil // the caller sees the port, so it owns the port or the port's network, and may delete it
-			}
-			if err := authorizeProject(r, p.Project, c, "port"); err != nil {
-				return err
-			}
-			if c.MAC != nil && *c.MAC != p.MAC && !caller(r).Admin() {
-				return forbidden("update_port:mac_address")
-			}
-			if c.SecurityGroups != nil {
-				if err := requireVisibleGroups(r, s, *c.SecurityGroups); err != nil {
-					return err
-				}
-			}
-			name := ownerOnlyAttribute(*c, p)
-			if name == "" {
-				return nil
-			}
-			n, err := findNetwork(r, s, p.Network)
-			if err == nil && !ownsNetwork(caller(r), n) {
-				err = forbidden("update_port:" + name)
-			}
-			return err
-		},
+		authorizeChange: func(r *http.Request, p network.Port, c *portChange) error { return authorizePortChange(r, s, p, c) },
 	}
+}
+
+// authorizePortChange checks whether the caller, who sees the port, may change or delete (c is nil) it.
+func authorizePortChange(r *http.Request, s *store.Store, p network.Port, c *portChange) error {
+	if c == nil {
+		return nil // the caller sees the port, so it owns the port or the port's network, and may delete it
+	}
+	if err := authorizeProject(r, p.Project, c, "port"); err != nil {
+		return err
+	}
+	if c.MAC != nil && *c.MAC != p.MAC && !caller(r).Admin() {
+		return forbidden("update_port:mac_address")
+	}
+	if c.SecurityGroups != nil {
+		if err := requireVisibleGroups(r, s, *c.SecurityGroups); err != nil {
+			return err
+		}
+	}
+	name := ownerOnlyAttribute(*c, p)
+	if name == "" {
+		return nil
+	}
+	n, err := findNetwork(r, s, p.Network)
+	if err == nil && !ownsNetwork(caller(r), n) {
+		err = forbidden("update_port:" + name)
+	}
+	return err
 }
 
 // addTrunkDetails adds to each port the trunk whose parent it is.
@@ -148,17 +151,17 @@ func ownerOnlyAttribute(c portChange, p network.Port) string {
 func fixedIPFilter(values []string) ([]store.Condition, error) {
 	in := map[string][]string{}
 	for _, v := range values {
-		key, pathValue, _ := strings.Cut(v, "=")
+		key, value, _ := strings.Cut(v, "=")
 		var err error
 		switch key {
 		case "ip_address":
 			key = "ip"
-			if pathValue, err = attribute.FilterIP(pathValue); pathValue == "" {
+			if value, err = attribute.FilterIP(value); value == "" {
 				err = attribute.ErrNoMatch
 			}
 		case "subnet_id":
 			key = "subnet"
-			pathValue, err = attribute.FilterUUID(pathValue)
+			value, err = attribute.FilterUUID(value)
 		case "ip_address_substr":
 			key = "ip_part"
 		default:
@@ -168,7 +171,7 @@ func fixedIPFilter(values []string) ([]store.Condition, error) {
 			in[key] = []string{}
 		}
 		if err == nil {
-			in[key] = append(in[key], pathValue)
+			in[key] = append(in[key], value)
 		}
 	}
 	var conditions []store.Condition

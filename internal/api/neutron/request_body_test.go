@@ -15,7 +15,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 	port := "/v2.0/ports/" + p["id"].(string)
 	onNet := func(more string) string { return fmt.Sprintf(`{"port":{"network_id":%q,%s}}`, net, more) }
 	sub := func(more string) string { return fmt.Sprintf(`{"subnet":{"network_id":%q,%s}}`, other, more) }
-	const nobody = "00000000-0000-4000-8000-000000000000"
+	const unknownID = "00000000-0000-4000-8000-000000000000"
 
 	for _, tc := range []struct{ method, path, body, want string }{
 		{"POST", "/v2.0/networks", `{`, "400 HTTPBadRequest"},
@@ -48,9 +48,9 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		{"PUT", "/v2.0/networks/" + net, `{"networks":[{}]}`, "400 HTTPBadRequest"},
 		{"DELETE", "/v2.0/networks/" + net, ``, "409 NetworkInUse"},
 		{"GET", "/v2.0/networks/blue", ``, "404 NetworkNotFound"},
-		{"GET", "/v2.0/networks/" + nobody, ``, "404 NetworkNotFound"},
+		{"GET", "/v2.0/networks/" + unknownID, ``, "404 NetworkNotFound"},
 		{"GET", "/v2.0/networks/%00", ``, "404 HTTPNotFound"},
-		{"PUT", "/v2.0/networks/" + nobody, `{"network":{}}`, "404 NetworkNotFound"},
+		{"PUT", "/v2.0/networks/" + unknownID, `{"network":{}}`, "404 NetworkNotFound"},
 		{"GET", "/v2.0/moons", ``, "404 HTTPNotFound"},
 		{"PATCH", "/v2.0/networks", ``, "405 HTTPMethodNotAllowed"},
 		{"GET", "/v2.0/extensions/moon", ``, "404 ExtensionNotFound"},
@@ -79,12 +79,12 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","dns_nameservers":["9.9.9.9","9.9.9.9"]`), "400 InvalidInput"},
 		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","host_routes":[` + strings.Repeat(`{"destination":"10.8.0.0/24","nexthop":"10.1.0.9"},`, 20) + `{"destination":"10.7.0.0/24","nexthop":"10.1.0.9"}]`), "400 HostRoutesExhausted"},
 		{"POST", "/v2.0/subnets", sub(`"ip_version":4,"cidr":"10.1.0.0/24","host_routes":[{"destination":"10.8.0.0/24","nexthop":"10.1.0.9"},{"destination":"10.8.0.0/24","nexthop":"10.1.0.9"}]`), "400 InvalidInput"},
-		{"POST", "/v2.0/subnets", `{"subnet":{"network_id":"` + nobody + `","ip_version":4,"cidr":"10.1.0.0/24"}}`, "404 NetworkNotFound"},
+		{"POST", "/v2.0/subnets", `{"subnet":{"network_id":"` + unknownID + `","ip_version":4,"cidr":"10.1.0.0/24"}}`, "404 NetworkNotFound"},
 		{"DELETE", "/v2.0/subnets/" + subnet, ``, "409 SubnetInUse"},
 
 		{"POST", "/v2.0/ports", `{"port":{}}`, "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", `{"port":{"network_id":"x"}}`, "400 HTTPBadRequest"},
-		{"POST", "/v2.0/ports", `{"port":{"network_id":"` + nobody + `"}}`, "404 NetworkNotFound"},
+		{"POST", "/v2.0/ports", `{"port":{"network_id":"` + unknownID + `"}}`, "404 NetworkNotFound"},
 		{"POST", "/v2.0/ports", onNet(`"status":"ACTIVE"`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"mac_address":"01:00:5e:00:00:01"`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"mac_address":"fa:16:3e:00:00:01"`), "409 MacAddressInUse"},
@@ -96,14 +96,14 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"ip_address":"10.0.0.4"},{"ip_address":"10.0.0.4"}]`), "400 InvalidInput"},
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"ip_address":"10.0.0.7"}]`), "400 InvalidIpForNetwork"},
 		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + subnet + `","ip_address":"10.7.0.7"}]`), "400 InvalidIpForSubnet"},
-		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + nobody + `"}]`), "404 SubnetNotFound"},
+		{"POST", "/v2.0/ports", onNet(`"fixed_ips":[{"subnet_id":"` + unknownID + `"}]`), "404 SubnetNotFound"},
 		{"POST", "/v2.0/ports", onNet(`"binding:vnic_type":"wood"`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"binding:vnic_type":null`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"extra_dhcp_opts":[{"opt_name":"mtu","opt_value":""}]`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"binding:profile":[]`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"binding:profile":{"a":1e999999}`), "400 HTTPBadRequest"},
 		{"POST", "/v2.0/ports", onNet(`"binding:profile":{"a":"\u0000"}`), "400 HTTPBadRequest"},
-		{"POST", "/v2.0/ports", onNet(`"security_groups":["` + nobody + `"]`), "404 SecurityGroupNotFound"},
+		{"POST", "/v2.0/ports", onNet(`"security_groups":["` + unknownID + `"]`), "404 SecurityGroupNotFound"},
 		{"PUT", port, `{"port":{"mac_address":"fa:16:3e:00:00:02"}}`, "409 PortBound"},
 		{"PUT", port, `{"port":{"mac_address":null}}`, "409 PortBound"},
 		{"PUT", port, `{"port":{"status":"ACTIVE"}}`, "400 HTTPBadRequest"},
@@ -114,7 +114,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		{"GET", "/v2.0/ports?name=%ff", ``, "400 HTTPBadRequest"},
 		{"GET", "/v2.0/ports?limit=-1", ``, "400 BadRequest"},
 		{"GET", "/v2.0/ports?limit=ten", ``, "400 BadRequest"},
-		{"GET", "/v2.0/ports?marker=" + nobody, ``, "404 PortNotFound"},
+		{"GET", "/v2.0/ports?marker=" + unknownID, ``, "404 PortNotFound"},
 		{"GET", "/v2.0/ports?marker=x", ``, "404 PortNotFound"},
 		{"GET", "/v2.0/ports?sort_key=moon&sort_dir=asc", ``, "400 HTTPBadRequest"},
 		{"GET", "/v2.0/ports?sort_key=name&sort_dir=up", ``, "400 HTTPBadRequest"},
@@ -125,7 +125,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		{"GET", "/v2.0/ports?revision_number=x", ``, "400 InvalidInput"},
 		{"GET", "/v2.0/network-ip-availabilities?ip_version=x", ``, "400 InvalidInput"},
 
-		{"GET", "/v2.0/agents/" + nobody, ``, "404 AgentNotFound"},
+		{"GET", "/v2.0/agents/" + unknownID, ``, "404 AgentNotFound"},
 		{"POST", "/v2.0/agents", `{}`, "405 HTTPMethodNotAllowed"},
 	} {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
@@ -249,6 +249,6 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 		t.Errorf("a guest renames a shared network: %s", got)
 	}
 	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+shared+`","device_owner":"network:dhcp"}}`); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a guest makes a port that nobody reports for: %s", got)
+		t.Errorf("a guest creates a port without blocks: %s", got)
 	}
 }

@@ -32,7 +32,7 @@ func rulesOf(group object) map[string]int {
 	short := map[string]int{}
 	for _, v := range group["security_group_rules"].([]any) {
 		r := v.(object)
-		remote := "anybody"
+		remote := "any"
 		switch {
 		case r["remote_group_id"] == group["id"]:
 			remote = "its members"
@@ -51,7 +51,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	c := open(t).as("ann:demo")
 	net, _ := c.createNetwork("10.0.0.0/24")
 	var requests sync.WaitGroup
-	for range 4 { // who comes first makes it
+	for range 4 { // the first request creates the group
 		requests.Go(func() { c.must(200, "GET", "/v2.0/security-groups", "") })
 		requests.Go(func() { c.must(201, "POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)) })
 	}
@@ -59,7 +59,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 
 	group := c.groupOf("demo", "default")
 	shown := c.must(200, "GET", "/v2.0/security-groups/"+group, "")["security_group"].(object)
-	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> anybody": 1, "egress IPv6 <nil> <nil>-<nil> anybody": 1,
+	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> any": 1, "egress IPv6 <nil> <nil>-<nil> any": 1,
 		"ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv6 <nil> <nil>-<nil> its members": 1}
 	if d := cmp.Diff(want, rulesOf(shown)); d != "" {
 		t.Error(d)
@@ -72,7 +72,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 		more string
 		want []any
 	}{
-		"told otherwise":           {`,"security_groups":[]`, []any{}},
+		"expected another status":  {`,"security_groups":[]`, []any{}},
 		"without port security":    {`,"port_security_enabled":false`, []any{}},
 		"the network's own":        {`,"device_owner":"network:dhcp"`, []any{}},
 		"of another's project":     {`,"project_id":"demo"`, []any{group}},
@@ -124,9 +124,9 @@ func TestPort_SecurityGroupsAreExactlyTheRequestedOnes(t *testing.T) {
 	if d := cmp.Diff([]any{web}, changed["security_groups"]); d != "" || changed["revision_number"] != 2.0 {
 		t.Errorf("revision %v %s", changed["revision_number"], d)
 	}
-	const nobody = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
+	const unknownID = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 	for got, want := range map[string]string{
-		"of nobody: " + c.fault("PUT", path, `{"port":{"security_groups":["`+nobody+`"]}}`):                                                 "404 SecurityGroupNotFound",
+		"unknown: " + c.fault("PUT", path, `{"port":{"security_groups":["`+unknownID+`"]}}`):                                                "404 SecurityGroupNotFound",
 		"of others: " + c.fault("PUT", path, `{"port":{"security_groups":["`+foreign+`"]}}`):                                                "404 SecurityGroupNotFound",
 		"new, of others: " + c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, foreign)): "404 SecurityGroupNotFound",
 		"no ID: " + c.fault("PUT", path, `{"port":{"security_groups":["web"]}}`):                                                            "400 HTTPBadRequest",
@@ -182,9 +182,9 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 		})
 	}
 	shown := c.must(200, "GET", "/v2.0/security-groups/"+web, "")["security_group"].(object)
-	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> anybody": 1, "egress IPv6 <nil> <nil>-<nil> anybody": 1, "ingress IPv4 tcp 443-443 10.0.0.0/8": 1,
-		"ingress IPv4 icmp 8-0 anybody": 1, "ingress IPv4 112 <nil>-<nil> anybody": 1, "ingress IPv6 <nil> <nil>-<nil> anybody": 1,
-		"ingress IPv6 icmpv6 <nil>-<nil> fd00::1/128": 1, "ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv4 <nil> <nil>-<nil> anybody": 1}
+	want := map[string]int{"egress IPv4 <nil> <nil>-<nil> any": 1, "egress IPv6 <nil> <nil>-<nil> any": 1, "ingress IPv4 tcp 443-443 10.0.0.0/8": 1,
+		"ingress IPv4 icmp 8-0 any": 1, "ingress IPv4 112 <nil>-<nil> any": 1, "ingress IPv6 <nil> <nil>-<nil> any": 1,
+		"ingress IPv6 icmpv6 <nil>-<nil> fd00::1/128": 1, "ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv4 <nil> <nil>-<nil> any": 1}
 	if d := cmp.Diff(want, rulesOf(shown)); d != "" || shown["revision_number"] != 8.0 {
 		t.Errorf("revision %v %s", shown["revision_number"], d)
 	}
@@ -197,7 +197,7 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 			}
 		})
 	}
-	const nobody = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
+	const unknownID = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 	for more, want := range map[string]string{
 		`,"protocol":"tcp","port_range_min":443,"port_range_max":443,"remote_ip_prefix":"10.0.0.0/8"`: "409 SecurityGroupRuleExists",
 		`,"protocol":"moon"`: "400 SecurityGroupRuleInvalidProtocol", `,"protocol":256`: "400 SecurityGroupRuleInvalidProtocol",
@@ -211,7 +211,7 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 		`,"protocol":"vrrp","port_range_min":1,"port_range_max":1`:         "400 SecurityGroupInvalidProtocolForPort",
 		`,"remote_ip_prefix":"fd00::/8"`:                                   "400 SecurityGroupRuleParameterConflict",
 		`,"remote_ip_prefix":"10.0.0.0/8","remote_group_id":"` + web + `"`: "400 SecurityGroupMultipleRemoteEntites",
-		`,"remote_group_id":"` + nobody + `"`:                              "404 SecurityGroupNotFound",
+		`,"remote_group_id":"` + unknownID + `"`:                           "404 SecurityGroupNotFound",
 		`,"direction":null`:                                                "400 HTTPBadRequest", `,"remote_ip_prefix":"here"`: "400 InvalidCIDR", `,"ethertype":"IPX"`: "400 SecurityGroupRuleInvalidEtherType",
 		`,"port_range_min":70000`: "400 SecurityGroupInvalidPortValue", `,"project_id":"other"`: "403 PolicyNotAuthorized", `,"moon":1`: "400 HTTPBadRequest",
 	} {

@@ -143,7 +143,7 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 		t.Helper()
 		return c.fault("PUT", path+"/add_subports", `{"sub_ports":[`+fmt.Sprintf(body, ports...)+`]}`)
 	}
-	nobody := "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
+	unknownID := "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 
 	for got, want := range map[string]string{
 		"parent twice: " + trunk(c, parent, free):                                                         "409 ParentPortInUse",
@@ -152,8 +152,8 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 		"subport is a parent: " + trunk(c, free, parent):                                                  "409 ParentPortInUse",
 		"subport is its parent: " + trunk(c, free, free):                                                  "409 ParentPortInUse",
 		"parent bound: " + trunk(c, bound, free):                                                          "409 ParentPortInUse",
-		"no parent: " + trunk(c, nobody, free):                                                            "404 PortNotFound",
-		"no subport: " + trunk(c, free, nobody):                                                           "404 PortNotFound",
+		"no parent: " + trunk(c, unknownID, free):                                                         "404 PortNotFound",
+		"no subport: " + trunk(c, free, unknownID):                                                        "404 PortNotFound",
 		"of another: " + trunk(other, free, free):                                                         "404 PortNotFound",
 		"added in use: " + add(`{"port_id":%q,"segmentation_id":8}`, used):                                "409 PortInUse",
 		"added bound: " + add(`{"port_id":%q,"segmentation_id":8}`, bound):                                "409 PortInUse",

@@ -12,7 +12,7 @@ func accepts(r *http.Request, kind, subtype string) bool {
 	if strings.TrimSpace(header) == "" {
 		return true
 	}
-	taken := false
+	accepted := false
 	for offer := range strings.SplitSeq(header, ",") {
 		if strings.TrimSpace(offer) == "" {
 			continue
@@ -22,9 +22,9 @@ func accepts(r *http.Request, kind, subtype string) bool {
 			return true
 		}
 		admits := media == "*/*" || media == kind+"/*" || media == kind+"/"+subtype
-		taken = taken || admits && !isZeroQuality(params["q"])
+		accepted = accepted || admits && !isZeroQuality(params["q"])
 	}
-	return taken
+	return accepted
 }
 
 // isZeroQuality reports whether a quality value is zero, which excludes the media type.

@@ -196,11 +196,11 @@ func (h *handler) listProviderAllocations(c *call) (int, any, error) {
 	c.setLastModified(found.ChangedAt)
 	allocations := map[string]consumerShare{}
 	for consumer, s := range found.Consumers {
-		shown := consumerShare{Resources: s.Resources}
+		view := consumerShare{Resources: s.Resources}
 		if c.v >= 28 {
-			shown.Generation = &s.Generation
+			view.Generation = &s.Generation
 		}
-		allocations[consumer] = shown
+		allocations[consumer] = view
 	}
 	return http.StatusOK, map[string]any{
 		"allocations": allocations, "resource_provider_generation": found.Generation}, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-const nobody = "00000000-0000-0000-0000-000000000000"
+const incompleteOwnerID = "00000000-0000-0000-0000-000000000000"
 
 // vcpus is the part of a body that allocates VCPUs of a provider, in the format from 1.12 on.
 func vcpus(provider string, n int) string {
@@ -39,7 +39,7 @@ func TestAllocations_FormatOfEveryVersion(t *testing.T) {
 			c.want(204, "", step.version, "PUT", path, "{"+step.body+"}")
 			user := "u"
 			if step.version == "1.0" {
-				user = nobody
+				user = incompleteOwnerID
 			}
 			c.want(200, user, "1.12", "GET", path, "")
 		})

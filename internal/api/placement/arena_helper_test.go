@@ -79,7 +79,7 @@ func (a *arena) contend(want func(writer int) request) int {
 		}
 	}
 	if winner < 0 {
-		a.t.Fatalf("nobody won, of %+v", want(0))
+		a.t.Fatalf("no request won: %+v", want(0))
 	}
 	return winner
 }

@@ -77,6 +77,6 @@ func TestError_FullBodies(t *testing.T) {
 		t.Errorf("without a token: %d %s", a.status, d)
 	}
 	if a.header.Get("OpenStack-API-Version") != "" {
-		t.Error("who is not known is told a version")
+		t.Error("an unauthenticated caller gets a version")
 	}
 }

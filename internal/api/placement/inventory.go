@@ -82,11 +82,11 @@ func (c *call) checkInventory(operation, class string, i inventory.Inventory) er
 
 func (c *call) inventories(s inventory.Stock) (int, any, error) {
 	c.setLastModified(s.ChangedAt)
-	shown := map[string]inventoryView{}
+	view := map[string]inventoryView{}
 	for class, i := range s.Classes {
-		shown[class] = inventoryViewOf(i)
+		view[class] = inventoryViewOf(i)
 	}
-	return http.StatusOK, map[string]any{"resource_provider_generation": s.Generation, "inventories": shown}, nil
+	return http.StatusOK, map[string]any{"resource_provider_generation": s.Generation, "inventories": view}, nil
 }
 
 func (h *handler) listInventories(c *call) (int, any, error) {
@@ -120,9 +120,9 @@ func (h *handler) createInventory(c *call) (int, any, error) {
 
 // oneInventory is the view of one inventory of a provider.
 func (c *call) oneInventory(s inventory.Stock, class string) inventoryView {
-	shown := inventoryViewOf(s.Classes[class])
-	shown.Generation = &s.Generation
-	return shown
+	view := inventoryViewOf(s.Classes[class])
+	view.Generation = &s.Generation
+	return view
 }
 
 // inventoriesSchema is the schema of all inventories of a provider.
@@ -149,13 +149,13 @@ func (h *handler) replaceInventories(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, h.unlessStale(c, nil, err)
 	}
-	wanted := readInventories(in)
-	for _, class := range slices.Sorted(maps.Keys(wanted.Classes)) {
-		if err := c.checkInventory("update", class, wanted.Classes[class]); err != nil {
-			return 0, nil, h.unlessStale(c, &wanted.Generation, err)
+	requested := readInventories(in)
+	for _, class := range slices.Sorted(maps.Keys(requested.Classes)) {
+		if err := c.checkInventory("update", class, requested.Classes[class]); err != nil {
+			return 0, nil, h.unlessStale(c, &requested.Generation, err)
 		}
 	}
-	s, err := h.store.ReplaceStock(c.Context(), provider, wanted.Generation, wanted.Classes)
+	s, err := h.store.ReplaceStock(c.Context(), provider, requested.Generation, requested.Classes)
 	if err != nil {
 		err = prefixMessage(err, "Unknown resource class in inventory for resource provider "+provider+": ", inventory.UnknownClass)
 		err = prefixMessage(err, "update conflict: ", inventory.InventoryInUse)

@@ -25,13 +25,13 @@ func rules() []policy.Default {
 		{Name: "project_reader_api", Check: "role:reader and project_id:%(project_id)s"},
 		{Name: "admin_or_project_reader_or_service_api", Check: "rule:admin_or_service_api or rule:project_reader_api"},
 	}
-	seen := map[string]bool{}
+	known := map[string]bool{}
 	for _, e := range endpoints {
 		name := ruleName(e.rule)
-		if seen[name] {
+		if known[name] {
 			continue
 		}
-		seen[name] = true
+		known[name] = true
 		check := "rule:admin_or_service_api"
 		if other, ok := exceptions[name]; ok {
 			check = other

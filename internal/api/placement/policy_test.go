@@ -56,7 +56,7 @@ func TestPolicy_CheckedBeforeEveryOperation(t *testing.T) {
 	c := serve(t)
 	seen := map[string]bool{}
 	for _, r := range routes(t) {
-		body := "{" // no JSON: who is refused does not learn of that
+		body := "{" // malformed JSON: a refused caller gets 403, not 400
 		if r.Method == http.MethodGet || r.Method == http.MethodDelete {
 			body = ""
 		}

@@ -30,10 +30,10 @@ var providerLinks = []struct {
 
 func (c *call) provider(p inventory.Provider) provider {
 	self := Prefix + "/resource_providers/" + p.UUID
-	shown := provider{UUID: p.UUID, Name: p.Name, Generation: p.Generation, Links: []link{{"self", self}}}
+	view := provider{UUID: p.UUID, Name: p.Name, Generation: p.Generation, Links: []link{{"self", self}}}
 	for _, l := range providerLinks {
 		if c.v >= l.from {
-			shown.Links = append(shown.Links, link{l.rel, self + "/" + l.rel})
+			view.Links = append(view.Links, link{l.rel, self + "/" + l.rel})
 		}
 	}
 	if c.v >= 14 {
@@ -41,9 +41,9 @@ func (c *call) provider(p inventory.Provider) provider {
 		if p.Parent != "" {
 			parent = &p.Parent
 		}
-		shown.Parent, shown.Root = &parent, p.Root
+		view.Parent, view.Root = &parent, p.Root
 	}
-	return shown
+	return view
 }
 
 // notFound replaces the store's error for a missing provider by a 404 with that message.
@@ -85,19 +85,19 @@ func (h *handler) createProvider(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	wanted := inventory.NewProvider{Name: stringOf(in["name"]), Parent: stringOf(in["parent_provider_uuid"])}
-	if wanted.UUID = uuid.NewString(); in["uuid"] != nil {
-		wanted.UUID, _ = canonicalUUID(stringOf(in["uuid"]))
+	requested := inventory.NewProvider{Name: stringOf(in["name"]), Parent: stringOf(in["parent_provider_uuid"])}
+	if requested.UUID = uuid.NewString(); in["uuid"] != nil {
+		requested.UUID, _ = canonicalUUID(stringOf(in["uuid"]))
 	}
-	words := `Unable to create resource provider "` + wanted.Name + `", ` + wanted.UUID + `: Object action create failed because: `
-	switch parent, _ := canonicalUUID(wanted.Parent); {
-	case wanted.Name == "":
+	words := `Unable to create resource provider "` + requested.Name + `", ` + requested.UUID + `: Object action create failed because: `
+	switch parent, _ := canonicalUUID(requested.Parent); {
+	case requested.Name == "":
 		return 0, nil, fault(http.StatusBadRequest, "%sname is required", words)
-	case parent == wanted.UUID:
+	case parent == requested.UUID:
 		return 0, nil, fault(http.StatusBadRequest,
 			"%sparent provider UUID cannot be same as UUID. Please choose a different UUID.", words)
 	}
-	p, err := h.store.CreateProvider(c.Context(), wanted)
+	p, err := h.store.CreateProvider(c.Context(), requested)
 	if err != nil {
 		return 0, nil, prefixMessage(err, words, inventory.Invalid)
 	}
@@ -125,8 +125,8 @@ func (h *handler) updateProvider(c *call) (int, any, error) {
 	}
 	change := inventory.ProviderChange{UUID: c.PathValue("uuid"), Name: stringOf(in["name"]), Move: c.v >= 37}
 	if parent, sent := in["parent_provider_uuid"]; sent {
-		wanted := stringOf(parent)
-		change.Parent = &wanted
+		requested := stringOf(parent)
+		change.Parent = &requested
 	}
 	p, err := h.store.ChangeProvider(c.Context(), change)
 	if err != nil {
@@ -156,14 +156,14 @@ func (h *handler) listProviders(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, unknownNames(err)
 	}
-	shown := make([]provider, len(providers))
+	view := make([]provider, len(providers))
 	var newest inventory.Provider
 	for i, p := range providers {
-		shown[i] = c.provider(p)
+		view[i] = c.provider(p)
 		if p.ChangedAt.After(newest.ChangedAt) {
 			newest = p
 		}
 	}
 	c.setLastModified(newest.ChangedAt)
-	return http.StatusOK, map[string]any{"resource_providers": shown}, nil
+	return http.StatusOK, map[string]any{"resource_providers": view}, nil
 }

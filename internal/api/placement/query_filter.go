@@ -54,8 +54,8 @@ func parseResources(value string) (map[string]int64, error) {
 // parseAmount reads an integer. A number beyond the range of int64 becomes the nearest int64.
 func parseAmount(s string) (int64, bool) {
 	s = strings.TrimSpace(s)
-	uuidDigits := strings.TrimLeft(s, "+-")
-	if uuidDigits == "" || len(s)-len(uuidDigits) > 1 || strings.Trim(uuidDigits, "0123456789") != "" {
+	digits := strings.TrimLeft(s, "+-")
+	if digits == "" || len(s)-len(digits) > 1 || strings.Trim(digits, "0123456789") != "" {
 		return 0, false
 	}
 	amount, err := strconv.ParseInt(s, 10, 64)

@@ -55,15 +55,15 @@ func (c *call) decodeObject(expected *schema) (map[string]any, error) {
 // decodeQuery reads the query and checks it against the schema. The last value of a repeated parameter counts.
 func (c *call) decodeQuery(expected *schema) (map[string]string, error) {
 	values := c.URL.Query()
-	object, stringsOf := map[string]any{}, map[string]string{}
+	object, texts := map[string]any{}, map[string]string{}
 	for name := range values {
-		stringsOf[name] = last(values[name])
-		object[name] = stringsOf[name]
+		texts[name] = last(values[name])
+		object[name] = texts[name]
 	}
 	if m := expected.check(object); m != nil {
 		return nil, fault(http.StatusBadRequest, "Invalid query string parameters: %s", m)
 	}
-	return stringsOf, nil
+	return texts, nil
 }
 
 // optional is the value of a query parameter; nil if the query does not contain it.

@@ -30,16 +30,16 @@ func (h *handler) listClasses(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	shown := make([]class, len(classes))
+	view := make([]class, len(classes))
 	var newest time.Time
 	for i, found := range classes {
-		shown[i] = classOf(found.Name)
+		view[i] = classOf(found.Name)
 		if found.ChangedAt.After(newest) {
 			newest = found.ChangedAt
 		}
 	}
 	c.setLastModified(newest)
-	return http.StatusOK, map[string]any{"resource_classes": shown}, nil
+	return http.StatusOK, map[string]any{"resource_classes": view}, nil
 }
 
 var classForm = &schema{kind: "object", required: []string{"name"}, fields: map[string]*schema{"name": customName}}
@@ -95,11 +95,11 @@ func (h *handler) renameClass(c *call, name string) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	wanted := stringOf(in["name"])
-	if err := h.store.RenameClass(c.Context(), name, wanted); err != nil {
+	requested := stringOf(in["name"])
+	if err := h.store.RenameClass(c.Context(), name, requested); err != nil {
 		return 0, nil, classNotFound(err, name)
 	}
-	return http.StatusOK, classOf(wanted), nil
+	return http.StatusOK, classOf(requested), nil
 }
 
 func (h *handler) deleteClass(c *call) (int, any, error) {

@@ -74,8 +74,8 @@ func (s *schema) check(v any) *mismatch {
 			return s.checkArray(array)
 		}
 	case "string":
-		if stringOf, ok := v.(string); ok {
-			return s.checkString(stringOf)
+		if text, ok := v.(string); ok {
+			return s.checkString(text)
 		}
 	case "integer", "number":
 		if number, ok := v.(json.Number); ok && (s.kind == "number" || isInteger(number)) {
@@ -152,32 +152,32 @@ func (s *schema) checkArray(array []any) *mismatch {
 	if len(array) < s.minItems {
 		return mismatchf("minItems", "%s should be non-empty", repr(array))
 	}
-	seen := map[string]bool{}
+	known := map[string]bool{}
 	for _, v := range array {
 		if m := s.items.check(v).below("items"); m != nil {
 			return m
 		}
-		if stringOf, ok := v.(string); ok && s.unique {
-			if seen[stringOf] {
+		if text, ok := v.(string); ok && s.unique {
+			if known[text] {
 				return mismatchf("uniqueItems", "%s has non-unique elements", repr(array))
 			}
-			seen[stringOf] = true
+			known[text] = true
 		}
 	}
 	return nil
 }
 
-func (s *schema) checkString(stringOf string) *mismatch {
-	length := utf8.RuneCountInString(stringOf)
+func (s *schema) checkString(text string) *mismatch {
+	length := utf8.RuneCountInString(text)
 	switch {
 	case length < s.minLength:
-		return mismatchf("minLength", "%s should be non-empty", repr(stringOf))
+		return mismatchf("minLength", "%s should be non-empty", repr(text))
 	case s.maxLength > 0 && length > s.maxLength:
-		return mismatchf("maxLength", "%s is too long", repr(stringOf))
-	case s.pattern != nil && !s.pattern.MatchString(stringOf):
-		return mismatchf("pattern", "%s does not match %s", repr(stringOf), repr(s.pattern.String()))
-	case s.uuid && !isUUID(stringOf):
-		return mismatchf("format", "%s is not a 'uuid'", repr(stringOf))
+		return mismatchf("maxLength", "%s is too long", repr(text))
+	case s.pattern != nil && !s.pattern.MatchString(text):
+		return mismatchf("pattern", "%s does not match %s", repr(text), repr(s.pattern.String()))
+	case s.uuid && !isUUID(text):
+		return mismatchf("format", "%s is not a 'uuid'", repr(text))
 	}
 	return nil
 }

@@ -93,11 +93,11 @@ func traitFilter(query map[string]string) (f inventory.TraitFilter, err error) {
 		}
 	}
 	if associated, sent := query["associated"]; sent {
-		wanted := strings.EqualFold(associated, "true")
-		if !wanted && !strings.EqualFold(associated, "false") {
+		requested := strings.EqualFold(associated, "true")
+		if !requested && !strings.EqualFold(associated, "false") {
 			return f, fault(http.StatusBadRequest, `The query parameter "associated" only accepts "true" or "false"`)
 		}
-		f.Associated = &wanted
+		f.Associated = &requested
 	}
 	return f, nil
 }

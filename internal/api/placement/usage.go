@@ -58,14 +58,14 @@ func (c *call) usages(found []inventory.Usage, together bool) any {
 	if c.v < 38 {
 		return inventory.Total(found).Used
 	}
-	shown := map[string]map[string]int64{}
+	view := map[string]map[string]int64{}
 	add := func(kind string, u inventory.Usage) {
-		shown[kind] = maps.Clone(u.Used)
-		shown[kind]["consumer_count"] = u.Consumers
+		view[kind] = maps.Clone(u.Used)
+		view[kind]["consumer_count"] = u.Consumers
 	}
 	if together && len(found) > 0 {
 		add("all", inventory.Total(found))
-		return shown
+		return view
 	}
 	for _, u := range found {
 		kind := "unknown"
@@ -74,5 +74,5 @@ func (c *call) usages(found []inventory.Usage, together bool) any {
 		}
 		add(kind, u)
 	}
-	return shown
+	return view
 }

@@ -19,24 +19,24 @@ var versionForm = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`)
 
 // negotiate returns the minor number of the requested microversion.
 func negotiate(r *http.Request) (int, error) {
-	wanted := "1.0"
+	requested := "1.0"
 	for pair := range strings.SplitSeq(strings.Join(r.Header.Values("OpenStack-API-Version"), ","), ",") {
 		pair = strings.TrimSpace(pair)
 		blank := strings.IndexAny(pair, " \t")
 		if blank > 0 && strings.EqualFold(pair[:blank], "placement") {
-			wanted = strings.TrimSpace(pair[blank:])
+			requested = strings.TrimSpace(pair[blank:])
 		}
 	}
-	if wanted == "latest" {
+	if requested == "latest" {
 		return newest, nil
 	}
-	parts := versionForm.FindStringSubmatch(wanted)
+	parts := versionForm.FindStringSubmatch(requested)
 	if parts == nil {
-		return 0, osapi.Fault(http.StatusBadRequest, "", "Invalid microversion: invalid version string: %s", wanted)
+		return 0, osapi.Fault(http.StatusBadRequest, "", "Invalid microversion: invalid version string: %s", requested)
 	}
 	minor, err := strconv.Atoi(parts[2])
 	if parts[1] != "1" || err != nil || minor > newest {
-		return 0, osapi.Fault(http.StatusNotAcceptable, unacceptableVersion, "Unacceptable version header: %s", wanted)
+		return 0, osapi.Fault(http.StatusNotAcceptable, unacceptableVersion, "Unacceptable version header: %s", requested)
 	}
 	return minor, nil
 }
