@@ -8,7 +8,7 @@ var processSettings = Section{"Processes, API and database", []Setting{
 	{Name: "BERTH_LISTEN", Default: "127.0.0.1:8778", Unit: "host:port",
 		Description: "Address of the HTTP listener for the APIs, the health checks and the metrics.", set: listen},
 	{Name: "BERTH_DATABASE_URL", Unit: "URL", Secret: true,
-		Description: "PostgreSQL database, as postgres://user:password@host:port/database.",
+		Description: "PostgreSQL database, in the form postgres://user:password@host:port/database.",
 		set:         text(func(c *Config) *string { return &c.DatabaseURL })},
 	{Name: "BERTH_AUTH", Default: Noauth, Unit: "noauth or keystone",
 		Description: "Authentication of requests. noauth accepts every token and works on loopback only; keystone needs OS_AUTH_URL and the service user.", set: auth},
@@ -27,7 +27,7 @@ var processSettings = Section{"Processes, API and database", []Setting{
 }}
 
 var keystoneSettings = Section{"Keystone", []Setting{
-	{Name: "OS_AUTH_URL", Unit: "URL", Description: "Keystone's endpoint, as http://host:5000/v3.",
+	{Name: "OS_AUTH_URL", Unit: "URL", Description: "Keystone's endpoint, for example http://host:5000/v3.",
 		set: httpURL(func(c *Config) *string { return &c.Service.AuthURL })},
 	{Name: "OS_USERNAME", Unit: "text", Description: "Name of berth's service user at Keystone.",
 		set: text(func(c *Config) *string { return &c.Service.Username })},
@@ -47,7 +47,7 @@ var keystoneSettings = Section{"Keystone", []Setting{
 
 var corsSettings = Section{"CORS", []Setting{
 	{Name: "BERTH_CORS_ALLOWED_ORIGIN", Unit: "list of origins",
-		Description: "Origins whose pages may call the APIs from a browser, as https://host[:port]; * allows all. Without an origin CORS is off.", set: origins},
+		Description: "Origins whose pages may call the APIs from a browser, in the form https://host[:port]; * allows all. Without an origin CORS is off.", set: origins},
 	{Name: "BERTH_CORS_ALLOW_CREDENTIALS", Default: "on", Unit: "on or off", Description: "Whether pages may send credentials.",
 		set: onOff(func(c *Config) *bool { return &c.CORS.Credentials })},
 	{Name: "BERTH_CORS_ALLOW_HEADERS", Default: "X-Auth-Token,OpenStack-API-Version,X-OpenStack-Request-ID,X-Project-Id,X-Roles", Unit: "list of headers",
@@ -61,7 +61,7 @@ var corsSettings = Section{"CORS", []Setting{
 }}
 
 var cliSettings = Section{"The command line `starter`", []Setting{
-	{Name: "BERTH_URL", Unit: "URL", Description: "The API that starter calls, as http://host:port.",
+	{Name: "BERTH_URL", Unit: "URL", Description: "The API that starter calls, in the form http://host:port.",
 		set: httpURL(func(c *Config) *string { return &c.Client.URL })},
 	{Name: "BERTH_TOKEN", Default: "admin", Unit: "text", Secret: true, Description: "X-Auth-Token that starter sends.",
 		set: text(func(c *Config) *string { return &c.Client.Token })},

@@ -40,7 +40,7 @@ var networkingSettings = Section{"Networking", []Setting{
 		Description: "off: a new networking agent is disabled until an operator enables it.",
 		set:         onOff(func(c *Config) *bool { return &c.Networking.EnableNewAgents })},
 	{Name: "BERTH_RABBITMQ_URL", Unit: "list of URLs", Secret: true,
-		Description: "RabbitMQ brokers of Neutron's agents, as amqp://user:password@host:5672/ or amqps. Several URLs name the brokers of one cluster.", set: amqpURLs},
+		Description: "RabbitMQ brokers of Neutron's agents, in the form amqp://user:password@host:5672/ or amqps. Several URLs name the brokers of one cluster.", set: amqpURLs},
 	{Name: "BERTH_RABBITMQ_CA_FILE", Unit: "path", Description: "PEM file with RabbitMQ's certificate authority, for amqps.",
 		set: text(func(c *Config) *string { return &c.RabbitMQCAFile })},
 }}
@@ -100,7 +100,7 @@ var cloudSettings = Section{"Nova and Neutron", []Setting{
 
 var odlSettings = Section{"OpenDaylight and the journal", []Setting{
 	{Name: "BERTH_ODL_URL", Unit: "URL",
-		Description: "OpenDaylight's endpoint, as http://host:8181/controller/nb/v2/neutron. Without it berth sends no changes to a controller.",
+		Description: "OpenDaylight's endpoint, for example http://host:8181/controller/nb/v2/neutron. Without it berth sends no changes to a controller.",
 		set:         httpURL(func(c *Config) *string { return &c.ODL.URL })},
 	{Name: "BERTH_ODL_USERNAME", Default: "admin", Unit: "text", Description: "User at OpenDaylight.",
 		set: text(func(c *Config) *string { return &c.ODL.Username })},

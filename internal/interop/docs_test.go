@@ -50,7 +50,7 @@ func TestDocs_CommandsRun(t *testing.T) {
 		cmd.Env = append(slices.Clip(os.Environ()), append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)...)
 		p := servertest.StartCommand(t, cmd)
 		addresses := p.Addresses(t, data)
-		if !strings.Contains(p.Output(), "Everything was as promised") {
+		if !strings.Contains(p.Output(), "All checks passed in") {
 			t.Fatalf("the main job failed:\n%s", p.Output())
 		}
 		return p, addresses

@@ -59,7 +59,7 @@ func demoCommand(*pflag.FlagSet) cli.Action {
 				return fmt.Errorf("the demo failed after %.3f s in part %d: %w", time.Since(d.started).Seconds(), d.part, err)
 			}
 		}
-		fmt.Fprintf(d.writer, "\nEverything was as promised, in %.1f s.\n", time.Since(d.started).Seconds())
+		fmt.Fprintf(d.writer, "\nAll checks passed in %.1f s.\n", time.Since(d.started).Seconds())
 		return nil
 	}
 }

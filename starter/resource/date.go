@@ -44,7 +44,7 @@ func parseInstant(word string, now time.Time) (any, error) {
 
 var dayCount = regexp.MustCompile(`^(\d{1,5})d(.*)$`)
 
-// parseDuration parses the durations of time.ParseDuration, with days in front, as 3d12h.
+// parseDuration parses the durations of time.ParseDuration, with days in front, for example 3d12h.
 func parseDuration(word string) (time.Duration, error) {
 	var whole time.Duration
 	rest := word

@@ -56,11 +56,11 @@ func printPlan(ctx context.Context, s *cli.Session, body cli.Object) error {
 // leaseFlags declares the flags for hosts and times. The returned function makes the request body of a lease.
 func leaseFlags(f *pflag.FlagSet) func(ctx context.Context, s *cli.Session, name string) (cli.Object, error) {
 	given := cli.DeclareFields(f, Leases.Fields, "create")
-	length := f.String("for", "", "length of the lease, as 90m, 2h or 3d, instead of --end")
+	length := f.String("for", "", "duration of the lease, for example 90m, 2h or 3d, instead of --end")
 	minimum := f.Int("min", 1, "minimum number of hosts")
 	maximum := f.Int("max", 0, "maximum number of hosts (default: the value of --min)")
-	hypervisor := f.String("hypervisor-properties", "", `filter for hosts, as ["=", "$hypervisor_hostname", "cmp-1"]`)
-	resource := f.String("resource-properties", "", `filter for host properties, as ["=", "$rack", "r1"]`)
+	hypervisor := f.String("hypervisor-properties", "", `filter for hosts, for example ["=", "$hypervisor_hostname", "cmp-1"]`)
+	resource := f.String("resource-properties", "", `filter for host properties, for example ["=", "$rack", "r1"]`)
 	return func(ctx context.Context, s *cli.Session, name string) (cli.Object, error) {
 		body, err := given(ctx, s)
 		if err != nil {

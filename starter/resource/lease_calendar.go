@@ -35,8 +35,8 @@ type calendarWindow struct {
 
 func showCalendar(f *pflag.FlagSet) cli.Action {
 	from := f.String("from", "now", "begin of the calendar: "+dateHelp)
-	length := f.String("for", "1d", "time span of the calendar, as 12h or 7d")
-	zone := f.String("zone", "Local", "time zone of the dates, as UTC, Europe/Paris or +02:00")
+	length := f.String("for", "1d", "time span of the calendar, for example 12h or 7d")
+	zone := f.String("zone", "Local", "time zone of the dates, for example UTC, Europe/Paris or +02:00")
 	width := f.Int("width", 72, "number of cells in a line")
 	return func(ctx context.Context, s *cli.Session, _ []string) error {
 		w, err := parseWindow(*from, *length, *zone, *width, s.Now())

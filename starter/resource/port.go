@@ -17,7 +17,7 @@ var Ports = &cli.Resource{
 		{Flag: "network", Key: "network_id", Help: "network, by name or ID", Parse: cli.Reference(Networks), OnlyFor: "create"},
 		{Flag: "host", Key: "binding:host_id", Help: "host to bind the port to; empty unbinds it", Parse: cli.Text},
 		{Flag: "device", Key: "device_id", Help: "device that uses the port, for example a server's UUID", Parse: cli.Text},
-		{Flag: "device-owner", Key: "device_owner", Help: "type of the device, as compute:nova", Parse: cli.Text},
+		{Flag: "device-owner", Key: "device_owner", Help: "type of the device, for example compute:nova", Parse: cli.Text},
 		{Flag: "fixed-ip", Key: "fixed_ips", Help: "subnet=NAME,address=IP, or none; may be repeated", Parse: parseFixedIPs, Repeatable: true},
 		{Flag: "mac", Key: "mac_address", Help: "MAC address", Parse: cli.Text},
 		{Flag: "vnic-type", Key: "binding:vnic_type", Help: "normal, direct and so on", Parse: cli.Text},

@@ -16,7 +16,7 @@ var Subnets = &cli.Resource{
 	Fields: []cli.Field{
 		{Flag: "name", Key: "name", Help: "new name", Parse: cli.Text, OnlyFor: "set"},
 		{Flag: "network", Key: "network_id", Help: "network, by name or ID", Parse: cli.Reference(Networks), OnlyFor: "create"},
-		{Flag: "cidr", Key: "cidr", Help: "address range, as 10.0.0.0/24", Parse: cli.Text, OnlyFor: "create"},
+		{Flag: "cidr", Key: "cidr", Help: "address range, for example 10.0.0.0/24", Parse: cli.Text, OnlyFor: "create"},
 		{Flag: "gateway", Key: "gateway_ip", Help: "address of the gateway, or none", Parse: cli.TextOrNone},
 		{Flag: "dhcp", Key: "enable_dhcp", Help: "true or false", Parse: cli.Boolean},
 		{Flag: "dns", Key: "dns_nameservers", Help: "name servers, separated by commas", Parse: cli.CommaList, Repeatable: true},
