@@ -68,7 +68,7 @@ func listed[T any](g *goClient, pager pagination.Pager, extract func(pagination.
 	return list
 }
 
-func TestGophercloudsPlacementWorksUnmodified(t *testing.T) {
+func TestGophercloud_Placement(t *testing.T) {
 	t.Parallel()
 	s := servertest.NewDeployment(t, storetest.URL(t))
 	g := &goClient{T: t, ctx: t.Context(), endpoint: s.StartWorker("api").URL + "/placement",

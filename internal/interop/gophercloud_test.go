@@ -38,7 +38,7 @@ func networkingPackages() (all []string) {
 	return all
 }
 
-func TestNothingOfGophercloudIsLeftOut(t *testing.T) {
+func TestGophercloud_EveryFunctionIsTested(t *testing.T) {
 	t.Parallel()
 	for _, trial := range gophercloudTrials {
 		used := map[string]bool{} // package.Name, and .Name of methods

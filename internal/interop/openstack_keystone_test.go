@@ -66,7 +66,7 @@ var behindKeystone = []struct {
 	}},
 }
 
-func TestStockClientWorksBehindKeystone(t *testing.T) {
+func TestOpenStackClient_WithKeystone(t *testing.T) {
 	t.Parallel()
 	keystone := keystonetest.New(t)
 	keystone.User("berth", "secret", "service", "service")

@@ -10,9 +10,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestStockClientWorksOnLeases tells its story to the plug-in of the openstack client and, where the package has it, to the blazar
+// TestOpenStackClient_Leases tells its story to the plug-in of the openstack client and, where the package has it, to the blazar
 // program, over a whole berth: what is due happens, and Nova is told.
-func TestStockClientWorksOnLeases(t *testing.T) {
+func TestOpenStackClient_Leases(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	s.Nova.AddFlavor(notifytest.Flavor{ID: "gold", Name: "gold", VCPUs: 2, RAM: 1024, Disk: 5})

@@ -17,7 +17,7 @@ var identifier = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // blanks are what columns leave behind at the end of a line that have nothing to say.
 var blanks = regexp.MustCompile(`(?m)[ \t]+$`)
 
-func TestStockClientWorksOnNetworks(t *testing.T) {
+func TestOpenStackClient_Networks(t *testing.T) {
 	t.Parallel()
 	s := servertest.NewDeployment(t, storetest.URL(t))
 	api := s.StartWorker("api")

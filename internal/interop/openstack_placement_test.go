@@ -61,7 +61,7 @@ func newTelling(t *testing.T, version string) telling {
 	return n
 }
 
-func TestStockClientWorksAtEveryMicroversion(t *testing.T) {
+func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	t.Parallel()
 	s := servertest.NewDeployment(t, storetest.URL(t))
 	c := newStockClient(t, s.StartWorker("api").URL+"/placement")

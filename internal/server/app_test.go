@@ -6,7 +6,7 @@ import (
 	"berth/internal/server/servertest"
 )
 
-func TestEveryRoleBecomesReadyAndStopsInOrder(t *testing.T) {
+func TestApp_EveryRoleBecomesReadyAndStops(t *testing.T) {
 	t.Parallel()
 	for _, roles := range []string{"api", "relay", "temporal", "api,relay,temporal"} {
 		t.Run(roles, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWrongCommandLineIsNamed(t *testing.T) {
+func TestCommand_NamesWrongArgument(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"-x":         "-x; see worker -h",

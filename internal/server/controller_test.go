@@ -16,7 +16,7 @@ import (
 )
 
 // A controller behind TLS and a password gets everything, and by its word a port on one of its hosts is ACTIVE.
-func TestControllerBehindTLSWiresPorts(t *testing.T) {
+func TestController_TLSAndPortStatus(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	c.User, c.Password = "berth", "secret"

@@ -8,7 +8,7 @@ import (
 	"berth/internal/server/servertest"
 )
 
-func TestPagesOfConfiguredOriginsReachEveryAPI(t *testing.T) {
+func TestCORS_ConfiguredOriginsOnEveryAPI(t *testing.T) {
 	t.Parallel()
 	const page = "https://horizon.example.com"
 	a := servertest.StartApp(t, "api", "BERTH_CORS_ALLOWED_ORIGIN="+page)

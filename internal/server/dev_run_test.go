@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestDevelopmentRunIsReachableAndKeepsItsData(t *testing.T) {
+func TestDevRun_ReachableAndKeepsData(t *testing.T) {
 	t.Parallel()
 	data := servertest.DataFolder(t)
 	settings := append([]string{"BERTH_DATA=" + data}, servertest.FreePorts...)
@@ -58,7 +58,7 @@ func TestDevelopmentRunIsReachableAndKeepsItsData(t *testing.T) {
 	storetest.Exec(t, third.Addresses(t, data)["BERTH_DATABASE_URL"], `drop table kept`)
 }
 
-func TestDevelopmentRunComesBackAfterAKill(t *testing.T) {
+func TestDevRun_StartsAgainAfterKill(t *testing.T) {
 	t.Parallel()
 	data := servertest.DataFolder(t)
 	settings := []string{"BERTH_DATA=" + data}
@@ -85,7 +85,7 @@ func TestDevelopmentRunComesBackAfterAKill(t *testing.T) {
 	}
 }
 
-func TestTakenPortIsNamedWithItsSetting(t *testing.T) {
+func TestDevRun_NamesSettingOfPortInUse(t *testing.T) {
 	t.Parallel()
 	s, err := devstack.Serve(0, http.NotFoundHandler())
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"berth/internal/config"
 )
 
-func TestDevelopmentRunAnswersAgentsIfThereIsRabbitMQ(t *testing.T) {
+func TestDevRoles_RPCOnlyWithRabbitMQ(t *testing.T) {
 	t.Parallel()
 	without, with := config.Config{}, config.Config{RabbitMQ: []string{"amqp://127.0.0.1/"}}
 

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPathsAreTakenAsTheyWereSent(t *testing.T) {
+func TestRouteByPrefix_PathsAreNotCleaned(t *testing.T) {
 	t.Parallel()
 	echo := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, name, " ", r.URL.Path) })

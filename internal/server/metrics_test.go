@@ -9,7 +9,7 @@ import (
 	"berth/internal/server/servertest"
 )
 
-func TestMetricsTellOfRequestsAndOfTemporal(t *testing.T) {
+func TestMetrics_OwnAndSDKMetricsExported(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, "api,relay,temporal")
 	servertest.AwaitReady(t, a)

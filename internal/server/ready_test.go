@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestReadyOnlyWhileNotesMove(t *testing.T) {
+func TestReadiness_FailsWhileNotesAreLate(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	a := servertest.StartApp(t, "api", "BERTH_DATABASE_URL="+url) // nobody delivers
@@ -40,7 +40,7 @@ func TestReadyOnlyWhileNotesMove(t *testing.T) {
 	})
 }
 
-func TestUnreadyNamesTheNeighbourThatIsAway(t *testing.T) {
+func TestReadiness_NamesUnreachableServer(t *testing.T) {
 	t.Parallel()
 	for neighbour, setting := range map[string]string{
 		"temporal": "TEMPORAL_ADDRESS=127.0.0.1:1",

@@ -15,7 +15,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestTerminatedWorkflowOfALivingRowComesBack(t *testing.T) {
+func TestSweep_RestartsTerminatedWorkflow(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, "api,relay,temporal")
 	servertest.AwaitReady(t, a)
@@ -40,7 +40,7 @@ func TestTerminatedWorkflowOfALivingRowComesBack(t *testing.T) {
 	})
 }
 
-func TestSweepForgetsOldHistory(t *testing.T) {
+func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
 	t.Parallel()
 	a := servertest.StartApp(t, "api,temporal", "BERTH_HISTORY_AGE=1h", "BERTH_HISTORY_ROWS=3")
 	servertest.AwaitReady(t, a)

@@ -7,7 +7,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestOldSchemaIsRefusedWithTheCommandToRun(t *testing.T) {
+func TestCheckSchema_RejectsMissingMigration(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	if err := checkSchema(t.Context(), url); err != nil {

@@ -48,7 +48,7 @@ func (h *hostile) strain(database string, f func()) (took time.Duration, heap ui
 	return took, heap, connections
 }
 
-func TestGreedyRequestsStayBounded(t *testing.T) {
+func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 	h := newHostile(t)
 	storetest.Exec(t, h.database, `
 		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type)
@@ -142,7 +142,7 @@ func TestGreedyRequestsStayBounded(t *testing.T) {
 	}
 }
 
-func TestSlowAndEndlessClientsAreLeft(t *testing.T) {
+func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
 	httpServer := server.NewHTTPServer(h.app.Handler())

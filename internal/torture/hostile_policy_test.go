@@ -105,7 +105,7 @@ var harmless = map[string]string{
 	"PUT /reservation/v1/leases/{id}":                  `{"name":"mine"}`,
 }
 
-func TestDeniedIsDeniedOnEveryRoute(t *testing.T) {
+func TestPolicy_EveryRouteForEveryCaller(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
 	seen := map[string]bool{}
@@ -157,7 +157,7 @@ func TestDeniedIsDeniedOnEveryRoute(t *testing.T) {
 	}
 }
 
-func TestUsagesAreShownToReadersOfTheirProject(t *testing.T) {
+func TestPolicy_UsagesForReadersOfProject(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
 	for token, want := range map[string]int{"rita:demo": 200, "eve:other": 403} {

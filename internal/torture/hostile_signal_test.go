@@ -72,7 +72,7 @@ func port(t *testing.T, h *hostile, body string) string {
 
 func blocked(w contract.Why) bool { return w.State == "DOWN" && len(w.Waiting) > 0 }
 
-func TestLongNamesReachTemporal(t *testing.T) {
+func TestLongNames_AcceptedByTemporal(t *testing.T) {
 	t.Parallel()
 	h := newHostileOf(t, "api,relay,temporal")
 	long := strings.Repeat("𝕏", 255)
@@ -90,7 +90,7 @@ func TestLongNamesReachTemporal(t *testing.T) {
 	h.histories(100)
 }
 
-func TestNonsenseBySignalIsCountedAndHarmless(t *testing.T) {
+func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 	t.Parallel()
 	h := newHostileOf(t, "api,relay,temporal")
 	id := contract.PortID(h.ids["port"])
@@ -159,7 +159,7 @@ func update(ctx context.Context, t *testing.T, c client.Client, id, name string,
 	}
 }
 
-func TestWorkflowsStartedByHandDoNoHarm(t *testing.T) {
+func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	h := newHostileOf(t, "api,relay,temporal")
 	c, ctx := h.app.Temporal, t.Context()

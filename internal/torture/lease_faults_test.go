@@ -22,7 +22,7 @@ func (p *plot) onHost(n int) servertest.Object {
 		"hypervisor_properties": `["=","$hypervisor_hostname","` + p.hosts[n-1] + `"]`}
 }
 
-func TestWhatFellDueWhileNobodyWorkedIsDoneAtOnceAndInOrder(t *testing.T) {
+func TestLease_OverdueEventsRunInOrder(t *testing.T) {
 	t.Parallel()
 	o := newOvercast(t)
 	p := o.plot(t, 2)
@@ -55,7 +55,7 @@ func TestWhatFellDueWhileNobodyWorkedIsDoneAtOnceAndInOrder(t *testing.T) {
 	o.Same("what was done", append(want, last.id+" start_lease"), order)
 }
 
-func TestLeaseOutlastsTheDeathOfItsWorkerInTheMiddleOfAStep(t *testing.T) {
+func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	t.Parallel()
 	o := newOvercast(t)
 	victim := o.StartWorker("relay,temporal")
@@ -125,7 +125,7 @@ func (t *tenancy) flags() string {
 	return strings.Join(all, " ")
 }
 
-func TestHostsThatDieAndComeBackAreHealedInTheCloudToo(t *testing.T) {
+func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 	t.Parallel()
 	listener := &notifytest.Webhook{}
 	o := newOvercast(t, "BERTH_LEASE_MONITOR=on", "BERTH_LEASE_WEBHOOK_URL="+servertest.Serve(t, listener))

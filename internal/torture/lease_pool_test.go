@@ -10,7 +10,7 @@ import (
 	"berth/internal/server/servertest"
 )
 
-func TestRegisteredHostsAreInThePoolThoughNovaWasAway(t *testing.T) {
+func TestHosts_PooledAfterNovaOutage(t *testing.T) {
 	t.Parallel()
 	o := newOvercast(t)
 	o.StartWorker("relay,temporal")

@@ -14,9 +14,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestLeasesBesideACloud tells what becomes of leases and of the cloud. All stories run beside each other: nobody's trouble
+// TestLease_WithNovaAndNeutron tells what becomes of leases and of the cloud. All stories run beside each other: nobody's trouble
 // is another's.
-func TestLeasesBesideACloud(t *testing.T) {
+func TestLease_WithNovaAndNeutron(t *testing.T) {
 	t.Parallel()
 	tellStories(t, newOvercast(t), map[string]story{
 		"a lease's hosts leave the pool, lose their servers at its end, and come back": {2, wholeLife},
@@ -32,8 +32,8 @@ func TestLeasesBesideACloud(t *testing.T) {
 	})
 }
 
-// TestLeasesOfTheImpatient is the same where the cloud is not asked for long.
-func TestLeasesOfTheImpatient(t *testing.T) {
+// TestLease_ShortRetryTimeout is the same where the cloud is not asked for long.
+func TestLease_ShortRetryTimeout(t *testing.T) {
 	t.Parallel()
 	tellStories(t, newOvercast(t, "BERTH_LEASE_PATIENCE=4s"), map[string]story{
 		"if one reservation fails, all are in error, and what had begun is cleared": {3, partialFailure},

@@ -35,7 +35,7 @@ func mortalPostgres(t *testing.T) *devstack.Postgres {
 	return postgres
 }
 
-func TestAcknowledgedWritesOutlastADatabaseCrash(t *testing.T) {
+func TestAcknowledgedWrites_SurvivePostgresCrash(t *testing.T) {
 	t.Parallel()
 	postgres := mortalPostgres(t)
 	_, settings := servertest.NewNamespace(t)
@@ -47,7 +47,7 @@ func TestAcknowledgedWritesOutlastADatabaseCrash(t *testing.T) {
 	})
 }
 
-func TestAcknowledgedWritesOutlastAKill(t *testing.T) {
+func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)
 	port, err := devstack.Port(0)

@@ -13,8 +13,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestWorkOutlastsARabbitMQThatIsAway kills RabbitMQ under two processes that answer agents and one that tells them things.
-func TestWorkOutlastsARabbitMQThatIsAway(t *testing.T) {
+// TestRabbitMQOutage_NotificationsSentLater kills RabbitMQ under two processes that answer agents and one that tells them things.
+func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "berth-test-")
 	if err != nil {

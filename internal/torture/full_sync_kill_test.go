@@ -18,7 +18,7 @@ import (
 )
 
 // The controller loses everything, and whoever is needed to bring it back is killed in the middle of it.
-func TestFullSyncGoesOnWhereAKillEndedIt(t *testing.T) {
+func TestFullSync_ContinuesAfterKill(t *testing.T) {
 	t.Parallel()
 	t.Run("worker", func(t *testing.T) {
 		t.Parallel()

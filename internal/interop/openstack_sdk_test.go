@@ -12,7 +12,7 @@ import (
 )
 
 // The library behind the stock client works unmodified, with everything of its network proxy that applies.
-func TestStockLibraryWorksOnNetworks(t *testing.T) {
+func TestOpenStackSDK_Networks(t *testing.T) {
 	t.Parallel()
 	python, err := exec.CommandContext(t.Context(), "../../tools/openstack.sh").Output()
 	if err != nil {

@@ -147,7 +147,7 @@ func (h *history) judge(t *testing.T) {
 	}
 }
 
-func TestRegistersRefuseWhatNoRegisterDoes(t *testing.T) {
+func TestRegisterModel_RejectsImpossibleHistories(t *testing.T) {
 	t.Parallel()
 	set := func(expect int64, value string) access {
 		return access{register: "c", kind: write, expect: expect, value: value}

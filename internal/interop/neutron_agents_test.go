@@ -10,9 +10,9 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestNeutronsOwnAgentsBringPortsUp has Debian's DHCP agent and Open vSwitch agent, as they are, work for berth over RabbitMQ. Each
+// TestNeutronAgents_BringPortsUp has Debian's DHCP agent and Open vSwitch agent, as they are, work for berth over RabbitMQ. Each
 // of the processes is killed while ports change.
-func TestNeutronsOwnAgentsBringPortsUp(t *testing.T) {
+func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
 	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir())
 	if err != nil {

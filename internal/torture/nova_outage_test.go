@@ -20,7 +20,7 @@ const (
 )
 
 // A Nova that is away for an hour, or that does not know a server yet, blocks no port, and hears everything in its order.
-func TestNovaThatIsAwayBlocksNoPortAndHearsEverythingLater(t *testing.T) {
+func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	var state, refused atomic.Int64

@@ -10,7 +10,7 @@ import (
 	"berth/internal/server/servertest"
 )
 
-func TestListenersHearALeaseThoughTheyAndTheWorkerGoAway(t *testing.T) {
+func TestLeaseWebhook_SentInOrderThroughOutages(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	listener := &notifytest.Webhook{Token: "secret"}

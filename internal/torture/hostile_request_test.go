@@ -84,7 +84,7 @@ func mutations(document string) []string {
 	return all
 }
 
-func TestNonsenseIsRefusedAndWritesNothing(t *testing.T) {
+func TestHostileBody_RejectedWithoutWrite(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"/placement", "/networking", "/reservation", "/agent/v1", "/journal/v1"} {
 		t.Run(strings.Trim(prefix, "/"), func(t *testing.T) {
@@ -133,7 +133,7 @@ var keys = map[string][]string{
 	"":             {"", "%00", "%ff", "%zz", "unheard"},
 }
 
-func TestNonsenseInAddressesIsRefused(t *testing.T) {
+func TestHostilePath_Rejected(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
 	turn, route := 0, 0
@@ -174,7 +174,7 @@ func TestNonsenseInAddressesIsRefused(t *testing.T) {
 	})
 }
 
-func TestNonsenseInHeadersAndMethodsIsRefused(t *testing.T) {
+func TestHostileHeaderAndMethod_Rejected(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)
 	odd := []string{"", " ", "x", "\xff", "*/*;q=x", "application/json;", "application/json; charset=utf-16", "text/html", ",,,;;;==", "placement 1.99", "placement 1.-1", "placement 1." + strings.Repeat("9", 30),

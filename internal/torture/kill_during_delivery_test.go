@@ -54,7 +54,7 @@ func lockEntryDuringRequest(s *servertest.Deployment, method string) (pinned <-c
 	}
 }
 
-func TestKillBetweenAnswerAndCommitRepeatsNothing(t *testing.T) {
+func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
 	// Each case has a write, and a write that must not overtake it at the controller.
 	for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestKillBetweenAnswerAndCommitRepeatsNothing(t *testing.T) {
 	}
 }
 
-func TestKillBetweenCommitAndRelayLosesNothing(t *testing.T) {
+func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 	t.Parallel()
 	s, temporal := servertest.SharedDeployment(t)
 	bindTemporalNamespace(s)

@@ -15,7 +15,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestWritesOutlastATemporalThatIsAway(t *testing.T) {
+func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	t.Parallel()
 	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: filepath.Dir(servertest.DataFolder(t))})
 	if err != nil {

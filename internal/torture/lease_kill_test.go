@@ -25,7 +25,7 @@ func createHostLease(c *servertest.Worker, start, end time.Duration) servertest.
 // second is an instant from now on, to the second.
 func second(in time.Duration) string { return time.Now().Add(in).UTC().Format(time.RFC3339) }
 
-func TestLeaseStartsAndEndsThoughItsWorkerIsKilled(t *testing.T) {
+func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
@@ -89,8 +89,8 @@ func TestLeaseStartsAndEndsThoughItsWorkerIsKilled(t *testing.T) {
 		order by 1`))
 }
 
-// TestLeaseWaitsForRowsThatSomebodyHolds lets a start wait for longer than one attempt at it lasts.
-func TestLeaseWaitsForRowsThatSomebodyHolds(t *testing.T) {
+// TestLease_StartsAfterRowsAreUnlocked lets a start wait for longer than one attempt at it lasts.
+func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	api := s.StartWorker("api,relay,temporal")
