@@ -1,5 +1,6 @@
-// Package activities is where workflows touch the world: PostgreSQL, the controller, Nova. An activity is one
-// effect, idempotent, short and fenced; it does not know who called it.
+// Package activities contains the activities of all workflows. They access PostgreSQL, the controller, Nova, Neutron, RabbitMQ
+// and the webhook. An activity has one effect. It is idempotent, short and fenced by the row's state or version, and does not
+// depend on its caller.
 package activities
 
 import (
@@ -12,59 +13,69 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 
+	"berth/internal/coalesce"
 	"berth/internal/journal"
 	"berth/internal/notify"
 	"berth/internal/store"
 )
 
-// Options are what activities reach.
+// Options are the services and settings of the activities.
 type Options struct {
 	Store *store.Store
-	ODL   Mirror
-	Nova  Compute
-	// Enforcement, if set, is told of the ends of leases.
+	ODL   Controller
+	Nova  EventSender
+	// Enforcement, if set, is notified of the ends of leases.
 	Enforcement *notify.Enforcement
-	// Hypervisors, if set, knows which hosts are up.
-	Hypervisors Hypervisors
-	Healing     time.Duration // reservations that are needed so soon are healed; 0: all
-	Cloud       Cloud         // nil: nobody is told about reservations
-	Patience    time.Duration // the cloud is asked again about a reservation for so long; 0: as workflows see fit
-	Snapshot    bool          // what reservations leave to the operator before their end is a snapshot of their servers
-	// Webhook hears about leases.
-	Webhook Listener
-	Agents  Agents
-	Keep    store.Retention // of the generation history
-	// KeepJournal is how long completed journal entries are kept; 0 means for ever.
-	KeepJournal time.Duration
-	// SyncEvery is how long after the last full sync the next one is begun, though nothing seems to be missing; 0: never.
-	SyncEvery time.Duration
-	// Attempted, if set, hears of every attempt to mirror an entry.
-	Attempted func(journal.Entry, journal.Outcome)
+	// Hypervisors, if set, lists the states of the hosts.
+	Hypervisors HypervisorLister
+	// HealingWindow limits healing to reservations that start within this time; 0: no limit.
+	HealingWindow time.Duration
+	// Cloud provisions reservations; nil: neither Nova nor Neutron is configured for leases.
+	Cloud Cloud
+	// CloudRetryTime is how long failed Nova and Neutron calls of a reservation are retried; 0: the workflows' default.
+	CloudRetryTime time.Duration
+	// SnapshotByDefault makes "snapshot" the action before the end of reservations that request "default".
+	SnapshotByDefault bool
+	// Webhook receives the notifications of leases.
+	Webhook NotificationSender
+	Agents  AgentPublisher
+	// HistoryRetention limits the generation history.
+	HistoryRetention store.Retention
+	// JournalRetention is how long completed journal entries are kept; 0: forever.
+	JournalRetention time.Duration
+	// FullSyncInterval is the time from the start of the last full sync to the next scheduled one; 0: no scheduled full syncs.
+	FullSyncInterval time.Duration
+	// OnAttempt, if set, is called after every attempt to mirror a journal entry.
+	OnAttempt func(journal.Entry, journal.Outcome)
 }
 
 // Activities are the activities of every task queue.
 type Activities struct {
 	Options
-	sweeps   sweeps     // of leases that are due
-	looks    looks      // at leases
-	bringing sync.Mutex // of what has gathered while the controller was away
+	leaseSweeper coalesce.Loop // performs the steps of leases that are due
+	leases       *leaseLoader
+	drainLock    sync.Mutex // held while an activity drains the journal backlog
 }
 
-// New makes the activities.
-func New(o Options) *Activities { return &Activities{Options: o} }
+// New returns the activities.
+func New(o Options) *Activities {
+	a := &Activities{Options: o}
+	a.leases = newLeaseLoader(a.readLeases)
+	return a
+}
 
-// Heartbeat is how often a regular activity says that its process lives.
-const Heartbeat = time.Second
+// HeartbeatInterval is the time between two heartbeats of a regular activity.
+const HeartbeatInterval = time.Second
 
-// alive makes the activity heartbeat until the function that it returns is called, so that the death of the process
-// is noticed within seconds.
-func alive(ctx context.Context) (stop func()) {
+// startHeartbeat makes the activity send heartbeats until stop is called, so that the server notices the death of the process
+// within seconds.
+func startHeartbeat(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}
 	ended := make(chan struct{})
 	go func() {
-		ticker := time.NewTicker(Heartbeat)
+		ticker := time.NewTicker(HeartbeatInterval)
 		defer ticker.Stop()
 		for {
 			select {
@@ -78,8 +89,8 @@ func alive(ctx context.Context) (stop func()) {
 	return func() { close(ended) }
 }
 
-// uuidOf reads a key that must be a UUID. Another key belongs to no row and never will.
-func uuidOf(key string) (uuid.UUID, error) {
+// parseUUID parses a workflow's key as a UUID. A malformed key belongs to no row, so the error is not retried.
+func parseUUID(key string) (uuid.UUID, error) {
 	id, err := uuid.Parse(key)
 	if err != nil {
 		return id, invalid(fmt.Errorf("key %q is not a UUID", key))
@@ -87,8 +98,8 @@ func uuidOf(key string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// seqOf reads a key that must be a sequence number.
-func seqOf(key string) (int64, error) {
+// parseSequence parses a workflow's key as the sequence number of a journal entry.
+func parseSequence(key string) (int64, error) {
 	n, err := strconv.ParseInt(key, 10, 64)
 	if err != nil {
 		return 0, invalid(fmt.Errorf("key %q is not a sequence number", key))

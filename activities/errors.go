@@ -2,6 +2,8 @@ package activities
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -9,39 +11,79 @@ import (
 	"berth/internal/store"
 )
 
-// Types of the errors that no retry mends. Workflows switch on them.
+// Types of errors that no retry can fix. Workflows distinguish them.
 const (
-	NotFound = "NotFound" // the row is gone
-	Conflict = "Conflict" // the row is no longer what the writer acted on
+	NotFound = "NotFound" // the row is deleted
+	Conflict = "Conflict" // the row has left the state that the writer acted on
 	Invalid  = "Invalid"  // the input belongs to no row
 )
 
-// Unwilling is the type of the error that says that a neighbour does not do what a lease needs. A retry may mend it, and
-// the workflow decides for how long.
-const Unwilling = "Unwilling"
+// BackendError is the type of an error with which the inventory, Nova or Neutron refused a step of a lease. A retry may
+// succeed; the workflow decides how long it retries.
+const BackendError = "Unwilling"
 
-// verdict is the one table of what is worth retrying: everything but what the database has decided for good.
-func verdict(err error) error {
+// Types of errors that only this package distinguishes.
+const (
+	// retryRequested is the type of an error that only requests the next attempt.
+	retryRequested = "Again"
+	// objectErrorType is the type of an error that concerns the requested objects and not the whole controller.
+	objectErrorType = "Odd"
+)
+
+// classify decides whether an error is retried: everything is, except a final answer of the database.
+func classify(err error) error {
 	var fault *lease.Fault
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &fault):
-		return unwilling(err)
+		return backendError(err)
 	case errors.Is(err, store.ErrNotFound):
-		return final(err, NotFound)
+		return nonRetryable(err, NotFound)
 	case errors.Is(err, store.ErrConflict):
-		return final(err, Conflict)
+		return nonRetryable(err, Conflict)
 	default:
 		return err
 	}
 }
 
-func invalid(err error) error { return final(err, Invalid) }
+func invalid(err error) error { return nonRetryable(err, Invalid) }
 
-func final(err error, typ string) error {
+func nonRetryable(err error, typ string) error {
 	return temporal.NewApplicationErrorWithOptions(err.Error(), typ, temporal.ApplicationErrorOptions{
 		NonRetryable: true,
 		Category:     temporal.ApplicationErrorCategoryBenign,
+	})
+}
+
+// backendError converts an error to the type BackendError.
+func backendError(err error) error {
+	if err == nil {
+		return nil
+	}
+	const maxLength = 1000 // the text may quote a long response body
+	text := err.Error()
+	if len(text) > maxLength {
+		text = text[:maxLength] + "…"
+	}
+	return temporal.NewApplicationErrorWithOptions(text, BackendError, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+}
+
+func objectError(format string, args ...any) error {
+	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf(format, args...), objectErrorType, temporal.ApplicationErrorOptions{
+		Category: temporal.ApplicationErrorCategoryBenign,
+	})
+}
+
+func isObjectError(err error) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.Type() == objectErrorType
+}
+
+// controllerUnavailable returns an error that makes Temporal retry after the given time, at most after one minute.
+func controllerUnavailable(after time.Duration, format string, args ...any) error {
+	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf(format, args...), retryRequested, temporal.ApplicationErrorOptions{
+		NextRetryDelay: min(after, time.Minute),
+		Category:       temporal.ApplicationErrorCategoryBenign,
 	})
 }

@@ -22,13 +22,13 @@ func TestOnlyWhatTheDatabaseDecidedForGoodIsNotRetried(t *testing.T) {
 		{invalid(errors.New("no UUID")), Invalid, true},
 		{errors.New("connection refused"), "", false},
 	} {
-		got := verdict(c.err)
+		got := classify(c.err)
 		var app *temporal.ApplicationError
 		if is := errors.As(got, &app); is != c.last || is && (app.Type() != c.typ || !app.NonRetryable()) {
 			t.Errorf("%v became %v, want type %q, final %v", c.err, got, c.typ, c.last)
 		}
 	}
-	if verdict(nil) != nil {
+	if classify(nil) != nil {
 		t.Error("success became an error")
 	}
 }

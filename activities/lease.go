@@ -10,18 +10,18 @@ import (
 	"berth/internal/lease"
 )
 
-// Lease looks at a lease. Of many that wake together those who come while somebody looks are looked at together.
-func (a *Activities) Lease(ctx context.Context, key string) (lease.Lease, error) {
-	id, err := uuidOf(key)
+// ReadLease reads a lease. Leases that are requested while a read runs are read together by the next one.
+func (a *Activities) ReadLease(ctx context.Context, key string) (lease.Lease, error) {
+	id, err := parseUUID(key)
 	if err != nil {
 		return lease.Lease{}, err
 	}
-	l, err := a.looks.at(ctx, id, a.look)
-	return a.governed(l), verdict(err)
+	l, err := a.leases.load(ctx, id)
+	return a.withOperatorSettings(l), classify(err)
 }
 
-// look reads leases and, of those that wait, who is due at the same instant and comes first.
-func (a *Activities) look(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
+// readLeases reads leases. For those that wait, it also counts the leases that are due at the same instant with a lower rank.
+func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
 	found, err := a.Store.LeasesOf(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -33,51 +33,51 @@ func (a *Activities) look(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]l
 			waiting[l.ID] = due.At
 		}
 	}
-	ahead, err := a.Store.Ahead(ctx, waiting)
-	for id, n := range ahead {
+	ranks, err := a.Store.Ahead(ctx, waiting)
+	for id, rank := range ranks {
 		l := all[id]
-		l.Ahead = n
+		l.Ahead = rank
 		all[id] = l
 	}
 	return all, err
 }
 
-// governed is a lease with what the operator decides about its steps, and without what only matters to who books: of
-// that a history would have a copy for every look.
-func (a *Activities) governed(l lease.Lease) lease.Lease {
-	l.Patience, l.Reservations = a.Patience, slices.Clone(l.Reservations) // others may have seen the same lease
+// withOperatorSettings returns a copy of a lease with the operator's settings for its steps, and without the fields that no
+// step needs: the history would contain a copy of them for every read.
+func (a *Activities) withOperatorSettings(l lease.Lease) lease.Lease {
+	l.Patience, l.Reservations = a.CloudRetryTime, slices.Clone(l.Reservations) // other callers share the same lease
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
-		r.ReservationDraft = lease.ReservationDraft{Type: r.Type, BeforeEnd: a.beforeEnd(*r)}
+		r.ReservationDraft = lease.ReservationDraft{Type: r.Type, BeforeEnd: a.beforeEndAction(*r)}
 		r.Slots, r.Addresses = nil, nil
 	}
 	return l
 }
 
-// beforeEnd is what shall happen shortly before a reservation's end.
-func (a *Activities) beforeEnd(r lease.Reservation) string {
-	if a.Snapshot && r.BeforeEnd == "default" {
+// beforeEndAction returns the action before the end of a reservation.
+func (a *Activities) beforeEndAction(r lease.Reservation) string {
+	if a.SnapshotByDefault && r.BeforeEnd == "default" {
 		return "snapshot"
 	}
 	return r.BeforeEnd
 }
 
-// BeginLease enters the step's transitional status. Beginning what has begun is fine.
+// BeginLease enters the transitional status of a step. A repetition is harmless.
 func (a *Activities) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	l, err := a.Store.BeginLease(ctx, id, step)
-	return a.governed(l), verdict(err)
+	return a.withOperatorSettings(l), classify(err)
 }
 
-// FinishLease enters the step's stable status; failed tells by reservation which could not be wired, and why.
+// FinishLease enters the stable status of a step. Failed contains the error texts of the failed reservations by ID.
 func (a *Activities) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[string]string) error {
 	reasons := make(map[uuid.UUID]string, len(failed))
 	for key, reason := range failed {
-		reservation, err := uuidOf(key)
+		reservation, err := parseUUID(key)
 		if err != nil {
 			return err
 		}
 		reasons[reservation] = reason
 	}
 	_, err := a.Store.FinishLease(ctx, id, step, reasons)
-	return verdict(err)
+	return classify(err)
 }

@@ -23,8 +23,8 @@ func TestOperatorDecidesWhatReservationsLeaveOpen(t *testing.T) {
 		if _, err := s.UpdateLease(t.Context(), l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), BeforeEnd: &c.asked}}}); err != nil {
 			t.Fatal(err)
 		}
-		acts := activities.New(activities.Options{Store: s, Snapshot: c.snapshot, Patience: time.Minute})
-		got, err := acts.Lease(t.Context(), l.ID.String())
+		acts := activities.New(activities.Options{Store: s, SnapshotByDefault: c.snapshot, CloudRetryTime: time.Minute})
+		got, err := acts.ReadLease(t.Context(), l.ID.String())
 		want := lease.ReservationDraft{Type: lease.PhysicalHost, BeforeEnd: c.want} // and nothing that no step needs
 		if d := cmp.Diff(want, got.Reservations[0].ReservationDraft); d != "" || err != nil || got.Patience != time.Minute {
 			t.Errorf("%q where snapshots are made by default (%t): %s, %s, %v", c.asked, c.snapshot, d, got.Patience, err)

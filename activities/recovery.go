@@ -12,15 +12,16 @@ import (
 
 const (
 	recoveryPage = 50
-	// maxRounds bounds how often one recovery comes back to entries whose parents it has to bring back first.
-	maxRounds = 30
+	// maxRecoveryRounds is the maximum number of rounds in one recovery. Each round decides about the entries whose parents
+	// an earlier round has recreated.
+	maxRecoveryRounds = 30
 )
 
-// recoveryStep decides about some entries that failed, oldest first. One whose parents the controller lacks has to wait
-// until they are back: the run goes round. Its position is the round and the last entry that it looked at.
+// recoveryStep decides about some failed entries, oldest first. An entry whose parents are missing in the controller waits for
+// a later round, after the parents are recreated. The run's position contains the round and the last entry of the step.
 func (a *Activities) recoveryStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	first, second, _ := strings.Cut(r.Position, "/")
-	round, _ := strconv.Atoi(first) // empty at the beginning
+	round, _ := strconv.Atoi(first) // 0 at the beginning, when the position is empty
 	after, _ := strconv.ParseInt(second, 10, 64)
 	entries, err := a.Store.Ailing(ctx, r.ID, after, recoveryPage)
 	if err != nil {
@@ -38,16 +39,16 @@ func (a *Activities) recoveryStep(ctx context.Context, r *journal.Run) (time.Dur
 		if round == 0 {
 			p.Total, p.Checked = p.Total+1, p.Checked+1
 		}
-		if err := a.recover(ctx, r, e, seen); err != nil {
+		if err := a.recoverEntry(ctx, r, e, seen); err != nil {
 			return 0, err
 		}
 	}
-	r.Progress = with(r.Progress, p)
+	r.Progress = withProgress(r.Progress, p)
 	r.Position = fmt.Sprintf("%d/%d", round, entries[len(entries)-1].Seq)
 	return 0, nil
 }
 
-// endRound begins another round if entries are left, and ends the run otherwise.
+// endRound starts another round if entries are left. Otherwise it ends the run.
 func (a *Activities) endRound(ctx context.Context, r *journal.Run, round int) (time.Duration, error) {
 	left, err := a.Store.Ailing(ctx, r.ID, 0, recoveryPage)
 	if err != nil {
@@ -57,82 +58,82 @@ func (a *Activities) endRound(ctx context.Context, r *journal.Run, round int) (t
 	if err != nil {
 		return 0, err
 	}
-	if len(left) == 0 || round == maxRounds || open == held && round > 0 {
+	if len(left) == 0 || round == maxRecoveryRounds || open == held && round > 0 {
 		r.State, r.Note = journal.RunDone, ""
 		if len(left) > 0 {
 			r.Note = fmt.Sprintf("entry %d and perhaps others could not be recovered", left[0].Seq)
 		}
 		return 0, nil
 	}
-	r.Position, r.Note = fmt.Sprintf("%d/0", round+1), "brings back what failed entries need"
-	return settlePause, nil
+	r.Position, r.Note = fmt.Sprintf("%d/0", round+1), "recreates objects that failed entries need"
+	return settleInterval, nil
 }
 
-// recover decides about one entry. What the controller answers about its objects concerns only that entry; that the
-// controller is away concerns all.
-func (a *Activities) recover(ctx context.Context, r *journal.Run, e journal.Entry, seen map[journal.Ref]bool) error {
+// recoverEntry decides about one entry. An error about its objects leaves only this entry undecided. If the controller is
+// unavailable, it returns an error.
+func (a *Activities) recoverEntry(ctx context.Context, r *journal.Run, e journal.Entry, seen map[journal.Ref]bool) error {
 	if e.Operation != journal.Delete {
 		needs, _, err := journal.References(e.Object.Type, e.Data)
 		if err != nil {
-			needs = nil // what cannot be read needs nothing; its request will tell
+			needs = nil // malformed data names no parents; its own request will fail
 		}
-		waits, err := a.bringBack(ctx, r, needs, seen)
-		if err != nil || waits || e.State != journal.Failed {
-			return isolated(err)
+		pending, err := a.recreateMissing(ctx, r, needs, seen)
+		if err != nil || pending || e.State != journal.Failed {
+			return ignoreObjectErrors(err)
 		}
 	}
 	if e.State != journal.Failed {
 		return nil
 	}
-	has, err := a.object(ctx, e.Object, e.Data)
+	has, err := a.controllerObject(ctx, e.Object, e.Data)
 	if err != nil {
-		return isolated(err)
+		return ignoreObjectErrors(err)
 	}
 	_, _, err = a.Store.RecoverEntry(ctx, r.ID, e, has)
 	return err
 }
 
-// isolated is no error where only one object is concerned: its entry stays as it is, and others follow.
-func isolated(err error) error {
-	if isOdd(err) {
+// ignoreObjectErrors ignores an error that concerns only one object: its entry stays failed, and the next entries follow.
+func ignoreObjectErrors(err error) error {
+	if isObjectError(err) {
 		return nil
 	}
 	return err
 }
 
-// bringBack records creates for those of the objects that the controller lacks and shall have, and for what they need
-// themselves, first. It tells whether any is on its way.
-func (a *Activities) bringBack(ctx context.Context, r *journal.Run, refs []journal.Ref, seen map[journal.Ref]bool) (waits bool, err error) {
+// recreateMissing records creates for the given objects that are missing in the controller although they have a row, and first
+// for their own parents. It reports whether any of them is not yet recreated.
+func (a *Activities) recreateMissing(ctx context.Context, r *journal.Run, refs []journal.Ref, seen map[journal.Ref]bool) (pending bool, err error) {
 	for _, ref := range refs {
-		if there, known := seen[ref]; known {
-			waits = waits || !there
+		if present, known := seen[ref]; known {
+			pending = pending || !present
 			continue
 		}
 		since, err := a.Store.Now(ctx)
 		if err != nil {
-			return waits, err
+			return pending, err
 		}
 		kept, err := a.Store.These(ctx, ref.Type, ref.ID)
 		if err != nil {
-			return waits, err
+			return pending, err
 		}
 		if len(kept) == 0 {
-			continue // nobody can bring it back
+			continue // the object has no row, so it cannot be recreated
 		}
-		has, err := a.object(ctx, ref, kept[0].Data)
+		has, err := a.controllerObject(ctx, ref, kept[0].Data)
 		if err != nil {
-			return waits, err
+			return pending, err
 		}
 		if seen[ref] = has != nil; has != nil {
 			continue
 		}
-		if _, err := a.bringBack(ctx, r, kept[0].Parents, seen); err != nil {
-			return waits, err
+		if _, err := a.recreateMissing(ctx, r, kept[0].Parents, seen); err != nil {
+			return pending, err
 		}
 		if _, err := a.Store.Mend(ctx, r.ID, []journal.Finding{{Object: ref, Kind: journal.Missing}}, since, false); err != nil {
-			return waits, err
+			return pending, err
 		}
-		waits = true
+		pending = true
 	}
-	return waits, nil
+	return pending, nil
 }

@@ -149,7 +149,7 @@ func TestWatchStartsARecoveryOnce(t *testing.T) {
 	m := newMirror(t)
 	m.finish(m.start(contract.KeyFullSync, 0))
 	watch := func() int64 {
-		if err := m.acts.WatchController(t.Context()); err != nil {
+		if err := m.acts.StartDueRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		r, err := m.store.OpenRun(t.Context(), contract.KeyRecovery)

@@ -14,96 +14,86 @@ import (
 	"berth/internal/store"
 )
 
-// Cloud is where reservations become something that servers can use. What is done there may be repeated.
+// Cloud provisions reservations in Nova and Neutron. Every method may be repeated.
 type Cloud interface {
-	// Types are those of reservations that are anything there.
-	Types() []string
-	// Provide makes it match a claim.
-	Provide(ctx context.Context, c lease.Claim) (lease.Mark, error)
-	// Withdraw leaves nothing of a claim; it fails while servers are still going.
-	Withdraw(ctx context.Context, c lease.Claim) error
-	// BeforeEnd does what a reservation asked for shortly before its end.
+	// ResourceTypes returns the types of reservations that exist in the cloud.
+	ResourceTypes() []string
+	// Provision creates or updates a reservation in the cloud and returns the IDs that the cloud has assigned.
+	Provision(ctx context.Context, c lease.Claim) (lease.Mark, error)
+	// Deprovision removes a reservation from the cloud. It fails while servers are being deleted.
+	Deprovision(ctx context.Context, c lease.Claim) error
+	// BeforeEnd runs the action before the end of a reservation.
 	BeforeEnd(ctx context.Context, c lease.Claim) error
-	// Pool brings a host that can be leased into the pool, if no reservation has it; Unpool out of the pool.
-	Pool(ctx context.Context, host string) error
-	Unpool(ctx context.Context, host string) error
+	// AddToFreepool adds a host to the aggregate of free hosts, unless a reservation uses it.
+	AddToFreepool(ctx context.Context, host string) error
+	// RemoveFromFreepool removes a host from the aggregate of free hosts.
+	RemoveFromFreepool(ctx context.Context, host string) error
 }
 
-// WireReservation gives a reservation what it holds, in inventory and in the cloud, and takes it back if the lease was
-// given up meanwhile. Wiring twice is fine. Unwilling means that somebody else is in the way, or the cloud in trouble.
-func (a *Activities) WireReservation(ctx context.Context, id uuid.UUID) error {
-	defer alive(ctx)()
+// CloudCallTimeout limits the calls of one attempt for one reservation, which may have hundreds of hosts.
+const CloudCallTimeout = 90 * time.Second
+
+// ProvisionReservation allocates a reservation in the inventory and provisions it in the cloud. If the lease was deleted
+// meanwhile, it removes the reservation again. A repetition is harmless. It returns a BackendError if the resources are in
+// use or the cloud refuses.
+func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
+	defer startHeartbeat(ctx)()
 	if err := a.Store.WireReservation(ctx, id); err != nil {
-		return verdict(err)
+		return classify(err)
 	}
-	return a.inform(ctx, id, a.Store.Claim, func(ctx context.Context, c lease.Claim) error {
-		mark, err := a.Cloud.Provide(ctx, c)
+	return a.callCloud(ctx, id, a.Store.Claim, func(ctx context.Context, c lease.Claim) error {
+		mark, err := a.Cloud.Provision(ctx, c)
 		if err != nil {
-			return unwilling(err)
+			return backendError(err)
 		}
 		err = a.Store.MarkReservation(ctx, id, mark)
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
-			err = errors.Join(err, a.Cloud.Withdraw(ctx, c))
+			err = errors.Join(err, a.Cloud.Deprovision(ctx, c))
 		}
-		return verdict(err)
+		return classify(err)
 	})
 }
 
-// UnwireReservation takes it back, first in the cloud, where servers may have to go. Unwiring twice is fine.
-func (a *Activities) UnwireReservation(ctx context.Context, id uuid.UUID) error {
-	defer alive(ctx)()
-	err := a.inform(ctx, id, a.Store.LeavingClaim, func(ctx context.Context, c lease.Claim) error { return unwilling(a.Cloud.Withdraw(ctx, c)) })
+// ReleaseReservation removes a reservation from the cloud, where servers may have to be deleted first, and then from the
+// inventory. A repetition is harmless.
+func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
+	defer startHeartbeat(ctx)()
+	err := a.callCloud(ctx, id, a.Store.LeavingClaim, func(ctx context.Context, c lease.Claim) error { return backendError(a.Cloud.Deprovision(ctx, c)) })
 	var app *temporal.ApplicationError
 	if err != nil && !(errors.As(err, &app) && app.Type() == NotFound) {
 		return err
 	}
-	return verdict(a.Store.UnwireReservation(ctx, id))
+	return classify(a.Store.UnwireReservation(ctx, id))
 }
 
-// PrepareEnd does what a reservation asked for shortly before its end.
-func (a *Activities) PrepareEnd(ctx context.Context, id uuid.UUID) error {
-	defer alive(ctx)()
-	return a.inform(ctx, id, a.Store.Claim, func(ctx context.Context, c lease.Claim) error {
-		c.BeforeEnd = a.beforeEnd(c.Reservation)
-		return unwilling(a.Cloud.BeforeEnd(ctx, c))
+// RunBeforeEndAction runs the action that a reservation requests before its end.
+func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
+	defer startHeartbeat(ctx)()
+	return a.callCloud(ctx, id, a.Store.Claim, func(ctx context.Context, c lease.Claim) error {
+		c.BeforeEnd = a.beforeEndAction(c.Reservation)
+		return backendError(a.Cloud.BeforeEnd(ctx, c))
 	})
 }
 
-// inform reads a claim and tells it to the cloud, if that is anything to it: briefly where the workflow waits for it.
-func (a *Activities) inform(ctx context.Context, id uuid.UUID, read func(context.Context, uuid.UUID) (lease.Claim, error),
-	say func(context.Context, lease.Claim) error) error {
+// callCloud reads a reservation and calls the cloud, unless its resource type does not exist there.
+func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(context.Context, uuid.UUID) (lease.Claim, error),
+	call func(context.Context, lease.Claim) error) error {
 	if a.Cloud == nil {
 		return nil
 	}
 	c, err := read(ctx, id)
-	if err != nil || !slices.Contains(a.Cloud.Types(), c.Type) {
-		return verdict(err)
+	if err != nil || !slices.Contains(a.Cloud.ResourceTypes(), c.Type) {
+		return classify(err)
 	}
-	ctx, cancel := attempt(ctx, CloudCall)
+	ctx, cancel := withCallTimeout(ctx, CloudCallTimeout)
 	defer cancel()
-	return say(ctx, c)
+	return call(ctx, c)
 }
 
-// attempt ends what one attempt asks of a neighbour: soon where a workflow waits for it in place, else after that time.
-func attempt(ctx context.Context, regular time.Duration) (context.Context, context.CancelFunc) {
+// withCallTimeout limits the calls of one attempt: to ShortCallTimeout in a local activity, to the given time in a regular one.
+func withCallTimeout(ctx context.Context, regular time.Duration) (context.Context, context.CancelFunc) {
 	if activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity {
 		return context.WithTimeout(ctx, regular)
 	}
-	return context.WithTimeout(ctx, BriefCall)
-}
-
-// CloudCall is how long one attempt may tell the cloud about one reservation, which may be hundreds of hosts.
-const CloudCall = 90 * time.Second
-
-// unwilling is an error that a workflow asks again about, for as long as it sees fit.
-func unwilling(err error) error {
-	if err == nil {
-		return nil
-	}
-	const longest = 1000 // answers of neighbours are quoted in them
-	text := err.Error()
-	if len(text) > longest {
-		text = text[:longest] + "…"
-	}
-	return temporal.NewApplicationErrorWithOptions(text, Unwilling, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	return context.WithTimeout(ctx, ShortCallTimeout)
 }

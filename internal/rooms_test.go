@@ -108,7 +108,7 @@ var rooms = map[string]room{
 		why:    "replayed from history: what differs between two runs of the same code breaks it, and the world is reached through activities",
 	},
 	"activities": {
-		may:    []string{"internal/contract", "internal/store", "internal/odl", "internal/notify", "internal/cloud", "internal/lease", "internal/journal", "internal/network", "internal/inventory"},
+		may:    []string{"internal/contract", "internal/coalesce", "internal/store", "internal/odl", "internal/notify", "internal/cloud", "internal/lease", "internal/journal", "internal/network", "internal/inventory"},
 		never:  []string{"net/http", "go.temporal.io/sdk/client", "go.temporal.io/sdk/workflow"},
 		always: []string{temporal},
 		why:    "touches the world through the rooms that own it, and starts no workflow",
@@ -152,8 +152,9 @@ var rooms = map[string]room{
 	"internal/odl/odltest":       {why: "a neighbour that behaves; it shares no code with the client that it tests"},
 	"internal/notify":            {why: "what leaves for others; it knows no row"},
 	"internal/notify/notifytest": {why: "a neighbour that behaves; it shares no code with the client that it tests"},
+	"internal/coalesce":          {why: "combines concurrent calls; it knows nothing about the operations"},
 	"internal/cloud": {
-		may:    []string{"internal/lease"},
+		may:    []string{"internal/coalesce", "internal/lease"},
 		always: []string{"github.com/gophercloud/gophercloud"},
 		why:    "what reservations are at Nova and Neutron: it is handed claims and knows no row",
 	},

@@ -3,15 +3,17 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
+	"berth/activities"
 	"berth/internal/contract"
 )
 
-// Announce brings out what agents are told about one network, in order, until nothing is left: once at once, and then for
-// as long as their broker is away.
+// Announce sends the recorded notifications of one network to its agents, in order. It retries while RabbitMQ is
+// unavailable and ends when none is left.
 func Announce(ctx workflow.Context, in contract.Input) error {
-	return bringOut(ctx, outlet{workflow: contract.Announce, id: contract.AnnounceID(in.Key), in: in, summary: "tell agents", activity: do.TellAgents,
-		untold: func(err error) contract.Why {
-			return contract.Why{State: "untold", Sentence: "Agents are not told yet what became of network " + in.Key + ": " + err.Error(),
+	return deliver(ctx, delivery{workflow: contract.Announce, id: contract.AnnounceID(in.Key), in: in, summary: "notify agents",
+		activity: activities.NotifyAgents,
+		whyUndelivered: func(err error) contract.Why {
+			return contract.Why{State: stateUndelivered, Sentence: "Notifications to the agents of network " + in.Key + " are not delivered yet: " + err.Error(),
 				Waiting: []contract.Waiting{{For: "rabbitmq"}}, LastError: err.Error()}
 		}})
 }

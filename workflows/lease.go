@@ -3,10 +3,8 @@ package workflows
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"berth/activities"
@@ -14,36 +12,42 @@ import (
 	"berth/internal/lease"
 )
 
-// Lease starts and ends a lease on its second and lets a deletion win over everything. It is over when nothing
-// will ever be due; a later change of the row starts it again.
+// leaseRun is one run of a Lease workflow.
+type leaseRun struct {
+	reporter *statusReporter
+	changed  workflow.ReceiveChannel
+}
+
+// Lease starts and ends a lease at the second that its dates name. A deletion takes precedence over every other step. The
+// workflow ends when no step will ever be due; a later change of the row starts it again.
 func Lease(ctx workflow.Context, in contract.Input) error {
-	f, err := newFace(ctx, contract.LeaseID(in.Key))
+	reporter, err := newStatusReporter(ctx, contract.LeaseID(in.Key))
 	if err != nil {
 		return err
 	}
-	changed := nudged(ctx)
+	r := &leaseRun{reporter: reporter, changed: changedSignals(ctx)}
 	for handled := 0; ; handled++ {
-		handled += drain(changed)
-		if full(ctx, handled) {
+		handled += discardAll(r.changed)
+		if shouldContinueAsNew(ctx, handled) {
 			return workflow.NewContinueAsNewError(ctx, contract.Lease, in)
 		}
 		var l lease.Lease
-		if err := workflow.ExecuteLocalActivity(quick(ctx, "look"), do.Lease, in.Key).Get(ctx, &l); err != nil {
-			return gone(err)
+		if err := workflow.ExecuteLocalActivity(localDatabase(ctx, "read the lease"), activities.ReadLease, in.Key).Get(ctx, &l); err != nil {
+			return ignoreNotFound(err)
 		}
 		due := lease.Next(l, workflow.Now(ctx))
-		if err := f.show(ctx, whyLease(l, workflow.Now(ctx))); err != nil {
+		if err := reporter.report(ctx, whyLease(l, workflow.Now(ctx))); err != nil {
 			return err
 		}
 		switch due.Step {
 		case lease.Stop:
-			if changed.Len() == 0 {
+			if r.changed.Len() == 0 {
 				return nil
 			}
 		case lease.Wait:
-			err = await(ctx, l, due.At, changed)
+			err = r.waitForStep(ctx, l, due.At)
 		default:
-			err = f.take(ctx, l, due.Step, changed)
+			err = r.performStep(ctx, l, due.Step)
 		}
 		if err != nil {
 			return err
@@ -51,133 +55,75 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 	}
 }
 
-// early is how long before its start or end a lease wakes, to be there on the instant. Signals of the last moment wait
-// for so long.
-const early = time.Second
-
-// Of many leases that are due at one instant some wake early and take the step for all. The others come later, one
-// after another, to see what they have become: so many timers at once would keep the machine from the leases. Who has
-// fewer before him than lease.Vanguard is one of the first; that is more than so many, because they are counted as they
-// come.
-const (
-	later = 5 * time.Second
-	gap   = 12 * time.Millisecond
-)
-
-// behind is how long after the others' instant a lease wakes that has so many before it. Whoever is made early counts few of
-// them, so that most leases of a burst count few: the root keeps these apart, and a thousand of either kind come in even
-// steps.
-func behind(ahead int) time.Duration {
-	return later + time.Duration((float64(ahead)+32*math.Sqrt(float64(ahead)))*float64(gap))
-}
-
-// await returns when it is time, or when the row has changed. A start or an end it awaits awake.
-func await(ctx workflow.Context, l lease.Lease, at time.Time, changed workflow.ReceiveChannel) error {
-	what := next(l, at)
-	summary := what + " at " + at.UTC().Format(time.RFC3339)
-	if what != string(lease.StartLease) && what != string(lease.EndLease) {
-		return waitUntil(ctx, at, summary, changed)
-	}
-	wake := at.Add(-early)
-	if l.Ahead >= lease.Vanguard {
-		wake = at.Add(behind(l.Ahead))
-	}
-	if wake.After(workflow.Now(ctx)) {
-		return waitUntil(ctx, wake, summary, changed)
-	}
-	if advanced, err := advance(ctx, what, at); err != nil || advanced > 0 {
-		return err
-	}
-	return waitUntil(ctx, at, summary, changed)
-}
-
-// take does what is due. What cannot be done for all at once, the lease does by itself.
-func (f *face) take(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.ReceiveChannel) error {
+// performStep performs the step that is due. It first performs the due steps of all leases in one activity. What that
+// activity leaves undone, the lease does alone.
+func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.Step) error {
 	if l.Status.Stable() && (step == lease.Start || step == lease.End) {
-		if advanced, err := advance(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
+		if advanced, err := advanceLeases(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
 			return err
 		}
 	}
-	return f.act(ctx, l, step, changed)
+	return r.performStepAlone(ctx, l, step)
 }
 
-// advance takes all that is due at that instant: timers of one instant fire one after another, so whoever wakes first
-// does it for all.
-func advance(ctx workflow.Context, what string, at time.Time) (advanced int, err error) {
-	err = workflow.ExecuteLocalActivity(quick(ctx, what+" with all that is due"), do.AdvanceLeases, at).Get(ctx, &advanced)
+// advanceLeases performs the steps of all leases that are due at the given time: timers of one instant fire one after
+// another, so the first workflow that wakes does the work for the others.
+func advanceLeases(ctx workflow.Context, what string, at time.Time) (advanced int, err error) {
+	err = workflow.ExecuteLocalActivity(localDatabase(ctx, what+" of all leases that are due"), activities.AdvanceLeases, at).Get(ctx, &advanced)
 	return advanced, err
 }
 
-// pause is how long a step that the row refused waits before the next look, unless the row changes.
-const pause = time.Second
-
-// waitUntil returns when it is time, when the row has changed, or when the run should hand over.
-func waitUntil(ctx workflow.Context, at time.Time, summary string, changed workflow.ReceiveChannel) error {
-	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
-		Timeout:      at.Sub(workflow.Now(ctx)),
-		TimerOptions: workflow.TimerOptions{Summary: summary},
-	}, func() bool { return changed.Len() > 0 || full(ctx, 0) })
-	return err
-}
-
-// next names what is due at that time, as the lease's own events are named.
-func next(l lease.Lease, at time.Time) string {
-	for _, e := range l.Events {
-		if e.Status == lease.Undone && e.At.Equal(at) {
-			return string(e.Type)
-		}
-	}
-	return "look again"
-}
-
-// act takes one step: first the transitional status, then each reservation, then the stable status. If somebody
-// was faster, the step ends early and the next look tells what is due instead.
-func (f *face) act(ctx workflow.Context, l lease.Lease, step lease.Step, changed workflow.ReceiveChannel) error {
+// performStepAlone performs one step of one lease: it enters the transitional status, performs the step for each
+// reservation, and enters the stable status. If another writer was faster, it returns, and the next read of the row decides
+// what is due.
+func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step lease.Step) error {
 	if step == lease.Refit {
-		return f.refit(ctx, l, changed)
+		return r.resync(ctx, l)
 	}
-	name := named(l)
-	err := workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("begin %s of %s", step, name)), do.BeginLease, l.ID, step).Get(ctx, &l)
+	name := displayName(l)
+	err := workflow.ExecuteLocalActivity(localDatabase(ctx, fmt.Sprintf("begin %s of %s", step, name)), activities.BeginLease, l.ID, step).Get(ctx, &l)
 	if err != nil {
-		return yield(ctx, err, changed)
+		return r.ignoreConflict(ctx, err)
 	}
-	failed, err := f.each(ctx, l, taskOf(l, step, workflow.Now(ctx)), changed)
+	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, step, workflow.Now(ctx)))
 	if err != nil {
-		return yield(ctx, err, changed)
+		return r.ignoreConflict(ctx, err)
 	}
-	err = workflow.ExecuteLocalActivity(quick(ctx, fmt.Sprintf("finish %s of %s", step, name)), do.FinishLease, l.ID, step, failed).Get(ctx, nil)
-	// Recorded as lease-failed: a start that failed left what it had done to the lease's end.
+	err = workflow.ExecuteLocalActivity(localDatabase(ctx, fmt.Sprintf("finish %s of %s", step, name)), activities.FinishLease, l.ID, step, failed).Get(ctx, nil)
+	// The history lease-failed.json was recorded before this version: a failed start kept its resources until the lease's end.
 	if err == nil && step == lease.Start && len(failed) > 0 && workflow.GetVersion(ctx, "clear a failed start", workflow.DefaultVersion, 1) == 1 {
-		_, err = f.each(ctx, l, taskOf(l, lease.End, workflow.Now(ctx)), changed)
+		_, err = r.runForEach(ctx, l, reservationTaskFor(l, lease.End, workflow.Now(ctx)))
 	}
-	return yield(ctx, err, changed)
+	return r.ignoreConflict(ctx, err)
 }
 
-// refit tells the cloud what an active lease has become. If it does not want to know, that is tried again later.
-func (f *face) refit(ctx workflow.Context, l lease.Lease, changed workflow.ReceiveChannel) error {
-	failed, err := f.each(ctx, l, taskOf(l, lease.Refit, workflow.Now(ctx)), changed)
+// resync updates the cloud after the resources of an active lease have changed. If it fails, it is repeated later.
+func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
+	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, lease.Refit, workflow.Now(ctx)))
 	if err == nil && len(failed) > 0 {
-		err = waitUntil(ctx, lease.Upcoming(l, workflow.Now(ctx).Add(lease.Recheck)), "tell the cloud again", changed)
+		err = waitUntil(ctx, lease.Upcoming(l, workflow.Now(ctx).Add(lease.Recheck)), "retry the update of the cloud", r.changed)
 	}
-	return yield(ctx, err, changed)
+	return r.ignoreConflict(ctx, err)
 }
 
-// yield forgives that the row is no longer where the step found it: after a pause the next look tells more.
-func yield(ctx workflow.Context, err error, changed workflow.ReceiveChannel) error {
-	if errors.Is(err, errGivenUp) {
+// conflictPause is the pause after a conflict before the next read of the row, unless the row changes earlier.
+const conflictPause = time.Second
+
+// ignoreConflict ignores errors which say that the row has left the state in which the step found it. After a pause, the
+// workflow reads the row again.
+func (r *leaseRun) ignoreConflict(ctx workflow.Context, err error) error {
+	if errors.Is(err, errSuperseded) {
 		return nil
 	}
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) && app.Type() == activities.Conflict {
-		return waitUntil(ctx, workflow.Now(ctx).Add(pause), "look again", changed)
+	if hasType(err, activities.Conflict) {
+		return waitUntil(ctx, workflow.Now(ctx).Add(conflictPause), "read the lease again", r.changed)
 	}
-	return gone(err)
+	return ignoreNotFound(err)
 }
 
-// gone forgives that the row is deleted: then nothing is left to do.
-func gone(err error) error {
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) && app.Type() == activities.NotFound {
+// ignoreNotFound ignores the error of a deleted row, because nothing is left to do.
+func ignoreNotFound(err error) error {
+	if hasType(err, activities.NotFound) {
 		return nil
 	}
 	return err
@@ -185,15 +131,15 @@ func gone(err error) error {
 
 func whyLease(l lease.Lease, now time.Time) contract.Why {
 	sentence, waits := lease.Explain(l, now)
-	w := contract.Why{State: string(l.Status), Sentence: "Lease " + named(l) + " is " + sentence}
+	w := contract.Why{State: string(l.Status), Sentence: "Lease " + displayName(l) + " is " + sentence}
 	for _, wait := range waits {
 		w.Waiting = append(w.Waiting, contract.Waiting{For: wait.For, Since: &wait.Since, Deadline: wait.Deadline})
 	}
 	return w
 }
 
-// named is a lease's name for people, its ID if it has none.
-func named(l lease.Lease) string {
+// displayName returns a lease's name, or its ID if it has no name.
+func displayName(l lease.Lease) string {
 	if l.Name == "" {
 		return l.ID.String()
 	}

@@ -5,34 +5,36 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"berth/activities"
 	"berth/internal/contract"
 )
 
 const (
-	// firstSweep is how far the first round looks back.
-	firstSweep = 24 * time.Hour
-	// sweepOverlap is what rounds look at twice, since Temporal lists a workflow a little after it has ended.
+	// firstSweepPeriod is the period before now that the first round searches for ended workflows.
+	firstSweepPeriod = 24 * time.Hour
+	// sweepOverlap is the period that two rounds both search, because Temporal lists a workflow shortly after its end.
 	sweepOverlap = 30 * time.Second
 )
 
-// Maintenance is one round of the sweep: rows that nobody looks after get their workflow back, a controller that lost its
-// data is noticed, and so is a host that died. A schedule runs it; each round goes on where the last one left off.
+// Maintenance is one round of the sweep. A schedule starts it; each round continues where the last one ended. It restarts
+// workflows that ended although their row exists, starts a full sync or a recovery if one is due, and heals reservations
+// whose hosts are down.
 func Maintenance(ctx workflow.Context, _ contract.Input) (contract.SweepResult, error) {
-	last := contract.SweepResult{Until: workflow.Now(ctx).Add(-firstSweep)}
+	last := contract.SweepResult{Until: workflow.Now(ctx).Add(-firstSweepPeriod)}
 	if workflow.HasLastCompletionResult(ctx) {
 		if err := workflow.GetLastCompletionResult(ctx, &last); err != nil {
 			return last, err
 		}
 	}
 	until := workflow.Now(ctx)
-	var swept contract.SweepResult
-	err := workflow.ExecuteActivity(patient(ctx, "sweep"), do.Sweep, last.Until.Add(-sweepOverlap)).Get(ctx, &swept)
+	var result contract.SweepResult
+	err := workflow.ExecuteActivity(remoteUnlimited(ctx, "sweep"), activities.Sweep, last.Until.Add(-sweepOverlap)).Get(ctx, &result)
 	if err != nil {
-		return swept, err
+		return result, err
 	}
-	swept.Until = until
-	if err := workflow.ExecuteActivity(patient(ctx, "watch the controller"), do.WatchController).Get(ctx, nil); err != nil {
-		return swept, err
+	result.Until = until
+	if err := workflow.ExecuteActivity(remoteUnlimited(ctx, "check the controller"), activities.StartDueRuns).Get(ctx, nil); err != nil {
+		return result, err
 	}
-	return swept, workflow.ExecuteActivity(persevering(ctx, "watch the hosts of leases"), do.WatchHosts).Get(ctx, nil)
+	return result, workflow.ExecuteActivity(longRunning(ctx, "check the hosts of leases"), activities.HealReservations).Get(ctx, nil)
 }

@@ -7,13 +7,13 @@ import (
 	"berth/internal/contract"
 )
 
-func TestRoundOfTheSweepGoesOnWhereTheLastOneLeftOff(t *testing.T) {
+func TestMaintenance_ContinuesWhereLastRoundEnded(t *testing.T) {
 	t.Parallel()
-	w := &world{}
-	env := environment(w)
+	w := &fakeRows{}
+	env := newEnvironment(w)
 	last := env.Now().Add(-7 * time.Minute).UTC()
 	env.SetLastCompletionResult(contract.SweepResult{Until: last})
-	began := env.Now()
+	start := env.Now()
 
 	env.ExecuteWorkflow(contract.Maintenance, contract.Input{Key: contract.KeySweep})
 
@@ -21,22 +21,22 @@ func TestRoundOfTheSweepGoesOnWhereTheLastOneLeftOff(t *testing.T) {
 	if err := env.GetWorkflowResult(&swept); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.swept) != 1 || !w.swept[0].Before(last) || last.Sub(w.swept[0]) > time.Minute {
-		t.Errorf("looked back to %v, want a little before %v", w.swept, last)
+	if len(w.sweptSince) != 1 || !w.sweptSince[0].Before(last) || last.Sub(w.sweptSince[0]) > time.Minute {
+		t.Errorf("searched since %v, want shortly before %v", w.sweptSince, last)
 	}
-	if swept.Until.Before(began) || swept.RestartedWorkflows != 1 {
-		t.Errorf("the round says %+v", swept)
+	if swept.Until.Before(start) || swept.RestartedWorkflows != 1 {
+		t.Errorf("the round returned %+v", swept)
 	}
 }
 
-func TestFirstRoundOfTheSweepLooksBackADay(t *testing.T) {
+func TestMaintenance_FirstRoundSearchesOneDay(t *testing.T) {
 	t.Parallel()
-	w := &world{}
-	env := environment(w)
+	w := &fakeRows{}
+	env := newEnvironment(w)
 
 	env.ExecuteWorkflow(contract.Maintenance, contract.Input{Key: contract.KeySweep})
 
-	if err := env.GetWorkflowError(); err != nil || len(w.swept) != 1 || env.Now().Sub(w.swept[0]) < 24*time.Hour {
-		t.Errorf("looked back to %v, error %v", w.swept, err)
+	if err := env.GetWorkflowError(); err != nil || len(w.sweptSince) != 1 || env.Now().Sub(w.sweptSince[0]) < 24*time.Hour {
+		t.Errorf("searched since %v, error %v", w.sweptSince, err)
 	}
 }

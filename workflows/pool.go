@@ -3,15 +3,17 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
+	"berth/activities"
 	"berth/internal/contract"
 )
 
-// Pool brings one host into the cloud's pool of those that can be leased, or out of it: once at once, and then for as long
-// as the cloud is away.
+// Pool adds one host to Nova's aggregate "freepool" or removes it, as the host's row says. It retries while Nova is
+// unavailable.
 func Pool(ctx workflow.Context, in contract.Input) error {
-	return bringOut(ctx, outlet{workflow: contract.Pool, id: contract.PoolID(in.Key), in: in, summary: "tell the cloud", activity: do.PoolHost,
-		untold: func(err error) contract.Why {
-			return contract.Why{State: "untold", Sentence: "The cloud has not heard yet whether host " + in.Key + " can be leased: " + err.Error(),
+	return deliver(ctx, delivery{workflow: contract.Pool, id: contract.PoolID(in.Key), in: in, summary: "update the aggregate freepool",
+		activity: activities.SyncFreepoolHost,
+		whyUndelivered: func(err error) contract.Why {
+			return contract.Why{State: stateUndelivered, Sentence: "Nova's aggregate freepool is not updated for host " + in.Key + " yet: " + err.Error(),
 				Waiting: []contract.Waiting{{For: "cloud"}}, LastError: err.Error()}
 		}})
 }

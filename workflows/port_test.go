@@ -13,47 +13,47 @@ import (
 	"berth/internal/contract"
 )
 
-const portKey = "6a8ff5ae-0a4e-4f49-8f9c-0f9bb2ac1111"
+const portID = "6a8ff5ae-0a4e-4f49-8f9c-0f9bb2ac1111"
 
 func runPort(env *testsuite.TestWorkflowEnvironment) {
-	env.ExecuteWorkflow(contract.Port, contract.Input{Key: portKey})
+	env.ExecuteWorkflow(contract.Port, contract.Input{Key: portID})
 }
 
-// after lets something happen at that moment of the workflow's life.
-func after(env *testsuite.TestWorkflowEnvironment, d time.Duration, do func()) {
+// schedule calls do at the given time after the workflow's start.
+func schedule(env *testsuite.TestWorkflowEnvironment, d time.Duration, do func()) {
 	env.RegisterDelayedCallback(do, d)
 }
 
-func signal(env *testsuite.TestWorkflowEnvironment, entity, host string) {
+func reportSignal(env *testsuite.TestWorkflowEnvironment, entity, host string) {
 	env.SignalWorkflow(contract.SignalProvisioningComplete, contract.Report{Entity: entity, Host: host})
 }
 
-// remove deletes the row at that moment, so that the workflow comes to its end.
-func remove(env *testsuite.TestWorkflowEnvironment, w *world, d time.Duration) {
-	after(env, d, func() {
+// deletePortAfter deletes the row at the given time, so that the workflow ends.
+func deletePortAfter(env *testsuite.TestWorkflowEnvironment, w *fakeRows, d time.Duration) {
+	schedule(env, d, func() {
 		w.mu.Lock()
-		w.gone = true
+		w.deleted = true
 		w.mu.Unlock()
 		env.SignalWorkflow(contract.SignalChanged, nil)
 	})
 }
 
-func TestPortSaysForWhomItWaitsUntilTheLastAgentReports(t *testing.T) {
+func TestPort_WhyNamesMissingAgents(t *testing.T) {
 	t.Parallel()
-	w := &world{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
-	env := environment(w)
+	w := &fakeRows{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
+	env := newEnvironment(w)
 	var seen []string
-	note := func() {
-		why := ask(t, env)
+	record := func() {
+		why := queryWhy(t, env)
 		seen = append(seen, fmt.Sprintf("%s %d: %s", why.State, len(why.Waiting), why.Sentence))
 	}
 
-	after(env, time.Second, note)
-	after(env, 2*time.Second, func() { signal(env, "L2", "cmp-1") })
-	after(env, 3*time.Second, note)
-	after(env, 4*time.Second, func() { signal(env, "DHCP", "cmp-1") })
-	after(env, 5*time.Second, note)
-	remove(env, w, 6*time.Second)
+	schedule(env, time.Second, record)
+	schedule(env, 2*time.Second, func() { reportSignal(env, "L2", "cmp-1") })
+	schedule(env, 3*time.Second, record)
+	schedule(env, 4*time.Second, func() { reportSignal(env, "DHCP", "cmp-1") })
+	schedule(env, 5*time.Second, record)
+	deletePortAfter(env, w, 6*time.Second)
 	runPort(env)
 
 	want := []string{
@@ -64,74 +64,74 @@ func TestPortSaysForWhomItWaitsUntilTheLastAgentReports(t *testing.T) {
 	if d := cmp.Diff(want, seen); d != "" {
 		t.Error(d)
 	}
-	if err := env.GetWorkflowError(); err != nil || w.told != 1 {
-		t.Errorf("error %v, events told to Nova %d, want 1", err, w.told)
+	if err := env.GetWorkflowError(); err != nil || w.delivered != 1 {
+		t.Errorf("error %v, %d events delivered to Nova, want 1", err, w.delivered)
 	}
 }
 
-func TestReportsThatComeTogetherAreHandledByOneLook(t *testing.T) {
+func TestPort_ConcurrentReportsAreAppliedTogether(t *testing.T) {
 	t.Parallel()
-	w := &world{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
-	env := environment(w)
+	w := &fakeRows{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
+	env := newEnvironment(w)
 
-	after(env, time.Second, func() {
+	schedule(env, time.Second, func() {
 		for range 50 {
-			signal(env, "L2", "cmp-1")
-			signal(env, "DHCP", "cmp-1")
+			reportSignal(env, "L2", "cmp-1")
+			reportSignal(env, "DHCP", "cmp-1")
 		}
 	})
-	remove(env, w, 2*time.Second)
+	deletePortAfter(env, w, 2*time.Second)
 	runPort(env)
 
-	if w.reports != 100 || w.looks > 10 {
-		t.Errorf("%d reports reached the row in %d looks, want 100 in a few", w.reports, w.looks)
+	if w.reportCount != 100 || w.reads > 10 {
+		t.Errorf("%d reports were applied in %d activities, want 100 in at most 10", w.reportCount, w.reads)
 	}
-	if w.told != 1 {
-		t.Errorf("Nova heard %d events, want 1", w.told)
+	if w.delivered != 1 {
+		t.Errorf("%d events delivered to Nova, want 1", w.delivered)
 	}
 }
 
-// Unplugged and plugged in again is not plugged in and unplugged.
-func TestWhatAnAgentSaysReachesTheRowInItsOrder(t *testing.T) {
+// The order matters: "lost" after "complete" is not "complete" after "lost".
+func TestPort_ReportsAreAppliedInOrder(t *testing.T) {
 	t.Parallel()
-	w := &world{host: "cmp-1", blocks: []string{"L2"}}
-	env := environment(w)
-	var said []contract.Report
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
+	env := newEnvironment(w)
+	var sent []contract.Report
 	for i, event := range []string{"begun", "complete", "lost", "", "lost", "begun", "complete"} {
-		said = append(said, contract.Report{Entity: "L2", Host: "cmp-1", Event: event, Revision: int64(i)})
+		sent = append(sent, contract.Report{Entity: "L2", Host: "cmp-1", Event: event, Revision: int64(i)})
 	}
 
-	after(env, time.Second, func() {
-		for _, r := range said {
+	schedule(env, time.Second, func() {
+		for _, r := range sent {
 			env.SignalWorkflow(contract.SignalProvisioningComplete, r)
 		}
 	})
-	remove(env, w, 2*time.Second)
+	deletePortAfter(env, w, 2*time.Second)
 	runPort(env)
 
-	if d := cmp.Diff(said, w.heard); d != "" {
+	if d := cmp.Diff(sent, w.appliedReports); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestMalformedSignalIsCountedNotFatal(t *testing.T) {
+func TestPort_MalformedSignalIsCountedAsIgnored(t *testing.T) {
 	t.Parallel()
-	w := &world{host: "cmp-1", blocks: []string{"L2"}}
-	env := environment(w)
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
+	env := newEnvironment(w)
 
-	after(env, time.Second, func() {
+	schedule(env, time.Second, func() {
 		env.SignalWorkflow(contract.SignalProvisioningComplete, "L2 is done")
 		env.SignalWorkflow(contract.SignalProvisioningComplete, map[string]any{"entity": 7})
 		env.SignalWorkflow(contract.SignalProvisioningComplete, nil)
-		signal(env, "L2", "another-host")
+		reportSignal(env, "L2", "another-host")
 		env.SignalWorkflow("no-such-signal", 1)
 	})
-	after(env, 2*time.Second, func() {
-		if why := ask(t, env); why.State != "DOWN" || why.IgnoredReports != 4 {
+	schedule(env, 2*time.Second, func() {
+		if why := queryWhy(t, env); why.State != "DOWN" || why.IgnoredReports != 4 {
 			t.Errorf("want DOWN and 4 ignored reports, got %+v", why)
 		}
 	})
-	remove(env, w, 3*time.Second)
+	deletePortAfter(env, w, 3*time.Second)
 	runPort(env)
 
 	if err := env.GetWorkflowError(); err != nil {
@@ -139,23 +139,23 @@ func TestMalformedSignalIsCountedNotFatal(t *testing.T) {
 	}
 }
 
-func TestPortLooksWhenItsDeadlinePasses(t *testing.T) {
+func TestPort_ReadsRowAtDeadline(t *testing.T) {
 	t.Parallel()
-	w := &world{host: "cmp-1", blocks: []string{"L2"}, patience: time.Minute}
-	env := environment(w)
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}, errorAfter: time.Minute}
+	env := newEnvironment(w)
 
-	after(env, 2*time.Minute, func() {
-		if why := ask(t, env); why.State != "ERROR" {
+	schedule(env, 2*time.Minute, func() {
+		if why := queryWhy(t, env); why.State != "ERROR" {
 			t.Errorf("after its deadline: %+v", why)
 		}
-		signal(env, "L2", "cmp-1")
+		reportSignal(env, "L2", "cmp-1")
 	})
-	after(env, 3*time.Minute, func() {
-		if why := ask(t, env); why.State != "ACTIVE" || w.looks != 4 {
-			t.Errorf("after the late report: %+v in %d looks", why, w.looks)
+	schedule(env, 3*time.Minute, func() {
+		if why := queryWhy(t, env); why.State != "ACTIVE" || w.reads != 4 {
+			t.Errorf("after the late report: %+v in %d reads", why, w.reads)
 		}
 	})
-	remove(env, w, 4*time.Minute)
+	deletePortAfter(env, w, 4*time.Minute)
 	runPort(env)
 
 	if err := env.GetWorkflowError(); err != nil {
@@ -163,18 +163,18 @@ func TestPortLooksWhenItsDeadlinePasses(t *testing.T) {
 	}
 }
 
-func TestUpdateAnswersWhoRemains(t *testing.T) {
+func TestPort_UpdateReturnsRemainingEntities(t *testing.T) {
 	t.Parallel()
-	w := &world{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
-	env := environment(w)
-	var verdict contract.ReportResult
+	w := &fakeRows{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
+	env := newEnvironment(w)
+	var result contract.ReportResult
 	var rejected error
 
-	after(env, time.Second, func() {
+	schedule(env, time.Second, func() {
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u1", &testsuite.TestUpdateCallback{
 			OnAccept:   func() {},
 			OnReject:   func(err error) { t.Errorf("rejected: %v", err) },
-			OnComplete: func(v any, err error) { verdict, _ = v.(contract.ReportResult) },
+			OnComplete: func(v any, err error) { result, _ = v.(contract.ReportResult) },
 		}, contract.Report{Entity: "L2", Host: "cmp-1"})
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u2", &testsuite.TestUpdateCallback{
 			OnAccept:   func() { t.Error("a report without an entity was accepted") },
@@ -187,10 +187,10 @@ func TestUpdateAnswersWhoRemains(t *testing.T) {
 			OnComplete: func(any, error) {},
 		}, contract.Report{Entity: "L2", Event: "moon"})
 	})
-	remove(env, w, 2*time.Second)
+	deletePortAfter(env, w, 2*time.Second)
 	runPort(env)
 
-	if d := cmp.Diff(contract.ReportResult{Status: "DOWN", Remaining: []string{"DHCP"}}, verdict); d != "" {
+	if d := cmp.Diff(contract.ReportResult{Status: "DOWN", Remaining: []string{"DHCP"}}, result); d != "" {
 		t.Error(d)
 	}
 	if rejected == nil {
@@ -198,62 +198,62 @@ func TestUpdateAnswersWhoRemains(t *testing.T) {
 	}
 }
 
-func TestNovaAwayKeepsNoReportWaiting(t *testing.T) {
+func TestPort_NovaOutageDelaysNoReport(t *testing.T) {
 	t.Parallel()
-	w := &world{host: "cmp-1", blocks: []string{"L2"}, novaDown: 6}
-	env := environment(w)
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}, novaFailures: 6}
+	env := newEnvironment(w)
 
-	after(env, time.Second, func() { signal(env, "L2", "cmp-1") })
-	after(env, 3*time.Second, func() { signal(env, "L2", "elsewhere") })
-	after(env, 4*time.Second, func() {
-		why := ask(t, env)
+	schedule(env, time.Second, func() { reportSignal(env, "L2", "cmp-1") })
+	schedule(env, 3*time.Second, func() { reportSignal(env, "L2", "elsewhere") })
+	schedule(env, 4*time.Second, func() {
+		why := queryWhy(t, env)
 		if why.State != "ACTIVE" || why.IgnoredReports != 1 || why.LastError == "" {
-			t.Errorf("want ACTIVE with the trouble at Nova and the late report counted, got %+v", why)
+			t.Errorf("want ACTIVE, with Nova's error and one ignored report; got %+v", why)
 		}
 	})
-	remove(env, w, 5*time.Second)
+	deletePortAfter(env, w, 5*time.Second)
 	runPort(env)
 
-	if err := env.GetWorkflowError(); err != nil || w.told != 1 {
-		t.Errorf("error %v, events told to Nova %d, want 1", err, w.told)
+	if err := env.GetWorkflowError(); err != nil || w.delivered != 1 {
+		t.Errorf("error %v, %d events delivered to Nova, want 1", err, w.delivered)
 	}
 }
 
-// A port that is deleted while a slow Nova is told of it leaves one more event, which Nova hears too.
-func TestNovaHearsOfAPortThatIsDeletedWhileItIsTold(t *testing.T) {
+// The deletion of a port records one more event while NotifyNova delivers the earlier ones. It must be delivered too.
+func TestPort_DeletionDuringNovaDeliveryIsDelivered(t *testing.T) {
 	t.Parallel()
-	w := &world{host: "cmp-1", blocks: []string{"L2"}}
-	env := environment(w)
-	w.meanwhile = func() {
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
+	env := newEnvironment(w)
+	w.duringDelivery = func() {
 		w.mu.Lock()
-		w.gone = true
-		w.nova++
-		before := w.looks
+		w.deleted = true
+		w.pendingEvents++
+		before := w.reads
 		w.mu.Unlock()
 		env.SignalWorkflow(contract.SignalChanged, nil)
 		for looks := before; looks == before; time.Sleep(time.Millisecond) {
 			w.mu.Lock()
-			looks = w.looks
+			looks = w.reads
 			w.mu.Unlock()
 		}
 	}
 
-	after(env, time.Second, func() { signal(env, "L2", "cmp-1") })
+	schedule(env, time.Second, func() { reportSignal(env, "L2", "cmp-1") })
 	runPort(env)
 
-	if err := env.GetWorkflowError(); err != nil || w.told != 2 || w.nova != 0 {
-		t.Errorf("error %v, Nova was told of %d events and %d are left", err, w.told, w.nova)
+	if err := env.GetWorkflowError(); err != nil || w.delivered != 2 || w.pendingEvents != 0 {
+		t.Errorf("error %v, %d events delivered to Nova and %d left", err, w.delivered, w.pendingEvents)
 	}
 }
 
-func TestPortContinuesAsNewAfterItsShareOfMessages(t *testing.T) {
+func TestPort_ContinuesAsNewAfterManyMessages(t *testing.T) {
 	t.Parallel()
-	w := &world{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
-	env := environment(w)
+	w := &fakeRows{host: "cmp-1", blocks: []string{"DHCP", "L2"}}
+	env := newEnvironment(w)
 
-	after(env, time.Second, func() {
+	schedule(env, time.Second, func() {
 		for i := range 250 {
-			signal(env, "L2", fmt.Sprintf("host-%d", i))
+			reportSignal(env, "L2", fmt.Sprintf("host-%d", i))
 		}
 	})
 	runPort(env)
@@ -262,7 +262,7 @@ func TestPortContinuesAsNewAfterItsShareOfMessages(t *testing.T) {
 	if err := env.GetWorkflowError(); !errors.As(err, &next) {
 		t.Fatalf("want continue-as-new, got %v", err)
 	}
-	if w.reports != 250 {
-		t.Errorf("%d of 250 reports reached the row", w.reports)
+	if w.reportCount != 250 {
+		t.Errorf("%d of 250 reports were applied", w.reportCount)
 	}
 }

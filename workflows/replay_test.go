@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"testing"
 
 	"go.temporal.io/api/history/v1"
@@ -16,8 +15,8 @@ import (
 	"berth/workflows"
 )
 
-// corpus is the recorded histories, by file. They are kept for ever: code that no longer replays one of them
-// would break a workflow that is running now.
+// corpus returns the recorded histories by file. They are never deleted: code that cannot replay one of them would break
+// workflows that are running now.
 func corpus(t *testing.T) map[string]*history.History {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.json")
@@ -40,7 +39,7 @@ func corpus(t *testing.T) map[string]*history.History {
 	return all
 }
 
-func TestEveryRecordedHistoryReplays(t *testing.T) {
+func TestReplay_EveryRecordedHistory(t *testing.T) {
 	t.Parallel()
 	r := worker.NewWorkflowReplayer()
 	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
@@ -53,7 +52,7 @@ func TestEveryRecordedHistoryReplays(t *testing.T) {
 	}
 }
 
-func TestCorpusCoversEveryActivityAndWorkflow(t *testing.T) {
+func TestReplay_CorpusCoversEveryActivityAndWorkflow(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, h := range corpus(t) {
@@ -70,18 +69,17 @@ func TestCorpusCoversEveryActivityAndWorkflow(t *testing.T) {
 		}
 	}
 	want := append([]string{contract.Maintenance}, contract.EntityWorkflows...)
-	methods := reflect.TypeFor[*activities.Activities]()
-	for i := range methods.NumMethod() {
-		want = append(want, methods.Method(i).Name)
+	for name := range activities.New(activities.Options{}).Functions() {
+		want = append(want, name)
 	}
 	for _, name := range want {
 		if !seen[name] {
-			t.Errorf("no recorded history has %s: record one, or a rename of it passes unseen", name)
+			t.Errorf("no recorded history contains %s; record one, otherwise no test notices a rename", name)
 		}
 	}
 }
 
-// localActivity is the type of the local activity that a marker records.
+// localActivity returns the activity type in the marker of a local activity.
 func localActivity(t *testing.T, marker *history.MarkerRecordedEventAttributes) string {
 	t.Helper()
 	for _, payload := range marker.Details["data"].GetPayloads() {
@@ -90,6 +88,6 @@ func localActivity(t *testing.T, marker *history.MarkerRecordedEventAttributes) 
 			return data.ActivityType
 		}
 	}
-	t.Errorf("a local activity's marker without its type: %v", marker)
+	t.Errorf("the marker of a local activity has no type: %v", marker)
 	return ""
 }

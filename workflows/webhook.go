@@ -3,55 +3,17 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
+	"berth/activities"
 	"berth/internal/contract"
 )
 
-// Webhook brings out what others are told about one lease, in order, until nothing is left: once at once, and then for
-// as long as those who listen are away.
+// Webhook sends the recorded notifications of one lease to the webhook, in order. It retries while the webhook is
+// unavailable and ends when none is left.
 func Webhook(ctx workflow.Context, in contract.Input) error {
-	return bringOut(ctx, outlet{workflow: contract.Webhook, id: contract.WebhookID(in.Key), in: in, summary: "tell", activity: do.TellLease,
-		untold: func(err error) contract.Why {
-			return contract.Why{State: "untold", Sentence: "What happened to lease " + in.Key + " is not told yet: " + err.Error(),
+	return deliver(ctx, delivery{workflow: contract.Webhook, id: contract.WebhookID(in.Key), in: in, summary: "notify the webhook",
+		activity: activities.NotifyWebhook,
+		whyUndelivered: func(err error) contract.Why {
+			return contract.Why{State: stateUndelivered, Sentence: "Notifications of lease " + in.Key + " are not delivered to the webhook yet: " + err.Error(),
 				Waiting: []contract.Waiting{{For: "webhook"}}, LastError: err.Error()}
 		}})
-}
-
-// outlet is how what is recorded for others comes out.
-type outlet struct {
-	workflow string
-	id       string // of the workflow
-	in       contract.Input
-	summary  string
-	activity any // tells all there is
-	untold   func(error) contract.Why
-}
-
-func bringOut(ctx workflow.Context, o outlet) error {
-	f, err := newFace(ctx, o.id)
-	if err != nil {
-		return err
-	}
-	changed := nudged(ctx)
-	for handled := 0; ; {
-		handled += drain(changed)
-		err := workflow.ExecuteLocalActivity(once(ctx, o.summary), o.activity, o.in.Key).Get(ctx, nil)
-		if err != nil {
-			if err := f.show(ctx, o.untold(err)); err != nil {
-				return err
-			}
-			err = workflow.ExecuteActivity(patient(ctx, o.summary), o.activity, o.in.Key).Get(ctx, nil)
-		}
-		if err != nil {
-			if err := workflow.Sleep(ctx, longPause); err != nil {
-				return err
-			}
-			continue
-		}
-		switch {
-		case changed.Len() == 0:
-			return nil
-		case full(ctx, handled):
-			return workflow.NewContinueAsNewError(ctx, o.workflow, o.in)
-		}
-	}
 }

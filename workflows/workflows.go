@@ -1,23 +1,18 @@
-// Package workflows says in which order things happen. Each workflow looks at its row, asks the pure rules what
-// is due, does it or waits, and looks again; it keeps no second copy of the state. Everything here is
-// deterministic: the world is reached through activities only.
+// Package workflows defines the order of the steps of each workflow. A workflow reads its row, asks the pure rules which
+// step is due, performs the step or waits, and reads the row again. It keeps no second copy of the row's state. The code
+// is deterministic: every access to the database or to another service is an activity.
 package workflows
 
 import (
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"berth/activities"
 	"berth/internal/contract"
 )
 
-// do names the activities; nothing is ever called through it.
-var do *activities.Activities
-
-// Register makes the workflows of a task queue known to its worker.
+// Register registers the workflows of a task queue with its worker.
 func Register(r worker.WorkflowRegistry, queue string) {
 	for _, w := range []struct {
 		name string
@@ -41,108 +36,27 @@ func Register(r worker.WorkflowRegistry, queue string) {
 	}
 }
 
-// messagesPerRun is after how many messages a workflow continues as new: far below the server's wall of 10,000
-// signals a run, and a history that a browser still shows.
+// messagesPerRun is the number of messages after which a workflow continues as new. It is far below the server's limit of
+// 10,000 signals per run, and the web UI can still show such a history.
 const messagesPerRun = 200
 
-// full tells whether a run should hand over to a new one: it has had its share of messages, or the server finds its
-// history long, as it becomes by huge signals and by those of unknown names, which nobody counts.
-func full(ctx workflow.Context, handled int) bool {
+// shouldContinueAsNew reports whether the run has handled enough messages, or whether the server suggests a new run
+// because the history is long. Large signals and signals with unknown names make a history long without being counted.
+func shouldContinueAsNew(ctx workflow.Context, handled int) bool {
 	return handled >= messagesPerRun || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 }
 
-// The time-out ladder: an attempt outlasts the calls inside it; see activities.BriefCall and activities.LongCall.
-const (
-	QuickAttempt   = 5 * time.Second
-	OnceAttempt    = 4 * time.Second
-	PatientAttempt = 15 * time.Second
-	LongAttempt    = 15 * time.Minute
-	CloudAttempt   = 2 * time.Minute
-)
+// failurePause is the pause before a workflow repeats an activity that should never fail finally, but has failed.
+const failurePause = time.Minute
 
-// HeartbeatTimeout is how soon the death of a process in the middle of an attempt is noticed.
-const HeartbeatTimeout = 5 * time.Second
-
-// longPause is before the next try of what should never fail for good, and did.
-const longPause = time.Minute
-
-// quickPatience is how long the database may be away before a workflow fails, to be started anew by a sweep. Unless it is
-// said, the time of one attempt is that of all.
-const quickPatience = 24 * time.Hour
-
-// quick is for a few statements on PostgreSQL: tried until the database answers.
-func quick(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout:    QuickAttempt,
-		ScheduleToCloseTimeout: quickPatience,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval:    100 * time.Millisecond,
-			BackoffCoefficient: 2,
-			MaximumInterval:    5 * time.Second,
-			// What a neighbour does not want is asked again in a form that can be seen; see insistent.
-			NonRetryableErrorTypes: []string{activities.Unwilling},
-		},
-		Summary: summary,
-	})
-}
-
-// brisk is quick for what is asked again in a form that can be seen: all attempts have the time of one.
-func brisk(ctx workflow.Context, summary string) workflow.Context {
-	o := workflow.GetLocalActivityOptions(quick(ctx, summary))
-	o.ScheduleToCloseTimeout = QuickAttempt
-	return workflow.WithLocalActivityOptions(ctx, o)
-}
-
-// once is for the first try of what may fail for long: short, and not repeated in this form.
-func once(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: OnceAttempt,
-		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
-		Summary:             summary,
-	})
-}
-
-// patient is for a neighbour that may be away for long: tried for as long as it takes, each attempt and the next
-// retry visible in the UI.
-func patient(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: PatientAttempt,
-		HeartbeatTimeout:    HeartbeatTimeout,
-		WaitForCancellation: true,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval:    500 * time.Millisecond,
-			BackoffCoefficient: 2,
-			MaximumInterval:    10 * time.Second,
-		},
-		Summary: summary,
-	})
-}
-
-// persevering is for a step that may have much to do: as patient, but for longer, and known to live by its heartbeats.
-func persevering(ctx workflow.Context, summary string) workflow.Context {
-	o := workflow.GetActivityOptions(patient(ctx, summary))
-	o.StartToCloseTimeout = LongAttempt
-	return workflow.WithActivityOptions(ctx, o)
-}
-
-// Insistence is how long a lease asks a neighbour again before it takes no for an answer.
-const Insistence = 10 * time.Minute
-
-// insistent is for a neighbour without which a lease cannot go on: as patient, but only for so long.
-func insistent(ctx workflow.Context, summary string, within time.Duration) workflow.Context {
-	o := workflow.GetActivityOptions(patient(ctx, summary))
-	o.StartToCloseTimeout, o.ScheduleToCloseTimeout = CloudAttempt, within
-	return workflow.WithActivityOptions(ctx, o)
-}
-
-// nudged is the channel of the `changed` signal.
-func nudged(ctx workflow.Context) workflow.ReceiveChannel {
+// changedSignals returns the channel of the signal "changed".
+func changedSignals(ctx workflow.Context) workflow.ReceiveChannel {
 	return workflow.GetSignalChannelWithOptions(ctx, contract.SignalChanged,
-		workflow.SignalChannelOptions{Description: "The row has changed: look again"})
+		workflow.SignalChannelOptions{Description: "The row has changed; the workflow reads it again"})
 }
 
-// drain takes everything that waits in the channel and returns how much it was.
-func drain(c workflow.ReceiveChannel) int {
+// discardAll removes all signals that wait in the channel and returns their number.
+func discardAll(c workflow.ReceiveChannel) int {
 	n := 0
 	for c.ReceiveAsync(nil) {
 		n++

@@ -159,7 +159,7 @@ func (n nova) cleared(ctx context.Context, filter servers.ListOpts, where string
 	}
 	left, err := n.servers(ctx, filter)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%w: %d of %s", ErrBusy, len(left), where)
+		err = fmt.Errorf("%w: %d of %s", ErrServersRemain, len(left), where)
 	}
 	return err
 }
@@ -199,7 +199,7 @@ func (h hosts) provide(ctx context.Context, c lease.Claim) (lease.Mark, error) {
 func (h hosts) take(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, host string) error {
 	for _, a := range all {
 		if a.Metadata[owner] != "" && a.Name != own.Name && slices.Contains(a.Hosts, host) {
-			return fmt.Errorf("%w: host %s is in the aggregate of reservation %s", ErrTaken, host, a.Name)
+			return fmt.Errorf("%w: host %s is in the aggregate of reservation %s", ErrInUse, host, a.Name)
 		}
 	}
 	if err := h.unpool(ctx, all, host); err != nil {

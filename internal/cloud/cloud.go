@@ -23,9 +23,9 @@ import (
 // Errors that time mends. Any other error is worth another try too.
 var (
 	// ErrBusy means that servers are still there that have been asked to go.
-	ErrBusy = errors.New("servers are still there")
+	ErrServersRemain = errors.New("servers are still there")
 	// ErrTaken means that somebody else has a host or an address in the cloud.
-	ErrTaken = errors.New("somebody else has it")
+	ErrInUse = errors.New("somebody else has it")
 )
 
 // Config is how the cloud is reached.
@@ -34,7 +34,7 @@ type Config struct {
 	Neutron string // its endpoint without a version; empty if it is told nothing
 	Token   string
 	// Fresh, if set, gives the token instead of Token. It is given the one that was just rejected, if any.
-	Fresh   func(ctx context.Context, rejected string) (string, error)
+	RefreshToken   func(ctx context.Context, rejected string) (string, error)
 	Timeout time.Duration // of one request; 0 means ten seconds
 }
 
@@ -78,9 +78,9 @@ func New(c Config) (*Cloud, error) {
 	provider.UserAgent.Prepend("berth")
 	provider.UseTokenLock()
 	provider.SetToken(c.Token)
-	if c.Fresh != nil {
+	if c.RefreshToken != nil {
 		provider.ReauthFunc = func(ctx context.Context) error {
-			token, err := c.Fresh(ctx, provider.TokenID)
+			token, err := c.RefreshToken(ctx, provider.TokenID)
 			if err == nil {
 				provider.TokenID = token // under the provider's own lock
 			}
@@ -121,16 +121,16 @@ func client(p *gophercloud.ProviderClient, name, address, typ, version string) (
 }
 
 // Knows tells whether the cloud is told about reservations of that type.
-func (c *Cloud) Knows(typ string) bool { return c != nil && c.kinds[typ] != nil }
+func (c *Cloud) Supports(typ string) bool { return c != nil && c.kinds[typ] != nil }
 
 // Types are those of which the cloud is told.
-func (c *Cloud) Types() []string { return slices.Sorted(maps.Keys(c.kinds)) }
+func (c *Cloud) ResourceTypes() []string { return slices.Sorted(maps.Keys(c.kinds)) }
 
 // Provide makes the cloud match a claim and tells what it is called there. What was done when it fails is taken back by
 // Withdraw.
-func (c *Cloud) Provide(ctx context.Context, claim lease.Claim) (lease.Mark, error) {
+func (c *Cloud) Provision(ctx context.Context, claim lease.Claim) (lease.Mark, error) {
 	mark := lease.Mark{Shape: claim.Shape}
-	if !c.Knows(claim.Type) {
+	if !c.Supports(claim.Type) {
 		return mark, nil
 	}
 	mark, err := c.kinds[claim.Type].provide(ctx, claim)
@@ -139,8 +139,8 @@ func (c *Cloud) Provide(ctx context.Context, claim lease.Claim) (lease.Mark, err
 }
 
 // Withdraw leaves nothing of a claim in the cloud. It asks servers to go, and fails while they are there.
-func (c *Cloud) Withdraw(ctx context.Context, claim lease.Claim) error {
-	if !c.Knows(claim.Type) {
+func (c *Cloud) Deprovision(ctx context.Context, claim lease.Claim) error {
+	if !c.Supports(claim.Type) {
 		return nil
 	}
 	return explain("withdraw", claim, c.kinds[claim.Type].withdraw(ctx, claim))
@@ -148,7 +148,7 @@ func (c *Cloud) Withdraw(ctx context.Context, claim lease.Claim) error {
 
 // BeforeEnd does what a reservation asked for shortly before its end. Repeated, it is done again.
 func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.Claim) error {
-	if !c.Knows(claim.Type) {
+	if !c.Supports(claim.Type) {
 		return nil
 	}
 	return explain("prepare the end of", claim, c.kinds[claim.Type].beforeEnd(ctx, claim))

@@ -80,7 +80,7 @@ func newSky(t *testing.T) sky {
 
 func (s sky) provide(c lease.Claim) lease.Mark {
 	s.Helper()
-	m, err := s.Provide(s.Context(), c)
+	m, err := s.Provision(s.Context(), c)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func (s sky) provide(c lease.Claim) lease.Mark {
 
 func (s sky) withdraw(c lease.Claim) {
 	s.Helper()
-	if err := s.Withdraw(s.Context(), c); err != nil {
+	if err := s.Deprovision(s.Context(), c); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -165,7 +165,7 @@ func TestHostsAreFreeOnlyWhenTheirServersAreGone(t *testing.T) {
 	s.provide(c)
 	s.nova.AddServer(notifytest.Server{Host: "a", PollsUntilGone: 2})
 	s.nova.AddServer(notifytest.Server{Host: "b"})
-	if err := s.Withdraw(t.Context(), c); !errors.Is(err, cloud.ErrBusy) {
+	if err := s.Deprovision(t.Context(), c); !errors.Is(err, cloud.ErrServersRemain) {
 		t.Errorf("want ErrBusy, got %v", err)
 	}
 	s.want(c, map[string][]string{"own": {"a"}})
@@ -183,7 +183,7 @@ func TestHostOfAnotherReservationIsLeftAlone(t *testing.T) {
 	other.ID = uuid.New()
 	s.provide(other)
 	s.nova.AddServer(notifytest.Server{Host: "a"})
-	if _, err := s.Provide(t.Context(), hostsClaim("a")); !errors.Is(err, cloud.ErrTaken) {
+	if _, err := s.Provision(t.Context(), hostsClaim("a")); !errors.Is(err, cloud.ErrInUse) {
 		t.Errorf("want ErrTaken, got %v", err)
 	}
 	s.withdraw(hostsClaim("a"))
@@ -212,11 +212,11 @@ func TestEveryFailureIsMendedByRepetition(t *testing.T) {
 					f.Request = what
 					s.neutron.InjectFaults(f)
 				}
-				s.insist(func(ctx context.Context) error { _, err := s.Provide(ctx, c); return err })
+				s.insist(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
 				if hosts := s.pools(c)["own"]; len(hosts) != len(c.Servers) || len(s.neutron.FloatingIPs()) != len(c.Floating) {
 					t.Errorf("provided: %v %v", hosts, s.neutron.FloatingIPs())
 				}
-				s.insist(func(ctx context.Context) error { return s.Withdraw(ctx, c) })
+				s.insist(func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				now := s.nova.ComputeState()
 				now.Aggregates = slices.DeleteFunc(now.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
 				if len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
@@ -271,7 +271,7 @@ func TestInstancesHaveAFlavorOfTheirOwn(t *testing.T) {
 	s.provide(instancesClaim("b", "c"))
 	s.want(c, map[string][]string{"own": {"b", "c"}})
 
-	if err := s.Withdraw(t.Context(), c); !errors.Is(err, cloud.ErrBusy) {
+	if err := s.Deprovision(t.Context(), c); !errors.Is(err, cloud.ErrServersRemain) {
 		t.Errorf("want ErrBusy, got %v", err)
 	}
 	if f := s.nova.ComputeState().Flavors[0]; len(f.Access) != 0 {
@@ -351,7 +351,7 @@ func TestFloatingIPsComeAndGo(t *testing.T) {
 	if d := cmp.Diff(want, s.neutron.FloatingIPs(), cmpopts.IgnoreFields(notifytest.FloatingIP{}, "ID")); d != "" {
 		t.Error(d)
 	}
-	if _, err := s.Provide(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12")); !errors.Is(err, cloud.ErrTaken) {
+	if _, err := s.Provision(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12")); !errors.Is(err, cloud.ErrInUse) {
 		t.Errorf("want ErrTaken, got %v", err)
 	}
 	port := "p"
@@ -369,7 +369,7 @@ func TestRejectedTokenIsRenewed(t *testing.T) {
 	server := httptest.NewServer(stub)
 	defer server.Close()
 	given := []string{"old", "new"}
-	c, err := cloud.New(cloud.Config{Nova: server.URL, Fresh: func(context.Context, string) (string, error) {
+	c, err := cloud.New(cloud.Config{Nova: server.URL, RefreshToken: func(context.Context, string) (string, error) {
 		token := given[0]
 		given = given[min(1, len(given)-1):]
 		return token, nil
@@ -378,7 +378,7 @@ func TestRejectedTokenIsRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := sky{T: t, Cloud: c, nova: stub}
-	s.insist(func(ctx context.Context) error { _, err := c.Provide(ctx, hostsClaim("a")); return err })
+	s.insist(func(ctx context.Context) error { _, err := c.Provision(ctx, hostsClaim("a")); return err })
 	s.want(hostsClaim("a"), map[string][]string{"own": {"a"}})
 }
 
@@ -388,7 +388,7 @@ func TestNobodyIsToldWithoutAnAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := c.Provide(t.Context(), hostsClaim("a")); err != nil || m.Shape != 3 || c.Knows(lease.PhysicalHost) {
+	if m, err := c.Provision(t.Context(), hostsClaim("a")); err != nil || m.Shape != 3 || c.Supports(lease.PhysicalHost) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for _, address := range []string{"nova", "ftp://nova", "http://u:p@nova", "http://nova?x"} {

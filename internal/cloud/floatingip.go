@@ -31,7 +31,7 @@ func (a addresses) create(ctx context.Context, c lease.Claim, f lease.Address) e
 		return err
 	}
 	if len(found) > 0 && !ours(found[0], c) {
-		return fmt.Errorf("%w: floating IP %s", ErrTaken, f.IP)
+		return fmt.Errorf("%w: floating IP %s", ErrInUse, f.IP)
 	}
 	var id string
 	if len(found) > 0 {

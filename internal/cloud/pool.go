@@ -10,16 +10,16 @@ import (
 )
 
 // Pool brings a host into the pool of those that can be leased, unless a reservation has it.
-func (c *Cloud) Pool(ctx context.Context, host string) error {
-	if !c.Knows(lease.PhysicalHost) {
+func (c *Cloud) AddToFreepool(ctx context.Context, host string) error {
+	if !c.Supports(lease.PhysicalHost) {
 		return nil
 	}
 	return c.hosts.pool(ctx, host)
 }
 
 // Unpool takes a host out of the pool.
-func (c *Cloud) Unpool(ctx context.Context, host string) error {
-	if !c.Knows(lease.PhysicalHost) {
+func (c *Cloud) RemoveFromFreepool(ctx context.Context, host string) error {
+	if !c.Supports(lease.PhysicalHost) {
 		return nil
 	}
 	all, err := c.hosts.aggregates(ctx)

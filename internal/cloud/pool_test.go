@@ -23,18 +23,18 @@ func TestHostsThatCanBeLeasedAreInThePool(t *testing.T) {
 	t.Parallel()
 	s := newSky(t)
 	c := hostsClaim("a")
-	s.pool(s.Pool, "a", "b", "a")
+	s.pool(s.AddToFreepool, "a", "b", "a")
 	s.want(c, map[string][]string{"freepool": {"a", "b"}})
 
 	s.provide(c)
-	s.pool(s.Pool, "a") // a reservation has it
+	s.pool(s.AddToFreepool, "a") // a reservation has it
 	s.want(c, map[string][]string{"own": {"a"}, "freepool": {"b"}})
 	beside := instancesClaim("b")
 	beside.ID = uuid.New()
 	s.provide(beside)
-	s.pool(s.Unpool, "b", "b", "a", "unheard of")
+	s.pool(s.RemoveFromFreepool, "b", "b", "a", "unheard of")
 	s.want(c, map[string][]string{"own": {"a"}, "freepool": {}, beside.ID.String(): {"b"}})
-	s.pool(s.Pool, "b") // instances leave room for others
+	s.pool(s.AddToFreepool, "b") // instances leave room for others
 	s.want(c, map[string][]string{"own": {"a"}, "freepool": {"b"}, beside.ID.String(): {"b"}})
 
 	s.withdraw(c)
@@ -47,8 +47,8 @@ func TestPoolAndReservationDoNotBothKeepAHost(t *testing.T) {
 		s := newSky(t)
 		c := hostsClaim("a", "b")
 		var both sync.WaitGroup
-		both.Go(func() { s.insist(func(ctx context.Context) error { _, err := s.Provide(ctx, c); return err }) })
-		both.Go(func() { s.insist(func(ctx context.Context) error { return s.Pool(ctx, "a") }) })
+		both.Go(func() { s.insist(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err }) })
+		both.Go(func() { s.insist(func(ctx context.Context) error { return s.AddToFreepool(ctx, "a") }) })
 		both.Wait()
 		if own := s.pools(c); len(own["own"]) != 2 || len(own["freepool"]) != 0 {
 			t.Fatalf("%v", own)
@@ -79,8 +79,8 @@ func TestWhoIsKilledBetweenTwoRequestsLeavesNothingDouble(t *testing.T) {
 			t.Parallel()
 			for after, over := 1, false; !over; after++ {
 				s := newSky(t)
-				s.pool(s.Pool, "a", "b")
-				provided := s.killed(after, func(ctx context.Context) error { _, err := s.Provide(ctx, c); return err })
+				s.pool(s.AddToFreepool, "a", "b")
+				provided := s.killed(after, func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
 				if !provided {
 					s.provide(c)
 				}
@@ -88,7 +88,7 @@ func TestWhoIsKilledBetweenTwoRequestsLeavesNothingDouble(t *testing.T) {
 				if n := len(s.pools(c)["own"]); n != len(c.Servers) || len(now.Flavors) > 1 || len(now.ServerGroups) > 1 || len(s.neutron.FloatingIPs()) != len(c.Floating) {
 					t.Fatalf("provided again after a kill after %d requests: %+v %+v", after, now, s.neutron.FloatingIPs())
 				}
-				withdrawn := s.killed(after, func(ctx context.Context) error { return s.Withdraw(ctx, c) })
+				withdrawn := s.killed(after, func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				if !withdrawn {
 					s.withdraw(c)
 				}
@@ -107,8 +107,8 @@ func TestGivenUpHalfWayLeavesNothing(t *testing.T) {
 			t.Parallel()
 			for after, over := 1, false; !over; after++ {
 				s := newSky(t)
-				s.pool(s.Pool, "a", "b")
-				over = s.killed(after, func(ctx context.Context) error { _, err := s.Provide(ctx, c); return err })
+				s.pool(s.AddToFreepool, "a", "b")
+				over = s.killed(after, func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
 				s.withdraw(c)
 				s.clean(c, after)
 			}
@@ -123,9 +123,9 @@ func TestReplacedHostIsNotLostOnItsWayToThePool(t *testing.T) {
 	for after, over := 1, false; !over; after++ {
 		s := newSky(t)
 		s.provide(hostsClaim("a", "b"))
-		s.pool(s.Pool, "c")
+		s.pool(s.AddToFreepool, "c")
 		now := hostsClaim("a", "c")
-		over = s.killed(after, func(ctx context.Context) error { _, err := s.Provide(ctx, now); return err })
+		over = s.killed(after, func(ctx context.Context) error { _, err := s.Provision(ctx, now); return err })
 		s.provide(now)
 		s.want(now, map[string][]string{"own": {"a", "c"}, "freepool": {"b"}})
 	}

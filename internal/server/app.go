@@ -102,9 +102,9 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 		a.odl.ShareBreaker(a.store.Breaker(cfg.ODL.URL))
 	}
 	options.Store = a.store
-	options.Healing, options.Patience, options.Snapshot = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
-	options.KeepJournal, options.SyncEvery = cfg.Journal.Retention, cfg.ODL.SyncInterval
-	options.Keep = store.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
+	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
+	options.JournalRetention, options.FullSyncInterval = cfg.Journal.Retention, cfg.ODL.SyncInterval
+	options.HistoryRetention = store.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
 	registerJournalMetrics(&options, a.odl, a.registry)
 	a.registry.MustRegister(newJournalCollector(a.store))
 	a.activities = activities.New(options)

@@ -18,7 +18,7 @@ import (
 // newClients creates the clients of the controller, Nova, Neutron, the enforcement service and the lease webhook. A service without a URL gets
 // a client that sends nothing.
 func newClients(cfg config.Config, id identity.Authenticator) (activities.Options, error) {
-	o := activities.Options{ODL: activities.Record{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
+	o := activities.Options{ODL: activities.NoController{}, Nova: activities.NoNova{}, Webhook: activities.NoWebhook{}, Agents: activities.NoAgents{}}
 	for _, add := range []func(*activities.Options, config.Config, identity.Authenticator) error{addODL, addNova, addEnforcement, addWebhook, addCloud} {
 		if err := add(&o, cfg, id); err != nil {
 			return o, err
@@ -103,7 +103,7 @@ func addCloud(o *activities.Options, cfg config.Config, id identity.Authenticato
 	}
 	how := cloud.Config{Nova: cfg.Nova.URL, Neutron: cfg.Neutron.URL, Token: cfg.Nova.Token}
 	if keystone, ok := id.(*identity.Keystone); ok && cfg.Nova.Token == "" {
-		how.Fresh = keystone.Fresh
+		how.RefreshToken = keystone.Fresh
 	}
 	c, err := cloud.New(how)
 	if err != nil {

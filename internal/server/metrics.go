@@ -25,7 +25,7 @@ func registerJournalMetrics(o *activities.Options, controller *odl.Client, regis
 		Buckets: prometheus.ExponentialBuckets(0.005, 2, 16),
 	})
 	registry.MustRegister(attempts, lag)
-	o.Attempted = func(e journal.Entry, outcome journal.Outcome) {
+	o.OnAttempt = func(e journal.Entry, outcome journal.Outcome) {
 		attempts.WithLabelValues(string(outcome.Kind)).Inc()
 		if e.FinishedAt != nil {
 			lag.Observe(e.FinishedAt.Sub(e.CreatedAt).Seconds())

@@ -75,11 +75,11 @@ func startWorkers(ctx context.Context, c client.Client, acts *activities.Activit
 			DeadlockDetectionTimeout:     deadlockTimeout,
 			WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
 			ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{}),
-			MaxHeartbeatThrottleInterval: activities.Heartbeat,
+			MaxHeartbeatThrottleInterval: activities.HeartbeatInterval,
 			OnFatalError:                 func(err error) { fail(fmt.Errorf("worker of task queue %s: %w", queue, err)) },
 		})
 		workflows.Register(w, queue)
-		w.RegisterActivity(acts)
+		activities.Register(w, acts.Functions())
 		if err := w.Start(); err != nil {
 			stopWorkers(started)
 			return nil, fmt.Errorf("worker of task queue %s: %w", queue, err)

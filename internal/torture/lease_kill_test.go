@@ -119,7 +119,7 @@ func TestLease_StartsAfterRowsAreUnlocked(t *testing.T) {
 		if still := status("STARTING")(); still != "" {
 			t.Fatal("while its rows are held, ", still)
 		}
-		if left := workflows.QuickAttempt + 3*time.Second - time.Since(held); left > 0 {
+		if left := workflows.LocalDatabaseTimeout + 3*time.Second - time.Since(held); left > 0 {
 			return fmt.Sprint(left, " are left")
 		}
 		return ""

@@ -1,0 +1,65 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/internal/journal"
+	"berth/internal/store"
+)
+
+// auditStep compares the objects of one type and stores the differences. It changes nothing in the controller.
+func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
+	if r.Position == positionSettling {
+		n := journal.TypeProgress{}
+		for _, p := range r.Progress {
+			n.Missing, n.Different, n.Extra = n.Missing+p.Missing, n.Different+p.Different, n.Extra+p.Extra
+		}
+		r.State = journal.RunDone
+		r.Note = fmt.Sprintf("%d missing, %d different, %d extra", n.Missing, n.Different, n.Extra)
+		return 0, nil
+	}
+	if err := a.Store.ForgetFindings(ctx, *r, positionOf(r)); err != nil { // of an earlier attempt at this step
+		return 0, err
+	}
+	return 0, a.compare(ctx, r, true, func(found []journal.Finding, _ store.Mark) error {
+		return a.Store.SaveFindings(ctx, *r, found)
+	})
+}
+
+// repairStep records entries for some findings of an audit, in their order. After the last finding, it waits for the entries.
+func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
+	if r.Position == positionSettling {
+		settled, err := a.entriesSettled(ctx, r)
+		if err == nil && settled {
+			r.State = journal.RunDone
+		}
+		return settleDelay(settled), err
+	}
+	plan, err := a.Store.Run(ctx, r.Plan)
+	if err != nil {
+		return 0, err
+	}
+	var after journal.Ref
+	after.Type, after.ID, _ = strings.Cut(r.Position, "/")
+	found, err := a.Store.Findings(ctx, r.Plan, after, comparePageSize)
+	if err != nil {
+		return 0, err
+	}
+	if len(found) == 0 {
+		r.Position = positionSettling
+		return 0, nil
+	}
+	n := slices.IndexFunc(found, func(f journal.Finding) bool { return f.Object.Type != found[0].Object.Type })
+	if n >= 0 {
+		found = found[:n]
+	}
+	since := store.Mark(plan.CreatedAt.UTC().Format(time.RFC3339Nano))
+	last := found[len(found)-1].Object
+	r.Position = last.Type + "/" + last.ID
+	_, err = a.Store.Mend(ctx, r.ID, found, since, true)
+	return 0, err
+}

@@ -1,0 +1,88 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"berth/internal/journal"
+	"berth/internal/odl"
+)
+
+// Controller is the OpenDaylight controller.
+type Controller interface {
+	// Send sends one request without a retry. After an error it is unknown whether the request was applied.
+	Send(ctx context.Context, method, path string, body []byte) (odl.Response, error)
+	// List calls each for every object of a collection. Key is the collection's key in the response body.
+	List(ctx context.Context, path, key string, each func(json.RawMessage) error) (odl.Response, error)
+	// BreakerWait returns how long the caller must wait before the next request, and why. It returns 0 if a request may be sent now.
+	BreakerWait() (wait time.Duration, why string)
+	// Readable reports whether the objects can be read back and compared with the rows.
+	Readable() bool
+}
+
+// readObject sends a read request. It returns nil if the controller does not have the object, and an error if the controller
+// is unavailable.
+func (a *Activities) readObject(ctx context.Context, r journal.Request) ([]byte, error) {
+	call, cancel := context.WithTimeout(ctx, LongCallTimeout)
+	defer cancel()
+	got, err := a.ODL.Send(call, r.Method, r.Path, nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := checkResponse(r, got)
+	if !found {
+		return nil, err
+	}
+	return got.Body, err
+}
+
+// listCollection calls each for every object of a collection. It returns false if the controller has no such collection.
+func (a *Activities) listCollection(ctx context.Context, r journal.Request, key string, each func(json.RawMessage) error) (found bool, err error) {
+	got, err := a.ODL.List(ctx, r.Path, key, each)
+	switch {
+	case errors.Is(err, odl.ErrUnexpectedBody):
+		return false, objectError("%s %s: %s", r.Method, r.Path, err)
+	case err != nil:
+		return false, err
+	}
+	return checkResponse(r, got)
+}
+
+// checkResponse classifies the response to a read request: found, not found, or the controller is unavailable.
+func checkResponse(r journal.Request, got odl.Response) (found bool, err error) {
+	switch {
+	case got.Failure != "":
+		return false, controllerUnavailable(got.RetryAfter, "%s %s: %s: %s", r.Method, r.Path, got.Failure, got.Detail)
+	case got.Status == 200:
+		return true, nil
+	case got.Status == 404:
+		return false, nil
+	case slices.Contains(unavailableStatuses, got.Status):
+		return false, controllerUnavailable(got.RetryAfter, "%s %s: the controller answered %d", r.Method, r.Path, got.Status)
+	default:
+		return false, objectError("%s %s: the controller answered %d", r.Method, r.Path, got.Status)
+	}
+}
+
+// unavailableStatuses are the HTTP statuses that concern the whole controller and not only the requested object.
+var unavailableStatuses = []int{401, 403, 408, 429, 502, 503, 504}
+
+// controllerObject returns the controller's copy of an object; nil if it has none.
+func (a *Activities) controllerObject(ctx context.Context, ref journal.Ref, data []byte) ([]byte, error) {
+	request, err := journal.Read(journal.Entry{Object: ref, Data: data})
+	if err != nil {
+		return nil, objectError("%s", err)
+	}
+	body, err := a.readObject(ctx, request)
+	if body == nil || err != nil {
+		return nil, err
+	}
+	object, err := journal.Shown(ref.Type, body)
+	if err != nil {
+		return nil, objectError("%s", err)
+	}
+	return object, nil
+}

@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"berth/internal/journal"
+	"berth/internal/store"
+)
+
+// syncStep compares the objects of one type and records creates and updates for what the controller lacks or has otherwise.
+// A full sync deletes nothing in the controller. The canary is created last, after all other entries are mirrored: its
+// presence means that the controller has everything.
+func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
+	switch r.Position {
+	case positionSettling:
+		settled, err := a.entriesSettled(ctx, r)
+		if err == nil && settled {
+			r.Position = positionCanary
+		}
+		if i := slices.IndexFunc(r.Progress, func(p journal.TypeProgress) bool { return p.Failed }); i >= 0 && settled {
+			r.State, r.Note = journal.RunFailed, r.Progress[i].Type+": "+r.Progress[i].Note
+		}
+		return settleDelay(settled), err
+	case positionCanary:
+		return a.canaryStep(ctx, r)
+	}
+	return 0, a.compare(ctx, r, false, func(found []journal.Finding, since store.Mark) error {
+		_, err := a.Store.Mend(ctx, r.ID, found, since, false)
+		return err
+	})
+}
+
+// canaryStep creates the canary and ends the run after the controller has it.
+func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
+	since, err := a.Store.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	present, err := a.canaryPresent(ctx)
+	if err != nil {
+		return 0, err
+	}
+	settled, err := a.entriesSettled(ctx, r)
+	if err != nil || !settled {
+		return settleInterval, err
+	}
+	c := journal.Canary()
+	moving, err := a.Store.Moving(ctx, c.Object.Type, []string{c.Object.ID}, since)
+	if err != nil {
+		return 0, err
+	}
+	if present || moving[c.Object.ID] {
+		r.State = journal.RunDone
+		return 0, nil
+	}
+	r.Note = "creates the canary network"
+	_, err = a.Store.Mend(ctx, r.ID, []journal.Finding{{Object: c.Object, Kind: journal.Missing}}, since, false)
+	return settleInterval, err
+}

@@ -1,0 +1,60 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+)
+
+// HypervisorLister lists Nova's hypervisors.
+type HypervisorLister interface {
+	// Hypervisors returns whether each hypervisor is up and enabled, by host name.
+	Hypervisors(ctx context.Context) (map[string]bool, error)
+}
+
+const (
+	// healBatch is the maximum number of reservations that one round heals.
+	healBatch = 10_000
+	// healTime is the maximum duration of one round. It is shorter than workflows.LongRunningTimeout; the next round continues.
+	healTime = 5 * time.Minute
+)
+
+// HealReservations updates the states of the hosts and heals reservations that lost a host, or that lack a resource which is
+// available again. A reservation whose healing fails is logged, does not stop the others, and is tried again in the next
+// round.
+func (a *Activities) HealReservations(ctx context.Context) error {
+	defer startHeartbeat(ctx)()
+	log := activity.GetLogger(ctx)
+	if err := a.updateHostStates(ctx); err != nil {
+		log.Warn("update of host states failed", "error", err)
+	}
+	unhealthy, err := a.Store.Unwell(ctx, a.HealingWindow, healBatch)
+	if err != nil {
+		return classify(err)
+	}
+	for begin := time.Now(); len(unhealthy) > 0 && time.Since(begin) < healTime && ctx.Err() == nil; unhealthy = unhealthy[1:] {
+		if err := a.Store.HealReservation(ctx, unhealthy[0]); err != nil {
+			log.Warn("healing of a reservation failed", "reservation", unhealthy[0].Reservation, "host", unhealthy[0].Host, "error", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// updateHostStates stores which hosts are up, as Nova reports it.
+func (a *Activities) updateHostStates(ctx context.Context) error {
+	if a.Hypervisors == nil {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, LongCallTimeout)
+	defer cancel()
+	up, err := a.Hypervisors.Hypervisors(call)
+	if err != nil {
+		return err
+	}
+	failed, recovered, err := a.Store.SeeHosts(ctx, up)
+	if len(failed)+len(recovered) > 0 {
+		activity.GetLogger(ctx).Warn("states of hosts changed", "failed", failed, "recovered", recovered)
+	}
+	return err
+}

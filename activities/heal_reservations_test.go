@@ -1,0 +1,82 @@
+package activities_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/testsuite"
+
+	"berth/activities"
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/notify"
+	"berth/internal/notify/notifytest"
+	"berth/internal/store/storetest"
+)
+
+func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
+	t.Parallel()
+	stub := &notifytest.Nova{}
+	nova, err := notify.NewNova(notify.Config{URL: served(t, stub)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storetest.New(t)
+	acts := activities.New(activities.Options{Store: s, Hypervisors: nova, HealingWindow: time.Hour})
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	activities.Register(env, acts.Functions())
+	for _, name := range []string{"cmp-1", "cmp-2", "cmp-3"} {
+		if _, err := s.CreateProvider(t.Context(), inventory.NewProvider{UUID: uuidOfHost[name], Name: name}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.RegisterHost(t.Context(), name, nil); err != nil {
+			t.Fatal(err)
+		}
+		stub.SetHypervisor(name, "up")
+	}
+	start := time.Now().Add(time.Minute)
+	l, err := s.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: start}, End: lease.Moment{At: start.Add(time.Hour)},
+		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := func() []int64 {
+		t.Helper()
+		if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.Lease(t.Context(), l.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.Reservations[0].Hosts
+	}
+
+	for _, step := range []struct {
+		host, becomes string
+		fault         int
+		want          []int64
+	}{
+		{"cmp-1", "up", 0, []int64{1}},
+		{"cmp-1", "down", 503, []int64{1}}, // nobody knows yet
+		{"cmp-1", "down", 0, []int64{2}},
+		{"cmp-2", "disabled", 0, []int64{3}},
+		{"cmp-3", "down", 0, []int64{}},
+		{"cmp-1", "up", 0, []int64{1}},
+	} {
+		stub.SetHypervisor(step.host, step.becomes)
+		if step.fault != 0 {
+			stub.InjectFaults(notifytest.Fault{Status: step.fault})
+		}
+		if d := cmp.Diff(step.want, on()); d != "" {
+			t.Errorf("%s is %s: %s", step.host, step.becomes, d)
+		}
+	}
+}
+
+var uuidOfHost = map[string]string{
+	"cmp-1": "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b01",
+	"cmp-2": "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b02",
+	"cmp-3": "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b03",
+}

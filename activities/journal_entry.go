@@ -1,0 +1,118 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store"
+)
+
+// Time limits of the calls that one attempt makes to another service. They are shorter than the attempt's own timeout.
+const (
+	ShortCallTimeout = 3 * time.Second
+	LongCallTimeout  = 12 * time.Second
+)
+
+// TryEntry makes one short attempt to send a journal entry to the controller. If the controller is unavailable, it returns no
+// error; the progress contains the failure.
+func (a *Activities) TryEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
+	ctx, cancel := context.WithTimeout(ctx, ShortCallTimeout)
+	defer cancel()
+	p, _, err := a.mirrorEntry(ctx, key, &batch{maxCarried: carriedPerEntry})
+	return p, classify(err)
+}
+
+// MirrorEntry makes one attempt to send a journal entry to the controller. If the controller is unavailable, it returns an
+// error, so that Temporal shows the attempt and retries.
+func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.EntryProgress, error) {
+	defer startHeartbeat(ctx)()
+	if wait, why := a.ODL.BreakerWait(); wait > 0 { // the first attempt has stored the failure in the row
+		return contract.EntryProgress{}, controllerUnavailable(wait, "%s", why)
+	}
+	ctx, cancel := context.WithTimeout(ctx, LongCallTimeout)
+	defer cancel()
+	p, o, err := a.mirrorEntry(ctx, key, &batch{})
+	if o.Kind == journal.Done {
+		a.drainBacklog(ctx, key)
+	}
+	if err != nil || p.Blocked || o.After == 0 && journal.State(p.State) != journal.Pending {
+		return p, classify(err)
+	}
+	return p, temporal.NewApplicationErrorWithOptions(cmp.Or(p.LastError, p.Sentence), retryRequested, temporal.ApplicationErrorOptions{
+		NextRetryDelay: o.After,
+		Category:       temporal.ApplicationErrorCategoryBenign,
+	})
+}
+
+// mirrorEntry claims an entry and makes an attempt. If the entry cannot be claimed, the outcome contains only the time of the
+// next attempt. Entries that were blocked only by this one are sent in the same activity, because each would otherwise need a
+// workflow task of its own.
+func (a *Activities) mirrorEntry(ctx context.Context, key string, b *batch) (p contract.EntryProgress, o journal.Outcome, err error) {
+	seq, err := parseSequence(key)
+	if err != nil {
+		return p, o, err
+	}
+	t, err := a.Store.TakeEntry(ctx, seq)
+	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 {
+		return entryProgress(t.Entry, t.Blockers), journal.Outcome{After: t.Wait}, err
+	}
+	e, o, err := a.attemptEntry(ctx, t, b)
+	b.Wait()
+	p = entryProgress(e, nil)
+	p.Sentence += b.sentence()
+	return p, o, err
+}
+
+// attemptEntry makes the requests of one attempt, stores the outcome, and starts the attempts of entries that may be carried.
+// If the process dies in between, the entry stays in processing; the next attempt reads from the controller before it writes
+// again.
+func (a *Activities) attemptEntry(ctx context.Context, t journal.Take, b *batch) (journal.Entry, journal.Outcome, error) {
+	attempt := journal.Begin(t)
+	for r, more := attempt.Next(); more; r, more = attempt.Next() {
+		got, err := a.ODL.Send(ctx, r.Method, r.Path, r.Body)
+		if err != nil {
+			return t.Entry, journal.Outcome{}, err
+		}
+		attempt.Tell(journal.Answer{Status: got.Status, Body: got.Body, Trouble: journal.Trouble(got.Failure), Detail: got.Detail, RetryAfter: got.RetryAfter})
+	}
+	o := attempt.Outcome()
+	e, next, err := a.settleEntry(ctx, t.Entry, o, b)
+	if errors.Is(err, store.ErrConflict) { // another attempt has claimed or settled the entry; the next read shows the result
+		return t.Entry, journal.Outcome{}, fmt.Errorf("entry %d: another attempt was faster", t.Entry.Seq)
+	}
+	if err != nil {
+		return e, o, err
+	}
+	if a.OnAttempt != nil {
+		a.OnAttempt(e, o)
+	}
+	for _, n := range next {
+		b.Go(func() { a.mirrorCarried(ctx, n, b) })
+	}
+	return e, o, nil
+}
+
+// settleEntry stores the outcome of an attempt and claims the entries that may be carried.
+func (a *Activities) settleEntry(ctx context.Context, of journal.Entry, o journal.Outcome, b *batch) (e journal.Entry, next []journal.Entry, err error) {
+	if b.queued {
+		e, err = a.Store.SettleInLine(ctx, of.Seq, of.Attempt, o)
+		return e, nil, err
+	}
+	return a.Store.SettleAndTake(ctx, of.Seq, of.Attempt, o, b.free(ctx))
+}
+
+func entryProgress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {
+	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0, LastError: e.LastError, NextAttempt: e.RetryAt}
+	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.", e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers))
+	for _, w := range journal.Waits(e, blockers) {
+		p.Waiting = append(p.Waiting, contract.Waiting{For: w.For, Since: &w.Since})
+	}
+	return p
+}

@@ -1,0 +1,66 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/coalesce"
+	"berth/internal/lease"
+	"berth/internal/store"
+)
+
+// loadTimeout limits one read of several leases. It is shorter than workflows.LocalDatabaseTimeout.
+const loadTimeout = 4 * time.Second
+
+// leaseReader reads leases; IDs without a row are missing in the result.
+type leaseReader func(context.Context, []uuid.UUID) (map[uuid.UUID]lease.Lease, error)
+
+// leaseLoader reads the leases of concurrent callers together.
+type leaseLoader struct {
+	read    leaseReader
+	batcher *coalesce.Batcher[uuid.UUID, loadedLeases]
+}
+
+// loadedLeases is the result of one read.
+type loadedLeases struct {
+	leases map[uuid.UUID]lease.Lease
+	shared bool // the read was for several leases
+}
+
+func newLeaseLoader(read leaseReader) *leaseLoader {
+	return &leaseLoader{read: read, batcher: coalesce.NewBatcher(coalesce.Config[uuid.UUID, loadedLeases]{
+		Timeout: loadTimeout,
+		Run: func(ctx context.Context, batch []*coalesce.Call[uuid.UUID, loadedLeases]) {
+			requested := map[uuid.UUID]bool{}
+			var ids []uuid.UUID
+			for _, c := range batch {
+				if !requested[c.Item] {
+					ids = append(ids, c.Item)
+				}
+				requested[c.Item] = true
+			}
+			leases, err := read(ctx, ids)
+			for _, c := range batch {
+				c.Finish(loadedLeases{leases, len(ids) > 1}, err)
+			}
+		},
+	})}
+}
+
+// load reads a lease. If a read of several leases fails, each is read alone, so that one unreadable lease fails only itself;
+// after a timeout it is not, because a busy database has no time for single reads.
+func (r *leaseLoader) load(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
+	loaded, err := r.batcher.Do(ctx, id)
+	if err != nil && loaded.shared && !errors.Is(err, context.DeadlineExceeded) {
+		loaded.leases, err = r.read(ctx, []uuid.UUID{id})
+	}
+	l, found := loaded.leases[id]
+	if err == nil && !found {
+		err = fmt.Errorf("%w: lease %s", store.ErrNotFound, id)
+	}
+	return l, err
+}

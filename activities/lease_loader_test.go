@@ -1,0 +1,109 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+	"berth/internal/store"
+)
+
+// Leases that are requested during a read are read together. An unreadable or deleted lease fails only itself.
+func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, readable, deleted, broken := uuid.New(), uuid.New(), uuid.New(), uuid.New()
+		errUnreadable := errors.New("unreadable")
+		reads, release := make(chan []uuid.UUID, 8), make(chan struct{})
+		loader := newLeaseLoader(func(_ context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
+			reads <- ids
+			<-release
+			found := map[uuid.UUID]lease.Lease{}
+			for _, id := range ids {
+				if id == broken {
+					return nil, errUnreadable
+				}
+				if id != deleted {
+					found[id] = lease.Lease{ID: id}
+				}
+			}
+			return found, nil
+		})
+		load := func(id uuid.UUID) <-chan error {
+			result := make(chan error, 1)
+			go func() {
+				l, err := loader.load(t.Context(), id)
+				if err == nil && l.ID != id {
+					err = errors.New("another lease")
+				}
+				result <- err
+			}()
+			synctest.Wait()
+			return result
+		}
+
+		alone := load(first)
+		results := map[uuid.UUID]<-chan error{readable: load(readable), deleted: load(deleted), broken: load(broken)}
+		close(release)
+
+		if err := <-alone; err != nil {
+			t.Errorf("the first lease: %v", err)
+		}
+		for n, want := range []int{1, 3} {
+			if ids := <-reads; len(ids) != want {
+				t.Errorf("read %d is for %v, want %d leases", n+1, ids, want)
+			}
+		}
+		for id, want := range map[uuid.UUID]error{readable: nil, deleted: store.ErrNotFound, broken: errUnreadable} {
+			if err := <-results[id]; !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		}
+	})
+}
+
+// Reading each lease alone would take even longer.
+func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reads, release := 0, make(chan struct{})
+		loader := newLeaseLoader(func(context.Context, []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
+			reads++
+			<-release
+			return nil, fmt.Errorf("read leases: %w", context.DeadlineExceeded)
+		})
+		results := make(chan error, 3)
+		for range 3 {
+			go func() {
+				_, err := loader.load(t.Context(), uuid.New())
+				results <- err
+			}()
+			synctest.Wait()
+		}
+		close(release)
+		for range 3 {
+			if err := <-results; !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		if reads != 2 {
+			t.Errorf("%d reads, want 2: the first lease, and the others together", reads)
+		}
+	})
+}
+
+func TestWithOperatorSettings_LeavesTheSharedLeaseUnchanged(t *testing.T) {
+	t.Parallel()
+	shared := lease.Lease{Reservations: []lease.Reservation{{ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost, Min: 1}}}}
+
+	got := New(Options{SnapshotByDefault: true}).withOperatorSettings(shared)
+
+	if shared.Reservations[0].Min != 1 || got.Reservations[0].Min != 0 {
+		t.Errorf("%+v of %+v", got, shared)
+	}
+}

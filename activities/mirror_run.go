@@ -1,0 +1,73 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store"
+)
+
+// StepRun performs the next step of the open run of a kind and stores its progress. A run is a full sync, an audit, a repair or
+// a recovery. While the controller is unavailable, it returns an error and is retried.
+func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProgress, error) {
+	defer startHeartbeat(ctx)()
+	r, err := a.Store.OpenRun(ctx, kind)
+	if err != nil || r.ID == 0 {
+		return contract.RunProgress{Idle: true, State: "idle", Sentence: "No " + kind + " is open."}, classify(err)
+	}
+	step := map[string]func(context.Context, *journal.Run) (time.Duration, error){
+		contract.KeyFullSync: a.syncStep, contract.KeyAudit: a.auditStep, contract.KeyRepair: a.repairStep, contract.KeyRecovery: a.recoveryStep}[kind]
+	if !a.ODL.Readable() {
+		step = func(_ context.Context, r *journal.Run) (time.Duration, error) {
+			r.State, r.Note = journal.RunFailed, "no controller is configured"
+			return 0, nil
+		}
+	}
+	delay, err := step(ctx, &r)
+	if err == nil {
+		r, err = a.Store.SaveRun(ctx, r)
+	}
+	if errors.Is(err, store.ErrConflict) { // another attempt of this step was faster; the next read shows the result
+		err = fmt.Errorf("%s %d: another attempt was faster", kind, r.ID)
+	}
+	p := contract.RunProgress{State: string(r.State), Sentence: r.Sentence(), Delay: delay}
+	if r.State == journal.Running && delay > 0 {
+		p.Waiting = []contract.Waiting{{For: "controller", Since: &r.UpdatedAt}}
+	}
+	return p, classify(err)
+}
+
+// Values of Run.Position after the last object type.
+const (
+	positionSettling = "settling" // the run waits for its entries
+	positionCanary   = "canary"   // the run waits for the canary's entry
+)
+
+// settleInterval is the pause before a run checks its entries again.
+const settleInterval = 2 * time.Second
+
+// settleDelay returns the pause before the next step: none if the run's entries are settled.
+func settleDelay(settled bool) time.Duration {
+	if settled {
+		return 0
+	}
+	return settleInterval
+}
+
+// entriesSettled reports whether no entry of the run is pending any more, and stores the numbers in the run's note. Entries
+// that wait for an administrator count as settled.
+func (a *Activities) entriesSettled(ctx context.Context, r *journal.Run) (bool, error) {
+	open, held, err := a.Store.Unsettled(ctx, r.ID)
+	r.Note = ""
+	if open > held {
+		r.Note = fmt.Sprintf("waits until %d more entries are mirrored", open-held)
+	}
+	if held > 0 {
+		r.Note += fmt.Sprintf("%d of its entries wait for an administrator", held)
+	}
+	return open == held, err
+}

@@ -1,0 +1,83 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+	"berth/internal/store"
+)
+
+// backendTimeout limits the calls for leases that are advanced together, because a call that hangs delays the others.
+const backendTimeout = 3 * time.Second
+
+// reservationBackend makes the Nova and Neutron calls of several leases' steps at the same time.
+type reservationBackend struct{ *Activities }
+
+// backend returns the backend of the store's sweep; nil if the cloud is not configured.
+func (a *Activities) backend() store.World {
+	if a.Cloud == nil {
+		return nil
+	}
+	return reservationBackend{a}
+}
+
+// Bring makes the calls of the given steps concurrently. It returns the steps whose calls all succeeded in time, with the IDs
+// that the cloud has assigned.
+func (b reservationBackend) Bring(ctx context.Context, started []store.Begun) []store.Begun {
+	succeeded := make([]bool, len(started))
+	steps := slices.Clone(started)
+	b.forEach(ctx, steps, func(ctx context.Context, i int) {
+		steps[i].Marks = map[uuid.UUID]lease.Mark{}
+		succeeded[i] = b.apply(ctx, steps[i]) == nil
+	})
+	i := -1
+	return slices.DeleteFunc(steps, func(store.Begun) bool { i++; return !succeeded[i] })
+}
+
+func (b reservationBackend) apply(ctx context.Context, step store.Begun) error {
+	for _, c := range step.Claims {
+		if !slices.Contains(b.Cloud.ResourceTypes(), c.Type) {
+			continue
+		}
+		var err error
+		switch step.Step {
+		case lease.Start:
+			step.Marks[c.ID], err = b.Cloud.Provision(ctx, c)
+		case lease.BeforeEnd:
+			c.BeforeEnd = b.beforeEndAction(c.Reservation)
+			err = b.Cloud.BeforeEnd(ctx, c)
+		case lease.End:
+			err = b.Cloud.Deprovision(ctx, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Retract removes the reservations of leases that were deleted while Bring provisioned them. It ignores errors: the deletion
+// of a lease removes what is left.
+func (b reservationBackend) Retract(ctx context.Context, started []store.Begun) {
+	b.forEach(ctx, started, func(ctx context.Context, i int) {
+		for _, c := range started[i].Claims {
+			_ = b.Cloud.Deprovision(ctx, c)
+		}
+	})
+}
+
+// forEach calls do for every step concurrently.
+func (b reservationBackend) forEach(ctx context.Context, steps []store.Begun, do func(ctx context.Context, i int)) {
+	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range steps {
+		all.Go(func() { do(ctx, i) })
+	}
+	all.Wait()
+}

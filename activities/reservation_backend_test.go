@@ -1,0 +1,104 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+	"berth/internal/store"
+)
+
+// fakeCloud records its calls. It rejects calls for one reservation and hangs in calls for another one.
+type fakeCloud struct {
+	Cloud
+	mu                sync.Mutex
+	calls             []string
+	rejected, hanging uuid.UUID
+}
+
+func (h *fakeCloud) ResourceTypes() []string { return []string{lease.PhysicalHost} }
+
+func (h *fakeCloud) record(ctx context.Context, what string, c lease.Claim) error {
+	h.mu.Lock()
+	h.calls = append(h.calls, what+" "+c.Project)
+	h.mu.Unlock()
+	switch c.ID {
+	case h.rejected:
+		return errors.New("rejected")
+	case h.hanging:
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (h *fakeCloud) Provision(ctx context.Context, c lease.Claim) (lease.Mark, error) {
+	return lease.Mark{AggregateID: new(int64(7))}, h.record(ctx, "provision", c)
+}
+
+func (h *fakeCloud) BeforeEnd(ctx context.Context, c lease.Claim) error {
+	return h.record(ctx, c.BeforeEnd, c)
+}
+
+func (h *fakeCloud) Deprovision(ctx context.Context, c lease.Claim) error {
+	return h.record(ctx, "deprovision", c)
+}
+
+func (h *fakeCloud) sortedCalls() []string {
+	slices.Sort(h.calls)
+	return h.calls
+}
+
+func startedStep(step lease.Step, name, typ string) store.Begun {
+	r := lease.Reservation{ID: uuid.New()}
+	r.Type, r.BeforeEnd = typ, "default"
+	return store.Begun{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, Claims: []lease.Claim{{Reservation: r, Project: name}}}
+}
+
+// Each step makes its own call. A call that fails or hangs affects no other lease.
+func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := []store.Begun{startedStep(lease.Start, "rejected", lease.PhysicalHost), startedStep(lease.Start, "start", lease.PhysicalHost),
+			startedStep(lease.Start, "hanging", lease.PhysicalHost), startedStep(lease.BeforeEnd, "warning", lease.PhysicalHost),
+			startedStep(lease.End, "end", lease.PhysicalHost), startedStep(lease.Start, "other type", lease.FloatingIP)}
+		h := &fakeCloud{rejected: all[0].Claims[0].ID, hanging: all[2].Claims[0].ID}
+		w := reservationBackend{New(Options{Cloud: h, SnapshotByDefault: true})}
+
+		succeeded := map[string]int{}
+		for _, b := range w.Bring(t.Context(), all) {
+			succeeded[b.Name] = len(b.Marks)
+		}
+
+		if d := cmp.Diff(map[string]int{"start": 1, "warning": 0, "end": 0, "other type": 0}, succeeded); d != "" {
+			t.Errorf("succeeded steps with the numbers of their cloud IDs: %s", d)
+		}
+		want := []string{"deprovision end", "provision hanging", "provision rejected", "provision start", "snapshot warning"}
+		if d := cmp.Diff(want, h.sortedCalls()); d != "" {
+			t.Errorf("calls: %s", d)
+		}
+	})
+}
+
+func TestReservationBackend_UndoContinuesAfterFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := []store.Begun{startedStep(lease.Start, "hanging", lease.PhysicalHost), startedStep(lease.Start, "good", lease.PhysicalHost)}
+		all[0].Claims = append(all[0].Claims, startedStep(lease.Start, "second", lease.PhysicalHost).Claims...)
+		all[1].Claims = append(startedStep(lease.Start, "rejected", lease.PhysicalHost).Claims, all[1].Claims...)
+		h := &fakeCloud{hanging: all[0].Claims[0].ID, rejected: all[1].Claims[0].ID}
+
+		reservationBackend{New(Options{Cloud: h})}.Retract(t.Context(), all)
+
+		if d := cmp.Diff([]string{"deprovision good", "deprovision hanging", "deprovision rejected", "deprovision second"}, h.sortedCalls()); d != "" {
+			t.Error(d)
+		}
+	})
+}

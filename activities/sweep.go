@@ -1,0 +1,106 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+
+	"berth/internal/contract"
+)
+
+const (
+	// staleAfter is how long an unblocked journal entry may rest before the sweep assumes that its workflow is lost.
+	staleAfter = 10 * time.Minute
+	// sweepBatch is the maximum number of journal entries that one sweep nudges.
+	sweepBatch = 500
+	// trimBatch is how many rows of the generation history one statement deletes.
+	trimBatch = 5000
+	// trimTimeLimit is the maximum duration of each kind of deletion in one sweep.
+	trimTimeLimit = 4 * time.Second
+	// journalBatch is how many journal entries one statement examines, and the maximum that it deletes.
+	journalBatch = 1000
+)
+
+// Sweep finds rows without a running workflow and nudges their workflows: journal entries that rest although nothing blocks
+// them, and rows whose workflow was terminated, cancelled or failed after the given time. It also deletes old rows of the
+// generation history, of the notifications to agents and of the journal.
+func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
+	defer startHeartbeat(ctx)()
+	entries, err := a.Store.SweepEntries(ctx, staleAfter, sweepBatch)
+	if err != nil {
+		return contract.SweepResult{}, err
+	}
+	result := contract.SweepResult{NudgedEntries: len(entries)}
+	ended, err := endedAbnormally(ctx, since)
+	if err != nil {
+		return result, err
+	}
+	if len(ended) > 0 {
+		restarted, err := a.Store.Revive(ctx, ended)
+		if result.RestartedWorkflows = int(restarted); err != nil {
+			return result, err
+		}
+	}
+	if result.TrimmedHistory, err = a.trimHistory(ctx); err != nil {
+		return result, err
+	}
+	if _, err := a.Store.TrimAnnouncements(ctx, trimBatch); err != nil {
+		return result, err
+	}
+	result.TrimmedEntries, err = a.trimJournal(ctx)
+	return result, err
+}
+
+// trimJournal deletes completed journal entries that are older than their retention, batch by batch. After trimTimeLimit, it
+// leaves the rest to the next round.
+func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
+	if a.JournalRetention == 0 {
+		return 0, nil
+	}
+	deleted, after := int64(0), int64(0)
+	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {
+		next, n, err := a.Store.TrimJournal(ctx, a.JournalRetention, after, journalBatch)
+		deleted += n
+		if err != nil || next == 0 {
+			return deleted, err
+		}
+		after = next
+	}
+	return deleted, nil
+}
+
+// trimHistory deletes old rows of the generation history. After trimTimeLimit, it leaves the rest to the next round.
+func (a *Activities) trimHistory(ctx context.Context) (int64, error) {
+	deleted := int64(0)
+	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {
+		n, err := a.Store.TrimHistory(ctx, a.HistoryRetention, trimBatch)
+		deleted += n
+		if err != nil || n < trimBatch {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
+// endedAbnormally lists the IDs of the workflows that failed or were cancelled, terminated or timed out after the given time.
+func endedAbnormally(ctx context.Context, since time.Time) ([]string, error) {
+	query := fmt.Sprintf(`WorkflowType IN ('%s') AND ExecutionStatus IN ('Failed', 'Canceled', 'Terminated', 'TimedOut') AND CloseTime > '%s'`,
+		strings.Join(contract.EntityWorkflows, "', '"), since.UTC().Format(time.RFC3339))
+	var ids []string
+	for page := []byte(nil); ; {
+		r, err := activity.GetClient(ctx).ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
+		if err != nil {
+			return nil, fmt.Errorf("list ended workflows: %w", err)
+		}
+		for _, e := range r.GetExecutions() {
+			ids = append(ids, e.GetExecution().GetWorkflowId())
+		}
+		if page = r.GetNextPageToken(); len(page) == 0 {
+			return ids, nil
+		}
+	}
+}

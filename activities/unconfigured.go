@@ -1,0 +1,57 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"berth/internal/network"
+	"berth/internal/notify"
+	"berth/internal/odl"
+)
+
+// NoController replaces the controller if none is configured. It accepts every request and stores nothing, so the journal is
+// the only record of the changes.
+type NoController struct{}
+
+// Send returns 204.
+func (NoController) Send(context.Context, string, string, []byte) (odl.Response, error) {
+	return odl.Response{Status: 204}, nil
+}
+
+// List returns 404.
+func (NoController) List(context.Context, string, string, func(json.RawMessage) error) (odl.Response, error) {
+	return odl.Response{Status: 404}, nil
+}
+
+// BreakerWait returns 0: no request leaves the process.
+func (NoController) BreakerWait() (time.Duration, string) { return 0, "" }
+
+// Readable returns false: nothing is stored.
+func (NoController) Readable() bool { return false }
+
+// NoWebhook replaces the webhook if none is configured.
+type NoWebhook struct{}
+
+// Send drops the notification.
+func (NoWebhook) Send(context.Context, notify.Notification) error { return nil }
+
+// NoNova replaces Nova if it is not configured.
+type NoNova struct{}
+
+// Send drops the events.
+func (NoNova) Send(_ context.Context, events []notify.Event) ([]int, error) {
+	return make([]int, len(events)), nil
+}
+
+// NoAgents replaces RabbitMQ if agents do not use it.
+type NoAgents struct{}
+
+// Publish drops the notifications and returns all IDs.
+func (NoAgents) Publish(_ context.Context, all []network.Announcement) ([]int64, error) {
+	published := make([]int64, len(all))
+	for i, a := range all {
+		published[i] = a.ID
+	}
+	return published, nil
+}

@@ -1,0 +1,120 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"berth/internal/lease"
+	"berth/internal/notify"
+)
+
+// noticeBatch is how many notifications are read at once.
+const noticeBatch = 100
+
+// NotificationSender sends notifications of leases.
+type NotificationSender interface {
+	Send(ctx context.Context, m notify.Notification) error
+}
+
+// NotifyWebhook sends the recorded notifications of a lease, oldest first, until none is left. A notification is sent before its
+// row is deleted, so that the webhook may receive it twice with the same ID but never misses it.
+func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
+	defer startHeartbeat(ctx)()
+	id, err := parseUUID(key)
+	if err != nil {
+		return err
+	}
+	for {
+		notices, err := a.Store.LeaseNotices(ctx, id, noticeBatch)
+		if err != nil || len(notices) == 0 {
+			return classify(err)
+		}
+		sent, err := a.sendNotices(ctx, notices)
+		if err := errors.Join(a.Store.SettleLeaseNotices(context.WithoutCancel(ctx), sent), err); err != nil {
+			return classify(err)
+		}
+	}
+}
+
+// sendNotices sends notifications in their order and returns the IDs of those that need not be sent again. A notification that
+// the webhook rejects finally is dropped, because the next ones must not wait for it.
+func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notice) (sent []int64, err error) {
+	for _, n := range notices {
+		if a.Enforcement != nil && n.Ends() {
+			a.Enforcement.Notify(ctx, "on-end", notify.EnforcementRequest{User: n.Lease.User, Project: n.Lease.Project, Lease: payloadOf(n.Lease)})
+		}
+		err := a.Webhook.Send(ctx, messageOf(n))
+		if errors.Is(err, notify.ErrRejected) {
+			activity.GetLogger(ctx).Error("the webhook rejected a notification finally; it is dropped", "lease", n.Lease.ID, "kind", n.Kind, "message", n.Message, "error", err)
+			err = nil
+		}
+		if err != nil {
+			return sent, err
+		}
+		sent = append(sent, n.ID)
+	}
+	return sent, nil
+}
+
+// publisher is the publisher ID of Blazar's notifications.
+const publisher = "blazar.lease"
+
+func messageOf(n lease.Notice) notify.Notification {
+	return notify.Notification{ID: n.Message.String(), Publisher: publisher, Type: n.Kind, At: n.At, Payload: payloadOf(n.Lease)}
+}
+
+// leasePayload is the payload of Blazar's lease notifications. trust_id is always null, because berth uses its own credentials.
+type leasePayload struct {
+	ID           string               `json:"lease_id"`
+	Name         string               `json:"name"`
+	User         string               `json:"user_id"`
+	Project      string               `json:"project_id"`
+	Trust        *string              `json:"trust_id"`
+	Start        string               `json:"start_date"`
+	End          string               `json:"end_date"`
+	Status       lease.Status         `json:"status"`
+	Degraded     bool                 `json:"degraded"`
+	Created      string               `json:"created_at"`
+	Updated      *string              `json:"updated_at"`
+	Reservations []reservationPayload `json:"reservations"`
+	Events       []eventPayload       `json:"events"`
+}
+
+type reservationPayload struct {
+	ID               string                  `json:"id"`
+	Type             string                  `json:"resource_type"`
+	Status           lease.ReservationStatus `json:"status"`
+	MissingResources bool                    `json:"missing_resources"`
+	ResourcesChanged bool                    `json:"resources_changed"`
+	LastError        string                  `json:"last_error,omitempty"`
+}
+
+type eventPayload struct {
+	ID     string            `json:"id"`
+	Type   lease.EventType   `json:"event_type"`
+	Time   string            `json:"time"`
+	Status lease.EventStatus `json:"status"`
+}
+
+func payloadOf(l lease.Lease) leasePayload {
+	p := leasePayload{ID: l.ID.String(), Name: l.Name, User: l.User, Project: l.Project, Start: formatDate(l.StartAt), End: formatDate(l.EndAt),
+		Status: l.Status, Degraded: l.Degraded, Created: formatDate(l.CreatedAt), Reservations: []reservationPayload{}, Events: []eventPayload{}}
+	if l.UpdatedAt != nil {
+		at := formatDate(*l.UpdatedAt)
+		p.Updated = &at
+	}
+	for _, r := range l.Reservations {
+		p.Reservations = append(p.Reservations, reservationPayload{ID: r.ID.String(), Type: r.Type, Status: r.Status,
+			MissingResources: r.MissingResources, ResourcesChanged: r.ResourcesChanged, LastError: r.LastError})
+	}
+	for _, e := range l.Events {
+		p.Events = append(p.Events, eventPayload{ID: e.ID.String(), Type: e.Type, Time: formatDate(e.At), Status: e.Status})
+	}
+	return p
+}
+
+// formatDate formats a time as Blazar does: in UTC, without a time zone.
+func formatDate(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000") }

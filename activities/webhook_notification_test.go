@@ -1,0 +1,77 @@
+package activities_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/testsuite"
+
+	"berth/activities"
+	"berth/internal/lease"
+	"berth/internal/notify"
+	"berth/internal/notify/notifytest"
+	"berth/internal/store/storetest"
+)
+
+func TestNoticesOfALeaseAreToldInOrderAtLeastOnce(t *testing.T) {
+	t.Parallel()
+	stub := &notifytest.Webhook{}
+	webhook, err := notify.NewWebhook(notify.Config{URL: served(t, stub)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storetest.New(t)
+	s.Tell()
+	acts := activities.New(activities.Options{Store: s, Webhook: webhook})
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	activities.Register(env, acts.Functions())
+	start := time.Now().Add(time.Hour)
+	l, err := s.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: start}, End: lease.Moment{At: start.Add(time.Hour)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"m", "n", "o"} {
+		if _, err := s.UpdateLease(t.Context(), l.ID, lease.Change{Name: &name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.DeleteLease(t.Context(), l.ID); err != nil {
+		t.Fatal(err)
+	}
+	tell := func() error {
+		_, err := env.ExecuteActivity(acts.NotifyWebhook, l.ID.String())
+		return err
+	}
+
+	stub.InjectFaults(notifytest.Fault{Status: 503}, notifytest.Fault{}, notifytest.Fault{DropConnection: true, Applied: true}, notifytest.Fault{}, notifytest.Fault{Status: 400})
+	for range 2 { // away at once; then in the middle
+		if err := tell(); err == nil {
+			t.Error("an outage passed unseen")
+		}
+	}
+	for range 2 {
+		if err := tell(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	var got []string
+	ids := map[string]bool{}
+	for _, h := range stub.Notifications() {
+		got = append(got, h.Type+" "+h.Payload["name"].(string))
+		ids[h.ID] = true
+		if h.Payload["lease_id"] != l.ID.String() || h.Publisher != "blazar.lease" || uuid.Validate(h.ID) != nil {
+			t.Errorf("heard %+v", h)
+		}
+	}
+	// The first change was heard twice, since its answer was lost; the second was refused for good.
+	want := []string{"lease.create l", "lease.update m", "lease.update m", "lease.update o", "lease.delete o"}
+	if d := cmp.Diff(want, got); d != "" || len(ids) != 4 {
+		t.Error(d, ids)
+	}
+	if left, err := s.LeaseNotices(t.Context(), l.ID, 10); len(left) != 0 || err != nil {
+		t.Errorf("left %v, %v", left, err)
+	}
+}

@@ -1,0 +1,258 @@
+// Package coalesce combines concurrent requests into fewer operations: Batcher handles in one operation the requests that
+// arrive while the previous operation runs, Group shares the result of one call, and Loop repeats a function until no caller
+// needs another run. The package knows nothing about the operations.
+package coalesce
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+var (
+	// ErrPanic is the error of the calls whose operation panicked. The log contains the panic and its stack.
+	ErrPanic = errors.New("the operation panicked")
+	// errUnfinished is the error of a call that Run has not finished.
+	errUnfinished = errors.New("the operation returned no result")
+)
+
+// Config describes how a Batcher forms and runs batches. Only Run is required.
+type Config[T, R any] struct {
+	// Run handles one batch, whose calls are in the order of their arrival. It calls Finish once for every call.
+	Run func(ctx context.Context, batch []*Call[T, R])
+	// Queue returns the queue of an item. Each queue runs one batch at a time. If it is nil, there is one queue.
+	Queue func(T) string
+	// Exclusive returns the keys of an item. Items with a common key are never in the same batch, and keep their order.
+	Exclusive func(T) []string
+	// Size returns the size of an item; if it is nil, the size is 1. A batch with more than one item has at most MaxSize.
+	Size    func(T) int
+	MaxSize int // 0: unlimited
+	// Timeout limits the context of Run; 0: no limit. It does not apply to a call that runs inline.
+	Timeout time.Duration
+	// Delay is the time before each batch in which further items may join it.
+	Delay time.Duration
+	// Inline makes the first caller of an idle queue run its item alone, in its own goroutine and with its own context.
+	Inline bool
+	// Linger returns how long the queue waits after a batch of several calls until as many calls wait again: callers that
+	// were answered together tend to return together. If it is nil, the queue does not wait.
+	Linger func(calls int, took time.Duration) time.Duration
+}
+
+// Batcher collects the items of concurrent callers in queues. It is safe for concurrent use.
+type Batcher[T, R any] struct {
+	config Config[T, R]
+	mu     sync.Mutex
+	queues map[string]*queue[T, R] // those with a running or waiting call
+}
+
+// queue contains the calls that wait for a batch.
+type queue[T, R any] struct {
+	waiting  []*Call[T, R]
+	expected int           // number of waiting calls that ends the lingering
+	complete chan struct{} // closed when they wait
+}
+
+// Call is one caller's item and its result.
+type Call[T, R any] struct {
+	Item  T
+	ctx   context.Context
+	value R
+	err   error
+	ended bool
+	done  chan struct{}
+}
+
+// Finish sets the result of a call and releases its caller. Only Run may call it; a second result is ignored.
+func (c *Call[T, R]) Finish(value R, err error) {
+	if c.ended {
+		return
+	}
+	c.value, c.err, c.ended = value, err, true
+	close(c.done)
+}
+
+// NewBatcher returns a Batcher.
+func NewBatcher[T, R any](c Config[T, R]) *Batcher[T, R] {
+	return &Batcher[T, R]{config: c, queues: map[string]*queue[T, R]{}}
+}
+
+// Do adds an item to its queue and returns its result. If ctx ends first, Do returns the error of ctx; the item is then
+// skipped unless its batch already runs. The context of a batch carries the values of one caller's context and no
+// cancellation.
+func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
+	c := &Call[T, R]{Item: item, ctx: ctx, done: make(chan struct{})}
+	name := ""
+	if b.config.Queue != nil {
+		name = b.config.Queue(item)
+	}
+	if idle := b.join(name, c); idle && b.config.Inline {
+		defer b.leave(ctx, name)
+		b.config.Run(ctx, []*Call[T, R]{c})
+		c.Finish(c.value, errUnfinished)
+		return c.value, c.err
+	} else if idle {
+		go b.serve(context.WithoutCancel(ctx), name)
+	}
+	select {
+	case <-c.done:
+		return c.value, c.err
+	case <-ctx.Done():
+		var zero R
+		return zero, ctx.Err()
+	}
+}
+
+// Waiting returns the number of calls that wait for a batch, over all queues.
+func (b *Batcher[T, R]) Waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, q := range b.queues {
+		n += len(q.waiting)
+	}
+	return n
+}
+
+// join adds a call to a queue and reports whether the queue was idle. An inline call of an idle queue does not wait.
+func (b *Batcher[T, R]) join(name string, c *Call[T, R]) (idle bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q, busy := b.queues[name]
+	if !busy {
+		q = &queue[T, R]{}
+		b.queues[name] = q
+		if b.config.Inline {
+			return true
+		}
+	}
+	q.waiting = append(q.waiting, c)
+	if len(q.waiting) == q.expected {
+		close(q.complete)
+	}
+	return !busy
+}
+
+// leave ends an inline call. If other calls wait, a goroutine of their own serves them.
+func (b *Batcher[T, R]) leave(ctx context.Context, name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queues[name].waiting) == 0 {
+		delete(b.queues, name)
+		return
+	}
+	go b.serve(context.WithoutCancel(ctx), name)
+}
+
+// serve runs batches until no call waits. It belongs to no caller, so that a caller that gives up stops no other.
+func (b *Batcher[T, R]) serve(ctx context.Context, name string) {
+	for {
+		if b.config.Delay > 0 {
+			time.Sleep(b.config.Delay)
+		}
+		batch := b.next(name)
+		if len(batch) == 0 {
+			return
+		}
+		begin := time.Now()
+		b.run(ctx, batch)
+		if b.config.Linger != nil && len(batch) > 1 {
+			b.linger(name, len(batch), b.config.Linger(len(batch), time.Since(begin)))
+		}
+	}
+}
+
+// run runs one batch. A panic fails its calls, not the process.
+func (b *Batcher[T, R]) run(ctx context.Context, batch []*Call[T, R]) {
+	defer func() {
+		err := errUnfinished
+		if p := recover(); p != nil {
+			slog.ErrorContext(ctx, "panic in a batch", "panic", p, "stack", string(debug.Stack()))
+			err = ErrPanic
+		}
+		for _, c := range batch {
+			var zero R
+			c.Finish(zero, err)
+		}
+	}()
+	if b.config.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.config.Timeout)
+		defer cancel()
+	}
+	b.config.Run(ctx, batch)
+}
+
+// next removes the calls of the next batch from a queue. It drops calls whose callers have given up. If it returns none, no
+// call waits and the queue is deleted.
+func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[name]
+	q.expected = 0
+	var batch, later []*Call[T, R]
+	size, full, keys := 0, false, map[string]bool{}
+	for _, c := range q.waiting {
+		if c.ctx.Err() != nil {
+			continue
+		}
+		conflict := b.claim(keys, c.Item)
+		if !full && !conflict {
+			n := b.sizeOf(c.Item)
+			full = b.config.MaxSize > 0 && len(batch) > 0 && size+n > b.config.MaxSize
+			size += n
+		}
+		if full || conflict {
+			later = append(later, c)
+		} else {
+			batch = append(batch, c)
+		}
+	}
+	if q.waiting = later; len(batch) == 0 {
+		delete(b.queues, name)
+	}
+	return batch
+}
+
+// claim adds the keys of an item to those of the calls before it and reports whether one of them was there already.
+func (b *Batcher[T, R]) claim(keys map[string]bool, item T) (conflict bool) {
+	if b.config.Exclusive == nil {
+		return false
+	}
+	own := b.config.Exclusive(item)
+	for _, key := range own {
+		conflict = conflict || keys[key]
+	}
+	for _, key := range own {
+		keys[key] = true
+	}
+	return conflict
+}
+
+func (b *Batcher[T, R]) sizeOf(item T) int {
+	if b.config.Size == nil {
+		return 1
+	}
+	return b.config.Size(item)
+}
+
+// linger waits until n calls wait in a queue, at most for the given time.
+func (b *Batcher[T, R]) linger(name string, n int, limit time.Duration) {
+	b.mu.Lock()
+	q := b.queues[name]
+	wait := len(q.waiting) < n
+	q.expected, q.complete = n, make(chan struct{})
+	complete := q.complete
+	b.mu.Unlock()
+	if !wait {
+		return
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-complete:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,324 @@
+package coalesce_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/coalesce"
+)
+
+type call = coalesce.Call[string, string]
+
+// recorder is an operation that records its batches. Each batch waits until the test releases it.
+type recorder struct {
+	mu      sync.Mutex
+	batches [][]string
+	release chan struct{}
+}
+
+func newRecorder() *recorder { return &recorder{release: make(chan struct{}, 100)} }
+
+func (r *recorder) run(_ context.Context, batch []*call) {
+	items := make([]string, len(batch))
+	for i, c := range batch {
+		items[i] = c.Item
+	}
+	r.mu.Lock()
+	r.batches = append(r.batches, items)
+	r.mu.Unlock()
+	<-r.release
+	for _, c := range batch {
+		c.Finish("result of "+c.Item, nil)
+	}
+}
+
+// do calls Do in a goroutine and returns its error; a wrong result is an error too.
+func do(ctx context.Context, b *coalesce.Batcher[string, string], item string) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		got, err := b.Do(ctx, item)
+		if want := "result of " + item; err == nil && got != want {
+			err = fmt.Errorf("got %q, want %q", got, want)
+		}
+		result <- err
+	}()
+	synctest.Wait()
+	return result
+}
+
+func expect(t *testing.T, r *recorder, want ...[]string) {
+	t.Helper()
+	if d := cmp.Diff(want, r.batches); d != "" {
+		t.Errorf("batches: %s", d)
+	}
+}
+
+func TestBatcher_ItemsThatArriveDuringABatchFormTheNextOne(t *testing.T) {
+	t.Parallel()
+	for _, inline := range []bool{false, true} {
+		t.Run(fmt.Sprintf("inline=%t", inline), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRecorder()
+				b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Inline: inline})
+				results := []<-chan error{do(t.Context(), b, "a"), do(t.Context(), b, "b"), do(t.Context(), b, "c")}
+				if n := b.Waiting(); n != 2 {
+					t.Errorf("%d calls wait, want 2", n)
+				}
+				close(r.release)
+				for _, result := range results {
+					if err := <-result; err != nil {
+						t.Error(err)
+					}
+				}
+				if err := <-do(t.Context(), b, "d"); err != nil { // the queue is idle again
+					t.Error(err)
+				}
+				expect(t, r, []string{"a"}, []string{"b", "c"}, []string{"d"})
+			})
+		})
+	}
+}
+
+func TestBatcher_QueuesRunConcurrently(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Queue: func(item string) string { return item[:1] }})
+		results := []<-chan error{do(t.Context(), b, "a1"), do(t.Context(), b, "b1"), do(t.Context(), b, "a2")}
+		expect(t, r, []string{"a1"}, []string{"b1"})
+		close(r.release)
+		for _, result := range results {
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestBatcher_MaxSizeLimitsBatchesAndKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Size: func(item string) int { return len(item) }, MaxSize: 4})
+		var results []<-chan error
+		for _, item := range []string{"first", "aa", "bb", "c", "a very long one", "d"} {
+			results = append(results, do(t.Context(), b, item))
+		}
+		close(r.release)
+		for _, result := range results {
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		}
+		expect(t, r, []string{"first"}, []string{"aa", "bb"}, []string{"c"}, []string{"a very long one"}, []string{"d"})
+	})
+}
+
+func TestBatcher_ExclusiveItemsAreInDifferentBatchesAndKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		keys := map[string][]string{"x1": {"x"}, "xy": {"x", "y"}, "y1": {"y"}, "z1": {"z"}}
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Exclusive: func(item string) []string { return keys[item] }})
+		var results []<-chan error
+		for _, item := range []string{"first", "x1", "xy", "y1", "z1"} { // y1 must not overtake xy, which waits for x1
+			results = append(results, do(t.Context(), b, item))
+		}
+		close(r.release)
+		for _, result := range results {
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		}
+		expect(t, r, []string{"first"}, []string{"x1", "z1"}, []string{"xy"}, []string{"y1"})
+	})
+}
+
+func TestBatcher_CancelledCallerLeavesTheQueueAndStopsNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		var batchErr error
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
+			r.run(ctx, batch)
+			batchErr = errors.Join(batchErr, ctx.Err())
+		}})
+		firstCtx, cancelFirst := context.WithCancel(t.Context())
+		waitingCtx, cancelWaiting := context.WithCancel(t.Context())
+		first, cancelled, other := do(firstCtx, b, "first"), do(waitingCtx, b, "cancelled"), do(t.Context(), b, "other")
+		cancelFirst()
+		cancelWaiting()
+		for name, result := range map[string]<-chan error{"running": first, "waiting": cancelled} {
+			if err := <-result; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s caller: %v, want context.Canceled", name, err)
+			}
+		}
+		close(r.release)
+		if err := <-other; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait() // until the last batch has ended
+		expect(t, r, []string{"first"}, []string{"other"})
+		if batchErr != nil {
+			t.Errorf("a batch was cancelled with its caller: %v", batchErr)
+		}
+	})
+}
+
+func TestBatcher_InlineCallHasItsCallersContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	b := coalesce.NewBatcher(coalesce.Config[string, string]{Inline: true, Timeout: time.Nanosecond, Run: func(ctx context.Context, batch []*call) {
+		_, limited := ctx.Deadline()
+		cancel()
+		batch[0].Finish(fmt.Sprint(limited), ctx.Err())
+	}})
+	if got, err := b.Do(ctx, "a"); got != "false" || !errors.Is(err, context.Canceled) {
+		t.Errorf("deadline %s, error %v; want false and context.Canceled", got, err)
+	}
+}
+
+func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: func(ctx context.Context, batch []*call) {
+			r.run(ctx, batch[:1])
+			if batch[0].Item == "bad" {
+				panic("scripted")
+			}
+		}})
+		first, bad, beside := do(t.Context(), b, "first"), do(t.Context(), b, "bad"), do(t.Context(), b, "beside")
+		r.release <- struct{}{}
+		synctest.Wait()
+		after := do(t.Context(), b, "after")
+		close(r.release)
+		for name, c := range map[string]struct {
+			result <-chan error
+			want   error
+		}{"first": {first, nil}, "finished before the panic": {bad, nil}, "beside": {beside, coalesce.ErrPanic}, "after": {after, nil}} {
+			if err := <-c.result; !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", name, err, c.want)
+			}
+		}
+	})
+}
+
+func TestBatcher_CallWithoutResultFails(t *testing.T) {
+	t.Parallel()
+	for _, inline := range []bool{false, true} {
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Inline: inline, Run: func(context.Context, []*call) {}})
+		if _, err := b.Do(t.Context(), "a"); err == nil {
+			t.Errorf("inline=%t: a call without a result succeeded", inline)
+		}
+	}
+}
+
+func TestBatcher_TimeoutLimitsABatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := coalesce.NewBatcher(coalesce.Config[string, string]{Timeout: time.Second, Run: func(ctx context.Context, batch []*call) {
+			<-ctx.Done()
+			batch[0].Finish("", ctx.Err())
+		}})
+		if _, err := b.Do(t.Context(), "a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want context.DeadlineExceeded", err)
+		}
+	})
+}
+
+func TestBatcher_LingerEndsWhenAsManyCallsWaitOrTheTimeIsOver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		returning int
+		batches   int
+		pause     time.Duration
+	}{"all callers return": {2, 3, 0}, "one caller returns": {1, 3, time.Second}, "no caller returns": {0, 2, time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRecorder()
+				close(r.release)
+				gate := make(chan struct{})
+				b := coalesce.NewBatcher(coalesce.Config[string, string]{
+					Run: func(ctx context.Context, batch []*call) {
+						<-gate
+						r.run(ctx, batch)
+					},
+					Linger: func(int, time.Duration) time.Duration { return time.Second },
+				})
+				results := []<-chan error{do(t.Context(), b, "first"), do(t.Context(), b, "a"), do(t.Context(), b, "b")}
+				close(gate)
+				for _, result := range results {
+					if err := <-result; err != nil {
+						t.Error(err)
+					}
+				}
+				begin := time.Now()
+				for range c.returning {
+					results = append(results, do(t.Context(), b, "c"))
+				}
+				for _, result := range results[3:] {
+					if err := <-result; err != nil {
+						t.Error(err)
+					}
+				}
+				if took := time.Since(begin); c.returning > 0 && took != c.pause {
+					t.Errorf("the next batch ran after %s, want %s", took, c.pause)
+				}
+				time.Sleep(time.Minute) // until the queue has stopped lingering
+				if n := len(r.batches); n != c.batches {
+					t.Errorf("%d batches, want %d: %v", n, c.batches, r.batches)
+				}
+			})
+		})
+	}
+}
+
+// Many callers on few queues: every call gets its own result once, and a queue never runs two batches at the same time.
+func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
+	t.Parallel()
+	for _, inline := range []bool{false, true} {
+		t.Run(fmt.Sprintf("inline=%t", inline), func(t *testing.T) {
+			t.Parallel()
+			var running [3]sync.Mutex
+			b := coalesce.NewBatcher(coalesce.Config[int, int]{
+				Inline: inline, MaxSize: 7,
+				Queue:     func(n int) string { return fmt.Sprint(n % 3) },
+				Exclusive: func(n int) []string { return []string{fmt.Sprint(n / 40)} },
+				Run: func(_ context.Context, batch []*coalesce.Call[int, int]) {
+					queue := &running[batch[0].Item%3]
+					if !queue.TryLock() {
+						t.Error("two batches of one queue run at the same time")
+						return
+					}
+					defer queue.Unlock()
+					for _, c := range slices.Backward(batch) {
+						c.Finish(-c.Item, nil)
+					}
+				},
+			})
+			var callers sync.WaitGroup
+			for n := range 500 {
+				callers.Go(func() {
+					if got, err := b.Do(t.Context(), n); got != -n || err != nil {
+						t.Errorf("%d: got %d, %v", n, got, err)
+					}
+				})
+			}
+			callers.Wait()
+			if n := b.Waiting(); n != 0 {
+				t.Errorf("%d calls are left", n)
+			}
+		})
+	}
+}

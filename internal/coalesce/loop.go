@@ -1,0 +1,84 @@
+package coalesce
+
+import (
+	"log/slog"
+	"runtime/debug"
+	"sync"
+)
+
+// Loop repeats a function that finds and does work until one run has found none since the last caller joined. Concurrent
+// callers share the same loop. The zero value is ready to use.
+type Loop struct {
+	mu      sync.Mutex
+	current *LoopRun
+}
+
+// LoopRun is one running or ended loop.
+type LoopRun struct {
+	loop   *Loop
+	joined bool // a caller has joined since the function was last called
+	total  int
+	err    error
+	done   chan struct{}
+}
+
+// Step does some work. It returns how much is completed, and whether it found any; an error ends the loop.
+type Step func() (completed int, found bool, err error)
+
+// Join joins the running loop, or starts one with the given step. In both cases the step is called at least once after Join.
+func (l *Loop) Join(step Step) *LoopRun {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current == nil {
+		l.current = &LoopRun{loop: l, done: make(chan struct{})}
+		go l.current.repeat(step)
+	}
+	l.current.joined = true
+	return l.current
+}
+
+// Done returns a channel that is closed when the loop has ended.
+func (r *LoopRun) Done() <-chan struct{} { return r.done }
+
+// Progress returns the work that is completed so far, and the error that ended the loop.
+func (r *LoopRun) Progress() (completed int, err error) {
+	r.loop.mu.Lock()
+	defer r.loop.mu.Unlock()
+	return r.total, r.err
+}
+
+func (r *LoopRun) repeat(step Step) {
+	defer close(r.done)
+	for {
+		r.loop.mu.Lock()
+		r.joined = false
+		r.loop.mu.Unlock()
+		completed, found, err := recovered(step)
+		if r.ends(completed, found, err) {
+			return
+		}
+	}
+}
+
+// ends records the result of one step and reports whether it was the last one.
+func (r *LoopRun) ends(completed int, found bool, err error) bool {
+	r.loop.mu.Lock()
+	defer r.loop.mu.Unlock()
+	r.total, r.err = r.total+completed, err
+	last := err != nil || !found && !r.joined
+	if last {
+		r.loop.current = nil
+	}
+	return last
+}
+
+// recovered calls the step and turns a panic into ErrPanic.
+func recovered(step Step) (completed int, found bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("panic in a loop", "panic", p, "stack", string(debug.Stack()))
+			err = ErrPanic
+		}
+	}()
+	return step()
+}

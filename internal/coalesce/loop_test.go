@@ -1,0 +1,64 @@
+package coalesce_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"berth/internal/coalesce"
+)
+
+// A step that finds nothing may have searched before the last caller joined.
+func TestLoop_RunsOnceMoreAfterACallerJoins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l coalesce.Loop
+		found, steps := make(chan int), 0
+		step := func() (int, bool, error) {
+			steps++
+			n := <-found
+			return n, n > 0, nil
+		}
+		first := l.Join(step)
+		synctest.Wait()
+		second := l.Join(step)
+		found <- 0 // the second caller has joined meanwhile
+		found <- 2
+		synctest.Wait()
+		if n, err := second.Progress(); first != second || n != 2 || err != nil {
+			t.Errorf("progress %d, %v; want 2", n, err)
+		}
+		found <- 0
+		<-first.Done()
+		if n, err := first.Progress(); n != 2 || err != nil || steps != 3 {
+			t.Errorf("progress %d, %v after %d steps; want 2 after 3", n, err, steps)
+		}
+	})
+}
+
+func TestLoop_EndsWithAnError(t *testing.T) {
+	t.Parallel()
+	scripted := errors.New("scripted")
+	for name, c := range map[string]struct {
+		step func() (int, bool, error)
+		want error
+	}{
+		"error": {func() (int, bool, error) { return 1, true, scripted }, scripted},
+		"panic": {func() (int, bool, error) { panic("scripted") }, coalesce.ErrPanic},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var l coalesce.Loop
+			first := l.Join(c.step)
+			<-first.Done()
+			if _, err := first.Progress(); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			next := l.Join(func() (int, bool, error) { return 0, false, nil })
+			<-next.Done()
+			if _, err := next.Progress(); next == first || err != nil {
+				t.Errorf("the next loop: %v", err)
+			}
+		})
+	}
+}

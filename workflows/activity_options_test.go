@@ -1,0 +1,34 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"berth/activities"
+	"berth/internal/store"
+	"berth/workflows"
+)
+
+// TestTimeoutsAreNested checks that each timeout is shorter than the one around it: call < attempt < retries.
+func TestTimeoutsAreNested(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		inner, outer time.Duration
+	}{
+		{"a short call within a single local attempt", activities.ShortCallTimeout, workflows.SingleAttemptTimeout},
+		{"a single local attempt within the hold of a claimed entry", workflows.SingleAttemptTimeout, store.Hold},
+		{"two heartbeats within the heartbeat timeout", 2 * activities.HeartbeatInterval, workflows.HeartbeatTimeout},
+		{"the calls for one reservation within an attempt", activities.CloudCallTimeout, workflows.CloudAttemptTimeout},
+		{"an attempt at a reservation within the retry time", workflows.CloudAttemptTimeout, workflows.DefaultCloudRetryTime},
+		{"a short call within a local database attempt", activities.ShortCallTimeout, workflows.LocalDatabaseTimeout},
+		{"a long call within a regular attempt", activities.LongCallTimeout, workflows.RemoteAttemptTimeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.inner >= c.outer {
+				t.Errorf("the inner timeout of %s is not shorter than the outer one of %s", c.inner, c.outer)
+			}
+		})
+	}
+}

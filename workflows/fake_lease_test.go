@@ -1,0 +1,230 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"berth/activities"
+	"berth/internal/contract"
+	"berth/internal/lease"
+)
+
+var leaseID = uuid.MustParse("0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e2222")
+
+// fakeLease replaces the activities of a lease. It applies the pure rules to one lease in memory, stores which reservations
+// are provisioned, and logs each change with its time in seconds.
+type fakeLease struct {
+	mu            sync.Mutex
+	now           func() time.Time
+	created       time.Time
+	lease         lease.Lease
+	deleted       bool
+	provisioned   map[uuid.UUID]bool
+	conflicts     int   // number of BeginLease calls that still return a conflict
+	provisionErr  error // provisioning fails finally with this error
+	realClock     bool  // the clock is the real one, so AdvanceLeases waits
+	cloudFailures int   // number of cloud calls that still fail
+	cloudAttempts int   // number of cloud calls so far
+	hangs         bool  // provisioning hangs until it is cancelled
+	log           []string
+}
+
+func newFakeLease(now func() time.Time, startIn, endIn time.Duration) *fakeLease {
+	began := now()
+	event := func(typ lease.EventType, in time.Duration) lease.Event {
+		return lease.Event{ID: uuid.New(), Type: typ, At: began.Add(in), Status: lease.Undone}
+	}
+	return &fakeLease{now: now, created: began, provisioned: map[uuid.UUID]bool{}, lease: lease.Lease{
+		ID: leaseID, Name: "gold", Status: lease.Pending, StartAt: began.Add(startIn), EndAt: began.Add(endIn),
+		Reservations: []lease.Reservation{{ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost}, ID: uuid.New(), Status: lease.ReservationPending}},
+		Events:       []lease.Event{event(lease.StartLease, startIn), event(lease.EndLease, endIn)},
+	}}
+}
+
+// steppedLease is a fake lease with a test environment that skips time.
+type steppedLease struct {
+	*fakeLease
+	env *testsuite.TestWorkflowEnvironment
+}
+
+func newSteppedLease(startIn, endIn time.Duration) steppedLease {
+	env := newTestEnvironment()
+	w := newFakeLease(env.Now, startIn, endIn)
+	activities.Register(env, w.functions())
+	return steppedLease{w, env}
+}
+
+func (w steppedLease) run(t *testing.T) {
+	t.Helper()
+	w.env.ExecuteWorkflow(contract.Lease, contract.Input{Key: leaseID.String()})
+	if err := w.env.GetWorkflowError(); err != nil {
+		t.Error(err)
+	}
+}
+
+// expectLog compares the log with the expected lines.
+func (w *fakeLease) expectLog(t *testing.T, want []string) {
+	t.Helper()
+	if d := cmp.Diff(want, w.log); d != "" {
+		t.Error(d)
+	}
+}
+
+func (w *fakeLease) logf(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf("%s: ", w.now().Sub(w.created).Round(time.Second))+fmt.Sprintf(format, args...))
+}
+
+func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.deleted {
+		return lease.Lease{}, temporal.NewNonRetryableApplicationError("the row is deleted", activities.NotFound, nil)
+	}
+	return w.lease, nil
+}
+
+// AdvanceLeases performs a whole step, unless a fault is scripted: the workflow then performs the step alone. With the real
+// clock it waits for the given time.
+func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
+	if w.realClock {
+		time.Sleep(at.Sub(w.now()))
+	}
+	w.mu.Lock()
+	faulty, due, l := w.conflicts > 0 || w.provisionErr != nil || w.cloudFailures > 0 || w.hangs, lease.Next(w.lease, w.now()), w.lease
+	w.mu.Unlock()
+	if faulty || due.Step != lease.Start && due.Step != lease.End {
+		return 0, nil
+	}
+	if _, err := w.BeginLease(ctx, l.ID, due.Step); err != nil {
+		return 0, err
+	}
+	for _, r := range l.Reservations {
+		call := w.ProvisionReservation
+		if due.Step == lease.End {
+			call = w.ReleaseReservation
+		}
+		if err := call(ctx, r.ID); err != nil {
+			return 0, err
+		}
+	}
+	return 1, w.FinishLease(ctx, l.ID, due.Step, nil)
+}
+
+func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) (lease.Lease, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conflicts > 0 {
+		w.conflicts--
+		return w.lease, temporal.NewNonRetryableApplicationError("another writer was faster", activities.Conflict, nil)
+	}
+	l, err := lease.Begin(w.lease, step, w.now())
+	if err != nil {
+		return l, temporal.NewNonRetryableApplicationError(err.Error(), activities.Conflict, nil)
+	}
+	w.lease = l
+	w.logf("%s", l.Status)
+	return l, nil
+}
+
+// callCloud is one call to the cloud. It hangs only in regular activities, because a local one would block the workflow task.
+func (w *fakeLease) callCloud(ctx context.Context, hangs bool) error {
+	w.mu.Lock()
+	w.cloudAttempts++
+	hang := hangs && !activity.GetInfo(ctx).IsLocalActivity
+	w.cloudFailures--
+	fails := w.cloudFailures >= 0 || hangs
+	w.mu.Unlock()
+	if hang {
+		for ctx.Err() == nil {
+			activity.RecordHeartbeat(ctx)
+			time.Sleep(10 * time.Millisecond)
+		}
+		return ctx.Err()
+	}
+	if fails {
+		return temporal.NewApplicationError("the cloud answered 503", activities.BackendError)
+	}
+	return nil
+}
+
+func (w *fakeLease) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
+	if err := w.callCloud(ctx, w.hangs); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.provisionErr != nil {
+		return w.provisionErr
+	}
+	w.provisioned[id] = true
+	if r := &w.lease.Reservations[0]; r.Outdated() {
+		w.lease.Reservations = slices.Clone(w.lease.Reservations)
+		w.lease.Reservations[0].Shaped = r.Shape
+		w.logf("the cloud has revision %d", r.Shape)
+	}
+	return nil
+}
+
+func (w *fakeLease) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
+	if err := w.callCloud(ctx, false); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.provisioned, id)
+	return nil
+}
+
+func (w *fakeLease) RunBeforeEndAction(ctx context.Context, _ uuid.UUID) error {
+	if err := w.callCloud(ctx, false); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logf("snapshots are created")
+	return nil
+}
+
+func (w *fakeLease) FinishLease(_ context.Context, _ uuid.UUID, step lease.Step, reasons map[string]string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	failed := map[uuid.UUID]string{}
+	for id, reason := range reasons {
+		failed[uuid.MustParse(id)] = reason
+	}
+	l, err := lease.Finish(w.lease, step, failed)
+	if err != nil {
+		return temporal.NewNonRetryableApplicationError(err.Error(), activities.Conflict, nil)
+	}
+	w.lease = l
+	if step == lease.Delete {
+		w.deleted = true
+		w.logf("deleted with %d provisioned", len(w.provisioned))
+		return nil
+	}
+	w.logf("%s with %d provisioned", l.Status, len(w.provisioned))
+	return nil
+}
+
+// functions returns the fake activities by registered name.
+func (w *fakeLease) functions() map[string]any {
+	return map[string]any{
+		activities.ReadLease:            w.ReadLease,
+		activities.AdvanceLeases:        w.AdvanceLeases,
+		activities.BeginLease:           w.BeginLease,
+		activities.FinishLease:          w.FinishLease,
+		activities.ProvisionReservation: w.ProvisionReservation,
+		activities.ReleaseReservation:   w.ReleaseReservation,
+		activities.RunBeforeEndAction:   w.RunBeforeEndAction,
+	}
+}

@@ -1,0 +1,251 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"berth/activities"
+	"berth/internal/contract"
+	"berth/workflows"
+)
+
+// fakeRows replaces the activities of all workflows except leases. It keeps a port's, a journal entry's and a run's row in
+// memory, and has scripted faults. Its methods are named like the activities.
+type fakeRows struct {
+	mu                 sync.Mutex
+	deleted            bool
+	host               string
+	blocks             []string
+	ignored            int64
+	pendingEvents      int               // recorded events that are not delivered
+	delivered          int               // delivered events or notifications
+	novaFailures       int               // number of calls to Nova that still fail
+	duringDelivery     func()            // called once during a delivery to Nova
+	receiverFailures   int               // number of calls to the webhook, RabbitMQ or Nova's aggregates that still fail
+	reportCount        int               // number of applied reports
+	appliedReports     []contract.Report // in order
+	reads              int               // number of reads of the port's row
+	errorAfter         time.Duration     // time after which a blocked port is in ERROR; 0: never
+	deadline           time.Time
+	blockedReads       int    // number of attempts that still find the entry blocked
+	entry              string // state of the entry
+	controllerFailures int    // number of calls to the controller that still fail
+	rejects            bool   // the controller rejects the entry finally
+	localAttempts      int    // attempts in local activities
+	regularAttempts    int    // attempts in regular activities
+	sweptSince         []time.Time
+	runChecks          int
+	healRounds         int                    // number of HealReservations calls
+	runSteps           []contract.RunProgress // steps that are left; then the run is idle
+}
+
+func (w *fakeRows) ApplyPortReports(_ context.Context, _ string, reports []contract.Report) (contract.PortStatus, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads++
+	if w.deleted {
+		return contract.PortStatus{Deleted: true, Status: "DELETED", PendingNovaEvents: w.pendingEvents}, nil
+	}
+	w.appliedReports = append(w.appliedReports, reports...)
+	for _, r := range reports {
+		w.reportCount++
+		i := slices.Index(w.blocks, r.Entity)
+		if i < 0 || r.Host != w.host {
+			w.ignored++
+			continue
+		}
+		w.blocks = slices.Delete(w.blocks, i, i+1)
+		if len(w.blocks) == 0 {
+			w.pendingEvents++
+		}
+	}
+	s := contract.PortStatus{Status: "ACTIVE", IgnoredReports: w.ignored, PendingNovaEvents: w.pendingEvents}
+	for _, b := range w.blocks {
+		s.Status = "DOWN"
+		s.Waiting = append(s.Waiting, contract.Waiting{For: b})
+	}
+	if s.Status == "DOWN" && w.errorAfter > 0 {
+		s.Status, s.LookAgainAt = w.deadlineStatus()
+	}
+	s.Sentence = fmt.Sprintf("Port web-1 is %s, blocked by %v.", s.Status, w.blocks)
+	return s, nil
+}
+
+// deadlineStatus returns the status of a blocked port and the time of its change. The row's clock is behind, so the first read
+// at the deadline is too early.
+func (w *fakeRows) deadlineStatus() (string, *time.Time) {
+	if w.deadline.IsZero() {
+		w.deadline = time.Now().Add(w.errorAfter)
+	}
+	if w.reads < 3 {
+		return "DOWN", &w.deadline
+	}
+	return "ERROR", nil
+}
+
+func (w *fakeRows) NotifyNova(context.Context, string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.novaFailures > 0 {
+		w.novaFailures--
+		return errors.New("connection refused")
+	}
+	read := w.pendingEvents
+	if f := w.duringDelivery; f != nil {
+		w.duringDelivery = nil
+		w.mu.Unlock()
+		f()
+		w.mu.Lock()
+	}
+	w.delivered += read
+	w.pendingEvents -= read
+	return nil
+}
+
+func (w *fakeRows) NotifyWebhook(context.Context, string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.receiverFailures > 0 {
+		w.receiverFailures--
+		return errors.New("connection refused")
+	}
+	w.delivered++
+	return nil
+}
+
+func (w *fakeRows) NotifyAgents(ctx context.Context, key string) error {
+	return w.NotifyWebhook(ctx, key)
+}
+
+func (w *fakeRows) SyncFreepoolHost(ctx context.Context, key string) error {
+	return w.NotifyWebhook(ctx, key)
+}
+
+func (w *fakeRows) TryEntry(context.Context, string) (contract.EntryProgress, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.localAttempts++
+	return w.attempt(), nil
+}
+
+func (w *fakeRows) MirrorEntry(context.Context, string) (contract.EntryProgress, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.regularAttempts++
+	p := w.attempt()
+	if p.LastError != "" && p.State == "pending" {
+		return p, errors.New(p.LastError)
+	}
+	return p, nil
+}
+
+func (w *fakeRows) Sweep(_ context.Context, since time.Time) (contract.SweepResult, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sweptSince = append(w.sweptSince, since)
+	return contract.SweepResult{RestartedWorkflows: len(w.sweptSince)}, nil
+}
+
+func (w *fakeRows) HealReservations(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.healRounds++
+	return nil
+}
+
+func (w *fakeRows) StartDueRuns(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runChecks++
+	return nil
+}
+
+func (w *fakeRows) StepRun(context.Context, string) (contract.RunProgress, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.runSteps) == 0 {
+		return contract.RunProgress{Idle: true, State: "idle"}, nil
+	}
+	p := w.runSteps[0]
+	w.runSteps = w.runSteps[1:]
+	return p, nil
+}
+
+func (w *fakeRows) attempt() contract.EntryProgress {
+	p := contract.EntryProgress{State: w.entry}
+	switch {
+	case w.entry != "pending":
+	case w.blockedReads > 0:
+		w.blockedReads--
+		p.Blocked, p.Waiting = true, []contract.Waiting{{For: "journal/1"}}
+	case w.controllerFailures > 0:
+		w.controllerFailures--
+		p.LastError = "503 Service Unavailable"
+	case w.rejects:
+		w.entry, p.State = "failed", "failed"
+	default:
+		w.entry, p.State = "completed", "completed"
+	}
+	return p
+}
+
+// newEnvironment returns a test environment with the fake activities.
+func newEnvironment(w *fakeRows) *testsuite.TestWorkflowEnvironment {
+	env := newTestEnvironment()
+	activities.Register(env, w.functions())
+	return env
+}
+
+// newTestEnvironment returns a test environment, which skips the time between two events.
+func newTestEnvironment() *testsuite.TestWorkflowEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(2 * time.Minute)
+	env.SetWorkerOptions(worker.Options{WorkflowPanicPolicy: worker.FailWorkflow, DeadlockDetectionTimeout: time.Minute})
+	for _, queue := range []string{contract.PortQueue, contract.LeaseQueue, contract.JournalQueue} {
+		workflows.Register(env, queue)
+	}
+	return env
+}
+
+// queryWhy sends the query "why".
+func queryWhy(t *testing.T, env *testsuite.TestWorkflowEnvironment) contract.Why {
+	t.Helper()
+	var why contract.Why
+	v, err := env.QueryWorkflow(contract.QueryWhy)
+	if err == nil {
+		err = v.Get(&why)
+	}
+	if err != nil {
+		t.Errorf("query why: %v", err)
+	}
+	return why
+}
+
+// functions returns the fake activities by registered name.
+func (w *fakeRows) functions() map[string]any {
+	return map[string]any{
+		activities.ApplyPortReports: w.ApplyPortReports,
+		activities.NotifyNova:       w.NotifyNova,
+		activities.NotifyAgents:     w.NotifyAgents,
+		activities.NotifyWebhook:    w.NotifyWebhook,
+		activities.SyncFreepoolHost: w.SyncFreepoolHost,
+		activities.TryEntry:         w.TryEntry,
+		activities.MirrorEntry:      w.MirrorEntry,
+		activities.Sweep:            w.Sweep,
+		activities.HealReservations: w.HealReservations,
+		activities.StartDueRuns:     w.StartDueRuns,
+		activities.StepRun:          w.StepRun,
+	}
+}

@@ -1,0 +1,89 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"berth/activities"
+	"berth/internal/contract"
+	"berth/internal/journal"
+)
+
+// JournalEntry sends one journal entry to the controller. It waits while earlier entries block the entry. The first
+// attempt is a local activity. If the controller is unavailable, a regular activity retries, so that the UI shows the
+// attempts and the next retry. A failed entry waits until an administrator retries or skips it.
+func JournalEntry(ctx workflow.Context, in contract.Input) (contract.EntryProgress, error) {
+	status, err := newStatusReporter(ctx, contract.JournalID(in.Key))
+	if err != nil {
+		return contract.EntryProgress{}, err
+	}
+	changed := changedSignals(ctx)
+	handled := discardAll(changed)
+	interrupted := func() bool { return changed.Len() > 0 || shouldContinueAsNew(ctx, handled) }
+	p := tryEntry(ctx, in.Key)
+	for waited := false; ; waited = true {
+		completed := journal.State(p.State) == journal.Completed
+		if !completed || waited { // an entry that succeeds at once needs no further history events
+			if err := status.report(ctx, whyEntry(p)); err != nil {
+				return p, err
+			}
+		}
+		switch {
+		case completed:
+			return p, nil
+		case shouldContinueAsNew(ctx, handled):
+			return contract.EntryProgress{}, workflow.NewContinueAsNewError(ctx, contract.JournalEntry, in)
+		case p.Blocked || journal.State(p.State) == journal.Failed:
+			if err := workflow.Await(ctx, interrupted); err != nil {
+				return p, err
+			}
+			handled += discardAll(changed)
+			p = tryEntry(ctx, in.Key)
+		default:
+			stopped, err := retryUntilInterrupted(ctx, in.Key, &p, interrupted)
+			if err != nil {
+				return p, err
+			}
+			if stopped {
+				handled += discardAll(changed)
+				p = tryEntry(ctx, in.Key)
+			}
+		}
+	}
+}
+
+// tryEntry makes one attempt in a local activity.
+func tryEntry(ctx workflow.Context, key string) contract.EntryProgress {
+	p := contract.EntryProgress{State: string(journal.Pending)}
+	if err := workflow.ExecuteLocalActivity(localSingleAttempt(ctx, "mirror entry "+key), activities.TryEntry, key).Get(ctx, &p); err != nil {
+		p.LastError = err.Error()
+		p.Sentence = "The attempt at entry " + key + " failed: " + p.LastError + "."
+	}
+	return p
+}
+
+// retryUntilInterrupted retries an entry while the controller is unavailable. If interrupted returns true, it cancels the
+// activity, which also ends the pause between two attempts, and returns stopped.
+func retryUntilInterrupted(ctx workflow.Context, key string, p *contract.EntryProgress, interrupted func() bool) (stopped bool, err error) {
+	activityCtx, cancel := workflow.WithCancel(remoteUnlimited(ctx, "mirror entry "+key))
+	defer cancel()
+	attempts := workflow.ExecuteActivity(activityCtx, activities.MirrorEntry, key)
+	if err := workflow.Await(ctx, func() bool { return attempts.IsReady() || interrupted() }); err != nil {
+		return false, err
+	}
+	stopped = !attempts.IsReady()
+	if stopped {
+		cancel()
+	}
+	var result contract.EntryProgress // a new value: fields that the result omits must not keep their old values
+	if err = attempts.Get(ctx, &result); err == nil {
+		*p = result
+	}
+	if stopped && err != nil && ctx.Err() == nil { // cancelled, or the last attempt failed before the cancellation
+		return true, nil
+	}
+	return false, err
+}
+
+func whyEntry(p contract.EntryProgress) contract.Why {
+	return contract.Why{State: p.State, Sentence: p.Sentence, Waiting: p.Waiting, LastError: p.LastError, NextAttempt: p.NextAttempt}
+}

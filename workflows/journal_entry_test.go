@@ -1,0 +1,126 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"berth/internal/contract"
+)
+
+func runEntry(env *testsuite.TestWorkflowEnvironment) {
+	env.ExecuteWorkflow(contract.JournalEntry, contract.Input{Key: "7"})
+}
+
+func TestJournalEntry_HappyPathIsOneLocalActivity(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{entry: "pending"}
+	env := newEnvironment(w)
+
+	runEntry(env)
+
+	var p contract.EntryProgress
+	if err := env.GetWorkflowResult(&p); err != nil || p.State != "completed" {
+		t.Errorf("result %+v, error %v", p, err)
+	}
+	if w.localAttempts != 1 || w.regularAttempts != 0 {
+		t.Errorf("%d local and %d regular attempts, want 1 and 0", w.localAttempts, w.regularAttempts)
+	}
+}
+
+func TestJournalEntry_RetriesDuringControllerOutage(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{entry: "pending", controllerFailures: 8}
+	env := newEnvironment(w)
+	var why contract.Why
+	schedule(env, time.Second, func() { why = queryWhy(t, env) })
+
+	runEntry(env)
+
+	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
+		t.Errorf("entry %s, error %v", w.entry, err)
+	}
+	if why.State != "pending" || why.LastError != "503 Service Unavailable" {
+		t.Errorf("during the outage: %+v", why)
+	}
+	if w.regularAttempts < 8 {
+		t.Errorf("only %d attempts were regular activities", w.regularAttempts)
+	}
+}
+
+func TestJournalEntry_BlockedEntryWaitsWithoutPolling(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{entry: "pending", blockedReads: 1}
+	env := newEnvironment(w)
+	schedule(env, time.Hour, func() {
+		if why := queryWhy(t, env); len(why.Waiting) != 1 || why.Waiting[0].For != "journal/1" {
+			t.Errorf("want waiting for journal/1, got %+v", why)
+		}
+		if w.localAttempts != 1 {
+			t.Errorf("%d attempts during an hour of waiting, want 1", w.localAttempts)
+		}
+		env.SignalWorkflow(contract.SignalChanged, nil)
+	})
+
+	runEntry(env)
+
+	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
+		t.Errorf("entry %s, error %v", w.entry, err)
+	}
+}
+
+func TestJournalEntry_FailedEntryWaitsForAdministrator(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{entry: "failed"}
+	env := newEnvironment(w)
+	schedule(env, time.Hour, func() {
+		if why := queryWhy(t, env); why.State != "failed" {
+			t.Errorf("want failed, got %+v", why)
+		}
+		w.mu.Lock()
+		w.entry = "pending"
+		w.mu.Unlock()
+		env.SignalWorkflow(contract.SignalChanged, nil)
+	})
+
+	runEntry(env)
+
+	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
+		t.Errorf("entry %s, error %v", w.entry, err)
+	}
+}
+
+func TestJournalEntry_CompletedEntryIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{entry: "pending", controllerFailures: 3}
+	env := newEnvironment(w)
+
+	runEntry(env)
+
+	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" || w.localAttempts != 1 || w.regularAttempts != 3 {
+		t.Errorf("entry %s after %d local and %d regular attempts, error %v; want 1 and 3", w.entry, w.localAttempts, w.regularAttempts, err)
+	}
+}
+
+// The result of an attempt replaces the error of the attempt before it.
+func TestJournalEntry_FailedEntryShowsNoEarlierError(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{entry: "pending", controllerFailures: 4, rejects: true}
+	env := newEnvironment(w)
+	schedule(env, time.Hour, func() {
+		if why := queryWhy(t, env); why.State != "failed" || why.LastError != "" {
+			t.Errorf("%+v", why)
+		}
+		w.mu.Lock()
+		w.entry, w.rejects = "pending", false
+		w.mu.Unlock()
+		env.SignalWorkflow(contract.SignalChanged, nil)
+	})
+
+	runEntry(env)
+
+	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
+		t.Errorf("entry %s, error %v", w.entry, err)
+	}
+}

@@ -1,0 +1,72 @@
+package workflows
+
+import (
+	"math"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"berth/internal/lease"
+)
+
+// leadTime is how long before its start or end a lease wakes up, so that its worker is ready at the exact time. Signals
+// that arrive in this time are handled afterwards.
+const leadTime = time.Second
+
+// Of the leases that are due at one instant, the first lease.Vanguard ones (the leaders) wake up early and perform the step
+// for all of them. The others (the followers) wake up later, one after another, and only read the result: timers that fire
+// together would take the processor from the steps. Ranks are counted while leases are created, so a few more leases than
+// lease.Vanguard may become leaders.
+const (
+	// followerDelay is the delay of the first follower after the common instant.
+	followerDelay = 5 * time.Second
+	// staggerStep is the time between two followers.
+	staggerStep = 12 * time.Millisecond
+)
+
+// staggerDelay returns how long after the common instant the lease with the given rank wakes up. A lease that is created
+// early has counted few others, so low ranks are frequent in a burst. The square root spreads the low ranks; a thousand
+// leases are then evenly spaced whether their ranks are counted early or late.
+func staggerDelay(rank int) time.Duration {
+	return followerDelay + time.Duration((float64(rank)+32*math.Sqrt(float64(rank)))*float64(staggerStep))
+}
+
+// waitForStep returns at the given time, or when the row has changed. Before a start or an end, it waits the last second in
+// an activity, which then performs the step without a delay.
+func (r *leaseRun) waitForStep(ctx workflow.Context, l lease.Lease, at time.Time) error {
+	event := nextEvent(l, at)
+	summary := event + " at " + at.UTC().Format(time.RFC3339)
+	if event != string(lease.StartLease) && event != string(lease.EndLease) {
+		return waitUntil(ctx, at, summary, r.changed)
+	}
+	wake := at.Add(-leadTime)
+	if l.Ahead >= lease.Vanguard {
+		wake = at.Add(staggerDelay(l.Ahead))
+	}
+	if wake.After(workflow.Now(ctx)) {
+		return waitUntil(ctx, wake, summary, r.changed)
+	}
+	if advanced, err := advanceLeases(ctx, event, at); err != nil || advanced > 0 {
+		return err
+	}
+	return waitUntil(ctx, at, summary, r.changed)
+}
+
+// waitUntil returns at the given time, when the row has changed, or when the run should continue as new.
+func waitUntil(ctx workflow.Context, at time.Time, summary string, changed workflow.ReceiveChannel) error {
+	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+		Timeout:      at.Sub(workflow.Now(ctx)),
+		TimerOptions: workflow.TimerOptions{Summary: summary},
+	}, func() bool { return changed.Len() > 0 || shouldContinueAsNew(ctx, 0) })
+	return err
+}
+
+// nextEvent returns the type of the lease's event that is due at the given time, or "recheck" if no event is.
+func nextEvent(l lease.Lease, at time.Time) string {
+	for _, e := range l.Events {
+		if e.Status == lease.Undone && e.At.Equal(at) {
+			return string(e.Type)
+		}
+	}
+	return "recheck"
+}

@@ -1,0 +1,39 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"berth/activities"
+	"berth/internal/contract"
+)
+
+// MirrorRun executes the open run of one kind (full sync, recovery, audit or repair) step by step, and ends when no run is
+// open. The row stores the progress, so another process continues after a crash.
+func MirrorRun(ctx workflow.Context, in contract.Input) error {
+	status, err := newStatusReporter(ctx, contract.RunID(in.Key))
+	if err != nil {
+		return err
+	}
+	changed := changedSignals(ctx)
+	for steps := discardAll(changed); ; steps++ {
+		var p contract.RunProgress
+		if err := workflow.ExecuteActivity(longRunning(ctx, "step of the "+in.Key), activities.StepRun, in.Key).Get(ctx, &p); err != nil {
+			return err
+		}
+		if p.Idle && changed.Len() == 0 {
+			return nil
+		}
+		if err := status.report(ctx, contract.Why{State: p.State, Sentence: p.Sentence, Waiting: p.Waiting}); err != nil {
+			return err
+		}
+		if shouldContinueAsNew(ctx, steps) {
+			return workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, in)
+		}
+		if p.Delay > 0 {
+			if _, err := workflow.AwaitWithTimeout(ctx, p.Delay, func() bool { return changed.Len() > 0 }); err != nil {
+				return err
+			}
+		}
+		steps += discardAll(changed)
+	}
+}

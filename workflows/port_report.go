@@ -1,0 +1,81 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"berth/internal/contract"
+	"berth/internal/network"
+)
+
+// registerHandlers registers the query and update handlers and opens the signal channels, so that no message is lost from
+// the first workflow task on.
+func (p *port) registerHandlers(ctx workflow.Context) error {
+	var err error
+	if p.reporter, err = newStatusReporter(ctx, contract.PortID(p.key)); err != nil {
+		return err
+	}
+	err = workflow.SetUpdateHandlerWithOptions(ctx, contract.UpdateProvisioningComplete, p.handleUpdate, workflow.UpdateHandlerOptions{
+		Validator:   func(r contract.Report) error { return validateReport(r) },
+		Description: "An agent has done its part; returns the port's status and the entities that still block it",
+	})
+	if err != nil {
+		return err
+	}
+	p.signals = workflow.GetSignalChannelWithOptions(ctx, contract.SignalProvisioningComplete,
+		workflow.SignalChannelOptions{Description: `An agent has done its part: {"entity":"DHCP"|"L2","host":"…"}; or "event":"begun"|"lost"`})
+	p.changed = changedSignals(ctx)
+	return nil
+}
+
+// handleUpdate returns after the row has stored the report.
+func (p *port) handleUpdate(ctx workflow.Context, r contract.Report) (contract.ReportResult, error) {
+	pending := &pendingReport{Report: r}
+	p.unread = append(p.unread, pending)
+	p.handled++
+	p.openCalls++
+	defer func() { p.openCalls-- }()
+	err := workflow.Await(ctx, func() bool { return pending.applied })
+	return pending.result, err
+}
+
+// receiveAll removes all signals from the channels and returns every report that is not yet applied, in order of arrival.
+func (p *port) receiveAll() []*pendingReport {
+	var raw converter.RawValue
+	for p.signals.ReceiveAsync(&raw) {
+		p.unread = append(p.unread, &pendingReport{Report: decodeReport(raw)})
+		p.handled++
+		raw = converter.RawValue{}
+	}
+	p.handled += discardAll(p.changed)
+	received := p.unread
+	p.unread, p.mustRead = nil, false
+	return received
+}
+
+// decodeReport decodes a signal's payload. A malformed payload becomes an empty report, which the row counts and ignores.
+func decodeReport(raw converter.RawValue) contract.Report {
+	var r contract.Report
+	if raw.Payload() == nil || converter.GetDefaultDataConverter().FromPayload(raw.Payload(), &r) != nil || validateReport(r) != nil {
+		return contract.Report{}
+	}
+	return r
+}
+
+// maxNameLength is the maximum length of an entity's or a host's name, in bytes.
+const maxNameLength = 255
+
+func validateReport(r contract.Report) error {
+	switch {
+	case r.Entity == "" || len(r.Entity) > maxNameLength:
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("entity must have 1 to %d characters", maxNameLength), "InvalidReport", nil)
+	case r.Event != "" && r.Event != network.Complete && r.Event != network.Begun && r.Event != network.Lost:
+		return temporal.NewNonRetryableApplicationError("event must be complete, begun or lost", "InvalidReport", nil)
+	case len(r.Host) > maxNameLength:
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host must have at most %d characters", maxNameLength), "InvalidReport", nil)
+	}
+	return nil
+}

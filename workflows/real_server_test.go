@@ -1,0 +1,417 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/api/temporalproto"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+
+	"berth/activities"
+	"berth/internal/contract"
+	"berth/internal/devstack/temporaltest"
+	"berth/internal/lease"
+	"berth/workflows"
+)
+
+var record = flag.Bool("record", false, "write the histories of the scenarios to testdata")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(temporaltest.Main(m))
+}
+
+// scenario is a workflow on a real server, whose worker has fake activities.
+type scenario struct {
+	t      *testing.T
+	client client.Client
+	id     string
+	queue  string
+}
+
+func newScenario(t *testing.T, typ, id string, functions map[string]any) *scenario {
+	t.Helper()
+	return newScenarioWithInput(t, typ, contract.Input{Key: contract.Key(id)}, id, functions)
+}
+
+func newScenarioWithInput(t *testing.T, typ string, in contract.Input, id string, functions map[string]any) *scenario {
+	t.Helper()
+	s := &scenario{t: t, client: temporaltest.New(t).Client, id: id, queue: contract.TaskQueue(typ)}
+	w := worker.New(s.client, s.queue, worker.Options{DeadlockDetectionTimeout: time.Minute})
+	workflows.Register(w, s.queue)
+	activities.Register(w, functions)
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: s.queue, StaticSummary: "a scenario"},
+		typ, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *scenario) signal(name string, arg any) {
+	s.t.Helper()
+	if err := s.client.SignalWorkflow(s.t.Context(), s.id, "", name, arg); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// waitForState waits until the query "why" returns the given state, and returns its result.
+func (s *scenario) waitForState(state string) contract.Why {
+	s.t.Helper()
+	var why contract.Why
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		v, err := s.client.QueryWorkflow(s.t.Context(), s.id, "", contract.QueryWhy)
+		if err == nil && v.Get(&why) == nil && why.State == state {
+			return why
+		}
+	}
+	s.t.Fatalf("%s did not reach the state %s within 10 minutes; why: %+v", s.id, state, why)
+	return why
+}
+
+// finishAndRecord waits for the end and checks that no workflow task failed. With -record, it writes the history of the given
+// run.
+func (s *scenario) finishAndRecord(name, firstRun string) {
+	s.t.Helper()
+	if err := s.client.GetWorkflow(s.t.Context(), s.id, "").Get(s.t.Context(), nil); err != nil {
+		s.t.Fatal(err)
+	}
+	h := &history.History{}
+	for i := s.client.GetWorkflowHistory(s.t.Context(), s.id, firstRun, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); i.HasNext(); {
+		e, err := i.Next()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if a := e.GetWorkflowTaskFailedEventAttributes(); a != nil && a.Cause != enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND {
+			s.t.Errorf("a workflow task failed: %v", a)
+		}
+		h.Events = append(h.Events, e)
+	}
+	if !*record {
+		return
+	}
+	raw, err := temporalproto.CustomJSONMarshalOptions{}.Marshal(h)
+	if err == nil {
+		err = os.WriteFile(filepath.Join("testdata", name+".json"), raw, 0o644)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scenario) currentRun() string {
+	s.t.Helper()
+	d, err := s.client.DescribeWorkflowExecution(s.t.Context(), s.id, "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+}
+
+func TestRealServer_Port(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{host: "cmp-1", blocks: []string{"DHCP", "L2"}, novaFailures: 2}
+	s := newScenario(t, contract.Port, contract.PortID(portID), w.functions())
+	s.waitForState("DOWN")
+
+	s.signal(contract.SignalProvisioningComplete, "malformed")
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	u, err := s.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: s.id, UpdateName: contract.UpdateProvisioningComplete,
+		WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{contract.Report{Entity: "DHCP", Host: "cmp-1"}}})
+	var result contract.ReportResult
+	if err == nil {
+		err = u.Get(t.Context(), &result)
+	}
+	if err != nil || result.Status != "ACTIVE" || len(result.Remaining) != 0 {
+		t.Errorf("result %+v, error %v", result, err)
+	}
+	why := s.waitForState("ACTIVE")
+	if why.IgnoredReports != 1 {
+		t.Errorf("want one ignored report, got %+v", why)
+	}
+	w.mu.Lock()
+	w.deleted = true
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finishAndRecord("port", "")
+
+	err = s.client.SignalWorkflow(t.Context(), s.id, "", contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	if err == nil {
+		t.Error("the workflow of a deleted port accepted a report, so the agent would never stop")
+	}
+}
+
+// The input contains the status, so the workflow reads the row only after the first report.
+func TestRealServer_PortWithInitialStatus(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
+	seen := contract.Input{Key: portID, PortStatus: &contract.PortStatus{Status: "DOWN", Sentence: "Port web-1 is DOWN.", Waiting: []contract.Waiting{{For: "L2"}}}}
+	s := newScenarioWithInput(t, contract.Port, seen, contract.PortID(portID), w.functions())
+	why := s.waitForState("DOWN")
+	w.mu.Lock()
+	if w.reads != 0 || len(why.Waiting) != 1 || why.Waiting[0].For != "L2" {
+		t.Errorf("after %d reads: %+v", w.reads, why)
+	}
+	w.mu.Unlock()
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	s.waitForState("ACTIVE")
+	w.mu.Lock()
+	w.deleted = true
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finishAndRecord("port-fresh", "")
+}
+
+func TestRealServer_PortDeadline(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}, errorAfter: 100 * time.Millisecond}
+	s := newScenario(t, contract.Port, contract.PortID(portID), w.functions())
+	s.waitForState("ERROR")
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	s.waitForState("ACTIVE")
+	w.mu.Lock()
+	w.deleted = true
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finishAndRecord("port-overdue", "")
+}
+
+func TestRealServer_PortContinuesAsNewWithoutLosingReports(t *testing.T) {
+	t.Parallel()
+	w := &fakeRows{host: "cmp-1", blocks: []string{"L2"}}
+	s := newScenario(t, contract.Port, contract.PortID(portID), w.functions())
+	s.waitForState("DOWN")
+	first := s.currentRun()
+
+	for range 250 {
+		s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "elsewhere"})
+	}
+	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
+	// A repeated workflow task applies its reports again, so more than 250 may be counted.
+	if why := s.waitForState("ACTIVE"); why.IgnoredReports < 250 {
+		t.Errorf("%d of 250 reports were counted", why.IgnoredReports)
+	}
+	if s.currentRun() == first {
+		t.Error("the first run handled all messages")
+	}
+	w.mu.Lock()
+	w.deleted = true
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finishAndRecord("port-handover", first)
+}
+
+func TestRealServer_JournalEntry(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]*fakeRows{
+		"journal":         {entry: "pending"},
+		"journal-outage":  {entry: "pending", controllerFailures: 3},
+		"journal-blocked": {entry: "pending", blockedReads: 1},
+		"journal-retried": {entry: "pending", controllerFailures: 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScenario(t, contract.JournalEntry, contract.JournalID("7"), w.functions())
+			switch name {
+			case "journal-blocked":
+				s.waitForState("pending")
+				s.signal(contract.SignalChanged, nil)
+			case "journal-retried": // during the pause of two seconds after the third attempt
+				for tried := 0; tried < 3; time.Sleep(10 * time.Millisecond) {
+					w.mu.Lock()
+					if tried = w.regularAttempts; tried == 3 {
+						w.controllerFailures = 0
+					}
+					w.mu.Unlock()
+				}
+				s.signal(contract.SignalChanged, nil)
+			}
+			s.finishAndRecord(name, "")
+			if w.entry != "completed" {
+				t.Errorf("the entry is %s", w.entry)
+			}
+		})
+	}
+}
+
+func TestRealServer_Lease(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(*fakeLease){
+		"lease":         func(*fakeLease) {},
+		"lease-refused": func(w *fakeLease) { w.conflicts = 1 },
+		"lease-unwilling": func(w *fakeLease) {
+			w.cloudFailures = 2
+			w.lease.Reservations[0].BeforeEnd = "snapshot"
+			w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.created.Add(2 * time.Second), Status: lease.Undone})
+		},
+		"lease-failed": func(w *fakeLease) {
+			w.provisionErr = temporal.NewNonRetryableApplicationError("no free capacity", activities.Conflict, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFakeLease(time.Now, time.Second, 3*time.Second)
+			w.realClock = true
+			prepare(w)
+			s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
+			s.finishAndRecord(name, "")
+			if got := w.lease.Status; got != lease.Terminated && (name != "lease-failed" || got != lease.Error) {
+				t.Errorf("the lease is %s: %v", got, w.log)
+			}
+		})
+	}
+}
+
+func TestRealServer_DeletedLease(t *testing.T) {
+	t.Parallel()
+	w := newFakeLease(time.Now, -time.Second, time.Hour)
+	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
+	s.waitForState(string(lease.Active))
+
+	w.mu.Lock()
+	w.lease.DeleteRequested = true
+	w.mu.Unlock()
+	s.signal(contract.SignalChanged, nil)
+	s.finishAndRecord("lease-deleted", "")
+
+	if !w.deleted || len(w.provisioned) != 0 {
+		t.Errorf("deleted: %v, still provisioned: %v", w.deleted, w.provisioned)
+	}
+}
+
+func TestRealServer_DeliveryRetriesDuringOutage(t *testing.T) {
+	t.Parallel()
+	for workflow, id := range map[string]string{
+		contract.Webhook:  contract.WebhookID(leaseID.String()),
+		contract.Announce: contract.AnnounceID(leaseID.String()),
+		contract.Pool:     contract.PoolID("cmp-1"),
+	} {
+		t.Run(workflow, func(t *testing.T) {
+			t.Parallel()
+			w := &fakeRows{receiverFailures: 1 << 20}
+			s := newScenario(t, workflow, id, w.functions())
+			if why := s.waitForState("untold"); why.LastError == "" || len(why.Waiting) != 1 {
+				t.Errorf("why: %+v", why)
+			}
+			w.mu.Lock()
+			w.receiverFailures = 0
+			w.mu.Unlock()
+			s.finishAndRecord(strings.ToLower(workflow), "")
+			if w.delivered != 1 {
+				t.Errorf("delivered %d times", w.delivered)
+			}
+		})
+	}
+}
+
+func TestRealServer_MalformedKeyFailsWorkflow(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, contract.Port, contract.PortID("not-a-uuid"), activities.New(activities.Options{}).Functions())
+
+	err := s.client.GetWorkflow(t.Context(), s.id, "").Get(context.Background(), nil)
+
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || app.Type() != activities.Invalid {
+		t.Errorf("want an application error of type %s, got %v", activities.Invalid, err)
+	}
+}
+
+func TestRealServer_Maintenance(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, contract.Maintenance, contract.MaintenanceID(contract.KeySweep), (&fakeRows{}).functions())
+	s.finishAndRecord("maintenance", "")
+}
+
+func TestRealServer_MirrorRun(t *testing.T) {
+	t.Parallel()
+	for key, typ := range contract.RunWorkflows {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			w := &fakeRows{runSteps: []contract.RunProgress{
+				{State: "running", Sentence: "port 100 of 300"},
+				{State: "running", Sentence: "waits until 3 more entries are mirrored", Delay: time.Second, Waiting: []contract.Waiting{{For: "controller"}}},
+				{State: "done", Sentence: "done"},
+			}}
+			s := newScenario(t, typ, contract.RunID(key), w.functions())
+			if why := s.waitForState("running"); why.Object != "odl/"+key {
+				t.Errorf("why: %+v", why)
+			}
+			s.finishAndRecord("run-"+key, "")
+			if len(w.runSteps) != 0 {
+				t.Errorf("steps that are left: %v", w.runSteps)
+			}
+		})
+	}
+}
+
+func TestRealServer_LargeSignalsCauseContinueAsNew(t *testing.T) {
+	t.Parallel()
+	for typ, c := range map[string]struct {
+		id, state string
+		functions map[string]any
+	}{
+		contract.Port:         {contract.PortID(portID), "DOWN", (&fakeRows{host: "cmp-1", blocks: []string{"L2"}}).functions()},
+		contract.Lease:        {contract.LeaseID(leaseID.String()), string(lease.Pending), newFakeLease(time.Now, time.Hour, 2*time.Hour).functions()},
+		contract.JournalEntry: {contract.JournalID("7"), "pending", (&fakeRows{entry: "pending", blockedReads: 100}).functions()},
+	} {
+		t.Run(typ, func(t *testing.T) {
+			t.Parallel()
+			s := newScenario(t, typ, c.id, c.functions)
+			s.waitForState(c.state)
+			first := s.currentRun()
+
+			for range 12 { // the server suggests a new run from 4 MiB and terminates a run at 50 MiB
+				s.signal("unknown-signal", strings.Repeat("x", 500_000))
+			}
+
+			s.waitForState(c.state)
+			for deadline := time.Now().Add(10 * time.Minute); s.currentRun() == first; time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the workflow did not continue as new within 10 minutes")
+				}
+			}
+			s.waitForState(c.state)
+		})
+	}
+}
+
+// The web UI shows the summary of a timer.
+func TestRealServer_TimerSummaryNamesEvent(t *testing.T) {
+	t.Parallel()
+	w := newFakeLease(time.Now, time.Hour, 2*time.Hour)
+	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
+	s.waitForState(string(lease.Pending))
+
+	var summary string
+	for i := s.client.GetWorkflowHistory(t.Context(), s.id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); i.HasNext(); {
+		e, err := i.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.GetEventType() == enums.EVENT_TYPE_TIMER_STARTED {
+			if err := converter.GetDefaultDataConverter().FromPayload(e.GetUserMetadata().GetSummary(), &summary); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	if want := "start_lease at " + w.created.Add(time.Hour).UTC().Format(time.RFC3339); summary != want {
+		t.Errorf("summary %q, want %q", summary, want)
+	}
+}

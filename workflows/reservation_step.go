@@ -1,0 +1,155 @@
+package workflows
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"berth/activities"
+	"berth/internal/contract"
+	"berth/internal/lease"
+)
+
+// reservationTask is what a step of a lease does to each of its reservations.
+type reservationTask struct {
+	name      string // verb, for summaries and sentences
+	activity  string // registered name of an activity whose argument is a reservation's ID
+	skip      func(lease.Reservation) bool
+	retryTime time.Duration // how long failed calls are retried
+	// optionalUntil is set if the step is optional: it must not delay a start or an end that becomes due before this time.
+	optionalUntil time.Time
+}
+
+// reservationTaskFor returns the task of a step. An optional step (the action before the end, or an update of the cloud)
+// retries only until the next event is due.
+func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservationTask {
+	t := reservationTask{name: "provision", activity: activities.ProvisionReservation, retryTime: cmp.Or(l.Patience, DefaultCloudRetryTime),
+		skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
+	switch step {
+	case lease.End, lease.Delete:
+		t.name, t.activity = "release", activities.ReleaseReservation
+	case lease.BeforeEnd:
+		t.name, t.activity, t.retryTime = "run the action before the end of", activities.RunBeforeEndAction, lease.Upcoming(l, now.Add(t.retryTime)).Sub(now)
+		t.skip = func(r lease.Reservation) bool { return r.BeforeEnd != "snapshot" }
+	case lease.Refit:
+		t.name, t.retryTime = "update", lease.Upcoming(l, now.Add(min(t.retryTime, time.Minute))).Sub(now)
+		t.skip = func(r lease.Reservation) bool { return !r.Outdated() }
+	}
+	if step == lease.BeforeEnd || step == lease.Refit {
+		t.optionalUntil = now.Add(t.retryTime)
+	}
+	t.retryTime = max(t.retryTime, time.Second)
+	return t
+}
+
+// errSuperseded means that the lease was deleted, or that its dates changed, during a step. The next read of the row decides
+// what is due.
+var errSuperseded = errors.New("the step is superseded")
+
+// superseded reports whether the running step must stop: a deletion takes precedence over every step, and an optional step
+// must not delay an end that was moved to an earlier time.
+func (t reservationTask) superseded(ctx workflow.Context, before, now lease.Lease) bool {
+	if now.DeleteRequested {
+		return before.Status != lease.Deleting
+	}
+	return !t.optionalUntil.IsZero() && lease.Upcoming(now, t.optionalUntil).Before(t.optionalUntil) &&
+		workflow.GetVersion(ctx, "begin again when dates move", workflow.DefaultVersion, 1) == 1
+}
+
+// runForEach performs a task for all reservations of a lease. The first attempts are local activities, one after another;
+// those that fail are retried concurrently as regular activities. It returns the final error text by reservation ID, or
+// errSuperseded if the step must stop.
+func (r *leaseRun) runForEach(ctx workflow.Context, l lease.Lease, t reservationTask) (map[string]string, error) {
+	failed, retry, lastError := map[string]string{}, []lease.Reservation{}, ""
+	for _, reservation := range l.Reservations {
+		if t.skip(reservation) {
+			continue
+		}
+		err := workflow.ExecuteLocalActivity(localFirstTry(ctx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID)), t.activity, reservation.ID).Get(ctx, nil)
+		switch {
+		case err == nil:
+		case hasType(err, activities.BackendError) || !isFinal(err) && workflow.GetVersion(ctx, "ask again after any error", workflow.DefaultVersion, 1) == 1:
+			retry, lastError = append(retry, reservation), errorMessage(err)
+		default: // histories without this version did not retry after other errors
+			failed[reservation.ID.String()] = err.Error()
+		}
+	}
+	if len(retry) == 0 {
+		return failed, nil
+	}
+	if err := r.reporter.report(ctx, whyRetrying(l, t, lastError, workflow.Now(ctx))); err != nil {
+		return failed, err
+	}
+	return failed, r.retryRemotely(ctx, l, t, retry, failed)
+}
+
+// retryRemotely retries a task for several reservations at the same time, until all have succeeded or failed, or the step is
+// superseded. It adds the final errors to failed.
+func (r *leaseRun) retryRemotely(ctx workflow.Context, l lease.Lease, t reservationTask, retry []lease.Reservation, failed map[string]string) error {
+	activityCtx, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	running := len(retry)
+	for _, reservation := range retry {
+		f := workflow.ExecuteActivity(remoteLimited(activityCtx, fmt.Sprintf("%s reservation %s", t.name, reservation.ID), t.retryTime), t.activity, reservation.ID)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			if err := f.Get(ctx, nil); err != nil {
+				failed[reservation.ID.String()] = errorMessage(err)
+			}
+			running--
+		})
+	}
+	for reads := 0; running > 0; reads++ {
+		// Each attempt reads the row too, so that after many signals the workflow need not.
+		if err := workflow.Await(ctx, func() bool { return running == 0 || r.changed.Len() > 0 && reads < messagesPerRun }); err != nil {
+			return err
+		}
+		if running == 0 {
+			return nil
+		}
+		discardAll(r.changed)
+		var now lease.Lease
+		if err := workflow.ExecuteLocalActivity(localDatabase(ctx, "read the lease"), activities.ReadLease, l.ID.String()).Get(ctx, &now); err != nil {
+			return err
+		}
+		if t.superseded(ctx, l, now) {
+			cancel()
+			if err := workflow.Await(ctx, func() bool { return running == 0 }); err != nil {
+				return err
+			}
+			return errSuperseded
+		}
+	}
+	return nil
+}
+
+// whyRetrying describes a step that waits for the cloud.
+func whyRetrying(l lease.Lease, t reservationTask, lastError string, now time.Time) contract.Why {
+	until := now.Add(t.retryTime)
+	return contract.Why{State: string(l.Status), LastError: lastError, Waiting: []contract.Waiting{{For: "cloud", Since: &now, Deadline: &until}},
+		Sentence: fmt.Sprintf("Lease %s is %s: the call to %s a reservation failed; retries end at %s. Last error: %s.",
+			displayName(l), l.Status, t.name, until.UTC().Format(time.RFC3339), lastError)}
+}
+
+// isFinal reports whether an activity failed with an error that no retry can fix.
+func isFinal(err error) bool {
+	return hasType(err, activities.Conflict) || hasType(err, activities.NotFound) || hasType(err, activities.Invalid)
+}
+
+// hasType reports whether an activity failed with an application error of the given type.
+func hasType(err error, typ string) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.Type() == typ
+}
+
+// errorMessage returns the message of an activity's last attempt without Temporal's prefix.
+func errorMessage(err error) string {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		return app.Message()
+	}
+	return err.Error()
+}
