@@ -34,8 +34,8 @@ type Config struct {
 	Neutron string // its endpoint without a version; empty if it is told nothing
 	Token   string
 	// Fresh, if set, gives the token instead of Token. It is given the one that was just rejected, if any.
-	RefreshToken   func(ctx context.Context, rejected string) (string, error)
-	Timeout time.Duration // of one request; 0 means ten seconds
+	RefreshToken func(ctx context.Context, rejected string) (string, error)
+	Timeout      time.Duration // of one request; 0 means ten seconds
 }
 
 const (
