@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"berth/internal/api/neutron"
 	"berth/internal/identity"
 	"berth/internal/network"
@@ -152,44 +150,4 @@ func ids(o object, collection string) []string {
 		list = append(list, v.(object)["id"].(string))
 	}
 	return list
-}
-
-func TestPort_ShowsWhatItWaitsFor(t *testing.T) {
-	t.Parallel()
-	c := open(t)
-	net, subnet := c.createNetwork("10.0.0.0/29")
-
-	p := c.port(net, `,"name":"web","binding:host_id":"cmp-1","device_owner":"compute:nova","mac_address":"FA:16:3E:00:00:01"`)
-
-	id := p["id"].(string)
-	shown := c.must(200, "GET", "/v2.0/ports/"+id, "")["port"].(object)
-	if d := cmp.Diff(p, shown); d != "" {
-		t.Errorf("shown is not what was created: %s", d)
-	}
-	why := shown["berth:why"].(object)
-	if n := len(why["waiting"].([]any)); n != 2 || !strings.Contains(why["sentence"].(string), "L2 on cmp-1") ||
-		!strings.Contains(why["sentence"].(string), "DHCP on net-1") {
-		t.Errorf("why: %v", why)
-	}
-	if groups := shown["security_groups"].([]any); len(groups) != 1 {
-		t.Errorf("security groups: %v", groups)
-	}
-	for _, moving := range []string{"id", "created_at", "updated_at", "berth:why", "fixed_ips", "security_groups"} {
-		t.Run(moving, func(t *testing.T) {
-			delete(shown, moving)
-		})
-	}
-	want := object{"network_id": net, "name": "web", "description": "", "project_id": "admin", "tenant_id": "admin", "admin_state_up": true,
-		"mac_address": "fa:16:3e:00:00:01", "device_id": "", "device_owner": "compute:nova", "status": "DOWN",
-		"port_security_enabled": true, "allowed_address_pairs": []any{}, "extra_dhcp_opts": []any{},
-		"binding:host_id": "cmp-1", "binding:vnic_type": "normal", "binding:vif_type": "ovs", "binding:profile": object{},
-		"binding:vif_details": object{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": false, "datapath_type": "system",
-			"bridge_name": "br-int", "bound_drivers": object{"0": "openvswitch"}},
-		"tags": []any{}, "revision_number": 1.0}
-	if d := cmp.Diff(want, shown); d != "" {
-		t.Error(d)
-	}
-	if fixed := p["fixed_ips"].([]any); len(fixed) != 1 || fixed[0].(object)["subnet_id"] != subnet {
-		t.Errorf("fixed_ips %v", fixed)
-	}
 }

@@ -3,7 +3,6 @@ package neutron_test
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 
@@ -98,51 +97,6 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestPort_InheritsPortSecurityFromNetwork(t *testing.T) {
-	t.Parallel()
-	c := open(t)
-	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"port_security_enabled":false}}`)["network"].(object)["id"].(string)
-	if p := c.port(net, ""); p["port_security_enabled"] != false || len(p["security_groups"].([]any)) != 0 {
-		t.Errorf("%v %v", p["port_security_enabled"], p["security_groups"])
-	}
-	if p := c.port(net, `,"port_security_enabled":true`); len(p["security_groups"].([]any)) != 1 {
-		t.Errorf("%v", p["security_groups"])
-	}
-}
-
-func TestPort_SecurityGroupsAreExactlyTheRequestedOnes(t *testing.T) {
-	t.Parallel()
-	c := open(t).as("ann:demo")
-	net, _ := c.createNetwork("10.0.0.0/24")
-	web, foreign := c.group("web"), c.as("eve:other").group("theirs")
-	p := c.port(net, "")
-	path := "/v2.0/ports/" + p["id"].(string)
-
-	changed := c.must(200, "PUT", path, `{"port":{"security_groups":["`+web+`"]}}`)["port"].(object)
-	if d := cmp.Diff([]any{web}, changed["security_groups"]); d != "" || changed["revision_number"] != 2.0 {
-		t.Errorf("revision %v %s", changed["revision_number"], d)
-	}
-	const unknownID = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
-	for got, want := range map[string]string{
-		"unknown: " + c.fault("PUT", path, `{"port":{"security_groups":["`+unknownID+`"]}}`):                                                "404 SecurityGroupNotFound",
-		"of others: " + c.fault("PUT", path, `{"port":{"security_groups":["`+foreign+`"]}}`):                                                "404 SecurityGroupNotFound",
-		"new, of others: " + c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"security_groups":[%q]}}`, net, foreign)): "404 SecurityGroupNotFound",
-		"no ID: " + c.fault("PUT", path, `{"port":{"security_groups":["web"]}}`):                                                            "400 HTTPBadRequest",
-		"no security: " + c.fault("PUT", path, `{"port":{"port_security_enabled":false}}`):                                                  "409 PortSecurityPortHasSecurityGroup",
-		"groups without: " + c.fault("PUT", path, `{"port":{"port_security_enabled":false,"security_groups":["`+web+`"]}}`):                 "400 PortSecurityAndIPRequiredForSecurityGroups",
-		"in use: " + c.fault("DELETE", "/v2.0/security-groups/"+web, ""):                                                                    "409 SecurityGroupInUse",
-		"made stateless: " + c.fault("PUT", "/v2.0/security-groups/"+web, `{"security_group":{"stateful":false}}`):                          "409 SecurityGroupInUse",
-	} {
-		t.Run(got, func(t *testing.T) {
-			if what, got, _ := strings.Cut(got, ": "); got != want {
-				t.Errorf("%s: want %s, got %s", what, want, got)
-			}
-		})
-	}
-	c.must(200, "PUT", path, `{"port":{"port_security_enabled":false,"security_groups":null}}`)
-	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "")
 }
 
 // Of a delete of a group and a concurrent create of a port in the group, exactly one is refused.

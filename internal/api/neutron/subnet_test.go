@@ -8,34 +8,47 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestNetwork_DeleteRemovesItsServicePorts(t *testing.T) {
+func TestSubnet_IPv6ModesMustAgree(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.createNetwork("10.0.0.0/24")
+	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64"}}`, net))["subnet"].(object)
+	want := object{"start": "fd00::1", "end": "fd00::ffff:ffff:ffff:ffff"}
+	if d := cmp.Diff(want, six["allocation_pools"].([]any)[0]); d != "" || six["gateway_ip"] != "fd00::" {
+		t.Errorf("gateway %v, pool %s", six["gateway_ip"], d)
+	}
+	for more, want := range map[string]string{
+		`"ip_version":6,"cidr":"fd01::/64","dns_nameservers":["9.9.9.9"]`:  "400 InvalidInput",
+		`"ip_version":4,"cidr":"10.1.0.0/24","dns_nameservers":["fd00::"]`: "400 InvalidInput",
+		`"ip_version":4,"cidr":"0.0.0.0/24"`:                               "400 InvalidInput",
+		`"ip_version":6,"cidr":"fd01::/80","ipv6_ra_mode":"slaac"`:         "400 InvalidInput",
+	} {
+		t.Run(more, func(t *testing.T) {
+			c := c.in(t)
+			if got := c.fault("POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,%s}}`, net, more)); got != want {
+				t.Errorf("%s: want %s, got %s", more, want, got)
+			}
+		})
+	}
+}
+
+func TestSubnet_GatewayCannotChangeWhileRouterUsesIt(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net, subnet := c.createNetwork("10.0.0.0/24")
-	served := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:dhcp","device_id":"dhcp-1"`)["id"].(string)
-	web := "/v2.0/ports/" + c.port(net, ``)["id"].(string)
+	path := "/v2.0/subnets/" + subnet
+	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface","fixed_ips":[{"ip_address":"10.0.0.1"}]`)["id"].(string)
+	c.port(net, `,"fixed_ips":[{"ip_address":"10.0.0.9"}]`)
+	c.must(200, "PUT", path, `{"subnet":{"allocation_pools":[{"start":"10.0.0.20","end":"10.0.0.30"}],"gateway_ip":"10.0.0.1"}}`)
 
-	if got := c.fault("DELETE", "/v2.0/subnets/"+subnet, ""); got != "409 SubnetInUse" {
-		t.Errorf("a subnet with a user's port is deleted: %s", got)
-	}
-	c.must(204, "DELETE", web, "")
-	c.must(204, "DELETE", "/v2.0/subnets/"+subnet, "")
-	if got := c.must(200, "GET", served, "")["port"].(object); len(got["fixed_ips"].([]any)) != 0 || got["revision_number"] != 2.0 {
-		t.Errorf("the port that serves the network: %v", got)
-	}
-	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface"`)["id"].(string)
-	if got := c.fault("DELETE", "/v2.0/networks/"+net, ""); got != "409 NetworkInUse" {
-		t.Errorf("a network with a router is deleted: %s", got)
+	if got := c.fault("PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`); got != "409 GatewayIpInUse" {
+		t.Errorf("another gateway: %s", got)
 	}
 	c.must(204, "DELETE", router, "")
-	c.must(204, "DELETE", "/v2.0/networks/"+net, "")
-	if got := c.fault("GET", served, ""); got != "404 PortNotFound" {
-		t.Errorf("the port that served the network: %s", got)
-	}
-	journaled := c.journaledChanges()
-	if d := cmp.Diff([]string{"delete port", "delete network"}, journaled[len(journaled)-2:]); d != "" {
-		t.Error(d)
-	}
+	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`)
+	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.10"}}`) // what has the address is no router
+	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":null}}`)
+	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.1"}}`)
 }
 
 func TestSubnet_DeleteRemovesSLAACAddresses(t *testing.T) {

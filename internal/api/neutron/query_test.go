@@ -105,87 +105,18 @@ func TestList_PageLinksCoverTheWholeListInBothDirections(t *testing.T) {
 	}
 }
 
-func TestDiscovery_VersionsExtensionsAndLinks(t *testing.T) {
-	t.Parallel()
-	c := open(t)
-	stranger := c.as("")
-	for _, path := range []string{"", "/", "/v2.0"} {
-		t.Run(path, func(t *testing.T) {
-			c := c.in(t)
-			v := stranger.must(200, "GET", path, "")["versions"].([]any)[0].(object)
-			href := v["links"].([]any)[0].(object)["href"]
-			if href != c.url+"/v2.0/" || v["status"] != "CURRENT" {
-				t.Errorf("%q: %v", path, v)
-			}
-		})
-	}
-	stranger.must(200, "GET", "/v2.0/", "")
-	if e := c.must(200, "GET", "/v2.0/extensions.json", "")["extensions"].([]any); len(e) < 5 {
-		t.Errorf("extensions %v", e)
-	}
-	net, _ := c.createNetwork("10.0.0.0/24")
-	c.must(200, "GET", "/v2.0/networks/"+net+".json", "")
-	c.must(200, "GET", "/v2.0/networks.json?name=blue", "")
-}
-
-func TestBulkCreate_AllOrNothing(t *testing.T) {
+func TestFilter_ImpossibleValueMatchesNothing(t *testing.T) {
 	t.Parallel()
 	c := open(t)
 	net, _ := c.createNetwork("10.0.0.0/29")
-	item := func(name, more string) string { return fmt.Sprintf(`{"network_id":%q,"name":%q%s}`, net, name, more) }
-
-	o := c.must(201, "POST", "/v2.0/ports", `{"ports":[`+item("b", "")+`,`+item("a", "")+`]}`)["ports"].([]any)
-	if o[0].(object)["name"] != "b" || o[1].(object)["name"] != "a" {
-		t.Errorf("not in the order of the request: %v", o)
-	}
-	taken := o[0].(object)["fixed_ips"].([]any)[0].(object)["ip_address"].(string)
-	got := c.fault("POST", "/v2.0/ports", `{"ports":[`+item("c", "")+`,`+item("d", `,"fixed_ips":[{"ip_address":"`+taken+`"}]`)+`]}`)
-	if got != "409 IpAddressAlreadyAllocated" {
-		t.Errorf("got %s", got)
-	}
-	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 2 {
-		t.Errorf("%d ports", n)
-	}
-}
-
-func TestAgent_NetworkCanMoveToAnotherDHCPAgent(t *testing.T) {
-	t.Parallel()
-	c := open(t)
-	net, _ := c.createNetwork("10.0.0.0/24")
-	p := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:x"`)
-	agents := c.must(200, "GET", "/v2.0/networks/"+net+"/dhcp-agents", "")
-	if len(ids(agents, "agents")) != 1 {
-		t.Fatalf("the subnet's DHCP was not scheduled: %v", agents)
-	}
-	agent := "/v2.0/agents/" + ids(agents, "agents")[0]
-	hosted := agent + "/dhcp-networks"
-
-	if got := c.fault("POST", hosted, `{"network_id":"`+net+`"}`); got != "409 NetworkHostedByDHCPAgent" {
-		t.Errorf("scheduled twice: %s", got)
-	}
-	c.must(204, "DELETE", hosted+"/"+net, `{}`)
-	why := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)["berth:why"].(object)
-	if n := len(why["waiting"].([]any)); n != 1 {
-		t.Errorf("still waits for %v", why)
-	}
-	if got := c.fault("DELETE", hosted+"/"+net, ""); got != "409 NetworkNotHostedByDhcpAgent" {
-		t.Errorf("unscheduled twice: %s", got)
-	}
-	if status, body, _ := c.raw("POST", hosted, `{"network_id":"`+net+`"}`); status != 201 || body != nil {
-		t.Errorf("scheduled: %d %v", status, body)
-	}
-	if got := ids(c.must(200, "GET", hosted, ""), "networks"); !slices.Equal(got, []string{net}) {
-		t.Errorf("hosts %v", got)
-	}
-	down := c.must(200, "PUT", agent, `{"agent":{"admin_state_up":false}}`)["agent"].(object)
-	if down["admin_state_up"] != false || down["alive"] != true {
-		t.Errorf("%v", down)
-	}
-	if n := len(ids(c.must(200, "GET", "/v2.0/agents?alive=True&agent_type=DHCP+agent", ""), "agents")); n != 1 {
-		t.Errorf("%d DHCP agents are alive", n)
-	}
-	c.must(204, "DELETE", agent, "")
-	if got := c.fault("GET", agent, ""); got != "404 AgentNotFound" {
-		t.Error(got)
+	c.port(net, `,"name":"web"`)
+	for _, q := range []string{"id=web", "network_id=blue", "mac_address=x",
+		"fixed_ips=ip_address=x", "fixed_ips=subnet_id=x", "fixed_ips=ip_address_substr=%25", "security_groups=x"} {
+		t.Run(q, func(t *testing.T) {
+			c := c.in(t)
+			if got := ids(c.must(200, "GET", "/v2.0/ports?"+q, ""), "ports"); len(got) != 0 {
+				t.Errorf("%s finds %v", q, got)
+			}
+		})
 	}
 }

@@ -1,0 +1,48 @@
+package neutron_test
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestAgent_NetworkCanMoveToAnotherDHCPAgent(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, _ := c.createNetwork("10.0.0.0/24")
+	p := c.port(net, `,"binding:host_id":"cmp-1","device_owner":"compute:x"`)
+	agents := c.must(200, "GET", "/v2.0/networks/"+net+"/dhcp-agents", "")
+	if len(ids(agents, "agents")) != 1 {
+		t.Fatalf("the subnet's DHCP was not scheduled: %v", agents)
+	}
+	agent := "/v2.0/agents/" + ids(agents, "agents")[0]
+	hosted := agent + "/dhcp-networks"
+
+	if got := c.fault("POST", hosted, `{"network_id":"`+net+`"}`); got != "409 NetworkHostedByDHCPAgent" {
+		t.Errorf("scheduled twice: %s", got)
+	}
+	c.must(204, "DELETE", hosted+"/"+net, `{}`)
+	why := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)["berth:why"].(object)
+	if n := len(why["waiting"].([]any)); n != 1 {
+		t.Errorf("still waits for %v", why)
+	}
+	if got := c.fault("DELETE", hosted+"/"+net, ""); got != "409 NetworkNotHostedByDhcpAgent" {
+		t.Errorf("unscheduled twice: %s", got)
+	}
+	if status, body, _ := c.raw("POST", hosted, `{"network_id":"`+net+`"}`); status != 201 || body != nil {
+		t.Errorf("scheduled: %d %v", status, body)
+	}
+	if got := ids(c.must(200, "GET", hosted, ""), "networks"); !slices.Equal(got, []string{net}) {
+		t.Errorf("hosts %v", got)
+	}
+	down := c.must(200, "PUT", agent, `{"agent":{"admin_state_up":false}}`)["agent"].(object)
+	if down["admin_state_up"] != false || down["alive"] != true {
+		t.Errorf("%v", down)
+	}
+	if n := len(ids(c.must(200, "GET", "/v2.0/agents?alive=True&agent_type=DHCP+agent", ""), "agents")); n != 1 {
+		t.Errorf("%d DHCP agents are alive", n)
+	}
+	c.must(204, "DELETE", agent, "")
+	if got := c.fault("GET", agent, ""); got != "404 AgentNotFound" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,103 @@
+package neutron_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	flat := c.must(201, "POST", "/v2.0/networks", `{"network":{"mtu":0,"provider:network_type":"flat","provider:physical_network":"p"}}`)["network"].(object)
+	path := "/v2.0/networks/" + flat["id"].(string)
+	changed := c.must(200, "PUT", path, `{"network":{"mtu":9000}}`)["network"].(object)
+	back := c.must(200, "PUT", path, `{"network":{"mtu":0}}`)["network"].(object)
+	if flat["mtu"] != 1500.0 || changed["mtu"] != 9000.0 || back["mtu"] != 1500.0 {
+		t.Errorf("mtu %v, then %v, then %v", flat["mtu"], changed["mtu"], back["mtu"])
+	}
+	for _, tc := range []struct{ body, want string }{
+		{`{"network":{"provider:network_type":"flat","provider:physical_network":"p"}}`, "409 FlatNetworkInUse"},
+		{`{"network":{"provider:segmentation_id":77}}`, ""},
+		{`{"network":{"provider:segmentation_id":77}}`, "409 TunnelIdInUse"},
+		{`{"network":{"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":5}}`, ""},
+		{`{"network":{"provider:network_type":"vlan","provider:physical_network":"p","provider:segmentation_id":5}}`, "409 VlanIdInUse"},
+	} {
+		t.Run(tc.body, func(t *testing.T) {
+			c := c.in(t)
+			if tc.want == "" {
+				c.must(201, "POST", "/v2.0/networks", tc.body)
+			} else if got := c.fault("POST", "/v2.0/networks", tc.body); got != tc.want {
+				t.Errorf("%s: want %s, got %s", tc.body, tc.want, got)
+			}
+		})
+	}
+
+	net, _ := c.createNetwork("10.0.0.0/24")
+	p := c.port(net, `,"device_owner":"network:distributed","security_groups":["`+c.group("g")+`"]`)
+	if p["port_security_enabled"] != false || len(p["security_groups"].([]any)) != 0 {
+		t.Errorf("a port of the network's own: %v, %v", p["port_security_enabled"], p["security_groups"])
+	}
+	if n := len(ids(c.must(200, "GET", "/v2.0/subnets?subnetpool_id=x&sort_key=subnetpool_id&sort_dir=asc", ""), "subnets")); n != 0 {
+		t.Errorf("%d subnets are from a pool", n)
+	}
+}
+
+func TestNetwork_DeleteRemovesItsServicePorts(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	net, subnet := c.createNetwork("10.0.0.0/24")
+	served := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:dhcp","device_id":"dhcp-1"`)["id"].(string)
+	web := "/v2.0/ports/" + c.port(net, ``)["id"].(string)
+
+	if got := c.fault("DELETE", "/v2.0/subnets/"+subnet, ""); got != "409 SubnetInUse" {
+		t.Errorf("a subnet with a user's port is deleted: %s", got)
+	}
+	c.must(204, "DELETE", web, "")
+	c.must(204, "DELETE", "/v2.0/subnets/"+subnet, "")
+	if got := c.must(200, "GET", served, "")["port"].(object); len(got["fixed_ips"].([]any)) != 0 || got["revision_number"] != 2.0 {
+		t.Errorf("the port that serves the network: %v", got)
+	}
+	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface"`)["id"].(string)
+	if got := c.fault("DELETE", "/v2.0/networks/"+net, ""); got != "409 NetworkInUse" {
+		t.Errorf("a network with a router is deleted: %s", got)
+	}
+	c.must(204, "DELETE", router, "")
+	c.must(204, "DELETE", "/v2.0/networks/"+net, "")
+	if got := c.fault("GET", served, ""); got != "404 PortNotFound" {
+		t.Errorf("the port that served the network: %s", got)
+	}
+	journaled := c.journaledChanges()
+	if d := cmp.Diff([]string{"delete port", "delete network"}, journaled[len(journaled)-2:]); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestExternalNetwork_VisibleToAllProjects(t *testing.T) {
+	t.Parallel()
+	c := open(t)
+	owner, guest := c.as("u:mine"), c.as("u:theirs")
+	net, subnet := owner.createNetwork("10.0.0.0/24")
+	path := "/v2.0/networks/" + net
+	if got := guest.fault("GET", path, ""); got != "404 NetworkNotFound" {
+		t.Errorf("a network of others: %s", got)
+	}
+	c.must(200, "PUT", path, `{"network":{"router:external":true}}`)
+
+	if got := ids(guest.must(200, "GET", "/v2.0/networks?router:external=true", ""), "networks"); len(got) != 1 {
+		t.Errorf("external networks: %v", got)
+	}
+	if got := guest.fault("GET", "/v2.0/subnets/"+subnet, ""); got != "404 SubnetNotFound" {
+		t.Errorf("its subnet: %s", got)
+	}
+	if got := guest.fault("POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":"10.1.0.0/24"}}`, net)); got != "403 PolicyNotAuthorized" {
+		t.Errorf("a subnet there: %s", got)
+	}
+	port := guest.port(net, "")
+	if got := c.fault("PUT", path, `{"network":{"router:external":false}}`); got != "409 InvalidSharedSetting" {
+		t.Errorf("closed with guests inside: %s", got)
+	}
+	guest.must(204, "DELETE", "/v2.0/ports/"+port["id"].(string), "")
+	c.must(200, "PUT", path, `{"network":{"router:external":false}}`)
+}
