@@ -25,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// hostConfig is what a controller says of a host with Open vSwitch.
+// hostConfig is the host configuration of a host with Open vSwitch.
 const hostConfig = `{"allowed_network_types":["local","vxlan"],"bridge_mappings":{},"supported_vnic_types":[
 	{"vnic_type":"normal","vif_type":"ovs","vif_details":{"port_filter":true}},
 	{"vnic_type":"direct","vif_type":"vhostuser","vif_details":{"port_prefix":"vhu","vhostuser_socket":"/run/vhu$PORT_ID"}}]}`
 
-// world is a store, a controller which wires ports on cmp-1, and who listens to it.
-type world struct {
+// fixture is a store, a controller that binds ports on cmp-1, and a listener.
+type fixture struct {
 	*testing.T
 	url      string
 	store    *store.Store
@@ -41,12 +41,12 @@ type world struct {
 	listener *feedback.Listener
 }
 
-// features of a controller that says which ports it has wired.
+// features are the features of a controller that reports the status of ports.
 var features = map[string]string{odl.FeaturePortStatus: ""}
 
-func newWorld(t *testing.T, every time.Duration, offered map[string]string) *world {
+func newFixture(t *testing.T, every time.Duration, offered map[string]string) *fixture {
 	t.Helper()
-	w := &world{T: t, url: storetest.URL(t), odl: odltest.New()}
+	w := &fixture{T: t, url: storetest.URL(t), odl: odltest.New()}
 	var err error
 	if w.store, err = store.Open(t.Context(), w.url); err != nil {
 		t.Fatal(err)
@@ -64,12 +64,12 @@ func newWorld(t *testing.T, every time.Duration, offered map[string]string) *wor
 		t.Fatal(err)
 	}
 	w.net = made[0].ID
-	w.listener = w.listen(every)
+	w.listener = w.startListener(every)
 	return w
 }
 
-// listen lets another process listen, too.
-func (w *world) listen(every time.Duration) *feedback.Listener {
+// startListener starts another listener, as in another process.
+func (w *fixture) startListener(every time.Duration) *feedback.Listener {
 	l := feedback.New(feedback.Options{Store: w.store, ODL: w.client, PollInterval: every, HostConfigsPath: odl.HostConfigsPath})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -84,7 +84,7 @@ func (w *world) listen(every time.Duration) *feedback.Listener {
 	return l
 }
 
-func (w *world) until(what string, f func() string) {
+func (w *fixture) awaitCondition(what string, f func() string) {
 	w.Helper()
 	missing := ""
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -95,10 +95,10 @@ func (w *world) until(what string, f func() string) {
 	w.Fatalf("waited until %s: %s", what, missing)
 }
 
-// agent waits until the host's pseudo agent is there, or is not.
-func (w *world) agent(host string, there bool) {
+// awaitAgent waits until the host has a pseudo agent, or has none.
+func (w *fixture) awaitAgent(host string, there bool) {
 	w.Helper()
-	w.until(fmt.Sprintf("the agent of %s is there: %t", host, there), func() string {
+	w.awaitCondition(fmt.Sprintf("the agent of %s is there: %t", host, there), func() string {
 		all, err := w.store.Agents(w.Context(), store.Listing{})
 		found := false
 		for _, a := range all {
@@ -111,8 +111,8 @@ func (w *world) agent(host string, there bool) {
 	})
 }
 
-// port is a port of a server on a host.
-func (w *world) port(host string, more ...func(*network.PortChange)) network.Port {
+// createPort creates a port of a server on a host.
+func (w *fixture) createPort(host string, more ...func(*network.PortChange)) network.Port {
 	w.Helper()
 	c := network.PortChange{Network: &w.net, Project: new("demo"), Host: &host, DeviceOwner: new("compute:nova"), DeviceID: new(uuid.NewString())}
 	for _, f := range more {
@@ -125,8 +125,8 @@ func (w *world) port(host string, more ...func(*network.PortChange)) network.Por
 	return made[0]
 }
 
-// mirror brings the journal to the controller, as its workflows do.
-func (w *world) mirror() {
+// sendJournal sends the pending journal entries to the controller, as the JournalEntry workflows do.
+func (w *fixture) sendJournal() {
 	w.Helper()
 	entries, err := w.store.JournalEntries(w.Context(), store.EntryFilter{State: journal.Pending, Limit: 1000})
 	if err != nil {
@@ -153,10 +153,10 @@ func (w *world) mirror() {
 	}
 }
 
-func (w *world) becomes(id uuid.UUID, status string) network.Port {
+func (w *fixture) awaitPortStatus(id uuid.UUID, status string) network.Port {
 	w.Helper()
 	var p network.Port
-	w.until("port "+id.String()+" is "+status, func() (missing string) {
+	w.awaitCondition("port "+id.String()+" is "+status, func() (missing string) {
 		var err error
 		if p, err = w.store.Port(w.Context(), id); err == nil && p.Status == status {
 			return ""
@@ -166,9 +166,9 @@ func (w *world) becomes(id uuid.UUID, status string) network.Port {
 	return p
 }
 
-func (w *world) listens(streams int) {
+func (w *fixture) awaitOpenStreams(streams int) {
 	w.Helper()
-	w.until("the controller is listened to", func() string {
+	w.awaitCondition("the controller is listened to", func() string {
 		if n := w.odl.OpenStreams(); n != streams {
 			return strconv.Itoa(n)
 		}
@@ -176,8 +176,8 @@ func (w *world) listens(streams int) {
 	})
 }
 
-// settled waits until all that had to be compared at the beginning is: since then, two rounds have looked for hosts only.
-func (w *world) settled() {
+// awaitIdle waits until the first comparison is finished: since then two refreshes read only the host configurations.
+func (w *fixture) awaitIdle() {
 	w.Helper()
 	quiet := func() (rounds int) {
 		for _, s := range w.odl.Requests() {
@@ -190,7 +190,7 @@ func (w *world) settled() {
 		}
 		return rounds
 	}
-	w.until("nothing is compared any more", func() string {
+	w.awaitCondition("nothing is compared any more", func() string {
 		if n := quiet(); n < 3 {
 			return strconv.Itoa(n)
 		}
@@ -198,58 +198,58 @@ func (w *world) settled() {
 	})
 }
 
-// long is a period that no test lives to see the end of.
+// long is an interval that is longer than every test.
 const long = time.Hour
 
-func TestPortIsActiveWhenTheControllerSaysSo(t *testing.T) {
+func TestPort_ActiveAfterControllerReportsIt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, long, features)
-	w.agent("cmp-1", true)
-	w.listens(2)
+	w := newFixture(t, long, features)
+	w.awaitAgent("cmp-1", true)
+	w.awaitOpenStreams(2)
 
-	p := w.port("cmp-1")
+	p := w.createPort("cmp-1")
 	if p.VIF != "ovs" || p.Driver() != "opendaylight" || p.Status != network.Down || len(p.Blocks) != 1 {
 		t.Fatalf("%+v", p)
 	}
-	w.mirror()
+	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
-	w.becomes(p.ID, network.Active)
+	w.awaitPortStatus(p.ID, network.Active)
 	w.odl.SetPortStatus(p.ID.String(), "DOWN")
-	w.becomes(p.ID, network.Down)
+	w.awaitPortStatus(p.ID, network.Down)
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
-	w.becomes(p.ID, network.Active)
+	w.awaitPortStatus(p.ID, network.Active)
 }
 
-// The controller may wire a port before we know that it has our entry.
-func TestNoticeAheadOfTheAnswerIsNotLost(t *testing.T) {
+// The controller may report a port before the journal knows that the controller has it.
+func TestPort_EventBeforeJournalEntryIsDoneCounts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, long, features)
-	w.agent("cmp-1", true)
-	w.listens(2)
-	known := w.port("cmp-1")
-	w.mirror()
-	p := w.port("cmp-1")
+	w := newFixture(t, long, features)
+	w.awaitAgent("cmp-1", true)
+	w.awaitOpenStreams(2)
+	known := w.createPort("cmp-1")
+	w.sendJournal()
+	p := w.createPort("cmp-1")
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	w.odl.SetPortStatus(known.ID.String(), "ACTIVE")
-	w.becomes(known.ID, network.Active) // so both notices were heard
+	w.awaitPortStatus(known.ID, network.Active) // so both events were handled
 	if got, err := w.store.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
-		t.Fatalf("a port that the controller cannot know is %s, %v", got.Status, err)
+		t.Fatalf("a port that the controller does not have is %s, %v", got.Status, err)
 	}
-	w.mirror()
-	w.becomes(p.ID, network.Active)
+	w.sendJournal()
+	w.awaitPortStatus(p.ID, network.Active)
 }
 
-// What the controller says about an earlier binding does not count for the present one.
-func TestStatusOfAnEarlierBindingDoesNotCount(t *testing.T) {
+// A status of an earlier binding does not count for the current one.
+func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, long, features)
+	w := newFixture(t, long, features)
 	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig}, odltest.HostConfig{ID: "cmp-2", Type: network.ODLAgent, Config: hostConfig})
-	w.agent("cmp-2", true)
-	w.listens(2)
-	p, other := w.port("cmp-1"), w.port("cmp-1")
-	w.mirror()
+	w.awaitAgent("cmp-2", true)
+	w.awaitOpenStreams(2)
+	p, other := w.createPort("cmp-1"), w.createPort("cmp-1")
+	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
-	w.becomes(p.ID, network.Active)
+	w.awaitPortStatus(p.ID, network.Active)
 
 	moved, err := w.store.UpdatePort(t.Context(), p.ID, network.PortChange{Host: new("cmp-2")}, nil)
 	if err != nil || moved.Status != network.Down {
@@ -257,78 +257,78 @@ func TestStatusOfAnEarlierBindingDoesNotCount(t *testing.T) {
 	}
 	w.odl.SendRaw([]byte(`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`))
 	w.odl.SetPortStatus(other.ID.String(), "ACTIVE")
-	w.becomes(other.ID, network.Active) // so the babble before was heard, too
+	w.awaitPortStatus(other.ID, network.Active) // so the invalid message before was handled too
 	if got, err := w.store.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
-		t.Fatalf("a port whose move the controller does not know of is %s, %v", got.Status, err)
+		t.Fatalf("a port with an unsent binding is %s, %v", got.Status, err)
 	}
-	w.odl.SetPortStatus(p.ID.String(), "DOWN") // as it unplugs it there
-	w.mirror()
+	w.odl.SetPortStatus(p.ID.String(), "DOWN") // as it does when it unbinds the port there
+	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
-	if got := w.becomes(p.ID, network.Active); got.Host != "cmp-2" {
+	if got := w.awaitPortStatus(p.ID, network.Active); got.Host != "cmp-2" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// What happens while nobody listens is read when somebody does again.
-func TestGapIsReadAfterAReconnection(t *testing.T) {
+// Changes during an interruption of the stream are read after the reconnect.
+func TestListener_ComparesAllPortsAfterReconnect(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, time.Second, features)
-	w.agent("cmp-1", true)
-	w.listens(2)
-	down := w.port("cmp-1") // nobody would ask about one that waits for nothing
-	w.mirror()
+	w := newFixture(t, time.Second, features)
+	w.awaitAgent("cmp-1", true)
+	w.awaitOpenStreams(2)
+	down := w.createPort("cmp-1") // a port that waits for nothing is read only by a comparison
+	w.sendJournal()
 	w.odl.SetPortStatus(down.ID.String(), "ACTIVE")
-	w.becomes(down.ID, network.Active)
+	w.awaitPortStatus(down.ID, network.Active)
 
-	w.settled()
+	w.awaitIdle()
 	w.odl.InjectFaults(odltest.Fault{Type: "subscription", Status: 503, Times: 3}, odltest.Fault{Type: "stream", Break: odltest.BreakReset})
 	w.odl.CloseStreams(true)
 	w.odl.SetPortStatus(down.ID.String(), "DOWN")
 
-	w.becomes(down.ID, network.Down)
-	w.listens(2)
+	w.awaitPortStatus(down.ID, network.Down)
+	w.awaitOpenStreams(2)
 }
 
-// Without streams, it is asked again and again.
-func TestControllerWithoutStreamsIsAsked(t *testing.T) {
+// Without streams the controller is polled.
+func TestListener_PollsControllerWithoutStreams(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 300*time.Millisecond, features)
+	w := newFixture(t, 300*time.Millisecond, features)
 	w.odl.InjectFaults(odltest.Fault{Type: "subscription", Status: 404, Times: 1_000_000})
 	w.odl.CloseStreams(true)
-	w.agent("cmp-1", true)
-	p := w.port("cmp-1")
-	w.mirror()
+	w.awaitAgent("cmp-1", true)
+	p := w.createPort("cmp-1")
+	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
-	w.becomes(p.ID, network.Active)
+	w.awaitPortStatus(p.ID, network.Active)
 }
 
-// A controller that does not say what it has wired is not waited for.
-func TestPortOfAControllerThatReportsNothingIsActiveAtOnce(t *testing.T) {
+// A port does not wait for a controller that reports no status.
+func TestPort_ActiveAtOnceIfControllerReportsNoStatus(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 300*time.Millisecond, nil)
-	w.agent("cmp-1", true)
-	if p := w.port("cmp-1"); p.Status != network.Active || len(p.Blocks) != 0 {
+	w := newFixture(t, 300*time.Millisecond, nil)
+	w.awaitAgent("cmp-1", true)
+	if p := w.createPort("cmp-1"); p.Status != network.Active || len(p.Blocks) != 0 {
 		t.Fatalf("%+v", p)
 	}
-	w.odl.SetFeatures(features) // it has learnt to
-	w.listens(2)
-	w.until("ports wait for it", func() string {
-		if p := w.port("cmp-1"); p.Status == network.Down {
+	w.odl.SetFeatures(features) // the controller gets the feature
+	w.awaitOpenStreams(2)
+	w.awaitCondition("ports wait for it", func() string {
+		if p := w.createPort("cmp-1"); p.Status == network.Down {
 			return ""
 		}
 		return "they do not"
 	})
-	waits := w.port("cmp-1")
-	w.odl.SetFeatures(map[string]string{"qos-rules": "x"}) // and forgotten
-	w.becomes(waits.ID, network.Active)
+	waits := w.createPort("cmp-1")
+	w.odl.SetFeatures(map[string]string{"qos-rules": "x"}) // the controller loses the feature
+	w.awaitPortStatus(waits.ID, network.Active)
 }
 
-func TestHostsComeChangeAndGo(t *testing.T) {
+func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, long, features)
-	w.agent("cmp-1", true)
-	w.listens(2)
-	waits := w.port("cmp-9")
+	w := newFixture(t, long, features)
+	w.awaitAgent("cmp-1", true)
+	w.awaitOpenStreams(2)
+	waits := w.createPort("cmp-9")
 	if waits.VIF != network.VIFFailed {
 		t.Fatalf("%+v", waits)
 	}
@@ -337,10 +337,10 @@ func TestHostsComeChangeAndGo(t *testing.T) {
 		odltest.HostConfig{ID: "cmp-9", Type: "ODL L3", Config: `{}`},
 		odltest.HostConfig{ID: "bad", Type: network.ODLAgent, Config: `{"half`}, odltest.HostConfig{ID: "nul", Type: network.ODLAgent, Config: `{"a":"\u0000"}`},
 		odltest.HostConfig{ID: "cmp-8", Type: network.OVSAgent, Config: `{}`})
-	w.agent("cmp-1", false)
-	w.agent("cmp-9", true)
+	w.awaitAgent("cmp-1", false)
+	w.awaitAgent("cmp-9", true)
 
-	w.until("the port that waited for it is bound", func() string {
+	w.awaitCondition("the port that waited for it is bound", func() string {
 		p, err := w.store.Port(t.Context(), waits.ID)
 		if err == nil && p.VIF == "ovs" {
 			return ""
@@ -365,11 +365,11 @@ func TestHostsComeChangeAndGo(t *testing.T) {
 	}
 }
 
-func TestHostDecidesHowAPortIsWired(t *testing.T) {
+func TestHostConfigs_DecideVIFType(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, long, features)
-	w.agent("cmp-1", true)
-	direct := w.port("cmp-1", func(c *network.PortChange) { c.VNIC = new("direct") })
+	w := newFixture(t, long, features)
+	w.awaitAgent("cmp-1", true)
+	direct := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("direct") })
 	var details map[string]any
 	if err := json.Unmarshal(direct.Details, &details); err != nil {
 		t.Fatal(err)
@@ -378,25 +378,25 @@ func TestHostDecidesHowAPortIsWired(t *testing.T) {
 	if d := cmp.Diff(want, details); d != "" || direct.VIF != "vhostuser" {
 		t.Errorf("%s %s", direct.VIF, d)
 	}
-	if p := w.port("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed || len(p.Details) != 0 {
-		t.Errorf("a VNIC type that the host does not support: %+v", p)
+	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed || len(p.Details) != 0 {
+		t.Errorf("unsupported VNIC type: %+v", p)
 	}
 	flat, err := w.store.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := w.port("cmp-1", func(c *network.PortChange) { c.Network = &flat[0].ID }); p.VIF != network.VIFFailed {
-		t.Errorf("a network of a type that the host does not allow: %+v", p)
+	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.Network = &flat[0].ID }); p.VIF != network.VIFFailed {
+		t.Errorf("network type that the host does not allow: %+v", p)
 	}
 	storetest.Exec(t, w.url, `update agent set heartbeat_at = heartbeat_at - interval '1 hour'`)
-	if p := w.port("cmp-1"); p.VIF != "ovs" {
-		t.Errorf("a controller that is away for a while: %+v", p)
+	if p := w.createPort("cmp-1"); p.VIF != "ovs" {
+		t.Errorf("controller unavailable: %+v", p)
 	}
 	if _, err := w.store.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-1", Configurations: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if p := w.port("cmp-1"); p.Driver() != "openvswitch" || len(p.Details) != 0 {
-		t.Errorf("a host with an agent of its own: %+v", p)
+	if p := w.createPort("cmp-1"); p.Driver() != "openvswitch" || len(p.Details) != 0 {
+		t.Errorf("host with an Open vSwitch agent: %+v", p)
 	}
 	moved, err := w.store.UpdatePort(t.Context(), direct.ID, network.PortChange{Host: new("")}, nil)
 	if err != nil || moved.VIF != network.VIFUnbound || len(moved.Details) != 0 {
@@ -404,30 +404,30 @@ func TestHostDecidesHowAPortIsWired(t *testing.T) {
 	}
 }
 
-// A port that an agent wires is none of the controller's business.
-func TestControllerHasNoSayInPortsThatAnAgentWires(t *testing.T) {
+// The controller's status does not count for a port that an agent binds.
+func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 300*time.Millisecond, features)
+	w := newFixture(t, 300*time.Millisecond, features)
 	if _, err := w.store.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-2", Configurations: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
-	w.agent("cmp-1", true)
-	w.listens(2)
-	theirs, ours := w.port("cmp-2"), w.port("cmp-1")
-	w.mirror()
+	w.awaitAgent("cmp-1", true)
+	w.awaitOpenStreams(2)
+	theirs, ours := w.createPort("cmp-2"), w.createPort("cmp-1")
+	w.sendJournal()
 	w.odl.SetPortStatus(theirs.ID.String(), "ACTIVE")
 	w.odl.SetPortStatus(ours.ID.String(), "ACTIVE")
-	w.becomes(ours.ID, network.Active)
+	w.awaitPortStatus(ours.ID, network.Active)
 	if p, err := w.store.Port(t.Context(), theirs.ID); err != nil || p.Status != network.Down {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
 
-// One process listens, and another one takes its place.
-func TestOneProcessListensAtATime(t *testing.T) {
+// One process watches the controller, and another one takes over.
+func TestListener_OneProcessAtATime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 300*time.Millisecond, features)
-	w.listens(2)
+	w := newFixture(t, 300*time.Millisecond, features)
+	w.awaitOpenStreams(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	second := feedback.New(feedback.Options{Store: w.store, ODL: w.client, PollInterval: 300 * time.Millisecond, HostConfigsPath: odl.HostConfigsPath})
 	ended := make(chan struct{})
@@ -437,10 +437,10 @@ func TestOneProcessListensAtATime(t *testing.T) {
 	}()
 	time.Sleep(time.Second)
 	if n := w.odl.OpenStreams(); n != 2 || second.OpenStreams() != 0 || w.listener.OpenStreams() != 2 {
-		t.Errorf("%d streams, %d of the second", n, second.OpenStreams())
+		t.Errorf("%d streams, %d of the second listener", n, second.OpenStreams())
 	}
 	storetest.Exec(t, w.url, `select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
-	w.until("somebody listens again", func() string {
+	w.awaitCondition("somebody listens again", func() string {
 		if n := w.listener.OpenStreams() + second.OpenStreams(); n != 2 {
 			return strconv.Itoa(n)
 		}
@@ -448,15 +448,15 @@ func TestOneProcessListensAtATime(t *testing.T) {
 	})
 	cancel()
 	<-ended
-	w.listens(2)
+	w.awaitOpenStreams(2)
 }
 
-// Nonsense is heard without harm.
-func TestNonsenseOfTheControllerDoesNoHarm(t *testing.T) {
+// Invalid messages do not stop the listener.
+func TestListener_SurvivesInvalidMessages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 300*time.Millisecond, features)
-	w.agent("cmp-1", true)
-	w.listens(2)
+	w := newFixture(t, 300*time.Millisecond, features)
+	w.awaitAgent("cmp-1", true)
+	w.awaitOpenStreams(2)
 	for _, raw := range []string{``, `<html>`, `null`, `7`, `{}`, `{"notification":null}`, `{"notification":{"data-changed-notification":{"data-change-event":7}}}`,
 		`{"notification":{"data-changed-notification":{"data-change-event":[{"path":"[neutron:uuid='x']"}]}}}`} {
 		w.odl.SendRaw([]byte(raw))
@@ -465,9 +465,9 @@ func TestNonsenseOfTheControllerDoesNoHarm(t *testing.T) {
 		w.odl.InjectFaults(odltest.Fault{Type: typ, Status: 200, Body: "<html>"}, odltest.Fault{Type: typ, Status: 500}, odltest.Fault{Type: typ, Status: 200, Body: "{}"})
 	}
 	w.odl.CloseStreams(true)
-	p := w.port("cmp-1")
-	w.mirror()
+	p := w.createPort("cmp-1")
+	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
-	w.becomes(p.ID, network.Active)
-	w.listens(2)
+	w.awaitPortStatus(p.ID, network.Active)
+	w.awaitOpenStreams(2)
 }

@@ -13,7 +13,7 @@ import (
 	"berth/internal/notify"
 )
 
-func TestExternalServiceDecidesOnLeases(t *testing.T) {
+func TestEnforcement_CheckFollowsTheServicesDecision(t *testing.T) {
 	t.Parallel()
 	const generic = "The external service that decides on leases did not allow it."
 	for name, tt := range map[string]struct {
@@ -66,6 +66,6 @@ func TestExternalServiceDecidesOnLeases(t *testing.T) {
 		})
 	}
 	if _, err := notify.NewEnforcement(notify.EnforcementConfig{URL: "ftp://h"}); err == nil {
-		t.Error("a wrong URL was taken")
+		t.Error("NewEnforcement accepted an invalid URL")
 	}
 }

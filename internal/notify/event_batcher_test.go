@@ -13,15 +13,15 @@ import (
 	"berth/internal/notify"
 )
 
-// slow is a Nova whose requests wait for a word of the test.
-type slow struct {
+// blockingSender is a Nova whose requests wait for the test.
+type blockingSender struct {
 	mu       sync.Mutex
 	requests [][]string
 	begun    chan struct{}
 	go_      chan error
 }
 
-func (s *slow) send(_ context.Context, events []notify.Event) ([]int, error) {
+func (s *blockingSender) send(_ context.Context, events []notify.Event) ([]int, error) {
 	var tags []string
 	codes := make([]int, len(events))
 	for i, e := range events {
@@ -36,13 +36,13 @@ func (s *slow) send(_ context.Context, events []notify.Event) ([]int, error) {
 	return codes, <-s.go_
 }
 
-// outcome is what a caller gets.
+// outcome is the result of a call.
 type outcome struct {
 	codes []int
 	err   error
 }
 
-func (s *slow) call(ctx context.Context, b *notify.EventBatcher, tags ...string) <-chan outcome {
+func (s *blockingSender) call(ctx context.Context, b *notify.EventBatcher, tags ...string) <-chan outcome {
 	got := make(chan outcome, 1)
 	var events []notify.Event
 	for _, tag := range tags {
@@ -55,24 +55,24 @@ func (s *slow) call(ctx context.Context, b *notify.EventBatcher, tags ...string)
 	return got
 }
 
-func newSlow() (*slow, *notify.EventBatcher) {
-	s := &slow{begun: make(chan struct{}, 100), go_: make(chan error)}
+func newBlockingSender() (*blockingSender, *notify.EventBatcher) {
+	s := &blockingSender{begun: make(chan struct{}, 100), go_: make(chan error)}
 	return s, notify.NewEventBatcher(s.send)
 }
 
-// waiting lets callers come until that many wait behind the request that is under way.
-func waiting(b *notify.EventBatcher, n int) {
+// awaitWaiting waits until n calls wait for the request in progress.
+func awaitWaiting(b *notify.EventBatcher, n int) {
 	for b.Waiting() < n {
 	}
 }
 
-func TestFirstEventGoesAtOnceAndTheOthersTogether(t *testing.T) {
+func TestEventBatcher_SendsFirstAtOnceAndOthersTogether(t *testing.T) {
 	t.Parallel()
-	s, b := newSlow()
+	s, b := newBlockingSender()
 	first := s.call(t.Context(), b, "a")
 	<-s.begun
 	second, third := s.call(t.Context(), b, "bb"), s.call(t.Context(), b, "ccc", "d")
-	waiting(b, 2)
+	awaitWaiting(b, 2)
 	s.go_ <- nil
 	<-s.begun
 	s.go_ <- nil
@@ -88,13 +88,13 @@ func TestFirstEventGoesAtOnceAndTheOthersTogether(t *testing.T) {
 	}
 }
 
-func TestNobodySuffersForAnothersEvent(t *testing.T) {
+func TestEventBatcher_RejectedRequestIsSplitByCaller(t *testing.T) {
 	t.Parallel()
-	s, b := newSlow()
+	s, b := newBlockingSender()
 	first := s.call(t.Context(), b, "first")
 	<-s.begun
 	good, bad := s.call(t.Context(), b, "good"), s.call(t.Context(), b, "bad")
-	waiting(b, 2)
+	awaitWaiting(b, 2)
 	s.go_ <- errors.New("connection refused")
 	<-s.begun
 	s.go_ <- notify.ErrRejected
@@ -111,27 +111,27 @@ func TestNobodySuffersForAnothersEvent(t *testing.T) {
 	}
 
 	if o := <-first; o.err == nil || errors.Is(o.err, notify.ErrRejected) {
-		t.Errorf("the first: %+v", o)
+		t.Errorf("first call: %+v", o)
 	}
 	if o := <-good; o.err != nil || len(o.codes) != 1 {
-		t.Errorf("the good: %+v", o)
+		t.Errorf("valid event: %+v", o)
 	}
 	if o := <-bad; !errors.Is(o.err, notify.ErrRejected) {
-		t.Errorf("the bad: %+v", o)
+		t.Errorf("rejected event: %+v", o)
 	}
 }
 
-func TestWhoGivesUpIsLeftOut(t *testing.T) {
+func TestEventBatcher_SkipsCallersWhoseContextEnded(t *testing.T) {
 	t.Parallel()
-	s, b := newSlow()
+	s, b := newBlockingSender()
 	first := s.call(t.Context(), b, "first")
 	<-s.begun
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := s.call(ctx, b, "gone")
-	waiting(b, 1)
+	awaitWaiting(b, 1)
 	cancel()
 	if o := <-gone; !errors.Is(o.err, context.Canceled) {
-		t.Errorf("who gave up: %+v", o)
+		t.Errorf("cancelled call: %+v", o)
 	}
 	s.go_ <- nil
 	<-first
@@ -144,16 +144,16 @@ func TestWhoGivesUpIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestRequestsStayBounded(t *testing.T) {
+func TestEventBatcher_LimitsEventsPerRequest(t *testing.T) {
 	t.Parallel()
-	s, b := newSlow()
+	s, b := newBlockingSender()
 	all := []<-chan outcome{s.call(t.Context(), b, "first")}
 	<-s.begun
 	const callers = 450
 	for i := range callers {
 		all = append(all, s.call(t.Context(), b, fmt.Sprint(i)))
 	}
-	waiting(b, callers)
+	awaitWaiting(b, callers)
 	go func() {
 		for range 4 {
 			s.go_ <- nil

@@ -20,7 +20,7 @@ import (
 var plugged = notify.Event{Server: "11111111-1111-4111-8111-111111111111", Name: "network-vif-plugged", Status: "completed",
 	Tag: "22222222-2222-4222-8222-222222222222"}
 
-func nova(t *testing.T, timeout time.Duration) (*notifytest.Nova, *notify.Nova) {
+func newNova(t *testing.T, timeout time.Duration) (*notifytest.Nova, *notify.Nova) {
 	t.Helper()
 	stub := &notifytest.Nova{Token: "secret"}
 	server := httptest.NewServer(stub)
@@ -32,7 +32,7 @@ func nova(t *testing.T, timeout time.Duration) (*notifytest.Nova, *notify.Nova) 
 	return stub, client
 }
 
-func TestEventsArriveAsNovaExpectsThem(t *testing.T) {
+func TestNovaSend_RequestForm(t *testing.T) {
 	t.Parallel()
 	var got *http.Request
 	var body string
@@ -68,7 +68,7 @@ func TestEventsArriveAsNovaExpectsThem(t *testing.T) {
 	}
 }
 
-func TestWhatNovaMayAnswer(t *testing.T) {
+func TestNovaSend_StatusesAndCodes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault   notifytest.Fault
@@ -96,7 +96,7 @@ func TestWhatNovaMayAnswer(t *testing.T) {
 			if tt.fault.DelayMS > 1000 {
 				timeout = 100 * time.Millisecond
 			}
-			stub, client := nova(t, timeout)
+			stub, client := newNova(t, timeout)
 			stub.InjectFaults(tt.fault)
 
 			codes, err := client.Send(t.Context(), []notify.Event{plugged})
@@ -108,14 +108,14 @@ func TestWhatNovaMayAnswer(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if n := len(stub.Events()); n != tt.taken {
-				t.Errorf("taken %d times", n)
+				t.Errorf("received %d times", n)
 			}
 		})
 	}
 }
 
-// A proxy that has lost Nova, or an address that is not quite Nova's, is no reason to forget what Nova shall hear.
-func TestOnlyNovaSaysThatItKnowsNoServer(t *testing.T) {
+// A 404 of a proxy or of a wrong URL is an error, so that the events are kept.
+func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 	t.Parallel()
 	for body, knows := range map[string]bool{``: false, `<h1>404</h1>`: false, `{"message":"The resource could not be found."}`: false, `[]`: false, `{"itemNotFound":null}`: false,
 		`{"itemNotFound":{"code":404,"message":"No instances found for any event"}}`: true} {
@@ -135,14 +135,14 @@ func TestOnlyNovaSaysThatItKnowsNoServer(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNovaSend_ConnectionFailuresAreTransient(t *testing.T) {
 	t.Parallel()
 	client, err := notify.NewNova(notify.Config{URL: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRejected) {
-		t.Errorf("want an error worth another try, got %v", err)
+		t.Errorf("want a transient error, got %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -154,7 +154,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-func TestWrongURLIsRefused(t *testing.T) {
+func TestNewNova_RefusesInvalidURL(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h?a=b", "http://h:port"} {
 		if _, err := notify.NewNova(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {
@@ -163,7 +163,7 @@ func TestWrongURLIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessScriptsAndReads(t *testing.T) {
+func TestNovaStub_ControlOverHTTP(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{}
 	ask := func(method, path, body string) (int, string) {
@@ -186,7 +186,7 @@ func TestAnotherProcessScriptsAndReads(t *testing.T) {
 		t.Error(events)
 	}
 	if status, _ := ask("DELETE", "/_control/events", ""); status != 204 || len(stub.Events()) != 0 {
-		t.Error("the events were not forgotten")
+		t.Error("the events were not deleted")
 	}
 	if status, _ := ask("POST", "/os-server-external-events", `{`); status != 400 {
 		t.Error(status)
@@ -224,7 +224,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-func TestRejectedTokenIsReplacedOnce(t *testing.T) {
+func TestNovaSend_RenewsRejectedTokenOnce(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{Token: "second"}
 	server := httptest.NewServer(stub)
@@ -252,6 +252,6 @@ func TestRejectedTokenIsReplacedOnce(t *testing.T) {
 	}
 	stub.Token = "third"
 	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRejected) {
-		t.Errorf("without a token that Nova takes: %v, which must be worth another try", err)
+		t.Errorf("without a valid token: %v, want a transient error", err)
 	}
 }

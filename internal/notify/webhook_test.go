@@ -13,7 +13,7 @@ import (
 	"berth/internal/notify/notifytest"
 )
 
-func webhook(t *testing.T, token string) (*notifytest.Webhook, *notify.Webhook) {
+func newWebhook(t *testing.T, token string) (*notifytest.Webhook, *notify.Webhook) {
 	t.Helper()
 	stub := &notifytest.Webhook{Token: "secret"}
 	server := httptest.NewServer(stub)
@@ -25,9 +25,9 @@ func webhook(t *testing.T, token string) (*notifytest.Webhook, *notify.Webhook) 
 	return stub, client
 }
 
-func TestMessageArrivesInItsEnvelope(t *testing.T) {
+func TestWebhookSend_RequestForm(t *testing.T) {
 	t.Parallel()
-	stub, client := webhook(t, "secret")
+	stub, client := newWebhook(t, "secret")
 	at := time.Date(2030, 1, 31, 10, 0, 0, 5000, time.FixedZone("", 3600))
 
 	err := client.Send(t.Context(), notify.Notification{ID: "m", Publisher: "p", Type: "lease.create", At: at, Payload: map[string]any{"lease_id": "l"}})
@@ -39,7 +39,7 @@ func TestMessageArrivesInItsEnvelope(t *testing.T) {
 	}
 }
 
-func TestWhatAWebhookMayAnswer(t *testing.T) {
+func TestWebhookSend_Statuses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fault         notifytest.Fault
@@ -58,23 +58,23 @@ func TestWhatAWebhookMayAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stub, client := webhook(t, "secret")
+			stub, client := newWebhook(t, "secret")
 			stub.InjectFaults(tt.fault)
 
 			err := client.Send(t.Context(), notify.Notification{ID: "m"})
 
 			if (err != nil) != tt.failed || errors.Is(err, notify.ErrRejected) != tt.final || len(stub.Notifications()) != tt.taken {
-				t.Errorf("%v; heard %v", err, stub.Notifications())
+				t.Errorf("%v; received %v", err, stub.Notifications())
 			}
 		})
 	}
-	_, stranger := webhook(t, "wrong")
+	_, stranger := newWebhook(t, "wrong")
 	if err := stranger.Send(t.Context(), notify.Notification{}); err == nil || errors.Is(err, notify.ErrRejected) {
-		t.Errorf("a token that an operator can mend: %v", err)
+		t.Errorf("invalid token: %v, want a transient error", err)
 	}
 }
 
-func TestWrongWebhookURLIsRefused(t *testing.T) {
+func TestNewWebhook_RefusesInvalidURL(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h:port"} {
 		if _, err := notify.NewWebhook(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {

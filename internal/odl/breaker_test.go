@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-type clock struct{ at time.Time }
+type fakeClock struct{ at time.Time }
 
-func (c *clock) now() time.Time { return c.at }
+func (c *fakeClock) now() time.Time { return c.at }
 
-func tripped(t *testing.T) (*breaker, *clock) {
+func openBreaker(t *testing.T) (*breaker, *fakeClock) {
 	t.Helper()
-	c := &clock{at: time.Unix(1000, 0)}
+	c := &fakeClock{at: time.Unix(1000, 0)}
 	b := newBreaker(c.now, nil)
 	for range failuresToOpen {
 		if wait, _ := b.admit(t.Context()); wait != 0 {
@@ -22,9 +22,9 @@ func tripped(t *testing.T) (*breaker, *clock) {
 	return b, c
 }
 
-func TestOpenBreakerAdmitsOneProbeASecond(t *testing.T) {
+func TestBreaker_OpenAdmitsOneProbePerSecond(t *testing.T) {
 	t.Parallel()
-	b, c := tripped(t)
+	b, c := openBreaker(t)
 	for range 30 {
 		admitted := 0
 		for range 100 {
@@ -44,9 +44,9 @@ func TestOpenBreakerAdmitsOneProbeASecond(t *testing.T) {
 	}
 }
 
-func TestProbeThatSucceedsClosesTheBreaker(t *testing.T) {
+func TestBreaker_ClosesAfterSuccessfulProbe(t *testing.T) {
 	t.Parallel()
-	b, c := tripped(t)
+	b, c := openBreaker(t)
 	if wait, _ := b.admit(t.Context()); wait == 0 {
 		t.Fatal("not open")
 	}
@@ -62,7 +62,7 @@ func TestProbeThatSucceedsClosesTheBreaker(t *testing.T) {
 	}
 }
 
-func TestASuccessBetweenFailuresKeepsTheBreakerClosed(t *testing.T) {
+func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
 	t.Parallel()
 	b := newBreaker(time.Now, nil)
 	for range 10 {
@@ -76,12 +76,12 @@ func TestASuccessBetweenFailuresKeepsTheBreakerClosed(t *testing.T) {
 	}
 }
 
-func TestALostProbeDoesNotKeepTheBreakerOpenForEver(t *testing.T) {
+func TestBreaker_ProbesAgainAfterLostProbe(t *testing.T) {
 	t.Parallel()
-	b, c := tripped(t)
+	b, c := openBreaker(t)
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
-		t.Fatal("no probe") // its sender dies and never reports
+		t.Fatal("no probe") // its sender dies and reports no result
 	}
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := b.admit(t.Context()); wait != 0 {
@@ -89,7 +89,7 @@ func TestALostProbeDoesNotKeepTheBreakerOpenForEver(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestRetryAfter_SecondsOrDate(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{

@@ -26,16 +26,16 @@ const (
 	create  = `{"network":{"id":"` + network + `","name":"blue","revision_number":1}}`
 )
 
-// controller is a stand-in and a client of it.
-func controller(t *testing.T) (*odltest.Controller, *odl.Client) {
+// newController returns a stub of a controller and a client of it.
+func newController(t *testing.T) (*odltest.Controller, *odl.Client) {
 	t.Helper()
 	c := odltest.New()
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
-	return c, client(t, odl.Config{URL: server.URL + odltest.BasePath, Timeout: 10 * time.Second})
+	return c, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, Timeout: 10 * time.Second})
 }
 
-func client(t *testing.T, config odl.Config) *odl.Client {
+func newClient(t *testing.T, config odl.Config) *odl.Client {
 	t.Helper()
 	client, err := odl.New(config)
 	if err != nil {
@@ -53,9 +53,9 @@ func send(t *testing.T, c *odl.Client, method, path, body string) odl.Response {
 	return a
 }
 
-func TestObjectLivesAndDiesAtTheController(t *testing.T) {
+func TestSend_CreatesUpdatesAndDeletes(t *testing.T) {
 	t.Parallel()
-	c, client := controller(t)
+	c, client := newController(t)
 	one := "/networks/" + network
 	update := `{"network":{"name":"red","revision_number":3}}`
 	old := `{"network":{"name":"green","revision_number":2}}`
@@ -92,9 +92,9 @@ func TestObjectLivesAndDiesAtTheController(t *testing.T) {
 	}
 }
 
-func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
+func TestSend_FailureKindOfEachFault(t *testing.T) {
 	t.Parallel()
-	const impatience = 15 * time.Second // a request arrives within it on a busy machine, too
+	const requestTimeout = 15 * time.Second // a request arrives within it on a busy machine, too
 	for name, tt := range map[string]struct {
 		fault   odltest.Fault
 		timeout time.Duration
@@ -108,9 +108,9 @@ func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
 		"redirect":               {fault: odltest.Fault{Status: 302, Header: map[string]string{"Location": "/login"}}, want: odl.Response{Status: 302, Location: "/login"}},
 		"gateway gave up, done":  {fault: odltest.Fault{Status: 504, Applied: true}, want: odl.Response{Status: 504}, applied: 1},
 		"slow":                   {fault: odltest.Fault{DelayMS: 50}, want: odl.Response{Status: 201}, applied: 1},
-		"too slow":               {fault: odltest.Fault{DelayMS: 60_000}, timeout: impatience, want: odl.Response{Failure: odl.FailureTimeout}},
-		"silent":                 {fault: odltest.Fault{Break: odltest.BreakHang}, timeout: impatience, want: odl.Response{Failure: odl.FailureTimeout}},
-		"silent, done":           {fault: odltest.Fault{Break: odltest.BreakHang, Applied: true}, timeout: impatience, want: odl.Response{Failure: odl.FailureTimeout}, applied: 1},
+		"too slow":               {fault: odltest.Fault{DelayMS: 60_000}, timeout: requestTimeout, want: odl.Response{Failure: odl.FailureTimeout}},
+		"silent":                 {fault: odltest.Fault{Break: odltest.BreakHang}, timeout: requestTimeout, want: odl.Response{Failure: odl.FailureTimeout}},
+		"silent, done":           {fault: odltest.Fault{Break: odltest.BreakHang, Applied: true}, timeout: requestTimeout, want: odl.Response{Failure: odl.FailureTimeout}, applied: 1},
 		"reset":                  {fault: odltest.Fault{Break: odltest.BreakReset}, want: odl.Response{Failure: odl.FailureReset}},
 		"reset, done":            {fault: odltest.Fault{Break: odltest.BreakReset, Applied: true}, want: odl.Response{Failure: odl.FailureReset}, applied: 1},
 		"cut after the status":   {fault: odltest.Fault{Break: odltest.BreakCut, Applied: true}, want: odl.Response{Status: 201}, applied: 1},
@@ -126,7 +126,7 @@ func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
 			if tt.timeout == 0 {
 				tt.timeout = 30 * time.Second
 			}
-			client := client(t, odl.Config{URL: server.URL + odltest.BasePath + "/", Timeout: tt.timeout})
+			client := newClient(t, odl.Config{URL: server.URL + odltest.BasePath + "/", Timeout: tt.timeout})
 			c.InjectFaults(tt.fault)
 
 			method, path := "POST", "/networks"
@@ -136,7 +136,7 @@ func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
 			got := send(t, client, method, path, create)
 
 			if (got.Detail == "") != (got.Failure == "") {
-				t.Errorf("trouble %q, detail %q", got.Failure, got.Detail)
+				t.Errorf("failure %q, detail %q", got.Failure, got.Detail)
 			}
 			if tt.want.Body == nil {
 				got.Body = nil
@@ -149,23 +149,23 @@ func TestEveryFaultIsSeenForWhatItIs(t *testing.T) {
 				t.Errorf("applied %d times, want %d", n, tt.applied)
 			}
 			if left := c.Faults(); len(left) > 0 {
-				t.Errorf("the fault met nobody: %+v", left)
+				t.Errorf("unused fault: %+v", left)
 			}
 		})
 	}
 }
 
-func TestNothingWasSentWhereNobodyListens(t *testing.T) {
+func TestSend_UnreachableWithoutListener(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"http://127.0.0.1:1", "http://no-such-host.invalid"} {
-		a := send(t, client(t, odl.Config{URL: url}), "POST", "/networks", create)
+		a := send(t, newClient(t, odl.Config{URL: url}), "POST", "/networks", create)
 		if a.Failure != odl.FailureUnreachable || a.Detail == "" {
 			t.Errorf("%s: %+v", url, a)
 		}
 	}
 }
 
-func TestControllerIsTrustedByItsCertificateOnly(t *testing.T) {
+func TestSend_RequiresTrustedCertificate(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	server := httptest.NewUnstartedServer(c)
@@ -174,26 +174,26 @@ func TestControllerIsTrustedByItsCertificateOnly(t *testing.T) {
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.BasePath}), "POST", "/networks", create); a.Failure != odl.FailureTLS {
-		t.Errorf("an unknown certificate: %+v", a)
+	if a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath}), "POST", "/networks", create); a.Failure != odl.FailureTLS {
+		t.Errorf("untrusted certificate: %+v", a)
 	}
-	if a := send(t, client(t, odl.Config{URL: server.URL + odltest.BasePath, CAPEM: ca}), "POST", "/networks", create); a.Status != 201 {
-		t.Errorf("the given certificate: %+v", a)
+	if a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, CAPEM: ca}), "POST", "/networks", create); a.Status != 201 {
+		t.Errorf("trusted certificate: %+v", a)
 	}
 	plain := strings.Replace(server.URL, "https", "http", 1)
-	if a := send(t, client(t, odl.Config{URL: plain}), "POST", "/networks", create); a.Status != 400 {
-		t.Errorf("plain text: %+v", a)
+	if a := send(t, newClient(t, odl.Config{URL: plain}), "POST", "/networks", create); a.Status != 400 {
+		t.Errorf("plain HTTP: %+v", a)
 	}
 }
 
-func TestCredentialsAreSentWithEveryRequest(t *testing.T) {
+func TestSend_HasCredentials(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	c.User, c.Password = "admin", "secret"
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	for password, want := range map[string]int{"secret": 201, "wrong": 401} {
-		a := send(t, client(t, odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password}), "POST", "/networks",
+		a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password}), "POST", "/networks",
 			strings.Replace(create, "1111", password, 1))
 		if a.Status != want {
 			t.Errorf("%s: %+v", password, a)
@@ -201,8 +201,8 @@ func TestCredentialsAreSentWithEveryRequest(t *testing.T) {
 	}
 }
 
-// One request after the other goes over one connection, whatever is answered, and also for a list.
-func TestConnectionIsUsedAgain(t *testing.T) {
+// Sequential requests and lists share one connection, whatever the responses are.
+func TestSend_ReusesConnection(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	server := httptest.NewUnstartedServer(c)
@@ -214,7 +214,7 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}
 	server.Start()
 	t.Cleanup(server.Close)
-	client := client(t, odl.Config{URL: server.URL + odltest.BasePath})
+	client := newClient(t, odl.Config{URL: server.URL + odltest.BasePath})
 	for range 20 {
 		send(t, client, "POST", "/networks", create)
 		send(t, client, "GET", "/networks/"+network, "")
@@ -223,14 +223,14 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := opened.Load(); n > 2 { // one more if an idle one was closed at the wrong moment
+	if n := opened.Load(); n > 2 { // one more if an idle connection was closed between two requests
 		t.Errorf("%d connections for 80 requests", n)
 	}
 }
 
-func TestEndOfTheCallerIsNoAnswer(t *testing.T) {
+func TestSend_EndOfContextIsAnError(t *testing.T) {
 	t.Parallel()
-	c, client := controller(t)
+	c, client := newController(t)
 	c.InjectFaults(odltest.Fault{Break: odltest.BreakHang})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -239,7 +239,7 @@ func TestEndOfTheCallerIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestWrongConfigurationIsRefused(t *testing.T) {
+func TestNew_RefusesInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for _, config := range []odl.Config{
 		{}, {URL: "ftp://host/"}, {URL: "http:///path"}, {URL: "host:8080"}, {URL: "http://h/?a=b"}, {URL: "http://u:p@h/"},
@@ -251,9 +251,9 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 	}
 }
 
-func TestControllerInTroubleIsLeftAlone(t *testing.T) {
+func TestSend_BreakerOpensAfterFailures(t *testing.T) {
 	t.Parallel()
-	c, client := controller(t)
+	c, client := newController(t)
 	c.InjectFaults(odltest.Fault{Status: 503, Times: 1000})
 	open := 0
 	for range 200 {
@@ -266,11 +266,11 @@ func TestControllerInTroubleIsLeftAlone(t *testing.T) {
 		}
 	}
 	if seen := len(c.Requests()); seen > 10 || open < 190 {
-		t.Errorf("the controller saw %d requests of 200, %d were turned away", seen, open)
+		t.Errorf("the controller received %d of 200 requests, %d were rejected", seen, open)
 	}
 }
 
-// FuzzAnswer: whatever bytes come back, the client says something and does not fall.
+// FuzzAnswer sends random responses. The client must return a response or an error and not panic.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("HTTP/1.1 204 No Content\r\n\r\n"))
@@ -289,7 +289,7 @@ func FuzzAnswer(f *testing.F) {
 	}))
 	f.Cleanup(server.Close)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		client := client(t, odl.Config{URL: server.URL, Timeout: 20 * time.Second})
+		client := newClient(t, odl.Config{URL: server.URL, Timeout: 20 * time.Second})
 		answers <- raw
 		a := send(t, client, "POST", "/networks", create)
 		if (a.Failure == "") == (a.Status == 0) || a.RetryAfter < 0 || a.RetryAfter > 24*time.Hour {

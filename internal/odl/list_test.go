@@ -14,19 +14,19 @@ import (
 	"berth/internal/odl"
 )
 
-// lister answers every request as f does.
-func lister(t *testing.T, timeout time.Duration, f http.HandlerFunc) *odl.Client {
+// newListClient returns a client of a server with this handler.
+func newListClient(t *testing.T, timeout time.Duration, f http.HandlerFunc) *odl.Client {
 	t.Helper()
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	return client(t, odl.Config{URL: server.URL, Timeout: timeout})
+	return newClient(t, odl.Config{URL: server.URL, Timeout: timeout})
 }
 
-func TestListLongerThanAnyAnswerIsReadPieceByPiece(t *testing.T) {
+func TestList_ReadsListLargerThanTheBodyLimit(t *testing.T) {
 	t.Parallel()
 	const objects = 400
-	big := strings.Repeat("x", 100_000) // 40 MB in all
-	c := lister(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
+	big := strings.Repeat("x", 100_000) // 40 MB for the whole list
+	c := newListClient(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, `{"links":[{"next":null}],"networks":[`)
 		for i := range objects {
 			if i > 0 {
@@ -50,13 +50,13 @@ func TestListLongerThanAnyAnswerIsReadPieceByPiece(t *testing.T) {
 	}
 }
 
-func TestListThatIsNoneIsToldFromTrouble(t *testing.T) {
+func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	const patience = 15 * time.Second // an answer begins within it on a busy machine, too
 	for name, tt := range map[string]struct {
 		answer  string
 		status  int
-		then    string // cut, hang
+		then    string // cut or hang
 		trouble odl.Failure
 		foreign bool
 		objects int
@@ -82,7 +82,7 @@ func TestListThatIsNoneIsToldFromTrouble(t *testing.T) {
 			if tt.then == "hang" {
 				timeout = patience
 			}
-			c := lister(t, timeout, func(w http.ResponseWriter, r *http.Request) {
+			c := newListClient(t, timeout, func(w http.ResponseWriter, r *http.Request) {
 				if tt.status != 0 {
 					w.WriteHeader(tt.status)
 				}
@@ -112,10 +112,10 @@ func TestListThatIsNoneIsToldFromTrouble(t *testing.T) {
 	}
 }
 
-// Who reads a list may take his time: only the controller is on the clock.
-func TestSlowReaderOfAListIsNoTimeout(t *testing.T) {
+// The time-out does not run while the callback runs.
+func TestList_SlowCallbackIsNoTimeout(t *testing.T) {
 	t.Parallel()
-	c := lister(t, 10*time.Second, func(w http.ResponseWriter, _ *http.Request) {
+	c := newListClient(t, 10*time.Second, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, `{"networks":[{},{},{},{},{},{}]}`)
 	})
 	a, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error {
@@ -127,9 +127,9 @@ func TestSlowReaderOfAListIsNoTimeout(t *testing.T) {
 	}
 }
 
-func TestListEndsWithItsReader(t *testing.T) {
+func TestList_EndsWithCallbackError(t *testing.T) {
 	t.Parallel()
-	c := lister(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
+	c := newListClient(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, `{"networks":[{},`)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// together is what several processes know, and what they were asked and told.
-type together struct {
+// sharedState is a SharedBreaker in memory that counts its calls.
+type sharedState struct {
 	now   func() time.Time
 	open  bool
 	probe time.Time
@@ -16,7 +16,7 @@ type together struct {
 	err   error
 }
 
-func (o *together) Opened(_ context.Context, probeIn time.Duration) error {
+func (o *sharedState) Opened(_ context.Context, probeIn time.Duration) error {
 	o.asked++
 	if !o.open {
 		o.open, o.probe = true, o.now().Add(probeIn)
@@ -24,7 +24,7 @@ func (o *together) Opened(_ context.Context, probeIn time.Duration) error {
 	return o.err
 }
 
-func (o *together) Probe(_ context.Context, every time.Duration) (time.Duration, error) {
+func (o *sharedState) Probe(_ context.Context, every time.Duration) (time.Duration, error) {
 	o.asked++
 	if o.err != nil || !o.open {
 		return 0, o.err
@@ -36,16 +36,16 @@ func (o *together) Probe(_ context.Context, every time.Duration) (time.Duration,
 	return 0, nil
 }
 
-func (o *together) Closed(context.Context) error {
+func (o *sharedState) Closed(context.Context) error {
 	o.asked++
 	o.open = false
 	return o.err
 }
 
-// processes are breakers before the same controller.
-func processes(n int) (*clock, *together, []*breaker) {
-	c := &clock{at: time.Unix(1000, 0)}
-	o := &together{now: c.now}
+// newBreakers returns the breakers of n processes for the same controller.
+func newBreakers(n int) (*fakeClock, *sharedState, []*breaker) {
+	c := &fakeClock{at: time.Unix(1000, 0)}
+	o := &sharedState{now: c.now}
 	all := make([]*breaker, n)
 	for i := range all {
 		all[i] = newBreaker(c.now, o)
@@ -53,18 +53,18 @@ func processes(n int) (*clock, *together, []*breaker) {
 	return c, o, all
 }
 
-func trip(t *testing.T, b *breaker) {
+func openByFailures(t *testing.T, b *breaker) {
 	t.Helper()
 	for range failuresToOpen {
 		b.report(t.Context(), "an answer 503")
 	}
 }
 
-func TestManyProcessesProbeOnceASecond(t *testing.T) {
+func TestSharedBreaker_OneProbePerSecondOverAllProcesses(t *testing.T) {
 	t.Parallel()
-	c, _, all := processes(4)
+	c, _, all := newBreakers(4)
 	for _, b := range all {
-		trip(t, b)
+		openByFailures(t, b)
 	}
 	for second := range 30 {
 		c.at = c.at.Add(probeInterval)
@@ -83,10 +83,10 @@ func TestManyProcessesProbeOnceASecond(t *testing.T) {
 	}
 }
 
-func TestOneFailureIsEnoughWhereOthersKnowOfTheTrouble(t *testing.T) {
+func TestSharedBreaker_OneFailureOpensIfSharedStateIsOpen(t *testing.T) {
 	t.Parallel()
-	_, _, all := processes(2)
-	trip(t, all[0])
+	_, _, all := newBreakers(2)
+	openByFailures(t, all[0])
 
 	all[1].report(t.Context(), "timeout")
 
@@ -95,11 +95,11 @@ func TestOneFailureIsEnoughWhereOthersKnowOfTheTrouble(t *testing.T) {
 	}
 }
 
-func TestAllProcessesLearnThatTheControllerIsBack(t *testing.T) {
+func TestSharedBreaker_ClosesInAllProcesses(t *testing.T) {
 	t.Parallel()
-	c, o, all := processes(2)
-	trip(t, all[0])
-	trip(t, all[1])
+	c, o, all := newBreakers(2)
+	openByFailures(t, all[0])
+	openByFailures(t, all[1])
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
 		t.Fatalf("no probe, wait %s", wait)
@@ -108,7 +108,7 @@ func TestAllProcessesLearnThatTheControllerIsBack(t *testing.T) {
 
 	for range 2 {
 		if wait, _ := all[1].admit(t.Context()); wait != 0 {
-			t.Fatalf("the controller is back, and wait %s", wait)
+			t.Fatalf("the controller is back, but wait is %s", wait)
 		}
 		all[1].report(t.Context(), "")
 	}
@@ -117,9 +117,9 @@ func TestAllProcessesLearnThatTheControllerIsBack(t *testing.T) {
 	}
 }
 
-func TestAControllerThatIsWellCostsNoQuestion(t *testing.T) {
+func TestSharedBreaker_NotCalledWhileClosed(t *testing.T) {
 	t.Parallel()
-	_, o, all := processes(1)
+	_, o, all := newBreakers(1)
 	for range 100 {
 		if wait, _ := all[0].admit(t.Context()); wait != 0 {
 			t.Fatal("open")
@@ -127,15 +127,15 @@ func TestAControllerThatIsWellCostsNoQuestion(t *testing.T) {
 		all[0].report(t.Context(), "")
 	}
 	if o.asked != 0 {
-		t.Errorf("%d questions", o.asked)
+		t.Errorf("%d calls of the shared breaker", o.asked)
 	}
 }
 
-func TestWithoutAnAnswerOfTheOthersAProcessIsOnItsOwn(t *testing.T) {
+func TestSharedBreaker_LocalStateCountsIfSharedStateFails(t *testing.T) {
 	t.Parallel()
-	c, o, all := processes(1)
+	c, o, all := newBreakers(1)
 	o.err = errors.New("no database")
-	trip(t, all[0])
+	openByFailures(t, all[0])
 	if wait, _ := all[0].admit(t.Context()); wait == 0 {
 		t.Error("not open")
 	}
@@ -145,11 +145,11 @@ func TestWithoutAnAnswerOfTheOthersAProcessIsOnItsOwn(t *testing.T) {
 	}
 }
 
-// However many are turned away, only so many come back in a second.
-func TestThoseWhoAreTurnedAwayComeBackOneAfterTheOther(t *testing.T) {
+// The number of retries per second does not depend on the number of rejected callers.
+func TestBreaker_SpacesRetriesOfRejectedCallers(t *testing.T) {
 	t.Parallel()
-	c, _, all := processes(1)
-	trip(t, all[0])
+	c, _, all := newBreakers(1)
+	openByFailures(t, all[0])
 	const many = 1000
 	seconds := map[int]int{}
 	for range many {
@@ -161,16 +161,16 @@ func TestThoseWhoAreTurnedAwayComeBackOneAfterTheOther(t *testing.T) {
 	}
 	for second, n := range seconds {
 		if n > int(time.Second/returnSpacing) {
-			t.Errorf("%d come back in second %d", n, second)
+			t.Errorf("%d callers retry in second %d", n, second)
 		}
 	}
-	for range 10 * many { // more than there are places
+	for range 10 * many { // more callers than retry times
 		if wait, _ := all[0].wait(); wait < probeInterval || wait > maxWait {
 			t.Fatalf("wait %s", wait)
 		}
 	}
 	c.at = c.at.Add(time.Hour)
 	if wait, _ := all[0].wait(); wait != 0 {
-		t.Errorf("a probe is due, and wait %s", wait)
+		t.Errorf("a probe is due, but wait is %s", wait)
 	}
 }

@@ -17,22 +17,22 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-func TestWhatTheControllerTellsOfItself(t *testing.T) {
+func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 	t.Parallel()
-	c, client := controller(t)
+	c, client := newController(t)
 	ctx := t.Context()
 	features, err := client.Features(ctx)
 	if err != nil || len(features) != 0 {
-		t.Errorf("none: %v, %v", features, err)
+		t.Errorf("empty: %v, %v", features, err)
 	}
 	if hosts, err := client.HostConfigs(ctx, odl.HostConfigsPath); err != nil || len(hosts) != 0 {
-		t.Errorf("none: %v, %v", hosts, err)
+		t.Errorf("empty: %v, %v", hosts, err)
 	}
 	if status, err := client.PortStatus(ctx, network); err != nil || status != "" {
-		t.Errorf("none: %q, %v", status, err)
+		t.Errorf("empty: %q, %v", status, err)
 	}
 	if err := client.PortStatuses(ctx, func(string, string) error { return errors.New("one") }); err != nil {
-		t.Errorf("none: %v", err)
+		t.Errorf("empty: %v", err)
 	}
 	c.SetFeatures(map[string]string{odl.FeaturePortStatus: "", "qos-rules": `{"a":1}`})
 	c.SetHostConfigs(odltest.HostConfig{ID: "h", Type: "ODL L2", Config: `{}`}, odltest.HostConfig{Config: `{}`})
@@ -70,7 +70,7 @@ func TestWhatTheControllerTellsOfItself(t *testing.T) {
 	}
 }
 
-func TestGivenFeatures(t *testing.T) {
+func TestParseFeatures_NamesOrJSON(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]map[string]string{
 		"":     {},
@@ -87,8 +87,8 @@ func TestGivenFeatures(t *testing.T) {
 	}
 }
 
-// A controller that is reached by TLS and with a password is listened to in the same way, whatever address it names.
-func TestStreamIsAsSafeAsTheController(t *testing.T) {
+// The stream of a controller with TLS and a password uses both, whatever URL the controller returns.
+func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	c.User, c.Password = "admin", "secret"
@@ -100,7 +100,7 @@ func TestStreamIsAsSafeAsTheController(t *testing.T) {
 		CAPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 	heard := make(chan odl.ChangeEvent, 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := client(t, config).Watch(ctx, odl.TopicPorts, func() { c.SetPortStatus(network, "ACTIVE") }, func(n odl.ChangeEvent) {
+	err := newClient(t, config).Watch(ctx, odl.TopicPorts, func() { c.SetPortStatus(network, "ACTIVE") }, func(n odl.ChangeEvent) {
 		heard <- n
 		cancel()
 	})
@@ -111,19 +111,19 @@ func TestStreamIsAsSafeAsTheController(t *testing.T) {
 		t.Error(d)
 	}
 	config.Password = "wrong"
-	if err := client(t, config).Watch(t.Context(), odl.TopicPorts, func() {}, func(odl.ChangeEvent) {}); err == nil || errors.Is(err, odl.ErrNotFound) {
+	if err := newClient(t, config).Watch(t.Context(), odl.TopicPorts, func() {}, func(odl.ChangeEvent) {}); err == nil || errors.Is(err, odl.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestStreamThatCannotBeHeardIsAnError(t *testing.T) {
+func TestWatch_FailsWithoutStream(t *testing.T) {
 	t.Parallel()
 	for name, location := range map[string]string{
 		"no place": "", "no host": "ws:///x", "no stream": "file:///etc/passwd", "no URL": "ws://[::1", "nobody there": "ws://127.0.0.1:1/x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := lister(t, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+			c := newListClient(t, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
 				if location != "" {
 					w.Header().Set("Location", location)
 				}

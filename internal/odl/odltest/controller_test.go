@@ -15,7 +15,7 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-func ask(t *testing.T, h http.Handler, method, path, body string) (int, string) {
+func sendRequest(t *testing.T, h http.Handler, method, path, body string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
@@ -26,7 +26,7 @@ func ask(t *testing.T, h http.Handler, method, path, body string) (int, string) 
 	return w.Code, string(raw)
 }
 
-func TestControllerNoticesChildrenWithoutParents(t *testing.T) {
+func TestViolations_ChildrenWithoutParents(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	for _, body := range []string{
@@ -35,11 +35,11 @@ func TestControllerNoticesChildrenWithoutParents(t *testing.T) {
 		`ports {"port":{"id":"p","network_id":"n","fixed_ips":[{"subnet_id":"s"},{"subnet_id":"x"}]}}`,
 	} {
 		collection, object, _ := strings.Cut(body, " ")
-		if status, answer := ask(t, c, "POST", odltest.BasePath+"/"+collection, object); status != 201 {
+		if status, answer := sendRequest(t, c, "POST", odltest.BasePath+"/"+collection, object); status != 201 {
 			t.Fatalf("%s: %d %s", body, status, answer)
 		}
 	}
-	if status, _ := ask(t, c, "DELETE", odltest.BasePath+"/networks/n", ""); status != 204 {
+	if status, _ := sendRequest(t, c, "DELETE", odltest.BasePath+"/networks/n", ""); status != 204 {
 		t.Fatal(status)
 	}
 	got := c.Violations()
@@ -53,7 +53,7 @@ func TestControllerNoticesChildrenWithoutParents(t *testing.T) {
 	}
 }
 
-func TestControllerMissesWhatTheRealOneMisses(t *testing.T) {
+func TestController_AcceptsWhatTheRealOneAccepts(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	for body, want := range map[string]int{
@@ -65,16 +65,16 @@ func TestControllerMissesWhatTheRealOneMisses(t *testing.T) {
 		`[]`:                                   400,
 		`{`:                                    400,
 	} {
-		if status, _ := ask(t, c, "POST", odltest.BasePath+"/networks", body); status != want {
+		if status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/networks", body); status != want {
 			t.Errorf("%s: %d, want %d", body, status, want)
 		}
 	}
-	if status, _ := ask(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","binding:profile":{}}}`); status != 400 {
-		t.Errorf("a binding profile that is no string: %d", status)
+	if status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","binding:profile":{}}}`); status != 400 {
+		t.Errorf("binding:profile that is not a string: status %d", status)
 	}
 }
 
-func TestControllerRemembersThroughItsFile(t *testing.T) {
+func TestOpenFile_KeepsRecords(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "odl.json")
 	open := func() *odltest.Controller {
@@ -86,10 +86,10 @@ func TestControllerRemembersThroughItsFile(t *testing.T) {
 		return c
 	}
 	c := open()
-	ask(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"n","revision_number":1}}`)
-	ask(t, c, "PUT", odltest.BasePath+"/networks/n", `{"network":{"name":"red","revision_number":4}}`)
-	ask(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"gone"}}`)
-	ask(t, c, "DELETE", odltest.BasePath+"/networks/gone", "")
+	sendRequest(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"n","revision_number":1}}`)
+	sendRequest(t, c, "PUT", odltest.BasePath+"/networks/n", `{"network":{"name":"red","revision_number":4}}`)
+	sendRequest(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"gone"}}`)
+	sendRequest(t, c, "DELETE", odltest.BasePath+"/networks/gone", "")
 	want := c.Records()
 
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
@@ -108,18 +108,18 @@ func TestControllerRemembersThroughItsFile(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessScriptsAndReads(t *testing.T) {
+func TestControl_FaultsAndLogOverHTTP(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	for body, want := range map[string]int{`{"status":99}`: 400, `{"break":"bones"}`: 400, `7`: 400, `{"status":503,"times":2,"type":"port"}`: 204} {
-		if status, answer := ask(t, c, "POST", "/_control/faults", body); status != want {
+		if status, answer := sendRequest(t, c, "POST", "/_control/faults", body); status != want {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
 	}
 	statuses := []int{}
 	for range 3 {
-		ask(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"n"}}`)
-		status, _ := ask(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","network_id":"n"}}`)
+		sendRequest(t, c, "POST", odltest.BasePath+"/networks", `{"network":{"id":"n"}}`)
+		status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","network_id":"n"}}`)
 		statuses = append(statuses, status)
 	}
 	if d := cmp.Diff([]int{503, 503, 201}, statuses); d != "" {
@@ -127,7 +127,7 @@ func TestAnotherProcessScriptsAndReads(t *testing.T) {
 	}
 
 	var log struct{ Requests []odltest.Request }
-	_, raw := ask(t, c, "GET", "/_control/log?after=4", "")
+	_, raw := sendRequest(t, c, "GET", "/_control/log?after=4", "")
 	if err := json.Unmarshal([]byte(raw), &log); err != nil || len(log.Requests) != 2 {
 		t.Fatalf("%s, %v", raw, err)
 	}
@@ -136,15 +136,15 @@ func TestAnotherProcessScriptsAndReads(t *testing.T) {
 	if d := cmp.Diff(want, last); d != "" {
 		t.Error(d)
 	}
-	if _, raw := ask(t, c, "GET", "/_control/objects", ""); !strings.Contains(raw, `"violations":[]`) || !strings.Contains(raw, `"id":"p"`) {
+	if _, raw := sendRequest(t, c, "GET", "/_control/objects", ""); !strings.Contains(raw, `"violations":[]`) || !strings.Contains(raw, `"id":"p"`) {
 		t.Error(raw)
 	}
-	if status, _ := ask(t, c, "DELETE", "/_control/objects", ""); status != 204 || c.Record("network", "n").Object != nil {
+	if status, _ := sendRequest(t, c, "DELETE", "/_control/objects", ""); status != 204 || c.Record("network", "n").Object != nil {
 		t.Errorf("the controller kept its objects: %d", status)
 	}
 }
 
-func TestControllerKeepsWhatNoUpdateChanges(t *testing.T) {
+func TestPut_KeepsImmutableAttributes(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	const project = "0123456789abcdef0123456789abcdef"
@@ -161,7 +161,7 @@ func TestControllerKeepsWhatNoUpdateChanges(t *testing.T) {
 		{"POST", "/security-group-rules", `{"security_group_rule":{"id":"r"}}`, 500},
 		{"POST", "/security-group-rules", `{"security_group_rule":{"id":"r","security_group_id":"g"}}`, 442},
 	} {
-		if status, answer := ask(t, c, step.method, odltest.BasePath+step.path, step.body); status != step.status {
+		if status, answer := sendRequest(t, c, step.method, odltest.BasePath+step.path, step.body); status != step.status {
 			t.Errorf("%s %s %s: %d %s, want %d", step.method, step.path, step.body, status, answer, step.status)
 		}
 	}
@@ -181,16 +181,16 @@ func TestControllerKeepsWhatNoUpdateChanges(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessLetsTheControllerTellOfItself(t *testing.T) {
+func TestControl_OperationalDataOverHTTP(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	const root = "/restconf/operational/neutron:neutron/"
 	says := func(path string) string {
-		_, answer := ask(t, c, "GET", root+path, "")
+		_, answer := sendRequest(t, c, "GET", root+path, "")
 		return strings.TrimSpace(answer)
 	}
 	for _, path := range []string{"neutron:features/", "hostconfigs", "ports", "ports/port/p", "nonsense"} {
-		if status, answer := ask(t, c, "GET", root+path, ""); status != 404 {
+		if status, answer := sendRequest(t, c, "GET", root+path, ""); status != 404 {
 			t.Errorf("%s: %d %s", path, status, answer)
 		}
 	}
@@ -199,15 +199,15 @@ func TestAnotherProcessLetsTheControllerTellOfItself(t *testing.T) {
 		"hosts":    `[{"host-id":"h","host-type":"ODL L2","config":"{}"}]`,
 		"wire":     `{"on":true}`,
 	} {
-		if status, answer := ask(t, c, "POST", "/_control/"+path, body); status != 204 {
+		if status, answer := sendRequest(t, c, "POST", "/_control/"+path, body); status != 204 {
 			t.Fatalf("%s: %d %s", path, status, answer)
 		}
-		if status, _ := ask(t, c, "POST", "/_control/"+path, `7`); status != 400 {
-			t.Errorf("%s takes nonsense: %d", path, status)
+		if status, _ := sendRequest(t, c, "POST", "/_control/"+path, `7`); status != 400 {
+			t.Errorf("%s accepts an invalid body: %d", path, status)
 		}
 	}
-	ask(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","binding:host_id":"h"}}`)
-	ask(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"q","binding:host_id":"another"}}`)
+	sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","binding:host_id":"h"}}`)
+	sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"q","binding:host_id":"another"}}`)
 	for path, want := range map[string]string{
 		"neutron:features/": `{"features":{"feature":[{"configuration":"x","service-provider-feature":"neutron-extensions:operational-port-status"}]}}`,
 		"hostconfigs":       `{"hostconfigs":{"hostconfig":[{"host-id":"h","host-type":"ODL L2","config":"{}"}]}}`,
@@ -218,15 +218,15 @@ func TestAnotherProcessLetsTheControllerTellOfItself(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
-	ask(t, c, "POST", "/_control/status", `{"port":"q","status":"DOWN"}`)
-	ask(t, c, "DELETE", odltest.BasePath+"/ports/p", "")
+	sendRequest(t, c, "POST", "/_control/status", `{"port":"q","status":"DOWN"}`)
+	sendRequest(t, c, "DELETE", odltest.BasePath+"/ports/p", "")
 	if got, want := says("ports"), `{"ports":{"port":[{"status":"DOWN","uuid":"q"}]}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if status, _ := ask(t, c, "POST", "/restconf/operations/sal-remote:create-data-change-event-subscription", `{"input":{"path":"/another:model"}}`); status != 400 {
-		t.Errorf("a subscription to what is not there: %d", status)
+	if status, _ := sendRequest(t, c, "POST", "/restconf/operations/sal-remote:create-data-change-event-subscription", `{"input":{"path":"/another:model"}}`); status != 400 {
+		t.Errorf("subscription to an unknown path: %d", status)
 	}
-	if status, _ := ask(t, c, "DELETE", "/_control/streams", ""); status != 204 || c.OpenStreams() != 0 {
-		t.Errorf("%d, %d listen", status, c.OpenStreams())
+	if status, _ := sendRequest(t, c, "DELETE", "/_control/streams", ""); status != 204 || c.OpenStreams() != 0 {
+		t.Errorf("status %d, %d open streams", status, c.OpenStreams())
 	}
 }

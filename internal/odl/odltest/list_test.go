@@ -11,12 +11,12 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-func TestListsAreFilteredCutAndPaged(t *testing.T) {
+func TestList_FiltersFieldsAndPages(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
 	for i := range 5 {
 		body := fmt.Sprintf(`{"network":{"id":"n%d","name":"net-%d","shared":%v,"tenant_id":""}}`, i, i, i%2 == 0)
-		if status, answer := ask(t, c, "POST", odltest.BasePath+"/networks", body); status != http.StatusCreated {
+		if status, answer := sendRequest(t, c, "POST", odltest.BasePath+"/networks", body); status != http.StatusCreated {
 			t.Fatalf("%d %s", status, answer)
 		}
 	}
@@ -42,7 +42,7 @@ func TestListsAreFilteredCutAndPaged(t *testing.T) {
 		"fields=id&limit=2&marker=n0&shared=true":    {"networks": ids("n2", "n4"), "networks_links": []any{}},
 		"fields=id&limit=2&shared=true&page_reverse": {"networks": ids("n0", "n2"), "networks_links": next("n2", "&page_reverse=&shared=true")},
 	} {
-		status, answer := ask(t, c, "GET", odltest.BasePath+"/networks?"+query, "")
+		status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, "")
 		var got map[string]any
 		if err := json.Unmarshal([]byte(answer), &got); err != nil || status != http.StatusOK {
 			t.Fatalf("%s: %d %s", query, status, answer)
@@ -52,11 +52,11 @@ func TestListsAreFilteredCutAndPaged(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]int{"limit=0": 400, "limit=x": 400, "limit=1&marker=gone": 404, "a=%zz": 400} {
-		if status, _ := ask(t, c, "GET", odltest.BasePath+"/networks?"+query, ""); status != want {
+		if status, _ := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, ""); status != want {
 			t.Errorf("%s: %d, want %d", query, status, want)
 		}
 	}
-	status, answer := ask(t, c, "GET", odltest.BasePath+"/networks/n1?fields=name", "")
+	status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks/n1?fields=name", "")
 	if status != http.StatusOK || answer != "{\"network\":{\"name\":\"net-1\"}}\n" {
 		t.Errorf("%d %s", status, answer)
 	}

@@ -1,6 +1,6 @@
-"""An agent that does as it is told: a request a line on stdin, an answer a line on stdout.
+"""A scripted agent: reads one JSON request per line from stdin and writes one JSON answer per line to stdout.
 
-It speaks with the broker through the oslo.messaging of the machine, as Neutron's agents do.
+It uses the oslo.messaging package of the machine, as Neutron's agents do.
 """
 import json
 import logging
@@ -18,14 +18,14 @@ transport = oslo_messaging.get_rpc_transport(conf, url=sys.argv[1], allowed_remo
 lock = threading.Lock()
 
 
-def say(answer):
+def write_answer(answer):
     with lock:
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 
 class Endpoint:
-    """Takes any method, and says that it was called."""
+    """Accepts any method and reports the call."""
 
     def __init__(self, version):
         self.target = oslo_messaging.Target(version=version)
@@ -33,7 +33,7 @@ class Endpoint:
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        return lambda context, **args: say({"heard": name, "args": args})
+        return lambda context, **args: write_answer({"received": name, "args": args})
 
 
 def listen(request):
@@ -54,11 +54,11 @@ def call(request):
 
 def answer(request):
     try:
-        say({"id": request["id"], "result": (listen if "host" in request else call)(request)})
+        write_answer({"id": request["id"], "result": (listen if "host" in request else call)(request)})
     except oslo_messaging.RemoteError as e:
-        say({"id": request["id"], "failure": e.exc_type, "message": e.value})
+        write_answer({"id": request["id"], "failure": e.exc_type, "message": e.value})
     except Exception as e:  # noqa: B902
-        say({"id": request["id"], "failure": type(e).__name__, "message": str(e)})
+        write_answer({"id": request["id"], "failure": type(e).__name__, "message": str(e)})
 
 
 for line in sys.stdin:

@@ -19,34 +19,34 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// site is a network with a subnet of addresses by DHCP, and agents that report over RabbitMQ: DHCP on net1, Open vSwitch on cmp1.
-type site struct {
+// fixture is a network with a DHCP subnet and two agents that report over RabbitMQ: DHCP on net1, Open vSwitch on cmp1.
+type fixture struct {
 	*store.Store
 	*agent
-	url     string // of the broker
-	rows    string // of the database
-	network network.Network
-	subnet  network.Subnet
+	url      string // of the broker
+	database string // URL of the database
+	network  network.Network
+	subnet   network.Subnet
 }
 
-func newSite(t *testing.T) *site {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	rows, url := storetest.URL(t), virtualHost(t)
+	rows, url := storetest.URL(t), newVirtualHost(t)
 	s, err := store.Open(t.Context(), rows)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	serve(t, s, url)
-	st := &site{Store: s, agent: newAgent(t, url), url: url, rows: rows}
-	st.report(t, "DHCP agent", "net1", "new")
-	st.report(t, "Open vSwitch agent", "cmp1", "new")
-	st.build(t)
+	startServer(t, s, url)
+	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: rows}
+	st.reportState(t, "DHCP agent", "net1", "new")
+	st.reportState(t, "Open vSwitch agent", "cmp1", "new")
+	st.createNetwork(t)
 	return st
 }
 
-// build makes the network and its subnet.
-func (st *site) build(t *testing.T) {
+// createNetwork creates the network and its subnet.
+func (st *fixture) createNetwork(t *testing.T) {
 	t.Helper()
 	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
 	project := "p1"
@@ -62,10 +62,10 @@ func (st *site) build(t *testing.T) {
 	st.subnet = subnets[0]
 }
 
-func (st *site) report(t *testing.T, kind, host, want string) {
+func (st *fixture) reportState(t *testing.T, kind, host, want string) {
 	t.Helper()
 	var got string
-	o := st.ask(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{
+	o := st.request(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{
 		"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": kind, "host": host, "binary": "neutron-agent", "topic": "N/A",
 			"configurations": map[string]any{"tunneling_ip": "10.9.9.1"}, "start_flag": true, "uuid": uuid.NewString(),
 			"resource_versions": map[string]any{"Port": "1.7", "Network": "1.1"}}},
@@ -75,14 +75,14 @@ func (st *site) report(t *testing.T, kind, host, want string) {
 	}
 }
 
-// silence has the agents on a host fall silent.
-func (st *site) silence(t *testing.T, host string) {
+// makeStale moves the heartbeats of a host's agents into the past, beyond AgentDownTime.
+func (st *fixture) makeStale(t *testing.T, host string) {
 	t.Helper()
-	storetest.Exec(t, st.rows, `update agent set heartbeat_at = heartbeat_at - interval '80 seconds' where host = $1`, host)
+	storetest.Exec(t, st.database, `update agent set heartbeat_at = heartbeat_at - interval '80 seconds' where host = $1`, host)
 }
 
-// ports makes ports of servers on cmp1.
-func (st *site) ports(t *testing.T, n int) []network.Port {
+// createPorts creates ports of servers on cmp1.
+func (st *fixture) createPorts(t *testing.T, n int) []network.Port {
 	t.Helper()
 	host, owner, device, project := "cmp1", "compute:nova", uuid.NewString(), "p1"
 	drafts := make([]network.PortChange, n)
@@ -96,7 +96,7 @@ func (st *site) ports(t *testing.T, n int) []network.Port {
 	return ports
 }
 
-func (st *site) status(t *testing.T, id uuid.UUID) string {
+func (st *fixture) portStatus(t *testing.T, id uuid.UUID) string {
 	t.Helper()
 	p, err := st.Port(t.Context(), id)
 	if err != nil {
@@ -105,20 +105,20 @@ func (st *site) status(t *testing.T, id uuid.UUID) string {
 	return p.Status
 }
 
-func TestPortBecomesActiveByTheCallsOfBothAgents(t *testing.T) {
+func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
+	st := newFixture(t)
 	var alive bool
 	st.call(t, &alive, "has_alive_neutron_server", "1.4", map[string]any{})
 	if !alive {
-		t.Error("the server says that it does not live")
+		t.Error("has_alive_neutron_server returned false")
 	}
-	port := st.ports(t, 1)[0]
+	port := st.createPorts(t, 1)[0]
 	id := port.ID.String()
 
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id, uuid.NewString(), "nonsense"}})
-	if got := st.status(t, port.ID); got != network.Down {
-		t.Errorf("with DHCP alone the port is %s", got)
+	if got := st.portStatus(t, port.ID); got != network.Down {
+		t.Errorf("after the DHCP report alone the port is %s", got)
 	}
 	var up map[string]any
 	st.call(t, &up, "update_device_list", "1.9", map[string]any{"devices_up": []string{id, "no-such"}, "devices_down": []string{},
@@ -127,8 +127,8 @@ func TestPortBecomesActiveByTheCallsOfBothAgents(t *testing.T) {
 	if diff := cmp.Diff(want, up); diff != "" {
 		t.Error(diff)
 	}
-	if got := st.status(t, port.ID); got != network.Active {
-		t.Errorf("with both the port is %s", got)
+	if got := st.portStatus(t, port.ID); got != network.Active {
+		t.Errorf("after both reports the port is %s", got)
 	}
 
 	var down map[string]any
@@ -136,19 +136,19 @@ func TestPortBecomesActiveByTheCallsOfBothAgents(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"device": "tap" + id[:11], "exists": true}, down); diff != "" {
 		t.Error(diff)
 	}
-	if got := st.status(t, port.ID); got != network.Down {
-		t.Errorf("unplugged the port is %s", got)
+	if got := st.portStatus(t, port.ID); got != network.Down {
+		t.Errorf("after update_device_down the port is %s", got)
 	}
 	st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": []any{port.MAC, "0000:04:00.1"}, "agent_id": "x", "host": nil})
-	if got := st.status(t, port.ID); got != network.Active {
-		t.Errorf("plugged again the port is %s", got)
+	if got := st.portStatus(t, port.ID); got != network.Active {
+		t.Errorf("after update_device_up the port is %s", got)
 	}
 }
 
-func TestReportOfAnotherHostChangesNothing(t *testing.T) {
+func TestUpdateDeviceUp_FromAnotherHostIsIgnored(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
-	port := st.ports(t, 1)[0]
+	st := newFixture(t)
+	port := st.createPorts(t, 1)[0]
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{port.ID.String()}})
 	st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": port.ID, "agent_id": "x", "host": "cmp2"})
 	p, err := st.Port(t.Context(), port.ID)
@@ -156,14 +156,14 @@ func TestReportOfAnotherHostChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Status != network.Down || p.Ignored != 1 {
-		t.Errorf("the port is %s after a report of a stranger, of which %d were ignored", p.Status, p.Ignored)
+		t.Errorf("after a report of another host the port is %s with %d ignored reports", p.Status, p.Ignored)
 	}
 }
 
-func TestBatchOfReadyPortsIsOneTransaction(t *testing.T) {
+func TestDHCPReadyOnPorts_CompletesAllPortsOfABatch(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
-	ports := st.ports(t, 64)
+	st := newFixture(t)
+	ports := st.createPorts(t, 64)
 	ids := make([]string, len(ports))
 	for i, p := range ports {
 		ids[i] = p.ID.String()
@@ -180,41 +180,41 @@ func TestBatchOfReadyPortsIsOneTransaction(t *testing.T) {
 	}
 }
 
-func TestDetailsTakeThePortUp(t *testing.T) {
+func TestDevicesDetailsList_SetsPortToBuild(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
-	port := st.ports(t, 1)[0]
+	st := newFixture(t)
+	port := st.createPorts(t, 1)[0]
 	var found struct {
 		Devices []map[string]any `json:"devices"`
 		Failed  []any            `json:"failed_devices"`
 	}
 	st.call(t, &found, "get_devices_details_list_and_failed_devices", "1.5", map[string]any{
-		"devices": []string{port.ID.String(), "nobody's"}, "agent_id": "x", "host": "cmp1"})
+		"devices": []string{port.ID.String(), "unknown"}, "agent_id": "x", "host": "cmp1"})
 	want := []map[string]any{{"device": port.ID.String(), "network_id": port.Network.String(), "port_id": port.ID.String(), "mac_address": port.MAC,
 		"admin_state_up": true, "network_type": "vxlan", "segmentation_id": float64(*st.network.Segment), "physical_network": nil, "mtu": 1450.0,
 		"fixed_ips":    []any{map[string]any{"subnet_id": st.subnet.ID.String(), "ip_address": port.Addresses[0].IP.String()}},
 		"device_owner": "compute:nova", "allowed_address_pairs": []any{}, "port_security_enabled": true, "qos_policy_id": nil,
 		"qos_network_policy_id": nil, "profile": map[string]any{}, "propagate_uplink_status": false, "vif_type": "ovs", "vnic_type": "normal",
-		"security_groups": []any{port.SecurityGroups[0].String()}}, {"device": "nobody's"}}
+		"security_groups": []any{port.SecurityGroups[0].String()}}, {"device": "unknown"}}
 	if diff := cmp.Diff(want, found.Devices); diff != "" || len(found.Failed) != 0 {
 		t.Error(diff, found.Failed)
 	}
-	if got := st.status(t, port.ID); got != network.Build {
-		t.Errorf("the port that an agent has taken up is %s", got)
+	if got := st.portStatus(t, port.ID); got != network.Build {
+		t.Errorf("after get_devices_details_list the port is %s", got)
 	}
 }
 
-func TestDHCPAgentIsOnItsNetworkByOnePort(t *testing.T) {
+func TestCreateDHCPPort_IsIdempotent(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
+	st := newFixture(t)
 	args := map[string]any{"host": "net1", "port": map[string]any{"port": map[string]any{"name": "", "admin_state_up": true,
 		"device_id": "dhcp-x-" + st.network.ID.String(), "network_id": st.network.ID, "project_id": "p1", "tenant_id": "p1",
 		"fixed_ips": []any{map[string]any{"subnet_id": st.subnet.ID}}}}}
 	var first, second map[string]any
 	st.call(t, &first, "create_dhcp_port", "1.1", args)
-	st.call(t, &second, "create_dhcp_port", "1.1", args) // the answer to the first was lost
+	st.call(t, &second, "create_dhcp_port", "1.1", args) // a repeated call, as after a lost reply
 	if first["id"] != second["id"] || !cmp.Equal(first["fixed_ips"], second["fixed_ips"]) {
-		t.Errorf("asked twice, there are two ports: %v and %v", first, second)
+		t.Errorf("two calls created two ports: %v and %v", first, second)
 	}
 	if first["device_owner"] != "network:dhcp" || first["binding:host_id"] != "net1" {
 		t.Errorf("the port is %v", first)
@@ -223,9 +223,9 @@ func TestDHCPAgentIsOnItsNetworkByOnePort(t *testing.T) {
 	var updated map[string]any
 	st.call(t, &updated, "update_dhcp_port", "1.1", args)
 	args["host"] = "elsewhere"
-	o := st.ask(t, map[string]any{"topic": "q-plugin", "method": "update_dhcp_port", "version": "1.1", "args": args})
+	o := st.request(t, map[string]any{"topic": "q-plugin", "method": "update_dhcp_port", "version": "1.1", "args": args})
 	if o.Failure != "NetworkNotFound" {
-		t.Errorf("an agent that does not host the network gets %s %q", o.Result, o.Failure)
+		t.Errorf("an agent that does not host the network got %s %q", o.Result, o.Failure)
 	}
 
 	var infos []map[string]any
@@ -243,17 +243,17 @@ func TestDHCPAgentIsOnItsNetworkByOnePort(t *testing.T) {
 	var ports []any
 	st.call(t, &ports, "get_ports", "1.0", map[string]any{"filters": map[string]any{"network_id": []any{st.network.ID}}})
 	if len(ports) != 0 {
-		t.Errorf("after the release there is %v", ports)
+		t.Errorf("after release_dhcp_port there is %v", ports)
 	}
 	st.call(t, nil, "get_network_info", "1.0", map[string]any{"network_id": uuid.NewString(), "host": "net1"})
 	st.call(t, nil, "create_dhcp_port", "1.1", map[string]any{"host": "net1", "port": map[string]any{"port": map[string]any{
 		"device_id": "d", "network_id": uuid.NewString(), "fixed_ips": []any{}}}})
 }
 
-func TestVersionedObjectsArePulled(t *testing.T) {
+func TestBulkPull_ReturnsVersionedObjects(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
-	port := st.ports(t, 1)[0]
+	st := newFixture(t)
+	port := st.createPorts(t, 1)[0]
 	type object struct {
 		Name    string         `json:"versioned_object.name"`
 		Version string         `json:"versioned_object.version"`
@@ -287,9 +287,9 @@ func TestVersionedObjectsArePulled(t *testing.T) {
 	st.call(t, nil, "pull", "1.0", map[string]any{"resource_type": "Port", "version": "1.7", "resource_id": uuid.NewString()})
 }
 
-func TestTunnelsMeet(t *testing.T) {
+func TestTunnelSync_ReturnsAllEndpoints(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
+	st := newFixture(t)
 	sync := func(host, ip string) []any {
 		var got map[string][]any
 		st.call(t, &got, "tunnel_sync", "1.4", map[string]any{"tunnel_ip": ip, "tunnel_type": "vxlan", "host": host})
@@ -297,16 +297,16 @@ func TestTunnelsMeet(t *testing.T) {
 	}
 	sync("cmp1", "10.9.9.1")
 	sync("cmp2", "10.9.9.2")
-	got := sync("cmp2", "10.9.9.3") // it has moved
+	got := sync("cmp2", "10.9.9.3") // the endpoint of cmp2 changes
 	want := []any{map[string]any{"ip_address": "10.9.9.1", "udp_port": 4789.0, "host": "cmp1"}, map[string]any{"ip_address": "10.9.9.3", "udp_port": 4789.0, "host": "cmp2"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestFailuresAreThoseThatAgentsKnow(t *testing.T) {
+func TestCall_FailuresHaveNeutronsExceptionClasses(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
+	st := newFixture(t)
 	for _, c := range []struct {
 		method, version, namespace string
 		args                       map[string]any
@@ -328,36 +328,36 @@ func TestFailuresAreThoseThatAgentsKnow(t *testing.T) {
 		if c.namespace != "" {
 			request["namespace"] = c.namespace
 		}
-		if o := st.ask(t, request); o.Failure != c.want {
+		if o := st.request(t, request); o.Failure != c.want {
 			t.Errorf("%s %s: got %s %q %q, want %s", c.method, c.version, o.Result, o.Failure, o.Message, c.want)
 		}
 	}
 }
 
-// TestWhateverIsCalledIsAnswered calls every method with what it does not expect, as agents of another age or a broken one may.
-func TestWhateverIsCalledIsAnswered(t *testing.T) {
+// Every method is called with unexpected arguments, as an agent of another version may do.
+func TestCall_UnexpectedArgumentsAreAnswered(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
-	port := st.ports(t, 1)[0]
+	st := newFixture(t)
+	port := st.createPorts(t, 1)[0]
 	long, nested := strings.Repeat("x", 70000), strings.Repeat("[", 5000)+strings.Repeat("]", 5000)
 	id := port.ID.String()
 	values := []string{`null`, `7`, `-1.5e300`, `true`, `""`, `"x"`, `"` + id + `"`, `[]`, `{}`, `[null]`, `[[]]`, `["` + id + `",7]`, `[["` + id + `"]]`, `{"a":{"a":"a"}}`,
 		`"` + long + `"`, nested, `"\ud800"`, `["fa:16:3e:00:00:00",null]`, `"10.0.0.1"`, `"::1%eth0"`, `{"port":{"network_id":"` + st.network.ID.String() + `","device_id":"` + long + `"}}`,
 		`{"port":{"network_id":"` + st.network.ID.String() + `","device_id":"d","fixed_ips":[{"subnet_id":"x","ip_address":"y"}]}}`, `{"id":[` + strings.Repeat(`"x",`, 3000) + `"x"]}`,
 		`{"agent_state":{"agent_type":"Open vSwitch agent","host":"` + strings.Repeat("h", 250) + `","resource_versions":{"Port":"` + long + `"}}}`,
-		`{"agent_state":{"agent_type":"Nobody's agent","host":"nowhere","configurations":` + strings.Repeat(`{"a":`, 50) + `1` + strings.Repeat(`}`, 50) + `}}`}
+		`{"agent_state":{"agent_type":"Unknown agent","host":"nowhere","configurations":` + strings.Repeat(`{"a":`, 50) + `1` + strings.Repeat(`}`, 50) + `}}`}
 	names := []string{"host", "devices", "device", "devices_up", "devices_down", "port_ids", "port_id", "port", "network", "network_id", "device_id", "filters", "fields",
 		"agent_state", "tunnel_ip", "tunnel_type", "resource_type", "resource_id", "version", "filter_kwargs", "call_version", "enable_dhcp_filter"}
 	methods := []string{"has_alive_neutron_server", "report_state", "get_active_networks_info", "get_network_info", "create_dhcp_port", "update_dhcp_port",
 		"release_dhcp_port", "get_dhcp_port", "get_ports", "get_networks", "dhcp_ready_on_ports", "get_device_details", "get_devices_details_list",
 		"get_devices_details_list_and_failed_devices", "update_device_up", "update_device_down", "update_device_list", "tunnel_sync", "get_network_details",
 		"pull", "bulk_pull", "security_group_info_for_devices", "security_group_rules_for_devices", "get_dvr_mac_address_by_host", "get_dvr_mac_address_list"}
-	client := newRaw(t, st.url)
+	client := newRawClient(t, st.url)
 	sent := map[string]string{}
 	send := func(method, args string) {
 		n := strconv.Itoa(len(sent))
 		sent[n] = method + " " + args[:min(len(args), 200)]
-		client.send(t, sealed(fmt.Sprintf(`{"method":%q,"args":%s,"version":"1.0","_msg_id":%q,"_reply_q":%q,"_unique_id":%q}`, method, args, n, client.queue, hex())))
+		client.send(t, envelope(fmt.Sprintf(`{"method":%q,"args":%s,"version":"1.0","_msg_id":%q,"_reply_q":%q,"_unique_id":%q}`, method, args, n, client.queue, hexID())))
 	}
 	for _, method := range methods {
 		for _, v := range values {
@@ -372,10 +372,10 @@ func TestWhateverIsCalledIsAnswered(t *testing.T) {
 			send(method, `{"resource_type":"`+kind+`","resource_id":"x","version":"9.9.9","filter_kwargs":{"id":["x",""],"project_id":["`+long+`"],"name":[null]}}`)
 		}
 	}
-	for deadline := time.After(patience); len(sent) > 0; {
+	for deadline := time.After(maxWait); len(sent) > 0; {
 		select {
 		case reply := <-client.replies:
-			m := unsealed(t, reply.Body)
+			m := openEnvelope(t, reply.Body)
 			n := m["_msg_id"].(string)
 			if failure, _ := m["failure"].(string); strings.Contains(failure, `"ServiceUnavailable"`) || strings.Contains(failure, "internal error") {
 				t.Errorf("%s: %s", sent[n], failure)
@@ -388,10 +388,10 @@ func TestWhateverIsCalledIsAnswered(t *testing.T) {
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id}})
 }
 
-func TestHugeBatchesAndUnknownHostsDoNoHarm(t *testing.T) {
+func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
-	port := st.ports(t, 1)[0]
+	st := newFixture(t)
+	port := st.createPorts(t, 1)[0]
 	many := make([]string, 1001)
 	for i := range many {
 		many[i] = uuid.NewString()
@@ -403,7 +403,7 @@ func TestHugeBatchesAndUnknownHostsDoNoHarm(t *testing.T) {
 		"security_group_info_for_devices":  {"devices": many},
 		"security_group_rules_for_devices": {"devices": many},
 	} {
-		if o := st.ask(t, map[string]any{"topic": "q-plugin", "method": method, "version": "1.0", "args": args}); o.Failure != "TypeError" {
+		if o := st.request(t, map[string]any{"topic": "q-plugin", "method": method, "version": "1.0", "args": args}); o.Failure != "TypeError" {
 			t.Errorf("%s of %d: %s %q %q", method, len(many), o.Result, o.Failure, o.Message)
 		}
 	}
@@ -415,6 +415,6 @@ func TestHugeBatchesAndUnknownHostsDoNoHarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now.Status != network.Down || now.Revision != port.Revision || now.Ignored == 0 {
-		t.Errorf("an agent of an unknown host made the port %s at revision %d, %d of its reports ignored", now.Status, now.Revision, now.Ignored)
+		t.Errorf("after reports of an unknown host the port is %s at revision %d with %d ignored reports", now.Status, now.Revision, now.Ignored)
 	}
 }

@@ -23,25 +23,25 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// patience bounds waits for a condition that an idle machine meets at once. A busy machine may need minutes.
-const patience = 10 * time.Minute
+// maxWait is how long a test waits for a condition. It is generous, so that a slow machine does not fail a test.
+const maxWait = 10 * time.Minute
 
 var (
-	broker *devstack.RabbitMQ
-	hosts  atomic.Int64 // virtual hosts that tests have
+	broker           *devstack.RabbitMQ
+	usedVirtualHosts atomic.Int64 // how many virtual hosts tests use
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(serveDatabase) != "" {
-		os.Exit(serveForEver())
+	if os.Getenv(envServerDatabase) != "" {
+		os.Exit(runServerProcess())
 	}
-	os.Exit(withBroker(m))
+	os.Exit(runWithBroker(m))
 }
 
-// ownBroker is one that the test may kill.
-func ownBroker(t *testing.T) *devstack.RabbitMQ {
+// startOwnBroker starts a RabbitMQ that the test may kill.
+func startOwnBroker(t *testing.T) *devstack.RabbitMQ {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "berth-test-") // shorter than the test's own
+	dir, err := os.MkdirTemp("", "berth-test-") // t.TempDir is too long for a socket path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func ownBroker(t *testing.T) *devstack.RabbitMQ {
 	return own
 }
 
-// runs runs something until the test ends.
-func runs(t *testing.T, run func(context.Context)) {
+// runUntilEnd runs a function until the test ends.
+func runUntilEnd(t *testing.T, run func(context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -69,8 +69,8 @@ func runs(t *testing.T, run func(context.Context)) {
 	})
 }
 
-// withBroker runs the tests beside one broker.
-func withBroker(m *testing.M) int {
+// runWithBroker runs the tests with one shared RabbitMQ.
+func runWithBroker(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "berth-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -85,55 +85,55 @@ func withBroker(m *testing.M) int {
 	return storetest.Main(m)
 }
 
-// virtualHost is a part of the broker for this test alone.
-func virtualHost(t *testing.T) string {
+// newVirtualHost returns the URL of a virtual host that no other test uses.
+func newVirtualHost(t *testing.T) string {
 	t.Helper()
-	n := int(hosts.Add(1)) - 1
+	n := int(usedVirtualHosts.Add(1)) - 1
 	if n >= devstack.VirtualHosts {
-		t.Fatalf("more than %d tests want a virtual host", devstack.VirtualHosts)
+		t.Fatalf("more than %d tests need a virtual host", devstack.VirtualHosts)
 	}
 	return broker.URL(n)
 }
 
-// serve answers agents until the test ends, and returns once it does.
-func serve(t *testing.T, s *store.Store, url string) *prometheus.Registry {
+// startServer starts an RPC server until the test ends and waits until it is connected.
+func startServer(t *testing.T, s *store.Store, url string) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	server := rpc.NewServer(rpc.Options{Store: s, Brokers: []string{url}, Host: "here", Metrics: registry})
-	runs(t, server.Run)
+	runUntilEnd(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)
 	return registry
 }
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(maxWait); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %s", what, patience)
+			t.Fatalf("%s: not within %s", what, maxWait)
 		}
 	}
 }
 
-// agent is a process with the oslo.messaging of Debian.
+// agent is a process that uses Debian's oslo.messaging.
 type agent struct {
-	in      io.WriteCloser
-	mu      sync.Mutex
-	waiting map[int]chan outcome
-	next    int
-	heard   chan heard
+	in       io.WriteCloser
+	mu       sync.Mutex
+	pending  map[int]chan callResult
+	next     int
+	received chan receivedMessage
 }
 
-type outcome struct {
-	ID      int             `json:"id"`
-	Result  json.RawMessage `json:"result"`
-	Failure string          `json:"failure"`
-	Message string          `json:"message"`
-	Heard   string          `json:"heard"`
-	Args    json.RawMessage `json:"args"`
+type callResult struct {
+	ID       int             `json:"id"`
+	Result   json.RawMessage `json:"result"`
+	Failure  string          `json:"failure"`
+	Message  string          `json:"message"`
+	Received string          `json:"received"`
+	Args     json.RawMessage `json:"args"`
 }
 
-// heard is a message of the server.
-type heard struct {
+// receivedMessage is a call or cast that the agent received.
+type receivedMessage struct {
 	Method string
 	Args   json.RawMessage
 }
@@ -160,7 +160,7 @@ func newAgent(t *testing.T, url string) *agent {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	a := &agent{in: in, waiting: map[int]chan outcome{}, heard: make(chan heard, 10000)}
+	a := &agent{in: in, pending: map[int]chan callResult{}, received: make(chan receivedMessage, 10000)}
 	go a.read(out)
 	return a
 }
@@ -169,29 +169,29 @@ func (a *agent) read(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
-		var o outcome
+		var o callResult
 		if json.Unmarshal(lines.Bytes(), &o) != nil {
 			continue
 		}
-		if o.Heard != "" {
-			a.heard <- heard{o.Heard, o.Args}
+		if o.Received != "" {
+			a.received <- receivedMessage{o.Received, o.Args}
 			continue
 		}
 		a.mu.Lock()
-		waiting := a.waiting[o.ID]
+		waiting := a.pending[o.ID]
 		a.mu.Unlock()
 		waiting <- o
 	}
 }
 
-// ask sends a request and returns its answer.
-func (a *agent) ask(t *testing.T, request map[string]any) outcome {
+// request sends a request to the process and returns its answer.
+func (a *agent) request(t *testing.T, request map[string]any) callResult {
 	t.Helper()
-	answer := make(chan outcome, 1)
+	answer := make(chan callResult, 1)
 	a.mu.Lock()
 	a.next++
 	request["id"] = a.next
-	a.waiting[a.next] = answer
+	a.pending[a.next] = answer
 	line, err := json.Marshal(request)
 	if err == nil {
 		_, err = fmt.Fprintf(a.in, "%s\n", line)
@@ -203,16 +203,16 @@ func (a *agent) ask(t *testing.T, request map[string]any) outcome {
 	select {
 	case o := <-answer:
 		return o
-	case <-time.After(patience):
+	case <-time.After(maxWait):
 		t.Fatalf("no answer to %s", line)
-		return outcome{}
+		return callResult{}
 	}
 }
 
-// call calls a method and decodes its result.
+// call calls an RPC method and decodes its result. A nil into means that the result must be null.
 func (a *agent) call(t *testing.T, into any, method, version string, args map[string]any) {
 	t.Helper()
-	o := a.ask(t, map[string]any{"topic": "q-plugin", "method": method, "version": version, "args": args})
+	o := a.request(t, map[string]any{"topic": "q-plugin", "method": method, "version": version, "args": args})
 	if o.Failure != "" {
 		t.Fatalf("%s: %s: %s", method, o.Failure, o.Message)
 	}

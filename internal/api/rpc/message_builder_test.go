@@ -10,51 +10,52 @@ import (
 	"berth/internal/store"
 )
 
-// dhcp is a site whose DHCP agent listens, and what it hears next of a method, with its priority.
-func dhcp(t *testing.T) (*site, func(method string, priority float64) map[string]any) {
+// newDHCPFixture returns a fixture whose DHCP agent listens, and a function that publishes and returns the payload of the next
+// message after checking its method and priority.
+func newDHCPFixture(t *testing.T) (*fixture, func(method string, priority float64) map[string]any) {
 	t.Helper()
-	st := newSite(t)
-	st.listen(t, "dhcp_agent", "net1", "1.0")
-	caster := st.casting(t)
+	st := newFixture(t)
+	st.listenTo(t, "dhcp_agent", "net1", "1.0")
+	publisher := st.newPublisher(t)
 	return st, func(method string, priority float64) map[string]any {
 		t.Helper()
-		st.tell(t, caster)
-		p := st.hear(t, method)["payload"].(map[string]any)
+		st.publishAll(t, publisher)
+		p := st.receiveMethod(t, method)["payload"].(map[string]any)
 		if p["priority"] != priority {
-			t.Errorf("%s comes with priority %v, want %v", method, p["priority"], priority)
+			t.Errorf("%s has priority %v, want %v", method, p["priority"], priority)
 		}
 		return p
 	}
 }
 
-func TestDHCPAgentHearsOfSubnetsAndOfItself(t *testing.T) {
+func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
 	t.Parallel()
-	st, next := dhcp(t)
+	st, next := newDHCPFixture(t)
 	project, cidr, off, name := "p1", netip.MustParsePrefix("10.9.0.0/24"), false, "green"
 	subnets, err := st.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := next("subnet_create_end", 3); p["subnet"].(map[string]any)["cidr"] != "10.9.0.0/24" {
-		t.Errorf("heard %v", p)
+		t.Errorf("got %v", p)
 	}
 	if _, err := st.UpdateSubnet(t.Context(), subnets[0].ID, network.SubnetChange{DHCP: &off}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("subnet_update_end", 3); p["subnet"].(map[string]any)["enable_dhcp"] != false {
-		t.Errorf("heard %v", p)
+		t.Errorf("got %v", p)
 	}
 	if err := st.DeleteSubnet(t.Context(), subnets[0].ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("subnet_delete_end", 4); p["subnet_id"] != subnets[0].ID.String() || p["network_id"] != st.network.ID.String() {
-		t.Errorf("heard %v", p)
+		t.Errorf("got %v", p)
 	}
 	if _, err := st.UpdateNetwork(t.Context(), st.network.ID, network.NetworkChange{Name: &name}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("network_update_end", 1); p["network"].(map[string]any)["name"] != "green" {
-		t.Errorf("heard %v", p)
+		t.Errorf("got %v", p)
 	}
 	agents, err := st.Agents(t.Context(), store.Listing{Where: []store.Condition{{Field: "host", In: []string{"net1"}}}})
 	if err != nil || len(agents) != 1 {
@@ -64,21 +65,21 @@ func TestDHCPAgentHearsOfSubnetsAndOfItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := next("agent_updated", 0); p["admin_state_up"] != false {
-		t.Errorf("heard %v", p)
+		t.Errorf("got %v", p)
 	}
 	if err := st.UnscheduleNetwork(t.Context(), agents[0].ID, st.network.ID); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("network_delete_end", 2); p["network_id"] != st.network.ID.String() {
-		t.Errorf("heard %v", p)
+		t.Errorf("got %v", p)
 	}
 }
 
-// TestOnlyAnotherAddressIsNewsForDHCP renames a port, which no DHCP agent has to hear.
-func TestOnlyAnotherAddressIsNewsForDHCP(t *testing.T) {
+// A DHCP agent gets no message about a new name.
+func TestPublish_DHCPAgentGetsPortUpdateOnlyForAddressesAndOptions(t *testing.T) {
 	t.Parallel()
-	st, next := dhcp(t)
-	port := st.ports(t, 1)[0]
+	st, next := newDHCPFixture(t)
+	port := st.createPorts(t, 1)[0]
 	next("port_create_end", 5)
 	name := "web"
 	if _, err := st.UpdatePort(t.Context(), port.ID, network.PortChange{Name: &name}, nil); err != nil {
@@ -90,7 +91,7 @@ func TestOnlyAnotherAddressIsNewsForDHCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := next("port_update_end", 6)["port"].(map[string]any); p["name"] != "web" || len(p["extra_dhcp_opts"].([]any)) != 1 {
-		t.Errorf("heard %v", p)
+		t.Errorf("got %v", p)
 	}
 	addresses := port.Addresses
 	if err := st.DeletePort(t.Context(), port.ID, nil); err != nil {
@@ -98,21 +99,21 @@ func TestOnlyAnotherAddressIsNewsForDHCP(t *testing.T) {
 	}
 	p := next("port_delete_end", 6)
 	if fixed := p["fixed_ips"].([]any); len(fixed) != 1 || fixed[0].(map[string]any)["ip_address"] != addresses[0].IP.String() {
-		t.Errorf("heard %v", p)
+		t.Errorf("got %v", p)
 	}
 }
 
-// TestHostsHearOfAMigration moves a port to a host to which it was tied before.
-func TestHostsHearOfAMigration(t *testing.T) {
+// A port moves to a host to which it had an inactive binding.
+func TestPublish_BindingActivateAndDeactivateOnMigration(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
-	st.report(t, "Open vSwitch agent", "cmp2", "new")
+	st := newFixture(t)
+	st.reportState(t, "Open vSwitch agent", "cmp2", "new")
 	for _, topic := range []string{"activate", "deactivate"} {
-		st.listen(t, "q-agent-notifier-binding-"+topic, "cmp1", "1.5")
+		st.listenTo(t, "q-agent-notifier-binding-"+topic, "cmp1", "1.5")
 	}
-	st.listen(t, "dhcp_agent", "net1", "1.0")
-	port := st.ports(t, 1)[0]
-	caster := st.casting(t)
+	st.listenTo(t, "dhcp_agent", "net1", "1.0")
+	port := st.createPorts(t, 1)[0]
+	publisher := st.newPublisher(t)
 	host := "cmp2"
 	if _, err := st.ProposeBinding(t.Context(), port.ID, network.BindingChange{Host: &host}); err != nil {
 		t.Fatal(err)
@@ -120,26 +121,26 @@ func TestHostsHearOfAMigration(t *testing.T) {
 	if _, err := st.ActivateBinding(t.Context(), port.ID, "cmp2"); err != nil {
 		t.Fatal(err)
 	}
-	st.tell(t, caster)
-	got := st.heardOf(t, "binding_deactivate", "binding_activate")
+	st.publishAll(t, publisher)
+	got := st.receiveMethods(t, "binding_deactivate", "binding_activate")
 	if d := got["binding_deactivate"]; d["host"] != "cmp1" || d["port_id"] != port.ID.String() || d["network_id"] != port.Network.String() {
-		t.Errorf("heard %v", d)
+		t.Errorf("got %v", d)
 	}
 	if a := got["binding_activate"]; a["host"] != "cmp2" || a["port_id"] != port.ID.String() {
-		t.Errorf("heard %v", a)
+		t.Errorf("got %v", a)
 	}
 }
 
-func TestDHCPAgentHearsThatNoAddressIsLeft(t *testing.T) {
+func TestCreateDHCPPort_FailsWhenSubnetIsFull(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
+	st := newFixture(t)
 	project, cidr := "p1", netip.MustParsePrefix("10.9.0.0/30")
 	subnets, err := st.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	create := func(device string, subnet uuid.UUID) outcome {
-		return st.ask(t, map[string]any{"topic": "q-plugin", "method": "create_dhcp_port", "version": "1.1", "args": map[string]any{"host": "net1",
+	create := func(device string, subnet uuid.UUID) callResult {
+		return st.request(t, map[string]any{"topic": "q-plugin", "method": "create_dhcp_port", "version": "1.1", "args": map[string]any{"host": "net1",
 			"port": map[string]any{"port": map[string]any{"network_id": st.network.ID, "device_id": device, "project_id": "p1",
 				"fixed_ips": []any{map[string]any{"subnet_id": subnet}}}}}})
 	}
@@ -150,14 +151,14 @@ func TestDHCPAgentHearsThatNoAddressIsLeft(t *testing.T) {
 		t.Errorf("got %s %q %q", o.Result, o.Failure, o.Message)
 	}
 	if o := create("d3", uuid.New()); string(o.Result) != "null" {
-		t.Errorf("of a subnet that is gone: got %s %q %q", o.Result, o.Failure, o.Message)
+		t.Errorf("of a deleted subnet: got %s %q %q", o.Result, o.Failure, o.Message)
 	}
 }
 
-// TestEveryPromiseOfAVersionHolds asks for each method at the newest version that is known of it, and at the next.
-func TestEveryPromiseOfAVersionHolds(t *testing.T) {
+// Each method works in its newest version, and fails with UnsupportedVersion in a later one.
+func TestCall_SupportedVersions(t *testing.T) {
 	t.Parallel()
-	st := newSite(t)
+	st := newFixture(t)
 	for _, c := range []struct{ method, newest, unknown string }{
 		{"has_alive_neutron_server", "1.4", "1.11"},
 		{"get_active_networks_info", "1.10", "1.11"},
@@ -167,11 +168,11 @@ func TestEveryPromiseOfAVersionHolds(t *testing.T) {
 		{"get_dvr_mac_address_list", "1.1", "1.2"},
 	} {
 		args := map[string]any{"resource_type": "Port", "version": "1.7", "filter_kwargs": map[string]any{"id": []any{}}}
-		if o := st.ask(t, map[string]any{"topic": "q-plugin", "method": c.method, "version": c.newest, "args": args}); o.Failure != "" {
+		if o := st.request(t, map[string]any{"topic": "q-plugin", "method": c.method, "version": c.newest, "args": args}); o.Failure != "" {
 			t.Errorf("%s %s: %s %s", c.method, c.newest, o.Failure, o.Message)
 		}
 		for _, version := range []string{c.unknown, "2.0", "0.9", "x", "1.1.1.1"} {
-			if o := st.ask(t, map[string]any{"topic": "q-plugin", "method": c.method, "version": version, "args": args}); o.Failure != "UnsupportedVersion" {
+			if o := st.request(t, map[string]any{"topic": "q-plugin", "method": c.method, "version": version, "args": args}); o.Failure != "UnsupportedVersion" {
 				t.Errorf("%s %s: got %s %q", c.method, version, o.Result, o.Failure)
 			}
 		}

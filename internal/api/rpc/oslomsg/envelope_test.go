@@ -1,0 +1,77 @@
+package oslomsg
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestDecodeRequest_RefusesInvalidMessages(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"empty":            "",
+		"no envelope":      "{}",
+		"other version":    `{"oslo.version":"3.0","oslo.message":"{}"}`,
+		"no method":        `{"oslo.version":"2.0","oslo.message":"{}"}`,
+		"NUL in arguments": `{"oslo.version":"2.0","oslo.message":"{\"method\":\"m\",\"args\":{\"a\":\"\\u0000\"}}"}`,
+		"too large":        `{"oslo.version":"2.0","oslo.message":"` + strings.Repeat("a", maxBody) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if r, err := decodeRequest([]byte(body)); err == nil {
+				t.Errorf("decoded %+v", r)
+			}
+		})
+	}
+}
+
+func TestEncodeCast_IsDecodedAsRequestWithoutReply(t *testing.T) {
+	t.Parallel()
+	body, err := EncodeCast("port_update", "1.1", map[string]any{"port": "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := decodeRequest(body)
+	if err != nil || r.Method != "port_update" || r.Version != "1.1" || string(r.Args) != `{"port":"p"}` || len(r.UniqueID) != 32 || r.wantsReply() {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestEncodeReply_HasResultOrFailure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		failure *Failure
+		result  any
+		class   string
+	}{
+		"result":  {nil, true, ""},
+		"failure": {NewTypeError("bad %s", "host"), nil, "TypeError"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body, err := encodeReply(request{MessageID: "m"}, true, c.failure)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e envelope
+			var m struct {
+				Result    any     `json:"result"`
+				Failure   *string `json:"failure"`
+				Ending    bool    `json:"ending"`
+				MessageID string  `json:"_msg_id"`
+			}
+			if err := json.Unmarshal(body, &e); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal([]byte(e.Message), &m); err != nil {
+				t.Fatal(err)
+			}
+			if m.Result != c.result || !m.Ending || m.MessageID != "m" || (m.Failure != nil) != (c.class != "") {
+				t.Errorf("got %s", e.Message)
+			}
+			if m.Failure != nil && !strings.Contains(*m.Failure, `"class":"`+c.class+`"`) {
+				t.Errorf("failure %s", *m.Failure)
+			}
+		})
+	}
+}

@@ -1,0 +1,146 @@
+package rpc_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/rpc"
+	"berth/internal/network"
+)
+
+// listenTo makes the agent receive the messages of a topic.
+func (a *agent) listenTo(t *testing.T, topic, host, version string) {
+	t.Helper()
+	if o := a.request(t, map[string]any{"topic": topic, "host": host, "version": version}); o.Failure != "" {
+		t.Fatal(o.Failure, o.Message)
+	}
+}
+
+// receiveMethod returns the arguments of the next message, which must have this method.
+func (a *agent) receiveMethod(t *testing.T, method string) map[string]any {
+	t.Helper()
+	return a.receiveMethods(t, method)[method]
+}
+
+// receive returns the next message.
+func (a *agent) receive(t *testing.T) receivedMessage {
+	t.Helper()
+	select {
+	case h := <-a.received:
+		return h
+	case <-time.After(maxWait):
+		t.Fatal("no message")
+		return receivedMessage{}
+	}
+}
+
+// publishNetwork publishes the notifications of the network.
+func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
+	t.Helper()
+	due, err := st.Announcements(t.Context(), st.network.ID, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	published, err := c.Publish(t.Context(), due)
+	if err != nil || len(published) != len(due) {
+		t.Fatalf("published %d of %d: %v", len(published), len(due), err)
+	}
+	if err := st.SettleAnnouncements(t.Context(), published); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
+	t.Cleanup(publisher.Close)
+	hosting := []network.Announcement{{ID: 7, Network: st.network.ID, Kind: network.AboutHosting, Event: network.EventCreated, Data: []byte(`{"host":"net1"}`)}}
+	if published, err := publisher.Publish(t.Context(), hosting); err == nil || len(published) != 0 {
+		t.Errorf("published %v without a listening agent", published)
+	}
+	hosting[0].Age = network.AgentDownTime // old enough to be published without a listening agent
+	if published, err := publisher.Publish(t.Context(), hosting); err != nil || len(published) != 1 {
+		t.Errorf("published %v, %v", published, err)
+	}
+
+	st.listenTo(t, "dhcp_agent", "net1", "1.0")
+	st.Announce()
+	if published, err := publisher.Publish(t.Context(), hosting); err != nil || len(published) != 1 {
+		t.Fatalf("published %v, %v", published, err)
+	}
+	payload := func(method string, priority float64) map[string]any {
+		t.Helper()
+		p := st.receiveMethod(t, method)["payload"].(map[string]any)
+		if p["priority"] != priority {
+			t.Errorf("%s has priority %v, want %v", method, p["priority"], priority)
+		}
+		return p
+	}
+	if p := payload("network_create_end", 0); p["network"].(map[string]any)["id"] != st.network.ID.String() {
+		t.Errorf("got %v", p)
+	}
+	port := st.createPorts(t, 1)[0]
+	st.publishNetwork(t, publisher)
+	if p := payload("port_create_end", 5)["port"].(map[string]any); p["id"] != port.ID.String() || p["mac_address"] != port.MAC {
+		t.Errorf("got %v", p)
+	}
+	if _, err := st.UpdatePort(t.Context(), port.ID, network.PortChange{Fixed: &[]network.Fixed{}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	st.publishNetwork(t, publisher)
+	payload("port_update_end", 6)
+	if err := st.DeletePort(t.Context(), port.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	st.publishNetwork(t, publisher)
+	if p := payload("port_delete_end", 6); p["port_id"] != port.ID.String() || p["network_id"] != st.network.ID.String() {
+		t.Errorf("got %v", p)
+	}
+	off := false
+	if _, err := st.UpdateSubnet(t.Context(), st.subnet.ID, network.SubnetChange{DHCP: &off}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.DeleteSubnet(t.Context(), st.subnet.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.DeleteNetwork(t.Context(), st.network.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	st.publishNetwork(t, publisher)
+	if p := payload("network_delete_end", 2); p["network_id"] != st.network.ID.String() {
+		t.Errorf("got %v", p)
+	}
+}
+
+func TestPublish_PushesVersionedObjects(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
+	t.Cleanup(publisher.Close)
+	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
+	st.Announce()
+	port := st.createPorts(t, 1)[0]
+	announced := network.Announcement{Network: uuid.New(), Kind: network.AboutPort, Event: network.EventCreated, Object: port.ID, Data: []byte("null")}
+	if _, err := publisher.Publish(t.Context(), []network.Announcement{announced}); err != nil {
+		t.Fatal(err)
+	}
+	push := st.receiveMethod(t, "push")
+	o := push["resource_list"].([]any)[0].(map[string]any)
+	if data := o["versioned_object.data"].(map[string]any); push["event_type"] != "updated" || o["versioned_object.version"] != "1.7" || data["id"] != port.ID.String() {
+		t.Errorf("pushed %v", push)
+	}
+	if err := st.DeletePort(t.Context(), port.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	announced.Event, announced.Data = network.EventDeleted, []byte(`{}`)
+	if _, err := publisher.Publish(t.Context(), []network.Announcement{announced}); err != nil {
+		t.Fatal(err)
+	}
+	push = st.receiveMethod(t, "push")
+	if data := push["resource_list"].([]any)[0].(map[string]any)["versioned_object.data"]; push["event_type"] != "deleted" || data.(map[string]any)["id"] != port.ID.String() {
+		t.Errorf("pushed %v", push)
+	}
+}

@@ -1,0 +1,248 @@
+package rpc_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/api/rpc"
+	"berth/internal/network"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// Environment variables that make the test binary an RPC server process.
+const (
+	envServerDatabase = "BERTH_TEST_RPC_DATABASE"
+	envServerBroker   = "BERTH_TEST_RPC_BROKER"
+)
+
+// runServerProcess answers calls until the process is killed. It prints a line when it is connected.
+func runServerProcess() int {
+	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	server := rpc.NewServer(rpc.Options{Store: s, Brokers: []string{os.Getenv(envServerBroker)}, Host: "here"})
+	go func() {
+		for !server.Connected() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		fmt.Println("answering")
+	}()
+	server.Run(context.Background())
+	return 0
+}
+
+// startServerProcess starts an RPC server in a process of its own and returns a function that kills it.
+func startServerProcess(t *testing.T, database, url string) (kill func()) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), envServerDatabase+"="+database, envServerBroker+"="+url)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	t.Cleanup(kill)
+	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the server process printed %q: %v", said, err)
+	}
+	return kill
+}
+
+// One of two server processes is killed while both have many calls.
+func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
+	t.Parallel()
+	const calls = 400
+	database, url := storetest.URL(t), newVirtualHost(t)
+	s, err := store.Open(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	kill := startServerProcess(t, database, url)
+	startServerProcess(t, database, url)
+	st := &fixture{Store: s, agent: newAgent(t, url), url: url}
+	st.reportState(t, "DHCP agent", "net1", "new")
+	st.reportState(t, "Open vSwitch agent", "cmp1", "new")
+	st.createNetwork(t)
+	ports := st.createPorts(t, calls)
+	client := newRawClient(t, url)
+
+	for i, p := range ports {
+		client.send(t, envelope(fmt.Sprintf(`{"method":"dhcp_ready_on_ports","args":{"port_ids":[%q]},"version":"1.5","_msg_id":"%d","_reply_q":%q,"_unique_id":%q}`,
+			p.ID, i, client.queue, hexID())))
+	}
+	answered := map[string]bool{}
+	deadline := time.After(maxWait)
+	for len(answered) < calls {
+		select {
+		case reply := <-client.replies:
+			m := openEnvelope(t, reply.Body)
+			if m["failure"] != nil {
+				t.Fatalf("got %v", m)
+			}
+			answered[m["_msg_id"].(string)] = true
+			if len(answered) == calls/10 {
+				kill()
+			}
+		case <-deadline:
+			t.Fatalf("only %d of %d calls were answered", len(answered), calls)
+		}
+	}
+
+	for _, p := range ports {
+		now, err := s.Port(t.Context(), p.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := now.Standing().Remaining(); len(left) != 1 || left[0] != network.L2 {
+			t.Fatalf("reported port %s waits for %v", p.ID, left)
+		}
+	}
+}
+
+func openEnvelope(t *testing.T, body []byte) (m map[string]any) {
+	t.Helper()
+	var e map[string]string
+	if err := json.Unmarshal(body, &e); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(e["oslo.message"]), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// RabbitMQ is killed, which deletes all queues and messages, and started again.
+func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
+	t.Parallel()
+	broker := startOwnBroker(t)
+	url := broker.URL(0)
+	s := storetest.New(t)
+	s.Announce()
+	startServer(t, s, url)
+	publisher := rpc.NewPublisher(rpc.Options{Store: s, Brokers: []string{url}})
+	t.Cleanup(publisher.Close)
+	runUntilEnd(t, publisher.Run)
+	st := &fixture{Store: s, agent: newAgent(t, url), url: url}
+	st.listenTo(t, "dhcp_agent", "net1", "1.0")
+	st.reportState(t, "DHCP agent", "net1", "new")
+	st.reportState(t, "Open vSwitch agent", "cmp1", "new")
+	st.createNetwork(t)
+	before := st.createPorts(t, 1)[0]
+	st.publishNetwork(t, publisher)
+	st.receiveAbout(t, "port_create_end", before.ID)
+	eventually(t, "the publisher is connected", publisher.Connected)
+
+	broker.Kill()
+	eventually(t, "the publisher notices the lost connection", func() bool { return !publisher.Connected() })
+	meanwhile := st.createPorts(t, 1)[0]
+	due, err := st.Announcements(t.Context(), st.network.ID, 100)
+	if err != nil || len(due) == 0 {
+		t.Fatalf("a port created during the outage has %d notifications: %v", len(due), err)
+	}
+	if published, err := publisher.Publish(t.Context(), due); err == nil || len(published) > 0 {
+		t.Errorf("published %v while RabbitMQ is down", published)
+	}
+	if err := broker.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, "what may be lost is published again", func() bool {
+		due, err := st.Announcements(t.Context(), st.network.ID, 100)
+		return err == nil && len(due) > 0 && due[0].ID < 3
+	})
+	eventually(t, "both ports are published of", func() bool { // the agent needs time to reconnect
+		due, err := st.Announcements(t.Context(), st.network.ID, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		published, err := publisher.Publish(t.Context(), due)
+		if err := st.SettleAnnouncements(t.Context(), published); err != nil {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	st.receiveAbout(t, "port_create_end", before.ID, meanwhile.ID)
+	eventually(t, "a report is accepted, if necessary after a repetition", func() bool {
+		return st.request(t, map[string]any{"topic": "q-plugin", "method": "dhcp_ready_on_ports", "version": "1.5", "timeout": 60,
+			"args": map[string]any{"port_ids": []uuid.UUID{before.ID}}}).Failure == ""
+	})
+}
+
+// receiveAbout waits until the agent received messages of this method about all of these IDs. It ignores other messages.
+func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
+	t.Helper()
+	missing := map[string]bool{}
+	for _, id := range ids {
+		missing[id.String()] = true
+	}
+	deadline := time.After(maxWait)
+	for len(missing) > 0 {
+		select {
+		case h := <-a.received:
+			for id := range missing {
+				if h.Method == method && strings.Contains(string(h.Args), id) {
+					delete(missing, id)
+				}
+			}
+		case <-deadline:
+			t.Fatalf("no %s about %v was received", method, missing)
+		}
+	}
+}
+
+// Server and publisher connect over TLS.
+func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
+	t.Parallel()
+	broker := startOwnBroker(t)
+	trust, err := rpc.TLSConfig(broker.CAFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storetest.New(t)
+	s.Announce()
+	options := rpc.Options{Store: s, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
+	server := rpc.NewServer(options)
+	runUntilEnd(t, server.Run)
+	eventually(t, "the server is connected", server.Connected)
+	publisher := rpc.NewPublisher(options)
+	t.Cleanup(publisher.Close)
+	runUntilEnd(t, publisher.Run)
+	eventually(t, "the publisher is connected", publisher.Connected)
+	st := &fixture{Store: s, agent: newAgent(t, broker.URL(0)), url: broker.URL(0)}
+	st.reportState(t, "DHCP agent", "net1", "new")
+
+	options.TLS = nil // the system does not trust that authority
+	stranger := rpc.NewPublisher(options)
+	t.Cleanup(stranger.Close)
+	published, err := stranger.Publish(t.Context(), []network.Announcement{{Kind: network.AboutTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
+	if len(published) > 0 || err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("published %v, %v", published, err)
+	}
+	if _, err := rpc.TLSConfig(os.Args[0]); err == nil {
+		t.Error("TLSConfig accepted a file without a certificate")
+	}
+}
