@@ -1,32 +1,18 @@
 package rpc_test
 
 import (
+	"encoding/json"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"berth/internal/network"
 	"berth/internal/store"
 )
-
-// newDHCPFixture returns a fixture whose DHCP agent listens, and a function that publishes and returns the payload of the next
-// message after checking its method and priority.
-func newDHCPFixture(t *testing.T) (*fixture, func(method string, priority float64) map[string]any) {
-	t.Helper()
-	st := newFixture(t)
-	st.listenTo(t, "dhcp_agent", "net1", "1.0")
-	publisher := st.newPublisher(t)
-	return st, func(method string, priority float64) map[string]any {
-		t.Helper()
-		st.publishAll(t, publisher)
-		p := st.receiveMethod(t, method)["payload"].(map[string]any)
-		if p["priority"] != priority {
-			t.Errorf("%s has priority %v, want %v", method, p["priority"], priority)
-		}
-		return p
-	}
-}
 
 func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
 	t.Parallel()
@@ -131,50 +117,117 @@ func TestPublish_BindingActivateAndDeactivateOnMigration(t *testing.T) {
 	}
 }
 
-func TestCreateDHCPPort_FailsWhenSubnetIsFull(t *testing.T) {
+// A security group rule is created while agents with two versions of the object listen.
+func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	project, cidr := "p1", netip.MustParsePrefix("10.9.0.0/30")
-	subnets, err := st.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
+	port := st.createPorts(t, 1)[0]
+	for host, version := range map[string]string{"cmp7": "1.2", "cmp8": "1.3"} {
+		o := st.request(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+			"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": "Open vSwitch agent", "host": host, "binary": "x", "topic": "N/A",
+				"start_flag": true, "resource_versions": map[string]any{"SecurityGroupRule": version}}}}})
+		if string(o.Result) != `"new"` {
+			t.Fatalf("got %s %s %s", o.Result, o.Failure, o.Message)
+		}
+		st.listenTo(t, "neutron-vo-SecurityGroupRule-"+version, host, "1.1")
+	}
+	st.listenTo(t, "q-agent-notifier-security_group-update", "cmp9", "1.1")
+	publisher := st.newPublisher(t)
+
+	direction, protocol := network.Ingress, "tcp"
+	group := port.SecurityGroups[0]
+	rules, err := st.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{{Group: &group, Direction: &direction, Protocol: &protocol}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	create := func(device string, subnet uuid.UUID) callResult {
-		return st.request(t, map[string]any{"topic": "q-plugin", "method": "create_dhcp_port", "version": "1.1", "args": map[string]any{"host": "net1",
-			"port": map[string]any{"port": map[string]any{"network_id": st.network.ID, "device_id": device, "project_id": "p1",
-				"fixed_ips": []any{map[string]any{"subnet_id": subnet}}}}}})
+	st.publishAll(t, publisher)
+
+	versions, updated := []string{}, 0
+	for range 3 {
+		h := st.receive(t)
+		if h.Method == "security_groups_rule_updated" && strings.Contains(string(h.Args), group.String()) {
+			updated++
+			continue
+		}
+		var push struct {
+			Event     string `json:"event_type"`
+			Resources []struct {
+				Version string         `json:"versioned_object.version"`
+				Data    map[string]any `json:"versioned_object.data"`
+			} `json:"resource_list"`
+		}
+		if err := json.Unmarshal(h.Args, &push); err != nil || h.Method != "push" || push.Resources[0].Data["id"] != rules[0].ID.String() || push.Event != "updated" {
+			t.Fatalf("got %s %s", h.Method, h.Args)
+		}
+		versions = append(versions, push.Resources[0].Version)
 	}
-	if o := create("d1", subnets[0].ID); o.Failure != "" {
-		t.Fatal(o.Failure, o.Message)
+	slices.Sort(versions)
+	if diff := cmp.Diff([]string{"1.2", "1.3"}, versions); diff != "" || updated != 1 {
+		t.Errorf("pushed in %v, and published of %d times", versions, updated)
 	}
-	if o := create("d2", subnets[0].ID); o.Failure != "IpAddressGenerationFailure" {
-		t.Errorf("got %s %q %q", o.Result, o.Failure, o.Message)
+
+	if err := st.DeleteSecurityRule(t.Context(), rules[0].ID, nil); err != nil {
+		t.Fatal(err)
 	}
-	if o := create("d3", uuid.New()); string(o.Result) != "null" {
-		t.Errorf("of a deleted subnet: got %s %q %q", o.Result, o.Failure, o.Message)
+	st.publishAll(t, publisher)
+	for range 3 {
+		if h := st.receive(t); h.Method == "push" && !strings.Contains(string(h.Args), `"deleted"`) {
+			t.Errorf("got %s", h.Args)
+		}
 	}
 }
 
-// Each method works in its newest version, and fails with UnsupportedVersion in a later one.
-func TestCall_SupportedVersions(t *testing.T) {
+// A port joins a group, changes its address and leaves the group.
+func TestPublish_SecurityGroupMemberUpdates(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	for _, c := range []struct{ method, newest, unknown string }{
-		{"has_alive_neutron_server", "1.4", "1.11"},
-		{"get_active_networks_info", "1.10", "1.11"},
-		{"update_device_list", "1.9", "1.10"},
-		{"bulk_pull", "1.1", "1.2"},
-		{"security_group_info_for_devices", "1.3", "1.4"},
-		{"get_dvr_mac_address_list", "1.1", "1.2"},
-	} {
-		args := map[string]any{"resource_type": "Port", "version": "1.7", "filter_kwargs": map[string]any{"id": []any{}}}
-		if o := st.request(t, map[string]any{"topic": "q-plugin", "method": c.method, "version": c.newest, "args": args}); o.Failure != "" {
-			t.Errorf("%s %s: %s %s", c.method, c.newest, o.Failure, o.Message)
-		}
-		for _, version := range []string{c.unknown, "2.0", "0.9", "x", "1.1.1.1"} {
-			if o := st.request(t, map[string]any{"topic": "q-plugin", "method": c.method, "version": version, "args": args}); o.Failure != "UnsupportedVersion" {
-				t.Errorf("%s %s: got %s %q", c.method, version, o.Result, o.Failure)
+	st.listenTo(t, "q-agent-notifier-security_group-update", "cmp9", "1.1")
+	st.listenTo(t, "dhcp_agent", "net1", "1.0")
+	publisher := st.newPublisher(t)
+	wantMemberUpdate := func(what string, want uuid.UUID) {
+		t.Helper()
+		st.publishAll(t, publisher)
+		for { // skip the notifications about the project's new default group
+			if h := st.receive(t); h.Method == "security_groups_member_updated" {
+				if !strings.Contains(string(h.Args), want.String()) {
+					t.Errorf("%s: got %s", what, h.Args)
+				}
+				return
 			}
 		}
+	}
+	port := st.createPorts(t, 1)[0]
+	group := port.SecurityGroups[0]
+	wantMemberUpdate("a new port", group)
+	if _, err := st.UpdatePort(t.Context(), port.ID, network.PortChange{Fixed: &[]network.Fixed{}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantMemberUpdate("another address", group)
+	if _, err := st.UpdatePort(t.Context(), port.ID, network.PortChange{SecurityGroups: &[]uuid.UUID{}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantMemberUpdate("left", group)
+}
+
+func TestPublish_MovedTunnelDeletesOldEndpoint(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	st.listenTo(t, "q-agent-notifier-tunnel-update", "cmp9", "1.0")
+	st.listenTo(t, "q-agent-notifier-tunnel-delete", "cmp9", "1.0")
+	publisher := st.newPublisher(t)
+	sync := func(ip string) {
+		t.Helper()
+		var tunnels any
+		st.call(t, &tunnels, "tunnel_sync", "1.4", map[string]any{"tunnel_ip": ip, "tunnel_type": "gre", "host": "cmp1"})
+		st.publishAll(t, publisher)
+	}
+	sync("10.9.9.1")
+	if args := st.receiveMethod(t, "tunnel_update"); args["tunnel_ip"] != "10.9.9.1" || args["tunnel_type"] != "gre" {
+		t.Errorf("got %v", args)
+	}
+	sync("10.9.9.2")
+	got := st.receiveMethods(t, "tunnel_update", "tunnel_delete")
+	if got["tunnel_update"]["tunnel_ip"] != "10.9.9.2" || got["tunnel_delete"]["tunnel_ip"] != "10.9.9.1" {
+		t.Errorf("got %v", got)
 	}
 }

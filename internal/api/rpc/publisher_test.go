@@ -2,55 +2,12 @@ package rpc_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
 	"berth/internal/api/rpc"
 	"berth/internal/network"
 )
-
-// listenTo makes the agent receive the messages of a topic.
-func (a *agent) listenTo(t *testing.T, topic, host, version string) {
-	t.Helper()
-	if o := a.request(t, map[string]any{"topic": topic, "host": host, "version": version}); o.Failure != "" {
-		t.Fatal(o.Failure, o.Message)
-	}
-}
-
-// receiveMethod returns the arguments of the next message, which must have this method.
-func (a *agent) receiveMethod(t *testing.T, method string) map[string]any {
-	t.Helper()
-	return a.receiveMethods(t, method)[method]
-}
-
-// receive returns the next message.
-func (a *agent) receive(t *testing.T) receivedMessage {
-	t.Helper()
-	select {
-	case h := <-a.received:
-		return h
-	case <-time.After(maxWait):
-		t.Fatal("no message")
-		return receivedMessage{}
-	}
-}
-
-// publishNetwork publishes the notifications of the network.
-func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
-	t.Helper()
-	due, err := st.Announcements(t.Context(), st.network.ID, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	published, err := c.Publish(t.Context(), due)
-	if err != nil || len(published) != len(due) {
-		t.Fatalf("published %d of %d: %v", len(published), len(due), err)
-	}
-	if err := st.SettleAnnouncements(t.Context(), published); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	t.Parallel()

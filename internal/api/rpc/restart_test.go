@@ -3,11 +3,9 @@ package rpc_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -123,18 +121,6 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	}
 }
 
-func openEnvelope(t *testing.T, body []byte) (m map[string]any) {
-	t.Helper()
-	var e map[string]string
-	if err := json.Unmarshal(body, &e); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(e["oslo.message"]), &m); err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 // RabbitMQ is killed, which deletes all queues and messages, and started again.
 func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	t.Parallel()
@@ -190,59 +176,4 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 		return st.request(t, map[string]any{"topic": "q-plugin", "method": "dhcp_ready_on_ports", "version": "1.5", "timeout": 60,
 			"args": map[string]any{"port_ids": []uuid.UUID{before.ID}}}).Failure == ""
 	})
-}
-
-// receiveAbout waits until the agent received messages of this method about all of these IDs. It ignores other messages.
-func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
-	t.Helper()
-	missing := map[string]bool{}
-	for _, id := range ids {
-		missing[id.String()] = true
-	}
-	deadline := time.After(maxWait)
-	for len(missing) > 0 {
-		select {
-		case h := <-a.received:
-			for id := range missing {
-				if h.Method == method && strings.Contains(string(h.Args), id) {
-					delete(missing, id)
-				}
-			}
-		case <-deadline:
-			t.Fatalf("no %s about %v was received", method, missing)
-		}
-	}
-}
-
-// Server and publisher connect over TLS.
-func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
-	t.Parallel()
-	broker := startOwnBroker(t)
-	trust, err := rpc.TLSConfig(broker.CAFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := storetest.New(t)
-	s.Announce()
-	options := rpc.Options{Store: s, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
-	server := rpc.NewServer(options)
-	runUntilEnd(t, server.Run)
-	eventually(t, "the server is connected", server.Connected)
-	publisher := rpc.NewPublisher(options)
-	t.Cleanup(publisher.Close)
-	runUntilEnd(t, publisher.Run)
-	eventually(t, "the publisher is connected", publisher.Connected)
-	st := &fixture{Store: s, agent: newAgent(t, broker.URL(0)), url: broker.URL(0)}
-	st.reportState(t, "DHCP agent", "net1", "new")
-
-	options.TLS = nil // the system does not trust that authority
-	stranger := rpc.NewPublisher(options)
-	t.Cleanup(stranger.Close)
-	published, err := stranger.Publish(t.Context(), []network.Announcement{{Kind: network.AboutTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
-	if len(published) > 0 || err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("published %v, %v", published, err)
-	}
-	if _, err := rpc.TLSConfig(os.Args[0]); err == nil {
-		t.Error("TLSConfig accepted a file without a certificate")
-	}
 }

@@ -8,69 +8,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"berth/internal/store/storetest"
 )
-
-// rawClient sends any bytes.
-type rawClient struct {
-	*amqp.Channel
-	replies <-chan amqp.Delivery
-	queue   string
-}
-
-func newRawClient(t *testing.T, url string) *rawClient {
-	t.Helper()
-	conn, err := amqp.Dial(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	ch, err := conn.Channel()
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := ch.QueueDeclare("", false, true, true, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	replies, err := ch.Consume(q.Name, "", true, true, false, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &rawClient{ch, replies, q.Name}
-}
-
-func (r *rawClient) send(t *testing.T, body string) {
-	t.Helper()
-	if err := r.PublishWithContext(t.Context(), "neutron", "q-plugin", false, false, amqp.Publishing{Body: []byte(body), Expiration: "600000"}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func envelope(message string) string {
-	text, _ := json.Marshal(map[string]string{"oslo.version": "2.0", "oslo.message": message})
-	return string(text)
-}
-
-// droppedMessages returns how many messages the server dropped for a reason.
-func droppedMessages(t *testing.T, registry *prometheus.Registry, reason string) int {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == "berth_rpc_dropped_total" && m.GetLabel()[0].GetValue() == reason {
-				return int(m.GetCounter().GetValue())
-			}
-		}
-	}
-	return 0
-}
 
 // The server drops invalid messages and then answers a valid one.
 func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
@@ -149,8 +89,6 @@ func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 		t.Error("no reply")
 	}
 }
-
-func hexID() string { return strings.ReplaceAll(uuid.NewString(), "-", "") }
 
 // RabbitMQ deletes the server's queue between two calls.
 func TestServer_ReconnectsAfterItsQueueIsDeleted(t *testing.T) {

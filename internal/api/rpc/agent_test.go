@@ -1,0 +1,197 @@
+package rpc_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// agent is a process that uses Debian's oslo.messaging.
+type agent struct {
+	in       io.WriteCloser
+	mu       sync.Mutex
+	pending  map[int]chan callResult
+	next     int
+	received chan receivedMessage
+}
+
+type callResult struct {
+	ID       int             `json:"id"`
+	Result   json.RawMessage `json:"result"`
+	Failure  string          `json:"failure"`
+	Message  string          `json:"message"`
+	Received string          `json:"received"`
+	Args     json.RawMessage `json:"args"`
+}
+
+// receivedMessage is a call or cast that the agent received.
+type receivedMessage struct {
+	Method string
+	Args   json.RawMessage
+}
+
+// python is the interpreter for which Debian packages oslo.messaging.
+const python = "/usr/bin/python3"
+
+func newAgent(t *testing.T, url string) *agent {
+	t.Helper()
+	cmd := exec.Command(python, filepath.Join("testdata", "agent.py"), strings.Replace(url, "amqp://", "rabbit://", 1))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	a := &agent{in: in, pending: map[int]chan callResult{}, received: make(chan receivedMessage, 10000)}
+	go a.read(out)
+	return a
+}
+
+func (a *agent) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var o callResult
+		if json.Unmarshal(lines.Bytes(), &o) != nil {
+			continue
+		}
+		if o.Received != "" {
+			a.received <- receivedMessage{o.Received, o.Args}
+			continue
+		}
+		a.mu.Lock()
+		waiting := a.pending[o.ID]
+		a.mu.Unlock()
+		waiting <- o
+	}
+}
+
+// request sends a request to the process and returns its answer.
+func (a *agent) request(t *testing.T, request map[string]any) callResult {
+	t.Helper()
+	answer := make(chan callResult, 1)
+	a.mu.Lock()
+	a.next++
+	request["id"] = a.next
+	a.pending[a.next] = answer
+	line, err := json.Marshal(request)
+	if err == nil {
+		_, err = fmt.Fprintf(a.in, "%s\n", line)
+	}
+	a.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case o := <-answer:
+		return o
+	case <-time.After(maxWait):
+		t.Fatalf("no answer to %s", line)
+		return callResult{}
+	}
+}
+
+// call calls an RPC method and decodes its result. A nil into means that the result must be null.
+func (a *agent) call(t *testing.T, into any, method, version string, args map[string]any) {
+	t.Helper()
+	o := a.request(t, map[string]any{"topic": "q-plugin", "method": method, "version": version, "args": args})
+	if o.Failure != "" {
+		t.Fatalf("%s: %s: %s", method, o.Failure, o.Message)
+	}
+	if into == nil {
+		if string(o.Result) != "null" {
+			t.Fatalf("%s: got %s, want null", method, o.Result)
+		}
+		return
+	}
+	if err := json.Unmarshal(o.Result, into); err != nil {
+		t.Fatalf("%s: %s: %v", method, o.Result, err)
+	}
+}
+
+// listenTo makes the agent receive the messages of a topic.
+func (a *agent) listenTo(t *testing.T, topic, host, version string) {
+	t.Helper()
+	if o := a.request(t, map[string]any{"topic": topic, "host": host, "version": version}); o.Failure != "" {
+		t.Fatal(o.Failure, o.Message)
+	}
+}
+
+// receiveMethod returns the arguments of the next message, which must have this method.
+func (a *agent) receiveMethod(t *testing.T, method string) map[string]any {
+	t.Helper()
+	return a.receiveMethods(t, method)[method]
+}
+
+// receive returns the next message.
+func (a *agent) receive(t *testing.T) receivedMessage {
+	t.Helper()
+	select {
+	case h := <-a.received:
+		return h
+	case <-time.After(maxWait):
+		t.Fatal("no message")
+		return receivedMessage{}
+	}
+}
+
+// receiveMethods returns the arguments of the next messages by method. They may come in any order.
+func (a *agent) receiveMethods(t *testing.T, methods ...string) map[string]map[string]any {
+	t.Helper()
+	got := map[string]map[string]any{}
+	for range methods {
+		h := a.receive(t)
+		if !slices.Contains(methods, h.Method) || got[h.Method] != nil {
+			t.Fatalf("got %s %s, want one each of %v", h.Method, h.Args, methods)
+		}
+		var args map[string]any
+		if err := json.Unmarshal(h.Args, &args); err != nil {
+			t.Fatal(err)
+		}
+		got[h.Method] = args
+	}
+	return got
+}
+
+// receiveAbout waits until the agent received messages of this method about all of these IDs. It ignores other messages.
+func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
+	t.Helper()
+	missing := map[string]bool{}
+	for _, id := range ids {
+		missing[id.String()] = true
+	}
+	deadline := time.After(maxWait)
+	for len(missing) > 0 {
+		select {
+		case h := <-a.received:
+			for id := range missing {
+				if h.Method == method && strings.Contains(string(h.Args), id) {
+					delete(missing, id)
+				}
+			}
+		case <-deadline:
+			t.Fatalf("no %s about %v was received", method, missing)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package rpc_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDVRMAC_IsUniquePerHost(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	st.listenTo(t, "q-agent-notifier-dvr-update", "cmp1", "1.0")
+	publisher := st.newPublisher(t)
+	macOf := func(host string) string {
+		t.Helper()
+		var m map[string]string
+		st.call(t, &m, "get_dvr_mac_address_by_host", "1.0", map[string]any{"host": host})
+		if m["host"] != host || !strings.HasPrefix(m["mac_address"], "fa:16:3f:") {
+			t.Errorf("%s has %v", host, m)
+		}
+		return m["mac_address"]
+	}
+	first := macOf("cmp1")
+	if again := macOf("cmp1"); again != first {
+		t.Errorf("two calls for cmp1 returned %s and %s", first, again)
+	}
+	if other := macOf("cmp2"); other == first {
+		t.Errorf("both hosts have %s", first)
+	}
+	var all []map[string]string
+	st.call(t, &all, "get_dvr_mac_address_list", "1.0", map[string]any{})
+	if len(all) != 2 {
+		t.Errorf("listed %v", all)
+	}
+	st.publishAll(t, publisher)
+	if args := st.receiveMethod(t, "dvr_mac_address_update"); len(args["dvr_macs"].([]any)) != 2 {
+		t.Errorf("got %v", args)
+	}
+	st.call(t, nil, "get_dvr_mac_address_by_host", "1.0", map[string]any{"host": ""})
+}

@@ -1,0 +1,160 @@
+package rpc_test
+
+import (
+	"berth/internal/api/rpc"
+	"berth/internal/network"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+	"encoding/json"
+	"net/netip"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// fixture is a network with a DHCP subnet and two agents that report over RabbitMQ: DHCP on net1, Open vSwitch on cmp1.
+type fixture struct {
+	*store.Store
+	*agent
+	url      string // of the broker
+	database string // URL of the database
+	network  network.Network
+	subnet   network.Subnet
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	rows, url := storetest.URL(t), newVirtualHost(t)
+	s, err := store.Open(t.Context(), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	startServer(t, s, url)
+	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: rows}
+	st.reportState(t, "DHCP agent", "net1", "new")
+	st.reportState(t, "Open vSwitch agent", "cmp1", "new")
+	st.createNetwork(t)
+	return st
+}
+
+// createNetwork creates the network and its subnet.
+func (st *fixture) createNetwork(t *testing.T) {
+	t.Helper()
+	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
+	project := "p1"
+	networks, err := st.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &name, Project: &project}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.network = networks[0]
+	subnets, err := st.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.subnet = subnets[0]
+}
+
+func (st *fixture) reportState(t *testing.T, kind, host, want string) {
+	t.Helper()
+	var got string
+	o := st.request(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{
+		"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": kind, "host": host, "binary": "neutron-agent", "topic": "N/A",
+			"configurations": map[string]any{"tunneling_ip": "10.9.9.1"}, "start_flag": true, "uuid": uuid.NewString(),
+			"resource_versions": map[string]any{"Port": "1.7", "Network": "1.1"}}},
+		"time": "2026-11-20T16:56:24.405715"}})
+	if err := json.Unmarshal(o.Result, &got); err != nil || got != want {
+		t.Fatalf("%s on %s: got %s %s %s, want %q", kind, host, o.Result, o.Failure, o.Message, want)
+	}
+}
+
+// makeStale moves the heartbeats of a host's agents into the past, beyond AgentDownTime.
+func (st *fixture) makeStale(t *testing.T, host string) {
+	t.Helper()
+	storetest.Exec(t, st.database, `update agent set heartbeat_at = heartbeat_at - interval '80 seconds' where host = $1`, host)
+}
+
+// createPorts creates ports of servers on cmp1.
+func (st *fixture) createPorts(t *testing.T, n int) []network.Port {
+	t.Helper()
+	host, owner, device, project := "cmp1", "compute:nova", uuid.NewString(), "p1"
+	drafts := make([]network.PortChange, n)
+	for i := range drafts {
+		drafts[i] = network.PortChange{Network: &st.network.ID, Host: &host, DeviceOwner: &owner, DeviceID: &device, Project: &project}
+	}
+	ports, err := st.CreatePorts(t.Context(), drafts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ports
+}
+
+func (st *fixture) portStatus(t *testing.T, id uuid.UUID) string {
+	t.Helper()
+	p, err := st.Port(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Status
+}
+
+// publishNetwork publishes the notifications of the network.
+func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
+	t.Helper()
+	due, err := st.Announcements(t.Context(), st.network.ID, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	published, err := c.Publish(t.Context(), due)
+	if err != nil || len(published) != len(due) {
+		t.Fatalf("published %d of %d: %v", len(published), len(due), err)
+	}
+	if err := st.SettleAnnouncements(t.Context(), published); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// publishAll publishes the notifications of the network and those without a network.
+func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
+	t.Helper()
+	for _, id := range []uuid.UUID{{}, st.network.ID} {
+		due, err := st.Announcements(t.Context(), id, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		published, err := c.Publish(t.Context(), due)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := st.SettleAnnouncements(t.Context(), published); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// newPublisher returns a publisher and lets the store record notifications from now on.
+func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
+	t.Helper()
+	st.Announce()
+	c := rpc.NewPublisher(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// newDHCPFixture returns a fixture whose DHCP agent listens, and a function that publishes and returns the payload of the next
+// message after checking its method and priority.
+func newDHCPFixture(t *testing.T) (*fixture, func(method string, priority float64) map[string]any) {
+	t.Helper()
+	st := newFixture(t)
+	st.listenTo(t, "dhcp_agent", "net1", "1.0")
+	publisher := st.newPublisher(t)
+	return st, func(method string, priority float64) map[string]any {
+		t.Helper()
+		st.publishAll(t, publisher)
+		p := st.receiveMethod(t, method)["payload"].(map[string]any)
+		if p["priority"] != priority {
+			t.Errorf("%s has priority %v, want %v", method, p["priority"], priority)
+		}
+		return p
+	}
+}

@@ -1,0 +1,105 @@
+package rpc_test
+
+import (
+	"berth/internal/network"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+)
+
+func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	var alive bool
+	st.call(t, &alive, "has_alive_neutron_server", "1.4", map[string]any{})
+	if !alive {
+		t.Error("has_alive_neutron_server returned false")
+	}
+	port := st.createPorts(t, 1)[0]
+	id := port.ID.String()
+
+	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{id, uuid.NewString(), "nonsense"}})
+	if got := st.portStatus(t, port.ID); got != network.Down {
+		t.Errorf("after the DHCP report alone the port is %s", got)
+	}
+	var up map[string]any
+	st.call(t, &up, "update_device_list", "1.9", map[string]any{"devices_up": []string{id, "no-such"}, "devices_down": []string{},
+		"agent_id": "ovs-agent-cmp1", "host": "cmp1", "refresh_tunnels": false})
+	want := map[string]any{"devices_up": []any{id, "no-such"}, "failed_devices_up": []any{}, "devices_down": []any{}, "failed_devices_down": []any{}}
+	if diff := cmp.Diff(want, up); diff != "" {
+		t.Error(diff)
+	}
+	if got := st.portStatus(t, port.ID); got != network.Active {
+		t.Errorf("after both reports the port is %s", got)
+	}
+
+	var down map[string]any
+	st.call(t, &down, "update_device_down", "1.9", map[string]any{"device": "tap" + id[:11], "agent_id": "ovs-agent-cmp1", "host": "cmp1"})
+	if diff := cmp.Diff(map[string]any{"device": "tap" + id[:11], "exists": true}, down); diff != "" {
+		t.Error(diff)
+	}
+	if got := st.portStatus(t, port.ID); got != network.Down {
+		t.Errorf("after update_device_down the port is %s", got)
+	}
+	st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": []any{port.MAC, "0000:04:00.1"}, "agent_id": "x", "host": nil})
+	if got := st.portStatus(t, port.ID); got != network.Active {
+		t.Errorf("after update_device_up the port is %s", got)
+	}
+}
+
+func TestUpdateDeviceUp_FromAnotherHostIsIgnored(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	port := st.createPorts(t, 1)[0]
+	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{port.ID.String()}})
+	st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": port.ID, "agent_id": "x", "host": "cmp2"})
+	p, err := st.Port(t.Context(), port.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Status != network.Down || p.Ignored != 1 {
+		t.Errorf("after a report of another host the port is %s with %d ignored reports", p.Status, p.Ignored)
+	}
+}
+
+func TestDevicesDetailsList_SetsPortToBuild(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	port := st.createPorts(t, 1)[0]
+	var found struct {
+		Devices []map[string]any `json:"devices"`
+		Failed  []any            `json:"failed_devices"`
+	}
+	st.call(t, &found, "get_devices_details_list_and_failed_devices", "1.5", map[string]any{
+		"devices": []string{port.ID.String(), "unknown"}, "agent_id": "x", "host": "cmp1"})
+	want := []map[string]any{{"device": port.ID.String(), "network_id": port.Network.String(), "port_id": port.ID.String(), "mac_address": port.MAC,
+		"admin_state_up": true, "network_type": "vxlan", "segmentation_id": float64(*st.network.Segment), "physical_network": nil, "mtu": 1450.0,
+		"fixed_ips":    []any{map[string]any{"subnet_id": st.subnet.ID.String(), "ip_address": port.Addresses[0].IP.String()}},
+		"device_owner": "compute:nova", "allowed_address_pairs": []any{}, "port_security_enabled": true, "qos_policy_id": nil,
+		"qos_network_policy_id": nil, "profile": map[string]any{}, "propagate_uplink_status": false, "vif_type": "ovs", "vnic_type": "normal",
+		"security_groups": []any{port.SecurityGroups[0].String()}}, {"device": "unknown"}}
+	if diff := cmp.Diff(want, found.Devices); diff != "" || len(found.Failed) != 0 {
+		t.Error(diff, found.Failed)
+	}
+	if got := st.portStatus(t, port.ID); got != network.Build {
+		t.Errorf("after get_devices_details_list the port is %s", got)
+	}
+}
+
+func TestTunnelSync_ReturnsAllEndpoints(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	sync := func(host, ip string) []any {
+		var got map[string][]any
+		st.call(t, &got, "tunnel_sync", "1.4", map[string]any{"tunnel_ip": ip, "tunnel_type": "vxlan", "host": host})
+		return got["tunnels"]
+	}
+	sync("cmp1", "10.9.9.1")
+	sync("cmp2", "10.9.9.2")
+	got := sync("cmp2", "10.9.9.3") // the endpoint of cmp2 changes
+	want := []any{map[string]any{"ip_address": "10.9.9.1", "udp_port": 4789.0, "host": "cmp1"}, map[string]any{"ip_address": "10.9.9.3", "udp_port": 4789.0, "host": "cmp2"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,24 @@
+package rpc_test
+
+import "testing"
+
+// An agent that missed its heartbeats kept its state, so it only needs the notifications since then.
+func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
+	t.Parallel()
+	st := newFixture(t)
+	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
+	st.listenTo(t, "dhcp_agent", "net1", "1.0")
+	publisher := st.newPublisher(t)
+	port := st.createPorts(t, 1)[0]
+	st.publishAll(t, publisher)
+	st.receiveAbout(t, "push", port.ID)
+	st.makeStale(t, "cmp1")
+
+	o := st.request(t, map[string]any{"topic": "q-reports-plugin", "method": "report_state", "version": "1.2", "args": map[string]any{"time": "2026-11-20T16:56:24.405715",
+		"agent_state": map[string]any{"agent_state": map[string]any{"agent_type": "Open vSwitch agent", "host": "cmp1", "binary": "x", "topic": "N/A"}}}})
+	if string(o.Result) != `"revived"` {
+		t.Fatalf("got %s %s %s", o.Result, o.Failure, o.Message)
+	}
+	st.publishAll(t, publisher)
+	st.receiveAbout(t, "push", port.ID)
+}

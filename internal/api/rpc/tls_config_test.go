@@ -1,0 +1,43 @@
+package rpc_test
+
+import (
+	"berth/internal/api/rpc"
+	"berth/internal/network"
+	"berth/internal/store/storetest"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Server and publisher connect over TLS.
+func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
+	t.Parallel()
+	broker := startOwnBroker(t)
+	trust, err := rpc.TLSConfig(broker.CAFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storetest.New(t)
+	s.Announce()
+	options := rpc.Options{Store: s, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
+	server := rpc.NewServer(options)
+	runUntilEnd(t, server.Run)
+	eventually(t, "the server is connected", server.Connected)
+	publisher := rpc.NewPublisher(options)
+	t.Cleanup(publisher.Close)
+	runUntilEnd(t, publisher.Run)
+	eventually(t, "the publisher is connected", publisher.Connected)
+	st := &fixture{Store: s, agent: newAgent(t, broker.URL(0)), url: broker.URL(0)}
+	st.reportState(t, "DHCP agent", "net1", "new")
+
+	options.TLS = nil // the system does not trust that authority
+	stranger := rpc.NewPublisher(options)
+	t.Cleanup(stranger.Close)
+	published, err := stranger.Publish(t.Context(), []network.Announcement{{Kind: network.AboutTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
+	if len(published) > 0 || err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("published %v, %v", published, err)
+	}
+	if _, err := rpc.TLSConfig(os.Args[0]); err == nil {
+		t.Error("TLSConfig accepted a file without a certificate")
+	}
+}
