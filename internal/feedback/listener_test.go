@@ -440,7 +440,7 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 		t.Errorf("%d streams, %d of the second listener", n, second.OpenStreams())
 	}
 	storetest.Exec(t, w.url, `select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
-	w.awaitCondition("somebody listens again", func() string {
+	w.awaitCondition("another listener watches", func() string {
 		if n := w.listener.OpenStreams() + second.OpenStreams(); n != 2 {
 			return strconv.Itoa(n)
 		}

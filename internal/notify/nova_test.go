@@ -119,19 +119,21 @@ func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 	t.Parallel()
 	for body, knows := range map[string]bool{``: false, `<h1>404</h1>`: false, `{"message":"The resource could not be found."}`: false, `[]`: false, `{"itemNotFound":null}`: false,
 		`{"itemNotFound":{"code":404,"message":"No instances found for any event"}}`: true} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, body)
-		}))
-		t.Cleanup(server.Close)
-		client, err := notify.NewNova(notify.Config{URL: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		codes, err := client.Send(t.Context(), []notify.Event{plugged})
-		if (err == nil) != knows || knows != slices.Equal(codes, []int{404}) || errors.Is(err, notify.ErrRejected) {
-			t.Errorf("%q: %v, %v", body, codes, err)
-		}
+		t.Run(body, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = io.WriteString(w, body)
+			}))
+			t.Cleanup(server.Close)
+			client, err := notify.NewNova(notify.Config{URL: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			codes, err := client.Send(t.Context(), []notify.Event{plugged})
+			if (err == nil) != knows || knows != slices.Equal(codes, []int{404}) || errors.Is(err, notify.ErrRejected) {
+				t.Errorf("%q: %v, %v", body, codes, err)
+			}
+		})
 	}
 }
 

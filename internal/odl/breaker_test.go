@@ -96,8 +96,10 @@ func TestRetryAfter_SecondsOrDate(t *testing.T) {
 		"": 0, "0": 0, "5": 5 * time.Second, "-5": 0, "1.5": 0, "4294967295": 24 * time.Hour, "99999999999999999999": 0,
 		"Thu, 01 Jan 2026 00:01:00 GMT": time.Minute, "Thu, 01 Jan 2015 00:01:00 GMT": 0, "soon": 0,
 	} {
-		if got := retryAfter(value, now); got != want {
-			t.Errorf("%q: %s, want %s", value, got, want)
-		}
+		t.Run(value, func(t *testing.T) {
+			if got := retryAfter(value, now); got != want {
+				t.Errorf("%q: %s, want %s", value, got, want)
+			}
+		})
 	}
 }

@@ -193,11 +193,13 @@ func TestSend_HasCredentials(t *testing.T) {
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	for password, want := range map[string]int{"secret": 201, "wrong": 401} {
-		a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password}), "POST", "/networks",
-			strings.Replace(create, "1111", password, 1))
-		if a.Status != want {
-			t.Errorf("%s: %+v", password, a)
-		}
+		t.Run(password, func(t *testing.T) {
+			a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password}), "POST", "/networks",
+				strings.Replace(create, "1111", password, 1))
+			if a.Status != want {
+				t.Errorf("%s: %+v", password, a)
+			}
+		})
 	}
 }
 

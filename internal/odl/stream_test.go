@@ -77,10 +77,12 @@ func TestParseFeatures_NamesOrJSON(t *testing.T) {
 		"a, b": {"a": "", "b": ""},
 		`{"features":{"feature":[{"service-provider-feature":"neutron-extensions:a","configuration":"c"},{"service-provider-feature":"b"}]}}`: {"a": "c", "b": ""},
 	} {
-		got, err := odl.ParseFeatures(given)
-		if d := cmp.Diff(want, got); d != "" || err != nil {
-			t.Errorf("%s: %s %v", given, d, err)
-		}
+		t.Run(given, func(t *testing.T) {
+			got, err := odl.ParseFeatures(given)
+			if d := cmp.Diff(want, got); d != "" || err != nil {
+				t.Errorf("%s: %s %v", given, d, err)
+			}
+		})
 	}
 	if got, err := odl.ParseFeatures(`{"features":7}`); err == nil {
 		t.Errorf("%v", got)
@@ -119,7 +121,7 @@ func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 func TestWatch_FailsWithoutStream(t *testing.T) {
 	t.Parallel()
 	for name, location := range map[string]string{
-		"no place": "", "no host": "ws:///x", "no stream": "file:///etc/passwd", "no URL": "ws://[::1", "nobody there": "ws://127.0.0.1:1/x",
+		"no place": "", "no host": "ws:///x", "no stream": "file:///etc/passwd", "no URL": "ws://[::1", "no listener": "ws://127.0.0.1:1/x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -65,9 +65,11 @@ func TestController_AcceptsWhatTheRealOneAccepts(t *testing.T) {
 		`[]`:                                   400,
 		`{`:                                    400,
 	} {
-		if status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/networks", body); status != want {
-			t.Errorf("%s: %d, want %d", body, status, want)
-		}
+		t.Run(body, func(t *testing.T) {
+			if status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/networks", body); status != want {
+				t.Errorf("%s: %d, want %d", body, status, want)
+			}
+		})
 	}
 	if status, _ := sendRequest(t, c, "POST", odltest.BasePath+"/ports", `{"port":{"id":"p","binding:profile":{}}}`); status != 400 {
 		t.Errorf("binding:profile that is not a string: status %d", status)

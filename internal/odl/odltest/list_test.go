@@ -42,19 +42,23 @@ func TestList_FiltersFieldsAndPages(t *testing.T) {
 		"fields=id&limit=2&marker=n0&shared=true":    {"networks": ids("n2", "n4"), "networks_links": []any{}},
 		"fields=id&limit=2&shared=true&page_reverse": {"networks": ids("n0", "n2"), "networks_links": next("n2", "&page_reverse=&shared=true")},
 	} {
-		status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, "")
-		var got map[string]any
-		if err := json.Unmarshal([]byte(answer), &got); err != nil || status != http.StatusOK {
-			t.Fatalf("%s: %d %s", query, status, answer)
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: %s", query, d)
-		}
+		t.Run(query, func(t *testing.T) {
+			status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, "")
+			var got map[string]any
+			if err := json.Unmarshal([]byte(answer), &got); err != nil || status != http.StatusOK {
+				t.Fatalf("%s: %d %s", query, status, answer)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s: %s", query, d)
+			}
+		})
 	}
 	for query, want := range map[string]int{"limit=0": 400, "limit=x": 400, "limit=1&marker=gone": 404, "a=%zz": 400} {
-		if status, _ := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, ""); status != want {
-			t.Errorf("%s: %d, want %d", query, status, want)
-		}
+		t.Run(query, func(t *testing.T) {
+			if status, _ := sendRequest(t, c, "GET", odltest.BasePath+"/networks?"+query, ""); status != want {
+				t.Errorf("%s: %d, want %d", query, status, want)
+			}
+		})
 	}
 	status, answer := sendRequest(t, c, "GET", odltest.BasePath+"/networks/n1?fields=name", "")
 	if status != http.StatusOK || answer != "{\"network\":{\"name\":\"net-1\"}}\n" {
