@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 
-	"berth/internal/network"
 	"berth/internal/odl"
 	"berth/internal/store"
 )
@@ -224,105 +222,6 @@ func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compa
 		}
 	}
 	return l.reportPorts(ctx, pending)
-}
-
-// compareStatuses adds the ports to pending whose status on the controller differs from the rows.
-func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]int) error {
-	const page = 500
-	statusOf := make(map[uuid.UUID]string, page)
-	flush := func() error {
-		ids := make([]uuid.UUID, 0, len(statusOf))
-		for id := range statusOf {
-			ids = append(ids, id)
-		}
-		ports, err := l.Store.WiredPorts(ctx, ids)
-		for _, p := range ports {
-			if _, reportable := eventOf(statusOf[p.ID], p.Waits); reportable {
-				pending[p.ID] += 0
-			}
-		}
-		clear(statusOf)
-		return err
-	}
-	err := l.ODL.PortStatuses(ctx, func(id, status string) error {
-		if port, err := uuid.Parse(id); err == nil {
-			statusOf[port] = status
-		}
-		if len(statusOf) < page {
-			return nil
-		}
-		return flush()
-	})
-	if err != nil {
-		return err
-	}
-	return flush()
-}
-
-// eventOf returns the report that a controller's status means for a port, depending on whether the port waits for its L2 block.
-func eventOf(status string, waits bool) (event string, reportable bool) {
-	switch {
-	case status == network.Active && waits:
-		return network.Complete, true
-	case status == network.Down && !waits:
-		return network.Lost, true
-	default:
-		return "", false
-	}
-}
-
-// reportPorts reads the status of ports and reports it.
-func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxParallel)
-	for id, tries := range pending {
-		group.Go(func() error { return l.reportPort(ctx, id, tries) })
-	}
-	return group.Wait()
-}
-
-// reportPort reads the status of a port and reports it for the port's binding. The binding is read first, and the controller
-// must know it: a status of an earlier binding changes nothing.
-func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) error {
-	ports, err := l.Store.WiredPorts(ctx, []uuid.UUID{id})
-	if err != nil || len(ports) == 0 {
-		return err
-	}
-	if !ports[0].Known {
-		l.postpone(id, tries+1)
-		return nil
-	}
-	status, err := l.ODL.PortStatus(ctx, id.String())
-	if err != nil {
-		return err
-	}
-	p := ports[0]
-	event, reportable := eventOf(status, p.Waits)
-	if !reportable {
-		return nil
-	}
-	_, err = l.Store.ReportPort(ctx, id, []network.Report{{Entity: network.L2, Host: p.Host, Event: event, Revision: p.Epoch}})
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// postpone reads a port's status a little later. After maxPostponed attempts it waits for the next refresh.
-func (l *Listener) postpone(id uuid.UUID, tries int) {
-	if tries > maxPostponed {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.compareAgain = true
-		return
-	}
-	time.AfterFunc(min(l.PollInterval, time.Second)/2, func() {
-		l.update(func() {
-			if _, newer := l.pending[id]; !newer {
-				l.pending[id] = tries
-			}
-		})
-	})
 }
 
 // logErrorChange logs an error once, and its end.

@@ -1,12 +1,13 @@
 package rpc_test
 
 import (
-	"berth/internal/network"
 	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"berth/internal/network"
 )
 
 func TestDHCPReadyOnPorts_CompletesAllPortsOfABatch(t *testing.T) {

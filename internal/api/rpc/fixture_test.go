@@ -1,15 +1,16 @@
 package rpc_test
 
 import (
-	"berth/internal/api/rpc"
-	"berth/internal/network"
-	"berth/internal/store"
-	"berth/internal/store/storetest"
 	"encoding/json"
 	"net/netip"
 	"testing"
 
 	"github.com/google/uuid"
+
+	"berth/internal/api/rpc"
+	"berth/internal/network"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
 )
 
 // fixture is a network with a DHCP subnet and two agents that report over RabbitMQ: DHCP on net1, Open vSwitch on cmp1.

@@ -1,11 +1,12 @@
 package rpc_test
 
 import (
-	"berth/internal/network"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"berth/internal/network"
 )
 
 func TestPort_ActiveAfterDHCPAndL2Reports(t *testing.T) {

@@ -1,12 +1,13 @@
 package rpc_test
 
 import (
-	"berth/internal/api/rpc"
-	"berth/internal/network"
-	"berth/internal/store/storetest"
 	"os"
 	"strings"
 	"testing"
+
+	"berth/internal/api/rpc"
+	"berth/internal/network"
+	"berth/internal/store/storetest"
 )
 
 // Server and publisher connect over TLS.
