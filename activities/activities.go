@@ -17,6 +17,7 @@ import (
 	"berth/internal/journal"
 	"berth/internal/notify"
 	"berth/internal/store"
+	"berth/internal/store/inventorystore"
 )
 
 // Options are the services and settings of the activities.
@@ -40,7 +41,7 @@ type Options struct {
 	Webhook NotificationSender
 	Agents  AgentPublisher
 	// HistoryRetention limits the generation history.
-	HistoryRetention store.Retention
+	HistoryRetention inventorystore.Retention
 	// JournalRetention is how long completed journal entries are kept; 0: forever.
 	JournalRetention time.Duration
 	// FullSyncInterval is the time from the start of the last full sync to the next scheduled one; 0: no scheduled full syncs.

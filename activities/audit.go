@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"berth/internal/journal"
-	"berth/internal/store"
+	"berth/internal/store/journalstore"
 )
 
 // auditStep compares the objects of one type and stores the differences. It changes nothing in the controller.
@@ -22,11 +22,11 @@ func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Durati
 		r.Note = fmt.Sprintf("%d missing, %d different, %d extra", n.Missing, n.Different, n.Extra)
 		return 0, nil
 	}
-	if err := a.Store.ForgetFindings(ctx, *r, positionOf(r)); err != nil { // of an earlier attempt at this step
+	if err := a.Store.Mirror.ForgetFindings(ctx, *r, positionOf(r)); err != nil { // of an earlier attempt at this step
 		return 0, err
 	}
-	return 0, a.compare(ctx, r, true, func(found []journal.Finding, _ store.Mark) error {
-		return a.Store.SaveFindings(ctx, *r, found)
+	return 0, a.compare(ctx, r, true, func(found []journal.Finding, _ journalstore.Mark) error {
+		return a.Store.Mirror.SaveFindings(ctx, *r, found)
 	})
 }
 
@@ -39,13 +39,13 @@ func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Durat
 		}
 		return settleDelay(settled), err
 	}
-	plan, err := a.Store.Run(ctx, r.Plan)
+	plan, err := a.Store.Mirror.Run(ctx, r.Plan)
 	if err != nil {
 		return 0, err
 	}
 	var after journal.Ref
 	after.Type, after.ID, _ = strings.Cut(r.Position, "/")
-	found, err := a.Store.Findings(ctx, r.Plan, after, comparePageSize)
+	found, err := a.Store.Mirror.Findings(ctx, r.Plan, after, comparePageSize)
 	if err != nil {
 		return 0, err
 	}
@@ -57,9 +57,9 @@ func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Durat
 	if n >= 0 {
 		found = found[:n]
 	}
-	since := store.Mark(plan.CreatedAt.UTC().Format(time.RFC3339Nano))
+	since := journalstore.Mark(plan.CreatedAt.UTC().Format(time.RFC3339Nano))
 	last := found[len(found)-1].Object
 	r.Position = last.Type + "/" + last.ID
-	_, err = a.Store.Mend(ctx, r.ID, found, since, true)
+	_, err = a.Store.Mirror.Mend(ctx, r.ID, found, since, true)
 	return 0, err
 }

@@ -29,27 +29,27 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	reason := "the canary network is missing"
 	if !due && a.FullSyncInterval > 0 {
 		reason = "the last full sync was started " + a.FullSyncInterval.String() + " ago"
-		if due, err = a.Store.Overdue(ctx, contract.KeyFullSync, a.FullSyncInterval); err != nil {
+		if due, err = a.Store.Mirror.Overdue(ctx, contract.KeyFullSync, a.FullSyncInterval); err != nil {
 			return classify(err)
 		}
 	}
 	if due {
-		if _, err := a.Store.StartRun(ctx, journal.Run{Kind: contract.KeyFullSync, Actor: "berth", Reason: reason}); err != nil {
+		if _, err := a.Store.Mirror.StartRun(ctx, journal.Run{Kind: contract.KeyFullSync, Actor: "berth", Reason: reason}); err != nil {
 			return classify(err)
 		}
 	}
-	recover, err := a.Store.Neglected(ctx, firstRecoveryDelay, recoveryInterval)
+	recover, err := a.Store.Mirror.Neglected(ctx, firstRecoveryDelay, recoveryInterval)
 	if err != nil || !recover {
 		return classify(err)
 	}
-	_, err = a.Store.StartRun(ctx, journal.Run{Kind: contract.KeyRecovery, Actor: "berth", Reason: "entries have failed"})
+	_, err = a.Store.Mirror.StartRun(ctx, journal.Run{Kind: contract.KeyRecovery, Actor: "berth", Reason: "entries have failed"})
 	return classify(err)
 }
 
 // canaryMissing reports whether the controller is available, does not have the canary, and no entry creates it.
 func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	c := journal.Canary()
-	mark, err := a.Store.Now(ctx)
+	mark, err := a.Store.Journal.Now(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -57,7 +57,7 @@ func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	if err != nil || present {
 		return false, err
 	}
-	moving, err := a.Store.Moving(ctx, c.Object.Type, []string{c.Object.ID}, mark)
+	moving, err := a.Store.Journal.Moving(ctx, c.Object.Type, []string{c.Object.ID}, mark)
 	return !moving[c.Object.ID], err
 }
 

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // Types of errors that no retry can fix. Workflows distinguish them.
@@ -38,9 +38,9 @@ func classify(err error) error {
 		return nil
 	case errors.As(err, &fault):
 		return backendError(err)
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		return nonRetryable(err, NotFound)
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, db.ErrConflict):
 		return nonRetryable(err, Conflict)
 	default:
 		return err

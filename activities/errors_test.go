@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 func TestOnlyWhatTheDatabaseDecidedForGoodIsNotRetried(t *testing.T) {
@@ -17,8 +17,8 @@ func TestOnlyWhatTheDatabaseDecidedForGoodIsNotRetried(t *testing.T) {
 		typ  string
 		last bool
 	}{
-		{fmt.Errorf("port: %w", store.ErrNotFound), NotFound, true},
-		{fmt.Errorf("lease: %w", store.ErrConflict), Conflict, true},
+		{fmt.Errorf("port: %w", db.ErrNotFound), NotFound, true},
+		{fmt.Errorf("lease: %w", db.ErrConflict), Conflict, true},
 		{invalid(errors.New("no UUID")), Invalid, true},
 		{errors.New("connection refused"), "", false},
 	} {

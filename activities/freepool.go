@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // SyncFreepoolHost adds a host to Nova's aggregate "freepool" or removes it, as its row says, and repeats this until no newer
@@ -12,15 +12,15 @@ import (
 func (a *Activities) SyncFreepoolHost(ctx context.Context, service string) error {
 	defer startHeartbeat(ctx)()
 	for {
-		reservable, version, err := a.Store.Pooling(ctx, service)
-		if errors.Is(err, store.ErrNotFound) {
+		reservable, version, err := a.Store.Lease.Pooling(ctx, service)
+		if errors.Is(err, db.ErrNotFound) {
 			return nil
 		}
 		if err == nil {
 			err = a.syncFreepool(ctx, service, reservable)
 		}
 		if err == nil {
-			err = a.Store.SettlePooling(ctx, service, version)
+			err = a.Store.Lease.SettlePooling(ctx, service, version)
 		}
 		if err != nil {
 			return classify(err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"berth/internal/journal"
-	"berth/internal/store"
+	"berth/internal/store/journalstore"
 )
 
 // syncStep compares the objects of one type and records creates and updates for what the controller lacks or has otherwise.
@@ -26,15 +26,15 @@ func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duratio
 	case positionCanary:
 		return a.canaryStep(ctx, r)
 	}
-	return 0, a.compare(ctx, r, false, func(found []journal.Finding, since store.Mark) error {
-		_, err := a.Store.Mend(ctx, r.ID, found, since, false)
+	return 0, a.compare(ctx, r, false, func(found []journal.Finding, since journalstore.Mark) error {
+		_, err := a.Store.Mirror.Mend(ctx, r.ID, found, since, false)
 		return err
 	})
 }
 
 // canaryStep creates the canary and ends the run after the controller has it.
 func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
-	since, err := a.Store.Now(ctx)
+	since, err := a.Store.Journal.Now(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -47,7 +47,7 @@ func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Durat
 		return settleInterval, err
 	}
 	c := journal.Canary()
-	moving, err := a.Store.Moving(ctx, c.Object.Type, []string{c.Object.ID}, since)
+	moving, err := a.Store.Journal.Moving(ctx, c.Object.Type, []string{c.Object.ID}, since)
 	if err != nil {
 		return 0, err
 	}
@@ -56,6 +56,6 @@ func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Durat
 		return 0, nil
 	}
 	r.Note = "creates the canary network"
-	_, err = a.Store.Mend(ctx, r.ID, []journal.Finding{{Object: c.Object, Kind: journal.Missing}}, since, false)
+	_, err = a.Store.Mirror.Mend(ctx, r.ID, []journal.Finding{{Object: c.Object, Kind: journal.Missing}}, since, false)
 	return settleInterval, err
 }

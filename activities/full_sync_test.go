@@ -12,7 +12,8 @@ import (
 	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/odl/odltest"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
 	"berth/internal/store/storetest"
 )
 
@@ -86,7 +87,7 @@ func TestWatchStartsAFullSyncWhenTheCanaryIsMissing(t *testing.T) {
 		if err := m.acts.StartDueRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r, err := m.store.OpenRun(t.Context(), contract.KeyFullSync)
+		r, err := m.store.Mirror.OpenRun(t.Context(), contract.KeyFullSync)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +124,7 @@ func TestFullSyncIsBegunByItsSchedule(t *testing.T) {
 		if err := m.acts.StartDueRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r, err := m.store.OpenRun(t.Context(), contract.KeyFullSync)
+		r, err := m.store.Mirror.OpenRun(t.Context(), contract.KeyFullSync)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +145,7 @@ func TestDeletionDuringAFullSyncWins(t *testing.T) {
 	m := newMirror(t)
 	nets := m.grow(2)
 	m.drain()
-	ports, err := m.store.Ports(t.Context(), store.Listing{})
+	ports, err := m.store.Network.Ports(t.Context(), db.Listing{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestDeletionDuringAFullSyncWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := m.start(contract.KeyFullSync, 0)
-	if err := m.store.DeletePort(t.Context(), ports[0].ID, nil); err != nil { // before the sync looks
+	if err := m.store.Network.DeletePort(t.Context(), ports[0].ID, nil); err != nil { // before the sync looks
 		t.Fatal(err)
 	}
 	for range 3 { // networks, subnets and ports are recorded
@@ -160,7 +161,7 @@ func TestDeletionDuringAFullSyncWins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.store.DeletePort(t.Context(), ports[1].ID, nil); err != nil { // after it has looked
+	if err := m.store.Network.DeletePort(t.Context(), ports[1].ID, nil); err != nil { // after it has looked
 		t.Fatal(err)
 	}
 
@@ -228,7 +229,7 @@ func TestRepairDoesExactlyThePlan(t *testing.T) {
 	if audit.Note != "0 missing, 16 different, 4 extra" {
 		t.Fatalf("%s", audit.Sentence())
 	}
-	if _, err := m.store.UpdateNetwork(t.Context(), nets[0].ID, rename("newer"), nil); err != nil { // after the plan
+	if _, err := m.store.Network.UpdateNetwork(t.Context(), nets[0].ID, rename("newer"), nil); err != nil { // after the plan
 		t.Fatal(err)
 	}
 	m.drain()
@@ -239,7 +240,7 @@ func TestRepairDoesExactlyThePlan(t *testing.T) {
 	if d := cmp.Diff(map[string]int{"PUT": 15, "DELETE": 4}, m.took(before)); r.State != journal.RunDone || d != "" {
 		t.Errorf("%s %s", r.Sentence(), d)
 	}
-	found, err := m.store.Findings(t.Context(), audit.ID, journal.Ref{}, 100)
+	found, err := m.store.Mirror.Findings(t.Context(), audit.ID, journal.Ref{}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +257,7 @@ func TestRepairNeedsAFinishedAudit(t *testing.T) {
 	m := newMirror(t)
 	audit := m.start(contract.KeyAudit, 0)
 	for _, plan := range []int64{audit.ID, audit.ID + 1, 0} {
-		if _, err := m.store.StartRun(t.Context(), journal.Run{Kind: contract.KeyRepair, Plan: plan}); err == nil {
+		if _, err := m.store.Mirror.StartRun(t.Context(), journal.Run{Kind: contract.KeyRepair, Plan: plan}); err == nil {
 			t.Errorf("a repair of %d was started", plan)
 		}
 	}
@@ -303,22 +304,22 @@ func TestStaleFindingIsLeftAlone(t *testing.T) {
 	m := newMirror(t)
 	nets := m.grow(3)
 	m.drain()
-	ports, err := m.store.Ports(t.Context(), store.Listing{})
+	ports, err := m.store.Network.Ports(t.Context(), db.Listing{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	since, err := m.store.Now(t.Context())
+	since, err := m.store.Journal.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.store.DeletePort(t.Context(), ports[0].ID, nil); err != nil {
+	if err := m.store.Network.DeletePort(t.Context(), ports[0].ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	m.drain()
-	if _, err := m.store.UpdateNetwork(t.Context(), nets[1].ID, rename("newer"), nil); err != nil {
+	if _, err := m.store.Network.UpdateNetwork(t.Context(), nets[1].ID, rename("newer"), nil); err != nil {
 		t.Fatal(err)
 	}
-	later, err := m.store.Now(t.Context())
+	later, err := m.store.Journal.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +327,7 @@ func TestStaleFindingIsLeftAlone(t *testing.T) {
 	for what, tt := range map[string]struct {
 		typ, kind string
 		id        uuid.UUID
-		since     store.Mark
+		since     journalstore.Mark
 		want      string
 	}{
 		"deleted since the look":   {"port", journal.Missing, ports[0].ID, since, "the journal changes it anyway"},
@@ -336,12 +337,12 @@ func TestStaleFindingIsLeftAlone(t *testing.T) {
 		"never was, and no longer": {"subnet", journal.Different, uuid.New(), later, "it was deleted meanwhile"},
 	} {
 		f := journal.Finding{Object: journal.Ref{Type: tt.typ, ID: tt.id.String()}, Kind: tt.kind, Data: []byte(`{}`)}
-		got, err := m.store.Mend(t.Context(), run.ID, []journal.Finding{f}, tt.since, false)
+		got, err := m.store.Mirror.Mend(t.Context(), run.ID, []journal.Finding{f}, tt.since, false)
 		if err != nil || len(got) != 1 || got[0] != tt.want {
 			t.Errorf("%s: %v, %v; want %q", what, got, err, tt.want)
 		}
 	}
-	if open, _, err := m.store.Unsettled(t.Context(), run.ID); err != nil || open != 0 {
+	if open, _, err := m.store.Mirror.Unsettled(t.Context(), run.ID); err != nil || open != 0 {
 		t.Errorf("%d entries were recorded, %v", open, err)
 	}
 }

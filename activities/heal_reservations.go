@@ -29,12 +29,12 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 	if err := a.updateHostStates(ctx); err != nil {
 		log.Warn("update of host states failed", "error", err)
 	}
-	unhealthy, err := a.Store.Unwell(ctx, a.HealingWindow, healBatch)
+	unhealthy, err := a.Store.Lease.Unwell(ctx, a.HealingWindow, healBatch)
 	if err != nil {
 		return classify(err)
 	}
 	for begin := time.Now(); len(unhealthy) > 0 && time.Since(begin) < healTime && ctx.Err() == nil; unhealthy = unhealthy[1:] {
-		if err := a.Store.HealReservation(ctx, unhealthy[0]); err != nil {
+		if err := a.Store.Lease.HealReservation(ctx, unhealthy[0]); err != nil {
 			log.Warn("healing of a reservation failed", "reservation", unhealthy[0].Reservation, "host", unhealthy[0].Host, "error", err)
 		}
 	}
@@ -52,7 +52,7 @@ func (a *Activities) updateHostStates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed, recovered, err := a.Store.SeeHosts(ctx, up)
+	failed, recovered, err := a.Store.Lease.SeeHosts(ctx, up)
 	if len(failed)+len(recovered) > 0 {
 		activity.GetLogger(ctx).Warn("states of hosts changed", "failed", failed, "recovered", recovered)
 	}

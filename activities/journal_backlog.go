@@ -25,13 +25,13 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) {
 	if err != nil {
 		return
 	}
-	since, err := a.Store.Now(ctx)
+	since, err := a.Store.Journal.Now(ctx)
 	for more := true; more && err == nil; {
 		if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < ShortCallTimeout {
 			return
 		}
 		var claimed []journal.Take
-		if claimed, err = a.Store.TakeWaiting(ctx, since, drainConcurrency, carrier); err == nil {
+		if claimed, err = a.Store.Journal.TakeWaiting(ctx, since, drainConcurrency, carrier); err == nil {
 			a.attemptAll(ctx, claimed)
 		}
 		wait, _ := a.ODL.BreakerWait()

@@ -6,7 +6,7 @@ import (
 
 	"berth/internal/journal"
 	"berth/internal/odl/odltest"
-	"berth/internal/store"
+	"berth/internal/store/journalstore"
 	"berth/internal/store/storetest"
 )
 
@@ -23,7 +23,7 @@ func (m *mirror) outage(n int) {
 // live counts the entries that the controller has still to see.
 func (m *mirror) live() (n int64) {
 	m.Helper()
-	j, err := m.store.JournalState(m.Context())
+	j, err := m.store.Journal.JournalState(m.Context())
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestTheFirstThatSucceedsBringsAlongWhatHasGathered(t *testing.T) {
 	m := newMirror(t)
 	m.outage(30)
 	storetest.Exec(t, m.url, `update journal_entry set retry_at = null where seq = (select max(seq) from journal_entry where object_type = 'network')`)
-	networks, err := m.store.JournalEntries(t.Context(), store.EntryFilter{Type: "network", Newest: true, Limit: 1})
+	networks, err := m.store.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Type: "network", Newest: true, Limit: 1})
 	if err != nil || len(networks) != 1 {
 		t.Fatal(networks, err)
 	}

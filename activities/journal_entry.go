@@ -11,7 +11,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/journal"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // Time limits of the calls that one attempt makes to another service. They are shorter than the attempt's own timeout.
@@ -59,7 +59,7 @@ func (a *Activities) mirrorEntry(ctx context.Context, key string, b *batch) (p c
 	if err != nil {
 		return p, o, err
 	}
-	t, err := a.Store.TakeEntry(ctx, seq)
+	t, err := a.Store.Journal.TakeEntry(ctx, seq)
 	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 {
 		return entryProgress(t.Entry, t.Blockers), journal.Outcome{After: t.Wait}, err
 	}
@@ -84,7 +84,7 @@ func (a *Activities) attemptEntry(ctx context.Context, t journal.Take, b *batch)
 	}
 	o := attempt.Outcome()
 	e, next, err := a.settleEntry(ctx, t.Entry, o, b)
-	if errors.Is(err, store.ErrConflict) { // another attempt has claimed or settled the entry; the next read shows the result
+	if errors.Is(err, db.ErrConflict) { // another attempt has claimed or settled the entry; the next read shows the result
 		return t.Entry, journal.Outcome{}, fmt.Errorf("entry %d: another attempt was faster", t.Entry.Seq)
 	}
 	if err != nil {
@@ -102,10 +102,10 @@ func (a *Activities) attemptEntry(ctx context.Context, t journal.Take, b *batch)
 // settleEntry stores the outcome of an attempt and claims the entries that may be carried.
 func (a *Activities) settleEntry(ctx context.Context, of journal.Entry, o journal.Outcome, b *batch) (e journal.Entry, next []journal.Entry, err error) {
 	if b.queued {
-		e, err = a.Store.SettleInLine(ctx, of.Seq, of.Attempt, o)
+		e, err = a.Store.Journal.SettleInLine(ctx, of.Seq, of.Attempt, o)
 		return e, nil, err
 	}
-	return a.Store.SettleAndTake(ctx, of.Seq, of.Attempt, o, b.free(ctx))
+	return a.Store.Journal.SettleAndTake(ctx, of.Seq, of.Attempt, o, b.free(ctx))
 }
 
 func entryProgress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {

@@ -12,7 +12,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/odl/odltest"
-	"berth/internal/store"
+	"berth/internal/store/journalstore"
 )
 
 // While the controller is left alone, an attempt costs the database nothing and the controller no request; the entry's row
@@ -26,7 +26,7 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 		m.rested()
 		m.drain()
 	}
-	entries, err := m.store.JournalEntries(t.Context(), store.EntryFilter{State: journal.Pending, Limit: 1})
+	entries, err := m.store.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{State: journal.Pending, Limit: 1})
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
@@ -36,7 +36,7 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 		}
 	}
 	all := func() (attempts int) {
-		entries, err := m.store.JournalEntries(t.Context(), store.EntryFilter{Limit: 1000})
+		entries, err := m.store.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestMirrorWithoutAControllerOnlyRecords(t *testing.T) {
 	controller := m.acts
 	m.acts = activities.New(activities.Options{Store: m.store, ODL: activities.NoController{}})
 	m.drain()
-	live, err := m.store.JournalState(t.Context())
+	live, err := m.store.Journal.JournalState(t.Context())
 	if err != nil || live.Live[journal.Pending]+live.Live[journal.Processing]+live.Live[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {
 		t.Errorf("%+v, %v; the controller saw %d requests", live, err, len(m.odl.Requests()))
 	}
@@ -90,7 +90,7 @@ func TestMirrorWithoutAControllerOnlyRecords(t *testing.T) {
 	if err := m.acts.StartDueRuns(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := m.store.OpenRun(t.Context(), contract.KeyFullSync)
+	r, err := m.store.Mirror.OpenRun(t.Context(), contract.KeyFullSync)
 	if err != nil || r.ID == 0 {
 		t.Fatal(r, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/odl/odltest"
-	"berth/internal/store"
+	"berth/internal/store/journalstore"
 	"berth/internal/store/storetest"
 )
 
@@ -44,7 +44,7 @@ func TestPoisonedRowsHarmOnlyThemselves(t *testing.T) {
 		m.drain()
 	}
 	for _, e := range failed(m) { // what recovery could not decide, people skip
-		if _, err := m.store.SkipEntry(t.Context(), e.Seq, "ann", "poison"); err != nil {
+		if _, err := m.store.Journal.SkipEntry(t.Context(), e.Seq, "ann", "poison"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestCanaryThatFailsIsRecovered(t *testing.T) {
 	if err := m.acts.StartDueRuns(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if open, err := m.store.OpenRun(t.Context(), contract.KeyFullSync); err != nil || open.ID != 0 {
+	if open, err := m.store.Mirror.OpenRun(t.Context(), contract.KeyFullSync); err != nil || open.ID != 0 {
 		t.Errorf("another full sync: %+v, %v", open, err)
 	}
 
@@ -88,7 +88,7 @@ func TestPortOfNobodyIsShownAsItsNetworks(t *testing.T) {
 	t.Parallel()
 	m := newMirror(t)
 	n := m.grow(1)[0]
-	made, err := m.store.CreatePorts(t.Context(), portsOf(n, ""))
+	made, err := m.store.Network.CreatePorts(t.Context(), portsOf(n, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,10 +109,10 @@ func TestRefusedOperationLeavesNoEntry(t *testing.T) {
 	drafts := portsOf(n, "demo")
 	drafts = append(drafts, drafts[0])
 	drafts[0].MAC, drafts[1].MAC = ptr("fa:16:3e:00:00:01"), ptr("fa:16:3e:00:00:01")
-	if _, err := m.store.CreatePorts(t.Context(), drafts); err == nil || !strings.Contains(err.Error(), "fa:16:3e:00:00:01") {
+	if _, err := m.store.Network.CreatePorts(t.Context(), drafts); err == nil || !strings.Contains(err.Error(), "fa:16:3e:00:00:01") {
 		t.Fatal(err)
 	}
-	if err := m.store.DeleteNetwork(t.Context(), n.ID, nil); err == nil {
+	if err := m.store.Network.DeleteNetwork(t.Context(), n.ID, nil); err == nil {
 		t.Fatal("a network with ports was deleted")
 	}
 	if after := count(m); after != before {
@@ -122,7 +122,7 @@ func TestRefusedOperationLeavesNoEntry(t *testing.T) {
 
 func count(m *mirror) int {
 	m.Helper()
-	entries, err := m.store.JournalEntries(m.Context(), store.EntryFilter{Limit: 1000})
+	entries, err := m.store.Journal.JournalEntries(m.Context(), journalstore.EntryFilter{Limit: 1000})
 	if err != nil {
 		m.Fatal(err)
 	}

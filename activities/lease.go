@@ -22,7 +22,7 @@ func (a *Activities) ReadLease(ctx context.Context, key string) (lease.Lease, er
 
 // readLeases reads leases. For those that wait, it also counts the leases that are due at the same instant with a lower rank.
 func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
-	found, err := a.Store.LeasesOf(ctx, ids)
+	found, err := a.Store.Lease.LeasesOf(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 			waiting[l.ID] = due.At
 		}
 	}
-	ranks, err := a.Store.Ahead(ctx, waiting)
+	ranks, err := a.Store.Lease.Ahead(ctx, waiting)
 	for id, rank := range ranks {
 		l := all[id]
 		l.Ahead = rank
@@ -64,7 +64,7 @@ func (a *Activities) beforeEndAction(r lease.Reservation) string {
 
 // BeginLease enters the transitional status of a step. A repetition is harmless.
 func (a *Activities) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
-	l, err := a.Store.BeginLease(ctx, id, step)
+	l, err := a.Store.Lease.BeginLease(ctx, id, step)
 	return a.withOperatorSettings(l), classify(err)
 }
 
@@ -78,6 +78,6 @@ func (a *Activities) FinishLease(ctx context.Context, id uuid.UUID, step lease.S
 		}
 		reasons[reservation] = reason
 	}
-	_, err := a.Store.FinishLease(ctx, id, step, reasons)
+	_, err := a.Store.Lease.FinishLease(ctx, id, step, reasons)
 	return classify(err)
 }

@@ -11,7 +11,7 @@ const advanceWait = 2 * time.Second
 // AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls share one sweep.
 // It returns how many leases the sweep has advanced so far; a longer sweep continues without its callers.
 func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
-	left, err := a.Store.Until(ctx, at)
+	left, err := a.Store.Lease.Until(ctx, at)
 	if err != nil {
 		return 0, classify(err)
 	}
@@ -22,7 +22,7 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	}
 	background := context.WithoutCancel(ctx)
 	sweep := a.leaseSweeper.Join(func() (completed int, found bool, err error) {
-		begun, finished, err := a.Store.AdvanceLeases(background, a.backend())
+		begun, finished, err := a.Store.Lease.AdvanceLeases(background, a.backend())
 		return finished, begun > 0, err
 	})
 	select {

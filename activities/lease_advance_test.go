@@ -13,6 +13,7 @@ import (
 	"berth/internal/inventory"
 	"berth/internal/lease"
 	"berth/internal/store"
+	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -32,7 +33,7 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	query := u.Query()
 	query.Set("search_path", "skew,pg_catalog,public")
 	u.RawQuery = query.Encode()
-	s, err := store.Open(t.Context(), u.String())
+	s, err := store.Open(t.Context(), u.String(), store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +49,13 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 // leaseAt makes a lease that starts then.
 func leaseAt(t *testing.T, s *store.Store, at time.Time) lease.Lease {
 	t.Helper()
-	if _, err := s.CreateProvider(t.Context(), inventory.NewProvider{UUID: uuidOfHost["cmp-1"], Name: "cmp-1"}); err != nil {
+	if _, err := s.Inventory.CreateProvider(t.Context(), inventory.NewProvider{UUID: uuidOfHost["cmp-1"], Name: "cmp-1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.RegisterHost(t.Context(), "cmp-1", nil); err != nil {
+	if _, err := s.Lease.RegisterHost(t.Context(), "cmp-1", nil); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: at}, End: lease.Moment{At: at.Add(time.Hour)},
+	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: at}, End: lease.Moment{At: at.Add(time.Hour)},
 		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +80,7 @@ func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 			if n != 1 || err != nil {
 				t.Errorf("%d started, %v", n, err)
 			}
-			l, err = s.Lease(t.Context(), l.ID)
+			l, err = s.Lease.Lease(t.Context(), l.ID)
 			if err != nil || l.Status != lease.Active {
 				t.Fatalf("%+v, %v", l, err)
 			}

@@ -10,7 +10,7 @@ import (
 
 	"berth/internal/coalesce"
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // loadTimeout limits one read of several leases. It is shorter than workflows.LocalDatabaseTimeout.
@@ -60,7 +60,7 @@ func (r *leaseLoader) load(ctx context.Context, id uuid.UUID) (lease.Lease, erro
 	}
 	l, found := loaded.leases[id]
 	if err == nil && !found {
-		err = fmt.Errorf("%w: lease %s", store.ErrNotFound, id)
+		err = fmt.Errorf("%w: lease %s", db.ErrNotFound, id)
 	}
 	return l, err
 }

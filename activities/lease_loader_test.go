@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // Leases that are requested during a read are read together. An unreadable or deleted lease fails only itself.
@@ -59,7 +59,7 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 				t.Errorf("read %d is for %v, want %d leases", n+1, ids, want)
 			}
 		}
-		for id, want := range map[uuid.UUID]error{readable: nil, deleted: store.ErrNotFound, broken: errUnreadable} {
+		for id, want := range map[uuid.UUID]error{readable: nil, deleted: db.ErrNotFound, broken: errUnreadable} {
 			if err := <-results[id]; !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
 			}

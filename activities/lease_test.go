@@ -20,7 +20,7 @@ func TestOperatorDecidesWhatReservationsLeaveOpen(t *testing.T) {
 		snapshot bool
 		want     string
 	}{{"default", false, "default"}, {"default", true, "snapshot"}, {"", true, ""}, {"snapshot", false, "snapshot"}} {
-		if _, err := s.UpdateLease(t.Context(), l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), BeforeEnd: &c.asked}}}); err != nil {
+		if _, err := s.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), BeforeEnd: &c.asked}}}); err != nil {
 			t.Fatal(err)
 		}
 		acts := activities.New(activities.Options{Store: s, SnapshotByDefault: c.snapshot, CloudRetryTime: time.Minute})

@@ -53,7 +53,7 @@ func TestControllerWithVeryMuchIsCompared(t *testing.T) {
 	if want := "12 missing, 0 different, 270 extra"; r.Note != want {
 		t.Errorf("%s; want %s", r.Sentence(), want)
 	}
-	found, err := m.store.Findings(t.Context(), r.ID, journal.Ref{}, 1000)
+	found, err := m.store.Mirror.Findings(t.Context(), r.ID, journal.Ref{}, 1000)
 	if err != nil || len(found) != 282 {
 		t.Errorf("%d findings, %v", len(found), err)
 	}

@@ -15,10 +15,14 @@ import (
 	"berth/activities"
 	"berth/internal/contract"
 	"berth/internal/journal"
+	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/odl"
 	"berth/internal/odl/odltest"
 	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -46,7 +50,7 @@ func newMirror(t *testing.T) *mirror {
 	t.Helper()
 	m := &mirror{T: t, url: storetest.URL(t), odl: odltest.New()}
 	var err error
-	if m.store, err = store.Open(t.Context(), m.url); err != nil {
+	if m.store, err = store.Open(t.Context(), m.url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.store.Close)
@@ -62,7 +66,7 @@ func (m *mirror) anew() *activities.Activities {
 	if err != nil {
 		m.Fatal(err)
 	}
-	client.ShareBreaker(m.store.Breaker(m.north))
+	client.ShareBreaker(m.store.Journal.Breaker(m.north))
 	return activities.New(activities.Options{Store: m.store, ODL: client})
 }
 
@@ -72,16 +76,16 @@ func ptr[T any](v T) *T { return &v }
 func (m *mirror) grow(n int) (networks []network.Network) {
 	m.Helper()
 	for i := range n {
-		made, err := m.store.CreateNetworks(m.Context(), []network.NetworkChange{{Name: ptr(fmt.Sprint("net-", i)), Project: ptr("demo")}})
+		made, err := m.store.Network.CreateNetworks(m.Context(), []network.NetworkChange{{Name: ptr(fmt.Sprint("net-", i)), Project: ptr("demo")}})
 		if err != nil {
 			m.Fatal(err)
 		}
 		networks = append(networks, made...)
-		if _, err := m.store.CreateSubnets(m.Context(), []network.SubnetChange{{Network: &made[0].ID, Project: ptr("demo"), IPVersion: ptr(4), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))}}); err != nil {
+		if _, err := m.store.Network.CreateSubnets(m.Context(), []network.SubnetChange{{Network: &made[0].ID, Project: ptr("demo"), IPVersion: ptr(4), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))}}); err != nil {
 			m.Fatal(err)
 		}
 		port := network.PortChange{Network: &made[0].ID, Project: ptr("demo"), SecurityGroups: &[]uuid.UUID{}}
-		if _, err := m.store.CreatePorts(m.Context(), []network.PortChange{port, port}); err != nil {
+		if _, err := m.store.Network.CreatePorts(m.Context(), []network.PortChange{port, port}); err != nil {
 			m.Fatal(err)
 		}
 	}
@@ -94,7 +98,7 @@ func (m *mirror) drain() {
 	for again := true; again; {
 		again = false
 		for _, state := range []journal.State{journal.Processing, journal.Pending} {
-			entries, err := m.store.JournalEntries(m.Context(), store.EntryFilter{State: state, Limit: 10_000})
+			entries, err := m.store.Journal.JournalEntries(m.Context(), journalstore.EntryFilter{State: state, Limit: 10_000})
 			if err != nil {
 				m.Fatal(err)
 			}
@@ -117,7 +121,7 @@ func (m *mirror) rested() {
 
 func (m *mirror) start(kind string, plan int64) journal.Run {
 	m.Helper()
-	r, err := m.store.StartRun(m.Context(), journal.Run{Kind: kind, Plan: plan, Actor: "ann", Reason: "a test"})
+	r, err := m.store.Mirror.StartRun(m.Context(), journal.Run{Kind: kind, Plan: plan, Actor: "ann", Reason: "a test"})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -140,7 +144,7 @@ func (m *mirror) finish(r journal.Run) journal.Run {
 			break
 		}
 	}
-	r, err := m.store.Run(m.Context(), r.ID)
+	r, err := m.store.Mirror.Run(m.Context(), r.ID)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -164,7 +168,7 @@ func (m *mirror) equal() {
 // foreign records changes of objects that berth has no API for.
 func (m *mirror) foreign(changes ...journal.Change) {
 	m.Helper()
-	if _, err := m.store.RecordChanges(m.Context(), changes); err != nil {
+	if _, err := m.store.Journal.RecordChanges(m.Context(), changes); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -184,7 +188,7 @@ func object(op journal.Operation, typ, id string, attributes map[string]any) jou
 // everyType makes an object of every type that berth has no API for, which hang together.
 func (m *mirror) everyType(net network.Network) {
 	m.Helper()
-	ports, err := m.store.Ports(m.Context(), store.Listing{})
+	ports, err := m.store.Network.Ports(m.Context(), db.Listing{})
 	if err != nil || len(ports) < 2 {
 		m.Fatalf("%d ports, %v", len(ports), err)
 	}
@@ -239,7 +243,7 @@ func (m *mirror) took(since int) map[string]int {
 
 func (m *mirror) entry(seq int64) journal.Entry {
 	m.Helper()
-	e, _, _, err := m.store.JournalEntry(m.Context(), seq)
+	e, _, _, err := m.store.Journal.JournalEntry(m.Context(), seq)
 	if err != nil {
 		m.Fatal(err)
 	}

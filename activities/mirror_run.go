@@ -8,14 +8,14 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/journal"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // StepRun performs the next step of the open run of a kind and stores its progress. A run is a full sync, an audit, a repair or
 // a recovery. While the controller is unavailable, it returns an error and is retried.
 func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProgress, error) {
 	defer startHeartbeat(ctx)()
-	r, err := a.Store.OpenRun(ctx, kind)
+	r, err := a.Store.Mirror.OpenRun(ctx, kind)
 	if err != nil || r.ID == 0 {
 		return contract.RunProgress{Idle: true, State: "idle", Sentence: "No " + kind + " is open."}, classify(err)
 	}
@@ -29,9 +29,9 @@ func (a *Activities) StepRun(ctx context.Context, kind string) (contract.RunProg
 	}
 	delay, err := step(ctx, &r)
 	if err == nil {
-		r, err = a.Store.SaveRun(ctx, r)
+		r, err = a.Store.Mirror.SaveRun(ctx, r)
 	}
-	if errors.Is(err, store.ErrConflict) { // another attempt of this step was faster; the next read shows the result
+	if errors.Is(err, db.ErrConflict) { // another attempt of this step was faster; the next read shows the result
 		err = fmt.Errorf("%s %d: another attempt was faster", kind, r.ID)
 	}
 	p := contract.RunProgress{State: string(r.State), Sentence: r.Sentence(), Delay: delay}
@@ -61,7 +61,7 @@ func settleDelay(settled bool) time.Duration {
 // entriesSettled reports whether no entry of the run is pending any more, and stores the numbers in the run's note. Entries
 // that wait for an administrator count as settled.
 func (a *Activities) entriesSettled(ctx context.Context, r *journal.Run) (bool, error) {
-	open, held, err := a.Store.Unsettled(ctx, r.ID)
+	open, held, err := a.Store.Mirror.Unsettled(ctx, r.ID)
 	r.Note = ""
 	if open > held {
 		r.Note = fmt.Sprintf("waits until %d more entries are mirrored", open-held)

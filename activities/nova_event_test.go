@@ -41,16 +41,16 @@ func newNova(t *testing.T) nova {
 	activities.Register(n.env, n.acts.Functions())
 
 	p, owner, device, vnic, host := "p", "compute:nova", "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11", "direct-physical", "h"
-	nets, err := n.store.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &p}})
+	nets, err := n.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &p}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cidr := netip.MustParsePrefix("10.0.0.0/24")
-	if _, err := n.store.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &nets[0].ID, Project: &p, CIDR: &cidr}}); err != nil {
+	if _, err := n.store.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &nets[0].ID, Project: &p, CIDR: &cidr}}); err != nil {
 		t.Fatal(err)
 	}
 	// Nobody has to wire it: it is ACTIVE at once, and Nova is to be told.
-	ports, err := n.store.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &p, Host: &host, VNIC: &vnic, DeviceOwner: &owner, DeviceID: &device}})
+	ports, err := n.store.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &p, Host: &host, VNIC: &vnic, DeviceOwner: &owner, DeviceID: &device}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func newNova(t *testing.T) nova {
 func (n nova) tell() (left []string, err error) {
 	n.t.Helper()
 	_, err = n.env.ExecuteActivity(n.acts.NotifyNova, n.port.ID.String())
-	events, readErr := n.store.NovaEvents(context.WithoutCancel(n.t.Context()), n.port.ID)
+	events, readErr := n.store.Network.NovaEvents(context.WithoutCancel(n.t.Context()), n.port.ID)
 	if readErr != nil {
 		n.t.Fatal(readErr)
 	}
@@ -106,7 +106,7 @@ func TestEventThatNovaDoesNotTakeYetIsNotLost(t *testing.T) {
 func TestEventsThatNobodyWaitsForAreForgottenWhenTheServerIsUnknown(t *testing.T) {
 	t.Parallel()
 	n := newNova(t)
-	if err := n.store.DeletePort(t.Context(), n.port.ID, nil); err != nil {
+	if err := n.store.Network.DeletePort(t.Context(), n.port.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.InjectFaults(notifytest.Fault{Status: 404})

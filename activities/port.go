@@ -5,7 +5,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/network"
-	"berth/internal/store"
+	"berth/internal/store/networkstore"
 )
 
 // ApplyPortReports applies agents' reports to the port's row and returns the resulting status. Without reports it only reads
@@ -19,9 +19,9 @@ func (a *Activities) ApplyPortReports(ctx context.Context, key string, reports [
 	for i, r := range reports {
 		in[i] = network.Report(r)
 	}
-	s, err := a.Store.SettlePort(ctx, id, in)
+	s, err := a.Store.Network.SettlePort(ctx, id, in)
 	if err != nil {
 		return contract.PortStatus{}, classify(err)
 	}
-	return store.PortStanding(key, s), nil
+	return networkstore.PortStanding(key, s), nil
 }

@@ -7,12 +7,12 @@ import (
 	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/odl/odltest"
-	"berth/internal/store"
+	"berth/internal/store/journalstore"
 )
 
 func failed(m *mirror) []journal.Entry {
 	m.Helper()
-	entries, err := m.store.JournalEntries(m.Context(), store.EntryFilter{State: journal.Failed, Limit: 100})
+	entries, err := m.store.Journal.JournalEntries(m.Context(), journalstore.EntryFilter{State: journal.Failed, Limit: 100})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestRecoveryReleasesAFailedParentAndWhoWaitsForIt(t *testing.T) {
 	if r.State != journal.RunDone || len(failed(m)) != 0 {
 		t.Errorf("%s; failed: %v", r.Sentence(), failed(m))
 	}
-	_, _, decisions, err := m.store.JournalEntry(t.Context(), 1)
+	_, _, decisions, err := m.store.Journal.JournalEntry(t.Context(), 1)
 	if err != nil || len(decisions) != 1 || decisions[0].Action != "recover" || decisions[0].Reason != "the controller lacks it" {
 		t.Errorf("the audit says %+v, %v", decisions, err)
 	}
@@ -50,7 +50,7 @@ func TestRecoveryBringsMissingParentsBackFirst(t *testing.T) {
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := m.store.JournalEntries(t.Context(), store.EntryFilter{Type: "trunk", Limit: 1})
+	entries, err := m.store.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Type: "trunk", Limit: 1})
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
@@ -130,7 +130,7 @@ func TestRecoveryKeepsTheOrderOfWhatCameLater(t *testing.T) {
 	n := m.grow(1)[0]
 	m.fail("network", 400)
 	for _, name := range []string{"b", "c"} {
-		if _, err := m.store.UpdateNetwork(t.Context(), n.ID, rename(name), nil); err != nil {
+		if _, err := m.store.Network.UpdateNetwork(t.Context(), n.ID, rename(name), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestWatchStartsARecoveryOnce(t *testing.T) {
 		if err := m.acts.StartDueRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r, err := m.store.OpenRun(t.Context(), contract.KeyRecovery)
+		r, err := m.store.Mirror.OpenRun(t.Context(), contract.KeyRecovery)
 		if err != nil {
 			t.Fatal(err)
 		}

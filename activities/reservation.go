@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // Cloud provisions reservations in Nova and Neutron. Every method may be repeated.
@@ -38,16 +38,16 @@ const CloudCallTimeout = 90 * time.Second
 // use or the cloud refuses.
 func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	if err := a.Store.WireReservation(ctx, id); err != nil {
+	if err := a.Store.Lease.WireReservation(ctx, id); err != nil {
 		return classify(err)
 	}
-	return a.callCloud(ctx, id, a.Store.Claim, func(ctx context.Context, c lease.Claim) error {
+	return a.callCloud(ctx, id, a.Store.Lease.Claim, func(ctx context.Context, c lease.Claim) error {
 		mark, err := a.Cloud.Provision(ctx, c)
 		if err != nil {
 			return backendError(err)
 		}
-		err = a.Store.MarkReservation(ctx, id, mark)
-		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
+		err = a.Store.Lease.MarkReservation(ctx, id, mark)
+		if errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {
 			err = errors.Join(err, a.Cloud.Deprovision(ctx, c))
 		}
 		return classify(err)
@@ -58,18 +58,18 @@ func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) err
 // inventory. A repetition is harmless.
 func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	err := a.callCloud(ctx, id, a.Store.LeavingClaim, func(ctx context.Context, c lease.Claim) error { return backendError(a.Cloud.Deprovision(ctx, c)) })
+	err := a.callCloud(ctx, id, a.Store.Lease.LeavingClaim, func(ctx context.Context, c lease.Claim) error { return backendError(a.Cloud.Deprovision(ctx, c)) })
 	var app *temporal.ApplicationError
 	if err != nil && !(errors.As(err, &app) && app.Type() == NotFound) {
 		return err
 	}
-	return classify(a.Store.UnwireReservation(ctx, id))
+	return classify(a.Store.Lease.UnwireReservation(ctx, id))
 }
 
 // RunBeforeEndAction runs the action that a reservation requests before its end.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	return a.callCloud(ctx, id, a.Store.Claim, func(ctx context.Context, c lease.Claim) error {
+	return a.callCloud(ctx, id, a.Store.Lease.Claim, func(ctx context.Context, c lease.Claim) error {
 		c.BeforeEnd = a.beforeEndAction(c.Reservation)
 		return backendError(a.Cloud.BeforeEnd(ctx, c))
 	})

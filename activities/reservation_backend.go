@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/leasestore"
 )
 
 // backendTimeout limits the calls for leases that are advanced together, because a call that hangs delays the others.
@@ -19,7 +19,7 @@ const backendTimeout = 3 * time.Second
 type reservationBackend struct{ *Activities }
 
 // backend returns the backend of the store's sweep; nil if the cloud is not configured.
-func (a *Activities) backend() store.World {
+func (a *Activities) backend() leasestore.World {
 	if a.Cloud == nil {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (a *Activities) backend() store.World {
 
 // Bring makes the calls of the given steps concurrently. It returns the steps whose calls all succeeded in time, with the IDs
 // that the cloud has assigned.
-func (b reservationBackend) Bring(ctx context.Context, started []store.Begun) []store.Begun {
+func (b reservationBackend) Bring(ctx context.Context, started []leasestore.Begun) []leasestore.Begun {
 	succeeded := make([]bool, len(started))
 	steps := slices.Clone(started)
 	b.forEach(ctx, steps, func(ctx context.Context, i int) {
@@ -36,10 +36,10 @@ func (b reservationBackend) Bring(ctx context.Context, started []store.Begun) []
 		succeeded[i] = b.apply(ctx, steps[i]) == nil
 	})
 	i := -1
-	return slices.DeleteFunc(steps, func(store.Begun) bool { i++; return !succeeded[i] })
+	return slices.DeleteFunc(steps, func(leasestore.Begun) bool { i++; return !succeeded[i] })
 }
 
-func (b reservationBackend) apply(ctx context.Context, step store.Begun) error {
+func (b reservationBackend) apply(ctx context.Context, step leasestore.Begun) error {
 	for _, c := range step.Claims {
 		if !slices.Contains(b.Cloud.ResourceTypes(), c.Type) {
 			continue
@@ -63,7 +63,7 @@ func (b reservationBackend) apply(ctx context.Context, step store.Begun) error {
 
 // Retract removes the reservations of leases that were deleted while Bring provisioned them. It ignores errors: the deletion
 // of a lease removes what is left.
-func (b reservationBackend) Retract(ctx context.Context, started []store.Begun) {
+func (b reservationBackend) Retract(ctx context.Context, started []leasestore.Begun) {
 	b.forEach(ctx, started, func(ctx context.Context, i int) {
 		for _, c := range started[i].Claims {
 			_ = b.Cloud.Deprovision(ctx, c)
@@ -72,7 +72,7 @@ func (b reservationBackend) Retract(ctx context.Context, started []store.Begun) 
 }
 
 // forEach calls do for every step concurrently.
-func (b reservationBackend) forEach(ctx context.Context, steps []store.Begun, do func(ctx context.Context, i int)) {
+func (b reservationBackend) forEach(ctx context.Context, steps []leasestore.Begun, do func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
 	var all sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/leasestore"
 )
 
 // fakeCloud records its calls. It rejects calls for one reservation and hangs in calls for another one.
@@ -56,17 +56,17 @@ func (h *fakeCloud) sortedCalls() []string {
 	return h.calls
 }
 
-func startedStep(step lease.Step, name, typ string) store.Begun {
+func startedStep(step lease.Step, name, typ string) leasestore.Begun {
 	r := lease.Reservation{ID: uuid.New()}
 	r.Type, r.BeforeEnd = typ, "default"
-	return store.Begun{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, Claims: []lease.Claim{{Reservation: r, Project: name}}}
+	return leasestore.Begun{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, Claims: []lease.Claim{{Reservation: r, Project: name}}}
 }
 
 // Each step makes its own call. A call that fails or hangs affects no other lease.
 func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := []store.Begun{startedStep(lease.Start, "rejected", lease.PhysicalHost), startedStep(lease.Start, "start", lease.PhysicalHost),
+		all := []leasestore.Begun{startedStep(lease.Start, "rejected", lease.PhysicalHost), startedStep(lease.Start, "start", lease.PhysicalHost),
 			startedStep(lease.Start, "hanging", lease.PhysicalHost), startedStep(lease.BeforeEnd, "warning", lease.PhysicalHost),
 			startedStep(lease.End, "end", lease.PhysicalHost), startedStep(lease.Start, "other type", lease.FloatingIP)}
 		h := &fakeCloud{rejected: all[0].Claims[0].ID, hanging: all[2].Claims[0].ID}
@@ -90,7 +90,7 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 func TestReservationBackend_UndoContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := []store.Begun{startedStep(lease.Start, "hanging", lease.PhysicalHost), startedStep(lease.Start, "good", lease.PhysicalHost)}
+		all := []leasestore.Begun{startedStep(lease.Start, "hanging", lease.PhysicalHost), startedStep(lease.Start, "good", lease.PhysicalHost)}
 		all[0].Claims = append(all[0].Claims, startedStep(lease.Start, "second", lease.PhysicalHost).Claims...)
 		all[1].Claims = append(startedStep(lease.Start, "rejected", lease.PhysicalHost).Claims, all[1].Claims...)
 		h := &fakeCloud{hanging: all[0].Claims[0].ID, rejected: all[1].Claims[0].ID}

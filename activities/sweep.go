@@ -30,7 +30,7 @@ const (
 // generation history, of the notifications to agents and of the journal.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer startHeartbeat(ctx)()
-	entries, err := a.Store.SweepEntries(ctx, staleAfter, sweepBatch)
+	entries, err := a.Store.Journal.SweepEntries(ctx, staleAfter, sweepBatch)
 	if err != nil {
 		return contract.SweepResult{}, err
 	}
@@ -40,7 +40,7 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 		return result, err
 	}
 	if len(ended) > 0 {
-		restarted, err := a.Store.Revive(ctx, ended)
+		restarted, err := a.Store.Outbox.RestartWorkflows(ctx, ended)
 		if result.RestartedWorkflows = int(restarted); err != nil {
 			return result, err
 		}
@@ -48,7 +48,7 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	if result.TrimmedHistory, err = a.trimHistory(ctx); err != nil {
 		return result, err
 	}
-	if _, err := a.Store.TrimAnnouncements(ctx, trimBatch); err != nil {
+	if _, err := a.Store.Network.TrimAnnouncements(ctx, trimBatch); err != nil {
 		return result, err
 	}
 	result.TrimmedEntries, err = a.trimJournal(ctx)
@@ -63,7 +63,7 @@ func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	}
 	deleted, after := int64(0), int64(0)
 	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {
-		next, n, err := a.Store.TrimJournal(ctx, a.JournalRetention, after, journalBatch)
+		next, n, err := a.Store.Journal.TrimJournal(ctx, a.JournalRetention, after, journalBatch)
 		deleted += n
 		if err != nil || next == 0 {
 			return deleted, err
@@ -77,7 +77,7 @@ func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 func (a *Activities) trimHistory(ctx context.Context) (int64, error) {
 	deleted := int64(0)
 	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {
-		n, err := a.Store.TrimHistory(ctx, a.HistoryRetention, trimBatch)
+		n, err := a.Store.Inventory.TrimHistory(ctx, a.HistoryRetention, trimBatch)
 		deleted += n
 		if err != nil || n < trimBatch {
 			return deleted, err

@@ -12,6 +12,7 @@ import (
 	"berth/internal/lease"
 	"berth/internal/notify"
 	"berth/internal/notify/notifytest"
+	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -23,21 +24,21 @@ func TestNoticesOfALeaseAreToldInOrderAtLeastOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	s.Tell()
+	s.Lease = leasestore.New(s.DB, leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}, Notices: true})
 	acts := activities.New(activities.Options{Store: s, Webhook: webhook})
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	start := time.Now().Add(time.Hour)
-	l, err := s.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: start}, End: lease.Moment{At: start.Add(time.Hour)}})
+	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: start}, End: lease.Moment{At: start.Add(time.Hour)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"m", "n", "o"} {
-		if _, err := s.UpdateLease(t.Context(), l.ID, lease.Change{Name: &name}); err != nil {
+		if _, err := s.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Name: &name}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.DeleteLease(t.Context(), l.ID); err != nil {
+	if _, err := s.Lease.DeleteLease(t.Context(), l.ID); err != nil {
 		t.Fatal(err)
 	}
 	tell := func() error {
@@ -71,7 +72,7 @@ func TestNoticesOfALeaseAreToldInOrderAtLeastOnce(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" || len(ids) != 4 {
 		t.Error(d, ids)
 	}
-	if left, err := s.LeaseNotices(t.Context(), l.ID, 10); len(left) != 0 || err != nil {
+	if left, err := s.Lease.LeaseNotices(t.Context(), l.ID, 10); len(left) != 0 || err != nil {
 		t.Errorf("left %v, %v", left, err)
 	}
 }

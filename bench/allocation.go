@@ -33,7 +33,7 @@ const allocationProviders = 256
 // consumer. The API runs in this process, as the driver of the baseline does: with a single client, another process
 // would cost as much as the API.
 func openAllocations(ctx context.Context, s *stack) (*subject, error) {
-	rows, err := store.Open(ctx, s.postgres.URL)
+	rows, err := store.Open(ctx, s.postgres.URL, store.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := devstack.Serve(0, placement.New(placement.Options{Store: rows, Identity: identity.Noauth{}, Policy: rules}))
+	server, err := devstack.Serve(0, placement.New(placement.Options{Store: rows.Inventory, Identity: identity.Noauth{}, Policy: rules}))
 	if err != nil {
 		return nil, err
 	}

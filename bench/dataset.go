@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // dataset is the content of a database of its own.
@@ -34,7 +34,7 @@ func (s *stack) createDatabase(ctx context.Context, name string) (string, error)
 		return "", err
 	}
 	u.Path = "/" + name
-	_, err = store.Migrate(ctx, u.String())
+	_, err = db.Migrate(ctx, u.String())
 	return u.String(), err
 }
 

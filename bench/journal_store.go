@@ -10,6 +10,7 @@ import (
 	"berth/internal/journal"
 	"berth/internal/network"
 	"berth/internal/store"
+	"berth/internal/store/journalstore"
 )
 
 // completedEntries inserts n completed entries, which a journal keeps until its retention time has passed.
@@ -39,7 +40,7 @@ func openJournalStore(n int) func(context.Context, *stack) (*subject, error) {
 				return nil, fmt.Errorf("insert completed entries: %w", err)
 			}
 		}
-		rows, err := store.Open(ctx, database)
+		rows, err := store.Open(ctx, database, store.Config{})
 		if err != nil {
 			return nil, err
 		}
@@ -66,19 +67,19 @@ func sequentialScans(ctx context.Context, c *pgx.Conn) (n int, err error) {
 // completeEntry creates a network and makes the same calls as the workflow of its entry.
 func completeEntry(ctx context.Context, rows *store.Store) error {
 	project, name := "bench", "bench"
-	made, err := rows.CreateNetworks(ctx, []network.NetworkChange{{Project: &project, Name: &name}})
+	made, err := rows.Network.CreateNetworks(ctx, []network.NetworkChange{{Project: &project, Name: &name}})
 	if err != nil {
 		return err
 	}
-	entries, err := rows.JournalEntries(ctx, store.EntryFilter{Object: made[0].ID.String(), Limit: 1})
+	entries, err := rows.Journal.JournalEntries(ctx, journalstore.EntryFilter{Object: made[0].ID.String(), Limit: 1})
 	if err != nil {
 		return err
 	}
-	t, err := rows.TakeEntry(ctx, entries[0].Seq)
+	t, err := rows.Journal.TakeEntry(ctx, entries[0].Seq)
 	if err != nil {
 		return err
 	}
-	e, err := rows.SettleEntry(ctx, t.Entry.Seq, t.Entry.Attempt, journal.Outcome{Kind: journal.Done})
+	e, err := rows.Journal.SettleEntry(ctx, t.Entry.Seq, t.Entry.Attempt, journal.Outcome{Kind: journal.Done})
 	if err == nil && e.State != journal.Completed {
 		err = fmt.Errorf("entry %d is %s", e.Seq, e.State)
 	}

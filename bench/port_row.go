@@ -49,12 +49,12 @@ func (s *stack) openPortAPI(ctx context.Context) (*portAPI, error) {
 		return nil, err
 	}
 	s.onClose(rows.Close)
-	backend, err := store.Open(ctx, u.String())
+	backend, err := store.Open(ctx, u.String(), store.Config{})
 	if err != nil {
 		return nil, err
 	}
 	s.onClose(backend.Close)
-	server, err := devstack.Serve(0, neutron.New(backend, identity.Noauth{}))
+	server, err := devstack.Serve(0, neutron.New(backend.Network, identity.Noauth{}))
 	if err != nil {
 		return nil, err
 	}

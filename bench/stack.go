@@ -17,7 +17,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/devstack"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova, and the clients of the figures.
@@ -76,7 +76,7 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 	if s.postgres, err = devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(s.dir, "postgres")}); err != nil {
 		return err
 	}
-	if _, err := store.Migrate(ctx, s.postgres.URL); err != nil {
+	if _, err := db.Migrate(ctx, s.postgres.URL); err != nil {
 		return err
 	}
 	logf("PostgreSQL is ready")

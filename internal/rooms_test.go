@@ -79,12 +79,12 @@ var rooms = map[string]room{
 		why:    "a client of the API and of Temporal like any other client",
 	},
 	"starter/diagnosis": {
-		may:    []string{"internal/contract", "internal/store", "starter/cli", "starter/resource"},
+		may:    []string{"internal/contract", "internal/store/db", "starter/cli", "starter/resource"},
 		always: []string{temporal, "github.com/spf13/pflag"},
 		why:    "a client like any other; store only to compare the migrations",
 	},
 	"starter/schema": {
-		may:    []string{"internal/store", "starter/cli"},
+		may:    []string{"internal/store/db", "starter/cli"},
 		always: []string{"github.com/spf13/pflag"},
 		why:    "store only to migrate the schema",
 	},
@@ -94,7 +94,7 @@ var rooms = map[string]room{
 		why:    "runs the commands of the other packages and checks their results; it has no other way to the services",
 	},
 	"bench": {
-		may: []string{"internal/contract", "internal/devstack", "internal/store", "internal/odl/odltest", "internal/notify/notifytest",
+		may: []string{"internal/contract", "internal/devstack", "internal/store", "internal/store/db", "internal/store/journalstore", "internal/odl/odltest", "internal/notify/notifytest",
 			"internal/api/placement", "internal/api/neutron", "internal/identity", "internal/identity/policy", "internal/journal", "internal/network"},
 		always: []string{temporal, pgx, amqp},
 		why: "measures the shipped worker from outside as a client and as an agent, and reads the rows; store to migrate, and to measure the " +
@@ -108,7 +108,7 @@ var rooms = map[string]room{
 		why:    "replayed from history: what differs between two runs of the same code breaks it, and the world is reached through activities",
 	},
 	"activities": {
-		may:    []string{"internal/contract", "internal/coalesce", "internal/store", "internal/odl", "internal/notify", "internal/cloud", "internal/lease", "internal/journal", "internal/network", "internal/inventory"},
+		may:    []string{"internal/contract", "internal/coalesce", "internal/store", "internal/store/...", "internal/odl", "internal/notify", "internal/cloud", "internal/lease", "internal/journal", "internal/network", "internal/inventory"},
 		never:  []string{"net/http", "go.temporal.io/sdk/client", "go.temporal.io/sdk/workflow"},
 		always: []string{temporal},
 		why:    "touches the world through the rooms that own it, and starts no workflow",
@@ -128,13 +128,26 @@ var rooms = map[string]room{
 	"internal/lease":   {pure: true, why: "a noun; what is due is asked with the instant as an argument"},
 	"internal/journal": {pure: true, why: "a noun; it says which request to send and sends none"},
 	"internal/store": {
-		may:    []string{"internal/contract", "internal/inventory", "internal/network", "internal/lease", "internal/journal"},
+		may: []string{"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/inventorystore",
+			"internal/store/networkstore", "internal/store/leasestore", "internal/store/mirrorstore"},
+		why: "opens the stores on one database and reads no row itself",
+	},
+	"internal/store/db": {
 		never:  []string{"net/http"},
 		always: []string{pgx, "github.com/pressly/goose/v3", "database/sql"},
-		why:    "a transaction waits for nobody: no network, no Temporal, no HTTP inside it",
+		why:    "pools, transactions and the schema; it owns no rows, so it knows no domain",
 	},
+	"internal/store/outbox":         stores("internal/contract", "internal/store/db"),
+	"internal/store/journalstore":   stores("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox"),
+	"internal/store/inventorystore": stores("internal/inventory", "internal/store/db"),
+	"internal/store/networkstore": stores("internal/contract", "internal/network", "internal/network/attribute", "internal/journal",
+		"internal/store/db", "internal/store/outbox", "internal/store/journalstore"),
+	"internal/store/leasestore": stores("internal/contract", "internal/lease", "internal/inventory", "internal/store/db",
+		"internal/store/outbox", "internal/store/inventorystore"),
+	"internal/store/mirrorstore": stores("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
+		"internal/store/journalstore", "internal/store/networkstore"),
 	"internal/store/storetest": {
-		may:    []string{"internal/store", "internal/devstack"},
+		may:    []string{"internal/contract", "internal/inventory", "internal/lease", "internal/store/...", "internal/devstack"},
 		always: []string{pgx},
 		why:    "makes a database for each test",
 	},
@@ -145,7 +158,7 @@ var rooms = map[string]room{
 		why:    "delivers notes of every workflow type, so that a new type changes nothing here",
 	},
 	"internal/feedback": {
-		may: []string{"internal/odl", "internal/store", "internal/network"},
+		may: []string{"internal/odl", "internal/store", "internal/store/db", "internal/network"},
 		why: "hears the controller and tells store; it knows no workflow, and how the controller speaks is odl's",
 	},
 	"internal/odl":               {why: "a client of one neighbour, of use to anybody; what an answer means is journal's"},
@@ -177,15 +190,15 @@ var rooms = map[string]room{
 	},
 	"internal/devstack/teststack": {may: []string{"internal/devstack"}, why: "one server of each kind for a run of tests"},
 	"internal/api/osapi": {
-		may: []string{"internal/identity", "internal/store"},
+		may: []string{"internal/identity", "internal/store/db"},
 		why: "manners that all APIs share: it knows store's errors and no noun",
 	},
-	"internal/api/placement": api("internal/inventory", "internal/identity/policy"),
-	"internal/api/neutron":   api("internal/network", "internal/network/attribute"),
-	"internal/api/blazar":    api("internal/lease"),
-	"internal/api/agent":     api("internal/network"),
+	"internal/api/placement": api("internal/inventory", "inventorystore", "internal/identity/policy"),
+	"internal/api/neutron":   api("internal/network", "networkstore", "internal/network/attribute"),
+	"internal/api/blazar":    api("internal/lease", "leasestore"),
+	"internal/api/agent":     api("internal/network", "networkstore"),
 	"internal/api/rpc": {
-		may:    []string{"internal/api/rpc/oslomsg", "internal/store", "internal/network", "internal/network/attribute"},
+		may:    []string{"internal/api/rpc/oslomsg", "internal/store/networkstore", "internal/store/db", "internal/network", "internal/network/attribute"},
 		always: []string{prometheus},
 		why:    "implements the RPC methods of agents: decodes, calls the store once, encodes; the wire protocol is oslomsg's, and Temporal is behind the rows",
 	},
@@ -193,15 +206,25 @@ var rooms = map[string]room{
 		always: []string{prometheus, amqp},
 		why:    "implements oslo.messaging's RPC over RabbitMQ for any methods; it imports none of our packages, so that it knows no ports",
 	},
-	"internal/api/journal":  api("internal/journal"),
-	"internal/api/operator": api("internal/inventory"),
+	"internal/api/journal":  api("internal/journal", "journalstore", "internal/store/mirrorstore"),
+	"internal/api/operator": api("internal/inventory", "inventorystore"),
 }
 
-// api is the room of one API: its own noun, and no other API.
-func api(noun string, more ...string) room {
+// stores is the package of one owner of tables: its own rules, and the stores below it.
+func stores(may ...string) room {
 	return room{
-		may: append([]string{"internal/api/osapi", "internal/identity", "internal/store", noun}, more...),
-		why: "decodes, asks store once, encodes; a wire format lives in one API only, and Temporal and the controller are behind the rows",
+		may:    may,
+		never:  []string{"net/http"},
+		always: []string{pgx},
+		why:    "a transaction waits for nothing outside the database, and imports follow the data: a store reads its own tables and those of the stores below it",
+	}
+}
+
+// api is the package of one API: its own rules and its own store, and no other API. It reads errors and lists of db.
+func api(rules, store string, more ...string) room {
+	return room{
+		may: append([]string{"internal/api/osapi", "internal/identity", rules, "internal/store/" + store, "internal/store/db"}, more...),
+		why: "decodes, calls its store once, encodes; a wire format lives in one API only, and Temporal and the controller are behind the rows",
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"berth/internal/api/operator"
 	"berth/internal/identity"
 	"berth/internal/inventory"
-	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
@@ -36,13 +35,9 @@ func migrateProcess(ctx context.Context, t *testing.T, url string) (*exec.Cmd, *
 func TestMigrateConsumers_ContinuesAfterAKill(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := storetest.Open(t, url)
 	storetest.Exec(t, url, `insert into consumer (uuid) select gen_random_uuid() from generate_series(1, 95)`)
-	api := operator.New(s, identity.Noauth{}, inventory.Owner{Project: "x", User: "y"})
+	api := operator.New(s.Inventory, identity.Noauth{}, inventory.Owner{Project: "x", User: "y"})
 	var batches atomic.Int64
 	process := make(chan *os.Process, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -75,7 +75,7 @@ func (l *Listener) OpenStreams() int { return int(l.openStreams.Load()) }
 // Run watches the controller until ctx ends. While another process watches, it waits.
 func (l *Listener) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if _, err := l.Store.Alone(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
+		if _, err := l.Store.InOneProcess(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
 			l.logErrorChange(ctx, err)
 		}
 		sleep(ctx, l.PollInterval)
@@ -207,7 +207,7 @@ func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compa
 		if err := l.refreshController(ctx, removed); err != nil {
 			return err
 		}
-		waits, err := l.Store.AwaitsController(ctx)
+		waits, err := l.Store.Network.AwaitsController(ctx)
 		if err != nil {
 			return err
 		}

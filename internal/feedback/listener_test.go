@@ -16,10 +16,14 @@ import (
 
 	"berth/internal/feedback"
 	"berth/internal/journal"
+	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/odl"
 	"berth/internal/odl/odltest"
 	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/leasestore"
 	"berth/internal/store/storetest"
 )
 
@@ -48,7 +52,7 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 	t.Helper()
 	w := &fixture{T: t, url: storetest.URL(t), odl: odltest.New()}
 	var err error
-	if w.store, err = store.Open(t.Context(), w.url); err != nil {
+	if w.store, err = store.Open(t.Context(), w.url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.store.Close)
@@ -59,7 +63,7 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 	}
 	w.odl.SetFeatures(offered)
 	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-1", Type: network.ODLAgent, Config: hostConfig})
-	made, err := w.store.CreateNetworks(t.Context(), []network.NetworkChange{{Name: new("net"), Project: new("demo")}})
+	made, err := w.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Name: new("net"), Project: new("demo")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +103,7 @@ func (w *fixture) awaitCondition(what string, f func() string) {
 func (w *fixture) awaitAgent(host string, there bool) {
 	w.Helper()
 	w.awaitCondition(fmt.Sprintf("the agent of %s is there: %t", host, there), func() string {
-		all, err := w.store.Agents(w.Context(), store.Listing{})
+		all, err := w.store.Network.Agents(w.Context(), db.Listing{})
 		found := false
 		for _, a := range all {
 			found = found || a.Host == host && a.Binary == network.PseudoBinary
@@ -118,7 +122,7 @@ func (w *fixture) createPort(host string, more ...func(*network.PortChange)) net
 	for _, f := range more {
 		f(&c)
 	}
-	made, err := w.store.CreatePorts(w.Context(), []network.PortChange{c})
+	made, err := w.store.Network.CreatePorts(w.Context(), []network.PortChange{c})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -128,13 +132,13 @@ func (w *fixture) createPort(host string, more ...func(*network.PortChange)) net
 // sendJournal sends the pending journal entries to the controller, as the JournalEntry workflows do.
 func (w *fixture) sendJournal() {
 	w.Helper()
-	entries, err := w.store.JournalEntries(w.Context(), store.EntryFilter{State: journal.Pending, Limit: 1000})
+	entries, err := w.store.Journal.JournalEntries(w.Context(), journalstore.EntryFilter{State: journal.Pending, Limit: 1000})
 	if err != nil {
 		w.Fatal(err)
 	}
 	slices.SortFunc(entries, func(a, b journal.Entry) int { return int(a.Seq - b.Seq) })
 	for _, e := range entries {
-		t, err := w.store.TakeEntry(w.Context(), e.Seq)
+		t, err := w.store.Journal.TakeEntry(w.Context(), e.Seq)
 		if err != nil || t.Entry.State != journal.Processing {
 			w.Fatal(e.Seq, t.Entry.State, t.Blockers, err)
 		}
@@ -147,7 +151,7 @@ func (w *fixture) sendJournal() {
 		if err != nil || o.Kind != journal.Done {
 			w.Fatal(got, o, err)
 		}
-		if _, err := w.store.SettleEntry(w.Context(), e.Seq, t.Entry.Attempt, o); err != nil {
+		if _, err := w.store.Journal.SettleEntry(w.Context(), e.Seq, t.Entry.Attempt, o); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -158,7 +162,7 @@ func (w *fixture) awaitPortStatus(id uuid.UUID, status string) network.Port {
 	var p network.Port
 	w.awaitCondition("port "+id.String()+" is "+status, func() (missing string) {
 		var err error
-		if p, err = w.store.Port(w.Context(), id); err == nil && p.Status == status {
+		if p, err = w.store.Network.Port(w.Context(), id); err == nil && p.Status == status {
 			return ""
 		}
 		return fmt.Sprint(p.Status, p.Standing().Sentence(), err)
@@ -232,7 +236,7 @@ func TestPort_EventBeforeJournalEntryIsDoneCounts(t *testing.T) {
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	w.odl.SetPortStatus(known.ID.String(), "ACTIVE")
 	w.awaitPortStatus(known.ID, network.Active) // so both events were handled
-	if got, err := w.store.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
+	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
 		t.Fatalf("a port that the controller does not have is %s, %v", got.Status, err)
 	}
 	w.sendJournal()
@@ -251,14 +255,14 @@ func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	w.awaitPortStatus(p.ID, network.Active)
 
-	moved, err := w.store.UpdatePort(t.Context(), p.ID, network.PortChange{Host: new("cmp-2")}, nil)
+	moved, err := w.store.Network.UpdatePort(t.Context(), p.ID, network.PortChange{Host: new("cmp-2")}, nil)
 	if err != nil || moved.Status != network.Down {
 		t.Fatal(moved, err)
 	}
 	w.odl.SendRaw([]byte(`{"notification":{"data-changed-notification":{"data-change-event":[{"operation":"updated","path":"/neutron:neutron/neutron:ports/neutron:port[neutron:uuid='` + p.ID.String() + `']"}]}}}`))
 	w.odl.SetPortStatus(other.ID.String(), "ACTIVE")
 	w.awaitPortStatus(other.ID, network.Active) // so the invalid message before was handled too
-	if got, err := w.store.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
+	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
 		t.Fatalf("a port with an unsent binding is %s, %v", got.Status, err)
 	}
 	w.odl.SetPortStatus(p.ID.String(), "DOWN") // as it does when it unbinds the port there
@@ -341,13 +345,13 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 	w.awaitAgent("cmp-9", true)
 
 	w.awaitCondition("the port that waited for it is bound", func() string {
-		p, err := w.store.Port(t.Context(), waits.ID)
+		p, err := w.store.Network.Port(t.Context(), waits.ID)
 		if err == nil && p.VIF == "ovs" {
 			return ""
 		}
 		return fmt.Sprint(p.VIF, err)
 	})
-	all, err := w.store.Agents(t.Context(), store.Listing{})
+	all, err := w.store.Network.Agents(t.Context(), db.Listing{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +385,7 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed || len(p.Details) != 0 {
 		t.Errorf("unsupported VNIC type: %+v", p)
 	}
-	flat, err := w.store.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}})
+	flat, err := w.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,13 +396,13 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 	if p := w.createPort("cmp-1"); p.VIF != "ovs" {
 		t.Errorf("controller unavailable: %+v", p)
 	}
-	if _, err := w.store.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-1", Configurations: []byte(`{}`)}); err != nil {
+	if _, err := w.store.Network.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-1", Configurations: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if p := w.createPort("cmp-1"); p.Driver() != "openvswitch" || len(p.Details) != 0 {
 		t.Errorf("host with an Open vSwitch agent: %+v", p)
 	}
-	moved, err := w.store.UpdatePort(t.Context(), direct.ID, network.PortChange{Host: new("")}, nil)
+	moved, err := w.store.Network.UpdatePort(t.Context(), direct.ID, network.PortChange{Host: new("")}, nil)
 	if err != nil || moved.VIF != network.VIFUnbound || len(moved.Details) != 0 {
 		t.Errorf("an unbound port: %+v, %v", moved, err)
 	}
@@ -408,7 +412,7 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)
-	if _, err := w.store.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-2", Configurations: []byte(`{}`)}); err != nil {
+	if _, err := w.store.Network.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-2", Configurations: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitAgent("cmp-1", true)
@@ -418,7 +422,7 @@ func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	w.odl.SetPortStatus(theirs.ID.String(), "ACTIVE")
 	w.odl.SetPortStatus(ours.ID.String(), "ACTIVE")
 	w.awaitPortStatus(ours.ID, network.Active)
-	if p, err := w.store.Port(t.Context(), theirs.ID); err != nil || p.Status != network.Down {
+	if p, err := w.store.Network.Port(t.Context(), theirs.ID); err != nil || p.Status != network.Down {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -32,7 +32,7 @@ const waitTimeout = 2 * time.Minute
 func createNetwork(t *testing.T, s *store.Store) {
 	t.Helper()
 	project, name := "p", "blue"
-	if _, err := s.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &project, Name: &name}}); err != nil {
+	if _, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &project, Name: &name}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -78,7 +78,7 @@ func startWorker(t *testing.T, c client.Client) <-chan string {
 func awaitNoNotes(t *testing.T, s *store.Store) {
 	t.Helper()
 	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); time.Sleep(25 * time.Millisecond) {
-		b, err := s.Backlog(t.Context())
+		b, err := s.Outbox.Backlog(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestRun_DeliversNotesOfADeadRelay(t *testing.T) {
 	s, n := storetest.New(t), temporaltest.New(t)
 	reached := startWorker(t, n.Client)
 	createNetwork(t, s)
-	if notes, err := s.ClaimNotes(t.Context(), "", 10, 300*time.Millisecond); err != nil || len(notes) != 1 {
+	if notes, err := s.Outbox.Claim(t.Context(), "", 10, 300*time.Millisecond); err != nil || len(notes) != 1 {
 		t.Fatalf("claimed %v, error %v", notes, err)
 	}
 

@@ -26,6 +26,7 @@ import (
 	"berth/internal/notify"
 	"berth/internal/odl"
 	"berth/internal/store"
+	"berth/internal/store/inventorystore"
 )
 
 // shutdownTimeout is the time that running requests and tasks have to end when the process stops.
@@ -71,7 +72,12 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	if a.Temporal, a.namespace, err = dialTemporal(environment(environ), a.registry, workerSlot(cfg.Listen)); err != nil {
 		return nil, err
 	}
-	if a.store, err = store.Open(ctx, cfg.DatabaseURL); err != nil {
+	settings, err := storeConfig(cfg, options.Enforcement != nil)
+	if err != nil {
+		a.Temporal.Close()
+		return nil, err
+	}
+	if a.store, err = store.Open(ctx, cfg.DatabaseURL, settings); err != nil {
 		a.Temporal.Close()
 		return nil, err
 	}
@@ -88,9 +94,6 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 	a.enforcement = options.Enforcement
 	a.cloud, _ = options.Cloud.(*cloud.Cloud)
 	a.odl, _ = options.ODL.(*odl.Client)
-	if err := a.configureStore(); err != nil {
-		return err
-	}
 	var err error
 	if len(cfg.RabbitMQ) > 0 {
 		if a.publisher, err = a.newPublisher(); err != nil {
@@ -99,12 +102,12 @@ func (a *App) connect(id identity.Authenticator, options activities.Options) err
 		options.Agents = a.publisher
 	}
 	if a.odl != nil {
-		a.odl.ShareBreaker(a.store.Breaker(cfg.ODL.URL))
+		a.odl.ShareBreaker(a.store.Journal.Breaker(cfg.ODL.URL))
 	}
 	options.Store = a.store
 	options.HealingWindow, options.CloudRetryTime, options.SnapshotByDefault = cfg.Lease.HealingInterval, cfg.Lease.RetryTimeout, cfg.Lease.Snapshot
 	options.JournalRetention, options.FullSyncInterval = cfg.Journal.Retention, cfg.ODL.SyncInterval
-	options.HistoryRetention = store.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
+	options.HistoryRetention = inventorystore.Retention{Age: cfg.History.MaxAge, Rows: cfg.History.MaxRows}
 	registerJournalMetrics(&options, a.odl, a.registry)
 	a.registry.MustRegister(newJournalCollector(a.store))
 	a.activities = activities.New(options)

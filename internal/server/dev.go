@@ -15,7 +15,7 @@ import (
 	"berth/internal/devstack"
 	"berth/internal/notify/notifytest"
 	"berth/internal/odl/odltest"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // devRun is a development run: one process with all roles, and the servers that it needs, with all data in one folder.
@@ -144,7 +144,7 @@ func (d *devRun) start(ctx context.Context) error {
 		return err
 	}
 	d.cfg.DatabaseURL = d.postgres.URL
-	steps, err := store.Migrate(ctx, d.postgres.URL)
+	steps, err := db.Migrate(ctx, d.postgres.URL)
 	if err != nil {
 		return err
 	}

@@ -32,13 +32,13 @@ import (
 func (a *App) APIs(id identity.Authenticator) []*osapi.API {
 	incomplete := inventory.Owner{Project: a.cfg.IncompleteConsumer.Project, User: a.cfg.IncompleteConsumer.User}
 	return []*osapi.API{
-		placement.New(placement.Options{Store: a.store, Identity: id, Policy: a.policy, Incomplete: incomplete,
+		placement.New(placement.Options{Store: a.store.Inventory, Identity: id, Policy: a.policy, Incomplete: incomplete,
 			Candidates: placement.Candidates(a.cfg.Candidates)}),
-		neutron.New(a.store, id),
-		blazar.New(blazar.Options{Store: a.store, Identity: id, Flavor: a.cloud.Flavor, Enforce: a.newEnforcementCheck()}),
-		agent.New(a.store, id),
-		journal.New(a.store, id),
-		operator.New(a.store, id, incomplete),
+		neutron.New(a.store.Network, id),
+		blazar.New(blazar.Options{Store: a.store.Lease, Identity: id, Flavor: a.cloud.Flavor, Enforce: a.newEnforcementCheck()}),
+		agent.New(a.store.Network, id),
+		journal.New(a.store.Journal, a.store.Mirror, id),
+		operator.New(a.store.Inventory, id, incomplete),
 	}
 }
 

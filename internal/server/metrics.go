@@ -79,7 +79,7 @@ func (c *journalCollector) Describe(all chan<- *prometheus.Desc) {
 func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	j, err := c.store.JournalState(ctx)
+	j, err := c.store.Journal.JournalState(ctx)
 	if err != nil {
 		slog.Warn("reading the journal's metrics from the database failed", "error", err)
 		return

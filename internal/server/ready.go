@@ -66,7 +66,7 @@ func (a *App) readinessChecks() []readinessCheck {
 
 // checkNotes fails while a due note waits for delivery to Temporal for longer than maxNoteAge.
 func (a *App) checkNotes(ctx context.Context) error {
-	b, err := a.store.Backlog(ctx)
+	b, err := a.store.Outbox.Backlog(ctx)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
 		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 			t.Error(err)
 		}
-		left, err := a.Store().ProviderHistory(t.Context(), "p", 0, 10)
+		left, err := a.Store().Inventory.ProviderHistory(t.Context(), "p", 0, 10)
 		return err == nil && len(left) == 2 && *left[0].Provider.To == 6 && *left[1].Provider.To == 5
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // databaseStartTimeout is the time that a starting process waits for the database to answer.
@@ -31,11 +31,11 @@ func checkSchema(ctx context.Context, url string) error {
 }
 
 // readMigrations returns all migrations of this program, and which of them the database has. It retries until databaseStartTimeout.
-func readMigrations(ctx context.Context, url string) ([]store.Migration, error) {
+func readMigrations(ctx context.Context, url string) ([]db.Migration, error) {
 	ctx, cancel := context.WithTimeout(ctx, databaseStartTimeout)
 	defer cancel()
 	for logged := false; ; logged = true {
-		all, err := store.Migrations(ctx, url)
+		all, err := db.Migrations(ctx, url)
 		if err == nil {
 			return all, nil
 		}

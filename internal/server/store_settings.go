@@ -11,44 +11,33 @@ import (
 	"berth/internal/config"
 	"berth/internal/lease"
 	"berth/internal/network"
+	"berth/internal/store"
+	"berth/internal/store/leasestore"
+	"berth/internal/store/networkstore"
 )
 
-// configureStore gives the store the operator's settings.
-func (a *App) configureStore() error {
-	cfg := a.cfg
-	if err := a.configureNetworks(cfg); err != nil {
-		return err
-	}
-	a.store.Limit(lease.Limits{Cleaning: cfg.Lease.CleaningTime, Longest: cfg.Lease.MaxDuration, Exempt: cfg.Lease.MaxDurationExempt,
-		Lead: cfg.Lease.BeforeEnd, Shuffled: cfg.Lease.RandomHosts})
-	if cfg.Lease.Webhook.URL != "" || a.enforcement != nil {
-		a.store.Tell()
-	}
-	if cfg.Nova.URL != "" {
-		a.store.Pool()
-	}
-	if len(cfg.RabbitMQ) > 0 {
-		a.store.Announce()
-	}
-	return nil
-}
-
-// configureNetworks gives the store the settings of networks, ports and agents.
-func (a *App) configureNetworks(cfg config.Config) error {
-	a.store.Govern(blockPolicy(cfg.Port))
+// storeConfig returns the settings of the stores. With enforcement, an external service hears of every change of a lease.
+func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 	for name := range cfg.Networking.Quota {
 		if !slices.Contains(network.Limited(), name) {
-			return fmt.Errorf("BERTH_QUOTA: unknown resource %q; use %s", name, strings.Join(network.Limited(), ", "))
+			return store.Config{}, fmt.Errorf("BERTH_QUOTA: unknown resource %q; use %s", name, strings.Join(network.Limited(), ", "))
 		}
 	}
-	a.store.Allow(cfg.Networking.Quota)
-	if !cfg.Networking.EnableNewAgents {
-		a.store.Doubt()
-	}
-	if !cfg.Networking.TraditionalDHCP {
-		a.store.ForgoDHCP()
-	}
-	return nil
+	return store.Config{
+		Network: networkstore.Config{
+			Policy:           blockPolicy(cfg.Port),
+			Quota:            cfg.Networking.Quota,
+			NoDHCP:           !cfg.Networking.TraditionalDHCP,
+			DisableNewAgents: !cfg.Networking.EnableNewAgents,
+			NotifyAgents:     len(cfg.RabbitMQ) > 0,
+		},
+		Lease: leasestore.Config{
+			Limits: lease.Limits{Cleaning: cfg.Lease.CleaningTime, Longest: cfg.Lease.MaxDuration, Exempt: cfg.Lease.MaxDurationExempt,
+				Lead: cfg.Lease.BeforeEnd, Shuffled: cfg.Lease.RandomHosts},
+			Notices:   cfg.Lease.Webhook.URL != "" || enforcement,
+			PoolHosts: cfg.Nova.URL != "",
+		},
+	}, nil
 }
 
 // blockPolicy returns how long a port waits for each provisioning block, and whether the port fails afterwards.
@@ -70,7 +59,7 @@ func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 			return
 		}
 		for {
-			err := a.store.LookAgain(ctx)
+			err := a.store.Network.LookAgain(ctx)
 			if err == nil || ctx.Err() != nil {
 				return
 			}

@@ -18,7 +18,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/devstack"
 	"berth/internal/server/servertest"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // mortalPostgres is a database server of the test's own, which it may kill.
@@ -29,7 +29,7 @@ func mortalPostgres(t *testing.T) *devstack.Postgres {
 		t.Fatal(err)
 	}
 	t.Cleanup(postgres.Stop)
-	if _, err := store.Migrate(t.Context(), postgres.URL); err != nil {
+	if _, err := db.Migrate(t.Context(), postgres.URL); err != nil {
 		t.Fatal(err)
 	}
 	return postgres

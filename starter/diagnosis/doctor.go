@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"berth/internal/store"
+	"berth/internal/store/db"
 	"berth/starter/cli"
 )
 
@@ -101,7 +101,7 @@ func checkDatabase(ctx context.Context, s *cli.Session) (string, error) {
 	if s.DatabaseURL == "" {
 		return "", fmt.Errorf("%w: BERTH_DATABASE_URL is not set", errNotConfigured)
 	}
-	migrations, err := store.Migrations(ctx, s.DatabaseURL)
+	migrations, err := db.Migrations(ctx, s.DatabaseURL)
 	if err != nil {
 		return "", cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
 	}

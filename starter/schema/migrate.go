@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"berth/internal/store"
+	"berth/internal/store/db"
 	"berth/starter/cli"
 )
 
@@ -20,12 +20,12 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 		if s.DatabaseURL == "" {
 			return cli.Errorf(cli.ExitUsage, "Set BERTH_DATABASE_URL or --database-url.", "no database is set")
 		}
-		migrations, err := store.Migrations(ctx, s.DatabaseURL)
+		migrations, err := db.Migrations(ctx, s.DatabaseURL)
 		if err != nil {
 			return cli.Unavailable("the database", "Is PostgreSQL running, and is BERTH_DATABASE_URL correct?", err)
 		}
 		if !*listOnly {
-			if migrations, err = store.Migrate(ctx, s.DatabaseURL); err != nil {
+			if migrations, err = db.Migrate(ctx, s.DatabaseURL); err != nil {
 				return &cli.Error{Code: cli.ExitOther, What: "the migration of the schema failed", Err: err,
 					Next: "Applied migrations stay; repeat the command when the cause is fixed."}
 			}
@@ -35,7 +35,7 @@ func migrateCommand(f *pflag.FlagSet) cli.Action {
 }
 
 // printMigrations lists migrations. Without --status and without new migrations it prints one sentence.
-func printMigrations(s *cli.Session, migrations []store.Migration, listOnly bool) error {
+func printMigrations(s *cli.Session, migrations []db.Migration, listOnly bool) error {
 	if len(migrations) == 0 && !listOnly {
 		return s.Output.PrintMessage([]cli.Object{}, "the schema is up to date")
 	}

@@ -17,7 +17,8 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/network"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 // maxReports limits the reports in one request.
@@ -31,7 +32,7 @@ const portsAtOnce = 4
 const maxPending = 8 * maxReports
 
 // New returns the agents' gateway on that store.
-func New(s *store.Store, id identity.Authenticator) *osapi.API {
+func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	g := gateway{s, semaphore.NewWeighted(maxPending)}
 	return &osapi.API{
 		Prefix: "/agent/v1", Identity: id, Fail: fail,
@@ -43,7 +44,7 @@ func New(s *store.Store, id identity.Authenticator) *osapi.API {
 }
 
 type gateway struct {
-	store   *store.Store
+	store   *networkstore.Store
 	pending *semaphore.Weighted // reports in processing, at most maxPending
 }
 
@@ -196,7 +197,7 @@ func (g gateway) reportPort(ctx context.Context, id uuid.UUID, reports []report,
 		given[i] = network.Report{Entity: r.Entity, Host: r.Host, Event: r.Event, Revision: r.Revision}
 	}
 	status, err := g.store.ReportPort(ctx, id, given)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
 	for i, index := range indexes {

@@ -37,12 +37,8 @@ func open(t testing.TB) gateway { return openOn(t, storetest.URL(t)) }
 // openOn serves the gateway on that database.
 func openOn(t testing.TB, url string) gateway {
 	t.Helper()
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	server := httptest.NewServer(agent.New(s, identity.Noauth{}))
+	s := storetest.Open(t, url)
+	server := httptest.NewServer(agent.New(s.Network, identity.Noauth{}))
 	t.Cleanup(server.Close)
 	return gateway{t, server.URL + "/agent/v1", "admin", s}
 }
@@ -78,12 +74,12 @@ func (g gateway) post(path, body string) (int, string) {
 func (g gateway) ports(n int) []string {
 	g.t.Helper()
 	p, ctx := "p", g.t.Context()
-	nets, err := g.store.CreateNetworks(ctx, []network.NetworkChange{{Project: &p}})
+	nets, err := g.store.Network.CreateNetworks(ctx, []network.NetworkChange{{Project: &p}})
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	cidr := netip.MustParsePrefix("10.0.0.0/16")
-	if _, err := g.store.CreateSubnets(ctx, []network.SubnetChange{{Network: &nets[0].ID, Project: &p, CIDR: &cidr}}); err != nil {
+	if _, err := g.store.Network.CreateSubnets(ctx, []network.SubnetChange{{Network: &nets[0].ID, Project: &p, CIDR: &cidr}}); err != nil {
 		g.t.Fatal(err)
 	}
 	host, owner := "cmp-1", "compute:nova"
@@ -91,7 +87,7 @@ func (g gateway) ports(n int) []string {
 	for i := range drafts {
 		drafts[i] = network.PortChange{Network: &nets[0].ID, Project: &p, Host: &host, DeviceOwner: &owner}
 	}
-	made, err := g.store.CreatePorts(ctx, drafts)
+	made, err := g.store.Network.CreatePorts(ctx, drafts)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -219,7 +215,7 @@ func TestReports_UnboundPortsDoNotDelayTheBatch(t *testing.T) {
 	ports := g.ports(65)
 	none := ""
 	for _, p := range ports[:17] {
-		if _, err := g.store.UpdatePort(t.Context(), uuid.MustParse(p), network.PortChange{Host: &none}, nil); err != nil {
+		if _, err := g.store.Network.UpdatePort(t.Context(), uuid.MustParse(p), network.PortChange{Host: &none}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

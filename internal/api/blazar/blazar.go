@@ -15,7 +15,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/leasestore"
 )
 
 const prefix = "/reservation"
@@ -31,7 +31,7 @@ type handler struct {
 
 // Options are the dependencies of the API.
 type Options struct {
-	Store    *store.Store
+	Store    *leasestore.Store
 	Identity identity.Authenticator
 	// Flavor reads Nova's flavor of that name or ID. It returns a *lease.Fault for an unknown flavor. Without it, leases cannot reserve
 	// instances of a flavor.

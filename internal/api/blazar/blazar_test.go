@@ -39,11 +39,7 @@ type answer struct {
 func newService(t *testing.T, hosts ...string) *service {
 	t.Helper()
 	db := storetest.URL(t)
-	s, err := store.Open(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := storetest.Open(t, db)
 	v := &service{T: t, store: s, db: db}
 	v.serve(2 * time.Minute)
 	for _, h := range hosts {
@@ -55,7 +51,7 @@ func newService(t *testing.T, hosts ...string) *service {
 
 // serve restarts the API with that deletionWait.
 func (s *service) serve(deletionWait time.Duration) {
-	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store, Identity: identity.Noauth{}, Flavor: s.flavor}, deletionWait: deletionWait}))
+	server := httptest.NewServer(newAPI(&handler{Options: Options{Store: s.store.Lease, Identity: identity.Noauth{}, Flavor: s.flavor}, deletionWait: deletionWait}))
 	s.Cleanup(server.Close)
 	s.url = server.URL + prefix
 }

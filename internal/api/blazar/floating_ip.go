@@ -8,7 +8,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 type addressView struct {
@@ -104,7 +104,7 @@ func addressID(r *http.Request) (uuid.UUID, error) {
 }
 
 func addressNotFound(r *http.Request, err error) error {
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return objectNotFound("floatingip", r.PathValue("id"))
 	}
 	return err

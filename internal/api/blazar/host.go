@@ -10,7 +10,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // hostViewOf is the JSON object of a host. Its extra capabilities are fields of the same object; they replace fields of the same name.
@@ -136,7 +136,7 @@ func hostID(r *http.Request) (int64, error) {
 }
 
 func noHost(r *http.Request, err error) error {
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return objectNotFound("host", r.PathValue("id"))
 	}
 	return err
@@ -234,7 +234,7 @@ func (b *handler) updateProperty(r *http.Request) (int, any, error) {
 	}
 	name := r.PathValue("id")
 	p, err := b.Store.SetHostPropertyPrivate(r.Context(), name, *private)
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return 0, nil, objectNotFound("resource_property", name)
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/lease"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 type leaseView struct {
@@ -107,7 +107,7 @@ func (b *handler) page(r *http.Request) (f lease.Filter, err error) {
 	if text := q.Get("marker"); text != "" {
 		id, _ := osapi.UUID(text)
 		l, err := b.Store.Lease(r.Context(), id)
-		if errors.Is(err, store.ErrNotFound) || err == nil && f.Project != "" && l.Project != f.Project {
+		if errors.Is(err, db.ErrNotFound) || err == nil && f.Project != "" && l.Project != f.Project {
 			return f, lease.Refuse(lease.InvalidInput, "The marker %s is not a lease.", excerpt(text))
 		}
 		f.After = id
@@ -176,7 +176,7 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	done, err := b.Store.DeleteLease(r.Context(), l.ID)
-	if errors.Is(err, store.ErrNotFound) || done {
+	if errors.Is(err, db.ErrNotFound) || done {
 		return noContent(r)
 	}
 	if err != nil {
@@ -195,7 +195,7 @@ func (b *handler) deleteLease(r *http.Request) (int, any, error) {
 		}
 		now, err := b.Store.Lease(ctx, l.ID)
 		switch {
-		case errors.Is(err, store.ErrNotFound):
+		case errors.Is(err, db.ErrNotFound):
 			return noContent(r)
 		case err == nil:
 			l = now
@@ -229,7 +229,7 @@ func (b *handler) lease(r *http.Request, rule string) (lease.Lease, error) {
 }
 
 func leaseNotFound(err error, id string) error {
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return objectNotFound("lease_id", id)
 	}
 	return err

@@ -132,7 +132,7 @@ func (s *service) started() uuid.UUID {
 	id := uuid.MustParse(s.lease("admin", "gold", 1, 2)["id"].(string))
 	storetest.Exec(s, s.db, `update lease set start_at = now() where id = $1`, id)
 	storetest.Exec(s, s.db, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, id)
-	if _, err := s.store.BeginLease(s.Context(), id, lease.Start); err != nil {
+	if _, err := s.store.Lease.BeginLease(s.Context(), id, lease.Start); err != nil {
 		s.Fatal(err)
 	}
 	return id
@@ -141,16 +141,16 @@ func (s *service) started() uuid.UUID {
 // worker deletes the lease as its workflow does.
 func (s *service) worker(id uuid.UUID) error {
 	time.Sleep(s.pause())
-	l, err := s.store.BeginLease(s.Context(), id, lease.Delete)
+	l, err := s.store.Lease.BeginLease(s.Context(), id, lease.Delete)
 	if err != nil {
 		return err
 	}
 	for _, r := range l.Reservations {
-		if err := s.store.UnwireReservation(s.Context(), r.ID); err != nil {
+		if err := s.store.Lease.UnwireReservation(s.Context(), r.ID); err != nil {
 			return err
 		}
 	}
-	_, err = s.store.FinishLease(s.Context(), id, lease.Delete, nil)
+	_, err = s.store.Lease.FinishLease(s.Context(), id, lease.Delete, nil)
 	return err
 }
 
@@ -227,7 +227,7 @@ func TestLease_StartNowIsDueImmediately(t *testing.T) {
 	if !strings.HasSuffix(l["start_date"].(string), ":00.000000") {
 		t.Errorf("now is %v", l["start_date"])
 	}
-	row, err := s.store.Lease(t.Context(), uuid.MustParse(l["id"].(string)))
+	row, err := s.store.Lease.Lease(t.Context(), uuid.MustParse(l["id"].(string)))
 	if err != nil || lease.Next(row, time.Now()).Step != lease.Start {
 		t.Errorf("not due: %+v, %v", row, err)
 	}

@@ -12,12 +12,14 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/journal"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/mirrorstore"
 )
 
 // New returns the API on that store.
-func New(s *store.Store, id identity.Authenticator) *osapi.API {
-	h := handlers{s}
+func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authenticator) *osapi.API {
+	h := handlers{entries, runs}
 	return &osapi.API{
 		Prefix:   "/journal/v1",
 		Identity: id,
@@ -113,14 +115,17 @@ func detailsOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.
 	return map[string]entryDetails{"entry": s}
 }
 
-type handlers struct{ store *store.Store }
+type handlers struct {
+	entries *journalstore.Store
+	runs    *mirrorstore.Store
+}
 
 func (h handlers) list(r *http.Request) (int, any, error) {
 	f, err := filter(r.URL.RawQuery)
 	if err != nil {
 		return 0, nil, err
 	}
-	entries, err := h.store.JournalEntries(r.Context(), f)
+	entries, err := h.entries.JournalEntries(r.Context(), f)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -144,7 +149,7 @@ func (h handlers) show(r *http.Request) (int, any, error) {
 }
 
 func (h handlers) showEntry(r *http.Request, seq int64) (int, any, error) {
-	e, blockers, decisions, err := h.store.JournalEntry(r.Context(), seq)
+	e, blockers, decisions, err := h.entries.JournalEntry(r.Context(), seq)
 	if err != nil {
 		return 0, nil, entryError(seq, err)
 	}
@@ -156,7 +161,7 @@ func (h handlers) retry(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if _, err := h.store.RetryEntry(r.Context(), seq, identity.From(r.Context()).User); err != nil {
+	if _, err := h.entries.RetryEntry(r.Context(), seq, identity.From(r.Context()).User); err != nil {
 		return 0, nil, entryError(seq, err)
 	}
 	return h.showEntry(r, seq)
@@ -165,9 +170,9 @@ func (h handlers) retry(r *http.Request) (int, any, error) {
 // entryError translates an error of the store about one entry.
 func entryError(seq int64, err error) error {
 	switch {
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		return osapi.Fault(http.StatusNotFound, "", "There is no journal entry %d.", seq)
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, db.ErrConflict):
 		return osapi.Fault(http.StatusConflict, "", "%s.", conflict(err))
 	default:
 		return err
@@ -176,7 +181,7 @@ func entryError(seq int64, err error) error {
 
 // conflict is the reason in an error of the store, without the names of the functions that added to it.
 func conflict(err error) string {
-	_, words, _ := strings.Cut(err.Error(), store.ErrConflict.Error()+": j")
+	_, words, _ := strings.Cut(err.Error(), db.ErrConflict.Error()+": j")
 	return "J" + words
 }
 
@@ -192,7 +197,7 @@ func (h handlers) skip(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if _, err := h.store.SkipEntry(r.Context(), seq, identity.From(r.Context()).User, reason); err != nil {
+	if _, err := h.entries.SkipEntry(r.Context(), seq, identity.From(r.Context()).User, reason); err != nil {
 		return 0, nil, entryError(seq, err)
 	}
 	return h.showEntry(r, seq)

@@ -24,11 +24,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 func threeEntries(t *testing.T) (*store.Store, http.Handler) {
 	t.Helper()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := storetest.Open(t, url)
 	storetest.Exec(t, url, `
 		insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
 		values ('network', 'n', 'create', '{"id": "n"}', '{}', 'demo', 'blue'),
@@ -36,15 +32,15 @@ func threeEntries(t *testing.T) (*store.Store, http.Handler) {
 			('network', 'm', 'create', '{"id": "m"}', '{}', 'demo', 'red')`)
 	storetest.Exec(t, url, `insert into journal_dep (entry, waits_for) values (2, 1)`)
 	for seq, o := range map[int64]journal.Outcome{1: {Kind: journal.GivenUp, Reason: "the controller answered 400"}, 3: {Kind: journal.Done}} {
-		take, err := s.TakeEntry(t.Context(), seq)
+		take, err := s.Journal.TakeEntry(t.Context(), seq)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.SettleEntry(t.Context(), seq, take.Entry.Attempt, o); err != nil {
+		if _, err := s.Journal.SettleEntry(t.Context(), seq, take.Entry.Attempt, o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return s, api.New(s, identity.Noauth{})
+	return s, api.New(s.Journal, s.Mirror, identity.Noauth{})
 }
 
 func send(t *testing.T, h http.Handler, token, method, path, body string) (int, map[string]any) {
@@ -126,7 +122,7 @@ func TestRetry_FailedEntryBecomesPending(t *testing.T) {
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "pending" || got["failures"] != 0.0 {
 		t.Fatalf("%d %v", status, answer)
 	}
-	if take, err := s.TakeEntry(t.Context(), 1); err != nil || take.Entry.State != journal.Processing {
+	if take, err := s.Journal.TakeEntry(t.Context(), 1); err != nil || take.Entry.State != journal.Processing {
 		t.Errorf("%+v, %v", take, err)
 	}
 }
@@ -138,7 +134,7 @@ func TestSkip_ReleasesBlockedEntries(t *testing.T) {
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "completed" || got["last_error"] != "skipped by admin: made by hand" {
 		t.Fatalf("%d %v", status, answer)
 	}
-	if take, err := s.TakeEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
+	if take, err := s.Journal.TakeEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
 		t.Errorf("%+v, %v", take, err)
 	}
 	got, _ := answer["entry"].(map[string]any)

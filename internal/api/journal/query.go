@@ -9,7 +9,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/journal"
-	"berth/internal/store"
+	"berth/internal/store/journalstore"
 )
 
 // Limits of a list of entries.
@@ -19,8 +19,8 @@ const (
 )
 
 // filter reads the query of a list: state, type, object, limit, order (asc, desc) and after, the number of the last entry of the page before.
-func filter(query string) (store.EntryFilter, error) {
-	f := store.EntryFilter{Limit: defaultLimit, Newest: true}
+func filter(query string) (journalstore.EntryFilter, error) {
+	f := journalstore.EntryFilter{Limit: defaultLimit, Newest: true}
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return f, osapi.Fault(http.StatusBadRequest, "", "The query string is malformed.")

@@ -8,7 +8,7 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/journal"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // maxChanges limits the changes in one request.
@@ -42,11 +42,11 @@ func (h handlers) record(r *http.Request) (int, any, error) {
 			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "Entry %d of the request: %s.", i+1, err)
 		}
 	}
-	entries, err := h.store.RecordChanges(r.Context(), changes)
+	entries, err := h.entries.RecordChanges(r.Context(), changes)
 	switch {
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, db.ErrConflict):
 		return 0, nil, osapi.Fault(http.StatusConflict, "", "An object to create already exists; no change was recorded.")
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		return 0, nil, osapi.Fault(http.StatusNotFound, "", "An object to update or delete does not exist; no change was recorded.")
 	case err != nil:
 		return 0, nil, err

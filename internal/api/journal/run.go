@@ -10,7 +10,8 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/journal"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
 )
 
 // run is the JSON format of a full sync, an audit or a repair.
@@ -62,11 +63,11 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 	case len(body.Reason) > maxReason:
 		return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The reason is longer than %d bytes.", maxReason)
 	}
-	started, err := h.store.StartRun(r.Context(), journal.Run{Kind: body.Kind, Plan: body.Plan, Actor: identity.From(r.Context()).User, Reason: body.Reason})
+	started, err := h.runs.StartRun(r.Context(), journal.Run{Kind: body.Kind, Plan: body.Plan, Actor: identity.From(r.Context()).User, Reason: body.Reason})
 	switch {
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		return 0, nil, osapi.Fault(http.StatusNotFound, "", "Audit %d does not exist.", body.Plan)
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, db.ErrConflict):
 		return 0, nil, osapi.Fault(http.StatusConflict, "", "Run %d is not a finished audit, or the repair of another audit is running.", body.Plan)
 	case err != nil:
 		return 0, nil, err
@@ -78,7 +79,7 @@ func (h handlers) startRun(r *http.Request) (int, any, error) {
 const maxRuns = 50
 
 func (h handlers) listRuns(r *http.Request) (int, any, error) {
-	runs, err := h.store.Runs(r.Context(), maxRuns)
+	runs, err := h.runs.Runs(r.Context(), maxRuns)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -103,8 +104,8 @@ func (h handlers) findRun(r *http.Request) (journal.Run, error) {
 	if !ok {
 		return journal.Run{}, notFound
 	}
-	found, err := h.store.Run(r.Context(), id)
-	if errors.Is(err, store.ErrNotFound) {
+	found, err := h.runs.Run(r.Context(), id)
+	if errors.Is(err, db.ErrNotFound) {
 		return found, notFound
 	}
 	return found, err
@@ -129,7 +130,7 @@ func (h handlers) findings(r *http.Request) (int, any, error) {
 			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The only query parameter is 'after': TYPE/ID of the previous page's last finding.")
 		}
 	}
-	findings, err := h.store.Findings(r.Context(), found.ID, after, maxLimit)
+	findings, err := h.runs.Findings(r.Context(), found.ID, after, maxLimit)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -156,14 +157,14 @@ func (h handlers) analysis(r *http.Request) (int, any, error) {
 			return 0, nil, osapi.Fault(http.StatusBadRequest, "", "The query parameters are last, 1 to 1000000, and slowest, 1 to %d.", maxLimit)
 		}
 	}
-	a, err := h.store.Analyze(r.Context(), int(last), int(slowest))
+	a, err := h.entries.Analyze(r.Context(), int(last), int(slowest))
 	if err != nil {
 		return 0, nil, err
 	}
 	return http.StatusOK, map[string]any{"analysis": analysisOf(a)}, nil
 }
 
-func analysisOf(a store.Analysis) map[string]any {
+func analysisOf(a journalstore.Analysis) map[string]any {
 	slowest := make([]map[string]any, len(a.Slowest))
 	for i, e := range a.Slowest {
 		slowest[i] = map[string]any{"seq": e.Seq, "operation": e.Operation, "object_type": e.Object.Type, "object_id": e.Object.ID,

@@ -21,7 +21,7 @@ func TestRun_StartedOnceAndShown(t *testing.T) {
 		}
 	}
 	found := []journal.Finding{{Object: journal.Ref{Type: "network", ID: "n"}, Kind: journal.Different, Attributes: []string{"mtu"}, Data: []byte(`{}`)}}
-	if err := s.SaveFindings(t.Context(), journal.Run{ID: 1}, found); err != nil {
+	if err := s.Mirror.SaveFindings(t.Context(), journal.Run{ID: 1}, found); err != nil {
 		t.Fatal(err)
 	}
 

@@ -12,11 +12,12 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 // agents handles agents and the networks that DHCP agents host. Only administrators use these routes.
-type agents struct{ store *store.Store }
+type agents struct{ store *networkstore.Store }
 
 type agentChange = network.AgentChange
 
@@ -138,7 +139,7 @@ func (a agents) listHostingAgents(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	found, err := a.store.Agents(r.Context(), store.Listing{Where: []store.Condition{{Field: "network", In: []string{id.String()}}}})
+	found, err := a.store.Agents(r.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}}})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -10,11 +10,11 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/networkstore"
 )
 
 // bindings handles the bindings of a port to hosts, which Nova uses for live migration. Only administrators use these routes.
-type bindings struct{ store *store.Store }
+type bindings struct{ store *networkstore.Store }
 
 type bindingChange = network.BindingChange
 

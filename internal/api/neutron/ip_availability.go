@@ -12,11 +12,12 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 // ipAvailability handles network-ip-availabilities: how many addresses of each network are in use.
-type ipAvailability struct{ store *store.Store }
+type ipAvailability struct{ store *networkstore.Store }
 
 func (a ipAvailability) routes() []osapi.Route {
 	return []osapi.Route{
@@ -100,9 +101,9 @@ func (a ipAvailability) views(ctx context.Context, networks []network.Network, i
 	for i, n := range networks {
 		ids[i], texts[i] = n.ID, n.ID.String()
 	}
-	where := []store.Condition{{Field: "network", In: texts}}
+	where := []db.Condition{{Field: "network", In: texts}}
 	if ipVersions != nil {
-		c := store.Condition{Field: "ip_version", In: []string{}}
+		c := db.Condition{Field: "ip_version", In: []string{}}
 		for _, v := range ipVersions {
 			v, err := attribute.FilterInt(v)
 			if err != nil {
@@ -112,7 +113,7 @@ func (a ipAvailability) views(ctx context.Context, networks []network.Network, i
 		}
 		where = append(where, c)
 	}
-	subnets, err := a.store.Subnets(ctx, store.Listing{Where: where})
+	subnets, err := a.store.Subnets(ctx, db.Listing{Where: where})
 	if err != nil {
 		return nil, err
 	}

@@ -11,12 +11,12 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/networkstore"
 )
 
 type networkChange = network.NetworkChange
 
-func networks(s *store.Store) resource[network.Network, networkChange] {
+func networks(s *networkstore.Store) resource[network.Network, networkChange] {
 	return resource[network.Network, networkChange]{
 		singular: "network", notFoundType: string(network.NetworkNotFound), attributes: networkAttributes,
 		id: func(n network.Network) uuid.UUID { return n.ID }, view: viewNetwork,

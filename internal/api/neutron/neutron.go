@@ -12,13 +12,13 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/networkstore"
 )
 
 const prefix = "/networking"
 
 // New returns the Networking API on that store.
-func New(s *store.Store, id identity.Authenticator) *osapi.API {
+func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	a := agents{s}
 	routes := slices.Concat(
 		discovery(),

@@ -15,6 +15,7 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/store"
+	"berth/internal/store/journalstore"
 	"berth/internal/store/storetest"
 )
 
@@ -32,7 +33,7 @@ type object = map[string]any
 
 func open(t testing.TB) cloud {
 	s := storetest.New(t)
-	server := httptest.NewServer(neutron.New(s, identity.Noauth{}))
+	server := httptest.NewServer(neutron.New(s.Network, identity.Noauth{}))
 	t.Cleanup(server.Close)
 	c := cloud{t: t, url: server.URL + "/networking", token: "admin", store: s}
 	c.heartbeat(network.OVSAgent, "cmp-1")
@@ -42,7 +43,7 @@ func open(t testing.TB) cloud {
 
 func (c cloud) heartbeat(kind, host string) {
 	c.t.Helper()
-	if _, err := c.store.ReportState(c.t.Context(), network.State{Type: kind, Host: host, Configurations: json.RawMessage(`{}`)}); err != nil {
+	if _, err := c.store.Network.ReportState(c.t.Context(), network.State{Type: kind, Host: host, Configurations: json.RawMessage(`{}`)}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -134,7 +135,7 @@ func (c cloud) port(net, more string) object {
 // journaledChanges are the changes in the journal for the controller, in their order.
 func (c cloud) journaledChanges() (changes []string) {
 	c.t.Helper()
-	all, err := c.store.JournalEntries(c.t.Context(), store.EntryFilter{Limit: 1000})
+	all, err := c.store.Journal.JournalEntries(c.t.Context(), journalstore.EntryFilter{Limit: 1000})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -13,22 +13,23 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 type portChange = network.PortChange
 
-func ports(s *store.Store) resource[network.Port, portChange] {
+func ports(s *networkstore.Store) resource[network.Port, portChange] {
 	return resource[network.Port, portChange]{
 		singular: "port", notFoundType: string(network.PortNotFound), attributes: attribute.Ports,
-		filters: map[string]func([]string) ([]store.Condition, error){"fixed_ips": fixedIPFilter, "security_groups": securityGroupFilter},
+		filters: map[string]func([]string) ([]db.Condition, error){"fixed_ips": fixedIPFilter, "security_groups": securityGroupFilter},
 		id:      func(p network.Port) uuid.UUID { return p.ID }, view: func(p network.Port, requester identity.Caller) object {
 			return attribute.PortREST(p, requester.Admin())
 		}, addSingleOnly: addWhy,
 		revision: func(p network.Port) int64 { return p.Revision },
 		tags: tagAccess[network.Port, portChange]{read: func(p network.Port) []string { return p.Tags },
 			write: func(c *portChange, tags *[]string) { c.Tags = tags }},
-		list: func(ctx context.Context, l store.Listing) ([]network.Port, error) {
+		list: func(ctx context.Context, l db.Listing) ([]network.Port, error) {
 			found, err := s.Ports(ctx, l)
 			return found, errors.Join(err, addTrunkDetails(ctx, s, found))
 		},
@@ -58,7 +59,7 @@ func ports(s *store.Store) resource[network.Port, portChange] {
 }
 
 // authorizePortChange checks whether the caller, who sees the port, may change or delete (c is nil) it.
-func authorizePortChange(r *http.Request, s *store.Store, p network.Port, c *portChange) error {
+func authorizePortChange(r *http.Request, s *networkstore.Store, p network.Port, c *portChange) error {
 	if c == nil {
 		return nil // the caller sees the port, so it owns the port or the port's network, and may delete it
 	}
@@ -85,7 +86,7 @@ func authorizePortChange(r *http.Request, s *store.Store, p network.Port, c *por
 }
 
 // addTrunkDetails adds to each port the trunk whose parent it is.
-func addTrunkDetails(ctx context.Context, s *store.Store, ports []network.Port) error {
+func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network.Port) error {
 	if len(ports) == 0 {
 		return nil
 	}
@@ -102,7 +103,7 @@ func addTrunkDetails(ctx context.Context, s *store.Store, ports []network.Port) 
 
 // authorizePortCreate refuses a port on a network that the caller does not see, and values that only the network's owner may choose. For an
 // administrator it does not read the network, because the creation reads it anyway.
-func authorizePortCreate(r *http.Request, s *store.Store, c portChange) error {
+func authorizePortCreate(r *http.Request, s *networkstore.Store, c portChange) error {
 	if caller(r).Admin() {
 		return nil
 	}
@@ -148,7 +149,7 @@ func ownerOnlyAttribute(c portChange, p network.Port) string {
 }
 
 // fixedIPFilter reads fixed_ips=ip_address=A, fixed_ips=subnet_id=S and fixed_ips=ip_address_substr=T.
-func fixedIPFilter(values []string) ([]store.Condition, error) {
+func fixedIPFilter(values []string) ([]db.Condition, error) {
 	in := map[string][]string{}
 	for _, v := range values {
 		key, value, _ := strings.Cut(v, "=")
@@ -174,24 +175,24 @@ func fixedIPFilter(values []string) ([]store.Condition, error) {
 			in[key] = append(in[key], value)
 		}
 	}
-	var conditions []store.Condition
+	var conditions []db.Condition
 	for _, field := range []string{"ip", "subnet", "ip_part"} {
 		if values, ok := in[field]; ok {
-			conditions = append(conditions, store.Condition{Field: field, In: values})
+			conditions = append(conditions, db.Condition{Field: field, In: values})
 		}
 	}
 	return conditions, nil
 }
 
 // securityGroupFilter selects the ports that are in one of the groups.
-func securityGroupFilter(values []string) ([]store.Condition, error) {
-	c := store.Condition{Field: "security_group", In: []string{}}
+func securityGroupFilter(values []string) ([]db.Condition, error) {
+	c := db.Condition{Field: "security_group", In: []string{}}
 	for _, v := range values {
 		if id, err := attribute.FilterUUID(v); err == nil {
 			c.In = append(c.In, id)
 		}
 	}
-	return []store.Condition{c}, nil
+	return []db.Condition{c}, nil
 }
 
 // waiting is one entity for whose report the port waits.

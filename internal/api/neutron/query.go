@@ -14,16 +14,16 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // listOptions are the query keys that control sorting, paging and the shown fields. All other keys are filters.
 var listOptions = []string{"fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse"}
 
 // listRequest reads the filters, the order and the page from the query of a list request.
-func (res resource[N, C]) listRequest(r *http.Request) (store.Listing, error) {
+func (res resource[N, C]) listRequest(r *http.Request) (db.Listing, error) {
 	q, requester := r.URL.Query(), caller(r)
-	l := store.Listing{Project: visibleProject(requester), Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))]}
+	l := db.Listing{Project: visibleProject(requester), Reverse: attribute.Booleans[strings.ToLower(q.Get("page_reverse"))]}
 	for _, name := range sortedKeys(q) {
 		if slices.Contains(listOptions, name) {
 			continue
@@ -65,7 +65,7 @@ func nonEmpty(values []string) []string {
 func excerpt(s string) string { return attribute.Excerpt(json.RawMessage(s)) }
 
 // filter reads one query key: the attribute must have one of the values.
-func (res resource[N, C]) filter(name string, values []string, requester identity.Caller) ([]store.Condition, error) {
+func (res resource[N, C]) filter(name string, values []string, requester identity.Caller) ([]db.Condition, error) {
 	if special, ok := res.filters[name]; ok {
 		return special(values)
 	}
@@ -79,7 +79,7 @@ func (res resource[N, C]) filter(name string, values []string, requester identit
 		return nil, badRequest("['%s'] is invalid attribute for filtering", excerpt(name))
 	}
 	a := res.attributes[at]
-	c := store.Condition{Field: a.FilterField, In: []string{}}
+	c := db.Condition{Field: a.FilterField, In: []string{}}
 	for _, v := range values {
 		if a.FilterValue != nil {
 			var err error
@@ -91,15 +91,15 @@ func (res resource[N, C]) filter(name string, values []string, requester identit
 		}
 		c.In = append(c.In, v)
 	}
-	return []store.Condition{c}, nil
+	return []db.Condition{c}, nil
 }
 
 // sortOrder pairs each sort key with its direction.
-func (res resource[N, C]) sortOrder(keys, directions []string, requester identity.Caller) ([]store.Order, error) {
+func (res resource[N, C]) sortOrder(keys, directions []string, requester identity.Caller) ([]db.Order, error) {
 	if len(keys) != len(directions) {
 		return nil, badRequest("The number of sort_keys and sort_dirs must be same")
 	}
-	var order []store.Order
+	var order []db.Order
 	for i, key := range keys {
 		at := slices.IndexFunc(res.attributes, func(a attribute.Definition[N, C]) bool {
 			return a.Name == key && a.Sortable && (!a.AdminOnlyRead || requester.Admin())
@@ -110,8 +110,8 @@ func (res resource[N, C]) sortOrder(keys, directions []string, requester identit
 		if directions[i] != "asc" && directions[i] != "desc" {
 			return nil, badRequest("['%s'] is invalid value for sort_dirs, valid value is 'asc' and 'desc'", excerpt(directions[i]))
 		}
-		o := store.Order{Field: res.attributes[at].FilterField, Descending: directions[i] == "desc"}
-		if !slices.ContainsFunc(order, func(earlier store.Order) bool { return earlier.Field == o.Field }) { // a repeated sort key has no effect
+		o := db.Order{Field: res.attributes[at].FilterField, Descending: directions[i] == "desc"}
+		if !slices.ContainsFunc(order, func(earlier db.Order) bool { return earlier.Field == o.Field }) { // a repeated sort key has no effect
 			order = append(order, o)
 		}
 	}
@@ -152,7 +152,7 @@ func selectFields(names []string, o object) object {
 }
 
 // pageLinks are the links from a page with these objects to its neighbours.
-func pageLinks[N, C any](r *http.Request, res resource[N, C], l store.Listing, found []N) []object {
+func pageLinks[N, C any](r *http.Request, res resource[N, C], l db.Listing, found []N) []object {
 	var first, last uuid.UUID
 	if len(found) > 0 {
 		first, last = res.id(found[0]), res.id(found[len(found)-1])
@@ -161,7 +161,7 @@ func pageLinks[N, C any](r *http.Request, res resource[N, C], l store.Listing, f
 }
 
 // links builds the links to the next and the previous page. They keep the other query parameters.
-func links(r *http.Request, l store.Listing, first, last uuid.UUID, count int) []object {
+func links(r *http.Request, l db.Listing, first, last uuid.UUID, count int) []object {
 	full := count >= l.Limit
 	link := func(rel string, marker uuid.UUID, reverse bool) object {
 		q := r.URL.Query()

@@ -10,11 +10,11 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/networkstore"
 )
 
 // quotas handles the limits on each project's resources. A caller who is not an administrator reads only its own project's limits.
-type quotas struct{ store *store.Store }
+type quotas struct{ store *networkstore.Store }
 
 func (q quotas) routes() []osapi.Route {
 	const path = "/v2.0/quotas/{project}"

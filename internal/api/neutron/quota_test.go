@@ -10,12 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"berth/internal/network"
+	"berth/internal/store/networkstore"
 )
 
 func TestQuota_ShowSetAndReset(t *testing.T) {
 	t.Parallel()
 	c := open(t)
-	c.store.Allow(network.Quota{network.Networks: 100, network.Ports: 500})
+	c.store.Network = networkstore.New(c.store.DB, networkstore.Config{Quota: network.Quota{network.Networks: 100, network.Ports: 500}})
 	show := func(c cloud, path string) object {
 		t.Helper()
 		return c.must(200, "GET", "/v2.0/quotas"+path, "")["quota"].(object)

@@ -13,7 +13,8 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 // resource handles one kind of object: it has the table of its attributes and the functions that authorize, read and change it. N is the
@@ -22,14 +23,14 @@ type resource[N, C any] struct {
 	singular     string // key of a body with one object
 	notFoundType string // error type for an unknown ID
 	attributes   []attribute.Definition[N, C]
-	filters      map[string]func(values []string) ([]store.Condition, error) // filters whose key is not an attribute
+	filters      map[string]func(values []string) ([]db.Condition, error) // filters whose key is not an attribute
 
 	id              func(N) uuid.UUID
 	view            func(N, identity.Caller) object
 	revision        func(N) int64
 	tags            tagAccess[N, C]
 	addSingleOnly   func(N, identity.Caller, object) // adds attributes that lists do not have; may be nil
-	list            func(context.Context, store.Listing) ([]N, error)
+	list            func(context.Context, db.Listing) ([]N, error)
 	create          func(context.Context, []C) ([]N, error)
 	update          func(context.Context, uuid.UUID, C, *int64) (N, error)
 	remove          func(context.Context, uuid.UUID, *int64) error
@@ -82,7 +83,7 @@ func (res resource[N, C]) serveList(r *http.Request) (int, any, error) {
 func (res resource[N, C]) find(r *http.Request, text string) (found N, id uuid.UUID, err error) {
 	id, ok := osapi.UUID(strings.ToLower(text))
 	if ok {
-		some, err := res.list(r.Context(), store.Listing{Project: visibleProject(caller(r)), Where: []store.Condition{{Field: "id", In: []string{id.String()}}}})
+		some, err := res.list(r.Context(), db.Listing{Project: visibleProject(caller(r)), Where: []db.Condition{{Field: "id", In: []string{id.String()}}}})
 		if err != nil {
 			return found, id, err
 		}
@@ -217,7 +218,7 @@ func authorizeProject[C any](r *http.Request, project string, c *C, noun string)
 }
 
 // findNetwork reads the network of a new subnet or port. The caller must be able to see it.
-func findNetwork(r *http.Request, s *store.Store, id uuid.UUID) (network.Network, error) {
+func findNetwork(r *http.Request, s *networkstore.Store, id uuid.UUID) (network.Network, error) {
 	n, _, err := networks(s).find(r, id.String())
 	return n, err
 }

@@ -14,7 +14,8 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 type (
@@ -22,16 +23,16 @@ type (
 	securityRuleChange  = network.SecurityRuleChange
 )
 
-func securityGroups(s *store.Store) resource[network.SecurityGroup, securityGroupChange] {
+func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, securityGroupChange] {
 	return resource[network.SecurityGroup, securityGroupChange]{
 		singular: "security_group", notFoundType: string(network.SecurityGroupNotFound), attributes: securityGroupAttributes,
 		id: func(g network.SecurityGroup) uuid.UUID { return g.ID }, view: viewSecurityGroup,
 		revision: func(g network.SecurityGroup) int64 { return g.Revision },
 		tags: tagAccess[network.SecurityGroup, securityGroupChange]{read: func(g network.SecurityGroup) []string { return g.Tags },
 			write: func(c *securityGroupChange, tags *[]string) { c.Tags = tags }},
-		list: func(ctx context.Context, l store.Listing) ([]network.SecurityGroup, error) {
+		list: func(ctx context.Context, l db.Listing) ([]network.SecurityGroup, error) {
 			// Clients expect that the default group of their project always exists.
-			named := slices.ContainsFunc(l.Where, func(c store.Condition) bool { return c.Field == "id" })
+			named := slices.ContainsFunc(l.Where, func(c db.Condition) bool { return c.Field == "id" })
 			if project := identity.From(ctx).Project; project != "" && !named {
 				if err := s.EnsureDefaultGroup(ctx, project); err != nil {
 					return nil, err
@@ -74,7 +75,7 @@ func viewSecurityGroup(g network.SecurityGroup, requester identity.Caller) objec
 	return o
 }
 
-func securityRules(s *store.Store) resource[network.SecurityRule, securityRuleChange] {
+func securityRules(s *networkstore.Store) resource[network.SecurityRule, securityRuleChange] {
 	return resource[network.SecurityRule, securityRuleChange]{
 		singular: "security_group_rule", notFoundType: string(network.RuleNotFound), attributes: securityRuleAttributes,
 		id: func(r network.SecurityRule) uuid.UUID { return r.ID }, view: viewSecurityRule,
@@ -97,7 +98,7 @@ func securityRules(s *store.Store) resource[network.SecurityRule, securityRuleCh
 }
 
 // requireVisibleGroups refuses security groups that the caller does not see.
-func requireVisibleGroups(r *http.Request, s *store.Store, ids []uuid.UUID) error {
+func requireVisibleGroups(r *http.Request, s *networkstore.Store, ids []uuid.UUID) error {
 	for _, id := range ids {
 		if _, _, err := securityGroups(s).find(r, id.String()); err != nil {
 			return err

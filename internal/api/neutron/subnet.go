@@ -11,12 +11,12 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/networkstore"
 )
 
 type subnetChange = network.SubnetChange
 
-func subnets(s *store.Store) resource[network.Subnet, subnetChange] {
+func subnets(s *networkstore.Store) resource[network.Subnet, subnetChange] {
 	return resource[network.Subnet, subnetChange]{
 		singular: "subnet", notFoundType: string(network.SubnetNotFound), attributes: subnetAttributes,
 		id: func(n network.Subnet) uuid.UUID { return n.ID }, view: viewSubnet,

@@ -12,7 +12,7 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // tagAccess reads and changes the tags of one kind of object.
@@ -173,10 +173,10 @@ func (res resource[N, C]) updateTags(r *http.Request, change func(tags []string)
 var tagFilters = map[string]string{"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tags-any": "not_tags_any"}
 
 // tagCondition is the store's condition for a key of tagFilters.
-func tagCondition(field string, values []string) []store.Condition {
-	c := store.Condition{Field: field, In: []string{}}
+func tagCondition(field string, values []string) []db.Condition {
+	c := db.Condition{Field: field, In: []string{}}
 	for _, v := range values {
 		c.In = append(c.In, strings.Split(v, ",")...)
 	}
-	return []store.Condition{c}
+	return []db.Condition{c}
 }

@@ -11,12 +11,12 @@ import (
 	"berth/internal/identity"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/networkstore"
 )
 
 type trunkChange = network.TrunkChange
 
-func trunks(s *store.Store) resource[network.Trunk, trunkChange] {
+func trunks(s *networkstore.Store) resource[network.Trunk, trunkChange] {
 	return resource[network.Trunk, trunkChange]{
 		singular: "trunk", notFoundType: string(network.TrunkNotFound), attributes: trunkAttributes,
 		id: func(t network.Trunk) uuid.UUID { return t.ID }, view: viewTrunk,
@@ -41,7 +41,7 @@ func trunks(s *store.Store) resource[network.Trunk, trunkChange] {
 }
 
 // authorizeTrunkPorts refuses ports of other projects, unless the caller is an administrator.
-func authorizeTrunkPorts(r *http.Request, s *store.Store, ids []uuid.UUID) error {
+func authorizeTrunkPorts(r *http.Request, s *networkstore.Store, ids []uuid.UUID) error {
 	for _, id := range ids {
 		p, _, err := ports(s).find(r, id.String())
 		if err != nil {
@@ -127,7 +127,7 @@ func viewTrunk(t network.Trunk, _ identity.Caller) object {
 }
 
 // subports handles the subports of a trunk.
-type subports struct{ store *store.Store }
+type subports struct{ store *networkstore.Store }
 
 func (s subports) routes() []osapi.Route {
 	const memberPath = "/v2.0/trunks/{id}/"

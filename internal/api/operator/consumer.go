@@ -5,12 +5,12 @@ import (
 
 	"berth/internal/api/osapi"
 	"berth/internal/inventory"
-	"berth/internal/store"
+	"berth/internal/store/inventorystore"
 )
 
 // consumers handles consumers without a project and user.
 type consumers struct {
-	store *store.Store
+	store *inventorystore.Store
 	owner inventory.Owner // gets the consumers that are migrated
 }
 

@@ -10,11 +10,11 @@ import (
 	"berth/internal/api/osapi"
 	"berth/internal/identity"
 	"berth/internal/inventory"
-	"berth/internal/store"
+	"berth/internal/store/inventorystore"
 )
 
 // New returns the API on that store. Migrated consumers get the owner incomplete.
-func New(s *store.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
+func New(s *inventorystore.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	c := consumers{s, incomplete}
 	return &osapi.API{
 		Prefix:   "/operator/v1",

@@ -16,7 +16,6 @@ import (
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
 	"berth/internal/inventory"
-	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
@@ -35,18 +34,14 @@ func serve(t *testing.T) http.Handler {
 func serveWithURL(t *testing.T) (http.Handler, string) {
 	t.Helper()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := storetest.Open(t, url)
 	rules, err := policy.Open(policy.Options{}, placement.Policy...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/operator/", operator.New(s, identity.Noauth{}, incompleteOwner))
-	mux.Handle("/placement/", placement.New(placement.Options{Store: s, Identity: identity.Noauth{}, Policy: rules, Incomplete: incompleteOwner}))
+	mux.Handle("/operator/", operator.New(s.Inventory, identity.Noauth{}, incompleteOwner))
+	mux.Handle("/placement/", placement.New(placement.Options{Store: s.Inventory, Identity: identity.Noauth{}, Policy: rules, Incomplete: incompleteOwner}))
 	return mux, url
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"berth/internal/identity"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // Error is an error answer before it takes the format of an API.
@@ -53,9 +53,9 @@ func statusOf(ctx context.Context, err error) *Error {
 			slog.WarnContext(ctx, "Identity service is unavailable", "request_id", RequestID(ctx), "error", err)
 		}
 		return Fault(http.StatusServiceUnavailable, "", "The identity service cannot be reached. Try again later.")
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		return Fault(http.StatusNotFound, "", "%s", err)
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, db.ErrConflict):
 		return Fault(http.StatusConflict, "", "%s", err)
 	default:
 		if ctx.Err() == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/identity"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // Handler answers one request with a status and a body, or with an error. The body is encoded as JSON; nil is no body and []byte is sent
@@ -106,7 +106,7 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 		if !validName(caller.User) || !validName(caller.Project) {
 			return 0, nil, fmt.Errorf("%w: user or project is no name", identity.ErrUnauthenticated)
 		}
-		r = r.WithContext(store.As(identity.With(r.Context(), caller), caller.User+"/"+caller.Project))
+		r = r.WithContext(db.WithActor(identity.With(r.Context(), caller), caller.User+"/"+caller.Project))
 		*rp = r
 	}
 	if a.Before != nil {

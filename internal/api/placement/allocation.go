@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"berth/internal/inventory"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // allocationSchema is the schema of one consumer's allocations. Empty allocations remove them: in a POST at any version, in a PUT from 1.28
@@ -134,7 +134,7 @@ func (h *handler) postAllocations(c *call) (int, any, error) {
 
 func (h *handler) deleteAllocations(c *call) (int, any, error) {
 	err := h.store.DeleteAllocations(c.Context(), c.PathValue("consumer"))
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return 0, nil, fault(http.StatusNotFound, "No allocations for consumer '%s'", c.PathValue("consumer"))
 	}
 	if err != nil {

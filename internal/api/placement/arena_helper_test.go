@@ -11,7 +11,6 @@ import (
 
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
-	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
@@ -31,11 +30,7 @@ type arena struct {
 func newArena(t *testing.T) *arena {
 	t.Helper()
 	url := storetest.URL(t)
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := storetest.Open(t, url)
 	connections := &http.Transport{MaxIdleConnsPerHost: writers}
 	t.Cleanup(connections.CloseIdleConnections)
 	return &arena{serveOver(t, s, identity.Noauth{}, policy.Options{}), storetest.Connect(t, url), &http.Client{Transport: connections}}

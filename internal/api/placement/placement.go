@@ -12,7 +12,7 @@ import (
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
 	"berth/internal/inventory"
-	"berth/internal/store"
+	"berth/internal/store/inventorystore"
 )
 
 // Prefix is the path where the API is mounted.
@@ -20,7 +20,7 @@ const Prefix = "/placement"
 
 // Options are the dependencies and settings of the API.
 type Options struct {
-	Store    *store.Store
+	Store    *inventorystore.Store
 	Identity identity.Authenticator
 	Policy   *policy.Policy // contains the rules of Policy
 	// Incomplete is the owner of consumers for which clients named none.
@@ -29,7 +29,7 @@ type Options struct {
 }
 
 type handler struct {
-	store      *store.Store
+	store      *inventorystore.Store
 	policy     *policy.Policy
 	incomplete inventory.Owner
 	candidates Candidates

@@ -34,7 +34,7 @@ func patterns(t *testing.T) []osapi.Route {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return placement.New(placement.Options{Store: storetest.New(t), Identity: identity.Noauth{}, Policy: rules}).Routes
+	return placement.New(placement.Options{Store: storetest.New(t).Inventory, Identity: identity.Noauth{}, Policy: rules}).Routes
 }
 
 // refused is the policy rule that refused a request; empty if none did.

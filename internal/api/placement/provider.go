@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/inventory"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // provider is the JSON format of a resource provider. The parent is missing before 1.14 and null for a root from 1.14 on; the two pointers
@@ -48,7 +48,7 @@ func (c *call) provider(p inventory.Provider) provider {
 
 // notFound replaces the store's error for a missing provider by a 404 with that message.
 func notFound(err error, format, uuid string) error {
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return fault(http.StatusNotFound, format, uuid)
 	}
 	return err

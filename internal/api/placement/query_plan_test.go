@@ -10,7 +10,6 @@ import (
 
 	"berth/internal/identity"
 	"berth/internal/identity/policy"
-	"berth/internal/store"
 	"berth/internal/store/storetest"
 )
 
@@ -206,10 +205,7 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 // callRoute runs the calls on new connections. When it returns, the statistics of these connections are complete.
 func callRoute(t *testing.T, url string, w routeCaller, way func(routeCaller)) {
 	t.Helper()
-	s, err := store.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := storetest.Open(t, url)
 	w.client = serveOver(t, s, identity.Noauth{}, policy.Options{})
 	for range repetitions {
 		w.own = w.client.provider(uuid.NewString())

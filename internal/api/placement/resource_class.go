@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"berth/internal/inventory"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 type class struct {
@@ -19,7 +19,7 @@ func classOf(name string) class {
 }
 
 func classNotFound(err error, name string) error {
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return fault(http.StatusNotFound, "No such resource class %s.", name)
 	}
 	return err

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"berth/internal/inventory"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 func (c *call) traits(t inventory.Traits) (int, any, error) {
@@ -103,7 +103,7 @@ func traitFilter(query map[string]string) (f inventory.TraitFilter, err error) {
 }
 
 func traitNotFound(err error, name string) error {
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return fault(http.StatusNotFound, "No such trait(s): %s.", name)
 	}
 	return err

@@ -11,7 +11,7 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // dhcpMethods are the methods that DHCP agents call.
@@ -36,7 +36,7 @@ type activeNetworksArgs struct {
 
 // getActiveNetworksInfo returns the networks that the DHCP agent on a host serves. An unknown or disabled agent serves none.
 func (h *handlers) getActiveNetworksInfo(ctx context.Context, a activeNetworksArgs) (any, error) {
-	agents, err := h.Store.Agents(ctx, store.Listing{Where: []store.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{a.Host}}}})
+	agents, err := h.Store.Agents(ctx, db.Listing{Where: []db.Condition{{Field: "type", In: []string{network.DHCPAgent}}, {Field: "host", In: []string{a.Host}}}})
 	if err != nil || len(agents) == 0 || !agents[0].AdminUp {
 		return []object{}, err
 	}
@@ -55,7 +55,7 @@ type networkInfoArgs struct {
 // getNetworkInfo returns one network, or null if it does not exist.
 func (h *handlers) getNetworkInfo(ctx context.Context, a networkInfoArgs) (any, error) {
 	n, err := h.Store.Network(ctx, parseUUID(a.Network))
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -73,7 +73,7 @@ func (h *handlers) networkInfos(ctx context.Context, networks []network.Network,
 	if len(networks) == 0 {
 		return []object{}, nil
 	}
-	onNetworks := store.Listing{Where: []store.Condition{{Field: "network", In: make([]string, len(networks))}}}
+	onNetworks := db.Listing{Where: []db.Condition{{Field: "network", In: make([]string, len(networks))}}}
 	for i, n := range networks {
 		onNetworks.Where[0].In[i] = n.ID.String()
 	}
@@ -214,7 +214,7 @@ func (h *handlers) createDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 // notification of the deletion.
 func isOutdated(err error) bool {
 	var fault *network.Fault
-	return errors.Is(err, store.ErrNotFound) || errors.As(err, &fault) && fault.Kind == network.InvalidInput
+	return errors.Is(err, db.ErrNotFound) || errors.As(err, &fault) && fault.Kind == network.InvalidInput
 }
 
 // reservedDeviceID is the device_id of a DHCP port that any DHCP agent may take over.
@@ -227,7 +227,7 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 		return nil, err
 	}
 	before, err := h.Store.Port(ctx, parseUUID(a.ID))
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -260,13 +260,13 @@ type releaseArgs struct {
 
 // releaseDHCPPort deletes a DHCP agent's port on a network. It succeeds if the port does not exist.
 func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
-	ports, err := h.Store.Ports(ctx, store.Listing{Where: []store.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
+	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
 		{Field: "device_id", In: []string{a.Device}}, {Field: "device_owner", In: []string{network.DHCPOwner}}}})
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range ports {
-		if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := h.Store.DeletePort(ctx, p.ID, nil); err != nil && !errors.Is(err, db.ErrNotFound) {
 			return nil, err
 		}
 	}

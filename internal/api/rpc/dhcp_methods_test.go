@@ -20,7 +20,7 @@ func TestDHCPReadyOnPorts_CompletesAllPortsOfABatch(t *testing.T) {
 	}
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": ids})
 	for _, p := range ports {
-		p, err := st.Port(t.Context(), p.ID)
+		p, err := st.Network.Port(t.Context(), p.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestCreateDHCPPort_FailsWhenSubnetIsFull(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
 	project, cidr := "p1", netip.MustParsePrefix("10.9.0.0/30")
-	subnets, err := st.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
+	subnets, err := st.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // neutronExceptions is the Python module in which agents look up exceptions.
@@ -18,9 +18,9 @@ func failureOf(err error) (f *oslomsg.Failure, transient bool) {
 	switch {
 	case errors.As(err, &fault):
 		return oslomsg.NewFailure(neutronExceptions, string(fault.Kind), "%s", fault.Message), false
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		return oslomsg.NewFailure(neutronExceptions, "NotFound", "%s", err), false
-	case errors.Is(err, store.ErrConflict):
+	case errors.Is(err, db.ErrConflict):
 		return oslomsg.NewFailure(neutronExceptions, "Conflict", "%s", err), false
 	default:
 		return oslomsg.NewFailure(neutronExceptions, "ServiceUnavailable", "berth cannot answer at the moment."), true

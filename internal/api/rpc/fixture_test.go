@@ -10,6 +10,7 @@ import (
 	"berth/internal/api/rpc"
 	"berth/internal/network"
 	"berth/internal/store"
+	"berth/internal/store/networkstore"
 	"berth/internal/store/storetest"
 )
 
@@ -26,11 +27,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	rows, url := storetest.URL(t), newVirtualHost(t)
-	s, err := store.Open(t.Context(), rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := storetest.Open(t, rows)
 	startServer(t, s, url)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url, database: rows}
 	st.reportState(t, "DHCP agent", "net1", "new")
@@ -44,12 +41,12 @@ func (st *fixture) createNetwork(t *testing.T) {
 	t.Helper()
 	name, cidr := "blue", netip.MustParsePrefix("10.1.0.0/16")
 	project := "p1"
-	networks, err := st.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &name, Project: &project}})
+	networks, err := st.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Name: &name, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	st.network = networks[0]
-	subnets, err := st.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
+	subnets, err := st.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +80,7 @@ func (st *fixture) createPorts(t *testing.T, n int) []network.Port {
 	for i := range drafts {
 		drafts[i] = network.PortChange{Network: &st.network.ID, Host: &host, DeviceOwner: &owner, DeviceID: &device, Project: &project}
 	}
-	ports, err := st.CreatePorts(t.Context(), drafts)
+	ports, err := st.Network.CreatePorts(t.Context(), drafts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +89,7 @@ func (st *fixture) createPorts(t *testing.T, n int) []network.Port {
 
 func (st *fixture) portStatus(t *testing.T, id uuid.UUID) string {
 	t.Helper()
-	p, err := st.Port(t.Context(), id)
+	p, err := st.Network.Port(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +99,7 @@ func (st *fixture) portStatus(t *testing.T, id uuid.UUID) string {
 // publishNetwork publishes the notifications of the network.
 func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
-	due, err := st.Announcements(t.Context(), st.network.ID, 100)
+	due, err := st.Network.Announcements(t.Context(), st.network.ID, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +107,7 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	if err != nil || len(published) != len(due) {
 		t.Fatalf("published %d of %d: %v", len(published), len(due), err)
 	}
-	if err := st.SettleAnnouncements(t.Context(), published); err != nil {
+	if err := st.Network.SettleAnnouncements(t.Context(), published); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,7 +116,7 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
 	for _, id := range []uuid.UUID{{}, st.network.ID} {
-		due, err := st.Announcements(t.Context(), id, 1000)
+		due, err := st.Network.Announcements(t.Context(), id, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +124,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := st.SettleAnnouncements(t.Context(), published); err != nil {
+		if err := st.Network.SettleAnnouncements(t.Context(), published); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,8 +133,8 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 // newPublisher returns a publisher and lets the store record notifications from now on.
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
-	st.Announce()
-	c := rpc.NewPublisher(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
+	st.Network = networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
+	c := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Brokers: []string{st.url}})
 	t.Cleanup(c.Close)
 	return c
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/rpc/oslomsg"
-	"berth/internal/store"
+	"berth/internal/store/networkstore"
 )
 
 // handlers implements the RPC methods that agents call.
 type handlers struct {
-	Store *store.Store
+	Store *networkstore.Store
 }
 
 // endpoints returns all methods with the newest minor version that Neutron's servers implement. Agents use no namespace.

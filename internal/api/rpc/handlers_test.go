@@ -124,7 +124,7 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 	var up, details any
 	st.call(t, &up, "update_device_list", "1.9", map[string]any{"devices_up": []string{port.ID.String()}, "devices_down": []string{port.ID.String()}, "host": "ghost", "agent_id": "x"})
 	st.call(t, &details, "get_device_details", "1.9", map[string]any{"device": port.ID, "host": "ghost", "agent_id": "x"})
-	now, err := st.Port(t.Context(), port.ID)
+	now, err := st.Network.Port(t.Context(), port.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // l2Methods are the methods that L2 agents call, the agents that bind ports on their host.
@@ -184,7 +184,7 @@ func (h *handlers) portsWithNetworks(ctx context.Context, ids map[string]uuid.UU
 	for _, id := range ids {
 		portIDs = append(portIDs, id.String())
 	}
-	portList, err := h.Store.Ports(ctx, store.Listing{Where: []store.Condition{{Field: "id", In: portIDs}}})
+	portList, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: portIDs}}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,7 +193,7 @@ func (h *handlers) portsWithNetworks(ctx context.Context, ids map[string]uuid.UU
 		ports[p.ID] = p
 		networkIDs = append(networkIDs, p.Network.String())
 	}
-	networkList, err := h.Store.Networks(ctx, store.Listing{Where: []store.Condition{{Field: "id", In: networkIDs}}})
+	networkList, err := h.Store.Networks(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: networkIDs}}})
 	for _, n := range networkList {
 		networks[n.ID] = n
 	}

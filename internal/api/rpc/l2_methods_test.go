@@ -55,7 +55,7 @@ func TestUpdateDeviceUp_FromAnotherHostIsIgnored(t *testing.T) {
 	port := st.createPorts(t, 1)[0]
 	st.call(t, nil, "dhcp_ready_on_ports", "1.5", map[string]any{"port_ids": []string{port.ID.String()}})
 	st.call(t, nil, "update_device_up", "1.9", map[string]any{"device": port.ID, "agent_id": "x", "host": "cmp2"})
-	p, err := st.Port(t.Context(), port.ID)
+	p, err := st.Network.Port(t.Context(), port.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

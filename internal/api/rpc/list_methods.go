@@ -8,7 +8,7 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // filters are the filters of a list: for each field one value or a list of values, of which an object must have one.
@@ -21,8 +21,8 @@ type listArgs struct {
 
 // conditions translates filters to conditions of the store by a table of filter names. A filter that is not in the table is an
 // error.
-func (f filters) conditions(fieldOf map[string]string) ([]store.Condition, error) {
-	var where []store.Condition
+func (f filters) conditions(fieldOf map[string]string) ([]db.Condition, error) {
+	var where []db.Condition
 	for name, raw := range f {
 		field, ok := fieldOf[name]
 		if !ok {
@@ -50,7 +50,7 @@ func (f filters) conditions(fieldOf map[string]string) ([]store.Condition, error
 			}
 			values = append(values, text)
 		}
-		where = append(where, store.Condition{Field: field, In: values})
+		where = append(where, db.Condition{Field: field, In: values})
 	}
 	return where, nil
 }
@@ -80,7 +80,7 @@ func (h *handlers) getPorts(ctx context.Context, a listArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := h.Store.Ports(ctx, store.Listing{Where: where})
+	ports, err := h.Store.Ports(ctx, db.Listing{Where: where})
 	return viewList(ports, attribute.PortRPC, a.Fields), err
 }
 
@@ -91,7 +91,7 @@ func (h *handlers) getNetworks(ctx context.Context, a listArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	networks, err := h.Store.Networks(ctx, store.Listing{Where: where})
+	networks, err := h.Store.Networks(ctx, db.Listing{Where: where})
 	return viewList(networks, viewNetwork, a.Fields), err
 }
 

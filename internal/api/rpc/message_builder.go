@@ -11,7 +11,7 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // Priorities of notifications to DHCP agents; an agent handles the lowest number first.
@@ -101,7 +101,7 @@ func (h *handlers) buildMessages(ctx context.Context, n network.Announcement, ve
 	default:
 		err = h.buildObjectMessages(ctx, b, n, dhcpHosts, versions[objectType])
 	}
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
 	}
 	return b.messages, errors.Join(err, b.err)

@@ -11,49 +11,49 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/network"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 func TestPublish_DHCPAgentGetsSubnetAndAgentNotifications(t *testing.T) {
 	t.Parallel()
 	st, next := newDHCPFixture(t)
 	project, cidr, off, name := "p1", netip.MustParsePrefix("10.9.0.0/24"), false, "green"
-	subnets, err := st.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
+	subnets, err := st.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &st.network.ID, CIDR: &cidr, Project: &project}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := next("subnet_create_end", 3); p["subnet"].(map[string]any)["cidr"] != "10.9.0.0/24" {
 		t.Errorf("got %v", p)
 	}
-	if _, err := st.UpdateSubnet(t.Context(), subnets[0].ID, network.SubnetChange{DHCP: &off}, nil); err != nil {
+	if _, err := st.Network.UpdateSubnet(t.Context(), subnets[0].ID, network.SubnetChange{DHCP: &off}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("subnet_update_end", 3); p["subnet"].(map[string]any)["enable_dhcp"] != false {
 		t.Errorf("got %v", p)
 	}
-	if err := st.DeleteSubnet(t.Context(), subnets[0].ID, nil); err != nil {
+	if err := st.Network.DeleteSubnet(t.Context(), subnets[0].ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("subnet_delete_end", 4); p["subnet_id"] != subnets[0].ID.String() || p["network_id"] != st.network.ID.String() {
 		t.Errorf("got %v", p)
 	}
-	if _, err := st.UpdateNetwork(t.Context(), st.network.ID, network.NetworkChange{Name: &name}, nil); err != nil {
+	if _, err := st.Network.UpdateNetwork(t.Context(), st.network.ID, network.NetworkChange{Name: &name}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("network_update_end", 1); p["network"].(map[string]any)["name"] != "green" {
 		t.Errorf("got %v", p)
 	}
-	agents, err := st.Agents(t.Context(), store.Listing{Where: []store.Condition{{Field: "host", In: []string{"net1"}}}})
+	agents, err := st.Network.Agents(t.Context(), db.Listing{Where: []db.Condition{{Field: "host", In: []string{"net1"}}}})
 	if err != nil || len(agents) != 1 {
 		t.Fatal(agents, err)
 	}
-	if _, err := st.UpdateAgent(t.Context(), agents[0].ID, network.AgentChange{AdminUp: &off}); err != nil {
+	if _, err := st.Network.UpdateAgent(t.Context(), agents[0].ID, network.AgentChange{AdminUp: &off}); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("agent_updated", 0); p["admin_state_up"] != false {
 		t.Errorf("got %v", p)
 	}
-	if err := st.UnscheduleNetwork(t.Context(), agents[0].ID, st.network.ID); err != nil {
+	if err := st.Network.UnscheduleNetwork(t.Context(), agents[0].ID, st.network.ID); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("network_delete_end", 2); p["network_id"] != st.network.ID.String() {
@@ -68,19 +68,19 @@ func TestPublish_DHCPAgentGetsPortUpdateOnlyForAddressesAndOptions(t *testing.T)
 	port := st.createPorts(t, 1)[0]
 	next("port_create_end", 5)
 	name := "web"
-	if _, err := st.UpdatePort(t.Context(), port.ID, network.PortChange{Name: &name}, nil); err != nil {
+	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{Name: &name}, nil); err != nil {
 		t.Fatal(err)
 	}
 	value := "10.1.0.9"
 	options := []network.DHCPOption{{Name: "server-ip-address", Value: &value, IPVersion: 4}}
-	if _, err := st.UpdatePort(t.Context(), port.ID, network.PortChange{DHCPOptions: &options}, nil); err != nil {
+	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{DHCPOptions: &options}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := next("port_update_end", 6)["port"].(map[string]any); p["name"] != "web" || len(p["extra_dhcp_opts"].([]any)) != 1 {
 		t.Errorf("got %v", p)
 	}
 	addresses := port.Addresses
-	if err := st.DeletePort(t.Context(), port.ID, nil); err != nil {
+	if err := st.Network.DeletePort(t.Context(), port.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	p := next("port_delete_end", 6)
@@ -101,10 +101,10 @@ func TestPublish_BindingActivateAndDeactivateOnMigration(t *testing.T) {
 	port := st.createPorts(t, 1)[0]
 	publisher := st.newPublisher(t)
 	host := "cmp2"
-	if _, err := st.ProposeBinding(t.Context(), port.ID, network.BindingChange{Host: &host}); err != nil {
+	if _, err := st.Network.ProposeBinding(t.Context(), port.ID, network.BindingChange{Host: &host}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.ActivateBinding(t.Context(), port.ID, "cmp2"); err != nil {
+	if _, err := st.Network.ActivateBinding(t.Context(), port.ID, "cmp2"); err != nil {
 		t.Fatal(err)
 	}
 	st.publishAll(t, publisher)
@@ -136,7 +136,7 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 
 	direction, protocol := network.Ingress, "tcp"
 	group := port.SecurityGroups[0]
-	rules, err := st.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{{Group: &group, Direction: &direction, Protocol: &protocol}})
+	rules, err := st.Network.CreateSecurityRules(t.Context(), []network.SecurityRuleChange{{Group: &group, Direction: &direction, Protocol: &protocol}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestPublish_PushesRuleInEveryVersionOfTheAgents(t *testing.T) {
 		t.Errorf("pushed in %v, and published of %d times", versions, updated)
 	}
 
-	if err := st.DeleteSecurityRule(t.Context(), rules[0].ID, nil); err != nil {
+	if err := st.Network.DeleteSecurityRule(t.Context(), rules[0].ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	st.publishAll(t, publisher)
@@ -199,11 +199,11 @@ func TestPublish_SecurityGroupMemberUpdates(t *testing.T) {
 	port := st.createPorts(t, 1)[0]
 	group := port.SecurityGroups[0]
 	wantMemberUpdate("a new port", group)
-	if _, err := st.UpdatePort(t.Context(), port.ID, network.PortChange{Fixed: &[]network.Fixed{}}, nil); err != nil {
+	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{Fixed: &[]network.Fixed{}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantMemberUpdate("another address", group)
-	if _, err := st.UpdatePort(t.Context(), port.ID, network.PortChange{SecurityGroups: &[]uuid.UUID{}}, nil); err != nil {
+	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{SecurityGroups: &[]uuid.UUID{}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantMemberUpdate("left", group)

@@ -9,7 +9,7 @@ import (
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
 	"berth/internal/network/attribute"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // objectMethods are the methods with which agents fetch versioned objects (ResourcesPullRpcApi).
@@ -61,7 +61,7 @@ func (h *handlers) bulkPull(ctx context.Context, a pullArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := store.Listing{Where: where}
+	l := db.Listing{Where: where}
 	switch a.Type {
 	case typePort:
 		found, err := h.Store.Ports(ctx, l)

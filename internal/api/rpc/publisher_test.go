@@ -7,12 +7,13 @@ import (
 
 	"berth/internal/api/rpc"
 	"berth/internal/network"
+	"berth/internal/store/networkstore"
 )
 
 func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
+	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Brokers: []string{st.url}})
 	t.Cleanup(publisher.Close)
 	hosting := []network.Announcement{{ID: 7, Network: st.network.ID, Kind: network.AboutHosting, Event: network.EventCreated, Data: []byte(`{"host":"net1"}`)}}
 	if published, err := publisher.Publish(t.Context(), hosting); err == nil || len(published) != 0 {
@@ -24,7 +25,7 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	}
 
 	st.listenTo(t, "dhcp_agent", "net1", "1.0")
-	st.Announce()
+	st.Network = networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
 	if published, err := publisher.Publish(t.Context(), hosting); err != nil || len(published) != 1 {
 		t.Fatalf("published %v, %v", published, err)
 	}
@@ -44,12 +45,12 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	if p := payload("port_create_end", 5)["port"].(map[string]any); p["id"] != port.ID.String() || p["mac_address"] != port.MAC {
 		t.Errorf("got %v", p)
 	}
-	if _, err := st.UpdatePort(t.Context(), port.ID, network.PortChange{Fixed: &[]network.Fixed{}}, nil); err != nil {
+	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{Fixed: &[]network.Fixed{}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	st.publishNetwork(t, publisher)
 	payload("port_update_end", 6)
-	if err := st.DeletePort(t.Context(), port.ID, nil); err != nil {
+	if err := st.Network.DeletePort(t.Context(), port.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	st.publishNetwork(t, publisher)
@@ -57,13 +58,13 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 		t.Errorf("got %v", p)
 	}
 	off := false
-	if _, err := st.UpdateSubnet(t.Context(), st.subnet.ID, network.SubnetChange{DHCP: &off}, nil); err != nil {
+	if _, err := st.Network.UpdateSubnet(t.Context(), st.subnet.ID, network.SubnetChange{DHCP: &off}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.DeleteSubnet(t.Context(), st.subnet.ID, nil); err != nil {
+	if err := st.Network.DeleteSubnet(t.Context(), st.subnet.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.DeleteNetwork(t.Context(), st.network.ID, nil); err != nil {
+	if err := st.Network.DeleteNetwork(t.Context(), st.network.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	st.publishNetwork(t, publisher)
@@ -75,10 +76,10 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 func TestPublish_PushesVersionedObjects(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)
-	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store, Brokers: []string{st.url}})
+	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Brokers: []string{st.url}})
 	t.Cleanup(publisher.Close)
 	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
-	st.Announce()
+	st.Network = networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
 	port := st.createPorts(t, 1)[0]
 	announced := network.Announcement{Network: uuid.New(), Kind: network.AboutPort, Event: network.EventCreated, Object: port.ID, Data: []byte("null")}
 	if _, err := publisher.Publish(t.Context(), []network.Announcement{announced}); err != nil {
@@ -89,7 +90,7 @@ func TestPublish_PushesVersionedObjects(t *testing.T) {
 	if data := o["versioned_object.data"].(map[string]any); push["event_type"] != "updated" || o["versioned_object.version"] != "1.7" || data["id"] != port.ID.String() {
 		t.Errorf("pushed %v", push)
 	}
-	if err := st.DeletePort(t.Context(), port.ID, nil); err != nil {
+	if err := st.Network.DeletePort(t.Context(), port.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	announced.Event, announced.Data = network.EventDeleted, []byte(`{}`)

@@ -12,8 +12,11 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/api/rpc"
+	"berth/internal/lease"
 	"berth/internal/network"
 	"berth/internal/store"
+	"berth/internal/store/leasestore"
+	"berth/internal/store/networkstore"
 	"berth/internal/store/storetest"
 )
 
@@ -25,12 +28,12 @@ const (
 
 // runServerProcess answers calls until the process is killed. It prints a line when it is connected.
 func runServerProcess() int {
-	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase))
+	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase), store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	server := rpc.NewServer(rpc.Options{Store: s, Brokers: []string{os.Getenv(envServerBroker)}, Host: "here"})
+	server := rpc.NewServer(rpc.Options{Store: s.Network, Brokers: []string{os.Getenv(envServerBroker)}, Host: "here"})
 	go func() {
 		for !server.Connected() {
 			time.Sleep(5 * time.Millisecond)
@@ -74,11 +77,7 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	t.Parallel()
 	const calls = 400
 	database, url := storetest.URL(t), newVirtualHost(t)
-	s, err := store.Open(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := storetest.Open(t, database)
 	kill := startServerProcess(t, database, url)
 	startServerProcess(t, database, url)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url}
@@ -111,7 +110,7 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 	}
 
 	for _, p := range ports {
-		now, err := s.Port(t.Context(), p.ID)
+		now, err := s.Network.Port(t.Context(), p.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,9 +126,9 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	broker := startOwnBroker(t)
 	url := broker.URL(0)
 	s := storetest.New(t)
-	s.Announce()
+	s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	startServer(t, s, url)
-	publisher := rpc.NewPublisher(rpc.Options{Store: s, Brokers: []string{url}})
+	publisher := rpc.NewPublisher(rpc.Options{Store: s.Network, Brokers: []string{url}})
 	t.Cleanup(publisher.Close)
 	runUntilEnd(t, publisher.Run)
 	st := &fixture{Store: s, agent: newAgent(t, url), url: url}
@@ -145,7 +144,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	broker.Kill()
 	eventually(t, "the publisher notices the lost connection", func() bool { return !publisher.Connected() })
 	meanwhile := st.createPorts(t, 1)[0]
-	due, err := st.Announcements(t.Context(), st.network.ID, 100)
+	due, err := st.Network.Announcements(t.Context(), st.network.ID, 100)
 	if err != nil || len(due) == 0 {
 		t.Fatalf("a port created during the outage has %d notifications: %v", len(due), err)
 	}
@@ -157,16 +156,16 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	}
 
 	eventually(t, "what may be lost is published again", func() bool {
-		due, err := st.Announcements(t.Context(), st.network.ID, 100)
+		due, err := st.Network.Announcements(t.Context(), st.network.ID, 100)
 		return err == nil && len(due) > 0 && due[0].ID < 3
 	})
 	eventually(t, "both ports are published of", func() bool { // the agent needs time to reconnect
-		due, err := st.Announcements(t.Context(), st.network.ID, 100)
+		due, err := st.Network.Announcements(t.Context(), st.network.ID, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		published, err := publisher.Publish(t.Context(), due)
-		if err := st.SettleAnnouncements(t.Context(), published); err != nil {
+		if err := st.Network.SettleAnnouncements(t.Context(), published); err != nil {
 			t.Fatal(err)
 		}
 		return err == nil

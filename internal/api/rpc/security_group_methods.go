@@ -10,7 +10,7 @@ import (
 
 	"berth/internal/api/rpc/oslomsg"
 	"berth/internal/network"
-	"berth/internal/store"
+	"berth/internal/store/db"
 )
 
 // securityGroupMethods are the methods of agents that do not fetch security groups as versioned objects (SecurityGroupAgentRpc).
@@ -61,7 +61,7 @@ func (h *handlers) filteredPorts(ctx context.Context, devices []device) (filtere
 	if len(groupIDs) == 0 {
 		return f, nil
 	}
-	groups, err := h.Store.SecurityGroups(ctx, store.Listing{Where: []store.Condition{{Field: "id", In: groupIDs}}})
+	groups, err := h.Store.SecurityGroups(ctx, db.Listing{Where: []db.Condition{{Field: "id", In: groupIDs}}})
 	if err != nil {
 		return f, err
 	}
@@ -85,7 +85,7 @@ func (h *handlers) readMembers(ctx context.Context, members map[uuid.UUID][]grou
 	for id := range members {
 		ids = append(ids, id.String())
 	}
-	ports, err := h.Store.Ports(ctx, store.Listing{Where: []store.Condition{{Field: "security_group", In: ids}}})
+	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "security_group", In: ids}}})
 	for _, p := range ports {
 		for _, id := range p.SecurityGroups {
 			if _, wanted := members[id]; wanted {

@@ -18,7 +18,7 @@ func TestSecurityGroupInfo_HasGroupsRulesAndMembers(t *testing.T) {
 	st := newFixture(t)
 	ports := st.createPorts(t, 2)
 	pairs := []network.AddressPair{{IP: netip.MustParsePrefix("10.7.0.0/24"), MAC: "fa:16:3e:00:00:01"}}
-	if _, err := st.UpdatePort(t.Context(), ports[1].ID, network.PortChange{AddressPairs: &pairs}, nil); err != nil {
+	if _, err := st.Network.UpdatePort(t.Context(), ports[1].ID, network.PortChange{AddressPairs: &pairs}, nil); err != nil {
 		t.Fatal(err)
 	}
 	group, first, second := ports[0].SecurityGroups[0].String(), ports[0].Addresses[0].IP.String(), ports[1].Addresses[0].IP.String()

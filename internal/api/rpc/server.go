@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"berth/internal/api/rpc/oslomsg"
-	"berth/internal/store"
+	"berth/internal/store/networkstore"
 )
 
 // The topics on which agents send calls.
@@ -23,7 +23,7 @@ const exchange = "neutron"
 
 // Options configure a Server or a Publisher.
 type Options struct {
-	Store   *store.Store
+	Store   *networkstore.Store
 	Brokers []string              // URLs of the nodes of one RabbitMQ cluster
 	Host    string                // name of this process for calls to topic.host; a Publisher needs none
 	TLS     *tls.Config           // for amqps URLs; nil: the system's certificate authorities

@@ -7,6 +7,7 @@ import (
 
 	"berth/internal/api/rpc"
 	"berth/internal/network"
+	"berth/internal/store/networkstore"
 	"berth/internal/store/storetest"
 )
 
@@ -19,8 +20,8 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	s.Announce()
-	options := rpc.Options{Store: s, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
+	s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	options := rpc.Options{Store: s.Network, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
 	server := rpc.NewServer(options)
 	runUntilEnd(t, server.Run)
 	eventually(t, "the server is connected", server.Connected)

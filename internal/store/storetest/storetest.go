@@ -19,8 +19,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"berth/internal/contract"
 	"berth/internal/devstack"
+	"berth/internal/lease"
 	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/leasestore"
 )
 
 // ServerVariable names a server for all packages of a test run; without it, Main starts one for the package.
@@ -59,12 +63,28 @@ func Main(m *testing.M) int {
 // New opens a store on a fresh database, which is dropped when the test ends.
 func New(t testing.TB) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), URL(t))
+	return Open(t, URL(t))
+}
+
+// Open opens a store on the database at that URL, with the default settings.
+func Open(t testing.TB, url string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}})
 	if err != nil {
 		t.Fatalf("open the test's database: %v", err)
 	}
 	t.Cleanup(s.Close)
 	return s
+}
+
+// ClaimNotes claims up to ten due notes of a database that is bound to no Temporal namespace.
+func ClaimNotes(t testing.TB, s *store.Store) []contract.Note {
+	t.Helper()
+	notes, err := s.Outbox.Claim(t.Context(), "", 10, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return notes
 }
 
 // URL makes a fresh migrated database, which is dropped when the test ends, and returns its URL.
@@ -122,7 +142,7 @@ func template(ctx context.Context) (name string, err error) {
 	if err := admin(ctx, `create database `+name); err != nil {
 		return "", err
 	}
-	if _, err := store.Migrate(ctx, on(name)); err != nil {
+	if _, err := db.Migrate(ctx, on(name)); err != nil {
 		return name, err
 	}
 	return name, run(ctx, name, guard)

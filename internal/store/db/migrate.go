@@ -1,0 +1,85 @@
+package db
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migration is one step of the schema and whether the database has taken it.
+type Migration struct {
+	Version int64  `json:"version"`
+	Name    string `json:"name"`
+	Applied bool   `json:"applied"`
+}
+
+// Migrate brings the schema of the database at that URL up to date and returns the steps that it took.
+// A session lock makes a second migrator wait. Migrations only go forward and suit the code before and after.
+func Migrate(ctx context.Context, url string) ([]Migration, error) {
+	p, closeDB, err := migrator(url)
+	if err != nil {
+		return nil, err
+	}
+	defer closeDB()
+	results, err := p.Up(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	var taken []Migration
+	for _, r := range results {
+		taken = append(taken, Migration{Version: r.Source.Version, Name: r.Source.Path, Applied: true})
+	}
+	return taken, nil
+}
+
+// Migrations lists every step of the schema, and which of them the database has taken.
+func Migrations(ctx context.Context, url string) ([]Migration, error) {
+	p, closeDB, err := migrator(url)
+	if err != nil {
+		return nil, err
+	}
+	defer closeDB()
+	status, err := p.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("migration status: %w", err)
+	}
+	var all []Migration
+	for _, s := range status {
+		all = append(all, Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied})
+	}
+	return all, nil
+}
+
+func migrator(url string) (*goose.Provider, func(), error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, nil, fmt.Errorf("database URL: %w", err)
+	}
+	db := stdlib.OpenDB(*cfg)
+	closeDB := func() { _ = db.Close() }
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		closeDB()
+		return nil, nil, err
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		closeDB()
+		return nil, nil, err
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker))
+	if err != nil {
+		closeDB()
+		return nil, nil, fmt.Errorf("migrations: %w", err)
+	}
+	return p, closeDB, nil
+}

@@ -1,0 +1,59 @@
+package inventorystore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+	"berth/internal/store/db"
+)
+
+const movedOn = "Resource provider's generation already changed. Please update the generation and try again."
+
+// Aggregates are the aggregates of a provider.
+func (s *Store) Aggregates(ctx context.Context, provider string) (inventory.Aggregates, error) {
+	var a inventory.Aggregates
+	err := s.db.QueryRow(ctx, `
+		select generation, array(select aggregate from provider_aggregate where provider_id = p.id order by aggregate)
+		from provider p
+		where uuid = $1`, provider).Scan(&a.Generation, &a.UUIDs)
+	if err := db.NotFoundOr(err, "no provider %s", provider); err != nil {
+		return a, fmt.Errorf("aggregates: %w", err)
+	}
+	return a, nil
+}
+
+// SetAggregates makes a provider a member of exactly those aggregates and returns its generation. With an
+// expected generation, the provider must be at it (else Concurrent) and moves on; without, it does neither.
+func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates []string, expected *int64) (int64, error) {
+	if aggregates == nil {
+		aggregates = []string{}
+	}
+	var generation int64
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		p, err := lockProvider(ctx, tx, provider)
+		if err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		if expected != nil {
+			if err := p.at(*expected, movedOn); err != nil {
+				return err
+			}
+			p.QueueGeneration(ctx, batch, inventory.Aggregating)
+		}
+		batch.Queue(`delete from provider_aggregate where provider_id = $1 and aggregate <> all($2)`, p.id, aggregates)
+		batch.Queue(`
+			insert into provider_aggregate (provider_id, aggregate)
+			select $1, unnest($2::text[])
+			on conflict do nothing`, p.id, aggregates)
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("set aggregates of %s: %w", provider, err)
+		}
+		generation = p.generation
+		return nil
+	})
+	return generation, err
+}

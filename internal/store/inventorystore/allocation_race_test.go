@@ -1,0 +1,205 @@
+package inventorystore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+func TestWritersOfAllKindsKeepTheBooks(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	const capacity = 20
+	providers := make([]string, 4)
+	for i := range providers {
+		providers[i] = storetest.AddHost(t, s, fmt.Sprint("p", i), map[string]inventory.Inventory{"VCPU": inventory.Of(capacity)})
+	}
+	consumers := make([]string, 6)
+	for i := range consumers {
+		consumers[i] = uuid.NewString()
+	}
+
+	raceWriters(t, 12, func(i int) error {
+		r := rand.New(rand.NewPCG(1, uint64(i)))
+		for range 40 {
+			if err := anyWrite(t, s, r, consumers, providers); err != nil && problemKind(err) < 0 {
+				return err
+			}
+		}
+		return nil
+	})
+
+	s.Close() // the connections report what they did when they end
+
+	db := storetest.Connect(t, url)
+	for _, invariant := range []string{
+		`select deadlocks from pg_stat_database where datname = current_database()`,
+		`select count(*) from consumer c where not exists (select from allocation where consumer_id = c.id)`,
+		fmt.Sprintf(`select count(*) from (select sum(amount) as used from allocation group by provider_id) as busy where used > %d`, capacity),
+		unbroken,
+	} {
+		var broken int
+		if err := db.QueryRow(t.Context(), invariant).Scan(&broken); err != nil || broken != 0 {
+			t.Errorf("%s: %d, error %v", invariant, broken, err)
+		}
+	}
+}
+
+// anyWrite does one of the things that change allocations, with what a client could have read before.
+func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers []string) error {
+	some := func() inventory.ConsumerWrite {
+		consumer := consumers[r.IntN(len(consumers))]
+		held, err := s.Inventory.Allocations(t.Context(), consumer)
+		if err != nil {
+			t.Error(err)
+		}
+		expect := inventory.At(held.Generation)
+		if len(held.Allocations) == 0 {
+			expect = inventory.Absent()
+		}
+		w := storetest.NoAllocations(consumer, expect)
+		w.Allocations = inventory.Allocations{}
+		for range r.IntN(3) {
+			w.Allocations[providers[r.IntN(len(providers))]] = map[string]int64{"VCPU": 1 + r.Int64N(9)}
+		}
+		return w
+	}
+	switch r.IntN(8) {
+	case 5:
+		return anyReshape(t, s, r, some(), providers)
+
+	case 0:
+		if err := s.Inventory.DeleteAllocations(t.Context(), consumers[r.IntN(len(consumers))]); err != nil && !isNotFound(err) {
+			return err
+		}
+		return nil
+	case 1, 2:
+		a, b := some(), some()
+		if a.Consumer == b.Consumer {
+			return s.Inventory.PutAllocations(t.Context(), a)
+		}
+		return s.Inventory.ReplaceAllocations(t.Context(), []inventory.ConsumerWrite{a, b})
+	case 4:
+		return s.Inventory.PutAllocations(t.Context(), storetest.NoAllocations(consumers[r.IntN(len(consumers))], inventory.Expectation{}))
+	case 3:
+		provider := providers[r.IntN(len(providers))]
+		p, err := s.Inventory.Provider(t.Context(), provider)
+		if err != nil {
+			return err
+		}
+		_, err = s.Inventory.ReplaceStock(t.Context(), provider, p.Generation, map[string]inventory.Inventory{"VCPU": inventory.Of(20)})
+		return err
+	default:
+		return s.Inventory.PutAllocations(t.Context(), some())
+	}
+}
+
+func TestInventoryIsEitherTakenAwayOrAllocated(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+
+	for round := range 10 {
+		p := storetest.AddHost(t, s, fmt.Sprint("p", round), map[string]inventory.Inventory{"VCPU": inventory.Of(1)})
+		won := raceWriters(t, 4, func(i int) error {
+			switch i {
+			case 0:
+				return s.Inventory.ClearStock(t.Context(), p)
+			case 1:
+				return s.Inventory.DeleteProvider(t.Context(), p)
+			default:
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+			}
+		}, inventory.InventoryInUse, inventory.ProviderInUse, inventory.Refused, inventory.Invalid, -1)
+
+		u, err := s.Inventory.ProviderUsage(t.Context(), p)
+		switch {
+		case isNotFound(err) && won >= 1: // deleted; perhaps cleared before
+		case err == nil && won == 1 && u.Used["VCPU"] == 1:
+		default:
+			t.Errorf("round %d: %d winners, usage %+v, error %v", round, won, u, err)
+		}
+	}
+}
+
+func TestSameClassAndTraitMayBeCreatedByMany(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+
+	if won := raceWriters(t, 16, func(int) error {
+		if _, err := s.Inventory.EnsureClass(t.Context(), "CUSTOM_X"); err != nil {
+			return err
+		}
+		_, _, err := s.Inventory.EnsureTrait(t.Context(), "CUSTOM_X")
+		return err
+	}); won != 16 {
+		t.Errorf("only %d of 16 succeeded", won)
+	}
+}
+
+func TestChildAddedWhileItsParentMovesIsInTheNewTree(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	a, b, mid := storetest.AddHost(t, s, "a", nil), storetest.AddHost(t, s, "b", nil), storetest.AddHost(t, s, "mid", nil)
+
+	raceWriters(t, 8, func(i int) error {
+		for n := range 10 {
+			var err error
+			if i < 2 {
+				_, err = s.Inventory.ChangeProvider(t.Context(), inventory.ProviderChange{UUID: mid, Name: "mid", Parent: &[]string{a, b}[(i+n)%2], Move: true})
+			} else {
+				_, err = s.Inventory.CreateProvider(t.Context(), inventory.NewProvider{UUID: uuid.NewString(), Name: fmt.Sprint("kid", i, n), Parent: mid})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+
+	m, err := s.Inventory.Provider(t.Context(), mid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := s.Inventory.Providers(t.Context(), inventory.ProviderFilter{InTree: &mid})
+	if err != nil || len(tree) != 62 || m.Root != m.Parent {
+		t.Errorf("%d providers in the tree of %+v, error %v", len(tree), m, err)
+	}
+}
+
+func TestPlansMadeForEmptyTablesServeFullOnes(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5000)})
+	for range 1500 { // more than the connections need to settle for a plan each
+		storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+	}
+	s.Close()
+
+	db := storetest.Connect(t, url)
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var rows, scans int
+		err := db.QueryRow(t.Context(), `
+			select n_tup_ins, seq_scan
+			from pg_stat_user_tables
+			where relname = 'consumer'`).Scan(&rows, &scans)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows < 1500 && time.Now().Before(deadline) {
+			continue
+		}
+		if rows != 1500 || scans > 40 {
+			t.Errorf("%d consumers were written, and all read %d times", rows, scans)
+		}
+		return
+	}
+}

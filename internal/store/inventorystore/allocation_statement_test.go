@@ -1,0 +1,128 @@
+package inventorystore_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"berth/internal/inventory"
+	"berth/internal/store/inventorystore"
+	"berth/internal/store/storetest"
+)
+
+// drawInventory draws a small one, of which writers often want too much, too little or something between two steps.
+func drawInventory(t *rapid.T, name string) inventory.Inventory {
+	i := inventory.Inventory{Total: rapid.Int64Range(1, 20).Draw(t, name+" total"), MinUnit: rapid.Int64Range(1, 3).Draw(t, name+" min"),
+		StepSize:        rapid.SampledFrom([]int64{1, 1, 2, 3}).Draw(t, name+" step"),
+		AllocationRatio: rapid.SampledFrom([]float64{1, 1, 0.3, 0.7, 1.1, 16}).Draw(t, name+" ratio")}
+	i.Reserved = rapid.Int64Range(0, i.Total).Draw(t, name+" reserved")
+	i.MaxUnit = rapid.Int64Range(i.MinUnit, 20).Draw(t, name+" max")
+	return i
+}
+
+func TestWhatIsAllocatedAtOnceIsWhatIsAdmitted(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.URL(t))
+	admitted := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		p := inventory.NewProvider{UUID: uuid.NewString(), Name: uuid.NewString()}
+		stock := map[string]inventory.Inventory{"VCPU": drawInventory(rt, "VCPU"), "DISK_GB": drawInventory(rt, "DISK_GB")}
+		storetest.AddProvider(t, s, p, stock)
+		used := map[string]int64{}
+		for range 4 {
+			wanted := map[string]int64{}
+			for _, class := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"VCPU", "DISK_GB"}), 1, 2, rapid.ID).Draw(rt, "classes") {
+				wanted[class] = rapid.Int64Range(1, 24).Draw(rt, class)
+			}
+			w := inventory.ConsumerWrite{Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.Absent(),
+				Allocations: inventory.Allocations{p.UUID: wanted}}
+			shelves := map[inventory.Key]inventory.Shelf{}
+			for class := range wanted {
+				shelves[inventory.Key{Provider: p.UUID, Class: class}] = inventory.Shelf{Inventory: stock[class], Before: used[class], Others: used[class]}
+			}
+			refusal := inventory.Admit([]inventory.ConsumerWrite{w}, shelves)
+
+			done, err := inventorystore.AtOnce(t.Context(), s.Inventory, w)
+
+			if err != nil || done != (refusal == nil) {
+				rt.Fatalf("of %+v, used %v, wants %v: done is %v, error %v; admitting says %v", stock, used, wanted, done, err, refusal)
+			}
+			if done {
+				admitted++
+				for class, amount := range wanted {
+					used[class] += amount
+				}
+			}
+		}
+	})
+	if admitted == 0 {
+		t.Error("nothing was ever allocated")
+	}
+}
+
+func TestWhatIsInDoubtIsNotAllocatedAtOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	db := storetest.Connect(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(9)})
+	held := uuid.NewString()
+	storetest.Allocate(t, s, storetest.VCPUs(held, p, 1, inventory.Absent()))
+	huge := storetest.VCPUs(uuid.NewString(), p, 1<<62, inventory.Absent())
+	classless := storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent())
+	classless.Allocations[p]["CUSTOM_NONE"] = 1
+	tests := map[string]inventory.ConsumerWrite{
+		"the consumer is there":             storetest.VCPUs(held, p, 1, inventory.Absent()),
+		"the consumer should be there":      storetest.VCPUs(uuid.NewString(), p, 1, inventory.At(1)),
+		"the consumer may be there":         storetest.VCPUs(uuid.NewString(), p, 1, inventory.Expectation{}),
+		"the provider is not there":         storetest.VCPUs(uuid.NewString(), uuid.NewString(), 1, inventory.Absent()),
+		"the inventory is not there":        {Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.Absent(), Allocations: inventory.Allocations{p: {"DISK_GB": 1}}},
+		"one of two classes is not there":   classless,
+		"the amount is beyond all columns":  huge,
+		"the provider has not so much left": storetest.VCPUs(uuid.NewString(), p, 9, inventory.Absent()),
+	}
+	before := books(t, db)
+	for name, w := range tests {
+		if done, err := inventorystore.AtOnce(t.Context(), s.Inventory, w); done || err != nil {
+			t.Errorf("%s: done is %v, error %v", name, done, err)
+		}
+	}
+	if diff := cmp.Diff(before, books(t, db)); diff != "" {
+		t.Errorf("something was written:\n%s", diff)
+	}
+}
+
+func TestWhoSawAnOlderGenerationDoesNotAllocateAtOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	db := storetest.Connect(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(2)})
+	r := storetest.NewRival(t, url)
+	r.Do(`begin`)
+	r.Do(`update provider set generation = generation + 1`)
+	before := books(t, db)
+	type answer struct {
+		done bool
+		err  error
+	}
+	told := make(chan answer, 1)
+
+	go func() {
+		done, err := inventorystore.AtOnce(t.Context(), s.Inventory, storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+		told <- answer{done, err}
+	}()
+	r.AwaitWaiter()
+	r.Do(`commit`)
+
+	if got := <-told; got.done || got.err != nil {
+		t.Errorf("done is %v, error %v", got.done, got.err)
+	}
+	moved := slices.DeleteFunc(books(t, db), func(line string) bool { return slices.Contains(before, line) })
+	if len(moved) != 1 { // by the rival
+		t.Errorf("want nothing written but the rival's generation, got %v", moved)
+	}
+}

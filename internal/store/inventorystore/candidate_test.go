@@ -1,0 +1,162 @@
+package inventorystore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+	"berth/internal/store/storetest"
+)
+
+// plant makes so many trees of a root with VCPU, MEMORY_MB and DISK_GB and so many children with a VGPU each. Every
+// hundredth root has a trait and a class of its own; all are in one aggregate.
+func plant(t *testing.T, url string, trees, children int) {
+	t.Helper()
+	for _, sql := range []string{
+		fmt.Sprintf(`
+			insert into provider (id, uuid, name, parent_id, root_id)
+			select n, gen_random_uuid()::text, 'p' || n, case when n > %[1]d then (n - 1) %% %[1]d + 1 end, (n - 1) %% %[1]d + 1
+			from generate_series(1, %[1]d * (1 + %[2]d)) as n`, trees, children),
+		`insert into resource_class (name) values ('CUSTOM_RARE')`,
+		`insert into trait (name) values ('CUSTOM_RARE')`,
+		`insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
+			select p.id, c.id, 1000, 0, 1, 1000, 1, 1
+			from provider p
+			join resource_class c on case
+				when p.parent_id is not null then c.name = 'VGPU'
+				when c.name = 'CUSTOM_RARE' then p.id % 100 = 0
+				else c.name in ('VCPU', 'MEMORY_MB', 'DISK_GB') end`,
+		`insert into provider_trait (provider_id, trait_id)
+			select p.id, t.id
+			from provider p
+			join trait t on t.name = 'CUSTOM_RARE' and p.id % 100 = 0 and p.parent_id is null or t.name in ('COMPUTE_NODE', 'HW_CPU_X86_AVX')`,
+		`insert into provider_aggregate (provider_id, aggregate) select id, '5d2e7c6e-2c3c-4a06-8f1c-0f2f0c0a7f01' from provider where parent_id is null`,
+		`insert into consumer (uuid, project, user_id, generation) select gen_random_uuid()::text, 'p', 'u', 1 from provider where parent_id is null`,
+		`insert into allocation (consumer_id, provider_id, class_id, amount)
+			select k.id, i.provider_id, i.class_id, 1
+			from (select id, row_number() over (order by id) as n from consumer) k
+			join inventory i on i.provider_id = k.n`,
+		`analyze`,
+	} {
+		storetest.Exec(t, url, sql)
+	}
+}
+
+func hosts() inventory.CandidateQuery {
+	return inventory.CandidateQuery{Classes: true, Traits: true,
+		Groups: []inventory.Group{{Resources: map[string]int64{"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1}}}}
+}
+
+// A deployment is read in lots, and each is read once, in whatever order.
+func TestEveryTreeIsVisitedOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	plant(t, url, 5000, 1)
+	s := storetest.Open(t, url)
+	count := func(change func(*inventory.CandidateQuery)) [2]int {
+		q := hosts()
+		change(&q)
+		found, err := s.Inventory.Candidates(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		providers := map[string]bool{}
+		for _, c := range found.Candidates {
+			providers[c[0].UUID] = true
+		}
+		for _, n := range found.Described() {
+			if len(n.AllTraits) < 2 || n.Parent == nil && n.Room("VCPU").Used != 1 {
+				t.Fatalf("%s: %v", n.UUID, n.AllTraits)
+			}
+		}
+		return [2]int{len(found.Candidates), len(providers)}
+	}
+
+	for name, tc := range map[string]struct {
+		want   int
+		change func(*inventory.CandidateQuery)
+	}{
+		"all":            {5000, func(*inventory.CandidateQuery) {}},
+		"all at random":  {5000, func(q *inventory.CandidateQuery) { q.Bounds.Seed = 7 }},
+		"some":           {100, func(q *inventory.CandidateQuery) { q.Bounds.Candidates = 100 }},
+		"some at random": {100, func(q *inventory.CandidateQuery) { q.Bounds.Candidates, q.Bounds.Seed = 100, 8 }},
+		"a rare trait":   {50, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}} }},
+		"a rare class":   {50, func(q *inventory.CandidateQuery) { q.Groups[0].Resources["CUSTOM_RARE"] = 1 }},
+		"a rare root":    {50, func(q *inventory.CandidateQuery) { q.Root.Required = [][]string{{"CUSTOM_RARE"}} }},
+		"not the rare":   {4950, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Forbidden = []string{"CUSTOM_RARE"} }},
+		"nobody's zone":  {0, func(q *inventory.CandidateQuery) { q.Groups[0].Aggregates.Required = [][]string{{"nobody's"}} }},
+	} {
+		if d := cmp.Diff([2]int{tc.want, tc.want}, count(tc.change)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+func TestCandidatesEndWithTheirRequest(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	if _, err := s.Inventory.Candidates(ctx, hosts()); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// No query behind a request reads a large table from its beginning to its end, unless the request is about all of it.
+func TestHotQueriesOfPlacementHaveIndexes(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	plant(t, url, 4000, 1)
+	s := storetest.Open(t, url)
+	const zone = "5d2e7c6e-2c3c-4a06-8f1c-0f2f0c0a7f01"
+	var some string
+	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select uuid from provider where id = 100`).Scan(&some); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, url, `select pg_stat_reset()`)
+
+	limited := hosts()
+	limited.Bounds.Candidates = 100
+	rare := hosts()
+	rare.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}}
+	zoned := limited
+	zoned.Groups = []inventory.Group{{Suffix: "1", Resources: map[string]int64{"VCPU": 1}, Aggregates: inventory.Rule{Required: [][]string{{zone}}}}}
+	tree := hosts()
+	tree.Groups[0].InTree = some
+	for range 8 { // from the sixth time on, plans may be generic
+		for _, q := range []inventory.CandidateQuery{limited, rare, zoned, tree} {
+			if found, err := s.Inventory.Candidates(t.Context(), q); err != nil || len(found.Candidates) == 0 {
+				t.Fatal(found, err)
+			}
+		}
+		for _, f := range []inventory.ProviderFilter{{UUID: &some}, {Name: &some}, {InTree: &some, Resources: map[string]int64{"VCPU": 1}},
+			{Traits: inventory.Rule{Required: [][]string{{"CUSTOM_RARE"}}}, Resources: map[string]int64{"VCPU": 1}}} {
+			if _, err := s.Inventory.Providers(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.Close() // what was counted is known once the connections are closed
+
+	rows, err := storetest.Connect(t, url).Query(t.Context(), `
+		select relname, seq_scan
+		from pg_stat_user_tables
+		where seq_tup_read > 1000 * seq_scan and relname <> 'trait'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table string
+	var scans int
+	if _, err := pgx.ForEachRow(rows, []any{&table, &scans}, func() error {
+		t.Errorf("%s was read %d times, and much of it", table, scans)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,229 @@
+package inventorystore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"berth/internal/inventory"
+	"berth/internal/store"
+	"berth/internal/store/inventorystore"
+	"berth/internal/store/storetest"
+)
+
+// books is everything that allocations are about, without the numbers and dates that no client sees.
+func books(t *testing.T, db *pgx.Conn) []string {
+	t.Helper()
+	rows, err := db.Query(t.Context(), `
+		select 'provider ' || uuid || ' ' || generation from provider
+		union all
+		select 'consumer ' || row(uuid, project, user_id, type, generation) from consumer
+		union all
+		select 'allocation ' || row(k.uuid, p.uuid, a.class_id, a.amount)
+		from allocation a
+		join consumer k on k.id = a.consumer_id
+		join provider p on p.id = a.provider_id
+		union all
+		select 'change ' || row(actor, cause, consumer, consumer_from, consumer_to, provider, provider_from, provider_to)
+		from generation_change
+		order by 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// drawWrite draws what one writer wants of a provider or, sometimes, of one that does not exist.
+func drawWrite(t *rapid.T, provider, consumer string) inventory.ConsumerWrite {
+	expect := rapid.SampledFrom([]inventory.Expectation{{}, {}, {}, {}, inventory.Absent(), inventory.At(1)}).Draw(t, "expect")
+	w := inventory.ConsumerWrite{Consumer: consumer, Project: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project"), User: "u", Expect: expect}
+	if rapid.Bool().Draw(t, "typed") {
+		w.Type = new("T")
+	}
+	w.Allocations = inventory.Allocations{provider: {}}
+	for _, class := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"VCPU", "VCPU", "VCPU", "VCPU", "VCPU", "VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_NONE"}), 1, 2, rapid.ID).Draw(t, "classes") {
+		w.Allocations[provider][class] = rapid.Int64Range(1, 6).Draw(t, "amount")
+	}
+	return w
+}
+
+func TestWritersWhoShareATransactionGetWhatTheyWouldGetInTurn(t *testing.T) {
+	t.Parallel()
+	inTurnURL, togetherURL := storetest.URL(t), storetest.URL(t)
+	inTurn, together := storetest.Open(t, inTurnURL), storetest.Open(t, togetherURL)
+	inTurnDB, togetherDB := storetest.Connect(t, inTurnURL), storetest.Connect(t, togetherURL)
+
+	rapid.Check(t, func(rt *rapid.T) {
+		provider := inventory.NewProvider{UUID: uuid.NewString(), Name: uuid.NewString()}
+		for _, s := range []*store.Store{inTurn, together} {
+			stock := map[string]inventory.Inventory{"VCPU": inventory.Of(9), "MEMORY_MB": inventory.Of(9)}
+			storetest.AddProvider(t, s, provider, stock)
+		}
+		consumers := make([]string, 4)
+		for i := range consumers {
+			consumers[i] = uuid.NewString()
+		}
+		for range 2 {
+			names := rapid.Permutation(consumers).Draw(rt, "consumers")
+			var all [][]inventory.ConsumerWrite
+			for _, n := range rapid.SampledFrom([][]int{{1, 1, 1, 1}, {1, 2, 1}, {2, 2}}).Draw(rt, "of how many consumers") {
+				var writes []inventory.ConsumerWrite
+				for range n {
+					writes = append(writes, drawWrite(rt, provider.UUID, names[0]))
+					names = names[1:]
+				}
+				all = append(all, writes)
+			}
+
+			got := inventorystore.Together(t.Context(), together.Inventory, all...)
+
+			for i, writes := range all {
+				want := inTurn.Inventory.ReplaceAllocations(t.Context(), writes)
+				if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(got[i])); diff != "" {
+					rt.Errorf("writer %d was told something else (- is wanted):\n%s", i, diff)
+				}
+			}
+		}
+	})
+
+	if diff := cmp.Diff(books(t, inTurnDB), books(t, togetherDB)); diff != "" {
+		t.Errorf("the books differ (- is wanted):\n%s", diff)
+	}
+}
+
+// crowd lets writers come to a provider that a rival holds: the first one waits for the rival, the others in line.
+// Once they all do, meanwhile runs, the rival leaves and what each writer was told is returned.
+func crowd(t *testing.T, s *store.Store, url, provider string, meanwhile func(), writers ...func() error) []error {
+	t.Helper()
+	r := storetest.NewRival(t, url)
+	r.Do(`begin`)
+	r.Do(bump)
+	told := make([]chan error, len(writers))
+	for i, write := range writers {
+		told[i] = make(chan error, 1)
+		go func() { told[i] <- write() }()
+		r.AwaitWaiter()
+		for inventorystore.Waiting(s.Inventory, provider) < i {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	meanwhile()
+	r.Do(`commit`)
+	errs := make([]error, len(writers))
+	for i := range told {
+		errs[i] = <-told[i]
+	}
+	return errs
+}
+
+func TestWritersOfABusyProviderShareATransaction(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5)})
+	twice := uuid.NewString()
+	var writers []func() error
+	for i := range 8 {
+		consumer := uuid.NewString()
+		if i > 5 {
+			consumer = twice // in two transactions, because the second one needs what became of the first
+		}
+		writers = append(writers, func() error {
+			return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumer, p, 1, inventory.Absent()))
+		})
+	}
+
+	told := crowd(t, s, url, p, func() {}, writers...)
+
+	var kinds []inventory.Kind
+	for _, err := range told {
+		kinds = append(kinds, problemKind(err))
+	}
+	want := []inventory.Kind{-1, -1, -1, -1, -1, inventory.Refused, inventory.Refused, inventory.Refused}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Errorf("five of eight fit, in the order in which they came (- is wanted):\n%s", diff)
+	}
+	var transactions int
+	err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(distinct xmin::text) from consumer`).Scan(&transactions)
+	if err != nil || transactions != 2 {
+		t.Errorf("%d transactions, error %v, want the first writer's and one of all others", transactions, err)
+	}
+	if n := inventorystore.Lines(s.Inventory); n != 0 {
+		t.Errorf("%d lines are left", n)
+	}
+}
+
+func TestWhoGivesUpWaitingWritesNothing(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5)})
+	ctx, leave := context.WithCancel(t.Context())
+	impatient := uuid.NewString()
+	write := func(ctx context.Context, consumer string) func() error {
+		return func() error {
+			return s.Inventory.PutAllocations(ctx, storetest.VCPUs(consumer, p, 1, inventory.Absent()))
+		}
+	}
+
+	told := crowd(t, s, url, p, leave, write(t.Context(), uuid.NewString()), write(ctx, impatient), write(t.Context(), impatient))
+
+	if told[0] != nil || !errors.Is(told[1], context.Canceled) || told[2] != nil {
+		t.Errorf("want only the second to be cancelled, got %v", told)
+	}
+	if h := storetest.Allocations(t, s, impatient); h.Generation != 1 {
+		t.Errorf("want what the third wrote, got %+v", h)
+	}
+}
+
+func TestWriterWhoGoesAwayAtWorkTakesNobodyAlong(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5)})
+	ctx, leave := context.WithCancel(t.Context())
+	write := func(ctx context.Context) func() error {
+		return func() error {
+			return s.Inventory.PutAllocations(ctx, storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+		}
+	}
+
+	told := crowd(t, s, url, p, leave, write(ctx), write(t.Context()), write(t.Context()))
+
+	if !errors.Is(told[0], context.Canceled) || told[1] != nil || told[2] != nil {
+		t.Errorf("want only the first to be cancelled, got %v", told)
+	}
+}
+
+func TestWriterWhomTheDatabaseRefusesSpoilsNothingForOthers(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5)})
+	storetest.Exec(t, url, `alter table consumer add constraint no_evil check (project <> 'evil')`)
+	write := func(project string) func() error {
+		w := storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent())
+		w.Project = project
+		return func() error { return s.Inventory.PutAllocations(t.Context(), w) }
+	}
+
+	told := crowd(t, s, url, p, func() {}, write("a"), write("b"), write("evil"), write("c"))
+
+	if told[0] != nil || told[1] != nil || told[2] == nil || problemKind(told[2]) >= 0 || told[3] != nil {
+		t.Errorf("want only the third to fail, got %v", told)
+	}
+	if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 3 {
+		t.Errorf("want 3 in use, got %+v, error %v", u, err)
+	}
+}

@@ -1,0 +1,155 @@
+package inventorystore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"berth/internal/inventory"
+	"berth/internal/store/db"
+)
+
+// treeLock is the advisory lock of the shape of the provider trees: shared by those who add a child, exclusive
+// for those who move a subtree, so that a root never misses a descendant.
+const treeLock = 0x62657274
+
+// CreateProvider creates a provider. A taken name or UUID is a DuplicateName, an unknown parent Invalid.
+func (s *Store) CreateProvider(ctx context.Context, p inventory.NewProvider) (inventory.Provider, error) {
+	var created inventory.Provider
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		if err := AddProvider(ctx, tx, p); err != nil {
+			return err
+		}
+		var err error
+		created, err = provider(ctx, tx, p.UUID)
+		return err
+	})
+	return created, err
+}
+
+// DeleteProvider deletes a provider with its inventories, traits and aggregates. One with children
+// (HasChildren) or allocations (ProviderInUse) is refused.
+func (s *Store) DeleteProvider(ctx context.Context, uuid string) error {
+	return s.db.InTx(ctx, func(tx db.Tx) error { return removeProvider(ctx, tx, uuid) })
+}
+
+// AddProvider is the step that creates a provider. A taken name or UUID is a DuplicateName, an unknown parent
+// Invalid; a transaction that was refused for a duplicate can only be rolled back.
+func AddProvider(ctx context.Context, tx db.Tx, p inventory.NewProvider) error {
+	if p.Parent != "" {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared($1)`, treeLock); err != nil {
+			return fmt.Errorf("lock the provider trees: %w", err)
+		}
+	}
+	created := int64(0)
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		with me as (select nextval('provider_id') as id)
+		insert into provider (id, uuid, name, parent_id, root_id)
+		select me.id, $1, $2, parent.id, coalesce(parent.root_id, me.id)
+		from me
+		left join provider parent on parent.uuid = $3
+		where $3 = '' or parent.id is not null`, p.UUID, p.Name, p.Parent).
+		Exec(func(tag pgconn.CommandTag) error {
+			created = tag.RowsAffected()
+			return nil
+		})
+	queueHistory(ctx, batch, inventory.Created, inventory.Change{Provider: &inventory.Shift{UUID: p.UUID, To: new(int64(0))}})
+	err := tx.SendBatch(ctx, batch).Close()
+	switch {
+	case db.Violates(err, "provider_name"):
+		return inventory.Refuse(inventory.DuplicateName, "Conflicting resource provider name: %s already exists.", p.Name)
+	case db.Violates(err, "provider_uuid"):
+		return inventory.Refuse(inventory.DuplicateName, "Conflicting resource provider uuid: %s already exists.", p.UUID)
+	case db.Violates(err, "provider_parent"), db.Violates(err, "provider_root"): // it was deleted meanwhile
+		return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
+	case err != nil:
+		return fmt.Errorf("create provider %s: %w", p.UUID, err)
+	case created == 0:
+		return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
+	}
+	return nil
+}
+
+// DropProvider is the step that makes sure that a provider does not exist; see removeProvider.
+func DropProvider(ctx context.Context, tx db.Tx, uuid string) error {
+	if err := removeProvider(ctx, tx, uuid); !errors.Is(err, db.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// removeProvider is the step that deletes a provider with its inventories, traits and aggregates. One with
+// children (HasChildren) or allocations (ProviderInUse) is refused.
+func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
+	var id, generation int64
+	var children, allocations bool
+	batch := &pgx.Batch{}
+	batch.Queue(`select id, generation from provider where uuid = $1 for update`, uuid).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&id, &generation) })
+	batch.Queue(`
+		select exists (select from provider child where child.parent_id = p.id),
+			exists (select from allocation a where a.provider_id = p.id)
+		from provider p
+		where p.uuid = $1`, uuid).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&children, &allocations) })
+	err := db.NotFoundOr(tx.SendBatch(ctx, batch).Close(), "no provider %s", uuid)
+	switch {
+	case err != nil:
+		return fmt.Errorf("delete provider %s: %w", uuid, err)
+	case children:
+		return inventory.Refuse(inventory.HasChildren,
+			"Unable to delete parent resource provider %s: It has child resource providers.", uuid)
+	case allocations:
+		return inventory.Refuse(inventory.ProviderInUse,
+			"Unable to delete resource provider %s: Resource provider has allocations.", uuid)
+	}
+	batch = &pgx.Batch{}
+	batch.Queue(`delete from provider where id = $1`, id)
+	queueHistory(ctx, batch, inventory.Deleted, inventory.Change{Provider: &inventory.Shift{UUID: uuid, From: &generation}})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("delete provider %s: %w", uuid, err)
+	}
+	return nil
+}
+
+// LockedProvider is a provider whose row this transaction has locked: its generation, inventories, traits and
+// aggregates stay as they are until somebody in this transaction changes them.
+type LockedProvider struct {
+	id         int64
+	uuid       string
+	generation int64
+}
+
+// lockProvider locks a provider against every other writer.
+func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, error) {
+	p := LockedProvider{uuid: uuid}
+	err := tx.QueryRow(ctx, `
+		select id, generation
+		from provider
+		where uuid = $1
+		for no key update`, uuid).Scan(&p.id, &p.generation)
+	if err := db.NotFoundOr(err, "No resource provider with uuid %s found", uuid); err != nil {
+		return p, fmt.Errorf("lock provider: %w", err)
+	}
+	return p, nil
+}
+
+// at refuses to go on if the provider is at another generation than the writer acted on.
+func (p LockedProvider) at(generation int64, message string) error {
+	if p.generation != generation {
+		return inventory.Refuse(inventory.Concurrent, "%s", message)
+	}
+	return nil
+}
+
+// QueueGeneration moves a locked provider's generation on.
+func (p *LockedProvider) QueueGeneration(ctx context.Context, batch *pgx.Batch, cause inventory.Cause) {
+	before := p.generation
+	p.generation++
+	batch.Queue(`update provider set generation = $2, updated_at = now() where id = $1`, p.id, p.generation)
+	queueHistory(ctx, batch, cause, inventory.Change{Provider: &inventory.Shift{UUID: p.uuid, From: &before, To: new(p.generation)}})
+}

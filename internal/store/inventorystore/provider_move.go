@@ -1,0 +1,109 @@
+package inventorystore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+	"berth/internal/store/db"
+)
+
+// ChangeProvider renames a provider and, if the change says so, gives it another parent; its subtree comes
+// along. The generation stays.
+func (s *Store) ChangeProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
+	var changed inventory.Provider
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		if err := moveProvider(ctx, tx, c); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `update provider set name = $2, updated_at = now() where uuid = $1`, c.UUID, c.Name)
+		if db.Violates(err, "provider_name") {
+			return inventory.Refuse(inventory.DuplicateName, "Conflicting resource provider %s already exists.", c.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("rename provider %s: %w", c.UUID, err)
+		}
+		changed, err = provider(ctx, tx, c.UUID)
+		return err
+	})
+	return changed, err
+}
+
+// moveProvider gives a provider the parent that the change asks for. Most changes repeat the parent that it
+// has, and those need no lock of the trees.
+func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) error {
+	current, err := provider(ctx, tx, c.UUID)
+	if err != nil || c.Parent == nil || *c.Parent == current.Parent {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, treeLock); err != nil {
+		return fmt.Errorf("lock the provider trees: %w", err)
+	}
+	if current, err = provider(ctx, tx, c.UUID); err != nil {
+		return err
+	}
+	if *c.Parent != "" {
+		if _, err := provider(ctx, tx, *c.Parent); errors.Is(err, db.ErrNotFound) {
+			return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
+		} else if err != nil {
+			return err
+		}
+	}
+	if err := inventory.CheckMove(current.Parent, *c.Parent, c.Move); err != nil {
+		return err
+	}
+	return reparent(ctx, tx, c.UUID, *c.Parent)
+}
+
+// reparent hangs a subtree under another parent, or under none. The caller holds the lock of the trees.
+func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
+	rows, err := tx.Query(ctx, `
+		with recursive subtree as (
+			select id, uuid
+			from provider
+			where uuid = $1
+			union all
+			select child.id, child.uuid
+			from subtree
+			join provider child on child.parent_id = subtree.id)
+		select id, uuid
+		from subtree`, uuid)
+	if err != nil {
+		return fmt.Errorf("subtree of provider %s: %w", uuid, err)
+	}
+	var ids []int64
+	var id int64
+	var member string
+	loop := false
+	if _, err := pgx.ForEachRow(rows, []any{&id, &member}, func() error {
+		ids, loop = append(ids, id), loop || member == parent
+		return nil
+	}); err != nil {
+		return fmt.Errorf("subtree of provider %s: %w", uuid, err)
+	}
+	if loop {
+		return inventory.Refuse(inventory.Invalid, "creating loop in the provider tree is not allowed.")
+	}
+	tag, err := tx.Exec(ctx, `
+		with place as (
+			select me.id, parent.id as parent_id, coalesce(parent.root_id, me.id) as root_id
+			from provider me
+			left join provider parent on parent.uuid = $2
+			where me.uuid = $1 and ($2 = '' or parent.id is not null))
+		update provider p
+		set root_id = place.root_id,
+			parent_id = case when p.id = place.id then place.parent_id else p.parent_id end
+		from place
+		where p.id = any($3)`, uuid, parent, ids)
+	gone := db.Violates(err, "provider_parent") || db.Violates(err, "provider_root") || err == nil && tag.RowsAffected() == 0
+	switch {
+	case gone && parent != "": // it was deleted meanwhile
+		return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
+	case err != nil:
+		return fmt.Errorf("move provider %s: %w", uuid, err)
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package inventorystore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/storetest"
+)
+
+// anyReshape gives two providers a stock, as large as ever for VCPU, and writes a consumer that exists.
+func anyReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.ConsumerWrite, providers []string) error {
+	t.Helper()
+	shape := inventory.Reshape{Stocks: map[string]inventory.Stock{}}
+	if w.Expect.Generation() != nil {
+		shape.Writes = []inventory.ConsumerWrite{w}
+	}
+	for range 2 {
+		name := providers[r.IntN(len(providers))]
+		p, err := s.Inventory.Provider(t.Context(), name)
+		if err != nil {
+			return err
+		}
+		stock := inventory.Stock{Generation: p.Generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(20)}}
+		if r.IntN(2) == 0 {
+			stock.Classes["DISK_GB"] = inventory.Of(1)
+		}
+		shape.Stocks[name] = stock
+	}
+	return s.Inventory.Reshape(t.Context(), shape)
+}
+
+// split is a reshape that moves VGPUs, and who holds them, from a host at that generation to its child.
+func split(host, child string, generation int64, holders ...string) inventory.Reshape {
+	shape := inventory.Reshape{Stocks: map[string]inventory.Stock{
+		host:  {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(8)}},
+		child: {Classes: map[string]inventory.Inventory{"VGPU": inventory.Of(8)}}}}
+	for _, holder := range holders {
+		w := storetest.VCPUs(holder, host, 1, inventory.At(1))
+		w.Allocations[child] = map[string]int64{"VGPU": 1}
+		shape.Writes = append(shape.Writes, w)
+	}
+	return shape
+}
+
+func TestReshapeHappensOnceAndWhole(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for round := range 5 {
+		host := storetest.AddHost(t, s, fmt.Sprint("host", round), map[string]inventory.Inventory{"VCPU": inventory.Of(8), "VGPU": inventory.Of(8)})
+		child := storetest.AddHost(t, s, fmt.Sprint("child", round), nil)
+		a, b := uuid.NewString(), uuid.NewString()
+		for _, holder := range []string{a, b} {
+			w := storetest.VCPUs(holder, host, 1, inventory.Absent())
+			w.Allocations[host]["VGPU"] = 1
+			storetest.Allocate(t, s, w)
+		}
+
+		// Among those who reshape there are one who takes from the host and one who changes a holder.
+		generation := generationOf(t, s, host)
+		newcomer, rewritten, reshapes := uuid.NewString(), atomic.Bool{}, atomic.Int64{}
+		raceWriters(t, 10, func(i int) error {
+			switch i {
+			case 0:
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomer, host, 1, inventory.Absent()))
+			case 1:
+				err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(b, host, 2, inventory.At(1)))
+				rewritten.Store(err == nil)
+				return err
+			}
+			err := s.Inventory.Reshape(t.Context(), split(host, child, generation, a, b))
+			if err == nil {
+				reshapes.Add(1)
+			}
+			return err
+		}, inventory.Concurrent)
+
+		want := map[string]int64{"VCPU": 3} // of the host; the newcomer always gets its own
+		wantChild := map[string]int64{}
+		switch reshapes.Load() {
+		case 0: // one of the two others came first
+			want["VGPU"] = 2
+			if rewritten.Load() {
+				want["VCPU"], want["VGPU"] = 4, 1
+			}
+		case 1:
+			wantChild["VGPU"] = 2
+			if rewritten.Load() {
+				t.Errorf("round %d: two writers with the same generation won", round)
+			}
+		default:
+			t.Errorf("round %d: %d reshapes from the same generation", round, reshapes.Load())
+		}
+		if d := cmp.Diff(want, usageOf(t, s, host)); d != "" {
+			t.Errorf("round %d, host: %s", round, d)
+		}
+		if d := cmp.Diff(wantChild, usageOf(t, s, child)); d != "" {
+			t.Errorf("round %d, child: %s", round, d)
+		}
+	}
+}
+
+func TestNewConsumerIsCreatedByAReshapeOrByAWriter(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(100)})
+	for round := range 4 {
+		newcomer, generation := uuid.NewString(), generationOf(t, s, p)
+		won := raceWriters(t, 12, func(i int) error {
+			if i%2 == 0 {
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomer, p, 1, inventory.Absent()))
+			}
+			return s.Inventory.Reshape(t.Context(), inventory.Reshape{
+				Stocks: map[string]inventory.Stock{p: {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(100)}}},
+				Writes: []inventory.ConsumerWrite{storetest.VCPUs(newcomer, p, 1, inventory.Absent())}})
+		}, inventory.Concurrent)
+
+		if h := storetest.Allocations(t, s, newcomer); won != 1 || h.Generation != 1 {
+			t.Errorf("round %d: %d winners, then %+v", round, won, h)
+		}
+	}
+}
+
+func generationOf(t *testing.T, s *store.Store, provider string) int64 {
+	t.Helper()
+	p, err := s.Inventory.Provider(t.Context(), provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Generation
+}
+
+func usageOf(t *testing.T, s *store.Store, provider string) map[string]int64 {
+	t.Helper()
+	u, err := s.Inventory.ProviderUsage(t.Context(), provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Used
+}
+
+func TestReshapeSeesWhatTheOneBeforeItDid(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		first string
+		then  []string
+		want  inventory.Kind
+	}{
+		"the provider moved on": {first: bump, want: inventory.Concurrent},
+		"the provider is gone":  {first: bump, then: []string{`delete from provider where name = 'p'`}, want: inventory.Concurrent},
+		"the consumer moved on": {first: `update consumer set generation = 2`, want: inventory.Concurrent},
+		"the consumer is gone":  {first: `delete from consumer`, want: inventory.Concurrent},
+		"the other provider is gone": {first: `update provider set generation = 7 where name = 'q'`,
+			then: []string{`delete from provider where name = 'q'`}, want: inventory.Invalid},
+		"a class is gone": {first: `delete from resource_class where name = 'CUSTOM_C'`, want: inventory.UnknownClass},
+		"a class that goes is taken from": {first: `update provider set generation = 7 where name = 'q'`,
+			then: []string{newcomer, takesDisk}, want: inventory.InventoryInUse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := storetest.Open(t, url)
+			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(4), "DISK_GB": inventory.Of(4)})
+			q := storetest.AddHost(t, s, "q", map[string]inventory.Inventory{"VCPU": inventory.Of(4)})
+			consumer := uuid.NewString()
+			storetest.Allocate(t, s, storetest.VCPUs(consumer, q, 1, inventory.Absent()))
+			if name == "the provider is gone" || name == "the other provider is gone" {
+				storetest.Allocate(t, s, storetest.NoAllocations(consumer, inventory.At(1)))
+				storetest.Allocate(t, s, storetest.VCPUs(consumer, storetest.AddHost(t, s, "r", map[string]inventory.Inventory{"VCPU": inventory.Of(4)}), 1, inventory.Absent()))
+			}
+			storetest.Exec(t, url, `insert into resource_class (name) values ('CUSTOM_C')`)
+			shape := inventory.Reshape{
+				Stocks: map[string]inventory.Stock{p: {Generation: 2, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(4), "CUSTOM_C": inventory.Of(1)}}},
+				Writes: []inventory.ConsumerWrite{storetest.VCPUs(consumer, q, 2, inventory.At(1))}}
+
+			err := storetest.NewRival(t, url).Meet(func() error { return s.Inventory.Reshape(t.Context(), shape) }, tc.first, tc.then...)
+
+			if problemKind(err) != tc.want {
+				t.Errorf("want a problem of kind %d, got %v", tc.want, err)
+			}
+		})
+	}
+}
+
+const takesDisk = `insert into allocation (consumer_id, provider_id, class_id, amount)
+	select c.id, p.id, 2, 1 from consumer c, provider p where c.uuid = '11111111-1111-4111-8111-111111111111' and p.name = 'p'`
+
+func TestReshapeIsRemembered(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	host := storetest.AddHost(t, s, "host", map[string]inventory.Inventory{"VCPU": inventory.Of(8), "VGPU": inventory.Of(8)})
+	child, a := storetest.AddHost(t, s, "child", nil), uuid.NewString()
+	storetest.Allocate(t, s, storetest.VCPUs(a, host, 1, inventory.Absent()))
+	if err := s.Inventory.Reshape(db.WithActor(t.Context(), "nova/service"), split(host, child, 3, a)); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := s.Inventory.ProviderHistory(t.Context(), child, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `berth: created, child none to 0
+nova/service: reshape, child 0 to 1
+nova/service: allocations, a 1 to 2, child 1 to 2
+nova/service: reshape, child 2 to 3
+`
+	if d := cmp.Diff(want, told(t, changes, map[string]string{child: "child", a: "a"})); d != "" {
+		t.Error(d)
+	}
+	var broken int
+	if err := storetest.Connect(t, url).QueryRow(t.Context(), unbroken).Scan(&broken); err != nil || broken != 0 {
+		t.Errorf("%d breaks in the history, error %v", broken, err)
+	}
+}

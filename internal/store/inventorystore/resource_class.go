@@ -1,0 +1,137 @@
+package inventorystore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+	"berth/internal/store/db"
+)
+
+// Classes lists the resource classes, standard ones first.
+func (s *Store) Classes(ctx context.Context) ([]inventory.Class, error) {
+	rows, err := s.db.Query(ctx, `select name, coalesce(updated_at, created_at) from resource_class order by id`)
+	if err != nil {
+		return nil, fmt.Errorf("resource classes: %w", err)
+	}
+	classes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inventory.Class])
+	if err != nil {
+		return nil, fmt.Errorf("resource classes: %w", err)
+	}
+	return classes, nil
+}
+
+// Class is the resource class of that name.
+func (s *Store) Class(ctx context.Context, name string) (inventory.Class, error) {
+	c := inventory.Class{Name: name}
+	err := s.db.QueryRow(ctx, `
+		select coalesce(updated_at, created_at)
+		from resource_class
+		where name = $1`, name).Scan(&c.ChangedAt)
+	return c, db.NotFoundOr(err, "no resource class %s", name)
+}
+
+// EnsureClass creates a custom resource class if it does not exist, and tells whether it did.
+func (s *Store) EnsureClass(ctx context.Context, name string) (created bool, err error) {
+	err = s.db.InTx(ctx, func(tx db.Tx) error {
+		created, err = addClass(ctx, tx, name)
+		return err
+	})
+	return created, err
+}
+
+// RenameClass gives a custom resource class another name.
+func (s *Store) RenameClass(ctx context.Context, name, wanted string) error {
+	return s.db.InTx(ctx, func(tx db.Tx) error {
+		id, err := lockClass(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if id < firstCustom {
+			return inventory.Refuse(inventory.Invalid, "Cannot update standard resource class %s", name)
+		}
+		_, err = tx.Exec(ctx, `update resource_class set name = $2, updated_at = now() where id = $1`, id, wanted)
+		if db.Violates(err, "resource_class_name") {
+			return inventory.Refuse(inventory.Refused, "Resource class already exists: %s", wanted)
+		}
+		if err != nil {
+			return fmt.Errorf("rename resource class %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// DeleteClass deletes a custom resource class that no provider has inventory of.
+func (s *Store) DeleteClass(ctx context.Context, name string) error {
+	return s.db.InTx(ctx, func(tx db.Tx) error {
+		id, err := lockClass(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if id < firstCustom {
+			return inventory.Refuse(inventory.Invalid, "Cannot delete standard resource class %s.", name)
+		}
+		return DropClass(ctx, tx, name)
+	})
+}
+
+func lockClass(ctx context.Context, tx db.Tx, name string) (int32, error) {
+	var id int32
+	err := tx.QueryRow(ctx, `select id from resource_class where name = $1 for update`, name).Scan(&id)
+	return id, db.NotFoundOr(err, "no resource class %s", name)
+}
+
+// EnsureClass is the step that makes sure that a resource class exists.
+func EnsureClass(ctx context.Context, tx db.Tx, name string) error {
+	_, err := addClass(ctx, tx, name)
+	return err
+}
+
+// addClass is the same and tells whether the class was created.
+func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err error) {
+	tag, err := tx.Exec(ctx, `
+		insert into resource_class (name)
+		select $1
+		where not exists (select from resource_class where name = $1)
+		on conflict do nothing`, name)
+	if err != nil {
+		return false, fmt.Errorf("resource class %s: %w", name, err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// DropClass is the step that makes sure that a custom resource class does not exist. One that a provider has
+// inventory of is refused.
+func DropClass(ctx context.Context, tx db.Tx, name string) error {
+	_, err := tx.Exec(ctx, `delete from resource_class where name = $1 and id >= $2`, name, firstCustom)
+	if db.Violates(err, "inventory_class") {
+		return inventory.Refuse(inventory.Refused, "Cannot delete resource class %s. Class is in use in inventory.", name)
+	}
+	if err != nil {
+		return fmt.Errorf("drop resource class %s: %w", name, err)
+	}
+	return nil
+}
+
+// knownClasses refuses the first of the names that is no resource class. The others stay until the transaction
+// ends.
+func knownClasses(ctx context.Context, q db.Querier, names []string) error {
+	rows, err := q.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
+	if err != nil {
+		return fmt.Errorf("resource classes: %w", err)
+	}
+	known, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("resource classes: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return inventory.Refuse(inventory.UnknownClass, "No such resource class %s.", name)
+		}
+	}
+	return nil
+}

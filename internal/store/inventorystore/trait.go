@@ -1,0 +1,214 @@
+package inventorystore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"berth/internal/inventory"
+	"berth/internal/store/db"
+)
+
+// firstCustom is the ID of the first trait or class that is not a standard one.
+const firstCustom = 10000
+
+// Traits lists the traits that pass the filter, standard ones first.
+func (s *Store) Traits(ctx context.Context, f inventory.TraitFilter) ([]inventory.Trait, error) {
+	rows, err := s.db.Query(ctx, `
+		with recursive associated as ( -- from one to the next in the index, because providers have many of the same
+			select min(trait_id) as id
+			from provider_trait
+			union all
+			select (select min(trait_id) from provider_trait where trait_id > associated.id)
+			from associated
+			where id is not null)
+		select name, created_at
+		from trait
+		where ($1::text[] is null or name = any($1))
+			and ($2::text is null or starts_with(name, $2))
+			and ($3::boolean is null or exists (select from associated where associated.id = trait.id) = $3)
+		order by id`, f.Names, f.Prefix, f.Associated)
+	if err != nil {
+		return nil, fmt.Errorf("traits: %w", err)
+	}
+	traits, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inventory.Trait])
+	if err != nil {
+		return nil, fmt.Errorf("traits: %w", err)
+	}
+	return traits, nil
+}
+
+// Trait is the trait of that name.
+func (s *Store) Trait(ctx context.Context, name string) (inventory.Trait, error) {
+	t := inventory.Trait{Name: name}
+	err := s.db.QueryRow(ctx, `select created_at from trait where name = $1`, name).Scan(&t.ChangedAt)
+	return t, db.NotFoundOr(err, "no trait %s", name)
+}
+
+// EnsureTrait creates a custom trait if it does not exist, and tells whether it did.
+func (s *Store) EnsureTrait(ctx context.Context, name string) (t inventory.Trait, created bool, err error) {
+	t.Name = name
+	err = s.db.InTx(ctx, func(tx db.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			insert into trait (name)
+			select $1
+			where not exists (select from trait where name = $1)
+			on conflict do nothing`, name)
+		if err != nil {
+			return fmt.Errorf("create trait %s: %w", name, err)
+		}
+		created = tag.RowsAffected() == 1
+		err = tx.QueryRow(ctx, `select created_at from trait where name = $1`, name).Scan(&t.ChangedAt)
+		return db.NotFoundOr(err, "no trait %s", name)
+	})
+	return t, created, err
+}
+
+// DeleteTrait deletes a custom trait that no provider has.
+func (s *Store) DeleteTrait(ctx context.Context, name string) error {
+	return s.db.InTx(ctx, func(tx db.Tx) error {
+		var id int32
+		err := tx.QueryRow(ctx, `select id from trait where name = $1 for update`, name).Scan(&id)
+		if err != nil {
+			return db.NotFoundOr(err, "no trait %s", name)
+		}
+		if id < firstCustom {
+			return inventory.Refuse(inventory.Invalid, "Cannot delete standard trait %s.", name)
+		}
+		_, err = tx.Exec(ctx, `delete from trait where id = $1`, id)
+		if db.Violates(err, "provider_trait_trait") {
+			return inventory.Refuse(inventory.Refused, "The trait %s is in use by a resource provider.", name)
+		}
+		if err != nil {
+			return fmt.Errorf("delete trait %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// ProviderTraits are the traits of a provider, standard ones first.
+func (s *Store) ProviderTraits(ctx context.Context, provider string) (inventory.Traits, error) {
+	return providerTraits(ctx, s.db, provider)
+}
+
+func providerTraits(ctx context.Context, q db.Querier, provider string) (inventory.Traits, error) {
+	rows, err := q.Query(ctx, `
+		select p.generation, t.name, t.created_at
+		from provider p
+		left join (provider_trait pt join trait t on t.id = pt.trait_id) on pt.provider_id = p.id
+		where p.uuid = $1
+		order by t.id`, provider)
+	if err != nil {
+		return inventory.Traits{}, fmt.Errorf("traits of %s: %w", provider, err)
+	}
+	var have inventory.Traits
+	var name *string
+	var at *time.Time
+	tag, err := pgx.ForEachRow(rows, []any{&have.Generation, &name, &at}, func() error {
+		if name != nil {
+			have.Names = append(have.Names, *name)
+			have.ChangedAt = latest(have.ChangedAt, *at)
+		}
+		return nil
+	})
+	if err != nil {
+		return inventory.Traits{}, fmt.Errorf("traits of %s: %w", provider, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return inventory.Traits{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
+	}
+	return have, nil
+}
+
+// SetProviderTraits gives a provider, at that generation, exactly those traits. The generation moves on only if
+// that changes them.
+func (s *Store) SetProviderTraits(ctx context.Context, provider string, generation int64, names []string) (inventory.Traits, error) {
+	var after inventory.Traits
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		p, err := lockProvider(ctx, tx, provider)
+		if err != nil {
+			return err
+		}
+		if err := p.at(generation, movedOn); err != nil {
+			return err
+		}
+		if err := knownTraits(ctx, tx, names); err != nil {
+			return err
+		}
+		if err := replaceTraits(ctx, tx, p, names); err != nil {
+			return err
+		}
+		after, err = providerTraits(ctx, tx, provider)
+		return err
+	})
+	return after, err
+}
+
+// ClearProviderTraits takes every trait from a provider.
+func (s *Store) ClearProviderTraits(ctx context.Context, provider string) error {
+	return s.db.InTx(ctx, func(tx db.Tx) error {
+		p, err := lockProvider(ctx, tx, provider)
+		if err != nil {
+			return err
+		}
+		return replaceTraits(ctx, tx, p, []string{})
+	})
+}
+
+// replaceTraits gives a locked provider exactly those traits, which exist, and moves its generation on if it
+// had others.
+func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []string) error {
+	changes := int64(0)
+	count := func(tag pgconn.CommandTag) error {
+		changes += tag.RowsAffected()
+		return nil
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		delete from provider_trait pt
+		using trait t
+		where pt.provider_id = $1 and pt.trait_id = t.id and t.name <> all($2)`, p.id, names).Exec(count)
+	batch.Queue(`
+		insert into provider_trait (provider_id, trait_id)
+		select $1, id
+		from trait
+		where name = any($2)
+		on conflict do nothing`, p.id, names).Exec(count)
+	err := tx.SendBatch(ctx, batch).Close()
+	if db.Violates(err, "provider_trait_trait") { // it was deleted meanwhile
+		return inventory.Refuse(inventory.Invalid, "No such trait %s", strings.Join(names, ", "))
+	}
+	if err == nil && changes > 0 {
+		generation := &pgx.Batch{}
+		p.QueueGeneration(ctx, generation, inventory.Qualifying)
+		err = tx.SendBatch(ctx, generation).Close()
+	}
+	if err != nil {
+		return fmt.Errorf("replace traits of %s: %w", p.uuid, err)
+	}
+	return nil
+}
+
+// knownTraits refuses names that are no traits. The others stay until the transaction ends.
+func knownTraits(ctx context.Context, tx db.Tx, names []string) error {
+	rows, err := tx.Query(ctx, `select name from trait where name = any($1) for key share`, names)
+	if err != nil {
+		return fmt.Errorf("traits: %w", err)
+	}
+	known, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("traits: %w", err)
+	}
+	unknown := slices.DeleteFunc(slices.Sorted(slices.Values(names)), func(name string) bool {
+		return slices.Contains(known, name)
+	})
+	if len(unknown) > 0 {
+		return inventory.Refuse(inventory.Invalid, "No such trait %s", strings.Join(slices.Compact(unknown), ", "))
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package inventorystore_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/store/storetest"
+)
+
+// imported gives a provider to that many consumers without a record, as an import of an old Placement leaves them.
+func imported(t *testing.T, url, provider string, count int) []string {
+	t.Helper()
+	consumers := make([]string, count)
+	for i := range consumers {
+		consumers[i] = uuid.NewString()
+	}
+	storetest.Exec(t, url, `
+		with unrecorded as (
+			insert into consumer (uuid)
+			select unnest($2::text[])
+			returning id)
+		insert into allocation (consumer_id, provider_id, class_id, amount)
+		select unrecorded.id, provider.id, 0, 1
+		from unrecorded, provider
+		where provider.uuid = $1`, provider, consumers)
+	return consumers
+}
+
+func TestConsumersWithoutRecordAreHeldLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(3)})
+	consumers := imported(t, url, p, 3)
+
+	want := inventory.Holding{Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}}, Providers: map[string]int64{p: 1}}
+	got := storetest.Allocations(t, s, consumers[0])
+	want.ChangedAt = got.ChangedAt
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent())); problemKind(err) != inventory.Refused {
+		t.Errorf("what is imported is given away: %v", err)
+	}
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.Absent())); problemKind(err) != inventory.Concurrent {
+		t.Errorf("an imported consumer counts as absent: %v", err)
+	}
+	storetest.Allocate(t, s, storetest.VCPUs(consumers[0], p, 1, inventory.At(1)))
+	if h := storetest.Allocations(t, s, consumers[0]); h.Generation != 2 || h.Project != "p" || h.User != "u" {
+		t.Errorf("after a write: %+v", h)
+	}
+	storetest.Allocate(t, s, storetest.NoAllocations(consumers[1], inventory.At(1)))
+	if err := s.Inventory.DeleteAllocations(t.Context(), consumers[2]); err != nil {
+		t.Error(err)
+	}
+	if recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10); recorded != 0 || left != 0 || err != nil {
+		t.Errorf("%d recorded, %d left, error %v", recorded, left, err)
+	}
+}
+
+func TestConsumersAreRecordedBatchByBatch(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(100)})
+	consumers := imported(t, url, p, 25)
+	storetest.Allocate(t, s, storetest.VCPUs(consumers[7], p, 2, inventory.At(1)))
+
+	var batches [][2]int64
+	for range 4 {
+		recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batches = append(batches, [2]int64{recorded, left})
+	}
+	if d := cmp.Diff([][2]int64{{10, 14}, {10, 4}, {4, 0}, {0, 0}}, batches); d != "" {
+		t.Error(d)
+	}
+	for i, consumer := range consumers {
+		h := storetest.Allocations(t, s, consumer)
+		want := "x y 1"
+		if i == 7 {
+			want = "p u 2"
+		}
+		if got := fmt.Sprint(h.Project, " ", h.User, " ", h.Generation); got != want {
+			t.Errorf("consumer %d: %s instead of %s", i, got, want)
+		}
+	}
+}
+
+func TestConsumersAreRecordedWhileTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10000)})
+	consumers := imported(t, url, p, 300)
+	var healed atomic.Int64
+
+	won := raceWriters(t, 8, func(i int) error {
+		if i < 2 {
+			for left := int64(1); left > 0; {
+				recorded, rest, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 7)
+				if err != nil {
+					return err
+				}
+				healed.Add(recorded)
+				left = rest
+			}
+			return nil
+		}
+		for n := i - 2; n < 150; n += 6 { // each of these is written once
+			if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[n], p, 2, inventory.At(1))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+
+	if won != 8 {
+		t.Fatalf("only %d of 8 came through", won)
+	}
+	for i, consumer := range consumers {
+		h := storetest.Allocations(t, s, consumer)
+		want := inventory.Holding{Project: "x", User: "y", Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}}}
+		if i < 150 {
+			want = inventory.Holding{Project: "p", User: "u", Generation: 2, Allocations: inventory.Allocations{p: {"VCPU": 2}}}
+		}
+		h.Providers, h.ChangedAt = nil, want.ChangedAt
+		if d := cmp.Diff(want, h); d != "" {
+			t.Errorf("consumer %d: %s", i, d)
+		}
+	}
+	if healed.Load() < 150 || healed.Load() > 300 {
+		t.Errorf("%d were recorded", healed.Load())
+	}
+}
+
+func TestConsumersBeingWrittenHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
+	consumers := imported(t, url, p, 2)
+	writer := storetest.Connect(t, url)
+	tx, err := writer.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `update consumer set project = 'p', user_id = 'u' where uuid = $1`, consumers[0]); err != nil {
+		t.Fatal(err)
+	}
+	recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
+	if recorded != 1 || left != 1 || err != nil {
+		t.Errorf("beside a writer: %d recorded, %d left, error %v", recorded, left, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil { // the writer dies
+		t.Fatal(err)
+	}
+	recorded, left, err = s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
+	if recorded != 1 || left != 0 || err != nil {
+		t.Errorf("after it: %d recorded, %d left, error %v", recorded, left, err)
+	}
+}
+
+func TestUsageOfNobodyCountsConsumersWithoutRecord(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
+	imported(t, url, p, 2)
+	storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 3, inventory.Absent())) // of p and u
+	user := "u"
+	for name, tc := range map[string]struct {
+		filter inventory.UsageFilter
+		want   int64
+	}{
+		"a project":                      {inventory.UsageFilter{Project: "p"}, 3},
+		"a project and its user":         {inventory.UsageFilter{Project: "p", User: &user}, 3},
+		"nobody's":                       {inventory.UsageFilter{Project: "p", Unowned: true}, 5},
+		"nobody's, with the user":        {inventory.UsageFilter{Project: "p", User: &user, Unowned: true}, 5},
+		"another project":                {inventory.UsageFilter{Project: "q"}, 0},
+		"another project that is nobody": {inventory.UsageFilter{Project: "q", Unowned: true}, 2},
+	} {
+		usages, err := s.Inventory.Usages(t.Context(), tc.filter)
+		if got := inventory.Total(usages).Used["VCPU"]; got != tc.want || err != nil {
+			t.Errorf("%s: %d instead of %d, error %v", name, got, tc.want, err)
+		}
+	}
+}

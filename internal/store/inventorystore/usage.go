@@ -1,0 +1,114 @@
+package inventorystore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+	"berth/internal/store/db"
+)
+
+// ProviderUsage is how much of each of a provider's inventories is in use.
+func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.ProviderUsage, error) {
+	rows, err := s.db.Query(ctx, `
+		select p.generation, c.name, coalesce((
+			select sum(a.amount)
+			from allocation a
+			where a.provider_id = i.provider_id and a.class_id = i.class_id), 0)::bigint
+		from provider p
+		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
+		where p.uuid = $1`, provider)
+	if err != nil {
+		return inventory.ProviderUsage{}, fmt.Errorf("usage of %s: %w", provider, err)
+	}
+	u := inventory.ProviderUsage{Used: map[string]int64{}}
+	var class *string
+	var used int64
+	tag, err := pgx.ForEachRow(rows, []any{&u.Generation, &class, &used}, func() error {
+		if class != nil {
+			u.Used[*class] = used
+		}
+		return nil
+	})
+	if err != nil {
+		return inventory.ProviderUsage{}, fmt.Errorf("usage of %s: %w", provider, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return inventory.ProviderUsage{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
+	}
+	return u, nil
+}
+
+// ProviderHoldings is who holds what of a provider.
+func (s *Store) ProviderHoldings(ctx context.Context, provider string) (inventory.ProviderHoldings, error) {
+	rows, err := s.db.Query(ctx, `
+		select p.generation, k.uuid, k.generation, c.name, a.amount, a.created_at
+		from provider p
+		left join (allocation a
+			join consumer k on k.id = a.consumer_id
+			join resource_class c on c.id = a.class_id) on a.provider_id = p.id
+		where p.uuid = $1`, provider)
+	if err != nil {
+		return inventory.ProviderHoldings{}, fmt.Errorf("allocations of provider %s: %w", provider, err)
+	}
+	h := inventory.ProviderHoldings{Consumers: map[string]inventory.Share{}}
+	var consumer, class *string
+	var generation, amount *int64
+	var at *time.Time
+	tag, err := pgx.ForEachRow(rows, []any{&h.Generation, &consumer, &generation, &class, &amount, &at}, func() error {
+		if consumer == nil {
+			return nil
+		}
+		share, ok := h.Consumers[*consumer]
+		if !ok {
+			share = inventory.Share{Generation: *generation, Resources: map[string]int64{}}
+			h.Consumers[*consumer] = share
+		}
+		share.Resources[*class] = *amount
+		h.ChangedAt = latest(h.ChangedAt, *at)
+		return nil
+	})
+	if err != nil {
+		return inventory.ProviderHoldings{}, fmt.Errorf("allocations of provider %s: %w", provider, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return inventory.ProviderHoldings{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
+	}
+	return h, nil
+}
+
+// Usages is what a project's consumers hold, by the consumers' type.
+func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventory.Usage, error) {
+	rows, err := s.db.Query(ctx, `
+		select k.type, c.name, sum(a.amount)::bigint, count(distinct k.id)
+		from consumer k
+		join allocation a on a.consumer_id = k.id
+		join resource_class c on c.id = a.class_id
+		where (k.project = $1 or $5 and k.project is null)
+			and ($2::text is null or k.user_id = $2 or k.user_id is null)
+			and ($3::text is null or k.type = $3)
+			and (not $4 or k.type is null)
+		group by grouping sets ((k.type, c.name), (k.type))
+		order by k.type nulls first, c.name nulls first`, f.Project, f.User, f.Type, f.Untyped, f.Unowned)
+	if err != nil {
+		return nil, fmt.Errorf("usages of project %s: %w", f.Project, err)
+	}
+	var usages []inventory.Usage
+	var kind, class *string
+	var amount, consumers int64
+	_, err = pgx.ForEachRow(rows, []any{&kind, &class, &amount, &consumers}, func() error {
+		if class == nil { // the row of the type as a whole comes first
+			usages = append(usages, inventory.Usage{Type: kind, Used: map[string]int64{}, Consumers: consumers})
+			return nil
+		}
+		usages[len(usages)-1].Used[*class] = amount
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("usages of project %s: %w", f.Project, err)
+	}
+	return usages, nil
+}

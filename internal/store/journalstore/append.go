@@ -1,0 +1,163 @@
+package journalstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+// patience is how long a blocked entry gets to become free before it is shown as a waiting workflow. The
+// completion of its last blocker ends it early.
+const patience = 2 * time.Second
+
+// Append is record, and returns the entries' numbers.
+func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	seqs, nudges := make([]int64, len(changes)), make([]contract.Nudge, len(changes))
+	batch := &pgx.Batch{}
+	for i, c := range changes {
+		queueEntry(batch, c, &seqs[i], &nudges[i])
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("record in the journal: %w", err)
+	}
+	return seqs, outbox.Enqueue(ctx, tx, nudges...)
+}
+
+func queueEntry(batch *pgx.Batch, c journal.Change, number *int64, n *contract.Nudge) {
+	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""
+	for _, p := range c.Parents {
+		if c.Operation != journal.Delete {
+			types, ids = append(types, p.Type), append(ids, p.ID)
+		}
+	}
+	if c.Operation == journal.Delete {
+		self = parentKey(c.Object)
+	}
+	data := string(c.Data)
+	if data == "" {
+		data = "null"
+	}
+	batch.Queue(`
+		with blocker as (
+			select e.seq
+			from journal_entry e
+			where e.finished_at is null and e.seq = any(array(
+				select newest.seq
+				from unnest($1::text[], $2::text[]) as o (object_type, object_id)
+				cross join lateral (
+					select l.seq
+					from journal_entry l
+					where l.object_type = o.object_type and l.object_id = o.object_id and l.finished_at is null
+					order by l.seq desc
+					limit 1) as newest
+				union
+				select max(c.seq)
+				from journal_entry c
+				where $3::text <> '' and c.parents @> array[$3::text] and c.finished_at is null
+				group by c.object_type, c.object_id))
+			order by e.seq
+			for share of e),
+		entry as (
+			insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
+			values ($1[1], $2[1], $4, $5, $6, $7, $8)
+			returning seq),
+		dep as (
+			insert into journal_dep (entry, waits_for)
+			select entry.seq, blocker.seq
+			from entry cross join blocker)
+		select seq, array(select seq from blocker order by seq)
+		from entry`,
+		types, ids, self, c.Operation, data, parentKeys(c), c.Project, c.Name,
+	).QueryRow(func(row pgx.Row) error {
+		var seq int64
+		var blockers []int64
+		if err := row.Scan(&seq, &blockers); err != nil {
+			return fmt.Errorf("%s %s %s: %w", c.Operation, c.Object.Type, c.Object.ID, err)
+		}
+		*number = seq
+		e := journal.Entry{Seq: seq, Object: c.Object, Operation: c.Operation, State: journal.Pending, Project: c.Project, Name: c.Name}
+		*n = entryNudge(e, blockers)
+		n.NotRunning = true
+		return nil
+	})
+}
+
+// parentKeys are what a change names now or named before: whose delete waits for it.
+func parentKeys(c journal.Change) []string {
+	keys := []string{}
+	for _, p := range slices.Concat(c.Parents, c.Former) {
+		keys = append(keys, parentKey(p))
+	}
+	return keys
+}
+
+// parentKey is how a parent stands in an entry's row.
+func parentKey(r journal.Ref) string { return r.Type + "/" + r.ID }
+
+// entryNudge asks the entry's workflow to look. One that still waits gets a while to become free.
+func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
+	n := contract.Nudge{
+		Workflow:   contract.JournalEntry,
+		ID:         entryID(e.Seq),
+		Summary:    journal.Summary(e),
+		Attributes: contract.Attributes{Project: e.Project, Resource: e.Object.Type}, // the status once it waits
+	}
+	if len(blockers) > 0 {
+		n.Delay, n.Attributes.Status = patience, string(e.State)
+	}
+	for _, b := range blockers[:min(len(blockers), maxShown)] {
+		n.Attributes.WaitingFor = append(n.Attributes.WaitingFor, entryID(b))
+	}
+	return n
+}
+
+// maxShown bounds how many blockers are listed where people look.
+const maxShown = 20
+
+func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq, 10)) }
+
+const EntryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
+	created_at, taken_at, finished_at, retry_at, carrier`
+
+// entryFields are where a row of entryColumns goes.
+func entryFields(e *journal.Entry) []any {
+	return []any{&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.Unsure,
+		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt, &e.Carrier}
+}
+
+func ScanEntry(row pgx.CollectableRow) (e journal.Entry, err error) {
+	err = row.Scan(entryFields(&e)...)
+	return e, err
+}
+
+// OneEntry runs a statement that answers with entryColumns of one entry.
+func OneEntry(ctx context.Context, tx db.Tx, sql string, args ...any) (journal.Entry, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return journal.Entry{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, ScanEntry)
+}
+
+// WakeEntries nudges the workflows of entries, always in the same order so that no two wakers deadlock.
+func WakeEntries(ctx context.Context, tx db.Tx, entries ...journal.Entry) error {
+	slices.SortFunc(entries, func(a, b journal.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
+	nudges := make([]contract.Nudge, len(entries))
+	for i, e := range entries {
+		nudges[i] = entryNudge(e, nil)
+	}
+	return outbox.Enqueue(ctx, tx, nudges...)
+}

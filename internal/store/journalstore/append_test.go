@@ -1,0 +1,259 @@
+package journalstore_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/journal"
+	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/storetest"
+)
+
+// change reads aloud: change("create port p", "network n", "subnet s").
+func change(t *testing.T, what string, parents ...string) journal.Change {
+	t.Helper()
+	c := journal.Change{Data: []byte(`{}`), Project: "demo", Name: what}
+	if _, err := fmt.Sscan(what, &c.Operation, &c.Object.Type, &c.Object.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parents {
+		var r journal.Ref
+		if _, err := fmt.Sscan(p, &r.Type, &r.ID); err != nil {
+			t.Fatal(err)
+		}
+		c.Parents = append(c.Parents, r)
+	}
+	return c
+}
+
+func recordAll(t *testing.T, s *store.Store, changes ...journal.Change) {
+	t.Helper()
+	for _, c := range changes {
+		err := s.DB.InTx(t.Context(), func(tx db.Tx) error {
+			_, err := journalstore.Append(t.Context(), tx, []journal.Change{c})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func take(t *testing.T, s *store.Store, seq int64) journal.Take {
+	t.Helper()
+	got, err := s.Journal.TakeEntry(t.Context(), seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func settle(t *testing.T, s *store.Store, seq int64, kind journal.Kind) {
+	t.Helper()
+	e := take(t, s, seq).Entry
+	if e.State != journal.Processing {
+		t.Fatalf("entry %d could not be taken: %s", seq, e.State)
+	}
+	if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: kind, Reason: string(kind)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func waitsFor(t *testing.T, s *store.Store, seq int64) []int64 {
+	t.Helper()
+	var seqs []int64
+	for _, b := range take(t, s, seq).Blockers {
+		seqs = append(seqs, b.Seq)
+	}
+	return seqs
+}
+
+// due lists the notes that a relay would deliver now.
+func due(t *testing.T, s *store.Store) []string {
+	t.Helper()
+	ids := []string{}
+	for _, n := range storetest.ClaimNotes(t, s) {
+		ids = append(ids, n.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func TestEntriesOfOneObjectAreSentInTheirOrder(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create port p"), change(t, "update port p"), change(t, "delete port p"), change(t, "create port p"))
+
+	for seq := int64(1); seq <= 4; seq++ {
+		for later := seq + 1; later <= 4; later++ {
+			if take(t, s, later).Entry.State != journal.Pending {
+				t.Fatalf("entry %d was taken before %d was done", later, seq)
+			}
+		}
+		settle(t, s, seq, journal.Done)
+	}
+}
+
+func TestWhoWaitsForWhom(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	seq := int64(0)
+	ops := []string{"create", "update", "delete"}
+	of := func(op string) []string { return []string{op} }
+	for _, tt := range []struct {
+		first, second string
+		firsts        []string
+		seconds       []string
+		blocks        bool
+	}{
+		{"network n", "subnet s", ops, of("create"), true},
+		{"network n", "subnet s", ops, of("update"), true},
+		{"network n", "subnet s", ops, of("delete"), false},
+		{"subnet s", "network n", ops, of("create"), false},
+		{"subnet s", "network n", ops, of("update"), false},
+		{"subnet s", "network n", ops, of("delete"), true},
+		{"network n", "port p", ops, of("create"), true},
+		{"network n", "port p", ops, of("update"), true},
+		{"subnet s", "port p", ops, of("create"), true},
+		{"subnet s", "port p", ops, of("update"), true},
+		{"port p", "network n", ops, of("update"), false},
+		{"port p", "subnet s", ops, of("update"), false},
+		{"port p", "network n", ops, of("delete"), true},
+		{"port p", "subnet s", ops, of("delete"), true},
+		{"port p", "port p", ops, ops, true},
+		{"port p", "port q", ops, ops, false},
+		{"port n", "network n", ops, ops, false},
+	} {
+		for _, a := range tt.firsts {
+			for _, b := range tt.seconds {
+				mine := fmt.Sprint(seq) // the same names in every case, and yet other objects
+				parents := map[string][]string{"subnet s": {"network n" + mine}, "port p": {"network n" + mine, "subnet s" + mine, "subnet s" + mine}}
+
+				recordAll(t, s, change(t, a+" "+tt.first+mine, parents[tt.first]...), change(t, b+" "+tt.second+mine, parents[tt.second]...))
+
+				want := []int64(nil)
+				if tt.blocks {
+					want = []int64{seq + 1}
+				}
+				if d := cmp.Diff(want, waitsFor(t, s, seq+2)); d != "" {
+					t.Errorf("%s %s, then %s %s: %s", a, tt.first, b, tt.second, d)
+				}
+				seq += 2
+			}
+		}
+	}
+}
+
+func TestFreeEntryIsDueAtOnceAndABlockedOneWithItsBlockersCompletion(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create subnet s", "network n"), change(t, "create port p", "network n", "subnet s"))
+	if d := cmp.Diff([]string{"journal/1"}, due(t, s)); d != "" {
+		t.Fatal(d)
+	}
+
+	settle(t, s, 1, journal.Done)
+	if d := cmp.Diff([]string{"journal/2"}, due(t, s)); d != "" {
+		t.Fatal(d)
+	}
+
+	settle(t, s, 2, journal.Done)
+	if d := cmp.Diff([]string{"journal/3"}, due(t, s)); d != "" {
+		t.Error(d)
+	}
+}
+
+// A child is recorded at the moment at which its parent completes: either it does not wait, or it is woken.
+func TestChildRecordedWhileItsParentCompletesIsAlwaysWoken(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for round := range int64(150) {
+		network := fmt.Sprintf("network n%d", round)
+		recordAll(t, s, change(t, "create "+network))
+		parent := 2*round + 1
+		e := take(t, s, parent).Entry
+		due(t, s)
+
+		var g sync.WaitGroup
+		g.Go(func() {
+			time.Sleep(time.Duration(round%10) * 100 * time.Microsecond)
+			if _, err := s.Journal.SettleEntry(t.Context(), parent, e.Attempt, journal.Outcome{Kind: journal.Done}); err != nil {
+				t.Error(err)
+			}
+		})
+		g.Go(func() { recordAll(t, s, change(t, fmt.Sprintf("create port p%d", round), network)) })
+		g.Wait()
+
+		child := fmt.Sprintf("journal/%d", parent+1)
+		if d := cmp.Diff([]string{child}, due(t, s)); d != "" {
+			t.Fatalf("round %d: %s", round, d)
+		}
+		if b := waitsFor(t, s, parent+1); len(b) > 0 {
+			t.Fatalf("round %d: woken, yet it waits for %d", round, b)
+		}
+	}
+}
+
+func TestTheLastOfTwoBlockersThatCompleteAtOnceWakesTheChild(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for round := range int64(100) {
+		network, subnet := fmt.Sprintf("network n%d", round), fmt.Sprintf("subnet s%d", round)
+		recordAll(t, s, change(t, "create "+network), change(t, "create "+subnet), change(t, "create port p", network, subnet))
+		due(t, s)
+
+		var g sync.WaitGroup
+		for seq := 3*round + 1; seq < 3*round+3; seq++ {
+			e := take(t, s, seq).Entry
+			g.Go(func() {
+				if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.Done}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		g.Wait()
+
+		if d := cmp.Diff([]string{fmt.Sprintf("journal/%d", 3*round+3)}, due(t, s)); d != "" {
+			t.Fatalf("round %d: %s", round, d)
+		}
+		settle(t, s, 3*round+3, journal.Done)
+	}
+}
+
+func TestStaleAttemptCannotSettle(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"))
+	dead := take(t, s, 1)
+	alive := take(t, s, 1)
+	if dead.Repeat || !alive.Repeat || alive.Entry.Attempt != 2 {
+		t.Fatalf("want the second take to repeat the first: %+v, %+v", dead, alive)
+	}
+
+	_, err := s.Journal.SettleEntry(t.Context(), 1, dead.Entry.Attempt, journal.Outcome{Kind: journal.GivenUp})
+	if !errors.Is(err, db.ErrConflict) {
+		t.Errorf("the stale attempt settled: %v", err)
+	}
+
+	done := journal.Outcome{Kind: journal.Done}
+	for range 2 { // the second stands for an answer that was lost
+		e, err := s.Journal.SettleEntry(t.Context(), 1, alive.Entry.Attempt, done)
+		if err != nil || e.State != journal.Completed || e.FinishedAt == nil {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	if _, err := s.Journal.SettleEntry(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.Again}); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("a completed entry went back to pending: %v", err)
+	}
+	if _, err := s.Journal.SettleEntry(t.Context(), 7, 1, done); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("want ErrNotFound, got %v", err)
+	}
+}

@@ -1,0 +1,320 @@
+package journalstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store/db"
+)
+
+// Hold is how long an entry belongs to the attempt that SettleAndTake gave it to: until then nobody else sends it.
+// It outlasts every brief attempt.
+const Hold = 5 * time.Second
+
+// claimAttempts is how often TakeEntry tries an entry that becomes free between two looks.
+const claimAttempts = 5
+
+// TakeEntry takes an entry for sending. One that waits for others is returned with its blockers; a failed
+// blocker holds it too. One that is completed or failed, whose pause is not over, or which another attempt holds, is
+// returned as it is.
+func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.Take, error) {
+	for attempt := 1; ; attempt++ {
+		t, taken, err := s.takeEntry(ctx, seq)
+		if err == nil && !taken {
+			t, err = s.untaken(ctx, seq)
+		}
+		if err != nil {
+			return journal.Take{}, fmt.Errorf("take journal entry: %w", err)
+		}
+		if taken || len(t.Blockers) > 0 || t.Wait > 0 || !sendable(t.Entry) || attempt == claimAttempts {
+			return t, nil
+		} // else it has become free between the two looks
+	}
+}
+
+func (s *Store) takeEntry(ctx context.Context, seq int64) (t journal.Take, taken bool, err error) {
+	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
+		batch.Queue(`
+			update journal_entry
+			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(), retry_at = null,
+				carrier = null
+			from (
+				select seq as n, state as was
+				from journal_entry
+				where seq = $1
+				for no key update) as before
+			where seq = before.n and state in ('pending', 'processing')
+				and (retry_at is null or retry_at <= clock_timestamp())
+				and not exists (select from journal_dep d where d.entry = seq)
+			returning before.was = 'processing' or unsure, `+EntryColumns, seq,
+		).Query(func(rows pgx.Rows) error {
+			takes, err := pgx.CollectRows(rows, scanTake)
+			if taken = len(takes) == 1; taken {
+				t = takes[0]
+			}
+			return err
+		})
+	})
+	return t, taken, err
+}
+
+func scanTake(row pgx.CollectableRow) (journal.Take, error) {
+	var t journal.Take
+	err := row.Scan(append([]any{&t.Repeat}, entryFields(&t.Entry)...)...)
+	return t, err
+}
+
+// untaken tells why an entry was not taken.
+func (s *Store) untaken(ctx context.Context, seq int64) (t journal.Take, err error) {
+	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
+		t = journal.Take{}
+		batch.Queue(`
+			select greatest(retry_at - clock_timestamp(), interval '0'), `+EntryColumns+`
+			from journal_entry
+			where seq = $1`, seq).QueryRow(func(row pgx.Row) error {
+			var wait *time.Duration
+			err := row.Scan(append([]any{&wait}, entryFields(&t.Entry)...)...)
+			if wait != nil && sendable(t.Entry) {
+				t.Wait = *wait
+			}
+			return db.NotFoundOr(err, "journal entry %d", seq)
+		})
+		batch.Queue(blockersOf, seq).Query(func(rows pgx.Rows) (err error) {
+			t.Blockers, err = pgx.CollectRows(rows, scanBlocker)
+			return err
+		})
+	})
+	switch {
+	case !sendable(t.Entry):
+		t.Blockers = nil
+	case len(t.Blockers) > 0:
+		t.Wait = 0
+	}
+	return t, err
+}
+
+func sendable(e journal.Entry) bool {
+	return e.State == journal.Pending || e.State == journal.Processing
+}
+
+// blockersOf lists the live entries that one waits for.
+const blockersOf = `
+	select e.seq, e.object_type, e.object_id, e.operation, e.state, e.created_at
+	from journal_dep d
+	join journal_entry e on e.seq = d.waits_for
+	where d.entry = $1
+	order by e.seq`
+
+func scanBlocker(row pgx.CollectableRow) (journal.Blocker, error) {
+	var b journal.Blocker
+	err := row.Scan(&b.Seq, &b.Object.Type, &b.Object.ID, &b.Operation, &b.State, &b.Since)
+	return b, err
+}
+
+func blockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker, error) {
+	rows, err := tx.Query(ctx, blockersOf, seq)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanBlocker)
+}
+
+// SettleEntry writes the outcome of that attempt. Only the newest attempt of an entry in processing may; an
+// attempt that settled already may repeat itself. A completed entry wakes those that waited only for it.
+func (s *Store) SettleEntry(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+	e, _, err := s.SettleAndTake(ctx, seq, attempt, o, 0)
+	return e, err
+}
+
+// SettleAndTake is SettleEntry, and gives up to limit of the entries that this one set free to the caller instead of
+// waking them: they are taken for sending, for as long as Hold. Only those are given that no workflow has
+// looked at yet. If the caller does not settle them either, their workflows start when that is over.
+func (s *Store) SettleAndTake(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, taken []journal.Entry, err error) {
+	return s.settleEntry(ctx, seq, attempt, o, limit, 0)
+}
+
+// SettleInLine is SettleEntry for somebody who will take what this entry sets free with TakeWaiting: their workflows are
+// woken only when Hold is over.
+func (s *Store) SettleInLine(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+	e, _, err := s.settleEntry(ctx, seq, attempt, o, 0, Hold)
+	return e, err
+}
+
+func (s *Store) settleEntry(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int, wakeIn time.Duration) (e journal.Entry, taken []journal.Entry, err error) {
+	var written, due bool
+	var woken int64
+	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
+		queueSettle(batch, seq, attempt, o, &e, &written, &due)
+		if o.State() == journal.Completed {
+			queueRelease(batch, seq, limit, wakeIn, &taken, &woken)
+		}
+		if o.State() == journal.Failed {
+			QueueTold(batch, seq, &woken)
+		}
+	})
+	if err == nil && !written {
+		e, err = s.settled(ctx, seq, attempt, o.State())
+	}
+	if err != nil {
+		return journal.Entry{}, nil, fmt.Errorf("settle journal entry: %w", err)
+	}
+	if due || woken > 0 && wakeIn == 0 {
+		s.db.NotifyRelays()
+	}
+	return e, taken, nil
+}
+
+// queueSettle writes an outcome. A note that would be the first to start the workflow is needed no more by a completed
+// entry, whose workflow would only find that; one that somebody else completed is told. Another outcome needs its
+// workflow at once.
+func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
+	failures := 0
+	if o.Counts() {
+		failures = 1
+	}
+	batch.Queue(`
+		with e as (
+			update journal_entry
+			set state = $3, failures = failures + $4, unsure = $5, last_error = $6, away = $9, looked_at = clock_timestamp(),
+				finished_at = case when $3 = 'completed' then clock_timestamp() end,
+				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
+			where seq = $1 and attempt = $2 and state = 'processing'
+			returning `+EntryColumns+`),
+		needless as (
+			delete from note n
+			using e
+			where n.workflow_id = $8 and n.fresh and n.attempts = 0 and e.state = 'completed'),
+		due as (
+			update note n
+			set due_at = now()
+			from e
+			where n.workflow_id = $8 and n.attempts = 0 and e.state <> 'completed'
+			returning 1)
+		select exists (select from due), `+EntryColumns+`
+		from e`, seq, attempt, o.State(), failures, o.Unsure, o.Reason, o.After, entryID(seq), o.Away,
+	).Query(func(rows pgx.Rows) error {
+		*written, *due = false, false
+		for rows.Next() {
+			*written = true
+			if err := rows.Scan(append([]any{due}, entryFields(e)...)...); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// settled returns the entry if that attempt brought it to that state before; otherwise somebody was faster.
+func (s *Store) settled(ctx context.Context, seq int64, attempt int, to journal.State) (journal.Entry, error) {
+	e, _, _, err := s.JournalEntry(ctx, seq)
+	if err != nil {
+		return e, err
+	}
+	if e.Attempt != attempt || e.State != to {
+		return e, fmt.Errorf("%w: journal entry %d is %s at attempt %d, not attempt %d", db.ErrConflict, seq, e.State, e.Attempt, attempt)
+	}
+	return e, nil
+}
+
+// isCompleted is true if entry $1 is.
+const isCompleted = `exists (select from journal_entry b where b.seq = $1 and b.finished_at is not null)`
+
+// setFree lists the entries that wait for entry $1 only, which is completed.
+const setFree = `
+	select d.entry
+	from journal_dep d
+	where d.waits_for = $1 and ` + isCompleted + `
+		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
+
+// queueRelease frees the entries that wait for one that was completed earlier in the transaction: takes up to limit
+// of those that now wait for nobody, and brings forward the notes of the others, which are woken then. They are locked
+// first: of two blockers that complete at once, the second must see that the first is gone.
+func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, taken *[]journal.Entry, woken *int64) {
+	batch.Queue(`
+		select 1
+		from journal_entry
+		where seq in (select entry from journal_dep where waits_for = $1)
+		order by seq
+		for no key update`, seq)
+	if limit > 0 {
+		batch.Queue(`
+			with free as (
+				select seq
+				from journal_entry
+				where seq in (`+setFree+`) and state = 'pending' and attempt = 0
+				order by seq
+				limit $2),
+			held as (
+				update note
+				set due_at = clock_timestamp() + $3::interval
+				from free
+				where workflow_id = $4 || free.seq and fresh and attempts = 0
+				returning free.seq as n)
+			update journal_entry
+			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
+				retry_at = clock_timestamp() + $3::interval,
+				carrier = coalesce((select c.carrier from journal_entry c where c.seq = $1), $1)
+			from held
+			where seq = held.n
+			returning `+EntryColumns, seq, limit, Hold, contract.JournalID(""),
+		).Query(func(rows pgx.Rows) (err error) {
+			*taken, err = pgx.CollectRows(rows, ScanEntry)
+			return err
+		})
+	}
+	batch.Queue(`
+		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
+		select w.id, $2, false, w.summary, w.attributes, now() + $3::interval
+		from (`+openEntries+` and state <> 'processing' and seq in (`+setFree+`) order by seq) as w (id, summary, attributes)
+		on conflict (workflow_id) do update
+		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = least(note.due_at, excluded.due_at)`,
+		seq, contract.JournalEntry, wakeIn,
+	).Exec(func(tag pgconn.CommandTag) error {
+		*woken = tag.RowsAffected()
+		return nil
+	})
+	batch.Queue(`
+		delete from journal_dep
+		where waits_for = $1 and `+isCompleted, seq)
+}
+
+// QueueTold lets those that wait for an entry look again, because it now waits for somebody else than before, and they
+// say so.
+func QueueTold(batch *pgx.Batch, seq int64, woken *int64) {
+	batch.Queue(`
+		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
+		select w.id, $2, false, w.summary, w.attributes, now()
+		from (`+openEntries+` and seq in (select entry from journal_dep where waits_for = $1) order by seq) as w (id, summary, attributes)
+		on conflict (workflow_id) do update
+		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = least(note.due_at, excluded.due_at)`,
+		seq, contract.JournalEntry,
+	).Exec(func(tag pgconn.CommandTag) error {
+		*woken = tag.RowsAffected()
+		return nil
+	})
+}
+
+// Release is queueRelease for an entry that people or a recovery have completed in this transaction.
+func Release(ctx context.Context, tx db.Tx, seq int64) error {
+	return Inform(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueRelease(batch, seq, 0, 0, nil, woken) })
+}
+
+// Inform wakes those that wait for an entry in somebody's transaction.
+func Inform(ctx context.Context, tx db.Tx, seq int64, queue func(batch *pgx.Batch, woken *int64)) error {
+	batch := &pgx.Batch{}
+	var woken int64
+	queue(batch, &woken)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("wake what waits for journal entry %d: %w", seq, err)
+	}
+	if woken > 0 {
+		tx.NotifyRelays()
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package journalstore_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/journal"
+	"berth/internal/store"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/storetest"
+)
+
+// finish completes an entry and takes up to limit of those that it sets free.
+func finish(t *testing.T, s *store.Store, seq int64, limit int) (along []journal.Entry, seqs []int64) {
+	t.Helper()
+	e := take(t, s, seq).Entry
+	_, along, err := s.Journal.SettleAndTake(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.Done}, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range along {
+		seqs = append(seqs, e.Seq)
+	}
+	return along, seqs
+}
+
+// family is a network, two ports on it, and an update of the first port.
+func family(t *testing.T) (*store.Store, string) {
+	t.Helper()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "create port q", "network n"),
+		change(t, "update port p", "network n"))
+	return s, url
+}
+
+func TestOnlyThoseGoAlongWhoWaitForNobodyElse(t *testing.T) {
+	t.Parallel()
+	s, _ := family(t)
+
+	along, seqs := finish(t, s, 1, 8)
+
+	if diff := cmp.Diff([]int64{2, 3}, seqs); diff != "" {
+		t.Error(diff)
+	}
+	if e := along[0]; e.State != journal.Processing || e.Attempt != 1 || string(e.Data) != "{}" || e.Carrier == nil || *e.Carrier != 1 {
+		t.Errorf("not taken: %+v", e)
+	}
+	if blockers := waitsFor(t, s, 4); !slices.Equal(blockers, []int64{2}) {
+		t.Errorf("the update waits for %v", blockers)
+	}
+	if got := due(t, s); len(got) > 0 {
+		t.Errorf("due, though all of them are done, held or wait: %v", got)
+	}
+}
+
+func TestNobodyElseSendsWhatGoesAlong(t *testing.T) {
+	t.Parallel()
+	s, url := family(t)
+	along, _ := finish(t, s, 1, 8)
+
+	held := take(t, s, 2)
+
+	if held.Wait <= 0 || held.Wait > journalstore.Hold || held.Entry.Attempt != 1 {
+		t.Errorf("taken from who holds it: %+v", held)
+	}
+	if _, err := s.Journal.SkipEntry(t.Context(), 2, "ann", "why not"); err == nil {
+		t.Error("skipped while it is being sent")
+	}
+	if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.Done}); err != nil {
+		t.Error(err)
+	}
+	storetest.Exec(t, url, `update note set due_at = now()`)
+	if got := due(t, s); !slices.Equal(got, []string{"journal/3", "journal/4"}) {
+		t.Errorf("a workflow would start for what is done: %v", got)
+	}
+}
+
+func TestWhatGoesAlongWithADeadOneIsTakenUpByItsOwnWorkflow(t *testing.T) {
+	t.Parallel()
+	s, url := family(t)
+	along, _ := finish(t, s, 1, 8)
+	storetest.ClaimNotes(t, s)
+	storetest.Exec(t, url, `update journal_entry set retry_at = now() where state = 'processing'`)
+	storetest.Exec(t, url, `update note set due_at = due_at - interval '5 s' where attempts = 0`)
+
+	got := due(t, s)
+	again := take(t, s, 2)
+
+	if !slices.Equal(got, []string{"journal/2", "journal/3", "journal/4"}) {
+		t.Errorf("due when the lease is over: %v", got)
+	}
+	if !again.Repeat || again.Entry.Attempt != 2 {
+		t.Errorf("it may have been sent: %+v", again)
+	}
+	if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.Done}); err == nil {
+		t.Error("the dead one came back and settled")
+	}
+}
+
+func TestWhatDoesNotSucceedAlongIsLeftToItsOwnWorkflowAtOnce(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[journal.Kind][]string{journal.Again: {"journal/2"}, journal.Refused: {"journal/2"},
+		journal.GivenUp: {"journal/2", "journal/4"}} { // the latter waits for a failed one now
+		s, _ := family(t)
+		along, _ := finish(t, s, 1, 1)
+		storetest.ClaimNotes(t, s)
+
+		if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: kind, After: time.Hour, Reason: "no"}); err != nil {
+			t.Fatal(err)
+		}
+
+		if got := due(t, s); !slices.Equal(got, want) {
+			t.Errorf("%s: due: %v", kind, got)
+		}
+	}
+}
+
+func TestWhoseWorkflowRunsIsWokenInsteadOfTakenAlong(t *testing.T) {
+	t.Parallel()
+	s, url := family(t)
+	storetest.Exec(t, url, `update note set due_at = now() where workflow_id = 'journal/2'`)
+	if got := strings.Join(due(t, s), " "); got != "journal/1 journal/2" {
+		t.Fatal(got)
+	}
+
+	_, seqs := finish(t, s, 1, 8)
+
+	if diff := cmp.Diff([]int64{3}, seqs); diff != "" {
+		t.Error(diff)
+	}
+	if got := due(t, s); !slices.Equal(got, []string{"journal/2"}) {
+		t.Errorf("due: %v", got)
+	}
+}

@@ -1,0 +1,81 @@
+package journalstore_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/internal/store/journalstore"
+	"berth/internal/store/storetest"
+)
+
+func probe(t *testing.T, b *journalstore.Breaker, every time.Duration) time.Duration {
+	t.Helper()
+	wait, err := b.Probe(t.Context(), every)
+	if err != nil {
+		t.Error(err)
+	}
+	return wait
+}
+
+func tell(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of all processes that ask at once, one probes a controller in trouble; what is told of another one does not matter.
+func TestAllProcessesTogetherProbeOnce(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	b := s.Journal.Breaker("http://one")
+	if wait := probe(t, b, time.Hour); wait != 0 {
+		t.Fatalf("nobody is in trouble, and wait %s", wait)
+	}
+	tell(t, b.Opened(t.Context(), 0))
+	tell(t, s.Journal.Breaker("http://two").Opened(t.Context(), time.Hour))
+
+	var admitted atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			wait := probe(t, b, time.Hour)
+			if wait == 0 {
+				admitted.Add(1)
+			} else if wait > time.Hour {
+				t.Errorf("wait %s", wait)
+			}
+		})
+	}
+	all.Wait()
+
+	if n := admitted.Load(); n != 1 {
+		t.Errorf("%d probes at once", n)
+	}
+	tell(t, b.Opened(t.Context(), 0)) // by somebody who comes late
+	if wait := probe(t, b, time.Hour); wait == 0 {
+		t.Error("who comes late allows another probe")
+	}
+	tell(t, b.Closed(t.Context()))
+	if wait := probe(t, b, time.Hour); wait != 0 {
+		t.Errorf("the controller is back, and wait %s", wait)
+	}
+	if wait := probe(t, s.Journal.Breaker("http://two"), time.Hour); wait == 0 {
+		t.Error("the other controller is not back")
+	}
+}
+
+// A prober that dies has lost its turn only.
+func TestADeadProbersTurnIsOver(t *testing.T) {
+	t.Parallel()
+	b := storetest.New(t).Journal.Breaker("http://one")
+	tell(t, b.Opened(t.Context(), 0))
+	if wait := probe(t, b, 0); wait != 0 {
+		t.Fatalf("wait %s", wait)
+	}
+	if wait := probe(t, b, time.Hour); wait != 0 {
+		t.Errorf("wait %s", wait)
+	}
+}

@@ -1,0 +1,175 @@
+package journalstore_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/storetest"
+)
+
+// Workers act on notes alone, as the relay and the workflows do, while others record: every entry is completed
+// in the end, and none before those that it depends on.
+func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	const families, ports = 4, 4
+	var recording, working sync.WaitGroup
+	var recorded, completed atomic.Int64
+	var seen order
+	var workflows sync.Map // of an entry there is one at a time
+	for f := range families {
+		recording.Go(func() {
+			network := fmt.Sprintf("network n%d", f)
+			say := func(op string, what string, parents ...string) {
+				recordAll(t, s, change(t, op+" "+what, parents...))
+				recorded.Add(1)
+			}
+			say("create", network)
+			for p := range ports {
+				port := fmt.Sprintf("port p%d-%d", f, p)
+				say("create", port, network)
+				say("update", port, network)
+				say("update", network)
+				say("delete", port, network)
+			}
+			say("delete", network)
+		})
+	}
+	finished := make(chan struct{})
+	for range 6 {
+		working.Go(func() {
+			for {
+				notes, err := s.Outbox.Claim(t.Context(), "", 3, time.Second)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, n := range notes {
+					seq, _ := strconv.ParseInt(contract.Key(n.ID), 10, 64)
+					alone, _ := workflows.LoadOrStore(seq, &sync.Mutex{})
+					alone.(*sync.Mutex).Lock()
+					completed.Add(work(t, s, seq, &seen))
+					alone.(*sync.Mutex).Unlock()
+				}
+				if err := s.Outbox.Settle(t.Context(), "", notes); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-finished:
+					return
+				default:
+				}
+			}
+		})
+	}
+	recording.Wait()
+	for deadline := time.Now().Add(5 * time.Minute); completed.Load() < recorded.Load() && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	close(finished)
+	working.Wait()
+	if completed.Load() != recorded.Load() {
+		t.Errorf("%d of %d entries were completed", completed.Load(), recorded.Load())
+	}
+	for _, v := range seen.violations {
+		t.Error(v)
+	}
+}
+
+// work plays an entry's workflow: it takes the entry until it is completed or waits for others. It returns how many
+// were completed, those that went along included.
+func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
+	for {
+		take, err := s.Journal.TakeEntry(t.Context(), seq)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		if len(take.Blockers) > 0 || take.Wait > 0 || take.Entry.State != journal.Processing {
+			return 0
+		}
+		switch o, n := attempt(t, s, take.Entry, seen); o.Kind {
+		case journal.Done:
+			return n
+		case journal.GivenUp:
+			if _, err := s.Journal.RetryEntry(t.Context(), seq, "admin"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// attempt plays one attempt at an entry and at those that go along with it.
+func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o journal.Outcome, completed int64) {
+	begin := time.Now()
+	o = journal.Outcome{Kind: []journal.Kind{journal.Done, journal.Done, journal.Again, journal.Refused, journal.GivenUp}[rand.N(5)]}
+	if o.Kind == journal.Done {
+		seen.apply(e)
+	}
+	_, along, err := s.Journal.SettleAndTake(t.Context(), e.Seq, e.Attempt, o, rand.N(3))
+	if err != nil {
+		t.Error(err)
+		return o, 0
+	}
+	if o.Kind == journal.Done {
+		completed = 1
+	}
+	for _, next := range along {
+		if time.Since(begin) > journalstore.Hold/2 { // as an activity has its limit
+			continue
+		}
+		o, n := attempt(t, s, next, seen)
+		completed += n
+		if o.Kind == journal.GivenUp {
+			if _, err := s.Journal.RetryEntry(t.Context(), next.Seq, "admin"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	return o, completed
+}
+
+// order checks what reaches the controller.
+type order struct {
+	mu         sync.Mutex
+	last       map[journal.Ref]int64
+	present    map[journal.Ref]bool
+	violations []string
+}
+
+func (o *order) apply(e journal.Entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last == nil {
+		o.last, o.present = map[journal.Ref]int64{}, map[journal.Ref]bool{}
+	}
+	complain := func(what string) {
+		o.violations = append(o.violations, fmt.Sprintf("entry %d, %s: %s", e.Seq, journal.Summary(e), what))
+	}
+	if e.Seq < o.last[e.Object] {
+		complain("after a newer one")
+	}
+	family, _, _ := strings.Cut(e.Object.ID[1:], "-")
+	network := journal.Ref{Type: "network", ID: "n" + family}
+	switch {
+	case e.Object.Type == "port" && !o.present[network]:
+		complain("without its network")
+	case e.Object == network && e.Operation == journal.Delete:
+		for r, there := range o.present {
+			if there && r.Type == "port" && strings.HasPrefix(r.ID, "p"+family+"-") {
+				complain("before its port")
+			}
+		}
+	}
+	o.last[e.Object], o.present[e.Object] = e.Seq, e.Operation != journal.Delete
+}

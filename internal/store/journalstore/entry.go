@@ -1,0 +1,82 @@
+package journalstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+	"berth/internal/store/db"
+)
+
+// EntryFilter narrows a list of journal entries. Zero values do not narrow.
+type EntryFilter struct {
+	State  journal.State
+	Type   string // of the object
+	Object string // its ID
+	After  int64  // the entry at which the list before this one ended
+	Newest bool   // newest first
+	Limit  int    // at most so many
+}
+
+// JournalEntries lists entries in the order of their numbers.
+func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.Entry, error) {
+	sql, args := `select `+EntryColumns+` from journal_entry where true`, []any{}
+	narrow := func(condition string, value any) {
+		args = append(args, value)
+		sql += fmt.Sprintf(" and "+condition, len(args))
+	}
+	if f.State != "" {
+		narrow("state = $%d", f.State)
+	}
+	if f.State != "" && f.State != journal.Completed {
+		sql += " and finished_at is null"
+	}
+	if f.Type != "" {
+		narrow("object_type = $%d", f.Type)
+	}
+	if f.Object != "" {
+		narrow("object_id = $%d", f.Object)
+	}
+	order, beyond := "seq", "seq > $%d"
+	if f.Newest {
+		order, beyond = "seq desc", "seq < $%d"
+	}
+	if f.After > 0 {
+		narrow(beyond, f.After)
+	}
+	args = append(args, f.Limit)
+	rows, err := s.db.Query(ctx, fmt.Sprintf("%s order by %s limit $%d", sql, order, len(args)), args...)
+	if err != nil {
+		return nil, fmt.Errorf("list journal entries: %w", err)
+	}
+	entries, err := pgx.CollectRows(rows, ScanEntry)
+	if err != nil {
+		return nil, fmt.Errorf("list journal entries: %w", err)
+	}
+	return entries, nil
+}
+
+// JournalEntry is one entry, the live ones that it waits for, and what was decided about it.
+func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b []journal.Blocker, d []journal.Decision, err error) {
+	err = s.db.InTx(ctx, func(tx db.Tx) (err error) {
+		e, err = OneEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1`, seq)
+		if err != nil {
+			return db.NotFoundOr(err, "journal entry %d", seq)
+		}
+		if b, err = blockers(ctx, tx, seq); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `select at, actor, action, reason from journal_audit where seq = $1 order by id`, seq)
+		if err != nil {
+			return err
+		}
+		d, err = pgx.CollectRows(rows, pgx.RowToStructByPos[journal.Decision])
+		return err
+	})
+	if err != nil {
+		return e, nil, nil, fmt.Errorf("journal entry: %w", err)
+	}
+	return e, b, d, nil
+}

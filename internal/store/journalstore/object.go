@@ -1,0 +1,136 @@
+package journalstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+	"berth/internal/store/db"
+)
+
+// RecordChanges records changes of objects that berth has no API for, all or none, and keeps what the controller
+// shall have of them. A create finds no such object, an update or delete finds one. What belongs to a deleted
+// object is deleted before it. The data of a delete is what the object was. It returns the entries.
+func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]journal.Entry, error) {
+	var entries []journal.Entry
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		var all []journal.Change
+		for _, c := range changes {
+			kept, err := KeepObject(ctx, tx, c)
+			if err != nil {
+				return err
+			}
+			all = append(all, kept...)
+		}
+		seqs, err := Append(ctx, tx, all)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `select `+EntryColumns+` from journal_entry where seq = any($1) order by seq`, seqs)
+		if err != nil {
+			return err
+		}
+		entries, err = pgx.CollectRows(rows, ScanEntry)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("record changes: %w", err)
+	}
+	return entries, nil
+}
+
+// KeepObject makes the object's row what the change says, under its lock, and returns the changes to record.
+func KeepObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
+	before, err := lockObject(ctx, tx, c.Object)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Operation == journal.Create && before != nil:
+		return nil, fmt.Errorf("%w: there is a %s %s", db.ErrConflict, c.Object.Type, c.Object.ID)
+	case c.Operation != journal.Create && before == nil:
+		return nil, fmt.Errorf("%w: %s %s", db.ErrNotFound, c.Object.Type, c.Object.ID)
+	case c.Operation == journal.Delete:
+		return removeObject(ctx, tx, *before)
+	}
+	if c, err = c.Referring(before); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, `
+		insert into mirror_object (object_type, object_id, data, parents, project, name)
+		values ($1, $2, $3, $4, $5, $6)
+		on conflict (object_type, object_id) do update
+		set data = excluded.data, parents = excluded.parents, project = excluded.project, name = excluded.name,
+			revision = excluded.revision, updated_at = now()
+		returning `+objectColumns, c.Object.Type, c.Object.ID, c.Data, parentKeys(c), c.Project, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	row, err := pgx.CollectExactlyOneRow(rows, scanObject)
+	c.Data = row.Data
+	return []journal.Change{c}, err
+}
+
+// objectColumns show the controller a revision even where the service that recorded the object has none.
+const objectColumns = `object_type, object_id, jsonb_build_object('revision_number', revision) || data, project, name`
+
+// scanObject reads an object as the change that would make it, without what it refers to.
+func scanObject(row pgx.CollectableRow) (journal.Change, error) {
+	c := journal.Change{Operation: journal.Create}
+	err := row.Scan(&c.Object.Type, &c.Object.ID, &c.Data, &c.Project, &c.Name)
+	return c, err
+}
+
+// lockObject takes the lock of an object, whether it exists or not, and reads it; nil if it does not.
+func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, error) {
+	if err := lockName(ctx, tx, r); err != nil {
+		return nil, err
+	}
+	c, err := db.QueryOne(ctx, tx, scanObject, nil, `
+		select `+objectColumns+`
+		from mirror_object
+		where object_type = $1 and object_id = $2`, r.Type, r.ID)
+	if err != nil || c.Object.ID == "" {
+		return nil, err
+	}
+	c, err = c.Referring(nil)
+	return &c, err
+}
+
+// lockName takes the lock of an object, whether it exists or not, until the transaction ends.
+func lockName(ctx context.Context, tx db.Tx, r journal.Ref) error {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, "mirror "+parentKey(r)); err != nil {
+		return fmt.Errorf("lock %s %s: %w", r.Type, r.ID, err)
+	}
+	return nil
+}
+
+// removeObject forgets an object and, before it, those that it owns.
+func removeObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
+	rows, err := tx.Query(ctx, `
+		select object_type, object_id
+		from mirror_object
+		where object_type = any($1) and parents @> array[$2::text]
+		order by object_type, object_id`, journal.Owns(c.Object.Type), parentKey(c.Object))
+	if err != nil {
+		return nil, err
+	}
+	owned, err := pgx.CollectRows(rows, pgx.RowToStructByPos[journal.Ref])
+	if err != nil {
+		return nil, err
+	}
+	var all []journal.Change
+	for _, r := range owned {
+		gone, err := KeepObject(ctx, tx, journal.Change{Object: r, Operation: journal.Delete})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, gone...)
+	}
+	if _, err := tx.Exec(ctx, `delete from mirror_object where object_type = $1 and object_id = $2`, c.Object.Type, c.Object.ID); err != nil {
+		return nil, err
+	}
+	c.Operation = journal.Delete
+	return append(all, c), nil
+}

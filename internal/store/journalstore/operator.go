@@ -1,0 +1,163 @@
+package journalstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store/db"
+)
+
+// RetryEntry gives a failed entry another full set of attempts, and ends the pause of one that is tried again and
+// again. The actor is kept.
+func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journal.Entry, error) {
+	e, err := s.decide(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
+		held, err := blockers(ctx, tx, seq)
+		if err == nil && len(held) > 0 {
+			err = fmt.Errorf("%w: journal entry %d waits for entry %d", db.ErrConflict, seq, held[0].Seq)
+		}
+		if err != nil {
+			return e, err
+		}
+		if err := Audit(ctx, tx, seq, "retry", actor, ""); err != nil {
+			return e, err
+		}
+		failed := e.State == journal.Failed
+		if e, err = OneEntry(ctx, tx, `
+			update journal_entry
+			set state = 'pending', failures = 0, retry_at = null, looked_at = clock_timestamp()
+			where seq = $1
+			returning `+EntryColumns, seq); err != nil || !failed {
+			return e, err
+		}
+		return e, Inform(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { QueueTold(batch, seq, woken) })
+	})
+	if err != nil {
+		return journal.Entry{}, fmt.Errorf("retry journal entry: %w", err)
+	}
+	return e, nil
+}
+
+// SkipEntry gives an entry up that failed or is stuck: it counts as completed, and those that wait for it go on,
+// once what it waited for itself is done. Actor and reason are kept.
+func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) (journal.Entry, error) {
+	e, err := s.decide(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
+		if err := Audit(ctx, tx, seq, "skip", actor, reason); err != nil {
+			return e, err
+		}
+		if err := bequeath(ctx, tx, seq); err != nil {
+			return e, err
+		}
+		e, err := OneEntry(ctx, tx, `
+			update journal_entry
+			set state = 'completed', finished_at = clock_timestamp(), retry_at = null, last_error = $2
+			where seq = $1
+			returning `+EntryColumns, seq, "skipped by "+actor+": "+reason)
+		if err != nil {
+			return e, err
+		}
+		return e, Release(ctx, tx, seq)
+	})
+	if err != nil {
+		return journal.Entry{}, fmt.Errorf("skip journal entry: %w", err)
+	}
+	return e, nil
+}
+
+// inFlight outlasts every attempt: one that was taken longer ago is dead.
+const inFlight = 20 * time.Second
+
+// decide lets act decide about a locked entry that is neither completed nor being sent right now, and wakes its
+// workflow.
+func (s *Store) decide(ctx context.Context, seq int64, act func(db.Tx, journal.Entry) (journal.Entry, error)) (journal.Entry, error) {
+	var e journal.Entry
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		var err error
+		if e, err = OneEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq); err != nil {
+			return db.NotFoundOr(err, "journal entry %d", seq)
+		}
+		if e.State == journal.Completed {
+			return fmt.Errorf("%w: journal entry %d is completed", db.ErrConflict, seq)
+		}
+		var flying bool
+		if err := tx.QueryRow(ctx, `select state = 'processing' and taken_at > clock_timestamp() - $2::interval from journal_entry where seq = $1`,
+			seq, inFlight).Scan(&flying); err != nil {
+			return err
+		}
+		if flying {
+			return fmt.Errorf("%w: journal entry %d is being sent at this moment", db.ErrConflict, seq)
+		}
+		if e, err = act(tx, e); err != nil {
+			return err
+		}
+		return WakeEntries(ctx, tx, e)
+	})
+	return e, err
+}
+
+// bequeath makes those that wait for an entry wait for what it waits for itself. The latter are share-locked, as
+// record does it.
+func bequeath(ctx context.Context, tx db.Tx, seq int64) error {
+	_, err := tx.Exec(ctx, `
+		with blocker as (
+			select e.seq
+			from journal_entry e
+			where e.finished_at is null and e.seq in (select waits_for from journal_dep where entry = $1)
+			order by e.seq
+			for share of e)
+		insert into journal_dep (entry, waits_for)
+		select d.entry, blocker.seq
+		from journal_dep d cross join blocker
+		where d.waits_for = $1
+		on conflict do nothing`, seq)
+	return err
+}
+
+func Audit(ctx context.Context, tx db.Tx, seq int64, action, actor, reason string) error {
+	_, err := tx.Exec(ctx, `
+		insert into journal_audit (seq, action, actor, reason)
+		values ($1, $2, $3, $4)`, seq, action, actor, reason)
+	return err
+}
+
+// SweepEntries nudges up to limit entries which could go on but were not looked at for that long and have no
+// note: their workflow may be missing. It returns their numbers. Those that wait for others are left to the
+// completion that wakes them.
+func (s *Store) SweepEntries(ctx context.Context, olderThan time.Duration, limit int) ([]int64, error) {
+	var swept []journal.Entry
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		rows, err := tx.Query(ctx, `
+			update journal_entry
+			set looked_at = clock_timestamp()
+			where seq in (
+				select e.seq
+				from journal_entry e
+				where e.finished_at is null and e.state in ('pending', 'processing')
+					and e.looked_at <= clock_timestamp() - $1::interval
+					and not exists (select from journal_dep d where d.entry = e.seq)
+					and not exists (select from note n where n.workflow_id = $3 || e.seq)
+				order by e.looked_at
+				limit $2
+				for no key update skip locked)
+			returning `+EntryColumns, olderThan, limit, contract.JournalID(""))
+		if err != nil {
+			return err
+		}
+		if swept, err = pgx.CollectRows(rows, ScanEntry); err != nil {
+			return err
+		}
+		return WakeEntries(ctx, tx, swept...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sweep the journal: %w", err)
+	}
+	seqs := make([]int64, len(swept))
+	for i, e := range swept {
+		seqs[i] = e.Seq
+	}
+	return seqs, nil
+}

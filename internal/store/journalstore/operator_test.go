@@ -1,0 +1,310 @@
+package journalstore_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/storetest"
+)
+
+func TestFailedParentHoldsItsChildrenUntilItIsRetried(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
+	settle(t, s, 1, journal.GivenUp)
+	due(t, s)
+
+	held := take(t, s, 2)
+	if len(held.Blockers) != 1 || held.Blockers[0].State != journal.Failed || held.Entry.State != journal.Pending {
+		t.Fatalf("want the child held by its failed parent, got %+v", held)
+	}
+	if e := take(t, s, 1).Entry; e.State != journal.Failed {
+		t.Fatalf("a failed entry was taken: %+v", e)
+	}
+
+	e, err := s.Journal.RetryEntry(t.Context(), 1, "admin")
+	if err != nil || e.State != journal.Pending || e.Failures != 0 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	settle(t, s, 1, journal.Done)
+	if d := cmp.Diff([]int64(nil), waitsFor(t, s, 2)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestSkippedParentReleasesItsChildren(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
+	settle(t, s, 1, journal.GivenUp)
+	taken, err := s.Outbox.Claim(t.Context(), "", 10, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Outbox.Settle(t.Context(), "", taken); err != nil {
+		t.Fatal(err)
+	}
+
+	e, err := s.Journal.SkipEntry(t.Context(), 1, "admin", "made by hand")
+	if err != nil || e.State != journal.Completed || e.LastError != "skipped by admin: made by hand" {
+		t.Fatalf("%+v, %v", e, err)
+	}
+
+	if d := cmp.Diff([]string{"journal/1", "journal/2"}, due(t, s)); d != "" {
+		t.Error(d)
+	}
+	if b := waitsFor(t, s, 2); len(b) > 0 {
+		t.Errorf("the child still waits for %d", b)
+	}
+	var action, actor, reason string
+	row := storetest.Connect(t, url).QueryRow(t.Context(), `select action, actor, reason from journal_audit where seq = 1`)
+	if err := row.Scan(&action, &actor, &reason); err != nil || action != "skip" || actor != "admin" || reason != "made by hand" {
+		t.Errorf("audit says %q %q %q, %v", action, actor, reason, err)
+	}
+}
+
+func TestWhatIsSentOrDoneIsNeitherRetriedNorSkipped(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"))
+	for _, state := range []journal.State{journal.Processing, journal.Completed} {
+		switch state {
+		case journal.Processing:
+			take(t, s, 1)
+		case journal.Completed:
+			settle(t, s, 1, journal.Done)
+		}
+		if _, err := s.Journal.RetryEntry(t.Context(), 1, "admin"); !errors.Is(err, db.ErrConflict) {
+			t.Errorf("retry of a %s entry: %v", state, err)
+		}
+		if _, err := s.Journal.SkipEntry(t.Context(), 1, "admin", "why not"); !errors.Is(err, db.ErrConflict) {
+			t.Errorf("skip of a %s entry: %v", state, err)
+		}
+	}
+	if _, err := s.Journal.RetryEntry(t.Context(), 9, "admin"); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("retry of no entry: %v", err)
+	}
+	if _, _, decisions, err := s.Journal.JournalEntry(t.Context(), 1); err != nil || len(decisions) != 0 {
+		t.Errorf("what was refused stands in the audit: %v, %v", decisions, err)
+	}
+}
+
+func TestEntryRestsBetweenAttemptsUntilItIsRetried(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
+	e := take(t, s, 1).Entry
+	if _, err := s.Journal.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.Again, After: time.Hour, Reason: "429"}); err != nil {
+		t.Fatal(err)
+	}
+
+	resting := take(t, s, 1)
+	if resting.Entry.State != journal.Pending || resting.Wait <= 50*time.Minute || resting.Wait > time.Hour || resting.Entry.RetryAt == nil {
+		t.Errorf("want it to rest for an hour, got %+v", resting)
+	}
+	if _, err := s.Journal.RetryEntry(t.Context(), 2, "ann"); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("an entry that waits for another one was retried: %v", err)
+	}
+	due(t, s)
+	if _, err := s.Journal.RetryEntry(t.Context(), 1, "ann"); err != nil {
+		t.Fatal(err)
+	}
+
+	if d := cmp.Diff([]string{"journal/1"}, due(t, s)); d != "" {
+		t.Error(d)
+	}
+	if got := take(t, s, 1).Entry; got.State != journal.Processing || got.RetryAt != nil {
+		t.Errorf("after the retry: %+v", got)
+	}
+	_, _, decisions, err := s.Journal.JournalEntry(t.Context(), 1)
+	if err != nil || len(decisions) != 1 {
+		t.Fatalf("%v, %v", decisions, err)
+	}
+	if d := cmp.Diff([]journal.Decision{{At: decisions[0].At, Actor: "ann", Action: "retry"}}, decisions); d != "" {
+		t.Error(d)
+	}
+}
+
+// Whoever waits for an entry that is given up goes on waiting for what came before it.
+func TestSkippedEntryHandsOverWhatItWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "update network n"), change(t, "delete network n"))
+	if d := cmp.Diff([]int64{2}, waitsFor(t, s, 3)); d != "" {
+		t.Fatal(d)
+	}
+
+	if _, err := s.Journal.SkipEntry(t.Context(), 2, "ann", "stuck"); err != nil {
+		t.Fatal(err)
+	}
+
+	if d := cmp.Diff([]int64{1}, waitsFor(t, s, 3)); d != "" {
+		t.Error(d)
+	}
+	settle(t, s, 1, journal.Done)
+	settle(t, s, 3, journal.Done)
+}
+
+func TestUnexpectedAnswersAreCountedAndExpectedOnesAreNot(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"))
+
+	settle(t, s, 1, journal.Again)
+	settle(t, s, 1, journal.Refused)
+	settle(t, s, 1, journal.Exists)
+	e := take(t, s, 1).Entry
+
+	want := journal.Entry{Seq: 1, Object: journal.Ref{Type: "network", ID: "n"}, Operation: journal.Create, Data: []byte(`{}`),
+		State: journal.Processing, Attempt: 4, Failures: 1, Project: "demo", Name: "create network n", LastError: "exists",
+		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt}
+	if d := cmp.Diff(want, e); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestUnsureOutcomeMakesTheNextTakeARepetition(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"))
+	for attempt, unsure := range []bool{false, true, false} {
+		e := take(t, s, 1).Entry
+		if _, err := s.Journal.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.Again, Unsure: unsure}); err != nil {
+			t.Fatal(err)
+		}
+		next := take(t, s, 1)
+		if next.Repeat != unsure {
+			t.Errorf("after attempt %d: repeat is %t, want %t", attempt+1, next.Repeat, unsure)
+		}
+		if _, err := s.Journal.SettleEntry(t.Context(), 1, next.Entry.Attempt, journal.Outcome{Kind: journal.Again}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSweepNudgesWhatNobodyLooksAt(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "create network m"), change(t, "create network f"))
+	settle(t, s, 4, journal.GivenUp)
+	sweep := func(olderThan time.Duration) []int64 {
+		seqs, err := s.Journal.SweepEntries(t.Context(), olderThan, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seqs
+	}
+	if seqs := sweep(0); len(seqs) > 0 {
+		t.Fatalf("swept %d, whose notes are not delivered", seqs)
+	}
+	delivered, err := s.Outbox.Claim(t.Context(), "", 10, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Outbox.Settle(t.Context(), "", delivered); err != nil {
+		t.Fatal(err)
+	}
+	if seqs := sweep(time.Hour); len(seqs) > 0 {
+		t.Fatalf("swept %d, which are new", seqs)
+	}
+
+	if d := cmp.Diff(2, len(sweep(0))); d != "" {
+		t.Errorf("want both free unfinished entries: %s", d)
+	}
+	if d := cmp.Diff([]string{"journal/1", "journal/3"}, due(t, s)); d != "" {
+		t.Error(d)
+	}
+	if seqs := sweep(0); len(seqs) > 0 {
+		t.Errorf("swept %d again", seqs)
+	}
+}
+
+func TestEntriesAreListedByFilterAndPage(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "update network n"))
+	settle(t, s, 1, journal.Done)
+	for _, tt := range []struct {
+		name   string
+		filter journalstore.EntryFilter
+		want   []int64
+	}{
+		{"all", journalstore.EntryFilter{}, []int64{1, 2, 3}},
+		{"newest", journalstore.EntryFilter{Newest: true}, []int64{3, 2, 1}},
+		{"state", journalstore.EntryFilter{State: journal.Pending}, []int64{2, 3}},
+		{"completed", journalstore.EntryFilter{State: journal.Completed}, []int64{1}},
+		{"type", journalstore.EntryFilter{Type: "network"}, []int64{1, 3}},
+		{"object", journalstore.EntryFilter{Object: "p"}, []int64{2}},
+		{"page", journalstore.EntryFilter{After: 1, Limit: 1}, []int64{2}},
+		{"newest page", journalstore.EntryFilter{After: 3, Newest: true, Limit: 1}, []int64{2}},
+		{"nothing", journalstore.EntryFilter{State: journal.Failed}, nil},
+	} {
+		if tt.filter.Limit == 0 {
+			tt.filter.Limit = 10
+		}
+		entries, err := s.Journal.JournalEntries(t.Context(), tt.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seqs []int64
+		for _, e := range entries {
+			seqs = append(seqs, e.Seq)
+		}
+		if d := cmp.Diff(tt.want, seqs); d != "" {
+			t.Errorf("%s: %s", tt.name, d)
+		}
+	}
+}
+
+func TestBlockedNoteSaysForWhomItWaits(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	begin := time.Now()
+	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
+	due(t, s)
+	if wait, ok, err := s.Outbox.NextDue(t.Context()); err != nil || !ok || wait+time.Since(begin) <= time.Second || wait > time.Minute {
+		t.Fatalf("want the child's note in about two seconds: %s, %t, %v", wait, ok, err)
+	}
+
+	settle(t, s, 1, journal.Done)
+
+	want := []contract.Note{{Version: 2, Attempts: 1, Nudge: contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/2", NotRunning: true,
+		Summary: "create port create port p", Attributes: contract.Attributes{Status: "pending", Project: "demo", Resource: "port",
+			WaitingFor: []string{"journal/1"}}}}}
+	if d := cmp.Diff(want, storetest.ClaimNotes(t, s)); d != "" {
+		t.Error(d)
+	}
+}
+
+// An entry that waits says for whom: it looks again when that one becomes somebody else's to mend, and when it no longer is.
+func TestThoseWhoWaitForAFailedEntryLookAgain(t *testing.T) {
+	t.Parallel()
+	s, url := family(t)
+	waiting := func() []string {
+		storetest.Exec(t, url, `delete from note`) // every workflow has looked
+		return due(t, s)
+	}
+	waiting()
+
+	settle(t, s, 1, journal.GivenUp)
+
+	if got := due(t, s); !slices.Equal(got, []string{"journal/2", "journal/3", "journal/4"}) {
+		t.Errorf("when it failed: %v", got)
+	}
+	waiting()
+	if _, err := s.Journal.RetryEntry(t.Context(), 1, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2", "journal/3", "journal/4"}) {
+		t.Errorf("when it was tried again: %v", got)
+	}
+}

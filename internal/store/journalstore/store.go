@@ -1,0 +1,25 @@
+// Package journalstore keeps the journal of changes on their way to the SDN controller: entries, what each waits for, their
+// attempts, the objects that berth has no API for, and the controller's circuit breaker.
+package journalstore
+
+import (
+	"berth/internal/contract"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+// Store reads and writes the journal.
+type Store struct{ db *db.DB }
+
+// New makes a store on that database.
+func New(d *db.DB) *Store { return &Store{d} }
+
+// Workflows lists the entries that have a workflow.
+var Workflows = []outbox.Source{{Workflow: contract.JournalEntry, Rows: openEntries}}
+
+// openEntries lists the entries that are not completed, in the shape of notes.
+const openEntries = `
+		select 'journal/' || seq, operation || ' ' || object_type || ' ' || coalesce(nullif(name, ''), object_id),
+			jsonb_build_object('resource', object_type, 'project', project)
+		from journal_entry
+		where finished_at is null`

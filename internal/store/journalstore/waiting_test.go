@@ -1,0 +1,142 @@
+package journalstore_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/journal"
+	"berth/internal/store"
+	"berth/internal/store/journalstore"
+	"berth/internal/store/storetest"
+)
+
+// takeWaiting takes what has gathered and returns its numbers, with the attempts.
+func takeWaiting(t *testing.T, s *store.Store, since journalstore.Mark, limit int) (seqs []int64, takes map[int64]journal.Take) {
+	t.Helper()
+	all, err := s.Journal.TakeWaiting(t.Context(), since, limit, 99)
+	if err != nil {
+		t.Fatal(err)
+	}
+	takes = map[int64]journal.Take{}
+	for _, take := range all {
+		seqs = append(seqs, take.Entry.Seq)
+		takes[take.Entry.Seq] = take
+	}
+	return seqs, takes
+}
+
+func now(t *testing.T, s *store.Store) journalstore.Mark {
+	t.Helper()
+	mark, err := s.Journal.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mark
+}
+
+// age lets everything have been recorded, and looked at, some time ago.
+func age(t *testing.T, url string) {
+	t.Helper()
+	storetest.Exec(t, url, `update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`)
+}
+
+// away makes an attempt that meets no controller.
+func away(t *testing.T, s *store.Store, seq int64) {
+	t.Helper()
+	o := journal.Outcome{Kind: journal.Again, After: time.Hour, Reason: "unreachable", Away: true}
+	if _, err := s.Journal.SettleEntry(t.Context(), seq, take(t, s, seq).Entry.Attempt, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatGatheredIsTakenOldestFirstAndBehindItsParents(t *testing.T) {
+	t.Parallel()
+	s, url := family(t) // the network 1, its ports 2 and 3, an update of the first of them 4
+	recordAll(t, s, change(t, "create network m"), change(t, "create network o"))
+	storetest.ClaimNotes(t, s)
+	storetest.Exec(t, url, `delete from note`) // every workflow has started
+	away(t, s, 1)
+	away(t, s, 5)
+	away(t, s, 6)
+	age(t, url)
+	since := now(t, s)
+	var order []int64
+	for seqs, takes := takeWaiting(t, s, since, 2); len(seqs) > 0; seqs, takes = takeWaiting(t, s, since, 2) {
+		order = append(order, seqs...)
+		for seq, taken := range takes {
+			if held := take(t, s, seq); held.Wait <= 0 || held.Wait > journalstore.Hold {
+				t.Errorf("entry %d is not held: %+v", seq, held)
+			}
+			if _, err := s.Journal.SettleInLine(t.Context(), seq, taken.Entry.Attempt, journal.Outcome{Kind: journal.Done}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if diff := cmp.Diff([]int64{1, 5, 2, 3, 4, 6}, order); diff != "" {
+		t.Error(diff)
+	}
+	if got := due(t, s); len(got) > 0 {
+		t.Errorf("woken in the middle of it: %v", got)
+	}
+	storetest.Exec(t, url, `update note set due_at = now()`)
+	if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2", "journal/3", "journal/4", "journal/5", "journal/6"}) {
+		t.Errorf("told that they are done: %v", got)
+	}
+	if e := take(t, s, 4).Entry; e.Carrier == nil || *e.Carrier != 99 || e.State != journal.Completed {
+		t.Errorf("who mirrored it? %+v", e)
+	}
+}
+
+func TestOnlyWhatMetNoControllerIsTakenBeforeItsTime(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	recordAll(t, s, change(t, "create network refused"), change(t, "create network failed"), change(t, "create network away"), change(t, "create network unlooked"))
+	for seq, kind := range map[int64]journal.Kind{1: journal.Refused, 2: journal.GivenUp} {
+		e := take(t, s, seq).Entry
+		if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: kind, After: time.Hour, Reason: "no"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	away(t, s, 3)
+	age(t, url)
+	recordAll(t, s, change(t, "create network new"))
+	since := now(t, s)
+
+	seqs, takes := takeWaiting(t, s, since, 10)
+
+	if diff := cmp.Diff([]int64{3, 4}, seqs); diff != "" {
+		t.Error(diff)
+	}
+	o := journal.Outcome{Kind: journal.Again, After: time.Hour, Reason: "away again", Away: true}
+	for seq, take := range takes {
+		if _, err := s.Journal.SettleInLine(t.Context(), seq, take.Entry.Attempt, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seqs, _ := takeWaiting(t, s, since, 10); len(seqs) > 0 {
+		t.Errorf("taken again in the same line: %v", seqs)
+	}
+}
+
+// One that an attempt in line did not bring through, or whose attempt died, is its own workflow's again.
+func TestWhatWasTakenInLineByADeadOneIsRepeatedWithALook(t *testing.T) {
+	t.Parallel()
+	s, url := family(t)
+	away(t, s, 1)
+	age(t, url)
+	_, takes := takeWaiting(t, s, now(t, s), 10)
+	storetest.Exec(t, url, `update journal_entry set retry_at = now() where state = 'processing'`)
+
+	again := take(t, s, 1)
+
+	if !again.Repeat || again.Entry.Attempt != takes[1].Entry.Attempt+1 {
+		t.Errorf("it may have been sent: %+v", again)
+	}
+	if _, err := s.Journal.SettleInLine(t.Context(), 1, takes[1].Entry.Attempt, journal.Outcome{Kind: journal.Done}); err == nil {
+		t.Error("the dead one came back and settled")
+	}
+}

@@ -1,0 +1,226 @@
+package leasestore
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+	"berth/internal/store/db"
+)
+
+const addressSelect = `
+	select id, network_id, subnet_id, address, reservable, created_at, updated_at
+	from floatingip f`
+
+// Addresses lists the floating IPs that can be reserved.
+func (s *Store) Addresses(ctx context.Context) ([]lease.Address, error) {
+	return readAddresses(ctx, s.db, `true`)
+}
+
+// Address is the floating IP with that ID.
+func (s *Store) Address(ctx context.Context, id uuid.UUID) (lease.Address, error) {
+	all, err := readAddresses(ctx, s.db, `f.id = $1`, id)
+	if err == nil && len(all) == 0 {
+		err = noAddress(id)
+	}
+	if err != nil {
+		return lease.Address{}, err
+	}
+	return all[0], nil
+}
+
+func noAddress(id uuid.UUID) error { return fmt.Errorf("%w: floating IP %s", db.ErrNotFound, id) }
+
+func readAddresses(ctx context.Context, q db.Querier, where string, args ...any) ([]lease.Address, error) {
+	rows, err := q.Query(ctx, addressSelect+` where `+where+` order by f.address, f.id`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read floating IPs: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Address])
+	if err != nil {
+		return nil, fmt.Errorf("read floating IPs: %w", err)
+	}
+	return all, nil
+}
+
+// RegisterAddress makes a floating IP of a network reservable. It must lie in one of the network's subnets, and be none
+// that the network gives away by itself: outside of the allocation pools, and not the gateway.
+func (s *Store) RegisterAddress(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.Address, err error) {
+	err = s.inTx(ctx, func(tx *transaction) error {
+		subnet, err := subnetFor(ctx, tx, network, ip)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			insert into floatingip (id, network_id, subnet_id, address)
+			values ($1, $2, $3, $4)
+			returning id, network_id, subnet_id, address, reservable, created_at, updated_at`, uuid.New(), network, subnet, ip)
+		if err == nil {
+			a, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.Address])
+		}
+		if db.Violates(err, "floatingip_once") {
+			return lease.Refuse(lease.AddressInUse, "The floating IP %s is registered already.", ip)
+		}
+		if err != nil {
+			return fmt.Errorf("register floating IP %s: %w", ip, err)
+		}
+		return nil
+	})
+	return a, err
+}
+
+// subnetFor is the subnet of a network in which a floating IP can be reserved.
+func subnetFor(ctx context.Context, tx *transaction, network uuid.UUID, ip netip.Addr) (id uuid.UUID, err error) {
+	rows, err := tx.Query(ctx, `
+		select n.id, s.id, s.cidr >> $2::inet, s.gateway = $2::inet,
+			exists (select from jsonb_array_elements(s.pools) p where $2::inet between (p->>'start')::inet and (p->>'end')::inet)
+		from network n
+		left join subnet s on s.network_id = n.id
+		where n.id = $1`, network, ip)
+	if err != nil {
+		return id, fmt.Errorf("subnets of %s: %w", network, err)
+	}
+	type found struct {
+		network uuid.UUID
+		id      *uuid.UUID
+		holds   *bool
+		gateway *bool
+		pooled  bool
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f found, err error) {
+		return f, row.Scan(&f.network, &f.id, &f.holds, &f.gateway, &f.pooled)
+	})
+	if err != nil {
+		return id, fmt.Errorf("subnets of %s: %w", network, err)
+	}
+	if len(all) == 0 {
+		return id, lease.Refuse(lease.UnknownNetwork, "Network %s could not be found.", network)
+	}
+	i := slices.IndexFunc(all, func(f found) bool { return f.holds != nil && *f.holds })
+	switch {
+	case i < 0:
+		return id, lease.Refuse(lease.UnknownNetwork, "No subnet of network %s holds the floating IP %s.", network, ip)
+	case all[i].gateway != nil && *all[i].gateway:
+		return id, lease.Refuse(lease.InvalidInput, "The floating IP %s is the gateway of its subnet.", ip)
+	case all[i].pooled:
+		return id, lease.Refuse(lease.InvalidInput, "The floating IP %s is inside of an allocation pool of its subnet, which gives it to others.", ip)
+	}
+	return *all[i].id, nil
+}
+
+// DeleteAddress takes a floating IP from those that can be reserved, unless a reservation holds it, now or later.
+func (s *Store) DeleteAddress(ctx context.Context, id uuid.UUID) error {
+	tag, err := s.db.Exec(ctx, `delete from floatingip where id = $1`, id)
+	switch {
+	case db.Violates(err, "floatingip_allocation_address"):
+		return lease.Refuse(lease.AddressInUse, "Floating IP %s is reserved and cannot be deleted.", id)
+	case err != nil:
+		return fmt.Errorf("delete floating IP %s: %w", id, err)
+	case tag.RowsAffected() == 0:
+		return noAddress(id)
+	}
+	return nil
+}
+
+// addresses is virtual:floatingip. Inventory knows nothing of them.
+type addresses struct{}
+
+func (addresses) book(ctx context.Context, tx *transaction, b booking) error {
+	candidates, err := addressCandidates(ctx, tx, b)
+	if err != nil {
+		return err
+	}
+	picked, err := lease.PickAddresses(candidates, b.Amount, b.Required)
+	if err != nil {
+		return err
+	}
+	return writeAddresses(ctx, tx, b, picked)
+}
+
+// rebook keeps the addresses that are free in the new window, as many as are still wanted, and adds to them.
+func (addresses) rebook(ctx context.Context, tx *transaction, b booking) error {
+	held, err := readAddresses(ctx, tx, `f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, b.ID)
+	if err != nil {
+		return err
+	}
+	candidates, err := addressCandidates(ctx, tx, b)
+	if err != nil {
+		return err
+	}
+	keep := slices.Clone(b.Required)
+	for _, a := range held {
+		free := slices.ContainsFunc(candidates, func(c lease.AddressCandidate) bool { return c.ID == a.ID && c.Free })
+		switch {
+		case free && len(keep) < b.Amount && !slices.Contains(keep, a.IP):
+			keep = append(keep, a.IP)
+		case !free && b.active:
+			return lease.Refuse(lease.NotEnoughAddresses, "Not enough floating IPs available: %s is not free.", a.IP)
+		}
+	}
+	picked, err := lease.PickAddresses(candidates, b.Amount, keep)
+	if err != nil {
+		return err
+	}
+	if err := (addresses{}).leave(ctx, tx, b.ID); err != nil {
+		return err
+	}
+	return writeAddresses(ctx, tx, b, picked)
+}
+
+func writeAddresses(ctx context.Context, tx *transaction, b booking, picked []uuid.UUID) error {
+	if _, err := tx.Exec(ctx, `
+		insert into floatingip_allocation (reservation_id, floatingip_id, during)
+		select $1, id, tstzrange($3, $4)
+		from unnest($2::uuid[]) as id`, b.ID, picked, b.from, b.to); err != nil {
+		return fmt.Errorf("book floating IPs: %w", err)
+	}
+	return nil
+}
+
+// addressCandidates lists the floating IPs of a reservation's network and how they stand in its window, what it has
+// itself left aside. One that a reservation failed to leave is not free.
+func addressCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.AddressCandidate, error) {
+	rows, err := tx.Query(ctx, `
+		select f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at, x.booked, not coalesce(x.taken, false)
+		from floatingip f
+		cross join lateral (
+			select count(*) > 0 as booked, bool_or(a.during && tstzrange($3, $4) or e.status = 'ERROR') as taken
+			from floatingip_allocation a
+			join reservation r on r.id = a.reservation_id
+			join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
+			where a.floatingip_id = f.id and r.id <> $2) x
+		where f.network_id = $1
+		order by f.address, f.id`, b.Network, b.ID, b.from, b.to)
+	if err != nil {
+		return nil, fmt.Errorf("which floating IPs are free: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.AddressCandidate, err error) {
+		return c, row.Scan(&c.ID, &c.Network, &c.Subnet, &c.IP, &c.Reservable, &c.CreatedAt, &c.UpdatedAt, &c.Booked, &c.Free)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("which floating IPs are free: %w", err)
+	}
+	return all, nil
+}
+
+func (addresses) replace(context.Context, *transaction, booking, int64) (bool, error) {
+	return true, nil
+}
+
+func (addresses) wire(context.Context, *transaction, []holder) error { return nil }
+
+func (addresses) unwire(context.Context, *transaction, []holder) error { return nil }
+
+func (addresses) unwired(context.Context, *transaction, []holder) ([]holder, error) { return nil, nil }
+
+func (addresses) leave(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
+	if _, err := tx.Exec(ctx, `delete from floatingip_allocation where reservation_id = any($1)`, reservations); err != nil {
+		return fmt.Errorf("free the floating IPs of reservations %s: %w", reservations, err)
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/store/db"
+	"berth/internal/store/inventorystore"
+)
+
+// Host is the host with that ID.
+func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
+	all, err := readHosts(ctx, s.db, `h.id = $1`, id)
+	if err == nil && len(all) == 0 {
+		err = noHost(id)
+	}
+	if err != nil {
+		return lease.Host{}, err
+	}
+	return all[0], nil
+}
+
+// Hosts lists all hosts by ID.
+func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
+	return readHosts(ctx, s.db, `true`)
+}
+
+// RegisterHost makes a hypervisor reservable: inventory must know it by that name or UUID, and nobody may hold
+// anything of it. A nested provider appears below it, which is given to one reservation at a time.
+func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[string]string) (h lease.Host, err error) {
+	if err := lease.CheckCapabilities(capabilities); err != nil {
+		return h, err
+	}
+	err = s.inTx(ctx, func(tx *transaction) error {
+		h, err = hypervisor(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if h.Nested, err = addNested(ctx, tx, h); err != nil {
+			return err
+		}
+		if h.ID, err = insertHost(ctx, tx, h); err != nil {
+			return err
+		}
+		if err := setCapabilities(ctx, tx, h.ID, capabilities); err != nil {
+			return err
+		}
+		if err := s.poolLater(ctx, tx, h.ServiceName); err != nil {
+			return err
+		}
+		h, err = hostIn(ctx, tx, h.ID)
+		return err
+	})
+	return h, err
+}
+
+// UpdateHost adds capabilities to a host or changes their values. A value that a reservation of the host asked
+// for stays as it is.
+func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[string]string) (h lease.Host, err error) {
+	if err := lease.CheckCapabilities(capabilities); err != nil {
+		return h, err
+	}
+	err = s.inTx(ctx, func(tx *transaction) error {
+		was, err := lockHost(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		needed, err := neededOf(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		for key, value := range capabilities {
+			if old, has := was.Capabilities[key]; has && old != value && slices.Contains(needed, key) {
+				return lease.Refuse(lease.HostInUse, "Capability %s of host %d cannot change: a reservation requires it.", key, id)
+			}
+		}
+		if err := setCapabilities(ctx, tx, id, capabilities); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update host set updated_at = clock_timestamp() where id = $1`, id); err != nil {
+			return fmt.Errorf("update host %d: %w", id, err)
+		}
+		h, err = hostIn(ctx, tx, id)
+		return err
+	})
+	return h, err
+}
+
+// DeleteHost takes a host from those that can be reserved, unless a reservation holds it, now or later, or servers run
+// on it.
+func (s *Store) DeleteHost(ctx context.Context, id int64) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		h, err := lockHost(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		var used bool
+		if err := tx.QueryRow(ctx, `select `+treeUsed+` from provider p where p.uuid = $1`, h.Provider.String()).Scan(&used); err != nil &&
+			!errors.Is(err, pgx.ErrNoRows) { // somebody may have deleted the hypervisor in inventory
+			return fmt.Errorf("servers of host %d: %w", id, err)
+		}
+		if used {
+			return lease.Refuse(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be deleted.", h.Hostname)
+		}
+		_, err = tx.Exec(ctx, `delete from host where id = $1`, id)
+		if db.Violates(err, "host_allocation_host") {
+			return lease.Refuse(lease.HostInUse, "Host %s is reserved and cannot be deleted.", h.Hostname)
+		}
+		if err != nil {
+			return fmt.Errorf("delete host %d: %w", id, err)
+		}
+		var problem *inventory.Problem
+		if err := inventorystore.DropProvider(ctx, tx, h.Nested.String()); errors.As(err, &problem) {
+			return lease.Refuse(lease.HostInUse, "Host %s cannot be deleted: %s", h.Hostname, problem.Message)
+		} else if err != nil {
+			return err
+		}
+		return s.poolLater(ctx, tx, h.ServiceName)
+	})
+}
+
+// treeUsed tells whether anybody holds resources of p, a root, or of what is below it.
+const treeUsed = `exists (select from allocation a join provider t on t.id = a.provider_id where t.root_id = p.id)`
+
+func noHost(id int64) error { return fmt.Errorf("%w: host %d", db.ErrNotFound, id) }
+
+// hypervisor finds what inventory knows about a host that shall be registered.
+func hypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, error) {
+	h := lease.Host{HypervisorType: "QEMU", Reservable: true}
+	var registered, used bool
+	err := tx.QueryRow(ctx, `
+		select p.uuid, p.name,
+			coalesce((select i.total from inventory i join resource_class c on c.id = i.class_id
+				where i.provider_id = p.id and c.name = 'VCPU'), 0),
+			coalesce((select i.total from inventory i join resource_class c on c.id = i.class_id
+				where i.provider_id = p.id and c.name = 'MEMORY_MB'), 0),
+			coalesce((select i.total from inventory i join resource_class c on c.id = i.class_id
+				where i.provider_id = p.id and c.name = 'DISK_GB'), 0),
+			exists (select from host where host.provider::text = p.uuid),
+			`+treeUsed+`
+		from provider p
+		where p.parent_id is null and (p.name = $1 or p.uuid = $1)
+		order by p.name = $1 desc
+		limit 1
+		for key share of p`, name).
+		Scan(&h.Provider, &h.Hostname, &h.VCPUs, &h.MemoryMB, &h.LocalGB, &registered, &used)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return h, lease.Refuse(lease.UnknownHost, "Host '%s' not found!", name)
+	case err != nil:
+		return h, fmt.Errorf("hypervisor %s: %w", name, err)
+	case registered:
+		return h, lease.Refuse(lease.HostInUse, "Host %s is registered already.", h.Hostname)
+	case used:
+		return h, lease.Refuse(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be registered.", h.Hostname)
+	}
+	h.ServiceName = h.Hostname
+	return h, nil
+}
+
+// addNested creates the provider that is given to reservations of the host.
+func addNested(ctx context.Context, tx *transaction, h lease.Host) (uuid.UUID, error) {
+	p := inventory.NewProvider{UUID: uuid.NewString(), Name: lease.NestedName(h.Hostname), Parent: h.Provider.String()}
+	one := inventory.Of(1)
+	one.MaxUnit = 1
+	err := inventorystore.AddProvider(ctx, tx, p)
+	if err == nil {
+		err = inventorystore.EnsureClass(ctx, tx, lease.HostClass)
+	}
+	if err == nil {
+		err = inventorystore.SetInventory(ctx, tx, p.UUID, lease.HostClass, one)
+	}
+	var problem *inventory.Problem
+	if errors.As(err, &problem) {
+		return uuid.Nil, lease.Refuse(lease.HostInUse, "Host %s cannot be registered: %s", h.Hostname, problem.Message)
+	}
+	return uuid.MustParse(p.UUID), err
+}
+
+func insertHost(ctx context.Context, tx *transaction, h lease.Host) (int64, error) {
+	err := tx.QueryRow(ctx, `
+		insert into host (hostname, provider, nested, service_name, hypervisor_type, vcpus, memory_mb, local_gb)
+		values ($1, $2, $3, $4, $5, $6, $7, $8)
+		returning id`, h.Hostname, h.Provider, h.Nested, h.ServiceName, h.HypervisorType, h.VCPUs, h.MemoryMB, h.LocalGB).Scan(&h.ID)
+	if db.Violates(err, "host_hostname") || db.Violates(err, "host_provider") {
+		return 0, lease.Refuse(lease.HostInUse, "Host %s is registered already.", h.Hostname)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("register host %s: %w", h.Hostname, err)
+	}
+	return h.ID, nil
+}
+
+func setCapabilities(ctx context.Context, tx *transaction, id int64, capabilities map[string]string) error {
+	batch := &pgx.Batch{}
+	for _, key := range slices.Sorted(maps.Keys(capabilities)) {
+		batch.Queue(`
+			insert into host_property (id, name)
+			values ($1, $2)
+			on conflict (name) do nothing`, uuid.New(), key)
+		batch.Queue(`
+			insert into host_capability (host_id, property_id, value)
+			select $1, id, $3
+			from host_property
+			where name = $2
+			on conflict (host_id, property_id) do update
+			set value = excluded.value`, id, key, capabilities[key])
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("capabilities of host %d: %w", id, err)
+	}
+	return nil
+}
+
+// lockHost locks a host so that nobody books it meanwhile.
+func lockHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error) {
+	err := tx.QueryRow(ctx, `select id from host where id = $1 for update`, id).Scan(&id)
+	if err := db.NotFoundOr(err, "host %d", id); err != nil {
+		return lease.Host{}, err
+	}
+	return hostIn(ctx, tx, id)
+}
+
+func hostIn(ctx context.Context, tx *transaction, id int64) (lease.Host, error) {
+	all, err := readHosts(ctx, tx, `h.id = $1`, id)
+	if err == nil && len(all) == 0 {
+		err = noHost(id)
+	}
+	if err != nil {
+		return lease.Host{}, err
+	}
+	return all[0], nil
+}
+
+// neededOf lists the properties that reservations of a host asked for.
+func neededOf(ctx context.Context, tx *transaction, id int64) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		select r.hypervisor_properties, r.resource_properties
+		from host_allocation a
+		join reservation r on r.id = a.reservation_id
+		where a.host_id = $1`, id)
+	if err != nil {
+		return nil, fmt.Errorf("what reservations ask of host %d: %w", id, err)
+	}
+	var needed []string
+	var hypervisor, resource string
+	_, err = pgx.ForEachRow(rows, []any{&hypervisor, &resource}, func() error {
+		all, err := lease.Requirements(hypervisor, resource)
+		for _, r := range all {
+			needed = append(needed, r.Key)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("what reservations ask of host %d: %w", id, err)
+	}
+	return needed, nil
+}
+
+// hostColumns are what scanHost reads.
+const hostColumns = `
+			h.id, h.hostname, h.provider, h.nested, h.service_name, h.hypervisor_type, h.hypervisor_version, h.vcpus,
+			h.memory_mb, h.local_gb, h.cpu_info, h.availability_zone, h.reservable, h.created_at, h.updated_at,
+			coalesce((
+				select jsonb_object_agg(p.name, c.value)
+				from host_capability c
+				join host_property p on p.id = c.property_id
+				where c.host_id = h.id), '{}')`
+
+func readHosts(ctx context.Context, q db.Querier, where string, args ...any) ([]lease.Host, error) {
+	rows, err := q.Query(ctx, `
+		select `+hostColumns+`
+		from host h
+		where `+where+`
+		order by h.id`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read hosts: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.Host, error) { return scanHost(row) })
+	if err != nil {
+		return nil, fmt.Errorf("read hosts: %w", err)
+	}
+	return all, nil
+}
+
+// scanHost reads hostColumns and what is asked for behind them.
+func scanHost(row pgx.CollectableRow, more ...any) (h lease.Host, err error) {
+	err = row.Scan(append([]any{&h.ID, &h.Hostname, &h.Provider, &h.Nested, &h.ServiceName, &h.HypervisorType, &h.HypervisorVersion,
+		&h.VCPUs, &h.MemoryMB, &h.LocalGB, &h.CPUInfo, &h.AvailabilityZone, &h.Reservable, &h.CreatedAt, &h.UpdatedAt,
+		&h.Capabilities}, more...)...)
+	return h, err
+}

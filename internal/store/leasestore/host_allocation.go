@@ -1,0 +1,235 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+)
+
+// wholeHosts is physical:host.
+type wholeHosts struct{}
+
+func (wholeHosts) book(ctx context.Context, tx *transaction, b booking) error {
+	c, err := hostChoiceOf(b)
+	if err != nil {
+		return err
+	}
+	return c.book(ctx, tx)
+}
+
+// hostChoice is how many hosts of which kind a reservation asks for, and which it keeps of those that it has.
+type hostChoice struct {
+	booking
+	least, most  int
+	requirements []lease.Requirement
+	kept         []int64
+}
+
+func hostChoiceOf(b booking) (hostChoice, error) {
+	requirements, err := lease.Requirements(b.HypervisorProperties, b.ResourceProperties)
+	return hostChoice{booking: b, least: b.Min, most: b.Max, requirements: requirements}, err
+}
+
+// book chooses hosts for a reservation and writes them down.
+func (b hostChoice) book(ctx context.Context, tx *transaction) error {
+	if b.most <= 0 {
+		return nil
+	}
+	all, err := candidates(ctx, tx, b.from, b.to)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(c lease.Candidate) bool { return slices.Contains(b.kept, c.ID) })
+	matching, err := lease.Matching(all, b.requirements)
+	if err != nil {
+		return err
+	}
+	if b.shuffled {
+		rand.Shuffle(len(matching), func(i, j int) { matching[i], matching[j] = matching[j], matching[i] })
+	}
+	hosts, err := lease.Pick(matching, max(b.least, 0), b.most)
+	if err != nil || len(hosts) == 0 {
+		return err
+	}
+	slices.Sort(hosts)
+	if _, err := tx.Exec(ctx, `
+		insert into host_allocation (reservation_id, host_id, during, owner)
+		select $1, host_id, tstzrange($3, $4), $1
+		from unnest($2::bigint[]) as host_id`, b.ID, hosts, b.from, b.to); err != nil {
+		return fmt.Errorf("book hosts: %w", err)
+	}
+	return b.check(ctx, tx, hosts)
+}
+
+// check makes sure that the hosts, which are locked against changes now, are still what was asked for.
+func (b hostChoice) check(ctx context.Context, tx *transaction, hosts []int64) error {
+	if len(b.requirements) == 0 {
+		return nil
+	}
+	all, err := readHosts(ctx, tx, `h.id = any($1)`, hosts)
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		properties := h.Properties()
+		for _, r := range b.requirements {
+			if !r.Holds(properties) {
+				return errTaken
+			}
+		}
+	}
+	return nil
+}
+
+// candidates lists all hosts by ID and how they stand in a window. A host that its last reservation failed to
+// leave is not free; such a reservation has begun, as only few have that hold something.
+func candidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.Candidate, error) {
+	rows, err := tx.Query(ctx, `
+		select `+hostColumns+`,
+			exists (select from host_allocation a where a.host_id = h.id),
+			not exists (select from host_allocation a where a.host_id = h.id and a.during && tstzrange($1, $2))
+				and h.id <> all(array(
+					select a.host_id
+					from host_allocation a
+					join reservation r on r.id = a.reservation_id
+					join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
+					where a.during && tstzrange(null, now()) and e.status = 'ERROR'))
+		from host h
+		order by h.id`, from, to)
+	if err != nil {
+		return nil, fmt.Errorf("which hosts are free: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.Candidate, err error) {
+		c.Host, err = scanHost(row, &c.Booked, &c.Free)
+		return c, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("which hosts are free: %w", err)
+	}
+	return all, nil
+}
+
+func (wholeHosts) rebook(ctx context.Context, tx *transaction, of booking) error {
+	b, err := hostChoiceOf(of)
+	if err != nil {
+		return err
+	}
+	if err := b.keep(ctx, tx); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `
+		delete from host_allocation
+		where reservation_id = $1 and not host_id = any($2)`, b.ID, b.kept); err != nil {
+		return fmt.Errorf("leave hosts: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `
+		with moved as (
+			select host_id, case when $4 then lower(during) else $2 end as begins
+			from host_allocation
+			where reservation_id = $1)
+		update host_allocation a
+		set during = tstzrange(m.begins, greatest($3, m.begins + interval '1 microsecond'))
+		from moved m
+		where a.reservation_id = $1 and a.host_id = m.host_id`, b.ID, b.from, b.to, b.active); err != nil {
+		return fmt.Errorf("move hosts to the new dates: %w", err)
+	}
+	b.least, b.most = b.least-len(b.kept), b.most-len(b.kept)
+	return b.book(ctx, tx)
+}
+
+// keep decides which of its hosts a reservation keeps: those that still match and that nobody else has in the
+// new window, up to its maximum.
+func (b *hostChoice) keep(ctx context.Context, tx *transaction) error {
+	held, err := readHosts(ctx, tx, `h.id in (select host_id from host_allocation where reservation_id = $1)`, b.ID)
+	if err != nil {
+		return err
+	}
+	taken, err := takenByOthers(ctx, tx, b.booking)
+	if err != nil {
+		return err
+	}
+	changed := b.HypervisorProperties != b.was.HypervisorProperties || b.ResourceProperties != b.was.ResourceProperties
+	if changed { // a misspelt property is told as such, rather than that no host has it
+		all, err := candidates(ctx, tx, b.from, b.to)
+		if err != nil {
+			return err
+		}
+		if _, err := lease.Matching(all, b.requirements); err != nil {
+			return err
+		}
+	}
+	b.kept = []int64{}
+	for _, h := range held {
+		properties := h.Properties()
+		fits := !changed || !slices.ContainsFunc(b.requirements, func(r lease.Requirement) bool { return !r.Holds(properties) })
+		if fits && len(b.kept) < b.most && !slices.Contains(taken, h.ID) {
+			b.kept = append(b.kept, h.ID)
+		}
+	}
+	if b.active && len(b.kept) < len(held) {
+		return lease.Refuse(lease.NotEnoughHosts, "Not enough hosts available")
+	}
+	return nil
+}
+
+// replace takes another host for one that is lost, if there is one.
+func (wholeHosts) replace(ctx context.Context, tx *transaction, of booking, host int64) (whole bool, err error) {
+	b, err := hostChoiceOf(of)
+	if err != nil {
+		return false, err
+	}
+	if err := leaveHost(ctx, tx, b.ID, host); err != nil {
+		return false, err
+	}
+	b.kept = append(slices.Clone(b.Hosts), host)
+	b.least, b.most = 1, 1
+	var fault *lease.Fault
+	if err := b.book(ctx, tx); errors.As(err, &fault) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+func leaveHost(ctx context.Context, tx *transaction, reservation uuid.UUID, host int64) error {
+	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = $1 and host_id = $2`, reservation, host); err != nil {
+		return fmt.Errorf("reservation %s leaves host %d: %w", reservation, host, err)
+	}
+	return nil
+}
+
+func (wholeHosts) leave(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
+	return leaveHosts(ctx, tx, reservations...)
+}
+
+func leaveHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
+	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = any($1)`, reservations); err != nil {
+		return fmt.Errorf("free the hosts of reservations %s: %w", reservations, err)
+	}
+	return nil
+}
+
+func takenByOthers(ctx context.Context, tx *transaction, b booking) ([]int64, error) {
+	rows, err := tx.Query(ctx, `
+		select distinct mine.host_id
+		from host_allocation mine
+		join host_allocation theirs on theirs.host_id = mine.host_id and theirs.reservation_id <> mine.reservation_id
+		where mine.reservation_id = $1 and theirs.during && tstzrange($2, $3)`, b.ID, b.from, b.to)
+	if err != nil {
+		return nil, fmt.Errorf("who has the hosts in the new window: %w", err)
+	}
+	taken, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, fmt.Errorf("who has the hosts in the new window: %w", err)
+	}
+	return taken, nil
+}

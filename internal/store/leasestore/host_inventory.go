@@ -1,0 +1,143 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/store/inventorystore"
+)
+
+// wire makes the reservations hold exactly their hosts in inventory.
+func (wholeHosts) wire(ctx context.Context, tx *transaction, all []holder) error {
+	books, err := booksOf(ctx, tx, all)
+	if err != nil {
+		return err
+	}
+	var changes []*inventorystore.AllocationWrite
+	for _, h := range all {
+		if b := books[h.ID]; !b.agree() {
+			changes = append(changes, b.become(ctx, h, b.want))
+		}
+	}
+	return exchange(ctx, tx, changes)
+}
+
+// unwire makes the reservations hold nothing in inventory.
+func (wholeHosts) unwire(ctx context.Context, tx *transaction, all []holder) error {
+	books, err := booksOf(ctx, tx, all)
+	if err != nil {
+		return err
+	}
+	var changes []*inventorystore.AllocationWrite
+	for _, h := range all {
+		if b := books[h.ID]; b.generation != nil {
+			changes = append(changes, b.become(ctx, h, nil))
+		}
+	}
+	return exchange(ctx, tx, changes)
+}
+
+// unwired returns the reservations that do not hold exactly their hosts in inventory.
+func (wholeHosts) unwired(ctx context.Context, tx *transaction, all []holder) (unwired []holder, err error) {
+	books, err := booksOf(ctx, tx, all)
+	for _, h := range all {
+		if err == nil && !books[h.ID].agree() {
+			unwired = append(unwired, h)
+		}
+	}
+	return unwired, err
+}
+
+// book is what a reservation shall hold in inventory and what it holds: an allocation of the reservation, as consumer, on
+// the nested provider of each host.
+type book struct {
+	want, have inventory.Allocations
+	generation *int64 // as a consumer, nil if it holds nothing
+}
+
+func (b *book) agree() bool {
+	return maps.EqualFunc(b.want, b.have, func(a, b map[string]int64) bool { return maps.Equal(a, b) })
+}
+
+// become replaces what the reservation holds, if its generation is the one that was read.
+func (b *book) become(ctx context.Context, h holder, what inventory.Allocations) *inventorystore.AllocationWrite {
+	expect := inventory.Absent()
+	if b.generation != nil {
+		expect = inventory.At(*b.generation)
+	}
+	return inventorystore.NewAllocationWrite(h.acting(ctx), []inventory.ConsumerWrite{{
+		Consumer: h.ID.String(), Project: h.of.Project, User: h.of.User, Expect: expect, Allocations: what}})
+}
+
+// exchange does the changes, or refuses them all because of one.
+func exchange(ctx context.Context, tx *transaction, changes []*inventorystore.AllocationWrite) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	err := inventorystore.ReplaceAllocations(ctx, tx, changes...)
+	for _, c := range changes {
+		var problem *inventory.Problem
+		if !errors.As(c.Refusal, &problem) {
+			continue
+		}
+		reservation := c.Writes[0].Consumer
+		if problem.Kind == inventory.Concurrent {
+			return fmt.Errorf("reservation %s in inventory: another writer was faster: %w", reservation, c.Refusal)
+		}
+		return lease.Refuse(lease.HostInUse, "reservation %s cannot have its hosts: %s", reservation, problem.Message)
+	}
+	return err
+}
+
+// booksOf reads what inventory says of reservations.
+func booksOf(ctx context.Context, tx *transaction, all []holder) (map[uuid.UUID]*book, error) {
+	books, ids, names := map[uuid.UUID]*book{}, make([]uuid.UUID, len(all)), make([]string, len(all))
+	for i, h := range all {
+		books[h.ID] = &book{want: inventory.Allocations{}, have: inventory.Allocations{}}
+		ids[i], names[i] = h.ID, h.ID.String()
+	}
+	batch := &pgx.Batch{}
+	var id uuid.UUID
+	var provider string
+	batch.Queue(`
+		select a.reservation_id, h.nested::text
+		from host_allocation a
+		join host h on h.id = a.host_id
+		where a.reservation_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&id, &provider}, func() error {
+			books[id].want[provider] = map[string]int64{lease.HostClass: 1}
+			return nil
+		})
+		return err
+	})
+	batch.Queue(`
+		select k.uuid::uuid, k.generation, p.uuid, c.name, a.amount
+		from consumer k
+		join allocation a on a.consumer_id = k.id
+		join provider p on p.id = a.provider_id
+		join resource_class c on c.id = a.class_id
+		where k.uuid = any($1)`, names).Query(func(rows pgx.Rows) error {
+		var generation, amount int64
+		var class string
+		_, err := pgx.ForEachRow(rows, []any{&id, &generation, &provider, &class, &amount}, func() error {
+			b := books[id]
+			if b.generation = new(generation); b.have[provider] == nil {
+				b.have[provider] = map[string]int64{}
+			}
+			b.have[provider][class] = amount
+			return nil
+		})
+		return err
+	})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("what reservations hold: %w", err)
+	}
+	return books, nil
+}

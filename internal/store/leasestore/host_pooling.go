@@ -1,0 +1,44 @@
+package leasestore
+
+import (
+	"context"
+	"fmt"
+
+	"berth/internal/contract"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+// poolLater remembers in the caller's transaction that the cloud has to hear of a host, and nudges who tells it.
+func (s *Store) poolLater(ctx context.Context, tx *transaction, service string) error {
+	if !s.config.PoolHosts {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, `
+		insert into host_pooling (service_name)
+		values ($1)
+		on conflict (service_name) do update
+		set version = host_pooling.version + 1`, service); err != nil {
+		return fmt.Errorf("host %s and the pool: %w", service, err)
+	}
+	return outbox.Enqueue(ctx, tx, contract.Nudge{Workflow: contract.Pool, ID: contract.PoolID(service), Summary: "host " + service + " in the pool",
+		Attributes: contract.Attributes{Host: service, Resource: "pool"}})
+}
+
+// Pooling tells whether a host can be leased, and of which version of that the cloud has still to hear; ErrNotFound if it
+// has heard of all.
+func (s *Store) Pooling(ctx context.Context, service string) (reservable bool, version int64, err error) {
+	err = s.db.QueryRow(ctx, `
+		select exists (select from host h where h.service_name = p.service_name), p.version
+		from host_pooling p
+		where p.service_name = $1`, service).Scan(&reservable, &version)
+	return reservable, version, db.NotFoundOr(err, "news of host %s", service)
+}
+
+// SettlePooling forgets that version. A later one stays.
+func (s *Store) SettlePooling(ctx context.Context, service string, version int64) error {
+	if _, err := s.db.Exec(ctx, `delete from host_pooling where service_name = $1 and version = $2`, service, version); err != nil {
+		return fmt.Errorf("host %s and the pool: %w", service, err)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package leasestore_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/store/db"
+	"berth/internal/store/leasestore"
+	"berth/internal/store/storetest"
+)
+
+func (t *leasing) pooling(service string) (reservable bool, version int64) {
+	t.Helper()
+	reservable, version, err := t.Lease.Pooling(t.Context(), service)
+	if err != nil && !errors.Is(err, db.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return reservable, version
+}
+
+func TestCloudHearsOfEveryHostThatComesAndGoes(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 0)
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}, PoolHosts: true})
+	h := e.register("cmp-1", nil)
+	reservable, first := e.pooling("cmp-1")
+	if !reservable || first == 0 {
+		t.Errorf("registered: %t, version %d", reservable, first)
+	}
+	if err := e.Lease.DeleteHost(t.Context(), h.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Lease.SettlePooling(t.Context(), "cmp-1", first); err != nil { // somebody who told of the registration, late
+		t.Fatal(err)
+	}
+	reservable, second := e.pooling("cmp-1")
+	if reservable || second == 0 {
+		t.Errorf("deleted: %t, version %d", reservable, second)
+	}
+	if n, err := e.Outbox.RestartWorkflows(t.Context(), []string{"pool/cmp-1", "pool/cmp-2"}); n != 1 || err != nil {
+		t.Errorf("%d of its workflows are brought back, %v", n, err)
+	}
+	for range 2 {
+		if err := e.Lease.SettlePooling(t.Context(), "cmp-1", second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, version := e.pooling("cmp-1"); version != 0 {
+		t.Errorf("version %d is left", version)
+	}
+}
+
+func TestHostWithServersIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	server := uuid.NewString()
+	storetest.Allocate(t, e.Store, storetest.VCPUs(server, e.hosts[0].Provider.String(), 1, inventory.Absent()))
+	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); faultKind(err) != lease.HostInUse {
+		t.Errorf("a host with a server goes: %v", err)
+	}
+	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.At(1)))
+	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,87 @@
+package leasestore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+	"berth/internal/store/db"
+)
+
+// HostUses lists who has which host when, in the order of hosts and dates; hosts that nobody has are listed too.
+// Without a lease or reservation in the filter, leases that are over are left out.
+func (s *Store) HostUses(ctx context.Context, f lease.UseFilter) ([]lease.HostUse, error) {
+	rows, err := s.db.Query(ctx, `
+		select h.id, x.id, x.lease_id, x.start_at, x.end_at
+		from host h
+		left join lateral (
+			select r.id, r.lease_id, l.start_at, l.end_at
+			from host_allocation a
+			join reservation r on r.id = a.reservation_id
+			join lease l on l.id = r.lease_id
+			where a.host_id = h.id
+				and ($1 = '' or l.id::text = $1)
+				and ($2 = '' or r.id::text = $2)
+				and ($1 <> '' or $2 <> '' or l.end_at > now())) x on true
+		where $3::bigint = 0 or h.id = $3::bigint
+		order by h.id, x.start_at, x.id`, f.Lease, f.Reservation, f.Host)
+	if err != nil {
+		return nil, fmt.Errorf("host allocations: %w", err)
+	}
+	var all []lease.HostUse
+	var host int64
+	var id, of *uuid.UUID
+	var start, end *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&host, &id, &of, &start, &end}, func() error {
+		if len(all) == 0 || all[len(all)-1].Host != host {
+			all = append(all, lease.HostUse{Host: host})
+		}
+		if id != nil {
+			u := &all[len(all)-1]
+			u.Reservations = append(u.Reservations, lease.HostReservation{ID: *id, Lease: *of, StartAt: *start, EndAt: *end})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("host allocations: %w", err)
+	}
+	return all, nil
+}
+
+// HostProperties lists the properties of hosts by name with the values that hosts have; private ones only if
+// asked for.
+func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.HostProperty, error) {
+	rows, err := s.db.Query(ctx, `
+		select p.id, p.name, p.private, p.created_at, p.updated_at,
+			array(select distinct c.value from host_capability c where c.property_id = p.id order by c.value)
+		from host_property p
+		where $1 or not p.private
+		order by p.name`, private)
+	if err != nil {
+		return nil, fmt.Errorf("host properties: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.HostProperty])
+	if err != nil {
+		return nil, fmt.Errorf("host properties: %w", err)
+	}
+	return all, nil
+}
+
+// SetHostPropertyPrivate hides a property from those who do not ask for all, or shows it again.
+func (s *Store) SetHostPropertyPrivate(ctx context.Context, name string, private bool) (lease.HostProperty, error) {
+	rows, err := s.db.Query(ctx, `
+		update host_property p
+		set private = $2, updated_at = clock_timestamp()
+		where p.name = $1
+		returning p.id, p.name, p.private, p.created_at, p.updated_at,
+			array(select distinct c.value from host_capability c where c.property_id = p.id order by c.value)`, name, private)
+	if err != nil {
+		return lease.HostProperty{}, fmt.Errorf("host property %s: %w", name, err)
+	}
+	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.HostProperty])
+	return p, db.NotFoundOr(err, "host property %s", name)
+}

@@ -1,0 +1,395 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/store/db"
+	"berth/internal/store/inventorystore"
+)
+
+// instances is virtual:instance and flavor:instance: room for so many instances on hosts that others use too. In
+// inventory each host's nested provider has as many of the reservation's own class as it has room for.
+type instances struct{}
+
+func (instances) book(ctx context.Context, tx *transaction, b booking) error {
+	candidates, err := slotCandidates(ctx, tx, b)
+	if err != nil {
+		return err
+	}
+	slots, err := lease.PickSlots(candidates, b.Amount, b.Affinity)
+	if err != nil {
+		return err
+	}
+	return writeSlots(ctx, tx, b, slots)
+}
+
+// rebook chooses anew, and prefers the hosts that the reservation has. One that is active keeps its slots and adds to
+// them.
+func (instances) rebook(ctx context.Context, tx *transaction, b booking) error {
+	if b.active {
+		return extendSlots(ctx, tx, b)
+	}
+	if err := leaveHosts(ctx, tx, b.ID); err != nil {
+		return err
+	}
+	return instances{}.book(ctx, tx, b)
+}
+
+// extendSlots brings the slots of an active reservation to its new end and adds what it shall have more.
+func extendSlots(ctx context.Context, tx *transaction, b booking) error {
+	kept, held := map[int64]int{}, 0
+	for host, n := range b.Slots {
+		kept[host] = n
+		held += n
+	}
+	if err := leaveHosts(ctx, tx, b.ID); err != nil {
+		return err
+	}
+	if more := b.Amount - held; more > 0 {
+		added, err := moreSlots(ctx, tx, b, more)
+		if err != nil {
+			return err
+		}
+		for host, n := range added {
+			kept[host] += n
+		}
+	}
+	err := writeSlots(ctx, tx, b, kept)
+	if db.Violates(err, "host_allocation_once") || db.Violates(err, "host_allocation_room") {
+		return lease.Refuse(lease.NotEnoughHosts, "Not enough hosts available")
+	}
+	return err
+}
+
+// moreSlots chooses hosts for further instances of a reservation.
+func moreSlots(ctx context.Context, tx *transaction, b booking, more int) (map[int64]int, error) {
+	candidates, err := slotCandidates(ctx, tx, b)
+	if err != nil {
+		return nil, err
+	}
+	for i := range candidates {
+		c := &candidates[i]
+		c.Room = max(c.Room-c.Held, 0)
+	}
+	candidates = slices.DeleteFunc(candidates, func(c lease.SlotCandidate) bool {
+		return b.Affinity == lease.Together && len(b.Slots) > 0 && c.Held == 0 || b.Affinity == lease.Apart && c.Held > 0
+	})
+	return lease.PickSlots(candidates, more, b.Affinity)
+}
+
+// replace takes room elsewhere for the instances of a host that is lost; all of them, if they belong together.
+func (instances) replace(ctx context.Context, tx *transaction, b booking, host int64) (whole bool, err error) {
+	lost := b.Slots[host]
+	delete(b.Slots, host)
+	if err := leaveHosts(ctx, tx, b.ID); err != nil {
+		return false, err
+	}
+	added, err := moreSlots(ctx, tx, b, lost)
+	var fault *lease.Fault
+	if whole = err == nil; !whole && !errors.As(err, &fault) {
+		return false, err
+	}
+	for h, n := range added {
+		b.Slots[h] += n
+	}
+	return whole, writeSlots(ctx, tx, b, b.Slots)
+}
+
+func writeSlots(ctx context.Context, tx *transaction, b booking, slots map[int64]int) error {
+	hosts := lease.SlotHosts(slots)
+	counts := make([]int, len(hosts))
+	for i, h := range hosts {
+		counts[i] = slots[h]
+	}
+	if _, err := tx.Exec(ctx, `
+		insert into host_allocation (reservation_id, host_id, slots, during)
+		select $1, host_id, slots, tstzrange($4, $5)
+		from unnest($2::bigint[], $3::integer[]) as s (host_id, slots)`, b.ID, hosts, counts, b.from, b.to); err != nil {
+		return fmt.Errorf("book room on hosts: %w", err)
+	}
+	return nil
+}
+
+// slotCandidates are the hosts that a reservation of instances may use in its window, and how much room each has for
+// them, what the reservation has itself left aside.
+func slotCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.SlotCandidate, error) {
+	requirements, err := lease.Requirements(b.HypervisorProperties, b.ResourceProperties)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := candidates(ctx, tx, b.from, b.to)
+	if err != nil {
+		return nil, err
+	}
+	matching, err := lease.Matching(hosts, requirements)
+	if err != nil {
+		return nil, err
+	}
+	uses, alone, err := usesOfHosts(ctx, tx, b)
+	if err != nil {
+		return nil, err
+	}
+	capacity, err := capacities(ctx, tx, b.ReservationDraft)
+	if err != nil {
+		return nil, err
+	}
+	var all []lease.SlotCandidate
+	each := b.Resources()
+	for _, h := range matching {
+		has, fits := capacity[h.ID]
+		if h.Reservable && fits && !alone[h.ID] {
+			all = append(all, lease.SlotCandidate{Host: h.ID, Room: lease.Room(has, lease.Peak(uses[h.ID], b.from, b.to), each),
+				Used: len(uses[h.ID]) > 0, Held: b.Slots[h.ID]})
+		}
+	}
+	return all, nil
+}
+
+// usesOfHosts is what other reservations of instances take of hosts in a window, and which hosts are somebody's alone
+// in it. What a reservation failed to leave it still takes.
+func usesOfHosts(ctx context.Context, tx *transaction, b booking) (uses map[int64][]lease.Use, alone map[int64]bool, err error) {
+	rows, err := tx.Query(ctx, `
+		select a.host_id, a.owner = a.reservation_id, lower(a.during), case when e.status = 'ERROR' then $3 else upper(a.during) end,
+			a.slots, r.resources
+		from host_allocation a
+		join reservation r on r.id = a.reservation_id
+		join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
+		where r.id <> $1 and (a.during && tstzrange($2, $3) or e.status = 'ERROR' and lower(a.during) < $3)`, b.ID, b.from, b.to)
+	if err != nil {
+		return nil, nil, fmt.Errorf("what is used of hosts: %w", err)
+	}
+	uses, alone = map[int64][]lease.Use{}, map[int64]bool{}
+	var host int64
+	var whole bool
+	var u lease.Use
+	_, err = pgx.ForEachRow(rows, []any{&host, &whole, &u.From, &u.To, &u.Slots, &u.Resources}, func() error {
+		if whole {
+			alone[host] = true
+		} else {
+			uses[host] = append(uses[host], u)
+		}
+		u.Resources = nil
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("what is used of hosts: %w", err)
+	}
+	return uses, alone, nil
+}
+
+// capacities is what hosts have of what an instance takes. Those on which not even one fits are left out, and those
+// that lack a trait that the flavor requires or have one that it forbids.
+func capacities(ctx context.Context, tx *transaction, d lease.ReservationDraft) (map[int64]map[string]int64, error) {
+	required, forbidden := []string{}, []string{}
+	if d.Flavor != nil {
+		r, f := d.Flavor.Traits()
+		required, forbidden = append(required, r...), append(forbidden, f...)
+	}
+	rows, err := tx.Query(ctx, `
+		select h.id, jsonb_object_agg(u.key, trunc(u.has))
+		from host h
+		join provider p on p.uuid = h.provider::text
+		cross join lateral (
+			select d.key, d.value::numeric as asked, coalesce(host_capacity($2, h.id, d.key), 0) as has,
+				(select i.max_unit from inventory i join resource_class c on c.id = i.class_id where i.provider_id = p.id and c.name = d.key) as max_unit
+			from jsonb_each_text($1) d) u
+		where (select count(*) from provider_trait pt join trait t on t.id = pt.trait_id where pt.provider_id = p.id and t.name = any($3)) = cardinality($3)
+			and not exists (select from provider_trait pt join trait t on t.id = pt.trait_id where pt.provider_id = p.id and t.name = any($4))
+		group by h.id
+		having bool_and(u.has >= u.asked and ($2 <> 'flavor:instance' or u.max_unit >= u.asked))`,
+		d.Resources(), d.Type, required, forbidden)
+	if err != nil {
+		return nil, fmt.Errorf("what hosts have: %w", err)
+	}
+	all := map[int64]map[string]int64{}
+	var host int64
+	var has map[string]int64
+	_, err = pgx.ForEachRow(rows, []any{&host, &has}, func() error { all[host], has = has, nil; return nil })
+	if err != nil {
+		return nil, fmt.Errorf("what hosts have: %w", err)
+	}
+	return all, nil
+}
+
+func (instances) wire(ctx context.Context, tx *transaction, all []holder) error {
+	if err := lockSlots(ctx, tx, all); err != nil {
+		return err
+	}
+	for _, h := range all {
+		want, have, err := slotsInInventory(ctx, tx, h.Reservation)
+		if err != nil {
+			return err
+		}
+		if want.equals(have) {
+			continue
+		}
+		if err := inventorystore.EnsureClass(ctx, tx, lease.ReservationClass(h.ID)); err != nil {
+			return err
+		}
+		if err := stockSlots(ctx, tx, h, want, have, closeSlots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (instances) unwire(ctx context.Context, tx *transaction, all []holder) error {
+	if err := lockSlots(ctx, tx, all); err != nil {
+		return err
+	}
+	for _, h := range all {
+		_, have, err := slotsInInventory(ctx, tx, h.Reservation)
+		if err != nil {
+			return err
+		}
+		if err := stockSlots(ctx, tx, h, nil, have, refuseSlots); err != nil {
+			return err
+		}
+		if err := inventorystore.DropClass(ctx, tx, lease.ReservationClass(h.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (instances) unwired(ctx context.Context, tx *transaction, all []holder) (unwired []holder, err error) {
+	for _, h := range all {
+		want, have, err := slotsInInventory(ctx, tx, h.Reservation)
+		if err != nil {
+			return nil, err
+		}
+		if !want.equals(have) {
+			unwired = append(unwired, h)
+		}
+	}
+	return unwired, nil
+}
+
+func (instances) leave(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
+	return leaveHosts(ctx, tx, reservations...)
+}
+
+// lockSlots locks all nested providers that have or shall have slots of reservations, in the order in which everybody locks
+// several: many reservations share hosts.
+func lockSlots(ctx context.Context, tx *transaction, all []holder) error {
+	ids, classes := make([]uuid.UUID, len(all)), make([]string, len(all))
+	for i, h := range all {
+		ids[i], classes[i] = h.ID, lease.ReservationClass(h.ID)
+	}
+	if _, err := tx.Exec(ctx, `
+		select from provider
+		where id = any(array(
+			select p.id
+			from host_allocation a
+			join host h on h.id = a.host_id
+			join provider p on p.uuid = h.nested::text
+			where a.reservation_id = any($1)
+			union
+			select i.provider_id
+			from inventory i
+			join resource_class c on c.id = i.class_id
+			where c.name = any($2)))
+		order by id
+		for no key update`, ids, classes); err != nil {
+		return fmt.Errorf("lock where reservations have slots: %w", err)
+	}
+	return nil
+}
+
+// slotStock is how many slots nested providers have.
+type slotStock map[string]int64
+
+func (s slotStock) equals(other slotStock) bool { return maps.Equal(s, other) }
+
+// slotsInInventory is how many slots of a reservation nested providers shall have and how many they have.
+func slotsInInventory(ctx context.Context, tx *transaction, r lease.Reservation) (want, have slotStock, err error) {
+	rows, err := tx.Query(ctx, `
+		select h.nested::text, a.slots, 0
+		from host_allocation a
+		join host h on h.id = a.host_id
+		where a.reservation_id = $1
+		union all
+		select p.uuid, 0, i.total
+		from inventory i
+		join provider p on p.id = i.provider_id
+		join resource_class c on c.id = i.class_id
+		where c.name = $2`, r.ID, lease.ReservationClass(r.ID))
+	if err != nil {
+		return nil, nil, fmt.Errorf("slots of reservation %s: %w", r.ID, err)
+	}
+	want, have = slotStock{}, slotStock{}
+	var provider string
+	var slots, total int64
+	_, err = pgx.ForEachRow(rows, []any{&provider, &slots, &total}, func() error {
+		if slots > 0 {
+			want[provider] = slots
+		} else {
+			have[provider] = total
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("slots of reservation %s: %w", r.ID, err)
+	}
+	return want, have, nil
+}
+
+// stockSlots brings the inventories of nested providers from what they have to what they shall have, each at the
+// generation that it has under its lock, and moves that on. What shall go and is still used, stuck sees to.
+func stockSlots(ctx context.Context, tx *transaction, h holder, want, have slotStock,
+	stuck func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Problem) error) error {
+	ctx = h.acting(ctx)
+	class := lease.ReservationClass(h.ID)
+	all := maps.Clone(have)
+	maps.Copy(all, want)
+	for _, provider := range slices.Sorted(maps.Keys(all)) {
+		if want[provider] == have[provider] {
+			continue
+		}
+		p, err := inventorystore.LockInventory(ctx, tx, provider)
+		if err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		if n := want[provider]; n > 0 {
+			i := inventory.Of(n)
+			i.MaxUnit = 1
+			inventorystore.QueueInventory(batch, p.LockedProvider, class, i)
+		} else if err := p.Use(ctx, tx, batch, []string{class}); err != nil {
+			var problem *inventory.Problem
+			if errors.As(err, &problem) {
+				err = stuck(batch, p.LockedProvider, class, have[provider], problem)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		p.QueueGeneration(ctx, batch, inventory.Stocking)
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("slots of reservation %s at %s: %w", h.ID, provider, err)
+		}
+	}
+	return nil
+}
+
+// closeSlots leaves the servers on a host that the reservation has lost in the books, and room for no more.
+func closeSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Problem) error {
+	i := inventory.Of(total)
+	i.MaxUnit, i.Reserved = 1, total
+	inventorystore.QueueInventory(batch, p, class, i)
+	return nil
+}
+
+// refuseSlots means that servers have to go first.
+func refuseSlots(_ *pgx.Batch, _ inventorystore.LockedProvider, class string, _ int64, problem *inventory.Problem) error {
+	return lease.Refuse(lease.HostInUse, "%s is still used: %s", class, problem.Message)
+}

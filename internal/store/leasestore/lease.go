@@ -1,0 +1,289 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"berth/internal/contract"
+	"berth/internal/lease"
+	"berth/internal/store/db"
+)
+
+// Lease is the lease with that ID; ErrNotFound once it is deleted.
+func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
+	all, err := s.leases(ctx, `id = $1`, id)
+	if err != nil {
+		return lease.Lease{}, err
+	}
+	if len(all) == 0 {
+		return lease.Lease{}, noLease(id)
+	}
+	return all[0], nil
+}
+
+// LeasesOf lists those of the leases with these IDs that are there.
+func (s *Store) LeasesOf(ctx context.Context, ids []uuid.UUID) ([]lease.Lease, error) {
+	return s.leases(ctx, `id = any($1)`, ids)
+}
+
+// Leases lists leases, oldest first.
+func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, error) {
+	const these = `($1 = '' or project_id = $1)`
+	if f.Limit == 0 && f.After == uuid.Nil {
+		return s.leases(ctx, these, f.Project)
+	}
+	limit := &f.Limit
+	if f.Limit == 0 {
+		limit = nil
+	}
+	return s.leases(ctx, `id in (
+		select id
+		from lease
+		where `+these+` and ($2::uuid = '00000000-0000-0000-0000-000000000000' or (created_at, id) > (select created_at, id from lease where id = $2))
+		order by created_at, id
+		limit $3)`, f.Project, f.After, limit)
+}
+
+// leases reads leases with all their parts from one snapshot, so that they never look torn.
+func (s *Store) leases(ctx context.Context, where string, args ...any) (all []lease.Lease, err error) {
+	err = s.db.InSnapshot(ctx, func(tx db.Tx) error {
+		all, err = readLeases(ctx, tx, where, args...)
+		return err
+	})
+	return all, err
+}
+
+func noLease(id uuid.UUID) error { return fmt.Errorf("%w: lease %s", db.ErrNotFound, id) }
+
+// lockLease locks a lease against every other writer and reads it. Its reservations, events and hosts are only
+// written under this lock.
+func lockLease(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, error) {
+	if err := tx.QueryRow(ctx, `select id from lease where id = $1 for update`, id).Scan(&id); err != nil {
+		if errors.Is(err, pgx.ErrNoRows) {
+			return lease.Lease{}, noLease(id)
+		}
+		return lease.Lease{}, fmt.Errorf("lock lease %s: %w", id, err)
+	}
+	all, err := readLeases(ctx, tx, `id = $1`, id)
+	if err != nil {
+		return lease.Lease{}, err
+	}
+	return all[0], nil
+}
+
+func readLeases(ctx context.Context, tx db.Tx, where string, args ...any) ([]lease.Lease, error) {
+	rows, err := tx.Query(ctx, `
+		select id, name, user_id, project_id, status, start_at, end_at, degraded, delete_requested_at is not null,
+			created_at, updated_at
+		from lease
+		where `+where+`
+		order by created_at, id`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read leases: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (lease.Lease, error) {
+		var l lease.Lease
+		err := row.Scan(&l.ID, &l.Name, &l.User, &l.Project, &l.Status, &l.StartAt, &l.EndAt, &l.Degraded, &l.DeleteRequested,
+			&l.CreatedAt, &l.UpdatedAt)
+		return l, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read leases: %w", err)
+	}
+	if err := readParts(ctx, tx, all); err != nil {
+		return nil, fmt.Errorf("read leases: %w", err)
+	}
+	return all, nil
+}
+
+// readParts fills in reservations, events and blockers.
+func readParts(ctx context.Context, tx db.Tx, all []lease.Lease) error {
+	if len(all) == 0 {
+		return nil
+	}
+	ids, byID := make([]uuid.UUID, len(all)), map[uuid.UUID]*lease.Lease{}
+	for i := range all {
+		ids[i], byID[all[i].ID] = all[i].ID, &all[i]
+	}
+	batch := &pgx.Batch{}
+	queueReservations(batch, ids, byID)
+	queueEvents(batch, ids, byID)
+	queueBlockers(batch, ids, byID)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+func queueReservations(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
+	batch.Queue(`
+		select r.lease_id, r.id, r.resource_type, r.status, r.min_hosts, r.max_hosts, r.hypervisor_properties,
+			r.resource_properties, r.before_end, r.amount, r.vcpus, r.memory_mb, r.disk_gb, r.affinity, r.flavor,
+			coalesce(r.network_id, '00000000-0000-0000-0000-000000000000'), r.required_addresses, r.aggregate_id,
+			r.server_group_id, r.shape, r.shaped, r.missing_resources, r.resources_changed, r.last_error, r.created_at, r.updated_at,
+			array(select a.host_id from host_allocation a where a.reservation_id = r.id order by a.host_id),
+			array(select a.slots from host_allocation a where a.reservation_id = r.id order by a.host_id),
+			array(select f.address from floatingip_allocation a join floatingip f on f.id = a.floatingip_id
+				where a.reservation_id = r.id order by f.address)
+		from reservation r
+		where r.lease_id = any($1)
+		order by r.lease_id, r.position`, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			r, err := scanReservation(rows, &id)
+			if err != nil {
+				return err
+			}
+			byID[id].Reservations = append(byID[id].Reservations, r)
+		}
+		return rows.Err()
+	})
+}
+
+func scanReservation(rows pgx.Rows, of *uuid.UUID) (r lease.Reservation, err error) {
+	var slots []int
+	err = rows.Scan(of, &r.ID, &r.Type, &r.Status, &r.Min, &r.Max, &r.HypervisorProperties, &r.ResourceProperties, &r.BeforeEnd,
+		&r.Amount, &r.VCPUs, &r.MemoryMB, &r.DiskGB, &r.Affinity, &r.Flavor, &r.Network, &r.Required, &r.AggregateID,
+		&r.ServerGroupID, &r.Shape, &r.Shaped, &r.MissingResources, &r.ResourcesChanged, &r.LastError, &r.CreatedAt, &r.UpdatedAt,
+		&r.Hosts, &slots, &r.Addresses)
+	if r.Type == lease.VirtualInstance || r.Type == lease.FlavorInstance {
+		r.Slots = map[int64]int{}
+		for i, host := range r.Hosts {
+			r.Slots[host] = slots[i]
+		}
+	}
+	return r, err
+}
+
+func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
+	batch.Queue(`
+		select lease_id, id, event_type, at, status, created_at, updated_at
+		from event
+		where lease_id = any($1)
+		order by lease_id, at, array_position(array['start_lease', 'before_end_lease', 'end_lease'], event_type)`, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			var e lease.Event
+			if err := rows.Scan(&id, &e.ID, &e.Type, &e.At, &e.Status, &e.CreatedAt, &e.UpdatedAt); err != nil {
+				return err
+			}
+			byID[id].Events = append(byID[id].Events, e)
+		}
+		return rows.Err()
+	})
+}
+
+// blockersShown is how many of those who stand in a lease's way are named: the next ones to leave.
+const blockersShown = 10
+
+// queueBlockers finds who has the hosts of leases whose start is due before them; nobody waits for those who come before
+// him in the calendar. Instances do not wait for those beside them that failed to leave: there is room for both.
+func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
+	batch.Queue(`
+		select l.id, b.id, b.name, b.hostname, b.end_at
+		from lease l
+		cross join lateral (
+			select before.id, before.name, h.hostname, before.end_at
+			from reservation r
+			join host_allocation mine on mine.reservation_id = r.id
+			join host_allocation theirs on theirs.host_id = mine.host_id and upper(theirs.during) <= lower(mine.during)
+			join reservation b on b.id = theirs.reservation_id
+			join lease before on before.id = b.lease_id
+			join host h on h.id = mine.host_id
+			where r.lease_id = l.id and before.id <> l.id and not (mine.owner = theirs.owner and before.status = 'ERROR')
+			order by before.end_at, h.id
+			limit $3) b
+		where l.id = any($1) and l.status = 'PENDING' and l.start_at <= clock_timestamp() + $2::interval
+		order by l.id, b.end_at`, ids, lease.Skew, blockersShown).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid.UUID
+			var b lease.Blocker
+			if err := rows.Scan(&id, &b.ID, &b.Name, &b.Host, &b.Since); err != nil {
+				return err
+			}
+			byID[id].Blockers = append(byID[id].Blockers, b)
+		}
+		return rows.Err()
+	})
+}
+
+// saveLease writes what differs between the lease as it was locked and as it shall be.
+func saveLease(ctx context.Context, tx *transaction, was, is lease.Lease) error {
+	return saveLeases(ctx, tx, outcome{was: was, is: is})
+}
+
+// saveLeases does it for several.
+func saveLeases(ctx context.Context, tx *transaction, all ...outcome) error {
+	batch, told := &pgx.Batch{}, []news{}
+	for _, o := range all {
+		queueLease(batch, o.was, o.is)
+		told = append(told, news{o.is, lease.Notices(o.was, o.is)})
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("save leases: %w", err)
+	}
+	return tellLeases(ctx, tx, told...)
+}
+
+func queueLease(batch *pgx.Batch, was, is lease.Lease) {
+	batch.Queue(`
+		update lease
+		set name = $3, status = $4, start_at = $5, end_at = $6, degraded = $7, updated_at = clock_timestamp()
+		where id = $1 and status = $2`, is.ID, was.Status, is.Name, is.Status, is.StartAt, is.EndAt, is.Degraded).Exec(fence(is.ID, was.Status))
+	for i, r := range is.Reservations {
+		old := was.Reservations[i]
+		if sameReservation(old, r) {
+			continue
+		}
+		batch.Queue(`
+			update reservation
+			set status = $3, min_hosts = $4, max_hosts = $5, hypervisor_properties = $6, resource_properties = $7,
+				before_end = $8, last_error = $9, amount = $10, vcpus = $11, memory_mb = $12, disk_gb = $13, affinity = $14,
+				resources = $15, required_addresses = $16, missing_resources = $17, resources_changed = $18, updated_at = clock_timestamp()
+			where id = $1 and status = $2`, r.ID, old.Status, r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties,
+			r.BeforeEnd, r.LastError, r.Amount, r.VCPUs, r.MemoryMB, r.DiskGB, r.Affinity, r.Resources(),
+			required(r.ReservationDraft), r.MissingResources, r.ResourcesChanged).Exec(fence(is.ID, was.Status))
+	}
+	for i, e := range is.Events {
+		old := was.Events[i]
+		if old.Status == e.Status && old.At.Equal(e.At) {
+			continue
+		}
+		batch.Queue(`
+			update event
+			set status = $3, at = $4, updated_at = clock_timestamp()
+			where id = $1 and status = $2`, e.ID, old.Status, e.Status, e.At).Exec(fence(is.ID, was.Status))
+	}
+}
+
+// fence makes zero rows a conflict: somebody was faster.
+func fence(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() == 0 {
+			return fmt.Errorf("%w: lease %s is no longer %s", db.ErrConflict, id, from)
+		}
+		return nil
+	}
+}
+
+func sameReservation(a, b lease.Reservation) bool {
+	return a.Status == b.Status && a.LastError == b.LastError && a.MissingResources == b.MissingResources &&
+		a.ResourcesChanged == b.ResourcesChanged && reflect.DeepEqual(a.ReservationDraft, b.ReservationDraft)
+}
+
+// nudgeLease leaves a note that the lease's workflow should look again.
+func nudgeLease(l lease.Lease, fresh bool) contract.Nudge {
+	return contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: fresh, Summary: l.Name,
+		Attributes: contract.Attributes{Status: string(l.Status), Project: l.Project, Resource: "lease"}}
+}
+
+// clock is the database's clock now, not at the transaction's begin.
+func clock(ctx context.Context, tx *transaction) (time.Time, error) {
+	var now time.Time
+	err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
+	return now, err
+}

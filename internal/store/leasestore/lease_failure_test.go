@@ -1,0 +1,132 @@
+package leasestore_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/contract"
+	"berth/internal/lease"
+	"berth/internal/store/db"
+	"berth/internal/store/storetest"
+)
+
+func TestFailedStartHoldsNothingAndStillEnds(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	d := hostsDraft(1, 2, 1, 1)
+	d.Reservations = append(d.Reservations, d.Reservations[0])
+	l := e.create(d)
+	e.due(l)
+	e.begin(l.ID, lease.Start)
+	if err := e.Lease.WireReservation(t.Context(), l.Reservations[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	failed := map[uuid.UUID]string{l.Reservations[1].ID: "no answer"}
+	for range 2 {
+		l = e.finish(l.ID, lease.Start, failed)
+	}
+	if l.Status != lease.Error || l.Reservations[1].LastError != "no answer" {
+		t.Errorf("want ERROR with the reason, got %+v", l)
+	}
+	if got := e.held(l.Reservations[0].ID); len(got) != 0 {
+		t.Errorf("a lease whose start failed holds %v", got)
+	}
+	e.begin(l.ID, lease.End)
+	e.unwire(l)
+	l = e.finish(l.ID, lease.End, nil)
+	if l.Status != lease.Error || len(l.Reservations[0].Hosts)+len(l.Reservations[1].Hosts) != 0 {
+		t.Errorf("want ERROR without hosts, got %+v", l)
+	}
+	if due := lease.Next(l, time.Now()); due.Step != lease.Stop {
+		t.Errorf("still due: %+v", due)
+	}
+	e.create(hostsDraft(1, 2, 2, 2))
+}
+
+func TestHostIsGivenToNobodyWhileAReservationFailedToLeaveIt(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	l := e.active(hostsDraft(1, 2, 1, 1))
+	e.begin(l.ID, lease.End)
+	l = e.finish(l.ID, lease.End, map[uuid.UUID]string{l.Reservations[0].ID: "server will not die"})
+	if l.Status != lease.Error || len(l.Reservations[0].Hosts) != 1 {
+		t.Errorf("want ERROR with its host, got %+v", l)
+	}
+	e.refused(hostsDraft(5, 6, 1, 1), lease.NotEnoughHosts)
+
+	if gone, err := e.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
+		t.Fatalf("gone %t, %v", gone, err)
+	}
+	e.begin(l.ID, lease.Delete)
+	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.Delete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("deleted though it holds something: %v", err)
+	}
+	e.unwire(l)
+	if last, err := e.Lease.FinishLease(t.Context(), l.ID, lease.Delete, nil); err != nil || last.Status != lease.Deleting {
+		t.Errorf("last state %s, %v", last.Status, err)
+	}
+	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.Delete, nil); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("want ErrNotFound, got %v", err)
+	}
+	e.create(hostsDraft(5, 6, 1, 1))
+}
+
+func TestFollowerWaitsForTheOneBefore(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	before := e.active(hostsDraft(1, 2, 1, 1))
+	after := e.create(hostsDraft(1, 2, 1, 1))
+	storetest.Exec(t, e.url, `update lease set start_at = now() where id = $1`, after.ID)
+	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, after.ID)
+
+	after = e.read(after.ID)
+	want := []lease.Blocker{{ID: before.ID, Name: "l", Host: "cmp-1", Since: before.EndAt}}
+	if d := cmp.Diff(want, after.Blockers); d != "" {
+		t.Error(d)
+	}
+	e.begin(after.ID, lease.Start) // one that does not look
+	if err := e.Lease.WireReservation(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
+		t.Errorf("two leases are given one host: %v", err)
+	}
+	storetest.Exec(t, e.url, `
+		with l as (update lease set status = 'PENDING' where id = $1)
+		update event set status = 'UNDONE' where lease_id = $1`, after.ID)
+	storetest.Exec(t, e.url, `delete from note`)
+
+	e.begin(before.ID, lease.End)
+	e.unwire(before)
+	e.finish(before.ID, lease.End, nil)
+
+	notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)
+	if err != nil || len(notes) != 1 || notes[0].ID != contract.LeaseID(after.ID.String()) {
+		t.Errorf("want a note for the follower, got %+v, %v", notes, err)
+	}
+	if due := lease.Next(e.read(after.ID), time.Now().Add(time.Second)); due.Step != lease.Start {
+		t.Errorf("still waits: %+v", due)
+	}
+}
+
+func TestLeaseNamesTheNextToLeaveOnceItsStartIsDue(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	var first, last lease.Lease
+	for i := range 12 {
+		last = e.create(hostsDraft(i, i+1, 1, 1))
+		if i == 0 {
+			first = last
+		}
+		if last.Blockers != nil {
+			t.Errorf("lease %d waits for others though its start is not due: %v", i, last.Blockers)
+		}
+	}
+	storetest.Exec(t, e.url, `update lease set start_at = now() where id = $1`, last.ID)
+
+	got := e.read(last.ID).Blockers
+	if len(got) != 10 || got[0].ID != first.ID {
+		t.Errorf("waits for %d, the first of them %v; want the 10 that leave first", len(got), got)
+	}
+}

@@ -1,0 +1,184 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+// SeeHosts notes which hosts are up, by name, and returns those of which that is news: what failed is leased to nobody
+// any more, and what has recovered is again. Hosts that are not named stay as they are.
+func (s *Store) SeeHosts(ctx context.Context, up map[string]bool) (failed, recovered []string, err error) {
+	names, states := make([]string, 0, len(up)), make([]bool, 0, len(up))
+	for name, is := range up {
+		names, states = append(names, name), append(states, is)
+	}
+	rows, err := s.db.Query(ctx, `
+		update host h
+		set reservable = seen.up, updated_at = clock_timestamp()
+		from unnest($1::text[], $2::boolean[]) as seen (hostname, up)
+		where h.hostname = seen.hostname and h.reservable <> seen.up
+		returning h.hostname, h.reservable`, names, states)
+	if err != nil {
+		return nil, nil, fmt.Errorf("which hosts are up: %w", err)
+	}
+	var name string
+	var is bool
+	_, err = pgx.ForEachRow(rows, []any{&name, &is}, func() error {
+		if is {
+			recovered = append(recovered, name)
+		} else {
+			failed = append(failed, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("which hosts are up: %w", err)
+	}
+	slices.Sort(failed)
+	slices.Sort(recovered)
+	return failed, recovered, nil
+}
+
+// Unwell lists reservations of leases at rest that hold a host that is not up, or that lack resources, and that are
+// needed within the horizon, the earliest first; without a horizon however late. Those beyond it are left for later:
+// the host may be back by then.
+func (s *Store) Unwell(ctx context.Context, horizon time.Duration, limit int) ([]lease.Unwell, error) {
+	rows, err := s.db.Query(ctx, `
+		select r.id, coalesce(a.host_id, 0)
+		from (
+			select a.reservation_id, a.host_id
+			from host h
+			join host_allocation a on a.host_id = h.id
+			where not h.reservable
+			union all
+			select id, null
+			from reservation
+			where missing_resources) as a (reservation_id, host_id)
+		join reservation r on r.id = a.reservation_id
+		join lease l on l.id = r.lease_id
+		where l.status in ('PENDING', 'ACTIVE') and l.delete_requested_at is null and l.end_at > now()
+			and ($1::interval = interval '0' or l.start_at <= now() + $1::interval)
+		order by l.start_at, r.id, a.host_id
+		limit $2`, horizon, limit)
+	if err != nil {
+		return nil, fmt.Errorf("which reservations are unwell: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Unwell])
+	if err != nil {
+		return nil, fmt.Errorf("which reservations are unwell: %w", err)
+	}
+	return all, nil
+}
+
+// HealReservation gives a reservation other resources for those that it lost, as many as there are, and flags what
+// became of it. What is in order by now, or on its way between two statuses, is left alone.
+func (s *Store) HealReservation(ctx context.Context, a lease.Unwell) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		was, r, err := lockReservation(ctx, tx, a.Reservation)
+		if errors.Is(err, db.ErrNotFound) {
+			return nil
+		}
+		if err != nil || was.DeleteRequested || was.Status != lease.Pending && was.Status != lease.Active {
+			return err
+		}
+		now, err := clock(ctx, tx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(was.Reservations, func(o lease.Reservation) bool { return o.ID == r.ID })
+		is, err := s.heal(ctx, tx, was, i, a.Host, now)
+		if err != nil || is == nil {
+			return err
+		}
+		if is.Status == lease.Active {
+			if err := reshapeLater(ctx, tx, *is, is.Reservations[i]); err != nil {
+				return err
+			}
+		}
+		if err := saveLease(ctx, tx, was, *is); err != nil {
+			return err
+		}
+		if is.Degraded && len(lease.Notices(was, *is)) == 0 { // another host for one that came in place of another
+			if err := tellLeases(ctx, tx, news{*is, []string{lease.NoticeHealth}}); err != nil {
+				return err
+			}
+		}
+		return outbox.Enqueue(ctx, tx, nudgeLease(*is, false))
+	})
+}
+
+// reshapeLater tells inventory what an active reservation has now, or leaves that to the lease's workflow: servers may
+// still be in the books of a host that is lost.
+func reshapeLater(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
+	var fault *lease.Fault
+	err := tx.savepoint(ctx, func(tx *transaction) error { return reshape(ctx, tx, l, r) })
+	if !errors.As(err, &fault) {
+		return err
+	}
+	return outdate(ctx, tx, r)
+}
+
+// heal replaces the host that the i-th reservation of a lease lost, or else what it lacks; nil if there is nothing to do.
+func (s *Store) heal(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
+	r := was.Reservations[i]
+	if host == 0 {
+		return s.refill(ctx, tx, was, i, now)
+	}
+	var lost bool
+	if err := tx.QueryRow(ctx, `select exists (select from host where id = $1 and not reservable)`, host).Scan(&lost); err != nil {
+		return nil, fmt.Errorf("host %d: %w", host, err)
+	}
+	if !lost || !slices.Contains(r.Hosts, host) {
+		return nil, nil
+	}
+	whole := false
+	err := racing(ctx, tx, func(tx *transaction) (err error) {
+		whole, err = resources[r.Type].replace(ctx, tx, s.bookingOf(was, r, apart(r), now), host)
+		return err
+	})
+	is := lease.Replaced(was, i, whole)
+	return &is, err
+}
+
+// refill books again what a reservation lacks, if it can be had by now.
+func (s *Store) refill(ctx context.Context, tx *transaction, was lease.Lease, i int, now time.Time) (*lease.Lease, error) {
+	r := was.Reservations[i]
+	err := racing(ctx, tx, func(tx *transaction) error {
+		return resources[r.Type].rebook(ctx, tx, s.bookingOf(was, r, apart(r), now))
+	})
+	var fault *lease.Fault
+	if errors.As(err, &fault) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	had, has := 0, 0
+	for _, n := range r.Slots {
+		had += n
+	}
+	if err := tx.QueryRow(ctx, `select coalesce(sum(slots), 0) from host_allocation where reservation_id = $1`, r.ID).Scan(&has); err != nil {
+		return nil, fmt.Errorf("what reservation %s holds: %w", r.ID, err)
+	}
+	if has <= had {
+		return nil, nil
+	}
+	is := lease.Refilled(was, i)
+	return &is, nil
+}
+
+// apart is the reservation with slots of its own, which a booking may change.
+func apart(r lease.Reservation) lease.Reservation {
+	r.Slots = maps.Clone(r.Slots)
+	return r
+}

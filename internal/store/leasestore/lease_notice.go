@@ -1,0 +1,77 @@
+package leasestore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/lease"
+	"berth/internal/store/outbox"
+)
+
+// news is what kinds of notices there are about a lease, as it is.
+type news struct {
+	lease.Lease
+	kinds []string
+}
+
+// tellLeases leaves notices about leases in the caller's transaction, if anybody listens, and nudges who brings them out.
+func tellLeases(ctx context.Context, tx *transaction, all ...news) error {
+	if !tx.config.Notices {
+		return nil
+	}
+	batch, nudges := &pgx.Batch{}, []contract.Nudge{}
+	for _, n := range all {
+		if len(n.kinds) == 0 {
+			continue
+		}
+		snapshot, err := json.Marshal(n.Lease)
+		if err != nil {
+			return fmt.Errorf("notice of lease %s: %w", n.ID, err)
+		}
+		for _, kind := range n.kinds {
+			batch.Queue(`
+				insert into lease_notice (lease_id, message_id, kind, lease)
+				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
+		}
+		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), NotRunning: n.kinds[0] == lease.NoticeCreate,
+			Summary: "webhooks of lease " + n.Name, Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"}})
+	}
+	if len(nudges) == 0 {
+		return nil
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("notices of leases: %w", err)
+	}
+	return outbox.Enqueue(ctx, tx, nudges...)
+}
+
+// LeaseNotices lists what was recorded about a lease and not brought out yet, oldest first, at most so many.
+func (s *Store) LeaseNotices(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notice, error) {
+	rows, err := s.db.Query(ctx, `
+		select id, message_id, kind, at, lease
+		from lease_notice
+		where lease_id = $1
+		order by id
+		limit $2`, id, limit)
+	if err != nil {
+		return nil, fmt.Errorf("notices of lease %s: %w", id, err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Notice])
+	if err != nil {
+		return nil, fmt.Errorf("notices of lease %s: %w", id, err)
+	}
+	return all, nil
+}
+
+// SettleLeaseNotices forgets notices that were brought out. Those that are forgotten already do no harm.
+func (s *Store) SettleLeaseNotices(ctx context.Context, ids []int64) error {
+	if _, err := s.db.Exec(ctx, `delete from lease_notice where id = any($1)`, ids); err != nil {
+		return fmt.Errorf("settle notices of leases: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+	"berth/internal/store/outbox"
+)
+
+// CreateLease writes a lease with its reservations, the hosts that they hold and its events, or nothing at all.
+// What is wrong with the draft, or that there are not enough hosts, is a *lease.Fault.
+func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, err error) {
+	if err := lease.CheckDraft(d); err != nil {
+		return l, err
+	}
+	err = s.inTx(ctx, func(tx *transaction) error {
+		l, err = s.createLease(ctx, tx, d)
+		return err
+	})
+	return l, err
+}
+
+func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft) (l lease.Lease, err error) {
+	now, err := clock(ctx, tx)
+	if err != nil {
+		return l, err
+	}
+	dates, err := lease.Plan(d, s.config.Limits.Lead, now)
+	if err != nil {
+		return l, err
+	}
+	if err := s.config.Limits.CheckNew(d.Project, dates); err != nil {
+		return l, err
+	}
+	l = lease.Compose(d, dates, uuid.New)
+	if err := insertLease(ctx, tx, l); err != nil {
+		return l, err
+	}
+	err = racing(ctx, tx, func(tx *transaction) error { return s.bookAll(ctx, tx, l, now) })
+	if err != nil {
+		return l, err
+	}
+	if err := outbox.Enqueue(ctx, tx, nudgeLease(l, true)); err != nil {
+		return l, err
+	}
+	if l, err = lockLease(ctx, tx, l.ID); err != nil {
+		return l, err
+	}
+	return l, tellLeases(ctx, tx, news{l, lease.Notices(lease.Lease{}, l)})
+}
+
+// UpdateLease changes a lease's name, dates or reservations, or leaves all as it was. A lease that is on its way
+// between two statuses is refused, like every wrong wish, by a *lease.Fault.
+func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
+	err = s.inTx(ctx, func(tx *transaction) error {
+		l, err = s.updateLease(ctx, tx, id, c)
+		return err
+	})
+	return l, err
+}
+
+// PlanUpdate is the lease that a change would make now, or the refusal. It is changed and changed back.
+func (s *Store) PlanUpdate(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
+	err = s.inTx(ctx, func(tx *transaction) error {
+		if l, err = s.updateLease(ctx, tx, id, c); err != nil {
+			return err
+		}
+		return errPlanned
+	})
+	if !errors.Is(err, errPlanned) {
+		return lease.Lease{}, err
+	}
+	return l, nil
+}
+
+func (s *Store) updateLease(ctx context.Context, tx *transaction, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
+	was, err := lockLease(ctx, tx, id)
+	if err != nil {
+		return l, err
+	}
+	now, err := clock(ctx, tx)
+	if err != nil {
+		return l, err
+	}
+	is, err := lease.Amend(was, c, now)
+	if err != nil {
+		return l, err
+	}
+	if err := s.config.Limits.CheckChanged(is, c); err != nil {
+		return l, err
+	}
+	if !c.Rename() {
+		is = lease.Refitted(was, is) // or it is refused
+	}
+	if err := saveLease(ctx, tx, was, is); err != nil {
+		return l, err
+	}
+	if !c.Rename() {
+		err = racing(ctx, tx, func(tx *transaction) error { return s.rebookAll(ctx, tx, was, is, now) })
+	}
+	if err != nil {
+		return l, err
+	}
+	nudges, err := movedUp(ctx, tx, was, is)
+	if err == nil {
+		err = outbox.Enqueue(ctx, tx, append(nudges, nudgeLease(is, false))...)
+	}
+	if err != nil {
+		return l, err
+	}
+	return lockLease(ctx, tx, id)
+}
+
+func insertLease(ctx context.Context, tx *transaction, l lease.Lease) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		insert into lease (id, name, user_id, project_id, status, start_at, end_at)
+		values ($1, $2, $3, $4, $5, $6, $7)`, l.ID, l.Name, l.User, l.Project, l.Status, l.StartAt, l.EndAt)
+	for i, r := range l.Reservations {
+		batch.Queue(`
+			insert into reservation (id, lease_id, position, resource_type, status, min_hosts, max_hosts, hypervisor_properties,
+				resource_properties, before_end, amount, vcpus, memory_mb, disk_gb, affinity, flavor, resources, network_id,
+				required_addresses)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`, r.ID, l.ID, i, r.Type,
+			r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties, r.BeforeEnd, r.Amount, r.VCPUs, r.MemoryMB,
+			r.DiskGB, r.Affinity, r.Flavor, r.Resources(), networkOf(r.ReservationDraft), required(r.ReservationDraft))
+	}
+	for _, e := range l.Events {
+		batch.Queue(`
+			insert into event (id, lease_id, event_type, at, status)
+			values ($1, $2, $3, $4, $5)`, e.ID, l.ID, e.Type, e.At, e.Status)
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("create lease: %w", err)
+	}
+	return nil
+}
+
+// networkOf is the network of whose floating IPs a reservation is, nil for all others.
+func networkOf(d lease.ReservationDraft) *uuid.UUID {
+	if d.Type != lease.FloatingIP {
+		return nil
+	}
+	return &d.Network
+}
+
+// required is the floating IPs that a reservation asks for by name.
+func required(d lease.ReservationDraft) []netip.Addr {
+	return append([]netip.Addr{}, d.Required...)
+}

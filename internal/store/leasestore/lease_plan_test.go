@@ -1,0 +1,385 @@
+package leasestore_test
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/store/db"
+	"berth/internal/store/storetest"
+)
+
+func (t *leasing) update(id uuid.UUID, c lease.Change) lease.Lease {
+	t.Helper()
+	l, err := t.Lease.UpdateLease(t.Context(), id, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Check(l); err != nil {
+		t.Errorf("off the table: %v", err)
+	}
+	return l
+}
+
+// unchanged makes a change that must be refused and change nothing.
+func (t *leasing) unchanged(id uuid.UUID, c lease.Change, kind lease.Kind) {
+	t.Helper()
+	before := t.read(id)
+	if _, err := t.Lease.UpdateLease(t.Context(), id, c); faultKind(err) != kind {
+		t.Errorf("want %q, got %v", kind, err)
+	}
+	if d := cmp.Diff(before, t.read(id), cmpopts.EquateComparable(netip.Addr{})); d != "" {
+		t.Errorf("a refused change changed the lease: %s", d)
+	}
+}
+
+func until(n int) lease.Change { return lease.Change{End: &lease.Moment{At: hour(n)}} }
+
+// sized changes the number of hosts of a lease's only reservation.
+func sized(l lease.Lease, least, most int) lease.Change {
+	return lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), Min: &least, Max: &most}}}
+}
+
+func TestRenameIsAllowedInEveryStableStatus(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	for _, status := range []lease.Status{lease.Pending, lease.Active, lease.Error, lease.Terminated} {
+		l := e.in(status)
+		got := e.update(l.ID, lease.Change{Name: new("new")})
+		if got.Name != "new" || got.Status != status || got.UpdatedAt == nil {
+			t.Errorf("%s: %+v", status, got)
+		}
+		e.unchanged(l.ID, lease.Change{Name: new("a\x00b")}, lease.InvalidInput)
+		e.delete(l.ID)
+	}
+	for _, status := range []lease.Status{lease.Starting, lease.Terminating, lease.Deleting} {
+		l := e.in(status)
+		e.unchanged(l.ID, lease.Change{Name: new("new")}, lease.InvalidStatus)
+		e.delete(l.ID)
+	}
+}
+
+// in makes a lease of the only host in that status.
+func (t *leasing) in(status lease.Status) lease.Lease {
+	t.Helper()
+	l := t.create(hostsDraft(1, 2, 1, 1))
+	switch status {
+	case lease.Pending:
+		return l
+	case lease.Starting:
+		t.due(l)
+		t.begin(l.ID, lease.Start)
+		t.wire(l)
+	case lease.Error:
+		t.due(l)
+		t.begin(l.ID, lease.Start)
+		t.finish(l.ID, lease.Start, map[uuid.UUID]string{l.Reservations[0].ID: "no"})
+	case lease.Deleting:
+		t.due(l)
+		t.begin(l.ID, lease.Start)
+		t.wire(l)
+		if gone, err := t.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
+			t.Fatalf("gone %t, %v", gone, err)
+		}
+		t.begin(l.ID, lease.Delete)
+	default:
+		t.due(l)
+		t.begin(l.ID, lease.Start)
+		t.wire(l)
+		t.finish(l.ID, lease.Start, nil)
+		if status == lease.Active {
+			break
+		}
+		t.begin(l.ID, lease.End)
+		if status == lease.Terminating {
+			break
+		}
+		t.unwire(l)
+		t.finish(l.ID, lease.End, nil)
+	}
+	l = t.read(l.ID)
+	if l.Status != status {
+		t.Fatalf("want %s, got %s", status, l.Status)
+	}
+	return l
+}
+
+// delete brings a deletion to its end, as the lease's workflow does.
+func (t *leasing) delete(id uuid.UUID) {
+	t.Helper()
+	gone, err := t.Lease.DeleteLease(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone {
+		return
+	}
+	l := t.begin(id, lease.Delete)
+	t.unwire(l)
+	if _, err := t.Lease.FinishLease(t.Context(), id, lease.Delete, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDeletionInEveryStatus(t *testing.T) {
+	t.Parallel()
+	for status, atOnce := range map[lease.Status]bool{lease.Pending: true, lease.Terminated: true, lease.Error: false,
+		lease.Starting: false, lease.Active: false, lease.Terminating: false, lease.Deleting: false} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			e := newLeasing(t, 1)
+			l := e.in(status)
+			gone, err := e.Lease.DeleteLease(t.Context(), l.ID)
+			if gone != atOnce || err != nil {
+				t.Fatalf("gone %t, %v", gone, err)
+			}
+			if !gone {
+				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.Start); !errors.Is(err, db.ErrConflict) {
+					t.Errorf("a lease that shall be deleted starts: %v", err)
+				}
+				if err := e.Lease.WireReservation(t.Context(), l.Reservations[0].ID); !errors.Is(err, db.ErrConflict) {
+					t.Errorf("a lease that shall be deleted gets hosts: %v", err)
+				}
+				e.delete(l.ID)
+			}
+			if _, err := e.Lease.DeleteLease(t.Context(), l.ID); !errors.Is(err, db.ErrNotFound) {
+				t.Errorf("want ErrNotFound, got %v", err)
+			}
+			if err := e.Lease.UnwireReservation(t.Context(), l.Reservations[0].ID); err != nil {
+				t.Errorf("what is gone cannot be removed again: %v", err)
+			}
+			if want := "leases 0, reservations 0, events 0, host allocations 0, consumers 0, notes 1"; e.rows() != want {
+				t.Errorf("left %s", e.rows())
+			}
+			e.create(hostsDraft(1, 2, 1, 1))
+		})
+	}
+}
+
+func TestLeaseMovesToOtherDates(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.create(hostsDraft(2, 4, 1, 1))
+	got := e.update(l.ID, lease.Change{Start: &lease.Moment{At: hour(3)}, End: &lease.Moment{At: hour(6)}})
+	times := map[lease.EventType]time.Time{}
+	for _, ev := range got.Events {
+		times[ev.Type] = ev.At
+	}
+	want := map[lease.EventType]time.Time{lease.StartLease: hour(3), lease.BeforeEndLease: hour(5), lease.EndLease: hour(6)}
+	if d := cmp.Diff(want, times); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(l.Reservations[0].Hosts, got.Reservations[0].Hosts); d != "" {
+		t.Errorf("it overlaps only with itself and moved: %s", d)
+	}
+	e.create(hostsDraft(2, 3, 2, 2)) // what it left is free
+	e.refused(hostsDraft(5, 6, 2, 2), lease.NotEnoughHosts)
+}
+
+func TestPendingLeaseMovesToASpareHost(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.create(hostsDraft(1, 2, 1, 1))
+	other := hostsDraft(2, 3, 1, 1)
+	other.Reservations[0].HypervisorProperties = `["=","$hypervisor_hostname","cmp-1"]`
+	e.create(other)
+	got := e.update(l.ID, until(3))
+	if d := cmp.Diff([]int64{e.hosts[1].ID}, got.Reservations[0].Hosts); d != "" {
+		t.Error(d)
+	}
+	e.unchanged(l.ID, sized(l, 2, 2), lease.NotEnoughHosts)
+}
+
+func TestShorterLeaseKeepsWhatItHasAndGetsNoMore(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	l := e.create(hostsDraft(2, 6, 1, 2))
+	e.register("cmp-2", nil)
+	had := l.Reservations[0].Hosts
+	for _, c := range []lease.Change{
+		{Start: &lease.Moment{At: hour(3)}},
+		{End: &lease.Moment{At: hour(5)}},
+		{Start: &lease.Moment{At: hour(4)}, End: &lease.Moment{At: hour(4)}},
+		{Start: &lease.Moment{At: hour(4)}, End: &lease.Moment{At: hour(4)}},
+		{BeforeEnd: nil, Reservations: []lease.ReservationChange{}},
+	} {
+		got := e.update(l.ID, c)
+		if d := cmp.Diff(had, got.Reservations[0].Hosts); d != "" || len(had) != 1 {
+			t.Errorf("%+v: %s", c, d)
+		}
+	}
+	e.create(hostsDraft(2, 4, 2, 2))
+	e.create(hostsDraft(5, 6, 2, 2))
+}
+
+func TestActiveLeaseKeepsItsHostOrIsRefused(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.activeNow(3)
+	next := hostsDraft(3, 5, 1, 1)
+	next.Reservations[0].HypervisorProperties = `["=","$hypervisor_hostname","cmp-1"]`
+	follower := e.create(next)
+	e.unchanged(l.ID, until(4), lease.NotEnoughHosts)
+	e.unchanged(l.ID, lease.Change{Start: &lease.Moment{At: hour(1)}}, lease.InvalidInput)
+	e.unchanged(l.ID, lease.Change{BeforeEnd: new(hour(9))}, lease.NotAuthorized)
+
+	grown := e.update(l.ID, sized(l, 1, 2))
+	if len(grown.Reservations[0].Hosts) != 2 || len(e.held(l.Reservations[0].ID)) != 2 {
+		t.Errorf("grown to %v, holds %v", grown.Reservations[0].Hosts, e.held(l.Reservations[0].ID))
+	}
+	e.unchanged(l.ID, sized(l, 1, 1), lease.NotEnoughHosts)
+
+	e.delete(follower.ID)
+	if got := e.update(l.ID, until(4)); !got.EndAt.Equal(hour(4)) {
+		t.Errorf("ends at %s", got.EndAt)
+	}
+	e.refused(hostsDraft(3, 4, 1, 1), lease.NotEnoughHosts)
+	ended := e.update(l.ID, lease.Change{End: &lease.Moment{Now: true}})
+	if due := lease.Next(ended, time.Now()); due.Step != lease.BeforeEnd {
+		t.Errorf("not due after it was ended now: %+v, %+v", due, ended)
+	}
+	e.create(hostsDraft(1, 4, 2, 2)) // booked, and waits until they are left
+}
+
+// activeNow makes a lease of the first free host that began this minute and lasts until that hour.
+func (t *leasing) activeNow(to int) lease.Lease {
+	t.Helper()
+	d := hostsDraft(0, to, 1, 1)
+	d.Start = lease.Moment{Now: true}
+	l := t.create(d)
+	t.begin(l.ID, lease.Start)
+	t.wire(l)
+	return t.finish(l.ID, lease.Start, nil)
+}
+
+func TestChangeOfReservations(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 3)
+	l := e.create(hostsDraft(1, 2, 1, 3))
+	if got := e.update(l.ID, sized(l, 1, 1)); len(got.Reservations[0].Hosts) != 1 || got.Reservations[0].Max != 1 {
+		t.Errorf("shrunk to %+v", got.Reservations[0])
+	}
+	if got := e.update(l.ID, sized(l, 2, 3)); len(got.Reservations[0].Hosts) != 3 {
+		t.Errorf("grown to %+v", got.Reservations[0])
+	}
+	id := l.Reservations[0].ID.String()
+	for kind, c := range map[lease.Kind]lease.ReservationChange{
+		lease.MissingParameter:      {},
+		lease.UnknownReservation:    {ID: uuid.NewString()},
+		lease.CannotUpdate:          {ID: id, Type: new("virtual:instance")},
+		lease.MalformedParameter:    {ID: id, Min: new(0)},
+		lease.InvalidInput:          {ID: id, Min: new(4)},
+		lease.MalformedRequirements: {ID: id, ResourceProperties: new(`["or"]`)},
+		lease.NotEnoughHosts:        {ID: id, Min: new(4), Max: new(4)},
+	} {
+		e.unchanged(l.ID, lease.Change{Name: new("other"), Reservations: []lease.ReservationChange{c}}, kind)
+	}
+	moved := e.update(l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: id, Min: new(1), Max: new(1),
+		HypervisorProperties: new(`["=","$hypervisor_hostname","cmp-3"]`)}}})
+	if d := cmp.Diff([]int64{e.hosts[2].ID}, moved.Reservations[0].Hosts); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestStartedLeaseIsJudgedByItsStatus(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	l := e.activeNow(2)
+	e.unchanged(l.ID, lease.Change{Start: &lease.Moment{At: hour(1)}}, lease.InvalidInput)
+	terminated := newLeasing(t, 1)
+	l = terminated.in(lease.Terminated)
+	terminated.unchanged(l.ID, until(5), lease.InvalidInput)
+	terminated.unchanged(l.ID, sized(l, 1, 1), lease.InvalidInput)
+}
+
+func TestHostComesAndGoes(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 0)
+	if _, err := e.Lease.RegisterHost(t.Context(), "nobody", nil); faultKind(err) != lease.UnknownHost {
+		t.Errorf("an unknown hypervisor: %v", err)
+	}
+	h := e.register("cmp-1", map[string]string{"gpu": "True"})
+	if h.VCPUs != 8 || h.MemoryMB != 1024 || h.LocalGB != 20 || h.Capabilities["gpu"] != "True" {
+		t.Errorf("registered as %+v", h)
+	}
+	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
+		t.Errorf("registered twice: %v", err)
+	}
+	if _, err := e.Lease.RegisterHost(t.Context(), lease.NestedName("cmp-1"), nil); faultKind(err) != lease.UnknownHost {
+		t.Errorf("a nested provider is no hypervisor: %v", err)
+	}
+	p, err := e.Inventory.Provider(t.Context(), h.Nested.String())
+	if err != nil || p.Name != "blazar_cmp-1" || p.Root != h.Provider.String() {
+		t.Errorf("nested provider %+v, %v", p, err)
+	}
+	l := e.create(hostsDraft(1, 2, 1, 1))
+	if err := e.Lease.DeleteHost(t.Context(), h.ID); faultKind(err) != lease.HostInUse {
+		t.Errorf("a reserved host was deleted: %v", err)
+	}
+	e.delete(l.ID)
+	if err := e.Lease.DeleteHost(t.Context(), h.ID); err != nil {
+		t.Error(err)
+	}
+	if err := e.Lease.DeleteHost(t.Context(), h.ID); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("want ErrNotFound, got %v", err)
+	}
+	if _, err := e.Inventory.Provider(t.Context(), h.Nested.String()); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("the nested provider is left: %v", err)
+	}
+	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); err != nil {
+		t.Errorf("registered again: %v", err)
+	}
+}
+
+func TestHostWithServersIsNotRegistered(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 0)
+	p := storetest.AddHost(t, e.Store, "cmp-1", map[string]inventory.Inventory{"VCPU": inventory.Of(8)})
+	storetest.Allocate(t, e.Store, storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
+		t.Errorf("want a refusal, got %v", err)
+	}
+}
+
+func TestHostUsesAndProperties(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	e.register("gpu-1", map[string]string{"gpu": "True"})
+	l := e.create(hostsDraft(1, 2, 1, 1))
+	over := e.create(hostsDraft(3, 4, 1, 1))
+	storetest.Exec(t, e.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, over.ID)
+	r := lease.HostReservation{ID: l.Reservations[0].ID, Lease: l.ID, StartAt: l.StartAt, EndAt: l.EndAt}
+	for _, c := range []struct {
+		f    lease.UseFilter
+		want []lease.HostUse
+	}{
+		{lease.UseFilter{}, []lease.HostUse{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
+		{lease.UseFilter{Lease: l.ID.String()}, []lease.HostUse{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
+		{lease.UseFilter{Reservation: uuid.NewString(), Host: e.hosts[0].ID}, []lease.HostUse{{Host: e.hosts[0].ID}}},
+	} {
+		got, err := e.Lease.HostUses(t.Context(), c.f)
+		if d := cmp.Diff(c.want, got); d != "" || err != nil {
+			t.Errorf("%+v: %s %v", c.f, d, err)
+		}
+	}
+	if p, err := e.Lease.SetHostPropertyPrivate(t.Context(), "gpu", true); err != nil || !p.Private {
+		t.Errorf("%+v, %v", p, err)
+	}
+	public, err := e.Lease.HostProperties(t.Context(), false)
+	if err != nil || len(public) != 0 {
+		t.Errorf("%+v, %v", public, err)
+	}
+	if all, err := e.Lease.HostProperties(t.Context(), true); err != nil || len(all) != 1 || all[0].Values[0] != "True" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, err := e.Lease.SetHostPropertyPrivate(t.Context(), "none", true); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("want ErrNotFound, got %v", err)
+	}
+}

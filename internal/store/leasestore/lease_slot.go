@@ -1,0 +1,146 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+)
+
+// errPlanned undoes what was only tried.
+var errPlanned = errors.New("only planned")
+
+// PlanLease is the lease that a draft would become now, with the hosts that it would get, or the refusal. It is
+// created and undone: nothing is left of it, and nobody hears of it. With a latest start it is the earliest
+// such lease from the draft's start on.
+func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time) (l lease.Lease, err error) {
+	if err := lease.CheckDraft(d); err != nil {
+		return l, err
+	}
+	err = s.inTx(ctx, func(tx *transaction) error {
+		draft := d
+		if latest != nil {
+			if draft, err = s.earliest(ctx, tx, d, *latest); err != nil {
+				return err
+			}
+		}
+		if l, err = s.createLease(ctx, tx, draft); err != nil {
+			return err
+		}
+		return errPlanned
+	})
+	if !errors.Is(err, errPlanned) {
+		return lease.Lease{}, err
+	}
+	return l, nil
+}
+
+// earliest moves a draft to where it first fits.
+func (s *Store) earliest(ctx context.Context, tx *transaction, d lease.Draft, latest time.Time) (lease.Draft, error) {
+	now, err := clock(ctx, tx)
+	if err != nil {
+		return d, err
+	}
+	dates, err := lease.Plan(d, s.config.Limits.Lead, now)
+	if err != nil {
+		return d, err
+	}
+	if latest.Before(dates.Start) {
+		return d, lease.Refuse(lease.InvalidInput, "The latest start %s is before the start date.", latest.UTC().Format(time.RFC3339))
+	}
+	if slices.ContainsFunc(d.Reservations, func(r lease.ReservationDraft) bool { return r.Type != lease.PhysicalHost }) {
+		return s.earliestTried(ctx, tx, d, dates, latest)
+	}
+	hosts, err := readHosts(ctx, tx, `true`)
+	if err != nil {
+		return d, err
+	}
+	busy, err := busyHosts(ctx, tx)
+	if err != nil {
+		return d, err
+	}
+	cleaned := lease.Schedule{Start: dates.Start, End: dates.End.Add(s.config.Limits.Cleaning)}
+	start, err := lease.Earliest(d, cleaned, latest, hosts, busy)
+	if err != nil || start.Equal(dates.Start) {
+		return d, err
+	}
+	return d.Later(dates, start), nil
+}
+
+// slotTries is how many starts are tried before a search is given up.
+const slotTries = 500
+
+// earliestTried moves a draft to the first start at which its creation goes well. What is shared, as hosts are among instances, has no
+// shorter rule than that; but it too can only begin to fit when somebody leaves something.
+func (s *Store) earliestTried(ctx context.Context, tx *transaction, d lease.Draft, dates lease.Schedule, latest time.Time) (lease.Draft, error) {
+	starts, err := leavings(ctx, tx, dates.Start, latest)
+	if err != nil {
+		return d, err
+	}
+	var fault *lease.Fault
+	for i, start := range append([]time.Time{dates.Start}, starts...) {
+		if i == slotTries {
+			return d, lease.Refuse(fault.Kind, "None of %d starts until %s will do; begin the search later: %s", i, start.UTC().Format(time.RFC3339), fault.Message)
+		}
+		later := d
+		if i > 0 {
+			later = d.Later(dates, start)
+		}
+		err := tx.savepoint(ctx, func(tx *transaction) error {
+			if _, err := s.createLease(ctx, tx, later); err != nil {
+				return err
+			}
+			return errPlanned
+		})
+		if errors.Is(err, errPlanned) {
+			return later, nil
+		}
+		if !errors.As(err, &fault) || fault.Kind != lease.NotEnoughHosts && fault.Kind != lease.NotEnoughAddresses {
+			return d, err
+		}
+	}
+	return d, lease.Refuse(fault.Kind, "No start until %s will do: %s", latest.UTC().Format(time.RFC3339), fault.Message)
+}
+
+// leavings are when somebody leaves a host or an address, after one instant and not after another.
+func leavings(ctx context.Context, tx *transaction, from, until time.Time) ([]time.Time, error) {
+	rows, err := tx.Query(ctx, `
+		select upper(during) from host_allocation where upper(during) > $1 and upper(during) <= $2
+		union
+		select upper(during) from floatingip_allocation where upper(during) > $1 and upper(during) <= $2
+		order by 1
+		limit $3`, from, until, slotTries)
+	if err != nil {
+		return nil, fmt.Errorf("when somebody leaves: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+	if err != nil {
+		return nil, fmt.Errorf("when somebody leaves: %w", err)
+	}
+	return all, nil
+}
+
+// busyHosts is who has hosts: whoever was ever given one and has not left it.
+func busyHosts(ctx context.Context, tx *transaction) ([]lease.Busy, error) {
+	rows, err := tx.Query(ctx, `
+		select a.host_id, lower(a.during), upper(a.during), e.status = 'ERROR'
+		from host_allocation a
+		join reservation r on r.id = a.reservation_id
+		join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
+		order by upper(a.during)`)
+	if err != nil {
+		return nil, fmt.Errorf("who has hosts: %w", err)
+	}
+	busy, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b lease.Busy, err error) {
+		return b, row.Scan(&b.Host, &b.From, &b.To, &b.Stuck)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("who has hosts: %w", err)
+	}
+	return busy, nil
+}

@@ -1,0 +1,320 @@
+package leasestore_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/contract"
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/storetest"
+)
+
+// leasing is a store with some registered hosts.
+type leasing struct {
+	*testing.T
+	*store.Store
+	url   string
+	hosts []lease.Host
+}
+
+func newLeasing(t *testing.T, hosts int) *leasing {
+	t.Helper()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	l := &leasing{T: t, Store: s, url: url}
+	for i := range hosts {
+		l.register(fmt.Sprintf("cmp-%d", i+1), nil)
+	}
+	return l
+}
+
+func (t *leasing) register(name string, capabilities map[string]string) lease.Host {
+	t.Helper()
+	storetest.AddHost(t.T, t.Store, name, map[string]inventory.Inventory{"VCPU": inventory.Of(8), "MEMORY_MB": inventory.Of(1024), "DISK_GB": inventory.Of(20)})
+	h, err := t.Lease.RegisterHost(t.Context(), name, capabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.hosts = append(t.hosts, h)
+	return h
+}
+
+// hour is the hour from that many hours from now, to the second.
+func hour(n int) time.Time {
+	return time.Now().UTC().Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)
+}
+
+// hosts asks for least to most hosts in the window of those hours.
+func hostsDraft(from, to, least, most int) lease.Draft {
+	d := lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: hour(from)}, End: lease.Moment{At: hour(to)},
+		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: least, Max: most}}}
+	return d
+}
+
+func (t *leasing) create(d lease.Draft) lease.Lease {
+	t.Helper()
+	l, err := t.Lease.CreateLease(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (t *leasing) refused(d lease.Draft, kind lease.Kind) {
+	t.Helper()
+	before := t.rows()
+	if _, err := t.Lease.CreateLease(t.Context(), d); faultKind(err) != kind {
+		t.Errorf("want %q, got %v", kind, err)
+	}
+	if after := t.rows(); before != after {
+		t.Errorf("a refused lease left rows: %s, before %s", after, before)
+	}
+}
+
+// due makes the lease's times lie in the past, as if it had been made long ago.
+func (t *leasing) due(l lease.Lease) {
+	t.Helper()
+	storetest.Exec(t, t.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, l.ID)
+	storetest.Exec(t, t.url, `update event set at = now() - interval '1 hour' where lease_id = $1`, l.ID)
+	storetest.Exec(t, t.url, `
+		update host_allocation set during = tstzrange(now() - interval '2 hours', now() - interval '1 hour')
+		where reservation_id in (select id from reservation where lease_id = $1)`, l.ID)
+}
+
+// reads the lease and holds it against the table of combinations.
+func (t *leasing) read(id uuid.UUID) lease.Lease {
+	t.Helper()
+	l, err := t.Lease.Lease(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Check(l); err != nil {
+		t.Errorf("off the table: %v", err)
+	}
+	return l
+}
+
+func (t *leasing) begin(id uuid.UUID, step lease.Step) lease.Lease {
+	t.Helper()
+	if _, err := t.Lease.BeginLease(t.Context(), id, step); err != nil {
+		t.Fatal(err)
+	}
+	return t.read(id)
+}
+
+func (t *leasing) finish(id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) lease.Lease {
+	t.Helper()
+	if _, err := t.Lease.FinishLease(t.Context(), id, step, failed); err != nil {
+		t.Fatal(err)
+	}
+	return t.read(id)
+}
+
+func (t *leasing) wire(l lease.Lease) {
+	t.Helper()
+	for _, r := range l.Reservations {
+		if err := t.Lease.WireReservation(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (t *leasing) unwire(l lease.Lease) {
+	t.Helper()
+	for _, r := range l.Reservations {
+		if err := t.Lease.UnwireReservation(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// active makes a lease that is due and brings it to ACTIVE.
+func (t *leasing) active(d lease.Draft) lease.Lease {
+	t.Helper()
+	l := t.create(d)
+	t.due(l)
+	t.begin(l.ID, lease.Start)
+	t.wire(l)
+	return t.finish(l.ID, lease.Start, nil)
+}
+
+// held is which hosts a reservation holds in inventory.
+func (t *leasing) held(reservation uuid.UUID) []string {
+	t.Helper()
+	var names []string
+	for provider, resources := range storetest.Allocations(t.T, t.Store, reservation.String()).Allocations {
+		if resources[lease.HostClass] != 1 {
+			t.Errorf("holds %v of %s", resources, provider)
+		}
+		for _, h := range t.hosts {
+			if h.Nested.String() == provider {
+				names = append(names, h.Hostname)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// rows counts all rows that leases can leave behind.
+func (t *leasing) rows() string {
+	t.Helper()
+	var leases, reservations, events, hosts, consumers, notes int
+	err := storetest.Connect(t, t.url).QueryRow(t.Context(), `
+		select (select count(*) from lease), (select count(*) from reservation), (select count(*) from event),
+			(select count(*) from host_allocation), (select count(*) from consumer), (select count(*) from note)`).
+		Scan(&leases, &reservations, &events, &hosts, &consumers, &notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("leases %d, reservations %d, events %d, host allocations %d, consumers %d, notes %d",
+		leases, reservations, events, hosts, consumers, notes)
+}
+
+func faultKind(err error) lease.Kind {
+	var f *lease.Fault
+	if errors.As(err, &f) {
+		return f.Kind
+	}
+	return ""
+}
+
+func TestLeaseLivesByTheTable(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	l := e.create(hostsDraft(1, 2, 2, 2))
+	id, r := l.ID, l.Reservations[0].ID
+	if err := lease.Check(l); err != nil || l.Status != lease.Pending || len(l.Reservations[0].Hosts) != 2 {
+		t.Fatalf("created: %+v, %v", l, err)
+	}
+	if _, err := e.Lease.BeginLease(t.Context(), id, lease.Start); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("it began before its time: %v", err)
+	}
+	if err := e.Lease.WireReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("it was given its hosts before its time: %v", err)
+	}
+	e.due(l)
+
+	for range 2 { // as after a crash
+		if got := e.begin(id, lease.Start); got.Status != lease.Starting {
+			t.Fatalf("began: %s", got.Status)
+		}
+	}
+	if _, err := e.Lease.FinishLease(t.Context(), id, lease.Start, nil); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("ACTIVE without its hosts: %v", err)
+	}
+	for range 2 {
+		e.wire(l)
+	}
+	if d := cmp.Diff([]string{"cmp-1", "cmp-2"}, e.held(r)); d != "" {
+		t.Error(d)
+	}
+	if g := storetest.Allocations(t, e.Store, r.String()); g.Generation != 1 || g.Project != "p" || g.User != "u" {
+		t.Errorf("wired twice is written twice: %+v", g)
+	}
+	for range 2 {
+		if got := e.finish(id, lease.Start, nil); got.Status != lease.Active {
+			t.Fatalf("started: %s", got.Status)
+		}
+	}
+	e.wire(l) // a late repetition
+
+	for range 2 {
+		e.begin(id, lease.BeforeEnd)
+	}
+	for range 2 {
+		e.finish(id, lease.BeforeEnd, nil)
+	}
+
+	if err := e.Lease.UnwireReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("an active lease lost its hosts: %v", err)
+	}
+	for range 2 {
+		if got := e.begin(id, lease.End); got.Status != lease.Terminating {
+			t.Fatalf("ending: %s", got.Status)
+		}
+	}
+	if _, err := e.Lease.FinishLease(t.Context(), id, lease.Start, nil); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("a stale finish was taken: %v", err)
+	}
+	if err := e.Lease.WireReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
+		t.Errorf("a stale wire was taken: %v", err)
+	}
+	for range 2 {
+		e.unwire(l)
+	}
+	if got := e.held(r); len(got) != 0 {
+		t.Errorf("still holds %v", got)
+	}
+	if got := e.read(id); len(got.Reservations[0].Hosts) != 2 {
+		t.Errorf("the hosts were freed before the end was finished")
+	}
+	for range 2 {
+		if got := e.finish(id, lease.End, nil); got.Status != lease.Terminated || len(got.Reservations[0].Hosts) != 0 {
+			t.Fatalf("ended: %+v", got)
+		}
+	}
+}
+
+func TestFailedCreateLeavesNothing(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 2)
+	second := hostsDraft(1, 2, 1, 1)
+	second.Reservations = append(second.Reservations, lease.ReservationDraft{Type: lease.PhysicalHost, Min: 2, Max: 2})
+	e.refused(second, lease.NotEnoughHosts)
+	past := hostsDraft(-48, 2, 1, 1)
+	e.refused(past, lease.InvalidInput)
+	unknown := hostsDraft(1, 2, 1, 1)
+	unknown.Reservations[0].HypervisorProperties = `["=","$gpo","x"]`
+	e.refused(unknown, lease.MalformedRequirements)
+	unnamed := hostsDraft(1, 2, 1, 1)
+	unnamed.Name = ""
+	e.refused(unnamed, lease.InvalidInput)
+}
+
+func TestRequirementsChooseHosts(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	e.register("gpu-1", map[string]string{"gpu": "True", "count": "10"})
+	d := hostsDraft(1, 2, 1, 2)
+	d.Reservations[0].HypervisorProperties = `[">=","$vcpus","8"]`
+	d.Reservations[0].ResourceProperties = `["and",["=","$gpu","True"],[">=","$count","9"]]`
+	l := e.create(d)
+	if d := cmp.Diff([]int64{e.hosts[1].ID}, l.Reservations[0].Hosts); d != "" {
+		t.Error(d)
+	}
+	if _, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"gpu": "False"}); faultKind(err) != lease.HostInUse {
+		t.Errorf("a capability that is needed changed: %v", err)
+	}
+	h, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"rack": "7", "gpu": "True"})
+	if err != nil || h.Capabilities["rack"] != "7" {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+func TestLeaseNotes(t *testing.T) {
+	t.Parallel()
+	e := newLeasing(t, 1)
+	l := e.create(hostsDraft(1, 2, 1, 1))
+	notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: true, Summary: "l",
+		Attributes: contract.Attributes{Status: "PENDING", Project: "p", Resource: "lease"}}
+	if len(notes) != 1 {
+		t.Fatalf("notes: %+v", notes)
+	}
+	if d := cmp.Diff(want, notes[0].Nudge); d != "" {
+		t.Error(d)
+	}
+}

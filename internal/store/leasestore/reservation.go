@@ -1,0 +1,174 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/lease"
+	"berth/internal/store/db"
+)
+
+// WireReservation gives the reservation its hosts in inventory: an allocation of the reservation, as consumer,
+// on the nested provider of each. What is there already is left alone. ErrConflict means that the lease is not
+// being started (any longer); a *lease.Fault of the kind HostInUse that somebody else holds a host, which may pass.
+func (s *Store) WireReservation(ctx context.Context, id uuid.UUID) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		l, r, err := lockReservation(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active {
+			return fmt.Errorf("%w: lease %s is %s: reservation %s is not given its hosts", db.ErrConflict, l.ID, l.Status, id)
+		}
+		return wireAll(ctx, tx, holder{r, l})
+	})
+}
+
+// UnwireReservation takes the reservation's allocations out of inventory. What is gone is fine. ErrConflict means
+// that the lease is neither being ended nor deleted.
+func (s *Store) UnwireReservation(ctx context.Context, id uuid.UUID) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		l, r, err := lockReservation(ctx, tx, id)
+		if errors.Is(err, db.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch l.Status {
+		case lease.Terminating, lease.Terminated, lease.Deleting, lease.Error:
+			return unwireAll(ctx, tx, holder{r, l})
+		default:
+			return fmt.Errorf("%w: lease %s is %s: reservation %s keeps its hosts", db.ErrConflict, l.ID, l.Status, id)
+		}
+	})
+}
+
+// Claim is what a reservation holds, as the cloud has to know it. ErrConflict means that its lease neither starts nor is
+// active (any longer).
+func (s *Store) Claim(ctx context.Context, id uuid.UUID) (lease.Claim, error) {
+	return s.claim(ctx, id, lease.Starting, lease.Active)
+}
+
+// LeavingClaim is the same of a reservation that is on its way out; ErrConflict means that it is not.
+func (s *Store) LeavingClaim(ctx context.Context, id uuid.UUID) (lease.Claim, error) {
+	return s.claim(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
+}
+
+func (s *Store) claim(ctx context.Context, id uuid.UUID, statuses ...lease.Status) (c lease.Claim, err error) {
+	all, err := s.leases(ctx, `id = (select lease_id from reservation where id = $1)`, id)
+	if err != nil {
+		return c, err
+	}
+	if len(all) == 0 {
+		return c, fmt.Errorf("%w: reservation %s", db.ErrNotFound, id)
+	}
+	l := all[0]
+	if !slices.Contains(statuses, l.Status) || l.DeleteRequested && l.Status != lease.Deleting {
+		return c, fmt.Errorf("%w: lease %s is %s: not the time for its reservation %s", db.ErrConflict, l.ID, l.Status, id)
+	}
+	i := slices.IndexFunc(l.Reservations, func(r lease.Reservation) bool { return r.ID == id })
+	claims, err := claimsOf(ctx, s.db, []holder{{l.Reservations[i], l}})
+	return claims[id], err
+}
+
+// claimsOf is what reservations hold, as the cloud has to know it.
+func claimsOf(ctx context.Context, q batcher, all []holder) (map[uuid.UUID]lease.Claim, error) {
+	claims, ids := map[uuid.UUID]lease.Claim{}, make([]uuid.UUID, len(all))
+	for i, h := range all {
+		claims[h.ID], ids[i] = lease.Claim{Reservation: h.Reservation, Project: h.of.Project}, h.ID
+	}
+	batch := &pgx.Batch{}
+	var id uuid.UUID
+	batch.Queue(`
+		select a.reservation_id, h.service_name, a.slots
+		from host_allocation a
+		join host h on h.id = a.host_id
+		where a.reservation_id = any($1)
+		order by h.id`, ids).Query(func(rows pgx.Rows) error {
+		var h lease.ClaimedHost
+		_, err := pgx.ForEachRow(rows, []any{&id, &h.Service, &h.Slots}, func() error {
+			c := claims[id]
+			c.Servers = append(c.Servers, h)
+			claims[id] = c
+			return nil
+		})
+		return err
+	})
+	batch.Queue(`
+		select a.reservation_id, f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at
+		from floatingip_allocation a
+		join floatingip f on f.id = a.floatingip_id
+		where a.reservation_id = any($1)
+		order by f.address, f.id`, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var a lease.Address
+			if err := rows.Scan(&id, &a.ID, &a.Network, &a.Subnet, &a.IP, &a.Reservable, &a.CreatedAt, &a.UpdatedAt); err != nil {
+				return err
+			}
+			c := claims[id]
+			c.Floating = append(c.Floating, a)
+			claims[id] = c
+		}
+		return rows.Err()
+	})
+	if err := q.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("claims of reservations: %w", err)
+	}
+	return claims, nil
+}
+
+// batcher is a pool or a transaction.
+type batcher interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// MarkReservation remembers what the cloud calls a reservation, and which shape of it the cloud was told. ErrConflict
+// means that its lease was given up meanwhile. An older mark than the one that is there changes nothing.
+func (s *Store) MarkReservation(ctx context.Context, id uuid.UUID, m lease.Mark) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		l, r, err := lockReservation(ctx, tx, id)
+		switch {
+		case err != nil:
+			return err
+		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
+			return fmt.Errorf("%w: lease %s is %s: reservation %s is not provided any more", db.ErrConflict, l.ID, l.Status, id)
+		}
+		batch := &pgx.Batch{}
+		queueMark(batch, r.ID, m)
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("mark reservation %s: %w", id, err)
+		}
+		return nil
+	})
+}
+
+func queueMark(batch *pgx.Batch, reservation uuid.UUID, m lease.Mark) {
+	batch.Queue(`
+		update reservation
+		set shaped = $2, aggregate_id = $3, server_group_id = $4
+		where id = $1 and $2 between shaped and shape`, reservation, m.Shape, m.AggregateID, m.ServerGroupID)
+}
+
+// lockReservation locks the lease that a reservation belongs to.
+func lockReservation(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, lease.Reservation, error) {
+	var of uuid.UUID
+	err := tx.QueryRow(ctx, `select lease_id from reservation where id = $1`, id).Scan(&of)
+	if err := db.NotFoundOr(err, "reservation %s", id); err != nil {
+		return lease.Lease{}, lease.Reservation{}, err
+	}
+	l, err := lockLease(ctx, tx, of)
+	if err != nil {
+		return l, lease.Reservation{}, err
+	}
+	i := slices.IndexFunc(l.Reservations, func(r lease.Reservation) bool { return r.ID == id })
+	if i < 0 {
+		return l, lease.Reservation{}, fmt.Errorf("%w: reservation %s", db.ErrNotFound, id)
+	}
+	return l, l.Reservations[i], nil
+}

@@ -1,0 +1,221 @@
+package mirrorstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
+)
+
+// Mend records an entry for each finding of one type, for that run, and returns what became of each: the number of its
+// entry, or why there is none. What the journal changes at this moment, has changed since that mark, or what is no longer
+// as the finding says, is left alone: the journal is newer than the finding. If exactly is set, what the controller shall
+// have must still be what the finding says, too.
+func (s *Store) Mend(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Mark, exactly bool) ([]string, error) {
+	if len(findings) == 0 {
+		return nil, nil
+	}
+	typ, ids := findings[0].Object.Type, make([]string, len(findings))
+	for i, f := range findings {
+		ids[i] = f.Object.ID
+	}
+	var outcomes []string
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		outcomes = make([]string, len(findings))
+		src := sourceOf(typ)
+		if err := src.Lock(ctx, tx, typ, ids...); err != nil {
+			return err
+		}
+		moves, err := journalstore.Moving(ctx, tx, typ, ids, since)
+		if err != nil {
+			return err
+		}
+		shall, err := wanted(ctx, tx, src, ids)
+		if err != nil {
+			return err
+		}
+		var changes []journal.Change
+		var whose []int
+		for i, f := range findings {
+			c, exists := shall[f.Object.ID]
+			c, why := mend(f, c, exists, moves[f.Object.ID], exactly)
+			if outcomes[i] = why; why == "" {
+				changes, whose = append(changes, c), append(whose, i)
+			}
+		}
+		seqs, err := journalstore.Append(ctx, tx, changes)
+		if err != nil {
+			return err
+		}
+		for i, seq := range seqs {
+			outcomes[whose[i]] = fmt.Sprintf("%s is recorded as entry %d", changes[i].Operation, seq)
+		}
+		return keepOutcomes(ctx, tx, run, seqs, findings, outcomes)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mend every %s: %w", typ, err)
+	}
+	return outcomes, nil
+}
+
+// wanted is what the controller shall have of those objects, by ID, the canary among them.
+func wanted(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string) (map[string]journal.Change, error) {
+	all := map[string]journal.Change{journal.Canary().Object.ID: journal.Canary()}
+	kept, err := src.ByIDs(ctx, tx, ids...)
+	for _, c := range kept {
+		all[c.Object.ID] = c
+	}
+	return all, err
+}
+
+// mend is the change that mends a finding, or why there is none.
+func mend(f journal.Finding, c journal.Change, exists, moves, exactly bool) (journal.Change, string) {
+	switch {
+	case moves:
+		return c, "the journal changes it anyway"
+	case f.Kind == journal.Extra && exists:
+		return c, "it exists again"
+	case f.Kind != journal.Extra && !exists:
+		return c, "it was deleted meanwhile"
+	case f.Kind != journal.Extra && exactly && !db.EqualJSON(f.Data, c.Data):
+		return c, "it has changed since the plan was made"
+	case f.Kind == journal.Extra:
+		c = journal.Change{Object: f.Object, Operation: journal.Delete, Data: f.Data}
+		if with, err := c.Referring(nil); err == nil {
+			c = with
+		}
+		return c, ""
+	}
+	c.Operation = f.Act()
+	return c, ""
+}
+
+// keepOutcomes ties the entries to their run and tells the plan what became of its findings.
+func keepOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findings []journal.Finding, outcomes []string) error {
+	types, ids := make([]string, len(findings)), make([]string, len(findings))
+	for i, f := range findings {
+		types[i], ids[i] = f.Object.Type, f.Object.ID
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`insert into mirror_run_entry (run, seq) select $1, unnest($2::bigint[])`, run, seqs)
+	batch.Queue(`
+		update mirror_finding f
+		set outcome = o.outcome
+		from unnest($2::text[], $3::text[], $4::text[]) as o (object_type, object_id, outcome), mirror_run r
+		where r.id = $1 and f.run = r.plan and f.object_type = o.object_type and f.object_id = o.object_id`, run, types, ids, outcomes)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// Neglected tells whether a recovery is due: for an entry that failed and was never recovered soon, for others every once
+// in a while.
+func (s *Store) Neglected(ctx context.Context, soon, otherwise time.Duration) (bool, error) {
+	var due bool
+	err := s.db.QueryRow(ctx, `
+		select exists (
+			select from journal_entry e
+			where e.finished_at is null and (e.state = 'failed' or e.state = 'pending' and e.attempt >= 3 and e.last_error = $3)
+				and not exists (
+					select from mirror_run r
+					where r.kind = 'recovery' and r.created_at > clock_timestamp() - case
+						when exists (select from mirror_run_entry m where m.seq = e.seq) then $2::interval else $1::interval end))`,
+		soon, otherwise, journal.MissingParent).Scan(&due)
+	if err != nil {
+		return false, fmt.Errorf("look for entries that failed: %w", err)
+	}
+	return due, nil
+}
+
+// Ailing lists up to limit entries after that one which failed, or which the controller has told again and again that a
+// parent is missing, and which that run has not recovered yet.
+func (s *Store) Ailing(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
+	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
+		select `+journalstore.EntryColumns+`
+		from journal_entry
+		where finished_at is null and seq > $1 and (state = 'failed' or state = 'pending' and attempt >= 3 and last_error = $3)
+			and not exists (select from mirror_run_entry m where m.run = $4 and m.seq = journal_entry.seq)
+		order by seq
+		limit $2`, after, limit, journal.MissingParent, run)
+	if err != nil {
+		return nil, fmt.Errorf("list entries that failed: %w", err)
+	}
+	return entries, nil
+}
+
+// RecoverEntry decides about an entry that failed, now that the controller was asked for its object: has is nil if it has
+// none. It returns false if the entry has moved on meanwhile. The decision is kept in the entry's audit.
+func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, has []byte) (r journal.Remedy, ok bool, err error) {
+	err = s.db.InTx(ctx, func(tx db.Tx) error {
+		src := sourceOf(e.Object.Type)
+		if err := src.Lock(ctx, tx, e.Object.Type, e.Object.ID); err != nil {
+			return err
+		}
+		now, err := journalstore.OneEntry(ctx, tx, `select `+journalstore.EntryColumns+` from journal_entry where seq = $1 for no key update`, e.Seq)
+		ok = err == nil && now.State == journal.Failed && now.Attempt == e.Attempt
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && !ok {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o := journal.Observed{Has: has}
+		shall, err := wanted(ctx, tx, src, []string{e.Object.ID})
+		if err != nil {
+			return err
+		}
+		if kept, ok := shall[e.Object.ID]; ok && kept.Object == e.Object {
+			o.Shall = kept.Data
+		}
+		if err := tx.QueryRow(ctx, `
+			select exists (select from journal_entry where object_type = $1 and object_id = $2 and finished_at is null and seq > $3)`,
+			e.Object.Type, e.Object.ID, e.Seq).Scan(&o.Later); err != nil {
+			return err
+		}
+		r = journal.Recover(now, o)
+		return applyRemedy(ctx, tx, run, now, r)
+	})
+	if err != nil {
+		return r, false, fmt.Errorf("recover journal entry %d: %w", e.Seq, err)
+	}
+	return r, ok, nil
+}
+
+func applyRemedy(ctx context.Context, tx db.Tx, run int64, e journal.Entry, r journal.Remedy) error {
+	if err := journalstore.Audit(ctx, tx, e.Seq, "recover", fmt.Sprintf("recovery %d", run), r.Reason); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `insert into mirror_run_entry (run, seq) values ($1, $2) on conflict do nothing`, run, e.Seq); err != nil {
+		return err
+	}
+	if r.Finish {
+		e, err := journalstore.OneEntry(ctx, tx, `
+			update journal_entry
+			set state = 'completed', finished_at = clock_timestamp(), last_error = $2
+			where seq = $1
+			returning `+journalstore.EntryColumns, e.Seq, "recovered: "+r.Reason)
+		if err != nil {
+			return err
+		}
+		if err := journalstore.Release(ctx, tx, e.Seq); err != nil {
+			return err
+		}
+		return journalstore.WakeEntries(ctx, tx, e)
+	}
+	e, err := journalstore.OneEntry(ctx, tx, `
+		update journal_entry
+		set state = 'pending', failures = 0, retry_at = null, looked_at = clock_timestamp(), operation = $2, data = $3
+		where seq = $1
+		returning `+journalstore.EntryColumns, e.Seq, r.Operation, r.Data)
+	if err != nil {
+		return err
+	}
+	if err := journalstore.WakeEntries(ctx, tx, e); err != nil {
+		return err
+	}
+	return journalstore.Inform(ctx, tx, e.Seq, func(batch *pgx.Batch, woken *int64) { journalstore.QueueTold(batch, e.Seq, woken) })
+}

@@ -1,0 +1,233 @@
+package mirrorstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+const runColumns = `id, kind, coalesce(plan, 0), actor, reason, state, position, progress, note, step, created_at, updated_at, finished_at`
+
+func scanRun(row pgx.CollectableRow) (journal.Run, error) {
+	var r journal.Run
+	err := row.Scan(&r.ID, &r.Kind, &r.Plan, &r.Actor, &r.Reason, &r.State, &r.Position, &r.Progress, &r.Note, &r.Step,
+		&r.CreatedAt, &r.UpdatedAt, &r.FinishedAt)
+	return r, err
+}
+
+// StartRun opens a run, or joins the one of its kind that is open. A repair of another plan than the open one's is a
+// conflict, and so is one of a plan that is no finished audit.
+func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, error) {
+	var r journal.Run
+	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
+		if want.Kind == contract.KeyRepair {
+			var ready bool
+			if err := tx.QueryRow(ctx, `select kind = 'audit' and state = 'done' from mirror_run where id = $1`, want.Plan).Scan(&ready); err != nil {
+				return db.NotFoundOr(err, "audit %d", want.Plan)
+			}
+			if !ready {
+				return fmt.Errorf("%w: run %d is no finished audit", db.ErrConflict, want.Plan)
+			}
+		}
+		r, err = db.QueryOne(ctx, tx, scanRun, nil, `
+			insert into mirror_run (kind, plan, actor, reason)
+			values ($1, nullif($2::bigint, 0), $3, $4)
+			on conflict (kind) where finished_at is null do update
+			set updated_at = now()
+			returning `+runColumns, want.Kind, want.Plan, want.Actor, want.Reason)
+		if err != nil {
+			return err
+		}
+		if r.Plan != want.Plan {
+			return fmt.Errorf("%w: repair %d of plan %d is running", db.ErrConflict, r.ID, r.Plan)
+		}
+		return outbox.Enqueue(ctx, tx, runNudge(r.Kind))
+	})
+	if err != nil {
+		return journal.Run{}, fmt.Errorf("start %s: %w", want.Kind, err)
+	}
+	return r, nil
+}
+
+// runNudge asks the workflow of a kind of run to look.
+func runNudge(kind string) contract.Nudge {
+	return contract.Nudge{Workflow: contract.RunWorkflows[kind], ID: contract.RunID(kind), Summary: kind + " of the controller",
+		Attributes: contract.Attributes{Resource: kind}}
+}
+
+// OpenRun is the open run of a kind; its ID is 0 if there is none.
+func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
+	r, err := db.QueryOne(ctx, s.db, scanRun, nil, `select `+runColumns+` from mirror_run where kind = $1 and finished_at is null`, kind)
+	if err != nil || r.ID == 0 {
+		return r, err
+	}
+	return r, countEntries(ctx, s.db, &r)
+}
+
+// Overdue tells whether the last run of a kind was begun so long ago, or never.
+func (s *Store) Overdue(ctx context.Context, kind string, every time.Duration) (bool, error) {
+	var overdue bool
+	err := s.db.QueryRow(ctx, `
+		select not exists (select from mirror_run where kind = $1 and created_at > clock_timestamp() - $2::interval)`, kind, every).Scan(&overdue)
+	if err != nil {
+		return false, fmt.Errorf("look for the last %s: %w", kind, err)
+	}
+	return overdue, nil
+}
+
+// Run is one run.
+func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
+	r, err := db.QueryOne(ctx, s.db, scanRun, db.ErrNotFound, `select `+runColumns+` from mirror_run where id = $1`, id)
+	if err != nil {
+		return r, fmt.Errorf("run %d: %w", id, err)
+	}
+	return r, countEntries(ctx, s.db, &r)
+}
+
+// Runs lists the newest runs, newest first.
+func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
+	rows, err := s.db.Query(ctx, `select `+runColumns+` from mirror_run order by id desc limit $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return pgx.CollectRows(rows, scanRun)
+}
+
+// countEntries tells how far the entries of a run are, by type.
+func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
+	rows, err := q.Query(ctx, `
+		select e.object_type, count(*), count(e.finished_at)
+		from mirror_run_entry r
+		join journal_entry e on e.seq = r.seq
+		where r.run = $1
+		group by e.object_type
+		order by e.object_type`, r.ID)
+	if err != nil {
+		return fmt.Errorf("count the entries of run %d: %w", r.ID, err)
+	}
+	var p journal.TypeProgress
+	_, err = pgx.ForEachRow(rows, []any{&p.Type, &p.Recorded, &p.Completed}, func() error {
+		for i := range r.Progress {
+			if r.Progress[i].Type == p.Type {
+				r.Progress[i].Recorded, r.Progress[i].Completed = p.Recorded, p.Completed
+				return nil
+			}
+		}
+		r.Progress = append(r.Progress, p)
+		return nil
+	})
+	return err
+}
+
+// SaveRun writes how far a run is. Only the step that follows the one it was read at may.
+func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error) {
+	saved, err := db.QueryOne(ctx, s.db, scanRun, db.ErrConflict, `
+		update mirror_run
+		set state = $3, position = $4, progress = $5, note = $6, step = step + 1, updated_at = now(),
+			finished_at = case when $3 <> 'running' then now() end
+		where id = $1 and step = $2 and finished_at is null
+		returning `+runColumns, r.ID, r.Step, r.State, r.Position, db.OrEmpty(r.Progress), r.Note)
+	if err != nil {
+		return r, fmt.Errorf("%s %d: %w", r.Kind, r.ID, err)
+	}
+	return saved, countEntries(ctx, s.db, &saved)
+}
+
+// Unsettled counts the entries of a run that the controller has still to see, and those of them that wait for an
+// administrator, because they failed or because such a one holds them.
+func (s *Store) Unsettled(ctx context.Context, run int64) (open, held int, err error) {
+	err = s.db.QueryRow(ctx, `
+		with recursive held as (
+			select seq
+			from journal_entry
+			where finished_at is null and state = 'failed'
+			union
+			select d.entry
+			from journal_dep d
+			join held on held.seq = d.waits_for)
+		select count(*), count(held.seq)
+		from mirror_run_entry r
+		join journal_entry e on e.seq = r.seq
+		left join held on held.seq = e.seq
+		where r.run = $1 and e.finished_at is null`, run).Scan(&open, &held)
+	if err != nil {
+		return 0, 0, fmt.Errorf("unsettled entries of run %d: %w", run, err)
+	}
+	return open, held, nil
+}
+
+// ForgetFindings forgets what an audit has found about a type.
+func (s *Store) ForgetFindings(ctx context.Context, r journal.Run, typ string) error {
+	return s.alterFindings(ctx, r, func(tx db.Tx) error {
+		_, err := tx.Exec(ctx, `delete from mirror_finding where run = $1 and object_type = $2`, r.ID, typ)
+		return err
+	})
+}
+
+// SaveFindings keeps what an audit has found.
+func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []journal.Finding) error {
+	return s.alterFindings(ctx, r, func(tx db.Tx) error {
+		batch := &pgx.Batch{}
+		for _, f := range findings {
+			batch.Queue(`
+				insert into mirror_finding (run, object_type, object_id, kind, attributes, data)
+				values ($1, $2, $3, $4, $5, $6)
+				on conflict (run, object_type, object_id) do update
+				set kind = excluded.kind, attributes = excluded.attributes, data = excluded.data`,
+				r.ID, f.Object.Type, f.Object.ID, f.Kind, db.OrEmpty(f.Attributes), f.Data)
+		}
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}
+
+// alterFindings changes an audit's findings at the step at which it was read, and at no other.
+func (s *Store) alterFindings(ctx context.Context, r journal.Run, alter func(db.Tx) error) error {
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		tag, err := tx.Exec(ctx, `select from mirror_run where id = $1 and step = $2 and finished_at is null for update`, r.ID, r.Step)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = fmt.Errorf("%w: it is no longer at step %d", db.ErrConflict, r.Step)
+		}
+		if err != nil {
+			return err
+		}
+		return alter(tx)
+	})
+	if err != nil {
+		return fmt.Errorf("findings of audit %d: %w", r.ID, err)
+	}
+	return nil
+}
+
+// Findings lists up to limit findings of an audit after that object, in the order in which they are mended: what is
+// made or changed with parents first, then what is removed with children first.
+func (s *Store) Findings(ctx context.Context, run int64, after journal.Ref, limit int) ([]journal.Finding, error) {
+	rows, err := s.db.Query(ctx, `
+		with ranked as (
+			select f.*, case kind when 'extra' then 1000 - array_position($2::text[], object_type) else array_position($2::text[], object_type) end as rank
+			from mirror_finding f
+			where run = $1)
+		select object_type, object_id, kind, attributes, data, outcome
+		from ranked
+		where $3::text = '' or (rank, object_id) > (select rank, object_id from ranked where object_type = $3 and object_id = $4)
+		order by rank, object_id
+		limit $5`, run, journal.Types(), after.Type, after.ID, limit)
+	if err != nil {
+		return nil, fmt.Errorf("findings of audit %d: %w", run, err)
+	}
+	findings, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (journal.Finding, error) {
+		var f journal.Finding
+		err := row.Scan(&f.Object.Type, &f.Object.ID, &f.Kind, &f.Attributes, &f.Data, &f.Outcome)
+		return f, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("findings of audit %d: %w", run, err)
+	}
+	return findings, nil
+}

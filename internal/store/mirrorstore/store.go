@@ -1,0 +1,30 @@
+// Package mirrorstore keeps the runs that compare the controller with the rows: full syncs, audits, repairs and recoveries,
+// with their findings. It reads networks and the journal.
+package mirrorstore
+
+import (
+	"berth/internal/contract"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+// Store reads and writes runs and findings.
+type Store struct{ db *db.DB }
+
+// New makes a store on that database.
+func New(d *db.DB) *Store { return &Store{d} }
+
+// Workflows lists the runs that have a workflow.
+var Workflows = []outbox.Source{
+	openRuns(contract.FullSync, contract.KeyFullSync),
+	openRuns(contract.Recovery, contract.KeyRecovery),
+	openRuns(contract.Audit, contract.KeyAudit),
+	openRuns(contract.Repair, contract.KeyRepair),
+}
+
+func openRuns(workflow, kind string) outbox.Source {
+	return outbox.Source{Workflow: workflow, Rows: `
+		select 'odl/' || kind, kind || ' of the controller', jsonb_build_object('resource', kind)
+		from mirror_run
+		where kind = '` + kind + `' and finished_at is null`}
+}

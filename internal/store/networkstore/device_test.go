@@ -1,0 +1,44 @@
+package networkstore_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/network"
+	"berth/internal/store/networkstore"
+	"berth/internal/store/storetest"
+)
+
+// The controller hears of every port that was bound because its agent has asked for it, along with others that were not.
+func TestPortsThatAreBoundByReportsAreMirrored(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	g := ground{Store: storetest.Open(t, url), t: t}
+	g.heartbeat(network.OVSAgent, cmp2)
+	g = g.laid("10.0.0.0/24")
+	ports := []network.Port{g.port(cmp1), g.port(cmp1), g.port(cmp2), g.port(cmp1)}
+	g.Network = networkstore.New(g.DB, networkstore.Config{DisableNewAgents: true}) // so that the agent's arrival alone binds nothing
+	g.heartbeat(network.OVSAgent, cmp1)
+	reports := map[uuid.UUID][]network.Report{}
+	for _, p := range ports {
+		reports[p.ID] = []network.Report{{Entity: network.L2, Host: cmp1, Event: network.Begun}}
+	}
+
+	if _, err := g.Network.ReportPorts(t.Context(), reports); err != nil {
+		t.Fatal(err)
+	}
+
+	c := storetest.Connect(t, url)
+	for i, p := range ports {
+		var mirrored int
+		if err := c.QueryRow(t.Context(), `select count(*) from journal_entry where operation = 'update' and object_id = $1`, p.ID.String()).Scan(&mirrored); err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool][]any{true: {network.Down, 0}, false: {network.Build, 1}}[i == 2]
+		if d := cmp.Diff(want, []any{g.look(p.ID).Status, mirrored}); d != "" {
+			t.Errorf("port %d: %s", i, d)
+		}
+	}
+}

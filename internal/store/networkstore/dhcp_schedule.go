@@ -1,0 +1,205 @@
+package networkstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/network"
+)
+
+// schedule gives a network that no DHCP agent hosts to the live one that hosts the fewest, if there is one besides the
+// one that is given. The advisory lock lets only one of those who create ports on the network do it.
+func schedule(ctx context.Context, tx *transaction, id, besides uuid.UUID) error {
+	if tx.config.NoDHCP {
+		return nil
+	}
+	var due bool
+	if err := tx.QueryRow(ctx, `select not exists (select from dhcp_binding where network_id = $1)`, id).Scan(&due); err != nil {
+		return fmt.Errorf("schedule network: %w", err)
+	}
+	if !due {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dhcp ' || $1::text, 0))`, id.String()); err != nil {
+		return fmt.Errorf("schedule network: %w", err)
+	}
+	if _, err := announceHosting(ctx, tx, network.EventCreated, `
+		insert into dhcp_binding (network_id, agent_id)
+		select $1, a.id
+		from agent a
+		where a.agent_type = $2 and a.admin_up and a.heartbeat_at > clock_timestamp() - $3::interval and a.id <> $4
+			and not exists (select from dhcp_binding where network_id = $1)
+		order by (select count(*) from dhcp_binding d where d.agent_id = a.id), a.id
+		limit 1
+		on conflict do nothing
+		returning network_id, (select host from agent where id = agent_id)`, id, network.DHCPAgent, network.AgentDownTime, besides); err != nil {
+		return fmt.Errorf("schedule network: %w", err)
+	}
+	return nil
+}
+
+// rehost finds another agent for a network that the given one hosts no longer, if it has DHCP. The caller holds the
+// network's row.
+func rehost(ctx context.Context, tx *transaction, id, from uuid.UUID) error {
+	var served bool
+	if err := tx.QueryRow(ctx, `select exists (select from subnet where network_id = $1 and dhcp)`, id).Scan(&served); err != nil {
+		return fmt.Errorf("schedule network: %w", err)
+	}
+	if served {
+		if err := schedule(ctx, tx, id, from); err != nil {
+			return err
+		}
+	}
+	return review(ctx, tx, id)
+}
+
+// adopt gives all networks with DHCP that no agent hosts to the DHCP agent on that host.
+func adopt(ctx context.Context, tx *transaction, host string) error {
+	if tx.config.NoDHCP {
+		return nil
+	}
+	if _, err := announceHosting(ctx, tx, network.EventCreated, `
+		insert into dhcp_binding (network_id, agent_id)
+		select n.id, a.id
+		from network n, agent a
+		where a.agent_type = $1 and a.host = $2 and a.admin_up
+			and exists (select from subnet s where s.network_id = n.id and s.dhcp)
+			and not exists (select from dhcp_binding d where d.network_id = n.id)
+		order by n.id
+		on conflict do nothing
+		returning network_id, (select host from agent where id = agent_id)`, network.DHCPAgent, host); err != nil {
+		return fmt.Errorf("take networks that nobody hosts: %w", err)
+	}
+	return nil
+}
+
+// inherit gives the DHCP agent on that host its share of the networks whose agents have all fallen silent: as many as
+// there are for each agent that lives. Its heartbeats are the clock. When a silent agent comes back, it learns that it
+// hosts them no longer.
+func inherit(ctx context.Context, tx *transaction, host string) error {
+	if tx.config.NoDHCP {
+		return nil
+	}
+	if _, err := announceHosting(ctx, tx, network.EventCreated, `
+		with living as materialized (
+			select id, host
+			from agent
+			where agent_type = $1 and admin_up and heartbeat_at > clock_timestamp() - $3::interval),
+		left_behind as (
+			select d.network_id, d.agent_id
+			from dhcp_binding d
+			join agent a on a.id = d.agent_id
+			where a.heartbeat_at <= clock_timestamp() - $3::interval
+				and exists (select from living where living.host = $2)
+				and not exists (
+					select from dhcp_binding o
+					join agent l on l.id = o.agent_id
+					where o.network_id = d.network_id and l.heartbeat_at > clock_timestamp() - $3::interval)
+			for update of d skip locked),
+		share as (
+			select network_id
+			from left_behind
+			group by network_id
+			order by network_id
+			limit (select ceil(count(distinct network_id)::numeric / (select greatest(count(*), 1) from living)) from left_behind)),
+		gone as (
+			delete from dhcp_binding d
+			using left_behind b
+			where d.network_id = b.network_id and d.agent_id = b.agent_id and d.network_id in (select network_id from share))
+		insert into dhcp_binding (network_id, agent_id)
+		select share.network_id, living.id
+		from share, living
+		where living.host = $2
+		on conflict do nothing
+		returning network_id, $2`, network.DHCPAgent, host, network.AgentDownTime); err != nil {
+		return fmt.Errorf("take networks of silent agents: %w", err)
+	}
+	return nil
+}
+
+// excuse looks at the ports that wait for the DHCP agent on that host if it does not tell when it has served them, as it may have said just
+// now, or may never have of networks that it has taken over. A port that is made meanwhile is looked at with the next heartbeat.
+func excuse(ctx context.Context, tx *transaction, host string) error {
+	return lookAt(ctx, tx, `
+		select p.id
+		from agent a
+		join dhcp_binding d on d.agent_id = a.id
+		join port p on p.network_id = d.network_id
+		join block b on b.object_id = p.id and b.entity = $3
+		where a.agent_type = $1 and a.host = $2 and not `+reports("a")+`
+		order by p.id`, network.DHCPAgent, host, network.DHCP)
+}
+
+// reports tells of a DHCP agent whether it tells when it has served a port.
+func reports(agent string) string {
+	return `(` + agent + `.configurations -> 'notifies_port_ready' is distinct from 'false')`
+}
+
+// HostedNetworks lists the networks that a DHCP agent hosts.
+func (s *Store) HostedNetworks(ctx context.Context, agent uuid.UUID) ([]network.Network, error) {
+	if _, err := s.Agent(ctx, agent); err != nil {
+		return nil, err
+	}
+	rows, err := s.db.Query(ctx, networkSelect+`
+		where id in (select network_id from dhcp_binding where agent_id = $1)
+		order by id`, agent)
+	if err != nil {
+		return nil, fmt.Errorf("list hosted networks: %w", err)
+	}
+	return pgx.CollectRows(rows, scanNetwork)
+}
+
+// ScheduleNetwork has a DHCP agent host a network.
+func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		a, err := agentByID(ctx, tx, agent)
+		if err != nil {
+			return err
+		}
+		if a.Type != network.DHCPAgent || !a.AdminUp {
+			return network.Faultf(network.NotDHCPAgent, "Agent %s is not a valid DHCP Agent or has been disabled", agent)
+		}
+		if _, err := lockNetwork(ctx, tx, id, changing); err != nil {
+			return err
+		}
+		hosted, err := announceHosting(ctx, tx, network.EventCreated, `
+			insert into dhcp_binding (network_id, agent_id)
+			values ($1, $2)
+			on conflict do nothing
+			returning network_id, (select host from agent where id = agent_id)`, id, agent)
+		if err != nil {
+			return fmt.Errorf("schedule network: %w", err)
+		}
+		if hosted == 0 {
+			return network.Faultf(network.AlreadyHosted, "The network %s has been already hosted by the DHCP Agent %s.", id, agent)
+		}
+		return nil
+	})
+}
+
+// UnscheduleNetwork takes a network from a DHCP agent. If no other has it, another gets it; without any, no port of it
+// waits for DHCP.
+func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		if _, err := agentByID(ctx, tx, agent); err != nil {
+			return err
+		}
+		if _, err := lockNetwork(ctx, tx, id, changing); err != nil {
+			return err
+		}
+		left, err := announceHosting(ctx, tx, network.EventDeleted, `
+			delete from dhcp_binding
+			where network_id = $1 and agent_id = $2
+			returning network_id, (select host from agent where id = agent_id)`, id, agent)
+		if err != nil {
+			return fmt.Errorf("unschedule network: %w", err)
+		}
+		if left == 0 {
+			return network.Faultf(network.NotHosted, "The network %s is not hosted by the DHCP agent %s.", id, agent)
+		}
+		return rehost(ctx, tx, id, agent)
+	})
+}

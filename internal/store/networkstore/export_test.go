@@ -1,0 +1,27 @@
+package networkstore
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"berth/internal/contract"
+	"berth/internal/store/outbox"
+)
+
+// BlockNetworks registers networks as objects that entities can block. Each completion of a network's last block enqueues a
+// note.
+func BlockNetworks() {
+	blockables["network"] = blockable{
+		lock: `select from network where id = $1 for update`,
+		decide: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error {
+			if entity == "" || blocked {
+				return nil
+			}
+			return outbox.Enqueue(ctx, tx, contract.Nudge{Workflow: "Network", ID: "network/" + id.String(), Summary: entity})
+		},
+	}
+}
+
+// ForgetNetworks undoes BlockNetworks.
+func ForgetNetworks() { delete(blockables, "network") }

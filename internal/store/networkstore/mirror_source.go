@@ -1,0 +1,40 @@
+package networkstore
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+	"berth/internal/network"
+	"berth/internal/store/db"
+	"berth/internal/store/journalstore"
+)
+
+// MirrorSource is where the networks, subnets or ports are read that the controller shall have; ok is false for another type.
+func MirrorSource(typ string) (source journalstore.Source, ok bool) {
+	switch typ {
+	case "network":
+		return ownSource("network", networkSelect, scanNetwork, mirrorNetwork), true
+	case "subnet":
+		return ownSource("subnet", subnetSelect, scanSubnet, mirrorSubnet), true
+	case "port":
+		return ownSource("port", portSelect+portFrom, scanPort, mirrorPort), true
+	default:
+		return journalstore.Source{}, false
+	}
+}
+
+func ownSource[T network.Network | network.Subnet | network.Port](table, sql string, scan pgx.RowToFunc[T], mirror func(T, journal.Operation) journal.Change) journalstore.Source {
+	return journalstore.Source{From: table + ` where true`, ID: "id", Cast: "uuid",
+		Keyed: func(id string) bool { _, err := uuid.Parse(id); return err == nil && len(id) == 36 },
+		Read: func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error) {
+			objects, err := db.QueryAll(ctx, q, scan, sql+` where true`+clause, args...)
+			changes := make([]journal.Change, len(objects))
+			for i, o := range objects {
+				changes[i] = mirror(o, journal.Create)
+			}
+			return changes, err
+		}}
+}

@@ -1,0 +1,317 @@
+package networkstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/journal"
+	"berth/internal/network"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+)
+
+var portSelect = `
+	select port.id, port.network_id, port.project, port.name, port.description, port.admin_up, port.mac::text, port.device_id,
+		port.device_owner, port.status, port.host, port.vnic, port.profile, port.vif, port.port_security, port.ignored_reports,
+		port.revision, port.epoch, port.vif_details, port.switch,
+		coalesce(nullif(port.project, ''), (select n.project from network n where n.id = port.network_id)), port.created_at, port.updated_at, port.tags, port.address_pairs, port.dhcp_options, port.security_groups,
+		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
+			from port_address a
+			where a.port_id = port.id),
+		(select coalesce(jsonb_agg(to_jsonb(b) || ` + overdueAgent + ` order by b.entity), '[]')
+			from block b
+			where b.object_id = port.id),
+		(select coalesce(jsonb_agg(to_jsonb(t) order by t.host), '[]')
+			from port_binding t
+			where t.port_id = port.id),
+		case when port.status = 'ACTIVE' and port.vif not in ('` + network.VIFDistributed + `', '` + network.VIFPhysical + `') then ` + watchOver + ` end`
+
+// l2Agents are the types of the agents that wire ports, as a list in SQL.
+var l2Agents = "('" + strings.Join(network.L2Agents(), "', '") + "')"
+
+// wirer yields the type of the agent that wires a port.
+var wirer = func() string {
+	sql := "case when port.vif_details is not null then '" + network.ODLAgent + "'"
+	wirers := network.Wirers()
+	for _, vif := range slices.Sorted(maps.Keys(wirers)) {
+		sql += " when port.vif = '" + vif + "' then '" + wirers[vif] + "'"
+	}
+	return sql + " end"
+}()
+
+// heardOf yields since when all of the agents have been silent; null if one lives.
+var heardOf = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
+	int(network.AgentDownTime.Seconds()))
+
+// overdueAgent yields, of the agents that could lift the block b, where they are and since when all have been silent, or that there is none.
+var overdueAgent = fmt.Sprintf(`
+				case b.entity
+				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type = %[2]s)
+				when 'DHCP' then (select %[1]s from dhcp_binding d join agent a on a.id = d.agent_id where d.network_id = port.network_id and %[3]s)
+				else '{}' end`,
+	`jsonb_build_object('hosts', coalesce(jsonb_agg(a.host order by a.host), '[]'), 'orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
+						'heard', `+heardOf+`)`, wirer, reports("a"))
+
+// watchOver yields a network.Watch.
+var watchOver = `(select jsonb_build_object('orphan', count(*) = 0, 'heard', ` + heardOf + `) from agent a where a.host = port.host and a.agent_type = ` + wirer + `)`
+
+const portFrom = `
+	from port`
+
+var portColumns = db.Tagged("port", map[string]db.Column{
+	"id":             {Expr: "port.id", Cast: "uuid[]"},
+	"network":        {Expr: "port.network_id", Cast: "uuid[]"},
+	"project":        {Expr: "port.project", Cast: "text[]"},
+	"name":           {Expr: "port.name", Cast: "text[]"},
+	"description":    {Expr: "port.description", Cast: "text[]"},
+	"admin_up":       {Expr: "port.admin_up", Cast: "boolean[]"},
+	"mac":            {Expr: "port.mac", Cast: "macaddr[]"},
+	"device_id":      {Expr: "port.device_id", Cast: "text[]"},
+	"device_owner":   {Expr: "port.device_owner", Cast: "text[]"},
+	"status":         {Expr: "port.status", Cast: "text[]"},
+	"host":           {Expr: "port.host", Cast: "text[]"},
+	"vnic":           {Expr: "port.vnic", Cast: "text[]"},
+	"vif":            {Expr: "port.vif", Cast: "text[]"},
+	"port_security":  {Expr: "port.port_security", Cast: "boolean[]"},
+	"revision":       {Expr: "port.revision", Cast: "bigint[]"},
+	"subnet":         {Test: "exists (select from port_address a where a.port_id = port.id and a.subnet_id = any(%s))", Cast: "uuid[]", Unsorted: true},
+	"ip":             {Test: "exists (select from port_address a where a.port_id = port.id and a.address = any(%s))", Cast: "inet[]", Unsorted: true},
+	"security_group": {Test: "port.security_groups && %s", Cast: "uuid[]", Unsorted: true},
+	"ip_part": {Test: "exists (select from port_address a, unnest(%s) as part where a.port_id = port.id and position(part in host(a.address)) > 0)",
+		Cast: "text[]", Unsorted: true},
+})
+
+// visiblePort is which ports a project may see: its own and those on its networks.
+const visiblePort = `(port.project = %[1]s or exists (select from network n where n.id = port.network_id and n.project = %[1]s))`
+
+// portFields are where a row of portSelect goes; done finishes the port.
+func portFields(p *network.Port) (fields []any, done func() error) {
+	var addresses, blocks, bindings, watch []byte
+	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
+		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.Details, &p.Switch, &p.Tenant, &p.CreatedAt, &p.UpdatedAt,
+		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &p.SecurityGroups, &addresses, &blocks, &bindings, &watch}
+	return fields, func() error {
+		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(blocks, &p.Blocks); err != nil {
+			return err
+		}
+		if watch != nil {
+			if err := json.Unmarshal(watch, &p.Watch); err != nil {
+				return err
+			}
+		}
+		return json.Unmarshal(bindings, &p.Bindings)
+	}
+}
+
+func scanPort(row pgx.CollectableRow) (network.Port, error) {
+	var p network.Port
+	fields, done := portFields(&p)
+	if err := row.Scan(fields...); err != nil {
+		return p, err
+	}
+	return p, done()
+}
+
+// Ports lists ports.
+func (s *Store) Ports(ctx context.Context, q db.Listing) ([]network.Port, error) {
+	l := db.ListQuery{Columns: portColumns, Table: "port"}
+	clauses, err := l.Clauses(q, visiblePort)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.db.Query(ctx, portSelect+portFrom+clauses, l.Args...)
+	if err != nil {
+		return nil, fmt.Errorf("list ports: %w", err)
+	}
+	ports, err := pgx.CollectRows(rows, scanPort)
+	return db.Page(ports, q), err
+}
+
+// Port reads one port.
+func (s *Store) Port(ctx context.Context, id uuid.UUID) (network.Port, error) {
+	return portByID(ctx, s.db, id)
+}
+
+func portByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Port, error) {
+	return db.QueryOne(ctx, q, scanPort, missingPort(id), portSelect+portFrom+` where id = $1`, id)
+}
+
+func missingPort(id uuid.UUID) error {
+	return missing(network.Missing(network.PortNotFound, "Port", id))
+}
+
+// held is a port under its row's lock, with what it depends on and the time.
+type held struct {
+	network.Port
+	around network.Surroundings
+	now    time.Time
+}
+
+// lockPort takes the port's row lock and then reads the port.
+func lockPort(ctx context.Context, tx *transaction, id uuid.UUID) (held, error) {
+	var h held
+	batch := &pgx.Batch{}
+	h.queue(batch, id, tx.config)
+	err := tx.SendBatch(ctx, batch).Close()
+	if db.NoRows(err) {
+		return h, missingPort(id)
+	}
+	return h, err
+}
+
+// queue locks and reads a port. The lock comes in a statement of its own, so that the read sees what the lock waited
+// for.
+func (h *held) queue(batch *pgx.Batch, id uuid.UUID, c Config) {
+	batch.Queue(`select from port where id = $1 for update`, id)
+	batch.Queue(heldSelect+` where id = $1`, id).QueryRow(func(row pgx.Row) error { return h.scan(row, c) })
+}
+
+var heldSelect = portSelect + `,
+			` + dhcpHosts("port.network_id", "(select pa.subnet_id from port_address pa where pa.port_id = port.id)") + `,
+			` + agentsOn("port.host", "port.network_id") + `,
+			clock_timestamp()` + portFrom
+
+func (h *held) scan(row pgx.Row, c Config) error {
+	*h = held{around: network.Surroundings{Policy: c.Policy}}
+	fields, done := portFields(&h.Port)
+	if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.Agents, &h.now)...); err != nil {
+		return err
+	}
+	if c.NoDHCP {
+		h.around.DHCPHosts = nil
+	}
+	return done()
+}
+
+// holdPorts is lockPort of several, in the order of their IDs so that two who do it do not deadlock. Those that are not there
+// are left out.
+func holdPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]held, error) {
+	var all []held
+	batch := &pgx.Batch{}
+	batch.Queue(`select from port where id = any($1) order by id for update`, ids)
+	batch.Queue(heldSelect+` where id = any($1) order by id`, ids).Query(func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (held, error) {
+			var h held
+			err := h.scan(row, tx.config)
+			return h, err
+		})
+		return err
+	})
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("lock ports: %w", err)
+	}
+	return all, nil
+}
+
+// dhcpHosts yields the hosts of the DHCP agents that serve one of the subnets on the network, and that tell when they
+// have. Those that have fallen silent count: they will come back, or their networks are given to others.
+func dhcpHosts(networkID, subnets string) string {
+	return fmt.Sprintf(`array(select a.host
+				from dhcp_binding d
+				join agent a on a.id = d.agent_id
+				where d.network_id = %s and %s
+					and exists (select from subnet s where s.id in %s and s.dhcp)
+				order by a.host)`, networkID, reports("a"), subnets)
+}
+
+// agentsOn yields the agents on the host, for a port of that network.
+func agentsOn(host, on string) string {
+	return fmt.Sprintf(`(select coalesce(jsonb_agg(jsonb_build_object('type', a.agent_type,
+					'alive', a.heartbeat_at > clock_timestamp() - interval '%[1]d seconds',
+					'smart_nic', a.configurations -> 'baremetal_smartnic' is not distinct from 'true',
+					'configurations', case a.agent_type when '%[4]s' then a.configurations when '%[6]s' then `+switchOf+` end,
+					'network_type', case a.agent_type when '%[4]s' then (select n.type from network n where n.id = %[3]s) end)), '[]')
+				from agent a
+				where a.host = %[2]s and a.agent_type in %[5]s)`, int(network.AgentDownTime.Seconds()), host, on, network.ODLAgent, l2Agents, network.OVSAgent)
+}
+
+// switchOf yields what the Open vSwitch agent a says about its switch.
+const switchOf = `jsonb_build_object('datapath_type', a.configurations -> 'datapath_type', 'integration_bridge', a.configurations -> 'integration_bridge',
+						'ovs_hybrid_plug', a.configurations -> 'ovs_hybrid_plug', 'vhostuser_socket_dir', a.configurations -> 'vhostuser_socket_dir',
+						'ovs_capabilities', a.configurations -> 'ovs_capabilities')`
+
+// hostAgents reads the agents on a host, for a port of that network.
+func hostAgents(ctx context.Context, tx *transaction, host string, on uuid.UUID) ([]network.HostAgent, error) {
+	if host == "" {
+		return nil, nil
+	}
+	var agents []network.HostAgent
+	err := tx.QueryRow(ctx, `select `+agentsOn("$1", "$2"), host, on).Scan(&agents)
+	return agents, err
+}
+
+// PortStanding is what a port's workflow is told of its row.
+func PortStanding(key string, s network.Standing) contract.PortStatus {
+	out := contract.PortStatus{Deleted: s.Gone, Status: s.Status, IgnoredReports: s.Ignored, PendingNovaEvents: len(s.Events), LookAgainAt: s.Next}
+	if s.Gone {
+		out.Status = "DELETED"
+	}
+	name := s.Name
+	if name == "" {
+		name = key
+	}
+	out.Sentence = "Port " + name + " is " + s.Sentence() + "."
+	for _, w := range s.Waiting {
+		out.Waiting = append(out.Waiting, contract.Waiting{For: w.Entity, Since: &w.Since, Deadline: w.Deadline})
+	}
+	return out
+}
+
+// portNudge asks the port's workflow to look.
+func portNudge(p network.Port, fresh bool) contract.Nudge {
+	name := p.Name
+	if name == "" {
+		name = p.ID.String()
+	}
+	summary := "port " + name
+	if p.Host != "" {
+		summary += " on " + p.Host
+	}
+	return contract.Nudge{
+		Workflow: contract.Port, ID: contract.PortID(p.ID.String()), NotRunning: fresh, Summary: summary,
+		Attributes: contract.Attributes{Status: p.Status, Project: p.Project, Host: p.Host, Resource: "port",
+			WaitingFor: p.Standing().Remaining()},
+	}
+}
+
+// DeletePort deletes a port with its addresses and blocks. What is recorded for Nova stays until it is delivered.
+func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		p, err := lockPort(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := revisionIs(p.Revision, expect); err != nil {
+			return err
+		}
+		return deletePort(ctx, tx, p)
+	})
+}
+
+func deletePort(ctx context.Context, tx *transaction, p held) error {
+	batch := &pgx.Batch{}
+	if e, ok := p.NovaEventForDelete(); ok {
+		queueEvent(batch, p.ID, e)
+	}
+	batch.Queue(`delete from block where object_id = $1`, p.ID)
+	batch.Queue(`delete from port where id = $1`, p.ID)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return keptByTrunk(err, p.ID)
+	}
+	if err := record(ctx, tx, mirrorPort(p.Port, journal.Delete)); err != nil {
+		return err
+	}
+	return outbox.Enqueue(ctx, tx, portNudge(p.Port, false))
+}

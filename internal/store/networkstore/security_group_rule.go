@@ -1,0 +1,163 @@
+package networkstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+	"berth/internal/network"
+	"berth/internal/store/db"
+)
+
+const ruleSelect = `
+	select to_jsonb(security_group_rule)
+	from security_group_rule`
+
+var ruleColumns = map[string]db.Column{
+	"id":           {Expr: "security_group_rule.id", Cast: "uuid[]"},
+	"group":        {Expr: "security_group_rule.group_id", Cast: "uuid[]"},
+	"project":      {Expr: "security_group_rule.project", Cast: "text[]"},
+	"description":  {Expr: "security_group_rule.description", Cast: "text[]"},
+	"direction":    {Expr: "security_group_rule.direction", Cast: "text[]"},
+	"ethertype":    {Expr: "security_group_rule.ethertype", Cast: "text[]"},
+	"protocol":     {Expr: "security_group_rule.protocol", Cast: "text[]"},
+	"port_min":     {Expr: "security_group_rule.port_min", Cast: "bigint[]", Unsorted: true},
+	"port_max":     {Expr: "security_group_rule.port_max", Cast: "bigint[]", Unsorted: true},
+	"remote_ip":    {Expr: "security_group_rule.remote_ip", Cast: "text[]"},
+	"remote_group": {Expr: "security_group_rule.remote_group", Cast: "uuid[]", Unsorted: true},
+	"revision":     {Expr: "security_group_rule.revision", Cast: "bigint[]"},
+}
+
+// visibleRule is which rules a project may see: its own and those of its groups.
+const visibleRule = `(security_group_rule.project = %[1]s or exists (select from security_group g where g.id = security_group_rule.group_id and g.project = %[1]s))`
+
+// SecurityRules lists rules of security groups.
+func (s *Store) SecurityRules(ctx context.Context, q db.Listing) ([]network.SecurityRule, error) {
+	l := db.ListQuery{Columns: ruleColumns, Table: "security_group_rule"}
+	clauses, err := l.Clauses(q, visibleRule)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := db.QueryAll(ctx, s.db, pgx.RowTo[network.SecurityRule], ruleSelect+clauses, l.Args...)
+	if err != nil {
+		return nil, fmt.Errorf("list security group rules: %w", err)
+	}
+	return db.Page(rules, q), nil
+}
+
+func ruleByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.SecurityRule, error) {
+	missing := missing(network.Faultf(network.RuleNotFound, "Security group rule %s does not exist", id))
+	return db.QueryOne(ctx, q, pgx.RowTo[network.SecurityRule], missing, ruleSelect+` where id = $1`, id)
+}
+
+// CreateSecurityRules adds rules to groups, all or none.
+func (s *Store) CreateSecurityRules(ctx context.Context, drafts []network.SecurityRuleChange) ([]network.SecurityRule, error) {
+	return createAll(ctx, s, drafts, createRule)
+}
+
+func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChange) (network.SecurityRule, error) {
+	r, err := network.NewSecurityRule(uuid.New(), c)
+	if err != nil {
+		return r, err
+	}
+	if err := admit(ctx, tx, network.SecurityRules, r.Project); err != nil {
+		return r, err
+	}
+	if _, err := lockGroup(ctx, tx, r.Group); err != nil {
+		return r, err
+	}
+	if err := insertRule(ctx, tx, r); err != nil {
+		return r, err
+	}
+	if r, err = ruleByID(ctx, tx, r.ID); err != nil {
+		return r, err
+	}
+	if err := keepAndRecord(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
+		return r, err
+	}
+	_, err = touched(ctx, tx, r.Group)
+	return r, err
+}
+
+// insertRule writes a rule of a locked group, unless the group has the same.
+func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) error {
+	remote := ""
+	if r.RemoteIP.IsValid() {
+		remote = r.RemoteIP.String()
+	}
+	tag, err := tx.Exec(ctx, `
+		insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min, port_max, remote_ip, remote_group)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		on conflict do nothing`,
+		r.ID, r.Group, r.Project, r.Description, r.Direction, r.EtherType, r.Protocol, r.PortMin, r.PortMax, remote, r.RemoteGroup)
+	switch {
+	case db.Violates(err, "security_group_rule_remote_group_fkey"):
+		return missingGroup(*r.RemoteGroup)
+	case err != nil:
+		return fmt.Errorf("create security group rule: %w", err)
+	case tag.RowsAffected() == 0:
+		return network.Faultf(network.RuleExists, "Security group %s already has such a rule.", r.Group)
+	default:
+		return nil
+	}
+}
+
+// UpdateSecurityRule changes what is said about a rule. If expect is not nil, it is the only revision that is changed.
+func (s *Store) UpdateSecurityRule(ctx context.Context, id uuid.UUID, c network.SecurityRuleChange, expect *int64) (network.SecurityRule, error) {
+	var after network.SecurityRule
+	err := s.alterRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
+		after = r
+		if c.Description == nil || *c.Description == r.Description {
+			return nil
+		}
+		_, err := tx.Exec(ctx, `
+			update security_group_rule
+			set description = $2, revision = revision + 1, updated_at = now()
+			where id = $1`, id, *c.Description)
+		if err != nil {
+			return fmt.Errorf("update security group rule: %w", err)
+		}
+		if after, err = ruleByID(ctx, tx, id); err != nil {
+			return err
+		}
+		return keepAndRecord(ctx, tx, mirrorRule(after, journal.Update))
+	})
+	return after, err
+}
+
+// DeleteSecurityRule takes a rule from its group.
+func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *int64) error {
+	return s.alterRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
+		if _, err := tx.Exec(ctx, `delete from security_group_rule where id = $1`, id); err != nil {
+			return fmt.Errorf("delete security group rule: %w", err)
+		}
+		if err := keepAndRecord(ctx, tx, mirrorRule(r, journal.Delete)); err != nil {
+			return err
+		}
+		_, err := touched(ctx, tx, r.Group)
+		return err
+	})
+}
+
+// alterRule changes a rule under its group's lock.
+func (s *Store) alterRule(ctx context.Context, id uuid.UUID, expect *int64, change func(*transaction, network.SecurityRule) error) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		r, err := ruleByID(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if _, err := lockGroup(ctx, tx, r.Group); err != nil {
+			return err
+		}
+		if r, err = ruleByID(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := revisionIs(r.Revision, expect); err != nil {
+			return err
+		}
+		return change(tx, r)
+	})
+}

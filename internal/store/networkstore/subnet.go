@@ -1,0 +1,254 @@
+package networkstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/journal"
+	"berth/internal/network"
+	"berth/internal/store/db"
+)
+
+const subnetSelect = `
+	select id, network_id, project, name, description, cidr, host(gateway), dhcp, pools, dns, routes, ra_mode, address_mode, tags, revision, created_at, updated_at
+	from subnet`
+
+var subnetColumns = db.Tagged("subnet", map[string]db.Column{
+	"id":           {Expr: "subnet.id", Cast: "uuid[]"},
+	"network":      {Expr: "subnet.network_id", Cast: "uuid[]"},
+	"project":      {Expr: "subnet.project", Cast: "text[]"},
+	"name":         {Expr: "subnet.name", Cast: "text[]"},
+	"description":  {Expr: "subnet.description", Cast: "text[]"},
+	"ip_version":   {Expr: "family(subnet.cidr)", Cast: "bigint[]"},
+	"cidr":         {Expr: "subnet.cidr::text", Cast: "text[]"},
+	"gateway":      {Expr: "coalesce(host(subnet.gateway), '')", Cast: "text[]"},
+	"dhcp":         {Expr: "subnet.dhcp", Cast: "boolean[]"},
+	"ra_mode":      {Expr: "subnet.ra_mode", Cast: "text[]"},
+	"address_mode": {Expr: "subnet.address_mode", Cast: "text[]"},
+	"subnetpool":   {Expr: "text ''", Cast: "text[]"},
+	"revision":     {Expr: "subnet.revision", Cast: "bigint[]"},
+})
+
+// visibleSubnet is which subnets a project may see: its own and those of shared networks.
+const visibleSubnet = `(subnet.project = %s or exists (select from network n where n.id = subnet.network_id and n.shared))`
+
+func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
+	var s network.Subnet
+	var gateway *string
+	var pools, routes []byte
+	err := row.Scan(&s.ID, &s.Network, &s.Project, &s.Name, &s.Description, &s.CIDR, &gateway, &s.DHCP, &pools, &s.DNS, &routes,
+		&s.RAMode, &s.AddressMode, &s.Tags, &s.Revision, &s.CreatedAt, &s.UpdatedAt)
+	if err != nil {
+		return s, err
+	}
+	if gateway != nil {
+		if s.Gateway, err = netip.ParseAddr(*gateway); err != nil {
+			return s, err
+		}
+	}
+	if err := json.Unmarshal(pools, &s.Pools); err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(routes, &s.Routes)
+}
+
+// Subnets lists subnets.
+func (s *Store) Subnets(ctx context.Context, q db.Listing) ([]network.Subnet, error) {
+	l := db.ListQuery{Columns: subnetColumns, Table: "subnet"}
+	clauses, err := l.Clauses(q, visibleSubnet)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.db.Query(ctx, subnetSelect+clauses, l.Args...)
+	if err != nil {
+		return nil, fmt.Errorf("list subnets: %w", err)
+	}
+	subnets, err := pgx.CollectRows(rows, scanSubnet)
+	return db.Page(subnets, q), err
+}
+
+// Subnet reads one subnet.
+func (s *Store) Subnet(ctx context.Context, id uuid.UUID) (network.Subnet, error) {
+	return subnetByID(ctx, s.db, id)
+}
+
+func subnetByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Subnet, error) {
+	missing := missing(network.Missing(network.SubnetNotFound, "Subnet", id))
+	return db.QueryOne(ctx, q, scanSubnet, missing, subnetSelect+` where id = $1`, id)
+}
+
+// subnetsIn picks a network's subnets, oldest first.
+const subnetsIn = ` where network_id = $1 order by created_at, id`
+
+func subnetsOf(ctx context.Context, tx *transaction, id uuid.UUID) ([]network.Subnet, error) {
+	rows, err := tx.Query(ctx, subnetSelect+subnetsIn, id)
+	if err != nil {
+		return nil, fmt.Errorf("list a network's subnets: %w", err)
+	}
+	return pgx.CollectRows(rows, scanSubnet)
+}
+
+// CreateSubnets makes subnets, all or none.
+func (s *Store) CreateSubnets(ctx context.Context, drafts []network.SubnetChange) ([]network.Subnet, error) {
+	return createAll(ctx, s, drafts, createSubnet)
+}
+
+func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) (network.Subnet, error) {
+	s, err := network.NewSubnet(uuid.New(), c)
+	if err != nil {
+		return s, err
+	}
+	if _, err := lockNetwork(ctx, tx, s.Network, changing); err != nil {
+		return s, err
+	}
+	if err := admit(ctx, tx, network.Subnets, s.Project); err != nil {
+		return s, err
+	}
+	siblings, err := subnetsOf(ctx, tx, s.Network)
+	if err != nil {
+		return s, err
+	}
+	if at := slices.IndexFunc(siblings, func(o network.Subnet) bool { return o.CIDR.Overlaps(s.CIDR) }); at >= 0 {
+		return s, network.Faultf(network.InvalidInput,
+			"Invalid input for operation: Requested subnet with cidr: %s for network: %s overlaps with another subnet.", s.CIDR, s.Network)
+	}
+	if _, err := tx.Exec(ctx, `
+		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode)
+		values ($1, $2, $3, $4, $5, $6, $7::text::inet, $8, $9, $10, $11, $12, $13)`,
+		s.ID, s.Network, s.Project, s.Name, s.Description, s.CIDR, inet(s.Gateway), s.DHCP, encoded(db.OrEmpty(s.Pools)), db.OrEmpty(s.DNS),
+		encoded(db.OrEmpty(s.Routes)), s.RAMode, s.AddressMode); err != nil {
+		return s, fmt.Errorf("create subnet: %w", err)
+	}
+	if s.DHCP {
+		if err := schedule(ctx, tx, s.Network, uuid.Nil); err != nil {
+			return s, err
+		}
+	}
+	if s, err = subnetByID(ctx, tx, s.ID); err != nil {
+		return s, err
+	}
+	if err := record(ctx, tx, mirrorSubnet(s, journal.Create)); err != nil || !s.Automatic() {
+		return s, err
+	}
+	return s, populate(ctx, tx, s)
+}
+
+// lockSubnet takes the row locks of the subnet and, before it, of its network.
+func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID) (network.Subnet, error) {
+	s, err := subnetByID(ctx, tx, id)
+	if err != nil {
+		return s, err
+	}
+	if _, err := lockNetwork(ctx, tx, s.Network, changing); err != nil {
+		return s, err
+	}
+	if _, err := tx.Exec(ctx, `select from subnet where id = $1 for update`, id); err != nil {
+		return s, fmt.Errorf("lock subnet: %w", err)
+	}
+	return subnetByID(ctx, tx, id)
+}
+
+// UpdateSubnet changes a subnet. With its DHCP switched off, no port waits for it any more.
+func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.SubnetChange, expect *int64) (network.Subnet, error) {
+	var after network.Subnet
+	err := s.inTx(ctx, func(tx *transaction) error {
+		before, err := lockSubnet(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := revisionIs(before.Revision, expect); err != nil {
+			return err
+		}
+		if after, err = before.With(c); err != nil || same(before, after) {
+			return err
+		}
+		if after.Gateway.IsValid() && after.Gateway != before.Gateway {
+			if err := noRouter(ctx, tx, before); err != nil {
+				return err
+			}
+		}
+		tag, err := tx.Exec(ctx, `
+			update subnet
+			set name = $2, description = $3, gateway = $4::text::inet, dhcp = $5, pools = $6, dns = $7, routes = $8, tags = $9,
+				revision = revision + 1, updated_at = now()
+			where id = $1 and revision = $10`,
+			id, after.Name, after.Description, inet(after.Gateway), after.DHCP, encoded(db.OrEmpty(after.Pools)), db.OrEmpty(after.DNS),
+			encoded(db.OrEmpty(after.Routes)), after.Tags, before.Revision)
+		if err := fenced(tag, err, "update subnet", id); err != nil {
+			return err
+		}
+		if err := served(ctx, tx, before, after); err != nil {
+			return err
+		}
+		if after, err = subnetByID(ctx, tx, id); err != nil {
+			return err
+		}
+		return record(ctx, tx, mirrorSubnet(after, journal.Update))
+	})
+	return after, err
+}
+
+// noRouter refuses to give a locked subnet another gateway while a router has the address of the one it has.
+func noRouter(ctx context.Context, tx *transaction, s network.Subnet) error {
+	var router uuid.UUID
+	err := tx.QueryRow(ctx, `
+		select p.id
+		from port_address a
+		join port p on p.id = a.port_id
+		where a.subnet_id = $1 and a.address = $2::text::inet and p.device_owner = any($3)`, s.ID, inet(s.Gateway), network.Routing()).Scan(&router)
+	switch {
+	case db.NoRows(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for routers: %w", err)
+	default:
+		return network.Faultf(network.GatewayInUse, "Current gateway ip %s already in use by port %s. Unable to update.", s.Gateway, router)
+	}
+}
+
+// served does what follows from DHCP switched on or off.
+func served(ctx context.Context, tx *transaction, before, after network.Subnet) error {
+	switch {
+	case after.DHCP && !before.DHCP:
+		return schedule(ctx, tx, after.Network, uuid.Nil)
+	case before.DHCP && !after.DHCP:
+		return review(ctx, tx, after.Network)
+	default:
+		return nil
+	}
+}
+
+// DeleteSubnet deletes a subnet that no port has an address in which it has asked for.
+func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
+	return s.inTx(ctx, func(tx *transaction) error {
+		n, err := lockSubnet(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := revisionIs(n.Revision, expect); err != nil {
+			return err
+		}
+		if err := vacate(ctx, tx, n); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `delete from subnet where id = $1`, id); err != nil {
+			return fmt.Errorf("delete subnet: %w", err)
+		}
+		return record(ctx, tx, mirrorSubnet(n, journal.Delete))
+	})
+}
+
+// inet is an address as a parameter; null for none.
+func inet(a netip.Addr) *string {
+	if !a.IsValid() {
+		return nil
+	}
+	text := a.String()
+	return &text
+}

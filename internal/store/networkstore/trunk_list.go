@@ -1,0 +1,119 @@
+package networkstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/network"
+	"berth/internal/store/db"
+)
+
+const trunkSelect = `
+	select id, project, name, description, admin_up, port_id, tags, revision, created_at, updated_at,
+		(select jsonb_build_object('status', p.status, 'vif', p.vif, 'admin_up', p.admin_up) from port p where p.id = trunk.port_id),
+		(select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('status', p.status, 'vif', p.vif, 'admin_up', p.admin_up)
+				order by s.segmentation_id, s.port_id), '[]')
+			from subport s
+			join port p on p.id = s.port_id
+			where s.trunk_id = trunk.id)
+	from trunk`
+
+var trunkColumns = db.Tagged("trunk", map[string]db.Column{
+	"id":          {Expr: "trunk.id", Cast: "uuid[]"},
+	"project":     {Expr: "trunk.project", Cast: "text[]"},
+	"name":        {Expr: "trunk.name", Cast: "text[]"},
+	"description": {Expr: "trunk.description", Cast: "text[]"},
+	"admin_up":    {Expr: "trunk.admin_up", Cast: "boolean[]"},
+	"port":        {Expr: "trunk.port_id", Cast: "uuid[]"},
+	"revision":    {Expr: "trunk.revision", Cast: "bigint[]"},
+})
+
+const visibleTrunk = `trunk.project = %s`
+
+func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
+	t := network.Trunk{Subports: []network.Subport{}}
+	var parent network.Member
+	var subports []struct {
+		network.Subport
+		network.Member
+	}
+	err := row.Scan(&t.ID, &t.Project, &t.Name, &t.Description, &t.AdminUp, &t.Port, &t.Tags, &t.Revision, &t.CreatedAt, &t.UpdatedAt,
+		&parent, &subports)
+	members := make([]network.Member, len(subports))
+	for i, s := range subports {
+		t.Subports, members[i] = append(t.Subports, s.Subport), s.Member
+	}
+	t.Status = network.TrunkStatus(parent, members)
+	return t, err
+}
+
+// trunksAtOnce is how many trunks are read at a time to find those of a status.
+const trunksAtOnce = 1000
+
+// Trunks lists trunks. A condition on the status, which no column holds, is held against each.
+func (s *Store) Trunks(ctx context.Context, q db.Listing) ([]network.Trunk, error) {
+	at := slices.IndexFunc(q.Where, func(c db.Condition) bool { return c.Field == "status" })
+	if at < 0 {
+		trunks, err := s.trunks(ctx, q)
+		return db.Page(trunks, q), err
+	}
+	wanted, part := q.Where[at].In, q
+	part.Where = slices.Delete(slices.Clone(q.Where), at, at+1)
+	part.Limit = max(q.Limit, trunksAtOnce)
+	var kept []network.Trunk
+	for {
+		trunks, err := s.trunks(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range trunks {
+			if slices.Contains(wanted, t.Status) && (q.Limit == 0 || len(kept) < q.Limit) {
+				kept = append(kept, t)
+			}
+		}
+		if len(trunks) < part.Limit || q.Limit > 0 && len(kept) == q.Limit {
+			return db.Page(kept, q), nil
+		}
+		part.Marker = trunks[len(trunks)-1].ID
+	}
+}
+
+// trunks reads trunks in the order of the query, which is the opposite one for a reverse page.
+func (s *Store) trunks(ctx context.Context, q db.Listing) ([]network.Trunk, error) {
+	l := db.ListQuery{Columns: trunkColumns, Table: "trunk"}
+	clauses, err := l.Clauses(q, visibleTrunk)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.db.Query(ctx, trunkSelect+clauses, l.Args...)
+	if err != nil {
+		return nil, fmt.Errorf("list trunks: %w", err)
+	}
+	return pgx.CollectRows(rows, scanTrunk)
+}
+
+// Carrying tells which of these ports are parents of trunks, and of what.
+func (s *Store) Carrying(ctx context.Context, ports []uuid.UUID) (map[uuid.UUID]*network.Carrying, error) {
+	rows, err := s.db.Query(ctx, `
+		select t.port_id, t.id, (select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('mac_address', p.mac) order by s.segmentation_id, s.port_id), '[]')
+			from subport s
+			join port p on p.id = s.port_id
+			where s.trunk_id = t.id)
+		from trunk t
+		where t.port_id = any($1)`, ports)
+	if err != nil {
+		return nil, fmt.Errorf("look for trunks: %w", err)
+	}
+	of := map[uuid.UUID]*network.Carrying{}
+	var parent, trunk uuid.UUID
+	var subports []network.Carried
+	_, err = pgx.ForEachRow(rows, []any{&parent, &trunk, &subports}, func() error {
+		of[parent] = &network.Carrying{Trunk: trunk, Subports: slices.Clone(subports)}
+		return nil
+	})
+	return of, err
+}

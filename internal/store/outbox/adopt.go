@@ -1,0 +1,97 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"berth/internal/store/db"
+)
+
+// Adopt binds the database to the Temporal namespace with that ID. If it was bound to another one, Adopt enqueues a note for
+// every row that has a workflow: a server that was set up anew or restored from an old backup lacks executions.
+// It returns the number of notes. Of several processes that adopt at once, one does the work.
+func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
+	var notes int64
+	err := s.db.InTx(ctx, func(tx db.Tx) error {
+		notes = 0
+		var known string
+		err := tx.QueryRow(ctx, `select id from temporal_namespace where single for update`).Scan(&known)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if known == namespace {
+			return nil
+		}
+		if _, err := tx.Exec(ctx, `
+			insert into temporal_namespace (id)
+			values ($1)
+			on conflict (single) do update
+			set id = excluded.id, adopted_at = now()`, namespace); err != nil {
+			return err
+		}
+		notes, err = s.nudgeRows(ctx, tx, nil)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("adopt Temporal namespace %s: %w", namespace, err)
+	}
+	if notes > 0 {
+		s.db.NotifyRelays()
+	}
+	return notes, nil
+}
+
+// unlessBoundElsewhere is true unless the database is bound to another Temporal namespace than $3.
+const unlessBoundElsewhere = `not exists (select from temporal_namespace where id <> $3)`
+
+// IsBoundTo returns whether the database is bound to the Temporal namespace with that ID.
+func (s *Store) IsBoundTo(ctx context.Context, namespace string) (bool, error) {
+	var bound bool
+	err := s.db.QueryRow(ctx, `select exists (select from temporal_namespace where id = $1)`, namespace).Scan(&bound)
+	if err != nil {
+		return false, fmt.Errorf("read the Temporal namespace that the database is bound to: %w", err)
+	}
+	return bound, nil
+}
+
+// RestartWorkflows enqueues a note for each of the workflow IDs that has a row, and returns the number of notes. The other
+// IDs belong to deleted rows, or to none.
+func (s *Store) RestartWorkflows(ctx context.Context, workflowIDs []string) (int64, error) {
+	var notes int64
+	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
+		notes, err = s.nudgeRows(ctx, tx, workflowIDs)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("restart workflows: %w", err)
+	}
+	if notes > 0 {
+		s.db.NotifyRelays()
+	}
+	return notes, nil
+}
+
+// nudgeRows enqueues notes for the rows with those workflow IDs, or for every row if only is nil.
+func (s *Store) nudgeRows(ctx context.Context, tx db.Tx, only []string) (int64, error) {
+	batch := &pgx.Batch{}
+	var notes int64
+	count := func(tag pgconn.CommandTag) error {
+		notes += tag.RowsAffected()
+		return nil
+	}
+	for _, of := range s.sources {
+		batch.Queue(`
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
+			select r.id, $1, false, r.summary, r.attributes, now()
+			from (`+of.Rows+`) as r (id, summary, attributes)
+			where $2::text[] is null or r.id = any($2)
+			order by r.id
+			on conflict (workflow_id) do update
+			set version = note.version + 1, fresh = false, due_at = least(note.due_at, excluded.due_at)`, of.Workflow, only).Exec(count)
+	}
+	return notes, tx.SendBatch(ctx, batch).Close()
+}

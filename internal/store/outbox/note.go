@@ -1,0 +1,157 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/contract"
+	"berth/internal/store/db"
+)
+
+// Enqueue writes notes in the caller's transaction. A nudge joins a note that waits already: the note becomes due earlier if
+// the nudge is, and stays fresh only while no relay has tried to deliver it.
+func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
+	if len(nudges) == 0 {
+		return nil
+	}
+	now := false
+	batch := &pgx.Batch{}
+	for _, n := range nudges {
+		attributes, err := json.Marshal(n.Attributes)
+		if err != nil {
+			return fmt.Errorf("note for %s: %w", n.ID, err)
+		}
+		now = now || n.Delay <= 0
+		batch.Queue(`
+			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, seen)
+			values ($1, $2, $3, $4, $5, now() + $6::interval, $7)
+			on conflict (workflow_id) do update
+			set version = note.version + 1,
+				fresh = note.fresh and note.attempts = 0,
+				due_at = least(note.due_at, excluded.due_at)`,
+			n.ID, n.Workflow, n.NotRunning, n.Summary, attributes, n.Delay, n.PortStatus)
+	}
+	if now {
+		tx.NotifyRelays()
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("enqueue notes: %w", err)
+	}
+	return nil
+}
+
+// Claim returns up to limit due notes and keeps them from other relays for the length of the claim. It returns none if the
+// database is bound to another Temporal namespace. A relay that dies loses its claim and another one delivers.
+func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim time.Duration) ([]contract.Note, error) {
+	rows, err := s.db.Query(ctx, `
+		update note
+		set attempts = attempts + 1, due_at = now() + $2::interval
+		where workflow_id in (
+			select workflow_id
+			from note
+			where due_at <= now() and `+unlessBoundElsewhere+`
+			order by due_at
+			limit $1
+			for update skip locked)
+		returning workflow_id, workflow, fresh, summary, attributes, case when version = 1 then seen end, version, attempts`, limit, claim, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("claim notes: %w", err)
+	}
+	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (contract.Note, error) {
+		var n contract.Note
+		err := row.Scan(&n.ID, &n.Workflow, &n.NotRunning, &n.Summary, &n.Attributes, &n.PortStatus, &n.Version, &n.Attempts)
+		return n, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim notes: %w", err)
+	}
+	return notes, nil
+}
+
+// Settle deletes notes that were delivered to that namespace. A note that a newer nudge joined meanwhile stays and is due
+// at once, and so do all notes if the database was bound to another namespace meanwhile.
+func (s *Store) Settle(ctx context.Context, namespace string, delivered []contract.Note) error {
+	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
+	for i, n := range delivered {
+		ids[i], versions[i] = n.ID, n.Version
+	}
+	err := s.db.InBatch(ctx, func(batch *pgx.Batch) {
+		batch.Queue(`
+			delete from note
+			using unnest($1::text[], $2::bigint[]) as d (workflow_id, version)
+			where note.workflow_id = d.workflow_id and note.version = d.version and `+unlessBoundElsewhere, ids, versions, namespace)
+		batch.Queue(`
+			update note
+			set due_at = now()
+			where workflow_id = any($1)`, ids)
+	})
+	if err != nil {
+		return fmt.Errorf("settle notes: %w", err)
+	}
+	return nil
+}
+
+// Defer makes an undeliverable note due later and keeps the reason.
+func (s *Store) Defer(ctx context.Context, n contract.Note, after time.Duration, reason string) error {
+	_, err := s.db.Exec(ctx, `
+		update note
+		set due_at = now() + $2::interval, last_error = $3
+		where workflow_id = $1`, n.ID, after, reason)
+	if err != nil {
+		return fmt.Errorf("defer note: %w", err)
+	}
+	return nil
+}
+
+// Backlog is the number and age of the notes that wait for delivery.
+type Backlog struct {
+	Notes  int64         // due notes, claimed ones included
+	Oldest time.Duration // age of the oldest of them
+}
+
+// Backlog counts the notes that are due.
+func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
+	var b Backlog
+	err := s.db.QueryRow(ctx, `
+		select count(*), coalesce(now() - min(created_at), interval '0')
+		from note
+		where due_at <= now() or attempts > 0`).Scan(&b.Notes, &b.Oldest)
+	if err != nil {
+		return b, fmt.Errorf("count notes: %w", err)
+	}
+	return b, nil
+}
+
+// NextDue returns the time until the next note is due; ok is false when there is none.
+func (s *Store) NextDue(ctx context.Context) (wait time.Duration, ok bool, err error) {
+	var next *time.Duration
+	err = s.db.QueryRow(ctx, `select min(due_at) - now() from note`).Scan(&next)
+	if err != nil || next == nil {
+		return 0, false, err
+	}
+	return max(*next, 0), true, nil
+}
+
+// Listen calls wake whenever notes are enqueued that are due at once, until ctx ends or the connection is lost.
+func (s *Store) Listen(ctx context.Context, wake func()) error {
+	pooled, err := s.db.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("listen for notes: %w", err)
+	}
+	conn := pooled.Hijack()
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, `listen `+db.NoteChannel); err != nil {
+		return fmt.Errorf("listen for notes: %w", err)
+	}
+	wake()
+	for {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return fmt.Errorf("listen for notes: %w", err)
+		}
+		wake()
+	}
+}

@@ -1,0 +1,109 @@
+package outbox_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"berth/internal/contract"
+	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/outbox"
+	"berth/internal/store/storetest"
+)
+
+func leave(t *testing.T, s *store.Store, n contract.Nudge) {
+	t.Helper()
+	if err := s.DB.InTx(t.Context(), func(tx db.Tx) error { return outbox.Enqueue(t.Context(), tx, n) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func claimFor(t *testing.T, s *store.Store, namespace string) []contract.Note {
+	t.Helper()
+	notes, err := s.Outbox.Claim(t.Context(), namespace, 10, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return notes
+}
+
+func TestNoteIsDeliveredOnceThoughNudgedOften(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true, Summary: "p"}
+
+	leave(t, s, n)
+	n.NotRunning = false
+	leave(t, s, n)
+	notes := storetest.ClaimNotes(t, s)
+
+	n.NotRunning = true
+	want := []contract.Note{{Nudge: n, Version: 2, Attempts: 1}}
+	if d := cmp.Diff(want, notes); d != "" {
+		t.Error(d)
+	}
+	if again := storetest.ClaimNotes(t, s); len(again) != 0 {
+		t.Errorf("a claimed note was claimed again: %v", again)
+	}
+}
+
+func TestNudgeDuringDeliveryIsNotLost(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true})
+
+	taken := storetest.ClaimNotes(t, s)
+	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
+	if err := s.Outbox.Settle(t.Context(), "", taken); err != nil {
+		t.Fatal(err)
+	}
+
+	again := storetest.ClaimNotes(t, s)
+	if len(again) != 1 || again[0].NotRunning || again[0].Version != 2 {
+		t.Errorf("want the later nudge, no longer fresh, got %+v", again)
+	}
+	if err := s.Outbox.Settle(t.Context(), "", again); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := s.Outbox.Backlog(t.Context()); err != nil || b.Notes != 0 {
+		t.Errorf("backlog %+v, error %v", b, err)
+	}
+}
+
+func TestLaterNudgeBringsAWaitingNoteForward(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	leave(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1", NotRunning: true, Delay: time.Hour})
+	if early := storetest.ClaimNotes(t, s); len(early) != 0 {
+		t.Fatalf("claimed before it was due: %v", early)
+	}
+
+	leave(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1"})
+
+	if notes := storetest.ClaimNotes(t, s); len(notes) != 1 || !notes[0].NotRunning {
+		t.Errorf("want one fresh note, got %+v", notes)
+	}
+}
+
+func TestWhatWasSeenCountsOnlyWhileNobodyElseNudges(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true, PortStatus: &contract.PortStatus{Status: "DOWN"}}
+	joined := n
+	joined.ID = "port/2"
+
+	leave(t, s, n)
+	leave(t, s, joined)
+	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: joined.ID})
+
+	got := map[string]*contract.PortStatus{}
+	for _, note := range storetest.ClaimNotes(t, s) {
+		got[note.ID] = note.PortStatus
+	}
+	want := map[string]*contract.PortStatus{"port/1": {Status: "DOWN"}, "port/2": nil}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Rival is another writer, whose transaction a test drives statement by statement.
+type Rival struct {
+	T  *testing.T
+	DB *pgx.Conn
+}
+
+// NewRival connects a rival to the database at that URL.
+func NewRival(t *testing.T, url string) Rival { return Rival{T: t, DB: Connect(t, url)} }
+
+// Meet runs f against a rival that has run the statement first and not committed. When f waits for a lock, the rival runs the
+// statements of then and commits. Meet returns the error of f.
+func (r Rival) Meet(f func() error, first string, then ...string) error {
+	r.T.Helper()
+	watch := Connect(r.T, r.DB.Config().ConnString())
+	r.Do(`begin`)
+	r.Do(first)
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	for waiting := false; !waiting; {
+		select {
+		case err := <-done:
+			r.T.Errorf("f did not wait for the rival: %v", err)
+			r.Do(`rollback`)
+			return err
+		default:
+		}
+		waiting = r.isAwaited(watch)
+	}
+	for _, sql := range then {
+		r.Do(sql)
+	}
+	r.Do(`commit`)
+	return <-done
+}
+
+// Do runs a statement of the rival's transaction.
+func (r Rival) Do(sql string) {
+	r.T.Helper()
+	if _, err := r.DB.Exec(r.T.Context(), sql); err != nil {
+		r.T.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// AwaitWaiter waits until a session waits for a lock.
+func (r Rival) AwaitWaiter() {
+	r.T.Helper()
+	watch := Connect(r.T, r.DB.Config().ConnString())
+	for !r.isAwaited(watch) {
+	}
+}
+
+func (r Rival) isAwaited(watch *pgx.Conn) (waiting bool) {
+	r.T.Helper()
+	err := watch.QueryRow(r.T.Context(), `
+		select exists (
+			select from pg_stat_activity
+			where datname = current_database() and wait_event_type = 'Lock')
+		from pg_sleep(0.005)`).Scan(&waiting)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return waiting
+}
