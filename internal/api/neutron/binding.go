@@ -105,10 +105,10 @@ func (b bindings) show(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return shownBinding(http.StatusOK, p, pathValue(r, "host"), requestedFields(r))
+	return bindingResponse(http.StatusOK, p, pathValue(r, "host"), requestedFields(r))
 }
 
-func shownBinding(status int, p network.Port, host string, names []string) (int, any, error) {
+func bindingResponse(status int, p network.Port, host string, names []string) (int, any, error) {
 	binding, err := bindingOn(p, host)
 	if err != nil {
 		return 0, nil, err
@@ -133,7 +133,7 @@ func (b bindings) create(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	p.Carrying = found.Carrying
-	return shownBinding(http.StatusCreated, p, *changes[0].Host, nil)
+	return bindingResponse(http.StatusCreated, p, *changes[0].Host, nil)
 }
 
 func (b bindings) update(r *http.Request) (int, any, error) {
@@ -150,7 +150,7 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	p.Carrying = found.Carrying
-	return shownBinding(http.StatusOK, p, pathValue(r, "host"), nil)
+	return bindingResponse(http.StatusOK, p, pathValue(r, "host"), nil)
 }
 
 // activate ignores the request body, because clients send different ones. It answers without an envelope, as Neutron does.

@@ -97,7 +97,7 @@ func viewNetwork(n network.Network, requester identity.Caller) object {
 		"availability_zones": []string{}, "ipv4_address_scope": nil, "ipv6_address_scope": nil,
 	}
 	if requester.Admin() {
-		o["provider:network_type"], o["provider:physical_network"], o["provider:segmentation_id"] = n.Type, orNull(n.PhysicalNetwork), n.Segment
+		o["provider:network_type"], o["provider:physical_network"], o["provider:segmentation_id"] = n.Type, nullIfEmpty(n.PhysicalNetwork), n.Segment
 	}
 	addStandardAttributes(o, n.Revision, n.CreatedAt, n.UpdatedAt, n.Tags)
 	return o
@@ -110,7 +110,7 @@ func addStandardAttributes(o object, revision int64, created, updated time.Time,
 	o["created_at"], o["updated_at"] = created.UTC().Format(layout), updated.UTC().Format(layout)
 }
 
-func orNull(s string) any {
+func nullIfEmpty(s string) any {
 	if s == "" {
 		return nil
 	}

@@ -151,8 +151,8 @@ func rule(r osapi.Route) string {
 	if verb == "" {
 		verb = "get_"
 	}
-	noun, _, _ := strings.Cut(strings.TrimPrefix(r.Path, "/v2.0/"), "/")
-	return verb + strings.TrimSuffix(strings.ReplaceAll(noun, "-", "_"), "s")
+	resourceName, _, _ := strings.Cut(strings.TrimPrefix(r.Path, "/v2.0/"), "/")
+	return verb + strings.TrimSuffix(strings.ReplaceAll(resourceName, "-", "_"), "s")
 }
 
 // caller is the authenticated sender of the request.

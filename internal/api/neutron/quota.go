@@ -89,10 +89,10 @@ func (q quotas) show(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return q.addSingleOnly(r, project)
+	return q.respond(r, project)
 }
 
-func (q quotas) addSingleOnly(r *http.Request, project string) (int, any, error) {
+func (q quotas) respond(r *http.Request, project string) (int, any, error) {
 	limits, err := q.store.Quota(r.Context(), project)
 	return http.StatusOK, object{"quota": selectFields(requestedFields(r), viewQuota(limits))}, err
 }
@@ -148,7 +148,7 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	if err := set(r.Context(), project, limits); err != nil {
 		return 0, nil, err
 	}
-	return q.addSingleOnly(r, project)
+	return q.respond(r, project)
 }
 
 // decodeQuota reads new limits of the project. check says that a limit below the current usage must be refused.

@@ -206,13 +206,13 @@ func fillProject(r *http.Request, project **string, rule string) error {
 }
 
 // authorizeProject lets the caller change or delete (c is nil) an object of its own project.
-func authorizeProject[C any](r *http.Request, project string, c *C, noun string) error {
+func authorizeProject[C any](r *http.Request, project string, c *C, resourceName string) error {
 	verb := "update_"
 	if c == nil {
 		verb = "delete_"
 	}
 	if requester := caller(r); !requester.Admin() && project != requester.Project {
-		return forbidden(verb + noun)
+		return forbidden(verb + resourceName)
 	}
 	return nil
 }

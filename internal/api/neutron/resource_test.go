@@ -56,14 +56,14 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 
 	theirs := c.as("u:theirs")
 	for _, path := range paths {
-		noun := strings.TrimSuffix(strings.Split(path, "/")[2], "s")
+		resourceName := strings.TrimSuffix(strings.Split(path, "/")[2], "s")
 		for _, method := range []string{"GET", "PUT", "DELETE"} {
-			if got := theirs.fault(method, path, `{"`+noun+`":{}}`); !strings.HasPrefix(got, "404 ") {
+			if got := theirs.fault(method, path, `{"`+resourceName+`":{}}`); !strings.HasPrefix(got, "404 ") {
 				t.Errorf("%s %s: %s", method, path, got)
 			}
 		}
-		if got := ids(theirs.must(200, "GET", "/v2.0/"+noun+"s", ""), noun+"s"); len(got) != 0 {
-			t.Errorf("%ss of others: %v", noun, got)
+		if got := ids(theirs.must(200, "GET", "/v2.0/"+resourceName+"s", ""), resourceName+"s"); len(got) != 0 {
+			t.Errorf("%ss of others: %v", resourceName, got)
 		}
 	}
 	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`"}}`); got != "404 NetworkNotFound" {

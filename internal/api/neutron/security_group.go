@@ -186,7 +186,7 @@ func portNumber(raw json.RawMessage) (int, error) {
 func viewSecurityRule(r network.SecurityRule, _ identity.Caller) object {
 	const layout = "2006-01-02T15:04:05Z"
 	o := object{"id": r.ID, "security_group_id": r.Group, "project_id": r.Project, "tenant_id": r.Project, "description": r.Description,
-		"direction": r.Direction, "ethertype": r.EtherType, "protocol": orNull(r.Protocol), "port_range_min": r.PortMin, "port_range_max": r.PortMax,
+		"direction": r.Direction, "ethertype": r.EtherType, "protocol": nullIfEmpty(r.Protocol), "port_range_min": r.PortMin, "port_range_max": r.PortMax,
 		"remote_ip_prefix": nil, "normalized_cidr": nil, "remote_group_id": r.RemoteGroup, "remote_address_group_id": nil,
 		"revision_number": r.Revision, "created_at": r.CreatedAt.UTC().Format(layout), "updated_at": r.UpdatedAt.UTC().Format(layout)}
 	if r.RemoteIP.IsValid() {

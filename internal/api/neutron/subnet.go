@@ -68,8 +68,8 @@ func viewSubnet(s network.Subnet, _ identity.Caller) object {
 	o := object{
 		"id": s.ID, "network_id": s.Network, "name": s.Name, "description": s.Description, "project_id": s.Project,
 		"tenant_id": s.Project, "ip_version": s.Version(), "cidr": s.CIDR, "gateway_ip": nil, "allocation_pools": s.Pools,
-		"enable_dhcp": s.DHCP, "dns_nameservers": s.DNS, "host_routes": s.Routes, "ipv6_ra_mode": orNull(s.RAMode),
-		"ipv6_address_mode": orNull(s.AddressMode), "subnetpool_id": nil, "service_types": []string{},
+		"enable_dhcp": s.DHCP, "dns_nameservers": s.DNS, "host_routes": s.Routes, "ipv6_ra_mode": nullIfEmpty(s.RAMode),
+		"ipv6_address_mode": nullIfEmpty(s.AddressMode), "subnetpool_id": nil, "service_types": []string{},
 	}
 	if s.Gateway.IsValid() {
 		o["gateway_ip"] = s.Gateway
