@@ -1,0 +1,183 @@
+package internal
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// readmeLines is the maximum length of README.md.
+const readmeLines = 220
+
+var (
+	codeBlock  = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	codeSpan   = regexp.MustCompile("`([^`\n]+)`")
+	link       = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading    = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	pathLike   = regexp.MustCompile(`^[\w.*-]+(/[\w.*-]+)*/?$`)
+	fileLike   = regexp.MustCompile(`^[\w-]+(\.[\w-]+)*\.(go|md|sql|sh|yml|yaml|json|txt)$`)
+	metricName = regexp.MustCompile(`^berth_[a-z_]+$`)
+	testName   = regexp.MustCompile(`^Test[A-Z]\w*$`)
+	anchorDrop = regexp.MustCompile(`[^\w -]`)
+)
+
+// TestDocs_PathsExist checks every path in backticks on the pages: one below a folder of ours must exist, and a bare file name
+// must be the name of a file somewhere.
+func TestDocs_PathsExist(t *testing.T) {
+	t.Parallel()
+	names := fileNames(t)
+	for _, page := range pages(t) {
+		for _, span := range codeSpan.FindAllStringSubmatch(prose(t, page), -1) {
+			name := span[1]
+			first, _, nested := strings.Cut(name, "/")
+			switch {
+			case !pathLike.MatchString(name) || madeByRuns[name]:
+			case nested && exists(filepath.Join("..", first)):
+				if found, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(name))); err != nil || len(found) == 0 {
+					t.Errorf("%s: `%s` does not exist", page, name)
+				}
+			case !nested && fileLike.MatchString(name) && !names[name]:
+				t.Errorf("%s: there is no file `%s`", page, name)
+			}
+		}
+	}
+}
+
+// madeByRuns are files that a run makes, which are not in the repository.
+var madeByRuns = map[string]bool{"bin/temporal": true, "bin/bench": true, "bench.json": true}
+
+// TestDocs_LinksResolve checks that every relative link names a file, and every anchor a heading of it.
+func TestDocs_LinksResolve(t *testing.T) {
+	t.Parallel()
+	for _, page := range pages(t) {
+		for _, found := range link.FindAllStringSubmatch(prose(t, page), -1) {
+			target, anchor, _ := strings.Cut(found[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			file := page
+			if target != "" {
+				file = path.Join(path.Dir(page), target)
+			}
+			if !exists(filepath.Join("..", file)) {
+				t.Errorf("%s: the link %s leads nowhere", page, found[1])
+				continue
+			}
+			if anchor != "" && !anchors(prose(t, file))[anchor] {
+				t.Errorf("%s: the link %s names no heading of %s", page, found[1], file)
+			}
+		}
+	}
+}
+
+// TestDocs_NamesExistInCode checks that every metric and every test that a page names is in the code.
+func TestDocs_NamesExistInCode(t *testing.T) {
+	t.Parallel()
+	var code strings.Builder
+	walk(t, func(name string) {
+		if strings.HasSuffix(name, ".go") {
+			code.WriteString(text(t, name))
+		}
+	})
+	for _, page := range pages(t) {
+		for _, span := range codeSpan.FindAllStringSubmatch(prose(t, page), -1) {
+			name := span[1]
+			switch {
+			case metricName.MatchString(name) && !strings.Contains(code.String(), `"`+name+`"`):
+				t.Errorf("%s: there is no metric `%s`", page, name)
+			case testName.MatchString(name) && !strings.Contains(code.String(), "func "+name+"("):
+				t.Errorf("%s: there is no test `%s`", page, name)
+			}
+		}
+	}
+}
+
+// TestDocs_ArchitectureNamesEveryPackage keeps the table of packages complete.
+func TestDocs_ArchitectureNamesEveryPackage(t *testing.T) {
+	t.Parallel()
+	text := prose(t, "docs/architecture.md")
+	for name := range packages(t) {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/architecture.md does not name the package `%s`", name)
+		}
+	}
+}
+
+func TestDocs_ReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	if n := strings.Count(text(t, "README.md"), "\n"); n > readmeLines {
+		t.Errorf("README.md has %d lines, more than %d: move something to docs", n, readmeLines)
+	}
+}
+
+// pages lists every Markdown file of the repository, relative to its root.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	walk(t, func(name string) {
+		if strings.HasSuffix(name, ".md") {
+			all = append(all, name)
+		}
+	})
+	if len(all) < 10 {
+		t.Fatalf("found only %d pages", len(all))
+	}
+	return all
+}
+
+// fileNames is the set of base names of all files of the repository.
+func fileNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	walk(t, func(name string) { names[path.Base(name)] = true })
+	return names
+}
+
+// walk calls f with the name of every file of the repository; what runs leave behind is not visited.
+func walk(t *testing.T, f func(name string)) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin") {
+			return filepath.SkipDir
+		}
+		if !d.IsDir() {
+			f(strings.TrimPrefix(filepath.ToSlash(name), "../"))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// prose returns the text of a page without its code blocks.
+func prose(t *testing.T, page string) string {
+	t.Helper()
+	return codeBlock.ReplaceAllString(text(t, page), "")
+}
+
+func text(t *testing.T, page string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// anchors returns the anchors that a Markdown page has: its headings in lower case, without punctuation, with hyphens.
+func anchors(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(text, -1) {
+		plain := anchorDrop.ReplaceAllString(strings.ToLower(h[1]), "")
+		all[strings.ReplaceAll(plain, " ", "-")] = true
+	}
+	return all
+}
