@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/journal"
 	"berth/internal/network"
+	"berth/internal/network/attribute"
 )
 
 // What the controller is shown of an object: the Networking API's own attributes, unfiltered.
@@ -51,41 +52,6 @@ type subnetMirror struct {
 	AddressMode *string         `json:"ipv6_address_mode"`
 	Pool        *string         `json:"subnetpool_id"`
 	stamps
-}
-
-type portMirror struct {
-	ID             uuid.UUID            `json:"id"`
-	NetworkID      uuid.UUID            `json:"network_id"`
-	Name           string               `json:"name"`
-	Description    string               `json:"description"`
-	TenantID       string               `json:"tenant_id"`
-	ProjectID      string               `json:"project_id"`
-	AdminStateUp   bool                 `json:"admin_state_up"`
-	Status         string               `json:"status"`
-	MAC            string               `json:"mac_address"`
-	FixedIPs       []fixedMirror        `json:"fixed_ips"`
-	DeviceID       string               `json:"device_id"`
-	DeviceOwner    string               `json:"device_owner"`
-	SecurityGroups []uuid.UUID          `json:"security_groups"`
-	AddressPairs   []pairMirror         `json:"allowed_address_pairs"`
-	DHCPOptions    []network.DHCPOption `json:"extra_dhcp_opts"`
-	PortSecurity   bool                 `json:"port_security_enabled"`
-	Host           string               `json:"binding:host_id"`
-	VNIC           string               `json:"binding:vnic_type"`
-	VIF            string               `json:"binding:vif_type"`
-	VIFDetails     json.RawMessage      `json:"binding:vif_details"`
-	Profile        json.RawMessage      `json:"binding:profile"`
-	stamps
-}
-
-type fixedMirror struct {
-	SubnetID uuid.UUID  `json:"subnet_id"`
-	IP       netip.Addr `json:"ip_address"`
-}
-
-type pairMirror struct {
-	IP  string `json:"ip_address"`
-	MAC string `json:"mac_address"`
 }
 
 type trunkMirror struct {
@@ -159,21 +125,7 @@ func mirrorSubnet(s network.Subnet, op journal.Operation) journal.Change {
 }
 
 func mirrorPort(p network.Port, op journal.Operation) journal.Change {
-	m := portMirror{ID: p.ID, NetworkID: p.Network, Name: p.Name, Description: p.Description, TenantID: p.Tenant,
-		ProjectID: p.Tenant, AdminStateUp: p.AdminUp, Status: p.Status, MAC: p.MAC, FixedIPs: []fixedMirror{},
-		DeviceID: p.DeviceID, DeviceOwner: p.DeviceOwner, SecurityGroups: p.SecurityGroups, AddressPairs: []pairMirror{},
-		DHCPOptions: p.DHCPOptions, PortSecurity: p.PortSecurity, Host: p.Host, VNIC: p.VNIC, VIF: p.VIF,
-		VIFDetails: json.RawMessage(`{}`), Profile: p.Profile, stamps: stamped(p.Revision, p.CreatedAt, p.UpdatedAt, p.Tags)}
-	if p.ByController() {
-		m.VIFDetails = p.Details
-	}
-	for _, a := range p.Addresses {
-		m.FixedIPs = append(m.FixedIPs, fixedMirror{a.Subnet, a.IP})
-	}
-	for _, a := range p.AddressPairs {
-		m.AddressPairs = append(m.AddressPairs, pairMirror{a.Block(), a.MAC})
-	}
-	return mirrored("port", p.ID, op, m, p.Project, p.Name)
+	return mirrored("port", p.ID, op, attribute.PortController(p), p.Project, p.Name)
 }
 
 // mirrorPortUpdate is the change of a port that was another one before.
