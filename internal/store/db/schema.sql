@@ -857,11 +857,11 @@ alter table subport add constraint subport_trunk_id_fkey FOREIGN KEY (trunk_id) 
 alter table trunk add constraint trunk_parent FOREIGN KEY (port_id) REFERENCES port(id);
 
 create view provisioning_block as
- SELECT block.object_id AS port_id,
-    block.entity,
-    block.host,
-    block.since,
-    block.deadline
+ SELECT object_id AS port_id,
+    entity,
+    host,
+    since,
+    deadline
    FROM block;
 
 CREATE OR REPLACE FUNCTION public.host_capacity(its_type text, its_host bigint, its_class text)

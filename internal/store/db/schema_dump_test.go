@@ -65,7 +65,8 @@ with relation as (
 	where k.contype = 'f'
 
 	union all
-	select 5, r.name::text, format(E'create view %I as\n%s', r.name, rtrim(pg_get_viewdef(r.oid), ';'))
+	-- PostgreSQL before 16 names the table before each column of a view.
+	select 5, r.name::text, format(E'create view %I as\n%s', r.name, rtrim(regexp_replace(pg_get_viewdef(r.oid), '\m[a-z_]+\.', '', 'g'), ';'))
 	from relation r
 	where r.kind = 'v'
 
