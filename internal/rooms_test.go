@@ -163,7 +163,7 @@ var rooms = map[string]room{
 	},
 	"internal/odl":               {why: "a client of one neighbour, of use to anybody; what an answer means is journal's"},
 	"internal/odl/odltest":       {why: "a neighbour that behaves; it shares no code with the client that it tests"},
-	"internal/notify":            {why: "what leaves for others; it knows no row"},
+	"internal/notify":            {may: []string{"internal/coalesce"}, why: "sends events to Nova and webhooks; it knows no row"},
 	"internal/notify/notifytest": {why: "a neighbour that behaves; it shares no code with the client that it tests"},
 	"internal/coalesce":          {why: "combines concurrent calls; it knows nothing about the operations"},
 	"internal/cloud": {

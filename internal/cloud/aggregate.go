@@ -12,35 +12,36 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
+	"berth/internal/coalesce"
 	"berth/internal/lease"
 )
 
-// nova is what hosts and instances share.
+// nova holds the calls that hosts and instances share.
 type nova struct {
 	client *gophercloud.ServiceClient
-	lists  *shared[map[string]aggregates.Aggregate]
-	pools  *shared[aggregates.Aggregate]
+	lists  *coalesce.Group[map[string]aggregates.Aggregate]
+	pools  *coalesce.Group[aggregates.Aggregate]
 }
 
-// aggregates lists all aggregates by name. The list belongs to many: nobody changes it.
+// aggregates lists all aggregates by name. Concurrent callers share the list, so they must not change it.
 func (n nova) aggregates(ctx context.Context) (map[string]aggregates.Aggregate, error) {
-	return n.lists.ask(ctx, n.list)
+	return n.lists.Do(ctx, n.listAggregates)
 }
 
-func (n nova) list(ctx context.Context) (map[string]aggregates.Aggregate, error) {
+func (n nova) listAggregates(ctx context.Context) (map[string]aggregates.Aggregate, error) {
 	var list struct{ Aggregates []aggregate }
 	if _, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates"), &list, nil); err != nil {
 		return nil, fmt.Errorf("list aggregates: %w", err)
 	}
 	all := map[string]aggregates.Aggregate{}
 	for _, a := range list.Aggregates {
-		all[a.Name] = a.whole()
+		all[a.Name] = a.convert()
 	}
 	return all, nil
 }
 
-// aggregate is what is read of an aggregate, at once: there may be thousands of them, with thousands of hosts, and
-// gophercloud's own reads each twice.
+// aggregate holds the attributes that are read of an aggregate. There may be thousands, with thousands of hosts; gophercloud's
+// own type decodes each of them twice.
 type aggregate struct {
 	ID       int               `json:"id"`
 	Name     string            `json:"name"`
@@ -48,18 +49,18 @@ type aggregate struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
-func (a aggregate) whole() aggregates.Aggregate {
+func (a aggregate) convert() aggregates.Aggregate {
 	return aggregates.Aggregate{ID: a.ID, Name: a.Name, Hosts: a.Hosts, Metadata: a.Metadata}
 }
 
-// pooled is the pool of free hosts as it is now, if there is one. It is found among all of some time ago, if it was there.
-func (n nova) pooled(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
+// freepoolAggregate reads the freepool aggregate, if it exists. The older list of all aggregates tells its ID.
+func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
 	if pool, is = all[freepool]; is {
-		id := strconv.Itoa(pool.ID) // the question may outlive who asks it
-		pool, err = n.pools.ask(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
+		id := strconv.Itoa(pool.ID) // the call may outlive its caller
+		pool, err = n.pools.Do(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
 			var one struct{ Aggregate aggregate }
 			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", id), &one, nil)
-			return one.Aggregate.whole(), err
+			return one.Aggregate.convert(), err
 		})
 		if !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 			return pool, err == nil, err
@@ -70,13 +71,13 @@ func (n nova) pooled(ctx context.Context, all map[string]aggregates.Aggregate) (
 	return pool, is, err
 }
 
-// aggregate is the aggregate of that name, which is made if it is not among all.
+// aggregate returns the aggregate with that name. It creates the aggregate if the list lacks it.
 func (n nova) aggregate(ctx context.Context, all map[string]aggregates.Aggregate, name, zone string, metadata map[string]any) (aggregates.Aggregate, error) {
 	a, is := all[name]
 	if !is {
 		made, err := aggregates.Create(ctx, n.client, aggregates.CreateOpts{Name: name, AvailabilityZone: zone}).Extract()
 		if err != nil {
-			return a, fmt.Errorf("make aggregate %s: %w", name, err)
+			return a, fmt.Errorf("create aggregate %s: %w", name, err)
 		}
 		a = *made
 	}
@@ -86,44 +87,44 @@ func (n nova) aggregate(ctx context.Context, all map[string]aggregates.Aggregate
 		return a, nil
 	}
 	if _, err := aggregates.SetMetadata(ctx, n.client, a.ID, aggregates.SetMetadataOpts{Metadata: missing}).Extract(); err != nil {
-		return a, fmt.Errorf("metadata of aggregate %s: %w", name, err)
+		return a, fmt.Errorf("set the metadata of aggregate %s: %w", name, err)
 	}
 	return a, nil
 }
 
-func (n nova) join(ctx context.Context, a aggregates.Aggregate, host string) error {
+func (n nova) addHost(ctx context.Context, a aggregates.Aggregate, host string) error {
 	if slices.Contains(a.Hosts, host) {
 		return nil
 	}
-	if err := n.move(ctx, a, "add_host", host); err != nil {
-		return fmt.Errorf("host %s joins aggregate %s: %w", host, a.Name, err)
+	if err := n.hostAction(ctx, a, "add_host", host); err != nil {
+		return fmt.Errorf("add host %s to aggregate %s: %w", host, a.Name, err)
 	}
 	return nil
 }
 
-func (n nova) part(ctx context.Context, a aggregates.Aggregate, host string) error {
-	if err := gone(n.move(ctx, a, "remove_host", host)); err != nil {
-		return fmt.Errorf("host %s leaves aggregate %s: %w", host, a.Name, err)
+func (n nova) removeHost(ctx context.Context, a aggregates.Aggregate, host string) error {
+	if err := ignoreNotFound(n.hostAction(ctx, a, "remove_host", host)); err != nil {
+		return fmt.Errorf("remove host %s from aggregate %s: %w", host, a.Name, err)
 	}
 	return nil
 }
 
-// move brings a host into an aggregate or out of it. The answer, which lists all hosts there, is not read.
-func (n nova) move(ctx context.Context, a aggregates.Aggregate, action, host string) error {
+// hostAction adds a host to an aggregate or removes it. It does not read the answer, which lists all hosts of the aggregate.
+func (n nova) hostAction(ctx context.Context, a aggregates.Aggregate, action, host string) error {
 	_, err := n.client.Post(ctx, n.client.ServiceURL("os-aggregates", strconv.Itoa(a.ID), "action"),
 		map[string]any{action: map[string]string{"host": host}}, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
 	return err
 }
 
-// dissolve deletes an aggregate that has no hosts any more.
-func (n nova) dissolve(ctx context.Context, a aggregates.Aggregate) error {
-	if err := gone(aggregates.Delete(ctx, n.client, a.ID).ExtractErr()); err != nil {
+// deleteAggregate deletes an aggregate without hosts.
+func (n nova) deleteAggregate(ctx context.Context, a aggregates.Aggregate) error {
+	if err := ignoreNotFound(aggregates.Delete(ctx, n.client, a.ID).ExtractErr()); err != nil {
 		return fmt.Errorf("delete aggregate %s: %w", a.Name, err)
 	}
 	return nil
 }
 
-// servers lists the servers of all projects that the filter lets through.
+// servers lists the servers of all projects that match the filter.
 func (n nova) servers(ctx context.Context, filter servers.ListOpts) ([]servers.Server, error) {
 	filter.AllTenants = true
 	pages, err := servers.List(n.client, filter).AllPages(ctx)
@@ -137,37 +138,38 @@ func (n nova) servers(ctx context.Context, filter servers.ListOpts) ([]servers.S
 	return all, nil
 }
 
-// clear asks the servers to go that the filter lets through, and tells how many are there.
-func (n nova) clear(ctx context.Context, filter servers.ListOpts) (int, error) {
+// requestServerDeletion deletes the servers that match the filter and returns their number. Nova deletes them later.
+func (n nova) requestServerDeletion(ctx context.Context, filter servers.ListOpts) (int, error) {
 	all, err := n.servers(ctx, filter)
 	if err != nil {
 		return 0, err
 	}
 	for _, s := range all {
-		if err := gone(servers.Delete(ctx, n.client, s.ID).ExtractErr()); err != nil {
+		if err := ignoreNotFound(servers.Delete(ctx, n.client, s.ID).ExtractErr()); err != nil {
 			return 0, fmt.Errorf("delete server %s: %w", s.ID, err)
 		}
 	}
 	return len(all), nil
 }
 
-// cleared asks the servers to go and fails while they are there. Most go at once, so it looks twice.
-func (n nova) cleared(ctx context.Context, filter servers.ListOpts, where string) error {
-	asked, err := n.clear(ctx, filter)
+// deleteServers deletes the servers that match the filter, and fails with ErrServersRemain while some exist. Nova deletes most
+// servers at once, so it lists them a second time.
+func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where string) error {
+	asked, err := n.requestServerDeletion(ctx, filter)
 	if err != nil || asked == 0 {
 		return err
 	}
 	left, err := n.servers(ctx, filter)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%w: %d of %s", ErrServersRemain, len(left), where)
+		err = fmt.Errorf("%w: %d on %s", ErrServersRemain, len(left), where)
 	}
 	return err
 }
 
-// hosts is physical:host: an aggregate of whole hosts, in an availability zone of their own.
+// hosts applies physical:host: an aggregate of whole hosts, in an availability zone of its own.
 type hosts struct{ nova }
 
-func (h hosts) provide(ctx context.Context, c lease.Claim) (lease.Mark, error) {
+func (h hosts) apply(ctx context.Context, c lease.Claim) (lease.Mark, error) {
 	all, err := h.aggregates(ctx)
 	if err != nil {
 		return lease.Mark{}, err
@@ -184,36 +186,36 @@ func (h hosts) provide(ctx context.Context, c lease.Claim) (lease.Mark, error) {
 		if slices.Contains(own.Hosts, s.Service) {
 			continue
 		}
-		if err := h.take(ctx, all, own, s.Service); err != nil {
+		if err := h.moveFromPool(ctx, all, own, s.Service); err != nil {
 			return mark, err
 		}
 		joined = append(joined, s.Service)
 	}
-	if err := h.outOfPool(ctx, all, joined); err != nil {
+	if err := h.removeFromPool(ctx, all, joined); err != nil {
 		return mark, err
 	}
-	return mark, h.free(ctx, all, own, slices.DeleteFunc(slices.Clone(own.Hosts), func(host string) bool { return slices.Contains(wanted, host) }))
+	return mark, h.returnToPool(ctx, all, own, slices.DeleteFunc(slices.Clone(own.Hosts), func(host string) bool { return slices.Contains(wanted, host) }))
 }
 
-// take moves a host out of the pool, without the servers that are on it, into the reservation's own aggregate.
-func (h hosts) take(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, host string) error {
+// moveFromPool moves a host from the freepool into the reservation's aggregate and deletes the servers on it.
+func (h hosts) moveFromPool(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, host string) error {
 	for _, a := range all {
 		if a.Metadata[owner] != "" && a.Name != own.Name && slices.Contains(a.Hosts, host) {
 			return fmt.Errorf("%w: host %s is in the aggregate of reservation %s", ErrInUse, host, a.Name)
 		}
 	}
-	if err := h.unpool(ctx, all, host); err != nil {
+	if err := h.removeFromFreepool(ctx, all, host); err != nil {
 		return err
 	}
-	if _, err := h.clear(ctx, servers.ListOpts{Host: host}); err != nil {
+	if _, err := h.requestServerDeletion(ctx, servers.ListOpts{Host: host}); err != nil {
 		return err
 	}
-	return h.join(ctx, own, host)
+	return h.addHost(ctx, own, host)
 }
 
-// withdraw clears the hosts of the reservation's aggregate before anybody else can have them. It never touches a host
-// that the reservation was not given.
-func (h hosts) withdraw(ctx context.Context, c lease.Claim) error {
+// remove deletes the servers on the hosts of the reservation's aggregate before another reservation can have these hosts. It
+// touches no other host.
+func (h hosts) remove(ctx context.Context, c lease.Claim) error {
 	all, err := h.aggregates(ctx)
 	if err != nil {
 		return err
@@ -221,22 +223,23 @@ func (h hosts) withdraw(ctx context.Context, c lease.Claim) error {
 	own, is := all[c.ID.String()]
 	if is {
 		for _, host := range own.Hosts {
-			if err := h.cleared(ctx, servers.ListOpts{Host: host}, "host "+host); err != nil {
+			if err := h.deleteServers(ctx, servers.ListOpts{Host: host}, "host "+host); err != nil {
 				return err
 			}
 		}
-		if err := h.free(ctx, all, own, own.Hosts); err != nil {
+		if err := h.returnToPool(ctx, all, own, own.Hosts); err != nil {
 			return err
 		}
-		if err := h.dissolve(ctx, own); err != nil {
+		if err := h.deleteAggregate(ctx, own); err != nil {
 			return err
 		}
 	}
-	return h.strays(ctx, all, c)
+	return h.poolStrayHosts(ctx, all, c)
 }
 
-// strays puts those hosts of a reservation into the pool that were on their way from there when it was given up.
-func (h hosts) strays(ctx context.Context, all map[string]aggregates.Aggregate, c lease.Claim) error {
+// poolStrayHosts returns hosts of a reservation to the freepool that had left it and had not joined the aggregate when the
+// reservation was abandoned.
+func (h hosts) poolStrayHosts(ctx context.Context, all map[string]aggregates.Aggregate, c lease.Claim) error {
 	for _, s := range c.Servers {
 		elsewhere := false
 		for _, a := range all {
@@ -245,14 +248,14 @@ func (h hosts) strays(ctx context.Context, all map[string]aggregates.Aggregate, 
 		if elsewhere {
 			continue
 		}
-		if err := h.pool(ctx, s.Service); err != nil {
+		if err := h.addToFreepool(ctx, s.Service); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// beforeEnd keeps an image of each server, if the reservation asked for that.
+// beforeEnd creates an image of each server, if the reservation asks for snapshots.
 func (h hosts) beforeEnd(ctx context.Context, c lease.Claim) error {
 	if c.BeforeEnd != "snapshot" {
 		return nil
@@ -263,8 +266,8 @@ func (h hosts) beforeEnd(ctx context.Context, c lease.Claim) error {
 			return err
 		}
 		for _, s := range all {
-			if err := gone(servers.CreateImage(ctx, h.client, s.ID, servers.CreateImageOpts{Name: "reserved_" + s.Name}).Err); err != nil {
-				return fmt.Errorf("image of server %s: %w", s.ID, err)
+			if err := ignoreNotFound(servers.CreateImage(ctx, h.client, s.ID, servers.CreateImageOpts{Name: "reserved_" + s.Name}).Err); err != nil {
+				return fmt.Errorf("create an image of server %s: %w", s.ID, err)
 			}
 		}
 	}

@@ -1,6 +1,5 @@
-// Package cloud is what reservations are outside of berth: Nova's aggregates, flavors, server groups and servers, and
-// Neutron's floating IPs. Every method may be repeated: what a reservation has there is found again by its ID, and
-// what is there already is left alone.
+// Package cloud applies reservations to Nova and Neutron: aggregates, flavors, server groups and servers, and floating IPs.
+// Every method may be repeated: it finds the objects of a reservation by its ID and changes only what differs.
 package cloud
 
 import (
@@ -17,56 +16,58 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/aggregates"
 
+	"berth/internal/coalesce"
 	"berth/internal/lease"
 )
 
-// Errors that time mends. Any other error is worth another try too.
+// Errors that end without a change of the request. Other errors are worth another attempt too.
 var (
-	// ErrBusy means that servers are still there that have been asked to go.
-	ErrServersRemain = errors.New("servers are still there")
-	// ErrTaken means that somebody else has a host or an address in the cloud.
-	ErrInUse = errors.New("somebody else has it")
+	// ErrServersRemain means that Nova has not deleted all servers yet.
+	ErrServersRemain = errors.New("servers are not deleted yet")
+	// ErrInUse means that a host belongs to another reservation's aggregate, or that a floating IP belongs to another owner.
+	ErrInUse = errors.New("in use by another owner")
 )
 
-// Config is how the cloud is reached.
+// Config holds the endpoints and the credentials.
 type Config struct {
-	Nova    string // its compute endpoint; empty if it is told nothing
-	Neutron string // its endpoint without a version; empty if it is told nothing
+	Nova    string // the compute endpoint; empty: Nova is not used
+	Neutron string // the endpoint without a version; empty: Neutron is not used
 	Token   string
-	// Fresh, if set, gives the token instead of Token. It is given the one that was just rejected, if any.
+	// RefreshToken, if set, returns the token instead of Token. Its argument is the token that was just rejected, if any.
 	RefreshToken func(ctx context.Context, rejected string) (string, error)
-	Timeout      time.Duration // of one request; 0 means ten seconds
+	Timeout      time.Duration // of one request; 0: ten seconds
 }
 
 const (
 	defaultTimeout = 10 * time.Second
-	// freepool is the aggregate of the hosts that can be reserved and are nobody's.
+	// shareDelay is how long a list of aggregates waits for more callers that need it.
+	shareDelay = time.Millisecond
+	// freepool is the aggregate of the hosts that can be reserved and belong to no reservation.
 	freepool = "freepool"
-	// owner is the aggregates' metadata that names the project of a reservation.
+	// owner is the metadata key of an aggregate with the project of its reservation.
 	owner = "blazar:owner"
 )
 
-// Cloud tells Nova and Neutron about reservations. It is safe for concurrent use.
+// Cloud applies reservations to Nova and Neutron. It is safe for concurrent use.
 type Cloud struct {
-	nova, neutron *gophercloud.ServiceClient // nil where nobody is told
+	nova, neutron *gophercloud.ServiceClient // nil: not used
 	hosts         hosts
-	kinds         map[string]kind
+	resources     map[string]resource
 }
 
-// kind is what one type of resource is in the cloud: the part of the plug-in that belongs to lease.Resource with the
-// same type.
-type kind interface {
-	// provide makes the cloud match the claim.
-	provide(ctx context.Context, c lease.Claim) (lease.Mark, error)
-	// withdraw leaves nothing of the claim; ErrBusy while servers are still going.
-	withdraw(ctx context.Context, c lease.Claim) error
-	// beforeEnd does what the reservation asked for shortly before its end.
+// resource applies the reservations of one type.
+type resource interface {
+	// apply makes Nova or Neutron match the claim.
+	apply(ctx context.Context, c lease.Claim) (lease.Mark, error)
+	// remove removes everything of the claim; it fails with ErrServersRemain until Nova has deleted the servers.
+	remove(ctx context.Context, c lease.Claim) error
+	// beforeEnd runs the action that the reservation names for its before_end event.
 	beforeEnd(ctx context.Context, c lease.Claim) error
 }
 
 // New checks the configuration. It does not connect.
 func New(c Config) (*Cloud, error) {
-	cloud := &Cloud{kinds: map[string]kind{}}
+	cloud := &Cloud{resources: map[string]resource{}}
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
@@ -95,19 +96,19 @@ func New(c Config) (*Cloud, error) {
 		return nil, err
 	}
 	if cloud.nova != nil {
-		n := nova{cloud.nova, &shared[map[string]aggregates.Aggregate]{}, &shared[aggregates.Aggregate]{}}
+		n := nova{cloud.nova, coalesce.NewGroup[map[string]aggregates.Aggregate](shareDelay), coalesce.NewGroup[aggregates.Aggregate](shareDelay)}
 		cloud.hosts = hosts{n}
-		cloud.kinds[lease.PhysicalHost] = cloud.hosts
-		cloud.kinds[lease.VirtualInstance] = instances{n}
-		cloud.kinds[lease.FlavorInstance] = instances{n}
+		cloud.resources[lease.PhysicalHost] = cloud.hosts
+		cloud.resources[lease.VirtualInstance] = instances{n}
+		cloud.resources[lease.FlavorInstance] = instances{n}
 	}
 	if cloud.neutron != nil {
-		cloud.kinds[lease.FloatingIP] = addresses{cloud.neutron}
+		cloud.resources[lease.FloatingIP] = addresses{cloud.neutron}
 	}
 	return cloud, nil
 }
 
-// client is a client of one service, nil without an address.
+// client returns a client of one service, nil without an address.
 func client(p *gophercloud.ProviderClient, name, address, typ, version string) (*gophercloud.ServiceClient, error) {
 	if address == "" {
 		return nil, nil
@@ -120,57 +121,57 @@ func client(p *gophercloud.ProviderClient, name, address, typ, version string) (
 	return &gophercloud.ServiceClient{ProviderClient: p, Endpoint: endpoint, ResourceBase: endpoint + version, Type: typ}, nil
 }
 
-// Knows tells whether the cloud is told about reservations of that type.
-func (c *Cloud) Supports(typ string) bool { return c != nil && c.kinds[typ] != nil }
+// Supports returns whether reservations of that type are applied.
+func (c *Cloud) Supports(typ string) bool { return c != nil && c.resources[typ] != nil }
 
-// Types are those of which the cloud is told.
-func (c *Cloud) ResourceTypes() []string { return slices.Sorted(maps.Keys(c.kinds)) }
+// ResourceTypes returns the types that are applied.
+func (c *Cloud) ResourceTypes() []string { return slices.Sorted(maps.Keys(c.resources)) }
 
-// Provide makes the cloud match a claim and tells what it is called there. What was done when it fails is taken back by
-// Withdraw.
+// Provision makes Nova or Neutron match a claim and returns the IDs of its objects there. After an error, Deprovision removes
+// what was created.
 func (c *Cloud) Provision(ctx context.Context, claim lease.Claim) (lease.Mark, error) {
 	mark := lease.Mark{Shape: claim.Shape}
 	if !c.Supports(claim.Type) {
 		return mark, nil
 	}
-	mark, err := c.kinds[claim.Type].provide(ctx, claim)
+	mark, err := c.resources[claim.Type].apply(ctx, claim)
 	mark.Shape = claim.Shape
-	return mark, explain("provide", claim, err)
+	return mark, withClaim("provision", claim, err)
 }
 
-// Withdraw leaves nothing of a claim in the cloud. It asks servers to go, and fails while they are there.
+// Deprovision removes everything of a claim. It deletes servers, and fails with ErrServersRemain until they are gone.
 func (c *Cloud) Deprovision(ctx context.Context, claim lease.Claim) error {
 	if !c.Supports(claim.Type) {
 		return nil
 	}
-	return explain("withdraw", claim, c.kinds[claim.Type].withdraw(ctx, claim))
+	return withClaim("deprovision", claim, c.resources[claim.Type].remove(ctx, claim))
 }
 
-// BeforeEnd does what a reservation asked for shortly before its end. Repeated, it is done again.
+// BeforeEnd runs the action that a reservation names for its before_end event. A repeated call runs it again.
 func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.Claim) error {
 	if !c.Supports(claim.Type) {
 		return nil
 	}
-	return explain("prepare the end of", claim, c.kinds[claim.Type].beforeEnd(ctx, claim))
+	return withClaim("prepare the end of", claim, c.resources[claim.Type].beforeEnd(ctx, claim))
 }
 
-func explain(what string, claim lease.Claim, err error) error {
+func withClaim(what string, claim lease.Claim, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s reservation %s: %w", what, claim.ID, err)
 }
 
-// gone forgives that what shall go is not there.
-func gone(err error) error {
+// ignoreNotFound ignores the error that the object to delete does not exist.
+func ignoreNotFound(err error) error {
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		return nil
 	}
 	return err
 }
 
-// there forgives that what shall be is there already.
-func there(err error) error {
+// ignoreConflict ignores the error that the object to create exists already.
+func ignoreConflict(err error) error {
 	if gophercloud.ResponseCodeIs(err, http.StatusConflict) {
 		return nil
 	}

@@ -19,8 +19,8 @@ import (
 	"berth/internal/notify/notifytest"
 )
 
-// sky is a cloud and what it is told.
-type sky struct {
+// cloudTest is a Cloud with the stubs of Nova and Neutron that it changes.
+type cloudTest struct {
 	*testing.T
 	*cloud.Cloud
 	nova    *notifytest.Nova
@@ -28,7 +28,7 @@ type sky struct {
 	killer  *killer
 }
 
-// killer ends whoever asks the cloud for something after some more answers.
+// killer cancels the context of the function under test after a number of answers.
 type killer struct {
 	mu   sync.Mutex
 	left int
@@ -46,8 +46,8 @@ func (k *killer) behind(h http.Handler) http.Handler {
 	})
 }
 
-// killed runs f and kills it after so many requests were done; it tells whether f lived to see its end.
-func (s sky) killed(after int, f func(context.Context) error) (lived bool) {
+// killed runs f and cancels its context after that many requests were answered. It returns whether f ended by itself.
+func (s cloudTest) killed(after int, f func(context.Context) error) (lived bool) {
 	s.Helper()
 	ctx, kill := context.WithCancel(s.Context())
 	defer kill()
@@ -63,9 +63,9 @@ func (s sky) killed(after int, f func(context.Context) error) (lived bool) {
 	return s.killer.left > 0
 }
 
-func newSky(t *testing.T) sky {
+func newCloudTest(t *testing.T) cloudTest {
 	t.Helper()
-	s := sky{T: t, nova: &notifytest.Nova{}, neutron: &notifytest.Neutron{}, killer: &killer{}}
+	s := cloudTest{T: t, nova: &notifytest.Nova{}, neutron: &notifytest.Neutron{}, killer: &killer{}}
 	serve := func(h http.Handler) string {
 		server := httptest.NewServer(s.killer.behind(h))
 		t.Cleanup(server.Close)
@@ -78,7 +78,7 @@ func newSky(t *testing.T) sky {
 	return s
 }
 
-func (s sky) provide(c lease.Claim) lease.Mark {
+func (s cloudTest) apply(c lease.Claim) lease.Mark {
 	s.Helper()
 	m, err := s.Provision(s.Context(), c)
 	if err != nil {
@@ -87,15 +87,15 @@ func (s sky) provide(c lease.Claim) lease.Mark {
 	return m
 }
 
-func (s sky) withdraw(c lease.Claim) {
+func (s cloudTest) remove(c lease.Claim) {
 	s.Helper()
 	if err := s.Deprovision(s.Context(), c); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// pools is the hosts of each aggregate; that of the claim is called own.
-func (s sky) pools(c lease.Claim) map[string][]string {
+// pools returns the hosts of each aggregate; the claim's aggregate has the key "own".
+func (s cloudTest) pools(c lease.Claim) map[string][]string {
 	all := map[string][]string{}
 	for _, a := range s.nova.ComputeState().Aggregates {
 		name := a.Name
@@ -107,7 +107,7 @@ func (s sky) pools(c lease.Claim) map[string][]string {
 	return all
 }
 
-func (s sky) want(c lease.Claim, want map[string][]string) {
+func (s cloudTest) want(c lease.Claim, want map[string][]string) {
 	s.Helper()
 	if d := cmp.Diff(want, s.pools(c), cmpopts.EquateEmpty()); d != "" {
 		s.Error(d)
@@ -124,18 +124,18 @@ func hostsClaim(hosts ...string) lease.Claim {
 	return c
 }
 
-func TestHostsMoveFromThePoolAndBack(t *testing.T) {
+func TestProvision_MovesHostsFromTheFreepoolAndBack(t *testing.T) {
 	t.Parallel()
-	s := newSky(t)
+	s := newCloudTest(t)
 	c := hostsClaim("a", "b")
 	first := hostsClaim("c")
 	first.ID = uuid.New()
-	s.provide(first)
-	s.withdraw(first)                              // which makes the pool
+	s.apply(first)
+	s.remove(first)                                // which makes the pool
 	s.nova.AddServer(notifytest.Server{Host: "a"}) // somebody whom the reservation drives out
 
 	for range 2 {
-		if m := s.provide(c); m.Shape != 3 || m.AggregateID == nil {
+		if m := s.apply(c); m.Shape != 3 || m.AggregateID == nil {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -146,55 +146,55 @@ func TestHostsMoveFromThePoolAndBack(t *testing.T) {
 		}
 	}
 	if left := s.nova.ComputeState().Servers; len(left) != 0 {
-		t.Errorf("left on the hosts: %+v", left)
+		t.Errorf("servers remain on the hosts: %+v", left)
 	}
 
-	s.provide(hostsClaim("c", "a")) // b was replaced
+	s.apply(hostsClaim("c", "a")) // b was replaced
 	s.want(c, map[string][]string{"own": {"a", "c"}, "freepool": {"b"}})
 
 	for range 2 {
-		s.withdraw(hostsClaim("c", "a"))
+		s.remove(hostsClaim("c", "a"))
 	}
 	s.want(c, map[string][]string{"freepool": {"a", "b", "c"}})
 }
 
-func TestHostsAreFreeOnlyWhenTheirServersAreGone(t *testing.T) {
+func TestDeprovision_FailsUntilTheServersAreDeleted(t *testing.T) {
 	t.Parallel()
-	s := newSky(t)
+	s := newCloudTest(t)
 	c := hostsClaim("a")
-	s.provide(c)
+	s.apply(c)
 	s.nova.AddServer(notifytest.Server{Host: "a", PollsUntilGone: 2})
 	s.nova.AddServer(notifytest.Server{Host: "b"})
 	if err := s.Deprovision(t.Context(), c); !errors.Is(err, cloud.ErrServersRemain) {
-		t.Errorf("want ErrBusy, got %v", err)
+		t.Errorf("want ErrServersRemain, got %v", err)
 	}
 	s.want(c, map[string][]string{"own": {"a"}})
-	s.withdraw(c)
+	s.remove(c)
 	s.want(c, map[string][]string{"freepool": {"a"}})
 	if left := s.nova.ComputeState().Servers; len(left) != 1 || left[0].Host != "b" {
 		t.Errorf("a server elsewhere was touched: %+v", left)
 	}
 }
 
-func TestHostOfAnotherReservationIsLeftAlone(t *testing.T) {
+func TestProvision_RefusesAHostOfAnotherReservation(t *testing.T) {
 	t.Parallel()
-	s := newSky(t)
+	s := newCloudTest(t)
 	other := hostsClaim("a")
 	other.ID = uuid.New()
-	s.provide(other)
+	s.apply(other)
 	s.nova.AddServer(notifytest.Server{Host: "a"})
 	if _, err := s.Provision(t.Context(), hostsClaim("a")); !errors.Is(err, cloud.ErrInUse) {
-		t.Errorf("want ErrTaken, got %v", err)
+		t.Errorf("want ErrInUse, got %v", err)
 	}
-	s.withdraw(hostsClaim("a"))
+	s.remove(hostsClaim("a"))
 	s.want(other, map[string][]string{"own": {"a"}})
 	if len(s.nova.ComputeState().Servers) != 1 {
 		t.Error("the other's server is gone")
 	}
 }
 
-// TestEveryFailureIsMendedByRepetition lets each request of a life fail once, before and after it was done.
-func TestEveryFailureIsMendedByRepetition(t *testing.T) {
+// Each request of a reservation's life fails once, before and after Nova or Neutron did it.
+func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 	t.Parallel()
 	instances := instancesClaim("a", "b")
 	addresses := addressesClaim("172.24.4.10", "172.24.4.11")
@@ -202,7 +202,7 @@ func TestEveryFailureIsMendedByRepetition(t *testing.T) {
 		for _, f := range []notifytest.Fault{{Status: 500}, {Status: 503, Applied: true}, {DropConnection: true, Applied: true}} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				s := newSky(t)
+				s := newCloudTest(t)
 				for _, what := range []string{"POST /os-aggregates", "POST /os-aggregates/1/action", "GET /os-aggregates", "POST /flavors", "POST /flavors/" + id.String(),
 					"POST /os-server-groups", "DELETE /", "GET /servers", "POST /os-aggregates/1/action", "POST /os-aggregates/2/action"} {
 					f.Request = what
@@ -212,11 +212,11 @@ func TestEveryFailureIsMendedByRepetition(t *testing.T) {
 					f.Request = what
 					s.neutron.InjectFaults(f)
 				}
-				s.insist(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
+				s.retry(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
 				if hosts := s.pools(c)["own"]; len(hosts) != len(c.Servers) || len(s.neutron.FloatingIPs()) != len(c.Floating) {
 					t.Errorf("provided: %v %v", hosts, s.neutron.FloatingIPs())
 				}
-				s.insist(func(ctx context.Context) error { return s.Deprovision(ctx, c) })
+				s.retry(func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				now := s.nova.ComputeState()
 				now.Aggregates = slices.DeleteFunc(now.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
 				if len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
@@ -227,8 +227,8 @@ func TestEveryFailureIsMendedByRepetition(t *testing.T) {
 	}
 }
 
-// insist repeats what fails.
-func (s sky) insist(f func(context.Context) error) {
+// retry repeats f until it succeeds.
+func (s cloudTest) retry(f func(context.Context) error) {
 	s.Helper()
 	var err error
 	for range 30 {
@@ -245,14 +245,14 @@ func instancesClaim(hosts ...string) lease.Claim {
 	return c
 }
 
-func TestInstancesHaveAFlavorOfTheirOwn(t *testing.T) {
+func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 	t.Parallel()
-	s := newSky(t)
+	s := newCloudTest(t)
 	c := instancesClaim("a", "b")
-	m := s.provide(c)
-	again := s.provide(c)
+	m := s.apply(c)
+	again := s.apply(c)
 	if d := cmp.Diff(m, again); d != "" || m.ServerGroupID == "" {
-		t.Errorf("told twice: %+v %s", m, d)
+		t.Errorf("second Provision changed something: %+v %s", m, d)
 	}
 	now := s.nova.ComputeState()
 	want := notifytest.ComputeState{
@@ -268,25 +268,25 @@ func TestInstancesHaveAFlavorOfTheirOwn(t *testing.T) {
 	}
 	s.nova.AddServer(notifytest.Server{Host: "a", Flavor: id.String(), PollsUntilGone: 2})
 	s.nova.AddServer(notifytest.Server{Host: "a", Flavor: "other"})
-	s.provide(instancesClaim("b", "c"))
+	s.apply(instancesClaim("b", "c"))
 	s.want(c, map[string][]string{"own": {"b", "c"}})
 
 	if err := s.Deprovision(t.Context(), c); !errors.Is(err, cloud.ErrServersRemain) {
-		t.Errorf("want ErrBusy, got %v", err)
+		t.Errorf("want ErrServersRemain, got %v", err)
 	}
 	if f := s.nova.ComputeState().Flavors[0]; len(f.Access) != 0 {
-		t.Errorf("more servers can come: %+v", f)
+		t.Errorf("the project can still use the flavor: %+v", f)
 	}
-	s.withdraw(c)
-	s.withdraw(c)
+	s.remove(c)
+	s.remove(c)
 	if now := s.nova.ComputeState(); len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups) != 0 || len(now.Servers) != 1 {
 		t.Errorf("left: %+v", now)
 	}
 }
 
-func TestFlavorInstancesKeepTheirFlavorsSpecs(t *testing.T) {
+func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 	t.Parallel()
-	s := newSky(t)
+	s := newCloudTest(t)
 	s.nova.AddFlavor(notifytest.Flavor{ID: "7", Name: "m1", VCPUs: 1, RAM: 64, Disk: 3, Ephemeral: 2, Specs: map[string]string{"hw:cpu_policy": "dedicated"}})
 	f, err := s.Flavor(t.Context(), "7")
 	if err != nil {
@@ -301,7 +301,7 @@ func TestFlavorInstancesKeepTheirFlavorsSpecs(t *testing.T) {
 	}
 	c := hostsClaim("a")
 	c.ReservationDraft = lease.ReservationDraft{Type: lease.FlavorInstance, Amount: 1, Flavor: &f}
-	if m := s.provide(c); m.ServerGroupID != "" {
+	if m := s.apply(c); m.ServerGroupID != "" {
 		t.Errorf("%+v", m)
 	}
 	made := s.nova.ComputeState().Flavors[1]
@@ -310,9 +310,9 @@ func TestFlavorInstancesKeepTheirFlavorsSpecs(t *testing.T) {
 	}
 }
 
-func TestSnapshotsBeforeTheEnd(t *testing.T) {
+func TestBeforeEnd_CreatesSnapshots(t *testing.T) {
 	t.Parallel()
-	s := newSky(t)
+	s := newCloudTest(t)
 	s.nova.AddServer(notifytest.Server{Host: "a", Name: "web"})
 	c := hostsClaim("a")
 	for _, action := range []string{"", "default", "snapshot"} {
@@ -336,12 +336,12 @@ func addressesClaim(ips ...string) lease.Claim {
 	return c
 }
 
-func TestFloatingIPsComeAndGo(t *testing.T) {
+func TestProvision_CreatesAndDeletesFloatingIPs(t *testing.T) {
 	t.Parallel()
-	s := newSky(t)
+	s := newCloudTest(t)
 	c := addressesClaim("172.24.4.10", "172.24.4.11")
-	s.provide(c)
-	s.provide(c)
+	s.apply(c)
+	s.apply(c)
 	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.12", Project: "blue"})
 	of := func(ip string) notifytest.FloatingIP {
 		return notifytest.FloatingIP{Network: net.String(), Subnet: subnet.String(), IP: ip, Project: "red", Description: "reservation:" + id.String(),
@@ -352,18 +352,18 @@ func TestFloatingIPsComeAndGo(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := s.Provision(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12")); !errors.Is(err, cloud.ErrInUse) {
-		t.Errorf("want ErrTaken, got %v", err)
+		t.Errorf("want ErrInUse, got %v", err)
 	}
 	port := "p"
 	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.11", Port: &port})
-	s.withdraw(c)
-	s.withdraw(c)
+	s.remove(c)
+	s.remove(c)
 	if left := s.neutron.FloatingIPs(); len(left) != 1 || left[0].Project != "blue" {
 		t.Errorf("left: %+v", left)
 	}
 }
 
-func TestRejectedTokenIsRenewed(t *testing.T) {
+func TestCloud_RefreshesARejectedToken(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{Token: "new"}
 	server := httptest.NewServer(stub)
@@ -377,12 +377,12 @@ func TestRejectedTokenIsRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := sky{T: t, Cloud: c, nova: stub}
-	s.insist(func(ctx context.Context) error { _, err := c.Provision(ctx, hostsClaim("a")); return err })
+	s := cloudTest{T: t, Cloud: c, nova: stub}
+	s.retry(func(ctx context.Context) error { _, err := c.Provision(ctx, hostsClaim("a")); return err })
 	s.want(hostsClaim("a"), map[string][]string{"own": {"a"}})
 }
 
-func TestNobodyIsToldWithoutAnAddress(t *testing.T) {
+func TestCloud_WithoutEndpointsDoesNothing(t *testing.T) {
 	t.Parallel()
 	c, err := cloud.New(cloud.Config{})
 	if err != nil {
@@ -393,7 +393,7 @@ func TestNobodyIsToldWithoutAnAddress(t *testing.T) {
 	}
 	for _, address := range []string{"nova", "ftp://nova", "http://u:p@nova", "http://nova?x"} {
 		if _, err := cloud.New(cloud.Config{Nova: address}); err == nil {
-			t.Errorf("%s is taken", address)
+			t.Errorf("%s is accepted", address)
 		}
 	}
 }

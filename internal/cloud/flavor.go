@@ -15,15 +15,15 @@ import (
 	"berth/internal/lease"
 )
 
-// instances is virtual:instance and flavor:instance: a flavor that only the reservation's project may use, and that
-// fits only into the room that inventory has for the reservation on the hosts of its aggregate.
+// instances applies virtual:instance and flavor:instance: a flavor that only the reservation's project may use. It needs the
+// reservation's own resource class, of which only the hosts in the reservation's aggregate have inventory.
 type instances struct{ nova }
 
-func (i instances) provide(ctx context.Context, c lease.Claim) (lease.Mark, error) {
+func (i instances) apply(ctx context.Context, c lease.Claim) (lease.Mark, error) {
 	var mark lease.Mark
 	var err error
 	if c.Affinity != lease.Anywhere {
-		if mark.ServerGroupID, err = i.group(ctx, c); err != nil {
+		if mark.ServerGroupID, err = i.ensureServerGroup(ctx, c); err != nil {
 			return mark, err
 		}
 	}
@@ -42,7 +42,7 @@ func (i instances) provide(ctx context.Context, c lease.Claim) (lease.Mark, erro
 	id := int64(own.ID)
 	mark.AggregateID = &id
 	for _, s := range c.Servers {
-		if err := i.join(ctx, own, s.Service); err != nil {
+		if err := i.addHost(ctx, own, s.Service); err != nil {
 			return mark, err
 		}
 	}
@@ -51,31 +51,31 @@ func (i instances) provide(ctx context.Context, c lease.Claim) (lease.Mark, erro
 		if wanted {
 			continue
 		}
-		if err := i.part(ctx, own, host); err != nil {
+		if err := i.removeHost(ctx, own, host); err != nil {
 			return mark, err
 		}
 	}
-	return mark, i.flavor(ctx, c, mark.ServerGroupID)
+	return mark, i.createFlavor(ctx, c, mark.ServerGroupID)
 }
 
-// group is the server group that keeps the instances together or apart.
-func (i instances) group(ctx context.Context, c lease.Claim) (string, error) {
-	all, err := i.groups(ctx, c)
+// ensureServerGroup returns the server group with the reservation's affinity policy, and creates it if necessary.
+func (i instances) ensureServerGroup(ctx context.Context, c lease.Claim) (string, error) {
+	all, err := i.serverGroups(ctx, c)
 	if err != nil || len(all) > 0 {
 		if len(all) > 0 {
 			return all[0].ID, nil
 		}
 		return "", err
 	}
-	g, err := servergroups.Create(ctx, i.client, servergroups.CreateOpts{Name: named(c), Policies: []string{string(c.Affinity)}}).Extract()
+	g, err := servergroups.Create(ctx, i.client, servergroups.CreateOpts{Name: reservationName(c), Policies: []string{string(c.Affinity)}}).Extract()
 	if err != nil {
-		return "", fmt.Errorf("make server group %s: %w", named(c), err)
+		return "", fmt.Errorf("create server group %s: %w", reservationName(c), err)
 	}
 	return g.ID, nil
 }
 
-// groups are the server groups of a reservation: one, or two where making the first was not heard of.
-func (i instances) groups(ctx context.Context, c lease.Claim) ([]servergroups.ServerGroup, error) {
+// serverGroups lists the server groups of a reservation. There are two if the answer to the first creation was lost.
+func (i instances) serverGroups(ctx context.Context, c lease.Claim) ([]servergroups.ServerGroup, error) {
 	pages, err := servergroups.List(i.client, servergroups.ListOpts{AllProjects: true}).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list server groups: %w", err)
@@ -84,14 +84,14 @@ func (i instances) groups(ctx context.Context, c lease.Claim) ([]servergroups.Se
 	if err != nil {
 		return nil, fmt.Errorf("list server groups: %w", err)
 	}
-	return slices.DeleteFunc(all, func(g servergroups.ServerGroup) bool { return g.Name != named(c) }), nil
+	return slices.DeleteFunc(all, func(g servergroups.ServerGroup) bool { return g.Name != reservationName(c) }), nil
 }
 
-// named is what a reservation's flavor and server group are called.
-func named(c lease.Claim) string { return "reservation:" + c.ID.String() }
+// reservationName is the name of a reservation's flavor and server group.
+func reservationName(c lease.Claim) string { return "reservation:" + c.ID.String() }
 
-// flavor makes the reservation's flavor and lets its project use it, once all else is there.
-func (i instances) flavor(ctx context.Context, c lease.Claim, group string) error {
+// createFlavor creates the reservation's flavor and gives its project access to it. It is the last step of apply.
+func (i instances) createFlavor(ctx context.Context, c lease.Claim, group string) error {
 	id := c.ID.String()
 	size, specs := lease.Flavor{VCPUs: c.VCPUs, MemoryMB: c.MemoryMB, DiskGB: c.DiskGB}, flavors.ExtraSpecsOpts{}
 	if c.Flavor != nil {
@@ -104,39 +104,39 @@ func (i instances) flavor(ctx context.Context, c lease.Claim, group string) erro
 		specs["affinity_id"] = group
 	}
 	disk, ephemeral, public := int(size.DiskGB), int(size.Ephemeral), false
-	_, err := flavors.Create(ctx, i.client, flavors.CreateOpts{ID: id, Name: named(c), VCPUs: int(size.VCPUs), RAM: int(size.MemoryMB),
+	_, err := flavors.Create(ctx, i.client, flavors.CreateOpts{ID: id, Name: reservationName(c), VCPUs: int(size.VCPUs), RAM: int(size.MemoryMB),
 		Disk: &disk, Ephemeral: &ephemeral, IsPublic: &public}).Extract()
-	if there(err) != nil {
-		return fmt.Errorf("make flavor %s: %w", id, err)
+	if ignoreConflict(err) != nil {
+		return fmt.Errorf("create flavor %s: %w", id, err)
 	}
 	if _, err := flavors.CreateExtraSpecs(ctx, i.client, id, specs).Extract(); err != nil {
-		return fmt.Errorf("extra specs of flavor %s: %w", id, err)
+		return fmt.Errorf("set the extra specs of flavor %s: %w", id, err)
 	}
-	if _, err := flavors.AddAccess(ctx, i.client, id, flavors.AddAccessOpts{Tenant: c.Project}).Extract(); there(err) != nil {
-		return fmt.Errorf("access of project %s to flavor %s: %w", c.Project, id, err)
+	if _, err := flavors.AddAccess(ctx, i.client, id, flavors.AddAccessOpts{Tenant: c.Project}).Extract(); ignoreConflict(err) != nil {
+		return fmt.Errorf("change the access of project %s to flavor %s: %w", c.Project, id, err)
 	}
 	return nil
 }
 
-// withdraw shuts the door first, so that no server comes after those that are asked to go.
-func (i instances) withdraw(ctx context.Context, c lease.Claim) error {
+// remove ends the project's access to the flavor first, so that no server is created after those that it deletes.
+func (i instances) remove(ctx context.Context, c lease.Claim) error {
 	id := c.ID.String()
-	if _, err := flavors.RemoveAccess(ctx, i.client, id, flavors.RemoveAccessOpts{Tenant: c.Project}).Extract(); gone(err) != nil {
-		return fmt.Errorf("access of project %s to flavor %s: %w", c.Project, id, err)
+	if _, err := flavors.RemoveAccess(ctx, i.client, id, flavors.RemoveAccessOpts{Tenant: c.Project}).Extract(); ignoreNotFound(err) != nil {
+		return fmt.Errorf("change the access of project %s to flavor %s: %w", c.Project, id, err)
 	}
-	if err := i.cleared(ctx, servers.ListOpts{Flavor: id}, "flavor "+id); err != nil {
+	if err := i.deleteServers(ctx, servers.ListOpts{Flavor: id}, "flavor "+id); err != nil {
 		return err
 	}
-	groups, err := i.groups(ctx, c)
+	groups, err := i.serverGroups(ctx, c)
 	if err != nil {
 		return err
 	}
 	for _, g := range groups {
-		if err := gone(servergroups.Delete(ctx, i.client, g.ID).ExtractErr()); err != nil {
+		if err := ignoreNotFound(servergroups.Delete(ctx, i.client, g.ID).ExtractErr()); err != nil {
 			return fmt.Errorf("delete server group %s: %w", g.ID, err)
 		}
 	}
-	if err := gone(flavors.Delete(ctx, i.client, id).ExtractErr()); err != nil {
+	if err := ignoreNotFound(flavors.Delete(ctx, i.client, id).ExtractErr()); err != nil {
 		return fmt.Errorf("delete flavor %s: %w", id, err)
 	}
 	all, err := i.aggregates(ctx)
@@ -145,16 +145,16 @@ func (i instances) withdraw(ctx context.Context, c lease.Claim) error {
 		return err
 	}
 	for _, host := range own.Hosts {
-		if err := i.part(ctx, own, host); err != nil {
+		if err := i.removeHost(ctx, own, host); err != nil {
 			return err
 		}
 	}
-	return i.dissolve(ctx, own)
+	return i.deleteAggregate(ctx, own)
 }
 
 func (instances) beforeEnd(context.Context, lease.Claim) error { return nil }
 
-// Flavor is Nova's flavor with that ID; a *lease.Fault if there is none.
+// Flavor reads Nova's flavor with that ID. It returns a *lease.Fault if the flavor does not exist.
 func (c *Cloud) Flavor(ctx context.Context, id string) (lease.Flavor, error) {
 	if c == nil || c.nova == nil {
 		return lease.Flavor{}, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported without Nova.", lease.FlavorInstance)

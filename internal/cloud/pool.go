@@ -9,15 +9,15 @@ import (
 	"berth/internal/lease"
 )
 
-// Pool brings a host into the pool of those that can be leased, unless a reservation has it.
+// AddToFreepool adds a host to the freepool, unless a reservation has it.
 func (c *Cloud) AddToFreepool(ctx context.Context, host string) error {
 	if !c.Supports(lease.PhysicalHost) {
 		return nil
 	}
-	return c.hosts.pool(ctx, host)
+	return c.hosts.addToFreepool(ctx, host)
 }
 
-// Unpool takes a host out of the pool.
+// RemoveFromFreepool removes a host from the freepool.
 func (c *Cloud) RemoveFromFreepool(ctx context.Context, host string) error {
 	if !c.Supports(lease.PhysicalHost) {
 		return nil
@@ -26,21 +26,21 @@ func (c *Cloud) RemoveFromFreepool(ctx context.Context, host string) error {
 	if err != nil {
 		return err
 	}
-	return c.hosts.unpool(ctx, all, host)
+	return c.hosts.removeFromFreepool(ctx, all, host)
 }
 
-func (h hosts) unpool(ctx context.Context, all map[string]aggregates.Aggregate, host string) error {
+func (h hosts) removeFromFreepool(ctx context.Context, all map[string]aggregates.Aggregate, host string) error {
 	if pool, is := all[freepool]; is && slices.Contains(pool.Hosts, host) {
-		return h.part(ctx, pool, host)
+		return h.removeHost(ctx, pool, host)
 	}
 	return nil
 }
 
-// pool makes sure that a host is in the pool, unless a reservation has it. One may take it meanwhile: so does whoever
-// takes one, it looks again when it is done, and who comes second takes it out of the pool.
-func (h hosts) pool(ctx context.Context, host string) error {
+// addToFreepool adds a host to the freepool, unless a reservation has it. A reservation may take the host meanwhile. So both
+// sides list the aggregates again after their change, and the later one removes the host from the freepool.
+func (h hosts) addToFreepool(ctx context.Context, host string) error {
 	all, err := h.aggregates(ctx)
-	if err != nil || taken(all, host) != "" {
+	if err != nil || exclusiveOwner(all, host) != "" {
 		return err
 	}
 	pool, err := h.aggregate(ctx, all, freepool, "", nil)
@@ -50,21 +50,21 @@ func (h hosts) pool(ctx context.Context, host string) error {
 	if slices.Contains(pool.Hosts, host) {
 		return nil
 	}
-	if err := there(h.join(ctx, pool, host)); err != nil {
+	if err := ignoreConflict(h.addHost(ctx, pool, host)); err != nil {
 		return err
 	}
-	if all, err = h.aggregates(ctx); err != nil || taken(all, host) == "" {
+	if all, err = h.aggregates(ctx); err != nil || exclusiveOwner(all, host) == "" {
 		return err
 	}
-	return h.unpool(ctx, all, host)
+	return h.removeFromFreepool(ctx, all, host)
 }
 
-// outOfPool takes hosts out of the pool that somebody brought there while a reservation took them; see pool.
-func (h hosts) outOfPool(ctx context.Context, all map[string]aggregates.Aggregate, hosts []string) error {
+// removeFromPool removes hosts from the freepool that were added to it while a reservation took them; see addToFreepool.
+func (h hosts) removeFromPool(ctx context.Context, all map[string]aggregates.Aggregate, hosts []string) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	pool, is, err := h.pooled(ctx, all)
+	pool, is, err := h.freepoolAggregate(ctx, all)
 	if err != nil || !is {
 		return err
 	}
@@ -72,20 +72,21 @@ func (h hosts) outOfPool(ctx context.Context, all map[string]aggregates.Aggregat
 		if !slices.Contains(pool.Hosts, host) {
 			continue
 		}
-		if err := h.part(ctx, pool, host); err != nil {
+		if err := h.removeHost(ctx, pool, host); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// free moves hosts from a reservation's aggregate into the pool. They are there before they leave, so that none is lost
-// between the two, unless the pool has an availability zone: Nova lets no host be in two.
-func (h hosts) free(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, hosts []string) error {
+// returnToPool moves hosts from a reservation's aggregate into the freepool. A host joins the freepool before it leaves the
+// aggregate, so that a crash loses none. That order is impossible if the freepool has an availability zone: Nova refuses a host
+// in two zones.
+func (h hosts) returnToPool(ctx context.Context, all map[string]aggregates.Aggregate, own aggregates.Aggregate, hosts []string) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	pool, is, err := h.pooled(ctx, all)
+	pool, is, err := h.freepoolAggregate(ctx, all)
 	if err == nil && !is {
 		pool, err = h.aggregate(ctx, nil, freepool, "", nil)
 	}
@@ -93,25 +94,25 @@ func (h hosts) free(ctx context.Context, all map[string]aggregates.Aggregate, ow
 		return err
 	}
 	for _, host := range hosts {
-		joined := h.join(ctx, pool, host)
-		if there(joined) != nil {
+		joined := h.addHost(ctx, pool, host)
+		if ignoreConflict(joined) != nil {
 			return joined
 		}
-		if err := h.part(ctx, own, host); err != nil {
+		if err := h.removeHost(ctx, own, host); err != nil {
 			return err
 		}
 		if joined == nil {
 			continue
 		}
-		if err := there(h.join(ctx, pool, host)); err != nil {
+		if err := ignoreConflict(h.addHost(ctx, pool, host)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// taken is the reservation in whose aggregate a host is alone; empty if it is in none.
-func taken(all map[string]aggregates.Aggregate, host string) string {
+// exclusiveOwner returns the reservation of whole hosts whose aggregate contains the host; empty if there is none.
+func exclusiveOwner(all map[string]aggregates.Aggregate, host string) string {
 	for _, a := range all {
 		if a.Metadata[owner] != "" && a.Metadata["reservation"] == "" && slices.Contains(a.Hosts, host) {
 			return a.Name
