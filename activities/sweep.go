@@ -55,11 +55,14 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	return result, err
 }
 
-// trimJournal deletes completed journal entries that are older than their retention, batch by batch. After trimTimeLimit, it
+// trimJournal deletes finished runs and completed journal entries that are older than their retention, the entries batch by batch. After trimTimeLimit, it
 // leaves the rest to the next round.
 func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	if a.JournalRetention == 0 {
 		return 0, nil
+	}
+	if err := a.Store.Mirror.TrimRuns(ctx, a.JournalRetention); err != nil {
+		return 0, err
 	}
 	deleted, after := int64(0), int64(0)
 	for begin := time.Now(); time.Since(begin) < trimTimeLimit; {

@@ -11,6 +11,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/store/db"
+	"berth/internal/store/outbox"
 )
 
 // Hold is how long an entry belongs to the attempt that SettleAndTake gave it to: until then nobody else sends it.
@@ -186,15 +187,8 @@ func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e 
 				retry_at = case when $3 = 'pending' then clock_timestamp() + $7::interval end
 			where seq = $1 and attempt = $2 and state = 'processing'
 			returning `+EntryColumns+`),
-		needless as (
-			delete from note n
-			using e
-			where n.workflow_id = $8 and n.fresh and n.attempts = 0 and e.state = 'completed'),
-		due as (
-			update note n
-			set due_at = now()
-			from e
-			where n.workflow_id = $8 and n.attempts = 0 and e.state <> 'completed'
+		needless as (`+outbox.DeleteNeverClaimed("e", "$8", "e.state = 'completed'")+`),
+		due as (`+outbox.MakeDueNow("e", "$8", "e.state <> 'completed'")+`
 			returning 1)
 		select exists (select from due), `+EntryColumns+`
 		from e`, seq, attempt, o.State(), failures, o.Unsure, o.Reason, o.After, entryID(seq), o.Away,
@@ -250,11 +244,7 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 				where seq in (`+setFree+`) and state = 'pending' and attempt = 0
 				order by seq
 				limit $2),
-			held as (
-				update note
-				set due_at = clock_timestamp() + $3::interval
-				from free
-				where workflow_id = $4 || free.seq and fresh and attempts = 0
+			held as (`+outbox.PostponeNeverClaimed("free", "$4 || free.seq", "clock_timestamp() + $3::interval")+`
 				returning free.seq as n)
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
@@ -268,12 +258,7 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 			return err
 		})
 	}
-	batch.Queue(`
-		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
-		select w.id, $2, false, w.summary, w.attributes, now() + $3::interval
-		from (`+openEntries+` and state <> 'processing' and seq in (`+setFree+`) order by seq) as w (id, summary, attributes)
-		on conflict (workflow_id) do update
-		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = least(note.due_at, excluded.due_at)`,
+	batch.Queue(outbox.SelectEnqueue(openEntries+` and state <> 'processing' and seq in (`+setFree+`) order by seq`, "$2", "$3::interval"),
 		seq, contract.JournalEntry, wakeIn,
 	).Exec(func(tag pgconn.CommandTag) error {
 		*woken = tag.RowsAffected()
@@ -287,12 +272,7 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 // QueueTold lets those that wait for an entry look again, because it now waits for somebody else than before, and they
 // say so.
 func QueueTold(batch *pgx.Batch, seq int64, woken *int64) {
-	batch.Queue(`
-		insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
-		select w.id, $2, false, w.summary, w.attributes, now()
-		from (`+openEntries+` and seq in (select entry from journal_dep where waits_for = $1) order by seq) as w (id, summary, attributes)
-		on conflict (workflow_id) do update
-		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = least(note.due_at, excluded.due_at)`,
+	batch.Queue(outbox.SelectEnqueue(openEntries+` and seq in (select entry from journal_dep where waits_for = $1) order by seq`, "$2", "interval '0'"),
 		seq, contract.JournalEntry,
 	).Exec(func(tag pgconn.CommandTag) error {
 		*woken = tag.RowsAffected()

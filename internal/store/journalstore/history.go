@@ -51,8 +51,8 @@ func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error
 	return a, nil
 }
 
-// TrimJournal deletes up to limit completed entries that are older than that, with what was decided about them, and
-// finished runs with what they found. after is where the last batch ended, 0 for the first; it returns where this one
+// TrimJournal deletes up to limit completed entries that are older than that, with what was decided about them.
+// after is where the last batch ended, 0 for the first; it returns where this one
 // ended, 0 if nothing is left, and how much it deleted. It walks along the entries' numbers: an index on their age
 // would cost every entry more than it saves here.
 func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64, limit int) (next, deleted int64, err error) {
@@ -66,11 +66,6 @@ func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64,
 		gone as (
 			delete from journal_entry
 			where seq in (select seq from batch where finished_at < clock_timestamp() - $1::interval)
-			returning 1),
-		runs as (
-			delete from mirror_run r
-			where finished_at < clock_timestamp() - $1::interval
-				and not exists (select from mirror_run o where o.plan = r.id and o.finished_at is null)
 			returning 1)
 		select coalesce((select max(seq) from batch having min(created_at) < clock_timestamp() - $1::interval), 0),
 			(select count(*) from gone)`, age, after, limit).Scan(&next, &deleted)

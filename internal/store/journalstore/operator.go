@@ -2,6 +2,7 @@ package journalstore
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"berth/internal/contract"
 	"berth/internal/journal"
 	"berth/internal/store/db"
+	"berth/internal/store/outbox"
 )
 
 // RetryEntry gives a failed entry another full set of attempts, and ends the pause of one that is tried again and
@@ -117,6 +119,53 @@ func bequeath(ctx context.Context, tx db.Tx, seq int64) error {
 	return err
 }
 
+// LockEntry reads an entry and locks it until the transaction ends. It returns pgx.ErrNoRows if there is none.
+func LockEntry(ctx context.Context, tx db.Tx, seq int64) (journal.Entry, error) {
+	return OneEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq)
+}
+
+// HasLaterEntry returns whether a later entry of the same object is open.
+func HasLaterEntry(ctx context.Context, tx db.Tx, e journal.Entry) (later bool, err error) {
+	err = tx.QueryRow(ctx, `
+		select exists (select from journal_entry where object_type = $1 and object_id = $2 and finished_at is null and seq > $3)`,
+		e.Object.Type, e.Object.ID, e.Seq).Scan(&later)
+	return later, err
+}
+
+// CompleteEntry completes a locked entry without another attempt, keeps the reason as its last error, and wakes the entries
+// that waited only for it.
+func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) error {
+	e, err := OneEntry(ctx, tx, `
+		update journal_entry
+		set state = 'completed', finished_at = clock_timestamp(), last_error = $2
+		where seq = $1
+		returning `+EntryColumns, seq, reason)
+	if err != nil {
+		return err
+	}
+	if err := Release(ctx, tx, seq); err != nil {
+		return err
+	}
+	return WakeEntries(ctx, tx, e)
+}
+
+// ReopenEntry makes a locked entry that failed pending again, with another operation and other data, and wakes its workflow and
+// the workflows of the entries that wait for it.
+func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation, data json.RawMessage) error {
+	e, err := OneEntry(ctx, tx, `
+		update journal_entry
+		set state = 'pending', failures = 0, retry_at = null, looked_at = clock_timestamp(), operation = $2, data = $3
+		where seq = $1
+		returning `+EntryColumns, seq, op, data)
+	if err != nil {
+		return err
+	}
+	if err := WakeEntries(ctx, tx, e); err != nil {
+		return err
+	}
+	return Inform(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { QueueTold(batch, seq, woken) })
+}
+
 func Audit(ctx context.Context, tx db.Tx, seq int64, action, actor, reason string) error {
 	_, err := tx.Exec(ctx, `
 		insert into journal_audit (seq, action, actor, reason)
@@ -139,7 +188,7 @@ func (s *Store) SweepEntries(ctx context.Context, olderThan time.Duration, limit
 				where e.finished_at is null and e.state in ('pending', 'processing')
 					and e.looked_at <= clock_timestamp() - $1::interval
 					and not exists (select from journal_dep d where d.entry = e.seq)
-					and not exists (select from note n where n.workflow_id = $3 || e.seq)
+					and not `+outbox.Exists("$3 || e.seq")+`
 				order by e.looked_at
 				limit $2
 				for no key update skip locked)

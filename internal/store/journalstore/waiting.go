@@ -10,6 +10,7 @@ import (
 
 	"berth/internal/contract"
 	"berth/internal/journal"
+	"berth/internal/store/outbox"
 )
 
 // TakeWaiting takes up to limit entries for sending that have gathered while the controller was away, for as long as
@@ -28,12 +29,7 @@ func (s *Store) TakeWaiting(ctx context.Context, since Mark, limit int, carrier 
 				order by seq
 				limit $2
 				for no key update skip locked),
-			told as (
-				insert into note (workflow_id, workflow, fresh, summary, attributes, due_at)
-				select w.id, $6, false, w.summary, w.attributes, now() + $3::interval
-				from (`+openEntries+` and seq in (select n from free) order by seq) as w (id, summary, attributes)
-				on conflict (workflow_id) do update
-				set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = excluded.due_at)
+			postponed as (`+outbox.SelectPostpone(openEntries+` and seq in (select n from free) order by seq`, "$6", "$3::interval")+`)
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
 				retry_at = clock_timestamp() + $3::interval, carrier = $5

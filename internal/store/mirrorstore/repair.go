@@ -155,7 +155,7 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 		if err := src.Lock(ctx, tx, e.Object.Type, e.Object.ID); err != nil {
 			return err
 		}
-		now, err := journalstore.OneEntry(ctx, tx, `select `+journalstore.EntryColumns+` from journal_entry where seq = $1 for no key update`, e.Seq)
+		now, err := journalstore.LockEntry(ctx, tx, e.Seq)
 		ok = err == nil && now.State == journal.Failed && now.Attempt == e.Attempt
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && !ok {
 			return nil
@@ -171,9 +171,7 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 		if kept, ok := shall[e.Object.ID]; ok && kept.Object == e.Object {
 			o.Shall = kept.Data
 		}
-		if err := tx.QueryRow(ctx, `
-			select exists (select from journal_entry where object_type = $1 and object_id = $2 and finished_at is null and seq > $3)`,
-			e.Object.Type, e.Object.ID, e.Seq).Scan(&o.Later); err != nil {
+		if o.Later, err = journalstore.HasLaterEntry(ctx, tx, e); err != nil {
 			return err
 		}
 		r = journal.Recover(now, o)
@@ -193,29 +191,7 @@ func applyRemedy(ctx context.Context, tx db.Tx, run int64, e journal.Entry, r jo
 		return err
 	}
 	if r.Finish {
-		e, err := journalstore.OneEntry(ctx, tx, `
-			update journal_entry
-			set state = 'completed', finished_at = clock_timestamp(), last_error = $2
-			where seq = $1
-			returning `+journalstore.EntryColumns, e.Seq, "recovered: "+r.Reason)
-		if err != nil {
-			return err
-		}
-		if err := journalstore.Release(ctx, tx, e.Seq); err != nil {
-			return err
-		}
-		return journalstore.WakeEntries(ctx, tx, e)
+		return journalstore.CompleteEntry(ctx, tx, e.Seq, "recovered: "+r.Reason)
 	}
-	e, err := journalstore.OneEntry(ctx, tx, `
-		update journal_entry
-		set state = 'pending', failures = 0, retry_at = null, looked_at = clock_timestamp(), operation = $2, data = $3
-		where seq = $1
-		returning `+journalstore.EntryColumns, e.Seq, r.Operation, r.Data)
-	if err != nil {
-		return err
-	}
-	if err := journalstore.WakeEntries(ctx, tx, e); err != nil {
-		return err
-	}
-	return journalstore.Inform(ctx, tx, e.Seq, func(batch *pgx.Batch, woken *int64) { journalstore.QueueTold(batch, e.Seq, woken) })
+	return journalstore.ReopenEntry(ctx, tx, e.Seq, r.Operation, r.Data)
 }

@@ -100,6 +100,18 @@ func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
 	return pgx.CollectRows(rows, scanRun)
 }
 
+// TrimRuns deletes finished runs that are older than that, with their findings. The plan of an open repair stays.
+func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
+	_, err := s.db.Exec(ctx, `
+		delete from mirror_run r
+		where finished_at < clock_timestamp() - $1::interval
+			and not exists (select from mirror_run o where o.plan = r.id and o.finished_at is null)`, age)
+	if err != nil {
+		return fmt.Errorf("trim runs: %w", err)
+	}
+	return nil
+}
+
 // countEntries tells how far the entries of a run are, by type.
 func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
 	rows, err := q.Query(ctx, `
