@@ -1,0 +1,242 @@
+package store_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// tables lists the tables of each package: only the owner writes them.
+var tables = map[string][]string{
+	"outbox":       {"note", "temporal_namespace"},
+	"journalstore": {"journal_entry", "journal_dep", "journal_audit", "mirror_breaker", "mirror_object"},
+	"inventorystore": {"provider", "inventory", "trait", "provider_trait", "resource_class", "provider_aggregate", "consumer",
+		"allocation", "generation_change"},
+	"networkstore": {"network", "subnet", "port", "port_address", "port_binding", "block", "agent", "dhcp_binding",
+		"nova_event", "trunk", "subport", "security_group", "security_group_rule", "quota", "announcement", "tunnel_end", "router_mac"},
+	"leasestore": {"lease", "reservation", "event", "host", "host_property", "host_capability", "host_allocation", "host_pooling",
+		"floatingip", "floatingip_allocation", "lease_combination", "lease_notice"},
+	"mirrorstore": {"mirror_run", "mirror_finding", "mirror_run_entry"},
+}
+
+// allowedReads lists the tables of other packages that a package reads in its own SQL, with the reason.
+var allowedReads = map[string]map[string]string{
+	"networkstore": {
+		"journal_entry": "WiredPorts checks in the same statement that no change of the port is on its way to the controller",
+	},
+	"leasestore": {
+		"provider":       "a host is a compute node's resource provider: hosts, their capacity and their use come from one query",
+		"inventory":      "the capacity of a host is its provider's inventory",
+		"resource_class": "inventories and allocations name their class by its number",
+		"allocation":     "a host that instances use is not deleted, and its use limits new reservations",
+		"consumer":       "the instances of a host are the consumers of its allocations",
+		"trait":          "an instance reservation may require traits of its hosts",
+		"provider_trait": "an instance reservation may require traits of its hosts",
+		"network":        "a floating IP belongs to an external network",
+		"subnet":         "a floating IP lies in a subnet of its network",
+	},
+	"mirrorstore": {
+		"journal_entry": "runs join their entries: progress, entries that still wait, and failed entries that no recovery has handled",
+		"journal_dep":   "a run counts the entries that wait for a failed one, over several steps",
+	},
+}
+
+// use is a table in an SQL text.
+type use struct {
+	table string
+	write bool
+}
+
+func (u use) String() string {
+	if u.write {
+		return "writes " + u.table
+	}
+	return "reads " + u.table
+}
+
+func TestOwnership_EveryTableHasOneOwner(t *testing.T) {
+	schema, err := os.ReadFile("db/schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var existing, owned []string
+	for _, m := range regexp.MustCompile(`(?mi)^create table (?:public\.)?(\w+)`).FindAllSubmatch(schema, -1) {
+		existing = append(existing, string(m[1]))
+	}
+	for _, names := range tables {
+		owned = append(owned, names...)
+	}
+	slices.Sort(existing)
+	slices.Sort(owned)
+	if !slices.Equal(slices.Compact(slices.Clone(owned)), owned) {
+		t.Errorf("a table has two owners: %v", owned)
+	}
+	existing = slices.DeleteFunc(existing, func(table string) bool { return table == "goose_db_version" }) // goose's own
+	if !slices.Equal(existing, owned) {
+		t.Errorf("tables of the schema:\n%v\ntables with an owner:\n%v", existing, owned)
+	}
+}
+
+func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
+	owners := map[string]string{}
+	for owner, names := range tables {
+		for _, table := range names {
+			owners[table] = owner
+		}
+	}
+	files, err := filepath.Glob("*/*.go")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("found %d files: %v", len(files), err)
+	}
+	seen := map[string]map[string]bool{}
+	for _, file := range files {
+		pkg := filepath.Dir(file)
+		if strings.HasSuffix(file, "_test.go") || pkg == "storetest" {
+			continue
+		}
+		for _, s := range sqlTexts(t, file) {
+			for _, u := range tableUses(s.text) {
+				owner := owners[u.table]
+				if owner == "" || owner == pkg {
+					continue
+				}
+				if u.write || allowedReads[pkg][u.table] == "" {
+					t.Errorf("%s: %s %s, which belongs to %s", s.position, pkg, u, owner)
+					continue
+				}
+				if seen[pkg] == nil {
+					seen[pkg] = map[string]bool{}
+				}
+				seen[pkg][u.table] = true
+			}
+		}
+	}
+	for pkg, reads := range allowedReads {
+		for table := range reads {
+			if !seen[pkg][table] {
+				t.Errorf("%s no longer reads %s: remove the exception", pkg, table)
+			}
+		}
+	}
+}
+
+func TestOwnership_TableUsesAreFound(t *testing.T) {
+	for _, tt := range []struct{ sql, want string }{
+		{`select 1 from port p join network n on n.id = p.network_id where true`, "reads network, reads port"},
+		{`select 1 from port, subnet s where x in (select id from agent)`, "reads agent, reads port, reads subnet"},
+		{`select x from unnest($1::text[], $2) as o (a, b), trunk t where o.a, port = 1`, "reads trunk"},
+		{`insert into note (workflow_id) select id, lease from reservation on conflict (workflow_id) do update set fresh = false`, "reads reservation, writes note"},
+		{`update note n set due_at = now() from lease where n.id = lease.id`, "reads lease, writes note"},
+		{`delete from note using event e where true`, "reads event, writes note"},
+		{`select 1 from host for no key update of host skip locked`, "reads host"},
+		{`lock table provider in exclusive mode`, "writes provider"},
+		{`merge into quota using host h on true`, "reads host, writes quota"},
+		{`truncate network`, "writes network"},
+	} {
+		t.Run(tt.sql, func(t *testing.T) {
+			var got []string
+			for _, u := range tableUses(tt.sql) {
+				if u.table != "unnest" {
+					got = append(got, u.String())
+				}
+			}
+			slices.Sort(got)
+			if got := strings.Join(got, ", "); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// sqlText is a string of a Go file. Parts that are no literals are a question mark.
+type sqlText struct {
+	text, position string
+}
+
+// sqlTexts returns the string expressions of a file, concatenations as one text, without the texts of errors and struct tags.
+func sqlTexts(t *testing.T, file string) []sqlText {
+	t.Helper()
+	fset := token.NewFileSet()
+	parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []sqlText
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.Field:
+			n.Tag = nil
+		case *ast.CallExpr:
+			if called, ok := n.Fun.(*ast.SelectorExpr); ok && (called.Sel.Name == "Errorf" || called.Sel.Name == "NotFoundOr") {
+				return false
+			}
+		case *ast.BinaryExpr, *ast.BasicLit:
+			if text := literalText(n.(ast.Expr)); strings.Trim(text, "? ") != "" {
+				texts = append(texts, sqlText{text, fset.Position(n.Pos()).String()})
+				return false
+			}
+		}
+		return true
+	})
+	return texts
+}
+
+func literalText(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BinaryExpr:
+		if e.Op == token.ADD {
+			return literalText(e.X) + literalText(e.Y)
+		}
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); e.Kind == token.STRING && err == nil {
+			return text
+		}
+	}
+	return " ? "
+}
+
+var sqlToken = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]*|[(),?]`)
+
+// fromListEnds are the words that end the list of tables after `from` or `using`.
+var fromListEnds = []string{"where", "group", "order", "limit", "returning", "for", "set", "union", "on", "having", "when"}
+
+// tableUses returns the names that an SQL text uses as tables. It does not check whether they are tables.
+func tableUses(sql string) []use {
+	var uses []use
+	depth := 0
+	inList := map[int]bool{} // by depth: a comma starts another table
+	var previous, beforeThat string
+	for _, word := range sqlToken.FindAllString(strings.ToLower(sql), -1) {
+		switch {
+		case word == "(":
+			depth++
+		case word == ")":
+			delete(inList, depth)
+			depth--
+		case slices.Contains(fromListEnds, word):
+			delete(inList, depth)
+		case word == "from" || word == "using":
+			inList[depth] = true
+		case word == "only" || word == "table":
+			continue // between the keyword and the name
+		case previous == "update" && (word == "set" || word == "of" || word == "skip" || word == "nowait"):
+			// on conflict do update set, for update of
+		case previous == "into" || previous == "update" || previous == "lock" || previous == "truncate",
+			previous == "from" && beforeThat == "delete":
+			uses = append(uses, use{word, true})
+		case previous == "from", previous == "using", previous == "join", previous == "," && inList[depth]:
+			uses = append(uses, use{word, false})
+		}
+		previous, beforeThat = word, previous
+	}
+	return uses
+}
