@@ -9,10 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+func reply(code int, body string) Answer { return Answer{Status: code, Body: []byte(body)} }
+
 func TestAttempt_RequestsAndOutcome(t *testing.T) {
 	t.Parallel()
 	const data = `{"id":"id1","name":"web","status":"DOWN"}`
-	reply := func(code int, body string) Answer { return Answer{Status: code, Body: []byte(body)} }
 	same, other := reply(200, `{"port":{"id":"id1","name":"web","extra":1}}`), reply(200, `{"port":{"id":"id1","name":"old"}}`)
 	reset := Answer{Trouble: Reset}
 	for _, tt := range []struct {
@@ -52,24 +53,30 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			e := entry(tt.op, "port", data)
-			a := Begin(Take{Entry: e, Repeat: tt.repeat})
-			var sent []string
-			for r, more := a.Next(); more; r, more = a.Next() {
-				if len(sent) == len(tt.answers) {
-					t.Fatalf("unexpected request: %s %s", r.Method, r.Path)
-				}
-				a.Tell(tt.answers[len(sent)])
-				sent = append(sent, r.Method)
-			}
-			if d := cmp.Diff(tt.sent, strings.Join(sent, " ")); d != "" {
+			sent, o := runAttempt(t, Take{Entry: entry(tt.op, "port", data), Repeat: tt.repeat}, tt.answers)
+			if d := cmp.Diff(tt.sent, sent); d != "" {
 				t.Error(d)
 			}
-			if o := a.Outcome(); o.Kind != tt.want || o.Unsure != tt.unsure {
+			if o.Kind != tt.want || o.Unsure != tt.unsure {
 				t.Errorf("%+v", o)
 			}
 		})
 	}
+}
+
+// runAttempt gives the responses to an attempt, and returns the methods of its requests.
+func runAttempt(t *testing.T, claim Take, answers []Answer) (methods string, o Outcome) {
+	t.Helper()
+	a := Begin(claim)
+	var sent []string
+	for r, more := a.Next(); more; r, more = a.Next() {
+		if len(sent) == len(answers) {
+			t.Fatalf("unexpected request: %s %s", r.Method, r.Path)
+		}
+		a.Tell(answers[len(sent)])
+		sent = append(sent, r.Method)
+	}
+	return strings.Join(sent, " "), a.Outcome()
 }
 
 // Any response of a controller: an attempt ends after few requests, with an outcome that the journal can store.

@@ -32,49 +32,51 @@ func TestWriteRequest_MethodAndPath(t *testing.T) {
 	}
 }
 
+var filterCases = []struct{ name, typ, data, create, update string }{
+	{
+		name: "network without status and subnets, update without immutable attributes", typ: "network",
+		data:   `{"id":"n","name":"x","status":"ACTIVE","subnets":["s"],"tenant_id":"p","project_id":"p","mtu":1500,"qos_policy_id":null,"description":null}`,
+		create: `{"network":{"id":"n","name":"x","tenant_id":"p","project_id":"p","mtu":1500,"description":null}}`,
+		update: `{"network":{"name":"x","mtu":1500,"description":null}}`,
+	},
+	{
+		name: "network keeps its policy", typ: "network",
+		data:   `{"qos_policy_id":"q"}`,
+		create: `{"network":{"qos_policy_id":"q"}}`,
+		update: `{"network":{"qos_policy_id":"q"}}`,
+	},
+	{
+		name: "subnet", typ: "subnet",
+		data: `{"id":"s","network_id":"n","ip_version":4,"cidr":"10.0.0.0/24","tenant_id":"p","segment_id":null,"subnetpool_id":null,
+			"gateway_ip":null,"enable_dhcp":true}`,
+		create: `{"subnet":{"id":"s","network_id":"n","ip_version":4,"cidr":"10.0.0.0/24","tenant_id":"p","project_id":"p","gateway_ip":null,"enable_dhcp":true}}`,
+		update: `{"subnet":{"gateway_ip":null,"enable_dhcp":true}}`,
+	},
+	{
+		name: "port", typ: "port",
+		data: `{"id":"p","network_id":"n","status":"DOWN","project_id":"","security_groups":["g",{"id":"h"}],"binding:profile":{},
+			"dns_name":null,"port_security_enabled":null,"qos_policy_id":null,"device_id":null,"revision_number":12345678901234567890}`,
+		create: `{"port":{"id":"p","network_id":"n","project_id":"","tenant_id":"","security_groups":[{"id":"g"},{"id":"h"}],"binding:profile":"{}",
+			"device_id":null,"revision_number":12345678901234567890}}`,
+		update: `{"port":{"security_groups":[{"id":"g"},{"id":"h"}],"binding:profile":"{}","device_id":null,"revision_number":12345678901234567890}}`,
+	},
+	{
+		name: "port without groups and with a profile", typ: "port",
+		data:   `{"security_groups":null,"binding:profile":{"a":1},"port_security_enabled":false}`,
+		create: `{"port":{"security_groups":[],"binding:profile":"{\"a\":1}","port_security_enabled":false}}`,
+		update: `{"port":{"security_groups":[],"binding:profile":"{\"a\":1}","port_security_enabled":false}}`,
+	},
+	{
+		name: "port with null profile", typ: "port",
+		data:   `{"binding:profile":null}`,
+		create: `{"port":{}}`,
+		update: `{"port":{}}`,
+	},
+}
+
 func TestWriteRequest_FiltersBodyByTypeAndOperation(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ name, typ, data, create, update string }{
-		{
-			name: "network without status and subnets, update without immutable attributes", typ: "network",
-			data:   `{"id":"n","name":"x","status":"ACTIVE","subnets":["s"],"tenant_id":"p","project_id":"p","mtu":1500,"qos_policy_id":null,"description":null}`,
-			create: `{"network":{"id":"n","name":"x","tenant_id":"p","project_id":"p","mtu":1500,"description":null}}`,
-			update: `{"network":{"name":"x","mtu":1500,"description":null}}`,
-		},
-		{
-			name: "network keeps its policy", typ: "network",
-			data:   `{"qos_policy_id":"q"}`,
-			create: `{"network":{"qos_policy_id":"q"}}`,
-			update: `{"network":{"qos_policy_id":"q"}}`,
-		},
-		{
-			name: "subnet", typ: "subnet",
-			data: `{"id":"s","network_id":"n","ip_version":4,"cidr":"10.0.0.0/24","tenant_id":"p","segment_id":null,"subnetpool_id":null,
-				"gateway_ip":null,"enable_dhcp":true}`,
-			create: `{"subnet":{"id":"s","network_id":"n","ip_version":4,"cidr":"10.0.0.0/24","tenant_id":"p","project_id":"p","gateway_ip":null,"enable_dhcp":true}}`,
-			update: `{"subnet":{"gateway_ip":null,"enable_dhcp":true}}`,
-		},
-		{
-			name: "port", typ: "port",
-			data: `{"id":"p","network_id":"n","status":"DOWN","project_id":"","security_groups":["g",{"id":"h"}],"binding:profile":{},
-				"dns_name":null,"port_security_enabled":null,"qos_policy_id":null,"device_id":null,"revision_number":12345678901234567890}`,
-			create: `{"port":{"id":"p","network_id":"n","project_id":"","tenant_id":"","security_groups":[{"id":"g"},{"id":"h"}],"binding:profile":"{}",
-				"device_id":null,"revision_number":12345678901234567890}}`,
-			update: `{"port":{"security_groups":[{"id":"g"},{"id":"h"}],"binding:profile":"{}","device_id":null,"revision_number":12345678901234567890}}`,
-		},
-		{
-			name: "port without groups and with a profile", typ: "port",
-			data:   `{"security_groups":null,"binding:profile":{"a":1},"port_security_enabled":false}`,
-			create: `{"port":{"security_groups":[],"binding:profile":"{\"a\":1}","port_security_enabled":false}}`,
-			update: `{"port":{"security_groups":[],"binding:profile":"{\"a\":1}","port_security_enabled":false}}`,
-		},
-		{
-			name: "port with null profile", typ: "port",
-			data:   `{"binding:profile":null}`,
-			create: `{"port":{}}`,
-			update: `{"port":{}}`,
-		},
-	} {
+	for _, tt := range filterCases {
 		for op, want := range map[Operation]string{Create: tt.create, Update: tt.update} {
 			t.Run(tt.name+" "+string(op), func(t *testing.T) {
 				t.Parallel()

@@ -10,10 +10,12 @@ import (
 	"unicode/utf8"
 )
 
+func status(code int) Answer { return Answer{Status: code} }
+
+func broken(tr Trouble) Answer { return Answer{Trouble: tr, Detail: "detail"} }
+
 func TestEvaluate_OutcomeByResponse(t *testing.T) {
 	t.Parallel()
-	status := func(code int) Answer { return Answer{Status: code} }
-	broken := func(tr Trouble) Answer { return Answer{Trouble: tr, Detail: "detail"} }
 	all := []Operation{Create, Update, Delete}
 	for _, tt := range []struct {
 		answer Answer
