@@ -72,7 +72,7 @@ var unavailableStatuses = []int{401, 403, 408, 429, 502, 503, 504}
 
 // controllerObject returns the controller's copy of an object; nil if it has none.
 func (a *Activities) controllerObject(ctx context.Context, ref journal.Ref, data []byte) ([]byte, error) {
-	request, err := journal.Read(journal.Entry{Object: ref, Data: data})
+	request, err := journal.ReadRequest(journal.Entry{Object: ref, Data: data})
 	if err != nil {
 		return nil, objectError("%s", err)
 	}
@@ -80,7 +80,7 @@ func (a *Activities) controllerObject(ctx context.Context, ref journal.Ref, data
 	if body == nil || err != nil {
 		return nil, err
 	}
-	object, err := journal.Shown(ref.Type, body)
+	object, err := journal.UnwrapObject(ref.Type, body)
 	if err != nil {
 		return nil, objectError("%s", err)
 	}

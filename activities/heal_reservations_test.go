@@ -27,7 +27,7 @@ func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	for _, name := range []string{"cmp-1", "cmp-2", "cmp-3"} {
-		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.NewProvider{UUID: uuidOfHost[name], Name: name}); err != nil {
+		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuidOfHost[name], Name: name}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Lease.RegisterHost(t.Context(), name, nil); err != nil {
@@ -36,7 +36,7 @@ func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
 		stub.SetHypervisor(name, "up")
 	}
 	start := time.Now().Add(time.Minute)
-	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: start}, End: lease.Moment{At: start.Add(time.Hour)},
+	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: start}, End: lease.RequestedDate{At: start.Add(time.Hour)},
 		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
 	if err != nil {
 		t.Fatal(err)

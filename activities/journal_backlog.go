@@ -30,7 +30,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) {
 		if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < ShortCallTimeout {
 			return
 		}
-		var claimed []journal.Take
+		var claimed []journal.ClaimResult
 		if claimed, err = a.Store.Journal.TakeWaiting(ctx, since, drainConcurrency, carrier); err == nil {
 			a.attemptAll(ctx, claimed)
 		}
@@ -43,7 +43,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) {
 }
 
 // attemptAll makes one attempt at each claimed entry, even if ctx is cancelled meanwhile.
-func (a *Activities) attemptAll(ctx context.Context, claimed []journal.Take) {
+func (a *Activities) attemptAll(ctx context.Context, claimed []journal.ClaimResult) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShortCallTimeout)
 	defer cancel()
 	var all sync.WaitGroup

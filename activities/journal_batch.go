@@ -41,7 +41,7 @@ func (b *batch) free(ctx context.Context) int {
 
 // mirrorCarried sends a carried entry. If it fails, the entry's own workflow retries.
 func (a *Activities) mirrorCarried(ctx context.Context, e journal.Entry, b *batch) {
-	e, o, err := a.attemptEntry(ctx, journal.Take{Entry: e}, b)
+	e, o, err := a.attemptEntry(ctx, journal.ClaimResult{Entry: e}, b)
 	if err != nil && activity.IsActivity(ctx) {
 		activity.GetLogger(ctx).Warn("carried entry failed; its own workflow retries", "entry", e.Seq, "error", err)
 	}

@@ -39,14 +39,14 @@ func (a *Activities) MirrorEntry(ctx context.Context, key string) (contract.Entr
 	ctx, cancel := context.WithTimeout(ctx, LongCallTimeout)
 	defer cancel()
 	p, o, err := a.mirrorEntry(ctx, key, &batch{})
-	if o.Kind == journal.Done {
+	if o.Kind == journal.OutcomeDone {
 		a.drainBacklog(ctx, key)
 	}
-	if err != nil || p.Blocked || o.After == 0 && journal.State(p.State) != journal.Pending {
+	if err != nil || p.Blocked || o.RetryAfter == 0 && journal.State(p.State) != journal.Pending {
 		return p, classify(err)
 	}
 	return p, temporal.NewApplicationErrorWithOptions(cmp.Or(p.LastError, p.Sentence), retryRequested, temporal.ApplicationErrorOptions{
-		NextRetryDelay: o.After,
+		NextRetryDelay: o.RetryAfter,
 		Category:       temporal.ApplicationErrorCategoryBenign,
 	})
 }
@@ -61,7 +61,7 @@ func (a *Activities) mirrorEntry(ctx context.Context, key string, b *batch) (p c
 	}
 	t, err := a.Store.Journal.TakeEntry(ctx, seq)
 	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 {
-		return entryProgress(t.Entry, t.Blockers), journal.Outcome{After: t.Wait}, err
+		return entryProgress(t.Entry, t.Blockers), journal.Outcome{RetryAfter: t.Wait}, err
 	}
 	e, o, err := a.attemptEntry(ctx, t, b)
 	b.Wait()
@@ -73,14 +73,14 @@ func (a *Activities) mirrorEntry(ctx context.Context, key string, b *batch) (p c
 // attemptEntry makes the requests of one attempt, stores the outcome, and starts the attempts of entries that may be carried.
 // If the process dies in between, the entry stays in processing; the next attempt reads from the controller before it writes
 // again.
-func (a *Activities) attemptEntry(ctx context.Context, t journal.Take, b *batch) (journal.Entry, journal.Outcome, error) {
-	attempt := journal.Begin(t)
-	for r, more := attempt.Next(); more; r, more = attempt.Next() {
+func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, b *batch) (journal.Entry, journal.Outcome, error) {
+	attempt := journal.BeginAttempt(t)
+	for r, more := attempt.NextRequest(); more; r, more = attempt.NextRequest() {
 		got, err := a.ODL.Send(ctx, r.Method, r.Path, r.Body)
 		if err != nil {
 			return t.Entry, journal.Outcome{}, err
 		}
-		attempt.Tell(journal.Answer{Status: got.Status, Body: got.Body, Trouble: journal.Trouble(got.Failure), Detail: got.Detail, RetryAfter: got.RetryAfter})
+		attempt.HandleResponse(journal.Response{Status: got.Status, Body: got.Body, Failure: journal.TransportFailure(got.Failure), Detail: got.Detail, RetryAfter: got.RetryAfter})
 	}
 	o := attempt.Outcome()
 	e, next, err := a.settleEntry(ctx, t.Entry, o, b)
@@ -111,7 +111,7 @@ func (a *Activities) settleEntry(ctx context.Context, of journal.Entry, o journa
 func entryProgress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {
 	p := contract.EntryProgress{State: string(e.State), Blocked: len(blockers) > 0, LastError: e.LastError, NextAttempt: e.RetryAt}
 	p.Sentence = fmt.Sprintf("Entry %d (%s) is %s: %s.", e.Seq, journal.Summary(e), e.State, journal.Sentence(e, blockers))
-	for _, w := range journal.Waits(e, blockers) {
+	for _, w := range journal.WaitingFor(e, blockers) {
 		p.Waiting = append(p.Waiting, contract.Waiting{For: w.For, Since: &w.Since})
 	}
 	return p

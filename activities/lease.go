@@ -29,14 +29,14 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 	all, waiting := map[uuid.UUID]lease.Lease{}, map[uuid.UUID]time.Time{}
 	for _, l := range found {
 		all[l.ID] = l
-		if due := lease.Next(l, time.Now()); due.Step == lease.Wait {
+		if due := lease.Next(l, time.Now()); due.Step == lease.StepWait {
 			waiting[l.ID] = due.At
 		}
 	}
 	ranks, err := a.Store.Lease.Ahead(ctx, waiting)
 	for id, rank := range ranks {
 		l := all[id]
-		l.Ahead = rank
+		l.Rank = rank
 		all[id] = l
 	}
 	return all, err
@@ -45,7 +45,7 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 // withOperatorSettings returns a copy of a lease with the operator's settings for its steps, and without the fields that no
 // step needs: the history would contain a copy of them for every read.
 func (a *Activities) withOperatorSettings(l lease.Lease) lease.Lease {
-	l.Patience, l.Reservations = a.CloudRetryTime, slices.Clone(l.Reservations) // other callers share the same lease
+	l.CloudRetryTime, l.Reservations = a.CloudRetryTime, slices.Clone(l.Reservations) // other callers share the same lease
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
 		r.ReservationDraft = lease.ReservationDraft{Type: r.Type, BeforeEnd: a.beforeEndAction(*r)}

@@ -33,7 +33,7 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	query := u.Query()
 	query.Set("search_path", "skew,pg_catalog,public")
 	u.RawQuery = query.Encode()
-	s, err := store.Open(t.Context(), u.String(), store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}})
+	s, err := store.Open(t.Context(), u.String(), store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,13 +49,13 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 // leaseAt makes a lease that starts then.
 func leaseAt(t *testing.T, s *store.Store, at time.Time) lease.Lease {
 	t.Helper()
-	if _, err := s.Inventory.CreateProvider(t.Context(), inventory.NewProvider{UUID: uuidOfHost["cmp-1"], Name: "cmp-1"}); err != nil {
+	if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuidOfHost["cmp-1"], Name: "cmp-1"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Lease.RegisterHost(t.Context(), "cmp-1", nil); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: at}, End: lease.Moment{At: at.Add(time.Hour)},
+	l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: at}, End: lease.RequestedDate{At: at.Add(time.Hour)},
 		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
 	if err != nil {
 		t.Fatal(err)
@@ -104,13 +104,13 @@ func TestStepThatIsALittleEarlyIsTaken(t *testing.T) {
 		t.Helper()
 		storetest.Exec(t, at, `update event set at = clock_timestamp() + $2::interval where lease_id = $1 and event_type = 'start_lease'`, l.ID, in)
 	}
-	move(lease.Skew + time.Minute)
+	move(lease.ClockSkew + time.Minute)
 	var app *temporal.ApplicationError
-	if _, err := acts.BeginLease(t.Context(), l.ID, lease.Start); !errors.As(err, &app) || app.Type() != activities.Conflict {
+	if _, err := acts.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.As(err, &app) || app.Type() != activities.Conflict {
 		t.Errorf("far too early: %v", err)
 	}
-	move(lease.Skew - time.Second)
-	if got, err := acts.BeginLease(t.Context(), l.ID, lease.Start); err != nil || got.Status != lease.Starting {
+	move(lease.ClockSkew - time.Second)
+	if got, err := acts.BeginLease(t.Context(), l.ID, lease.StepStart); err != nil || got.Status != lease.Starting {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -26,8 +26,8 @@ func TestOperatorDecidesWhatReservationsLeaveOpen(t *testing.T) {
 		acts := activities.New(activities.Options{Store: s, SnapshotByDefault: c.snapshot, CloudRetryTime: time.Minute})
 		got, err := acts.ReadLease(t.Context(), l.ID.String())
 		want := lease.ReservationDraft{Type: lease.PhysicalHost, BeforeEnd: c.want} // and nothing that no step needs
-		if d := cmp.Diff(want, got.Reservations[0].ReservationDraft); d != "" || err != nil || got.Patience != time.Minute {
-			t.Errorf("%q where snapshots are made by default (%t): %s, %s, %v", c.asked, c.snapshot, d, got.Patience, err)
+		if d := cmp.Diff(want, got.Reservations[0].ReservationDraft); d != "" || err != nil || got.CloudRetryTime != time.Minute {
+			t.Errorf("%q where snapshots are made by default (%t): %s, %s, %v", c.asked, c.snapshot, d, got.CloudRetryTime, err)
 		}
 	}
 }

@@ -143,14 +143,14 @@ func (c *comparison) comparePage(ctx context.Context, has map[string]json.RawMes
 	}
 	var found []journal.Finding
 	for _, k := range kept {
-		if differ := journal.Differences(c.objectType, k.Data, has[k.Object.ID]); len(differ) > 0 {
+		if differ := journal.DifferingAttributes(c.objectType, k.Data, has[k.Object.ID]); len(differ) > 0 {
 			found = append(found, journal.Finding{Object: k.Object, Kind: journal.Different, Attributes: differ, Data: k.Data})
 		}
 		delete(has, k.Object.ID)
 	}
 	for _, id := range ids {
 		if raw, stray := has[id]; stray && c.extras {
-			found = append(found, journal.Finding{Object: journal.Ref{Type: c.objectType, ID: id}, Kind: journal.Extra, Data: journal.Kept(c.objectType, id, raw)})
+			found = append(found, journal.Finding{Object: journal.Ref{Type: c.objectType, ID: id}, Kind: journal.Extra, Data: journal.StorableObject(c.objectType, id, raw)})
 		}
 	}
 	return c.countFindings(ctx, found)
@@ -208,7 +208,7 @@ func (c *comparison) countFindings(ctx context.Context, found []journal.Finding)
 // listObjects calls each for every object of a type in the controller. It returns false if the controller has no such collection.
 func (a *Activities) listObjects(ctx context.Context, typ string, each func(id string, raw json.RawMessage) error) (known bool, err error) {
 	var within []string
-	if outer := journal.Within(typ); outer != "" {
+	if outer := journal.ParentType(typ); outer != "" {
 		err := a.eachExpected(ctx, outer, func(page []journal.Change) error {
 			for _, k := range page {
 				within = append(within, k.Object.ID)
@@ -219,9 +219,9 @@ func (a *Activities) listObjects(ctx context.Context, typ string, each func(id s
 			return false, err
 		}
 	}
-	for _, request := range journal.Collections(typ, within) {
+	for _, request := range journal.ListRequests(typ, within) {
 		there, err := a.listCollection(ctx, request, journal.ListKey(typ), func(raw json.RawMessage) error {
-			id, err := journal.Listed(typ, raw)
+			id, err := journal.ParseListedID(typ, raw)
 			if err != nil {
 				return objectError("%s", err)
 			}

@@ -50,7 +50,7 @@ func newMirror(t *testing.T) *mirror {
 	t.Helper()
 	m := &mirror{T: t, url: storetest.URL(t), odl: odltest.New()}
 	var err error
-	if m.store, err = store.Open(t.Context(), m.url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}}); err != nil {
+	if m.store, err = store.Open(t.Context(), m.url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.store.Close)

@@ -10,7 +10,7 @@ import (
 // AgentPublisher publishes notifications to agents.
 type AgentPublisher interface {
 	// Publish publishes the notifications in order and returns the IDs of those that were published.
-	Publish(ctx context.Context, all []network.Announcement) (published []int64, err error)
+	Publish(ctx context.Context, all []network.AgentNotification) (published []int64, err error)
 }
 
 // announcementBatch is how many notifications are read at once.

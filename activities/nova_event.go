@@ -47,7 +47,7 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 	}
 	var undelivered []network.NovaEvent
 	if codes != nil {
-		undelivered = network.Unheard(recorded, codes)
+		undelivered = network.NovaEventsToResend(recorded, codes)
 	}
 	delivered := slices.DeleteFunc(ids, func(id int64) bool {
 		return slices.ContainsFunc(undelivered, func(e network.NovaEvent) bool { return e.ID == id })

@@ -89,14 +89,14 @@ func TestEventThatNovaDoesNotTakeYetIsNotLost(t *testing.T) {
 			for range 2 {
 				left, err := n.tell()
 				var app *temporal.ApplicationError
-				if d := cmp.Diff([]string{network.Plugged}, left); d != "" || err == nil || errors.As(err, &app) && app.NonRetryable() {
+				if d := cmp.Diff([]string{network.NovaVIFPlugged}, left); d != "" || err == nil || errors.As(err, &app) && app.NonRetryable() {
 					t.Fatalf("%s; error %v", d, err)
 				}
 			}
 			if left, err := n.tell(); len(left) != 0 || err != nil {
 				t.Errorf("left %v, error %v", left, err)
 			}
-			if got := n.Events(); len(got) == 0 || got[len(got)-1].Name != network.Plugged || got[len(got)-1].Code != 200 {
+			if got := n.Events(); len(got) == 0 || got[len(got)-1].Name != network.NovaVIFPlugged || got[len(got)-1].Code != 200 {
 				t.Errorf("Nova took %+v", got)
 			}
 		})

@@ -92,7 +92,7 @@ func TestRecoveryHelpsAnEntryThatWaitsForALostParent(t *testing.T) {
 		m.rested()
 		m.drain()
 	}
-	if e := m.entry(2); e.State != journal.Pending || e.LastError != journal.MissingParent {
+	if e := m.entry(2); e.State != journal.Pending || e.LastError != journal.ReasonMissingParent {
 		t.Fatalf("%+v", e)
 	}
 

@@ -19,11 +19,11 @@ type Cloud interface {
 	// ResourceTypes returns the types of reservations that exist in the cloud.
 	ResourceTypes() []string
 	// Provision creates or updates a reservation in the cloud and returns the IDs that the cloud has assigned.
-	Provision(ctx context.Context, c lease.Claim) (lease.Mark, error)
+	Provision(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
 	// Deprovision removes a reservation from the cloud. It fails while servers are being deleted.
-	Deprovision(ctx context.Context, c lease.Claim) error
+	Deprovision(ctx context.Context, c lease.CloudReservation) error
 	// BeforeEnd runs the action before the end of a reservation.
-	BeforeEnd(ctx context.Context, c lease.Claim) error
+	BeforeEnd(ctx context.Context, c lease.CloudReservation) error
 	// AddToFreepool adds a host to the aggregate of free hosts, unless a reservation uses it.
 	AddToFreepool(ctx context.Context, host string) error
 	// RemoveFromFreepool removes a host from the aggregate of free hosts.
@@ -41,7 +41,7 @@ func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) err
 	if err := a.Store.Lease.WireReservation(ctx, id); err != nil {
 		return classify(err)
 	}
-	return a.callCloud(ctx, id, a.Store.Lease.Claim, func(ctx context.Context, c lease.Claim) error {
+	return a.callCloud(ctx, id, a.Store.Lease.Claim, func(ctx context.Context, c lease.CloudReservation) error {
 		mark, err := a.Cloud.Provision(ctx, c)
 		if err != nil {
 			return backendError(err)
@@ -58,7 +58,9 @@ func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) err
 // inventory. A repetition is harmless.
 func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	err := a.callCloud(ctx, id, a.Store.Lease.LeavingClaim, func(ctx context.Context, c lease.Claim) error { return backendError(a.Cloud.Deprovision(ctx, c)) })
+	err := a.callCloud(ctx, id, a.Store.Lease.LeavingClaim, func(ctx context.Context, c lease.CloudReservation) error {
+		return backendError(a.Cloud.Deprovision(ctx, c))
+	})
 	var app *temporal.ApplicationError
 	if err != nil && !(errors.As(err, &app) && app.Type() == NotFound) {
 		return err
@@ -69,15 +71,15 @@ func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error
 // RunBeforeEndAction runs the action that a reservation requests before its end.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	return a.callCloud(ctx, id, a.Store.Lease.Claim, func(ctx context.Context, c lease.Claim) error {
+	return a.callCloud(ctx, id, a.Store.Lease.Claim, func(ctx context.Context, c lease.CloudReservation) error {
 		c.BeforeEnd = a.beforeEndAction(c.Reservation)
 		return backendError(a.Cloud.BeforeEnd(ctx, c))
 	})
 }
 
 // callCloud reads a reservation and calls the cloud, unless its resource type does not exist there.
-func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(context.Context, uuid.UUID) (lease.Claim, error),
-	call func(context.Context, lease.Claim) error) error {
+func (a *Activities) callCloud(ctx context.Context, id uuid.UUID, read func(context.Context, uuid.UUID) (lease.CloudReservation, error),
+	call func(context.Context, lease.CloudReservation) error) error {
 	if a.Cloud == nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (b reservationBackend) Bring(ctx context.Context, started []leasestore.Begu
 	succeeded := make([]bool, len(started))
 	steps := slices.Clone(started)
 	b.forEach(ctx, steps, func(ctx context.Context, i int) {
-		steps[i].Marks = map[uuid.UUID]lease.Mark{}
+		steps[i].Marks = map[uuid.UUID]lease.CloudIDs{}
 		succeeded[i] = b.apply(ctx, steps[i]) == nil
 	})
 	i := -1
@@ -46,12 +46,12 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.Begun) er
 		}
 		var err error
 		switch step.Step {
-		case lease.Start:
+		case lease.StepStart:
 			step.Marks[c.ID], err = b.Cloud.Provision(ctx, c)
-		case lease.BeforeEnd:
+		case lease.StepBeforeEnd:
 			c.BeforeEnd = b.beforeEndAction(c.Reservation)
 			err = b.Cloud.BeforeEnd(ctx, c)
-		case lease.End:
+		case lease.StepEnd:
 			err = b.Cloud.Deprovision(ctx, c)
 		}
 		if err != nil {

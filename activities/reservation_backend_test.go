@@ -25,7 +25,7 @@ type fakeCloud struct {
 
 func (h *fakeCloud) ResourceTypes() []string { return []string{lease.PhysicalHost} }
 
-func (h *fakeCloud) record(ctx context.Context, what string, c lease.Claim) error {
+func (h *fakeCloud) record(ctx context.Context, what string, c lease.CloudReservation) error {
 	h.mu.Lock()
 	h.calls = append(h.calls, what+" "+c.Project)
 	h.mu.Unlock()
@@ -39,15 +39,15 @@ func (h *fakeCloud) record(ctx context.Context, what string, c lease.Claim) erro
 	return nil
 }
 
-func (h *fakeCloud) Provision(ctx context.Context, c lease.Claim) (lease.Mark, error) {
-	return lease.Mark{AggregateID: new(int64(7))}, h.record(ctx, "provision", c)
+func (h *fakeCloud) Provision(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
+	return lease.CloudIDs{AggregateID: new(int64(7))}, h.record(ctx, "provision", c)
 }
 
-func (h *fakeCloud) BeforeEnd(ctx context.Context, c lease.Claim) error {
+func (h *fakeCloud) BeforeEnd(ctx context.Context, c lease.CloudReservation) error {
 	return h.record(ctx, c.BeforeEnd, c)
 }
 
-func (h *fakeCloud) Deprovision(ctx context.Context, c lease.Claim) error {
+func (h *fakeCloud) Deprovision(ctx context.Context, c lease.CloudReservation) error {
 	return h.record(ctx, "deprovision", c)
 }
 
@@ -59,16 +59,16 @@ func (h *fakeCloud) sortedCalls() []string {
 func startedStep(step lease.Step, name, typ string) leasestore.Begun {
 	r := lease.Reservation{ID: uuid.New()}
 	r.Type, r.BeforeEnd = typ, "default"
-	return leasestore.Begun{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, Claims: []lease.Claim{{Reservation: r, Project: name}}}
+	return leasestore.Begun{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, Claims: []lease.CloudReservation{{Reservation: r, Project: name}}}
 }
 
 // Each step makes its own call. A call that fails or hangs affects no other lease.
 func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := []leasestore.Begun{startedStep(lease.Start, "rejected", lease.PhysicalHost), startedStep(lease.Start, "start", lease.PhysicalHost),
-			startedStep(lease.Start, "hanging", lease.PhysicalHost), startedStep(lease.BeforeEnd, "warning", lease.PhysicalHost),
-			startedStep(lease.End, "end", lease.PhysicalHost), startedStep(lease.Start, "other type", lease.FloatingIP)}
+		all := []leasestore.Begun{startedStep(lease.StepStart, "rejected", lease.PhysicalHost), startedStep(lease.StepStart, "start", lease.PhysicalHost),
+			startedStep(lease.StepStart, "hanging", lease.PhysicalHost), startedStep(lease.StepBeforeEnd, "warning", lease.PhysicalHost),
+			startedStep(lease.StepEnd, "end", lease.PhysicalHost), startedStep(lease.StepStart, "other type", lease.FloatingIP)}
 		h := &fakeCloud{rejected: all[0].Claims[0].ID, hanging: all[2].Claims[0].ID}
 		w := reservationBackend{New(Options{Cloud: h, SnapshotByDefault: true})}
 
@@ -90,9 +90,9 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 func TestReservationBackend_UndoContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := []leasestore.Begun{startedStep(lease.Start, "hanging", lease.PhysicalHost), startedStep(lease.Start, "good", lease.PhysicalHost)}
-		all[0].Claims = append(all[0].Claims, startedStep(lease.Start, "second", lease.PhysicalHost).Claims...)
-		all[1].Claims = append(startedStep(lease.Start, "rejected", lease.PhysicalHost).Claims, all[1].Claims...)
+		all := []leasestore.Begun{startedStep(lease.StepStart, "hanging", lease.PhysicalHost), startedStep(lease.StepStart, "good", lease.PhysicalHost)}
+		all[0].Claims = append(all[0].Claims, startedStep(lease.StepStart, "second", lease.PhysicalHost).Claims...)
+		all[1].Claims = append(startedStep(lease.StepStart, "rejected", lease.PhysicalHost).Claims, all[1].Claims...)
 		h := &fakeCloud{hanging: all[0].Claims[0].ID, rejected: all[1].Claims[0].ID}
 
 		reservationBackend{New(Options{Cloud: h})}.Retract(t.Context(), all)

@@ -48,7 +48,7 @@ func (NoNova) Send(_ context.Context, events []notify.Event) ([]int, error) {
 type NoAgents struct{}
 
 // Publish drops the notifications and returns all IDs.
-func (NoAgents) Publish(_ context.Context, all []network.Announcement) ([]int64, error) {
+func (NoAgents) Publish(_ context.Context, all []network.AgentNotification) ([]int64, error) {
 	published := make([]int64, len(all))
 	for i, a := range all {
 		published[i] = a.ID

@@ -41,14 +41,14 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 
 // sendNotices sends notifications in their order and returns the IDs of those that need not be sent again. A notification that
 // the webhook rejects finally is dropped, because the next ones must not wait for it.
-func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notice) (sent []int64, err error) {
+func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notification) (sent []int64, err error) {
 	for _, n := range notices {
-		if a.Enforcement != nil && n.Ends() {
+		if a.Enforcement != nil && n.ReleasesResources() {
 			a.Enforcement.Notify(ctx, "on-end", notify.EnforcementRequest{User: n.Lease.User, Project: n.Lease.Project, Lease: payloadOf(n.Lease)})
 		}
 		err := a.Webhook.Send(ctx, messageOf(n))
 		if errors.Is(err, notify.ErrRejected) {
-			activity.GetLogger(ctx).Error("the webhook rejected a notification finally; it is dropped", "lease", n.Lease.ID, "kind", n.Kind, "message", n.Message, "error", err)
+			activity.GetLogger(ctx).Error("the webhook rejected a notification finally; it is dropped", "lease", n.Lease.ID, "kind", n.Kind, "message", n.MessageID, "error", err)
 			err = nil
 		}
 		if err != nil {
@@ -62,8 +62,8 @@ func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notice) (s
 // publisher is the publisher ID of Blazar's notifications.
 const publisher = "blazar.lease"
 
-func messageOf(n lease.Notice) notify.Notification {
-	return notify.Notification{ID: n.Message.String(), Publisher: publisher, Type: n.Kind, At: n.At, Payload: payloadOf(n.Lease)}
+func messageOf(n lease.Notification) notify.Notification {
+	return notify.Notification{ID: n.MessageID.String(), Publisher: publisher, Type: n.Kind, At: n.At, Payload: payloadOf(n.Lease)}
 }
 
 // leasePayload is the payload of Blazar's lease notifications. trust_id is always null, because berth uses its own credentials.

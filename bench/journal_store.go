@@ -79,7 +79,7 @@ func completeEntry(ctx context.Context, rows *store.Store) error {
 	if err != nil {
 		return err
 	}
-	e, err := rows.Journal.SettleEntry(ctx, t.Entry.Seq, t.Entry.Attempt, journal.Outcome{Kind: journal.Done})
+	e, err := rows.Journal.SettleEntry(ctx, t.Entry.Seq, t.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone})
 	if err == nil && e.State != journal.Completed {
 		err = fmt.Errorf("entry %d is %s", e.Seq, e.State)
 	}

@@ -42,7 +42,7 @@ type fakeLease struct {
 func newFakeLease(now func() time.Time, startIn, endIn time.Duration) *fakeLease {
 	began := now()
 	event := func(typ lease.EventType, in time.Duration) lease.Event {
-		return lease.Event{ID: uuid.New(), Type: typ, At: began.Add(in), Status: lease.Undone}
+		return lease.Event{ID: uuid.New(), Type: typ, At: began.Add(in), Status: lease.EventUndone}
 	}
 	return &fakeLease{now: now, created: began, provisioned: map[uuid.UUID]bool{}, lease: lease.Lease{
 		ID: leaseID, Name: "gold", Status: lease.Pending, StartAt: began.Add(startIn), EndAt: began.Add(endIn),
@@ -102,7 +102,7 @@ func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error
 	w.mu.Lock()
 	faulty, due, l := w.conflicts > 0 || w.provisionErr != nil || w.cloudFailures > 0 || w.hangs, lease.Next(w.lease, w.now()), w.lease
 	w.mu.Unlock()
-	if faulty || due.Step != lease.Start && due.Step != lease.End {
+	if faulty || due.Step != lease.StepStart && due.Step != lease.StepEnd {
 		return 0, nil
 	}
 	if _, err := w.BeginLease(ctx, l.ID, due.Step); err != nil {
@@ -110,7 +110,7 @@ func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error
 	}
 	for _, r := range l.Reservations {
 		call := w.ProvisionReservation
-		if due.Step == lease.End {
+		if due.Step == lease.StepEnd {
 			call = w.ReleaseReservation
 		}
 		if err := call(ctx, r.ID); err != nil {
@@ -127,7 +127,7 @@ func (w *fakeLease) BeginLease(_ context.Context, _ uuid.UUID, step lease.Step) 
 		w.conflicts--
 		return w.lease, temporal.NewNonRetryableApplicationError("another writer was faster", activities.Conflict, nil)
 	}
-	l, err := lease.Begin(w.lease, step, w.now())
+	l, err := lease.BeginStep(w.lease, step, w.now())
 	if err != nil {
 		return l, temporal.NewNonRetryableApplicationError(err.Error(), activities.Conflict, nil)
 	}
@@ -167,10 +167,10 @@ func (w *fakeLease) ProvisionReservation(ctx context.Context, id uuid.UUID) erro
 		return w.provisionErr
 	}
 	w.provisioned[id] = true
-	if r := &w.lease.Reservations[0]; r.Outdated() {
+	if r := &w.lease.Reservations[0]; r.CloudOutdated() {
 		w.lease.Reservations = slices.Clone(w.lease.Reservations)
-		w.lease.Reservations[0].Shaped = r.Shape
-		w.logf("the cloud has revision %d", r.Shape)
+		w.lease.Reservations[0].CloudRevision = r.Revision
+		w.logf("the cloud has revision %d", r.Revision)
 	}
 	return nil
 }
@@ -202,12 +202,12 @@ func (w *fakeLease) FinishLease(_ context.Context, _ uuid.UUID, step lease.Step,
 	for id, reason := range reasons {
 		failed[uuid.MustParse(id)] = reason
 	}
-	l, err := lease.Finish(w.lease, step, failed)
+	l, err := lease.FinishStep(w.lease, step, failed)
 	if err != nil {
 		return temporal.NewNonRetryableApplicationError(err.Error(), activities.Conflict, nil)
 	}
 	w.lease = l
-	if step == lease.Delete {
+	if step == lease.StepDelete {
 		w.deleted = true
 		w.logf("deleted with %d provisioned", len(w.provisioned))
 		return nil

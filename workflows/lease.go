@@ -40,11 +40,11 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 			return err
 		}
 		switch due.Step {
-		case lease.Stop:
+		case lease.StepStop:
 			if r.changed.Len() == 0 {
 				return nil
 			}
-		case lease.Wait:
+		case lease.StepWait:
 			err = r.waitForStep(ctx, l, due.At)
 		default:
 			err = r.performStep(ctx, l, due.Step)
@@ -58,7 +58,7 @@ func Lease(ctx workflow.Context, in contract.Input) error {
 // performStep performs the step that is due. It first performs the due steps of all leases in one activity. What that
 // activity leaves undone, the lease does alone.
 func (r *leaseRun) performStep(ctx workflow.Context, l lease.Lease, step lease.Step) error {
-	if l.Status.Stable() && (step == lease.Start || step == lease.End) {
+	if l.Status.Stable() && (step == lease.StepStart || step == lease.StepEnd) {
 		if advanced, err := advanceLeases(ctx, string(step), workflow.Now(ctx)); err != nil || advanced > 0 {
 			return err
 		}
@@ -77,7 +77,7 @@ func advanceLeases(ctx workflow.Context, what string, at time.Time) (advanced in
 // reservation, and enters the stable status. If another writer was faster, it returns, and the next read of the row decides
 // what is due.
 func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step lease.Step) error {
-	if step == lease.Refit {
+	if step == lease.StepResync {
 		return r.resync(ctx, l)
 	}
 	name := displayName(l)
@@ -91,17 +91,17 @@ func (r *leaseRun) performStepAlone(ctx workflow.Context, l lease.Lease, step le
 	}
 	err = workflow.ExecuteLocalActivity(localDatabase(ctx, fmt.Sprintf("finish %s of %s", step, name)), activities.FinishLease, l.ID, step, failed).Get(ctx, nil)
 	// The history lease-failed.json was recorded before this version: a failed start kept its resources until the lease's end.
-	if err == nil && step == lease.Start && len(failed) > 0 && workflow.GetVersion(ctx, "clear a failed start", workflow.DefaultVersion, 1) == 1 {
-		_, err = r.runForEach(ctx, l, reservationTaskFor(l, lease.End, workflow.Now(ctx)))
+	if err == nil && step == lease.StepStart && len(failed) > 0 && workflow.GetVersion(ctx, "clear a failed start", workflow.DefaultVersion, 1) == 1 {
+		_, err = r.runForEach(ctx, l, reservationTaskFor(l, lease.StepEnd, workflow.Now(ctx)))
 	}
 	return r.ignoreConflict(ctx, err)
 }
 
 // resync updates the cloud after the resources of an active lease have changed. If it fails, it is repeated later.
 func (r *leaseRun) resync(ctx workflow.Context, l lease.Lease) error {
-	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, lease.Refit, workflow.Now(ctx)))
+	failed, err := r.runForEach(ctx, l, reservationTaskFor(l, lease.StepResync, workflow.Now(ctx)))
 	if err == nil && len(failed) > 0 {
-		err = waitUntil(ctx, lease.Upcoming(l, workflow.Now(ctx).Add(lease.Recheck)), "retry the update of the cloud", r.changed)
+		err = waitUntil(ctx, lease.NextEventTime(l, workflow.Now(ctx).Add(lease.RecheckInterval)), "retry the update of the cloud", r.changed)
 	}
 	return r.ignoreConflict(ctx, err)
 }

@@ -32,7 +32,7 @@ func TestLease_FollowersWakeStaggeredByRank(t *testing.T) {
 		t.Run(fmt.Sprint(rank), func(t *testing.T) {
 			t.Parallel()
 			w := newSteppedLease(time.Hour, 48*time.Hour)
-			w.lease.Ahead = rank
+			w.lease.Rank = rank
 
 			w.run(t)
 
@@ -79,7 +79,7 @@ func TestLease_DeletionInterruptsWaiting(t *testing.T) {
 func TestLease_ResumesInterruptedStart(t *testing.T) {
 	t.Parallel()
 	w := newSteppedLease(-time.Minute, time.Hour)
-	l, err := lease.Begin(w.lease, lease.Start, w.created)
+	l, err := lease.BeginStep(w.lease, lease.StepStart, w.created)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,11 +184,11 @@ func TestLease_ActiveLeaseUpdatesCloud(t *testing.T) {
 	t.Parallel()
 	w := newSteppedLease(time.Minute, 2*time.Hour)
 	w.lease.Reservations[0].BeforeEnd = "snapshot"
-	w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.created.Add(time.Hour), Status: lease.Undone})
+	w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.created.Add(time.Hour), Status: lease.EventUndone})
 	schedule(w.env, 30*time.Minute, func() {
 		w.mu.Lock()
 		w.lease.Reservations = slices.Clone(w.lease.Reservations)
-		w.lease.Reservations[0].Shape = 1
+		w.lease.Reservations[0].Revision = 1
 		w.cloudFailures = 2
 		w.mu.Unlock()
 		w.env.SignalWorkflow(contract.SignalChanged, nil)
@@ -207,7 +207,7 @@ func TestLease_FailingUpdateDoesNotDelayEnd(t *testing.T) {
 	schedule(w.env, 59*time.Minute+30*time.Second, func() {
 		w.mu.Lock()
 		w.lease.Reservations = slices.Clone(w.lease.Reservations)
-		w.lease.Reservations[0].Shape = 1
+		w.lease.Reservations[0].Revision = 1
 		w.cloudFailures = 1_000_000
 		w.mu.Unlock()
 		w.env.SignalWorkflow(contract.SignalChanged, nil)
@@ -230,11 +230,11 @@ func TestLease_OptionalStepDoesNotDelayMovedEnd(t *testing.T) {
 	for name, begin := range map[string]func(w steppedLease){
 		"update of the cloud": func(w steppedLease) {
 			w.lease.Reservations = slices.Clone(w.lease.Reservations)
-			w.lease.Reservations[0].Shape = 1
+			w.lease.Reservations[0].Revision = 1
 		},
 		"action before the end": func(w steppedLease) {
 			w.lease.Reservations[0].BeforeEnd = "snapshot"
-			w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.now(), Status: lease.Undone})
+			w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.now(), Status: lease.EventUndone})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

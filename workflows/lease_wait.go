@@ -40,8 +40,8 @@ func (r *leaseRun) waitForStep(ctx workflow.Context, l lease.Lease, at time.Time
 		return waitUntil(ctx, at, summary, r.changed)
 	}
 	wake := at.Add(-leadTime)
-	if l.Ahead >= lease.Vanguard {
-		wake = at.Add(staggerDelay(l.Ahead))
+	if l.Rank >= lease.LeaderCount {
+		wake = at.Add(staggerDelay(l.Rank))
 	}
 	if wake.After(workflow.Now(ctx)) {
 		return waitUntil(ctx, wake, summary, r.changed)
@@ -64,7 +64,7 @@ func waitUntil(ctx workflow.Context, at time.Time, summary string, changed workf
 // nextEvent returns the type of the lease's event that is due at the given time, or "recheck" if no event is.
 func nextEvent(l lease.Lease, at time.Time) string {
 	for _, e := range l.Events {
-		if e.Status == lease.Undone && e.At.Equal(at) {
+		if e.Status == lease.EventUndone && e.At.Equal(at) {
 			return string(e.Type)
 		}
 	}

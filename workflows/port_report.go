@@ -72,7 +72,7 @@ func validateReport(r contract.Report) error {
 	switch {
 	case r.Entity == "" || len(r.Entity) > maxNameLength:
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("entity must have 1 to %d characters", maxNameLength), "InvalidReport", nil)
-	case r.Event != "" && r.Event != network.Complete && r.Event != network.Begun && r.Event != network.Lost:
+	case r.Event != "" && r.Event != network.ReportComplete && r.Event != network.ReportBegun && r.Event != network.ReportLost:
 		return temporal.NewNonRetryableApplicationError("event must be complete, begun or lost", "InvalidReport", nil)
 	case len(r.Host) > maxNameLength:
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host must have at most %d characters", maxNameLength), "InvalidReport", nil)

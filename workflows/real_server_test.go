@@ -258,7 +258,7 @@ func TestRealServer_Lease(t *testing.T) {
 		"lease-unwilling": func(w *fakeLease) {
 			w.cloudFailures = 2
 			w.lease.Reservations[0].BeforeEnd = "snapshot"
-			w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.created.Add(2 * time.Second), Status: lease.Undone})
+			w.lease.Events = append(w.lease.Events, lease.Event{ID: uuid.New(), Type: lease.BeforeEndLease, At: w.created.Add(2 * time.Second), Status: lease.EventUndone})
 		},
 		"lease-failed": func(w *fakeLease) {
 			w.provisionErr = temporal.NewNonRetryableApplicationError("no free capacity", activities.Conflict, nil)

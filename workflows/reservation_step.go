@@ -27,19 +27,19 @@ type reservationTask struct {
 // reservationTaskFor returns the task of a step. An optional step (the action before the end, or an update of the cloud)
 // retries only until the next event is due.
 func reservationTaskFor(l lease.Lease, step lease.Step, now time.Time) reservationTask {
-	t := reservationTask{name: "provision", activity: activities.ProvisionReservation, retryTime: cmp.Or(l.Patience, DefaultCloudRetryTime),
+	t := reservationTask{name: "provision", activity: activities.ProvisionReservation, retryTime: cmp.Or(l.CloudRetryTime, DefaultCloudRetryTime),
 		skip: func(r lease.Reservation) bool { return r.Status == lease.ReservationDeleted }}
 	switch step {
-	case lease.End, lease.Delete:
+	case lease.StepEnd, lease.StepDelete:
 		t.name, t.activity = "release", activities.ReleaseReservation
-	case lease.BeforeEnd:
-		t.name, t.activity, t.retryTime = "run the action before the end of", activities.RunBeforeEndAction, lease.Upcoming(l, now.Add(t.retryTime)).Sub(now)
+	case lease.StepBeforeEnd:
+		t.name, t.activity, t.retryTime = "run the action before the end of", activities.RunBeforeEndAction, lease.NextEventTime(l, now.Add(t.retryTime)).Sub(now)
 		t.skip = func(r lease.Reservation) bool { return r.BeforeEnd != "snapshot" }
-	case lease.Refit:
-		t.name, t.retryTime = "update", lease.Upcoming(l, now.Add(min(t.retryTime, time.Minute))).Sub(now)
-		t.skip = func(r lease.Reservation) bool { return !r.Outdated() }
+	case lease.StepResync:
+		t.name, t.retryTime = "update", lease.NextEventTime(l, now.Add(min(t.retryTime, time.Minute))).Sub(now)
+		t.skip = func(r lease.Reservation) bool { return !r.CloudOutdated() }
 	}
-	if step == lease.BeforeEnd || step == lease.Refit {
+	if step == lease.StepBeforeEnd || step == lease.StepResync {
 		t.optionalUntil = now.Add(t.retryTime)
 	}
 	t.retryTime = max(t.retryTime, time.Second)
@@ -56,7 +56,7 @@ func (t reservationTask) superseded(ctx workflow.Context, before, now lease.Leas
 	if now.DeleteRequested {
 		return before.Status != lease.Deleting
 	}
-	return !t.optionalUntil.IsZero() && lease.Upcoming(now, t.optionalUntil).Before(t.optionalUntil) &&
+	return !t.optionalUntil.IsZero() && lease.NextEventTime(now, t.optionalUntil).Before(t.optionalUntil) &&
 		workflow.GetVersion(ctx, "begin again when dates move", workflow.DefaultVersion, 1) == 1
 }
 

@@ -169,19 +169,19 @@ func (n nova) deleteServers(ctx context.Context, filter servers.ListOpts, where 
 // hosts applies physical:host: an aggregate of whole hosts, in an availability zone of its own.
 type hosts struct{ nova }
 
-func (h hosts) apply(ctx context.Context, c lease.Claim) (lease.Mark, error) {
+func (h hosts) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
 	all, err := h.aggregates(ctx)
 	if err != nil {
-		return lease.Mark{}, err
+		return lease.CloudIDs{}, err
 	}
 	own, err := h.aggregate(ctx, all, c.ID.String(), "blazar_"+c.ID.String(), map[string]any{owner: c.Project})
 	if err != nil {
-		return lease.Mark{}, err
+		return lease.CloudIDs{}, err
 	}
 	id := int64(own.ID)
-	mark := lease.Mark{AggregateID: &id}
+	mark := lease.CloudIDs{AggregateID: &id}
 	var wanted, joined []string
-	for _, s := range c.Servers {
+	for _, s := range c.ComputeHosts {
 		wanted = append(wanted, s.Service)
 		if slices.Contains(own.Hosts, s.Service) {
 			continue
@@ -215,7 +215,7 @@ func (h hosts) moveFromPool(ctx context.Context, all map[string]aggregates.Aggre
 
 // remove deletes the servers on the hosts of the reservation's aggregate before another reservation can have these hosts. It
 // touches no other host.
-func (h hosts) remove(ctx context.Context, c lease.Claim) error {
+func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	all, err := h.aggregates(ctx)
 	if err != nil {
 		return err
@@ -239,8 +239,8 @@ func (h hosts) remove(ctx context.Context, c lease.Claim) error {
 
 // poolStrayHosts returns hosts of a reservation to the freepool that had left it and had not joined the aggregate when the
 // reservation was abandoned.
-func (h hosts) poolStrayHosts(ctx context.Context, all map[string]aggregates.Aggregate, c lease.Claim) error {
-	for _, s := range c.Servers {
+func (h hosts) poolStrayHosts(ctx context.Context, all map[string]aggregates.Aggregate, c lease.CloudReservation) error {
+	for _, s := range c.ComputeHosts {
 		elsewhere := false
 		for _, a := range all {
 			elsewhere = elsewhere || (a.Name == freepool || a.Metadata[owner] != "") && slices.Contains(a.Hosts, s.Service)
@@ -256,11 +256,11 @@ func (h hosts) poolStrayHosts(ctx context.Context, all map[string]aggregates.Agg
 }
 
 // beforeEnd creates an image of each server, if the reservation asks for snapshots.
-func (h hosts) beforeEnd(ctx context.Context, c lease.Claim) error {
+func (h hosts) beforeEnd(ctx context.Context, c lease.CloudReservation) error {
 	if c.BeforeEnd != "snapshot" {
 		return nil
 	}
-	for _, at := range c.Servers {
+	for _, at := range c.ComputeHosts {
 		all, err := h.servers(ctx, servers.ListOpts{Host: at.Service})
 		if err != nil {
 			return err

@@ -58,11 +58,11 @@ type Cloud struct {
 // resource applies the reservations of one type.
 type resource interface {
 	// apply makes Nova or Neutron match the claim.
-	apply(ctx context.Context, c lease.Claim) (lease.Mark, error)
+	apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
 	// remove removes everything of the claim; it fails with ErrServersRemain until Nova has deleted the servers.
-	remove(ctx context.Context, c lease.Claim) error
+	remove(ctx context.Context, c lease.CloudReservation) error
 	// beforeEnd runs the action that the reservation names for its before_end event.
-	beforeEnd(ctx context.Context, c lease.Claim) error
+	beforeEnd(ctx context.Context, c lease.CloudReservation) error
 }
 
 // New checks the configuration. It does not connect.
@@ -129,18 +129,18 @@ func (c *Cloud) ResourceTypes() []string { return slices.Sorted(maps.Keys(c.reso
 
 // Provision makes Nova or Neutron match a claim and returns the IDs of its objects there. After an error, Deprovision removes
 // what was created.
-func (c *Cloud) Provision(ctx context.Context, claim lease.Claim) (lease.Mark, error) {
-	mark := lease.Mark{Shape: claim.Shape}
+func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (lease.CloudIDs, error) {
+	mark := lease.CloudIDs{Revision: claim.Revision}
 	if !c.Supports(claim.Type) {
 		return mark, nil
 	}
 	mark, err := c.resources[claim.Type].apply(ctx, claim)
-	mark.Shape = claim.Shape
+	mark.Revision = claim.Revision
 	return mark, withClaim("provision", claim, err)
 }
 
 // Deprovision removes everything of a claim. It deletes servers, and fails with ErrServersRemain until they are gone.
-func (c *Cloud) Deprovision(ctx context.Context, claim lease.Claim) error {
+func (c *Cloud) Deprovision(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil
 	}
@@ -148,14 +148,14 @@ func (c *Cloud) Deprovision(ctx context.Context, claim lease.Claim) error {
 }
 
 // BeforeEnd runs the action that a reservation names for its before_end event. A repeated call runs it again.
-func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.Claim) error {
+func (c *Cloud) BeforeEnd(ctx context.Context, claim lease.CloudReservation) error {
 	if !c.Supports(claim.Type) {
 		return nil
 	}
 	return withClaim("prepare the end of", claim, c.resources[claim.Type].beforeEnd(ctx, claim))
 }
 
-func withClaim(what string, claim lease.Claim, err error) error {
+func withClaim(what string, claim lease.CloudReservation, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -78,7 +78,7 @@ func newCloudTest(t *testing.T) cloudTest {
 	return s
 }
 
-func (s cloudTest) apply(c lease.Claim) lease.Mark {
+func (s cloudTest) apply(c lease.CloudReservation) lease.CloudIDs {
 	s.Helper()
 	m, err := s.Provision(s.Context(), c)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s cloudTest) apply(c lease.Claim) lease.Mark {
 	return m
 }
 
-func (s cloudTest) remove(c lease.Claim) {
+func (s cloudTest) remove(c lease.CloudReservation) {
 	s.Helper()
 	if err := s.Deprovision(s.Context(), c); err != nil {
 		s.Fatal(err)
@@ -95,7 +95,7 @@ func (s cloudTest) remove(c lease.Claim) {
 }
 
 // pools returns the hosts of each aggregate; the claim's aggregate has the key "own".
-func (s cloudTest) pools(c lease.Claim) map[string][]string {
+func (s cloudTest) pools(c lease.CloudReservation) map[string][]string {
 	all := map[string][]string{}
 	for _, a := range s.nova.ComputeState().Aggregates {
 		name := a.Name
@@ -107,7 +107,7 @@ func (s cloudTest) pools(c lease.Claim) map[string][]string {
 	return all
 }
 
-func (s cloudTest) want(c lease.Claim, want map[string][]string) {
+func (s cloudTest) want(c lease.CloudReservation, want map[string][]string) {
 	s.Helper()
 	if d := cmp.Diff(want, s.pools(c), cmpopts.EquateEmpty()); d != "" {
 		s.Error(d)
@@ -116,10 +116,10 @@ func (s cloudTest) want(c lease.Claim, want map[string][]string) {
 
 var id = uuid.MustParse("0d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e1111")
 
-func hostsClaim(hosts ...string) lease.Claim {
-	c := lease.Claim{Project: "red", Reservation: lease.Reservation{ID: id, Shape: 3, ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost}}}
+func hostsClaim(hosts ...string) lease.CloudReservation {
+	c := lease.CloudReservation{Project: "red", Reservation: lease.Reservation{ID: id, Revision: 3, ReservationDraft: lease.ReservationDraft{Type: lease.PhysicalHost}}}
 	for _, h := range hosts {
-		c.Servers = append(c.Servers, lease.ClaimedHost{Service: h, Slots: 1})
+		c.ComputeHosts = append(c.ComputeHosts, lease.ReservedHost{Service: h, Slots: 1})
 	}
 	return c
 }
@@ -135,7 +135,7 @@ func TestProvision_MovesHostsFromTheFreepoolAndBack(t *testing.T) {
 	s.nova.AddServer(notifytest.Server{Host: "a"}) // somebody whom the reservation drives out
 
 	for range 2 {
-		if m := s.apply(c); m.Shape != 3 || m.AggregateID == nil {
+		if m := s.apply(c); m.Revision != 3 || m.AggregateID == nil {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -198,7 +198,7 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 	t.Parallel()
 	instances := instancesClaim("a", "b")
 	addresses := addressesClaim("172.24.4.10", "172.24.4.11")
-	for name, c := range map[string]lease.Claim{"hosts": hostsClaim("a", "b"), "instances": instances, "addresses": addresses} {
+	for name, c := range map[string]lease.CloudReservation{"hosts": hostsClaim("a", "b"), "instances": instances, "addresses": addresses} {
 		for _, f := range []notifytest.Fault{{Status: 500}, {Status: 503, Applied: true}, {DropConnection: true, Applied: true}} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -213,7 +213,7 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 					s.neutron.InjectFaults(f)
 				}
 				s.retry(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
-				if hosts := s.pools(c)["own"]; len(hosts) != len(c.Servers) || len(s.neutron.FloatingIPs()) != len(c.Floating) {
+				if hosts := s.pools(c)["own"]; len(hosts) != len(c.ComputeHosts) || len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
 					t.Errorf("provided: %v %v", hosts, s.neutron.FloatingIPs())
 				}
 				s.retry(func(ctx context.Context) error { return s.Deprovision(ctx, c) })
@@ -239,9 +239,9 @@ func (s cloudTest) retry(f func(context.Context) error) {
 	s.Error(err)
 }
 
-func instancesClaim(hosts ...string) lease.Claim {
+func instancesClaim(hosts ...string) lease.CloudReservation {
 	c := hostsClaim(hosts...)
-	c.ReservationDraft = lease.ReservationDraft{Type: lease.VirtualInstance, VCPUs: 2, MemoryMB: 512, DiskGB: 5, Amount: 2, Affinity: lease.Apart}
+	c.ReservationDraft = lease.ReservationDraft{Type: lease.VirtualInstance, VCPUs: 2, MemoryMB: 512, DiskGB: 5, Amount: 2, Affinity: lease.AffinityDifferentHosts}
 	return c
 }
 
@@ -328,10 +328,10 @@ func TestBeforeEnd_CreatesSnapshots(t *testing.T) {
 
 var net, subnet = uuid.New(), uuid.New()
 
-func addressesClaim(ips ...string) lease.Claim {
-	c := lease.Claim{Project: "red", Reservation: lease.Reservation{ID: id, ReservationDraft: lease.ReservationDraft{Type: lease.FloatingIP, Network: net}}}
+func addressesClaim(ips ...string) lease.CloudReservation {
+	c := lease.CloudReservation{Project: "red", Reservation: lease.Reservation{ID: id, ReservationDraft: lease.ReservationDraft{Type: lease.FloatingIP, Network: net}}}
 	for _, ip := range ips {
-		c.Floating = append(c.Floating, lease.Address{Network: net, Subnet: subnet, IP: netip.MustParseAddr(ip)})
+		c.FloatingIPs = append(c.FloatingIPs, lease.ReservableFloatingIP{Network: net, Subnet: subnet, IP: netip.MustParseAddr(ip)})
 	}
 	return c
 }
@@ -388,7 +388,7 @@ func TestCloud_WithoutEndpointsDoesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := c.Provision(t.Context(), hostsClaim("a")); err != nil || m.Shape != 3 || c.Supports(lease.PhysicalHost) {
+	if m, err := c.Provision(t.Context(), hostsClaim("a")); err != nil || m.Revision != 3 || c.Supports(lease.PhysicalHost) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for _, address := range []string{"nova", "ftp://nova", "http://u:p@nova", "http://nova?x"} {

@@ -19,10 +19,10 @@ import (
 // reservation's own resource class, of which only the hosts in the reservation's aggregate have inventory.
 type instances struct{ nova }
 
-func (i instances) apply(ctx context.Context, c lease.Claim) (lease.Mark, error) {
-	var mark lease.Mark
+func (i instances) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
+	var mark lease.CloudIDs
 	var err error
-	if c.Affinity != lease.Anywhere {
+	if c.Affinity != lease.AffinityNone {
 		if mark.ServerGroupID, err = i.ensureServerGroup(ctx, c); err != nil {
 			return mark, err
 		}
@@ -41,13 +41,13 @@ func (i instances) apply(ctx context.Context, c lease.Claim) (lease.Mark, error)
 	}
 	id := int64(own.ID)
 	mark.AggregateID = &id
-	for _, s := range c.Servers {
+	for _, s := range c.ComputeHosts {
 		if err := i.addHost(ctx, own, s.Service); err != nil {
 			return mark, err
 		}
 	}
 	for _, host := range own.Hosts {
-		wanted := slices.ContainsFunc(c.Servers, func(s lease.ClaimedHost) bool { return s.Service == host })
+		wanted := slices.ContainsFunc(c.ComputeHosts, func(s lease.ReservedHost) bool { return s.Service == host })
 		if wanted {
 			continue
 		}
@@ -59,7 +59,7 @@ func (i instances) apply(ctx context.Context, c lease.Claim) (lease.Mark, error)
 }
 
 // ensureServerGroup returns the server group with the reservation's affinity policy, and creates it if necessary.
-func (i instances) ensureServerGroup(ctx context.Context, c lease.Claim) (string, error) {
+func (i instances) ensureServerGroup(ctx context.Context, c lease.CloudReservation) (string, error) {
 	all, err := i.serverGroups(ctx, c)
 	if err != nil || len(all) > 0 {
 		if len(all) > 0 {
@@ -75,7 +75,7 @@ func (i instances) ensureServerGroup(ctx context.Context, c lease.Claim) (string
 }
 
 // serverGroups lists the server groups of a reservation. There are two if the answer to the first creation was lost.
-func (i instances) serverGroups(ctx context.Context, c lease.Claim) ([]servergroups.ServerGroup, error) {
+func (i instances) serverGroups(ctx context.Context, c lease.CloudReservation) ([]servergroups.ServerGroup, error) {
 	pages, err := servergroups.List(i.client, servergroups.ListOpts{AllProjects: true}).AllPages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list server groups: %w", err)
@@ -88,10 +88,10 @@ func (i instances) serverGroups(ctx context.Context, c lease.Claim) ([]servergro
 }
 
 // reservationName is the name of a reservation's flavor and server group.
-func reservationName(c lease.Claim) string { return "reservation:" + c.ID.String() }
+func reservationName(c lease.CloudReservation) string { return "reservation:" + c.ID.String() }
 
 // createFlavor creates the reservation's flavor and gives its project access to it. It is the last step of apply.
-func (i instances) createFlavor(ctx context.Context, c lease.Claim, group string) error {
+func (i instances) createFlavor(ctx context.Context, c lease.CloudReservation, group string) error {
 	id := c.ID.String()
 	size, specs := lease.Flavor{VCPUs: c.VCPUs, MemoryMB: c.MemoryMB, DiskGB: c.DiskGB}, flavors.ExtraSpecsOpts{}
 	if c.Flavor != nil {
@@ -99,7 +99,7 @@ func (i instances) createFlavor(ctx context.Context, c lease.Claim, group string
 		maps.Copy(specs, c.Flavor.ExtraSpecs)
 	}
 	specs["aggregate_instance_extra_specs:reservation"] = id
-	specs["resources:"+lease.ReservationClass(c.ID)] = "1"
+	specs["resources:"+lease.ReservationResourceClass(c.ID)] = "1"
 	if group != "" {
 		specs["affinity_id"] = group
 	}
@@ -119,7 +119,7 @@ func (i instances) createFlavor(ctx context.Context, c lease.Claim, group string
 }
 
 // remove ends the project's access to the flavor first, so that no server is created after those that it deletes.
-func (i instances) remove(ctx context.Context, c lease.Claim) error {
+func (i instances) remove(ctx context.Context, c lease.CloudReservation) error {
 	id := c.ID.String()
 	if _, err := flavors.RemoveAccess(ctx, i.client, id, flavors.RemoveAccessOpts{Tenant: c.Project}).Extract(); ignoreNotFound(err) != nil {
 		return fmt.Errorf("change the access of project %s to flavor %s: %w", c.Project, id, err)
@@ -152,16 +152,16 @@ func (i instances) remove(ctx context.Context, c lease.Claim) error {
 	return i.deleteAggregate(ctx, own)
 }
 
-func (instances) beforeEnd(context.Context, lease.Claim) error { return nil }
+func (instances) beforeEnd(context.Context, lease.CloudReservation) error { return nil }
 
 // Flavor reads Nova's flavor with that ID. It returns a *lease.Fault if the flavor does not exist.
 func (c *Cloud) Flavor(ctx context.Context, id string) (lease.Flavor, error) {
 	if c == nil || c.nova == nil {
-		return lease.Flavor{}, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported without Nova.", lease.FlavorInstance)
+		return lease.Flavor{}, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported without Nova.", lease.FlavorInstance)
 	}
 	f, err := flavors.Get(ctx, c.nova, id).Extract()
 	if gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		return lease.Flavor{}, lease.Refuse(lease.UnknownFlavor, "Flavor %s could not be found.", id)
+		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)
 	}
 	if err != nil {
 		return lease.Flavor{}, fmt.Errorf("flavor %s: %w", id, err)

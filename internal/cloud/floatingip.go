@@ -15,17 +15,17 @@ import (
 // addresses applies virtual:floatingip: floating IPs of the reservation's project, with a tag of the reservation.
 type addresses struct{ client *gophercloud.ServiceClient }
 
-func (a addresses) apply(ctx context.Context, c lease.Claim) (lease.Mark, error) {
-	for _, f := range c.Floating {
+func (a addresses) apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error) {
+	for _, f := range c.FloatingIPs {
 		if err := a.create(ctx, c, f); err != nil {
-			return lease.Mark{}, err
+			return lease.CloudIDs{}, err
 		}
 	}
-	return lease.Mark{}, a.deleteAllBut(ctx, c, c.Floating)
+	return lease.CloudIDs{}, a.deleteAllBut(ctx, c, c.FloatingIPs)
 }
 
 // create creates one floating IP. Its description names the reservation at once; the tags follow in a second request.
-func (a addresses) create(ctx context.Context, c lease.Claim, f lease.Address) error {
+func (a addresses) create(ctx context.Context, c lease.CloudReservation, f lease.ReservableFloatingIP) error {
 	found, err := a.listFloatingIPs(ctx, floatingips.ListOpts{FloatingNetworkID: f.Network.String(), FloatingIP: f.IP.String()})
 	if err != nil {
 		return err
@@ -55,12 +55,12 @@ func (a addresses) create(ctx context.Context, c lease.Claim, f lease.Address) e
 }
 
 // belongsTo returns whether a floating IP is the reservation's.
-func belongsTo(f floatingips.FloatingIP, c lease.Claim) bool {
+func belongsTo(f floatingips.FloatingIP, c lease.CloudReservation) bool {
 	return f.Description == reservationName(c) || slices.Contains(f.Tags, reservationName(c))
 }
 
 // deleteAllBut deletes the reservation's floating IPs except those to keep.
-func (a addresses) deleteAllBut(ctx context.Context, c lease.Claim, keep []lease.Address) error {
+func (a addresses) deleteAllBut(ctx context.Context, c lease.CloudReservation, keep []lease.ReservableFloatingIP) error {
 	all, err := a.listFloatingIPs(ctx, floatingips.ListOpts{Tags: reservationName(c)})
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (a addresses) deleteAllBut(ctx context.Context, c lease.Claim, keep []lease
 		return err
 	}
 	for _, f := range append(all, more...) {
-		if slices.ContainsFunc(keep, func(k lease.Address) bool { return k.IP.String() == f.FloatingIP }) {
+		if slices.ContainsFunc(keep, func(k lease.ReservableFloatingIP) bool { return k.IP.String() == f.FloatingIP }) {
 			continue
 		}
 		if f.PortID != "" {
@@ -85,11 +85,11 @@ func (a addresses) deleteAllBut(ctx context.Context, c lease.Claim, keep []lease
 	return nil
 }
 
-func (a addresses) remove(ctx context.Context, c lease.Claim) error {
+func (a addresses) remove(ctx context.Context, c lease.CloudReservation) error {
 	return a.deleteAllBut(ctx, c, nil)
 }
 
-func (addresses) beforeEnd(context.Context, lease.Claim) error { return nil }
+func (addresses) beforeEnd(context.Context, lease.CloudReservation) error { return nil }
 
 func (a addresses) listFloatingIPs(ctx context.Context, filter floatingips.ListOpts) ([]floatingips.FloatingIP, error) {
 	pages, err := floatingips.List(a.client, filter).AllPages(ctx)

@@ -57,13 +57,13 @@ func TestAddToFreepool_RacesWithAReservation(t *testing.T) {
 }
 
 // ofEveryType returns a claim of two resources of each type.
-func ofEveryType() map[string]lease.Claim {
-	return map[string]lease.Claim{"hosts": hostsClaim("a", "b"), "instances": instancesClaim("a", "b"),
+func ofEveryType() map[string]lease.CloudReservation {
+	return map[string]lease.CloudReservation{"hosts": hostsClaim("a", "b"), "instances": instancesClaim("a", "b"),
 		"addresses": addressesClaim("172.24.4.10", "172.24.4.11")}
 }
 
 // clean checks that only the freepool with both hosts is left, after a kill after that many requests.
-func (s cloudTest) clean(c lease.Claim, after int) {
+func (s cloudTest) clean(c lease.CloudReservation, after int) {
 	s.Helper()
 	s.want(c, map[string][]string{"freepool": {"a", "b"}})
 	if now := s.nova.ComputeState(); len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
@@ -85,7 +85,7 @@ func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 					s.apply(c)
 				}
 				now := s.nova.ComputeState()
-				if n := len(s.pools(c)["own"]); n != len(c.Servers) || len(now.Flavors) > 1 || len(now.ServerGroups) > 1 || len(s.neutron.FloatingIPs()) != len(c.Floating) {
+				if n := len(s.pools(c)["own"]); n != len(c.ComputeHosts) || len(now.Flavors) > 1 || len(now.ServerGroups) > 1 || len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
 					t.Fatalf("provided again after a kill after %d requests: %+v %+v", after, now, s.neutron.FloatingIPs())
 				}
 				withdrawn := s.killed(after, func(ctx context.Context) error { return s.Deprovision(ctx, c) })

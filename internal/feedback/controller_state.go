@@ -36,21 +36,21 @@ func (l *Listener) refreshController(ctx context.Context, removed bool) error {
 }
 
 // agentStates returns the host configurations as states of pseudo agents. It skips agent types of other drivers.
-func (l *Listener) agentStates(ctx context.Context, hosts []odl.HostConfig) []network.State {
-	var agents []network.State
+func (l *Listener) agentStates(ctx context.Context, hosts []odl.HostConfig) []network.AgentState {
+	var agents []network.AgentState
 	for _, h := range hosts {
 		configurations := map[string]any{}
 		if json.Unmarshal(h.Config, &configurations) != nil || configurations == nil || isInvalidName(h.ID) || isInvalidName(h.Type) || !strings.HasPrefix(h.Type, "ODL ") {
 			slog.WarnContext(ctx, "host configuration is invalid; skipped", "host", h.ID, "type", h.Type)
 			continue
 		}
-		configurations[network.ReportsKey] = l.reportsPortStatus()
+		configurations[network.ReportsPortStatusKey] = l.reportsPortStatus()
 		raw, err := json.Marshal(configurations)
 		if err != nil || strings.Contains(string(raw), `\u0000`) {
 			slog.WarnContext(ctx, "host configuration cannot be stored; skipped", "host", h.ID, "type", h.Type)
 			continue
 		}
-		agents = append(agents, network.State{Type: h.Type, Host: h.ID, Binary: network.PseudoBinary, Topic: "N/A", Configurations: raw})
+		agents = append(agents, network.AgentState{Type: h.Type, Host: h.ID, Binary: network.ODLAgentBinary, Topic: "N/A", Configurations: raw})
 	}
 	return agents
 }

@@ -52,7 +52,7 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 	t.Helper()
 	w := &fixture{T: t, url: storetest.URL(t), odl: odltest.New()}
 	var err error
-	if w.store, err = store.Open(t.Context(), w.url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}}); err != nil {
+	if w.store, err = store.Open(t.Context(), w.url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.store.Close)
@@ -106,7 +106,7 @@ func (w *fixture) awaitAgent(host string, there bool) {
 		all, err := w.store.Network.Agents(w.Context(), db.Listing{})
 		found := false
 		for _, a := range all {
-			found = found || a.Host == host && a.Binary == network.PseudoBinary
+			found = found || a.Host == host && a.Binary == network.ODLAgentBinary
 		}
 		if err == nil && found == there {
 			return ""
@@ -142,13 +142,13 @@ func (w *fixture) sendJournal() {
 		if err != nil || t.Entry.State != journal.Processing {
 			w.Fatal(e.Seq, t.Entry.State, t.Blockers, err)
 		}
-		r, err := journal.RequestOf(t.Entry)
+		r, err := journal.WriteRequest(t.Entry)
 		if err != nil {
 			w.Fatal(err)
 		}
 		got, err := w.client.Send(w.Context(), r.Method, r.Path, r.Body)
-		o := journal.Judge(t.Entry, journal.Answer{Status: got.Status, Body: got.Body})
-		if err != nil || o.Kind != journal.Done {
+		o := journal.Evaluate(t.Entry, journal.Response{Status: got.Status, Body: got.Body})
+		if err != nil || o.Kind != journal.OutcomeDone {
 			w.Fatal(got, o, err)
 		}
 		if _, err := w.store.Journal.SettleEntry(w.Context(), e.Seq, t.Entry.Attempt, o); err != nil {
@@ -165,7 +165,7 @@ func (w *fixture) awaitPortStatus(id uuid.UUID, status string) network.Port {
 		if p, err = w.store.Network.Port(w.Context(), id); err == nil && p.Status == status {
 			return ""
 		}
-		return fmt.Sprint(p.Status, p.Standing().Sentence(), err)
+		return fmt.Sprint(p.Status, p.StatusView().Sentence(), err)
 	})
 	return p
 }
@@ -212,7 +212,7 @@ func TestPort_ActiveAfterControllerReportsIt(t *testing.T) {
 	w.awaitOpenStreams(2)
 
 	p := w.createPort("cmp-1")
-	if p.VIF != "ovs" || p.Driver() != "opendaylight" || p.Status != network.Down || len(p.Blocks) != 1 {
+	if p.VIF != "ovs" || p.MechanismDriver() != "opendaylight" || p.Status != network.Down || len(p.Blocks) != 1 {
 		t.Fatalf("%+v", p)
 	}
 	w.sendJournal()
@@ -361,7 +361,7 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 		if err := json.Unmarshal(a.Configurations, &c); err != nil {
 			t.Error(err)
 		}
-		got = append(got, fmt.Sprint(a.Type, " on ", a.Host, " ", a.Alive, " ", a.Topic, " ", c[network.ReportsKey]))
+		got = append(got, fmt.Sprint(a.Type, " on ", a.Host, " ", a.Alive, " ", a.Topic, " ", c[network.ReportsPortStatusKey]))
 	}
 	slices.Sort(got)
 	if d := cmp.Diff([]string{"ODL L2 on cmp-9 true N/A true", "ODL L3 on cmp-9 true N/A true"}, got); d != "" {
@@ -375,14 +375,14 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 	w.awaitAgent("cmp-1", true)
 	direct := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("direct") })
 	var details map[string]any
-	if err := json.Unmarshal(direct.Details, &details); err != nil {
+	if err := json.Unmarshal(direct.ControllerVIFDetails, &details); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{"port_prefix": "vhu", "vhostuser_socket": "/run/vhu" + direct.ID.String()[:11], "bound_drivers": map[string]any{"0": "opendaylight"}}
 	if d := cmp.Diff(want, details); d != "" || direct.VIF != "vhostuser" {
 		t.Errorf("%s %s", direct.VIF, d)
 	}
-	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed || len(p.Details) != 0 {
+	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed || len(p.ControllerVIFDetails) != 0 {
 		t.Errorf("unsupported VNIC type: %+v", p)
 	}
 	flat, err := w.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}})
@@ -396,14 +396,14 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 	if p := w.createPort("cmp-1"); p.VIF != "ovs" {
 		t.Errorf("controller unavailable: %+v", p)
 	}
-	if _, err := w.store.Network.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-1", Configurations: []byte(`{}`)}); err != nil {
+	if _, err := w.store.Network.ReportState(t.Context(), network.AgentState{Type: network.OVSAgent, Host: "cmp-1", Configurations: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if p := w.createPort("cmp-1"); p.Driver() != "openvswitch" || len(p.Details) != 0 {
+	if p := w.createPort("cmp-1"); p.MechanismDriver() != "openvswitch" || len(p.ControllerVIFDetails) != 0 {
 		t.Errorf("host with an Open vSwitch agent: %+v", p)
 	}
 	moved, err := w.store.Network.UpdatePort(t.Context(), direct.ID, network.PortChange{Host: new("")}, nil)
-	if err != nil || moved.VIF != network.VIFUnbound || len(moved.Details) != 0 {
+	if err != nil || moved.VIF != network.VIFUnbound || len(moved.ControllerVIFDetails) != 0 {
 		t.Errorf("an unbound port: %+v, %v", moved, err)
 	}
 }
@@ -412,7 +412,7 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)
-	if _, err := w.store.Network.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: "cmp-2", Configurations: []byte(`{}`)}); err != nil {
+	if _, err := w.store.Network.ReportState(t.Context(), network.AgentState{Type: network.OVSAgent, Host: "cmp-2", Configurations: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitAgent("cmp-1", true)

@@ -49,9 +49,9 @@ func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]in
 func eventOf(status string, waits bool) (event string, reportable bool) {
 	switch {
 	case status == network.Active && waits:
-		return network.Complete, true
+		return network.ReportComplete, true
 	case status == network.Down && !waits:
-		return network.Lost, true
+		return network.ReportLost, true
 	default:
 		return "", false
 	}

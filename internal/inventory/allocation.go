@@ -20,33 +20,35 @@ type Expectation struct {
 	generation *int64
 }
 
-// Absent expects that the consumer does not exist.
-func Absent() Expectation { return Expectation{isSet: true} }
+// ExpectAbsent expects that the consumer does not exist.
+func ExpectAbsent() Expectation { return Expectation{isSet: true} }
 
-// At expects that the consumer exists with this generation.
-func At(generation int64) Expectation { return Expectation{isSet: true, generation: &generation} }
+// ExpectGeneration expects that the consumer exists with this generation.
+func ExpectGeneration(generation int64) Expectation {
+	return Expectation{isSet: true, generation: &generation}
+}
 
-// Anything reports whether every state of the consumer is accepted.
-func (e Expectation) Anything() bool { return !e.isSet }
+// AcceptsAny reports whether every state of the consumer is accepted.
+func (e Expectation) AcceptsAny() bool { return !e.isSet }
 
-// Nothing reports whether the consumer must not exist.
-func (e Expectation) Nothing() bool { return e.isSet && e.generation == nil }
+// ExpectsAbsent reports whether the consumer must not exist.
+func (e Expectation) ExpectsAbsent() bool { return e.isSet && e.generation == nil }
 
 // Generation returns the expected generation, nil if there is none.
 func (e Expectation) Generation() *int64 { return e.generation }
 
 // Check compares the expectation with the consumer's current generation, nil if the consumer does not exist. It returns
-// a fault of kind Concurrent if they differ. The texts are Placement's.
+// a fault of kind ConcurrentUpdate if they differ. The texts are Placement's.
 func (e Expectation) Check(current *int64) error {
 	switch {
 	case !e.isSet, e.generation == nil && current == nil, e.generation != nil && current != nil && *e.generation == *current:
 		return nil
 	case current == nil:
-		return Refuse(Concurrent, "consumer generation conflict - expected null but got %d", *e.generation)
+		return Faultf(ConcurrentUpdate, "consumer generation conflict - expected null but got %d", *e.generation)
 	case e.generation == nil:
-		return Refuse(Concurrent, "consumer generation conflict - expected %d but got None", *current)
+		return Faultf(ConcurrentUpdate, "consumer generation conflict - expected %d but got None", *current)
 	default:
-		return Refuse(Concurrent, "consumer generation conflict - expected %d but got %d", *current, *e.generation)
+		return Faultf(ConcurrentUpdate, "consumer generation conflict - expected %d but got %d", *current, *e.generation)
 	}
 }
 
@@ -63,36 +65,36 @@ type ConsumerWrite struct {
 	Allocations Allocations
 }
 
-// Holding is a consumer with its allocations. The zero value means that the consumer does not exist. A consumer without
+// ConsumerAllocations is a consumer with its allocations. The zero value means that the consumer does not exist. A consumer without
 // a record has allocations, but no project and user.
-type Holding struct {
-	Project     string
-	User        string
-	Type        *string
-	Generation  int64
-	Allocations Allocations
-	Providers   map[string]int64 // generations of the providers
-	ChangedAt   time.Time
+type ConsumerAllocations struct {
+	Project             string
+	User                string
+	Type                *string
+	Generation          int64
+	Allocations         Allocations
+	ProviderGenerations map[string]int64 // generations of the providers
+	ChangedAt           time.Time
 }
 
-// Key identifies one inventory.
-type Key struct{ Provider, Class string }
+// InventoryKey identifies one inventory.
+type InventoryKey struct{ Provider, Class string }
 
-// Shelf is an inventory with its usage, as far as a write needs it.
-type Shelf struct {
-	Inventory Inventory
-	Before    int64 // usage before the write
-	Others    int64 // usage of consumers that the write does not replace
+// Capacity is an inventory with its usage, as far as a write needs it.
+type Capacity struct {
+	Inventory    Inventory
+	UsedBefore   int64 // usage before the write
+	UsedByOthers int64 // usage of consumers that the write does not replace
 }
 
-// Admit returns a fault if the writes together exceed an inventory or violate its units. The caller checks before that
+// CheckCapacity returns a fault if the writes together exceed an inventory or violate its units. The caller checks before that
 // all resource classes exist.
-func Admit(writes []ConsumerWrite, capacities map[Key]Shelf) error {
-	after := map[Key]int64{}
+func CheckCapacity(writes []ConsumerWrite, capacities map[InventoryKey]Capacity) error {
+	after := map[InventoryKey]int64{}
 	for _, w := range writes {
 		for _, provider := range w.Allocations.Providers() {
 			for _, class := range slices.Sorted(maps.Keys(w.Allocations[provider])) {
-				key := Key{provider, class}
+				key := InventoryKey{provider, class}
 				if err := checkAmount(key, w.Allocations[provider][class], after, capacities); err != nil {
 					return err
 				}
@@ -102,25 +104,25 @@ func Admit(writes []ConsumerWrite, capacities map[Key]Shelf) error {
 	return nil
 }
 
-func checkAmount(key Key, amount int64, after map[Key]int64, capacities map[Key]Shelf) error {
+func checkAmount(key InventoryKey, amount int64, after map[InventoryKey]int64, capacities map[InventoryKey]Capacity) error {
 	capacity, ok := capacities[key]
 	if !ok {
-		return Refuse(Refused, "Unable to allocate inventory: Inventory for '%s' on resource provider '%s' invalid.",
+		return Faultf(Conflict, "Unable to allocate inventory: Inventory for '%s' on resource provider '%s' invalid.",
 			key.Class, key.Provider)
 	}
-	if !capacity.Inventory.Divides(amount) {
-		return Refuse(Refused, "Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
+	if !capacity.Inventory.MatchesUnits(amount) {
+		return Faultf(Conflict, "Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
 			"The requested amount would violate inventory constraints.", key.Class, key.Provider)
 	}
 	if _, begun := after[key]; !begun {
-		after[key] = capacity.Others
+		after[key] = capacity.UsedByOthers
 	}
 	if amount > math.MaxInt64-after[key] {
 		amount = math.MaxInt64 - after[key]
 	}
 	after[key] += amount
-	if !capacity.Inventory.Fits(capacity.Before, after[key]) {
-		return Refuse(Refused, "Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
+	if !capacity.Inventory.FitsCapacity(capacity.UsedBefore, after[key]) {
+		return Faultf(Conflict, "Unable to allocate inventory: Unable to create allocation for '%s' on resource provider '%s'. "+
 			"The requested amount would exceed the capacity.", key.Class, key.Provider)
 	}
 	return nil

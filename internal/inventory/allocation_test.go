@@ -20,21 +20,21 @@ func TestExpectation_ChecksTheConsumerGeneration(t *testing.T) {
 	}{
 		"any, absent":       {inventory.Expectation{}, nil, ""},
 		"any, exists":       {inventory.Expectation{}, &one, ""},
-		"absent, absent":    {inventory.Absent(), nil, ""},
-		"absent, exists":    {inventory.Absent(), &one, "consumer generation conflict - expected 1 but got None"},
-		"at 1, at 1":        {inventory.At(1), &one, ""},
-		"at 1, at 2":        {inventory.At(1), &two, "consumer generation conflict - expected 2 but got 1"},
-		"at 1, absent":      {inventory.At(1), nil, "consumer generation conflict - expected null but got 1"},
-		"at 0, absent":      {inventory.At(0), nil, "consumer generation conflict - expected null but got 0"},
-		"at maximum, at 1":  {inventory.At(math.MaxInt64), &one, "consumer generation conflict - expected 1 but got 9223372036854775807"},
+		"absent, absent":    {inventory.ExpectAbsent(), nil, ""},
+		"absent, exists":    {inventory.ExpectAbsent(), &one, "consumer generation conflict - expected 1 but got None"},
+		"at 1, at 1":        {inventory.ExpectGeneration(1), &one, ""},
+		"at 1, at 2":        {inventory.ExpectGeneration(1), &two, "consumer generation conflict - expected 2 but got 1"},
+		"at 1, absent":      {inventory.ExpectGeneration(1), nil, "consumer generation conflict - expected null but got 1"},
+		"at 0, absent":      {inventory.ExpectGeneration(0), nil, "consumer generation conflict - expected null but got 0"},
+		"at maximum, at 1":  {inventory.ExpectGeneration(math.MaxInt64), &one, "consumer generation conflict - expected 1 but got 9223372036854775807"},
 		"not given, absent": {inventory.ConsumerWrite{}.Expect, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := ""
 			if err := tc.expect.Check(tc.current); err != nil {
-				var p *inventory.Problem
-				if !errors.As(err, &p) || p.Kind != inventory.Concurrent {
+				var p *inventory.Fault
+				if !errors.As(err, &p) || p.Kind != inventory.ConcurrentUpdate {
 					t.Errorf("%v is not a generation conflict", err)
 				}
 				got = err.Error()
@@ -48,7 +48,7 @@ func TestExpectation_ChecksTheConsumerGeneration(t *testing.T) {
 
 func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 	t.Parallel()
-	key := inventory.Key{Provider: "p", Class: "VCPU"}
+	key := inventory.InventoryKey{Provider: "p", Class: "VCPU"}
 	writesOf := func(amounts ...int64) []inventory.ConsumerWrite {
 		var writes []inventory.ConsumerWrite
 		for _, n := range amounts {
@@ -58,37 +58,37 @@ func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 	}
 	fractional := inventoryWith(func(i *inventory.Inventory) { i.AllocationRatio = 0.55 }) // 5.5
 	for name, tc := range map[string]struct {
-		capacity inventory.Shelf
+		capacity inventory.Capacity
 		writes   []inventory.ConsumerWrite
 		ok       bool
 	}{
-		"all capacity":                        {inventory.Shelf{Inventory: inventory.Of(10)}, writesOf(10), true},
-		"one too many":                        {inventory.Shelf{Inventory: inventory.Of(10)}, writesOf(11), false},
-		"two writes that fit":                 {inventory.Shelf{Inventory: inventory.Of(10)}, writesOf(5, 5), true},
-		"two writes that fit only separately": {inventory.Shelf{Inventory: inventory.Of(10)}, writesOf(6, 6), false},
-		"other consumers use the rest":        {inventory.Shelf{Inventory: inventory.Of(10), Before: 5, Others: 5}, writesOf(6), false},
-		"fractional capacity is truncated":    {inventory.Shelf{Inventory: fractional}, writesOf(6), false},
-		"integer part of the capacity":        {inventory.Shelf{Inventory: fractional}, writesOf(5), true},
-		"overcommitted, decreases":            {inventory.Shelf{Inventory: inventory.Of(10), Before: 30, Others: 15}, writesOf(10), true},
-		"overcommitted, unchanged":            {inventory.Shelf{Inventory: inventory.Of(100), Before: 300, Others: 250}, writesOf(50), true},
-		"overcommitted, increases":            {inventory.Shelf{Inventory: inventory.Of(100), Before: 300, Others: 250}, writesOf(51), false},
-		"maximum integer":                     {inventory.Shelf{Inventory: inventory.Of(10)}, writesOf(math.MaxInt64), false},
-		"sum exceeds the maximum integer":     {inventory.Shelf{Inventory: inventory.Of(10)}, writesOf(5, math.MaxInt64), false},
-		"less than min_unit":                  {inventory.Shelf{Inventory: inventoryWith(func(i *inventory.Inventory) { i.MinUnit = 3 })}, writesOf(2), false},
-		"more than max_unit":                  {inventory.Shelf{Inventory: inventoryWith(func(i *inventory.Inventory) { i.MaxUnit = 3 })}, writesOf(4), false},
-		"no multiple of step_size":            {inventory.Shelf{Inventory: inventoryWith(func(i *inventory.Inventory) { i.StepSize = 2 })}, writesOf(3), false},
-		"reserved units are not available":    {inventory.Shelf{Inventory: inventoryWith(func(i *inventory.Inventory) { i.Reserved = 4 })}, writesOf(7), false},
+		"all capacity":                        {inventory.Capacity{Inventory: inventory.NewInventory(10)}, writesOf(10), true},
+		"one too many":                        {inventory.Capacity{Inventory: inventory.NewInventory(10)}, writesOf(11), false},
+		"two writes that fit":                 {inventory.Capacity{Inventory: inventory.NewInventory(10)}, writesOf(5, 5), true},
+		"two writes that fit only separately": {inventory.Capacity{Inventory: inventory.NewInventory(10)}, writesOf(6, 6), false},
+		"other consumers use the rest":        {inventory.Capacity{Inventory: inventory.NewInventory(10), UsedBefore: 5, UsedByOthers: 5}, writesOf(6), false},
+		"fractional capacity is truncated":    {inventory.Capacity{Inventory: fractional}, writesOf(6), false},
+		"integer part of the capacity":        {inventory.Capacity{Inventory: fractional}, writesOf(5), true},
+		"overcommitted, decreases":            {inventory.Capacity{Inventory: inventory.NewInventory(10), UsedBefore: 30, UsedByOthers: 15}, writesOf(10), true},
+		"overcommitted, unchanged":            {inventory.Capacity{Inventory: inventory.NewInventory(100), UsedBefore: 300, UsedByOthers: 250}, writesOf(50), true},
+		"overcommitted, increases":            {inventory.Capacity{Inventory: inventory.NewInventory(100), UsedBefore: 300, UsedByOthers: 250}, writesOf(51), false},
+		"maximum integer":                     {inventory.Capacity{Inventory: inventory.NewInventory(10)}, writesOf(math.MaxInt64), false},
+		"sum exceeds the maximum integer":     {inventory.Capacity{Inventory: inventory.NewInventory(10)}, writesOf(5, math.MaxInt64), false},
+		"less than min_unit":                  {inventory.Capacity{Inventory: inventoryWith(func(i *inventory.Inventory) { i.MinUnit = 3 })}, writesOf(2), false},
+		"more than max_unit":                  {inventory.Capacity{Inventory: inventoryWith(func(i *inventory.Inventory) { i.MaxUnit = 3 })}, writesOf(4), false},
+		"no multiple of step_size":            {inventory.Capacity{Inventory: inventoryWith(func(i *inventory.Inventory) { i.StepSize = 2 })}, writesOf(3), false},
+		"reserved units are not available":    {inventory.Capacity{Inventory: inventoryWith(func(i *inventory.Inventory) { i.Reserved = 4 })}, writesOf(7), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := inventory.Admit(tc.writes, map[inventory.Key]inventory.Shelf{key: tc.capacity})
-			var p *inventory.Problem
-			if (err == nil) != tc.ok || err != nil && (!errors.As(err, &p) || p.Kind != inventory.Refused) {
+			err := inventory.CheckCapacity(tc.writes, map[inventory.InventoryKey]inventory.Capacity{key: tc.capacity})
+			var p *inventory.Fault
+			if (err == nil) != tc.ok || err != nil && (!errors.As(err, &p) || p.Kind != inventory.Conflict) {
 				t.Errorf("want ok %t, got %v", tc.ok, err)
 			}
 		})
 	}
-	if err := inventory.Admit(writesOf(1), nil); err == nil {
+	if err := inventory.CheckCapacity(writesOf(1), nil); err == nil {
 		t.Error("want a fault for a missing inventory")
 	}
 }

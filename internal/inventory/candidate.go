@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Sharing is the trait of sharing providers. They serve every tree with a member in one of their aggregates.
-const Sharing = "MISC_SHARES_VIA_AGGREGATE"
+// TraitSharesViaAggregate is the trait of sharing providers. They serve every tree with a member in one of their aggregates.
+const TraitSharesViaAggregate = "MISC_SHARES_VIA_AGGREGATE"
 
 // CandidateQuery is a request for allocation candidates.
 type CandidateQuery struct {
-	Groups   []Group
-	Isolate  bool       // group_policy=isolate: each group with a suffix gets a different provider
-	Subtrees [][]string // same_subtree: suffixes of groups; one of their providers must be an ancestor of all others, or equal to them
-	Root     Rule       // root_required: traits of the root provider
-	Bounds   Bounds
+	Groups             []Group
+	GroupPolicyIsolate bool       // group_policy=isolate: each group with a suffix gets a different provider
+	SameSubtrees       [][]string // same_subtree: suffixes of groups; one of their providers must be an ancestor of all others, or equal to them
+	RootTraits         Rule       // root_required: traits of the root provider
+	Limits             SearchLimits
 
-	Flat    bool // at most one provider per tree, and only used providers in the summaries (microversions before 1.29)
-	Classes bool // summaries contain all resource classes, not only the requested ones
-	Traits  bool // summaries contain traits
+	SingleProviders bool // at most one provider per tree, and only used providers in the summaries (microversions before 1.29)
+	AllClasses      bool // summaries contain all resource classes, not only the requested ones
+	WithTraits      bool // summaries contain traits
 }
 
 // Group is a request group. The group without a suffix may use several providers of a tree; every other group uses
@@ -46,7 +46,7 @@ func (q CandidateQuery) ClassNames() []string {
 
 // TraitNames returns all traits in the query, sorted.
 func (q CandidateQuery) TraitNames() []string {
-	names := q.Root.Names()
+	names := q.RootTraits.Names()
 	for _, g := range q.Groups {
 		names = append(names, g.Traits.Names()...)
 	}
@@ -75,13 +75,13 @@ type Tree struct {
 
 // Node is a provider in a search.
 type Node struct {
-	ID         int64
-	UUID       string
-	Parent     *Node // nil: root
-	Tree       *Tree
-	Rooms      []*Room
-	Traits     []string // traits that are in the query, and Sharing
-	Aggregates []string // aggregates that are in the query, and those of sharing providers
+	ID          int64
+	UUID        string
+	Parent      *Node // nil: root
+	Tree        *Tree
+	Inventories []*NodeInventory
+	Traits      []string // traits that are in the query, and TraitSharesViaAggregate
+	Aggregates  []string // aggregates that are in the query, and those of sharing providers
 
 	AllTraits []string // for the summary
 
@@ -92,28 +92,28 @@ type Node struct {
 	isolatedChoices int // number of choices of groups with a suffix that use the node
 }
 
-// Room is an inventory of a node, with its usage.
-type Room struct {
+// NodeInventory is an inventory of a node, with its usage.
+type NodeInventory struct {
 	Class     string
 	Inventory Inventory
 	Used      int64
 	allocated int64 // amount that the current partial candidate allocates
 }
 
-// Offers reports whether the amount could be allocated if the candidate used nothing else.
-func (r *Room) Offers(amount int64) bool {
-	return r.Inventory.Divides(amount) && float64(r.Used+amount) <= r.Inventory.Capacity()
+// CanAllocate reports whether the amount could be allocated if the candidate used nothing else.
+func (r *NodeInventory) CanAllocate(amount int64) bool {
+	return r.Inventory.MatchesUnits(amount) && float64(r.Used+amount) <= r.Inventory.Capacity()
 }
 
 // canAdd reports whether the amount fits together with what the current candidate allocates.
-func (r *Room) canAdd(amount int64) bool {
+func (r *NodeInventory) canAdd(amount int64) bool {
 	sum := r.allocated + amount
 	return sum <= r.Inventory.MaxUnit && float64(r.Used+sum) <= r.Inventory.Capacity()
 }
 
-// Room returns the node's inventory of a class, nil if it has none.
-func (n *Node) Room(class string) *Room {
-	for _, r := range n.Rooms {
+// InventoryOf returns the node's inventory of a class, nil if it has none.
+func (n *Node) InventoryOf(class string) *NodeInventory {
+	for _, r := range n.Inventories {
 		if r.Class == class {
 			return r
 		}
@@ -176,46 +176,46 @@ func (t *Tree) number() {
 // Candidate is an allocation candidate: a provider for each slot of the search.
 type Candidate []*Node
 
-// Portion is what a candidate allocates from one provider.
-type Portion struct {
+// CandidateAllocation is what a candidate allocates from one provider.
+type CandidateAllocation struct {
 	Provider  *Node
-	Resources []Amount
+	Resources []ResourceAmount
 }
 
-// Amount is an amount of a resource class.
-type Amount struct {
+// ResourceAmount is an amount of a resource class.
+type ResourceAmount struct {
 	Class  string
 	Amount int64
 }
 
-// Found is the result of a search.
-type Found struct {
+// SearchResult is the result of a search.
+type SearchResult struct {
 	Candidates []Candidate
 	slots      []slot
 	flat       bool
 }
 
-// Portions returns what a candidate allocates from each provider. It reuses the slice.
-func (f *Found) Portions(c Candidate, portions []Portion) []Portion {
+// Allocations returns what a candidate allocates from each provider. It reuses the slice.
+func (f *SearchResult) Allocations(c Candidate, portions []CandidateAllocation) []CandidateAllocation {
 	portions = portions[:0]
 	for i, s := range f.slots {
 		if len(s.needs) == 0 {
 			continue
 		}
-		at := slices.IndexFunc(portions, func(p Portion) bool { return p.Provider == c[i] })
+		at := slices.IndexFunc(portions, func(p CandidateAllocation) bool { return p.Provider == c[i] })
 		if at < 0 {
 			at = len(portions)
 			if cap(portions) > at {
 				portions = portions[:at+1]
 				portions[at].Resources = portions[at].Resources[:0]
 			} else {
-				portions = append(portions, Portion{})
+				portions = append(portions, CandidateAllocation{})
 			}
 			portions[at].Provider = c[i]
 		}
 		p := &portions[at]
 		for _, n := range s.needs {
-			if j := slices.IndexFunc(p.Resources, func(a Amount) bool { return a.Class == n.Class }); j >= 0 {
+			if j := slices.IndexFunc(p.Resources, func(a ResourceAmount) bool { return a.Class == n.Class }); j >= 0 {
 				p.Resources[j].Amount += n.Amount
 			} else {
 				p.Resources = append(p.Resources, n)
@@ -227,7 +227,7 @@ func (f *Found) Portions(c Candidate, portions []Portion) []Portion {
 
 // Mappings returns for each group the providers that serve it in a candidate, without duplicates (`mappings` of the
 // API).
-func (f *Found) Mappings(c Candidate) iter.Seq2[string, []*Node] {
+func (f *SearchResult) Mappings(c Candidate) iter.Seq2[string, []*Node] {
 	return func(yield func(string, []*Node) bool) {
 		for from := 0; from < len(f.slots); {
 			to := from + 1
@@ -248,9 +248,9 @@ func (f *Found) Mappings(c Candidate) iter.Seq2[string, []*Node] {
 	}
 }
 
-// Described returns the providers for provider_summaries: all providers of the used trees, or for microversions before
+// SummarizedProviders returns the providers for provider_summaries: all providers of the used trees, or for microversions before
 // 1.29 only the used ones.
-func (f *Found) Described() []*Node {
+func (f *SearchResult) SummarizedProviders() []*Node {
 	var nodes []*Node
 	seenTrees, seen := map[*Tree]bool{}, map[*Node]bool{}
 	for _, c := range f.Candidates {

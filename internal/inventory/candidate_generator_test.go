@@ -55,18 +55,18 @@ func drawDeployment(t *rapid.T) (d deployment) {
 				n.Parent = nodes[rapid.IntRange(0, j-1).Draw(t, "parent")]
 			}
 			if rapid.IntRange(0, 3).Draw(t, "shares") == 0 {
-				n.Traits = append(n.Traits, inventory.Sharing)
+				n.Traits = append(n.Traits, inventory.TraitSharesViaAggregate)
 			}
 			for _, class := range someClasses {
 				total := rapid.SampledFrom([]int64{4, 3, 2, 1, 0}).Draw(t, "total")
 				if total == 0 {
 					continue
 				}
-				r := &inventory.Room{Class: class, Inventory: inventory.Of(total), Used: rapid.Int64Range(0, 2).Draw(t, "used")}
+				r := &inventory.NodeInventory{Class: class, Inventory: inventory.NewInventory(total), Used: rapid.Int64Range(0, 2).Draw(t, "used")}
 				r.Inventory.MaxUnit = rapid.SampledFrom([]int64{4, 3, 2, 1}).Draw(t, "max")
 				r.Inventory.StepSize = rapid.SampledFrom([]int64{1, 1, 2}).Draw(t, "step")
 				r.Inventory.AllocationRatio = rapid.SampledFrom([]float64{1, 1.5, 0.5}).Draw(t, "ratio")
-				n.Rooms = append(n.Rooms, r)
+				n.Inventories = append(n.Inventories, r)
 			}
 			nodes = append(nodes, n)
 		}
@@ -77,10 +77,10 @@ func drawDeployment(t *rapid.T) (d deployment) {
 }
 
 func drawQuery(t *rapid.T, d deployment) (q inventory.CandidateQuery) {
-	q = inventory.CandidateQuery{Isolate: rapid.Bool().Draw(t, "isolate"),
-		Flat: rapid.IntRange(0, 3).Draw(t, "flat") == 0}
+	q = inventory.CandidateQuery{GroupPolicyIsolate: rapid.Bool().Draw(t, "isolate"),
+		SingleProviders: rapid.IntRange(0, 3).Draw(t, "flat") == 0}
 	if rapid.IntRange(0, 3).Draw(t, "of the root") == 0 {
-		q.Root = drawRule(t, someTraits, "root")
+		q.RootTraits = drawRule(t, someTraits, "root")
 	}
 	for i, suffix := range subset(t, []string{"", "1", "2", "3"}, "groups") {
 		g := inventory.Group{Suffix: suffix, Resources: map[string]int64{}, Traits: drawRule(t, someTraits, "required"),
@@ -98,7 +98,7 @@ func drawQuery(t *rapid.T, d deployment) (q inventory.CandidateQuery) {
 		q.Groups = append(q.Groups, g)
 	}
 	if rapid.Bool().Draw(t, "subtree") {
-		q.Subtrees = [][]string{[]string{"1", "2", "3"}[:rapid.SampledFrom([]int{3, 2}).Draw(t, "members")]}
+		q.SameSubtrees = [][]string{[]string{"1", "2", "3"}[:rapid.SampledFrom([]int{3, 2}).Draw(t, "members")]}
 	}
 	return q
 }
@@ -110,8 +110,8 @@ func (d deployment) clone() (c deployment) {
 		var nodes []*inventory.Node
 		for _, n := range t.Nodes {
 			twins[n] = &inventory.Node{ID: n.ID, UUID: n.UUID, Traits: n.Traits, Aggregates: n.Aggregates}
-			for _, r := range n.Rooms {
-				twins[n].Rooms = append(twins[n].Rooms, &inventory.Room{Class: r.Class, Inventory: r.Inventory, Used: r.Used})
+			for _, r := range n.Inventories {
+				twins[n].Inventories = append(twins[n].Inventories, &inventory.NodeInventory{Class: r.Class, Inventory: r.Inventory, Used: r.Used})
 			}
 			nodes = append(nodes, twins[n])
 		}

@@ -50,7 +50,7 @@ func bruteForce(q inventory.CandidateQuery, d deployment) []string {
 						allocated[picks[j]] = map[string]int64{}
 					}
 					allocated[picks[j]][class] += n
-					if r := picks[j].Room(class); r == nil || n%r.Inventory.StepSize != 0 {
+					if r := picks[j].InventoryOf(class); r == nil || n%r.Inventory.StepSize != 0 {
 						return
 					}
 				}
@@ -94,7 +94,7 @@ func meets(r inventory.Rule, nodes []*inventory.Node, of func(*inventory.Node) [
 
 // isCandidate reports whether the combination is a candidate.
 func (c combination) isCandidate() bool {
-	if !meets(c.q.Root, []*inventory.Node{c.anchor.Root}, traitsOf) {
+	if !meets(c.q.RootTraits, []*inventory.Node{c.anchor.Root}, traitsOf) {
 		return false
 	}
 	for g, nodes := range c.groups {
@@ -113,7 +113,7 @@ func (c combination) isCandidate() bool {
 // canServe reports whether a provider may serve a group.
 func (c combination) canServe(g *inventory.Group, n *inventory.Node) bool {
 	own := n.Tree == c.anchor
-	shares := slices.Contains(n.Traits, inventory.Sharing) && anyHas(c.anchor.Nodes, n.Aggregates, aggregatesOf)
+	shares := slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) && anyHas(c.anchor.Nodes, n.Aggregates, aggregatesOf)
 	if !own && !shares || g.InTree != "" && n.Tree.Root.UUID != g.InTree {
 		return false
 	}
@@ -132,7 +132,7 @@ func (c combination) canServe(g *inventory.Group, n *inventory.Node) bool {
 func (c combination) fitsCapacity() bool {
 	for n, classes := range c.allocated {
 		for class, amount := range classes {
-			if r := n.Room(class); float64(r.Used+amount) > r.Inventory.Capacity() || amount > r.Inventory.MaxUnit {
+			if r := n.InventoryOf(class); float64(r.Used+amount) > r.Inventory.Capacity() || amount > r.Inventory.MaxUnit {
 				return false
 			}
 		}
@@ -149,7 +149,7 @@ func (c combination) isIsolated() bool {
 			if g.Suffix != "" {
 				alone[n]++
 			}
-			if other := byTree[n.Tree]; c.q.Isolate && alone[n] > 1 || c.q.Flat && other != nil && other != n {
+			if other := byTree[n.Tree]; c.q.GroupPolicyIsolate && alone[n] > 1 || c.q.SingleProviders && other != nil && other != n {
 				return false
 			}
 			byTree[n.Tree] = n
@@ -160,7 +160,7 @@ func (c combination) isIsolated() bool {
 
 // hasSubtreeRoots reports whether the providers of each subtree have a common ancestor among them.
 func (c combination) hasSubtreeRoots() bool {
-	for _, suffixes := range c.q.Subtrees {
+	for _, suffixes := range c.q.SameSubtrees {
 		var members []*inventory.Node
 		for g, nodes := range c.groups {
 			if g.Suffix != "" && slices.Contains(suffixes, g.Suffix) {
@@ -207,20 +207,20 @@ func runSearch(q inventory.CandidateQuery, d deployment, shortTurns bool) []stri
 	if shortTurns {
 		s.ShortenTurns()
 	}
-	s.Share(slices.DeleteFunc(slices.Clone(d.trees), func(t *inventory.Tree) bool {
-		return !slices.ContainsFunc(t.Nodes, func(n *inventory.Node) bool { return slices.Contains(n.Traits, inventory.Sharing) })
+	s.AddSharingTrees(slices.DeleteFunc(slices.Clone(d.trees), func(t *inventory.Tree) bool {
+		return !slices.ContainsFunc(t.Nodes, func(n *inventory.Node) bool { return slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) })
 	}))
 	for _, t := range d.trees {
-		s.Visit(t)
+		s.SearchTree(t)
 	}
-	for s.Resume() {
+	for s.Continue() {
 	}
-	found := s.Found()
+	found := s.Result()
 	all := []string{}
-	var portions []inventory.Portion
+	var portions []inventory.CandidateAllocation
 	for _, c := range found.Candidates {
 		allocated := map[*inventory.Node]map[string]int64{}
-		portions = found.Portions(c, portions)
+		portions = found.Allocations(c, portions)
 		for _, p := range portions {
 			allocated[p.Provider] = map[string]int64{}
 			for _, r := range p.Resources {
@@ -252,15 +252,15 @@ func checkSearch(t *rapid.T) {
 	}
 	want := bruteForce(q, d)
 
-	q.Bounds.DepthFirst = rapid.Bool().Draw(t, "depth first")
-	q.Bounds.Seed = rapid.Uint64Range(0, 2).Draw(t, "seed")
+	q.Limits.DepthFirst = rapid.Bool().Draw(t, "depth first")
+	q.Limits.Seed = rapid.Uint64Range(0, 2).Draw(t, "seed")
 	if d := cmp.Diff(append([]string{}, want...), runSearch(q, d, rapid.Bool().Draw(t, "short turns"))); d != "" {
 		t.Fatal(d)
 	}
-	q.Bounds.Candidates = rapid.IntRange(1, 4).Draw(t, "limit")
+	q.Limits.Candidates = rapid.IntRange(1, 4).Draw(t, "limit")
 	got := runSearch(q, d, false)
-	if len(got) != min(len(want), q.Bounds.Candidates) {
-		t.Fatalf("%d of %d, at most %d", len(got), len(want), q.Bounds.Candidates)
+	if len(got) != min(len(want), q.Limits.Candidates) {
+		t.Fatalf("%d of %d, at most %d", len(got), len(want), q.Limits.Candidates)
 	}
 	for _, c := range got {
 		if !slices.Contains(want, c) {

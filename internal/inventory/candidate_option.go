@@ -31,7 +31,7 @@ func (s *Search) newWalk(t *Tree) *walk {
 		s.spare = w
 		return nil
 	}
-	if s.query.Bounds.Seed != 0 {
+	if s.query.Limits.Seed != 0 {
 		s.shuffle(w, t)
 	}
 	slices.SortStableFunc(w.choices, func(a, b choice) int { return len(a.options) - len(b.options) })
@@ -51,8 +51,8 @@ func (s *Search) addOption(c *choice, n *Node, t *Tree) {
 	sl := &s.slots[c.slot]
 	from := len(c.inventories)
 	for _, need := range sl.needs {
-		r := n.Room(need.Class)
-		if r == nil || !r.Offers(need.Amount) {
+		r := n.InventoryOf(need.Class)
+		if r == nil || !r.CanAllocate(need.Amount) {
 			c.inventories = c.inventories[:from]
 			return
 		}
@@ -71,13 +71,13 @@ func (s *Search) addOption(c *choice, n *Node, t *Tree) {
 func isSuitable(g *Group, n *Node, t *Tree) bool {
 	switch {
 	case g.Suffix != "":
-		return (g.InTree == "" || g.InTree == n.Tree.Root.UUID) && g.Traits.Met(n.Traits) && g.Aggregates.Met(n.Aggregates)
+		return (g.InTree == "" || g.InTree == n.Tree.Root.UUID) && g.Traits.MetBy(n.Traits) && g.Aggregates.MetBy(n.Aggregates)
 	case g.InTree != "" && (n.Tree != t || g.InTree != t.Root.UUID), overlap(g.Traits.Forbidden, n.Traits):
 		return false
 	case n.Tree == t:
-		return g.Aggregates.Met(n.Aggregates, t.Root.Aggregates)
+		return g.Aggregates.MetBy(n.Aggregates, t.Root.Aggregates)
 	default:
-		return g.Aggregates.Met(n.Aggregates) && !overlap(g.Aggregates.Forbidden, t.Root.Aggregates)
+		return g.Aggregates.MetBy(n.Aggregates) && !overlap(g.Aggregates.Forbidden, t.Root.Aggregates)
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *Search) hasEnough(t *Tree, sharing []*Node) bool {
 		available := 0.0
 		for _, nodes := range [2][]*Node{t.Nodes, sharing} {
 			for _, n := range nodes {
-				if r := n.Room(class); r != nil {
+				if r := n.InventoryOf(class); r != nil {
 					available += max(0, min(math.Trunc(r.Inventory.Capacity())-float64(r.Used), float64(r.Inventory.MaxUnit)))
 				}
 			}
@@ -101,7 +101,7 @@ func (s *Search) hasEnough(t *Tree, sharing []*Node) bool {
 
 // hasEnoughProviders reports whether there are as many providers as groups that need different ones.
 func (s *Search) hasEnoughProviders(w *walk) bool {
-	if !s.query.Isolate {
+	if !s.query.GroupPolicyIsolate {
 		return true
 	}
 	s.passes++
@@ -123,7 +123,7 @@ func (s *Search) hasEnoughProviders(w *walk) bool {
 
 // shuffle reorders the options of a walk. The order depends on the seed and the tree only.
 func (s *Search) shuffle(w *walk, t *Tree) {
-	r := rand.New(rand.NewPCG(s.query.Bounds.Seed, uint64(t.Root.ID)))
+	r := rand.New(rand.NewPCG(s.query.Limits.Seed, uint64(t.Root.ID)))
 	for i := range w.choices {
 		options := w.choices[i].options
 		r.Shuffle(len(options), func(a, b int) { options[a], options[b] = options[b], options[a] })

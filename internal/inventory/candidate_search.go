@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Bounds limit the time and memory of a search. When a limit is reached, the search returns what it has found so far.
+// SearchLimits limit the time and memory of a search. When a limit is reached, the search returns what it has found so far.
 // Zero means the default.
-type Bounds struct {
+type SearchLimits struct {
 	Candidates int    // maximum number of candidates
 	Choices    int    // maximum number of providers in all candidates together; the size of the response grows with it
 	Steps      int    // maximum number of providers that are tried
@@ -35,12 +35,12 @@ type slot struct {
 	group    int
 	suffix   string
 	isSpread bool // belongs to the group without a suffix
-	needs    []Amount
+	needs    []ResourceAmount
 	subtrees []int // those that its group belongs to
 }
 
 // Search finds allocation candidates in one tree after the other. It keeps at most one walk per unfinished tree and
-// respects its limits. Call Share, then Visit for every tree, then Resume until it returns false. Stop early if Full
+// respects its limits. Call AddSharingTrees, then SearchTree for every tree, then Continue until it returns false. Stop early if Finished
 // returns true.
 type Search struct {
 	query              CandidateQuery
@@ -68,15 +68,15 @@ type Search struct {
 // NewSearch returns a search for a query. InTree of its groups must be UUIDs of root providers.
 func NewSearch(q CandidateQuery) *Search {
 	s := &Search{query: q, sharingByAggregate: map[string][]*Node{}, known: map[string]bool{}, turn: firstTurn,
-		limit: valueOr(q.Bounds.Candidates, math.MaxInt), choices: valueOr(q.Bounds.Choices, maxChoices),
-		steps: valueOr(q.Bounds.Steps, maxSteps)}
-	if q.Bounds.DepthFirst {
+		limit: valueOr(q.Limits.Candidates, math.MaxInt), choices: valueOr(q.Limits.Choices, maxChoices),
+		steps: valueOr(q.Limits.Steps, maxSteps)}
+	if q.Limits.DepthFirst {
 		s.turn = firstLongTurn
 	}
 	for i, g := range q.Groups {
-		var needs []Amount
+		var needs []ResourceAmount
 		for _, class := range slices.Sorted(maps.Keys(g.Resources)) {
-			needs = append(needs, Amount{class, g.Resources[class]})
+			needs = append(needs, ResourceAmount{class, g.Resources[class]})
 		}
 		if g.Suffix == "" {
 			s.unsuffixedTraits = g.Traits
@@ -102,7 +102,7 @@ func valueOr(n, fallback int) int {
 }
 
 func (s *Search) joinSubtrees() {
-	for _, suffixes := range s.query.Subtrees {
+	for _, suffixes := range s.query.SameSubtrees {
 		var members []int
 		for j := range s.slots {
 			if !s.slots[j].isSpread && slices.Contains(suffixes, s.slots[j].suffix) {
@@ -132,12 +132,12 @@ func (s *Search) findContested() {
 	maps.DeleteFunc(s.contested, func(class string, _ float64) bool { return count[class] == 1 })
 }
 
-// Share registers the trees with sharing providers. They must also be visited like all other trees.
-func (s *Search) Share(trees []*Tree) {
+// AddSharingTrees registers the trees with sharing providers. They must also be visited like all other trees.
+func (s *Search) AddSharingTrees(trees []*Tree) {
 	for _, t := range trees {
 		s.numberTree(t)
 		for _, n := range t.Nodes {
-			if !slices.Contains(n.Traits, Sharing) {
+			if !slices.Contains(n.Traits, TraitSharesViaAggregate) {
 				continue
 			}
 			s.sharingCount++
@@ -173,14 +173,14 @@ func (s *Search) sharingProviders(t *Tree) []*Node {
 	return nodes
 }
 
-// Full reports whether a limit is reached.
-func (s *Search) Full() bool {
+// Finished reports whether a limit is reached.
+func (s *Search) Finished() bool {
 	return len(s.found) >= s.limit || s.choices < len(s.slots) || s.steps <= 0
 }
 
-// Visit gives a tree its first turn.
-func (s *Search) Visit(t *Tree) {
-	if s.Full() || !s.query.Root.Met(t.Root.Traits) {
+// SearchTree gives a tree its first turn.
+func (s *Search) SearchTree(t *Tree) {
+	if s.Finished() || !s.query.RootTraits.MetBy(t.Root.Traits) {
 		return
 	}
 	s.numberTree(t)
@@ -195,9 +195,9 @@ func (s *Search) Visit(t *Tree) {
 	s.spare = w
 }
 
-// Resume gives the tree that has waited longest its next turn. It returns false if no tree waits.
-func (s *Search) Resume() bool {
-	if len(s.waiting) == 0 || s.Full() {
+// Continue gives the tree that has waited longest its next turn. It returns false if no tree waits.
+func (s *Search) Continue() bool {
+	if len(s.waiting) == 0 || s.Finished() {
 		return false
 	}
 	if s.round == 0 {
@@ -229,7 +229,7 @@ func (s *Search) runTurn(w *walk) bool {
 		case interrupted:
 			return true
 		}
-		if s.addCandidate(w) && (s.Full() || !s.query.Bounds.DepthFirst) {
+		if s.addCandidate(w) && (s.Finished() || !s.query.Limits.DepthFirst) {
 			return !w.isLast()
 		}
 	}
@@ -260,7 +260,7 @@ func (s *Search) addCandidate(w *walk) bool {
 	return true
 }
 
-// Found returns the candidates found so far.
-func (s *Search) Found() *Found {
-	return &Found{Candidates: s.found, slots: s.slots, flat: s.query.Flat}
+// Result returns the candidates found so far.
+func (s *Search) Result() *SearchResult {
+	return &SearchResult{Candidates: s.found, slots: s.slots, flat: s.query.SingleProviders}
 }

@@ -9,11 +9,11 @@ import (
 
 // wideTree returns a host with child providers ("cards"), each with the same inventory of VGPU.
 func wideTree(cards int, functions int64) *inventory.Tree {
-	root := &inventory.Node{UUID: "host", Rooms: []*inventory.Room{{Class: "VCPU", Inventory: inventory.Of(1000)}}}
+	root := &inventory.Node{UUID: "host", Inventories: []*inventory.NodeInventory{{Class: "VCPU", Inventory: inventory.NewInventory(1000)}}}
 	nodes := []*inventory.Node{root}
 	for i := range cards {
 		nodes = append(nodes, &inventory.Node{ID: int64(i + 1), UUID: fmt.Sprint("card", i), Parent: root,
-			Rooms: []*inventory.Room{{Class: "VGPU", Inventory: inventory.Of(functions)}}})
+			Inventories: []*inventory.NodeInventory{{Class: "VGPU", Inventory: inventory.NewInventory(functions)}}})
 	}
 	return inventory.NewTree(nodes)
 }
@@ -27,21 +27,21 @@ func groupsOf(groups int, class string) (q inventory.CandidateQuery) {
 }
 
 // runWithinLimits runs a search to its end and checks that it respects its limits.
-func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*inventory.Tree) *inventory.Found {
+func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*inventory.Tree) *inventory.SearchResult {
 	t.Helper()
-	q.Bounds.Choices, q.Bounds.Steps = 10_000, 100_000
+	q.Limits.Choices, q.Limits.Steps = 10_000, 100_000
 	s := inventory.NewSearch(q)
 	for _, tree := range trees {
-		s.Visit(tree)
+		s.SearchTree(tree)
 	}
-	for s.Resume() {
+	for s.Continue() {
 	}
-	found, choices := s.Found(), 0
+	found, choices := s.Result(), 0
 	for _, c := range found.Candidates {
 		choices += len(c)
 	}
 	// The last step may exceed the limit by the number of options that it looks at.
-	if over := -s.Steps(); choices > q.Bounds.Choices || over > 10_000 {
+	if over := -s.Steps(); choices > q.Limits.Choices || over > 10_000 {
 		t.Errorf("%d choices, %d steps too many", choices, over)
 	}
 	return found
@@ -51,15 +51,15 @@ func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*invento
 func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 	t.Parallel()
 	related := groupsOf(40, "VGPU")
-	related.Subtrees = [][]string{{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}}
+	related.SameSubtrees = [][]string{{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}}
 	traits := inventory.CandidateQuery{Groups: []inventory.Group{{Resources: map[string]int64{"VGPU": 1, "VCPU": 1},
 		Traits: inventory.Rule{Required: [][]string{{"CUSTOM_MISSING"}}}}}}
 	isolated := groupsOf(40, "VGPU")
-	isolated.Isolate = true
+	isolated.GroupPolicyIsolate = true
 	isolated.Groups[39].Resources["VCPU"] = 1 // no card has VCPU: no candidate
 	crowded := groupsOf(300, "VGPU")
 	deep := groupsOf(40, "VGPU")
-	deep.Bounds.DepthFirst = true
+	deep.Limits.DepthFirst = true
 
 	for name, tc := range map[string]struct {
 		query         inventory.CandidateQuery
@@ -96,7 +96,7 @@ func TestSearch_TreesWithoutCandidatesDoNotStarveOthers(t *testing.T) {
 	}
 	trees = append(trees, wideTree(1, 42))
 	for _, depthFirst := range []bool{false, true} {
-		q.Bounds.DepthFirst = depthFirst
+		q.Limits.DepthFirst = depthFirst
 		if found := runWithinLimits(t, q, trees...); len(found.Candidates) != 1 {
 			t.Errorf("depth first %v: %d candidates", depthFirst, len(found.Candidates))
 		}
@@ -109,19 +109,19 @@ func TestSearch_LimitIsSpreadOverTrees(t *testing.T) {
 	t.Parallel()
 	for depthFirst, want := range map[bool]int{false: 4, true: 1} {
 		q := groupsOf(1, "VGPU")
-		q.Bounds = inventory.Bounds{Candidates: 4, DepthFirst: depthFirst}
+		q.Limits = inventory.SearchLimits{Candidates: 4, DepthFirst: depthFirst}
 		s := inventory.NewSearch(q)
 		for range 4 {
-			s.Visit(wideTree(10, 1))
+			s.SearchTree(wideTree(10, 1))
 		}
-		for s.Resume() {
+		for s.Continue() {
 		}
 		trees := map[*inventory.Tree]bool{}
-		for _, c := range s.Found().Candidates {
+		for _, c := range s.Result().Candidates {
 			trees[c[0].Tree] = true
 		}
-		if len(trees) != want || len(s.Found().Candidates) != 4 {
-			t.Errorf("depth first %v: %d candidates of %d trees", depthFirst, len(s.Found().Candidates), len(trees))
+		if len(trees) != want || len(s.Result().Candidates) != 4 {
+			t.Errorf("depth first %v: %d candidates of %d trees", depthFirst, len(s.Result().Candidates), len(trees))
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestSearch_FindsAllCandidatesOfAWideTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := groupsOf(2, "VGPU")
-			q.Bounds.DepthFirst = depthFirst
+			q.Limits.DepthFirst = depthFirst
 			if found := runWithinLimits(t, q, wideTree(60, 1)); len(found.Candidates) != 60*59 {
 				t.Errorf("%d candidates", len(found.Candidates))
 			}

@@ -16,7 +16,7 @@ type walk struct {
 type choice struct {
 	slot        int
 	options     []option
-	inventories []*Room // inventories of all options
+	inventories []*NodeInventory // inventories of all options
 }
 
 // option is a provider that is suitable for a slot. Its inventories start at index from of the choice's inventories.
@@ -26,7 +26,7 @@ type option struct {
 }
 
 // inventoriesOf returns the inventories of an option, in the order of the slot's needs.
-func (c *choice) inventoriesOf(o option, s *slot) []*Room {
+func (c *choice) inventoriesOf(o option, s *slot) []*NodeInventory {
 	return c.inventories[o.from:][:len(s.needs)]
 }
 
@@ -72,7 +72,7 @@ func (s *Search) advance(w *walk, minSteps int) walkState {
 func (s *Search) choose(w *walk) bool {
 	c := &w.choices[w.depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[w.depth]]
-	if s.query.Isolate && !sl.isSpread && o.node.isolatedChoices > 0 || s.query.Flat && o.node.Tree.choices > o.node.choices {
+	if s.query.GroupPolicyIsolate && !sl.isSpread && o.node.isolatedChoices > 0 || s.query.SingleProviders && o.node.Tree.choices > o.node.choices {
 		return false
 	}
 	for i, r := range c.inventoriesOf(o, sl) {

@@ -7,27 +7,27 @@ type Kind int
 
 // The kinds of faults.
 const (
-	Invalid         Kind = iota // the request is not valid
-	UnknownClass                // a resource class in the request does not exist
-	UnknownProvider             // a provider in the request does not exist; the response has its own error code
-	Missing                     // the object in the URL does not exist
-	Refused                     // capacity, unit constraints or usage forbid the request
-	Concurrent                  // another writer changed the generation: read again and retry
-	InventoryInUse              // a class with allocations would be removed
-	DuplicateName               // the name or UUID of a provider is taken
-	ProviderInUse               // a provider with allocations would be deleted
-	HasChildren                 // a provider with children would be deleted
+	Invalid          Kind = iota // the request is not valid
+	UnknownClass                 // a resource class in the request does not exist
+	UnknownProvider              // a provider in the request does not exist; the response has its own error code
+	Missing                      // the object in the URL does not exist
+	Conflict                     // capacity, unit constraints or usage forbid the request
+	ConcurrentUpdate             // another writer changed the generation: read again and retry
+	InventoryInUse               // a class with allocations would be removed
+	DuplicateName                // the name or UUID of a provider is taken
+	ProviderInUse                // a provider with allocations would be deleted
+	HasChildren                  // a provider with children would be deleted
 )
 
-// Problem is a request that the rules reject. The message is meant for the API client.
-type Problem struct {
+// Fault is a request that the rules reject. The message is meant for the API client.
+type Fault struct {
 	Kind    Kind
 	Message string
 }
 
-func (p *Problem) Error() string { return p.Message }
+func (p *Fault) Error() string { return p.Message }
 
-// Refuse returns a Problem with a formatted message.
-func Refuse(kind Kind, format string, args ...any) *Problem {
-	return &Problem{Kind: kind, Message: fmt.Sprintf(format, args...)}
+// Faultf returns a Fault with a formatted message.
+func Faultf(kind Kind, format string, args ...any) *Fault {
+	return &Fault{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }

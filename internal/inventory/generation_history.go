@@ -2,19 +2,19 @@ package inventory
 
 import "time"
 
-// Change is an entry of the generation history: what one write changed about a consumer, a provider, or an allocation
+// GenerationChange is an entry of the generation history: what one write changed about a consumer, a provider, or an allocation
 // between them.
-type Change struct {
+type GenerationChange struct {
 	ID       int64     // increases with every change of the same consumer or provider
 	At       time.Time // zero until it is written
 	Actor    string
 	Cause    Cause
-	Consumer *Shift
-	Provider *Shift
+	Consumer *GenerationShift
+	Provider *GenerationShift
 }
 
-// Shift is a change of a generation. From is nil if the object was created, To if it was deleted.
-type Shift struct {
+// GenerationShift is a change of a generation. From is nil if the object was created, To if it was deleted.
+type GenerationShift struct {
 	UUID     string
 	From, To *int64
 }
@@ -24,11 +24,11 @@ type Cause string
 
 // The causes.
 const (
-	Created     Cause = "created"
-	Deleted     Cause = "deleted"
-	Allocating  Cause = "allocations"
-	Stocking    Cause = "inventories"
-	Aggregating Cause = "aggregates"
-	Qualifying  Cause = "traits"
-	Reshaping   Cause = "reshape"
+	CauseCreated     Cause = "created"
+	CauseDeleted     Cause = "deleted"
+	CauseAllocations Cause = "allocations"
+	CauseInventories Cause = "inventories"
+	CauseAggregates  Cause = "aggregates"
+	CauseTraits      Cause = "traits"
+	CauseReshape     Cause = "reshape"
 )

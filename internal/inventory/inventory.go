@@ -17,8 +17,8 @@ type Inventory struct {
 	AllocationRatio float64
 }
 
-// Of returns an inventory with the given total and Placement's defaults.
-func Of(total int64) Inventory {
+// NewInventory returns an inventory with the given total and Placement's defaults.
+func NewInventory(total int64) Inventory {
 	return Inventory{Total: total, MinUnit: 1, MaxUnit: MaxInt, StepSize: 1, AllocationRatio: 1}
 }
 
@@ -27,9 +27,9 @@ func (i Inventory) Capacity() float64 {
 	return float64(i.Total-i.Reserved) * i.AllocationRatio
 }
 
-// Sound returns Placement's error text if too much of the total is reserved, otherwise an empty string. With
+// CheckReserved returns Placement's error text if too much of the total is reserved, otherwise an empty string. With
 // fullReserve, everything may be reserved (microversion 1.26).
-func (i Inventory) Sound(fullReserve bool) string {
+func (i Inventory) CheckReserved(fullReserve bool) string {
 	switch capacity := i.Capacity(); {
 	case fullReserve && capacity <= -1:
 		return "The reserved value is greater than total."
@@ -39,19 +39,19 @@ func (i Inventory) Sound(fullReserve bool) string {
 	return ""
 }
 
-// Divides reports whether an amount respects min_unit, max_unit and step_size.
-func (i Inventory) Divides(amount int64) bool {
+// MatchesUnits reports whether an amount respects min_unit, max_unit and step_size.
+func (i Inventory) MatchesUnits(amount int64) bool {
 	return amount >= i.MinUnit && amount <= i.MaxUnit && amount%i.StepSize == 0
 }
 
-// Fits reports whether the usage may change from before to after. Usage of an overcommitted provider may stay or
+// FitsCapacity reports whether the usage may change from before to after. Usage of an overcommitted provider may stay or
 // decrease.
-func (i Inventory) Fits(before, after int64) bool {
+func (i Inventory) FitsCapacity(before, after int64) bool {
 	return after <= before || float64(after) <= i.Capacity()
 }
 
-// Stock is the set of a provider's inventories, by resource class.
-type Stock struct {
+// ProviderInventories is the set of a provider's inventories, by resource class.
+type ProviderInventories struct {
 	Generation int64 // generation of the provider
 	Classes    map[string]Inventory
 	ChangedAt  time.Time // zero if there are no inventories

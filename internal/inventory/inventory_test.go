@@ -9,7 +9,7 @@ import (
 )
 
 func inventoryWith(change func(*inventory.Inventory)) inventory.Inventory {
-	i := inventory.Of(10)
+	i := inventory.NewInventory(10)
 	change(&i)
 	return i
 }
@@ -21,7 +21,7 @@ func TestInventory_ReservedMustLeaveCapacity(t *testing.T) {
 		i           inventory.Inventory
 		strict, lax string
 	}{
-		"nothing reserved": {inventory.Of(1), "", ""},
+		"nothing reserved": {inventory.NewInventory(1), "", ""},
 		"all reserved":     {inventoryWith(func(i *inventory.Inventory) { i.Reserved = 10 }), greaterOrEqual, ""},
 		"more than all":    {inventoryWith(func(i *inventory.Inventory) { i.Reserved = 11 }), greaterOrEqual, greater},
 		"a small ratio":    {inventoryWith(func(i *inventory.Inventory) { i.AllocationRatio = 0.05 }), greaterOrEqual, ""},
@@ -32,7 +32,7 @@ func TestInventory_ReservedMustLeaveCapacity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff([2]string{tc.strict, tc.lax}, [2]string{tc.i.Sound(false), tc.i.Sound(true)}); d != "" {
+			if d := cmp.Diff([2]string{tc.strict, tc.lax}, [2]string{tc.i.CheckReserved(false), tc.i.CheckReserved(true)}); d != "" {
 				t.Error(d)
 			}
 		})

@@ -12,8 +12,8 @@ type Provider struct {
 	ChangedAt  time.Time
 }
 
-// NewProvider is a request to create a provider.
-type NewProvider struct {
+// ProviderDraft is a request to create a provider.
+type ProviderDraft struct {
 	UUID   string // canonical UUID
 	Name   string
 	Parent string // UUID; empty: root
@@ -44,9 +44,9 @@ func CheckMove(current, wanted string, move bool) error {
 	case move, current == "", current == wanted:
 		return nil
 	case wanted == "":
-		return Refuse(Invalid, "un-parenting a provider is not currently allowed.")
+		return Faultf(Invalid, "un-parenting a provider is not currently allowed.")
 	default:
-		return Refuse(Invalid, "re-parenting a provider is not currently allowed.")
+		return Faultf(Invalid, "re-parenting a provider is not currently allowed.")
 	}
 }
 
@@ -76,8 +76,8 @@ type TraitFilter struct {
 	Associated *bool // true: used by a provider
 }
 
-// Class is a resource class.
-type Class struct {
+// ResourceClass is a resource class.
+type ResourceClass struct {
 	Name      string
 	ChangedAt time.Time
 }

@@ -7,15 +7,15 @@ import (
 
 // Reshape replaces the inventories of providers and the allocations of consumers in one transaction (POST /reshaper).
 type Reshape struct {
-	Stocks map[string]Stock // by provider UUID; each with the expected generation of the provider
-	Writes []ConsumerWrite
+	Inventories map[string]ProviderInventories // by provider UUID; each with the expected generation of the provider
+	Writes      []ConsumerWrite
 }
 
-// Providers returns the UUIDs of the providers whose inventories are replaced, sorted.
-func (r Reshape) Providers() []string { return slices.Sorted(maps.Keys(r.Stocks)) }
+// InventoryProviders returns the UUIDs of the providers whose inventories are replaced, sorted.
+func (r Reshape) InventoryProviders() []string { return slices.Sorted(maps.Keys(r.Inventories)) }
 
-// Asked returns the UUIDs of the providers in the new allocations, sorted.
-func (r Reshape) Asked() []string {
+// AllocationProviders returns the UUIDs of the providers in the new allocations, sorted.
+func (r Reshape) AllocationProviders() []string {
 	var all []string
 	for _, w := range r.Writes {
 		all = slices.AppendSeq(all, maps.Keys(w.Allocations))
@@ -27,7 +27,7 @@ func (r Reshape) Asked() []string {
 // Classes returns the names of all resource classes in the request, sorted.
 func (r Reshape) Classes() []string {
 	var all []string
-	for _, s := range r.Stocks {
+	for _, s := range r.Inventories {
 		all = slices.AppendSeq(all, maps.Keys(s.Classes))
 	}
 	for _, w := range r.Writes {

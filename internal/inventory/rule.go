@@ -9,11 +9,11 @@ type Rule struct {
 	Forbidden []string
 }
 
-// Anything reports whether the rule has no condition.
-func (r Rule) Anything() bool { return len(r.Required) == 0 && len(r.Forbidden) == 0 }
+// IsEmpty reports whether the rule has no condition.
+func (r Rule) IsEmpty() bool { return len(r.Required) == 0 && len(r.Forbidden) == 0 }
 
-// Met reports whether the union of the sets meets the rule.
-func (r Rule) Met(there ...[]string) bool {
+// MetBy reports whether the union of the sets meets the rule.
+func (r Rule) MetBy(there ...[]string) bool {
 	for _, set := range there {
 		if overlap(r.Forbidden, set) {
 			return false

@@ -8,15 +8,15 @@ type ProviderUsage struct {
 	Used       map[string]int64 // by resource class
 }
 
-// ProviderHoldings are the allocations of a provider, by consumer UUID.
-type ProviderHoldings struct {
+// ProviderAllocations are the allocations of a provider, by consumer UUID.
+type ProviderAllocations struct {
 	Generation int64 // generation of the provider
-	Consumers  map[string]Share
+	Consumers  map[string]ConsumerResources
 	ChangedAt  time.Time
 }
 
-// Share is what one consumer allocates from one provider.
-type Share struct {
+// ConsumerResources is what one consumer allocates from one provider.
+type ConsumerResources struct {
 	Generation int64 // generation of the consumer
 	Resources  map[string]int64
 }
@@ -37,8 +37,8 @@ type Usage struct {
 	Consumers int64
 }
 
-// Total adds up the usages of all types.
-func Total(usages []Usage) Usage {
+// TotalUsage adds up the usages of all types.
+func TotalUsage(usages []Usage) Usage {
 	all := Usage{Used: map[string]int64{}}
 	for _, u := range usages {
 		all.Consumers += u.Consumers

@@ -8,11 +8,11 @@ import (
 // Attempt is one attempt to send an entry. It usually is a single request. If the controller may already have the
 // change, the attempt reads the controller's object first.
 //
-//	a := journal.Begin(take)
+//	a := journal.BeginAttempt(claim)
 //
-//	for r, more := a.Next(); more; r, more = a.Next() {
+//	for r, more := a.NextRequest(); more; r, more = a.NextRequest() {
 //
-//		a.Tell(send(r))
+//		a.HandleResponse(send(r))
 //
 //	}
 //
@@ -34,11 +34,11 @@ const (
 	stepReplace
 )
 
-// Begin begins an attempt at a claimed entry. If an earlier attempt may have been applied, it reads the controller's
+// BeginAttempt begins an attempt at a claimed entry. If an earlier attempt may have been applied, it reads the controller's
 // object first.
-func Begin(t Take) *Attempt {
+func BeginAttempt(t ClaimResult) *Attempt {
 	a := &Attempt{entry: t.Entry}
-	if t.Repeat {
+	if t.MaybeApplied {
 		a.enter(stepRead)
 	} else {
 		a.enter(stepWrite)
@@ -46,20 +46,20 @@ func Begin(t Take) *Attempt {
 	return a
 }
 
-// Next returns the next request. more is false once the outcome is known.
-func (a *Attempt) Next() (r Request, more bool) { return a.next, a.step != stepEnded }
+// NextRequest returns the next request. more is false once the outcome is known.
+func (a *Attempt) NextRequest() (r Request, more bool) { return a.next, a.step != stepEnded }
 
-// Outcome returns the outcome. It is valid once Next returns no request.
+// Outcome returns the outcome. It is valid once NextRequest returns no request.
 func (a *Attempt) Outcome() Outcome { return a.outcome }
 
-// Tell handles the response to the last request of Next.
-func (a *Attempt) Tell(got Answer) {
+// HandleResponse handles the response to the last request of NextRequest.
+func (a *Attempt) HandleResponse(got Response) {
 	switch a.step {
 	case stepRead:
 		a.handleRead(got)
 	case stepWrite:
-		o := Judge(a.entry, got)
-		if o.Kind == Exists && !a.readAfterExists {
+		o := Evaluate(a.entry, got)
+		if o.Kind == OutcomeExists && !a.readAfterExists {
 			a.readAfterExists = true
 			a.enter(stepRead)
 			return
@@ -68,20 +68,20 @@ func (a *Attempt) Tell(got Answer) {
 	case stepReplace:
 		update := a.entry
 		update.Operation = Update
-		a.end(Judge(update, got))
+		a.end(Evaluate(update, got))
 	}
 }
 
-func (a *Attempt) handleRead(got Answer) {
-	missing := got.Trouble == "" && got.Status == http.StatusNotFound
+func (a *Attempt) handleRead(got Response) {
+	missing := got.Failure == "" && got.Status == http.StatusNotFound
 	switch {
-	case Verify(a.entry, got):
-		a.end(Outcome{Kind: Done})
+	case AlreadyApplied(a.entry, got):
+		a.end(Outcome{Kind: OutcomeDone})
 	case missing && a.readAfterExists:
 		a.end(rejected(a.entry, "the controller answers 409 to the create and 404 to the read of the object"))
 	case missing:
 		a.enter(stepWrite)
-	case got.Trouble != "" || got.Status != http.StatusOK || isForeign(a.entry, got.Body):
+	case got.Failure != "" || got.Status != http.StatusOK || isForeign(a.entry, got.Body):
 		a.end(unreadOutcome(a.entry, got))
 	case a.entry.Operation == Create:
 		a.enter(stepReplace)
@@ -92,21 +92,21 @@ func (a *Attempt) handleRead(got Answer) {
 
 // unreadOutcome returns the outcome of a read that did not show the object. It remains unknown whether an earlier
 // attempt was applied.
-func unreadOutcome(e Entry, got Answer) Outcome {
+func unreadOutcome(e Entry, got Response) Outcome {
 	e.Operation = Update // as for a request that expects an object
 	o, expected := expectedFailure(e, got)
 	if !expected {
 		o = rejected(e, quoteResponse(got))
 	}
-	o.Unsure = true
+	o.MaybeApplied = true
 	return o
 }
 
 func (a *Attempt) enter(s step) {
-	request := map[step]func(Entry) (Request, error){stepRead: Read, stepWrite: RequestOf, stepReplace: Replace}[s]
+	request := map[step]func(Entry) (Request, error){stepRead: ReadRequest, stepWrite: WriteRequest, stepReplace: ReplaceRequest}[s]
 	next, err := request(a.entry)
 	if err != nil {
-		a.end(Unsendable(err))
+		a.end(UnsendableOutcome(err))
 		return
 	}
 	a.step, a.next = s, next
@@ -114,20 +114,20 @@ func (a *Attempt) enter(s step) {
 
 func (a *Attempt) end(o Outcome) { a.step, a.outcome = stepEnded, o }
 
-// Verify reports whether the response to Read shows that the entry has already been applied: the controller has the
+// AlreadyApplied reports whether the response to ReadRequest shows that the entry has already been applied: the controller has the
 // object as the entry describes it or, for a delete, does not have it.
-func Verify(e Entry, got Answer) bool {
+func AlreadyApplied(e Entry, got Response) bool {
 	switch {
-	case got.Trouble != "":
+	case got.Failure != "":
 		return false
 	case e.Operation == Delete:
 		return got.Status == http.StatusNotFound
 	case got.Status != http.StatusOK:
 		return false
 	}
-	sent, err := RequestOf(e)
+	sent, err := WriteRequest(e)
 	if err != nil {
 		return false
 	}
-	return Same(sent.Body, json.RawMessage(got.Body))
+	return SameObject(sent.Body, json.RawMessage(got.Body))
 }

@@ -9,55 +9,55 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func reply(code int, body string) Answer { return Answer{Status: code, Body: []byte(body)} }
+func reply(code int, body string) Response { return Response{Status: code, Body: []byte(body)} }
 
 func TestAttempt_RequestsAndOutcome(t *testing.T) {
 	t.Parallel()
 	const data = `{"id":"id1","name":"web","status":"DOWN"}`
 	same, other := reply(200, `{"port":{"id":"id1","name":"web","extra":1}}`), reply(200, `{"port":{"id":"id1","name":"old"}}`)
-	reset := Answer{Trouble: Reset}
+	reset := Response{Failure: ConnectionReset}
 	for _, tt := range []struct {
 		name    string
 		op      Operation
 		repeat  bool
-		answers []Answer
+		answers []Response
 		sent    string
-		want    Kind
+		want    OutcomeKind
 		unsure  bool
 	}{
-		{"create", Create, false, []Answer{reply(201, "")}, "POST", Done, false},
-		{"update", Update, false, []Answer{reply(200, "")}, "PUT", Done, false},
-		{"delete", Delete, false, []Answer{reply(204, "")}, "DELETE", Done, false},
-		{"delete of a missing object", Delete, false, []Answer{reply(404, "")}, "DELETE", Done, false},
-		{"create of an existing, equal object", Create, false, []Answer{reply(409, ""), same}, "POST GET", Done, false},
-		{"create of an existing, different object", Create, false, []Answer{reply(409, ""), other, reply(200, "")}, "POST GET PUT", Done, false},
-		{"create of an existing object, unreadable", Create, false, []Answer{reply(409, ""), reply(200, "<html>")}, "POST GET", Again, true},
-		{"repeated delete, login page", Delete, true, []Answer{reply(200, "<html>")}, "GET", Again, true},
-		{"create answered 409, read answered 404", Create, false, []Answer{reply(409, ""), reply(404, "")}, "POST GET", Refused, false},
-		{"create of an existing object, read fails", Create, false, []Answer{reply(409, ""), reset}, "POST GET", Again, true},
-		{"create of an existing object, replacement rejected", Create, false, []Answer{reply(409, ""), other, reply(409, "")}, "POST GET PUT", Refused, false},
-		{"repeated create that was applied", Create, true, []Answer{same}, "GET", Done, false},
-		{"repeated create that was not applied", Create, true, []Answer{reply(404, ""), reply(201, "")}, "GET POST", Done, false},
-		{"repeated create of a different object", Create, true, []Answer{other, reply(200, "")}, "GET PUT", Done, false},
-		{"repeated create, applied between read and write", Create, true, []Answer{reply(404, ""), reply(409, ""), same}, "GET POST GET", Done, false},
-		{"repeated update that was applied", Update, true, []Answer{same}, "GET", Done, false},
-		{"repeated update that was not applied", Update, true, []Answer{other, reply(200, "")}, "GET PUT", Done, false},
-		{"repeated update of a missing object", Update, true, []Answer{reply(404, ""), reply(404, "")}, "GET PUT", Refused, false},
-		{"repeated delete that was applied", Delete, true, []Answer{reply(404, "")}, "GET", Done, false},
-		{"repeated delete that was not applied", Delete, true, []Answer{same, reply(204, "")}, "GET DELETE", Done, false},
-		{"repeated, connection reset", Delete, true, []Answer{reset}, "GET", Again, true},
-		{"repeated, unreachable", Update, true, []Answer{{Trouble: Unreachable}}, "GET", Again, true},
-		{"repeated, overload", Create, true, []Answer{reply(503, "")}, "GET", Again, true},
-		{"repeated, read rejected", Create, true, []Answer{reply(400, "")}, "GET", Refused, true},
-		{"repeated, read without content", Create, true, []Answer{reply(204, "")}, "GET", Refused, true},
+		{"create", Create, false, []Response{reply(201, "")}, "POST", OutcomeDone, false},
+		{"update", Update, false, []Response{reply(200, "")}, "PUT", OutcomeDone, false},
+		{"delete", Delete, false, []Response{reply(204, "")}, "DELETE", OutcomeDone, false},
+		{"delete of a missing object", Delete, false, []Response{reply(404, "")}, "DELETE", OutcomeDone, false},
+		{"create of an existing, equal object", Create, false, []Response{reply(409, ""), same}, "POST GET", OutcomeDone, false},
+		{"create of an existing, different object", Create, false, []Response{reply(409, ""), other, reply(200, "")}, "POST GET PUT", OutcomeDone, false},
+		{"create of an existing object, unreadable", Create, false, []Response{reply(409, ""), reply(200, "<html>")}, "POST GET", OutcomeRetry, true},
+		{"repeated delete, login page", Delete, true, []Response{reply(200, "<html>")}, "GET", OutcomeRetry, true},
+		{"create answered 409, read answered 404", Create, false, []Response{reply(409, ""), reply(404, "")}, "POST GET", OutcomeRejected, false},
+		{"create of an existing object, read fails", Create, false, []Response{reply(409, ""), reset}, "POST GET", OutcomeRetry, true},
+		{"create of an existing object, replacement rejected", Create, false, []Response{reply(409, ""), other, reply(409, "")}, "POST GET PUT", OutcomeRejected, false},
+		{"repeated create that was applied", Create, true, []Response{same}, "GET", OutcomeDone, false},
+		{"repeated create that was not applied", Create, true, []Response{reply(404, ""), reply(201, "")}, "GET POST", OutcomeDone, false},
+		{"repeated create of a different object", Create, true, []Response{other, reply(200, "")}, "GET PUT", OutcomeDone, false},
+		{"repeated create, applied between read and write", Create, true, []Response{reply(404, ""), reply(409, ""), same}, "GET POST GET", OutcomeDone, false},
+		{"repeated update that was applied", Update, true, []Response{same}, "GET", OutcomeDone, false},
+		{"repeated update that was not applied", Update, true, []Response{other, reply(200, "")}, "GET PUT", OutcomeDone, false},
+		{"repeated update of a missing object", Update, true, []Response{reply(404, ""), reply(404, "")}, "GET PUT", OutcomeRejected, false},
+		{"repeated delete that was applied", Delete, true, []Response{reply(404, "")}, "GET", OutcomeDone, false},
+		{"repeated delete that was not applied", Delete, true, []Response{same, reply(204, "")}, "GET DELETE", OutcomeDone, false},
+		{"repeated, connection reset", Delete, true, []Response{reset}, "GET", OutcomeRetry, true},
+		{"repeated, unreachable", Update, true, []Response{{Failure: Unreachable}}, "GET", OutcomeRetry, true},
+		{"repeated, overload", Create, true, []Response{reply(503, "")}, "GET", OutcomeRetry, true},
+		{"repeated, read rejected", Create, true, []Response{reply(400, "")}, "GET", OutcomeRejected, true},
+		{"repeated, read without content", Create, true, []Response{reply(204, "")}, "GET", OutcomeRejected, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			sent, o := runAttempt(t, Take{Entry: entry(tt.op, "port", data), Repeat: tt.repeat}, tt.answers)
+			sent, o := runAttempt(t, ClaimResult{Entry: entry(tt.op, "port", data), MaybeApplied: tt.repeat}, tt.answers)
 			if d := cmp.Diff(tt.sent, sent); d != "" {
 				t.Error(d)
 			}
-			if o.Kind != tt.want || o.Unsure != tt.unsure {
+			if o.Kind != tt.want || o.MaybeApplied != tt.unsure {
 				t.Errorf("%+v", o)
 			}
 		})
@@ -65,15 +65,15 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 }
 
 // runAttempt gives the responses to an attempt, and returns the methods of its requests.
-func runAttempt(t *testing.T, claim Take, answers []Answer) (methods string, o Outcome) {
+func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods string, o Outcome) {
 	t.Helper()
-	a := Begin(claim)
+	a := BeginAttempt(claim)
 	var sent []string
-	for r, more := a.Next(); more; r, more = a.Next() {
+	for r, more := a.NextRequest(); more; r, more = a.NextRequest() {
 		if len(sent) == len(answers) {
 			t.Fatalf("unexpected request: %s %s", r.Method, r.Path)
 		}
-		a.Tell(answers[len(sent)])
+		a.HandleResponse(answers[len(sent)])
 		sent = append(sent, r.Method)
 	}
 	return strings.Join(sent, " "), a.Outcome()
@@ -89,23 +89,23 @@ func FuzzAttempt(f *testing.F) {
 		op := []Operation{Create, Update, Delete}[how%3]
 		e := Entry{Seq: int64(how), Attempt: int(how), Object: Ref{Type: "port", ID: "id1"}, Operation: op,
 			Data: json.RawMessage(`{"id":"id1","a":1,"security_groups":["x"],"n":null}`)}
-		a := Begin(Take{Entry: e, Repeat: how%2 == 0})
-		answers := []Answer{{Status: first, Body: body}, {Status: second, Body: body}, {Trouble: Trouble(trouble), Status: first, Detail: string(body)}}
+		a := BeginAttempt(ClaimResult{Entry: e, MaybeApplied: how%2 == 0})
+		answers := []Response{{Status: first, Body: body}, {Status: second, Body: body}, {Failure: TransportFailure(trouble), Status: first, Detail: string(body)}}
 		requests := 0
-		for _, more := a.Next(); more; _, more = a.Next() {
+		for _, more := a.NextRequest(); more; _, more = a.NextRequest() {
 			if requests == 4 {
 				t.Fatal("the attempt does not end")
 			}
-			a.Tell(answers[requests%len(answers)])
+			a.HandleResponse(answers[requests%len(answers)])
 			requests++
 		}
 		o := a.Outcome()
 		switch o.Kind {
-		case Done, Again, Refused, GivenUp:
+		case OutcomeDone, OutcomeRetry, OutcomeRejected, OutcomeFailed:
 		default:
 			t.Fatalf("kind %q", o.Kind)
 		}
-		if o.Kind != Done && (o.After <= 0 && o.Kind != GivenUp || o.Reason == "") || o.After > maxRetryAfter {
+		if o.Kind != OutcomeDone && (o.RetryAfter <= 0 && o.Kind != OutcomeFailed || o.Reason == "") || o.RetryAfter > maxRetryAfter {
 			t.Errorf("%+v", o)
 		}
 		if !utf8.ValidString(o.Reason) || strings.ContainsRune(o.Reason, 0) || len(o.Reason) > 1000 {

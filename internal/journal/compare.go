@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// Same reports whether the controller has what was sent; both arguments include the envelope. It compares only the sent
+// SameObject reports whether the controller has what was sent; both arguments include the envelope. It compares only the sent
 // attributes, because the controller adds attributes, omits null and empty ones, and formats UUIDs with dashes. An
 // attribute that the controller does not return is ignored if both have the same revision_number. A wrong "no" is
 // harmless: the entry is sent again.
-func Same(sent, got json.RawMessage) bool {
+func SameObject(sent, got json.RawMessage) bool {
 	s, err := decodeObject(sent)
 	if err != nil {
 		return false

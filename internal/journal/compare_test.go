@@ -35,14 +35,14 @@ func TestSameObject_ComparesOnlySentAttributes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := Same(json.RawMessage(`{"port":`+tt.sent+`}`), json.RawMessage(`{"port":`+tt.got+`}`))
+			got := SameObject(json.RawMessage(`{"port":`+tt.sent+`}`), json.RawMessage(`{"port":`+tt.got+`}`))
 			if got != tt.want {
 				t.Errorf("got %t", got)
 			}
 		})
 	}
 	for _, got := range []string{``, `null`, `[]`, `{}`, `{"port":null}`, `{"port":[]}`, `{"network":{"a":1}}`, `garbage`} {
-		if Same(json.RawMessage(`{"port":{"a":1}}`), json.RawMessage(got)) {
+		if SameObject(json.RawMessage(`{"port":{"a":1}}`), json.RawMessage(got)) {
 			t.Errorf("same as %q", got)
 		}
 	}

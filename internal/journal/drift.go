@@ -22,9 +22,9 @@ func Canary() Change {
 	}
 }
 
-// Collections returns the requests that list the controller's objects of a type. within lists the IDs of the parent
+// ListRequests returns the requests that list the controller's objects of a type. within lists the IDs of the parent
 // objects for a type with nested collections.
-func Collections(typ string, within []string) []Request {
+func ListRequests(typ string, within []string) []Request {
 	k := byType[typ]
 	if k.parent == "" {
 		return []Request{{Method: "GET", Path: "/" + k.collection}}
@@ -36,8 +36,8 @@ func Collections(typ string, within []string) []Request {
 	return all
 }
 
-// Within returns the type of the parent whose objects contain the collections of this type; empty for most types.
-func Within(typ string) string { return byType[typ].parent }
+// ParentType returns the type of the parent whose objects contain the collections of this type; empty for most types.
+func ParentType(typ string) string { return byType[typ].parent }
 
 // ListKey returns the envelope key of a list of objects of a type.
 func ListKey(typ string) string { return byType[typ].listKey() }
@@ -45,8 +45,8 @@ func ListKey(typ string) string { return byType[typ].listKey() }
 // maxIDLength is longer than every ID that an OpenStack API returns.
 const maxIDLength = 255
 
-// Listed returns the ID of an object in a list response.
-func Listed(typ string, raw json.RawMessage) (id string, err error) {
+// ParseListedID returns the ID of an object in a list response.
+func ParseListedID(typ string, raw json.RawMessage) (id string, err error) {
 	var o struct {
 		ID string `json:"id"`
 	}
@@ -56,9 +56,9 @@ func Listed(typ string, raw json.RawMessage) (id string, err error) {
 	return canonicalUUID(o.ID), nil
 }
 
-// Kept returns what the database can store of an unknown object at the controller: the whole object, or only what a
+// StorableObject returns what the database can store of an unknown object at the controller: the whole object, or only what a
 // delete request needs.
-func Kept(typ, id string, raw json.RawMessage) json.RawMessage {
+func StorableObject(typ, id string, raw json.RawMessage) json.RawMessage {
 	o, err := decodeObject(raw)
 	if whole, _ := json.Marshal(o); err == nil && isStorable(whole) {
 		return whole
@@ -79,9 +79,9 @@ func isStorable(raw []byte) bool {
 	return json.Unmarshal(raw, &any) == nil && !bytes.Contains(raw, []byte(`\u0000`))
 }
 
-// Differences returns the names of the attributes that differ and that an update can correct. It ignores attributes
+// DifferingAttributes returns the names of the attributes that differ and that an update can correct. It ignores attributes
 // that the controller does not return.
-func Differences(typ string, shall, has json.RawMessage) []string {
+func DifferingAttributes(typ string, shall, has json.RawMessage) []string {
 	k := byType[typ]
 	want, err := decodeObject(shall)
 	if err == nil {
@@ -103,8 +103,8 @@ func Differences(typ string, shall, has json.RawMessage) []string {
 	return differ
 }
 
-// Shown returns the object of a response to Read, without its envelope.
-func Shown(typ string, body []byte) (json.RawMessage, error) {
+// UnwrapObject returns the object of a response to ReadRequest, without its envelope.
+func UnwrapObject(typ string, body []byte) (json.RawMessage, error) {
 	var envelope map[string]json.RawMessage
 	if err := json.Unmarshal(body, &envelope); err != nil {
 		return nil, fmt.Errorf("decode the controller's %s: %w", typ, err)

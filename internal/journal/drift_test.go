@@ -19,7 +19,7 @@ func TestDifferingAttributes_OnlyThoseThatAnUpdateCorrects(t *testing.T) {
 	} {
 		t.Run(tt.typ+" "+tt.shall, func(t *testing.T) {
 			t.Parallel()
-			got, err := json.Marshal(append([]string{}, Differences(tt.typ, json.RawMessage(tt.shall), json.RawMessage(tt.has))...))
+			got, err := json.Marshal(append([]string{}, DifferingAttributes(tt.typ, json.RawMessage(tt.shall), json.RawMessage(tt.has))...))
 			if err != nil || string(got) != tt.want {
 				t.Errorf("controller has %s: got %s, want %s", tt.has, got, tt.want)
 			}
@@ -37,17 +37,17 @@ func TestParseListedID_RejectsWhatIsNoObject(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"id":"0123456789abcdef0123456789abcdef"}`: "01234567-89ab-cdef-0123-456789abcdef", `{"id":"x","name":7}`: "x",
 	} {
-		if got, err := Listed("policy", []byte(raw)); got != want || err != nil {
+		if got, err := ParseListedID("policy", []byte(raw)); got != want || err != nil {
 			t.Errorf("%s: %s, %v", raw, got, err)
 		}
 	}
 	for _, raw := range []string{``, `<html>`, `[]`, `null`, `7`, `{}`, `{"id":7}`, `{"id":""}`, `{"id":"a\u0000"}`, `{"id":"` + strings.Repeat("x", 256) + `"}`} {
-		if got, err := Listed("policy", []byte(raw)); err == nil {
+		if got, err := ParseListedID("policy", []byte(raw)); err == nil {
 			t.Errorf("%s is read as %q", raw, got)
 		}
 	}
 	for _, body := range []string{``, `<html>`, `[]`, `{}`, `{"network":{}}`} {
-		if got, err := Shown("policy", []byte(body)); err == nil {
+		if got, err := UnwrapObject("policy", []byte(body)); err == nil {
 			t.Errorf("%s is read as %s", body, got)
 		}
 	}
@@ -65,7 +65,7 @@ func TestStorableObject_KeepsWhatTheDatabaseCanStore(t *testing.T) {
 	} {
 		t.Run(tt[1], func(t *testing.T) {
 			t.Parallel()
-			if got := string(Kept(tt[0], tt[1][7:8], json.RawMessage(tt[1]))); got != tt[2] {
+			if got := string(StorableObject(tt[0], tt[1][7:8], json.RawMessage(tt[1]))); got != tt[2] {
 				t.Errorf("got %s, want %s", got, tt[2])
 			}
 		})

@@ -41,29 +41,29 @@ type Change struct {
 	Operation Operation
 	Data      json.RawMessage // the complete object, not filtered; for a delete its last state
 	Parents   []Ref           // objects that must be at the controller first: a create or update waits for their entries, and their delete waits for this entry
-	Former    []Ref           // other objects that this one mentions, now or before: their delete waits for this entry
+	Mentioned []Ref           // other objects that this one mentions, now or before: their delete waits for this entry
 	Project   string
 	Name      string // name of the object, for human readers
 }
 
 // Entry is a recorded change.
 type Entry struct {
-	Seq        int64
-	Object     Ref
-	Operation  Operation
-	Data       json.RawMessage
-	State      State
-	Attempt    int  // number of claims; fences the outcome
-	Failures   int  // number of unexpected responses
-	Unsure     bool // the controller may have applied a failed attempt
-	Project    string
-	Name       string
-	LastError  string
-	CreatedAt  time.Time
-	TakenAt    *time.Time
-	FinishedAt *time.Time
-	RetryAt    *time.Time // earliest time of the next attempt
-	Carrier    *int64     // entry whose workflow made the last attempt; nil: its own workflow
+	Seq          int64
+	Object       Ref
+	Operation    Operation
+	Data         json.RawMessage
+	State        State
+	Attempt      int  // number of claims; fences the outcome
+	Failures     int  // number of unexpected responses
+	MaybeApplied bool // the controller may have applied a failed attempt
+	Project      string
+	Name         string
+	LastError    string
+	CreatedAt    time.Time
+	TakenAt      *time.Time
+	FinishedAt   *time.Time
+	RetryAt      *time.Time // earliest time of the next attempt
+	BatchLeader  *int64     // entry whose workflow made the last attempt; nil: its own workflow
 }
 
 // Blocker is an earlier entry that must be completed first.
@@ -75,16 +75,16 @@ type Blocker struct {
 	Since     time.Time // when it was recorded
 }
 
-// Take is the result of claiming an entry: the claimed entry, or the reason why it was not claimed.
-type Take struct {
-	Entry    Entry         // State is processing if the entry was claimed
-	Blockers []Blocker     // entries that must be completed first
-	Wait     time.Duration // remaining back-off after the last attempt
-	Repeat   bool          // the controller may have applied an earlier attempt
+// ClaimResult is the result of claiming an entry: the claimed entry, or the reason why it was not claimed.
+type ClaimResult struct {
+	Entry        Entry         // State is processing if the entry was claimed
+	Blockers     []Blocker     // entries that must be completed first
+	Wait         time.Duration // remaining back-off after the last attempt
+	MaybeApplied bool          // the controller may have applied an earlier attempt
 }
 
-// Decision is an operator's decision about an entry.
-type Decision struct {
+// OperatorDecision is an operator's decision about an entry.
+type OperatorDecision struct {
 	At     time.Time
 	Actor  string
 	Action string // retry, skip …

@@ -16,18 +16,18 @@ func ExampleAttempt() {
 		Object:    journal.Ref{Type: "network", ID: "n1"},
 		Data:      json.RawMessage(`{"id":"n1","name":"blue"}`),
 	}
-	controller := []journal.Answer{
+	controller := []journal.Response{
 		{Status: 409},
 		{Status: 200, Body: []byte(`{"network":{"id":"n1","name":"red"}}`)},
 		{Status: 200},
 	}
 
-	attempt := journal.Begin(journal.Take{Entry: entry})
-	for request, more := attempt.Next(); more; request, more = attempt.Next() {
+	attempt := journal.BeginAttempt(journal.ClaimResult{Entry: entry})
+	for request, more := attempt.NextRequest(); more; request, more = attempt.NextRequest() {
 		response := controller[0]
 		controller = controller[1:]
 		fmt.Println(request.Method, request.Path, "->", response.Status)
-		attempt.Tell(response)
+		attempt.HandleResponse(response)
 	}
 	outcome := attempt.Outcome()
 	fmt.Println(outcome.Kind, outcome.State())
@@ -42,7 +42,7 @@ func ExampleAttempt() {
 func Example_outcomeOfAResponse() {
 	entry := journal.Entry{Operation: journal.Create, Object: journal.Ref{Type: "port", ID: "p1"}, Failures: 4}
 	for _, status := range []int{201, 503, 400} {
-		outcome := journal.Judge(entry, journal.Answer{Status: status})
+		outcome := journal.Evaluate(entry, journal.Response{Status: status})
 		fmt.Println(status, outcome.Kind, outcome.State())
 	}
 	// Output:

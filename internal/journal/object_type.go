@@ -105,17 +105,17 @@ func Types() []string {
 	return names
 }
 
-// Known reports whether the type exists.
-func Known(typ string) bool { return byType[typ].typ != "" }
+// IsKnownType reports whether the type exists.
+func IsKnownType(typ string) bool { return byType[typ].typ != "" }
 
-// Ours reports whether this server has an API for the type. Other services must not record changes of such a type.
-func Ours(typ string) bool { return byType[typ].hasAPI }
+// HasAPI reports whether this server has an API for the type. Other services must not record changes of such a type.
+func HasAPI(typ string) bool { return byType[typ].hasAPI }
 
-// Fixed reports whether the controller cannot update objects of the type.
-func Fixed(typ string) bool { return byType[typ].noUpdate }
+// HasNoUpdate reports whether the controller cannot update objects of the type.
+func HasNoUpdate(typ string) bool { return byType[typ].noUpdate }
 
-// Owns returns the types whose objects are deleted together with an object of this type, without an entry of their own.
-func Owns(typ string) []string { return byType[typ].owns }
+// OwnedTypes returns the types whose objects are deleted together with an object of this type, without an entry of their own.
+func OwnedTypes(typ string) []string { return byType[typ].owns }
 
 func (k objectType) listKey() string {
 	if k.plural != "" {
@@ -130,19 +130,19 @@ func isRouterPort(o object) bool {
 	return strings.HasPrefix(owner, "network:router_") || owner == "network:ha_router_replicated_interface"
 }
 
-// Referring returns the change with the references of its object. before is the last change of the same object, nil if
+// WithReferences returns the change with the references of its object. before is the last change of the same object, nil if
 // none; references that only it has are kept.
-func (c Change) Referring(before *Change) (Change, error) {
+func (c Change) WithReferences(before *Change) (Change, error) {
 	var err error
-	if c.Parents, c.Former, err = References(c.Object.Type, c.Data); err != nil {
+	if c.Parents, c.Mentioned, err = References(c.Object.Type, c.Data); err != nil {
 		return c, fmt.Errorf("%s %s: %w", c.Object.Type, c.Object.ID, err)
 	}
 	if before == nil {
 		return c, nil
 	}
-	for _, r := range slices.Concat(before.Parents, before.Former) {
-		if !slices.Contains(c.Parents, r) && !slices.Contains(c.Former, r) {
-			c.Former = append(c.Former, r)
+	for _, r := range slices.Concat(before.Parents, before.Mentioned) {
+		if !slices.Contains(c.Parents, r) && !slices.Contains(c.Mentioned, r) {
+			c.Mentioned = append(c.Mentioned, r)
 		}
 	}
 	return c, nil

@@ -71,7 +71,7 @@ func TestTypes_ParentsBeforeChildren(t *testing.T) {
 			}
 		}
 		for _, l := range k.mentions {
-			if !Known(l.typ) {
+			if !IsKnownType(l.typ) {
 				t.Errorf("%s names the unknown type %s", k.typ, l.typ)
 			}
 		}
@@ -80,15 +80,15 @@ func TestTypes_ParentsBeforeChildren(t *testing.T) {
 
 func TestChange_KeepsReferencesThatItsObjectNoLongerHas(t *testing.T) {
 	t.Parallel()
-	before, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":"p","router_id":"r"}`)}.Referring(nil)
+	before, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":"p","router_id":"r"}`)}.WithReferences(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	after, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`)}.Referring(&before)
+	after, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`)}.WithReferences(&before)
 
-	if err != nil || refList(after.Parents) != "network n" || refList(after.Former) != "port p, router r" {
-		t.Errorf("needs %s, named %s, %v", refList(after.Parents), refList(after.Former), err)
+	if err != nil || refList(after.Parents) != "network n" || refList(after.Mentioned) != "port p, router r" {
+		t.Errorf("needs %s, named %s, %v", refList(after.Parents), refList(after.Mentioned), err)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestWriteRequest_PathOfEachType(t *testing.T) {
 		want = append(want, typ)
 		for op, path := range map[Operation]string{Create: "POST /" + collection, Update: "PUT /" + collection + "/id1", Delete: "DELETE /" + collection + "/id1"} {
 			e := entry(op, typ, `{"id":"id1","pool_id":"pool/1"}`)
-			r, err := RequestOf(e)
+			r, err := WriteRequest(e)
 			if typ == "l2gateway_connection" && op == Update {
 				if err == nil {
 					t.Errorf("want no update of a connection, got %+v", r)
@@ -164,7 +164,7 @@ func TestWriteRequest_ConvertsEachTypeForTheController(t *testing.T) {
 			}
 			t.Run(tt.name+" "+string(op), func(t *testing.T) {
 				t.Parallel()
-				r, err := RequestOf(entry(op, tt.typ, tt.data))
+				r, err := WriteRequest(entry(op, tt.typ, tt.data))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -175,7 +175,7 @@ func TestWriteRequest_ConvertsEachTypeForTheController(t *testing.T) {
 		}
 	}
 	for _, data := range []string{`{"rules":7}`, `{"rules":[7]}`, `{"rules":[{"id":"a"}]}`} {
-		if r, err := RequestOf(entry(Create, "policy", data)); err == nil {
+		if r, err := WriteRequest(entry(Create, "policy", data)); err == nil {
 			t.Errorf("%s becomes %s", data, r.Body)
 		}
 	}

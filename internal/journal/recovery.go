@@ -2,49 +2,51 @@ package journal
 
 import "encoding/json"
 
-// Observed is what recovery found out about the object of a failed entry.
-type Observed struct {
-	Has   json.RawMessage // the controller's object; nil if it has none
-	Shall json.RawMessage // our object; nil if it was deleted
-	Later bool            // a later entry of the same object waits for this one
+// RecoveryInput is what recovery found out about the object of a failed entry.
+type RecoveryInput struct {
+	Actual        json.RawMessage // the controller's object; nil if it has none
+	Desired       json.RawMessage // our object; nil if it was deleted
+	HasLaterEntry bool            // a later entry of the same object waits for this one
 }
 
-// Remedy is the decision about a failed entry: finish it, or send it again with this operation and data.
-type Remedy struct {
+// RecoveryAction is the decision about a failed entry: finish it, or send it again with this operation and data.
+type RecoveryAction struct {
 	Finish    bool
 	Operation Operation
 	Data      json.RawMessage
 	Reason    string // for human readers
 }
 
-// Recover decides about a failed entry by comparing the controller's object with ours. If a later entry of the object
+// DecideRecovery decides about a failed entry by comparing the controller's object with ours. If a later entry of the object
 // exists, the entry keeps its own data, because the later entry carries newer data.
-func Recover(e Entry, o Observed) Remedy {
-	atController, inDatabase := o.Has != nil, o.Shall != nil
+func DecideRecovery(e Entry, o RecoveryInput) RecoveryAction {
+	atController, inDatabase := o.Actual != nil, o.Desired != nil
 	data := e.Data
-	if inDatabase && !o.Later {
-		data = o.Shall
+	if inDatabase && !o.HasLaterEntry {
+		data = o.Desired
 	}
-	finish := func(reason string) Remedy {
-		return Remedy{Finish: true, Operation: e.Operation, Data: e.Data, Reason: reason}
+	finish := func(reason string) RecoveryAction {
+		return RecoveryAction{Finish: true, Operation: e.Operation, Data: e.Data, Reason: reason}
 	}
-	resend := func(op Operation, reason string) Remedy { return Remedy{Operation: op, Data: data, Reason: reason} }
+	resend := func(op Operation, reason string) RecoveryAction {
+		return RecoveryAction{Operation: op, Data: data, Reason: reason}
+	}
 	switch {
 	case e.Operation == Delete && !atController:
 		return finish("the controller no longer has it")
-	case e.Operation == Delete && inDatabase && !o.Later:
+	case e.Operation == Delete && inDatabase && !o.HasLaterEntry:
 		return finish("it exists again")
 	case e.Operation == Delete:
-		return Remedy{Operation: Delete, Data: e.Data, Reason: "the controller still has it"}
+		return RecoveryAction{Operation: Delete, Data: e.Data, Reason: "the controller still has it"}
 	case !atController && !inDatabase:
 		return finish("deleted in the database and at the controller")
 	case !atController:
 		return resend(Create, "the controller lacks it")
-	case !inDatabase && o.Later:
+	case !inDatabase && o.HasLaterEntry:
 		return finish("it was deleted; a later entry deletes it at the controller")
 	case !inDatabase:
-		return Remedy{Operation: Delete, Data: e.Data, Reason: "it was deleted in the database, but the controller still has it"}
-	case len(Differences(e.Object.Type, data, o.Has)) == 0:
+		return RecoveryAction{Operation: Delete, Data: e.Data, Reason: "it was deleted in the database, but the controller still has it"}
+	case len(DifferingAttributes(e.Object.Type, data, o.Actual)) == 0:
 		return finish("the controller has the current object")
 	default:
 		return resend(Update, "the controller has a different object")

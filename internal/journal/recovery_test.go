@@ -43,14 +43,14 @@ func TestDecideRecovery_ByControllerAndDatabase(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, controller %q, database %q, later entry %t", tt.op, tt.has, tt.shall, tt.later), func(t *testing.T) {
 			t.Parallel()
-			o := Observed{Later: tt.later}
+			o := RecoveryInput{HasLaterEntry: tt.later}
 			if tt.has != "" {
-				o.Has = json.RawMessage(tt.has)
+				o.Actual = json.RawMessage(tt.has)
 			}
 			if tt.shall != "" {
-				o.Shall = json.RawMessage(tt.shall)
+				o.Desired = json.RawMessage(tt.shall)
 			}
-			got := Recover(entry(tt.op, "network", old), o)
+			got := DecideRecovery(entry(tt.op, "network", old), o)
 			if got.Finish != tt.finish || got.Reason == "" || !tt.finish && (string(got.Operation) != tt.sends || string(got.Data) != tt.data) {
 				t.Errorf("%+v %s", got, got.Data)
 			}

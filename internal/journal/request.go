@@ -17,8 +17,8 @@ type Request struct {
 // object is a JSON object. Its numbers are json.Number and keep all digits.
 type object = map[string]any
 
-// RequestOf returns the request that sends the entry. It returns an error if none can be created.
-func RequestOf(e Entry) (Request, error) {
+// WriteRequest returns the request that sends the entry. It returns an error if none can be created.
+func WriteRequest(e Entry) (Request, error) {
 	k, list, err := collectionOf(e)
 	if err != nil {
 		return Request{}, err
@@ -37,8 +37,8 @@ func RequestOf(e Entry) (Request, error) {
 	}
 }
 
-// Read returns the request that reads the entry's object from the controller.
-func Read(e Entry) (Request, error) {
+// ReadRequest returns the request that reads the entry's object from the controller.
+func ReadRequest(e Entry) (Request, error) {
 	_, list, err := collectionOf(e)
 	if err != nil {
 		return Request{}, err
@@ -46,10 +46,10 @@ func Read(e Entry) (Request, error) {
 	return Request{Method: "GET", Path: itemPath(list, e)}, nil
 }
 
-// Replace returns the request that overwrites an existing object with the data of a create.
-func Replace(e Entry) (Request, error) {
+// ReplaceRequest returns the request that overwrites an existing object with the data of a create.
+func ReplaceRequest(e Entry) (Request, error) {
 	e.Operation = Update
-	return RequestOf(e)
+	return WriteRequest(e)
 }
 
 // collectionOf returns the type and the collection path of the entry's object.

@@ -15,7 +15,7 @@ func TestWriteRequest_MethodAndPath(t *testing.T) {
 	t.Parallel()
 	for typ, collection := range map[string]string{"network": "/networks", "subnet": "/subnets", "port": "/ports"} {
 		for op, want := range map[Operation]string{Create: "POST " + collection, Update: "PUT " + collection + "/id1", Delete: "DELETE " + collection + "/id1"} {
-			r, err := RequestOf(entry(op, typ, `{"id": "id1"}`))
+			r, err := WriteRequest(entry(op, typ, `{"id": "id1"}`))
 			if err != nil || r.Method+" "+r.Path != want {
 				t.Errorf("%s %s: %s %s, %v", op, typ, r.Method, r.Path, err)
 			}
@@ -23,11 +23,11 @@ func TestWriteRequest_MethodAndPath(t *testing.T) {
 				t.Errorf("%s %s: body %s", op, typ, r.Body)
 			}
 		}
-		if r, err := Read(entry(Create, typ, `{}`)); err != nil || r.Method != "GET" || r.Path != collection+"/id1" || r.Body != nil {
+		if r, err := ReadRequest(entry(Create, typ, `{}`)); err != nil || r.Method != "GET" || r.Path != collection+"/id1" || r.Body != nil {
 			t.Errorf("read %s: %+v, %v", typ, r, err)
 		}
 	}
-	if r, _ := RequestOf(Entry{Operation: Delete, Object: Ref{Type: "port", ID: "../networks?x#y"}}); r.Path != "/ports/..%2Fnetworks%3Fx%23y" {
+	if r, _ := WriteRequest(Entry{Operation: Delete, Object: Ref{Type: "port", ID: "../networks?x#y"}}); r.Path != "/ports/..%2Fnetworks%3Fx%23y" {
 		t.Errorf("the ID is not escaped: %s", r.Path)
 	}
 }
@@ -80,7 +80,7 @@ func TestWriteRequest_FiltersBodyByTypeAndOperation(t *testing.T) {
 		for op, want := range map[Operation]string{Create: tt.create, Update: tt.update} {
 			t.Run(tt.name+" "+string(op), func(t *testing.T) {
 				t.Parallel()
-				r, err := RequestOf(entry(op, tt.typ, tt.data))
+				r, err := WriteRequest(entry(op, tt.typ, tt.data))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -89,7 +89,7 @@ func TestWriteRequest_FiltersBodyByTypeAndOperation(t *testing.T) {
 				}
 			})
 		}
-		replace, err := Replace(entry(Create, tt.typ, tt.data))
+		replace, err := ReplaceRequest(entry(Create, tt.typ, tt.data))
 		if err != nil || replace.Method != "PUT" {
 			t.Fatalf("%s: %+v, %v", tt.name, replace, err)
 		}
@@ -123,11 +123,11 @@ func TestAttempt_FailsAnEntryWithoutValidRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if r, err := RequestOf(e); err == nil {
+			if r, err := WriteRequest(e); err == nil {
 				t.Errorf("%+v", r)
 			}
-			a := Begin(Take{Entry: e})
-			if _, more := a.Next(); more || a.Outcome().Kind != GivenUp {
+			a := BeginAttempt(ClaimResult{Entry: e})
+			if _, more := a.NextRequest(); more || a.Outcome().Kind != OutcomeFailed {
 				t.Errorf("%+v", a.Outcome())
 			}
 		})

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Trouble is the reason why there is no HTTP response. It is empty if there is one.
-type Trouble string
+// TransportFailure is the reason why there is no HTTP response. It is empty if there is one.
+type TransportFailure string
 
 // Failures of the transport between us and the controller.
 const (
-	Unreachable Trouble = "unreachable" // no connection: nothing was sent
-	TLS         Trouble = "tls"         // no trusted TLS connection: nothing was sent
-	Timeout     Trouble = "timeout"     // sent, but no response arrived in time
-	Reset       Trouble = "reset"       // sent, but the connection broke before the response was complete
-	Open        Trouble = "open"        // not sent: the circuit breaker is open
-	Unusable    Trouble = "unusable"    // the request could not be created
+	Unreachable     TransportFailure = "unreachable" // no connection: nothing was sent
+	TLSFailure      TransportFailure = "tls"         // no trusted TLS connection: nothing was sent
+	Timeout         TransportFailure = "timeout"     // sent, but no response arrived in time
+	ConnectionReset TransportFailure = "reset"       // sent, but the connection broke before the response was complete
+	CircuitOpen     TransportFailure = "open"        // not sent: the circuit breaker is open
+	InvalidRequest  TransportFailure = "unusable"    // the request could not be created
 )
 
-// Answer is the controller's response to a request, or the reason why there is none.
-type Answer struct {
+// Response is the controller's response to a request, or the reason why there is none.
+type Response struct {
 	Status     int
 	Body       []byte
-	Trouble    Trouble
+	Failure    TransportFailure
 	Detail     string        // the transport's error text
 	RetryAfter time.Duration // the Retry-After header of the controller or of a proxy
 }
@@ -40,73 +40,73 @@ const (
 	maxRetryAfter   = 10 * time.Minute // upper bound of a requested Retry-After
 )
 
-// MissingParent is the reason of an outcome that only the arrival of another object at the controller can change.
-const MissingParent = "the controller does not know an object that this one refers to (442)"
+// ReasonMissingParent is the reason of an outcome that only the arrival of another object at the controller can change.
+const ReasonMissingParent = "the controller does not know an object that this one refers to (442)"
 
 // missingDependency is OpenDaylight's own HTTP status for an object whose parent it does not know.
 const missingDependency = 442
 
-// Judge returns the outcome of the response to the entry's request. Failures that an operator or time can correct are
+// Evaluate returns the outcome of the response to the entry's request. Failures that an operator or time can correct are
 // retried without limit: no connection, wrong credentials, overload, errors of the controller, a response that is not
 // the controller's. Any other rejection counts as a failure of the entry.
-func Judge(e Entry, a Answer) Outcome {
+func Evaluate(e Entry, a Response) Outcome {
 	if o, expected := expectedFailure(e, a); expected {
 		return o
 	}
 	switch {
 	case isSuccess(a):
-		return Outcome{Kind: Done}
+		return Outcome{Kind: OutcomeDone}
 	case a.Status == http.StatusNotFound && e.Operation == Delete:
-		return Outcome{Kind: Done}
+		return Outcome{Kind: OutcomeDone}
 	case a.Status == http.StatusConflict && e.Operation == Create:
-		return Outcome{Kind: Exists, Unsure: true, After: backoff(e, firstBackoff, e.Attempt),
+		return Outcome{Kind: OutcomeExists, MaybeApplied: true, RetryAfter: backoff(e, firstBackoff, e.Attempt),
 			Reason: "the controller already has an object with this ID"}
 	default:
 		return rejected(e, quoteResponse(a))
 	}
 }
 
-// Unsendable returns the outcome of an entry for which no request can be created.
-func Unsendable(err error) Outcome { return Outcome{Kind: GivenUp, Reason: err.Error()} }
+// UnsendableOutcome returns the outcome of an entry for which no request can be created.
+func UnsendableOutcome(err error) Outcome { return Outcome{Kind: OutcomeFailed, Reason: err.Error()} }
 
 // expectedFailure recognises responses that say nothing about the entry itself.
-func expectedFailure(e Entry, a Answer) (Outcome, bool) {
-	o := Outcome{Kind: Again, After: max(backoff(e, firstBackoff, e.Attempt), min(a.RetryAfter, maxRetryAfter))}
+func expectedFailure(e Entry, a Response) (Outcome, bool) {
+	o := Outcome{Kind: OutcomeRetry, RetryAfter: max(backoff(e, firstBackoff, e.Attempt), min(a.RetryAfter, maxRetryAfter))}
 	switch {
-	case a.Trouble == Unusable:
+	case a.Failure == InvalidRequest:
 		return rejected(e, quoteFailure(a)), true
-	case a.Trouble != "":
+	case a.Failure != "":
 		o.Reason = quoteFailure(a)
-		o.Unsure = a.Trouble == Timeout || a.Trouble == Reset
-		o.Away = true
+		o.MaybeApplied = a.Failure == Timeout || a.Failure == ConnectionReset
+		o.ControllerDown = true
 		return o, true
 	}
-	o.Reason, o.Away = quoteResponse(a), a.Status >= http.StatusInternalServerError && a.RetryAfter == 0
+	o.Reason, o.ControllerDown = quoteResponse(a), a.Status >= http.StatusInternalServerError && a.RetryAfter == 0
 	if isSuccess(a) && !isForeign(e, a.Body) {
 		return Outcome{}, false
 	}
 	switch a.Status {
 	case http.StatusOK, http.StatusCreated, http.StatusNoContent:
 		o.Reason = "the response is not from the controller: " + quoteResponse(a)
-		o.Unsure = true
+		o.MaybeApplied = true
 		return o, true
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return o, true
 	case http.StatusRequestTimeout:
-		o.Unsure = true
+		o.MaybeApplied = true
 		return o, true
 	case missingDependency:
-		o.Reason = MissingParent
+		o.Reason = ReasonMissingParent
 		return o, true
 	}
 	if a.Status >= 400 && a.Status < 500 {
 		return Outcome{}, false
 	}
-	o.Unsure = true
+	o.MaybeApplied = true
 	return o, true
 }
 
-func isSuccess(a Answer) bool {
+func isSuccess(a Response) bool {
 	return a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusNoContent
 }
 
@@ -123,20 +123,20 @@ func isForeign(e Entry, body []byte) bool {
 
 func rejected(e Entry, reason string) Outcome {
 	if e.Failures+1 >= maxFailures {
-		return Outcome{Kind: GivenUp, Reason: reason}
+		return Outcome{Kind: OutcomeFailed, Reason: reason}
 	}
-	return Outcome{Kind: Refused, After: backoff(e, rejectedBackoff, e.Failures+1), Reason: reason}
+	return Outcome{Kind: OutcomeRejected, RetryAfter: backoff(e, rejectedBackoff, e.Failures+1), Reason: reason}
 }
 
 // maxQuote is the maximum number of bytes of a response that is quoted.
 const maxQuote = 200
 
-func quoteFailure(a Answer) string {
-	return printable([]byte(string(a.Trouble)+": "+a.Detail), maxQuote)
+func quoteFailure(a Response) string {
+	return printable([]byte(string(a.Failure)+": "+a.Detail), maxQuote)
 }
 
 // quoteResponse quotes a response in one line.
-func quoteResponse(a Answer) string {
+func quoteResponse(a Response) string {
 	s := fmt.Sprintf("the controller answered %d", a.Status)
 	if text := http.StatusText(a.Status); text != "" {
 		s += " " + text

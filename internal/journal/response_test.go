@@ -10,63 +10,63 @@ import (
 	"unicode/utf8"
 )
 
-func status(code int) Answer { return Answer{Status: code} }
+func status(code int) Response { return Response{Status: code} }
 
-func broken(tr Trouble) Answer { return Answer{Trouble: tr, Detail: "detail"} }
+func broken(tr TransportFailure) Response { return Response{Failure: tr, Detail: "detail"} }
 
 func TestEvaluate_OutcomeByResponse(t *testing.T) {
 	t.Parallel()
 	all := []Operation{Create, Update, Delete}
 	for _, tt := range []struct {
-		answer Answer
+		answer Response
 		ops    []Operation
-		want   Kind
+		want   OutcomeKind
 		unsure bool
 	}{
-		{status(200), all, Done, false},
-		{status(201), all, Done, false},
-		{status(204), all, Done, false},
-		{status(202), all, Again, true},
-		{status(206), all, Again, true},
-		{status(301), all, Again, true},
-		{status(302), all, Again, true},
-		{status(304), all, Again, true},
-		{status(0), all, Again, true},
-		{status(400), all, Refused, false},
-		{status(401), all, Again, false},
-		{status(403), all, Again, false},
-		{status(404), []Operation{Create, Update}, Refused, false},
-		{status(404), []Operation{Delete}, Done, false},
-		{status(405), all, Refused, false},
-		{status(408), all, Again, true},
-		{status(409), []Operation{Create}, Exists, true},
-		{status(409), []Operation{Update, Delete}, Refused, false},
-		{status(422), all, Refused, false},
-		{status(429), all, Again, false},
-		{status(442), all, Again, false},
-		{status(500), all, Again, true},
-		{status(502), all, Again, true},
-		{status(503), all, Again, false},
-		{status(504), all, Again, true},
-		{status(599), all, Again, true},
-		{broken(Unreachable), all, Again, false},
-		{broken(TLS), all, Again, false},
-		{broken(Open), all, Again, false},
-		{broken(Timeout), all, Again, true},
-		{broken(Reset), all, Again, true},
-		{broken(Unusable), all, Refused, false},
+		{status(200), all, OutcomeDone, false},
+		{status(201), all, OutcomeDone, false},
+		{status(204), all, OutcomeDone, false},
+		{status(202), all, OutcomeRetry, true},
+		{status(206), all, OutcomeRetry, true},
+		{status(301), all, OutcomeRetry, true},
+		{status(302), all, OutcomeRetry, true},
+		{status(304), all, OutcomeRetry, true},
+		{status(0), all, OutcomeRetry, true},
+		{status(400), all, OutcomeRejected, false},
+		{status(401), all, OutcomeRetry, false},
+		{status(403), all, OutcomeRetry, false},
+		{status(404), []Operation{Create, Update}, OutcomeRejected, false},
+		{status(404), []Operation{Delete}, OutcomeDone, false},
+		{status(405), all, OutcomeRejected, false},
+		{status(408), all, OutcomeRetry, true},
+		{status(409), []Operation{Create}, OutcomeExists, true},
+		{status(409), []Operation{Update, Delete}, OutcomeRejected, false},
+		{status(422), all, OutcomeRejected, false},
+		{status(429), all, OutcomeRetry, false},
+		{status(442), all, OutcomeRetry, false},
+		{status(500), all, OutcomeRetry, true},
+		{status(502), all, OutcomeRetry, true},
+		{status(503), all, OutcomeRetry, false},
+		{status(504), all, OutcomeRetry, true},
+		{status(599), all, OutcomeRetry, true},
+		{broken(Unreachable), all, OutcomeRetry, false},
+		{broken(TLSFailure), all, OutcomeRetry, false},
+		{broken(CircuitOpen), all, OutcomeRetry, false},
+		{broken(Timeout), all, OutcomeRetry, true},
+		{broken(ConnectionReset), all, OutcomeRetry, true},
+		{broken(InvalidRequest), all, OutcomeRejected, false},
 	} {
 		for _, op := range tt.ops {
-			t.Run(fmt.Sprintf("%s %d%s", op, tt.answer.Status, tt.answer.Trouble), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s %d%s", op, tt.answer.Status, tt.answer.Failure), func(t *testing.T) {
 				t.Parallel()
-				got := Judge(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer)
-				if got.Kind != tt.want || got.Unsure != tt.unsure {
+				got := Evaluate(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer)
+				if got.Kind != tt.want || got.MaybeApplied != tt.unsure {
 					t.Errorf("%+v, want %s, unsure %t", got, tt.want, tt.unsure)
 				}
-				if (got.Kind == Done) != (got.Reason == "") {
+				if (got.Kind == OutcomeDone) != (got.Reason == "") {
 					t.Errorf("reason %q", got.Reason)
 				}
-				if got.Kind != Done && got.After <= 0 {
+				if got.Kind != OutcomeDone && got.RetryAfter <= 0 {
 					t.Error("no back-off")
 				}
 			})
@@ -79,27 +79,27 @@ func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 	for _, tt := range []struct {
 		op   Operation
 		body string
-		want Kind
+		want OutcomeKind
 	}{
-		{Create, ``, Done},
-		{Create, ` {"port":{"id":"p"}}`, Done},
-		{Update, `{"port":{}}`, Done},
-		{Update, " \n", Done},
-		{Delete, ``, Done},
-		{Delete, `{}`, Done},
-		{Create, `<html>sign in</html>`, Again},
-		{Create, `{}`, Again},
-		{Create, `{"network":{}}`, Again},
-		{Update, `{"port":{`, Again},
-		{Update, `null`, Again},
-		{Update, `ok`, Again},
-		{Delete, `<html>sign in</html>`, Again},
+		{Create, ``, OutcomeDone},
+		{Create, ` {"port":{"id":"p"}}`, OutcomeDone},
+		{Update, `{"port":{}}`, OutcomeDone},
+		{Update, " \n", OutcomeDone},
+		{Delete, ``, OutcomeDone},
+		{Delete, `{}`, OutcomeDone},
+		{Create, `<html>sign in</html>`, OutcomeRetry},
+		{Create, `{}`, OutcomeRetry},
+		{Create, `{"network":{}}`, OutcomeRetry},
+		{Update, `{"port":{`, OutcomeRetry},
+		{Update, `null`, OutcomeRetry},
+		{Update, `ok`, OutcomeRetry},
+		{Delete, `<html>sign in</html>`, OutcomeRetry},
 	} {
 		for _, code := range []int{200, 201, 204} {
 			t.Run(fmt.Sprintf("%s %d %q", tt.op, code, tt.body), func(t *testing.T) {
 				t.Parallel()
-				o := Judge(entry(tt.op, "port", `{}`), Answer{Status: code, Body: []byte(tt.body)})
-				if o.Kind != tt.want || o.Unsure != (tt.want == Again) {
+				o := Evaluate(entry(tt.op, "port", `{}`), Response{Status: code, Body: []byte(tt.body)})
+				if o.Kind != tt.want || o.MaybeApplied != (tt.want == OutcomeRetry) {
 					t.Errorf("%+v", o)
 				}
 			})
@@ -111,19 +111,19 @@ func TestEvaluate_EntryFailsAfterFiveUnexpectedResponses(t *testing.T) {
 	t.Parallel()
 	e := Entry{Operation: Create}
 	for e.Failures < 4 {
-		o := Judge(e, Answer{Status: http.StatusBadRequest})
-		if o.Kind != Refused || o.State() != Pending || !o.Counts() {
+		o := Evaluate(e, Response{Status: http.StatusBadRequest})
+		if o.Kind != OutcomeRejected || o.State() != Pending || !o.CountsAsFailure() {
 			t.Fatalf("failure %d: %+v", e.Failures+1, o)
 		}
 		e.Failures++
 	}
-	if o := Judge(e, Answer{Status: http.StatusBadRequest}); o.Kind != GivenUp || o.State() != Failed || !o.Counts() {
+	if o := Evaluate(e, Response{Status: http.StatusBadRequest}); o.Kind != OutcomeFailed || o.State() != Failed || !o.CountsAsFailure() {
 		t.Errorf("the fifth: %+v", o)
 	}
-	if o := Judge(e, Answer{Status: http.StatusServiceUnavailable}); o.Kind != Again || o.Counts() {
+	if o := Evaluate(e, Response{Status: http.StatusServiceUnavailable}); o.Kind != OutcomeRetry || o.CountsAsFailure() {
 		t.Errorf("an expected failure counted: %+v", o)
 	}
-	if o := Unsendable(errors.New("no")); o.State() != Failed {
+	if o := UnsendableOutcome(errors.New("no")); o.State() != Failed {
 		t.Errorf("an entry that cannot be sent: %+v", o)
 	}
 }
@@ -134,8 +134,8 @@ func TestEvaluate_RespectsRetryAfterUpToALimit(t *testing.T) {
 		for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 			t.Run(fmt.Sprintf("%d %s", code, tt.asked), func(t *testing.T) {
 				t.Parallel()
-				if o := Judge(Entry{Attempt: 1}, Answer{Status: code, RetryAfter: tt.asked}); o.After != tt.want {
-					t.Errorf("got %s", o.After)
+				if o := Evaluate(Entry{Attempt: 1}, Response{Status: code, RetryAfter: tt.asked}); o.RetryAfter != tt.want {
+					t.Errorf("got %s", o.RetryAfter)
 				}
 			})
 		}
@@ -167,8 +167,8 @@ func TestBackoff_GrowsIsBoundedAndSpread(t *testing.T) {
 func TestEvaluate_ReasonIsOnePrintableLine(t *testing.T) {
 	t.Parallel()
 	body := "bad\x00\n\tthing \xff" + strings.Repeat("x", 5000)
-	for _, a := range []Answer{{Status: 400, Body: []byte(body)}, {Trouble: Reset, Detail: body}} {
-		reason := Judge(Entry{}, a).Reason
+	for _, a := range []Response{{Status: 400, Body: []byte(body)}, {Failure: ConnectionReset, Detail: body}} {
+		reason := Evaluate(Entry{}, a).Reason
 		if len(reason) > 300 || !utf8.ValidString(reason) || strings.ContainsAny(reason, "\x00\n\t") || !strings.Contains(reason, "thing ?xx") {
 			t.Errorf("reason %q", reason)
 		}

@@ -70,8 +70,8 @@ const (
 	Extra     = "extra"
 )
 
-// Act returns the operation that repairs the finding.
-func (f Finding) Act() Operation {
+// RepairOperation returns the operation that repairs the finding.
+func (f Finding) RepairOperation() Operation {
 	switch f.Kind {
 	case Missing:
 		return Create

@@ -37,10 +37,10 @@ func Sentence(e Entry, blockers []Blocker) string {
 
 // batchLeaderSuffix names the entry whose workflow sends this one.
 func batchLeaderSuffix(e Entry) string {
-	if e.Carrier == nil {
+	if e.BatchLeader == nil {
 		return ""
 	}
-	return fmt.Sprintf("; sent by the workflow journal/%d", *e.Carrier)
+	return fmt.Sprintf("; sent by the workflow journal/%d", *e.BatchLeader)
 }
 
 // describeBlockers describes the first failed blocker, because it needs an operator, otherwise the oldest one.
@@ -72,8 +72,8 @@ type Waiting struct {
 	Since time.Time
 }
 
-// Waits lists what an entry waits for: earlier entries, an administrator if it failed, otherwise the controller.
-func Waits(e Entry, blockers []Blocker) []Waiting {
+// WaitingFor lists what an entry waits for: earlier entries, an administrator if it failed, otherwise the controller.
+func WaitingFor(e Entry, blockers []Blocker) []Waiting {
 	since := e.CreatedAt
 	if e.TakenAt != nil {
 		since = *e.TakenAt

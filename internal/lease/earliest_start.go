@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Busy is the use of a host by a reservation during a time window.
-type Busy struct {
+// HostBooking is the use of a host by a reservation during a time window.
+type HostBooking struct {
 	Host     int64
 	From, To time.Time
 	Stuck    bool // the reservation failed to release the host, so its end is unknown
 }
 
-// Later returns the draft with all dates moved so that it starts at the given time.
-func (d Draft) Later(s Schedule, start time.Time) Draft {
+// StartingAt returns the draft with all dates moved so that it starts at the given time.
+func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 	by := start.Sub(s.Start)
-	d.Start, d.End = Moment{At: start}, Moment{At: s.End.Add(by)}
+	d.Start, d.End = RequestedDate{At: start}, RequestedDate{At: s.End.Add(by)}
 	if d.BeforeEnd != nil {
 		at := d.BeforeEnd.Add(by)
 		d.BeforeEnd = &at
@@ -24,12 +24,12 @@ func (d Draft) Later(s Schedule, start time.Time) Draft {
 	return d
 }
 
-// Earliest returns the first start, from the schedule's start until latest, at which every reservation of the draft
+// EarliestStart returns the first start, from the schedule's start until latest, at which every reservation of the draft
 // gets its hosts for the duration of the schedule. It chooses hosts as a creation does. Only the instants at which a
 // host becomes free are candidates.
-func Earliest(d Draft, s Schedule, latest time.Time, hosts []Host, busy []Busy) (time.Time, error) {
+func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []HostBooking) (time.Time, error) {
 	starts := []time.Time{s.Start}
-	booked, stuck, byHost := map[int64]bool{}, map[int64]bool{}, map[int64][]Busy{}
+	booked, stuck, byHost := map[int64]bool{}, map[int64]bool{}, map[int64][]HostBooking{}
 	for _, b := range busy {
 		stuck[b.Host] = stuck[b.Host] || b.Stuck
 		booked[b.Host], byHost[b.Host] = true, append(byHost[b.Host], b)
@@ -38,7 +38,7 @@ func Earliest(d Draft, s Schedule, latest time.Time, hosts []Host, busy []Busy) 
 		}
 	}
 	for _, all := range byHost {
-		slices.SortFunc(all, func(a, b Busy) int { return a.To.Compare(b.To) })
+		slices.SortFunc(all, func(a, b HostBooking) int { return a.To.Compare(b.To) })
 		for i := len(all) - 2; i >= 0; i-- { // several instances can use a host at the same time
 			all[i].From = earlierOf(all[i].From, all[i+1].From)
 		}
@@ -56,7 +56,7 @@ func Earliest(d Draft, s Schedule, latest time.Time, hosts []Host, busy []Busy) 
 			return start, nil
 		}
 	}
-	return time.Time{}, Refuse(NotEnoughHosts, "Not enough hosts available at any start until %s", latest.UTC().Format(time.RFC3339))
+	return time.Time{}, Faultf(NotEnoughHosts, "Not enough hosts available at any start until %s", latest.UTC().Format(time.RFC3339))
 }
 
 func earlierOf(a, b time.Time) time.Time {
@@ -67,19 +67,19 @@ func earlierOf(a, b time.Time) time.Time {
 }
 
 // matchingHosts returns, for each reservation, the hosts that meet its requirements. Stuck hosts are not reservable.
-func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int64]bool) ([][]Candidate, error) {
-	all := make([]Candidate, len(hosts))
+func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int64]bool) ([][]HostCandidate, error) {
+	all := make([]HostCandidate, len(hosts))
 	for i, h := range hosts {
 		h.Reservable = h.Reservable && !stuck[h.ID]
-		all[i] = Candidate{Host: h}
+		all[i] = HostCandidate{Host: h}
 	}
-	each := make([][]Candidate, len(reservations))
+	each := make([][]HostCandidate, len(reservations))
 	for i, r := range reservations {
-		requirements, err := Requirements(r.HypervisorProperties, r.ResourceProperties)
+		requirements, err := HostRequirements(r.HypervisorProperties, r.ResourceProperties)
 		if err != nil {
 			return nil, err
 		}
-		if each[i], err = Matching(all, requirements); err != nil {
+		if each[i], err = MatchCandidates(all, requirements); err != nil {
 			return nil, err
 		}
 	}
@@ -88,10 +88,10 @@ func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int6
 
 // takenHosts returns the hosts that are reserved in a window. The bookings of each host are sorted by end, and each
 // starts no later than the ones after it, so that one search is enough.
-func takenHosts(byHost map[int64][]Busy, from, to time.Time) map[int64]bool {
+func takenHosts(byHost map[int64][]HostBooking, from, to time.Time) map[int64]bool {
 	taken := map[int64]bool{}
 	for host, all := range byHost {
-		i, _ := slices.BinarySearchFunc(all, from, func(b Busy, from time.Time) int {
+		i, _ := slices.BinarySearchFunc(all, from, func(b HostBooking, from time.Time) int {
 			if b.To.After(from) {
 				return 1
 			}
@@ -103,7 +103,7 @@ func takenHosts(byHost map[int64][]Busy, from, to time.Time) map[int64]bool {
 }
 
 // allFit reports whether each reservation in turn gets hosts that are free and that no earlier reservation got.
-func allFit(reservations []ReservationDraft, matching [][]Candidate, booked, taken map[int64]bool) bool {
+func allFit(reservations []ReservationDraft, matching [][]HostCandidate, booked, taken map[int64]bool) bool {
 	booked = maps.Clone(booked)
 	for i, r := range reservations {
 		candidates := slices.Clone(matching[i])
@@ -111,7 +111,7 @@ func allFit(reservations []ReservationDraft, matching [][]Candidate, booked, tak
 			c := &candidates[j]
 			c.Booked, c.Free = booked[c.ID], !taken[c.ID]
 		}
-		picked, err := Pick(candidates, r.Min, r.Max)
+		picked, err := PickHosts(candidates, r.Min, r.Max)
 		if err != nil {
 			return false
 		}

@@ -9,11 +9,11 @@ import (
 	"berth/internal/lease"
 )
 
-// A workflow asks Next what is due, takes the step with Begin and Finish, and asks again.
+// A workflow asks Next which step is due, takes it with BeginStep and FinishStep, and asks again.
 func Example_nextStep() {
 	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	schedule := lease.Schedule{Start: start, End: start.Add(time.Hour)}
-	l := lease.Compose(lease.Draft{
+	l := lease.NewLease(lease.Draft{
 		Name:         "training",
 		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}},
 	}, schedule, uuid.New)
@@ -24,10 +24,10 @@ func Example_nextStep() {
 	due = lease.Next(l, start)
 	fmt.Println(l.Status, due.Step)
 
-	l, err := lease.Begin(l, due.Step, start)
+	l, err := lease.BeginStep(l, due.Step, start)
 	fmt.Println(l.Status, err)
 
-	l, err = lease.Finish(l, due.Step, nil) // no reservation failed
+	l, err = lease.FinishStep(l, due.Step, nil) // no reservation failed
 	fmt.Println(l.Status, err)
 
 	due = lease.Next(l, start)

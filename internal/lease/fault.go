@@ -39,7 +39,7 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Message }
 
-// Refuse returns a Fault with a formatted message.
-func Refuse(kind Kind, format string, args ...any) *Fault {
+// Faultf returns a Fault with a formatted message.
+func Faultf(kind Kind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }

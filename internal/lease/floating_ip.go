@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Address is a floating IP that can be reserved.
-type Address struct {
+// ReservableFloatingIP is a floating IP that can be reserved.
+type ReservableFloatingIP struct {
 	ID         uuid.UUID
 	Network    uuid.UUID
 	Subnet     uuid.UUID
@@ -19,9 +19,9 @@ type Address struct {
 	UpdatedAt  *time.Time
 }
 
-// AddressCandidate is a floating IP with its availability in the time window of a reservation.
-type AddressCandidate struct {
-	Address
+// FloatingIPCandidate is a floating IP with its availability in the time window of a reservation.
+type FloatingIPCandidate struct {
+	ReservableFloatingIP
 	Booked bool // reserved at any time
 	Free   bool // not reserved in the window
 }
@@ -34,37 +34,37 @@ func (floatingIPType) Check(d ReservationDraft) error {
 		return err
 	}
 	if len(d.Required) > d.Amount {
-		return Refuse(InvalidInput, "%d floating IPs are required, which is more than the amount %d.", len(d.Required), d.Amount)
+		return Faultf(InvalidInput, "%d floating IPs are required, which is more than the amount %d.", len(d.Required), d.Amount)
 	}
 	for i, a := range d.Required {
 		if slices.Contains(d.Required[:i], a) {
-			return Refuse(InvalidInput, "The floating IP %s is required twice.", a)
+			return Faultf(InvalidInput, "The floating IP %s is required twice.", a)
 		}
 	}
 	return nil
 }
 
-// Change allows neither another network nor, for an active reservation, fewer addresses.
-func (floatingIPType) Change(was Reservation, is ReservationDraft) error {
+// CheckChange allows neither another network nor, for an active reservation, fewer addresses.
+func (floatingIPType) CheckChange(was Reservation, is ReservationDraft) error {
 	switch {
 	case is.Network != was.Network:
-		return Refuse(InvalidInput, "The network_id of a reservation cannot be updated.")
+		return Faultf(InvalidInput, "The network_id of a reservation cannot be updated.")
 	case len(is.Required) > 0 && !slices.Equal(is.Required, was.Required):
-		return Refuse(InvalidInput, "The required_floatingips of a reservation can only be emptied.")
+		return Faultf(InvalidInput, "The required_floatingips of a reservation can only be emptied.")
 	case is.Amount < was.Amount && was.Status != ReservationPending:
-		return Refuse(InvalidInput, "The amount of an active reservation of floating IPs cannot be reduced.")
+		return Faultf(InvalidInput, "The amount of an active reservation of floating IPs cannot be reduced.")
 	}
 	return nil
 }
 
-// PickAddresses chooses the given number of addresses, including the required ones. It prefers addresses without any
+// PickFloatingIPs chooses the given number of addresses, including the required ones. It prefers addresses without any
 // reservation.
-func PickAddresses(candidates []AddressCandidate, amount int, required []netip.Addr) ([]uuid.UUID, error) {
+func PickFloatingIPs(candidates []FloatingIPCandidate, amount int, required []netip.Addr) ([]uuid.UUID, error) {
 	var picked []uuid.UUID
 	for _, ip := range required {
-		i := slices.IndexFunc(candidates, func(c AddressCandidate) bool { return c.IP == ip && c.Reservable && c.Free })
+		i := slices.IndexFunc(candidates, func(c FloatingIPCandidate) bool { return c.IP == ip && c.Reservable && c.Free })
 		if i < 0 {
-			return nil, Refuse(NotEnoughAddresses, "Not enough floating IPs available: %s is not free.", ip)
+			return nil, Faultf(NotEnoughAddresses, "Not enough floating IPs available: %s is not free.", ip)
 		}
 		picked = append(picked, candidates[i].ID)
 	}
@@ -76,7 +76,7 @@ func PickAddresses(candidates []AddressCandidate, amount int, required []netip.A
 		}
 	}
 	if len(picked) < amount {
-		return nil, Refuse(NotEnoughAddresses, "Not enough floating IPs available")
+		return nil, Faultf(NotEnoughAddresses, "Not enough floating IPs available")
 	}
 	return picked, nil
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// HostClass is the resource class in Placement of which every registered host has an inventory of one.
-const HostClass = "CUSTOM_PHYSICAL_HOST"
+// HostResourceClass is the resource class in Placement of which every registered host has an inventory of one.
+const HostResourceClass = "CUSTOM_PHYSICAL_HOST"
 
 // Host is a hypervisor that can be reserved.
 type Host struct {
 	ID                int64
 	Hostname          string
 	Provider          uuid.UUID // resource provider of the hypervisor
-	Nested            uuid.UUID // child provider that reservations allocate from
+	NestedProvider    uuid.UUID `json:"Nested"` // child provider that reservations allocate from
 	ServiceName       string
 	HypervisorType    string
 	HypervisorVersion int
@@ -34,8 +34,8 @@ type Host struct {
 	UpdatedAt         *time.Time
 }
 
-// NestedName returns the name of the child provider of a hypervisor.
-func NestedName(hostname string) string { return "blazar_" + hostname }
+// NestedProviderName returns the name of the child provider of a hypervisor.
+func NestedProviderName(hostname string) string { return "blazar_" + hostname }
 
 // baseProperties are the properties that every host has, some of them null.
 var baseProperties = []string{"id", "hypervisor_hostname", "service_name", "hypervisor_type", "hypervisor_version",
@@ -65,15 +65,15 @@ func (h Host) Properties() map[string]string {
 	return all
 }
 
-// Candidate is a host with its availability in the time window of a reservation.
-type Candidate struct {
+// HostCandidate is a host with its availability in the time window of a reservation.
+type HostCandidate struct {
 	Host
 	Booked bool // reserved at any time
 	Free   bool // not reserved in the window
 }
 
-// Requirements parses hypervisor_properties and resource_properties of a reservation.
-func Requirements(hypervisor, resource string) ([]Requirement, error) {
+// HostRequirements parses hypervisor_properties and resource_properties of a reservation.
+func HostRequirements(hypervisor, resource string) ([]Requirement, error) {
 	a, err := ParseRequirements(hypervisor)
 	if err != nil {
 		return nil, err
@@ -82,29 +82,29 @@ func Requirements(hypervisor, resource string) ([]Requirement, error) {
 	return append(a, b...), err
 }
 
-// Matching returns the candidates that meet all requirements. It returns a fault for a property that no host has,
+// MatchCandidates returns the candidates that meet all requirements. It returns a fault for a property that no host has,
 // because it is probably misspelt.
-func Matching(candidates []Candidate, requirements []Requirement) ([]Candidate, error) {
+func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]HostCandidate, error) {
 	for _, r := range requirements {
 		known := slices.Contains(baseProperties, r.Key) ||
-			slices.ContainsFunc(candidates, func(c Candidate) bool { _, ok := c.Capabilities[r.Key]; return ok })
+			slices.ContainsFunc(candidates, func(c HostCandidate) bool { _, ok := c.Capabilities[r.Key]; return ok })
 		if !known {
-			return nil, Refuse(MalformedRequirements, "No host has the property %q.", r.Key)
+			return nil, Faultf(MalformedRequirements, "No host has the property %q.", r.Key)
 		}
 	}
-	var matching []Candidate
+	var matching []HostCandidate
 	for _, c := range candidates {
 		properties := c.Properties()
-		if !slices.ContainsFunc(requirements, func(r Requirement) bool { return !r.Holds(properties) }) {
+		if !slices.ContainsFunc(requirements, func(r Requirement) bool { return !r.MetBy(properties) }) {
 			matching = append(matching, c)
 		}
 	}
 	return matching, nil
 }
 
-// Pick chooses from least to most hosts. It uses only hosts without any reservation if there are enough of them;
+// PickHosts chooses from least to most hosts. It uses only hosts without any reservation if there are enough of them;
 // otherwise it prefers hosts that have reservations but are free in the window.
-func Pick(candidates []Candidate, least, most int) ([]int64, error) {
+func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
 	var unreserved, free []int64
 	for _, c := range candidates {
 		switch {
@@ -119,7 +119,7 @@ func Pick(candidates []Candidate, least, most int) ([]int64, error) {
 		unreserved = append(free, unreserved...)
 	}
 	if len(unreserved) < least {
-		return nil, Refuse(NotEnoughHosts, "Not enough hosts available")
+		return nil, Faultf(NotEnoughHosts, "Not enough hosts available")
 	}
 	return unreserved[:min(most, len(unreserved))], nil
 }
@@ -130,17 +130,17 @@ type hostType struct{}
 func (hostType) Check(r ReservationDraft) error {
 	switch {
 	case r.Min < 1 || r.Max < 1 || r.Min > maxHosts || r.Max > maxHosts:
-		return Refuse(MalformedParameter, "Malformed parameter min or max: %d-%d. Both must be from 1 to %d.", r.Min, r.Max, maxHosts)
+		return Faultf(MalformedParameter, "Malformed parameter min or max: %d-%d. Both must be from 1 to %d.", r.Min, r.Max, maxHosts)
 	case r.Max < r.Min:
-		return Refuse(InvalidInput, "Invalid range: max %d is less than min %d.", r.Max, r.Min)
+		return Faultf(InvalidInput, "Invalid range: max %d is less than min %d.", r.Max, r.Min)
 	case !slices.Contains([]string{"", "default", "snapshot"}, r.BeforeEnd):
-		return Refuse(MalformedParameter, "Malformed parameter before_end")
+		return Faultf(MalformedParameter, "Malformed parameter before_end")
 	}
 	return checkRequirements(r)
 }
 
-// Change allows everything. The store checks later whether an active reservation would lose hosts.
-func (hostType) Change(Reservation, ReservationDraft) error { return nil }
+// CheckChange allows everything. The store checks later whether an active reservation would lose hosts.
+func (hostType) CheckChange(Reservation, ReservationDraft) error { return nil }
 
 const maxHosts = 1_000_000
 
@@ -150,18 +150,18 @@ func CheckCapabilities(capabilities map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(capabilities)) {
 		switch n := utf8.RuneCountInString(key); {
 		case n == 0 || n > longest:
-			return Refuse(MalformedParameter, "The name of a capability must have from 1 to %d characters.", longest)
+			return Faultf(MalformedParameter, "The name of a capability must have from 1 to %d characters.", longest)
 		case strings.ContainsRune(key+capabilities[key], 0):
-			return Refuse(MalformedParameter, "A capability must not contain a NUL character.")
+			return Faultf(MalformedParameter, "A capability must not contain a NUL character.")
 		case key == "id" || key == "hypervisor_hostname":
-			return Refuse(MalformedParameter, "The %s of a host cannot be changed.", key)
+			return Faultf(MalformedParameter, "The %s of a host cannot be changed.", key)
 		}
 	}
 	return nil
 }
 
-// HostUse lists the reservations of a host (Blazar's allocations).
-type HostUse struct {
+// HostAllocation lists the reservations of a host (Blazar's allocations).
+type HostAllocation struct {
 	Host         int64
 	Reservations []HostReservation
 }
@@ -173,8 +173,8 @@ type HostReservation struct {
 	StartAt, EndAt time.Time
 }
 
-// UseFilter filters host allocations; empty fields match everything.
-type UseFilter struct {
+// AllocationFilter filters host allocations; empty fields match everything.
+type AllocationFilter struct {
 	Lease, Reservation string // UUIDs
 	Host               int64
 }

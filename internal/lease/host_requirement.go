@@ -83,12 +83,12 @@ func malformedFault(text string) error {
 	if len(text) > shown {
 		text = text[:shown] + "…"
 	}
-	return Refuse(MalformedRequirements, "Malformed requirements %q", text)
+	return Faultf(MalformedRequirements, "Malformed requirements %q", text)
 }
 
-// Holds reports whether a host with these properties meets the requirement. A missing property meets only comparisons
+// MetBy reports whether a host with these properties meets the requirement. A missing property meets only comparisons
 // with null. Two numbers are compared as numbers, everything else as strings.
-func (r Requirement) Holds(properties map[string]string) bool {
+func (r Requirement) MetBy(properties map[string]string) bool {
 	have, ok := properties[r.Key]
 	if r.Value == nullValue {
 		return r.Op == "==" && !ok || r.Op == "!=" && ok

@@ -75,7 +75,7 @@ func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
 	} {
 		t.Run(c.r.Key+c.r.Op+c.r.Value, func(t *testing.T) {
 			t.Parallel()
-			if got := c.r.Holds(have); got != c.want {
+			if got := c.r.MetBy(have); got != c.want {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -94,7 +94,7 @@ func TestParseRequirements_AcceptsOrRefusesEveryText(t *testing.T) {
 			if r.Key == "" || r.Value == "" {
 				t.Fatalf("%q: %+v", text, r)
 			}
-			r.Holds(map[string]string{r.Key: r.Value})
+			r.MetBy(map[string]string{r.Key: r.Value})
 		}
 	})
 }

@@ -8,39 +8,39 @@ import (
 
 func TestMatchCandidates_RefusesAnUnknownProperty(t *testing.T) {
 	t.Parallel()
-	hosts := []Candidate{{Host: Host{ID: 1, Capabilities: map[string]string{"gpu": "x"}}}, {Host: Host{ID: 2}}}
-	matching, err := Matching(hosts, []Requirement{{"==", "gpu", "x"}, {"==", "trust_id", "null"}})
+	hosts := []HostCandidate{{Host: Host{ID: 1, Capabilities: map[string]string{"gpu": "x"}}}, {Host: Host{ID: 2}}}
+	matching, err := MatchCandidates(hosts, []Requirement{{"==", "gpu", "x"}, {"==", "trust_id", "null"}})
 	if err != nil || len(matching) != 1 || matching[0].ID != 1 {
 		t.Errorf("want host 1, got %v, %v", matching, err)
 	}
-	if _, err := Matching(hosts, []Requirement{{"==", "gpo", "x"}}); kindOf(err) != MalformedRequirements {
+	if _, err := MatchCandidates(hosts, []Requirement{{"==", "gpo", "x"}}); kindOf(err) != MalformedRequirements {
 		t.Errorf("want MalformedRequirements, got %v", err)
 	}
 }
 
 func TestPickHosts_PrefersHostsWithoutReservations(t *testing.T) {
 	t.Parallel()
-	unreserved := func(id int64) Candidate { return Candidate{Host: Host{ID: id, Reservable: true}, Free: true} }
-	free := func(id int64) Candidate { c := unreserved(id); c.Booked = true; return c }
-	taken := func(id int64) Candidate { c := free(id); c.Free = false; return c }
-	unreservable := func(id int64) Candidate { c := unreserved(id); c.Reservable = false; return c }
+	unreserved := func(id int64) HostCandidate { return HostCandidate{Host: Host{ID: id, Reservable: true}, Free: true} }
+	free := func(id int64) HostCandidate { c := unreserved(id); c.Booked = true; return c }
+	taken := func(id int64) HostCandidate { c := free(id); c.Free = false; return c }
+	unreservable := func(id int64) HostCandidate { c := unreserved(id); c.Reservable = false; return c }
 	for _, c := range []struct {
 		name        string
-		all         []Candidate
+		all         []HostCandidate
 		least, most int
 		want        []int64
 		kind        Kind
 	}{
-		{"only unreserved hosts if there are enough", []Candidate{free(1), unreserved(2), free(3)}, 1, 3, []int64{2}, ""},
-		{"no more than most", []Candidate{unreserved(1), unreserved(2), unreserved(3)}, 1, 2, []int64{1, 2}, ""},
-		{"otherwise free hosts with reservations first", []Candidate{unreserved(1), free(2), free(3)}, 2, 3, []int64{2, 3, 1}, ""},
-		{"never taken or unreservable hosts", []Candidate{taken(1), unreservable(2)}, 1, 1, nil, NotEnoughHosts},
-		{"too few", []Candidate{unreserved(1), free(2)}, 3, 3, nil, NotEnoughHosts},
+		{"only unreserved hosts if there are enough", []HostCandidate{free(1), unreserved(2), free(3)}, 1, 3, []int64{2}, ""},
+		{"no more than most", []HostCandidate{unreserved(1), unreserved(2), unreserved(3)}, 1, 2, []int64{1, 2}, ""},
+		{"otherwise free hosts with reservations first", []HostCandidate{unreserved(1), free(2), free(3)}, 2, 3, []int64{2, 3, 1}, ""},
+		{"never taken or unreservable hosts", []HostCandidate{taken(1), unreservable(2)}, 1, 1, nil, NotEnoughHosts},
+		{"too few", []HostCandidate{unreserved(1), free(2)}, 3, 3, nil, NotEnoughHosts},
 		{"no hosts requested", nil, 0, 2, []int64{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Pick(c.all, c.least, c.most)
+			got, err := PickHosts(c.all, c.least, c.most)
 			if kindOf(err) != c.kind {
 				t.Error(err)
 			}

@@ -95,7 +95,7 @@ func (instanceType) Check(d ReservationDraft) error {
 		is, from int64
 	}{{"vcpus", d.VCPUs, 1}, {"memory_mb", d.MemoryMB, 1}, {"disk_gb", d.DiskGB, 0}} {
 		if size.is < size.from || size.is > math.MaxInt32 {
-			return Refuse(MalformedParameter, "Malformed parameter %s: %d. It must be from %d to %d.", size.name, size.is, size.from, math.MaxInt32)
+			return Faultf(MalformedParameter, "Malformed parameter %s: %d. It must be from %d to %d.", size.name, size.is, size.from, math.MaxInt32)
 		}
 	}
 	if err := checkAffinity(d.Affinity); err != nil {
@@ -104,17 +104,17 @@ func (instanceType) Check(d ReservationDraft) error {
 	return checkRequirements(d)
 }
 
-// Change lets an active reservation only grow. A pending one may change in every way.
-func (instanceType) Change(was Reservation, is ReservationDraft) error {
+// CheckChange lets an active reservation only grow. A pending one may change in every way.
+func (instanceType) CheckChange(was Reservation, is ReservationDraft) error {
 	grown := was.ReservationDraft
 	grown.Amount = is.Amount
 	switch {
 	case was.Status == ReservationPending:
 		return nil
 	case !reflect.DeepEqual(grown, is):
-		return Refuse(CannotUpdate, "Only the amount of an active reservation of instances can be updated.")
+		return Faultf(CannotUpdate, "Only the amount of an active reservation of instances can be updated.")
 	case is.Amount < was.Amount:
-		return Refuse(CannotUpdate, "The amount of an active reservation of instances cannot be reduced.")
+		return Faultf(CannotUpdate, "The amount of an active reservation of instances cannot be reduced.")
 	}
 	return nil
 }
@@ -125,40 +125,40 @@ type flavorType struct{}
 func (flavorType) Check(d ReservationDraft) error {
 	switch {
 	case d.Flavor == nil || d.Flavor.ID == "":
-		return Refuse(MissingParameter, "Missing parameter flavor_id")
-	case d.Affinity != Anywhere:
-		return Refuse(CannotUpdate, "A reservation of the type %s cannot have an affinity.", FlavorInstance)
+		return Faultf(MissingParameter, "Missing parameter flavor_id")
+	case d.Affinity != AffinityNone:
+		return Faultf(CannotUpdate, "A reservation of the type %s cannot have an affinity.", FlavorInstance)
 	}
 	return checkAmount(d.Amount, 1)
 }
 
-// Change refuses every change, including new dates.
-func (flavorType) Change(Reservation, ReservationDraft) error {
-	return Refuse(CannotUpdate, "A reservation of the type %s cannot be updated.", FlavorInstance)
+// CheckChange refuses every change, including new dates.
+func (flavorType) CheckChange(Reservation, ReservationDraft) error {
+	return Faultf(CannotUpdate, "A reservation of the type %s cannot be updated.", FlavorInstance)
 }
 
 func checkAffinity(a Affinity) error {
-	if !slices.Contains([]Affinity{Anywhere, Together, Apart}, a) {
-		return Refuse(MalformedParameter, "Malformed parameter affinity: it must be True, False or None.")
+	if !slices.Contains([]Affinity{AffinityNone, AffinitySameHost, AffinityDifferentHosts}, a) {
+		return Faultf(MalformedParameter, "Malformed parameter affinity: it must be True, False or None.")
 	}
 	return nil
 }
 
-// ReservationClass returns the resource class in Placement of which a host has one unit per instance of the
+// ReservationResourceClass returns the resource class in Placement of which a host has one unit per instance of the
 // reservation.
-func ReservationClass(id uuid.UUID) string {
+func ReservationResourceClass(id uuid.UUID) string {
 	return "CUSTOM_RESERVATION_" + strings.ToUpper(strings.ReplaceAll(id.String(), "-", "_"))
 }
 
-// Use is what a reservation consumes of a host during a time window.
-type Use struct {
+// ResourceUsage is what a reservation consumes of a host during a time window.
+type ResourceUsage struct {
 	From, To  time.Time
 	Slots     int
 	Resources map[string]int64 // per slot
 }
 
-// Peak returns the maximum concurrent usage in a time window, by resource class.
-func Peak(uses []Use, from, to time.Time) map[string]int64 {
+// PeakUsage returns the maximum concurrent usage in a time window, by resource class.
+func PeakUsage(uses []ResourceUsage, from, to time.Time) map[string]int64 {
 	peak := map[string]int64{}
 	at := func(t time.Time) {
 		now := map[string]int64{}
@@ -182,8 +182,8 @@ func Peak(uses []Use, from, to time.Time) map[string]int64 {
 	return peak
 }
 
-// Room returns how many instances fit into the remaining capacity. It is 0 if a required resource class is missing.
-func Room(capacity, used, each map[string]int64) int {
+// FreeSlots returns how many instances fit into the remaining capacity. It is 0 if a required resource class is missing.
+func FreeSlots(capacity, used, each map[string]int64) int {
 	room := maxAmount
 	for class, n := range each {
 		if n > 0 {
@@ -195,10 +195,10 @@ func Room(capacity, used, each map[string]int64) int {
 
 // SlotCandidate is a host with the number of instances of a reservation that it can take.
 type SlotCandidate struct {
-	Host int64
-	Room int
-	Used bool // hosts instances of other reservations
-	Held int  // instances of this reservation on the host
+	Host         int64
+	FreeSlots    int
+	UsedByOthers bool // hosts instances of other reservations
+	OwnInstances int  // instances of this reservation on the host
 }
 
 // PickSlots distributes instances over hosts: first hosts that the reservation already has, then hosts with other
@@ -207,9 +207,9 @@ func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[i
 	candidates = slices.Clone(candidates)
 	rank := func(c SlotCandidate) int {
 		switch {
-		case c.Held > 0:
+		case c.OwnInstances > 0:
 			return 0
-		case c.Used:
+		case c.UsedByOthers:
 			return 1
 		}
 		return 2
@@ -217,11 +217,11 @@ func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[i
 	slices.SortStableFunc(candidates, func(a, b SlotCandidate) int { return rank(a) - rank(b) })
 	picked := map[int64]int{}
 	for _, c := range candidates {
-		n := min(c.Room, amount)
+		n := min(c.FreeSlots, amount)
 		switch {
-		case affinity == Together && n < amount:
+		case affinity == AffinitySameHost && n < amount:
 			n = 0
-		case affinity == Apart:
+		case affinity == AffinityDifferentHosts:
 			n = min(n, 1)
 		}
 		if n > 0 {
@@ -230,7 +230,7 @@ func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[i
 		}
 	}
 	if amount > 0 {
-		return nil, Refuse(NotEnoughHosts, "Not enough hosts available")
+		return nil, Faultf(NotEnoughHosts, "Not enough hosts available")
 	}
 	return picked, nil
 }

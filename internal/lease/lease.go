@@ -52,10 +52,10 @@ type EventStatus string
 
 // Event statuses.
 const (
-	Undone     EventStatus = "UNDONE"
-	InProgress EventStatus = "IN_PROGRESS"
-	Done       EventStatus = "DONE"
-	Failed     EventStatus = "ERROR"
+	EventUndone     EventStatus = "UNDONE"
+	EventInProgress EventStatus = "IN_PROGRESS"
+	EventDone       EventStatus = "DONE"
+	EventFailed     EventStatus = "ERROR"
 )
 
 // Lease is a lease with its reservations and events.
@@ -73,9 +73,9 @@ type Lease struct {
 	UpdatedAt       *time.Time
 	Reservations    []Reservation
 	Events          []Event
-	Ahead           int           // number of leases that are due at the same instant and start before this one
+	Rank            int           `json:"Ahead"` // number of leases that are due at the same instant and start before this one
 	Blockers        []Blocker     // leases that must release a host before this lease can start
-	Patience        time.Duration // how long failed Nova and Neutron calls are retried; 0: the default
+	CloudRetryTime  time.Duration `json:"Patience"` // how long failed Nova and Neutron calls are retried; 0: the default
 }
 
 // Blocker is a lease that has passed its end and still holds a host that this lease needs.
@@ -96,7 +96,8 @@ type Reservation struct {
 	Addresses        []netip.Addr  // floating IPs of the reservation
 	AggregateID      *int64        // ID of the Nova aggregate, if it exists
 	ServerGroupID    string        // ID of the Nova server group, if the instances have an affinity
-	Shape, Shaped    int64         // revision of the resources, and the revision that Nova and Neutron have
+	Revision         int64         `json:"Shape"`  // incremented when the resources change
+	CloudRevision    int64         `json:"Shaped"` // revision that Nova and Neutron have
 	MissingResources bool
 	ResourcesChanged bool
 	LastError        string // why the reservation is in ERROR; empty if another reservation of the lease failed
@@ -121,7 +122,7 @@ func (l Lease) HoldsNothing() bool {
 		return l.Status == Pending || l.Status == Terminated
 	}
 	end := l.event(EndLease)
-	return end != nil && end.Status != Undone && !slices.ContainsFunc(l.Reservations, func(r Reservation) bool {
+	return end != nil && end.Status != EventUndone && !slices.ContainsFunc(l.Reservations, func(r Reservation) bool {
 		return len(r.Hosts)+len(r.Addresses) > 0
 	})
 }
@@ -148,19 +149,19 @@ type Step string
 
 // The steps of a lease.
 const (
-	Wait      Step = "wait"       // nothing is due before Due.At
-	Start     Step = "start"      // PENDING → STARTING → ACTIVE
-	BeforeEnd Step = "before_end" // the status does not change
-	Refit     Step = "refit"      // the status does not change: Nova and Neutron get the changed resources of an active lease
-	End       Step = "end"        // → TERMINATING → TERMINATED
-	Delete    Step = "delete"     // → DELETING → row deleted
-	Stop      Step = "stop"       // nothing will be due unless the row changes
+	StepWait      Step = "wait"       // nothing is due before Due.At
+	StepStart     Step = "start"      // PENDING → STARTING → ACTIVE
+	StepBeforeEnd Step = "before_end" // the status does not change
+	StepResync    Step = "refit"      // the status does not change: Nova and Neutron get the changed resources of an active lease
+	StepEnd       Step = "end"        // → TERMINATING → TERMINATED
+	StepDelete    Step = "delete"     // → DELETING → row deleted
+	StepStop      Step = "stop"       // nothing will be due unless the row changes
 )
 
 // Due is the next step of a lease.
 type Due struct {
 	Step Step
-	At   time.Time // set for Wait only
+	At   time.Time // set for StepWait only
 }
 
 // Filter selects the leases of a list, in order of creation.

@@ -14,11 +14,11 @@ func CheckName(name string) error {
 	const longest = 80
 	switch n := utf8.RuneCountInString(name); {
 	case n == 0:
-		return Refuse(InvalidInput, "The lease name must not be empty.")
+		return Faultf(InvalidInput, "The lease name must not be empty.")
 	case n > longest:
-		return Refuse(InvalidInput, "The lease name must not be longer than %d characters.", longest)
+		return Faultf(InvalidInput, "The lease name must not be longer than %d characters.", longest)
 	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
-		return Refuse(InvalidInput, "The lease name must be valid UTF-8 without NUL characters.")
+		return Faultf(InvalidInput, "The lease name must be valid UTF-8 without NUL characters.")
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func CheckDraft(d Draft) error {
 		return err
 	}
 	if len(d.Reservations) > maxReservations {
-		return Refuse(InvalidInput, "A lease must not have more than %d reservations.", maxReservations)
+		return Faultf(InvalidInput, "A lease must not have more than %d reservations.", maxReservations)
 	}
 	for _, r := range d.Reservations {
 		if err := CheckReservation(r); err != nil {
@@ -42,26 +42,26 @@ func CheckDraft(d Draft) error {
 	return nil
 }
 
-// Compose returns the pending lease of a draft.
-func Compose(d Draft, s Schedule, newID func() uuid.UUID) Lease {
+// NewLease returns the pending lease of a draft.
+func NewLease(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 	l := Lease{ID: newID(), Name: d.Name, User: d.User, Project: d.Project, Status: Pending, StartAt: s.Start, EndAt: s.End}
 	for _, r := range d.Reservations {
 		l.Reservations = append(l.Reservations, Reservation{ReservationDraft: r, ID: newID(), Status: ReservationPending})
 	}
 	l.Events = []Event{
-		{ID: newID(), Type: StartLease, At: s.Start, Status: Undone},
-		{ID: newID(), Type: EndLease, At: s.End, Status: Undone},
+		{ID: newID(), Type: StartLease, At: s.Start, Status: EventUndone},
+		{ID: newID(), Type: EndLease, At: s.End, Status: EventUndone},
 	}
 	if !s.BeforeEnd.IsZero() {
-		l.Events = append(l.Events, Event{ID: newID(), Type: BeforeEndLease, At: s.BeforeEnd, Status: Undone})
+		l.Events = append(l.Events, Event{ID: newID(), Type: BeforeEndLease, At: s.BeforeEnd, Status: EventUndone})
 	}
 	return l
 }
 
-// Amend returns the lease after a change, or a fault. It does not choose hosts.
-func Amend(l Lease, c Change, now time.Time) (Lease, error) {
+// ApplyChange returns the lease after a change, or a fault. It does not choose hosts.
+func ApplyChange(l Lease, c Change, now time.Time) (Lease, error) {
 	l = l.clone()
-	if err := Changeable(l, c); err != nil {
+	if err := CheckChangeable(l, c); err != nil {
 		return l, err
 	}
 	if c.Name != nil {
@@ -70,10 +70,10 @@ func Amend(l Lease, c Change, now time.Time) (Lease, error) {
 		}
 		l.Name = *c.Name
 	}
-	if c.Rename() {
+	if c.OnlyRenames() {
 		return l, nil
 	}
-	s, err := Replan(l, c, now)
+	s, err := UpdatedSchedule(l, c, now)
 	if err != nil {
 		return l, err
 	}
@@ -88,7 +88,7 @@ func Amend(l Lease, c Change, now time.Time) (Lease, error) {
 			return l, err
 		}
 	}
-	return Reschedule(l, s, now), nil
+	return ApplySchedule(l, s, now), nil
 }
 
 // checkChange returns a fault if the reservation cannot be changed to the draft.
@@ -96,27 +96,27 @@ func checkChange(was Reservation, is ReservationDraft) error {
 	if err := CheckReservation(is); err != nil {
 		return err
 	}
-	return resourceTypes[is.Type].Change(was, is)
+	return resourceTypes[is.Type].CheckChange(was, is)
 }
 
 func amendReservation(l *Lease, c ReservationChange) error {
 	if c.ID == "" {
-		return Refuse(MissingParameter, "Missing parameter id")
+		return Faultf(MissingParameter, "Missing parameter id")
 	}
 	i := slices.IndexFunc(l.Reservations, func(r Reservation) bool { return r.ID.String() == c.ID })
 	if i < 0 {
-		return Refuse(UnknownReservation, "Please enter valid reservation IDs: %s is not a reservation of this lease.", c.ID)
+		return Faultf(UnknownReservation, "Please enter valid reservation IDs: %s is not a reservation of this lease.", c.ID)
 	}
 	r := &l.Reservations[i]
 	if c.Type != nil && *c.Type != r.Type {
-		return Refuse(CannotUpdate, "The resource type of a reservation cannot be updated.")
+		return Faultf(CannotUpdate, "The resource type of a reservation cannot be updated.")
 	}
-	c.Apply(&r.ReservationDraft)
+	c.ApplyTo(&r.ReservationDraft)
 	return nil
 }
 
-// Apply writes the given fields to the draft. It ignores fields that the reservation's type does not have.
-func (c ReservationChange) Apply(d *ReservationDraft) {
+// ApplyTo writes the given fields to the draft. It ignores fields that the reservation's type does not have.
+func (c ReservationChange) ApplyTo(d *ReservationDraft) {
 	switch d.Type {
 	case PhysicalHost:
 		set(&d.Min, c.Min)

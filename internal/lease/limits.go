@@ -7,11 +7,11 @@ import (
 
 // Limits are the operator's settings for leases.
 type Limits struct {
-	Cleaning time.Duration // how long a host stays unavailable after the end of a lease
-	Longest  time.Duration // maximum duration of a lease; 0: unlimited
-	Exempt   []string      // projects without a maximum duration
-	Lead     time.Duration // default time between the before_end_lease event and the end; 0: no such event
-	Shuffled bool          // choose at random among equally suitable hosts
+	CleaningTime   time.Duration `json:"Cleaning"` // how long a host stays unavailable after the end of a lease
+	MaxDuration    time.Duration `json:"Longest"`  // maximum duration of a lease; 0: unlimited
+	ExemptProjects []string      `json:"Exempt"`   // projects without a maximum duration
+	BeforeEndLead  time.Duration `json:"Lead"`     // default time between the before_end_lease event and the end; 0: no such event
+	RandomHosts    bool          `json:"Shuffled"` // choose at random among equally suitable hosts
 }
 
 // CheckNew returns a fault if a new lease of the project is too long.
@@ -21,16 +21,16 @@ func (m Limits) CheckNew(project string, s Schedule) error {
 
 // CheckChanged returns a fault if a lease is too long after a change. Changes of the name only are always allowed.
 func (m Limits) CheckChanged(l Lease, c Change) error {
-	if c.Rename() {
+	if c.OnlyRenames() {
 		return nil
 	}
 	return m.check(InvalidInput, l.Project, l.EndAt.Sub(l.StartAt))
 }
 
 func (m Limits) check(kind Kind, project string, length time.Duration) error {
-	if m.Longest <= 0 || length <= m.Longest || slices.Contains(m.Exempt, project) {
+	if m.MaxDuration <= 0 || length <= m.MaxDuration || slices.Contains(m.ExemptProjects, project) {
 		return nil
 	}
-	return Refuse(kind, "Lease duration of %d seconds must be less than or equal to the maximum lease duration of %d seconds.",
-		int64(length/time.Second), int64(m.Longest/time.Second))
+	return Faultf(kind, "Lease duration of %d seconds must be less than or equal to the maximum lease duration of %d seconds.",
+		int64(length/time.Second), int64(m.MaxDuration/time.Second))
 }

@@ -11,58 +11,58 @@ import (
 // Types of lease notifications. The names are Blazar's where Blazar has one. The suffix of a type says that a step
 // begins or fails.
 const (
-	NoticeCreate  = "lease.create"
-	NoticeUpdate  = "lease.update"
-	NoticeDelete  = "lease.delete" // after the deletion
-	NoticeHealth  = "lease.health" // a reservation lost, changed or regained resources
-	NoticeRearmed = "lease.event.before_end_lease.stop"
+	NotificationCreate           = "lease.create"
+	NotificationUpdate           = "lease.update"
+	NotificationDelete           = "lease.delete" // after the deletion
+	NotificationHealth           = "lease.health" // a reservation lost, changed or regained resources
+	NotificationBeforeEndRearmed = "lease.event.before_end_lease.stop"
 
 	eventPrefix = "lease.event."
 	beginSuffix = ".begin"
 	errorSuffix = ".error"
 )
 
-// Notice is one lease notification.
-type Notice struct {
-	ID      int64
-	Message uuid.UUID // message ID, the same for every delivery
-	Kind    string
-	At      time.Time
-	Lease   Lease // state of the lease when the notification was created
+// Notification is one lease notification.
+type Notification struct {
+	ID        int64
+	MessageID uuid.UUID // message ID, the same for every delivery
+	Kind      string
+	At        time.Time
+	Lease     Lease // state of the lease when the notification was created
 }
 
-// Ends reports whether the lease releases its resources with this notification: it ends, or is deleted before its end.
-func (n Notice) Ends() bool {
+// ReleasesResources reports whether the lease releases its resources with this notification: it ends, or is deleted before its end.
+func (n Notification) ReleasesResources() bool {
 	end := n.Lease.event(EndLease)
-	return n.Kind == eventPrefix+string(EndLease)+beginSuffix || n.Kind == NoticeDelete && end != nil && end.Status == Undone
+	return n.Kind == eventPrefix+string(EndLease)+beginSuffix || n.Kind == NotificationDelete && end != nil && end.Status == EventUndone
 }
 
-// Notices returns the notification types for the change of a lease, in order. A previous lease without a status means
+// NotificationsFor returns the notification types for the change of a lease, in order. A previous lease without a status means
 // that the lease was created.
-func Notices(was, is Lease) []string {
+func NotificationsFor(was, is Lease) []string {
 	switch {
 	case was.Status == "":
-		return []string{NoticeCreate}
+		return []string{NotificationCreate}
 	case was.Status != is.Status:
 		return transitionNotifications(was.Status, is.Status)
 	}
 	var kinds []string
 	if changedByClient(was, is) {
-		kinds = append(kinds, NoticeUpdate)
+		kinds = append(kinds, NotificationUpdate)
 	}
 	if healthChanged(was, is) {
-		kinds = append(kinds, NoticeHealth)
+		kinds = append(kinds, NotificationHealth)
 	}
 	old, now := was.event(BeforeEndLease), is.event(BeforeEndLease)
 	if old == nil || now == nil || old.Status == now.Status {
 		return kinds
 	}
 	switch now.Status {
-	case Undone:
-		return append(kinds, NoticeRearmed)
-	case Done:
+	case EventUndone:
+		return append(kinds, NotificationBeforeEndRearmed)
+	case EventDone:
 		return append(kinds, eventPrefix+string(BeforeEndLease))
-	case Failed:
+	case EventFailed:
 		return append(kinds, eventPrefix+string(BeforeEndLease)+errorSuffix)
 	}
 	return kinds
@@ -85,9 +85,9 @@ func transitionNotifications(from, to Status) []string {
 	case from == Terminating && to == Error:
 		return []string{end + errorSuffix}
 	case to == Deleting:
-		return []string{NoticeDelete + beginSuffix}
+		return []string{NotificationDelete + beginSuffix}
 	}
-	return []string{NoticeUpdate}
+	return []string{NotificationUpdate}
 }
 
 // changedByClient reports whether a client changed the lease.

@@ -28,7 +28,7 @@ func TestNotifications_OnePerTransition(t *testing.T) {
 	} {
 		t.Run(string(tt.from+" to "+tt.to), func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff([]string{tt.want}, lease.Notices(lease.Lease{Status: tt.from}, lease.Lease{Status: tt.to})); d != "" {
+			if d := cmp.Diff([]string{tt.want}, lease.NotificationsFor(lease.Lease{Status: tt.from}, lease.Lease{Status: tt.to})); d != "" {
 				t.Error(d)
 			}
 		})
@@ -41,7 +41,7 @@ func TestNotifications_ChangesWithoutTransition(t *testing.T) {
 	base := func() lease.Lease {
 		return lease.Lease{Status: lease.Active, Name: "l", StartAt: at, EndAt: at.Add(time.Hour),
 			Reservations: []lease.Reservation{{ReservationDraft: lease.ReservationDraft{Min: 1, Max: 1}}},
-			Events:       []lease.Event{{Type: lease.BeforeEndLease, At: at, Status: lease.InProgress}}}
+			Events:       []lease.Event{{Type: lease.BeforeEndLease, At: at, Status: lease.EventInProgress}}}
 	}
 	for name, tt := range map[string]struct {
 		change func(was, is *lease.Lease)
@@ -52,18 +52,18 @@ func TestNotifications_ChangesWithoutTransition(t *testing.T) {
 		"its end":           {func(_, is *lease.Lease) { is.EndAt = at.Add(2 * time.Hour) }, []string{"lease.update"}},
 		"a reservation":     {func(_, is *lease.Lease) { is.Reservations[0].Max = 2 }, []string{"lease.update"}},
 		"its health":        {func(_, is *lease.Lease) { is.Degraded, is.Reservations[0].MissingResources = true, true }, []string{"lease.health"}},
-		"before_end done":   {func(_, is *lease.Lease) { is.Events[0].Status = lease.Done }, []string{"lease.event.before_end_lease"}},
-		"before_end failed": {func(_, is *lease.Lease) { is.Events[0].Status = lease.Failed }, []string{"lease.event.before_end_lease.error"}},
-		"before_end begins": {func(was, _ *lease.Lease) { was.Events[0].Status = lease.Undone }, nil},
+		"before_end done":   {func(_, is *lease.Lease) { is.Events[0].Status = lease.EventDone }, []string{"lease.event.before_end_lease"}},
+		"before_end failed": {func(_, is *lease.Lease) { is.Events[0].Status = lease.EventFailed }, []string{"lease.event.before_end_lease.error"}},
+		"before_end begins": {func(was, _ *lease.Lease) { was.Events[0].Status = lease.EventUndone }, nil},
 		"before_end rearmed": {func(was, is *lease.Lease) {
-			was.Events[0].Status, is.Events[0].Status, is.Events[0].At = lease.Done, lease.Undone, at.Add(time.Minute)
+			was.Events[0].Status, is.Events[0].Status, is.Events[0].At = lease.EventDone, lease.EventUndone, at.Add(time.Minute)
 		}, []string{"lease.update", "lease.event.before_end_lease.stop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			was, is := base(), base()
 			tt.change(&was, &is)
-			if d := cmp.Diff(tt.want, lease.Notices(was, is)); d != "" {
+			if d := cmp.Diff(tt.want, lease.NotificationsFor(was, is)); d != "" {
 				t.Error(d)
 			}
 		})

@@ -6,15 +6,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// Unwell is a reservation with a failed host or with missing resources.
-type Unwell struct {
+// UnhealthyReservation is a reservation with a failed host or with missing resources.
+type UnhealthyReservation struct {
 	Reservation uuid.UUID
 	Host        int64 // 0: no failed host, but resources are missing
 }
 
-// Replaced returns the lease after its i-th reservation lost a host. whole is true if a replacement was found; then an
+// WithHostReplaced returns the lease after its i-th reservation lost a host. whole is true if a replacement was found; then an
 // active reservation is marked as changed, because its user has to know.
-func Replaced(l Lease, i int, replaced bool) Lease {
+func WithHostReplaced(l Lease, i int, replaced bool) Lease {
 	l = l.clone()
 	r := &l.Reservations[i]
 	r.MissingResources = r.MissingResources || !replaced
@@ -22,8 +22,8 @@ func Replaced(l Lease, i int, replaced bool) Lease {
 	return l.withDegraded()
 }
 
-// Refilled returns the lease after its i-th reservation got its missing resources back.
-func Refilled(l Lease, i int) Lease {
+// WithResourcesRestored returns the lease after its i-th reservation got its missing resources back.
+func WithResourcesRestored(l Lease, i int) Lease {
 	l = l.clone()
 	r := &l.Reservations[i]
 	r.MissingResources = false
@@ -31,20 +31,20 @@ func Refilled(l Lease, i int) Lease {
 	return l.withDegraded()
 }
 
-// Kept reports whether the i-th reservation of a changed lease keeps its resources: it asks for the same within the
+// KeepsResources reports whether the i-th reservation of a changed lease keeps its resources: it asks for the same within the
 // time that it already has. It keeps them even if some are missing.
-func Kept(was, is Lease, i int) bool {
+func KeepsResources(was, is Lease, i int) bool {
 	return !is.StartAt.Before(was.StartAt) && !is.EndAt.After(was.EndAt) &&
 		reflect.DeepEqual(was.Reservations[i].ReservationDraft, is.Reservations[i].ReservationDraft)
 }
 
-// Refitted returns a changed lease with updated health flags: every reservation has all its resources, except those
+// WithUpdatedHealth returns a changed lease with updated health flags: every reservation has all its resources, except those
 // that kept theirs.
-func Refitted(was, is Lease) Lease {
+func WithUpdatedHealth(was, is Lease) Lease {
 	l := is.clone()
 	for i := range l.Reservations {
 		r := &l.Reservations[i]
-		r.MissingResources = r.MissingResources && Kept(was, is, i)
+		r.MissingResources = r.MissingResources && KeepsResources(was, is, i)
 	}
 	return l.withDegraded()
 }

@@ -15,16 +15,16 @@ const (
 	FloatingIP      = "virtual:floatingip"
 )
 
-// Resource holds the rules of one resource type. A resource type has three parts: rules in this package, rows in the
+// ResourceType holds the rules of one resource type. A resource type has three parts: rules in this package, rows in the
 // store, and Nova and Neutron objects in package cloud.
-type Resource interface {
+type ResourceType interface {
 	// Check returns a fault if the draft is not valid.
 	Check(ReservationDraft) error
-	// Change returns a fault if the reservation cannot be changed to the draft.
-	Change(was Reservation, is ReservationDraft) error
+	// CheckChange returns a fault if the reservation cannot be changed to the draft.
+	CheckChange(was Reservation, is ReservationDraft) error
 }
 
-var resourceTypes = map[string]Resource{
+var resourceTypes = map[string]ResourceType{
 	PhysicalHost:    hostType{},
 	VirtualInstance: instanceType{},
 	FlavorInstance:  flavorType{},
@@ -35,7 +35,7 @@ var resourceTypes = map[string]Resource{
 func CheckReservation(d ReservationDraft) error {
 	resource, ok := resourceTypes[d.Type]
 	if !ok {
-		return Refuse(UnsupportedType, "The resource type %s is not supported.", d.Type)
+		return Faultf(UnsupportedType, "The resource type %s is not supported.", d.Type)
 	}
 	return resource.Check(d)
 }
@@ -64,16 +64,16 @@ type Affinity string
 
 // The kinds of affinity.
 const (
-	Anywhere Affinity = ""
-	Together Affinity = "affinity"      // all on the same host
-	Apart    Affinity = "anti-affinity" // each on a different host
+	AffinityNone           Affinity = ""
+	AffinitySameHost       Affinity = "affinity"      // all on the same host
+	AffinityDifferentHosts Affinity = "anti-affinity" // each on a different host
 )
 
 const maxAmount = 100_000
 
 func checkAmount(n, from int) error {
 	if n < from || n > maxAmount {
-		return Refuse(MalformedParameter, "Malformed parameter amount: %d. It must be from %d to %d.", n, from, maxAmount)
+		return Faultf(MalformedParameter, "Malformed parameter amount: %d. It must be from %d to %d.", n, from, maxAmount)
 	}
 	return nil
 }
@@ -84,11 +84,11 @@ const maxRequirementsSize = 16_384
 // checkRequirements returns a fault if the requirements of a reservation are not valid.
 func checkRequirements(d ReservationDraft) error {
 	if len(d.HypervisorProperties)+len(d.ResourceProperties) > maxRequirementsSize {
-		return Refuse(MalformedRequirements, "Malformed requirements: they must not be longer than %d bytes.", maxRequirementsSize)
+		return Faultf(MalformedRequirements, "Malformed requirements: they must not be longer than %d bytes.", maxRequirementsSize)
 	}
 	if strings.ContainsRune(d.HypervisorProperties+d.ResourceProperties, 0) {
-		return Refuse(MalformedRequirements, "Malformed requirements: they contain a NUL character.")
+		return Faultf(MalformedRequirements, "Malformed requirements: they contain a NUL character.")
 	}
-	_, err := Requirements(d.HypervisorProperties, d.ResourceProperties)
+	_, err := HostRequirements(d.HypervisorProperties, d.ResourceProperties)
 	return err
 }

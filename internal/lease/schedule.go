@@ -7,18 +7,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// BeforeEndLead is the default time between a before_end_lease event and the end of the lease.
-const BeforeEndLead = 60 * time.Minute
+// DefaultBeforeEndLead is the default time between a before_end_lease event and the end of the lease.
+const DefaultBeforeEndLead = 60 * time.Minute
 
-// Moment is a date in a request: an instant, or the word "now".
-type Moment struct {
+// RequestedDate is a date in a request: an instant, or the word "now".
+type RequestedDate struct {
 	Now bool
 	At  time.Time
 }
 
 // resolve returns the instant. "now" is the start of the current minute, because Blazar's dates were whole minutes, but
 // never before notBefore: a lease that started within this minute cannot end before its start.
-func (m Moment) resolve(now, notBefore time.Time) time.Time {
+func (m RequestedDate) resolve(now, notBefore time.Time) time.Time {
 	if !m.Now {
 		return m.At
 	}
@@ -39,7 +39,7 @@ type Schedule struct {
 // Draft is a lease in a create request.
 type Draft struct {
 	Name, User, Project string
-	Start, End          Moment
+	Start, End          RequestedDate
 	BeforeEnd           *time.Time // nil: the default
 	Reservations        []ReservationDraft
 }
@@ -47,7 +47,7 @@ type Draft struct {
 // Change is an update request for a lease; nil fields stay as they are.
 type Change struct {
 	Name         *string
-	Start, End   *Moment
+	Start, End   *RequestedDate
 	BeforeEnd    *time.Time
 	Reservations []ReservationChange
 }
@@ -69,23 +69,23 @@ type ReservationChange struct {
 	Required             *[]netip.Addr
 }
 
-// Rename reports whether the change concerns only the name.
-func (c Change) Rename() bool {
+// OnlyRenames reports whether the change concerns only the name.
+func (c Change) OnlyRenames() bool {
 	return c.Start == nil && c.End == nil && c.BeforeEnd == nil && c.Reservations == nil
 }
 
-// Plan returns the schedule of a new lease, or a fault. Without a date in the draft, the before_end_lease event is due
+// NewSchedule returns the schedule of a new lease, or a fault. Without a date in the draft, the before_end_lease event is due
 // lead before the end, but not before the start; lead 0 means no such event.
-func Plan(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
+func NewSchedule(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	s := Schedule{Start: d.Start.resolve(now, time.Time{})}
 	s.End = d.End.resolve(now, s.Start)
 	switch {
 	case s.Start.Before(startOfMinute(now)):
-		return s, Refuse(InvalidInput, "Start date must be later than current date.")
+		return s, Faultf(InvalidInput, "Start date must be later than current date.")
 	case !s.End.After(s.Start):
-		return s, Refuse(InvalidInput, "End date must be later than start date.")
+		return s, Faultf(InvalidInput, "End date must be later than start date.")
 	case !s.End.After(now):
-		return s, Refuse(InvalidInput, "End date must be later than current date.")
+		return s, Faultf(InvalidInput, "End date must be later than current date.")
 	}
 	switch {
 	case d.BeforeEnd != nil:
@@ -96,9 +96,9 @@ func Plan(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	return s, nil
 }
 
-// Replan returns the schedule of a lease after a change, or a fault. The status, not the clock, decides whether the
+// UpdatedSchedule returns the schedule of a lease after a change, or a fault. The status, not the clock, decides whether the
 // lease has started.
-func Replan(l Lease, c Change, now time.Time) (Schedule, error) {
+func UpdatedSchedule(l Lease, c Change, now time.Time) (Schedule, error) {
 	s := Schedule{Start: l.StartAt, End: l.EndAt}
 	if c.Start != nil {
 		s.Start = c.Start.resolve(now, time.Time{})
@@ -109,13 +109,13 @@ func Replan(l Lease, c Change, now time.Time) (Schedule, error) {
 	moved := !s.Start.Equal(l.StartAt)
 	switch {
 	case l.Status == Terminated || l.EndAt.Before(startOfMinute(now)):
-		return s, Refuse(InvalidInput, "Terminated leases can only be renamed.")
+		return s, Faultf(InvalidInput, "Terminated leases can only be renamed.")
 	case moved && l.Status != Pending:
-		return s, Refuse(InvalidInput, "Cannot modify the start date of already started leases.")
+		return s, Faultf(InvalidInput, "Cannot modify the start date of already started leases.")
 	case moved && s.Start.Before(startOfMinute(now)):
-		return s, Refuse(InvalidInput, "Start date must be later than current date.")
+		return s, Faultf(InvalidInput, "Start date must be later than current date.")
 	case s.End.Before(startOfMinute(now)) || s.End.Before(s.Start):
-		return s, Refuse(InvalidInput, "End date must be later than current and start date.")
+		return s, Faultf(InvalidInput, "End date must be later than current and start date.")
 	}
 	if before := l.event(BeforeEndLease); before != nil {
 		s.BeforeEnd = laterOf(s.End.Add(-l.EndAt.Sub(before.At)), s.Start)
@@ -130,15 +130,15 @@ func Replan(l Lease, c Change, now time.Time) (Schedule, error) {
 
 func (s Schedule) withBeforeEndAt(at time.Time) (Schedule, error) {
 	if !at.After(s.Start) || !at.Before(s.End) {
-		return s, Refuse(NotAuthorized, "Datetime is out of lease limits")
+		return s, Faultf(NotAuthorized, "Datetime is out of lease limits")
 	}
 	s.BeforeEnd = at
 	return s, nil
 }
 
-// Reschedule moves a lease and its events to a new schedule. A before_end_lease event that has run or is running
+// ApplySchedule moves a lease and its events to a new schedule. A before_end_lease event that has run or is running
 // becomes UNDONE again if its new date is in the future.
-func Reschedule(l Lease, s Schedule, now time.Time) Lease {
+func ApplySchedule(l Lease, s Schedule, now time.Time) Lease {
 	l = l.clone()
 	l.StartAt, l.EndAt = s.Start, s.End
 	for i := range l.Events {
@@ -150,7 +150,7 @@ func Reschedule(l Lease, s Schedule, now time.Time) Lease {
 			e.At = s.End
 		case BeforeEndLease:
 			if !e.At.Equal(s.BeforeEnd) && s.BeforeEnd.After(now) {
-				e.Status = Undone
+				e.Status = EventUndone
 			}
 			e.At = s.BeforeEnd
 		}
@@ -158,13 +158,13 @@ func Reschedule(l Lease, s Schedule, now time.Time) Lease {
 	return l
 }
 
-// Changeable returns a fault if the status of the lease does not allow the change.
-func Changeable(l Lease, c Change) error {
+// CheckChangeable returns a fault if the status of the lease does not allow the change.
+func CheckChangeable(l Lease, c Change) error {
 	switch {
 	case l.DeleteRequested || !l.Status.Stable():
-		return Refuse(InvalidStatus, "Invalid lease status: the lease is %s and cannot be updated now.", statusText(l))
-	case l.Status == Error && !c.Rename():
-		return Refuse(InvalidStatus, "Invalid lease status: a lease in ERROR can only be renamed or deleted.")
+		return Faultf(InvalidStatus, "Invalid lease status: the lease is %s and cannot be updated now.", statusText(l))
+	case l.Status == Error && !c.OnlyRenames():
+		return Faultf(InvalidStatus, "Invalid lease status: a lease in ERROR can only be renamed or deleted.")
 	}
 	return nil
 }

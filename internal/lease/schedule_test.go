@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func atInstant(t time.Time) Moment { return Moment{At: t} }
+func atInstant(t time.Time) RequestedDate { return RequestedDate{At: t} }
 
 func TestNewSchedule_DatesOfADraft(t *testing.T) {
 	t.Parallel()
@@ -13,29 +13,29 @@ func TestNewSchedule_DatesOfADraft(t *testing.T) {
 	in := func(d time.Duration) *time.Time { at := noon.Add(d); return &at }
 	for _, c := range []struct {
 		name   string
-		start  Moment
-		end    Moment
+		start  RequestedDate
+		end    RequestedDate
 		before *time.Time
 		kind   Kind
 		want   Schedule
 	}{
-		{"now is this minute", Moment{Now: true}, atInstant(noon.Add(2 * time.Hour)), nil, "", Schedule{noon, noon.Add(time.Hour), noon.Add(2 * time.Hour)}},
+		{"now is this minute", RequestedDate{Now: true}, atInstant(noon.Add(2 * time.Hour)), nil, "", Schedule{noon, noon.Add(time.Hour), noon.Add(2 * time.Hour)}},
 		{"a short lease has its before_end at its start", atInstant(noon.Add(time.Hour)), atInstant(noon.Add(90 * time.Minute)), nil, "",
 			Schedule{noon.Add(time.Hour), noon.Add(time.Hour), noon.Add(90 * time.Minute)}},
-		{"before_end inside", Moment{Now: true}, atInstant(noon.Add(time.Hour)), in(time.Minute), "", Schedule{noon, noon.Add(time.Minute), noon.Add(time.Hour)}},
-		{"before_end at the start", Moment{Now: true}, atInstant(noon.Add(time.Hour)), in(0), NotAuthorized, Schedule{}},
-		{"before_end at the end", Moment{Now: true}, atInstant(noon.Add(time.Hour)), in(time.Hour), NotAuthorized, Schedule{}},
-		{"before_end outside", Moment{Now: true}, atInstant(noon.Add(time.Hour)), in(2 * time.Hour), NotAuthorized, Schedule{}},
+		{"before_end inside", RequestedDate{Now: true}, atInstant(noon.Add(time.Hour)), in(time.Minute), "", Schedule{noon, noon.Add(time.Minute), noon.Add(time.Hour)}},
+		{"before_end at the start", RequestedDate{Now: true}, atInstant(noon.Add(time.Hour)), in(0), NotAuthorized, Schedule{}},
+		{"before_end at the end", RequestedDate{Now: true}, atInstant(noon.Add(time.Hour)), in(time.Hour), NotAuthorized, Schedule{}},
+		{"before_end outside", RequestedDate{Now: true}, atInstant(noon.Add(time.Hour)), in(2 * time.Hour), NotAuthorized, Schedule{}},
 		{"a start a minute ago", atInstant(noon.Add(-time.Minute)), atInstant(noon.Add(time.Hour)), nil, InvalidInput, Schedule{}},
 		{"an end at the start", atInstant(noon.Add(time.Hour)), atInstant(noon.Add(time.Hour)), nil, InvalidInput, Schedule{}},
 		{"an end before the start", atInstant(noon.Add(time.Hour)), atInstant(noon), nil, InvalidInput, Schedule{}},
-		{"an end in this minute that is over", Moment{Now: true}, atInstant(noon.Add(20 * time.Second)), nil, InvalidInput, Schedule{}},
-		{"an end in this minute to come", Moment{Now: true}, atInstant(noon.Add(40 * time.Second)), nil, "", Schedule{noon, noon, noon.Add(40 * time.Second)}},
-		{"from now to now", Moment{Now: true}, Moment{Now: true}, nil, InvalidInput, Schedule{}},
+		{"an end in this minute that is over", RequestedDate{Now: true}, atInstant(noon.Add(20 * time.Second)), nil, InvalidInput, Schedule{}},
+		{"an end in this minute to come", RequestedDate{Now: true}, atInstant(noon.Add(40 * time.Second)), nil, "", Schedule{noon, noon, noon.Add(40 * time.Second)}},
+		{"from now to now", RequestedDate{Now: true}, RequestedDate{Now: true}, nil, InvalidInput, Schedule{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Plan(Draft{Start: c.start, End: c.end, BeforeEnd: c.before}, BeforeEndLead, now)
+			got, err := NewSchedule(Draft{Start: c.start, End: c.end, BeforeEnd: c.before}, DefaultBeforeEndLead, now)
 			if kindOf(err) != c.kind {
 				t.Errorf("want %q, got %v", c.kind, err)
 			}
@@ -49,7 +49,7 @@ func TestNewSchedule_DatesOfADraft(t *testing.T) {
 func TestUpdatedSchedule_DatesOfAChange(t *testing.T) {
 	t.Parallel()
 	now := noon.Add(30 * time.Second)
-	at := func(d time.Duration) *Moment { return &Moment{At: noon.Add(d)} }
+	at := func(d time.Duration) *RequestedDate { return &RequestedDate{At: noon.Add(d)} }
 	early := sample(1)
 	early.StartAt, early.EndAt = noon.Add(2*time.Hour), noon.Add(4*time.Hour)
 	early.event(BeforeEndLease).At = noon.Add(3 * time.Hour)
@@ -65,13 +65,13 @@ func TestUpdatedSchedule_DatesOfAChange(t *testing.T) {
 	}{
 		{"all later", early, Change{Start: at(3 * time.Hour), End: at(5 * time.Hour)}, "", Schedule{noon.Add(3 * time.Hour), noon.Add(4 * time.Hour), noon.Add(5 * time.Hour)}},
 		{"before_end never before the start", early, Change{End: at(150 * time.Minute)}, "", Schedule{noon.Add(2 * time.Hour), noon.Add(2 * time.Hour), noon.Add(150 * time.Minute)}},
-		{"a pending lease starts now", early, Change{Start: &Moment{Now: true}}, "", Schedule{noon, noon.Add(3 * time.Hour), noon.Add(4 * time.Hour)}},
+		{"a pending lease starts now", early, Change{Start: &RequestedDate{Now: true}}, "", Schedule{noon, noon.Add(3 * time.Hour), noon.Add(4 * time.Hour)}},
 		{"a pending lease into the past", early, Change{Start: at(-time.Minute)}, InvalidInput, Schedule{}},
 		{"end before start", early, Change{End: at(time.Hour)}, InvalidInput, Schedule{}},
 		{"end equal to start", early, Change{End: at(2 * time.Hour)}, "", Schedule{noon.Add(2 * time.Hour), noon.Add(2 * time.Hour), noon.Add(2 * time.Hour)}},
 		{"an active lease keeps its start", active, Change{Start: at(time.Minute)}, InvalidInput, Schedule{}},
 		{"the same start is no change", active, Change{Start: at(0), End: at(2 * time.Hour)}, "", Schedule{noon, noon.Add(110 * time.Minute), noon.Add(2 * time.Hour)}},
-		{"an active lease ends now", active, Change{End: &Moment{Now: true}}, "", Schedule{noon, noon, noon}},
+		{"an active lease ends now", active, Change{End: &RequestedDate{Now: true}}, "", Schedule{noon, noon, noon}},
 		{"an active lease ends in the past", active, Change{End: at(-time.Minute)}, InvalidInput, Schedule{}},
 		{"an end that is due", over, Change{End: at(time.Hour)}, InvalidInput, Schedule{}},
 		{"a terminated lease", leaseIn(t, Terminated), Change{End: at(time.Hour)}, InvalidInput, Schedule{}},
@@ -79,7 +79,7 @@ func TestUpdatedSchedule_DatesOfAChange(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Replan(c.l, c.c, now)
+			got, err := UpdatedSchedule(c.l, c.c, now)
 			if kindOf(err) != c.kind {
 				t.Errorf("want %q, got %v", c.kind, err)
 			}
@@ -94,7 +94,7 @@ func TestUpdatedSchedule_NowIsNotBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	l := leaseIn(t, Active)
 	l.StartAt = noon.Add(5 * time.Second)
-	s, err := Replan(l, Change{End: &Moment{Now: true}}, noon.Add(30*time.Second))
+	s, err := UpdatedSchedule(l, Change{End: &RequestedDate{Now: true}}, noon.Add(30*time.Second))
 	if err != nil || !s.End.Equal(l.StartAt) {
 		t.Errorf("want the end at the start, got %v, %v", s, err)
 	}
@@ -110,22 +110,22 @@ func TestApplySchedule_BeforeEndRunsAgainOnlyInTheFuture(t *testing.T) {
 		is     EventStatus
 		reason string
 	}{
-		{Done, noon.Add(2 * time.Hour), noon, Undone, "in the future"},
-		{Failed, noon.Add(2 * time.Hour), noon, Undone, "in the future"},
-		{InProgress, noon.Add(2 * time.Hour), noon, Undone, "in the future, running"},
-		{Done, noon.Add(time.Minute), noon.Add(time.Hour), Done, "in the past"},
-		{InProgress, noon.Add(time.Minute), noon.Add(time.Hour), InProgress, "in the past, running"},
-		{InProgress, noon.Add(50 * time.Minute), noon, InProgress, "not moved"},
+		{EventDone, noon.Add(2 * time.Hour), noon, EventUndone, "in the future"},
+		{EventFailed, noon.Add(2 * time.Hour), noon, EventUndone, "in the future"},
+		{EventInProgress, noon.Add(2 * time.Hour), noon, EventUndone, "in the future, running"},
+		{EventDone, noon.Add(time.Minute), noon.Add(time.Hour), EventDone, "in the past"},
+		{EventInProgress, noon.Add(time.Minute), noon.Add(time.Hour), EventInProgress, "in the past, running"},
+		{EventInProgress, noon.Add(50 * time.Minute), noon, EventInProgress, "not moved"},
 	} {
 		t.Run(string(c.was)+" "+c.reason, func(t *testing.T) {
 			t.Parallel()
 			l := leaseIn(t, Active)
 			l.event(BeforeEndLease).Status = c.was
-			moved := Reschedule(l, Schedule{noon, c.to, end}, c.now)
+			moved := ApplySchedule(l, Schedule{noon, c.to, end}, c.now)
 			if got := moved.event(BeforeEndLease).Status; got != c.is {
 				t.Errorf("became %s, want %s", got, c.is)
 			}
-			if _, err := Finish(moved, BeforeEnd, nil); (err == nil) != (c.is != Undone) {
+			if _, err := FinishStep(moved, StepBeforeEnd, nil); (err == nil) != (c.is != EventUndone) {
 				t.Errorf("finishing the step that ran before the move: %v", err)
 			}
 			if l.event(BeforeEndLease).Status != c.was || !l.EndAt.Equal(noon.Add(time.Hour)) {

@@ -27,10 +27,10 @@ var reservationTransitions = map[ReservationStatus][]ReservationStatus{
 
 // eventTransitions does not contain the reset of a before_end_lease event to UNDONE when the end of the lease moves.
 var eventTransitions = map[EventStatus][]EventStatus{
-	Undone:     {InProgress},
-	InProgress: {Done, Failed},
-	Done:       {},
-	Failed:     {},
+	EventUndone:     {EventInProgress},
+	EventInProgress: {EventDone, EventFailed},
+	EventDone:       {},
+	EventFailed:     {},
 }
 
 // combination lists the statuses of reservations and events that one lease status allows. nil allows all.
@@ -39,20 +39,20 @@ type combination struct {
 	start, end   []EventStatus
 }
 
-var finished = []EventStatus{Undone, Done, Failed}
+var finished = []EventStatus{EventUndone, EventDone, EventFailed}
 
 // combinations connects the three state machines. The before_end_lease event has no part in it. Deleting a lease that
 // is starting or ending fails the running event, so a DELETING lease never has one IN_PROGRESS.
 var combinations = map[Status]combination{
-	Creating: {[]ReservationStatus{ReservationPending}, []EventStatus{Undone}, []EventStatus{Undone}},
-	Pending:  {[]ReservationStatus{ReservationPending}, []EventStatus{Undone}, []EventStatus{Undone}},
+	Creating: {[]ReservationStatus{ReservationPending}, []EventStatus{EventUndone}, []EventStatus{EventUndone}},
+	Pending:  {[]ReservationStatus{ReservationPending}, []EventStatus{EventUndone}, []EventStatus{EventUndone}},
 	Starting: {[]ReservationStatus{ReservationPending, ReservationActive, ReservationError},
-		[]EventStatus{InProgress}, []EventStatus{Undone}},
-	Active: {[]ReservationStatus{ReservationActive}, []EventStatus{Done}, []EventStatus{Undone}},
+		[]EventStatus{EventInProgress}, []EventStatus{EventUndone}},
+	Active: {[]ReservationStatus{ReservationActive}, []EventStatus{EventDone}, []EventStatus{EventUndone}},
 	Terminating: {[]ReservationStatus{ReservationActive, ReservationDeleted, ReservationError},
-		[]EventStatus{Done, Failed}, []EventStatus{InProgress}},
-	Terminated: {[]ReservationStatus{ReservationDeleted}, []EventStatus{Done}, []EventStatus{Done}},
-	Error:      {[]ReservationStatus{ReservationError}, []EventStatus{Done, Failed}, []EventStatus{Undone, Failed}},
+		[]EventStatus{EventDone, EventFailed}, []EventStatus{EventInProgress}},
+	Terminated: {[]ReservationStatus{ReservationDeleted}, []EventStatus{EventDone}, []EventStatus{EventDone}},
+	Error:      {[]ReservationStatus{ReservationError}, []EventStatus{EventDone, EventFailed}, []EventStatus{EventUndone, EventFailed}},
 	Deleting:   {nil, finished, finished},
 	Updating:   {nil, finished, finished},
 }
@@ -65,8 +65,8 @@ func (s Status) Stable() bool {
 // CanBecome reports whether a lease may change from one status to the next.
 func (s Status) CanBecome(next Status) bool { return slices.Contains(transitions[s], next) }
 
-// Check returns an error if the statuses of reservations and events do not fit the status of the lease.
-func Check(l Lease) error {
+// CheckStatus returns an error if the statuses of reservations and events do not fit the status of the lease.
+func CheckStatus(l Lease) error {
 	c, ok := combinations[l.Status]
 	if !ok {
 		return fmt.Errorf("lease %s has no known status: %q", l.ID, l.Status)
@@ -91,23 +91,23 @@ func Check(l Lease) error {
 	return nil
 }
 
-// Derive returns the stable status that follows from the statuses of events and reservations.
-func Derive(l Lease) Status {
+// DeriveStatus returns the stable status that follows from the statuses of events and reservations.
+func DeriveStatus(l Lease) Status {
 	start, end := l.event(StartLease), l.event(EndLease)
 	if start == nil || end == nil {
 		return Error
 	}
 	switch {
-	case start.Status == Undone && end.Status == Undone:
+	case start.Status == EventUndone && end.Status == EventUndone:
 		l.Status = Pending
-	case start.Status == Done && end.Status == Undone:
+	case start.Status == EventDone && end.Status == EventUndone:
 		l.Status = Active
-	case start.Status == Done && end.Status == Done:
+	case start.Status == EventDone && end.Status == EventDone:
 		l.Status = Terminated
 	default:
 		return Error
 	}
-	if Check(l) != nil {
+	if CheckStatus(l) != nil {
 		return Error
 	}
 	return l.Status

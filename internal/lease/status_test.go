@@ -44,7 +44,7 @@ func listContains(list string, s string) bool { return slices.Contains(strings.S
 func TestCheckStatus_AllowsExactlyTheCombinationsOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	reservations := []ReservationStatus{ReservationPending, ReservationActive, ReservationDeleted, ReservationError}
-	events := []EventStatus{Undone, InProgress, Done, Failed}
+	events := []EventStatus{EventUndone, EventInProgress, EventDone, EventFailed}
 	checked := 0
 	for _, row := range tableRows(allowedCombinations) {
 		for _, first := range reservations {
@@ -52,9 +52,9 @@ func TestCheckStatus_AllowsExactlyTheCombinationsOfTheSpecification(t *testing.T
 				for _, start := range events {
 					for _, end := range events {
 						l := Lease{Status: Status(row[0]), Reservations: []Reservation{{Status: first}, {Status: second}},
-							Events: []Event{{Type: StartLease, Status: start}, {Type: EndLease, Status: end}, {Type: BeforeEndLease, Status: Failed}}}
+							Events: []Event{{Type: StartLease, Status: start}, {Type: EndLease, Status: end}, {Type: BeforeEndLease, Status: EventFailed}}}
 						want := listContains(row[1], string(first)) && listContains(row[1], string(second)) && listContains(row[2], string(start)) && listContains(row[3], string(end))
-						if err := Check(l); (err == nil) != want {
+						if err := CheckStatus(l); (err == nil) != want {
 							t.Errorf("%s %s,%s %s %s: %v", row[0], first, second, start, end, err)
 						}
 						checked++
@@ -87,21 +87,21 @@ func TestDeriveStatus_FollowsFromEventsAndReservations(t *testing.T) {
 		reservation ReservationStatus
 		want        Status
 	}{
-		{Undone, Undone, ReservationPending, Pending},
-		{Undone, Undone, ReservationActive, Error},
-		{Done, Undone, ReservationActive, Active},
-		{Done, Undone, ReservationPending, Error},
-		{Done, Done, ReservationDeleted, Terminated},
-		{Done, Done, ReservationActive, Error},
-		{Failed, Undone, ReservationError, Error},
-		{Done, Failed, ReservationError, Error},
-		{InProgress, Undone, ReservationPending, Error},
+		{EventUndone, EventUndone, ReservationPending, Pending},
+		{EventUndone, EventUndone, ReservationActive, Error},
+		{EventDone, EventUndone, ReservationActive, Active},
+		{EventDone, EventUndone, ReservationPending, Error},
+		{EventDone, EventDone, ReservationDeleted, Terminated},
+		{EventDone, EventDone, ReservationActive, Error},
+		{EventFailed, EventUndone, ReservationError, Error},
+		{EventDone, EventFailed, ReservationError, Error},
+		{EventInProgress, EventUndone, ReservationPending, Error},
 	} {
 		t.Run(fmt.Sprintf("%s %s %s", c.start, c.end, c.reservation), func(t *testing.T) {
 			t.Parallel()
 			l := sample(1)
 			l.event(StartLease).Status, l.event(EndLease).Status, l.Reservations[0].Status = c.start, c.end, c.reservation
-			if got := Derive(l); got != c.want {
+			if got := DeriveStatus(l); got != c.want {
 				t.Errorf("want %s, got %s", c.want, got)
 			}
 		})

@@ -8,110 +8,110 @@ import (
 	"github.com/google/uuid"
 )
 
-// Recheck is how long a lease waits for a blocked host before it checks again. The lease that releases the host nudges
+// RecheckInterval is how long a lease waits for a blocked host before it checks again. The lease that releases the host nudges
 // it earlier.
-const Recheck = 10 * time.Second
+const RecheckInterval = 10 * time.Second
 
-// Skew is the assumed maximum difference between the clocks of two processes.
-const Skew = 5 * time.Second
+// ClockSkew is the assumed maximum difference between the clocks of two processes.
+const ClockSkew = 5 * time.Second
 
-// Vanguard is the number of leases among those due at the same instant whose workflows wake up in time and take the
+// LeaderCount is the number of leases among those due at the same instant whose workflows wake up in time and take the
 // step for all of them.
-const Vanguard = 4
+const LeaderCount = 4
 
 // Next returns the next step of a lease. Deletion has priority. A step that has begun is repeated, because its worker
 // may have died. Overdue steps are taken in the order start, before_end, end.
 func Next(l Lease, now time.Time) Due {
 	switch {
 	case l.DeleteRequested || l.Status == Deleting:
-		return Due{Step: Delete}
+		return Due{Step: StepDelete}
 	case l.Status == Starting:
-		return Due{Step: Start}
+		return Due{Step: StepStart}
 	case l.Status == Terminating:
-		return Due{Step: End}
+		return Due{Step: StepEnd}
 	}
 	start, end, before := l.event(StartLease), l.event(EndLease), l.event(BeforeEndLease)
 	switch {
 	case start == nil || end == nil:
-		return Due{Step: Stop}
+		return Due{Step: StepStop}
 	case l.Status == Pending && now.Before(start.At):
-		return Due{Step: Wait, At: start.At}
+		return Due{Step: StepWait, At: start.At}
 	case l.Status == Pending && len(l.Blockers) > 0:
-		return Due{Step: Wait, At: now.Add(Recheck)}
+		return Due{Step: StepWait, At: now.Add(RecheckInterval)}
 	case l.Status == Pending:
-		return Due{Step: Start}
+		return Due{Step: StepStart}
 	case l.Status == Active:
 		due := nextWhileActive(before, end, now)
-		if due.Step == Wait && slices.ContainsFunc(l.Reservations, Reservation.Outdated) {
-			return Due{Step: Refit}
+		if due.Step == StepWait && slices.ContainsFunc(l.Reservations, Reservation.CloudOutdated) {
+			return Due{Step: StepResync}
 		}
 		return due
-	case l.Status == Error && end.Status == Undone:
-		return stepAt(End, end.At, now)
+	case l.Status == Error && end.Status == EventUndone:
+		return stepAt(StepEnd, end.At, now)
 	default:
-		return Due{Step: Stop}
+		return Due{Step: StepStop}
 	}
 }
 
-// Upcoming returns the due time of the lease's next event, but not later than by.
-func Upcoming(l Lease, by time.Time) time.Time {
+// NextEventTime returns the due time of the lease's next event, but not later than by.
+func NextEventTime(l Lease, by time.Time) time.Time {
 	for _, e := range l.Events {
-		if e.Status == Undone && e.At.Before(by) {
+		if e.Status == EventUndone && e.At.Before(by) {
 			by = e.At
 		}
 	}
 	return by
 }
 
-// Outdated reports whether Nova and Neutron do not have the current resources of the reservation.
-func (r Reservation) Outdated() bool { return r.Shaped < r.Shape }
+// CloudOutdated reports whether Nova and Neutron do not have the current resources of the reservation.
+func (r Reservation) CloudOutdated() bool { return r.CloudRevision < r.Revision }
 
 // nextWhileActive chooses between the before_end_lease and the end_lease event of an active lease.
 func nextWhileActive(before, end *Event, now time.Time) Due {
-	if before == nil || before.Status == Done || before.Status == Failed {
-		return stepAt(End, end.At, now)
+	if before == nil || before.Status == EventDone || before.Status == EventFailed {
+		return stepAt(StepEnd, end.At, now)
 	}
-	if before.Status == InProgress {
-		return Due{Step: BeforeEnd}
+	if before.Status == EventInProgress {
+		return Due{Step: StepBeforeEnd}
 	}
-	return stepAt(BeforeEnd, before.At, now)
+	return stepAt(StepBeforeEnd, before.At, now)
 }
 
 func stepAt(step Step, when, now time.Time) Due {
 	if now.Before(when) {
-		return Due{Step: Wait, At: when}
+		return Due{Step: StepWait, At: when}
 	}
 	return Due{Step: step}
 }
 
-// Begin moves the lease to the transitional status of a step. It changes nothing if the lease already is there. It
+// BeginStep moves the lease to the transitional status of a step. It changes nothing if the lease already is there. It
 // returns ErrTransition if the step is not due, for example because the dates moved or the lease is being deleted.
-func Begin(l Lease, step Step, now time.Time) (Lease, error) {
+func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	l = l.clone()
-	if l.DeleteRequested != (step == Delete) {
+	if l.DeleteRequested != (step == StepDelete) {
 		return l, transitionError(l, step)
 	}
 	switch step {
-	case Start:
+	case StepStart:
 		return enter(l, step, Starting, StartLease, now)
-	case End:
+	case StepEnd:
 		return enter(l, step, Terminating, EndLease, now)
-	case BeforeEnd:
+	case StepBeforeEnd:
 		e := l.event(BeforeEndLease)
 		switch {
 		case l.Status != Active || e == nil:
 			return l, transitionError(l, step)
-		case e.Status == InProgress:
+		case e.Status == EventInProgress:
 			return l, nil
-		case e.Status != Undone || !isDue(e, now):
+		case e.Status != EventUndone || !isDue(e, now):
 			return l, transitionError(l, step)
 		}
-		e.Status = InProgress
+		e.Status = EventInProgress
 		return l, nil
-	case Delete:
+	case StepDelete:
 		for i := range l.Events {
-			if l.Events[i].Status == InProgress {
-				l.Events[i].Status = Failed
+			if l.Events[i].Status == EventInProgress {
+				l.Events[i].Status = EventFailed
 			}
 		}
 		l.Status = Deleting
@@ -127,22 +127,22 @@ func enter(l Lease, step Step, status Status, event EventType, now time.Time) (L
 		return l, nil
 	}
 	e := l.event(event)
-	if e == nil || e.Status != Undone || !l.Status.CanBecome(status) || !isDue(e, now) {
+	if e == nil || e.Status != EventUndone || !l.Status.CanBecome(status) || !isDue(e, now) {
 		return l, transitionError(l, step)
 	}
-	e.Status = InProgress
+	e.Status = EventInProgress
 	l.Status = status
-	return l, Check(l)
+	return l, CheckStatus(l)
 }
 
-func isDue(e *Event, now time.Time) bool { return !e.At.After(now.Add(Skew)) }
+func isDue(e *Event, now time.Time) bool { return !e.At.After(now.Add(ClockSkew)) }
 
-// Finish returns the lease in the stable status after a step. failed maps the reservations that failed to their errors.
+// FinishStep returns the lease in the stable status after a step. failed maps the reservations that failed to their errors.
 // A repeated call changes nothing. It returns ErrTransition if the step has not begun.
 //
 // All reservations of a lease share one result: if one fails to start or end, all reservations and the lease are in
 // ERROR. If the start failed, the lease is in ERROR after its end, too, and its hosts are free.
-func Finish(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) {
+func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) {
 	l = l.clone()
 	fail := false
 	for _, r := range l.Reservations {
@@ -150,22 +150,22 @@ func Finish(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) {
 		fail = fail || is
 	}
 	switch step {
-	case Start:
+	case StepStart:
 		return leave(l, step, Starting, StartLease, ReservationActive, fail, failed)
-	case End:
+	case StepEnd:
 		start := l.event(StartLease)
-		fail = fail || start == nil || start.Status != Done
+		fail = fail || start == nil || start.Status != EventDone
 		return leave(l, step, Terminating, EndLease, ReservationDeleted, fail, failed)
-	case BeforeEnd:
+	case StepBeforeEnd:
 		e := l.event(BeforeEndLease)
 		switch {
-		case l.Status != Active || e == nil || e.Status == Undone:
+		case l.Status != Active || e == nil || e.Status == EventUndone:
 			return l, transitionError(l, step)
-		case e.Status == InProgress:
+		case e.Status == EventInProgress:
 			e.Status = eventResult(fail)
 		}
 		return l, nil
-	case Delete:
+	case StepDelete:
 		if l.Status != Deleting {
 			return l, transitionError(l, step)
 		}
@@ -185,7 +185,7 @@ func leave(l Lease, step Step, from Status, event EventType, onSuccess Reservati
 		return l, transitionError(l, step)
 	}
 	if l.Status != from {
-		if e.Status == eventResult(fail) && l.Status == Derive(l) && isResultOf(l, step) {
+		if e.Status == eventResult(fail) && l.Status == DeriveStatus(l) && isResultOf(l, step) {
 			return l, nil
 		}
 		return l, transitionError(l, step)
@@ -202,35 +202,35 @@ func leave(l Lease, step Step, from Status, event EventType, onSuccess Reservati
 			r.Status = onSuccess
 		}
 	}
-	l.Status = Derive(l)
-	return l, Check(l)
+	l.Status = DeriveStatus(l)
+	return l, CheckStatus(l)
 }
 
 // isResultOf reports whether the status of the lease is a result of the step.
 func isResultOf(l Lease, step Step) bool {
-	if step == Start {
-		return l.Status == Active || l.Status == Error && l.event(EndLease).Status == Undone
+	if step == StepStart {
+		return l.Status == Active || l.Status == Error && l.event(EndLease).Status == EventUndone
 	}
 	return l.Status == Terminated || l.Status == Error
 }
 
 func eventResult(failed bool) EventStatus {
 	if failed {
-		return Failed
+		return EventFailed
 	}
-	return Done
+	return EventDone
 }
 
 func transitionError(l Lease, step Step) error {
-	if l.DeleteRequested && step != Delete {
+	if l.DeleteRequested && step != StepDelete {
 		return fmt.Errorf("%w: lease %s is %s and shall be deleted: no %s", ErrTransition, l.ID, l.Status, step)
 	}
 	return fmt.Errorf("%w: lease %s is %s, no %s is due", ErrTransition, l.ID, l.Status, step)
 }
 
-// Released reports whether the hosts of a reservation are free after a step: after its end or deletion, unless that
+// ReleasesHosts reports whether the hosts of a reservation are free after a step: after its end or deletion, unless that
 // failed. A host is not reused before its reservation is known to have released it.
-func Released(step Step, r uuid.UUID, failed map[uuid.UUID]string) bool {
+func ReleasesHosts(step Step, r uuid.UUID, failed map[uuid.UUID]string) bool {
 	_, hasFailed := failed[r]
-	return slices.Contains([]Step{End, Delete}, step) && !hasFailed
+	return slices.Contains([]Step{StepEnd, StepDelete}, step) && !hasFailed
 }

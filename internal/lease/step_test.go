@@ -20,9 +20,9 @@ func sample(reservations int) Lease {
 			ID: uuid.UUID{2, byte(i)}, Status: ReservationPending, Hosts: []int64{int64(i + 1)}})
 	}
 	l.Events = []Event{
-		{ID: uuid.UUID{3}, Type: StartLease, At: l.StartAt, Status: Undone},
-		{ID: uuid.UUID{4}, Type: EndLease, At: l.EndAt, Status: Undone},
-		{ID: uuid.UUID{5}, Type: BeforeEndLease, At: l.EndAt.Add(-10 * time.Minute), Status: Undone},
+		{ID: uuid.UUID{3}, Type: StartLease, At: l.StartAt, Status: EventUndone},
+		{ID: uuid.UUID{4}, Type: EndLease, At: l.EndAt, Status: EventUndone},
+		{ID: uuid.UUID{5}, Type: BeforeEndLease, At: l.EndAt.Add(-10 * time.Minute), Status: EventUndone},
 	}
 	return l
 }
@@ -48,22 +48,22 @@ func leaseIn(t *testing.T, s Status) Lease {
 	}
 	if s == Deleting {
 		l.DeleteRequested = true
-		step(func() (Lease, error) { return Begin(l, Delete, late) })
+		step(func() (Lease, error) { return BeginStep(l, StepDelete, late) })
 		return l
 	}
-	step(func() (Lease, error) { return Begin(l, Start, late) })
+	step(func() (Lease, error) { return BeginStep(l, StepStart, late) })
 	if s == Starting {
 		return l
 	}
-	step(func() (Lease, error) { return Finish(l, Start, fail) })
+	step(func() (Lease, error) { return FinishStep(l, StepStart, fail) })
 	if s == Active || s == Error {
 		return l
 	}
-	step(func() (Lease, error) { return Begin(l, End, late) })
+	step(func() (Lease, error) { return BeginStep(l, StepEnd, late) })
 	if s == Terminating {
 		return l
 	}
-	step(func() (Lease, error) { return Finish(l, End, nil) })
+	step(func() (Lease, error) { return FinishStep(l, StepEnd, nil) })
 	return l
 }
 
@@ -72,11 +72,11 @@ func TestNext_StepByStatusAndTime(t *testing.T) {
 	blocked := sample(1)
 	blocked.Blockers = []Blocker{{Name: "a"}}
 	warned := leaseIn(t, Active)
-	warned.event(BeforeEndLease).Status = Done
+	warned.event(BeforeEndLease).Status = EventDone
 	warning := leaseIn(t, Active)
-	warning.event(BeforeEndLease).Status = InProgress
+	warning.event(BeforeEndLease).Status = EventInProgress
 	ended := leaseIn(t, Error)
-	ended.event(EndLease).Status = Failed
+	ended.event(EndLease).Status = EventFailed
 	late := noon.Add(24 * time.Hour)
 	for _, c := range []struct {
 		name string
@@ -84,24 +84,24 @@ func TestNext_StepByStatusAndTime(t *testing.T) {
 		now  time.Time
 		want Due
 	}{
-		{"a pending lease waits for its start", sample(1), noon.Add(-1), Due{Wait, noon}},
-		{"a pending lease starts on the second", sample(1), noon, Due{Step: Start}},
-		{"an overdue start", sample(1), late, Due{Step: Start}},
-		{"a blocked lease waits for its host", blocked, noon, Due{Wait, noon.Add(Recheck)}},
-		{"blockers matter only after the start", blocked, noon.Add(-time.Hour), Due{Wait, noon}},
-		{"a start that has begun is repeated", leaseIn(t, Starting), noon.Add(-time.Hour), Due{Step: Start}},
-		{"an active lease waits for before_end", leaseIn(t, Active), noon, Due{Wait, noon.Add(50 * time.Minute)}},
-		{"before_end is due", leaseIn(t, Active), noon.Add(50 * time.Minute), Due{Step: BeforeEnd}},
-		{"before_end comes before an overdue end", leaseIn(t, Active), late, Due{Step: BeforeEnd}},
-		{"before_end that has begun is repeated", warning, noon, Due{Step: BeforeEnd}},
-		{"after before_end the lease waits for its end", warned, noon, Due{Wait, noon.Add(time.Hour)}},
-		{"an active lease ends on the second", warned, noon.Add(time.Hour), Due{Step: End}},
-		{"an end that has begun is repeated", leaseIn(t, Terminating), noon, Due{Step: End}},
-		{"a failed lease waits for its end", leaseIn(t, Error), noon, Due{Wait, noon.Add(time.Hour)}},
-		{"a failed lease ends", leaseIn(t, Error), late, Due{Step: End}},
-		{"a failed lease after its end stops", ended, late, Due{Step: Stop}},
-		{"a terminated lease stops", leaseIn(t, Terminated), late, Due{Step: Stop}},
-		{"a deletion that has begun is repeated", leaseIn(t, Deleting), noon, Due{Step: Delete}},
+		{"a pending lease waits for its start", sample(1), noon.Add(-1), Due{StepWait, noon}},
+		{"a pending lease starts on the second", sample(1), noon, Due{Step: StepStart}},
+		{"an overdue start", sample(1), late, Due{Step: StepStart}},
+		{"a blocked lease waits for its host", blocked, noon, Due{StepWait, noon.Add(RecheckInterval)}},
+		{"blockers matter only after the start", blocked, noon.Add(-time.Hour), Due{StepWait, noon}},
+		{"a start that has begun is repeated", leaseIn(t, Starting), noon.Add(-time.Hour), Due{Step: StepStart}},
+		{"an active lease waits for before_end", leaseIn(t, Active), noon, Due{StepWait, noon.Add(50 * time.Minute)}},
+		{"before_end is due", leaseIn(t, Active), noon.Add(50 * time.Minute), Due{Step: StepBeforeEnd}},
+		{"before_end comes before an overdue end", leaseIn(t, Active), late, Due{Step: StepBeforeEnd}},
+		{"before_end that has begun is repeated", warning, noon, Due{Step: StepBeforeEnd}},
+		{"after before_end the lease waits for its end", warned, noon, Due{StepWait, noon.Add(time.Hour)}},
+		{"an active lease ends on the second", warned, noon.Add(time.Hour), Due{Step: StepEnd}},
+		{"an end that has begun is repeated", leaseIn(t, Terminating), noon, Due{Step: StepEnd}},
+		{"a failed lease waits for its end", leaseIn(t, Error), noon, Due{StepWait, noon.Add(time.Hour)}},
+		{"a failed lease ends", leaseIn(t, Error), late, Due{Step: StepEnd}},
+		{"a failed lease after its end stops", ended, late, Due{Step: StepStop}},
+		{"a terminated lease stops", leaseIn(t, Terminated), late, Due{Step: StepStop}},
+		{"a deletion that has begun is repeated", leaseIn(t, Deleting), noon, Due{Step: StepDelete}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -117,19 +117,19 @@ func TestNext_DeletionHasPriorityInEveryStatus(t *testing.T) {
 	for _, s := range []Status{Pending, Starting, Active, Terminating, Terminated, Error, Deleting} {
 		l := leaseIn(t, s)
 		l.DeleteRequested = true
-		if got := Next(l, noon); got.Step != Delete {
+		if got := Next(l, noon); got.Step != StepDelete {
 			t.Errorf("%s: want a deletion, got %+v", s, got)
 		}
-		for _, step := range []Step{Start, BeforeEnd, End} {
-			if _, err := Begin(l, step, noon.Add(time.Hour)); !errors.Is(err, ErrTransition) {
+		for _, step := range []Step{StepStart, StepBeforeEnd, StepEnd} {
+			if _, err := BeginStep(l, step, noon.Add(time.Hour)); !errors.Is(err, ErrTransition) {
 				t.Errorf("%s: %s began although deletion was requested", s, step)
 			}
 		}
-		l, err := Begin(l, Delete, noon)
+		l, err := BeginStep(l, StepDelete, noon)
 		if err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
-		if err := Check(l); err != nil || l.Status != Deleting {
+		if err := CheckStatus(l); err != nil || l.Status != Deleting {
 			t.Errorf("%s became %s: %v", s, l.Status, err)
 		}
 	}
@@ -137,7 +137,7 @@ func TestNext_DeletionHasPriorityInEveryStatus(t *testing.T) {
 
 func TestBeginStep_RefusesDeletionWithoutRequest(t *testing.T) {
 	t.Parallel()
-	if _, err := Begin(sample(1), Delete, noon); !errors.Is(err, ErrTransition) {
+	if _, err := BeginStep(sample(1), StepDelete, noon); !errors.Is(err, ErrTransition) {
 		t.Errorf("want ErrTransition, got %v", err)
 	}
 }
@@ -149,26 +149,26 @@ func TestSteps_RefusedIfNotDueOrNotBegun(t *testing.T) {
 		from Status
 		do   func(Lease) (Lease, error)
 	}{
-		{"start before its time", Pending, func(l Lease) (Lease, error) { return Begin(l, Start, noon.Add(-time.Minute)) }},
-		{"end before its time", Active, func(l Lease) (Lease, error) { return Begin(l, End, noon) }},
-		{"before_end before its time", Active, func(l Lease) (Lease, error) { return Begin(l, BeforeEnd, noon) }},
-		{"start of an active lease", Active, func(l Lease) (Lease, error) { return Begin(l, Start, noon) }},
-		{"end of a pending lease", Pending, func(l Lease) (Lease, error) { return Begin(l, End, noon.Add(time.Hour)) }},
-		{"finish of a start after the end began", Terminating, func(l Lease) (Lease, error) { return Finish(l, Start, nil) }},
-		{"finish of a start after the end", Terminated, func(l Lease) (Lease, error) { return Finish(l, Start, nil) }},
-		{"finish of a start while deleting", Deleting, func(l Lease) (Lease, error) { return Finish(l, Start, nil) }},
-		{"success of a start that failed", Error, func(l Lease) (Lease, error) { return Finish(l, Start, nil) }},
+		{"start before its time", Pending, func(l Lease) (Lease, error) { return BeginStep(l, StepStart, noon.Add(-time.Minute)) }},
+		{"end before its time", Active, func(l Lease) (Lease, error) { return BeginStep(l, StepEnd, noon) }},
+		{"before_end before its time", Active, func(l Lease) (Lease, error) { return BeginStep(l, StepBeforeEnd, noon) }},
+		{"start of an active lease", Active, func(l Lease) (Lease, error) { return BeginStep(l, StepStart, noon) }},
+		{"end of a pending lease", Pending, func(l Lease) (Lease, error) { return BeginStep(l, StepEnd, noon.Add(time.Hour)) }},
+		{"finish of a start after the end began", Terminating, func(l Lease) (Lease, error) { return FinishStep(l, StepStart, nil) }},
+		{"finish of a start after the end", Terminated, func(l Lease) (Lease, error) { return FinishStep(l, StepStart, nil) }},
+		{"finish of a start while deleting", Deleting, func(l Lease) (Lease, error) { return FinishStep(l, StepStart, nil) }},
+		{"success of a start that failed", Error, func(l Lease) (Lease, error) { return FinishStep(l, StepStart, nil) }},
 		{"failure of a start that succeeded", Active, func(l Lease) (Lease, error) {
-			return Finish(l, Start, map[uuid.UUID]string{l.Reservations[0].ID: "late"})
+			return FinishStep(l, StepStart, map[uuid.UUID]string{l.Reservations[0].ID: "late"})
 		}},
-		{"finish of an end that was not begun", Active, func(l Lease) (Lease, error) { return Finish(l, End, nil) }},
-		{"finish of an end of a failed start", Error, func(l Lease) (Lease, error) { return Finish(l, End, nil) }},
-		{"finish of a before_end that was not begun", Active, func(l Lease) (Lease, error) { return Finish(l, BeforeEnd, nil) }},
-		{"finish of a deletion that was not begun", Active, func(l Lease) (Lease, error) { return Finish(l, Delete, nil) }},
+		{"finish of an end that was not begun", Active, func(l Lease) (Lease, error) { return FinishStep(l, StepEnd, nil) }},
+		{"finish of an end of a failed start", Error, func(l Lease) (Lease, error) { return FinishStep(l, StepEnd, nil) }},
+		{"finish of a before_end that was not begun", Active, func(l Lease) (Lease, error) { return FinishStep(l, StepBeforeEnd, nil) }},
+		{"finish of a deletion that was not begun", Active, func(l Lease) (Lease, error) { return FinishStep(l, StepDelete, nil) }},
 		{"finish of a deletion with a failed reservation", Deleting, func(l Lease) (Lease, error) {
-			return Finish(l, Delete, map[uuid.UUID]string{l.Reservations[0].ID: "busy"})
+			return FinishStep(l, StepDelete, map[uuid.UUID]string{l.Reservations[0].ID: "busy"})
 		}},
-		{"wait is not a step", Pending, func(l Lease) (Lease, error) { return Begin(l, Wait, noon) }},
+		{"wait is not a step", Pending, func(l Lease) (Lease, error) { return BeginStep(l, StepWait, noon) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -208,7 +208,7 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 			continue
 		}
 		seen[of(l)], reached[l.Status] = true, true
-		if err := Check(l); err != nil {
+		if err := CheckStatus(l); err != nil {
 			t.Errorf("combination not allowed: %v", err)
 		}
 		for _, next := range successors(t, l, late) {
@@ -236,19 +236,19 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 		all = append(all, asked)
 	}
 	a, b := l.Reservations[0].ID, l.Reservations[1].ID
-	for _, step := range []Step{Start, BeforeEnd, End, Delete} {
-		if next, err := Begin(l, step, now); err == nil {
-			if again, err := Begin(next, step, now); err != nil || !cmp.Equal(next, again) {
+	for _, step := range []Step{StepStart, StepBeforeEnd, StepEnd, StepDelete} {
+		if next, err := BeginStep(l, step, now); err == nil {
+			if again, err := BeginStep(next, step, now); err != nil || !cmp.Equal(next, again) {
 				t.Errorf("%s begun twice from %s: %v", step, l.Status, err)
 			}
 			all = append(all, next)
 		}
 		for _, failed := range []map[uuid.UUID]string{nil, {a: "a"}, {b: "b"}, {a: "a", b: "b"}} {
-			next, err := Finish(l, step, failed)
+			next, err := FinishStep(l, step, failed)
 			if err != nil {
 				continue
 			}
-			if again, err := Finish(next, step, failed); err != nil || !cmp.Equal(next, again) {
+			if again, err := FinishStep(next, step, failed); err != nil || !cmp.Equal(next, again) {
 				t.Errorf("%s finished twice from %s: %v", step, l.Status, err)
 			}
 			all = append(all, next)

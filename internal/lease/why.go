@@ -33,11 +33,11 @@ func Explain(l Lease, now time.Time) (sentence string, waiting []Waiting) {
 		return working("removing")
 	case l.Status == Pending && len(l.Blockers) > 0 && !now.Before(l.StartAt):
 		return l.explainBlocked()
-	case next.Step == Refit:
+	case next.Step == StepResync:
 		return fmt.Sprintf("%s: its resources have changed; Nova and Neutron are being updated.", l.Status), []Waiting{{For: "cloud", Since: since}}
-	case next.Step == Wait:
+	case next.Step == StepWait:
 		return l.explainNext(now, since)
-	case next.Step == Stop:
+	case next.Step == StepStop:
 		return l.explainStopped()
 	default:
 		return fmt.Sprintf("%s: %s is due since %s and begins as soon as a worker takes it.", l.Status, next.Step, formatTime(l.dueAt(next.Step))),
@@ -60,7 +60,7 @@ func (l Lease) explainNext(now, since time.Time) (string, []Waiting) {
 	what := EndLease
 	if l.Status == Pending {
 		what = StartLease
-	} else if e := l.event(BeforeEndLease); l.Status == Active && e != nil && e.Status == Undone {
+	} else if e := l.event(BeforeEndLease); l.Status == Active && e != nil && e.Status == EventUndone {
 		what = BeforeEndLease
 	}
 	return fmt.Sprintf("%s: %s is next, at %s.", l.Status, what, formatTime(at)),
@@ -90,7 +90,7 @@ func (l Lease) explainStopped() (string, []Waiting) {
 }
 
 func (l Lease) dueAt(s Step) time.Time {
-	which := map[Step]EventType{Start: StartLease, BeforeEnd: BeforeEndLease, End: EndLease}[s]
+	which := map[Step]EventType{StepStart: StartLease, StepBeforeEnd: BeforeEndLease, StepEnd: EndLease}[s]
 	if e := l.event(which); e != nil {
 		return e.At
 	}

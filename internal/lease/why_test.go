@@ -10,7 +10,7 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 	blocked := sample(1)
 	blocked.Blockers = []Blocker{{Name: "a", Host: "cmp-1", Since: noon}}
 	failed := leaseIn(t, Error)
-	failed.event(EndLease).Status = Failed
+	failed.event(EndLease).Status = EventFailed
 	asked := leaseIn(t, Active)
 	asked.DeleteRequested = true
 	for _, c := range []struct {

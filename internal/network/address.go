@@ -11,26 +11,28 @@ import (
 	"github.com/google/uuid"
 )
 
-// Want is a request for one IP address of a port: a given address, or any free address of the first listed subnet that
+// AddressRequest is a request for one IP address of a port: a given address, or any free address of the first listed subnet that
 // has one.
-type Want struct {
+type AddressRequest struct {
 	IP      netip.Addr // invalid: any free address
 	Subnets []Subnet   // exactly one if IP is given
 }
 
-// Wants returns the address requests that `fixed_ips` of a request asks for, in order. The subnets are those of the
+// AddressRequests returns the address requests that `fixed_ips` of a request asks for, in order. The subnets are those of the
 // port's network.
-func (p Port) Wants(subnets []Subnet, fixed []Fixed) ([]Want, error) {
+func (p Port) AddressRequests(subnets []Subnet, fixed []FixedIP) ([]AddressRequest, error) {
 	if len(fixed) > 0 && len(subnets) == 0 {
 		return nil, invalidInput("IP allocation requires subnets for network.")
 	}
-	var requests []Want
+	var requests []AddressRequest
 	for _, f := range fixed {
 		w, err := p.addressRequest(subnets, f)
 		if err != nil {
 			return nil, err
 		}
-		same := func(o Want) bool { return w.IP.IsValid() && o.IP == w.IP && o.Subnets[0].ID == w.Subnets[0].ID }
+		same := func(o AddressRequest) bool {
+			return w.IP.IsValid() && o.IP == w.IP && o.Subnets[0].ID == w.Subnets[0].ID
+		}
 		if slices.ContainsFunc(requests, same) {
 			return nil, invalidInput("duplicate IP address '%s' specified in fixed_ips.", w.IP)
 		}
@@ -39,22 +41,22 @@ func (p Port) Wants(subnets []Subnet, fixed []Fixed) ([]Want, error) {
 	return p.withAutoAddresses(requests, subnets), nil
 }
 
-func (p Port) addressRequest(subnets []Subnet, f Fixed) (Want, error) {
+func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error) {
 	fits := func(s Subnet) bool { return s.ID == f.Subnet || f.Subnet == uuid.Nil && s.isUsable(f.IP) }
 	at := slices.IndexFunc(subnets, fits)
 	switch {
 	case at < 0 && f.Subnet == uuid.Nil:
-		return Want{}, Faultf(InvalidIPForNetwork, "IP address %s is not a valid IP for any of the subnets on the specified network.", f.IP)
+		return AddressRequest{}, Faultf(InvalidIPForNetwork, "IP address %s is not a valid IP for any of the subnets on the specified network.", f.IP)
 	case at < 0:
-		return Want{}, invalidInput("subnet %s in fixed_ips is not on network %s.", f.Subnet, p.Network)
+		return AddressRequest{}, invalidInput("subnet %s in fixed_ips is not on network %s.", f.Subnet, p.Network)
 	case f.IP.IsValid() && !subnets[at].isUsable(f.IP):
-		return Want{}, Faultf(InvalidIPForSubnet, "IP address %s is not a valid IP for the specified subnet.", f.IP)
+		return AddressRequest{}, Faultf(InvalidIPForSubnet, "IP address %s is not a valid IP for the specified subnet.", f.IP)
 	}
-	w := Want{f.IP, subnets[at : at+1]}
-	if p.MakesAddressIn(subnets[at]) {
+	w := AddressRequest{f.IP, subnets[at : at+1]}
+	if p.HasAutoAddressIn(subnets[at]) {
 		w.IP = EUI64(subnets[at].CIDR, p.MAC)
 		if f.IP.IsValid() && f.IP != w.IP {
-			return Want{}, Faultf(OnAutomaticSubnet,
+			return AddressRequest{}, Faultf(AllocationOnAutoAddressSubnet,
 				"IPv6 address %s cannot be directly assigned to a port on subnet %s as the subnet is configured for automatic addresses", f.IP, subnets[at].ID)
 		}
 	}
@@ -65,41 +67,41 @@ func (p Port) addressRequest(subnets []Subnet, f Fixed) (Want, error) {
 // auto-address subnets (ROUTER_INTERFACE_OWNERS_SNAT).
 var routerInterfaceOwners = []string{"network:router_interface", deviceOwnerDistributed, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
 
-// Routing returns the device owners of router interfaces, which get no auto-address.
-func Routing() []string { return routerInterfaceOwners }
+// RouterInterfaceOwners returns the device owners of router interfaces, which get no auto-address.
+func RouterInterfaceOwners() []string { return routerInterfaceOwners }
 
-// MakesAddressIn reports whether the port's device derives its address in the subnet from its MAC (SLAAC or stateless
+// HasAutoAddressIn reports whether the port's device derives its address in the subnet from its MAC (SLAAC or stateless
 // DHCPv6).
-func (p Port) MakesAddressIn(s Subnet) bool {
-	return s.Automatic() && !slices.Contains(routerInterfaceOwners, p.DeviceOwner)
+func (p Port) HasAutoAddressIn(s Subnet) bool {
+	return s.IsAutoAddress() && !slices.Contains(routerInterfaceOwners, p.DeviceOwner)
 }
 
-// WantsByDefault returns the address requests of a port whose request has no `fixed_ips`: one for each IP version of
+// DefaultAddressRequests returns the address requests of a port whose request has no `fixed_ips`: one for each IP version of
 // the network's subnets.
-func (p Port) WantsByDefault(subnets []Subnet) []Want {
-	var requests []Want
+func (p Port) DefaultAddressRequests(subnets []Subnet) []AddressRequest {
+	var requests []AddressRequest
 	for _, version := range []int{4, 6} {
 		var matching []Subnet
 		for _, s := range subnets {
-			if s.Version() == version && !s.Automatic() {
+			if s.Version() == version && !s.IsAutoAddress() {
 				matching = append(matching, s)
 			}
 		}
 		if len(matching) > 0 {
-			requests = append(requests, Want{Subnets: matching})
+			requests = append(requests, AddressRequest{Subnets: matching})
 		}
 	}
 	return p.withAutoAddresses(requests, subnets)
 }
 
 // withAutoAddresses adds the auto-addresses, which a port always has in auto-address subnets.
-func (p Port) withAutoAddresses(requests []Want, subnets []Subnet) []Want {
+func (p Port) withAutoAddresses(requests []AddressRequest, subnets []Subnet) []AddressRequest {
 	for i, s := range subnets {
-		if !p.MakesAddressIn(s) {
+		if !p.HasAutoAddressIn(s) {
 			continue
 		}
-		w := Want{EUI64(s.CIDR, p.MAC), subnets[i : i+1]}
-		if !slices.ContainsFunc(requests, func(o Want) bool { return o.IP == w.IP && o.Subnets[0].ID == s.ID }) {
+		w := AddressRequest{EUI64(s.CIDR, p.MAC), subnets[i : i+1]}
+		if !slices.ContainsFunc(requests, func(o AddressRequest) bool { return o.IP == w.IP && o.Subnets[0].ID == s.ID }) {
 			requests = append(requests, w)
 		}
 	}
@@ -121,8 +123,8 @@ func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 // Each further draw widens the window sixteen times.
 const firstSearchWindow = 1 << 16
 
-// Candidates returns up to n random addresses of the pool. The first is near the start of the pool.
-func (p Pool) Candidates(n int) []netip.Addr {
+// RandomAddresses returns up to n random addresses of the pool. The first is near the start of the pool.
+func (p Pool) RandomAddresses(n int) []netip.Addr {
 	span := p.span()
 	found := make([]netip.Addr, 0, n)
 	for i := range n {

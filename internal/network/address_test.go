@@ -15,7 +15,7 @@ func TestPool_RandomAddressesStayInThePool(t *testing.T) {
 			t.Parallel()
 			p := Pool{netip.MustParseAddr(ends[0]), netip.MustParseAddr(ends[1])}
 			for range 200 {
-				for _, a := range p.Candidates(4) {
+				for _, a := range p.RandomAddresses(4) {
 					if !p.Contains(a) {
 						t.Fatalf("%s is not in %v", a, p)
 					}
@@ -30,7 +30,7 @@ func TestPool_RandomAddressesSkipACrowdedStart(t *testing.T) {
 	p := Pool{netip.MustParseAddr("10.0.0.0"), netip.MustParseAddr("10.255.255.255")}
 	start := Pool{p.Start, netip.MustParseAddr("10.0.255.255")}
 	for range 200 {
-		got := p.Candidates(6)
+		got := p.RandomAddresses(6)
 		if !start.Contains(got[0]) {
 			t.Errorf("the first address is %s", got[0])
 		}

@@ -32,18 +32,18 @@ type Agent struct {
 	CreatedAt      time.Time
 	StartedAt      time.Time
 	HeartbeatAt    time.Time
-	Held           int64 // networks that a DHCP agent hosts, or ports bound on the host of an L2 agent
-	Awaited        int64 // ports that wait for a report of this agent
+	ServedCount    int64 // networks that a DHCP agent hosts, or ports bound on the host of an L2 agent
+	AwaitingPorts  int64 // ports that wait for a report of this agent
 }
 
-// State is what an agent reports about itself with every heartbeat (report_state).
-type State struct {
-	Type           string
-	Host           string
-	Binary         string
-	Topic          string
-	Configurations json.RawMessage
-	Versions       map[string]string // versions of the RPC objects that it accepts; nil if the report does not contain them
+// AgentState is what an agent reports about itself with every heartbeat (report_state).
+type AgentState struct {
+	Type             string
+	Host             string
+	Binary           string
+	Topic            string
+	Configurations   json.RawMessage
+	ResourceVersions map[string]string // versions of the RPC objects that it accepts; nil if the report does not contain them
 }
 
 // Results of an agent's heartbeat.

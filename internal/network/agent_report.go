@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Hear applies reports in order. It returns the port afterwards, and for each report whether it changed something. A
+// ApplyReports applies reports in order. It returns the port afterwards, and for each report whether it changed something. A
 // report is ignored if the port does not wait for this agent, if it is about an earlier binding or a future revision,
 // or if it repeats a known state.
-func (p Port) Hear(pc Surroundings, reports []Report, now time.Time) (Port, []bool) {
+func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Port, []bool) {
 	accepted := make([]bool, len(reports))
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, r := range reports {
@@ -22,16 +22,16 @@ func (p Port) Hear(pc Surroundings, reports []Report, now time.Time) (Port, []bo
 	return p, accepted
 }
 
-func (p Port) applyReport(pc Surroundings, r Report, now time.Time) (Port, bool) {
+func (p Port) applyReport(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if p.Distributed() && r.Entity == L2 {
 		return p.applyDistributedReport(r)
 	}
 	switch r.Event {
-	case "", Complete:
+	case "", ReportComplete:
 		return p.applyComplete(pc, r)
-	case Begun:
+	case ReportBegun:
 		return p.applyBegun(pc, r, now)
-	case Lost:
+	case ReportLost:
 		return p.applyLost(pc, r, now)
 	default:
 		return p, false
@@ -42,7 +42,7 @@ func (p Port) blockIndex(entity string) int {
 	return slices.IndexFunc(p.Blocks, func(b Block) bool { return b.Entity == entity })
 }
 
-func (p Port) applyComplete(pc Surroundings, r Report) (Port, bool) {
+func (p Port) applyComplete(pc PortContext, r Report) (Port, bool) {
 	at := p.blockIndex(r.Entity)
 	if at < 0 || !p.Blocks[at].accepts(r, pc) {
 		return p, false
@@ -53,9 +53,9 @@ func (p Port) applyComplete(pc Surroundings, r Report) (Port, bool) {
 
 // accepts reports whether the block waits for the sender of the report, and whether the report is about the current
 // work.
-func (b Block) accepts(r Report, pc Surroundings) bool {
+func (b Block) accepts(r Report, pc PortContext) bool {
 	switch {
-	case r.Revision != 0 && r.Revision < b.Epoch:
+	case r.Revision != 0 && r.Revision < b.MinRevision:
 		return false
 	case b.Entity == DHCP:
 		return r.Host == "" || slices.Contains(pc.DHCPHosts, r.Host)
@@ -65,11 +65,11 @@ func (b Block) accepts(r Report, pc Surroundings) bool {
 }
 
 // applyBegun applies the report that the L2 agent has started to wire the port. The status is BUILD until it completes.
-func (p Port) applyBegun(pc Surroundings, r Report, now time.Time) (Port, bool) {
+func (p Port) applyBegun(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.AdminUp || !p.isFromWiringAgent(r, pc) {
 		return p, false
 	}
-	p, changed := p.addBlock(pc, Begun, now)
+	p, changed := p.addBlock(pc, ReportBegun, now)
 	changed = changed || p.Status != Build
 	p.Status = Build
 	return p, changed
@@ -77,11 +77,11 @@ func (p Port) applyBegun(pc Surroundings, r Report, now time.Time) (Port, bool) 
 
 // applyLost applies the report that the port is no longer wired or cannot be wired. The port waits until it is wired
 // again.
-func (p Port) applyLost(pc Surroundings, r Report, now time.Time) (Port, bool) {
+func (p Port) applyLost(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.isFromWiringAgent(r, pc) {
 		return p, false
 	}
-	p, changed := p.addBlock(pc, Lost, now)
+	p, changed := p.addBlock(pc, ReportLost, now)
 	if p.Status == Build {
 		p.Status = Down
 	}
@@ -90,16 +90,16 @@ func (p Port) applyLost(pc Surroundings, r Report, now time.Time) (Port, bool) {
 
 // isFromWiringAgent reports whether the L2 agent of the current binding sent the report. Reports about ports of a
 // controller that never reports completion are ignored.
-func (p Port) isFromWiringAgent(r Report, pc Surroundings) bool {
-	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && !p.controllerReportsNothing(pc.Agents) && r.Host == p.Host &&
-		(r.Revision == 0 || r.Revision >= p.Epoch)
+func (p Port) isFromWiringAgent(r Report, pc PortContext) bool {
+	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && !p.controllerReportsNothing(pc.HostAgents) && r.Host == p.Host &&
+		(r.Revision == 0 || r.Revision >= p.BindingRevision)
 }
 
 // addBlock adds the L2 block, or updates the last report of an existing one. changed is false if nothing is new.
-func (p Port) addBlock(pc Surroundings, state string, now time.Time) (_ Port, changed bool) {
+func (p Port) addBlock(pc PortContext, state string, now time.Time) (_ Port, changed bool) {
 	at := p.blockIndex(L2)
 	if at < 0 {
-		p.Blocks = append(p.Blocks, pc.newBlock(Block{Entity: L2, Host: p.Host, Epoch: p.Epoch, State: state}, now))
+		p.Blocks = append(p.Blocks, pc.newBlock(Block{Entity: L2, Host: p.Host, MinRevision: p.BindingRevision, State: state}, now))
 		return p, true
 	}
 	changed = p.Blocks[at].State != state

@@ -8,24 +8,24 @@ import (
 
 func TestPort_OrderAndGroupingOfReportsDoNotMatter(t *testing.T) {
 	t.Parallel()
-	pc := Surroundings{DHCPHosts: []string{"n"}}
+	pc := PortContext{DHCPHosts: []string{"n"}}
 	now := time.Unix(0, 0)
 	p := NewPort([16]byte{1}, PortChange{Host: ptr("1"), DeviceOwner: ptr("compute:x")})
 	p.VIF = VIFOVS
-	p = p.Arm(pc, Cause{Bound: true, Addressed: true}, now)
+	p = p.UpdateBlocks(pc, BlockTrigger{BindingChanged: true, AddressesChanged: true}, now)
 	reports := []Report{completeReport(L2, "1"), completeReport(L2, "2"), completeReport(DHCP, "n"), completeReport(DHCP, "n"), completeReport(L2, "1")}
 	permute(reports, func(order []Report) {
 		for cut := range len(order) + 1 {
-			first, a := p.Hear(pc, order[:cut], now)
-			second, b := first.Hear(pc, order[cut:], now)
+			first, a := p.ApplyReports(pc, order[:cut], now)
+			second, b := first.ApplyReports(pc, order[cut:], now)
 			accepted := 0
 			for _, ok := range slices.Concat(a, b) {
 				if ok {
 					accepted++
 				}
 			}
-			if accepted != 2 || second.Judge(now).Status != Active {
-				t.Fatalf("%v cut at %d: accepted %d, %s", order, cut, accepted, second.Judge(now).Status)
+			if accepted != 2 || second.UpdateStatus(now).Status != Active {
+				t.Fatalf("%v cut at %d: accepted %d, %s", order, cut, accepted, second.UpdateStatus(now).Status)
 			}
 		}
 	})
@@ -54,7 +54,7 @@ func permute[T any](v []T, visit func([]T)) {
 func TestPort_AcceptsDHCPReportWithoutHostAndReportsOfUnknownEntities(t *testing.T) {
 	t.Parallel()
 	p := Port{Blocks: []Block{{Entity: DHCP}, {Entity: "storage"}, {Entity: "audit", Host: "h"}}}
-	p, accepted := p.Hear(Surroundings{}, []Report{completeReport(DHCP, ""), completeReport("storage", "any"), completeReport("audit", "g"), completeReport("audit", "h")}, time.Time{})
+	p, accepted := p.ApplyReports(PortContext{}, []Report{completeReport(DHCP, ""), completeReport("storage", "any"), completeReport("audit", "g"), completeReport("audit", "h")}, time.Time{})
 	if !slices.Equal(accepted, []bool{true, true, false, true}) || len(p.Blocks) != 0 {
 		t.Errorf("accepted %v, left %v", accepted, p.Blocks)
 	}

@@ -13,12 +13,12 @@ const ODLAgent = "ODL L2"
 // controllerDriver is the mechanism driver name of ports that a controller wires.
 const controllerDriver = "opendaylight"
 
-// PseudoBinary is the `binary` of pseudo agents.
-const PseudoBinary = "neutron-odlagent-portbinding"
+// ODLAgentBinary is the `binary` of pseudo agents.
+const ODLAgentBinary = "neutron-odlagent-portbinding"
 
-// ReportsKey is a key in the configurations of a pseudo agent. Its value is true if the controller reports when a port
+// ReportsPortStatusKey is a key in the configurations of a pseudo agent. Its value is true if the controller reports when a port
 // is wired. If it is false, ports on this host have no L2 block.
-const ReportsKey = "reports_port_status"
+const ReportsPortStatusKey = "reports_port_status"
 
 // hostConfiguration is the configuration of a host as networking-odl's pseudo agents describe it.
 type hostConfiguration struct {
@@ -31,13 +31,13 @@ type hostConfiguration struct {
 	ReportsStatus bool     `json:"reports_port_status"`
 }
 
-// ByController reports whether a controller, and not an agent, wires the port.
-func (p Port) ByController() bool { return len(p.Details) > 0 }
+// WiredByController reports whether a controller, and not an agent, wires the port.
+func (p Port) WiredByController() bool { return len(p.ControllerVIFDetails) > 0 }
 
 // controllerReportsNothing reports whether a controller wires the port and never reports its status.
 func (p Port) controllerReportsNothing(agents []HostAgent) bool {
 	at := indexOfController(agents)
-	if !p.ByController() || at < 0 {
+	if !p.WiredByController() || at < 0 {
 		return false
 	}
 	c, ok := agents[at].parseHostConfiguration()

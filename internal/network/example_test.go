@@ -14,26 +14,26 @@ import (
 func Example_portBecomesActive() {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	host, owner := "cmp-1", "compute:nova"
-	pc := network.Surroundings{
-		DHCPHosts: []string{"net-1"},
-		Agents:    []network.HostAgent{{Type: network.OVSAgent, Alive: true}},
+	pc := network.PortContext{
+		DHCPHosts:  []string{"net-1"},
+		HostAgents: []network.HostAgent{{Type: network.OVSAgent, Alive: true}},
 	}
 
 	port := network.NewPort(uuid.New(), network.PortChange{Host: &host, DeviceOwner: &owner})
 	port.Revision = 1
-	port = port.BoundBy(pc.Agents)
-	port = port.Arm(pc, network.Cause{Bound: true, Addressed: true, Revision: 1}, now).Judge(now)
-	fmt.Println(port.Standing().Sentence())
+	port = port.BindWith(pc.HostAgents)
+	port = port.UpdateBlocks(pc, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, now).UpdateStatus(now)
+	fmt.Println(port.StatusView().Sentence())
 
 	// An agent on another host does not count.
-	port, accepted := port.Hear(pc, []network.Report{{Entity: network.L2, Host: "cmp-2"}}, now)
-	fmt.Println(accepted, port.Judge(now).Status)
+	port, accepted := port.ApplyReports(pc, []network.Report{{Entity: network.L2, Host: "cmp-2"}}, now)
+	fmt.Println(accepted, port.UpdateStatus(now).Status)
 
-	port, accepted = port.Hear(pc, []network.Report{
+	port, accepted = port.ApplyReports(pc, []network.Report{
 		{Entity: network.DHCP, Host: "net-1"},
 		{Entity: network.L2, Host: "cmp-1"},
 	}, now)
-	fmt.Println(accepted, port.Judge(now).Status)
+	fmt.Println(accepted, port.UpdateStatus(now).Status)
 	// Output:
 	// DOWN: it waits for DHCP since 2030-01-01T12:00:00Z; it waits for L2 on cmp-1 since 2030-01-01T12:00:00Z
 	// [false] DOWN

@@ -63,8 +63,8 @@ var mechanisms = []mechanism{
 	{"macvtap", MacvtapAgent, VIFMacvtap, func(p Port, _ HostAgent) bool { return p.VNIC == "normal" }},
 }
 
-// Wirers maps the VIF type of a port to the type of the agent that wires it. Ports of a controller are not included.
-func Wirers() map[string]string {
+// AgentTypeByVIF maps the VIF type of a port to the type of the agent that wires it. Ports of a controller are not included.
+func AgentTypeByVIF() map[string]string {
 	types := map[string]string{}
 	for _, m := range mechanisms {
 		if m.agentType != "" {
@@ -74,8 +74,8 @@ func Wirers() map[string]string {
 	return types
 }
 
-// L2Agents returns the types of the agents that wire ports.
-func L2Agents() []string { return []string{OVSAgent, NICSwitchAgent, MacvtapAgent, ODLAgent} }
+// L2AgentTypes returns the types of the agents that wire ports.
+func L2AgentTypes() []string { return []string{OVSAgent, NICSwitchAgent, MacvtapAgent, ODLAgent} }
 
 // wantsSwitchdev reports whether the binding profile asks for a virtual function with Open vSwitch hardware offload.
 func (p Port) wantsSwitchdev() bool {
@@ -86,13 +86,13 @@ func (p Port) wantsSwitchdev() bool {
 // Bound reports whether the port has a successful binding.
 func (p Port) Bound() bool { return p.VIF != VIFUnbound && p.VIF != VIFFailed }
 
-// Bind returns the VIF type that the port gets on its host: that of the first mechanism that supports it and has a live
+// VIFTypeWith returns the VIF type that the port gets on its host: that of the first mechanism that supports it and has a live
 // agent, otherwise that of a controller.
-func (p Port) Bind(agents []HostAgent) string { return p.BoundBy(agents).VIF }
+func (p Port) VIFTypeWith(agents []HostAgent) string { return p.BindWith(agents).VIF }
 
-// BoundBy returns the port with VIF type, VIF details and switch determined by the agents on its host.
-func (p Port) BoundBy(agents []HostAgent) Port {
-	p.Details, p.Switch = nil, nil
+// BindWith returns the port with VIF type, VIF details and switch determined by the agents on its host.
+func (p Port) BindWith(agents []HostAgent) Port {
+	p.ControllerVIFDetails, p.Switch = nil, nil
 	var by HostAgent
 	if p.VIF, by = p.bindByMechanism(agents); p.VIF != VIFFailed {
 		if p.VIF == VIFOVS || p.VIF == VIFVhostUser {
@@ -101,7 +101,7 @@ func (p Port) BoundBy(agents []HostAgent) Port {
 		return p
 	}
 	if vif, details, ok := p.bindByController(agents); ok {
-		p.VIF, p.Details = vif, details
+		p.VIF, p.ControllerVIFDetails = vif, details
 	}
 	return p
 }
@@ -126,9 +126,9 @@ func (p Port) bindByMechanism(agents []HostAgent) (vif string, by HostAgent) {
 	return VIFFailed, by
 }
 
-// Driver returns the name of the mechanism driver that bound the port; empty if the port is not bound.
-func (p Port) Driver() string {
-	if p.ByController() {
+// MechanismDriver returns the name of the mechanism driver that bound the port; empty if the port is not bound.
+func (p Port) MechanismDriver() string {
+	if p.WiredByController() {
 		return controllerDriver
 	}
 	at := slices.IndexFunc(mechanisms, func(m mechanism) bool { return m.vifType == p.VIF })

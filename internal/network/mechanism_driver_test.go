@@ -37,7 +37,7 @@ func TestPort_BindingNeedsALiveAgentThatSupportsTheVNIC(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s %s", i, tc.vnic, tc.want), func(t *testing.T) {
 			t.Parallel()
 			p := Port{Host: tc.host, VNIC: tc.vnic, Profile: []byte(tc.profile), AdminUp: true}
-			if p.VIF = p.Bind(tc.agents); p.VIF != tc.want || p.Bound() != (p.Reason() == "") {
+			if p.VIF = p.VIFTypeWith(tc.agents); p.VIF != tc.want || p.Bound() != (p.Reason() == "") {
 				t.Errorf("%+v: got %s, %s", tc, p.VIF, p.Reason())
 			}
 		})

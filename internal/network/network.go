@@ -62,8 +62,8 @@ func NewNetwork(id uuid.UUID, c NetworkChange) Network {
 	return Network{ID: id, AdminUp: true, PortSecurity: true, Type: VXLAN, Tags: []string{}}.With(c)
 }
 
-// ForAll reports whether other projects may create ports on the network.
-func (n Network) ForAll() bool { return n.Shared || n.External }
+// OpenToAllProjects reports whether other projects may create ports on the network.
+func (n Network) OpenToAllProjects() bool { return n.Shared || n.External }
 
 // With returns the network after the change.
 func (n Network) With(c NetworkChange) Network {
@@ -119,8 +119,8 @@ func (n Network) Check() error {
 	return nil
 }
 
-// SegmentTaken returns the fault for a segmentation ID that another network uses.
-func (n Network) SegmentTaken() error {
+// SegmentInUseFault returns the fault for a segmentation ID that another network uses.
+func (n Network) SegmentInUseFault() error {
 	if n.Type == VLAN {
 		return Faultf(VLANInUse, "Unable to create the network. The VLAN %d on physical network %s is in use.", *n.Segment, n.PhysicalNetwork)
 	}

@@ -10,34 +10,34 @@ import (
 
 // Names of Nova's external events (os-server-external-events).
 const (
-	Plugged   = "network-vif-plugged"
-	Unplugged = "network-vif-unplugged"
-	Deleted   = "network-vif-deleted"
-	Changed   = "network-changed"
+	NovaVIFPlugged     = "network-vif-plugged"
+	NovaVIFUnplugged   = "network-vif-unplugged"
+	NovaVIFDeleted     = "network-vif-deleted"
+	NovaNetworkChanged = "network-changed"
 )
 
-// NovaEventFor returns the external event for a status transition of the port. ok is false if the transition has none,
+// NovaEventForStatus returns the external event for a status transition of the port. ok is false if the transition has none,
 // or if the port does not belong to a server.
-func (p Port) NovaEventFor(from, to string) (e NovaEvent, ok bool) {
+func (p Port) NovaEventForStatus(from, to string) (e NovaEvent, ok bool) {
 	switch {
 	case from == Active && to == Down:
-		return p.newNovaEvent(Unplugged, "completed")
+		return p.newNovaEvent(NovaVIFUnplugged, "completed")
 	case from != Down && from != Build:
 		return NovaEvent{}, false
 	case to == Active:
-		return p.newNovaEvent(Plugged, "completed")
+		return p.newNovaEvent(NovaVIFPlugged, "completed")
 	case to == Errored:
-		return p.newNovaEvent(Plugged, "failed")
+		return p.newNovaEvent(NovaVIFPlugged, "failed")
 	default:
 		return NovaEvent{}, false
 	}
 }
 
 // NovaEventForChange returns the external event for a client's update of the port.
-func (p Port) NovaEventForChange() (NovaEvent, bool) { return p.newNovaEvent(Changed, "") }
+func (p Port) NovaEventForChange() (NovaEvent, bool) { return p.newNovaEvent(NovaNetworkChanged, "") }
 
 // NovaEventForDelete returns the external event for the deletion of the port.
-func (p Port) NovaEventForDelete() (NovaEvent, bool) { return p.newNovaEvent(Deleted, "") }
+func (p Port) NovaEventForDelete() (NovaEvent, bool) { return p.newNovaEvent(NovaVIFDeleted, "") }
 
 func (p Port) newNovaEvent(name, status string) (NovaEvent, bool) {
 	server, err := uuid.Parse(p.DeviceID)
@@ -50,13 +50,13 @@ func (p Port) newNovaEvent(name, status string) (NovaEvent, bool) {
 // novaServerTimeout is how long Nova may answer 404 or 422 for a server for which it already created a port.
 const novaServerTimeout = 10 * time.Minute
 
-// Unheard returns the events that must be sent again, given Nova's response code for each. Nova does not know the
+// NovaEventsToResend returns the events that must be sent again, given Nova's response code for each. Nova does not know the
 // server yet, or the server has no host yet, and the plugged event is still the last one of its port.
-func Unheard(events []NovaEvent, codes []int) []NovaEvent {
+func NovaEventsToResend(events []NovaEvent, codes []int) []NovaEvent {
 	var again []NovaEvent
 	for i, e := range events {
 		superseded := slices.ContainsFunc(events[i+1:], func(o NovaEvent) bool { return strings.HasPrefix(o.Name, "network-vif-") })
-		if e.Name == Plugged && codes[i] >= 400 && e.Age < novaServerTimeout && !superseded {
+		if e.Name == NovaVIFPlugged && codes[i] >= 400 && e.Age < novaServerTimeout && !superseded {
 			again = append(again, e)
 		}
 	}

@@ -18,12 +18,12 @@ func TestNovaEventForStatus_OnlyServerPortsAndOnlyPluggedOrUnplugged(t *testing.
 		for _, to := range statuses {
 			t.Run(from+" to "+to, func(t *testing.T) {
 				t.Parallel()
-				e, _ := Port{DeviceOwner: "compute:nova", DeviceID: server}.NovaEventFor(from, to)
+				e, _ := Port{DeviceOwner: "compute:nova", DeviceID: server}.NovaEventForStatus(from, to)
 				if got := e.Name + " " + e.Status; got != want[[2]string{from, to}] && (got != " " || want[[2]string{from, to}] != "") {
 					t.Errorf("got %q", got)
 				}
 				for _, p := range []Port{{DeviceOwner: "compute:nova", DeviceID: "lb-1"}, {DeviceOwner: "network:dhcp", DeviceID: server}, {DeviceID: server}} {
-					if e, ok := p.NovaEventFor(from, to); ok {
+					if e, ok := p.NovaEventForStatus(from, to); ok {
 						t.Errorf("%s of %s: %+v", p.DeviceOwner, p.DeviceID, e)
 					}
 				}
@@ -40,18 +40,18 @@ func TestNovaEventsToResend_OnlyThePluggedEventThatNovaStillWaitsForIsSentAgain(
 		codes  []int
 		want   int
 	}{
-		"accepted":            {[]NovaEvent{e(Plugged, 0)}, []int{200}, 0},
-		"unknown server":      {[]NovaEvent{e(Plugged, 0)}, []int{404}, 1},
-		"server without host": {[]NovaEvent{e(Plugged, time.Minute), e(Changed, 0)}, []int{422, 404}, 1},
-		"too old":             {[]NovaEvent{e(Plugged, novaServerTimeout)}, []int{404}, 0},
-		"unplugged since":     {[]NovaEvent{e(Plugged, 0), e(Unplugged, 0)}, []int{404, 404}, 0},
-		"deleted since":       {[]NovaEvent{e(Plugged, 0), e(Deleted, 0)}, []int{404, 404}, 0},
-		"plugged again since": {[]NovaEvent{e(Plugged, 0), e(Unplugged, 0), e(Plugged, 0)}, []int{404, 404, 404}, 1},
-		"no plugged event":    {[]NovaEvent{e(Deleted, 0), e(Changed, 0)}, []int{404, 404}, 0},
+		"accepted":            {[]NovaEvent{e(NovaVIFPlugged, 0)}, []int{200}, 0},
+		"unknown server":      {[]NovaEvent{e(NovaVIFPlugged, 0)}, []int{404}, 1},
+		"server without host": {[]NovaEvent{e(NovaVIFPlugged, time.Minute), e(NovaNetworkChanged, 0)}, []int{422, 404}, 1},
+		"too old":             {[]NovaEvent{e(NovaVIFPlugged, novaServerTimeout)}, []int{404}, 0},
+		"unplugged since":     {[]NovaEvent{e(NovaVIFPlugged, 0), e(NovaVIFUnplugged, 0)}, []int{404, 404}, 0},
+		"deleted since":       {[]NovaEvent{e(NovaVIFPlugged, 0), e(NovaVIFDeleted, 0)}, []int{404, 404}, 0},
+		"plugged again since": {[]NovaEvent{e(NovaVIFPlugged, 0), e(NovaVIFUnplugged, 0), e(NovaVIFPlugged, 0)}, []int{404, 404, 404}, 1},
+		"no plugged event":    {[]NovaEvent{e(NovaVIFDeleted, 0), e(NovaNetworkChanged, 0)}, []int{404, 404}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := Unheard(tc.events, tc.codes); len(got) != tc.want {
+			if got := NovaEventsToResend(tc.events, tc.codes); len(got) != tc.want {
 				t.Errorf("want %d events, got %v", tc.want, got)
 			}
 		})

@@ -8,11 +8,11 @@ import (
 
 // Switch describes the Open vSwitch that wires a port, for Nova's VIF driver.
 type Switch struct {
-	Datapath string `json:"datapath"` // system, or netdev (DPDK: packets bypass the kernel)
-	Bridge   string `json:"bridge"`
-	Hybrid   bool   `json:"hybrid"`           // ovs_hybrid_plug: the firewall needs a Linux bridge in front of this one
-	Socket   string `json:"socket,omitempty"` // vhost-user socket, for VIFVhostUser only
-	Listens  bool   `json:"listens"`          // the device, not the switch, is the server side of the socket
+	Datapath      string `json:"datapath"` // system, or netdev (DPDK: packets bypass the kernel)
+	Bridge        string `json:"bridge"`
+	HybridPlug    bool   `json:"hybrid"`           // ovs_hybrid_plug: the firewall needs a Linux bridge in front of this one
+	Socket        string `json:"socket,omitempty"` // vhost-user socket, for VIFVhostUser only
+	DeviceListens bool   `json:"listens"`          // the device, not the switch, is the server side of the socket
 }
 
 // defaultSwitch applies to agents whose configurations name no other.
@@ -75,9 +75,9 @@ func (a HostAgent) switchFor(p Port) *Switch {
 			c.Sockets = "/var/run/openvswitch"
 		}
 		s.Socket = path.Join(c.Sockets, (socketPrefix + p.ID.String())[:maxDeviceName])
-		s.Listens = slices.Contains(c.Capabilities.Interfaces, deviceListens)
+		s.DeviceListens = slices.Contains(c.Capabilities.Interfaces, deviceListens)
 	} else {
-		s.Hybrid = c.Hybrid
+		s.HybridPlug = c.Hybrid
 	}
 	if s == defaultSwitch {
 		return nil
@@ -91,14 +91,14 @@ func (p Port) VIFDetails() map[string]any {
 	if p.Switch != nil {
 		s = *p.Switch
 	}
-	if p.Carrying != nil {
-		s.Bridge = p.Carrying.Bridge()
+	if p.TrunkDetails != nil {
+		s.Bridge = p.TrunkDetails.BridgeName()
 	}
 	switch p.VIF {
 	case VIFOVS:
-		return map[string]any{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": s.Hybrid, "datapath_type": s.Datapath, "bridge_name": s.Bridge}
+		return map[string]any{"connectivity": "l2", "port_filter": true, "ovs_hybrid_plug": s.HybridPlug, "datapath_type": s.Datapath, "bridge_name": s.Bridge}
 	case VIFVhostUser:
-		mode := map[bool]string{true: "server", false: "client"}[s.Listens]
+		mode := map[bool]string{true: "server", false: "client"}[s.DeviceListens]
 		return map[string]any{"connectivity": "l2", "port_filter": false, "ovs_hybrid_plug": false, "datapath_type": s.Datapath, "bridge_name": s.Bridge,
 			"vhostuser_mode": mode, "vhostuser_ovs_plug": true, "vhostuser_socket": s.Socket}
 	default:

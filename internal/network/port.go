@@ -22,52 +22,52 @@ type Address struct {
 	IP     netip.Addr `json:"ip"`
 }
 
-// Fixed is one entry of `fixed_ips` in a request: a subnet, an address, or both.
-type Fixed struct {
+// FixedIP is one entry of `fixed_ips` in a request: a subnet, an address, or both.
+type FixedIP struct {
 	Subnet uuid.UUID  // uuid.Nil: the subnet that contains IP
 	IP     netip.Addr // invalid: any free address
 }
 
 // Port is a Neutron port: the connection of one device to a network.
 type Port struct {
-	ID             uuid.UUID
-	Network        uuid.UUID
-	Project        string
-	Tenant         string // whose quota the port counts against: the network's project if the port has no project
-	Name           string
-	Description    string
-	AdminUp        bool
-	MAC            string
-	Addresses      []Address
-	DeviceID       string
-	DeviceOwner    string
-	Status         string
-	Host           string
-	VNIC           string
-	Profile        json.RawMessage
-	VIF            string
-	Details        json.RawMessage // binding:vif_details from a controller; nil if no controller wires the port
-	Switch         *Switch         // the Open vSwitch that wires the port; nil for the default switch
-	Bindings       []Binding       // bindings besides the one to Host
-	PortSecurity   bool
-	AddressPairs   []AddressPair
-	DHCPOptions    []DHCPOption
-	Tags           []string
-	SecurityGroups []uuid.UUID
-	Blocks         []Block
-	Ignored        int64
-	Revision       int64
-	Epoch          int64 // revision of the last binding; reports on earlier revisions do not count
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
-	Carrying       *Carrying // the trunk whose parent port this is; nil if none, or if it was not loaded
-	Watch          Watch     // the agent that wired an ACTIVE port; informative, no rule depends on it
+	ID                   uuid.UUID
+	Network              uuid.UUID
+	Project              string
+	QuotaProject         string // whose quota the port counts against: the network's project if the port has no project
+	Name                 string
+	Description          string
+	AdminUp              bool
+	MAC                  string
+	Addresses            []Address
+	DeviceID             string
+	DeviceOwner          string
+	Status               string
+	Host                 string
+	VNIC                 string
+	Profile              json.RawMessage
+	VIF                  string
+	ControllerVIFDetails json.RawMessage // binding:vif_details from a controller; nil if no controller wires the port
+	Switch               *Switch         // the Open vSwitch that wires the port; nil for the default switch
+	Bindings             []Binding       // bindings besides the one to Host
+	PortSecurity         bool
+	AddressPairs         []AddressPair
+	DHCPOptions          []DHCPOption
+	Tags                 []string
+	SecurityGroups       []uuid.UUID
+	Blocks               []Block
+	IgnoredReports       int64
+	Revision             int64
+	BindingRevision      int64 // revision of the last binding; reports on earlier revisions do not count
+	CreatedAt            time.Time
+	UpdatedAt            time.Time
+	TrunkDetails         *TrunkDetails // the trunk whose parent port this is; nil if none, or if it was not loaded
+	AgentHealth          AgentHealth   // the agent that wired an ACTIVE port; informative, no rule depends on it
 }
 
-// Watch is set if the agent that wired a port is not alive, so that it could not report an unplugged device.
-type Watch struct {
-	Heard  *time.Time `json:"heard"`  // time of its last heartbeat, if older than AgentDownTime
-	Orphan bool       `json:"orphan"` // the agent is no longer registered
+// AgentHealth is set if the agent that wired a port is not alive, so that it could not report an unplugged device.
+type AgentHealth struct {
+	SilentSince  *time.Time `json:"heard"`  // time of its last heartbeat, if older than AgentDownTime
+	Unregistered bool       `json:"orphan"` // the agent is no longer registered
 }
 
 // PortChange is an update of a port by a request; nil fields stay as they are.
@@ -78,7 +78,7 @@ type PortChange struct {
 	Description    *string
 	AdminUp        *bool
 	MAC            *string
-	Fixed          *[]Fixed
+	FixedIPs       *[]FixedIP
 	DeviceID       *string
 	DeviceOwner    *string
 	Host           *string

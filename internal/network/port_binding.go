@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Inactive is the status of a binding to a host to which a port may move.
-const Inactive = "INACTIVE"
+// BindingInactive is the status of a binding to a host to which a port may move.
+const BindingInactive = "INACTIVE"
 
 // Binding is a port's binding to a host other than its own: the INACTIVE binding to the target of a live migration, or
 // one of several bindings (BUILD, then ACTIVE) of a distributed port.
@@ -29,8 +29,8 @@ type BindingChange struct {
 	Profile json.RawMessage
 }
 
-// Tied returns all bindings of a port that is not distributed: the active one first, if it has a host, then the others.
-func (p Port) Tied() []Binding {
+// AllBindings returns all bindings of a port that is not distributed: the active one first, if it has a host, then the others.
+func (p Port) AllBindings() []Binding {
 	var all []Binding
 	if p.Host != "" {
 		all = append(all, Binding{Host: p.Host, Status: Active, VNIC: p.VNIC, Profile: p.Profile, VIF: p.VIF, Switch: p.Switch})
@@ -38,8 +38,8 @@ func (p Port) Tied() []Binding {
 	return append(all, p.Bindings...)
 }
 
-// Movable returns a fault if the port must not have several bindings. Only ports of servers may.
-func (p Port) Movable() error {
+// CheckMultipleBindings returns a fault if the port must not have several bindings. Only ports of servers may.
+func (p Port) CheckMultipleBindings() error {
 	if strings.HasPrefix(p.DeviceOwner, "compute:") {
 		return nil
 	}
@@ -50,12 +50,12 @@ func (p Port) bindingAt(host string) int {
 	return slices.IndexFunc(p.Bindings, func(b Binding) bool { return b.Host == host })
 }
 
-// Propose returns the port with a new INACTIVE binding to another host. It fails if no agent there can wire the port.
-func (p Port) Propose(c BindingChange, agents []HostAgent) (Port, error) {
-	if err := p.Movable(); err != nil {
+// AddInactiveBinding returns the port with a new INACTIVE binding to another host. It fails if no agent there can wire the port.
+func (p Port) AddInactiveBinding(c BindingChange, agents []HostAgent) (Port, error) {
+	if err := p.CheckMultipleBindings(); err != nil {
 		return p, err
 	}
-	b := Binding{Host: deref(c.Host), Status: Inactive, VNIC: "normal", Profile: json.RawMessage(`{}`)}
+	b := Binding{Host: deref(c.Host), Status: BindingInactive, VNIC: "normal", Profile: json.RawMessage(`{}`)}
 	if b.Host == p.Host || p.bindingAt(b.Host) >= 0 {
 		return p, Faultf(BindingExists, "Binding for port %s on host %s already exists.", p.ID, b.Host)
 	}
@@ -64,9 +64,9 @@ func (p Port) Propose(c BindingChange, agents []HostAgent) (Port, error) {
 	return p, err
 }
 
-// Repropose returns the port with a changed INACTIVE binding.
-func (p Port) Repropose(host string, c BindingChange, agents []HostAgent) (Port, error) {
-	if err := p.Movable(); err != nil {
+// UpdateInactiveBinding returns the port with a changed INACTIVE binding.
+func (p Port) UpdateInactiveBinding(host string, c BindingChange, agents []HostAgent) (Port, error) {
+	if err := p.CheckMultipleBindings(); err != nil {
 		return p, err
 	}
 	at := p.bindingAt(host)
@@ -86,7 +86,7 @@ func (b Binding) updated(p Port, c BindingChange, agents []HostAgent) (Binding, 
 		b.Profile = c.Profile
 	}
 	p.Host, p.VNIC, p.Profile = b.Host, b.VNIC, b.Profile
-	bound := p.BoundBy(agents)
+	bound := p.BindWith(agents)
 	b.VIF, b.Switch = bound.VIF, bound.Switch
 	if b.VIF == VIFFailed {
 		return b, p.bindingFailedFault(b.Host)
@@ -95,10 +95,10 @@ func (b Binding) updated(p Port, c BindingChange, agents []HostAgent) (Binding, 
 	return b, nil
 }
 
-// Activate returns the port on the host of an INACTIVE binding, blocked until the agent there has wired it. The binding
+// ActivateBinding returns the port on the host of an INACTIVE binding, blocked until the agent there has wired it. The binding
 // to the previous host becomes INACTIVE and unbound.
-func (p Port) Activate(host string, pc Surroundings, revision int64, now time.Time) (Port, error) {
-	if err := p.Movable(); err != nil {
+func (p Port) ActivateBinding(host string, pc PortContext, revision int64, now time.Time) (Port, error) {
+	if err := p.CheckMultipleBindings(); err != nil {
 		return p, err
 	}
 	if host == p.Host {
@@ -111,28 +111,28 @@ func (p Port) Activate(host string, pc Surroundings, revision int64, now time.Ti
 	next := p.Bindings[at]
 	bindings := slices.Delete(slices.Clone(p.Bindings), at, at+1)
 	if p.Host != "" {
-		bindings = append(bindings, Binding{Host: p.Host, Status: Inactive, VNIC: p.VNIC, Profile: p.Profile, VIF: VIFUnbound})
+		bindings = append(bindings, Binding{Host: p.Host, Status: BindingInactive, VNIC: p.VNIC, Profile: p.Profile, VIF: VIFUnbound})
 	}
 	p.Host, p.VNIC, p.Profile, p.Bindings = next.Host, next.VNIC, next.Profile, bindings
-	if p = p.BoundBy(pc.Agents); p.VIF == VIFFailed {
+	if p = p.BindWith(pc.HostAgents); p.VIF == VIFFailed {
 		if next.VIF == VIFUnbound {
 			return p, p.bindingFailedFault(host)
 		}
 		p.VIF = next.VIF // the server already runs there with this binding, although the agent has stopped reporting since
 	}
-	return p.Arm(pc, Cause{Bound: true, Revision: revision}, now), nil
+	return p.UpdateBlocks(pc, BlockTrigger{BindingChanged: true, Revision: revision}, now), nil
 }
 
-// Settled returns the port bound to its host by the agents there. An INACTIVE binding to the same host is dropped.
-func (p Port) Settled(agents []HostAgent) Port {
-	p = p.BoundBy(agents)
-	p.Bindings = slices.DeleteFunc(slices.Clone(p.Bindings), func(b Binding) bool { return b.Host == p.Host || b.Status != Inactive })
+// BindToNewHost returns the port bound to its host by the agents there. An INACTIVE binding to the same host is dropped.
+func (p Port) BindToNewHost(agents []HostAgent) Port {
+	p = p.BindWith(agents)
+	p.Bindings = slices.DeleteFunc(slices.Clone(p.Bindings), func(b Binding) bool { return b.Host == p.Host || b.Status != BindingInactive })
 	return p
 }
 
-// Withdraw returns the port without its INACTIVE binding to the host.
-func (p Port) Withdraw(host string) (Port, error) {
-	if err := p.Movable(); err != nil {
+// DeleteInactiveBinding returns the port without its INACTIVE binding to the host.
+func (p Port) DeleteInactiveBinding(host string) (Port, error) {
+	if err := p.CheckMultipleBindings(); err != nil {
 		return p, err
 	}
 	at := p.bindingAt(host)
@@ -155,11 +155,11 @@ func (p Port) bindingNotFoundFault(host string) error {
 // it migrates the server.
 func (p Port) applyInactiveBindingReport(r Report) (Port, bool) {
 	at := p.bindingAt(r.Host)
-	if r.Entity != L2 || at < 0 || p.Bindings[at].Status != Inactive || p.Bindings[at].VIF == VIFUnbound {
+	if r.Entity != L2 || at < 0 || p.Bindings[at].Status != BindingInactive || p.Bindings[at].VIF == VIFUnbound {
 		return p, false
 	}
-	plugged := r.Event != Lost
-	if r.Event == Begun || p.Bindings[at].Plugged == plugged {
+	plugged := r.Event != ReportLost
+	if r.Event == ReportBegun || p.Bindings[at].Plugged == plugged {
 		return p, false
 	}
 	p.Bindings = slices.Clone(p.Bindings)
@@ -167,18 +167,18 @@ func (p Port) applyInactiveBindingReport(r Report) (Port, bool) {
 	return p, true
 }
 
-// NovaEventsFor returns the Nova external events for the difference between the port and its previous state. entity is
+// NovaEvents returns the Nova external events for the difference between the port and its previous state. entity is
 // the entity of the last report, if any: during a live migration only L2 reports produce a plugged event.
-func (p Port) NovaEventsFor(before Port, entity string) []NovaEvent {
+func (p Port) NovaEvents(before Port, entity string) []NovaEvent {
 	var events []NovaEvent
 	migrating := p.migrating() && entity != L2 && p.Status == Active
-	if e, ok := p.NovaEventFor(before.Status, p.Status); ok && !migrating {
+	if e, ok := p.NovaEventForStatus(before.Status, p.Status); ok && !migrating {
 		events = append(events, e)
 	}
 	for _, b := range p.Bindings {
 		was := before.bindingAt(b.Host)
 		if b.Plugged && was >= 0 && !before.Bindings[was].Plugged {
-			if e, ok := p.newNovaEvent(Plugged, "completed"); ok {
+			if e, ok := p.newNovaEvent(NovaVIFPlugged, "completed"); ok {
 				events = append(events, e)
 			}
 		}
@@ -213,13 +213,13 @@ func (p Port) applyDistributedReport(r Report) (Port, bool) {
 	at := p.bindingAt(r.Host)
 	bindings := slices.Clone(p.Bindings)
 	switch {
-	case r.Event == Lost && at >= 0:
+	case r.Event == ReportLost && at >= 0:
 		bindings = slices.Delete(bindings, at, at+1)
-	case r.Event == Begun && at < 0 && p.AdminUp:
+	case r.Event == ReportBegun && at < 0 && p.AdminUp:
 		bindings = append(bindings, Binding{Host: r.Host, Status: Build, VNIC: p.VNIC, Profile: json.RawMessage(`{}`), VIF: VIFDistributed})
-	case r.Event == Begun && at >= 0 && p.AdminUp && bindings[at].Status != Build:
+	case r.Event == ReportBegun && at >= 0 && p.AdminUp && bindings[at].Status != Build:
 		bindings[at].Status = Build
-	case (r.Event == "" || r.Event == Complete) && at >= 0 && bindings[at].Status != Active:
+	case (r.Event == "" || r.Event == ReportComplete) && at >= 0 && bindings[at].Status != Active:
 		bindings[at].Status = Active
 	default:
 		return p, false

@@ -11,8 +11,8 @@ type AddressPair struct {
 	MAC string       `json:"mac"` // empty in a request: the MAC of the port
 }
 
-// Block returns the address of the pair, or its prefix if it is more than one address.
-func (p AddressPair) Block() string {
+// CIDR returns the address of the pair, or its prefix if it is more than one address.
+func (p AddressPair) CIDR() string {
 	if p.IP.IsSingleIP() {
 		return p.IP.Addr().String()
 	}
@@ -35,7 +35,7 @@ func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) (
 		return nil, Faultf(AddressPairsExhausted, "The number of allowed address pairs exceeds the maximum %d.", maxAddressPairs)
 	}
 	if len(requested) > 0 && !portSecurity {
-		return nil, Faultf(AddressPairsUnsecured, "Port Security must be enabled in order to have allowed address pairs on a port.")
+		return nil, Faultf(AddressPairsNeedPortSecurity, "Port Security must be enabled in order to have allowed address pairs on a port.")
 	}
 	all := make([]AddressPair, 0, len(requested))
 	for _, p := range requested {
@@ -50,9 +50,9 @@ func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) (
 	return all, nil
 }
 
-// Extras applies the allowed address pairs and extra DHCP options of a change. It returns a fault if they are not
+// WithExtensions applies the allowed address pairs and extra DHCP options of a change. It returns a fault if they are not
 // valid.
-func (p Port) Extras(c PortChange) (Port, error) {
+func (p Port) WithExtensions(c PortChange) (Port, error) {
 	requested := p.AddressPairs
 	if c.AddressPairs != nil {
 		requested = *c.AddressPairs

@@ -27,7 +27,7 @@ type portModel struct {
 const blockLimit = 2
 
 func (m portModel) status() string {
-	waitsForL2 := m.host != "" && m.lastL2Report != Complete
+	waitsForL2 := m.host != "" && m.lastL2Report != ReportComplete
 	switch {
 	case m.host == "" || !m.adminUp:
 		return Down
@@ -44,14 +44,14 @@ func (m portModel) status() string {
 
 // reportL2 applies a report of the L2 agent of its host.
 func (m *portModel) reportL2(event string) {
-	if m.host == "" || event == Complete && m.lastL2Report == Complete || event == Begun && !m.adminUp {
+	if m.host == "" || event == ReportComplete && m.lastL2Report == ReportComplete || event == ReportBegun && !m.adminUp {
 		return
 	}
-	if m.lastL2Report == Complete {
+	if m.lastL2Report == ReportComplete {
 		m.l2Since = m.clock
 	}
 	m.lastL2Report = event
-	m.building = event == Begun || event == Complete && m.building
+	m.building = event == ReportBegun || event == ReportComplete && m.building
 }
 
 func (m *portModel) bind(host string) {
@@ -64,7 +64,7 @@ func (m *portModel) bind(host string) {
 // portUnderTest is the port under the real rules.
 type portUnderTest struct {
 	Port
-	pc    Surroundings
+	pc    PortContext
 	clock int
 }
 
@@ -72,7 +72,7 @@ func (s portUnderTest) now() time.Time { return time.Unix(int64(s.clock), 0) }
 
 // write stores the port. A change that a client can see increments the revision.
 func (s portUnderTest) write(p Port) portUnderTest {
-	p = p.Judge(s.now())
+	p = p.UpdateStatus(s.now())
 	if p.Status != s.Status || p.Host != s.Host || p.VIF != s.VIF || p.AdminUp != s.AdminUp || p.MAC != s.MAC {
 		p.Revision++
 	}
@@ -81,17 +81,17 @@ func (s portUnderTest) write(p Port) portUnderTest {
 }
 
 func (s portUnderTest) report(r Report) portUnderTest {
-	p, _ := s.Port.Arm(s.pc, Cause{}, s.now()).Hear(s.pc, []Report{r}, s.now())
+	p, _ := s.Port.UpdateBlocks(s.pc, BlockTrigger{}, s.now()).ApplyReports(s.pc, []Report{r}, s.now())
 	return s.write(p)
 }
 
-func (s portUnderTest) change(c Cause, change func(*Port)) portUnderTest {
+func (s portUnderTest) change(c BlockTrigger, change func(*Port)) portUnderTest {
 	p := s.Port
 	change(&p)
 	c.Revision = s.Revision + 1
-	c.Bound = p.Host != s.Host
-	p.VIF = p.Bind(s.pc.Agents)
-	return s.write(p.Arm(s.pc, c, s.now()))
+	c.BindingChanged = p.Host != s.Host
+	p.VIF = p.VIFTypeWith(s.pc.HostAgents)
+	return s.write(p.UpdateBlocks(s.pc, c, s.now()))
 }
 
 // input is one event, applied to the rules and to the model.
@@ -127,17 +127,17 @@ func staleL2Report(host, event string) input {
 
 func bindTo(host string) input {
 	return input{"bind " + host,
-		func(s portUnderTest) portUnderTest { return s.change(Cause{}, func(p *Port) { p.Host = host }) },
+		func(s portUnderTest) portUnderTest { return s.change(BlockTrigger{}, func(p *Port) { p.Host = host }) },
 		func(m *portModel) { m.bind(host) }}
 }
 
 func setAdminUp(up bool) input {
 	return input{map[bool]string{true: "up", false: "down"}[up],
 		func(s portUnderTest) portUnderTest {
-			return s.change(Cause{Raised: up && !s.AdminUp}, func(p *Port) { p.AdminUp = up })
+			return s.change(BlockTrigger{BroughtUp: up && !s.AdminUp}, func(p *Port) { p.AdminUp = up })
 		},
 		func(m *portModel) {
-			if up && !m.adminUp && m.lastL2Report != Complete {
+			if up && !m.adminUp && m.lastL2Report != ReportComplete {
 				m.l2Since = m.clock // no agent could wire it before
 			}
 			m.adminUp = up
@@ -145,8 +145,8 @@ func setAdminUp(up bool) input {
 }
 
 var inputs = []input{
-	l2Report("1", Complete), l2Report("2", Complete), l2Report("1", Lost), l2Report("1", Begun), l2Report("2", Begun),
-	staleL2Report("1", Complete), staleL2Report("1", Lost),
+	l2Report("1", ReportComplete), l2Report("2", ReportComplete), l2Report("1", ReportLost), l2Report("1", ReportBegun), l2Report("2", ReportBegun),
+	staleL2Report("1", ReportComplete), staleL2Report("1", ReportLost),
 	bindTo("1"), bindTo("2"), bindTo(""), setAdminUp(false), setAdminUp(true),
 	{"L2@1 future revision", func(s portUnderTest) portUnderTest {
 		return s.report(Report{Entity: L2, Host: "1", Revision: s.Revision + 1})
@@ -155,37 +155,37 @@ var inputs = []input{
 	{"DHCP@x", func(s portUnderTest) portUnderTest { return s.report(completeReport(DHCP, "x")) }, func(*portModel) {}},
 	{"unknown@1", func(s portUnderTest) portUnderTest { return s.report(completeReport("unknown", "1")) }, func(*portModel) {}},
 	{"change address", func(s portUnderTest) portUnderTest {
-		return s.change(Cause{Addressed: true}, func(p *Port) { p.MAC += "1" })
+		return s.change(BlockTrigger{AddressesChanged: true}, func(p *Port) { p.MAC += "1" })
 	}, func(m *portModel) { m.waitsForDHCP, m.dhcpSince = m.hasDHCP, m.clock }},
 	{"remove DHCP", func(s portUnderTest) portUnderTest {
 		s.pc.DHCPHosts = nil
-		return s.write(s.Port.Arm(s.pc, Cause{}, s.now()))
+		return s.write(s.Port.UpdateBlocks(s.pc, BlockTrigger{}, s.now()))
 	}, func(m *portModel) { m.hasDHCP, m.waitsForDHCP = false, false }},
 	{"tick", func(s portUnderTest) portUnderTest {
 		s.clock++
-		return s.write(s.Port.Arm(s.pc, Cause{}, s.now()))
+		return s.write(s.Port.UpdateBlocks(s.pc, BlockTrigger{}, s.now()))
 	}, func(m *portModel) { m.clock++ }},
 }
 
 // start returns a new port on the host, and its model.
 func start(host string) (portUnderTest, portModel) {
-	s := portUnderTest{pc: Surroundings{DHCPHosts: []string{"n"}, Agents: []HostAgent{{Type: OVSAgent, Alive: true}},
-		Policy: Policy{"": {Limit: blockLimit * time.Second, Fatal: true}}}}
+	s := portUnderTest{pc: PortContext{DHCPHosts: []string{"n"}, HostAgents: []HostAgent{{Type: OVSAgent, Alive: true}},
+		BlockPolicy: BlockPolicy{"": {Limit: blockLimit * time.Second, Fatal: true}}}}
 	p := NewPort([16]byte{1}, PortChange{Host: &host, DeviceOwner: ptr("compute:x")})
-	p.VIF, p.Revision = p.Bind(s.pc.Agents), 1
-	s.Port = p.Arm(s.pc, Cause{Bound: true, Addressed: true, Revision: 1}, s.now()).Judge(s.now())
+	p.VIF, p.Revision = p.VIFTypeWith(s.pc.HostAgents), 1
+	s.Port = p.UpdateBlocks(s.pc, BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, s.now()).UpdateStatus(s.now())
 	return s, portModel{host: host, adminUp: true, firstBinding: true, hasDHCP: true, waitsForDHCP: true}
 }
 
 // mismatch returns the difference between port and model, or says that the port does not explain why it is not ACTIVE;
 // empty if they agree.
 func mismatch(s portUnderTest, m portModel) string {
-	silent := s.Standing().Reason == "" && len(s.Standing().Waiting) == 0
+	silent := s.StatusView().Reason == "" && len(s.StatusView().Waiting) == 0
 	switch {
 	case s.Status != m.status():
 		return "the port is " + s.Status + ", the model " + m.status()
 	case (s.Status == Active) != silent:
-		return "it is " + s.Status + ": " + s.Standing().Sentence()
+		return "it is " + s.Status + ": " + s.StatusView().Sentence()
 	case s.Status == Active && slices.ContainsFunc(s.Blocks, func(Block) bool { return true }):
 		return "it is ACTIVE and blocked"
 	default:

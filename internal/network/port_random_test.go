@@ -14,7 +14,7 @@ import (
 type randomPort struct {
 	*rapid.T
 	Port
-	pc    Surroundings
+	pc    PortContext
 	clock time.Time
 	steps []string
 }
@@ -37,15 +37,15 @@ func (a *randomPort) randomAgents() []HostAgent {
 
 // recheck returns the port after a check without news.
 func (a *randomPort) recheck() Port {
-	return a.Rebind(a.pc, a.Revision+1, a.clock).Arm(a.pc, Cause{}, a.clock).Judge(a.clock)
+	return a.RetryBinding(a.pc, a.Revision+1, a.clock).UpdateBlocks(a.pc, BlockTrigger{}, a.clock).UpdateStatus(a.clock)
 }
 
 // applyRandomReport applies a report of a random entity, host, event and revision.
 func (a *randomPort) applyRandomReport() string {
-	r := Report{Entity: a.draw("entity", L2, L2, DHCP, "unknown"), Host: a.draw("from", "1", "1", "2", "n", ""), Event: a.draw("event", "", Begun, Lost, "unknown"),
+	r := Report{Entity: a.draw("entity", L2, L2, DHCP, "unknown"), Host: a.draw("from", "1", "1", "2", "n", ""), Event: a.draw("event", "", ReportBegun, ReportLost, "unknown"),
 		Revision: rapid.Int64Range(0, a.Revision+1).Draw(a.T, "revision")}
-	p, _ := a.recheck().Hear(a.pc, []Report{r}, a.clock)
-	a.Port = p.Judge(a.clock)
+	p, _ := a.recheck().ApplyReports(a.pc, []Report{r}, a.clock)
+	a.Port = p.UpdateStatus(a.clock)
 	return fmt.Sprintf("%+v", r)
 }
 
@@ -54,7 +54,7 @@ func (a *randomPort) changeContext() string {
 	what := a.draw("around", "agents", "DHCP", "time")
 	switch what {
 	case "agents":
-		a.pc.Agents = a.randomAgents()
+		a.pc.HostAgents = a.randomAgents()
 	case "DHCP":
 		a.pc.DHCPHosts = map[string][]string{"yes": {"n"}}[a.draw("served", "yes", "no")]
 	default:
@@ -66,26 +66,26 @@ func (a *randomPort) changeContext() string {
 
 // changeByClient applies a random update by a client.
 func (a *randomPort) changeByClient() string {
-	c, p := Cause{Revision: a.Revision + 1}, a.Port
+	c, p := BlockTrigger{Revision: a.Revision + 1}, a.Port
 	what := a.draw("change", "admin", "host 1", "host 2", "no host", "address", "owner", `{"migrating_to":"2"}`, `{"capabilities":["switchdev"]}`)
 	switch what {
 	case "admin":
 		p.AdminUp = !p.AdminUp
-		c.Raised = p.AdminUp
+		c.BroughtUp = p.AdminUp
 	case "host 1", "host 2", "no host":
 		p.Host = strings.TrimPrefix(strings.TrimPrefix(what, "no host"), "host ")
 	case "address":
-		c.Addressed = true
+		c.AddressesChanged = true
 	case "owner":
 		p.DeviceOwner = a.draw("owner", deviceOwners...)
 	default:
 		p.Profile = json.RawMessage(what)
 	}
-	c.Bound = p.Host != a.Host || string(p.Profile) != string(a.Profile) || p.Distributed() != a.Distributed()
-	if c.Bound {
-		p = p.Settled(a.pc.Agents)
+	c.BindingChanged = p.Host != a.Host || string(p.Profile) != string(a.Profile) || p.Distributed() != a.Distributed()
+	if c.BindingChanged {
+		p = p.BindToNewHost(a.pc.HostAgents)
 	}
-	a.Port = p.Rebind(a.pc, c.Revision, a.clock).Arm(a.pc, c, a.clock).Judge(a.clock)
+	a.Port = p.RetryBinding(a.pc, c.Revision, a.clock).UpdateBlocks(a.pc, c, a.clock).UpdateStatus(a.clock)
 	return what
 }
 
@@ -96,21 +96,21 @@ func (a *randomPort) moveServer() string {
 	var err error
 	switch what {
 	case "propose":
-		p, err = a.Propose(BindingChange{Host: &host}, a.pc.Agents)
+		p, err = a.AddInactiveBinding(BindingChange{Host: &host}, a.pc.HostAgents)
 	case "activate":
-		p, err = a.Activate(host, a.pc, a.Revision+1, a.clock)
+		p, err = a.ActivateBinding(host, a.pc, a.Revision+1, a.clock)
 	default:
-		p, err = a.Withdraw(host)
+		p, err = a.DeleteInactiveBinding(host)
 	}
 	if err == nil {
-		a.Port = p.Judge(a.clock)
+		a.Port = p.UpdateStatus(a.clock)
 	}
 	return what + " " + host
 }
 
 // violation returns the first broken rule; empty if the port is consistent.
 func (a *randomPort) violation() string {
-	s, again := a.Standing(), a.recheck()
+	s, again := a.StatusView(), a.recheck()
 	free := a.Bound() && a.AdminUp && len(a.Blocks) == 0
 	switch {
 	case a.Status == Active && !free, a.Status != Active && free && !a.Distributed():
@@ -118,7 +118,7 @@ func (a *randomPort) violation() string {
 	case (a.Status == Active) != (s.Reason == "" && len(s.Waiting) == 0):
 		return "its sentence is " + s.Sentence()
 	case again.Status != a.Status || again.VIF != a.VIF || len(again.Blocks) != len(a.Blocks):
-		return s.Sentence() + "; a recheck changes it to " + again.Standing().Sentence()
+		return s.Sentence() + "; a recheck changes it to " + again.StatusView().Sentence()
 	}
 	for _, b := range a.Blocks {
 		if b.Entity == L2 && b.Host != a.Host {
@@ -128,18 +128,18 @@ func (a *randomPort) violation() string {
 	return ""
 }
 
-var deviceOwners = []string{"compute:nova", "compute:nova", "", "baremetal:none", SubportOwner, DHCPOwner, "network:router_interface", deviceOwnerDistributed, "network:distributed"}
+var deviceOwners = []string{"compute:nova", "compute:nova", "", "baremetal:none", DeviceOwnerSubport, DeviceOwnerDHCP, "network:router_interface", deviceOwnerDistributed, "network:distributed"}
 
 // Random ports, agents, reports and updates: the status and its reason always agree, and a check without news changes nothing.
 func TestPort_StatusAndReasonAlwaysAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a := &randomPort{T: t, clock: time.Unix(0, 0)}
-		a.pc = Surroundings{Policy: Policy{L2: {Limit: time.Minute, Fatal: true}}, DHCPHosts: []string{"n"}, Agents: a.randomAgents()}
+		a.pc = PortContext{BlockPolicy: BlockPolicy{L2: {Limit: time.Minute, Fatal: true}}, DHCPHosts: []string{"n"}, HostAgents: a.randomAgents()}
 		host, owner, vnic := a.draw("host", "1", "2", ""), a.draw("owner", deviceOwners...), a.draw("vnic", "normal", "normal", "direct", "direct-physical", "baremetal")
-		p := NewPort([16]byte{1}, PortChange{Host: &host, DeviceOwner: &owner, VNIC: &vnic}).BoundBy(a.pc.Agents)
+		p := NewPort([16]byte{1}, PortChange{Host: &host, DeviceOwner: &owner, VNIC: &vnic}).BindWith(a.pc.HostAgents)
 		p.Revision = 1
-		a.Port = p.Arm(a.pc, Cause{Bound: true, Addressed: true, Revision: 1}, a.clock).Judge(a.clock)
+		a.Port = p.UpdateBlocks(a.pc, BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, a.clock).UpdateStatus(a.clock)
 		for range rapid.IntRange(5, 30).Draw(t, "steps") {
 			step := rapid.SampledFrom([]func() string{a.applyRandomReport, a.applyRandomReport, a.changeContext, a.changeByClient, a.moveServer}).Draw(t, "step")
 			a.steps = append(a.steps, step())

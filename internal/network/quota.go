@@ -2,17 +2,17 @@ package network
 
 // Resources with a quota.
 const (
-	Networks       = "network"
-	Subnets        = "subnet"
-	Ports          = "port"
-	SecurityGroups = "security_group"
-	SecurityRules  = "security_group_rule"
-	Trunks         = "trunk"
+	QuotaNetworks       = "network"
+	QuotaSubnets        = "subnet"
+	QuotaPorts          = "port"
+	QuotaSecurityGroups = "security_group"
+	QuotaSecurityRules  = "security_group_rule"
+	QuotaTrunks         = "trunk"
 )
 
-// Limited returns the resources with a quota, in the order of the API.
-func Limited() []string {
-	return []string{Networks, Subnets, Ports, SecurityGroups, SecurityRules, Trunks}
+// QuotaResources returns the resources with a quota, in the order of the API.
+func QuotaResources() []string {
+	return []string{QuotaNetworks, QuotaSubnets, QuotaPorts, QuotaSecurityGroups, QuotaSecurityRules, QuotaTrunks}
 }
 
 // Unlimited is the limit that means no limit.
@@ -21,8 +21,8 @@ const Unlimited = -1
 // Quota maps a resource to its limit for a project. A missing resource is unlimited.
 type Quota map[string]int64
 
-// Of returns the limit of a resource.
-func (q Quota) Of(resource string) int64 {
+// Limit returns the limit of a resource.
+func (q Quota) Limit(resource string) int64 {
 	if limit, ok := q[resource]; ok {
 		return limit
 	}
@@ -34,10 +34,10 @@ func OverQuota(resource string) *Fault {
 	return Faultf(QuotaExceeded, "Quota exceeded for resources: ['%s'].", resource)
 }
 
-// Cover returns a fault if a limit is below the current usage of its resource.
-func (q Quota) Cover(used map[string]int64) error {
-	for _, resource := range Limited() {
-		if limit := q.Of(resource); limit != Unlimited && limit < used[resource] {
+// CheckUsage returns a fault if a limit is below the current usage of its resource.
+func (q Quota) CheckUsage(used map[string]int64) error {
+	for _, resource := range QuotaResources() {
+		if limit := q.Limit(resource); limit != Unlimited && limit < used[resource] {
 			return Faultf(QuotaTooLow, "Quota limit %d for %s must be greater than or equal to already used %d", limit, resource, used[resource])
 		}
 	}

@@ -105,9 +105,9 @@ func NewSecurityRule(id uuid.UUID, c SecurityRuleChange) (SecurityRule, error) {
 	return r, r.check()
 }
 
-// WithFirstRules returns a new group with its default rules: all egress is allowed, and in a default group ingress from
+// WithDefaultRules returns a new group with its default rules: all egress is allowed, and in a default group ingress from
 // its own members.
-func (g SecurityGroup) WithFirstRules() SecurityGroup {
+func (g SecurityGroup) WithDefaultRules() SecurityGroup {
 	g.Rules = nil
 	for _, kind := range []string{IPv4, IPv6} {
 		g.Rules = append(g.Rules, SecurityRule{ID: uuid.New(), Group: g.ID, Project: g.Project, Direction: Egress, EtherType: kind})
@@ -174,8 +174,8 @@ func (r SecurityRule) checkPorts() error {
 // Trusted reports whether the port belongs to the network itself (device_owner network:*). Its traffic is not filtered.
 func (p Port) Trusted() bool { return strings.HasPrefix(p.DeviceOwner, "network:") }
 
-// Secured returns the port with the security groups of the change, or a fault. It does not check that the groups exist.
-func (p Port) Secured(c PortChange) (Port, error) {
+// WithSecurityGroups returns the port with the security groups of the change, or a fault. It does not check that the groups exist.
+func (p Port) WithSecurityGroups(c PortChange) (Port, error) {
 	if c.SecurityGroups != nil {
 		p.SecurityGroups = slices.Clone(*c.SecurityGroups)
 		slices.SortFunc(p.SecurityGroups, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
@@ -187,11 +187,11 @@ func (p Port) Secured(c PortChange) (Port, error) {
 	case c.SecurityGroups == nil:
 		return p, Faultf(PortHasGroups, "Port has security group associated. Cannot disable port security or IP address until security group is removed.")
 	default:
-		return p, Faultf(GroupsUnsecured, "Port security must be enabled and port must have an IP address in order to use security groups.")
+		return p, Faultf(GroupsNeedPortSecurity, "Port security must be enabled and port must have an IP address in order to use security groups.")
 	}
 }
 
-// InDefaultGroup reports whether a new port belongs to the default group of its project.
-func (p Port) InDefaultGroup(c PortChange) bool {
+// UsesDefaultGroup reports whether a new port belongs to the default group of its project.
+func (p Port) UsesDefaultGroup(c PortChange) bool {
 	return c.SecurityGroups == nil && p.PortSecurity && !p.Trusted()
 }

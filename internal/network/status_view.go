@@ -6,16 +6,16 @@ import "time"
 
 // Events that an agent reports.
 const (
-	Complete = "complete" // the port is provisioned
-	Begun    = "begun"    // the agent has started to work on the port and will report again
-	Lost     = "lost"     // the port is no longer wired: the device is unplugged
+	ReportComplete = "complete" // the port is provisioned
+	ReportBegun    = "begun"    // the agent has started to work on the port and will report again
+	ReportLost     = "lost"     // the port is no longer wired: the device is unplugged
 )
 
 // Report is an agent's report on its part of a port.
 type Report struct {
 	Entity   string // DHCP, L2 …
 	Host     string // host of the agent
-	Event    string // Complete, Begun or Lost; empty means Complete
+	Event    string // ReportComplete, ReportBegun or ReportLost; empty means ReportComplete
 	Revision int64  // revision of the port that the agent acted on; 0: not given
 }
 
@@ -29,21 +29,21 @@ type Waiting struct {
 	Sentence string     // the same for human readers
 }
 
-// Standing is a snapshot of a port for its workflow and for the `why` query.
-type Standing struct {
-	Gone    bool // the row is deleted; only Events may be set
-	Name    string
-	Project string
-	Host    string
-	Status  string
-	Waiting []Waiting
-	Reason  string      // why the port is not ACTIVE, apart from its blocks; empty for an ACTIVE port
-	Doubt   string      // why the status of an ACTIVE port may be out of date; empty if its agent is alive
-	Ignored int64       // reports that were ignored since the port was created
-	Events  []NovaEvent // recorded for Nova and not delivered yet, oldest first
-	// Accepted tells for each of the given reports, in order, whether it changed something.
-	Accepted []bool     `json:",omitempty"`
-	Next     *time.Time // when the status changes because a deadline passes; nil if no deadline is set
+// StatusView is a snapshot of a port for its workflow and for the `why` query.
+type StatusView struct {
+	Deleted           bool // the row is deleted; only Events may be set
+	Name              string
+	Project           string
+	Host              string
+	Status            string
+	Waiting           []Waiting
+	Reason            string      // why the port is not ACTIVE, apart from its blocks; empty for an ACTIVE port
+	StaleAgentWarning string      // why the status of an ACTIVE port may be out of date; empty if its agent is alive
+	IgnoredReports    int64       // reports that were ignored since the port was created
+	Events            []NovaEvent // recorded for Nova and not delivered yet, oldest first
+	// Accepted says for each of the given reports, in order, whether it changed something.
+	Accepted     []bool     `json:",omitempty"`
+	NextDeadline *time.Time // when the status changes because a deadline passes; nil if no deadline is set
 }
 
 // NovaEvent is one external event for Nova's os-server-external-events.

@@ -73,9 +73,9 @@ func (s Subnet) Version() int {
 	return 6
 }
 
-// Automatic reports whether hosts derive their addresses in the subnet from their MAC (Neutron's
+// IsAutoAddress reports whether hosts derive their addresses in the subnet from their MAC (Neutron's
 // is_auto_address_subnet).
-func (s Subnet) Automatic() bool {
+func (s Subnet) IsAutoAddress() bool {
 	automatic := func(mode string) bool { return mode == SLAAC || mode == Stateless }
 	return automatic(s.AddressMode) || automatic(s.RAMode)
 }
@@ -104,7 +104,7 @@ func NewSubnet(id uuid.UUID, c SubnetChange) (Subnet, error) {
 	if s.RAMode != "" && s.AddressMode != "" && s.RAMode != s.AddressMode {
 		return s, invalidInput("ipv6_ra_mode set to '%s' with ipv6_address_mode set to '%s' is not valid. If both attributes are set, they must be the same value.", s.RAMode, s.AddressMode)
 	}
-	if s.Automatic() && s.CIDR.Bits() != 64 {
+	if s.IsAutoAddress() && s.CIDR.Bits() != 64 {
 		return s, invalidInput("Invalid CIDR %s for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the prefix to be /64.", s.CIDR)
 	}
 	return s.With(c)

@@ -7,11 +7,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Degraded is the status of a trunk with failed subports.
-const Degraded = "DEGRADED"
+// TrunkDegraded is the status of a trunk with failed subports.
+const TrunkDegraded = "DEGRADED"
 
-// SubportOwner is the device_owner of subports.
-const SubportOwner = "trunk:subport"
+// DeviceOwnerSubport is the device_owner of subports.
+const DeviceOwnerSubport = "trunk:subport"
 
 // Trunk is a Neutron trunk: its parent port carries the traffic of its subports.
 type Trunk struct {
@@ -36,16 +36,16 @@ type Subport struct {
 	Segment int       `json:"segmentation_id"`
 }
 
-// Inherit is a segmentation type in a request: the subport uses the segmentation of its own network.
-const Inherit = "inherit"
+// InheritSegmentation is a segmentation type in a request: the subport uses the segmentation of its own network.
+const InheritSegmentation = "inherit"
 
-// On returns the subport with its segmentation resolved, or a fault. n is the network of the subport, parent that of
+// ForTrunk returns the subport with its segmentation resolved, or a fault. n is the network of the subport, parent that of
 // the trunk's parent port.
-func (s Subport) On(trunk uuid.UUID, n, parent Network) (Subport, error) {
+func (s Subport) ForTrunk(trunk uuid.UUID, n, parent Network) (Subport, error) {
 	if n.MTU > parent.MTU {
 		return s, Faultf(SubportMTU, "MTU %d of subport %s cannot be greater than MTU %d of trunk %s.", n.MTU, s.Port, parent.MTU, trunk)
 	}
-	if s.Type != Inherit {
+	if s.Type != InheritSegmentation {
 		return s, nil
 	}
 	if n.Type != VLAN || n.Segment == nil {
@@ -55,14 +55,14 @@ func (s Subport) On(trunk uuid.UUID, n, parent Network) (Subport, error) {
 	return s, nil
 }
 
-// Carrying is the attribute trunk_details of a parent port.
-type Carrying struct {
+// TrunkDetails is the attribute trunk_details of a parent port.
+type TrunkDetails struct {
 	Trunk    uuid.UUID
-	Subports []Carried
+	Subports []SubportDetails
 }
 
-// Carried is a subport within trunk_details.
-type Carried struct {
+// SubportDetails is a subport within trunk_details.
+type SubportDetails struct {
 	Subport
 	MAC string `json:"mac_address"`
 }
@@ -70,8 +70,8 @@ type Carried struct {
 // maxBridgeName is the maximum length of a trunk bridge name: a Linux device name, minus what agents append.
 const maxBridgeName = 14
 
-// Bridge returns the name of the Open vSwitch bridge of the trunk.
-func (c Carrying) Bridge() string { return ("tbr-" + c.Trunk.String())[:maxBridgeName] }
+// BridgeName returns the name of the Open vSwitch bridge of the trunk.
+func (c TrunkDetails) BridgeName() string { return ("tbr-" + c.Trunk.String())[:maxBridgeName] }
 
 // TrunkChange is an update of a trunk by a request; nil fields stay as they are.
 type TrunkChange struct {
@@ -101,8 +101,8 @@ func (t Trunk) With(c TrunkChange) Trunk {
 	return t
 }
 
-// Extend returns a fault if the subports cannot be added to the trunk. It does not check whether other trunks use them.
-func (t Trunk) Extend(subports []Subport) error {
+// CheckAddSubports returns a fault if the subports cannot be added to the trunk. It does not check whether other trunks use them.
+func (t Trunk) CheckAddSubports(subports []Subport) error {
 	switch {
 	case len(subports) == 0:
 		return nil
@@ -121,7 +121,7 @@ func (t Trunk) Extend(subports []Subport) error {
 				return Faultf(TrunkPortInUse, "Port %s is in use by another trunk.", s.Port)
 			}
 			if o.Type == s.Type && o.Segment == s.Segment {
-				return Faultf(SegmentTaken, "segmentation_type %s and segmentation_id %d already in use on trunk %s.", s.Type, s.Segment, t.ID)
+				return Faultf(DuplicateSubport, "segmentation_type %s and segmentation_id %d already in use on trunk %s.", s.Type, s.Segment, t.ID)
 			}
 		}
 		all = append(all, s)
@@ -129,8 +129,8 @@ func (t Trunk) Extend(subports []Subport) error {
 	return nil
 }
 
-// Reduce returns a fault if the subports cannot be removed from the trunk.
-func (t Trunk) Reduce(ports []uuid.UUID) error {
+// CheckRemoveSubports returns a fault if the subports cannot be removed from the trunk.
+func (t Trunk) CheckRemoveSubports(ports []uuid.UUID) error {
 	if !t.AdminUp {
 		return Faultf(TrunkDisabled, "Trunk %s is currently disabled.", t.ID)
 	}
@@ -142,8 +142,8 @@ func (t Trunk) Reduce(ports []uuid.UUID) error {
 	return nil
 }
 
-// Member is the parent port or a subport of a trunk, with the attributes that the trunk's status depends on.
-type Member struct {
+// TrunkPort is the parent port or a subport of a trunk, with the attributes that the trunk's status depends on.
+type TrunkPort struct {
 	Status  string `json:"status"`
 	VIF     string `json:"vif"`
 	AdminUp bool   `json:"admin_up"`
@@ -151,27 +151,27 @@ type Member struct {
 
 // TrunkStatus returns the status of a trunk: ACTIVE if and only if every port with admin_state_up is ACTIVE; ERROR if
 // the parent failed or a subport cannot be bound to the parent's host; DEGRADED if another subport failed.
-func TrunkStatus(parent Member, subports []Member) string {
-	anyPort := func(is func(Member) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
+func TrunkStatus(parent TrunkPort, subports []TrunkPort) string {
+	anyPort := func(is func(TrunkPort) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
 	switch {
 	case parent.VIF == VIFUnbound || parent.VIF == VIFFailed || !parent.AdminUp:
 		return Down
-	case parent.Status == Errored || slices.ContainsFunc(subports, func(m Member) bool { return m.VIF == VIFFailed }):
+	case parent.Status == Errored || slices.ContainsFunc(subports, func(m TrunkPort) bool { return m.VIF == VIFFailed }):
 		return Errored
-	case anyPort(func(m Member) bool { return m.Status == Errored }):
-		return Degraded
-	case !anyPort(func(m Member) bool { return m.AdminUp && m.Status != Active }):
+	case anyPort(func(m TrunkPort) bool { return m.Status == Errored }):
+		return TrunkDegraded
+	case !anyPort(func(m TrunkPort) bool { return m.AdminUp && m.Status != Active }):
 		return Active
-	case anyPort(func(m Member) bool { return m.Status == Build }):
+	case anyPort(func(m TrunkPort) bool { return m.Status == Build }):
 		return Build
 	default:
 		return Down
 	}
 }
 
-// Site returns the host on which the subports of the port's trunk belong: the target host during a live migration,
+// SubportHost returns the host on which the subports of the port's trunk belong: the target host during a live migration,
 // otherwise the port's host.
-func (p Port) Site() string {
+func (p Port) SubportHost() string {
 	if to := p.migratingTo(); to != "" && p.Host != "" {
 		return to
 	}

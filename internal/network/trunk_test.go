@@ -7,15 +7,15 @@ import (
 
 func TestTrunkStatus_FollowsFromTheStatusesOfItsPorts(t *testing.T) {
 	t.Parallel()
-	port := func(status string) Member { return Member{Status: status, VIF: VIFOVS, AdminUp: true} }
-	unbound, failed := Member{Status: Down, VIF: VIFUnbound, AdminUp: true}, Member{Status: Down, VIF: VIFFailed, AdminUp: true}
-	disabled := Member{Status: Down, VIF: VIFOVS}
-	for want, cases := range map[string][][]Member{
-		Active:   {{port(Active)}, {port(Active), port(Active)}, {port(Active), disabled}},
-		Down:     {{unbound}, {failed, port(Active)}, {disabled, port(Active)}, {port(Active), port(Active), port(Down)}, {unbound, failed}},
-		Build:    {{port(Build)}, {port(Active), port(Down), port(Build)}},
-		Degraded: {{port(Active), port(Errored), port(Build)}},
-		Errored:  {{port(Errored), port(Active)}, {port(Active), failed, port(Errored)}},
+	port := func(status string) TrunkPort { return TrunkPort{Status: status, VIF: VIFOVS, AdminUp: true} }
+	unbound, failed := TrunkPort{Status: Down, VIF: VIFUnbound, AdminUp: true}, TrunkPort{Status: Down, VIF: VIFFailed, AdminUp: true}
+	disabled := TrunkPort{Status: Down, VIF: VIFOVS}
+	for want, cases := range map[string][][]TrunkPort{
+		Active:        {{port(Active)}, {port(Active), port(Active)}, {port(Active), disabled}},
+		Down:          {{unbound}, {failed, port(Active)}, {disabled, port(Active)}, {port(Active), port(Active), port(Down)}, {unbound, failed}},
+		Build:         {{port(Build)}, {port(Active), port(Down), port(Build)}},
+		TrunkDegraded: {{port(Active), port(Errored), port(Build)}},
+		Errored:       {{port(Errored), port(Active)}, {port(Active), failed, port(Errored)}},
 	} {
 		for i, c := range cases {
 			t.Run(fmt.Sprintf("%s %d", want, i), func(t *testing.T) {

@@ -23,8 +23,8 @@ func (p Port) Reason() string {
 	}
 }
 
-// Veiled returns the port without the name of its host, for readers without the right to see it.
-func (p Port) Veiled() Port {
+// Redacted returns the port without the name of its host, for readers without the right to see it.
+func (p Port) Redacted() Port {
 	if p.Host == "" {
 		return p
 	}
@@ -40,25 +40,25 @@ func (p Port) Veiled() Port {
 // maxNamedHosts is the maximum number of hosts that a sentence lists.
 const maxNamedHosts = 3
 
-// Located fills in the hosts from which a report is accepted, for blocks that wait for more than one host. Use it for
+// WithAgentHosts fills in the hosts from which a report is accepted, for blocks that wait for more than one host. Use it for
 // an answer to an API request only: workflows keep their status view and would not notice when these agents change.
-func (p Port) Located() Port {
+func (p Port) WithAgentHosts() Port {
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, b := range p.Blocks {
 		switch {
-		case b.Host != "" || len(b.Hosts) == 0:
-		case len(b.Hosts) > maxNamedHosts:
-			p.Blocks[i].Host = fmt.Sprintf("one of %d hosts", len(b.Hosts))
+		case b.Host != "" || len(b.AgentHosts) == 0:
+		case len(b.AgentHosts) > maxNamedHosts:
+			p.Blocks[i].Host = fmt.Sprintf("one of %d hosts", len(b.AgentHosts))
 		default:
-			p.Blocks[i].Host = strings.Join(b.Hosts, " or ")
+			p.Blocks[i].Host = strings.Join(b.AgentHosts, " or ")
 		}
 	}
 	return p
 }
 
-// Standing returns a snapshot of the port. It does not contain the events for Nova.
-func (p Port) Standing() Standing {
-	s := Standing{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), Doubt: p.staleAgentWarning(), Ignored: p.Ignored, Next: p.Next()}
+// StatusView returns a snapshot of the port. It does not contain the events for Nova.
+func (p Port) StatusView() StatusView {
+	s := StatusView{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), StaleAgentWarning: p.staleAgentWarning(), IgnoredReports: p.IgnoredReports, NextDeadline: p.NextDeadline()}
 	for _, b := range p.Blocks {
 		s.Waiting = append(s.Waiting, Waiting{Entity: b.Entity, Host: b.Host, Since: b.Since, Deadline: b.Deadline, Fatal: b.Fatal, Sentence: b.Sentence()})
 	}
@@ -69,12 +69,12 @@ func (p Port) Standing() Standing {
 // alive.
 func (p Port) staleAgentWarning() string {
 	switch {
-	case p.Status != Active || !p.Watch.Orphan && p.Watch.Heard == nil:
+	case p.Status != Active || !p.AgentHealth.Unregistered && p.AgentHealth.SilentSince == nil:
 		return ""
-	case p.Watch.Orphan:
-		return "no agent is registered on " + p.Host + " any more, so the status may be out of date"
+	case p.AgentHealth.Unregistered:
+		return "the agent on " + p.Host + " is no longer registered, so the status may be out of date"
 	default:
-		return "its agent on " + p.Host + ", which would tell if it were unplugged, was last heard of at " + formatTime(*p.Watch.Heard)
+		return "its agent on " + p.Host + " was last heard of at " + formatTime(*p.AgentHealth.SilentSince) + ", so the status may be out of date"
 	}
 }
 
@@ -88,9 +88,9 @@ func (b Block) Sentence() string {
 		s += " on " + b.Host
 	}
 	switch b.State {
-	case Begun:
+	case ReportBegun:
 		s += ", which has begun,"
-	case Lost:
+	case ReportLost:
 		s += ", which reported it unplugged,"
 	}
 	s += " since " + formatTime(b.Since)
@@ -98,18 +98,18 @@ func (b Block) Sentence() string {
 		s += ", due at " + formatTime(*b.Deadline)
 	}
 	switch {
-	case b.Orphan:
-		s += " (no agent is registered that can report)"
-	case b.Entity == DHCP && b.Disabled:
+	case b.AgentUnregistered:
+		s += " (no agent that can report is registered)"
+	case b.Entity == DHCP && b.AgentDisabled:
 		s += " (whose agent is disabled)"
-	case b.Heard != nil:
-		s += " (whose agent was last heard of at " + formatTime(*b.Heard) + ")"
+	case b.SilentSince != nil:
+		s += " (whose agent was last heard of at " + formatTime(*b.SilentSince) + ")"
 	}
 	return s
 }
 
 // Remaining returns the entities that block the port.
-func (s Standing) Remaining() []string {
+func (s StatusView) Remaining() []string {
 	names := make([]string, len(s.Waiting))
 	for i, w := range s.Waiting {
 		names[i] = w.Entity
@@ -118,8 +118,8 @@ func (s Standing) Remaining() []string {
 }
 
 // Sentence says in one line what the port's status is and for what it waits.
-func (s Standing) Sentence() string {
-	if s.Gone {
+func (s StatusView) Sentence() string {
+	if s.Deleted {
 		return "deleted"
 	}
 	var parts []string
@@ -129,8 +129,8 @@ func (s Standing) Sentence() string {
 	for _, w := range s.Waiting {
 		parts = append(parts, w.Sentence)
 	}
-	if s.Doubt != "" {
-		parts = append(parts, s.Doubt)
+	if s.StaleAgentWarning != "" {
+		parts = append(parts, s.StaleAgentWarning)
 	}
 	if len(parts) == 0 {
 		return s.Status

@@ -17,11 +17,11 @@ func TestPort_NamesAllHostsFromWhichAReportIsAccepted(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			p := network.Port{Host: "cmp-1", Blocks: []network.Block{{Entity: network.DHCP, Hosts: hosts}, {Entity: network.L2, Host: "cmp-1", Hosts: []string{"cmp-1"}}}}
-			if got := p.Located().Standing().Sentence(); !strings.Contains(got, want) || !strings.Contains(got, "it waits for L2 on cmp-1 since") {
+			p := network.Port{Host: "cmp-1", Blocks: []network.Block{{Entity: network.DHCP, AgentHosts: hosts}, {Entity: network.L2, Host: "cmp-1", AgentHosts: []string{"cmp-1"}}}}
+			if got := p.WithAgentHosts().StatusView().Sentence(); !strings.Contains(got, want) || !strings.Contains(got, "it waits for L2 on cmp-1 since") {
 				t.Errorf("%v: %s", hosts, got)
 			}
-			if got := p.Standing().Sentence() + p.Veiled().Standing().Sentence(); strings.Contains(got, "net-1") {
+			if got := p.StatusView().Sentence() + p.Redacted().StatusView().Sentence(); strings.Contains(got, "net-1") {
 				t.Errorf("the stored and the redacted view name a DHCP host: %s", got)
 			}
 		})

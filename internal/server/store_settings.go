@@ -19,8 +19,8 @@ import (
 // storeConfig returns the settings of the stores. With enforcement, an external service hears of every change of a lease.
 func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 	for name := range cfg.Networking.Quota {
-		if !slices.Contains(network.Limited(), name) {
-			return store.Config{}, fmt.Errorf("BERTH_QUOTA: unknown resource %q; use %s", name, strings.Join(network.Limited(), ", "))
+		if !slices.Contains(network.QuotaResources(), name) {
+			return store.Config{}, fmt.Errorf("BERTH_QUOTA: unknown resource %q; use %s", name, strings.Join(network.QuotaResources(), ", "))
 		}
 	}
 	return store.Config{
@@ -32,8 +32,8 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 			NotifyAgents:     len(cfg.RabbitMQ) > 0,
 		},
 		Lease: leasestore.Config{
-			Limits: lease.Limits{Cleaning: cfg.Lease.CleaningTime, Longest: cfg.Lease.MaxDuration, Exempt: cfg.Lease.MaxDurationExempt,
-				Lead: cfg.Lease.BeforeEnd, Shuffled: cfg.Lease.RandomHosts},
+			Limits: lease.Limits{CleaningTime: cfg.Lease.CleaningTime, MaxDuration: cfg.Lease.MaxDuration, ExemptProjects: cfg.Lease.MaxDurationExempt,
+				BeforeEndLead: cfg.Lease.BeforeEnd, RandomHosts: cfg.Lease.RandomHosts},
 			Notices:   cfg.Lease.Webhook.URL != "" || enforcement,
 			PoolHosts: cfg.Nova.URL != "",
 		},
@@ -41,10 +41,10 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 }
 
 // blockPolicy returns how long a port waits for each provisioning block, and whether the port fails afterwards.
-func blockPolicy(c config.Port) network.Policy {
-	p := network.Policy{}
+func blockPolicy(c config.Port) network.BlockPolicy {
+	p := network.BlockPolicy{}
 	for entity, limit := range c.Deadlines {
-		p[entity] = network.Patience{Limit: limit, Fatal: c.OverdueIsError}
+		p[entity] = network.BlockTimeout{Limit: limit, Fatal: c.OverdueIsError}
 	}
 	return p
 }

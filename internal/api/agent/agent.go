@@ -105,7 +105,7 @@ func (g gateway) state(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	status, err := g.store.ReportState(r.Context(), network.State{Type: b.Type, Host: b.Host, Binary: b.Binary, Topic: b.Topic, Configurations: configurations})
+	status, err := g.store.ReportState(r.Context(), network.AgentState{Type: b.Type, Host: b.Host, Binary: b.Binary, Topic: b.Topic, Configurations: configurations})
 	return http.StatusOK, stateAnswer{status}, err
 }
 

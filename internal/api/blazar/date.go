@@ -33,12 +33,12 @@ func instant(value string) (time.Time, error) {
 }
 
 // moment reads a date or the word "now".
-func moment(value string) (lease.Moment, error) {
+func moment(value string) (lease.RequestedDate, error) {
 	if value == "now" {
-		return lease.Moment{Now: true}, nil
+		return lease.RequestedDate{Now: true}, nil
 	}
 	at, err := instant(value)
-	return lease.Moment{At: at}, err
+	return lease.RequestedDate{At: at}, err
 }
 
 func invalidDate(value string) error {
@@ -46,7 +46,7 @@ func invalidDate(value string) error {
 	if len(value) > leaseResponse {
 		value = value[:leaseResponse] + "…"
 	}
-	return lease.Refuse(lease.InvalidInput, "%s is an invalid date. Required format: %%Y-%%m-%%d %%H:%%M", value)
+	return lease.Faultf(lease.InvalidInput, "%s is an invalid date. Required format: %%Y-%%m-%%d %%H:%%M", value)
 }
 
 func date(t time.Time) string { return t.UTC().Format(dateOut) }

@@ -37,7 +37,7 @@ func (b *handler) checkNew(r *http.Request, d lease.Draft) error {
 
 // checkChange asks whether the lease may be changed. A change of the name alone is not asked about.
 func (b *handler) checkChange(r *http.Request, was lease.Lease, c lease.Change) error {
-	if b.Enforce == nil || c.Rename() {
+	if b.Enforce == nil || c.OnlyRenames() {
 		return nil
 	}
 	is, err := b.Store.PlanUpdate(r.Context(), was.ID, c)
@@ -64,7 +64,7 @@ func (b *handler) check(r *http.Request, c Check) error {
 	caller := identity.From(r.Context())
 	c.User, c.Project = caller.User, caller.Project
 	if refusal := b.Enforce(r.Context(), c); refusal != "" {
-		return lease.Refuse(lease.InvalidInput, "%s", refusal)
+		return lease.Faultf(lease.InvalidInput, "%s", refusal)
 	}
 	return nil
 }

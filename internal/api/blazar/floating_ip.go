@@ -21,7 +21,7 @@ type addressView struct {
 	UpdatedAt  *string `json:"updated_at"`
 }
 
-func addressViewOf(a lease.Address) addressView {
+func addressViewOf(a lease.ReservableFloatingIP) addressView {
 	return addressView{ID: a.ID.String(), Network: a.Network.String(), Subnet: a.Subnet.String(), IP: a.IP.String(),
 		Reservable: a.Reservable, CreatedAt: stamp(a.CreatedAt), UpdatedAt: stampOrNull(a.UpdatedAt)}
 }

@@ -101,7 +101,7 @@ func (b *handler) updateHost(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if len(o) == 0 {
-		return 0, nil, lease.Refuse(lease.MissingParameter, "Nothing to update: the body names no capability.")
+		return 0, nil, lease.Faultf(lease.MissingParameter, "Nothing to update: the body names no capability.")
 	}
 	extras, err := capabilities(o)
 	if err != nil {
@@ -154,7 +154,7 @@ type claimView struct {
 	EndDate   string `json:"end_date"`
 }
 
-func useViewOf(u lease.HostUse) useView {
+func useViewOf(u lease.HostAllocation) useView {
 	v := useView{Host: strconv.FormatInt(u.Host, 10), Reservations: []claimView{}}
 	for _, r := range u.Reservations {
 		v.Reservations = append(v.Reservations, claimView{ID: r.ID.String(), Lease: r.Lease.String(), StartDate: date(r.StartAt), EndDate: date(r.EndAt)})
@@ -192,7 +192,7 @@ func (b *handler) showAllocation(r *http.Request) (int, any, error) {
 }
 
 // useFilter reads the query. A value that is not a UUID matches nothing.
-func useFilter(r *http.Request) lease.UseFilter {
+func useFilter(r *http.Request) lease.AllocationFilter {
 	id := func(name string) string {
 		text := r.URL.Query().Get(name)
 		if _, ok := osapi.UUID(text); text != "" && !ok {
@@ -200,7 +200,7 @@ func useFilter(r *http.Request) lease.UseFilter {
 		}
 		return text
 	}
-	return lease.UseFilter{Lease: id("lease_id"), Reservation: id("reservation_id")}
+	return lease.AllocationFilter{Lease: id("lease_id"), Reservation: id("reservation_id")}
 }
 
 func (b *handler) listProperties(r *http.Request) (int, any, error) {
@@ -230,7 +230,7 @@ func (b *handler) updateProperty(r *http.Request) (int, any, error) {
 	}
 	var private *bool
 	if json.Unmarshal(o["private"], &private) != nil || private == nil {
-		return 0, nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter private: it must be true or false.")
+		return 0, nil, lease.Faultf(lease.MalformedParameter, "Malformed parameter private: it must be true or false.")
 	}
 	name := r.PathValue("id")
 	p, err := b.Store.SetHostPropertyPrivate(r.Context(), name, *private)

@@ -33,7 +33,7 @@ func body(r *http.Request) (object, error) {
 	}
 	var o object
 	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
-		return nil, lease.Refuse(lease.InvalidInput, "The request body must be a JSON object.")
+		return nil, lease.Faultf(lease.InvalidInput, "The request body must be a JSON object.")
 	}
 	return o, nil
 }
@@ -42,7 +42,7 @@ func body(r *http.Request) (object, error) {
 func (o object) only(names ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, name) {
-			return lease.Refuse(lease.InvalidInput, "Unknown parameter %s", excerpt(name))
+			return lease.Faultf(lease.InvalidInput, "Unknown parameter %s", excerpt(name))
 		}
 	}
 	return nil
@@ -57,7 +57,7 @@ func (o object) need(names ...string) error {
 		}
 	}
 	if len(lacking) > 0 {
-		return lease.Refuse(lease.MissingParameter, "Missing parameter %s", strings.Join(lacking, ","))
+		return lease.Faultf(lease.MissingParameter, "Missing parameter %s", strings.Join(lacking, ","))
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (o object) has(name string) bool {
 func (o object) text(name string) (string, error) {
 	var s *string
 	if json.Unmarshal(o[name], &s) != nil || s == nil {
-		return "", lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", name)
+		return "", lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", name)
 	}
 	return *s, nil
 }
@@ -86,16 +86,16 @@ func (o object) number(name string) (int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n > math.MaxInt32 || n < math.MinInt32 {
-		return 0, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be an integer.", name)
+		return 0, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be an integer.", name)
 	}
 	return int(n), nil
 }
 
 // date reads a date or "now". An error shows a value that is not a string as the client sent it.
-func (o object) date(name string) (lease.Moment, error) {
+func (o object) date(name string) (lease.RequestedDate, error) {
 	s, err := o.text(name)
 	if err != nil {
-		return lease.Moment{}, invalidDate(string(o[name]))
+		return lease.RequestedDate{}, invalidDate(string(o[name]))
 	}
 	return moment(s)
 }
@@ -107,7 +107,7 @@ func (o object) list(name string) ([]object, error) {
 	}
 	var all []object
 	if err := json.Unmarshal(o[name], &all); err != nil || slices.ContainsFunc(all, func(o object) bool { return o == nil }) {
-		return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be a list of objects.", name)
+		return nil, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be a list of objects.", name)
 	}
 	return all, nil
 }
@@ -164,7 +164,7 @@ func (b *handler) draftOf(r *http.Request, o object) (d lease.Draft, err error) 
 }
 
 // beforeEndDate reads before_end_date. Null and the empty string mean the default, which is nil.
-func beforeEndDate(o object) (*lease.Moment, error) {
+func beforeEndDate(o object) (*lease.RequestedDate, error) {
 	if !o.has("before_end_date") || string(o["before_end_date"]) == `""` {
 		return nil, nil
 	}
@@ -173,7 +173,7 @@ func beforeEndDate(o object) (*lease.Moment, error) {
 		return nil, invalidDate(string(o["before_end_date"]))
 	}
 	at, err := instant(s)
-	return &lease.Moment{At: at}, err
+	return &lease.RequestedDate{At: at}, err
 }
 
 // changeOf reads the body of PUT /leases/{id}.
@@ -188,7 +188,7 @@ func changeOf(o object) (c lease.Change, err error) {
 		}
 		c.Name = &name
 	}
-	for name, to := range map[string]**lease.Moment{"start_date": &c.Start, "end_date": &c.End} {
+	for name, to := range map[string]**lease.RequestedDate{"start_date": &c.Start, "end_date": &c.End} {
 		if _, given := o[name]; !given {
 			continue
 		}
@@ -244,7 +244,7 @@ func capabilities(o object) (map[string]string, error) {
 		case '"':
 			var s string
 			if err := json.Unmarshal(raw, &s); err != nil {
-				return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s", excerpt(key))
+				return nil, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s", excerpt(key))
 			}
 			all[key] = s
 		case 't':
@@ -252,7 +252,7 @@ func capabilities(o object) (map[string]string, error) {
 		case 'f':
 			all[key] = "False"
 		case '{', '[', 'n':
-			return nil, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", excerpt(key))
+			return nil, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be a string.", excerpt(key))
 		default:
 			all[key] = string(raw)
 		}

@@ -101,14 +101,14 @@ func (b *handler) page(r *http.Request) (f lease.Filter, err error) {
 	}
 	if text := q.Get("limit"); text != "" {
 		if f.Limit, err = strconv.Atoi(text); err != nil || f.Limit < 1 {
-			return f, lease.Refuse(lease.InvalidInput, "The limit must be a positive integer, not %s.", excerpt(text))
+			return f, lease.Faultf(lease.InvalidInput, "The limit must be a positive integer, not %s.", excerpt(text))
 		}
 	}
 	if text := q.Get("marker"); text != "" {
 		id, _ := osapi.UUID(text)
 		l, err := b.Store.Lease(r.Context(), id)
 		if errors.Is(err, db.ErrNotFound) || err == nil && f.Project != "" && l.Project != f.Project {
-			return f, lease.Refuse(lease.InvalidInput, "The marker %s is not a lease.", excerpt(text))
+			return f, lease.Faultf(lease.InvalidInput, "The marker %s is not a lease.", excerpt(text))
 		}
 		f.After = id
 		return f, err

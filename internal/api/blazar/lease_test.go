@@ -132,7 +132,7 @@ func (s *service) started() uuid.UUID {
 	id := uuid.MustParse(s.lease("admin", "gold", 1, 2)["id"].(string))
 	storetest.Exec(s, s.db, `update lease set start_at = now() where id = $1`, id)
 	storetest.Exec(s, s.db, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, id)
-	if _, err := s.store.Lease.BeginLease(s.Context(), id, lease.Start); err != nil {
+	if _, err := s.store.Lease.BeginLease(s.Context(), id, lease.StepStart); err != nil {
 		s.Fatal(err)
 	}
 	return id
@@ -141,7 +141,7 @@ func (s *service) started() uuid.UUID {
 // worker deletes the lease as its workflow does.
 func (s *service) worker(id uuid.UUID) error {
 	time.Sleep(s.pause())
-	l, err := s.store.Lease.BeginLease(s.Context(), id, lease.Delete)
+	l, err := s.store.Lease.BeginLease(s.Context(), id, lease.StepDelete)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (s *service) worker(id uuid.UUID) error {
 			return err
 		}
 	}
-	_, err = s.store.Lease.FinishLease(s.Context(), id, lease.Delete, nil)
+	_, err = s.store.Lease.FinishLease(s.Context(), id, lease.StepDelete, nil)
 	return err
 }
 
@@ -228,7 +228,7 @@ func TestLease_StartNowIsDueImmediately(t *testing.T) {
 		t.Errorf("now is %v", l["start_date"])
 	}
 	row, err := s.store.Lease.Lease(t.Context(), uuid.MustParse(l["id"].(string)))
-	if err != nil || lease.Next(row, time.Now()).Step != lease.Start {
+	if err != nil || lease.Next(row, time.Now()).Step != lease.StepStart {
 		t.Errorf("not due: %+v, %v", row, err)
 	}
 }

@@ -76,14 +76,14 @@ func readText(to func(*lease.ReservationChange) **string) func(object, string, *
 // readAffinity reads a boolean, or one of Blazar's words for it. Null and "None" mean no constraint.
 func readAffinity(o object, name string, c *lease.ReservationChange) error {
 	word := strings.ToLower(strings.Trim(string(bytes.TrimSpace(o[name])), `" `))
-	a := lease.Apart
+	a := lease.AffinityDifferentHosts
 	switch {
 	case slices.Contains([]string{"true", "1", "t", "y", "yes", "on"}, word):
-		a = lease.Together
+		a = lease.AffinitySameHost
 	case slices.Contains([]string{"", "null", "none"}, word):
-		a = lease.Anywhere
+		a = lease.AffinityNone
 	case !slices.Contains([]string{"false", "0", "f", "n", "no", "off"}, word):
-		return lease.Refuse(lease.MalformedParameter, "Malformed parameter affinity: it must be True, False or None.")
+		return lease.Faultf(lease.MalformedParameter, "Malformed parameter affinity: it must be True, False or None.")
 	}
 	c.Affinity = &a
 	return nil
@@ -103,7 +103,7 @@ func (o object) uuid(name string) (uuid.UUID, error) {
 	}
 	id, ok := osapi.UUID(text)
 	if !ok {
-		return id, lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: %s is not a UUID.", name, excerpt(text))
+		return id, lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: %s is not a UUID.", name, excerpt(text))
 	}
 	return id, nil
 }
@@ -112,7 +112,7 @@ func (o object) uuid(name string) (uuid.UUID, error) {
 func address(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || ip.Zone() != "" || ip.Is4In6() {
-		return ip, lease.Refuse(lease.MalformedParameter, "%s is not a valid IP address.", excerpt(text))
+		return ip, lease.Faultf(lease.MalformedParameter, "%s is not a valid IP address.", excerpt(text))
 	}
 	return ip, nil
 }
@@ -120,7 +120,7 @@ func address(text string) (netip.Addr, error) {
 func readRequired(o object, name string, c *lease.ReservationChange) error {
 	var texts []string
 	if err := json.Unmarshal(o[name], &texts); err != nil {
-		return lease.Refuse(lease.MalformedParameter, "Malformed parameter %s: it must be a list of addresses.", name)
+		return lease.Faultf(lease.MalformedParameter, "Malformed parameter %s: it must be a list of addresses.", name)
 	}
 	all := []netip.Addr{}
 	for _, text := range texts {
@@ -162,7 +162,7 @@ func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.Reser
 	}
 	f, ok := forms[d.Type]
 	if !ok {
-		return d, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported.", excerpt(d.Type))
+		return d, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported.", excerpt(d.Type))
 	}
 	if err := o.only(slices.Concat([]string{"resource_type"}, f.must, f.may)...); err != nil {
 		return d, err
@@ -180,7 +180,7 @@ func (b *handler) reservationDraft(ctx context.Context, o object) (d lease.Reser
 	if d.Type == lease.PhysicalHost {
 		d.BeforeEnd = "default"
 	}
-	c.Apply(&d)
+	c.ApplyTo(&d)
 	if d.Type == lease.FlavorInstance {
 		d.Flavor, err = b.flavor(ctx, o, d)
 	}
@@ -194,14 +194,14 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 		return nil, err
 	}
 	if id == "" || len(id) > math.MaxUint8 {
-		return nil, lease.Refuse(lease.UnknownFlavor, "Flavor %s could not be found.", excerpt(id))
+		return nil, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", excerpt(id))
 	}
 	d.Flavor = &lease.Flavor{ID: id}
 	if err := lease.CheckReservation(d); err != nil {
 		return nil, err
 	}
 	if b.Flavor == nil {
-		return nil, lease.Refuse(lease.UnsupportedType, "The resource type %s is not supported without Nova.", d.Type)
+		return nil, lease.Faultf(lease.UnsupportedType, "The resource type %s is not supported without Nova.", d.Type)
 	}
 	f, err := b.Flavor(ctx, id)
 	var fault *lease.Fault
@@ -277,8 +277,8 @@ func reservationViewOf(of string, r lease.Reservation) any {
 func instanceViewOf(v reservationView, r lease.Reservation) instanceReservationView {
 	i := instanceReservationView{reservationView: v, VCPUs: r.VCPUs, MemoryMB: r.MemoryMB, DiskGB: r.DiskGB, Amount: r.Amount,
 		ResourceProperties: r.ResourceProperties, Flavor: r.ID.String(), Aggregate: r.AggregateID}
-	if r.Affinity != lease.Anywhere {
-		together := r.Affinity == lease.Together
+	if r.Affinity != lease.AffinityNone {
+		together := r.Affinity == lease.AffinitySameHost
 		i.Affinity = &together
 	}
 	if r.ServerGroupID != "" {

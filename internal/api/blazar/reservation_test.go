@@ -16,7 +16,7 @@ import (
 // flavor is a Nova with one flavor.
 func (s *service) flavor(_ context.Context, id string) (lease.Flavor, error) {
 	if id != "m1" {
-		return lease.Flavor{}, lease.Refuse(lease.UnknownFlavor, "Flavor %s could not be found.", id)
+		return lease.Flavor{}, lease.Faultf(lease.UnknownFlavor, "Flavor %s could not be found.", id)
 	}
 	return lease.Flavor{ID: "7", Name: "m1", VCPUs: 2, MemoryMB: 512, DiskGB: 5, Ephemeral: 5, ExtraSpecs: map[string]string{"a": "b"}}, nil
 }

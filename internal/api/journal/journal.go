@@ -61,7 +61,7 @@ type entry struct {
 func entryOf(e journal.Entry) entry {
 	return entry{Seq: e.Seq, Operation: e.Operation, Type: e.Object.Type, Object: e.Object.ID, Name: e.Name, Project: e.Project,
 		State: e.State, Attempts: e.Attempt, Failures: e.Failures, LastError: e.LastError,
-		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt, RetryAt: e.RetryAt, CarriedBy: e.Carrier}
+		CreatedAt: e.CreatedAt, TakenAt: e.TakenAt, FinishedAt: e.FinishedAt, RetryAt: e.RetryAt, CarriedBy: e.BatchLeader}
 }
 
 // entryDetails is the JSON format of a single entry.
@@ -101,12 +101,12 @@ type waiting struct {
 	Deadline *time.Time `json:"deadline"`
 }
 
-func detailsOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.Decision) map[string]entryDetails {
+func detailsOf(e journal.Entry, blockers []journal.Blocker, decisions []journal.OperatorDecision) map[string]entryDetails {
 	s := entryDetails{entry: entryOf(e), Data: e.Data, Blockers: []blocker{}, Audit: []decision{}, Why: why{Sentence: journal.Sentence(e, blockers), Waiting: []waiting{}}}
 	for _, b := range blockers {
 		s.Blockers = append(s.Blockers, blocker{b.Seq, b.Operation, b.Object.Type, b.Object.ID, b.State, b.Since})
 	}
-	for _, w := range journal.Waits(e, blockers) {
+	for _, w := range journal.WaitingFor(e, blockers) {
 		s.Why.Waiting = append(s.Why.Waiting, waiting{For: w.For, Since: &w.Since})
 	}
 	for _, d := range decisions {

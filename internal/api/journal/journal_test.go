@@ -31,7 +31,7 @@ func threeEntries(t *testing.T) (*store.Store, http.Handler) {
 			('port', 'p', 'create', '{"id": "p"}', '{network/n}', 'demo', 'web'),
 			('network', 'm', 'create', '{"id": "m"}', '{}', 'demo', 'red')`)
 	storetest.Exec(t, url, `insert into journal_dep (entry, waits_for) values (2, 1)`)
-	for seq, o := range map[int64]journal.Outcome{1: {Kind: journal.GivenUp, Reason: "the controller answered 400"}, 3: {Kind: journal.Done}} {
+	for seq, o := range map[int64]journal.Outcome{1: {Kind: journal.OutcomeFailed, Reason: "the controller answered 400"}, 3: {Kind: journal.OutcomeDone}} {
 		take, err := s.Journal.TakeEntry(t.Context(), seq)
 		if err != nil {
 			t.Fatal(err)

@@ -62,9 +62,9 @@ func changeOf(c change) (journal.Change, error) {
 	out := journal.Change{Object: journal.Ref{Type: c.Type, ID: c.Object}, Operation: c.Operation, Data: c.Data, Project: c.Project, Name: c.Name}
 	_, isUUID := osapi.UUID(c.Object)
 	switch {
-	case !journal.Known(c.Type):
+	case !journal.IsKnownType(c.Type):
 		return out, errors.New("OpenDaylight has no objects of that type")
-	case journal.Ours(c.Type):
+	case journal.HasAPI(c.Type):
 		return out, errors.New("objects of that type are changed through /networking")
 	case !isUUID:
 		return out, errors.New("'object_id' is not a UUID")
@@ -84,7 +84,7 @@ func changeOf(c change) (journal.Change, error) {
 	if err := json.Unmarshal(c.Data, &object); err != nil || object.ID == nil || *object.ID != c.Object {
 		return out, errors.New("'data' must be the whole object: its 'id' is the 'object_id', and its name and project are strings")
 	}
-	if _, err := journal.RequestOf(journal.Entry{Object: out.Object, Operation: c.Operation, Data: c.Data}); err != nil {
+	if _, err := journal.WriteRequest(journal.Entry{Object: out.Object, Operation: c.Operation, Data: c.Data}); err != nil {
 		return out, err
 	}
 	out.Name, out.Project = cmp.Or(c.Name, emptyIfLong(object.Name)), cmp.Or(c.Project, emptyIfLong(object.Project), emptyIfLong(object.Tenant))

@@ -136,7 +136,7 @@ func (h handlers) findings(r *http.Request) (int, any, error) {
 	}
 	all := make([]finding, len(findings))
 	for i, f := range findings {
-		all[i] = finding{f.Object.Type, f.Object.ID, f.Kind, f.Attributes, f.Act(), f.Outcome}
+		all[i] = finding{f.Object.Type, f.Object.ID, f.Kind, f.Attributes, f.RepairOperation(), f.Outcome}
 	}
 	return http.StatusOK, map[string]any{"findings": all}, nil
 }

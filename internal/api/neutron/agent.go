@@ -59,7 +59,7 @@ func viewAgent(a network.Agent, _ identity.Caller) object {
 		"id": a.ID, "agent_type": a.Type, "host": a.Host, "binary": a.Binary, "topic": a.Topic, "description": nullIfEmpty(a.Description),
 		"admin_state_up": a.AdminUp, "alive": a.Alive, "configurations": a.Configurations, "availability_zone": nil,
 		"resources_synced": nil, "created_at": moment(a.CreatedAt), "started_at": moment(a.StartedAt),
-		"heartbeat_timestamp": moment(a.HeartbeatAt), heldAttribute: a.Held, awaitedAttribute: a.Awaited,
+		"heartbeat_timestamp": moment(a.HeartbeatAt), heldAttribute: a.ServedCount, awaitedAttribute: a.AwaitingPorts,
 	}
 }
 

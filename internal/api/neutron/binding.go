@@ -57,7 +57,7 @@ func (b bindings) port(r *http.Request) (network.Port, uuid.UUID, error) {
 
 // bindingOn finds the binding of the port to the host.
 func bindingOn(p network.Port, host string) (network.Binding, error) {
-	all := p.Tied()
+	all := p.AllBindings()
 	at := slices.IndexFunc(all, func(b network.Binding) bool { return b.Host == host })
 	if at < 0 {
 		return network.Binding{}, network.Faultf(network.BindingNotFound, "Binding for port %s for host %s could not be found.", p.ID, excerpt(host))
@@ -67,7 +67,7 @@ func bindingOn(p network.Port, host string) (network.Binding, error) {
 
 func viewBinding(p network.Port, b network.Binding) object {
 	if p.VIF, p.Switch = b.VIF, b.Switch; b.Host != p.Host {
-		p.Details = nil
+		p.ControllerVIFDetails = nil
 	}
 	return object{"host": b.Host, "status": b.Status, "vnic_type": b.VNIC, "profile": b.Profile, "vif_type": b.VIF,
 		"vif_details": attribute.VIFDetails(p), "project_id": p.Project, "tenant_id": p.Project}
@@ -88,7 +88,7 @@ func (b bindings) list(r *http.Request) (int, any, error) {
 		}
 	}
 	names, list := requestedFields(r), []object{}
-	for _, binding := range p.Tied() {
+	for _, binding := range p.AllBindings() {
 		view, matches := viewBinding(p, binding), true
 		for key, values := range q {
 			matches = matches && slices.Contains(values, view[key].(string))
@@ -132,7 +132,7 @@ func (b bindings) create(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	p.Carrying = found.Carrying
+	p.TrunkDetails = found.TrunkDetails
 	return bindingResponse(http.StatusCreated, p, *changes[0].Host, nil)
 }
 
@@ -149,7 +149,7 @@ func (b bindings) update(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	p.Carrying = found.Carrying
+	p.TrunkDetails = found.TrunkDetails
 	return bindingResponse(http.StatusOK, p, pathValue(r, "host"), nil)
 }
 
@@ -163,7 +163,7 @@ func (b bindings) activate(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	p.Carrying = found.Carrying
+	p.TrunkDetails = found.TrunkDetails
 	binding, err := bindingOn(p, r.PathValue("host"))
 	return http.StatusOK, viewBinding(p, binding), err
 }

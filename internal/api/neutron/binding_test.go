@@ -106,7 +106,7 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 	const usual = `{"datapath_type":"system","integration_bridge":"br-int","ovs_hybrid_plug":false}`
 	configure := func(host, configurations string) {
 		t.Helper()
-		if _, err := c.store.Network.ReportState(t.Context(), network.State{Type: network.OVSAgent, Host: host, Configurations: json.RawMessage(configurations)}); err != nil {
+		if _, err := c.store.Network.ReportState(t.Context(), network.AgentState{Type: network.OVSAgent, Host: host, Configurations: json.RawMessage(configurations)}); err != nil {
 			t.Fatal(err)
 		}
 	}

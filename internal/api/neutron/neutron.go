@@ -81,12 +81,12 @@ func toAPIError(err error) error {
 	status := http.StatusConflict
 	switch f.Kind {
 	case network.InvalidInput, network.BadRequest, network.OutOfBoundsPool, network.InvalidPool, network.TooManyDNS, network.TooManyRoutes,
-		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.OnAutomaticSubnet, network.AddressPairWithoutIP, network.AddressPairsExhausted, network.DuplicateAddressPair,
-		network.SegmentsAndProvider, network.GroupsUnsecured, network.RuleProtocol, network.RuleEtherType, network.RuleNoEtherType, network.RuleCIDR, network.RuleRemotes,
+		network.InvalidIPForNetwork, network.InvalidIPForSubnet, network.AllocationOnAutoAddressSubnet, network.AddressPairWithoutIP, network.AddressPairsExhausted, network.DuplicateAddressPair,
+		network.SegmentsAndProvider, network.GroupsNeedPortSecurity, network.RuleProtocol, network.RuleEtherType, network.RuleNoEtherType, network.RuleCIDR, network.RuleRemotes,
 		network.RuleConflict, network.RuleNeedsProtocol, network.RuleNoPorts, network.RulePorts, network.RulePort,
 		network.RuleICMPType, network.RuleICMPValue, network.QuotaTooLow:
 		status = http.StatusBadRequest
-	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound, network.NotDHCPAgent, network.QuotaNotFound,
+	case network.NetworkNotFound, network.SubnetNotFound, network.PortNotFound, network.AgentNotFound, network.InvalidDHCPAgent, network.QuotaNotFound,
 		network.SecurityGroupNotFound, network.RuleNotFound, network.BindingNotFound, network.TrunkNotFound, network.SubportNotFound:
 		status = http.StatusNotFound
 	case network.RevisionMismatch:

@@ -43,7 +43,7 @@ func open(t testing.TB) cloud {
 
 func (c cloud) heartbeat(kind, host string) {
 	c.t.Helper()
-	if _, err := c.store.Network.ReportState(c.t.Context(), network.State{Type: kind, Host: host, Configurations: json.RawMessage(`{}`)}); err != nil {
+	if _, err := c.store.Network.ReportState(c.t.Context(), network.AgentState{Type: kind, Host: host, Configurations: json.RawMessage(`{}`)}); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -96,7 +96,7 @@ func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network
 	}
 	trunks, err := s.Carrying(ctx, ids)
 	for i := range ports {
-		ports[i].Carrying = trunks[ports[i].ID]
+		ports[i].TrunkDetails = trunks[ports[i].ID]
 	}
 	return err
 }
@@ -126,7 +126,7 @@ func ownsNetwork(requester identity.Caller, n network.Network) bool {
 // owner chooses fixed IPs, MAC addresses and address pairs, disables port security, and creates ports of network services. Another project
 // could otherwise take over an address, for example the gateway's.
 func ownerOnlyAttribute(c portChange, p network.Port) string {
-	address := func(f network.Fixed) bool {
+	address := func(f network.FixedIP) bool {
 		return f.IP.IsValid() && !slices.ContainsFunc(p.Addresses, func(a network.Address) bool { return a.IP == f.IP })
 	}
 	pair := func(a network.AddressPair) bool {
@@ -137,7 +137,7 @@ func ownerOnlyAttribute(c portChange, p network.Port) string {
 		return "device_owner"
 	case c.MAC != nil && *c.MAC != p.MAC:
 		return "mac_address"
-	case c.Fixed != nil && slices.ContainsFunc(*c.Fixed, address):
+	case c.FixedIPs != nil && slices.ContainsFunc(*c.FixedIPs, address):
 		return "fixed_ips:ip_address"
 	case c.PortSecurity != nil && *c.PortSecurity != p.PortSecurity && !*c.PortSecurity:
 		return "port_security_enabled"
@@ -206,13 +206,13 @@ type waiting struct {
 
 // addWhy adds what the port waits for. Only administrators see the names of hosts.
 func addWhy(p network.Port, requester identity.Caller, o object) {
-	s := p.Located().Standing()
+	s := p.WithAgentHosts().StatusView()
 	if !requester.Admin() {
-		s = p.Veiled().Standing()
+		s = p.Redacted().StatusView()
 	}
 	list := []waiting{}
 	for _, w := range s.Waiting {
 		list = append(list, waiting{For: w.Entity, Since: w.Since.UTC(), Deadline: w.Deadline, Fatal: w.Fatal, Sentence: w.Sentence})
 	}
-	o[attribute.Why] = object{"sentence": s.Sentence(), "reason": s.Reason, "waiting": list, "ignored_messages": s.Ignored}
+	o[attribute.Why] = object{"sentence": s.Sentence(), "reason": s.Reason, "waiting": list, "ignored_messages": s.IgnoredReports}
 }

@@ -153,12 +153,12 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 
 // decodeQuota reads new limits of the project. check says that a limit below the current usage must be refused.
 func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, check bool, err error) {
-	given, err := attribute.Dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.Limited()...)...)
+	given, err := attribute.Dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.QuotaResources()...)...)
 	if err != nil {
 		return nil, false, invalid("quota", err)
 	}
 	limits = network.Quota{}
-	for _, resource := range network.Limited() {
+	for _, resource := range network.QuotaResources() {
 		raw, ok := given[resource]
 		if !ok {
 			continue

@@ -46,7 +46,7 @@ func securityGroups(s *networkstore.Store) resource[network.SecurityGroup, secur
 		},
 		authorizeChange: func(r *http.Request, g network.SecurityGroup, c *securityGroupChange) error {
 			if c == nil && g.Name == network.DefaultGroup && !caller(r).Admin() {
-				return network.Faultf(network.GroupIsDefault, "Insufficient rights for removing default security group.")
+				return network.Faultf(network.CannotRemoveDefaultGroup, "Insufficient rights for removing default security group.")
 			}
 			return nil
 		},

@@ -93,11 +93,11 @@ func subport(raw json.RawMessage) (s network.Subport, err error) {
 	}
 	s.Type = network.VLAN
 	if v, ok := m["segmentation_type"]; ok {
-		if s.Type, err = attribute.NotEmpty(attribute.OneOf(network.VLAN, network.Inherit))(v); err != nil {
+		if s.Type, err = attribute.NotEmpty(attribute.OneOf(network.VLAN, network.InheritSegmentation))(v); err != nil {
 			return s, err
 		}
 	}
-	if v, ok = m["segmentation_id"]; s.Type == network.Inherit {
+	if v, ok = m["segmentation_id"]; s.Type == network.InheritSegmentation {
 		return s, nil
 	}
 	if !ok {

@@ -29,7 +29,7 @@ type change struct {
 	ProviderTo   *int64          `json:"provider_to"`
 }
 
-func changeOf(c inventory.Change) change {
+func changeOf(c inventory.GenerationChange) change {
 	out := change{ID: c.ID, At: c.At, Actor: c.Actor, Cause: c.Cause}
 	if s := c.Consumer; s != nil {
 		out.Consumer, out.ConsumerFrom, out.ConsumerTo = &s.UUID, s.From, s.To
@@ -41,7 +41,7 @@ func changeOf(c inventory.Change) change {
 }
 
 // history lists the changes of a consumer's or a provider's generation. An unknown UUID has an empty history.
-func history(read func(ctx context.Context, uuid string, before int64, limit int) ([]inventory.Change, error)) osapi.Handler {
+func history(read func(ctx context.Context, uuid string, before int64, limit int) ([]inventory.GenerationChange, error)) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		query, err := positiveNumbers(r.URL.RawQuery, map[string]int64{"before": 0, "limit": defaultLimit})
 		if err != nil {

@@ -67,8 +67,8 @@ func readConsumerWrite(v int, consumer string, in map[string]any) inventory.Cons
 		w.Project, w.User = stringOf(in["project_id"]), stringOf(in["user_id"])
 	}
 	if v >= 28 {
-		if w.Expect = inventory.Absent(); in["consumer_generation"] != nil {
-			w.Expect = inventory.At(intOf(in["consumer_generation"]))
+		if w.Expect = inventory.ExpectAbsent(); in["consumer_generation"] != nil {
+			w.Expect = inventory.ExpectGeneration(intOf(in["consumer_generation"]))
 		}
 	}
 	if v >= 38 {
@@ -157,7 +157,7 @@ func (h *handler) showAllocations(c *call) (int, any, error) {
 	c.setLastModified(found.ChangedAt)
 	allocations := map[string]providerShare{}
 	for provider, resources := range found.Allocations {
-		allocations[provider] = providerShare{Resources: resources, Generation: found.Providers[provider]}
+		allocations[provider] = providerShare{Resources: resources, Generation: found.ProviderGenerations[provider]}
 	}
 	answer := map[string]any{"allocations": allocations}
 	if len(allocations) == 0 {

@@ -19,8 +19,8 @@ type Candidates struct {
 }
 
 // searchBounds combines the configuration with the request's limit; 0 means no limit.
-func (s Candidates) searchBounds(limit int) inventory.Bounds {
-	b := inventory.Bounds{Candidates: limit, DepthFirst: s.DepthFirst}
+func (s Candidates) searchBounds(limit int) inventory.SearchLimits {
+	b := inventory.SearchLimits{Candidates: limit, DepthFirst: s.DepthFirst}
 	if s.Max > 0 && (limit == 0 || limit > s.Max) {
 		b.Candidates = s.Max
 	}
@@ -35,7 +35,7 @@ func (h *handler) listCandidates(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	query.Bounds = h.candidates.searchBounds(query.Bounds.Candidates)
+	query.Limits = h.candidates.searchBounds(query.Limits.Candidates)
 	found, err := h.store.Candidates(c.Context(), query)
 	if err != nil {
 		return 0, nil, prefixMessage(err, "Invalid resource class in resources parameter: ", inventory.UnknownClass)
@@ -46,12 +46,12 @@ func (h *handler) listCandidates(c *call) (int, any, error) {
 
 // encodeCandidates writes the candidates as JSON text. The answer may be large, and its UUIDs, class names, trait names, suffixes and numbers
 // need no escaping.
-func (c *call) candidates(f *inventory.Found) []byte {
-	described := f.Described()
+func (c *call) candidates(f *inventory.SearchResult) []byte {
+	described := f.SummarizedProviders()
 	b := append([]byte(nil), `{"allocation_requests":[`...)
-	var portions []inventory.Portion
+	var portions []inventory.CandidateAllocation
 	for i, candidate := range f.Candidates {
-		portions = f.Portions(candidate, portions)
+		portions = f.Allocations(candidate, portions)
 		before := len(b)
 		b = c.request(comma(b, i), f, candidate, portions)
 		b = grow(b, i, len(b)-before, len(f.Candidates))
@@ -87,7 +87,7 @@ func quoted(b []byte, name string) []byte {
 	return append(b, '"')
 }
 
-func (c *call) request(b []byte, f *inventory.Found, candidate inventory.Candidate, portions []inventory.Portion) []byte {
+func (c *call) request(b []byte, f *inventory.SearchResult, candidate inventory.Candidate, portions []inventory.CandidateAllocation) []byte {
 	if c.v < 12 {
 		b = append(b, `{"allocations":[`...)
 		for i, p := range portions {
@@ -119,7 +119,7 @@ func (c *call) request(b []byte, f *inventory.Found, candidate inventory.Candida
 	return append(b, '}')
 }
 
-func amounts(b []byte, resources []inventory.Amount) []byte {
+func amounts(b []byte, resources []inventory.ResourceAmount) []byte {
 	b = append(b, `"resources":{`...)
 	for i, r := range resources {
 		b = append(quoted(comma(b, i), r.Class), ':')
@@ -130,7 +130,7 @@ func amounts(b []byte, resources []inventory.Amount) []byte {
 
 func (c *call) summary(b []byte, n *inventory.Node) []byte {
 	b = append(quoted(b, n.UUID), `:{"resources":{`...)
-	for i, r := range n.Rooms {
+	for i, r := range n.Inventories {
 		b = append(quoted(comma(b, i), r.Class), `:{"capacity":`...)
 		b = strconv.AppendFloat(b, math.Trunc(r.Inventory.Capacity())+0, 'f', 0, 64)
 		b = append(b, `,"used":`...)

@@ -139,19 +139,19 @@ func (c *call) unexpected(name string) error {
 
 // readGlobalParameters reads the parameters that apply to all groups. The first limit and the first group_policy count.
 func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQuery, err error) {
-	q = inventory.CandidateQuery{Flat: c.v < 29, Classes: c.v >= 27, Traits: c.v >= 17, Isolate: values.Get("group_policy") == "isolate"}
+	q = inventory.CandidateQuery{SingleProviders: c.v < 29, AllClasses: c.v >= 27, WithTraits: c.v >= 17, GroupPolicyIsolate: values.Get("group_policy") == "isolate"}
 	if values.Has("limit") {
-		if q.Bounds.Candidates, err = strconv.Atoi(values.Get("limit")); err != nil {
-			q.Bounds.Candidates = 0 // a limit beyond every integer is no limit
+		if q.Limits.Candidates, err = strconv.Atoi(values.Get("limit")); err != nil {
+			q.Limits.Candidates = 0 // a limit beyond every integer is no limit
 		}
 	}
 	if roots := values["root_required"]; len(roots) > 1 {
 		return q, osapi.Fault(http.StatusBadRequest, queryDuplicateKey, "Query parameter 'root_required' may be specified only once.")
 	} else if len(roots) == 1 {
-		if q.Root, err = parseTraits(roots[0], true, false); err != nil {
+		if q.RootTraits, err = parseTraits(roots[0], true, false); err != nil {
 			return q, err
 		}
-		if conflicting := conflictingTraits(q.Root); len(conflicting) > 0 {
+		if conflicting := conflictingTraits(q.RootTraits); len(conflicting) > 0 {
 			return q, osapi.Fault(http.StatusBadRequest, queryBadValue,
 				"Conflicting required and forbidden traits found in root_required: %s", strings.Join(conflicting, ", "))
 		}
@@ -165,7 +165,7 @@ func (c *call) readGlobalParameters(values url.Values) (q inventory.CandidateQue
 			}
 			suffixes = append(suffixes, suffix)
 		}
-		q.Subtrees = append(q.Subtrees, suffixes)
+		q.SameSubtrees = append(q.SameSubtrees, suffixes)
 	}
 	return q, nil
 }
@@ -236,10 +236,10 @@ func refuseGroupsWithoutResources(groups []inventory.Group) error {
 			continue
 		}
 		empty = true
-		if !g.Traits.Anything() {
+		if !g.Traits.IsEmpty() {
 			traits = append(traits, "required"+g.Suffix)
 		}
-		if !g.Aggregates.Anything() {
+		if !g.Aggregates.IsEmpty() {
 			aggregates = append(aggregates, "member_of"+g.Suffix)
 		}
 	}
@@ -266,12 +266,12 @@ func checkSubtrees(q inventory.CandidateQuery) error {
 	for _, g := range q.Groups {
 		groups[g.Suffix] = true
 		some = some || len(g.Resources) > 0
-		named := slices.ContainsFunc(q.Subtrees, func(suffixes []string) bool { return slices.Contains(suffixes, g.Suffix) })
+		named := slices.ContainsFunc(q.SameSubtrees, func(suffixes []string) bool { return slices.Contains(suffixes, g.Suffix) })
 		if len(g.Resources) == 0 && !named {
 			empty = append(empty, g.Suffix)
 		}
 	}
-	for _, suffix := range slices.Concat(q.Subtrees...) {
+	for _, suffix := range slices.Concat(q.SameSubtrees...) {
 		if !groups[suffix] {
 			unknown = append(unknown, suffix)
 		}

@@ -49,19 +49,19 @@ func FuzzCandidateQuery(f *testing.F) {
 			}
 		}
 		if len(slices.Compact(slices.Sorted(slices.Values(suffixes)))) != len(suffixes) || len(q.ClassNames()) == 0 ||
-			c.v < 25 && len(suffixes) > 1 || q.Bounds.Candidates < 0 {
+			c.v < 25 && len(suffixes) > 1 || q.Limits.Candidates < 0 {
 			t.Errorf("%q at 1.%d is taken as %+v", raw, c.v, q)
 		}
-		for _, suffix := range slices.Concat(q.Subtrees...) {
+		for _, suffix := range slices.Concat(q.SameSubtrees...) {
 			if suffix == "" || !slices.Contains(suffixes, suffix) {
 				t.Errorf("%q at 1.%d has a subtree of %q", raw, c.v, suffix)
 			}
 		}
 		search := inventory.NewSearch(q)
-		search.Visit(inventory.NewTree([]*inventory.Node{{UUID: id, Rooms: []*inventory.Room{{Class: "VCPU", Inventory: inventory.Of(8)}}}}))
-		for search.Resume() {
+		search.SearchTree(inventory.NewTree([]*inventory.Node{{UUID: id, Inventories: []*inventory.NodeInventory{{Class: "VCPU", Inventory: inventory.NewInventory(8)}}}}))
+		for search.Continue() {
 		}
-		c.candidates(search.Found())
+		c.candidates(search.Result())
 	})
 }
 

@@ -41,7 +41,7 @@ func fault(status int, format string, args ...any) *osapi.Error {
 
 // translate maps the problems of internal/inventory to HTTP statuses and codes. It returns other errors unchanged.
 func translate(err error) error {
-	var p *inventory.Problem
+	var p *inventory.Fault
 	if !errors.As(err, &p) {
 		return err
 	}
@@ -53,7 +53,7 @@ func translate(err error) error {
 		status, code = http.StatusBadRequest, providerNotFound
 	case inventory.Missing:
 		status = http.StatusNotFound
-	case inventory.Concurrent:
+	case inventory.ConcurrentUpdate:
 		code = concurrentUpdate
 	case inventory.InventoryInUse:
 		code = inventoryInUse
@@ -69,26 +69,26 @@ func translate(err error) error {
 
 // prefixMessage puts a prefix before the message of a problem of one of these kinds; no kinds match every problem.
 func prefixMessage(err error, words string, kinds ...inventory.Kind) error {
-	var p *inventory.Problem
+	var p *inventory.Fault
 	if !errors.As(err, &p) {
 		return err
 	}
 	for _, k := range kinds {
 		if p.Kind == k {
-			return inventory.Refuse(p.Kind, "%s%s", words, p.Message)
+			return inventory.Faultf(p.Kind, "%s%s", words, p.Message)
 		}
 	}
 	if len(kinds) == 0 {
-		return inventory.Refuse(p.Kind, "%s%s", words, p.Message)
+		return inventory.Faultf(p.Kind, "%s%s", words, p.Message)
 	}
 	return err
 }
 
 // changeKind changes the kind of a problem from one kind to another.
 func changeKind(err error, from, to inventory.Kind) error {
-	var p *inventory.Problem
+	var p *inventory.Fault
 	if errors.As(err, &p) && p.Kind == from {
-		return inventory.Refuse(to, "%s", p.Message)
+		return inventory.Faultf(to, "%s", p.Message)
 	}
 	return err
 }

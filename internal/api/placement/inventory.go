@@ -56,7 +56,7 @@ func inventorySchema(required []string, more map[string]*schema) *schema {
 
 // readInventory reads a checked inventory.
 func readInventory(in map[string]any) inventory.Inventory {
-	i := inventory.Of(intOf(in["total"]))
+	i := inventory.NewInventory(intOf(in["total"]))
 	for name, field := range map[string]*int64{
 		"reserved": &i.Reserved, "min_unit": &i.MinUnit, "max_unit": &i.MaxUnit, "step_size": &i.StepSize} {
 		if v, sent := in[name]; sent {
@@ -72,7 +72,7 @@ func readInventory(in map[string]any) inventory.Inventory {
 // checkInventory refuses an inventory whose reserved amount is too large. operation is create or update.
 func (c *call) checkInventory(operation, class string, i inventory.Inventory) error {
 	provider := c.PathValue("uuid")
-	if why := i.Sound(c.v >= 26); why != "" {
+	if why := i.CheckReserved(c.v >= 26); why != "" {
 		return fault(http.StatusBadRequest,
 			"Unable to %s inventory for resource provider %s: Invalid inventory for '%s' on resource provider '%s'. %s",
 			operation, provider, class, provider, why)
@@ -80,7 +80,7 @@ func (c *call) checkInventory(operation, class string, i inventory.Inventory) er
 	return nil
 }
 
-func (c *call) inventories(s inventory.Stock) (int, any, error) {
+func (c *call) inventories(s inventory.ProviderInventories) (int, any, error) {
 	c.setLastModified(s.ChangedAt)
 	view := map[string]inventoryView{}
 	for class, i := range s.Classes {
@@ -119,7 +119,7 @@ func (h *handler) createInventory(c *call) (int, any, error) {
 }
 
 // oneInventory is the view of one inventory of a provider.
-func (c *call) oneInventory(s inventory.Stock, class string) inventoryView {
+func (c *call) oneInventory(s inventory.ProviderInventories, class string) inventoryView {
 	view := inventoryViewOf(s.Classes[class])
 	view.Generation = &s.Generation
 	return view
@@ -135,8 +135,8 @@ func inventoriesSchema() *schema {
 }
 
 // readInventories reads the checked inventories of a provider.
-func readInventories(in map[string]any) inventory.Stock {
-	s := inventory.Stock{Generation: intOf(in["resource_provider_generation"]), Classes: map[string]inventory.Inventory{}}
+func readInventories(in map[string]any) inventory.ProviderInventories {
+	s := inventory.ProviderInventories{Generation: intOf(in["resource_provider_generation"]), Classes: map[string]inventory.Inventory{}}
 	for class, v := range in["inventories"].(map[string]any) {
 		s.Classes[class] = readInventory(v.(map[string]any))
 	}
@@ -209,7 +209,7 @@ func (h *handler) deleteInventory(c *call) (int, any, error) {
 	provider, class := c.PathValue("uuid"), c.PathValue("class")
 	if err := h.store.RemoveInventory(c.Context(), provider, class); err != nil {
 		err = changeKind(prefixMessage(err, "Unable to delete inventory of class "+class+": ", inventory.InventoryInUse),
-			inventory.InventoryInUse, inventory.Concurrent)
+			inventory.InventoryInUse, inventory.ConcurrentUpdate)
 		return 0, nil, notFound(err, noProvider, provider)
 	}
 	return http.StatusNoContent, nil, nil

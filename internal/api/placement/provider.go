@@ -67,7 +67,7 @@ func (h *handler) unlessStale(c *call, generation *int64, isZeroQuality error) e
 	case err != nil:
 		return notFound(err, noProvider, c.PathValue("uuid"))
 	case generation != nil && p.Generation != *generation:
-		return inventory.Refuse(inventory.Concurrent, "resource provider generation conflict")
+		return inventory.Faultf(inventory.ConcurrentUpdate, "resource provider generation conflict")
 	}
 	return isZeroQuality
 }
@@ -85,7 +85,7 @@ func (h *handler) createProvider(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	requested := inventory.NewProvider{Name: stringOf(in["name"]), Parent: stringOf(in["parent_provider_uuid"])}
+	requested := inventory.ProviderDraft{Name: stringOf(in["name"]), Parent: stringOf(in["parent_provider_uuid"])}
 	if requested.UUID = uuid.NewString(); in["uuid"] != nil {
 		requested.UUID, _ = canonicalUUID(stringOf(in["uuid"]))
 	}

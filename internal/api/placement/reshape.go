@@ -19,9 +19,9 @@ func (h *handler) reshape(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	shape := inventory.Reshape{Stocks: map[string]inventory.Stock{}}
+	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{}}
 	for provider, v := range in["inventories"].(map[string]any) {
-		shape.Stocks[provider] = readInventories(v.(map[string]any))
+		shape.Inventories[provider] = readInventories(v.(map[string]any))
 	}
 	for consumer, v := range in["allocations"].(map[string]any) {
 		shape.Writes = append(shape.Writes, h.consumerWrite(c.v, consumer, v.(map[string]any)))

@@ -56,7 +56,7 @@ func (h *handler) showUsages(c *call) (int, any, error) {
 // consumers.
 func (c *call) usages(found []inventory.Usage, together bool) any {
 	if c.v < 38 {
-		return inventory.Total(found).Used
+		return inventory.TotalUsage(found).Used
 	}
 	view := map[string]map[string]int64{}
 	add := func(kind string, u inventory.Usage) {
@@ -64,7 +64,7 @@ func (c *call) usages(found []inventory.Usage, together bool) any {
 		view[kind]["consumer_count"] = u.Consumers
 	}
 	if together && len(found) > 0 {
-		add("all", inventory.Total(found))
+		add("all", inventory.TotalUsage(found))
 		return view
 	}
 	for _, u := range found {

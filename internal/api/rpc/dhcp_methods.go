@@ -129,7 +129,7 @@ func (h *handlers) dhcpReadyOnPorts(ctx context.Context, a readyArgs) (any, erro
 	reports := map[uuid.UUID][]network.Report{}
 	for _, text := range a.Ports {
 		if id := parseUUID(text); id != uuid.Nil {
-			reports[id] = []network.Report{{Entity: network.DHCP, Event: network.Complete}}
+			reports[id] = []network.Report{{Entity: network.DHCP, Event: network.ReportComplete}}
 		}
 	}
 	_, err := h.Store.ReportPorts(ctx, reports)
@@ -157,7 +157,7 @@ type dhcpPortArgs struct {
 
 // change returns the attributes that the agent sets on its port.
 func (a dhcpPortArgs) change() (network.PortChange, error) {
-	p, owner := a.Port.Port, network.DHCPOwner
+	p, owner := a.Port.Port, network.DeviceOwnerDHCP
 	c := network.PortChange{DeviceOwner: &owner, Host: &a.Host, AdminUp: p.AdminUp}
 	if len(a.Host) > maxName || len(p.DeviceID) > maxName || len(p.Name) > maxName {
 		return c, oslomsg.NewTypeError("the host, name or device_id is longer than %d bytes", maxName)
@@ -168,7 +168,7 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 	if p.Fixed == nil {
 		return c, nil
 	}
-	fixed := make([]network.Fixed, len(*p.Fixed))
+	fixed := make([]network.FixedIP, len(*p.Fixed))
 	for i, f := range *p.Fixed {
 		fixed[i].Subnet = parseUUID(f.Subnet)
 		if f.IP == "" {
@@ -179,7 +179,7 @@ func (a dhcpPortArgs) change() (network.PortChange, error) {
 			return c, oslomsg.NewTypeError("'%s' is not an IP address", oslomsg.Truncate(f.IP))
 		}
 	}
-	c.Fixed = &fixed
+	c.FixedIPs = &fixed
 	return c, nil
 }
 
@@ -238,8 +238,8 @@ func (h *handlers) updateDHCPPort(ctx context.Context, a dhcpPortArgs) (any, err
 	case err != nil:
 		return nil, err
 	case !slices.Contains(hosts, a.Host):
-		return nil, network.Missing(network.NetworkNotFound, "Network", before.Network)
-	case before.DeviceOwner != network.DHCPOwner,
+		return nil, network.NotFound(network.NetworkNotFound, "Network", before.Network)
+	case before.DeviceOwner != network.DeviceOwnerDHCP,
 		c.DeviceID != nil && before.DeviceID != *c.DeviceID && before.DeviceID != reservedDeviceID:
 		return nil, oslomsg.NewFailure("neutron.common.exceptions", "DhcpPortInUse", "Port %s is already acquired by another DHCP agent", before.ID)
 	}
@@ -261,7 +261,7 @@ type releaseArgs struct {
 // releaseDHCPPort deletes a DHCP agent's port on a network. It succeeds if the port does not exist.
 func (h *handlers) releaseDHCPPort(ctx context.Context, a releaseArgs) (any, error) {
 	ports, err := h.Store.Ports(ctx, db.Listing{Where: []db.Condition{{Field: "network", In: []string{parseUUID(a.Network).String()}},
-		{Field: "device_id", In: []string{a.Device}}, {Field: "device_owner", In: []string{network.DHCPOwner}}}})
+		{Field: "device_id", In: []string{a.Device}}, {Field: "device_owner", In: []string{network.DeviceOwnerDHCP}}}})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestDHCPReadyOnPorts_CompletesAllPortsOfABatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{network.L2}, p.Standing().Remaining()); diff != "" {
+		if diff := cmp.Diff([]string{network.L2}, p.StatusView().Remaining()); diff != "" {
 			t.Fatal(diff)
 		}
 	}

@@ -128,8 +128,8 @@ func TestCall_RefusesHugeBatchesAndIgnoresUnknownHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now.Status != network.Down || now.Revision != port.Revision || now.Ignored == 0 {
-		t.Errorf("after reports of an unknown host the port is %s at revision %d with %d ignored reports", now.Status, now.Revision, now.Ignored)
+	if now.Status != network.Down || now.Revision != port.Revision || now.IgnoredReports == 0 {
+		t.Errorf("after reports of an unknown host the port is %s at revision %d with %d ignored reports", now.Status, now.Revision, now.IgnoredReports)
 	}
 }
 

@@ -101,11 +101,11 @@ func (h *handlers) reportDevices(ctx context.Context, devices []device, host, ev
 }
 
 func (h *handlers) updateDeviceUp(ctx context.Context, a deviceArgs) (any, error) {
-	return nil, h.reportDevices(ctx, []device{a.Device}, a.Host, network.Complete)
+	return nil, h.reportDevices(ctx, []device{a.Device}, a.Host, network.ReportComplete)
 }
 
 func (h *handlers) updateDeviceDown(ctx context.Context, a deviceArgs) (any, error) {
-	return viewDown(a.Device), h.reportDevices(ctx, []device{a.Device}, a.Host, network.Lost)
+	return viewDown(a.Device), h.reportDevices(ctx, []device{a.Device}, a.Host, network.ReportLost)
 }
 
 // viewDown is the reply for a device that is down. Agents require "exists": true, also for unknown devices.
@@ -119,10 +119,10 @@ type deviceListArgs struct {
 
 // updateDeviceList reports devices that are up and devices that are down. Unknown devices count as successful.
 func (h *handlers) updateDeviceList(ctx context.Context, a deviceListArgs) (any, error) {
-	if err := h.reportDevices(ctx, a.Up, a.Host, network.Complete); err != nil {
+	if err := h.reportDevices(ctx, a.Up, a.Host, network.ReportComplete); err != nil {
 		return nil, err
 	}
-	if err := h.reportDevices(ctx, a.Down, a.Host, network.Lost); err != nil {
+	if err := h.reportDevices(ctx, a.Down, a.Host, network.ReportLost); err != nil {
 		return nil, err
 	}
 	down := []object{}
@@ -152,7 +152,7 @@ func (h *handlers) getDevicesDetailsListAndFailedDevices(ctx context.Context, a 
 // deviceDetails returns what an agent needs to bind the ports of devices. It reports the binding as begun, because the agent calls
 // this method before it starts.
 func (h *handlers) deviceDetails(ctx context.Context, devices []device, host string) ([]object, error) {
-	if err := h.reportDevices(ctx, devices, host, network.Begun); err != nil {
+	if err := h.reportDevices(ctx, devices, host, network.ReportBegun); err != nil {
 		return nil, err
 	}
 	ids, err := h.portIDs(ctx, devices)
@@ -230,7 +230,7 @@ func (h *handlers) tunnelSync(ctx context.Context, a tunnelArgs) (any, error) {
 	if !slices.Contains([]string{"vxlan", "gre", "geneve"}, a.Type) {
 		return nil, oslomsg.NewFailure(neutronExceptions, "InvalidInput", "Invalid input for operation: Network type value '%s' not supported.", oslomsg.Truncate(a.Type))
 	}
-	endpoints, err := h.Store.SyncTunnel(ctx, network.TunnelEnd{Type: a.Type, Host: a.Host, IP: ip})
+	endpoints, err := h.Store.SyncTunnel(ctx, network.TunnelEndpoint{Type: a.Type, Host: a.Host, IP: ip})
 	tunnels := []object{}
 	for _, e := range endpoints {
 		o := object{"ip_address": e.IP, "host": nullIfEmpty(e.Host)}

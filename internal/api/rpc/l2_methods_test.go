@@ -59,8 +59,8 @@ func TestUpdateDeviceUp_FromAnotherHostIsIgnored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Status != network.Down || p.Ignored != 1 {
-		t.Errorf("after a report of another host the port is %s with %d ignored reports", p.Status, p.Ignored)
+	if p.Status != network.Down || p.IgnoredReports != 1 {
+		t.Errorf("after a report of another host the port is %s with %d ignored reports", p.Status, p.IgnoredReports)
 	}
 }
 

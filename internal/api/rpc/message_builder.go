@@ -78,25 +78,25 @@ func (b *messageBuilder) addPush(objectType, event string, versions []string, en
 }
 
 // pushedTypes are the types of versioned objects by kind of notification.
-var pushedTypes = map[string]string{network.AboutNetwork: typeNetwork, network.AboutSubnet: typeSubnet, network.AboutPort: typePort,
-	network.AboutGroup: typeSecurityGroup, network.AboutRule: typeSecurityGroupRule}
+var pushedTypes = map[string]string{network.ResourceNetwork: typeNetwork, network.ResourceSubnet: typeSubnet, network.ResourcePort: typePort,
+	network.ResourceSecurityGroup: typeSecurityGroup, network.ResourceSecurityGroupRule: typeSecurityGroupRule}
 
 // buildMessages returns the messages of a notification. They carry the current state of the object, so a repeated notification is
 // harmless. If the object does not exist any more there are no messages: its deletion has a later notification.
-func (h *handlers) buildMessages(ctx context.Context, n network.Announcement, versions map[string][]string) ([]oslomsg.Message, error) {
+func (h *handlers) buildMessages(ctx context.Context, n network.AgentNotification, versions map[string][]string) ([]oslomsg.Message, error) {
 	b := &messageBuilder{}
 	dhcpHosts, err := h.Store.DHCPHosts(ctx, n.Network)
 	if err != nil {
 		return nil, err
 	}
-	objectType := pushedTypes[n.Kind]
+	objectType := pushedTypes[n.Resource]
 	switch {
 	case objectType == "":
 		err = h.buildAgentMessages(ctx, b, n)
 	case n.Event == network.EventDeleted:
-		b.addPush(objectType, "deleted", versions[objectType], func(v string) object { return attribute.Versioned(objectType, v, object{"id": n.Object}) })
+		b.addPush(objectType, "deleted", versions[objectType], func(v string) object { return attribute.Versioned(objectType, v, object{"id": n.ResourceID}) })
 		err = b.addDeleted(n, dhcpHosts)
-	case n.Kind == network.AboutPort:
+	case n.Resource == network.ResourcePort:
 		err = h.buildPortMessages(ctx, b, n, dhcpHosts, versions[objectType])
 	default:
 		err = h.buildObjectMessages(ctx, b, n, dhcpHosts, versions[objectType])
@@ -108,20 +108,20 @@ func (h *handlers) buildMessages(ctx context.Context, n network.Announcement, ve
 }
 
 // buildAgentMessages adds the messages about agents: scheduling, administrative state, tunnel endpoints and DVR MACs.
-func (h *handlers) buildAgentMessages(ctx context.Context, b *messageBuilder, n network.Announcement) error {
-	var hosting network.Hosting
-	var endpoint network.TunnelEnd
+func (h *handlers) buildAgentMessages(ctx context.Context, b *messageBuilder, n network.AgentNotification) error {
+	var hosting network.DHCPAgentHost
+	var endpoint network.TunnelEndpoint
 	if err := errors.Join(json.Unmarshal(n.Data, &hosting), json.Unmarshal(n.Data, &endpoint)); err != nil {
 		return err
 	}
-	switch n.Kind {
-	case network.AboutRouterMAC:
+	switch n.Resource {
+	case network.ResourceDVRMAC:
 		macs, err := h.Store.RouterMACs(ctx)
 		b.addL2("dvr-update", "dvr_mac_address_update", "1.0", object{"dvr_macs": emptyIfNil(macs)})
 		return err
-	case network.AboutTunnel:
+	case network.ResourceTunnel:
 		return h.buildTunnelMessage(ctx, b, endpoint)
-	case network.AboutAgent:
+	case network.ResourceDHCPAgent:
 		b.addDHCP(hosting.Host, "agent_updated", priorityNetworkCreate, object{"admin_state_up": hosting.AdminUp})
 		return nil
 	}
@@ -135,10 +135,10 @@ func (h *handlers) buildAgentMessages(ctx context.Context, b *messageBuilder, n 
 }
 
 // buildTunnelMessage adds a tunnel update if the endpoint exists, else a tunnel deletion.
-func (h *handlers) buildTunnelMessage(ctx context.Context, b *messageBuilder, endpoint network.TunnelEnd) error {
+func (h *handlers) buildTunnelMessage(ctx context.Context, b *messageBuilder, endpoint network.TunnelEndpoint) error {
 	endpoints, err := h.Store.TunnelEnds(ctx, endpoint.Type)
 	args := object{"tunnel_ip": endpoint.IP, "tunnel_type": endpoint.Type}
-	if slices.ContainsFunc(endpoints, func(e network.TunnelEnd) bool { return e.IP == endpoint.IP }) {
+	if slices.ContainsFunc(endpoints, func(e network.TunnelEndpoint) bool { return e.IP == endpoint.IP }) {
 		b.addL2("tunnel-update", "tunnel_update", "1.0", args)
 	} else {
 		b.addL2("tunnel-delete", "tunnel_delete", "1.0", args)
@@ -147,7 +147,7 @@ func (h *handlers) buildTunnelMessage(ctx context.Context, b *messageBuilder, en
 }
 
 // addDeleted adds the messages about a deleted object to L2 agents and to the DHCP agents on these hosts.
-func (b *messageBuilder) addDeleted(n network.Announcement, dhcpHosts []string) error {
+func (b *messageBuilder) addDeleted(n network.AgentNotification, dhcpHosts []string) error {
 	var before struct {
 		Fixed  []object    `json:"fixed_ips"`
 		Groups []uuid.UUID `json:"security_groups"`
@@ -157,35 +157,35 @@ func (b *messageBuilder) addDeleted(n network.Announcement, dhcpHosts []string) 
 	if err := json.Unmarshal(n.Data, &before); err != nil {
 		return err
 	}
-	switch n.Kind {
-	case network.AboutNetwork: // DHCP agents get a notification about their scheduling
-		b.addL2("network-delete", "network_delete", "1.0", object{"network_id": n.Object})
-	case network.AboutPort:
-		b.addL2("port-delete", "port_delete", "1.0", object{"port_id": n.Object})
-		if before.Owner != network.DHCPOwner {
+	switch n.Resource {
+	case network.ResourceNetwork: // DHCP agents get a notification about their scheduling
+		b.addL2("network-delete", "network_delete", "1.0", object{"network_id": n.ResourceID})
+	case network.ResourcePort:
+		b.addL2("port-delete", "port_delete", "1.0", object{"port_id": n.ResourceID})
+		if before.Owner != network.DeviceOwnerDHCP {
 			b.addMemberUpdate(before.Groups)
 		}
-	case network.AboutRule:
+	case network.ResourceSecurityGroupRule:
 		b.addRuleUpdate(before.Group)
 	}
 	for _, host := range dhcpHosts {
-		switch n.Kind {
-		case network.AboutSubnet:
-			b.addDHCP(host, "subnet_delete_end", prioritySubnetDelete, object{"subnet_id": n.Object, "network_id": n.Network})
-		case network.AboutPort:
-			b.addDHCP(host, "port_delete_end", priorityPortUpdate, object{"port_id": n.Object, "network_id": n.Network, "fixed_ips": emptyIfNil(before.Fixed)})
+		switch n.Resource {
+		case network.ResourceSubnet:
+			b.addDHCP(host, "subnet_delete_end", prioritySubnetDelete, object{"subnet_id": n.ResourceID, "network_id": n.Network})
+		case network.ResourcePort:
+			b.addDHCP(host, "port_delete_end", priorityPortUpdate, object{"port_id": n.ResourceID, "network_id": n.Network, "fixed_ips": emptyIfNil(before.Fixed)})
 		}
 	}
 	return nil
 }
 
 // buildPortMessages adds the messages about a created or changed port.
-func (h *handlers) buildPortMessages(ctx context.Context, b *messageBuilder, n network.Announcement, dhcpHosts, versions []string) error {
-	var change network.Passage
+func (h *handlers) buildPortMessages(ctx context.Context, b *messageBuilder, n network.AgentNotification, dhcpHosts, versions []string) error {
+	var change network.PortSideEffects
 	if err := json.Unmarshal(n.Data, &change); err != nil {
 		return err
 	}
-	port, err := h.Store.Port(ctx, n.Object)
+	port, err := h.Store.Port(ctx, n.ResourceID)
 	if err != nil {
 		return err
 	}
@@ -196,15 +196,15 @@ func (h *handlers) buildPortMessages(ctx context.Context, b *messageBuilder, n n
 	b.addPush(typePort, "updated", versions, func(v string) object { return attribute.PortVersioned(port, net, v) })
 	b.addL2("port-update", "port_update", "1.0", object{"port": attribute.PortRPC(port), "network_type": net.Type, "segmentation_id": net.Segment,
 		"physical_network": nullIfEmpty(net.PhysicalNetwork)})
-	if change.From != "" && change.From != port.Host && port.Host != "" {
-		b.addL2("binding-deactivate", "binding_deactivate", "1.5", object{"port_id": port.ID, "host": change.From, "network_id": port.Network})
+	if change.PreviousHost != "" && change.PreviousHost != port.Host && port.Host != "" {
+		b.addL2("binding-deactivate", "binding_deactivate", "1.5", object{"port_id": port.ID, "host": change.PreviousHost, "network_id": port.Network})
 		b.addL2("binding-activate", "binding_activate", "1.5", object{"port_id": port.ID, "host": port.Host})
 	}
 	if n.Event == network.EventCreated {
-		change.Groups = port.SecurityGroups
+		change.AffectedGroups = port.SecurityGroups
 	}
-	if port.DeviceOwner != network.DHCPOwner {
-		b.addMemberUpdate(change.Groups)
+	if port.DeviceOwner != network.DeviceOwnerDHCP {
+		b.addMemberUpdate(change.AffectedGroups)
 	}
 	b.addDHCPPort(n.Event, port, dhcpHosts)
 	return nil
@@ -221,7 +221,7 @@ func (b *messageBuilder) addDHCPPort(event string, port network.Port, hosts []st
 			fallthrough
 		case event == network.EventCreated:
 			b.addDHCP(host, "port_create_end", priority, object{"port": attribute.PortRPC(port)})
-		case event == network.EventReaddressed:
+		case event == network.EventDHCPUpdated:
 			b.addDHCP(host, "port_update_end", priority, object{"port": attribute.PortRPC(port)})
 		}
 	}
@@ -231,22 +231,22 @@ func (b *messageBuilder) addDHCPPort(event string, port network.Port, hosts []st
 func highPriorityAgent(id uuid.UUID, agents int) int { return int(id[15]) % agents }
 
 // buildObjectMessages adds the messages about a created or changed network, subnet, security group or rule.
-func (h *handlers) buildObjectMessages(ctx context.Context, b *messageBuilder, n network.Announcement, dhcpHosts, versions []string) error {
-	objectType := pushedTypes[n.Kind]
-	found, err := h.pull(ctx, pullArgs{Type: objectType, ID: n.Object.String()})
+func (h *handlers) buildObjectMessages(ctx context.Context, b *messageBuilder, n network.AgentNotification, dhcpHosts, versions []string) error {
+	objectType := pushedTypes[n.Resource]
+	found, err := h.pull(ctx, pullArgs{Type: objectType, ID: n.ResourceID.String()})
 	if err != nil || found == nil {
 		return err
 	}
 	data := found.(object)["versioned_object.data"].(object)
 	b.addPush(objectType, "updated", versions, func(v string) object { return attribute.Versioned(objectType, v, data) })
-	switch n.Kind {
-	case network.AboutRule:
+	switch n.Resource {
+	case network.ResourceSecurityGroupRule:
 		b.addRuleUpdate(data["security_group_id"].(uuid.UUID))
-	case network.AboutNetwork:
+	case network.ResourceNetwork:
 		if n.Event == network.EventUpdated {
-			return h.buildNetworkUpdate(ctx, b, n.Object, dhcpHosts)
+			return h.buildNetworkUpdate(ctx, b, n.ResourceID, dhcpHosts)
 		}
-	case network.AboutSubnet:
+	case network.ResourceSubnet:
 		return h.buildSubnetMessages(ctx, b, n, dhcpHosts)
 	}
 	return nil
@@ -265,8 +265,8 @@ func (h *handlers) buildNetworkUpdate(ctx context.Context, b *messageBuilder, id
 }
 
 // buildSubnetMessages adds a message about a created or changed subnet to its DHCP agents.
-func (h *handlers) buildSubnetMessages(ctx context.Context, b *messageBuilder, n network.Announcement, dhcpHosts []string) error {
-	s, err := h.Store.Subnet(ctx, n.Object)
+func (h *handlers) buildSubnetMessages(ctx context.Context, b *messageBuilder, n network.AgentNotification, dhcpHosts []string) error {
+	s, err := h.Store.Subnet(ctx, n.ResourceID)
 	if err != nil {
 		return err
 	}

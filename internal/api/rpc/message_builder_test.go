@@ -199,7 +199,7 @@ func TestPublish_SecurityGroupMemberUpdates(t *testing.T) {
 	port := st.createPorts(t, 1)[0]
 	group := port.SecurityGroups[0]
 	wantMemberUpdate("a new port", group)
-	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{Fixed: &[]network.Fixed{}}, nil); err != nil {
+	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{FixedIPs: &[]network.FixedIP{}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantMemberUpdate("another address", group)

@@ -42,7 +42,7 @@ func (p *Publisher) Close() {
 // Publish publishes notifications in order and returns the IDs of those that RabbitMQ confirmed. An unroutable message is an
 // error while the agent may still declare its queue, which it does a moment after RabbitMQ or the agent restarts. An agent that
 // declares its queue later fetches the whole state by itself.
-func (p *Publisher) Publish(ctx context.Context, notifications []network.Announcement) (published []int64, err error) {
+func (p *Publisher) Publish(ctx context.Context, notifications []network.AgentNotification) (published []int64, err error) {
 	versions, err := p.handlers.Store.ObjectVersions(ctx)
 	if err != nil {
 		return nil, err
@@ -55,17 +55,17 @@ func (p *Publisher) Publish(ctx context.Context, notifications []network.Announc
 			return published, err
 		}
 		if err := p.publishOne(ctx, n, messages); err != nil {
-			p.metrics.notifications.WithLabelValues(n.Kind, "failed").Inc()
+			p.metrics.notifications.WithLabelValues(n.Resource, "failed").Inc()
 			return published, err
 		}
-		p.metrics.notifications.WithLabelValues(n.Kind, "told").Inc()
+		p.metrics.notifications.WithLabelValues(n.Resource, "told").Inc()
 		published = append(published, n.ID)
 	}
 	return published, nil
 }
 
 // publishOne publishes the messages of one notification and waits for the confirms.
-func (p *Publisher) publishOne(ctx context.Context, n network.Announcement, messages []oslomsg.Message) error {
+func (p *Publisher) publishOne(ctx context.Context, n network.AgentNotification, messages []oslomsg.Message) error {
 	unroutable, err := p.wire.Publish(ctx, messages)
 	if err != nil {
 		return err

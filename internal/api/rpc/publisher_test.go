@@ -15,7 +15,7 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	st := newFixture(t)
 	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Brokers: []string{st.url}})
 	t.Cleanup(publisher.Close)
-	hosting := []network.Announcement{{ID: 7, Network: st.network.ID, Kind: network.AboutHosting, Event: network.EventCreated, Data: []byte(`{"host":"net1"}`)}}
+	hosting := []network.AgentNotification{{ID: 7, Network: st.network.ID, Resource: network.ResourceDHCPHosting, Event: network.EventCreated, Data: []byte(`{"host":"net1"}`)}}
 	if published, err := publisher.Publish(t.Context(), hosting); err == nil || len(published) != 0 {
 		t.Errorf("published %v without a listening agent", published)
 	}
@@ -45,7 +45,7 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	if p := payload("port_create_end", 5)["port"].(map[string]any); p["id"] != port.ID.String() || p["mac_address"] != port.MAC {
 		t.Errorf("got %v", p)
 	}
-	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{Fixed: &[]network.Fixed{}}, nil); err != nil {
+	if _, err := st.Network.UpdatePort(t.Context(), port.ID, network.PortChange{FixedIPs: &[]network.FixedIP{}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	st.publishNetwork(t, publisher)
@@ -81,8 +81,8 @@ func TestPublish_PushesVersionedObjects(t *testing.T) {
 	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
 	st.Network = networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
 	port := st.createPorts(t, 1)[0]
-	announced := network.Announcement{Network: uuid.New(), Kind: network.AboutPort, Event: network.EventCreated, Object: port.ID, Data: []byte("null")}
-	if _, err := publisher.Publish(t.Context(), []network.Announcement{announced}); err != nil {
+	announced := network.AgentNotification{Network: uuid.New(), Resource: network.ResourcePort, Event: network.EventCreated, ResourceID: port.ID, Data: []byte("null")}
+	if _, err := publisher.Publish(t.Context(), []network.AgentNotification{announced}); err != nil {
 		t.Fatal(err)
 	}
 	push := st.receiveMethod(t, "push")
@@ -94,7 +94,7 @@ func TestPublish_PushesVersionedObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	announced.Event, announced.Data = network.EventDeleted, []byte(`{}`)
-	if _, err := publisher.Publish(t.Context(), []network.Announcement{announced}); err != nil {
+	if _, err := publisher.Publish(t.Context(), []network.AgentNotification{announced}); err != nil {
 		t.Fatal(err)
 	}
 	push = st.receiveMethod(t, "push")

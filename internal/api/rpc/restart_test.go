@@ -28,7 +28,7 @@ const (
 
 // runServerProcess answers calls until the process is killed. It prints a line when it is connected.
 func runServerProcess() int {
-	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase), store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}})
+	s, err := store.Open(context.Background(), os.Getenv(envServerDatabase), store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -114,7 +114,7 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := now.Standing().Remaining(); len(left) != 1 || left[0] != network.L2 {
+		if left := now.StatusView().Remaining(); len(left) != 1 || left[0] != network.L2 {
 			t.Fatalf("reported port %s waits for %v", p.ID, left)
 		}
 	}

@@ -101,9 +101,9 @@ func membersOf(p network.Port) (all []groupMember) {
 		all = append(all, groupMember{netip.PrefixFrom(a.IP, a.IP.BitLen()), nil})
 	}
 	for _, pair := range p.AddressPairs {
-		if prefix, err := netip.ParsePrefix(pair.Block()); err == nil {
+		if prefix, err := netip.ParsePrefix(pair.CIDR()); err == nil {
 			all = append(all, groupMember{prefix, pair.MAC})
-		} else if ip, err := netip.ParseAddr(pair.Block()); err == nil {
+		} else if ip, err := netip.ParseAddr(pair.CIDR()); err == nil {
 			all = append(all, groupMember{netip.PrefixFrom(ip, ip.BitLen()), pair.MAC})
 		}
 	}

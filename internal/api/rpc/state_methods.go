@@ -56,6 +56,6 @@ func (h *handlers) reportState(ctx context.Context, a reportStateArgs) (any, err
 	if err != nil {
 		return nil, oslomsg.NewTypeError("the configurations cannot be stored: %s", err)
 	}
-	return h.Store.ReportState(ctx, network.State{Type: s.Type, Host: s.Host, Binary: s.Binary, Topic: s.Topic,
-		Configurations: configurations, Versions: s.Versions})
+	return h.Store.ReportState(ctx, network.AgentState{Type: s.Type, Host: s.Host, Binary: s.Binary, Topic: s.Topic,
+		Configurations: configurations, ResourceVersions: s.Versions})
 }

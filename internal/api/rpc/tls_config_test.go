@@ -35,7 +35,7 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 	options.TLS = nil // the system does not trust that authority
 	stranger := rpc.NewPublisher(options)
 	t.Cleanup(stranger.Close)
-	published, err := stranger.Publish(t.Context(), []network.Announcement{{Kind: network.AboutTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
+	published, err := stranger.Publish(t.Context(), []network.AgentNotification{{Resource: network.ResourceTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
 	if len(published) > 0 || err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("published %v, %v", published, err)
 	}

@@ -44,7 +44,7 @@ var Ports = []Definition[port, portChange]{
 		Set:   Into(func(c *portChange) **string { return &c.MAC }, macOrRandom),
 		Views: everywhere(func(p port) any { return p.MAC })},
 	{Name: "fixed_ips", SettableOn: OnWrite,
-		Set:   Into(func(c *portChange) **[]network.Fixed { return &c.Fixed }, List(fixedIP)),
+		Set:   Into(func(c *portChange) **[]network.FixedIP { return &c.FixedIPs }, List(fixedIP)),
 		Views: nested(portFixedIPs, versionedFixedIPs)},
 	{Name: "device_id", SettableOn: OnWrite, FilterField: "device_id", Sortable: true,
 		Set:   Into(func(c *portChange) **string { return &c.DeviceID }, Text(255)),
@@ -116,7 +116,7 @@ func PortController(p network.Port) map[string]any {
 func portProject(p port) any { return p.Project }
 
 // portTenant is the project that the controller counts the port to. A port without a project of its own belongs to its network's.
-func portTenant(p port) any { return p.Tenant }
+func portTenant(p port) any { return p.QuotaProject }
 
 func portFixedIPs(p port) any {
 	list := make([]object, len(p.Addresses))
@@ -129,7 +129,7 @@ func portFixedIPs(p port) any {
 func portAddressPairs(p port) any {
 	list := make([]object, len(p.AddressPairs))
 	for i, a := range p.AddressPairs {
-		list[i] = object{"ip_address": a.Block(), "mac_address": a.MAC}
+		list[i] = object{"ip_address": a.CIDR(), "mac_address": a.MAC}
 	}
 	return list
 }
@@ -143,18 +143,18 @@ func portDHCPOptions(p port) any {
 }
 
 func portTrunkDetails(p port) any {
-	if p.Carrying == nil {
+	if p.TrunkDetails == nil {
 		return absent{}
 	}
-	return object{"trunk_id": p.Carrying.Trunk, "sub_ports": p.Carrying.Subports}
+	return object{"trunk_id": p.TrunkDetails.Trunk, "sub_ports": p.TrunkDetails.Subports}
 }
 
 // VIFDetails is binding:vif_details in the Networking API: what Nova has to know to plug in a device.
 func VIFDetails(p network.Port) any {
-	driver := p.Driver()
+	driver := p.MechanismDriver()
 	switch {
-	case p.ByController():
-		return p.Details
+	case p.WiredByController():
+		return p.ControllerVIFDetails
 	case driver == "":
 		return object{}
 	}
@@ -168,8 +168,8 @@ func VIFDetails(p network.Port) any {
 
 // agentVIFDetails is binding:vif_details for agents. They do not read bound_drivers.
 func agentVIFDetails(p port) any {
-	if p.ByController() {
-		return p.Details
+	if p.WiredByController() {
+		return p.ControllerVIFDetails
 	}
 	if details := p.VIFDetails(); details != nil {
 		return details
@@ -179,8 +179,8 @@ func agentVIFDetails(p port) any {
 
 // controllerVIFDetails is binding:vif_details for the controller, which gets back what it said itself and nothing else.
 func controllerVIFDetails(p port) any {
-	if p.ByController() {
-		return p.Details
+	if p.WiredByController() {
+		return p.ControllerVIFDetails
 	}
 	return object{}
 }

@@ -29,7 +29,7 @@ func setProfile(c *network.PortChange, raw json.RawMessage) (err error) {
 }
 
 // fixedIP reads what a request asks for: a subnet, an address, or both.
-func fixedIP(raw json.RawMessage) (f network.Fixed, err error) {
+func fixedIP(raw json.RawMessage) (f network.FixedIP, err error) {
 	m, err := Dict(raw, "subnet_id", "ip_address")
 	if err != nil {
 		return f, err

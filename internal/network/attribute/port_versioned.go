@@ -66,7 +66,7 @@ func versionedFixedIPs(p port) any {
 func versionedAddressPairs(p port) any {
 	list := make([]object, len(p.AddressPairs))
 	for i, a := range p.AddressPairs {
-		list[i] = Versioned("AllowedAddressPair", "1.0", object{"port_id": p.ID, "mac_address": a.MAC, "ip_address": a.Block()})
+		list[i] = Versioned("AllowedAddressPair", "1.0", object{"port_id": p.ID, "mac_address": a.MAC, "ip_address": a.CIDR()})
 	}
 	return list
 }
@@ -86,7 +86,7 @@ func versionedBindings(p port) []object {
 	if p.Distributed() {
 		return list
 	}
-	for _, b := range p.Tied() {
+	for _, b := range p.AllBindings() {
 		var details any
 		if b.Host == p.Host && b.VIF != network.VIFUnbound && b.VIF != network.VIFFailed {
 			details = jsonText(agentVIFDetails(p))
@@ -113,13 +113,13 @@ func versionedDistributedBindings(p port) []object {
 // versionedLevels name the mechanism driver and the segment of each host on which the port is bound.
 func versionedLevels(p port, n network.Network) []object {
 	list := []object{}
-	for _, b := range p.Tied() {
+	for _, b := range p.AllBindings() {
 		if b.Host == "" || b.VIF == network.VIFUnbound || b.VIF == network.VIFFailed {
 			continue
 		}
-		driver := port{VIF: b.VIF}.Driver()
+		driver := port{VIF: b.VIF}.MechanismDriver()
 		if b.VIF == network.VIFDistributed {
-			driver = port{VIF: network.VIFOVS}.Driver()
+			driver = port{VIF: network.VIFOVS}.MechanismDriver()
 		}
 		list = append(list, Versioned("PortBindingLevel", "1.1", object{"port_id": p.ID, "host": b.Host, "level": 0, "driver": driver,
 			"segment": SegmentVersioned(n), "segment_id": n.ID}))

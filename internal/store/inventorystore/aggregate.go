@@ -42,7 +42,7 @@ func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates [
 			if err := p.at(*expected, movedOn); err != nil {
 				return err
 			}
-			p.QueueGeneration(ctx, batch, inventory.Aggregating)
+			p.QueueGeneration(ctx, batch, inventory.CauseAggregates)
 		}
 		batch.Queue(`delete from provider_aggregate where provider_id = $1 and aggregate <> all($2)`, p.id, aggregates)
 		batch.Queue(`

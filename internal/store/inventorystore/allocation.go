@@ -29,7 +29,7 @@ func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.Consu
 	}
 	switch {
 	case db.WasOvertaken(err): // again and again
-		return inventory.Refuse(inventory.Concurrent, "Inventory and/or allocations changed while attempting to allocate: "+
+		return inventory.Faultf(inventory.ConcurrentUpdate, "Inventory and/or allocations changed while attempting to allocate: "+
 			"Another thread concurrently updated the data. Please retry your update")
 	case err != nil:
 		return err

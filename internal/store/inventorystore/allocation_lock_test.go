@@ -31,31 +31,31 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 	}{
 		"the last unit is taken": {
 			do: func(s *store.Store, p string) error {
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			},
-			first: bump, then: []string{newcomer, takesLast}, want: inventory.Refused,
+			first: bump, then: []string{newcomer, takesLast}, want: inventory.Conflict,
 		},
 		"the consumer appeared": {
 			do: func(s *store.Store, p string) error {
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomerID, p, 1, inventory.Absent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomerID, p, 1, inventory.ExpectAbsent()))
 			},
-			first: bump, then: []string{newcomer, takesLast}, want: inventory.Concurrent,
+			first: bump, then: []string{newcomer, takesLast}, want: inventory.ConcurrentUpdate,
 		},
 		"the consumer appeared and left enough": {
 			do: func(s *store.Store, p string) error {
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomerID, p, 1, inventory.Absent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomerID, p, 1, inventory.ExpectAbsent()))
 			},
-			first: bump, then: []string{`update inventory set total = 2`, newcomer, takesLast}, want: inventory.Concurrent,
+			first: bump, then: []string{`update inventory set total = 2`, newcomer, takesLast}, want: inventory.ConcurrentUpdate,
 		},
 		"the inventory is gone": {
 			do: func(s *store.Store, p string) error {
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			},
-			first: bump, then: []string{`delete from inventory`}, want: inventory.Refused,
+			first: bump, then: []string{`delete from inventory`}, want: inventory.Conflict,
 		},
 		"the provider is gone": {
 			do: func(s *store.Store, p string) error {
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			},
 			first: bump, then: []string{`delete from provider`}, want: inventory.Invalid,
 		},
@@ -77,17 +77,17 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 				generation := int64(1)
 				return second(s.Inventory.SetAggregates(t.Context(), p, nil, &generation))
 			},
-			first: bump, want: inventory.Concurrent,
+			first: bump, want: inventory.ConcurrentUpdate,
 		},
 		"the traits changed": {
 			do: func(s *store.Store, p string) error {
 				return second(s.Inventory.SetProviderTraits(t.Context(), p, 1, []string{"COMPUTE_NODE"}))
 			},
-			first: bump, want: inventory.Concurrent,
+			first: bump, want: inventory.ConcurrentUpdate,
 		},
 		"the inventories changed": {
 			do:    func(s *store.Store, p string) error { return second(s.Inventory.ReplaceStock(t.Context(), p, 1, nil)) },
-			first: bump, want: inventory.Concurrent,
+			first: bump, want: inventory.ConcurrentUpdate,
 		},
 		"the trait is gone": {
 			do: func(s *store.Store, p string) error {
@@ -97,7 +97,7 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 		},
 		"the class is gone": {
 			do: func(s *store.Store, p string) error {
-				return second(s.Inventory.AddInventory(t.Context(), p, "CUSTOM_C", inventory.Of(1)))
+				return second(s.Inventory.AddInventory(t.Context(), p, "CUSTOM_C", inventory.NewInventory(1)))
 			},
 			first: `delete from resource_class where name = 'CUSTOM_C'`, want: inventory.UnknownClass,
 		},
@@ -106,7 +106,7 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(1)})
+			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
 			storetest.Exec(t, url, `insert into trait (name) values ('CUSTOM_T')`)
 			storetest.Exec(t, url, `insert into resource_class (name) values ('CUSTOM_C')`)
 
@@ -124,7 +124,7 @@ func TestChildFollowsAParentThatIsJustMoving(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	other, mid := storetest.AddHost(t, s, "other", nil), storetest.AddHost(t, s, "mid", nil)
-	child := inventory.NewProvider{UUID: uuid.NewString(), Name: "child", Parent: mid}
+	child := inventory.ProviderDraft{UUID: uuid.NewString(), Name: "child", Parent: mid}
 
 	err := storetest.NewRival(t, url).Meet(func() error { return second(s.Inventory.CreateProvider(t.Context(), child)) },
 		`select pg_advisory_xact_lock(1650815604)`, // as a move does
@@ -140,12 +140,12 @@ func TestChildFollowsAParentThatIsJustMoving(t *testing.T) {
 
 func TestEmptyingAConsumerThatIsJustAppearingLeavesIt(t *testing.T) {
 	t.Parallel()
-	for name, expect := range map[string]inventory.Expectation{"expects none": inventory.Absent(), "expects nothing": {}} {
+	for name, expect := range map[string]inventory.Expectation{"expects none": inventory.ExpectAbsent(), "expects nothing": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(1)})
+			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
 			r := storetest.NewRival(t, url)
 			for _, sql := range []string{`begin`, bump, newcomer, takesLast} {
 				r.Do(sql)
@@ -168,11 +168,11 @@ func TestDeadlockIsTriedAgain(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
+			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 			db := givesUpTwice(t, url)
 			storetest.Exec(t, url, `create trigger give_up before `+event+` execute function give_up()`)
 
-			storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+			storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 
 			if n := tries(t, db); n != 3 {
 				t.Errorf("tried %d times, want 3", n)

@@ -20,7 +20,7 @@ func TestWritersOfAllKindsKeepTheBooks(t *testing.T) {
 	const capacity = 20
 	providers := make([]string, 4)
 	for i := range providers {
-		providers[i] = storetest.AddHost(t, s, fmt.Sprint("p", i), map[string]inventory.Inventory{"VCPU": inventory.Of(capacity)})
+		providers[i] = storetest.AddHost(t, s, fmt.Sprint("p", i), map[string]inventory.Inventory{"VCPU": inventory.NewInventory(capacity)})
 	}
 	consumers := make([]string, 6)
 	for i := range consumers {
@@ -61,9 +61,9 @@ func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers [
 		if err != nil {
 			t.Error(err)
 		}
-		expect := inventory.At(held.Generation)
+		expect := inventory.ExpectGeneration(held.Generation)
 		if len(held.Allocations) == 0 {
-			expect = inventory.Absent()
+			expect = inventory.ExpectAbsent()
 		}
 		w := storetest.NoAllocations(consumer, expect)
 		w.Allocations = inventory.Allocations{}
@@ -95,7 +95,7 @@ func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers [
 		if err != nil {
 			return err
 		}
-		_, err = s.Inventory.ReplaceStock(t.Context(), provider, p.Generation, map[string]inventory.Inventory{"VCPU": inventory.Of(20)})
+		_, err = s.Inventory.ReplaceStock(t.Context(), provider, p.Generation, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(20)})
 		return err
 	default:
 		return s.Inventory.PutAllocations(t.Context(), some())
@@ -107,7 +107,7 @@ func TestInventoryIsEitherTakenAwayOrAllocated(t *testing.T) {
 	s := storetest.New(t)
 
 	for round := range 10 {
-		p := storetest.AddHost(t, s, fmt.Sprint("p", round), map[string]inventory.Inventory{"VCPU": inventory.Of(1)})
+		p := storetest.AddHost(t, s, fmt.Sprint("p", round), map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
 		won := raceWriters(t, 4, func(i int) error {
 			switch i {
 			case 0:
@@ -115,9 +115,9 @@ func TestInventoryIsEitherTakenAwayOrAllocated(t *testing.T) {
 			case 1:
 				return s.Inventory.DeleteProvider(t.Context(), p)
 			default:
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			}
-		}, inventory.InventoryInUse, inventory.ProviderInUse, inventory.Refused, inventory.Invalid, -1)
+		}, inventory.InventoryInUse, inventory.ProviderInUse, inventory.Conflict, inventory.Invalid, -1)
 
 		u, err := s.Inventory.ProviderUsage(t.Context(), p)
 		switch {
@@ -155,7 +155,7 @@ func TestChildAddedWhileItsParentMovesIsInTheNewTree(t *testing.T) {
 			if i < 2 {
 				_, err = s.Inventory.ChangeProvider(t.Context(), inventory.ProviderChange{UUID: mid, Name: "mid", Parent: &[]string{a, b}[(i+n)%2], Move: true})
 			} else {
-				_, err = s.Inventory.CreateProvider(t.Context(), inventory.NewProvider{UUID: uuid.NewString(), Name: fmt.Sprint("kid", i, n), Parent: mid})
+				_, err = s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuid.NewString(), Name: fmt.Sprint("kid", i, n), Parent: mid})
 			}
 			if err != nil {
 				return err
@@ -178,9 +178,9 @@ func TestPlansMadeForEmptyTablesServeFullOnes(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5000)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(5000)})
 	for range 1500 { // more than the connections need to settle for a plan each
-		storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+		storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 	}
 	s.Close()
 

@@ -57,7 +57,7 @@ const atOnce = `
 // allocateAtOnce does a replacement of one provider in one statement if it can: for one new consumer, which is most of
 // what is ever written. Whatever it leaves undone is for settle, which has two round trips and an answer to everything.
 func (s *Store) allocateAtOnce(ctx context.Context, r *AllocationWrite) (done bool, err error) {
-	if len(r.Writes) != 1 || !r.Writes[0].Expect.Nothing() {
+	if len(r.Writes) != 1 || !r.Writes[0].Expect.ExpectsAbsent() {
 		return false, nil
 	}
 	w := r.Writes[0]
@@ -70,7 +70,7 @@ func (s *Store) allocateAtOnce(ctx context.Context, r *AllocationWrite) (done bo
 		}
 	}
 	batch := &pgx.Batch{}
-	queued := batch.Queue(atOnce, provider, classes, amounts, w.Consumer, w.Project, w.User, w.Type, inventory.Allocating, r.actor)
+	queued := batch.Queue(atOnce, provider, classes, amounts, w.Consumer, w.Project, w.User, w.Type, inventory.CauseAllocations, r.actor)
 	queued.Exec(func(tag pgconn.CommandTag) error {
 		done = tag.RowsAffected() == 1
 		return nil

@@ -28,7 +28,7 @@ func TestWhatIsAllocatedAtOnceIsWhatIsAdmitted(t *testing.T) {
 	s := storetest.Open(t, storetest.URL(t))
 	admitted := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		p := inventory.NewProvider{UUID: uuid.NewString(), Name: uuid.NewString()}
+		p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: uuid.NewString()}
 		stock := map[string]inventory.Inventory{"VCPU": drawInventory(rt, "VCPU"), "DISK_GB": drawInventory(rt, "DISK_GB")}
 		storetest.AddProvider(t, s, p, stock)
 		used := map[string]int64{}
@@ -37,13 +37,13 @@ func TestWhatIsAllocatedAtOnceIsWhatIsAdmitted(t *testing.T) {
 			for _, class := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"VCPU", "DISK_GB"}), 1, 2, rapid.ID).Draw(rt, "classes") {
 				wanted[class] = rapid.Int64Range(1, 24).Draw(rt, class)
 			}
-			w := inventory.ConsumerWrite{Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.Absent(),
+			w := inventory.ConsumerWrite{Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.ExpectAbsent(),
 				Allocations: inventory.Allocations{p.UUID: wanted}}
-			shelves := map[inventory.Key]inventory.Shelf{}
+			shelves := map[inventory.InventoryKey]inventory.Capacity{}
 			for class := range wanted {
-				shelves[inventory.Key{Provider: p.UUID, Class: class}] = inventory.Shelf{Inventory: stock[class], Before: used[class], Others: used[class]}
+				shelves[inventory.InventoryKey{Provider: p.UUID, Class: class}] = inventory.Capacity{Inventory: stock[class], UsedBefore: used[class], UsedByOthers: used[class]}
 			}
-			refusal := inventory.Admit([]inventory.ConsumerWrite{w}, shelves)
+			refusal := inventory.CheckCapacity([]inventory.ConsumerWrite{w}, shelves)
 
 			done, err := inventorystore.AtOnce(t.Context(), s.Inventory, w)
 
@@ -68,21 +68,21 @@ func TestWhatIsInDoubtIsNotAllocatedAtOnce(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	db := storetest.Connect(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(9)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(9)})
 	held := uuid.NewString()
-	storetest.Allocate(t, s, storetest.VCPUs(held, p, 1, inventory.Absent()))
-	huge := storetest.VCPUs(uuid.NewString(), p, 1<<62, inventory.Absent())
-	classless := storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent())
+	storetest.Allocate(t, s, storetest.VCPUs(held, p, 1, inventory.ExpectAbsent()))
+	huge := storetest.VCPUs(uuid.NewString(), p, 1<<62, inventory.ExpectAbsent())
+	classless := storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())
 	classless.Allocations[p]["CUSTOM_NONE"] = 1
 	tests := map[string]inventory.ConsumerWrite{
-		"the consumer is there":             storetest.VCPUs(held, p, 1, inventory.Absent()),
-		"the consumer should be there":      storetest.VCPUs(uuid.NewString(), p, 1, inventory.At(1)),
+		"the consumer is there":             storetest.VCPUs(held, p, 1, inventory.ExpectAbsent()),
+		"the consumer should be there":      storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectGeneration(1)),
 		"the consumer may be there":         storetest.VCPUs(uuid.NewString(), p, 1, inventory.Expectation{}),
-		"the provider is not there":         storetest.VCPUs(uuid.NewString(), uuid.NewString(), 1, inventory.Absent()),
-		"the inventory is not there":        {Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.Absent(), Allocations: inventory.Allocations{p: {"DISK_GB": 1}}},
+		"the provider is not there":         storetest.VCPUs(uuid.NewString(), uuid.NewString(), 1, inventory.ExpectAbsent()),
+		"the inventory is not there":        {Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.ExpectAbsent(), Allocations: inventory.Allocations{p: {"DISK_GB": 1}}},
 		"one of two classes is not there":   classless,
 		"the amount is beyond all columns":  huge,
-		"the provider has not so much left": storetest.VCPUs(uuid.NewString(), p, 9, inventory.Absent()),
+		"the provider has not so much left": storetest.VCPUs(uuid.NewString(), p, 9, inventory.ExpectAbsent()),
 	}
 	before := books(t, db)
 	for name, w := range tests {
@@ -100,7 +100,7 @@ func TestWhoSawAnOlderGenerationDoesNotAllocateAtOnce(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	db := storetest.Connect(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(2)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(2)})
 	r := storetest.NewRival(t, url)
 	r.Do(`begin`)
 	r.Do(`update provider set generation = generation + 1`)
@@ -112,7 +112,7 @@ func TestWhoSawAnOlderGenerationDoesNotAllocateAtOnce(t *testing.T) {
 	told := make(chan answer, 1)
 
 	go func() {
-		done, err := inventorystore.AtOnce(t.Context(), s.Inventory, storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+		done, err := inventorystore.AtOnce(t.Context(), s.Inventory, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 		told <- answer{done, err}
 	}()
 	r.AwaitWaiter()

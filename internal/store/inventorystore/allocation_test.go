@@ -15,7 +15,7 @@ import (
 
 // problemKind is the kind of problem that err is; -1 if it is none.
 func problemKind(err error) inventory.Kind {
-	var p *inventory.Problem
+	var p *inventory.Fault
 	if errors.As(err, &p) {
 		return p.Kind
 	}
@@ -52,20 +52,20 @@ func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Ki
 func TestFailedFirstWriteLeavesNoConsumer(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	a := storetest.AddHost(t, s, "a", map[string]inventory.Inventory{"VCPU": inventory.Of(4)})
+	a := storetest.AddHost(t, s, "a", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)})
 	consumer := uuid.NewString()
 
 	for name, w := range map[string]inventory.ConsumerWrite{
-		"too much":         storetest.VCPUs(consumer, a, 5, inventory.Absent()),
-		"unknown provider": storetest.VCPUs(consumer, uuid.NewString(), 1, inventory.Absent()),
-		"nothing":          storetest.NoAllocations(consumer, inventory.Absent()),
+		"too much":         storetest.VCPUs(consumer, a, 5, inventory.ExpectAbsent()),
+		"unknown provider": storetest.VCPUs(consumer, uuid.NewString(), 1, inventory.ExpectAbsent()),
+		"nothing":          storetest.NoAllocations(consumer, inventory.ExpectAbsent()),
 	} {
 		err := s.Inventory.PutAllocations(t.Context(), w)
 		if name != "nothing" && problemKind(err) < 0 || name == "nothing" && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	storetest.Allocate(t, s, storetest.VCPUs(consumer, a, 4, inventory.Absent()))
+	storetest.Allocate(t, s, storetest.VCPUs(consumer, a, 4, inventory.ExpectAbsent()))
 	if h := storetest.Allocations(t, s, consumer); h.Generation != 1 {
 		t.Errorf("want generation 1, got %+v", h)
 	}

@@ -19,13 +19,13 @@ import (
 // Several replacements must not name the same consumer.
 type ledger struct {
 	replacements []*AllocationWrite
-	consumers    map[string]account                 // those that exist, by UUID
-	providers    map[string]*provided               // by UUID
-	stock        map[inventory.Key]*stocked         // inventories that are asked for, as far as they exist
-	held         map[string]map[inventory.Key]int64 // what the consumers hold, by UUID
-	changes      []inventory.Change                 // what the admitted replacements do to generations
-	own          bool                               // the transaction is its own: given up if nothing comes of it
-	ahead        int64                              // how far the providers' generations are moved before the verdict
+	consumers    map[string]account                          // those that exist, by UUID
+	providers    map[string]*provided                        // by UUID
+	stock        map[inventory.InventoryKey]*stocked         // inventories that are asked for, as far as they exist
+	held         map[string]map[inventory.InventoryKey]int64 // what the consumers hold, by UUID
+	changes      []inventory.GenerationChange                // what the admitted replacements do to generations
+	own          bool                                        // the transaction is its own: given up if nothing comes of it
+	ahead        int64                                       // how far the providers' generations are moved before the verdict
 }
 
 // account is a consumer that exists.
@@ -46,7 +46,7 @@ type stocked struct {
 
 func newLedger(all []*AllocationWrite) *ledger {
 	return &ledger{replacements: all, consumers: map[string]account{}, providers: map[string]*provided{},
-		stock: map[inventory.Key]*stocked{}, held: map[string]map[inventory.Key]int64{}}
+		stock: map[inventory.InventoryKey]*stocked{}, held: map[string]map[inventory.InventoryKey]int64{}}
 }
 
 // queueReads locks everything in order and reads what the judgement needs.
@@ -55,7 +55,7 @@ func (l *ledger) queueReads(batch *pgx.Batch) {
 	for _, r := range l.replacements {
 		for _, w := range r.Writes {
 			consumers = append(consumers, w.Consumer)
-			if !w.Expect.Nothing() { // of one that should not exist nothing is taken
+			if !w.Expect.ExpectsAbsent() { // of one that should not exist nothing is taken
 				holders = append(holders, w.Consumer)
 			}
 			if len(w.Allocations) == 0 {
@@ -176,14 +176,14 @@ func (l *ledger) readProviders(rows pgx.Rows) error {
 
 func (l *ledger) readHeld(rows pgx.Rows) error {
 	var consumer string
-	var key inventory.Key
+	var key inventory.InventoryKey
 	var amount int64
 	_, err := pgx.ForEachRow(rows, []any{&consumer, &key.Provider, &key.Class, &amount}, func() error {
 		if _, locked := l.consumers[consumer]; !locked { // it has just appeared
 			return nil
 		}
 		if l.held[consumer] == nil {
-			l.held[consumer] = map[inventory.Key]int64{}
+			l.held[consumer] = map[inventory.InventoryKey]int64{}
 		}
 		l.held[consumer][key] = amount
 		return nil
@@ -192,7 +192,7 @@ func (l *ledger) readHeld(rows pgx.Rows) error {
 }
 
 func (l *ledger) readStock(rows pgx.Rows) error {
-	var key inventory.Key
+	var key inventory.InventoryKey
 	var s stocked
 	i := &s.inventory
 	_, err := pgx.ForEachRow(rows, []any{&key.Provider, &key.Class, &s.provider, &s.class, &i.Total, &i.Reserved,
@@ -209,7 +209,7 @@ func (l *ledger) judge(ctx context.Context, q db.Querier) error {
 	for _, r := range l.replacements {
 		r.Refusal = nil // of an earlier attempt
 		err := l.admit(ctx, q, r)
-		var problem *inventory.Problem
+		var problem *inventory.Fault
 		switch {
 		case err == nil:
 			l.enter(r)
@@ -261,7 +261,7 @@ func (l *ledger) admit(ctx context.Context, q db.Querier, r *AllocationWrite) er
 	}
 	for _, provider := range r.asked() {
 		if _, ok := l.providers[provider]; !ok {
-			return inventory.Refuse(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", provider)
+			return inventory.Faultf(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", provider)
 		}
 	}
 	shelves, doubtful := l.shelves(r)
@@ -270,19 +270,19 @@ func (l *ledger) admit(ctx context.Context, q db.Querier, r *AllocationWrite) er
 			return err
 		}
 	}
-	return inventory.Admit(r.Writes, shelves)
+	return inventory.CheckCapacity(r.Writes, shelves)
 }
 
 // shelves are the inventories that a replacement takes from, and the classes of those that do not exist. What its
 // consumers hold is not counted as held by others.
-func (l *ledger) shelves(r *AllocationWrite) (shelves map[inventory.Key]inventory.Shelf, doubtful []string) {
-	shelves = map[inventory.Key]inventory.Shelf{}
+func (l *ledger) shelves(r *AllocationWrite) (shelves map[inventory.InventoryKey]inventory.Capacity, doubtful []string) {
+	shelves = map[inventory.InventoryKey]inventory.Capacity{}
 	for _, w := range r.Writes {
 		for provider, resources := range w.Allocations {
 			for class := range resources {
-				key := inventory.Key{Provider: provider, Class: class}
+				key := inventory.InventoryKey{Provider: provider, Class: class}
 				if s, ok := l.stock[key]; ok {
-					shelves[key] = inventory.Shelf{Inventory: s.inventory, Before: s.used, Others: s.used}
+					shelves[key] = inventory.Capacity{Inventory: s.inventory, UsedBefore: s.used, UsedByOthers: s.used}
 				} else {
 					doubtful = append(doubtful, class)
 				}
@@ -292,7 +292,7 @@ func (l *ledger) shelves(r *AllocationWrite) (shelves map[inventory.Key]inventor
 	for _, w := range r.Writes {
 		for key, amount := range l.held[w.Consumer] {
 			if shelf, ok := shelves[key]; ok {
-				shelf.Others -= amount
+				shelf.UsedByOthers -= amount
 				shelves[key] = shelf
 			}
 		}
@@ -311,14 +311,14 @@ func (l *ledger) enter(r *AllocationWrite) {
 		}
 		for provider, resources := range w.Allocations {
 			for class, amount := range resources {
-				l.stock[inventory.Key{Provider: provider, Class: class}].used += amount
+				l.stock[inventory.InventoryKey{Provider: provider, Class: class}].used += amount
 			}
 		}
 		shift := l.shift(w)
 		for _, provider := range l.touched(w) {
 			before := l.providers[provider].generation
-			l.changes = append(l.changes, inventory.Change{Actor: r.actor, Consumer: shift,
-				Provider: &inventory.Shift{UUID: provider, From: &before, To: new(before + 1)}})
+			l.changes = append(l.changes, inventory.GenerationChange{Actor: r.actor, Consumer: shift,
+				Provider: &inventory.GenerationShift{UUID: provider, From: &before, To: new(before + 1)}})
 			touched[provider] = true
 		}
 	}
@@ -342,8 +342,8 @@ func (l *ledger) touched(w inventory.ConsumerWrite) []string {
 }
 
 // shift is how a write moves its consumer's generation.
-func (l *ledger) shift(w inventory.ConsumerWrite) *inventory.Shift {
-	s := &inventory.Shift{UUID: w.Consumer}
+func (l *ledger) shift(w inventory.ConsumerWrite) *inventory.GenerationShift {
+	s := &inventory.GenerationShift{UUID: w.Consumer}
 	a, exists := l.consumers[w.Consumer]
 	if exists {
 		s.From = &a.generation

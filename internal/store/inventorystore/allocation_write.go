@@ -24,7 +24,7 @@ func (l *ledger) queueWrites(ctx context.Context, batch *pgx.Batch) {
 	l.queueConsumers(batch, writes)
 	l.queueAllocations(batch, writes)
 	l.queueGenerations(batch)
-	queueHistory(ctx, batch, inventory.Allocating, l.changes...)
+	queueHistory(ctx, batch, inventory.CauseAllocations, l.changes...)
 }
 
 // queueConsumers creates the consumers that are new, changes those that were there, and takes from them what they
@@ -70,7 +70,7 @@ func (l *ledger) queueAllocations(batch *pgx.Batch, writes []inventory.ConsumerW
 	for _, w := range writes {
 		for provider, resources := range w.Allocations {
 			for class, amount := range resources {
-				s := l.stock[inventory.Key{Provider: provider, Class: class}]
+				s := l.stock[inventory.InventoryKey{Provider: provider, Class: class}]
 				consumers, providers = append(consumers, w.Consumer), append(providers, s.provider)
 				classes, amounts = append(classes, s.class), append(amounts, amount)
 			}

@@ -18,28 +18,28 @@ const (
 // Candidates finds who could serve a query. Unknown classes and traits are an UnknownClass and an Invalid
 // problem; trees and aggregates that do not exist serve nobody. Everything is read from one snapshot, tree by
 // tree, and no more of it than the search wants to see.
-func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*inventory.Found, error) {
-	var found *inventory.Found
+func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*inventory.SearchResult, error) {
+	var found *inventory.SearchResult
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {
 		g := &grove{tx: tx, query: q}
 		if err := g.open(ctx); err != nil {
 			return err
 		}
 		search := inventory.NewSearch(g.query)
-		search.Share(g.sharing)
+		search.AddSharingTrees(g.sharing)
 		if err := g.visit(ctx, search); err != nil {
 			return err
 		}
-		for !search.Full() && search.Resume() {
+		for !search.Finished() && search.Continue() {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 		}
-		found = search.Found()
-		if !q.Traits {
+		found = search.Result()
+		if !q.WithTraits {
 			return nil
 		}
-		return g.describe(ctx, found.Described())
+		return g.describe(ctx, found.SummarizedProviders())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("allocation candidates: %w", err)
@@ -53,7 +53,7 @@ func (g *grove) visit(ctx context.Context, search *inventory.Search) error {
 		return nil
 	}
 	size := someTrees
-	if limit := g.query.Bounds.Candidates; limit > 0 && limit+fewTrees < someTrees {
+	if limit := g.query.Limits.Candidates; limit > 0 && limit+fewTrees < someTrees {
 		size = limit + fewTrees
 	}
 	trees := g.sharing
@@ -62,7 +62,7 @@ func (g *grove) visit(ctx context.Context, search *inventory.Search) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if search.Visit(t); search.Full() {
+			if search.SearchTree(t); search.Finished() {
 				return nil
 			}
 		}

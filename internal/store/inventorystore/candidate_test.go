@@ -48,7 +48,7 @@ func plant(t *testing.T, url string, trees, children int) {
 }
 
 func hosts() inventory.CandidateQuery {
-	return inventory.CandidateQuery{Classes: true, Traits: true,
+	return inventory.CandidateQuery{AllClasses: true, WithTraits: true,
 		Groups: []inventory.Group{{Resources: map[string]int64{"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1}}}}
 }
 
@@ -69,8 +69,8 @@ func TestEveryTreeIsVisitedOnce(t *testing.T) {
 		for _, c := range found.Candidates {
 			providers[c[0].UUID] = true
 		}
-		for _, n := range found.Described() {
-			if len(n.AllTraits) < 2 || n.Parent == nil && n.Room("VCPU").Used != 1 {
+		for _, n := range found.SummarizedProviders() {
+			if len(n.AllTraits) < 2 || n.Parent == nil && n.InventoryOf("VCPU").Used != 1 {
 				t.Fatalf("%s: %v", n.UUID, n.AllTraits)
 			}
 		}
@@ -82,12 +82,12 @@ func TestEveryTreeIsVisitedOnce(t *testing.T) {
 		change func(*inventory.CandidateQuery)
 	}{
 		"all":            {5000, func(*inventory.CandidateQuery) {}},
-		"all at random":  {5000, func(q *inventory.CandidateQuery) { q.Bounds.Seed = 7 }},
-		"some":           {100, func(q *inventory.CandidateQuery) { q.Bounds.Candidates = 100 }},
-		"some at random": {100, func(q *inventory.CandidateQuery) { q.Bounds.Candidates, q.Bounds.Seed = 100, 8 }},
+		"all at random":  {5000, func(q *inventory.CandidateQuery) { q.Limits.Seed = 7 }},
+		"some":           {100, func(q *inventory.CandidateQuery) { q.Limits.Candidates = 100 }},
+		"some at random": {100, func(q *inventory.CandidateQuery) { q.Limits.Candidates, q.Limits.Seed = 100, 8 }},
 		"a rare trait":   {50, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}} }},
 		"a rare class":   {50, func(q *inventory.CandidateQuery) { q.Groups[0].Resources["CUSTOM_RARE"] = 1 }},
-		"a rare root":    {50, func(q *inventory.CandidateQuery) { q.Root.Required = [][]string{{"CUSTOM_RARE"}} }},
+		"a rare root":    {50, func(q *inventory.CandidateQuery) { q.RootTraits.Required = [][]string{{"CUSTOM_RARE"}} }},
 		"not the rare":   {4950, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Forbidden = []string{"CUSTOM_RARE"} }},
 		"nobody's zone":  {0, func(q *inventory.CandidateQuery) { q.Groups[0].Aggregates.Required = [][]string{{"nobody's"}} }},
 	} {
@@ -122,7 +122,7 @@ func TestHotQueriesOfPlacementHaveIndexes(t *testing.T) {
 	storetest.Exec(t, url, `select pg_stat_reset()`)
 
 	limited := hosts()
-	limited.Bounds.Candidates = 100
+	limited.Limits.Candidates = 100
 	rare := hosts()
 	rare.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}}
 	zoned := limited

@@ -20,7 +20,7 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 			returning uuid, generation)
 		insert into generation_change (actor, cause, consumer, consumer_from)
 		select $2, $3, uuid, generation
-		from gone`, consumer, db.Actor(ctx), inventory.Allocating)
+		from gone`, consumer, db.Actor(ctx), inventory.CauseAllocations)
 	if err != nil {
 		return fmt.Errorf("delete allocations of %s: %w", consumer, err)
 	}
@@ -31,7 +31,7 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 }
 
 // Allocations is what a consumer holds; the zero Holding if it holds nothing.
-func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Holding, error) {
+func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.ConsumerAllocations, error) {
 	rows, err := s.db.Query(ctx, `
 		select coalesce(k.project, ''), coalesce(k.user_id, ''), k.type, k.generation, p.uuid, p.generation, c.name, a.amount, a.created_at
 		from consumer k
@@ -40,9 +40,9 @@ func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Hol
 		join resource_class c on c.id = a.class_id
 		where k.uuid = $1`, consumer)
 	if err != nil {
-		return inventory.Holding{}, fmt.Errorf("allocations of %s: %w", consumer, err)
+		return inventory.ConsumerAllocations{}, fmt.Errorf("allocations of %s: %w", consumer, err)
 	}
-	h := inventory.Holding{Allocations: inventory.Allocations{}, Providers: map[string]int64{}}
+	h := inventory.ConsumerAllocations{Allocations: inventory.Allocations{}, ProviderGenerations: map[string]int64{}}
 	var provider, class string
 	var generation, amount int64
 	var at time.Time
@@ -52,12 +52,12 @@ func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Hol
 				h.Allocations[provider] = map[string]int64{}
 			}
 			h.Allocations[provider][class] = amount
-			h.Providers[provider] = generation
+			h.ProviderGenerations[provider] = generation
 			h.ChangedAt = at
 			return nil
 		})
 	if err != nil {
-		return inventory.Holding{}, fmt.Errorf("allocations of %s: %w", consumer, err)
+		return inventory.ConsumerAllocations{}, fmt.Errorf("allocations of %s: %w", consumer, err)
 	}
 	return h, nil
 }

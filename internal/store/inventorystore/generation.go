@@ -15,7 +15,7 @@ import (
 // queueHistory puts into the batch that generations moved. It stands beside every statement that moves one, and
 // after those that lock what moves, so that the entries of one consumer or provider are in the order of its writes.
 // Changes without an actor are of the context's.
-func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, changes ...inventory.Change) {
+func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, changes ...inventory.GenerationChange) {
 	if len(changes) == 0 {
 		return
 	}
@@ -41,16 +41,16 @@ func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, 
 
 // ConsumerHistory is how a consumer's generation moved, newest first: at most limit entries, before the one of that
 // number, or the newest for 0.
-func (s *Store) ConsumerHistory(ctx context.Context, consumer string, before int64, limit int) ([]inventory.Change, error) {
+func (s *Store) ConsumerHistory(ctx context.Context, consumer string, before int64, limit int) ([]inventory.GenerationChange, error) {
 	return s.history(ctx, `consumer = $1`, consumer, before, limit)
 }
 
 // ProviderHistory is the same of a provider.
-func (s *Store) ProviderHistory(ctx context.Context, provider string, before int64, limit int) ([]inventory.Change, error) {
+func (s *Store) ProviderHistory(ctx context.Context, provider string, before int64, limit int) ([]inventory.GenerationChange, error) {
 	return s.history(ctx, `provider = $1`, provider, before, limit)
 }
 
-func (s *Store) history(ctx context.Context, whose, uuid string, before int64, limit int) ([]inventory.Change, error) {
+func (s *Store) history(ctx context.Context, whose, uuid string, before int64, limit int) ([]inventory.GenerationChange, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, at, actor, cause, consumer, consumer_from, consumer_to, provider, provider_from, provider_to
 		from generation_change
@@ -67,10 +67,10 @@ func (s *Store) history(ctx context.Context, whose, uuid string, before int64, l
 	return changes, nil
 }
 
-func scanChange(row pgx.CollectableRow) (inventory.Change, error) {
-	var c inventory.Change
+func scanChange(row pgx.CollectableRow) (inventory.GenerationChange, error) {
+	var c inventory.GenerationChange
 	var consumer, provider *string
-	var k, p inventory.Shift
+	var k, p inventory.GenerationShift
 	err := row.Scan(&c.ID, &c.At, &c.Actor, &c.Cause, &consumer, &k.From, &k.To, &provider, &p.From, &p.To)
 	if consumer != nil {
 		k.UUID = *consumer

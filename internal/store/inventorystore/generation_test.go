@@ -16,9 +16,9 @@ import (
 )
 
 // told writes changes in one line each, oldest first, with names for UUIDs.
-func told(t *testing.T, changes []inventory.Change, names map[string]string) string {
+func told(t *testing.T, changes []inventory.GenerationChange, names map[string]string) string {
 	t.Helper()
-	shift := func(s *inventory.Shift) string {
+	shift := func(s *inventory.GenerationShift) string {
 		if s == nil {
 			return ""
 		}
@@ -47,24 +47,24 @@ func TestHistoryTellsWhoMovedWhatByEveryDoor(t *testing.T) {
 	a, b := uuid.NewString(), uuid.NewString()
 	one, two := uuid.NewString(), uuid.NewString()
 	names := map[string]string{a: "A", b: "B", one: "one", two: "two"}
-	stock := map[string]inventory.Inventory{"VCPU": inventory.Of(10)}
+	stock := map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)}
 	at := func(n int64) *int64 { return &n }
 	for i, err := range []error{
-		second(s.Inventory.CreateProvider(ctx, inventory.NewProvider{UUID: a, Name: "a"})),
-		second(s.Inventory.CreateProvider(ctx, inventory.NewProvider{UUID: b, Name: "b"})),
+		second(s.Inventory.CreateProvider(ctx, inventory.ProviderDraft{UUID: a, Name: "a"})),
+		second(s.Inventory.CreateProvider(ctx, inventory.ProviderDraft{UUID: b, Name: "b"})),
 		second(s.Inventory.ReplaceStock(ctx, a, 0, stock)),
-		second(s.Inventory.AddInventory(ctx, b, "VCPU", inventory.Of(10))),
+		second(s.Inventory.AddInventory(ctx, b, "VCPU", inventory.NewInventory(10))),
 		second(s.Inventory.SetAggregates(ctx, a, []string{one}, at(1))),
 		second(s.Inventory.SetAggregates(ctx, a, []string{two}, nil)), // moves nothing
 		second(s.Inventory.SetProviderTraits(ctx, a, 2, []string{"COMPUTE_NODE"})),
 		second(s.Inventory.SetProviderTraits(ctx, a, 3, []string{"COMPUTE_NODE"})), // moves nothing
 		s.Inventory.ClearProviderTraits(db.WithActor(t.Context(), "bob/demo"), a),
-		s.Inventory.PutAllocations(t.Context(), inventory.ConsumerWrite{Consumer: one, Project: "p", User: "u", Expect: inventory.Absent(),
+		s.Inventory.PutAllocations(t.Context(), inventory.ConsumerWrite{Consumer: one, Project: "p", User: "u", Expect: inventory.ExpectAbsent(),
 			Allocations: inventory.Allocations{a: {"VCPU": 1}, b: {"VCPU": 1}}}),
-		s.Inventory.ReplaceAllocations(ctx, []inventory.ConsumerWrite{storetest.VCPUs(one, b, 2, inventory.At(1)), storetest.VCPUs(two, b, 2, inventory.Absent())}),
-		s.Inventory.ReplaceAllocations(ctx, []inventory.ConsumerWrite{storetest.NoAllocations(one, inventory.At(2)), storetest.VCPUs(two, b, 3, inventory.At(1))}),
-		s.Inventory.PutAllocations(ctx, storetest.NoAllocations(one, inventory.Absent())), // moves nothing
-		s.Inventory.PutAllocations(ctx, storetest.VCPUs(one, b, 2, inventory.Absent())),
+		s.Inventory.ReplaceAllocations(ctx, []inventory.ConsumerWrite{storetest.VCPUs(one, b, 2, inventory.ExpectGeneration(1)), storetest.VCPUs(two, b, 2, inventory.ExpectAbsent())}),
+		s.Inventory.ReplaceAllocations(ctx, []inventory.ConsumerWrite{storetest.NoAllocations(one, inventory.ExpectGeneration(2)), storetest.VCPUs(two, b, 3, inventory.ExpectGeneration(1))}),
+		s.Inventory.PutAllocations(ctx, storetest.NoAllocations(one, inventory.ExpectAbsent())), // moves nothing
+		s.Inventory.PutAllocations(ctx, storetest.VCPUs(one, b, 2, inventory.ExpectAbsent())),
 		s.Inventory.DeleteAllocations(ctx, one),
 		s.Inventory.ClearStock(ctx, a),
 		s.Inventory.DeleteProvider(ctx, a),
@@ -73,20 +73,20 @@ func TestHistoryTellsWhoMovedWhatByEveryDoor(t *testing.T) {
 			t.Fatalf("step %d: %v", i, err)
 		}
 	}
-	refused := s.Inventory.PutAllocations(ctx, storetest.VCPUs(one, b, 200, inventory.Absent()))
+	refused := s.Inventory.PutAllocations(ctx, storetest.VCPUs(one, b, 200, inventory.ExpectAbsent()))
 
 	got := ""
 	for _, read := range []struct {
-		of   func(uuid string) ([]inventory.Change, error)
+		of   func(uuid string) ([]inventory.GenerationChange, error)
 		uuid string
 	}{
-		{func(uuid string) ([]inventory.Change, error) {
+		{func(uuid string) ([]inventory.GenerationChange, error) {
 			return s.Inventory.ProviderHistory(t.Context(), uuid, 0, 100)
 		}, a},
-		{func(uuid string) ([]inventory.Change, error) {
+		{func(uuid string) ([]inventory.GenerationChange, error) {
 			return s.Inventory.ProviderHistory(t.Context(), uuid, 0, 100)
 		}, b},
-		{func(uuid string) ([]inventory.Change, error) {
+		{func(uuid string) ([]inventory.GenerationChange, error) {
 			return s.Inventory.ConsumerHistory(t.Context(), uuid, 0, 100)
 		}, one},
 	} {
@@ -119,7 +119,7 @@ ann/demo: inventories, A 5 to 6
 ann/demo: deleted, A 6 to none
 
 ` + strings.Join(ofB, "\n") + "\n\n" + strings.Join(ofOne, "\n") + "\n\n"
-	if d := cmp.Diff(want, got); d != "" || problemKind(refused) != inventory.Refused {
+	if d := cmp.Diff(want, got); d != "" || problemKind(refused) != inventory.Conflict {
 		t.Errorf("history differs (- is wanted), and too much was answered with %v:\n%s", refused, d)
 	}
 }
@@ -127,7 +127,7 @@ ann/demo: deleted, A 6 to none
 func TestHistoryIsReadInPagesNewestFirst(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 	for n := range int64(5) {
 		if _, err := s.Inventory.ReplaceStock(t.Context(), p, n+1, nil); err != nil {
 			t.Fatal(err)

@@ -46,7 +46,7 @@ func books(t *testing.T, db *pgx.Conn) []string {
 
 // drawWrite draws what one writer wants of a provider or, sometimes, of one that does not exist.
 func drawWrite(t *rapid.T, provider, consumer string) inventory.ConsumerWrite {
-	expect := rapid.SampledFrom([]inventory.Expectation{{}, {}, {}, {}, inventory.Absent(), inventory.At(1)}).Draw(t, "expect")
+	expect := rapid.SampledFrom([]inventory.Expectation{{}, {}, {}, {}, inventory.ExpectAbsent(), inventory.ExpectGeneration(1)}).Draw(t, "expect")
 	w := inventory.ConsumerWrite{Consumer: consumer, Project: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project"), User: "u", Expect: expect}
 	if rapid.Bool().Draw(t, "typed") {
 		w.Type = new("T")
@@ -65,9 +65,9 @@ func TestWritersWhoShareATransactionGetWhatTheyWouldGetInTurn(t *testing.T) {
 	inTurnDB, togetherDB := storetest.Connect(t, inTurnURL), storetest.Connect(t, togetherURL)
 
 	rapid.Check(t, func(rt *rapid.T) {
-		provider := inventory.NewProvider{UUID: uuid.NewString(), Name: uuid.NewString()}
+		provider := inventory.ProviderDraft{UUID: uuid.NewString(), Name: uuid.NewString()}
 		for _, s := range []*store.Store{inTurn, together} {
-			stock := map[string]inventory.Inventory{"VCPU": inventory.Of(9), "MEMORY_MB": inventory.Of(9)}
+			stock := map[string]inventory.Inventory{"VCPU": inventory.NewInventory(9), "MEMORY_MB": inventory.NewInventory(9)}
 			storetest.AddProvider(t, s, provider, stock)
 		}
 		consumers := make([]string, 4)
@@ -131,7 +131,7 @@ func TestWritersOfABusyProviderShareATransaction(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(5)})
 	twice := uuid.NewString()
 	var writers []func() error
 	for i := range 8 {
@@ -140,7 +140,7 @@ func TestWritersOfABusyProviderShareATransaction(t *testing.T) {
 			consumer = twice // in two transactions, because the second one needs what became of the first
 		}
 		writers = append(writers, func() error {
-			return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumer, p, 1, inventory.Absent()))
+			return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumer, p, 1, inventory.ExpectAbsent()))
 		})
 	}
 
@@ -150,7 +150,7 @@ func TestWritersOfABusyProviderShareATransaction(t *testing.T) {
 	for _, err := range told {
 		kinds = append(kinds, problemKind(err))
 	}
-	want := []inventory.Kind{-1, -1, -1, -1, -1, inventory.Refused, inventory.Refused, inventory.Refused}
+	want := []inventory.Kind{-1, -1, -1, -1, -1, inventory.Conflict, inventory.Conflict, inventory.Conflict}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("five of eight fit, in the order in which they came (- is wanted):\n%s", diff)
 	}
@@ -168,12 +168,12 @@ func TestWhoGivesUpWaitingWritesNothing(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(5)})
 	ctx, leave := context.WithCancel(t.Context())
 	impatient := uuid.NewString()
 	write := func(ctx context.Context, consumer string) func() error {
 		return func() error {
-			return s.Inventory.PutAllocations(ctx, storetest.VCPUs(consumer, p, 1, inventory.Absent()))
+			return s.Inventory.PutAllocations(ctx, storetest.VCPUs(consumer, p, 1, inventory.ExpectAbsent()))
 		}
 	}
 
@@ -191,11 +191,11 @@ func TestWriterWhoGoesAwayAtWorkTakesNobodyAlong(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(5)})
 	ctx, leave := context.WithCancel(t.Context())
 	write := func(ctx context.Context) func() error {
 		return func() error {
-			return s.Inventory.PutAllocations(ctx, storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+			return s.Inventory.PutAllocations(ctx, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 		}
 	}
 
@@ -210,10 +210,10 @@ func TestWriterWhomTheDatabaseRefusesSpoilsNothingForOthers(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(5)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(5)})
 	storetest.Exec(t, url, `alter table consumer add constraint no_evil check (project <> 'evil')`)
 	write := func(project string) func() error {
-		w := storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent())
+		w := storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())
 		w.Project = project
 		return func() error { return s.Inventory.PutAllocations(t.Context(), w) }
 	}

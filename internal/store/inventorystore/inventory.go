@@ -23,7 +23,7 @@ func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inven
 	}
 	batch := &pgx.Batch{}
 	QueueInventory(batch, p, class, i)
-	p.QueueGeneration(ctx, batch, inventory.Stocking)
+	p.QueueGeneration(ctx, batch, inventory.CauseInventories)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("set inventory of %s: %w", provider, err)
 	}

@@ -15,11 +15,11 @@ import (
 )
 
 // Stock is what a provider has of every class.
-func (s *Store) Stock(ctx context.Context, provider string) (inventory.Stock, error) {
+func (s *Store) Stock(ctx context.Context, provider string) (inventory.ProviderInventories, error) {
 	return stock(ctx, s.db, provider)
 }
 
-func stock(ctx context.Context, q db.Querier, provider string) (inventory.Stock, error) {
+func stock(ctx context.Context, q db.Querier, provider string) (inventory.ProviderInventories, error) {
 	rows, err := q.Query(ctx, `
 		select p.generation, c.name, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
 			coalesce(i.updated_at, i.created_at)
@@ -27,9 +27,9 @@ func stock(ctx context.Context, q db.Querier, provider string) (inventory.Stock,
 		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.Stock{}, fmt.Errorf("stock of %s: %w", provider, err)
+		return inventory.ProviderInventories{}, fmt.Errorf("stock of %s: %w", provider, err)
 	}
-	s := inventory.Stock{Classes: map[string]inventory.Inventory{}}
+	s := inventory.ProviderInventories{Classes: map[string]inventory.Inventory{}}
 	var class *string
 	var total, reserved, minUnit, maxUnit, stepSize *int64
 	var ratio *float64
@@ -45,10 +45,10 @@ func stock(ctx context.Context, q db.Querier, provider string) (inventory.Stock,
 			return nil
 		})
 	if err != nil {
-		return inventory.Stock{}, fmt.Errorf("stock of %s: %w", provider, err)
+		return inventory.ProviderInventories{}, fmt.Errorf("stock of %s: %w", provider, err)
 	}
 	if tag.RowsAffected() == 0 {
-		return inventory.Stock{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
+		return inventory.ProviderInventories{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
 	}
 	return s, nil
 }
@@ -61,10 +61,10 @@ func latest(a, b time.Time) time.Time {
 }
 
 // AddInventory gives a provider an inventory of a class that it does not have yet.
-func (s *Store) AddInventory(ctx context.Context, provider, class string, i inventory.Inventory) (inventory.Stock, error) {
+func (s *Store) AddInventory(ctx context.Context, provider, class string, i inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeStock(ctx, provider, func(tx db.Tx, p ProviderInventory, batch *pgx.Batch) error {
 		if slices.Contains(p.classes, class) {
-			return inventory.Refuse(inventory.Concurrent,
+			return inventory.Faultf(inventory.ConcurrentUpdate,
 				"Update conflict: Inventory for '%s' on resource provider '%s' already exists.", class, p.uuid)
 		}
 		QueueInventory(batch, p.LockedProvider, class, i)
@@ -75,7 +75,7 @@ func (s *Store) AddInventory(ctx context.Context, provider, class string, i inve
 // ChangeInventory changes an inventory that the provider, at that generation, has. A class that does not exist
 // is an UnknownClass, one that the provider does not have Missing.
 func (s *Store) ChangeInventory(ctx context.Context, provider string, generation int64, class string,
-	i inventory.Inventory) (inventory.Stock, error) {
+	i inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeStock(ctx, provider, func(tx db.Tx, p ProviderInventory, batch *pgx.Batch) error {
 		if err := p.at(generation, staleStock); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (s *Store) ChangeInventory(ctx context.Context, provider string, generation
 			return err
 		}
 		if !slices.Contains(p.classes, class) {
-			return inventory.Refuse(inventory.Missing, "No inventory of class %s found.", class)
+			return inventory.Faultf(inventory.Missing, "No inventory of class %s found.", class)
 		}
 		QueueInventory(batch, p.LockedProvider, class, i)
 		return nil
@@ -94,7 +94,7 @@ func (s *Store) ChangeInventory(ctx context.Context, provider string, generation
 // ReplaceStock makes the inventories of a provider, at that generation, exactly those. One that is allocated
 // from cannot be left out (InventoryInUse).
 func (s *Store) ReplaceStock(ctx context.Context, provider string, generation int64,
-	classes map[string]inventory.Inventory) (inventory.Stock, error) {
+	classes map[string]inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeStock(ctx, provider, func(tx db.Tx, p ProviderInventory, batch *pgx.Batch) error {
 		if err := p.at(generation, staleStock); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (s *Store) ReplaceStock(ctx context.Context, provider string, generation in
 func (s *Store) RemoveInventory(ctx context.Context, provider, class string) error {
 	_, err := s.changeStock(ctx, provider, func(tx db.Tx, p ProviderInventory, batch *pgx.Batch) error {
 		if !slices.Contains(p.classes, class) {
-			return inventory.Refuse(inventory.Missing, "No inventory of class %s found for delete", class)
+			return inventory.Faultf(inventory.Missing, "No inventory of class %s found for delete", class)
 		}
 		return p.Use(ctx, tx, batch, []string{class})
 	})
@@ -144,8 +144,8 @@ type ProviderInventory struct {
 // changeStock locks the provider, lets prepare check the change and put it into the batch, does it, moves the
 // generation on and reads what became of it.
 func (s *Store) changeStock(ctx context.Context, provider string,
-	prepare func(db.Tx, ProviderInventory, *pgx.Batch) error) (inventory.Stock, error) {
-	var after inventory.Stock
+	prepare func(db.Tx, ProviderInventory, *pgx.Batch) error) (inventory.ProviderInventories, error) {
+	var after inventory.ProviderInventories
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		p, err := LockInventory(ctx, tx, provider)
 		if err != nil {
@@ -155,7 +155,7 @@ func (s *Store) changeStock(ctx context.Context, provider string,
 		if err := prepare(tx, p, batch); err != nil {
 			return err
 		}
-		p.QueueGeneration(ctx, batch, inventory.Stocking)
+		p.QueueGeneration(ctx, batch, inventory.CauseInventories)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("change stock of %s: %w", provider, err)
 		}
@@ -215,7 +215,7 @@ func (p ProviderInventory) Use(ctx context.Context, tx db.Tx, batch *pgx.Batch, 
 		return fmt.Errorf("inventories in use: %w", err)
 	}
 	if len(used) > 0 {
-		return inventory.Refuse(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",
+		return inventory.Faultf(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",
 			strings.Join(used, ", "), p.uuid)
 	}
 	batch.Queue(`

@@ -17,7 +17,7 @@ import (
 const treeLock = 0x62657274
 
 // CreateProvider creates a provider. A taken name or UUID is a DuplicateName, an unknown parent Invalid.
-func (s *Store) CreateProvider(ctx context.Context, p inventory.NewProvider) (inventory.Provider, error) {
+func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (inventory.Provider, error) {
 	var created inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		if err := AddProvider(ctx, tx, p); err != nil {
@@ -38,7 +38,7 @@ func (s *Store) DeleteProvider(ctx context.Context, uuid string) error {
 
 // AddProvider is the step that creates a provider. A taken name or UUID is a DuplicateName, an unknown parent
 // Invalid; a transaction that was refused for a duplicate can only be rolled back.
-func AddProvider(ctx context.Context, tx db.Tx, p inventory.NewProvider) error {
+func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error {
 	if p.Parent != "" {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared($1)`, treeLock); err != nil {
 			return fmt.Errorf("lock the provider trees: %w", err)
@@ -57,19 +57,19 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.NewProvider) error {
 			created = tag.RowsAffected()
 			return nil
 		})
-	queueHistory(ctx, batch, inventory.Created, inventory.Change{Provider: &inventory.Shift{UUID: p.UUID, To: new(int64(0))}})
+	queueHistory(ctx, batch, inventory.CauseCreated, inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: p.UUID, To: new(int64(0))}})
 	err := tx.SendBatch(ctx, batch).Close()
 	switch {
 	case db.Violates(err, "provider_name"):
-		return inventory.Refuse(inventory.DuplicateName, "Conflicting resource provider name: %s already exists.", p.Name)
+		return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider name: %s already exists.", p.Name)
 	case db.Violates(err, "provider_uuid"):
-		return inventory.Refuse(inventory.DuplicateName, "Conflicting resource provider uuid: %s already exists.", p.UUID)
+		return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider uuid: %s already exists.", p.UUID)
 	case db.Violates(err, "provider_parent"), db.Violates(err, "provider_root"): // it was deleted meanwhile
-		return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
+		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
 	case err != nil:
 		return fmt.Errorf("create provider %s: %w", p.UUID, err)
 	case created == 0:
-		return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
+		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
 	}
 	return nil
 }
@@ -101,15 +101,15 @@ func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	case err != nil:
 		return fmt.Errorf("delete provider %s: %w", uuid, err)
 	case children:
-		return inventory.Refuse(inventory.HasChildren,
+		return inventory.Faultf(inventory.HasChildren,
 			"Unable to delete parent resource provider %s: It has child resource providers.", uuid)
 	case allocations:
-		return inventory.Refuse(inventory.ProviderInUse,
+		return inventory.Faultf(inventory.ProviderInUse,
 			"Unable to delete resource provider %s: Resource provider has allocations.", uuid)
 	}
 	batch = &pgx.Batch{}
 	batch.Queue(`delete from provider where id = $1`, id)
-	queueHistory(ctx, batch, inventory.Deleted, inventory.Change{Provider: &inventory.Shift{UUID: uuid, From: &generation}})
+	queueHistory(ctx, batch, inventory.CauseDeleted, inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: uuid, From: &generation}})
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("delete provider %s: %w", uuid, err)
 	}
@@ -141,7 +141,7 @@ func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, e
 // at refuses to go on if the provider is at another generation than the writer acted on.
 func (p LockedProvider) at(generation int64, message string) error {
 	if p.generation != generation {
-		return inventory.Refuse(inventory.Concurrent, "%s", message)
+		return inventory.Faultf(inventory.ConcurrentUpdate, "%s", message)
 	}
 	return nil
 }
@@ -151,5 +151,5 @@ func (p *LockedProvider) QueueGeneration(ctx context.Context, batch *pgx.Batch, 
 	before := p.generation
 	p.generation++
 	batch.Queue(`update provider set generation = $2, updated_at = now() where id = $1`, p.id, p.generation)
-	queueHistory(ctx, batch, cause, inventory.Change{Provider: &inventory.Shift{UUID: p.uuid, From: &before, To: new(p.generation)}})
+	queueHistory(ctx, batch, cause, inventory.GenerationChange{Provider: &inventory.GenerationShift{UUID: p.uuid, From: &before, To: new(p.generation)}})
 }

@@ -110,7 +110,7 @@ func providerConditions(f inventory.ProviderFilter, classes, traits names) (wher
 func filterNames(ctx context.Context, tx db.Tx, f inventory.ProviderFilter) (classes, traits names, err error) {
 	classes, traits = newNames(), newNames()
 	wanted := slices.Sorted(maps.Keys(f.Resources))
-	if len(wanted) == 0 && f.Traits.Anything() {
+	if len(wanted) == 0 && f.Traits.IsEmpty() {
 		return classes, traits, nil
 	}
 	batch := &pgx.Batch{}
@@ -142,11 +142,11 @@ func offers(ctx context.Context, tx db.Tx, resources map[string]int64, where str
 	}
 	offered := map[string]int{}
 	var provider string
-	var r inventory.Room
+	var r inventory.NodeInventory
 	i := &r.Inventory
 	_, err = pgx.ForEachRow(rows, []any{&provider, &r.Class, &i.Total, &i.Reserved, &i.MinUnit, &i.MaxUnit, &i.StepSize,
 		&i.AllocationRatio, &r.Used}, func() error {
-		if r.Offers(resources[r.Class]) {
+		if r.CanAllocate(resources[r.Class]) {
 			offered[provider]++
 		}
 		return nil

@@ -21,7 +21,7 @@ func (s *Store) ChangeProvider(ctx context.Context, c inventory.ProviderChange) 
 		}
 		_, err := tx.Exec(ctx, `update provider set name = $2, updated_at = now() where uuid = $1`, c.UUID, c.Name)
 		if db.Violates(err, "provider_name") {
-			return inventory.Refuse(inventory.DuplicateName, "Conflicting resource provider %s already exists.", c.Name)
+			return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider %s already exists.", c.Name)
 		}
 		if err != nil {
 			return fmt.Errorf("rename provider %s: %w", c.UUID, err)
@@ -47,7 +47,7 @@ func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) err
 	}
 	if *c.Parent != "" {
 		if _, err := provider(ctx, tx, *c.Parent); errors.Is(err, db.ErrNotFound) {
-			return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
+			return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
 		} else if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 		return fmt.Errorf("subtree of provider %s: %w", uuid, err)
 	}
 	if loop {
-		return inventory.Refuse(inventory.Invalid, "creating loop in the provider tree is not allowed.")
+		return inventory.Faultf(inventory.Invalid, "creating loop in the provider tree is not allowed.")
 	}
 	tag, err := tx.Exec(ctx, `
 		with place as (
@@ -101,7 +101,7 @@ func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 	gone := db.Violates(err, "provider_parent") || db.Violates(err, "provider_root") || err == nil && tag.RowsAffected() == 0
 	switch {
 	case gone && parent != "": // it was deleted meanwhile
-		return inventory.Refuse(inventory.Invalid, "parent provider UUID does not exist.")
+		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
 	case err != nil:
 		return fmt.Errorf("move provider %s: %w", uuid, err)
 	}

@@ -45,24 +45,24 @@ func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 
 // lostReshape is the refusal of a reshape that others have overtaken.
 func lostReshape(what string) error {
-	return inventory.Refuse(inventory.Concurrent, "update conflict: Another thread concurrently updated the %s. Please retry your update", what)
+	return inventory.Faultf(inventory.ConcurrentUpdate, "update conflict: Another thread concurrently updated the %s. Please retry your update", what)
 }
 
 // checkStocks refuses what is wrong before anything is locked. Consumers are locked before providers, but what is
 // wrong with the providers is told first.
 func checkStocks(ctx context.Context, tx db.Tx, shape inventory.Reshape) error {
-	known, err := providersWhere(ctx, tx, `uuid = any($1)`, shape.Providers())
+	known, err := providersWhere(ctx, tx, `uuid = any($1)`, shape.InventoryProviders())
 	if err != nil {
 		return err
 	}
-	for _, name := range shape.Providers() {
+	for _, name := range shape.InventoryProviders() {
 		p, ok := known[name]
 		if !ok {
-			return inventory.Refuse(inventory.UnknownProvider,
+			return inventory.Faultf(inventory.UnknownProvider,
 				"Resource provider %s in inventories not found: No resource provider with uuid %s found", name, name)
 		}
-		if given := shape.Stocks[name].Generation; p.generation != given {
-			return inventory.Refuse(inventory.Concurrent,
+		if given := shape.Inventories[name].Generation; p.generation != given {
+			return inventory.Faultf(inventory.ConcurrentUpdate,
 				"resource provider generation conflict for provider %s: actual: %d, given: %d", name, p.generation, given)
 		}
 	}
@@ -106,18 +106,18 @@ func lockShape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapi
 	}
 	locked, err := providersWhere(ctx, tx, involved+`
 		order by id
-		for no key update`, append(shape.Providers(), shape.Asked()...), emptied)
+		for no key update`, append(shape.InventoryProviders(), shape.AllocationProviders()...), emptied)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range shape.Providers() {
-		if p, ok := locked[name]; !ok || p.generation != shape.Stocks[name].Generation {
+	for _, name := range shape.InventoryProviders() {
+		if p, ok := locked[name]; !ok || p.generation != shape.Inventories[name].Generation {
 			return nil, lostReshape("resource provider data")
 		}
 	}
-	for _, name := range shape.Asked() {
+	for _, name := range shape.AllocationProviders() {
 		if _, ok := locked[name]; !ok {
-			return nil, inventory.Refuse(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", name)
+			return nil, inventory.Faultf(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", name)
 		}
 	}
 	return &reshaping{shape, tx, locked}, knownClasses(ctx, tx, shape.Classes())
@@ -158,13 +158,13 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 // add gives the providers what they will have, beside what they have.
 func (r *reshaping) add(ctx context.Context) error {
 	batch := &pgx.Batch{}
-	for _, name := range r.Providers() {
-		p, classes := r.providers[name], r.Stocks[name].Classes
+	for _, name := range r.InventoryProviders() {
+		p, classes := r.providers[name], r.Inventories[name].Classes
 		for _, class := range slices.Sorted(maps.Keys(classes)) {
 			QueueInventory(batch, p, class, classes[class])
 		}
 		if len(classes) > 0 {
-			p.QueueGeneration(ctx, batch, inventory.Reshaping)
+			p.QueueGeneration(ctx, batch, inventory.CauseReshape)
 		}
 	}
 	if err := r.tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -179,7 +179,7 @@ func (r *reshaping) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now, err := providersWhere(ctx, r.tx, `uuid = any($1)`, r.Providers())
+	now, err := providersWhere(ctx, r.tx, `uuid = any($1)`, r.InventoryProviders())
 	if err != nil {
 		return err
 	}
@@ -189,9 +189,9 @@ func (r *reshaping) finish(ctx context.Context) error {
 			delete from inventory
 			where (provider_id, class_id) in (select * from unnest($1::bigint[], $2::integer[]))`, providers, classes)
 	}
-	for _, name := range r.Providers() {
+	for _, name := range r.InventoryProviders() {
 		p := now[name]
-		p.QueueGeneration(ctx, batch, inventory.Reshaping)
+		p.QueueGeneration(ctx, batch, inventory.CauseReshape)
 	}
 	if err := r.tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("reshape: take inventories away: %w", err)
@@ -209,7 +209,7 @@ func (r *reshaping) surplus(ctx context.Context) (providers []int64, classes []i
 		join inventory i on i.provider_id = p.id
 		join resource_class c on c.id = i.class_id
 		where p.uuid = any($1)
-		order by p.uuid, c.id`, r.Providers())
+		order by p.uuid, c.id`, r.InventoryProviders())
 	if err != nil {
 		return nil, nil, fmt.Errorf("reshape: inventories: %w", err)
 	}
@@ -219,7 +219,7 @@ func (r *reshaping) surplus(ctx context.Context) (providers []int64, classes []i
 	var inUse bool
 	var used []string // classes of one provider
 	if _, err := pgx.ForEachRow(rows, []any{&name, &class, &provider, &id, &inUse}, func() error {
-		if _, stays := r.Stocks[name].Classes[class]; stays {
+		if _, stays := r.Inventories[name].Classes[class]; stays {
 			return nil
 		}
 		providers, classes = append(providers, provider), append(classes, id)
@@ -231,7 +231,7 @@ func (r *reshaping) surplus(ctx context.Context) (providers []int64, classes []i
 		return nil, nil, fmt.Errorf("reshape: inventories: %w", err)
 	}
 	if len(used) > 0 {
-		return nil, nil, inventory.Refuse(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",
+		return nil, nil, inventory.Faultf(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",
 			strings.Join(used, ", "), of)
 	}
 	return providers, classes, nil

@@ -18,7 +18,7 @@ import (
 // anyReshape gives two providers a stock, as large as ever for VCPU, and writes a consumer that exists.
 func anyReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.ConsumerWrite, providers []string) error {
 	t.Helper()
-	shape := inventory.Reshape{Stocks: map[string]inventory.Stock{}}
+	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{}}
 	if w.Expect.Generation() != nil {
 		shape.Writes = []inventory.ConsumerWrite{w}
 	}
@@ -28,22 +28,22 @@ func anyReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.Consumer
 		if err != nil {
 			return err
 		}
-		stock := inventory.Stock{Generation: p.Generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(20)}}
+		stock := inventory.ProviderInventories{Generation: p.Generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.NewInventory(20)}}
 		if r.IntN(2) == 0 {
-			stock.Classes["DISK_GB"] = inventory.Of(1)
+			stock.Classes["DISK_GB"] = inventory.NewInventory(1)
 		}
-		shape.Stocks[name] = stock
+		shape.Inventories[name] = stock
 	}
 	return s.Inventory.Reshape(t.Context(), shape)
 }
 
 // split is a reshape that moves VGPUs, and who holds them, from a host at that generation to its child.
 func split(host, child string, generation int64, holders ...string) inventory.Reshape {
-	shape := inventory.Reshape{Stocks: map[string]inventory.Stock{
-		host:  {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(8)}},
-		child: {Classes: map[string]inventory.Inventory{"VGPU": inventory.Of(8)}}}}
+	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{
+		host:  {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)}},
+		child: {Classes: map[string]inventory.Inventory{"VGPU": inventory.NewInventory(8)}}}}
 	for _, holder := range holders {
-		w := storetest.VCPUs(holder, host, 1, inventory.At(1))
+		w := storetest.VCPUs(holder, host, 1, inventory.ExpectGeneration(1))
 		w.Allocations[child] = map[string]int64{"VGPU": 1}
 		shape.Writes = append(shape.Writes, w)
 	}
@@ -54,11 +54,11 @@ func TestReshapeHappensOnceAndWhole(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for round := range 5 {
-		host := storetest.AddHost(t, s, fmt.Sprint("host", round), map[string]inventory.Inventory{"VCPU": inventory.Of(8), "VGPU": inventory.Of(8)})
+		host := storetest.AddHost(t, s, fmt.Sprint("host", round), map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8), "VGPU": inventory.NewInventory(8)})
 		child := storetest.AddHost(t, s, fmt.Sprint("child", round), nil)
 		a, b := uuid.NewString(), uuid.NewString()
 		for _, holder := range []string{a, b} {
-			w := storetest.VCPUs(holder, host, 1, inventory.Absent())
+			w := storetest.VCPUs(holder, host, 1, inventory.ExpectAbsent())
 			w.Allocations[host]["VGPU"] = 1
 			storetest.Allocate(t, s, w)
 		}
@@ -69,9 +69,9 @@ func TestReshapeHappensOnceAndWhole(t *testing.T) {
 		raceWriters(t, 10, func(i int) error {
 			switch i {
 			case 0:
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomer, host, 1, inventory.Absent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomer, host, 1, inventory.ExpectAbsent()))
 			case 1:
-				err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(b, host, 2, inventory.At(1)))
+				err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(b, host, 2, inventory.ExpectGeneration(1)))
 				rewritten.Store(err == nil)
 				return err
 			}
@@ -80,7 +80,7 @@ func TestReshapeHappensOnceAndWhole(t *testing.T) {
 				reshapes.Add(1)
 			}
 			return err
-		}, inventory.Concurrent)
+		}, inventory.ConcurrentUpdate)
 
 		want := map[string]int64{"VCPU": 3} // of the host; the newcomer always gets its own
 		wantChild := map[string]int64{}
@@ -110,17 +110,17 @@ func TestReshapeHappensOnceAndWhole(t *testing.T) {
 func TestNewConsumerIsCreatedByAReshapeOrByAWriter(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(100)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(100)})
 	for round := range 4 {
 		newcomer, generation := uuid.NewString(), generationOf(t, s, p)
 		won := raceWriters(t, 12, func(i int) error {
 			if i%2 == 0 {
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomer, p, 1, inventory.Absent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomer, p, 1, inventory.ExpectAbsent()))
 			}
 			return s.Inventory.Reshape(t.Context(), inventory.Reshape{
-				Stocks: map[string]inventory.Stock{p: {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(100)}}},
-				Writes: []inventory.ConsumerWrite{storetest.VCPUs(newcomer, p, 1, inventory.Absent())}})
-		}, inventory.Concurrent)
+				Inventories: map[string]inventory.ProviderInventories{p: {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.NewInventory(100)}}},
+				Writes:      []inventory.ConsumerWrite{storetest.VCPUs(newcomer, p, 1, inventory.ExpectAbsent())}})
+		}, inventory.ConcurrentUpdate)
 
 		if h := storetest.Allocations(t, s, newcomer); won != 1 || h.Generation != 1 {
 			t.Errorf("round %d: %d winners, then %+v", round, won, h)
@@ -153,10 +153,10 @@ func TestReshapeSeesWhatTheOneBeforeItDid(t *testing.T) {
 		then  []string
 		want  inventory.Kind
 	}{
-		"the provider moved on": {first: bump, want: inventory.Concurrent},
-		"the provider is gone":  {first: bump, then: []string{`delete from provider where name = 'p'`}, want: inventory.Concurrent},
-		"the consumer moved on": {first: `update consumer set generation = 2`, want: inventory.Concurrent},
-		"the consumer is gone":  {first: `delete from consumer`, want: inventory.Concurrent},
+		"the provider moved on": {first: bump, want: inventory.ConcurrentUpdate},
+		"the provider is gone":  {first: bump, then: []string{`delete from provider where name = 'p'`}, want: inventory.ConcurrentUpdate},
+		"the consumer moved on": {first: `update consumer set generation = 2`, want: inventory.ConcurrentUpdate},
+		"the consumer is gone":  {first: `delete from consumer`, want: inventory.ConcurrentUpdate},
 		"the other provider is gone": {first: `update provider set generation = 7 where name = 'q'`,
 			then: []string{`delete from provider where name = 'q'`}, want: inventory.Invalid},
 		"a class is gone": {first: `delete from resource_class where name = 'CUSTOM_C'`, want: inventory.UnknownClass},
@@ -167,18 +167,18 @@ func TestReshapeSeesWhatTheOneBeforeItDid(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(4), "DISK_GB": inventory.Of(4)})
-			q := storetest.AddHost(t, s, "q", map[string]inventory.Inventory{"VCPU": inventory.Of(4)})
+			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4), "DISK_GB": inventory.NewInventory(4)})
+			q := storetest.AddHost(t, s, "q", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)})
 			consumer := uuid.NewString()
-			storetest.Allocate(t, s, storetest.VCPUs(consumer, q, 1, inventory.Absent()))
+			storetest.Allocate(t, s, storetest.VCPUs(consumer, q, 1, inventory.ExpectAbsent()))
 			if name == "the provider is gone" || name == "the other provider is gone" {
-				storetest.Allocate(t, s, storetest.NoAllocations(consumer, inventory.At(1)))
-				storetest.Allocate(t, s, storetest.VCPUs(consumer, storetest.AddHost(t, s, "r", map[string]inventory.Inventory{"VCPU": inventory.Of(4)}), 1, inventory.Absent()))
+				storetest.Allocate(t, s, storetest.NoAllocations(consumer, inventory.ExpectGeneration(1)))
+				storetest.Allocate(t, s, storetest.VCPUs(consumer, storetest.AddHost(t, s, "r", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)}), 1, inventory.ExpectAbsent()))
 			}
 			storetest.Exec(t, url, `insert into resource_class (name) values ('CUSTOM_C')`)
 			shape := inventory.Reshape{
-				Stocks: map[string]inventory.Stock{p: {Generation: 2, Classes: map[string]inventory.Inventory{"VCPU": inventory.Of(4), "CUSTOM_C": inventory.Of(1)}}},
-				Writes: []inventory.ConsumerWrite{storetest.VCPUs(consumer, q, 2, inventory.At(1))}}
+				Inventories: map[string]inventory.ProviderInventories{p: {Generation: 2, Classes: map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4), "CUSTOM_C": inventory.NewInventory(1)}}},
+				Writes:      []inventory.ConsumerWrite{storetest.VCPUs(consumer, q, 2, inventory.ExpectGeneration(1))}}
 
 			err := storetest.NewRival(t, url).Meet(func() error { return s.Inventory.Reshape(t.Context(), shape) }, tc.first, tc.then...)
 
@@ -196,9 +196,9 @@ func TestReshapeIsRemembered(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	host := storetest.AddHost(t, s, "host", map[string]inventory.Inventory{"VCPU": inventory.Of(8), "VGPU": inventory.Of(8)})
+	host := storetest.AddHost(t, s, "host", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8), "VGPU": inventory.NewInventory(8)})
 	child, a := storetest.AddHost(t, s, "child", nil), uuid.NewString()
-	storetest.Allocate(t, s, storetest.VCPUs(a, host, 1, inventory.Absent()))
+	storetest.Allocate(t, s, storetest.VCPUs(a, host, 1, inventory.ExpectAbsent()))
 	if err := s.Inventory.Reshape(db.WithActor(t.Context(), "nova/service"), split(host, child, 3, a)); err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,12 @@ import (
 )
 
 // Classes lists the resource classes, standard ones first.
-func (s *Store) Classes(ctx context.Context) ([]inventory.Class, error) {
+func (s *Store) Classes(ctx context.Context) ([]inventory.ResourceClass, error) {
 	rows, err := s.db.Query(ctx, `select name, coalesce(updated_at, created_at) from resource_class order by id`)
 	if err != nil {
 		return nil, fmt.Errorf("resource classes: %w", err)
 	}
-	classes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inventory.Class])
+	classes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inventory.ResourceClass])
 	if err != nil {
 		return nil, fmt.Errorf("resource classes: %w", err)
 	}
@@ -25,8 +25,8 @@ func (s *Store) Classes(ctx context.Context) ([]inventory.Class, error) {
 }
 
 // Class is the resource class of that name.
-func (s *Store) Class(ctx context.Context, name string) (inventory.Class, error) {
-	c := inventory.Class{Name: name}
+func (s *Store) Class(ctx context.Context, name string) (inventory.ResourceClass, error) {
+	c := inventory.ResourceClass{Name: name}
 	err := s.db.QueryRow(ctx, `
 		select coalesce(updated_at, created_at)
 		from resource_class
@@ -51,11 +51,11 @@ func (s *Store) RenameClass(ctx context.Context, name, wanted string) error {
 			return err
 		}
 		if id < firstCustom {
-			return inventory.Refuse(inventory.Invalid, "Cannot update standard resource class %s", name)
+			return inventory.Faultf(inventory.Invalid, "Cannot update standard resource class %s", name)
 		}
 		_, err = tx.Exec(ctx, `update resource_class set name = $2, updated_at = now() where id = $1`, id, wanted)
 		if db.Violates(err, "resource_class_name") {
-			return inventory.Refuse(inventory.Refused, "Resource class already exists: %s", wanted)
+			return inventory.Faultf(inventory.Conflict, "Resource class already exists: %s", wanted)
 		}
 		if err != nil {
 			return fmt.Errorf("rename resource class %s: %w", name, err)
@@ -72,7 +72,7 @@ func (s *Store) DeleteClass(ctx context.Context, name string) error {
 			return err
 		}
 		if id < firstCustom {
-			return inventory.Refuse(inventory.Invalid, "Cannot delete standard resource class %s.", name)
+			return inventory.Faultf(inventory.Invalid, "Cannot delete standard resource class %s.", name)
 		}
 		return DropClass(ctx, tx, name)
 	})
@@ -108,7 +108,7 @@ func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err err
 func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	_, err := tx.Exec(ctx, `delete from resource_class where name = $1 and id >= $2`, name, firstCustom)
 	if db.Violates(err, "inventory_class") {
-		return inventory.Refuse(inventory.Refused, "Cannot delete resource class %s. Class is in use in inventory.", name)
+		return inventory.Faultf(inventory.Conflict, "Cannot delete resource class %s. Class is in use in inventory.", name)
 	}
 	if err != nil {
 		return fmt.Errorf("drop resource class %s: %w", name, err)
@@ -130,7 +130,7 @@ func knownClasses(ctx context.Context, q db.Querier, names []string) error {
 	slices.Sort(names)
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return inventory.Refuse(inventory.UnknownClass, "No such resource class %s.", name)
+			return inventory.Faultf(inventory.UnknownClass, "No such resource class %s.", name)
 		}
 	}
 	return nil

@@ -78,11 +78,11 @@ func (s *Store) DeleteTrait(ctx context.Context, name string) error {
 			return db.NotFoundOr(err, "no trait %s", name)
 		}
 		if id < firstCustom {
-			return inventory.Refuse(inventory.Invalid, "Cannot delete standard trait %s.", name)
+			return inventory.Faultf(inventory.Invalid, "Cannot delete standard trait %s.", name)
 		}
 		_, err = tx.Exec(ctx, `delete from trait where id = $1`, id)
 		if db.Violates(err, "provider_trait_trait") {
-			return inventory.Refuse(inventory.Refused, "The trait %s is in use by a resource provider.", name)
+			return inventory.Faultf(inventory.Conflict, "The trait %s is in use by a resource provider.", name)
 		}
 		if err != nil {
 			return fmt.Errorf("delete trait %s: %w", name, err)
@@ -181,11 +181,11 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 		on conflict do nothing`, p.id, names).Exec(count)
 	err := tx.SendBatch(ctx, batch).Close()
 	if db.Violates(err, "provider_trait_trait") { // it was deleted meanwhile
-		return inventory.Refuse(inventory.Invalid, "No such trait %s", strings.Join(names, ", "))
+		return inventory.Faultf(inventory.Invalid, "No such trait %s", strings.Join(names, ", "))
 	}
 	if err == nil && changes > 0 {
 		generation := &pgx.Batch{}
-		p.QueueGeneration(ctx, generation, inventory.Qualifying)
+		p.QueueGeneration(ctx, generation, inventory.CauseTraits)
 		err = tx.SendBatch(ctx, generation).Close()
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func knownTraits(ctx context.Context, tx db.Tx, names []string) error {
 		return slices.Contains(known, name)
 	})
 	if len(unknown) > 0 {
-		return inventory.Refuse(inventory.Invalid, "No such trait %s", strings.Join(slices.Compact(unknown), ", "))
+		return inventory.Faultf(inventory.Invalid, "No such trait %s", strings.Join(slices.Compact(unknown), ", "))
 	}
 	return nil
 }

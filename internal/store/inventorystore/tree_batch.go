@@ -109,7 +109,7 @@ func (l *lot) readRooms(rows pgx.Rows) error {
 	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &i.Total, &i.Reserved, &i.MinUnit, &i.MaxUnit, &i.StepSize,
 		&i.AllocationRatio}, func() error {
 		n := l.nodes[provider]
-		n.Rooms = append(n.Rooms, &inventory.Room{Class: l.g.classes.byID[class], Inventory: i})
+		n.Inventories = append(n.Inventories, &inventory.NodeInventory{Class: l.g.classes.byID[class], Inventory: i})
 		return nil
 	})
 	return err
@@ -119,7 +119,7 @@ func (l *lot) readUse(rows pgx.Rows) error {
 	var provider, used int64
 	var class int32
 	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &used}, func() error {
-		if r := l.nodes[provider].Room(l.g.classes.byID[class]); r != nil { // a class that matters
+		if r := l.nodes[provider].InventoryOf(l.g.classes.byID[class]); r != nil { // a class that matters
 			r.Used = used
 		}
 		return nil

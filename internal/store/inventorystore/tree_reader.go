@@ -79,7 +79,7 @@ func (n names) check(asked []string, kind inventory.Kind, format string) error {
 	})
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		return inventory.Refuse(kind, format, strings.Join(slices.Compact(unknown), ", "))
+		return inventory.Faultf(kind, format, strings.Join(slices.Compact(unknown), ", "))
 	}
 	return nil
 }
@@ -93,13 +93,13 @@ const (
 // open reads what the query's names mean, and the trees with providers that share.
 func (g *grove) open(ctx context.Context) error {
 	g.classes, g.traits, g.zones = newNames(), newNames(), newNames()
-	classes, traits := g.query.ClassNames(), append(g.query.TraitNames(), inventory.Sharing)
+	classes, traits := g.query.ClassNames(), append(g.query.TraitNames(), inventory.TraitSharesViaAggregate)
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		select id, name, case when name = any($1) then
 			(select count(*) from (select from inventory where class_id = c.id limit $2) few) else 0 end
 		from resource_class c
-		where name = any($1) or $3`, classes, rare, g.query.Classes).Query(g.classes.read)
+		where name = any($1) or $3`, classes, rare, g.query.AllClasses).Query(g.classes.read)
 	batch.Queue(`
 		select id, name, (select count(*) from (select from provider_trait where trait_id = t.id limit $2) few)
 		from trait t
@@ -124,11 +124,11 @@ func (g *grove) open(ctx context.Context) error {
 
 // openSharing reads the trees with providers that share. Most deployments have none, and then nothing is asked.
 func (g *grove) openSharing(ctx context.Context) error {
-	g.traitIDs, g.classIDs = g.traits.ids(append(g.query.TraitNames(), inventory.Sharing)), g.classes.ids(g.query.ClassNames())
-	if g.query.Classes {
+	g.traitIDs, g.classIDs = g.traits.ids(append(g.query.TraitNames(), inventory.TraitSharesViaAggregate)), g.classes.ids(g.query.ClassNames())
+	if g.query.AllClasses {
 		g.classIDs = nil
 	}
-	if g.traits.many[inventory.Sharing] == 0 {
+	if g.traits.many[inventory.TraitSharesViaAggregate] == 0 {
 		return nil
 	}
 	// Its ID is in the text of the query because plans depend on how many providers have the trait.
@@ -136,7 +136,7 @@ func (g *grove) openSharing(ctx context.Context) error {
 		select distinct p.root_id as id, p.root_id as key
 		from provider_trait pt
 		join provider p on p.id = pt.provider_id
-		where pt.trait_id = %d`, g.traits.id[inventory.Sharing]), nil, nil)
+		where pt.trait_id = %d`, g.traits.id[inventory.TraitSharesViaAggregate]), nil, nil)
 	g.sharing = l.trees()
 	return l.err
 }
@@ -203,7 +203,7 @@ func (g *grove) roots(size int) *ask {
 		where += fmt.Sprintf(" and "+condition, 2+len(a.args))
 	}
 	add(`r.id <> all($%d)`, known)
-	if seed := g.query.Bounds.Seed; seed != 0 {
+	if seed := g.query.Limits.Seed; seed != 0 {
 		a.args = append(a.args, int64(seed))
 		key = fmt.Sprintf(`hashint8extended(r.id, $%d)`, 2+len(a.args))
 	}
@@ -257,7 +257,7 @@ func (g *grove) rarest() *need {
 				func(n *inventory.Node, name string) bool { return slices.Contains(n.Traits, name) })
 		}
 	}
-	traits(g.query.Root)
+	traits(g.query.RootTraits)
 	for _, group := range g.query.Groups {
 		traits(group.Traits)
 		for _, names := range group.Aggregates.Required {
@@ -266,7 +266,7 @@ func (g *grove) rarest() *need {
 		}
 		for class := range group.Resources {
 			consider(ofClass, []string{class}, g.classes.ids([]string{class}), g.classes.many,
-				func(n *inventory.Node, name string) bool { return n.Room(name) != nil })
+				func(n *inventory.Node, name string) bool { return n.InventoryOf(name) != nil })
 		}
 	}
 	return best

@@ -35,26 +35,26 @@ func TestConsumersWithoutRecordAreHeldLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(3)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(3)})
 	consumers := imported(t, url, p, 3)
 
-	want := inventory.Holding{Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}}, Providers: map[string]int64{p: 1}}
+	want := inventory.ConsumerAllocations{Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}}, ProviderGenerations: map[string]int64{p: 1}}
 	got := storetest.Allocations(t, s, consumers[0])
 	want.ChangedAt = got.ChangedAt
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent())); problemKind(err) != inventory.Refused {
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); problemKind(err) != inventory.Conflict {
 		t.Errorf("what is imported is given away: %v", err)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.Absent())); problemKind(err) != inventory.Concurrent {
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectAbsent())); problemKind(err) != inventory.ConcurrentUpdate {
 		t.Errorf("an imported consumer counts as absent: %v", err)
 	}
-	storetest.Allocate(t, s, storetest.VCPUs(consumers[0], p, 1, inventory.At(1)))
+	storetest.Allocate(t, s, storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(1)))
 	if h := storetest.Allocations(t, s, consumers[0]); h.Generation != 2 || h.Project != "p" || h.User != "u" {
 		t.Errorf("after a write: %+v", h)
 	}
-	storetest.Allocate(t, s, storetest.NoAllocations(consumers[1], inventory.At(1)))
+	storetest.Allocate(t, s, storetest.NoAllocations(consumers[1], inventory.ExpectGeneration(1)))
 	if err := s.Inventory.DeleteAllocations(t.Context(), consumers[2]); err != nil {
 		t.Error(err)
 	}
@@ -67,9 +67,9 @@ func TestConsumersAreRecordedBatchByBatch(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(100)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(100)})
 	consumers := imported(t, url, p, 25)
-	storetest.Allocate(t, s, storetest.VCPUs(consumers[7], p, 2, inventory.At(1)))
+	storetest.Allocate(t, s, storetest.VCPUs(consumers[7], p, 2, inventory.ExpectGeneration(1)))
 
 	var batches [][2]int64
 	for range 4 {
@@ -98,7 +98,7 @@ func TestConsumersAreRecordedWhileTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10000)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10000)})
 	consumers := imported(t, url, p, 300)
 	var healed atomic.Int64
 
@@ -115,7 +115,7 @@ func TestConsumersAreRecordedWhileTheyAreWritten(t *testing.T) {
 			return nil
 		}
 		for n := i - 2; n < 150; n += 6 { // each of these is written once
-			if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[n], p, 2, inventory.At(1))); err != nil {
+			if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[n], p, 2, inventory.ExpectGeneration(1))); err != nil {
 				return err
 			}
 		}
@@ -127,11 +127,11 @@ func TestConsumersAreRecordedWhileTheyAreWritten(t *testing.T) {
 	}
 	for i, consumer := range consumers {
 		h := storetest.Allocations(t, s, consumer)
-		want := inventory.Holding{Project: "x", User: "y", Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}}}
+		want := inventory.ConsumerAllocations{Project: "x", User: "y", Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}}}
 		if i < 150 {
-			want = inventory.Holding{Project: "p", User: "u", Generation: 2, Allocations: inventory.Allocations{p: {"VCPU": 2}}}
+			want = inventory.ConsumerAllocations{Project: "p", User: "u", Generation: 2, Allocations: inventory.Allocations{p: {"VCPU": 2}}}
 		}
-		h.Providers, h.ChangedAt = nil, want.ChangedAt
+		h.ProviderGenerations, h.ChangedAt = nil, want.ChangedAt
 		if d := cmp.Diff(want, h); d != "" {
 			t.Errorf("consumer %d: %s", i, d)
 		}
@@ -145,7 +145,7 @@ func TestConsumersBeingWrittenHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 	consumers := imported(t, url, p, 2)
 	writer := storetest.Connect(t, url)
 	tx, err := writer.Begin(t.Context())
@@ -172,9 +172,9 @@ func TestUsageOfNobodyCountsConsumersWithoutRecord(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.Of(10)})
+	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 	imported(t, url, p, 2)
-	storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 3, inventory.Absent())) // of p and u
+	storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 3, inventory.ExpectAbsent())) // of p and u
 	user := "u"
 	for name, tc := range map[string]struct {
 		filter inventory.UsageFilter
@@ -188,7 +188,7 @@ func TestUsageOfNobodyCountsConsumersWithoutRecord(t *testing.T) {
 		"another project that is nobody": {inventory.UsageFilter{Project: "q", Unowned: true}, 2},
 	} {
 		usages, err := s.Inventory.Usages(t.Context(), tc.filter)
-		if got := inventory.Total(usages).Used["VCPU"]; got != tc.want || err != nil {
+		if got := inventory.TotalUsage(usages).Used["VCPU"]; got != tc.want || err != nil {
 			t.Errorf("%s: %d instead of %d, error %v", name, got, tc.want, err)
 		}
 	}

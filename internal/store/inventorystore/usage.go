@@ -43,7 +43,7 @@ func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.P
 }
 
 // ProviderHoldings is who holds what of a provider.
-func (s *Store) ProviderHoldings(ctx context.Context, provider string) (inventory.ProviderHoldings, error) {
+func (s *Store) ProviderHoldings(ctx context.Context, provider string) (inventory.ProviderAllocations, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.generation, k.uuid, k.generation, c.name, a.amount, a.created_at
 		from provider p
@@ -52,9 +52,9 @@ func (s *Store) ProviderHoldings(ctx context.Context, provider string) (inventor
 			join resource_class c on c.id = a.class_id) on a.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderHoldings{}, fmt.Errorf("allocations of provider %s: %w", provider, err)
+		return inventory.ProviderAllocations{}, fmt.Errorf("allocations of provider %s: %w", provider, err)
 	}
-	h := inventory.ProviderHoldings{Consumers: map[string]inventory.Share{}}
+	h := inventory.ProviderAllocations{Consumers: map[string]inventory.ConsumerResources{}}
 	var consumer, class *string
 	var generation, amount *int64
 	var at *time.Time
@@ -64,7 +64,7 @@ func (s *Store) ProviderHoldings(ctx context.Context, provider string) (inventor
 		}
 		share, ok := h.Consumers[*consumer]
 		if !ok {
-			share = inventory.Share{Generation: *generation, Resources: map[string]int64{}}
+			share = inventory.ConsumerResources{Generation: *generation, Resources: map[string]int64{}}
 			h.Consumers[*consumer] = share
 		}
 		share.Resources[*class] = *amount
@@ -72,10 +72,10 @@ func (s *Store) ProviderHoldings(ctx context.Context, provider string) (inventor
 		return nil
 	})
 	if err != nil {
-		return inventory.ProviderHoldings{}, fmt.Errorf("allocations of provider %s: %w", provider, err)
+		return inventory.ProviderAllocations{}, fmt.Errorf("allocations of provider %s: %w", provider, err)
 	}
 	if tag.RowsAffected() == 0 {
-		return inventory.ProviderHoldings{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
+		return inventory.ProviderAllocations{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
 	}
 	return h, nil
 }

@@ -98,7 +98,7 @@ func queueEntry(batch *pgx.Batch, c journal.Change, number *int64, n *contract.N
 // parentKeys are what a change names now or named before: whose delete waits for it.
 func parentKeys(c journal.Change) []string {
 	keys := []string{}
-	for _, p := range slices.Concat(c.Parents, c.Former) {
+	for _, p := range slices.Concat(c.Parents, c.Mentioned) {
 		keys = append(keys, parentKey(p))
 	}
 	return keys
@@ -134,8 +134,8 @@ const EntryColumns = `seq, object_type, object_id, operation, data, state, attem
 
 // entryFields are where a row of entryColumns goes.
 func entryFields(e *journal.Entry) []any {
-	return []any{&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.Unsure,
-		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt, &e.Carrier}
+	return []any{&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.MaybeApplied,
+		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt, &e.BatchLeader}
 }
 
 func ScanEntry(row pgx.CollectableRow) (e journal.Entry, err error) {

@@ -47,7 +47,7 @@ func recordAll(t *testing.T, s *store.Store, changes ...journal.Change) {
 	}
 }
 
-func take(t *testing.T, s *store.Store, seq int64) journal.Take {
+func take(t *testing.T, s *store.Store, seq int64) journal.ClaimResult {
 	t.Helper()
 	got, err := s.Journal.TakeEntry(t.Context(), seq)
 	if err != nil {
@@ -56,7 +56,7 @@ func take(t *testing.T, s *store.Store, seq int64) journal.Take {
 	return got
 }
 
-func settle(t *testing.T, s *store.Store, seq int64, kind journal.Kind) {
+func settle(t *testing.T, s *store.Store, seq int64, kind journal.OutcomeKind) {
 	t.Helper()
 	e := take(t, s, seq).Entry
 	if e.State != journal.Processing {
@@ -98,7 +98,7 @@ func TestEntriesOfOneObjectAreSentInTheirOrder(t *testing.T) {
 				t.Fatalf("entry %d was taken before %d was done", later, seq)
 			}
 		}
-		settle(t, s, seq, journal.Done)
+		settle(t, s, seq, journal.OutcomeDone)
 	}
 }
 
@@ -160,12 +160,12 @@ func TestFreeEntryIsDueAtOnceAndABlockedOneWithItsBlockersCompletion(t *testing.
 		t.Fatal(d)
 	}
 
-	settle(t, s, 1, journal.Done)
+	settle(t, s, 1, journal.OutcomeDone)
 	if d := cmp.Diff([]string{"journal/2"}, due(t, s)); d != "" {
 		t.Fatal(d)
 	}
 
-	settle(t, s, 2, journal.Done)
+	settle(t, s, 2, journal.OutcomeDone)
 	if d := cmp.Diff([]string{"journal/3"}, due(t, s)); d != "" {
 		t.Error(d)
 	}
@@ -185,7 +185,7 @@ func TestChildRecordedWhileItsParentCompletesIsAlwaysWoken(t *testing.T) {
 		var g sync.WaitGroup
 		g.Go(func() {
 			time.Sleep(time.Duration(round%10) * 100 * time.Microsecond)
-			if _, err := s.Journal.SettleEntry(t.Context(), parent, e.Attempt, journal.Outcome{Kind: journal.Done}); err != nil {
+			if _, err := s.Journal.SettleEntry(t.Context(), parent, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -214,7 +214,7 @@ func TestTheLastOfTwoBlockersThatCompleteAtOnceWakesTheChild(t *testing.T) {
 		for seq := 3*round + 1; seq < 3*round+3; seq++ {
 			e := take(t, s, seq).Entry
 			g.Go(func() {
-				if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.Done}); err != nil {
+				if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -224,7 +224,7 @@ func TestTheLastOfTwoBlockersThatCompleteAtOnceWakesTheChild(t *testing.T) {
 		if d := cmp.Diff([]string{fmt.Sprintf("journal/%d", 3*round+3)}, due(t, s)); d != "" {
 			t.Fatalf("round %d: %s", round, d)
 		}
-		settle(t, s, 3*round+3, journal.Done)
+		settle(t, s, 3*round+3, journal.OutcomeDone)
 	}
 }
 
@@ -234,23 +234,23 @@ func TestStaleAttemptCannotSettle(t *testing.T) {
 	recordAll(t, s, change(t, "create network n"))
 	dead := take(t, s, 1)
 	alive := take(t, s, 1)
-	if dead.Repeat || !alive.Repeat || alive.Entry.Attempt != 2 {
+	if dead.MaybeApplied || !alive.MaybeApplied || alive.Entry.Attempt != 2 {
 		t.Fatalf("want the second take to repeat the first: %+v, %+v", dead, alive)
 	}
 
-	_, err := s.Journal.SettleEntry(t.Context(), 1, dead.Entry.Attempt, journal.Outcome{Kind: journal.GivenUp})
+	_, err := s.Journal.SettleEntry(t.Context(), 1, dead.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeFailed})
 	if !errors.Is(err, db.ErrConflict) {
 		t.Errorf("the stale attempt settled: %v", err)
 	}
 
-	done := journal.Outcome{Kind: journal.Done}
+	done := journal.Outcome{Kind: journal.OutcomeDone}
 	for range 2 { // the second stands for an answer that was lost
 		e, err := s.Journal.SettleEntry(t.Context(), 1, alive.Entry.Attempt, done)
 		if err != nil || e.State != journal.Completed || e.FinishedAt == nil {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
-	if _, err := s.Journal.SettleEntry(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.Again}); !errors.Is(err, db.ErrConflict) {
+	if _, err := s.Journal.SettleEntry(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("a completed entry went back to pending: %v", err)
 	}
 	if _, err := s.Journal.SettleEntry(t.Context(), 7, 1, done); !errors.Is(err, db.ErrNotFound) {

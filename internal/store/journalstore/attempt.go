@@ -24,14 +24,14 @@ const claimAttempts = 5
 // TakeEntry takes an entry for sending. One that waits for others is returned with its blockers; a failed
 // blocker holds it too. One that is completed or failed, whose pause is not over, or which another attempt holds, is
 // returned as it is.
-func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.Take, error) {
+func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
 		t, taken, err := s.takeEntry(ctx, seq)
 		if err == nil && !taken {
 			t, err = s.untaken(ctx, seq)
 		}
 		if err != nil {
-			return journal.Take{}, fmt.Errorf("take journal entry: %w", err)
+			return journal.ClaimResult{}, fmt.Errorf("take journal entry: %w", err)
 		}
 		if taken || len(t.Blockers) > 0 || t.Wait > 0 || !sendable(t.Entry) || attempt == claimAttempts {
 			return t, nil
@@ -39,7 +39,7 @@ func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.Take, error) 
 	}
 }
 
-func (s *Store) takeEntry(ctx context.Context, seq int64) (t journal.Take, taken bool, err error) {
+func (s *Store) takeEntry(ctx context.Context, seq int64) (t journal.ClaimResult, taken bool, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			update journal_entry
@@ -65,16 +65,16 @@ func (s *Store) takeEntry(ctx context.Context, seq int64) (t journal.Take, taken
 	return t, taken, err
 }
 
-func scanTake(row pgx.CollectableRow) (journal.Take, error) {
-	var t journal.Take
-	err := row.Scan(append([]any{&t.Repeat}, entryFields(&t.Entry)...)...)
+func scanTake(row pgx.CollectableRow) (journal.ClaimResult, error) {
+	var t journal.ClaimResult
+	err := row.Scan(append([]any{&t.MaybeApplied}, entryFields(&t.Entry)...)...)
 	return t, err
 }
 
 // untaken tells why an entry was not taken.
-func (s *Store) untaken(ctx context.Context, seq int64) (t journal.Take, err error) {
+func (s *Store) untaken(ctx context.Context, seq int64) (t journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
-		t = journal.Take{}
+		t = journal.ClaimResult{}
 		batch.Queue(`
 			select greatest(retry_at - clock_timestamp(), interval '0'), `+EntryColumns+`
 			from journal_entry
@@ -176,7 +176,7 @@ func (s *Store) settleEntry(ctx context.Context, seq int64, attempt int, o journ
 // workflow at once.
 func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
 	failures := 0
-	if o.Counts() {
+	if o.CountsAsFailure() {
 		failures = 1
 	}
 	batch.Queue(`
@@ -191,7 +191,7 @@ func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e 
 		due as (`+outbox.MakeDueNow("e", "$8", "e.state <> 'completed'")+`
 			returning 1)
 		select exists (select from due), `+EntryColumns+`
-		from e`, seq, attempt, o.State(), failures, o.Unsure, o.Reason, o.After, entryID(seq), o.Away,
+		from e`, seq, attempt, o.State(), failures, o.MaybeApplied, o.Reason, o.RetryAfter, entryID(seq), o.ControllerDown,
 	).Query(func(rows pgx.Rows) error {
 		*written, *due = false, false
 		for rows.Next() {

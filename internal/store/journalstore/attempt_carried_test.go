@@ -18,7 +18,7 @@ import (
 func finish(t *testing.T, s *store.Store, seq int64, limit int) (along []journal.Entry, seqs []int64) {
 	t.Helper()
 	e := take(t, s, seq).Entry
-	_, along, err := s.Journal.SettleAndTake(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.Done}, limit)
+	_, along, err := s.Journal.SettleAndTake(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestOnlyThoseGoAlongWhoWaitForNobodyElse(t *testing.T) {
 	if diff := cmp.Diff([]int64{2, 3}, seqs); diff != "" {
 		t.Error(diff)
 	}
-	if e := along[0]; e.State != journal.Processing || e.Attempt != 1 || string(e.Data) != "{}" || e.Carrier == nil || *e.Carrier != 1 {
+	if e := along[0]; e.State != journal.Processing || e.Attempt != 1 || string(e.Data) != "{}" || e.BatchLeader == nil || *e.BatchLeader != 1 {
 		t.Errorf("not taken: %+v", e)
 	}
 	if blockers := waitsFor(t, s, 4); !slices.Equal(blockers, []int64{2}) {
@@ -71,7 +71,7 @@ func TestNobodyElseSendsWhatGoesAlong(t *testing.T) {
 	if _, err := s.Journal.SkipEntry(t.Context(), 2, "ann", "why not"); err == nil {
 		t.Error("skipped while it is being sent")
 	}
-	if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.Done}); err != nil {
+	if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 		t.Error(err)
 	}
 	storetest.Exec(t, url, `update note set due_at = now()`)
@@ -94,23 +94,23 @@ func TestWhatGoesAlongWithADeadOneIsTakenUpByItsOwnWorkflow(t *testing.T) {
 	if !slices.Equal(got, []string{"journal/2", "journal/3", "journal/4"}) {
 		t.Errorf("due when the lease is over: %v", got)
 	}
-	if !again.Repeat || again.Entry.Attempt != 2 {
+	if !again.MaybeApplied || again.Entry.Attempt != 2 {
 		t.Errorf("it may have been sent: %+v", again)
 	}
-	if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.Done}); err == nil {
+	if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
 		t.Error("the dead one came back and settled")
 	}
 }
 
 func TestWhatDoesNotSucceedAlongIsLeftToItsOwnWorkflowAtOnce(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[journal.Kind][]string{journal.Again: {"journal/2"}, journal.Refused: {"journal/2"},
-		journal.GivenUp: {"journal/2", "journal/4"}} { // the latter waits for a failed one now
+	for kind, want := range map[journal.OutcomeKind][]string{journal.OutcomeRetry: {"journal/2"}, journal.OutcomeRejected: {"journal/2"},
+		journal.OutcomeFailed: {"journal/2", "journal/4"}} { // the latter waits for a failed one now
 		s, _ := family(t)
 		along, _ := finish(t, s, 1, 1)
 		storetest.ClaimNotes(t, s)
 
-		if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: kind, After: time.Hour, Reason: "no"}); err != nil {
+		if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: kind, RetryAfter: time.Hour, Reason: "no"}); err != nil {
 			t.Fatal(err)
 		}
 

@@ -99,9 +99,9 @@ func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 			return 0
 		}
 		switch o, n := attempt(t, s, take.Entry, seen); o.Kind {
-		case journal.Done:
+		case journal.OutcomeDone:
 			return n
-		case journal.GivenUp:
+		case journal.OutcomeFailed:
 			if _, err := s.Journal.RetryEntry(t.Context(), seq, "admin"); err != nil {
 				t.Error(err)
 			}
@@ -112,8 +112,8 @@ func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 // attempt plays one attempt at an entry and at those that go along with it.
 func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o journal.Outcome, completed int64) {
 	begin := time.Now()
-	o = journal.Outcome{Kind: []journal.Kind{journal.Done, journal.Done, journal.Again, journal.Refused, journal.GivenUp}[rand.N(5)]}
-	if o.Kind == journal.Done {
+	o = journal.Outcome{Kind: []journal.OutcomeKind{journal.OutcomeDone, journal.OutcomeDone, journal.OutcomeRetry, journal.OutcomeRejected, journal.OutcomeFailed}[rand.N(5)]}
+	if o.Kind == journal.OutcomeDone {
 		seen.apply(e)
 	}
 	_, along, err := s.Journal.SettleAndTake(t.Context(), e.Seq, e.Attempt, o, rand.N(3))
@@ -121,7 +121,7 @@ func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o jour
 		t.Error(err)
 		return o, 0
 	}
-	if o.Kind == journal.Done {
+	if o.Kind == journal.OutcomeDone {
 		completed = 1
 	}
 	for _, next := range along {
@@ -130,7 +130,7 @@ func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o jour
 		}
 		o, n := attempt(t, s, next, seen)
 		completed += n
-		if o.Kind == journal.GivenUp {
+		if o.Kind == journal.OutcomeFailed {
 			if _, err := s.Journal.RetryEntry(t.Context(), next.Seq, "admin"); err != nil {
 				t.Error(err)
 			}

@@ -59,7 +59,7 @@ func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.En
 }
 
 // JournalEntry is one entry, the live ones that it waits for, and what was decided about it.
-func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b []journal.Blocker, d []journal.Decision, err error) {
+func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b []journal.Blocker, d []journal.OperatorDecision, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) (err error) {
 		e, err = OneEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1`, seq)
 		if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b
 		if err != nil {
 			return err
 		}
-		d, err = pgx.CollectRows(rows, pgx.RowToStructByPos[journal.Decision])
+		d, err = pgx.CollectRows(rows, pgx.RowToStructByPos[journal.OperatorDecision])
 		return err
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ func TestOldHistoryIsTrimmedInBatchesAndWhatLivesStays(t *testing.T) {
 		from generate_series(1, 100) n
 		order by n`)
 	recordAll(t, s, change(t, "create network n"))
-	settle(t, s, 101, journal.Done)
+	settle(t, s, 101, journal.OutcomeDone)
 
 	var deleted []int64
 	for after := int64(0); ; {

@@ -54,7 +54,7 @@ func KeepObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 	case c.Operation == journal.Delete:
 		return removeObject(ctx, tx, *before)
 	}
-	if c, err = c.Referring(before); err != nil {
+	if c, err = c.WithReferences(before); err != nil {
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, `
@@ -94,7 +94,7 @@ func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, 
 	if err != nil || c.Object.ID == "" {
 		return nil, err
 	}
-	c, err = c.Referring(nil)
+	c, err = c.WithReferences(nil)
 	return &c, err
 }
 
@@ -112,7 +112,7 @@ func removeObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Ch
 		select object_type, object_id
 		from mirror_object
 		where object_type = any($1) and parents @> array[$2::text]
-		order by object_type, object_id`, journal.Owns(c.Object.Type), parentKey(c.Object))
+		order by object_type, object_id`, journal.OwnedTypes(c.Object.Type), parentKey(c.Object))
 	if err != nil {
 		return nil, err
 	}

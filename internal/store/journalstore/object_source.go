@@ -54,7 +54,7 @@ func (s Source) Count(ctx context.Context, d *db.DB) (n int, err error) {
 
 // ObjectSource is the source of a type that berth has no API for. An unknown type has no objects.
 func ObjectSource(typ string) Source {
-	if !journal.Known(typ) {
+	if !journal.IsKnownType(typ) {
 		typ = ""
 	}
 	from := `mirror_object where object_type = '` + typ + `'` // a word of the journal's table of types, not of a client
@@ -63,7 +63,7 @@ func ObjectSource(typ string) Source {
 			changes, err := db.QueryAll(ctx, q, scanObject, `select `+objectColumns+` from `+from+clause, args...)
 			for i := range changes {
 				if err == nil {
-					changes[i], err = changes[i].Referring(nil)
+					changes[i], err = changes[i].WithReferences(nil)
 				}
 			}
 			return changes, err

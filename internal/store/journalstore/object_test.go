@@ -105,7 +105,7 @@ func TestWhoWaitsForWhomAmongAllTypes(t *testing.T) {
 		for step := range strings.SplitSeq(tt.before, ";") {
 			if step != "" {
 				seq = keep(t, s, mine(step))[0].Seq
-				settle(t, s, seq, journal.Done)
+				settle(t, s, seq, journal.OutcomeDone)
 			}
 		}
 		first := keep(t, s, mine(tt.first))[0].Seq

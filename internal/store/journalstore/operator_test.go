@@ -19,7 +19,7 @@ func TestFailedParentHoldsItsChildrenUntilItIsRetried(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
-	settle(t, s, 1, journal.GivenUp)
+	settle(t, s, 1, journal.OutcomeFailed)
 	due(t, s)
 
 	held := take(t, s, 2)
@@ -34,7 +34,7 @@ func TestFailedParentHoldsItsChildrenUntilItIsRetried(t *testing.T) {
 	if err != nil || e.State != journal.Pending || e.Failures != 0 {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	settle(t, s, 1, journal.Done)
+	settle(t, s, 1, journal.OutcomeDone)
 	if d := cmp.Diff([]int64(nil), waitsFor(t, s, 2)); d != "" {
 		t.Error(d)
 	}
@@ -45,7 +45,7 @@ func TestSkippedParentReleasesItsChildren(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
-	settle(t, s, 1, journal.GivenUp)
+	settle(t, s, 1, journal.OutcomeFailed)
 	taken, err := s.Outbox.Claim(t.Context(), "", 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestWhatIsSentOrDoneIsNeitherRetriedNorSkipped(t *testing.T) {
 		case journal.Processing:
 			take(t, s, 1)
 		case journal.Completed:
-			settle(t, s, 1, journal.Done)
+			settle(t, s, 1, journal.OutcomeDone)
 		}
 		if _, err := s.Journal.RetryEntry(t.Context(), 1, "admin"); !errors.Is(err, db.ErrConflict) {
 			t.Errorf("retry of a %s entry: %v", state, err)
@@ -103,7 +103,7 @@ func TestEntryRestsBetweenAttemptsUntilItIsRetried(t *testing.T) {
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
 	e := take(t, s, 1).Entry
-	if _, err := s.Journal.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.Again, After: time.Hour, Reason: "429"}); err != nil {
+	if _, err := s.Journal.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "429"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -129,7 +129,7 @@ func TestEntryRestsBetweenAttemptsUntilItIsRetried(t *testing.T) {
 	if err != nil || len(decisions) != 1 {
 		t.Fatalf("%v, %v", decisions, err)
 	}
-	if d := cmp.Diff([]journal.Decision{{At: decisions[0].At, Actor: "ann", Action: "retry"}}, decisions); d != "" {
+	if d := cmp.Diff([]journal.OperatorDecision{{At: decisions[0].At, Actor: "ann", Action: "retry"}}, decisions); d != "" {
 		t.Error(d)
 	}
 }
@@ -150,8 +150,8 @@ func TestSkippedEntryHandsOverWhatItWaitedFor(t *testing.T) {
 	if d := cmp.Diff([]int64{1}, waitsFor(t, s, 3)); d != "" {
 		t.Error(d)
 	}
-	settle(t, s, 1, journal.Done)
-	settle(t, s, 3, journal.Done)
+	settle(t, s, 1, journal.OutcomeDone)
+	settle(t, s, 3, journal.OutcomeDone)
 }
 
 func TestUnexpectedAnswersAreCountedAndExpectedOnesAreNot(t *testing.T) {
@@ -159,9 +159,9 @@ func TestUnexpectedAnswersAreCountedAndExpectedOnesAreNot(t *testing.T) {
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"))
 
-	settle(t, s, 1, journal.Again)
-	settle(t, s, 1, journal.Refused)
-	settle(t, s, 1, journal.Exists)
+	settle(t, s, 1, journal.OutcomeRetry)
+	settle(t, s, 1, journal.OutcomeRejected)
+	settle(t, s, 1, journal.OutcomeExists)
 	e := take(t, s, 1).Entry
 
 	want := journal.Entry{Seq: 1, Object: journal.Ref{Type: "network", ID: "n"}, Operation: journal.Create, Data: []byte(`{}`),
@@ -178,14 +178,14 @@ func TestUnsureOutcomeMakesTheNextTakeARepetition(t *testing.T) {
 	recordAll(t, s, change(t, "create network n"))
 	for attempt, unsure := range []bool{false, true, false} {
 		e := take(t, s, 1).Entry
-		if _, err := s.Journal.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.Again, Unsure: unsure}); err != nil {
+		if _, err := s.Journal.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.OutcomeRetry, MaybeApplied: unsure}); err != nil {
 			t.Fatal(err)
 		}
 		next := take(t, s, 1)
-		if next.Repeat != unsure {
-			t.Errorf("after attempt %d: repeat is %t, want %t", attempt+1, next.Repeat, unsure)
+		if next.MaybeApplied != unsure {
+			t.Errorf("after attempt %d: repeat is %t, want %t", attempt+1, next.MaybeApplied, unsure)
 		}
-		if _, err := s.Journal.SettleEntry(t.Context(), 1, next.Entry.Attempt, journal.Outcome{Kind: journal.Again}); err != nil {
+		if _, err := s.Journal.SettleEntry(t.Context(), 1, next.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestSweepNudgesWhatNobodyLooksAt(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "create network m"), change(t, "create network f"))
-	settle(t, s, 4, journal.GivenUp)
+	settle(t, s, 4, journal.OutcomeFailed)
 	sweep := func(olderThan time.Duration) []int64 {
 		seqs, err := s.Journal.SweepEntries(t.Context(), olderThan, 10)
 		if err != nil {
@@ -232,7 +232,7 @@ func TestEntriesAreListedByFilterAndPage(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "update network n"))
-	settle(t, s, 1, journal.Done)
+	settle(t, s, 1, journal.OutcomeDone)
 	for _, tt := range []struct {
 		name   string
 		filter journalstore.EntryFilter
@@ -275,7 +275,7 @@ func TestBlockedNoteSaysForWhomItWaits(t *testing.T) {
 		t.Fatalf("want the child's note in about two seconds: %s, %t, %v", wait, ok, err)
 	}
 
-	settle(t, s, 1, journal.Done)
+	settle(t, s, 1, journal.OutcomeDone)
 
 	want := []contract.Note{{Version: 2, Attempts: 1, Nudge: contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/2", NotRunning: true,
 		Summary: "create port create port p", Attributes: contract.Attributes{Status: "pending", Project: "demo", Resource: "port",
@@ -295,7 +295,7 @@ func TestThoseWhoWaitForAFailedEntryLookAgain(t *testing.T) {
 	}
 	waiting()
 
-	settle(t, s, 1, journal.GivenUp)
+	settle(t, s, 1, journal.OutcomeFailed)
 
 	if got := due(t, s); !slices.Equal(got, []string{"journal/2", "journal/3", "journal/4"}) {
 		t.Errorf("when it failed: %v", got)

@@ -17,7 +17,7 @@ import (
 // Hold, the oldest first: those that wait for nobody, and whose last attempt met no controller or which waited until
 // then for one before them. None that an attempt was made at since that moment is taken, and none that was recorded just
 // now, whose workflow is about to look. They go along with the carrier's workflow; their own look again when Hold is over.
-func (s *Store) TakeWaiting(ctx context.Context, since Mark, limit int, carrier int64) (takes []journal.Take, err error) {
+func (s *Store) TakeWaiting(ctx context.Context, since Mark, limit int, carrier int64) (takes []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			with free as (
@@ -44,6 +44,6 @@ func (s *Store) TakeWaiting(ctx context.Context, since Mark, limit int, carrier 
 	if err != nil {
 		return nil, fmt.Errorf("take waiting journal entries: %w", err)
 	}
-	slices.SortFunc(takes, func(a, b journal.Take) int { return cmp.Compare(a.Entry.Seq, b.Entry.Seq) })
+	slices.SortFunc(takes, func(a, b journal.ClaimResult) int { return cmp.Compare(a.Entry.Seq, b.Entry.Seq) })
 	return takes, nil
 }

@@ -14,13 +14,13 @@ import (
 )
 
 // takeWaiting takes what has gathered and returns its numbers, with the attempts.
-func takeWaiting(t *testing.T, s *store.Store, since journalstore.Mark, limit int) (seqs []int64, takes map[int64]journal.Take) {
+func takeWaiting(t *testing.T, s *store.Store, since journalstore.Mark, limit int) (seqs []int64, takes map[int64]journal.ClaimResult) {
 	t.Helper()
 	all, err := s.Journal.TakeWaiting(t.Context(), since, limit, 99)
 	if err != nil {
 		t.Fatal(err)
 	}
-	takes = map[int64]journal.Take{}
+	takes = map[int64]journal.ClaimResult{}
 	for _, take := range all {
 		seqs = append(seqs, take.Entry.Seq)
 		takes[take.Entry.Seq] = take
@@ -46,7 +46,7 @@ func age(t *testing.T, url string) {
 // away makes an attempt that meets no controller.
 func away(t *testing.T, s *store.Store, seq int64) {
 	t.Helper()
-	o := journal.Outcome{Kind: journal.Again, After: time.Hour, Reason: "unreachable", Away: true}
+	o := journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "unreachable", ControllerDown: true}
 	if _, err := s.Journal.SettleEntry(t.Context(), seq, take(t, s, seq).Entry.Attempt, o); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestWhatGatheredIsTakenOldestFirstAndBehindItsParents(t *testing.T) {
 			if held := take(t, s, seq); held.Wait <= 0 || held.Wait > journalstore.Hold {
 				t.Errorf("entry %d is not held: %+v", seq, held)
 			}
-			if _, err := s.Journal.SettleInLine(t.Context(), seq, taken.Entry.Attempt, journal.Outcome{Kind: journal.Done}); err != nil {
+			if _, err := s.Journal.SettleInLine(t.Context(), seq, taken.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -85,7 +85,7 @@ func TestWhatGatheredIsTakenOldestFirstAndBehindItsParents(t *testing.T) {
 	if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2", "journal/3", "journal/4", "journal/5", "journal/6"}) {
 		t.Errorf("told that they are done: %v", got)
 	}
-	if e := take(t, s, 4).Entry; e.Carrier == nil || *e.Carrier != 99 || e.State != journal.Completed {
+	if e := take(t, s, 4).Entry; e.BatchLeader == nil || *e.BatchLeader != 99 || e.State != journal.Completed {
 		t.Errorf("who mirrored it? %+v", e)
 	}
 }
@@ -95,9 +95,9 @@ func TestOnlyWhatMetNoControllerIsTakenBeforeItsTime(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	recordAll(t, s, change(t, "create network refused"), change(t, "create network failed"), change(t, "create network away"), change(t, "create network unlooked"))
-	for seq, kind := range map[int64]journal.Kind{1: journal.Refused, 2: journal.GivenUp} {
+	for seq, kind := range map[int64]journal.OutcomeKind{1: journal.OutcomeRejected, 2: journal.OutcomeFailed} {
 		e := take(t, s, seq).Entry
-		if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: kind, After: time.Hour, Reason: "no"}); err != nil {
+		if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: kind, RetryAfter: time.Hour, Reason: "no"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,7 +111,7 @@ func TestOnlyWhatMetNoControllerIsTakenBeforeItsTime(t *testing.T) {
 	if diff := cmp.Diff([]int64{3, 4}, seqs); diff != "" {
 		t.Error(diff)
 	}
-	o := journal.Outcome{Kind: journal.Again, After: time.Hour, Reason: "away again", Away: true}
+	o := journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "away again", ControllerDown: true}
 	for seq, take := range takes {
 		if _, err := s.Journal.SettleInLine(t.Context(), seq, take.Entry.Attempt, o); err != nil {
 			t.Fatal(err)
@@ -133,10 +133,10 @@ func TestWhatWasTakenInLineByADeadOneIsRepeatedWithALook(t *testing.T) {
 
 	again := take(t, s, 1)
 
-	if !again.Repeat || again.Entry.Attempt != takes[1].Entry.Attempt+1 {
+	if !again.MaybeApplied || again.Entry.Attempt != takes[1].Entry.Attempt+1 {
 		t.Errorf("it may have been sent: %+v", again)
 	}
-	if _, err := s.Journal.SettleInLine(t.Context(), 1, takes[1].Entry.Attempt, journal.Outcome{Kind: journal.Done}); err == nil {
+	if _, err := s.Journal.SettleInLine(t.Context(), 1, takes[1].Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
 		t.Error("the dead one came back and settled")
 	}
 }

@@ -18,30 +18,30 @@ const addressSelect = `
 	from floatingip f`
 
 // Addresses lists the floating IPs that can be reserved.
-func (s *Store) Addresses(ctx context.Context) ([]lease.Address, error) {
+func (s *Store) Addresses(ctx context.Context) ([]lease.ReservableFloatingIP, error) {
 	return readAddresses(ctx, s.db, `true`)
 }
 
 // Address is the floating IP with that ID.
-func (s *Store) Address(ctx context.Context, id uuid.UUID) (lease.Address, error) {
+func (s *Store) Address(ctx context.Context, id uuid.UUID) (lease.ReservableFloatingIP, error) {
 	all, err := readAddresses(ctx, s.db, `f.id = $1`, id)
 	if err == nil && len(all) == 0 {
 		err = noAddress(id)
 	}
 	if err != nil {
-		return lease.Address{}, err
+		return lease.ReservableFloatingIP{}, err
 	}
 	return all[0], nil
 }
 
 func noAddress(id uuid.UUID) error { return fmt.Errorf("%w: floating IP %s", db.ErrNotFound, id) }
 
-func readAddresses(ctx context.Context, q db.Querier, where string, args ...any) ([]lease.Address, error) {
+func readAddresses(ctx context.Context, q db.Querier, where string, args ...any) ([]lease.ReservableFloatingIP, error) {
 	rows, err := q.Query(ctx, addressSelect+` where `+where+` order by f.address, f.id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read floating IPs: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Address])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.ReservableFloatingIP])
 	if err != nil {
 		return nil, fmt.Errorf("read floating IPs: %w", err)
 	}
@@ -50,7 +50,7 @@ func readAddresses(ctx context.Context, q db.Querier, where string, args ...any)
 
 // RegisterAddress makes a floating IP of a network reservable. It must lie in one of the network's subnets, and be none
 // that the network gives away by itself: outside of the allocation pools, and not the gateway.
-func (s *Store) RegisterAddress(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.Address, err error) {
+func (s *Store) RegisterAddress(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.ReservableFloatingIP, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		subnet, err := subnetFor(ctx, tx, network, ip)
 		if err != nil {
@@ -61,10 +61,10 @@ func (s *Store) RegisterAddress(ctx context.Context, network uuid.UUID, ip netip
 			values ($1, $2, $3, $4)
 			returning id, network_id, subnet_id, address, reservable, created_at, updated_at`, uuid.New(), network, subnet, ip)
 		if err == nil {
-			a, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.Address])
+			a, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.ReservableFloatingIP])
 		}
 		if db.Violates(err, "floatingip_once") {
-			return lease.Refuse(lease.AddressInUse, "The floating IP %s is registered already.", ip)
+			return lease.Faultf(lease.AddressInUse, "The floating IP %s is registered already.", ip)
 		}
 		if err != nil {
 			return fmt.Errorf("register floating IP %s: %w", ip, err)
@@ -99,16 +99,16 @@ func subnetFor(ctx context.Context, tx *transaction, network uuid.UUID, ip netip
 		return id, fmt.Errorf("subnets of %s: %w", network, err)
 	}
 	if len(all) == 0 {
-		return id, lease.Refuse(lease.UnknownNetwork, "Network %s could not be found.", network)
+		return id, lease.Faultf(lease.UnknownNetwork, "Network %s could not be found.", network)
 	}
 	i := slices.IndexFunc(all, func(f found) bool { return f.holds != nil && *f.holds })
 	switch {
 	case i < 0:
-		return id, lease.Refuse(lease.UnknownNetwork, "No subnet of network %s holds the floating IP %s.", network, ip)
+		return id, lease.Faultf(lease.UnknownNetwork, "No subnet of network %s holds the floating IP %s.", network, ip)
 	case all[i].gateway != nil && *all[i].gateway:
-		return id, lease.Refuse(lease.InvalidInput, "The floating IP %s is the gateway of its subnet.", ip)
+		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is the gateway of its subnet.", ip)
 	case all[i].pooled:
-		return id, lease.Refuse(lease.InvalidInput, "The floating IP %s is inside of an allocation pool of its subnet, which gives it to others.", ip)
+		return id, lease.Faultf(lease.InvalidInput, "The floating IP %s is inside of an allocation pool of its subnet, which gives it to others.", ip)
 	}
 	return *all[i].id, nil
 }
@@ -118,7 +118,7 @@ func (s *Store) DeleteAddress(ctx context.Context, id uuid.UUID) error {
 	tag, err := s.db.Exec(ctx, `delete from floatingip where id = $1`, id)
 	switch {
 	case db.Violates(err, "floatingip_allocation_address"):
-		return lease.Refuse(lease.AddressInUse, "Floating IP %s is reserved and cannot be deleted.", id)
+		return lease.Faultf(lease.AddressInUse, "Floating IP %s is reserved and cannot be deleted.", id)
 	case err != nil:
 		return fmt.Errorf("delete floating IP %s: %w", id, err)
 	case tag.RowsAffected() == 0:
@@ -135,7 +135,7 @@ func (addresses) book(ctx context.Context, tx *transaction, b booking) error {
 	if err != nil {
 		return err
 	}
-	picked, err := lease.PickAddresses(candidates, b.Amount, b.Required)
+	picked, err := lease.PickFloatingIPs(candidates, b.Amount, b.Required)
 	if err != nil {
 		return err
 	}
@@ -154,15 +154,15 @@ func (addresses) rebook(ctx context.Context, tx *transaction, b booking) error {
 	}
 	keep := slices.Clone(b.Required)
 	for _, a := range held {
-		free := slices.ContainsFunc(candidates, func(c lease.AddressCandidate) bool { return c.ID == a.ID && c.Free })
+		free := slices.ContainsFunc(candidates, func(c lease.FloatingIPCandidate) bool { return c.ID == a.ID && c.Free })
 		switch {
 		case free && len(keep) < b.Amount && !slices.Contains(keep, a.IP):
 			keep = append(keep, a.IP)
 		case !free && b.active:
-			return lease.Refuse(lease.NotEnoughAddresses, "Not enough floating IPs available: %s is not free.", a.IP)
+			return lease.Faultf(lease.NotEnoughAddresses, "Not enough floating IPs available: %s is not free.", a.IP)
 		}
 	}
-	picked, err := lease.PickAddresses(candidates, b.Amount, keep)
+	picked, err := lease.PickFloatingIPs(candidates, b.Amount, keep)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func writeAddresses(ctx context.Context, tx *transaction, b booking, picked []uu
 
 // addressCandidates lists the floating IPs of a reservation's network and how they stand in its window, what it has
 // itself left aside. One that a reservation failed to leave is not free.
-func addressCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.AddressCandidate, error) {
+func addressCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.FloatingIPCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at, x.booked, not coalesce(x.taken, false)
 		from floatingip f
@@ -199,7 +199,7 @@ func addressCandidates(ctx context.Context, tx *transaction, b booking) ([]lease
 	if err != nil {
 		return nil, fmt.Errorf("which floating IPs are free: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.AddressCandidate, err error) {
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.FloatingIPCandidate, err error) {
 		return c, row.Scan(&c.ID, &c.Network, &c.Subnet, &c.IP, &c.Reservable, &c.CreatedAt, &c.UpdatedAt, &c.Booked, &c.Free)
 	})
 	if err != nil {

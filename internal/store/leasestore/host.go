@@ -44,7 +44,7 @@ func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[
 		if err != nil {
 			return err
 		}
-		if h.Nested, err = addNested(ctx, tx, h); err != nil {
+		if h.NestedProvider, err = addNested(ctx, tx, h); err != nil {
 			return err
 		}
 		if h.ID, err = insertHost(ctx, tx, h); err != nil {
@@ -79,7 +79,7 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 		}
 		for key, value := range capabilities {
 			if old, has := was.Capabilities[key]; has && old != value && slices.Contains(needed, key) {
-				return lease.Refuse(lease.HostInUse, "Capability %s of host %d cannot change: a reservation requires it.", key, id)
+				return lease.Faultf(lease.HostInUse, "Capability %s of host %d cannot change: a reservation requires it.", key, id)
 			}
 		}
 		if err := setCapabilities(ctx, tx, id, capabilities); err != nil {
@@ -108,18 +108,18 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 			return fmt.Errorf("servers of host %d: %w", id, err)
 		}
 		if used {
-			return lease.Refuse(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be deleted.", h.Hostname)
+			return lease.Faultf(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be deleted.", h.Hostname)
 		}
 		_, err = tx.Exec(ctx, `delete from host where id = $1`, id)
 		if db.Violates(err, "host_allocation_host") {
-			return lease.Refuse(lease.HostInUse, "Host %s is reserved and cannot be deleted.", h.Hostname)
+			return lease.Faultf(lease.HostInUse, "Host %s is reserved and cannot be deleted.", h.Hostname)
 		}
 		if err != nil {
 			return fmt.Errorf("delete host %d: %w", id, err)
 		}
-		var problem *inventory.Problem
-		if err := inventorystore.DropProvider(ctx, tx, h.Nested.String()); errors.As(err, &problem) {
-			return lease.Refuse(lease.HostInUse, "Host %s cannot be deleted: %s", h.Hostname, problem.Message)
+		var problem *inventory.Fault
+		if err := inventorystore.DropProvider(ctx, tx, h.NestedProvider.String()); errors.As(err, &problem) {
+			return lease.Faultf(lease.HostInUse, "Host %s cannot be deleted: %s", h.Hostname, problem.Message)
 		} else if err != nil {
 			return err
 		}
@@ -154,13 +154,13 @@ func hypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, 
 		Scan(&h.Provider, &h.Hostname, &h.VCPUs, &h.MemoryMB, &h.LocalGB, &registered, &used)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return h, lease.Refuse(lease.UnknownHost, "Host '%s' not found!", name)
+		return h, lease.Faultf(lease.UnknownHost, "Host '%s' not found!", name)
 	case err != nil:
 		return h, fmt.Errorf("hypervisor %s: %w", name, err)
 	case registered:
-		return h, lease.Refuse(lease.HostInUse, "Host %s is registered already.", h.Hostname)
+		return h, lease.Faultf(lease.HostInUse, "Host %s is registered already.", h.Hostname)
 	case used:
-		return h, lease.Refuse(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be registered.", h.Hostname)
+		return h, lease.Faultf(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be registered.", h.Hostname)
 	}
 	h.ServiceName = h.Hostname
 	return h, nil
@@ -168,19 +168,19 @@ func hypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, 
 
 // addNested creates the provider that is given to reservations of the host.
 func addNested(ctx context.Context, tx *transaction, h lease.Host) (uuid.UUID, error) {
-	p := inventory.NewProvider{UUID: uuid.NewString(), Name: lease.NestedName(h.Hostname), Parent: h.Provider.String()}
-	one := inventory.Of(1)
+	p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: lease.NestedProviderName(h.Hostname), Parent: h.Provider.String()}
+	one := inventory.NewInventory(1)
 	one.MaxUnit = 1
 	err := inventorystore.AddProvider(ctx, tx, p)
 	if err == nil {
-		err = inventorystore.EnsureClass(ctx, tx, lease.HostClass)
+		err = inventorystore.EnsureClass(ctx, tx, lease.HostResourceClass)
 	}
 	if err == nil {
-		err = inventorystore.SetInventory(ctx, tx, p.UUID, lease.HostClass, one)
+		err = inventorystore.SetInventory(ctx, tx, p.UUID, lease.HostResourceClass, one)
 	}
-	var problem *inventory.Problem
+	var problem *inventory.Fault
 	if errors.As(err, &problem) {
-		return uuid.Nil, lease.Refuse(lease.HostInUse, "Host %s cannot be registered: %s", h.Hostname, problem.Message)
+		return uuid.Nil, lease.Faultf(lease.HostInUse, "Host %s cannot be registered: %s", h.Hostname, problem.Message)
 	}
 	return uuid.MustParse(p.UUID), err
 }
@@ -189,9 +189,9 @@ func insertHost(ctx context.Context, tx *transaction, h lease.Host) (int64, erro
 	err := tx.QueryRow(ctx, `
 		insert into host (hostname, provider, nested, service_name, hypervisor_type, vcpus, memory_mb, local_gb)
 		values ($1, $2, $3, $4, $5, $6, $7, $8)
-		returning id`, h.Hostname, h.Provider, h.Nested, h.ServiceName, h.HypervisorType, h.VCPUs, h.MemoryMB, h.LocalGB).Scan(&h.ID)
+		returning id`, h.Hostname, h.Provider, h.NestedProvider, h.ServiceName, h.HypervisorType, h.VCPUs, h.MemoryMB, h.LocalGB).Scan(&h.ID)
 	if db.Violates(err, "host_hostname") || db.Violates(err, "host_provider") {
-		return 0, lease.Refuse(lease.HostInUse, "Host %s is registered already.", h.Hostname)
+		return 0, lease.Faultf(lease.HostInUse, "Host %s is registered already.", h.Hostname)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("register host %s: %w", h.Hostname, err)
@@ -256,7 +256,7 @@ func neededOf(ctx context.Context, tx *transaction, id int64) ([]string, error) 
 	var needed []string
 	var hypervisor, resource string
 	_, err = pgx.ForEachRow(rows, []any{&hypervisor, &resource}, func() error {
-		all, err := lease.Requirements(hypervisor, resource)
+		all, err := lease.HostRequirements(hypervisor, resource)
 		for _, r := range all {
 			needed = append(needed, r.Key)
 		}
@@ -296,7 +296,7 @@ func readHosts(ctx context.Context, q db.Querier, where string, args ...any) ([]
 
 // scanHost reads hostColumns and what is asked for behind them.
 func scanHost(row pgx.CollectableRow, more ...any) (h lease.Host, err error) {
-	err = row.Scan(append([]any{&h.ID, &h.Hostname, &h.Provider, &h.Nested, &h.ServiceName, &h.HypervisorType, &h.HypervisorVersion,
+	err = row.Scan(append([]any{&h.ID, &h.Hostname, &h.Provider, &h.NestedProvider, &h.ServiceName, &h.HypervisorType, &h.HypervisorVersion,
 		&h.VCPUs, &h.MemoryMB, &h.LocalGB, &h.CPUInfo, &h.AvailabilityZone, &h.Reservable, &h.CreatedAt, &h.UpdatedAt,
 		&h.Capabilities}, more...)...)
 	return h, err

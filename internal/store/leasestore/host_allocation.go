@@ -34,7 +34,7 @@ type hostChoice struct {
 }
 
 func hostChoiceOf(b booking) (hostChoice, error) {
-	requirements, err := lease.Requirements(b.HypervisorProperties, b.ResourceProperties)
+	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
 	return hostChoice{booking: b, least: b.Min, most: b.Max, requirements: requirements}, err
 }
 
@@ -47,15 +47,15 @@ func (b hostChoice) book(ctx context.Context, tx *transaction) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(c lease.Candidate) bool { return slices.Contains(b.kept, c.ID) })
-	matching, err := lease.Matching(all, b.requirements)
+	all = slices.DeleteFunc(all, func(c lease.HostCandidate) bool { return slices.Contains(b.kept, c.ID) })
+	matching, err := lease.MatchCandidates(all, b.requirements)
 	if err != nil {
 		return err
 	}
 	if b.shuffled {
 		rand.Shuffle(len(matching), func(i, j int) { matching[i], matching[j] = matching[j], matching[i] })
 	}
-	hosts, err := lease.Pick(matching, max(b.least, 0), b.most)
+	hosts, err := lease.PickHosts(matching, max(b.least, 0), b.most)
 	if err != nil || len(hosts) == 0 {
 		return err
 	}
@@ -81,7 +81,7 @@ func (b hostChoice) check(ctx context.Context, tx *transaction, hosts []int64) e
 	for _, h := range all {
 		properties := h.Properties()
 		for _, r := range b.requirements {
-			if !r.Holds(properties) {
+			if !r.MetBy(properties) {
 				return errTaken
 			}
 		}
@@ -91,7 +91,7 @@ func (b hostChoice) check(ctx context.Context, tx *transaction, hosts []int64) e
 
 // candidates lists all hosts by ID and how they stand in a window. A host that its last reservation failed to
 // leave is not free; such a reservation has begun, as only few have that hold something.
-func candidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.Candidate, error) {
+func candidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select `+hostColumns+`,
 			exists (select from host_allocation a where a.host_id = h.id),
@@ -107,7 +107,7 @@ func candidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lea
 	if err != nil {
 		return nil, fmt.Errorf("which hosts are free: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.Candidate, err error) {
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.HostCandidate, err error) {
 		c.Host, err = scanHost(row, &c.Booked, &c.Free)
 		return c, err
 	})
@@ -162,20 +162,20 @@ func (b *hostChoice) keep(ctx context.Context, tx *transaction) error {
 		if err != nil {
 			return err
 		}
-		if _, err := lease.Matching(all, b.requirements); err != nil {
+		if _, err := lease.MatchCandidates(all, b.requirements); err != nil {
 			return err
 		}
 	}
 	b.kept = []int64{}
 	for _, h := range held {
 		properties := h.Properties()
-		fits := !changed || !slices.ContainsFunc(b.requirements, func(r lease.Requirement) bool { return !r.Holds(properties) })
+		fits := !changed || !slices.ContainsFunc(b.requirements, func(r lease.Requirement) bool { return !r.MetBy(properties) })
 		if fits && len(b.kept) < b.most && !slices.Contains(taken, h.ID) {
 			b.kept = append(b.kept, h.ID)
 		}
 	}
 	if b.active && len(b.kept) < len(held) {
-		return lease.Refuse(lease.NotEnoughHosts, "Not enough hosts available")
+		return lease.Faultf(lease.NotEnoughHosts, "Not enough hosts available")
 	}
 	return nil
 }

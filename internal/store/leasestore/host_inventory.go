@@ -68,9 +68,9 @@ func (b *book) agree() bool {
 
 // become replaces what the reservation holds, if its generation is the one that was read.
 func (b *book) become(ctx context.Context, h holder, what inventory.Allocations) *inventorystore.AllocationWrite {
-	expect := inventory.Absent()
+	expect := inventory.ExpectAbsent()
 	if b.generation != nil {
-		expect = inventory.At(*b.generation)
+		expect = inventory.ExpectGeneration(*b.generation)
 	}
 	return inventorystore.NewAllocationWrite(h.acting(ctx), []inventory.ConsumerWrite{{
 		Consumer: h.ID.String(), Project: h.of.Project, User: h.of.User, Expect: expect, Allocations: what}})
@@ -83,15 +83,15 @@ func exchange(ctx context.Context, tx *transaction, changes []*inventorystore.Al
 	}
 	err := inventorystore.ReplaceAllocations(ctx, tx, changes...)
 	for _, c := range changes {
-		var problem *inventory.Problem
+		var problem *inventory.Fault
 		if !errors.As(c.Refusal, &problem) {
 			continue
 		}
 		reservation := c.Writes[0].Consumer
-		if problem.Kind == inventory.Concurrent {
+		if problem.Kind == inventory.ConcurrentUpdate {
 			return fmt.Errorf("reservation %s in inventory: another writer was faster: %w", reservation, c.Refusal)
 		}
-		return lease.Refuse(lease.HostInUse, "reservation %s cannot have its hosts: %s", reservation, problem.Message)
+		return lease.Faultf(lease.HostInUse, "reservation %s cannot have its hosts: %s", reservation, problem.Message)
 	}
 	return err
 }
@@ -112,7 +112,7 @@ func booksOf(ctx context.Context, tx *transaction, all []holder) (map[uuid.UUID]
 		join host h on h.id = a.host_id
 		where a.reservation_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&id, &provider}, func() error {
-			books[id].want[provider] = map[string]int64{lease.HostClass: 1}
+			books[id].want[provider] = map[string]int64{lease.HostResourceClass: 1}
 			return nil
 		})
 		return err

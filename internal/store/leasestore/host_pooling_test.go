@@ -25,7 +25,7 @@ func (t *leasing) pooling(service string) (reservable bool, version int64) {
 func TestCloudHearsOfEveryHostThatComesAndGoes(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 0)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}, PoolHosts: true})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, PoolHosts: true})
 	h := e.register("cmp-1", nil)
 	reservable, first := e.pooling("cmp-1")
 	if !reservable || first == 0 {
@@ -58,11 +58,11 @@ func TestHostWithServersIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 1)
 	server := uuid.NewString()
-	storetest.Allocate(t, e.Store, storetest.VCPUs(server, e.hosts[0].Provider.String(), 1, inventory.Absent()))
+	storetest.Allocate(t, e.Store, storetest.VCPUs(server, e.hosts[0].Provider.String(), 1, inventory.ExpectAbsent()))
 	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); faultKind(err) != lease.HostInUse {
 		t.Errorf("a host with a server goes: %v", err)
 	}
-	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.At(1)))
+	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.ExpectGeneration(1)))
 	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); err != nil {
 		t.Error(err)
 	}

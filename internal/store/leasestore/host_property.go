@@ -14,7 +14,7 @@ import (
 
 // HostUses lists who has which host when, in the order of hosts and dates; hosts that nobody has are listed too.
 // Without a lease or reservation in the filter, leases that are over are left out.
-func (s *Store) HostUses(ctx context.Context, f lease.UseFilter) ([]lease.HostUse, error) {
+func (s *Store) HostUses(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
 	rows, err := s.db.Query(ctx, `
 		select h.id, x.id, x.lease_id, x.start_at, x.end_at
 		from host h
@@ -32,13 +32,13 @@ func (s *Store) HostUses(ctx context.Context, f lease.UseFilter) ([]lease.HostUs
 	if err != nil {
 		return nil, fmt.Errorf("host allocations: %w", err)
 	}
-	var all []lease.HostUse
+	var all []lease.HostAllocation
 	var host int64
 	var id, of *uuid.UUID
 	var start, end *time.Time
 	_, err = pgx.ForEachRow(rows, []any{&host, &id, &of, &start, &end}, func() error {
 		if len(all) == 0 || all[len(all)-1].Host != host {
-			all = append(all, lease.HostUse{Host: host})
+			all = append(all, lease.HostAllocation{Host: host})
 		}
 		if id != nil {
 			u := &all[len(all)-1]

@@ -65,7 +65,7 @@ func extendSlots(ctx context.Context, tx *transaction, b booking) error {
 	}
 	err := writeSlots(ctx, tx, b, kept)
 	if db.Violates(err, "host_allocation_once") || db.Violates(err, "host_allocation_room") {
-		return lease.Refuse(lease.NotEnoughHosts, "Not enough hosts available")
+		return lease.Faultf(lease.NotEnoughHosts, "Not enough hosts available")
 	}
 	return err
 }
@@ -78,10 +78,10 @@ func moreSlots(ctx context.Context, tx *transaction, b booking, more int) (map[i
 	}
 	for i := range candidates {
 		c := &candidates[i]
-		c.Room = max(c.Room-c.Held, 0)
+		c.FreeSlots = max(c.FreeSlots-c.OwnInstances, 0)
 	}
 	candidates = slices.DeleteFunc(candidates, func(c lease.SlotCandidate) bool {
-		return b.Affinity == lease.Together && len(b.Slots) > 0 && c.Held == 0 || b.Affinity == lease.Apart && c.Held > 0
+		return b.Affinity == lease.AffinitySameHost && len(b.Slots) > 0 && c.OwnInstances == 0 || b.Affinity == lease.AffinityDifferentHosts && c.OwnInstances > 0
 	})
 	return lease.PickSlots(candidates, more, b.Affinity)
 }
@@ -122,7 +122,7 @@ func writeSlots(ctx context.Context, tx *transaction, b booking, slots map[int64
 // slotCandidates are the hosts that a reservation of instances may use in its window, and how much room each has for
 // them, what the reservation has itself left aside.
 func slotCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.SlotCandidate, error) {
-	requirements, err := lease.Requirements(b.HypervisorProperties, b.ResourceProperties)
+	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func slotCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.Sl
 	if err != nil {
 		return nil, err
 	}
-	matching, err := lease.Matching(hosts, requirements)
+	matching, err := lease.MatchCandidates(hosts, requirements)
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +147,8 @@ func slotCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.Sl
 	for _, h := range matching {
 		has, fits := capacity[h.ID]
 		if h.Reservable && fits && !alone[h.ID] {
-			all = append(all, lease.SlotCandidate{Host: h.ID, Room: lease.Room(has, lease.Peak(uses[h.ID], b.from, b.to), each),
-				Used: len(uses[h.ID]) > 0, Held: b.Slots[h.ID]})
+			all = append(all, lease.SlotCandidate{Host: h.ID, FreeSlots: lease.FreeSlots(has, lease.PeakUsage(uses[h.ID], b.from, b.to), each),
+				UsedByOthers: len(uses[h.ID]) > 0, OwnInstances: b.Slots[h.ID]})
 		}
 	}
 	return all, nil
@@ -156,7 +156,7 @@ func slotCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.Sl
 
 // usesOfHosts is what other reservations of instances take of hosts in a window, and which hosts are somebody's alone
 // in it. What a reservation failed to leave it still takes.
-func usesOfHosts(ctx context.Context, tx *transaction, b booking) (uses map[int64][]lease.Use, alone map[int64]bool, err error) {
+func usesOfHosts(ctx context.Context, tx *transaction, b booking) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, a.owner = a.reservation_id, lower(a.during), case when e.status = 'ERROR' then $3 else upper(a.during) end,
 			a.slots, r.resources
@@ -167,10 +167,10 @@ func usesOfHosts(ctx context.Context, tx *transaction, b booking) (uses map[int6
 	if err != nil {
 		return nil, nil, fmt.Errorf("what is used of hosts: %w", err)
 	}
-	uses, alone = map[int64][]lease.Use{}, map[int64]bool{}
+	uses, alone = map[int64][]lease.ResourceUsage{}, map[int64]bool{}
 	var host int64
 	var whole bool
-	var u lease.Use
+	var u lease.ResourceUsage
 	_, err = pgx.ForEachRow(rows, []any{&host, &whole, &u.From, &u.To, &u.Slots, &u.Resources}, func() error {
 		if whole {
 			alone[host] = true
@@ -232,7 +232,7 @@ func (instances) wire(ctx context.Context, tx *transaction, all []holder) error 
 		if want.equals(have) {
 			continue
 		}
-		if err := inventorystore.EnsureClass(ctx, tx, lease.ReservationClass(h.ID)); err != nil {
+		if err := inventorystore.EnsureClass(ctx, tx, lease.ReservationResourceClass(h.ID)); err != nil {
 			return err
 		}
 		if err := stockSlots(ctx, tx, h, want, have, closeSlots); err != nil {
@@ -254,7 +254,7 @@ func (instances) unwire(ctx context.Context, tx *transaction, all []holder) erro
 		if err := stockSlots(ctx, tx, h, nil, have, refuseSlots); err != nil {
 			return err
 		}
-		if err := inventorystore.DropClass(ctx, tx, lease.ReservationClass(h.ID)); err != nil {
+		if err := inventorystore.DropClass(ctx, tx, lease.ReservationResourceClass(h.ID)); err != nil {
 			return err
 		}
 	}
@@ -283,7 +283,7 @@ func (instances) leave(ctx context.Context, tx *transaction, reservations ...uui
 func lockSlots(ctx context.Context, tx *transaction, all []holder) error {
 	ids, classes := make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {
-		ids[i], classes[i] = h.ID, lease.ReservationClass(h.ID)
+		ids[i], classes[i] = h.ID, lease.ReservationResourceClass(h.ID)
 	}
 	if _, err := tx.Exec(ctx, `
 		select from provider
@@ -322,7 +322,7 @@ func slotsInInventory(ctx context.Context, tx *transaction, r lease.Reservation)
 		from inventory i
 		join provider p on p.id = i.provider_id
 		join resource_class c on c.id = i.class_id
-		where c.name = $2`, r.ID, lease.ReservationClass(r.ID))
+		where c.name = $2`, r.ID, lease.ReservationResourceClass(r.ID))
 	if err != nil {
 		return nil, nil, fmt.Errorf("slots of reservation %s: %w", r.ID, err)
 	}
@@ -346,9 +346,9 @@ func slotsInInventory(ctx context.Context, tx *transaction, r lease.Reservation)
 // stockSlots brings the inventories of nested providers from what they have to what they shall have, each at the
 // generation that it has under its lock, and moves that on. What shall go and is still used, stuck sees to.
 func stockSlots(ctx context.Context, tx *transaction, h holder, want, have slotStock,
-	stuck func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Problem) error) error {
+	stuck func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Fault) error) error {
 	ctx = h.acting(ctx)
-	class := lease.ReservationClass(h.ID)
+	class := lease.ReservationResourceClass(h.ID)
 	all := maps.Clone(have)
 	maps.Copy(all, want)
 	for _, provider := range slices.Sorted(maps.Keys(all)) {
@@ -361,11 +361,11 @@ func stockSlots(ctx context.Context, tx *transaction, h holder, want, have slotS
 		}
 		batch := &pgx.Batch{}
 		if n := want[provider]; n > 0 {
-			i := inventory.Of(n)
+			i := inventory.NewInventory(n)
 			i.MaxUnit = 1
 			inventorystore.QueueInventory(batch, p.LockedProvider, class, i)
 		} else if err := p.Use(ctx, tx, batch, []string{class}); err != nil {
-			var problem *inventory.Problem
+			var problem *inventory.Fault
 			if errors.As(err, &problem) {
 				err = stuck(batch, p.LockedProvider, class, have[provider], problem)
 			}
@@ -373,7 +373,7 @@ func stockSlots(ctx context.Context, tx *transaction, h holder, want, have slotS
 				return err
 			}
 		}
-		p.QueueGeneration(ctx, batch, inventory.Stocking)
+		p.QueueGeneration(ctx, batch, inventory.CauseInventories)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("slots of reservation %s at %s: %w", h.ID, provider, err)
 		}
@@ -382,14 +382,14 @@ func stockSlots(ctx context.Context, tx *transaction, h holder, want, have slotS
 }
 
 // closeSlots leaves the servers on a host that the reservation has lost in the books, and room for no more.
-func closeSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Problem) error {
-	i := inventory.Of(total)
+func closeSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Fault) error {
+	i := inventory.NewInventory(total)
 	i.MaxUnit, i.Reserved = 1, total
 	inventorystore.QueueInventory(batch, p, class, i)
 	return nil
 }
 
 // refuseSlots means that servers have to go first.
-func refuseSlots(_ *pgx.Batch, _ inventorystore.LockedProvider, class string, _ int64, problem *inventory.Problem) error {
-	return lease.Refuse(lease.HostInUse, "%s is still used: %s", class, problem.Message)
+func refuseSlots(_ *pgx.Batch, _ inventorystore.LockedProvider, class string, _ int64, problem *inventory.Fault) error {
+	return lease.Faultf(lease.HostInUse, "%s is still used: %s", class, problem.Message)
 }

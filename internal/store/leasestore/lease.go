@@ -148,7 +148,7 @@ func scanReservation(rows pgx.Rows, of *uuid.UUID) (r lease.Reservation, err err
 	var slots []int
 	err = rows.Scan(of, &r.ID, &r.Type, &r.Status, &r.Min, &r.Max, &r.HypervisorProperties, &r.ResourceProperties, &r.BeforeEnd,
 		&r.Amount, &r.VCPUs, &r.MemoryMB, &r.DiskGB, &r.Affinity, &r.Flavor, &r.Network, &r.Required, &r.AggregateID,
-		&r.ServerGroupID, &r.Shape, &r.Shaped, &r.MissingResources, &r.ResourcesChanged, &r.LastError, &r.CreatedAt, &r.UpdatedAt,
+		&r.ServerGroupID, &r.Revision, &r.CloudRevision, &r.MissingResources, &r.ResourcesChanged, &r.LastError, &r.CreatedAt, &r.UpdatedAt,
 		&r.Hosts, &slots, &r.Addresses)
 	if r.Type == lease.VirtualInstance || r.Type == lease.FlavorInstance {
 		r.Slots = map[int64]int{}
@@ -198,7 +198,7 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 			order by before.end_at, h.id
 			limit $3) b
 		where l.id = any($1) and l.status = 'PENDING' and l.start_at <= clock_timestamp() + $2::interval
-		order by l.id, b.end_at`, ids, lease.Skew, blockersShown).Query(func(rows pgx.Rows) error {
+		order by l.id, b.end_at`, ids, lease.ClockSkew, blockersShown).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id uuid.UUID
 			var b lease.Blocker
@@ -221,7 +221,7 @@ func saveLeases(ctx context.Context, tx *transaction, all ...outcome) error {
 	batch, told := &pgx.Batch{}, []news{}
 	for _, o := range all {
 		queueLease(batch, o.was, o.is)
-		told = append(told, news{o.is, lease.Notices(o.was, o.is)})
+		told = append(told, news{o.is, lease.NotificationsFor(o.was, o.is)})
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("save leases: %w", err)

@@ -32,8 +32,8 @@ type World interface {
 type Begun struct {
 	lease.Lease
 	Step   lease.Step
-	Claims []lease.Claim            // what its reservations hold; none if nobody has to hear of it
-	Marks  map[uuid.UUID]lease.Mark // what the world calls them, by reservation
+	Claims []lease.CloudReservation     // what its reservations hold; none if nobody has to hear of it
+	Marks  map[uuid.UUID]lease.CloudIDs // what the world calls them, by reservation
 }
 
 // AdvanceLeases starts or ends together some of the leases of which that is due, ends first: when many are due at one
@@ -113,10 +113,10 @@ func (s *Store) beginDue(ctx context.Context, claimed bool) (begun, ready []Begu
 		var all []outcome
 		for _, was := range leases {
 			due := lease.Next(was, now).Step
-			if !slices.Contains([]lease.Step{lease.Start, lease.BeforeEnd, lease.End}, due) {
+			if !slices.Contains([]lease.Step{lease.StepStart, lease.StepBeforeEnd, lease.StepEnd}, due) {
 				continue
 			}
-			is, err := lease.Begin(was, due, now)
+			is, err := lease.BeginStep(was, due, now)
 			if err != nil {
 				return stale(err)
 			}
@@ -142,7 +142,7 @@ func (s *Store) beginDue(ctx context.Context, claimed bool) (begun, ready []Begu
 func wireBegun(ctx context.Context, tx *transaction, begun []Begun) error {
 	var starting []holder
 	for _, b := range begun {
-		if b.Step == lease.Start {
+		if b.Step == lease.StepStart {
 			starting = append(starting, holders(b.Lease)...)
 		}
 	}
@@ -247,13 +247,13 @@ func (s *Store) finishBegun(ctx context.Context, begun, ready []Begun) (finished
 		}
 		for _, b := range begun {
 			was := now[b.ID]
-			givenUp[b.ID] = b.Step == lease.Start && (was.DeleteRequested || was.Status != lease.Starting && was.Status != lease.Active)
+			givenUp[b.ID] = b.Step == lease.StepStart && (was.DeleteRequested || was.Status != lease.Starting && was.Status != lease.Active)
 		}
 		var all []ended
 		for _, b := range ready {
 			was := now[b.ID]
-			is, err := lease.Finish(was, b.Step, nil)
-			if err == nil && !givenUp[b.ID] && (b.Step == lease.BeforeEnd || !was.Status.Stable()) {
+			is, err := lease.FinishStep(was, b.Step, nil)
+			if err == nil && !givenUp[b.ID] && (b.Step == lease.StepBeforeEnd || !was.Status.Stable()) {
 				all = append(all, ended{outcome{was: was, is: is, step: b.Step}, b.Marks})
 			}
 		}
@@ -279,7 +279,7 @@ func (s *Store) finishBegun(ctx context.Context, begun, ready []Begun) (finished
 // ended is a step at its end, with what the world calls the lease's reservations.
 type ended struct {
 	outcome
-	marks map[uuid.UUID]lease.Mark
+	marks map[uuid.UUID]lease.CloudIDs
 }
 
 func finishAll(ctx context.Context, tx *transaction, all []ended) error {

@@ -65,12 +65,12 @@ func TestWhatIsDueIsTakenTogetherEndsFirst(t *testing.T) {
 	e := newLeasing(t, 4)
 	named := func(name string, d lease.Draft) lease.Draft { d.Name = name; return d }
 	ending := e.active(named("ending", hostsDraft(1, 2, 1, 1)))
-	e.begin(ending.ID, lease.BeforeEnd)
-	e.finish(ending.ID, lease.BeforeEnd, nil)
+	e.begin(ending.ID, lease.StepBeforeEnd)
+	e.finish(ending.ID, lease.StepBeforeEnd, nil)
 	starting, empty := e.create(named("starting", hostsDraft(1, 2, 2, 2))), e.create(lease.Draft{Name: "empty", User: "u", Project: "p",
-		Start: lease.Moment{At: hour(1)}, End: lease.Moment{At: hour(2)}})
+		Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}})
 	next, later := e.create(named("next", hostsDraft(3, 4, 4, 4))), e.create(named("later", hostsDraft(5, 6, 1, 1)))
-	deleted := e.create(named("deleted", lease.Draft{User: "u", Project: "p", Start: lease.Moment{At: hour(1)}, End: lease.Moment{At: hour(2)}}))
+	deleted := e.create(named("deleted", lease.Draft{User: "u", Project: "p", Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}}))
 	for _, l := range []lease.Lease{starting, empty, deleted} {
 		e.startDue(l)
 	}
@@ -95,7 +95,7 @@ func TestWhatIsDueIsTakenTogetherEndsFirst(t *testing.T) {
 	e.advance(5)
 
 	for _, l := range []lease.Lease{starting, empty} {
-		if warning := eventOf(e.read(l.ID), lease.BeforeEndLease); warning.Status != lease.Done {
+		if warning := eventOf(e.read(l.ID), lease.BeforeEndLease); warning.Status != lease.EventDone {
 			t.Errorf("the warning of %s is %s", l.Name, warning.Status)
 		}
 	}
@@ -111,7 +111,7 @@ func TestCrowdKeepsNobodyElseFromHisTurn(t *testing.T) {
 	e := newLeasing(t, 2)
 	const crowd = 51
 	for range crowd {
-		e.create(lease.Draft{Name: "crowd", User: "u", Project: "p", Start: lease.Moment{At: hour(1)}, End: lease.Moment{At: hour(2)}})
+		e.create(lease.Draft{Name: "crowd", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}})
 	}
 	due := func(typ lease.EventType) {
 		t.Helper()
@@ -128,8 +128,8 @@ func TestCrowdKeepsNobodyElseFromHisTurn(t *testing.T) {
 	}
 	due(lease.StartLease)
 	ending := e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(ending.ID, lease.BeforeEnd)
-	e.finish(ending.ID, lease.BeforeEnd, nil)
+	e.begin(ending.ID, lease.StepBeforeEnd)
+	e.finish(ending.ID, lease.StepBeforeEnd, nil)
 
 	once()
 
@@ -153,8 +153,8 @@ func TestStepThatDoesNotGoWellHoldsNobodyUp(t *testing.T) {
 	for range 3 {
 		all = append(all, e.create(hostsDraft(1, 2, 1, 1)))
 	}
-	other := inventory.ConsumerWrite{Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.Absent(),
-		Allocations: inventory.Allocations{e.hosts[all[1].Reservations[0].Hosts[0]-1].Nested.String(): {lease.HostClass: 1}}}
+	other := inventory.ConsumerWrite{Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.ExpectAbsent(),
+		Allocations: inventory.Allocations{e.hosts[all[1].Reservations[0].Hosts[0]-1].NestedProvider.String(): {lease.HostResourceClass: 1}}}
 	if err := e.Inventory.ReplaceAllocations(t.Context(), []inventory.ConsumerWrite{other}); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
 
 	n, err := e.advanceAll(world{bring: func(begun []leasestore.Begun) []leasestore.Begun {
 		for _, b := range begun {
-			if b.Step != lease.Start || b.Status != lease.Starting {
+			if b.Step != lease.StepStart || b.Status != lease.Starting {
 				t.Errorf("%s of a lease that is %s", b.Step, b.Status)
 			}
 			e.is(b.Lease, lease.Starting) // as everybody sees it
@@ -212,11 +212,11 @@ func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
 	e := newLeasing(t, 2)
 	l := e.create(hostsDraft(1, 2, 2, 2))
 	e.startDue(l)
-	var claims [][]lease.Claim
+	var claims [][]lease.CloudReservation
 	w := world{bring: func(begun []leasestore.Begun) []leasestore.Begun {
 		for i, b := range begun {
 			claims = append(claims, b.Claims)
-			begun[i].Marks = map[uuid.UUID]lease.Mark{b.Claims[0].ID: {AggregateID: new(int64(7)), ServerGroupID: "group"}}
+			begun[i].Marks = map[uuid.UUID]lease.CloudIDs{b.Claims[0].ID: {AggregateID: new(int64(7)), ServerGroupID: "group"}}
 		}
 		return begun
 	}}
@@ -230,11 +230,11 @@ func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	want, err := e.Lease.Claim(t.Context(), l.Reservations[0].ID)
-	if err != nil || len(want.Servers) != 2 {
+	if err != nil || len(want.ComputeHosts) != 2 {
 		t.Fatalf("%+v, %v", want, err)
 	}
 	for _, c := range claims {
-		if d := cmp.Diff(want.Servers, c[0].Servers); d != "" || c[0].Project != l.Project {
+		if d := cmp.Diff(want.ComputeHosts, c[0].ComputeHosts); d != "" || c[0].Project != l.Project {
 			t.Errorf("what the world hears: %s %+v", d, c[0])
 		}
 	}
@@ -247,12 +247,12 @@ func TestMarkOfAnotherShapeThanThoseThatAreOutChangesNothing(t *testing.T) {
 	r := l.Reservations[0]
 	storetest.Exec(t, e.url, `update reservation set shaped = 3, shape = 5 where id = $1`, r.ID)
 	for _, shape := range []int64{4, 3, 6} { // the cloud was told of the fourth, and nobody knows a sixth
-		if err := e.Lease.MarkReservation(t.Context(), r.ID, lease.Mark{Shape: shape, AggregateID: new(10 * shape)}); err != nil {
+		if err := e.Lease.MarkReservation(t.Context(), r.ID, lease.CloudIDs{Revision: shape, AggregateID: new(10 * shape)}); err != nil {
 			t.Error(err)
 		}
 	}
 
-	if r = e.read(l.ID).Reservations[0]; r.Shaped != 4 || r.Shape != 5 || r.AggregateID == nil || *r.AggregateID != 40 {
+	if r = e.read(l.ID).Reservations[0]; r.CloudRevision != 4 || r.Revision != 5 || r.AggregateID == nil || *r.AggregateID != 40 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -261,8 +261,8 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 	t.Parallel()
 	e := newLeasing(t, 4)
 	started, asked, gone, ending := e.create(hostsDraft(1, 2, 1, 1)), e.create(hostsDraft(1, 2, 1, 1)), e.create(hostsDraft(1, 2, 1, 1)), e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(ending.ID, lease.BeforeEnd)
-	e.finish(ending.ID, lease.BeforeEnd, nil)
+	e.begin(ending.ID, lease.StepBeforeEnd)
+	e.finish(ending.ID, lease.StepBeforeEnd, nil)
 	for _, l := range []lease.Lease{started, asked, gone} {
 		e.startDue(l)
 	}
@@ -273,8 +273,8 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 				t.Errorf("%t, %v", there, err)
 			}
 		}
-		e.begin(gone.ID, lease.Delete)
-		if _, err := e.Lease.FinishLease(t.Context(), gone.ID, lease.Delete, nil); err != nil {
+		e.begin(gone.ID, lease.StepDelete)
+		if _, err := e.Lease.FinishLease(t.Context(), gone.ID, lease.StepDelete, nil); err != nil {
 			t.Error(err)
 		}
 		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.Begun) bool { return b.ID == gone.ID }) // half of it is there
@@ -323,14 +323,14 @@ func TestLeaseWhoseStartFailedEndsWithTheOthers(t *testing.T) {
 	e := newLeasing(t, 2)
 	failed, other := e.create(hostsDraft(1, 2, 1, 1)), e.active(hostsDraft(1, 2, 1, 1))
 	e.due(failed)
-	e.begin(failed.ID, lease.Start)
-	e.finish(failed.ID, lease.Start, map[uuid.UUID]string{failed.Reservations[0].ID: "no answer"})
+	e.begin(failed.ID, lease.StepStart)
+	e.finish(failed.ID, lease.StepStart, map[uuid.UUID]string{failed.Reservations[0].ID: "no answer"})
 
 	e.advance(3) // and the other's warning
 
 	e.is(other, lease.Terminated)
 	e.is(failed, lease.Error)
-	if l := e.read(failed.ID); eventOf(l, lease.EndLease).Status != lease.Failed || len(l.Reservations[0].Hosts) != 0 {
+	if l := e.read(failed.ID); eventOf(l, lease.EndLease).Status != lease.EventFailed || len(l.Reservations[0].Hosts) != 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -339,13 +339,13 @@ func TestEndWhoseWarningIsOnItsWayKeepsNobodyFromHisOwn(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)
 	warned, other := e.active(hostsDraft(1, 2, 1, 1)), e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(warned.ID, lease.BeforeEnd)
+	e.begin(warned.ID, lease.StepBeforeEnd)
 
 	e.advance(2)
 
 	e.is(warned, lease.Active)
 	e.is(other, lease.Terminated)
-	e.finish(warned.ID, lease.BeforeEnd, nil)
+	e.finish(warned.ID, lease.StepBeforeEnd, nil)
 	e.advance(1)
 	e.is(warned, lease.Terminated)
 }
@@ -359,12 +359,12 @@ func TestBackToBackLeasesNeverOverlap(t *testing.T) {
 	at := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
 	var before, after []lease.Lease
 	for range pairs {
-		before = append(before, e.create(lease.Draft{Name: "before", User: "u", Project: "p", Start: lease.Moment{At: at.Add(-time.Minute)},
-			End: lease.Moment{At: at}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
+		before = append(before, e.create(lease.Draft{Name: "before", User: "u", Project: "p", Start: lease.RequestedDate{At: at.Add(-time.Minute)},
+			End: lease.RequestedDate{At: at}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
 	}
 	for range pairs {
-		after = append(after, e.create(lease.Draft{Name: "after", User: "u", Project: "p", Start: lease.Moment{At: at},
-			End: lease.Moment{At: at.Add(time.Minute)}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
+		after = append(after, e.create(lease.Draft{Name: "after", User: "u", Project: "p", Start: lease.RequestedDate{At: at},
+			End: lease.RequestedDate{At: at.Add(time.Minute)}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
 	}
 	storetest.Exec(t, e.url, `update event set at = now() - interval '1 minute' where event_type = 'start_lease' and lease_id in (select id from lease where name = 'before')`)
 	e.advance(pairs)
@@ -480,7 +480,7 @@ func TestWhoComesToBeAmongTheFirstHearsOfIt(t *testing.T) {
 	}{
 		{"the last goes", remove(5), names(5)},
 		{"one of the first moves", func() {
-			if _, err := e.Lease.UpdateLease(t.Context(), all[1].ID, lease.Change{Start: &lease.Moment{At: hour(1).Add(time.Minute)}}); err != nil {
+			if _, err := e.Lease.UpdateLease(t.Context(), all[1].ID, lease.Change{Start: &lease.RequestedDate{At: hour(1).Add(time.Minute)}}); err != nil {
 				t.Error(err)
 			}
 		}, names(1, 4)},

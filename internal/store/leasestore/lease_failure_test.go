@@ -21,13 +21,13 @@ func TestFailedStartHoldsNothingAndStillEnds(t *testing.T) {
 	d.Reservations = append(d.Reservations, d.Reservations[0])
 	l := e.create(d)
 	e.due(l)
-	e.begin(l.ID, lease.Start)
+	e.begin(l.ID, lease.StepStart)
 	if err := e.Lease.WireReservation(t.Context(), l.Reservations[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	failed := map[uuid.UUID]string{l.Reservations[1].ID: "no answer"}
 	for range 2 {
-		l = e.finish(l.ID, lease.Start, failed)
+		l = e.finish(l.ID, lease.StepStart, failed)
 	}
 	if l.Status != lease.Error || l.Reservations[1].LastError != "no answer" {
 		t.Errorf("want ERROR with the reason, got %+v", l)
@@ -35,13 +35,13 @@ func TestFailedStartHoldsNothingAndStillEnds(t *testing.T) {
 	if got := e.held(l.Reservations[0].ID); len(got) != 0 {
 		t.Errorf("a lease whose start failed holds %v", got)
 	}
-	e.begin(l.ID, lease.End)
+	e.begin(l.ID, lease.StepEnd)
 	e.unwire(l)
-	l = e.finish(l.ID, lease.End, nil)
+	l = e.finish(l.ID, lease.StepEnd, nil)
 	if l.Status != lease.Error || len(l.Reservations[0].Hosts)+len(l.Reservations[1].Hosts) != 0 {
 		t.Errorf("want ERROR without hosts, got %+v", l)
 	}
-	if due := lease.Next(l, time.Now()); due.Step != lease.Stop {
+	if due := lease.Next(l, time.Now()); due.Step != lease.StepStop {
 		t.Errorf("still due: %+v", due)
 	}
 	e.create(hostsDraft(1, 2, 2, 2))
@@ -51,8 +51,8 @@ func TestHostIsGivenToNobodyWhileAReservationFailedToLeaveIt(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 1)
 	l := e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(l.ID, lease.End)
-	l = e.finish(l.ID, lease.End, map[uuid.UUID]string{l.Reservations[0].ID: "server will not die"})
+	e.begin(l.ID, lease.StepEnd)
+	l = e.finish(l.ID, lease.StepEnd, map[uuid.UUID]string{l.Reservations[0].ID: "server will not die"})
 	if l.Status != lease.Error || len(l.Reservations[0].Hosts) != 1 {
 		t.Errorf("want ERROR with its host, got %+v", l)
 	}
@@ -61,15 +61,15 @@ func TestHostIsGivenToNobodyWhileAReservationFailedToLeaveIt(t *testing.T) {
 	if gone, err := e.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
 		t.Fatalf("gone %t, %v", gone, err)
 	}
-	e.begin(l.ID, lease.Delete)
-	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.Delete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(err, db.ErrConflict) {
+	e.begin(l.ID, lease.StepDelete)
+	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("deleted though it holds something: %v", err)
 	}
 	e.unwire(l)
-	if last, err := e.Lease.FinishLease(t.Context(), l.ID, lease.Delete, nil); err != nil || last.Status != lease.Deleting {
+	if last, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil || last.Status != lease.Deleting {
 		t.Errorf("last state %s, %v", last.Status, err)
 	}
-	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.Delete, nil); !errors.Is(err, db.ErrNotFound) {
+	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("want ErrNotFound, got %v", err)
 	}
 	e.create(hostsDraft(5, 6, 1, 1))
@@ -88,7 +88,7 @@ func TestFollowerWaitsForTheOneBefore(t *testing.T) {
 	if d := cmp.Diff(want, after.Blockers); d != "" {
 		t.Error(d)
 	}
-	e.begin(after.ID, lease.Start) // one that does not look
+	e.begin(after.ID, lease.StepStart) // one that does not look
 	if err := e.Lease.WireReservation(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
 		t.Errorf("two leases are given one host: %v", err)
 	}
@@ -97,15 +97,15 @@ func TestFollowerWaitsForTheOneBefore(t *testing.T) {
 		update event set status = 'UNDONE' where lease_id = $1`, after.ID)
 	storetest.Exec(t, e.url, `delete from note`)
 
-	e.begin(before.ID, lease.End)
+	e.begin(before.ID, lease.StepEnd)
 	e.unwire(before)
-	e.finish(before.ID, lease.End, nil)
+	e.finish(before.ID, lease.StepEnd, nil)
 
 	notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)
 	if err != nil || len(notes) != 1 || notes[0].ID != contract.LeaseID(after.ID.String()) {
 		t.Errorf("want a note for the follower, got %+v, %v", notes, err)
 	}
-	if due := lease.Next(e.read(after.ID), time.Now().Add(time.Second)); due.Step != lease.Start {
+	if due := lease.Next(e.read(after.ID), time.Now().Add(time.Second)); due.Step != lease.StepStart {
 		t.Errorf("still waits: %+v", due)
 	}
 }

@@ -52,7 +52,7 @@ func (s *Store) SeeHosts(ctx context.Context, up map[string]bool) (failed, recov
 // Unwell lists reservations of leases at rest that hold a host that is not up, or that lack resources, and that are
 // needed within the horizon, the earliest first; without a horizon however late. Those beyond it are left for later:
 // the host may be back by then.
-func (s *Store) Unwell(ctx context.Context, horizon time.Duration, limit int) ([]lease.Unwell, error) {
+func (s *Store) Unwell(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
 	rows, err := s.db.Query(ctx, `
 		select r.id, coalesce(a.host_id, 0)
 		from (
@@ -73,7 +73,7 @@ func (s *Store) Unwell(ctx context.Context, horizon time.Duration, limit int) ([
 	if err != nil {
 		return nil, fmt.Errorf("which reservations are unwell: %w", err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Unwell])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.UnhealthyReservation])
 	if err != nil {
 		return nil, fmt.Errorf("which reservations are unwell: %w", err)
 	}
@@ -82,7 +82,7 @@ func (s *Store) Unwell(ctx context.Context, horizon time.Duration, limit int) ([
 
 // HealReservation gives a reservation other resources for those that it lost, as many as there are, and flags what
 // became of it. What is in order by now, or on its way between two statuses, is left alone.
-func (s *Store) HealReservation(ctx context.Context, a lease.Unwell) error {
+func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservation) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		was, r, err := lockReservation(ctx, tx, a.Reservation)
 		if errors.Is(err, db.ErrNotFound) {
@@ -108,8 +108,8 @@ func (s *Store) HealReservation(ctx context.Context, a lease.Unwell) error {
 		if err := saveLease(ctx, tx, was, *is); err != nil {
 			return err
 		}
-		if is.Degraded && len(lease.Notices(was, *is)) == 0 { // another host for one that came in place of another
-			if err := tellLeases(ctx, tx, news{*is, []string{lease.NoticeHealth}}); err != nil {
+		if is.Degraded && len(lease.NotificationsFor(was, *is)) == 0 { // another host for one that came in place of another
+			if err := tellLeases(ctx, tx, news{*is, []string{lease.NotificationHealth}}); err != nil {
 				return err
 			}
 		}
@@ -146,7 +146,7 @@ func (s *Store) heal(ctx context.Context, tx *transaction, was lease.Lease, i in
 		whole, err = resources[r.Type].replace(ctx, tx, s.bookingOf(was, r, apart(r), now), host)
 		return err
 	})
-	is := lease.Replaced(was, i, whole)
+	is := lease.WithHostReplaced(was, i, whole)
 	return &is, err
 }
 
@@ -173,7 +173,7 @@ func (s *Store) refill(ctx context.Context, tx *transaction, was lease.Lease, i 
 	if has <= had {
 		return nil, nil
 	}
-	is := lease.Refilled(was, i)
+	is := lease.WithResourcesRestored(was, i)
 	return &is, nil
 }
 

@@ -55,17 +55,17 @@ func (t *leasing) healthy(l lease.Lease, want health) {
 // lasting makes an active lease that ends in an hour.
 func (t *leasing) lasting(d lease.Draft) lease.Lease {
 	t.Helper()
-	d.Start, d.End = lease.Moment{Now: true}, lease.Moment{At: hour(1)}
+	d.Start, d.End = lease.RequestedDate{Now: true}, lease.RequestedDate{At: hour(1)}
 	l := t.create(d)
-	t.begin(l.ID, lease.Start)
+	t.begin(l.ID, lease.StepStart)
 	t.wire(l)
-	return t.finish(l.ID, lease.Start, nil)
+	return t.finish(l.ID, lease.StepStart, nil)
 }
 
 func TestHostThatDiesIsReplacedInAnActiveLease(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}, Notices: true})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notices: true})
 	l := e.lasting(hostsDraft(0, 1, 1, 1))
 	e.healthy(l, health{Hosts: []int64{1}})
 	down := map[string]bool{"cmp-1": false, "nobody": false}
@@ -132,7 +132,7 @@ func TestLeaseToComeIsHealedInSilenceAndInTime(t *testing.T) {
 	if got := e.health(late); !got.Degraded || !got.Missing || got.Changed || len(got.Hosts) != 1 {
 		t.Errorf("without a horizon: %+v", got)
 	}
-	end := lease.Moment{At: hour(32)}
+	end := lease.RequestedDate{At: hour(32)}
 	e.see(map[string]bool{"cmp-1": true, "cmp-2": true}, time.Hour)
 	if _, err := e.Lease.UpdateLease(t.Context(), late.ID, lease.Change{End: &end}); err != nil {
 		t.Fatal(err)
@@ -153,21 +153,21 @@ func TestLeaseThatLacksSomethingCanBeShortened(t *testing.T) {
 			e.see(map[string]bool{"cmp-1": false}, time.Hour)
 			want := health{Degraded: true, Missing: true, Hosts: []int64{2}}
 			e.healthy(l, want)
-			shape := e.read(l.ID).Reservations[0].Shape
+			shape := e.read(l.ID).Reservations[0].Revision
 
 			warned := time.Now().UTC().Add(20 * time.Minute).Truncate(time.Second)
 			e.update(l.ID, lease.Change{BeforeEnd: &warned})
 			half := time.Now().UTC().Add(30 * time.Minute).Truncate(time.Second)
-			if got := e.update(l.ID, lease.Change{End: &lease.Moment{At: half}}); !got.EndAt.Equal(half) {
+			if got := e.update(l.ID, lease.Change{End: &lease.RequestedDate{At: half}}); !got.EndAt.Equal(half) {
 				t.Errorf("ends at %s", got.EndAt)
 			}
 			e.healthy(l, want)
 			e.unchanged(l.ID, until(1), lease.NotEnoughHosts)
 			later := hostsDraft(0, 2, 1, 1)
-			later.Start = lease.Moment{At: half}
+			later.Start = lease.RequestedDate{At: half}
 			e.create(later) // who comes next has what it left
-			e.update(l.ID, lease.Change{End: &lease.Moment{Now: true}})
-			if r := e.read(l.ID).Reservations[0]; r.Shape != shape {
+			e.update(l.ID, lease.Change{End: &lease.RequestedDate{Now: true}})
+			if r := e.read(l.ID).Reservations[0]; r.Revision != shape {
 				t.Error("the cloud hears of something that has not changed")
 			}
 		})
@@ -178,7 +178,7 @@ func TestLeaseOnItsWayIsNotHealed(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)
 	l := e.create(hostsDraft(1, 2, 1, 1))
-	ailing := lease.Unwell{Reservation: l.Reservations[0].ID, Host: l.Reservations[0].Hosts[0]}
+	ailing := lease.UnhealthyReservation{Reservation: l.Reservations[0].ID, Host: l.Reservations[0].Hosts[0]}
 	if err := e.Lease.HealReservation(t.Context(), ailing); err != nil { // it has recovered by now
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestLeaseOnItsWayIsNotHealed(t *testing.T) {
 	e.due(l)
 	storetest.Exec(t, e.url, `update lease set end_at = now() + interval '1 hour'`)
 	storetest.Exec(t, e.url, `update host set reservable = false where id = 1`)
-	e.begin(l.ID, lease.Start)
+	e.begin(l.ID, lease.StepStart)
 	if n := e.see(nil, 0); n != 0 {
 		t.Errorf("%d ail", n)
 	}
@@ -219,19 +219,19 @@ func TestInstancesOfAHostThatDiesGetRoomElsewhere(t *testing.T) {
 		want     slotHealth
 		returns  slotHealth
 	}{
-		{"anywhere", lease.Anywhere, 5, []string{"cmp-2"},
+		{"anywhere", lease.AffinityNone, 5, []string{"cmp-2"},
 			slotHealth{true, false, true, map[string]int{"cmp-1": 4, "cmp-3": 1}, map[string]int64{"cmp-1": 4, "cmp-3": 1}},
 			slotHealth{true, false, true, map[string]int{"cmp-1": 4, "cmp-3": 1}, map[string]int64{"cmp-1": 4, "cmp-3": 1}}},
-		{"anywhere, and there is no room", lease.Anywhere, 9, []string{"cmp-1"},
+		{"anywhere, and there is no room", lease.AffinityNone, 9, []string{"cmp-1"},
 			slotHealth{true, true, false, map[string]int{"cmp-2": 4, "cmp-3": 1}, map[string]int64{"cmp-2": 4, "cmp-3": 1}},
 			slotHealth{true, false, true, map[string]int{"cmp-1": 1, "cmp-2": 4, "cmp-3": 4}, map[string]int64{"cmp-1": 1, "cmp-2": 4, "cmp-3": 4}}},
-		{"all together", lease.Together, 3, []string{"cmp-1"},
+		{"all together", lease.AffinitySameHost, 3, []string{"cmp-1"},
 			slotHealth{true, false, true, map[string]int{"cmp-2": 3}, map[string]int64{"cmp-2": 3}},
 			slotHealth{true, false, true, map[string]int{"cmp-2": 3}, map[string]int64{"cmp-2": 3}}},
-		{"each apart", lease.Apart, 2, []string{"cmp-2"},
+		{"each apart", lease.AffinityDifferentHosts, 2, []string{"cmp-2"},
 			slotHealth{true, false, true, map[string]int{"cmp-1": 1, "cmp-3": 1}, map[string]int64{"cmp-1": 1, "cmp-3": 1}},
 			slotHealth{true, false, true, map[string]int{"cmp-1": 1, "cmp-3": 1}, map[string]int64{"cmp-1": 1, "cmp-3": 1}}},
-		{"each apart, and nobody is left", lease.Apart, 3, []string{"cmp-2"},
+		{"each apart, and nobody is left", lease.AffinityDifferentHosts, 3, []string{"cmp-2"},
 			slotHealth{true, true, false, map[string]int{"cmp-1": 1, "cmp-3": 1}, map[string]int64{"cmp-1": 1, "cmp-3": 1}},
 			slotHealth{true, false, true, map[string]int{"cmp-1": 1, "cmp-2": 1, "cmp-3": 1}, map[string]int64{"cmp-1": 1, "cmp-2": 1, "cmp-3": 1}}},
 	} {
@@ -249,7 +249,7 @@ func TestInstancesOfAHostThatDiesGetRoomElsewhere(t *testing.T) {
 			if d := cmp.Diff(c.want, e.slotHealth(l)); d != "" {
 				t.Error(d)
 			}
-			if r := e.read(l.ID).Reservations[0]; !r.Outdated() {
+			if r := e.read(l.ID).Reservations[0]; !r.CloudOutdated() {
 				t.Error("the cloud will not hear of it")
 			}
 			e.see(up, time.Hour)
@@ -288,10 +288,10 @@ func TestServersOnADeadHostHoldNobodyUp(t *testing.T) {
 	e := newLeasing(t, 2)
 	l := e.lasting(instancesDraft(0, 1, 4))
 	r := l.Reservations[0].ID
-	class, server := lease.ReservationClass(r), uuid.NewString()
+	class, server := lease.ReservationResourceClass(r), uuid.NewString()
 	on := func(consumer string, host int) inventory.ConsumerWrite {
-		return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: inventory.Absent(),
-			Allocations: inventory.Allocations{e.hosts[host].Nested.String(): {class: 1}}}
+		return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: inventory.ExpectAbsent(),
+			Allocations: inventory.Allocations{e.hosts[host].NestedProvider.String(): {class: 1}}}
 	}
 	storetest.Allocate(t, e.Store, on(server, 0))
 	e.see(map[string]bool{"cmp-1": false}, time.Hour)
@@ -304,7 +304,7 @@ func TestServersOnADeadHostHoldNobodyUp(t *testing.T) {
 	}
 	storetest.Allocate(t, e.Store, on(uuid.NewString(), 1))
 
-	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.At(1))) // it is evacuated
+	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.ExpectGeneration(1))) // it is evacuated
 	e.wire(l)
 	if d := cmp.Diff(map[string]int64{"cmp-2": 4}, e.stockOf(l)); d != "" {
 		t.Error(d)

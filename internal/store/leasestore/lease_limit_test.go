@@ -11,7 +11,7 @@ import (
 func TestHostsAreCleanedBetweenLeases(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 1)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead, Cleaning: time.Hour}})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, CleaningTime: time.Hour}})
 	first := e.create(hostsDraft(4, 6, 1, 1))
 	e.refused(hostsDraft(6, 8, 1, 1), lease.NotEnoughHosts)
 	e.refused(hostsDraft(2, 4, 1, 1), lease.NotEnoughHosts)
@@ -26,7 +26,7 @@ func TestHostsAreCleanedBetweenLeases(t *testing.T) {
 	e.create(hostsDraft(1, 3, 1, 1))
 	e.create(hostsDraft(7, 8, 1, 1))
 	e.unchanged(first.ID, until(7), lease.NotEnoughHosts)
-	e.unchanged(first.ID, lease.Change{End: &lease.Moment{At: hour(6).Add(time.Minute)}}, lease.NotEnoughHosts)
+	e.unchanged(first.ID, lease.Change{End: &lease.RequestedDate{At: hour(6).Add(time.Minute)}}, lease.NotEnoughHosts)
 	if got := e.update(first.ID, until(5)); !got.EndAt.Equal(hour(5)) {
 		t.Errorf("ends at %s", got.EndAt)
 	}
@@ -35,11 +35,11 @@ func TestHostsAreCleanedBetweenLeases(t *testing.T) {
 func TestLeasesAreNotLongerThanAllowed(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead, Longest: 2 * time.Hour, Exempt: []string{"lab"}}})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, MaxDuration: 2 * time.Hour, ExemptProjects: []string{"lab"}}})
 	e.refused(hostsDraft(1, 4, 1, 1), lease.NotAuthorized)
 	l := e.create(hostsDraft(1, 3, 1, 1))
 	e.unchanged(l.ID, until(4), lease.InvalidInput)
-	e.update(l.ID, lease.Change{Start: &lease.Moment{At: hour(2)}, End: &lease.Moment{At: hour(4)}})
+	e.update(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(2)}, End: &lease.RequestedDate{At: hour(4)}})
 	exempt := hostsDraft(1, 9, 1, 1)
 	exempt.Project = "lab"
 	got := e.create(exempt)
@@ -48,7 +48,7 @@ func TestLeasesAreNotLongerThanAllowed(t *testing.T) {
 		t.Errorf("planned: %v", err)
 	}
 
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead, Longest: time.Hour}})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, MaxDuration: time.Hour}})
 	e.update(l.ID, lease.Change{Name: new("still")})
 	e.unchanged(l.ID, sized(l, 1, 2), lease.InvalidInput)
 }
@@ -68,7 +68,7 @@ func TestOperatorDecidesWhetherLeasesAreWarned(t *testing.T) {
 		{"never", 0, 1, nil, time.Time{}},
 		{"when the lease says", 0, 1, new(hour(2)), hour(2)},
 	} {
-		e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Lead: c.lead}})
+		e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: c.lead}})
 		d := hostsDraft(c.start, 4, 1, 1)
 		d.BeforeEnd = c.beforeEnd
 		l := e.create(d)
@@ -91,7 +91,7 @@ func TestOperatorDecidesWhetherLeasesAreWarned(t *testing.T) {
 func TestEquallyGoodHostsAreChosenAtRandomIfTheOperatorWishes(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 8)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Shuffled: true}})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{RandomHosts: true}})
 	used := map[int64]bool{}
 	for range 40 {
 		l := e.create(hostsDraft(1, 2, 1, 1))

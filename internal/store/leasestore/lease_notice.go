@@ -38,7 +38,7 @@ func tellLeases(ctx context.Context, tx *transaction, all ...news) error {
 				insert into lease_notice (lease_id, message_id, kind, lease)
 				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
 		}
-		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), NotRunning: n.kinds[0] == lease.NoticeCreate,
+		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), NotRunning: n.kinds[0] == lease.NotificationCreate,
 			Summary: "webhooks of lease " + n.Name, Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"}})
 	}
 	if len(nudges) == 0 {
@@ -51,7 +51,7 @@ func tellLeases(ctx context.Context, tx *transaction, all ...news) error {
 }
 
 // LeaseNotices lists what was recorded about a lease and not brought out yet, oldest first, at most so many.
-func (s *Store) LeaseNotices(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notice, error) {
+func (s *Store) LeaseNotices(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notification, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, message_id, kind, at, lease
 		from lease_notice
@@ -61,7 +61,7 @@ func (s *Store) LeaseNotices(ctx context.Context, id uuid.UUID, limit int) ([]le
 	if err != nil {
 		return nil, fmt.Errorf("notices of lease %s: %w", id, err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Notice])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Notification])
 	if err != nil {
 		return nil, fmt.Errorf("notices of lease %s: %w", id, err)
 	}

@@ -20,7 +20,7 @@ func (t *leasing) told(id uuid.UUID) (all []string, ids []int64) {
 		t.Fatal(err)
 	}
 	for _, n := range notices {
-		if n.Lease.ID != id || n.Message == uuid.Nil || n.At.IsZero() {
+		if n.Lease.ID != id || n.MessageID == uuid.Nil || n.At.IsZero() {
 			t.Errorf("recorded %+v", n)
 		}
 		all, ids = append(all, n.Kind+" "+string(n.Lease.Status)), append(ids, n.ID)
@@ -38,15 +38,15 @@ func TestWhatHappensToALeaseIsRecordedForThoseWhoListen(t *testing.T) {
 	if _, err := e.Lease.DeleteLease(t.Context(), silent.ID); err != nil {
 		t.Fatal(err)
 	}
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}, Notices: true})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notices: true})
 
 	l := e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(l.ID, lease.BeforeEnd)
-	e.finish(l.ID, lease.BeforeEnd, nil)
-	e.finish(l.ID, lease.BeforeEnd, nil) // a repetition says nothing new
-	e.begin(l.ID, lease.End)
+	e.begin(l.ID, lease.StepBeforeEnd)
+	e.finish(l.ID, lease.StepBeforeEnd, nil)
+	e.finish(l.ID, lease.StepBeforeEnd, nil) // a repetition says nothing new
+	e.begin(l.ID, lease.StepEnd)
 	e.unwire(l)
-	e.finish(l.ID, lease.End, nil)
+	e.finish(l.ID, lease.StepEnd, nil)
 	if _, err := e.Lease.DeleteLease(t.Context(), l.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestWhatHappensToALeaseIsRecordedForThoseWhoListen(t *testing.T) {
 func TestRefusedChangeIsNotTold(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 1)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}, Notices: true})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notices: true})
 	e.refused(hostsDraft(1, 2, 2, 2), lease.NotEnoughHosts)
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); err != nil {
 		t.Fatal(err)

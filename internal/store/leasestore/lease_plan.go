@@ -31,14 +31,14 @@ func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft)
 	if err != nil {
 		return l, err
 	}
-	dates, err := lease.Plan(d, s.config.Limits.Lead, now)
+	dates, err := lease.NewSchedule(d, s.config.Limits.BeforeEndLead, now)
 	if err != nil {
 		return l, err
 	}
 	if err := s.config.Limits.CheckNew(d.Project, dates); err != nil {
 		return l, err
 	}
-	l = lease.Compose(d, dates, uuid.New)
+	l = lease.NewLease(d, dates, uuid.New)
 	if err := insertLease(ctx, tx, l); err != nil {
 		return l, err
 	}
@@ -52,7 +52,7 @@ func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft)
 	if l, err = lockLease(ctx, tx, l.ID); err != nil {
 		return l, err
 	}
-	return l, tellLeases(ctx, tx, news{l, lease.Notices(lease.Lease{}, l)})
+	return l, tellLeases(ctx, tx, news{l, lease.NotificationsFor(lease.Lease{}, l)})
 }
 
 // UpdateLease changes a lease's name, dates or reservations, or leaves all as it was. A lease that is on its way
@@ -88,20 +88,20 @@ func (s *Store) updateLease(ctx context.Context, tx *transaction, id uuid.UUID, 
 	if err != nil {
 		return l, err
 	}
-	is, err := lease.Amend(was, c, now)
+	is, err := lease.ApplyChange(was, c, now)
 	if err != nil {
 		return l, err
 	}
 	if err := s.config.Limits.CheckChanged(is, c); err != nil {
 		return l, err
 	}
-	if !c.Rename() {
-		is = lease.Refitted(was, is) // or it is refused
+	if !c.OnlyRenames() {
+		is = lease.WithUpdatedHealth(was, is) // or it is refused
 	}
 	if err := saveLease(ctx, tx, was, is); err != nil {
 		return l, err
 	}
-	if !c.Rename() {
+	if !c.OnlyRenames() {
 		err = racing(ctx, tx, func(tx *transaction) error { return s.rebookAll(ctx, tx, was, is, now) })
 	}
 	if err != nil {

@@ -22,7 +22,7 @@ func (t *leasing) update(id uuid.UUID, c lease.Change) lease.Lease {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lease.Check(l); err != nil {
+	if err := lease.CheckStatus(l); err != nil {
 		t.Errorf("off the table: %v", err)
 	}
 	return l
@@ -40,7 +40,7 @@ func (t *leasing) unchanged(id uuid.UUID, c lease.Change, kind lease.Kind) {
 	}
 }
 
-func until(n int) lease.Change { return lease.Change{End: &lease.Moment{At: hour(n)}} }
+func until(n int) lease.Change { return lease.Change{End: &lease.RequestedDate{At: hour(n)}} }
 
 // sized changes the number of hosts of a lease's only reservation.
 func sized(l lease.Lease, least, most int) lease.Change {
@@ -75,34 +75,34 @@ func (t *leasing) in(status lease.Status) lease.Lease {
 		return l
 	case lease.Starting:
 		t.due(l)
-		t.begin(l.ID, lease.Start)
+		t.begin(l.ID, lease.StepStart)
 		t.wire(l)
 	case lease.Error:
 		t.due(l)
-		t.begin(l.ID, lease.Start)
-		t.finish(l.ID, lease.Start, map[uuid.UUID]string{l.Reservations[0].ID: "no"})
+		t.begin(l.ID, lease.StepStart)
+		t.finish(l.ID, lease.StepStart, map[uuid.UUID]string{l.Reservations[0].ID: "no"})
 	case lease.Deleting:
 		t.due(l)
-		t.begin(l.ID, lease.Start)
+		t.begin(l.ID, lease.StepStart)
 		t.wire(l)
 		if gone, err := t.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
 			t.Fatalf("gone %t, %v", gone, err)
 		}
-		t.begin(l.ID, lease.Delete)
+		t.begin(l.ID, lease.StepDelete)
 	default:
 		t.due(l)
-		t.begin(l.ID, lease.Start)
+		t.begin(l.ID, lease.StepStart)
 		t.wire(l)
-		t.finish(l.ID, lease.Start, nil)
+		t.finish(l.ID, lease.StepStart, nil)
 		if status == lease.Active {
 			break
 		}
-		t.begin(l.ID, lease.End)
+		t.begin(l.ID, lease.StepEnd)
 		if status == lease.Terminating {
 			break
 		}
 		t.unwire(l)
-		t.finish(l.ID, lease.End, nil)
+		t.finish(l.ID, lease.StepEnd, nil)
 	}
 	l = t.read(l.ID)
 	if l.Status != status {
@@ -121,9 +121,9 @@ func (t *leasing) delete(id uuid.UUID) {
 	if gone {
 		return
 	}
-	l := t.begin(id, lease.Delete)
+	l := t.begin(id, lease.StepDelete)
 	t.unwire(l)
-	if _, err := t.Lease.FinishLease(t.Context(), id, lease.Delete, nil); err != nil {
+	if _, err := t.Lease.FinishLease(t.Context(), id, lease.StepDelete, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -141,7 +141,7 @@ func TestDeletionInEveryStatus(t *testing.T) {
 				t.Fatalf("gone %t, %v", gone, err)
 			}
 			if !gone {
-				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.Start); !errors.Is(err, db.ErrConflict) {
+				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.Is(err, db.ErrConflict) {
 					t.Errorf("a lease that shall be deleted starts: %v", err)
 				}
 				if err := e.Lease.WireReservation(t.Context(), l.Reservations[0].ID); !errors.Is(err, db.ErrConflict) {
@@ -167,7 +167,7 @@ func TestLeaseMovesToOtherDates(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)
 	l := e.create(hostsDraft(2, 4, 1, 1))
-	got := e.update(l.ID, lease.Change{Start: &lease.Moment{At: hour(3)}, End: &lease.Moment{At: hour(6)}})
+	got := e.update(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(3)}, End: &lease.RequestedDate{At: hour(6)}})
 	times := map[lease.EventType]time.Time{}
 	for _, ev := range got.Events {
 		times[ev.Type] = ev.At
@@ -204,10 +204,10 @@ func TestShorterLeaseKeepsWhatItHasAndGetsNoMore(t *testing.T) {
 	e.register("cmp-2", nil)
 	had := l.Reservations[0].Hosts
 	for _, c := range []lease.Change{
-		{Start: &lease.Moment{At: hour(3)}},
-		{End: &lease.Moment{At: hour(5)}},
-		{Start: &lease.Moment{At: hour(4)}, End: &lease.Moment{At: hour(4)}},
-		{Start: &lease.Moment{At: hour(4)}, End: &lease.Moment{At: hour(4)}},
+		{Start: &lease.RequestedDate{At: hour(3)}},
+		{End: &lease.RequestedDate{At: hour(5)}},
+		{Start: &lease.RequestedDate{At: hour(4)}, End: &lease.RequestedDate{At: hour(4)}},
+		{Start: &lease.RequestedDate{At: hour(4)}, End: &lease.RequestedDate{At: hour(4)}},
 		{BeforeEnd: nil, Reservations: []lease.ReservationChange{}},
 	} {
 		got := e.update(l.ID, c)
@@ -227,7 +227,7 @@ func TestActiveLeaseKeepsItsHostOrIsRefused(t *testing.T) {
 	next.Reservations[0].HypervisorProperties = `["=","$hypervisor_hostname","cmp-1"]`
 	follower := e.create(next)
 	e.unchanged(l.ID, until(4), lease.NotEnoughHosts)
-	e.unchanged(l.ID, lease.Change{Start: &lease.Moment{At: hour(1)}}, lease.InvalidInput)
+	e.unchanged(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(1)}}, lease.InvalidInput)
 	e.unchanged(l.ID, lease.Change{BeforeEnd: new(hour(9))}, lease.NotAuthorized)
 
 	grown := e.update(l.ID, sized(l, 1, 2))
@@ -241,8 +241,8 @@ func TestActiveLeaseKeepsItsHostOrIsRefused(t *testing.T) {
 		t.Errorf("ends at %s", got.EndAt)
 	}
 	e.refused(hostsDraft(3, 4, 1, 1), lease.NotEnoughHosts)
-	ended := e.update(l.ID, lease.Change{End: &lease.Moment{Now: true}})
-	if due := lease.Next(ended, time.Now()); due.Step != lease.BeforeEnd {
+	ended := e.update(l.ID, lease.Change{End: &lease.RequestedDate{Now: true}})
+	if due := lease.Next(ended, time.Now()); due.Step != lease.StepBeforeEnd {
 		t.Errorf("not due after it was ended now: %+v, %+v", due, ended)
 	}
 	e.create(hostsDraft(1, 4, 2, 2)) // booked, and waits until they are left
@@ -252,11 +252,11 @@ func TestActiveLeaseKeepsItsHostOrIsRefused(t *testing.T) {
 func (t *leasing) activeNow(to int) lease.Lease {
 	t.Helper()
 	d := hostsDraft(0, to, 1, 1)
-	d.Start = lease.Moment{Now: true}
+	d.Start = lease.RequestedDate{Now: true}
 	l := t.create(d)
-	t.begin(l.ID, lease.Start)
+	t.begin(l.ID, lease.StepStart)
 	t.wire(l)
-	return t.finish(l.ID, lease.Start, nil)
+	return t.finish(l.ID, lease.StepStart, nil)
 }
 
 func TestChangeOfReservations(t *testing.T) {
@@ -292,7 +292,7 @@ func TestStartedLeaseIsJudgedByItsStatus(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 1)
 	l := e.activeNow(2)
-	e.unchanged(l.ID, lease.Change{Start: &lease.Moment{At: hour(1)}}, lease.InvalidInput)
+	e.unchanged(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(1)}}, lease.InvalidInput)
 	terminated := newLeasing(t, 1)
 	l = terminated.in(lease.Terminated)
 	terminated.unchanged(l.ID, until(5), lease.InvalidInput)
@@ -312,10 +312,10 @@ func TestHostComesAndGoes(t *testing.T) {
 	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
 		t.Errorf("registered twice: %v", err)
 	}
-	if _, err := e.Lease.RegisterHost(t.Context(), lease.NestedName("cmp-1"), nil); faultKind(err) != lease.UnknownHost {
+	if _, err := e.Lease.RegisterHost(t.Context(), lease.NestedProviderName("cmp-1"), nil); faultKind(err) != lease.UnknownHost {
 		t.Errorf("a nested provider is no hypervisor: %v", err)
 	}
-	p, err := e.Inventory.Provider(t.Context(), h.Nested.String())
+	p, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String())
 	if err != nil || p.Name != "blazar_cmp-1" || p.Root != h.Provider.String() {
 		t.Errorf("nested provider %+v, %v", p, err)
 	}
@@ -330,7 +330,7 @@ func TestHostComesAndGoes(t *testing.T) {
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("want ErrNotFound, got %v", err)
 	}
-	if _, err := e.Inventory.Provider(t.Context(), h.Nested.String()); !errors.Is(err, db.ErrNotFound) {
+	if _, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String()); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("the nested provider is left: %v", err)
 	}
 	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); err != nil {
@@ -341,8 +341,8 @@ func TestHostComesAndGoes(t *testing.T) {
 func TestHostWithServersIsNotRegistered(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 0)
-	p := storetest.AddHost(t, e.Store, "cmp-1", map[string]inventory.Inventory{"VCPU": inventory.Of(8)})
-	storetest.Allocate(t, e.Store, storetest.VCPUs(uuid.NewString(), p, 1, inventory.Absent()))
+	p := storetest.AddHost(t, e.Store, "cmp-1", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)})
+	storetest.Allocate(t, e.Store, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
 		t.Errorf("want a refusal, got %v", err)
 	}
@@ -357,12 +357,12 @@ func TestHostUsesAndProperties(t *testing.T) {
 	storetest.Exec(t, e.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, over.ID)
 	r := lease.HostReservation{ID: l.Reservations[0].ID, Lease: l.ID, StartAt: l.StartAt, EndAt: l.EndAt}
 	for _, c := range []struct {
-		f    lease.UseFilter
-		want []lease.HostUse
+		f    lease.AllocationFilter
+		want []lease.HostAllocation
 	}{
-		{lease.UseFilter{}, []lease.HostUse{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
-		{lease.UseFilter{Lease: l.ID.String()}, []lease.HostUse{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
-		{lease.UseFilter{Reservation: uuid.NewString(), Host: e.hosts[0].ID}, []lease.HostUse{{Host: e.hosts[0].ID}}},
+		{lease.AllocationFilter{}, []lease.HostAllocation{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
+		{lease.AllocationFilter{Lease: l.ID.String()}, []lease.HostAllocation{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
+		{lease.AllocationFilter{Reservation: uuid.NewString(), Host: e.hosts[0].ID}, []lease.HostAllocation{{Host: e.hosts[0].ID}}},
 	} {
 		got, err := e.Lease.HostUses(t.Context(), c.f)
 		if d := cmp.Diff(c.want, got); d != "" || err != nil {

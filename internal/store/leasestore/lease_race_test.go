@@ -84,8 +84,8 @@ func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
 	for i := range leases {
 		// Two hosts, and on each of them one lease after the other.
 		from := begin.Add(time.Duration(4+i/2) * time.Second)
-		l := e.create(lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: from},
-			End: lease.Moment{At: from.Add(time.Second)}, BeforeEnd: new(from.Add(time.Second / 2)),
+		l := e.create(lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: from},
+			End: lease.RequestedDate{At: from.Add(time.Second)}, BeforeEnd: new(from.Add(time.Second / 2)),
 			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
 		for range workers {
 			all.Go(func() { e.work(l.ID) })
@@ -115,7 +115,7 @@ func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
 			t.Errorf("left: %+v", l)
 		}
 		for _, ev := range l.Events {
-			if late := ev.UpdatedAt.Sub(ev.At); ev.Status != lease.Done || late < -lease.Skew {
+			if late := ev.UpdatedAt.Sub(ev.At); ev.Status != lease.EventDone || late < -lease.ClockSkew {
 				t.Errorf("%s is %s, %s after its time", ev.Type, ev.Status, late)
 			}
 		}
@@ -140,14 +140,14 @@ func (t *leasing) work(id uuid.UUID) {
 			t.Error(err)
 			return
 		}
-		if err := lease.Check(l); err != nil {
+		if err := lease.CheckStatus(l); err != nil {
 			t.Errorf("off the table: %v", err)
 		}
 		due := lease.Next(l, time.Now())
 		switch due.Step {
-		case lease.Stop:
+		case lease.StepStop:
 			return
-		case lease.Wait:
+		case lease.StepWait:
 			time.Sleep(min(time.Until(due.At), 20*time.Millisecond))
 			continue
 		}
@@ -164,9 +164,9 @@ func (t *leasing) step(id uuid.UUID, step lease.Step) error {
 	}
 	for _, r := range l.Reservations {
 		switch step {
-		case lease.Start:
+		case lease.StepStart:
 			err = t.Lease.WireReservation(t.Context(), r.ID)
-		case lease.End, lease.Delete:
+		case lease.StepEnd, lease.StepDelete:
 			err = t.Lease.UnwireReservation(t.Context(), r.ID)
 		}
 		if err != nil {

@@ -46,12 +46,12 @@ func (s *Store) earliest(ctx context.Context, tx *transaction, d lease.Draft, la
 	if err != nil {
 		return d, err
 	}
-	dates, err := lease.Plan(d, s.config.Limits.Lead, now)
+	dates, err := lease.NewSchedule(d, s.config.Limits.BeforeEndLead, now)
 	if err != nil {
 		return d, err
 	}
 	if latest.Before(dates.Start) {
-		return d, lease.Refuse(lease.InvalidInput, "The latest start %s is before the start date.", latest.UTC().Format(time.RFC3339))
+		return d, lease.Faultf(lease.InvalidInput, "The latest start %s is before the start date.", latest.UTC().Format(time.RFC3339))
 	}
 	if slices.ContainsFunc(d.Reservations, func(r lease.ReservationDraft) bool { return r.Type != lease.PhysicalHost }) {
 		return s.earliestTried(ctx, tx, d, dates, latest)
@@ -64,12 +64,12 @@ func (s *Store) earliest(ctx context.Context, tx *transaction, d lease.Draft, la
 	if err != nil {
 		return d, err
 	}
-	cleaned := lease.Schedule{Start: dates.Start, End: dates.End.Add(s.config.Limits.Cleaning)}
-	start, err := lease.Earliest(d, cleaned, latest, hosts, busy)
+	cleaned := lease.Schedule{Start: dates.Start, End: dates.End.Add(s.config.Limits.CleaningTime)}
+	start, err := lease.EarliestStart(d, cleaned, latest, hosts, busy)
 	if err != nil || start.Equal(dates.Start) {
 		return d, err
 	}
-	return d.Later(dates, start), nil
+	return d.StartingAt(dates, start), nil
 }
 
 // slotTries is how many starts are tried before a search is given up.
@@ -85,11 +85,11 @@ func (s *Store) earliestTried(ctx context.Context, tx *transaction, d lease.Draf
 	var fault *lease.Fault
 	for i, start := range append([]time.Time{dates.Start}, starts...) {
 		if i == slotTries {
-			return d, lease.Refuse(fault.Kind, "None of %d starts until %s will do; begin the search later: %s", i, start.UTC().Format(time.RFC3339), fault.Message)
+			return d, lease.Faultf(fault.Kind, "None of %d starts until %s will do; begin the search later: %s", i, start.UTC().Format(time.RFC3339), fault.Message)
 		}
 		later := d
 		if i > 0 {
-			later = d.Later(dates, start)
+			later = d.StartingAt(dates, start)
 		}
 		err := tx.savepoint(ctx, func(tx *transaction) error {
 			if _, err := s.createLease(ctx, tx, later); err != nil {
@@ -104,7 +104,7 @@ func (s *Store) earliestTried(ctx context.Context, tx *transaction, d lease.Draf
 			return d, err
 		}
 	}
-	return d, lease.Refuse(fault.Kind, "No start until %s will do: %s", latest.UTC().Format(time.RFC3339), fault.Message)
+	return d, lease.Faultf(fault.Kind, "No start until %s will do: %s", latest.UTC().Format(time.RFC3339), fault.Message)
 }
 
 // leavings are when somebody leaves a host or an address, after one instant and not after another.
@@ -126,7 +126,7 @@ func leavings(ctx context.Context, tx *transaction, from, until time.Time) ([]ti
 }
 
 // busyHosts is who has hosts: whoever was ever given one and has not left it.
-func busyHosts(ctx context.Context, tx *transaction) ([]lease.Busy, error) {
+func busyHosts(ctx context.Context, tx *transaction) ([]lease.HostBooking, error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, lower(a.during), upper(a.during), e.status = 'ERROR'
 		from host_allocation a
@@ -136,7 +136,7 @@ func busyHosts(ctx context.Context, tx *transaction) ([]lease.Busy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("who has hosts: %w", err)
 	}
-	busy, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b lease.Busy, err error) {
+	busy, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b lease.HostBooking, err error) {
 		return b, row.Scan(&b.Host, &b.From, &b.To, &b.Stuck)
 	})
 	if err != nil {

@@ -88,8 +88,8 @@ func TestNoSlotOnAHostThatWasNotLeft(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)
 	l := e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(l.ID, lease.End)
-	e.finish(l.ID, lease.End, map[uuid.UUID]string{l.Reservations[0].ID: "no"})
+	e.begin(l.ID, lease.StepEnd)
+	e.finish(l.ID, lease.StepEnd, map[uuid.UUID]string{l.Reservations[0].ID: "no"})
 	e.create(hostsDraft(1, 3, 1, 1)) // the other
 	latest := hour(9)
 	got := e.plan(hostsDraft(1, 2, 1, 1), &latest)

@@ -15,7 +15,7 @@ import (
 
 // combinationsOf are all that no reservation, one or two, the start and the end may be while a lease is in that status.
 func combinationsOf(status lease.Status) []lease.Lease {
-	events := []lease.EventStatus{lease.Undone, lease.InProgress, lease.Done, lease.Failed}
+	events := []lease.EventStatus{lease.EventUndone, lease.EventInProgress, lease.EventDone, lease.EventFailed}
 	reservations := []lease.ReservationStatus{lease.ReservationPending, lease.ReservationActive, lease.ReservationDeleted, lease.ReservationError}
 	sets := [][]lease.Reservation{nil}
 	for i, first := range reservations {
@@ -82,7 +82,7 @@ func TestDatabaseHoldsTheTableOfTheRules(t *testing.T) {
 			if err := tx.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if rule := lease.Check(l); refused != (rule != nil) {
+			if rule := lease.CheckStatus(l); refused != (rule != nil) {
 				t.Errorf("refused: %t, but the rules say %v: %+v", refused, rule, l)
 			}
 		}
@@ -140,7 +140,7 @@ func TestTwoWritersCannotDisagreeTogether(t *testing.T) {
 	e := newLeasing(t, 1)
 	l := e.create(hostsDraft(1, 2, 1, 1))
 	e.due(l)
-	e.begin(l.ID, lease.Start)
+	e.begin(l.ID, lease.StepStart)
 	storetest.Exec(t, e.url, `update reservation set status = 'active' where lease_id = $1`, l.ID)
 	one, other := storetest.Connect(t, e.url), storetest.Connect(t, e.url)
 	first, err := one.Begin(t.Context())

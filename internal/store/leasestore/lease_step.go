@@ -23,7 +23,7 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 		if err != nil {
 			return was, err
 		}
-		is, err := lease.Begin(was, step, now)
+		is, err := lease.BeginStep(was, step, now)
 		if err != nil {
 			return was, stale(err)
 		}
@@ -37,11 +37,11 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 // row disappear and returns its last state; finished again it is ErrNotFound.
 func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
-		is, err := lease.Finish(was, step, failed)
+		is, err := lease.FinishStep(was, step, failed)
 		if err != nil {
 			return was, stale(err)
 		}
-		if step == lease.Delete {
+		if step == lease.StepDelete {
 			return is, removeLease(ctx, tx, is)
 		}
 		all := []outcome{{was, is, step, failed}}
@@ -161,7 +161,7 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 		return err
 	}
 	l.Status = lease.Deleting // as those who listen know it
-	if err := tellLeases(ctx, tx, news{l, []string{lease.NoticeDelete}}); err != nil {
+	if err := tellLeases(ctx, tx, news{l, []string{lease.NotificationDelete}}); err != nil {
 		return err
 	}
 	return outbox.Enqueue(ctx, tx, append(append(followers, behind...), nudgeLease(l, false))...)
@@ -172,7 +172,7 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 func movedUp(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contract.Nudge, error) {
 	var left []time.Time
 	for i, e := range was.Events {
-		if e.Status == lease.Undone && e.Type != lease.BeforeEndLease && (len(is.Events) == 0 || !is.Events[i].At.Equal(e.At)) {
+		if e.Status == lease.EventUndone && e.Type != lease.BeforeEndLease && (len(is.Events) == 0 || !is.Events[i].At.Equal(e.At)) {
 			left = append(left, e.At)
 		}
 	}
@@ -196,7 +196,7 @@ func movedUp(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contr
 				select from event b
 				where b.status = 'UNDONE' and b.event_type <> 'before_end_lease' and b.at = instant and b.lease_id < $2
 				limit $3) b) < $3
-		order by f.id`, left, was.ID, lease.Vanguard)
+		order by f.id`, left, was.ID, lease.LeaderCount)
 	if err != nil {
 		return nil, fmt.Errorf("who moves up behind lease %s: %w", was.ID, err)
 	}
@@ -224,7 +224,7 @@ func leaveAll(ctx context.Context, tx *transaction, ended []*outcome) error {
 	for _, o := range ended {
 		leases = append(leases, o.is.ID)
 		for i := range o.is.Reservations {
-			if r := &o.is.Reservations[i]; lease.Released(o.step, r.ID, o.failed) {
+			if r := &o.is.Reservations[i]; lease.ReleasesHosts(o.step, r.ID, o.failed) {
 				released = append(released, holder{*r, o.is})
 				r.Hosts, r.Slots, r.Addresses = nil, nil, nil
 			}
@@ -273,7 +273,7 @@ func followersOf(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]c
 		join reservation n on n.id = next.reservation_id
 		join lease f on f.id = n.lease_id
 		where r.lease_id = any($1) and f.status = 'PENDING' and f.start_at <= clock_timestamp() + $2::interval
-		order by f.id`, leases, lease.Skew)
+		order by f.id`, leases, lease.ClockSkew)
 	if err != nil {
 		return nil, fmt.Errorf("who waits for leases %s: %w", leases, err)
 	}

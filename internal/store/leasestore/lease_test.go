@@ -39,7 +39,7 @@ func newLeasing(t *testing.T, hosts int) *leasing {
 
 func (t *leasing) register(name string, capabilities map[string]string) lease.Host {
 	t.Helper()
-	storetest.AddHost(t.T, t.Store, name, map[string]inventory.Inventory{"VCPU": inventory.Of(8), "MEMORY_MB": inventory.Of(1024), "DISK_GB": inventory.Of(20)})
+	storetest.AddHost(t.T, t.Store, name, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8), "MEMORY_MB": inventory.NewInventory(1024), "DISK_GB": inventory.NewInventory(20)})
 	h, err := t.Lease.RegisterHost(t.Context(), name, capabilities)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func hour(n int) time.Time {
 
 // hosts asks for least to most hosts in the window of those hours.
 func hostsDraft(from, to, least, most int) lease.Draft {
-	d := lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.Moment{At: hour(from)}, End: lease.Moment{At: hour(to)},
+	d := lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(from)}, End: lease.RequestedDate{At: hour(to)},
 		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: least, Max: most}}}
 	return d
 }
@@ -97,7 +97,7 @@ func (t *leasing) read(id uuid.UUID) lease.Lease {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lease.Check(l); err != nil {
+	if err := lease.CheckStatus(l); err != nil {
 		t.Errorf("off the table: %v", err)
 	}
 	return l
@@ -142,9 +142,9 @@ func (t *leasing) active(d lease.Draft) lease.Lease {
 	t.Helper()
 	l := t.create(d)
 	t.due(l)
-	t.begin(l.ID, lease.Start)
+	t.begin(l.ID, lease.StepStart)
 	t.wire(l)
-	return t.finish(l.ID, lease.Start, nil)
+	return t.finish(l.ID, lease.StepStart, nil)
 }
 
 // held is which hosts a reservation holds in inventory.
@@ -152,11 +152,11 @@ func (t *leasing) held(reservation uuid.UUID) []string {
 	t.Helper()
 	var names []string
 	for provider, resources := range storetest.Allocations(t.T, t.Store, reservation.String()).Allocations {
-		if resources[lease.HostClass] != 1 {
+		if resources[lease.HostResourceClass] != 1 {
 			t.Errorf("holds %v of %s", resources, provider)
 		}
 		for _, h := range t.hosts {
-			if h.Nested.String() == provider {
+			if h.NestedProvider.String() == provider {
 				names = append(names, h.Hostname)
 			}
 		}
@@ -193,10 +193,10 @@ func TestLeaseLivesByTheTable(t *testing.T) {
 	e := newLeasing(t, 2)
 	l := e.create(hostsDraft(1, 2, 2, 2))
 	id, r := l.ID, l.Reservations[0].ID
-	if err := lease.Check(l); err != nil || l.Status != lease.Pending || len(l.Reservations[0].Hosts) != 2 {
+	if err := lease.CheckStatus(l); err != nil || l.Status != lease.Pending || len(l.Reservations[0].Hosts) != 2 {
 		t.Fatalf("created: %+v, %v", l, err)
 	}
-	if _, err := e.Lease.BeginLease(t.Context(), id, lease.Start); !errors.Is(err, db.ErrConflict) {
+	if _, err := e.Lease.BeginLease(t.Context(), id, lease.StepStart); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("it began before its time: %v", err)
 	}
 	if err := e.Lease.WireReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
@@ -205,11 +205,11 @@ func TestLeaseLivesByTheTable(t *testing.T) {
 	e.due(l)
 
 	for range 2 { // as after a crash
-		if got := e.begin(id, lease.Start); got.Status != lease.Starting {
+		if got := e.begin(id, lease.StepStart); got.Status != lease.Starting {
 			t.Fatalf("began: %s", got.Status)
 		}
 	}
-	if _, err := e.Lease.FinishLease(t.Context(), id, lease.Start, nil); !errors.Is(err, db.ErrConflict) {
+	if _, err := e.Lease.FinishLease(t.Context(), id, lease.StepStart, nil); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("ACTIVE without its hosts: %v", err)
 	}
 	for range 2 {
@@ -222,28 +222,28 @@ func TestLeaseLivesByTheTable(t *testing.T) {
 		t.Errorf("wired twice is written twice: %+v", g)
 	}
 	for range 2 {
-		if got := e.finish(id, lease.Start, nil); got.Status != lease.Active {
+		if got := e.finish(id, lease.StepStart, nil); got.Status != lease.Active {
 			t.Fatalf("started: %s", got.Status)
 		}
 	}
 	e.wire(l) // a late repetition
 
 	for range 2 {
-		e.begin(id, lease.BeforeEnd)
+		e.begin(id, lease.StepBeforeEnd)
 	}
 	for range 2 {
-		e.finish(id, lease.BeforeEnd, nil)
+		e.finish(id, lease.StepBeforeEnd, nil)
 	}
 
 	if err := e.Lease.UnwireReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("an active lease lost its hosts: %v", err)
 	}
 	for range 2 {
-		if got := e.begin(id, lease.End); got.Status != lease.Terminating {
+		if got := e.begin(id, lease.StepEnd); got.Status != lease.Terminating {
 			t.Fatalf("ending: %s", got.Status)
 		}
 	}
-	if _, err := e.Lease.FinishLease(t.Context(), id, lease.Start, nil); !errors.Is(err, db.ErrConflict) {
+	if _, err := e.Lease.FinishLease(t.Context(), id, lease.StepStart, nil); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("a stale finish was taken: %v", err)
 	}
 	if err := e.Lease.WireReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
@@ -259,7 +259,7 @@ func TestLeaseLivesByTheTable(t *testing.T) {
 		t.Errorf("the hosts were freed before the end was finished")
 	}
 	for range 2 {
-		if got := e.finish(id, lease.End, nil); got.Status != lease.Terminated || len(got.Reservations[0].Hosts) != 0 {
+		if got := e.finish(id, lease.StepEnd, nil); got.Status != lease.Terminated || len(got.Reservations[0].Hosts) != 0 {
 			t.Fatalf("ended: %+v", got)
 		}
 	}

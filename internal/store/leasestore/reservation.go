@@ -51,16 +51,16 @@ func (s *Store) UnwireReservation(ctx context.Context, id uuid.UUID) error {
 
 // Claim is what a reservation holds, as the cloud has to know it. ErrConflict means that its lease neither starts nor is
 // active (any longer).
-func (s *Store) Claim(ctx context.Context, id uuid.UUID) (lease.Claim, error) {
+func (s *Store) Claim(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.claim(ctx, id, lease.Starting, lease.Active)
 }
 
 // LeavingClaim is the same of a reservation that is on its way out; ErrConflict means that it is not.
-func (s *Store) LeavingClaim(ctx context.Context, id uuid.UUID) (lease.Claim, error) {
+func (s *Store) LeavingClaim(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.claim(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
 }
 
-func (s *Store) claim(ctx context.Context, id uuid.UUID, statuses ...lease.Status) (c lease.Claim, err error) {
+func (s *Store) claim(ctx context.Context, id uuid.UUID, statuses ...lease.Status) (c lease.CloudReservation, err error) {
 	all, err := s.leases(ctx, `id = (select lease_id from reservation where id = $1)`, id)
 	if err != nil {
 		return c, err
@@ -78,10 +78,10 @@ func (s *Store) claim(ctx context.Context, id uuid.UUID, statuses ...lease.Statu
 }
 
 // claimsOf is what reservations hold, as the cloud has to know it.
-func claimsOf(ctx context.Context, q batcher, all []holder) (map[uuid.UUID]lease.Claim, error) {
-	claims, ids := map[uuid.UUID]lease.Claim{}, make([]uuid.UUID, len(all))
+func claimsOf(ctx context.Context, q batcher, all []holder) (map[uuid.UUID]lease.CloudReservation, error) {
+	claims, ids := map[uuid.UUID]lease.CloudReservation{}, make([]uuid.UUID, len(all))
 	for i, h := range all {
-		claims[h.ID], ids[i] = lease.Claim{Reservation: h.Reservation, Project: h.of.Project}, h.ID
+		claims[h.ID], ids[i] = lease.CloudReservation{Reservation: h.Reservation, Project: h.of.Project}, h.ID
 	}
 	batch := &pgx.Batch{}
 	var id uuid.UUID
@@ -91,10 +91,10 @@ func claimsOf(ctx context.Context, q batcher, all []holder) (map[uuid.UUID]lease
 		join host h on h.id = a.host_id
 		where a.reservation_id = any($1)
 		order by h.id`, ids).Query(func(rows pgx.Rows) error {
-		var h lease.ClaimedHost
+		var h lease.ReservedHost
 		_, err := pgx.ForEachRow(rows, []any{&id, &h.Service, &h.Slots}, func() error {
 			c := claims[id]
-			c.Servers = append(c.Servers, h)
+			c.ComputeHosts = append(c.ComputeHosts, h)
 			claims[id] = c
 			return nil
 		})
@@ -107,12 +107,12 @@ func claimsOf(ctx context.Context, q batcher, all []holder) (map[uuid.UUID]lease
 		where a.reservation_id = any($1)
 		order by f.address, f.id`, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			var a lease.Address
+			var a lease.ReservableFloatingIP
 			if err := rows.Scan(&id, &a.ID, &a.Network, &a.Subnet, &a.IP, &a.Reservable, &a.CreatedAt, &a.UpdatedAt); err != nil {
 				return err
 			}
 			c := claims[id]
-			c.Floating = append(c.Floating, a)
+			c.FloatingIPs = append(c.FloatingIPs, a)
 			claims[id] = c
 		}
 		return rows.Err()
@@ -130,7 +130,7 @@ type batcher interface {
 
 // MarkReservation remembers what the cloud calls a reservation, and which shape of it the cloud was told. ErrConflict
 // means that its lease was given up meanwhile. An older mark than the one that is there changes nothing.
-func (s *Store) MarkReservation(ctx context.Context, id uuid.UUID, m lease.Mark) error {
+func (s *Store) MarkReservation(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
 		switch {
@@ -148,11 +148,11 @@ func (s *Store) MarkReservation(ctx context.Context, id uuid.UUID, m lease.Mark)
 	})
 }
 
-func queueMark(batch *pgx.Batch, reservation uuid.UUID, m lease.Mark) {
+func queueMark(batch *pgx.Batch, reservation uuid.UUID, m lease.CloudIDs) {
 	batch.Queue(`
 		update reservation
 		set shaped = $2, aggregate_id = $3, server_group_id = $4
-		where id = $1 and $2 between shaped and shape`, reservation, m.Shape, m.AggregateID, m.ServerGroupID)
+		where id = $1 and $2 between shaped and shape`, reservation, m.Revision, m.AggregateID, m.ServerGroupID)
 }
 
 // lockReservation locks the lease that a reservation belongs to.

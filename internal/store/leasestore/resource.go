@@ -109,8 +109,8 @@ type booking struct {
 func (s *Store) bookingOf(l lease.Lease, was, is lease.Reservation, now time.Time) booking {
 	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
 	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
-	return booking{Reservation: is, was: was, from: from, to: to.Add(s.config.Limits.Cleaning), active: l.Status == lease.Active,
-		shuffled: s.config.Limits.Shuffled}
+	return booking{Reservation: is, was: was, from: from, to: to.Add(s.config.Limits.CleaningTime), active: l.Status == lease.Active,
+		shuffled: s.config.Limits.RandomHosts}
 }
 
 // bookAll chooses what every reservation of a new lease gets.
@@ -127,7 +127,7 @@ func (s *Store) bookAll(ctx context.Context, tx *transaction, l lease.Lease, now
 // the cloud from its workflow.
 func (s *Store) rebookAll(ctx context.Context, tx *transaction, was, is lease.Lease, now time.Time) error {
 	for i, r := range is.Reservations {
-		if lease.Kept(was, is, i) {
+		if lease.KeepsResources(was, is, i) {
 			if err := s.shorten(ctx, tx, is, r); err != nil {
 				return err
 			}
@@ -157,7 +157,7 @@ func (s *Store) shorten(ctx context.Context, tx *transaction, l lease.Lease, r l
 			update `+table+` a
 			set during = tstzrange(part.begins, greatest(least(upper(a.during), $3), part.begins + interval '1 microsecond'))
 			from part
-			where a.ctid = part.row`, r.ID, l.StartAt, l.EndAt.Add(s.config.Limits.Cleaning)); err != nil {
+			where a.ctid = part.row`, r.ID, l.StartAt, l.EndAt.Add(s.config.Limits.CleaningTime)); err != nil {
 			return fmt.Errorf("shorten reservation %s: %w", r.ID, err)
 		}
 	}

@@ -47,12 +47,12 @@ func TestInstancesFillUsedHostsFirst(t *testing.T) {
 		t.Errorf("beside %v: %s", e.slots(first), d)
 	}
 	together := instancesDraft(1, 2, 3)
-	together.Reservations[0].Affinity = lease.Together
+	together.Reservations[0].Affinity = lease.AffinitySameHost
 	if d := cmp.Diff(map[string]int{"cmp-3": 3}, e.slots(e.create(together))); d != "" {
 		t.Error(d)
 	}
 	apart := instancesDraft(1, 2, 2)
-	apart.Reservations[0].Affinity = lease.Apart
+	apart.Reservations[0].Affinity = lease.AffinityDifferentHosts
 	if d := cmp.Diff(map[string]int{"cmp-2": 1, "cmp-3": 1}, e.slots(e.create(apart))); d != "" {
 		t.Error(d)
 	}
@@ -123,11 +123,11 @@ func (t *leasing) stockOf(l lease.Lease) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
 	for _, h := range t.hosts {
-		stock, err := t.Inventory.Stock(t.Context(), h.Nested.String())
+		stock, err := t.Inventory.Stock(t.Context(), h.NestedProvider.String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i, has := stock.Classes[lease.ReservationClass(l.Reservations[0].ID)]; has {
+		if i, has := stock.Classes[lease.ReservationResourceClass(l.Reservations[0].ID)]; has {
 			all[h.Hostname] = i.Total
 		}
 	}
@@ -143,20 +143,20 @@ func TestInstancesAreStockedWhileTheLeaseIsActive(t *testing.T) {
 		t.Error(d)
 	}
 	user := uuid.NewString()
-	storetest.Allocate(t, e.Store, inventory.ConsumerWrite{Consumer: user, Project: "p", User: "u", Expect: inventory.Absent(), Allocations: inventory.Allocations{
-		e.hosts[0].Nested.String(): {lease.ReservationClass(r): 1}}})
+	storetest.Allocate(t, e.Store, inventory.ConsumerWrite{Consumer: user, Project: "p", User: "u", Expect: inventory.ExpectAbsent(), Allocations: inventory.Allocations{
+		e.hosts[0].NestedProvider.String(): {lease.ReservationResourceClass(r): 1}}})
 
-	e.begin(id, lease.End)
+	e.begin(id, lease.StepEnd)
 	if err := e.Lease.UnwireReservation(t.Context(), r); faultKind(err) != lease.HostInUse {
 		t.Errorf("slots went away under a server: %v", err)
 	}
-	storetest.Allocate(t, e.Store, storetest.NoAllocations(user, inventory.At(1)))
+	storetest.Allocate(t, e.Store, storetest.NoAllocations(user, inventory.ExpectGeneration(1)))
 	e.unwire(l)
-	e.finish(id, lease.End, nil)
+	e.finish(id, lease.StepEnd, nil)
 	if d := cmp.Diff(map[string]int64{}, e.stockOf(l)); d != "" {
 		t.Error(d)
 	}
-	if _, err := e.Inventory.Class(t.Context(), lease.ReservationClass(r)); !errors.Is(err, db.ErrNotFound) {
+	if _, err := e.Inventory.Class(t.Context(), lease.ReservationResourceClass(r)); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("the class is left: %v", err)
 	}
 	e.create(instancesDraft(1, 2, 8))
@@ -175,7 +175,7 @@ func TestInstancesOfAnActiveLeaseOnlyGrow(t *testing.T) {
 	if d := cmp.Diff(map[string]int64{"cmp-1": 4, "cmp-2": 2}, e.stockOf(l)); d != "" {
 		t.Error(d)
 	}
-	if due := lease.Next(l, l.EndAt.Add(-2*time.Hour)); !l.Reservations[0].Outdated() || due.Step == lease.Stop {
+	if due := lease.Next(l, l.EndAt.Add(-2*time.Hour)); !l.Reservations[0].CloudOutdated() || due.Step == lease.StepStop {
 		t.Errorf("the cloud is not told: %+v", l.Reservations[0])
 	}
 	e.unchanged(l.ID, amount(l, 5), lease.CannotUpdate)
@@ -199,7 +199,7 @@ func TestFlavorsTakeWhatInventoryOffers(t *testing.T) {
 	}
 	twice := inventory.Inventory{Total: 8, Reserved: 1, MinUnit: 1, MaxUnit: 4, StepSize: 1, AllocationRatio: 2}
 	if _, err := e.Inventory.ReplaceStock(t.Context(), e.hosts[1].Provider.String(), generation.Generation,
-		map[string]inventory.Inventory{"VCPU": twice, "MEMORY_MB": inventory.Of(4096)}); err != nil {
+		map[string]inventory.Inventory{"VCPU": twice, "MEMORY_MB": inventory.NewInventory(4096)}); err != nil {
 		t.Fatal(err)
 	}
 	d := instancesDraft(1, 2, 7)
@@ -210,7 +210,7 @@ func TestFlavorsTakeWhatInventoryOffers(t *testing.T) {
 	e.create(withAmount(d, 2))
 	e.refused(withAmount(d, 1), lease.NotEnoughHosts)
 	large := withAmount(d, 1)
-	large.Start, large.End = lease.Moment{At: hour(5)}, lease.Moment{At: hour(6)}
+	large.Start, large.End = lease.RequestedDate{At: hour(5)}, lease.RequestedDate{At: hour(6)}
 	large.Reservations[0].Flavor = &lease.Flavor{ID: "g", VCPUs: 5, MemoryMB: 512} // more than the max_unit of cmp-2
 	if d := cmp.Diff(map[string]int{"cmp-1": 1}, e.slots(e.create(large))); d != "" {
 		t.Error(d)
@@ -315,9 +315,9 @@ func TestFloatingIPsAreFreeAfterTheEnd(t *testing.T) {
 	e := newLeasing(t, 0)
 	net := e.addresses(1)
 	l := e.active(addressesDraft(net, 1, 2, 1))
-	e.begin(l.ID, lease.End)
+	e.begin(l.ID, lease.StepEnd)
 	e.unwire(l)
-	if l = e.finish(l.ID, lease.End, nil); len(l.Reservations[0].Addresses) != 0 {
+	if l = e.finish(l.ID, lease.StepEnd, nil); len(l.Reservations[0].Addresses) != 0 {
 		t.Errorf("%+v", l.Reservations[0])
 	}
 	e.create(addressesDraft(net, 1, 2, 1))
@@ -333,7 +333,7 @@ func TestHostsThatManyShareAreLockedInOneOrder(t *testing.T) {
 	}
 	storetest.Exec(t, e.url, `update lease set created_at = created_at - interval '1 hour' where id = $1`, first.ID)
 	lock := func(host int, more string) string {
-		return fmt.Sprintf(`select from provider where uuid = '%s' for no key update %s`, e.hosts[host].Nested, more)
+		return fmt.Sprintf(`select from provider where uuid = '%s' for no key update %s`, e.hosts[host].NestedProvider, more)
 	}
 	for range 2 {
 		err := storetest.NewRival(t, e.url).Meet(func() error {

@@ -87,12 +87,12 @@ func mend(f journal.Finding, c journal.Change, exists, moves, exactly bool) (jou
 		return c, "it has changed since the plan was made"
 	case f.Kind == journal.Extra:
 		c = journal.Change{Object: f.Object, Operation: journal.Delete, Data: f.Data}
-		if with, err := c.Referring(nil); err == nil {
+		if with, err := c.WithReferences(nil); err == nil {
 			c = with
 		}
 		return c, ""
 	}
-	c.Operation = f.Act()
+	c.Operation = f.RepairOperation()
 	return c, ""
 }
 
@@ -124,7 +124,7 @@ func (s *Store) Neglected(ctx context.Context, soon, otherwise time.Duration) (b
 					select from mirror_run r
 					where r.kind = 'recovery' and r.created_at > clock_timestamp() - case
 						when exists (select from mirror_run_entry m where m.seq = e.seq) then $2::interval else $1::interval end))`,
-		soon, otherwise, journal.MissingParent).Scan(&due)
+		soon, otherwise, journal.ReasonMissingParent).Scan(&due)
 	if err != nil {
 		return false, fmt.Errorf("look for entries that failed: %w", err)
 	}
@@ -140,7 +140,7 @@ func (s *Store) Ailing(ctx context.Context, run, after int64, limit int) ([]jour
 		where finished_at is null and seq > $1 and (state = 'failed' or state = 'pending' and attempt >= 3 and last_error = $3)
 			and not exists (select from mirror_run_entry m where m.run = $4 and m.seq = journal_entry.seq)
 		order by seq
-		limit $2`, after, limit, journal.MissingParent, run)
+		limit $2`, after, limit, journal.ReasonMissingParent, run)
 	if err != nil {
 		return nil, fmt.Errorf("list entries that failed: %w", err)
 	}
@@ -149,7 +149,7 @@ func (s *Store) Ailing(ctx context.Context, run, after int64, limit int) ([]jour
 
 // RecoverEntry decides about an entry that failed, now that the controller was asked for its object: has is nil if it has
 // none. It returns false if the entry has moved on meanwhile. The decision is kept in the entry's audit.
-func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, has []byte) (r journal.Remedy, ok bool, err error) {
+func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, has []byte) (r journal.RecoveryAction, ok bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		src := sourceOf(e.Object.Type)
 		if err := src.Lock(ctx, tx, e.Object.Type, e.Object.ID); err != nil {
@@ -163,18 +163,18 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 		if err != nil {
 			return err
 		}
-		o := journal.Observed{Has: has}
+		o := journal.RecoveryInput{Actual: has}
 		shall, err := wanted(ctx, tx, src, []string{e.Object.ID})
 		if err != nil {
 			return err
 		}
 		if kept, ok := shall[e.Object.ID]; ok && kept.Object == e.Object {
-			o.Shall = kept.Data
+			o.Desired = kept.Data
 		}
-		if o.Later, err = journalstore.HasLaterEntry(ctx, tx, e); err != nil {
+		if o.HasLaterEntry, err = journalstore.HasLaterEntry(ctx, tx, e); err != nil {
 			return err
 		}
-		r = journal.Recover(now, o)
+		r = journal.DecideRecovery(now, o)
 		return applyRemedy(ctx, tx, run, now, r)
 	})
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 	return r, ok, nil
 }
 
-func applyRemedy(ctx context.Context, tx db.Tx, run int64, e journal.Entry, r journal.Remedy) error {
+func applyRemedy(ctx context.Context, tx db.Tx, run int64, e journal.Entry, r journal.RecoveryAction) error {
 	if err := journalstore.Audit(ctx, tx, e.Seq, "recover", fmt.Sprintf("recovery %d", run), r.Reason); err != nil {
 		return err
 	}

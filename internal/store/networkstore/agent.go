@@ -40,7 +40,7 @@ var agentSelect = `
 func scanAgent(row pgx.CollectableRow) (network.Agent, error) {
 	var a network.Agent
 	err := row.Scan(&a.ID, &a.Type, &a.Host, &a.Binary, &a.Topic, &a.Description, &a.AdminUp, &a.Alive, &a.Configurations,
-		&a.CreatedAt, &a.StartedAt, &a.HeartbeatAt, &a.Held, &a.Awaited)
+		&a.CreatedAt, &a.StartedAt, &a.HeartbeatAt, &a.ServedCount, &a.AwaitingPorts)
 	return a, err
 }
 
@@ -82,7 +82,7 @@ func agentByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Agent, 
 }
 
 func missingAgent(id uuid.UUID) error {
-	return missing(network.Missing(network.AgentNotFound, "Agent", id))
+	return missing(network.NotFound(network.AgentNotFound, "Agent", id))
 }
 
 // UpdateAgent changes what an operator may change of an agent.
@@ -121,7 +121,7 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 // bindOn binds the ports on a host that could not be bound for the lack of an agent that wires them, if that agent is
 // one and no operator has disabled it.
 func bindOn(ctx context.Context, tx *transaction, kind, host string) error {
-	if !slices.Contains(network.L2Agents(), kind) {
+	if !slices.Contains(network.L2AgentTypes(), kind) {
 		return nil
 	}
 	return lookAt(ctx, tx, `
@@ -135,7 +135,7 @@ func bindOn(ctx context.Context, tx *transaction, kind, host string) error {
 // on the host of an agent that wires them, and could not be bound for the lack of it, are bound now. A DHCP agent
 // that has come, or come back, takes the networks that no agent hosts, and every one its share of those whose agents
 // have fallen silent.
-func (s *Store) ReportState(ctx context.Context, st network.State) (string, error) {
+func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
 	var result string
 	err := s.inTx(ctx, func(tx *transaction) error {
 		var err error
@@ -144,7 +144,7 @@ func (s *Store) ReportState(ctx context.Context, st network.State) (string, erro
 			return fmt.Errorf("heartbeat of %s on %s: %w", st.Type, st.Host, err)
 		}
 		switch {
-		case result == network.AgentRevived && st.Versions == nil && st.Type != network.DHCPAgent:
+		case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
 			// It has run all the time and goes on believing what it knows, but for what it is told.
 			if err := retell(ctx, tx, silent+network.AgentDownTime); err != nil {
 				return err
@@ -172,11 +172,11 @@ func serve(ctx context.Context, tx *transaction, host string, came bool) error {
 }
 
 // heartbeat takes one down, and tells what it makes of the agent, and for how long that has been silent.
-func heartbeat(ctx context.Context, tx *transaction, st network.State) (result string, silent time.Duration, err error) {
+func heartbeat(ctx context.Context, tx *transaction, st network.AgentState) (result string, silent time.Duration, err error) {
 	var registered, alive bool
 	var versions any
-	if st.Versions != nil {
-		versions = encoded(st.Versions)
+	if st.ResourceVersions != nil {
+		versions = encoded(st.ResourceVersions)
 	}
 	err = tx.QueryRow(ctx, `
 		insert into agent as a (id, agent_type, host, binary_name, topic, configurations, admin_up, versions, heartbeat_at)

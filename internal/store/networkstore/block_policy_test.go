@@ -44,12 +44,12 @@ func TestNobodyWaitsForDHCPThatSomebodyElseAnswers(t *testing.T) {
 func TestBlocksThatStandGetTheDeadlinesOfToday(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	under := func(p network.Policy) ground {
+	under := func(p network.BlockPolicy) ground {
 		s := storetest.Open(t, url)
 		s.Network = networkstore.New(s.DB, networkstore.Config{Policy: p})
 		return ground{Store: s, t: t}
 	}
-	g := under(network.Policy{"": {Limit: time.Minute, Fatal: true}})
+	g := under(network.BlockPolicy{"": {Limit: time.Minute, Fatal: true}})
 	g.heartbeat(network.OVSAgent, cmp1)
 	g = g.laid("10.0.0.0/24")
 	ports := []network.Port{g.port(cmp1), g.port(cmp1)}
@@ -60,13 +60,13 @@ func TestBlocksThatStandGetTheDeadlinesOfToday(t *testing.T) {
 	}
 
 	for i, today := range []struct {
-		policy network.Policy
+		policy network.BlockPolicy
 		status string
 	}{
-		{network.Policy{"": {Limit: time.Minute}}, network.Down},
-		{network.Policy{"": {Limit: time.Hour, Fatal: true}}, network.Down},
-		{network.Policy{"DHCP": {Limit: time.Second, Fatal: true}}, network.Down},
-		{network.Policy{"L2": {Limit: time.Second, Fatal: true}}, network.Errored},
+		{network.BlockPolicy{"": {Limit: time.Minute}}, network.Down},
+		{network.BlockPolicy{"": {Limit: time.Hour, Fatal: true}}, network.Down},
+		{network.BlockPolicy{"DHCP": {Limit: time.Second, Fatal: true}}, network.Down},
+		{network.BlockPolicy{"L2": {Limit: time.Second, Fatal: true}}, network.Errored},
 		{nil, network.Down},
 	} {
 		g.Store = under(today.policy).Store
@@ -111,7 +111,7 @@ func TestPatienceWithAPortThatWasDownBeginsWhenItIsUp(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	s.Network = networkstore.New(s.DB, networkstore.Config{Policy: network.Policy{network.L2: {Limit: time.Hour, Fatal: true}}})
+	s.Network = networkstore.New(s.DB, networkstore.Config{Policy: network.BlockPolicy{network.L2: {Limit: time.Hour, Fatal: true}}})
 	g := ground{Store: s, t: t}
 	g.heartbeat(network.OVSAgent, cmp1)
 	g = g.laid("10.0.0.0/24")

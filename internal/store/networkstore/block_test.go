@@ -186,7 +186,7 @@ func TestCompletionsThatMeetChangesLeaveNoHalf(t *testing.T) {
 			case 2:
 				g.update(p.ID, network.PortChange{Host: ptr(cmp2)})
 			case 3:
-				g.settle(p.ID, l2on2, at1(network.L2, network.Lost, 0))
+				g.settle(p.ID, l2on2, at1(network.L2, network.ReportLost, 0))
 			}
 		})
 		after := g.look(p.ID)

@@ -19,7 +19,7 @@ const freshHost = network.AgentDownTime / 3
 
 // KeepHosts makes the pseudo agents those hosts of which a controller tells: new ones are registered, ports that wait for
 // them are bound, and those that it has not told of for so long are forgotten. What nothing changes about costs a read.
-func (s *Store) KeepHosts(ctx context.Context, hosts []network.State, forget time.Duration) error {
+func (s *Store) KeepHosts(ctx context.Context, hosts []network.AgentState, forget time.Duration) error {
 	known, err := s.pseudoAgents(ctx)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *Store) pseudoAgents(ctx context.Context) (map[[2]string]pseudoAgent, er
 	rows, err := s.db.Query(ctx, `
 		select agent_type, host, id, configurations, clock_timestamp() - heartbeat_at
 		from agent
-		where binary_name = $1`, network.PseudoBinary)
+		where binary_name = $1`, network.ODLAgentBinary)
 	if err != nil {
 		return nil, fmt.Errorf("read pseudo agents: %w", err)
 	}

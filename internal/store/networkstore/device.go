@@ -20,23 +20,23 @@ import (
 
 // ReportPorts is ReportPort for several ports, all or none, in as few trips to the database as for one. Ports that are not there are
 // left out of the answer.
-func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network.Report) (map[uuid.UUID]network.Standing, error) {
+func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network.Report) (map[uuid.UUID]network.StatusView, error) {
 	if len(reports) == 0 {
 		return nil, nil
 	}
-	var standings map[uuid.UUID]network.Standing
+	var standings map[uuid.UUID]network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
 		ports, err := holdPorts(ctx, tx, slices.Collect(maps.Keys(reports)))
 		if err != nil {
 			return err
 		}
-		standings = map[uuid.UUID]network.Standing{}
+		standings = map[uuid.UUID]network.StatusView{}
 		batch := &pgx.Batch{}
 		after := make([]network.Port, len(ports))
 		for i, h := range ports {
 			p, accepted, entity := h.hear(reports[h.ID], "")
 			queuePort(batch, h.Port, p, entity)
-			standing := p.Standing()
+			standing := p.StatusView()
 			standing.Accepted = accepted
 			after[i], standings[h.ID] = p, standing
 		}
@@ -51,7 +51,7 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 // spread tells everybody of what reports made of ports: the controller of those that were bound by the way, agents of what they
 // can see, and each port's workflow.
 func spread(ctx context.Context, tx *transaction, before []held, after []network.Port) error {
-	var announcements []network.Announcement
+	var announcements []network.AgentNotification
 	var nudges []contract.Nudge
 	var bound []uuid.UUID
 	for i, h := range before {
@@ -160,7 +160,7 @@ func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange) (netwo
 			from port
 			where network_id = $1 and device_id = $2 and device_owner = $3
 			order by id
-			limit 1`, *c.Network, *c.DeviceID, network.DHCPOwner).Scan(&id)
+			limit 1`, *c.Network, *c.DeviceID, network.DeviceOwnerDHCP).Scan(&id)
 		if db.NoRows(err) {
 			made, err = createPort(ctx, tx, c)
 			return err

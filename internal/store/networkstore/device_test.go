@@ -23,7 +23,7 @@ func TestPortsThatAreBoundByReportsAreMirrored(t *testing.T) {
 	g.heartbeat(network.OVSAgent, cmp1)
 	reports := map[uuid.UUID][]network.Report{}
 	for _, p := range ports {
-		reports[p.ID] = []network.Report{{Entity: network.L2, Host: cmp1, Event: network.Begun}}
+		reports[p.ID] = []network.Report{{Entity: network.L2, Host: cmp1, Event: network.ReportBegun}}
 	}
 
 	if _, err := g.Network.ReportPorts(t.Context(), reports); err != nil {

@@ -160,7 +160,7 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 			return err
 		}
 		if a.Type != network.DHCPAgent || !a.AdminUp {
-			return network.Faultf(network.NotDHCPAgent, "Agent %s is not a valid DHCP Agent or has been disabled", agent)
+			return network.Faultf(network.InvalidDHCPAgent, "Agent %s is not a valid DHCP Agent or has been disabled", agent)
 		}
 		if _, err := lockNetwork(ctx, tx, id, changing); err != nil {
 			return err
@@ -174,7 +174,7 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 			return fmt.Errorf("schedule network: %w", err)
 		}
 		if hosted == 0 {
-			return network.Faultf(network.AlreadyHosted, "The network %s has been already hosted by the DHCP Agent %s.", id, agent)
+			return network.Faultf(network.NetworkHostedByDHCPAgent, "The network %s has been already hosted by the DHCP Agent %s.", id, agent)
 		}
 		return nil
 	})
@@ -198,7 +198,7 @@ func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) erro
 			return fmt.Errorf("unschedule network: %w", err)
 		}
 		if left == 0 {
-			return network.Faultf(network.NotHosted, "The network %s is not hosted by the DHCP agent %s.", id, agent)
+			return network.Faultf(network.NetworkNotHostedByDHCPAgent, "The network %s is not hosted by the DHCP agent %s.", id, agent)
 		}
 		return rehost(ctx, tx, id, agent)
 	})

@@ -107,7 +107,7 @@ func TestNetworksOfAnAgentThatGoesAreGivenToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.hostedBy("taken from one by an operator", "net-2")
-	if s := g.settle(p.ID, dhcpOK); s.Status != network.Down || s.Ignored != 1 {
+	if s := g.settle(p.ID, dhcpOK); s.Status != network.Down || s.IgnoredReports != 1 {
 		t.Errorf("the report of an agent that hosts the network no longer: %+v", s)
 	}
 	if err := g.Network.DeleteAgent(t.Context(), g.dhcp("net-2")); err != nil {

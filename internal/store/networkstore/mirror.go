@@ -165,7 +165,7 @@ func mirrored(typ string, id uuid.UUID, op journal.Operation, mirror any, projec
 
 // referring adds what an object of ours refers to, which can always be read.
 func referring(c journal.Change, before *journal.Change) journal.Change {
-	c, err := c.Referring(before)
+	c, err := c.WithReferences(before)
 	if err != nil {
 		panic(fmt.Sprintf("store: %s", err))
 	}

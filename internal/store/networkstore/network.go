@@ -87,7 +87,7 @@ func networkByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Netwo
 }
 
 func missingNetwork(id uuid.UUID) error {
-	return missing(network.Missing(network.NetworkNotFound, "Network", id))
+	return missing(network.NotFound(network.NetworkNotFound, "Network", id))
 }
 
 // Strengths of a network's row lock: who puts a port on it shares it, who changes what its ports depend on holds
@@ -117,7 +117,7 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	if err := n.Check(); err != nil {
 		return n, err
 	}
-	if err := admit(ctx, tx, network.Networks, n.Project); err != nil {
+	if err := admit(ctx, tx, network.QuotaNetworks, n.Project); err != nil {
 		return n, err
 	}
 	if n.Type == network.VXLAN && n.Segment == nil {
@@ -133,7 +133,7 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 		n.ID, n.Project, n.Name, n.Description, n.AdminUp, n.Shared, n.External, n.MTU, n.PortSecurity, n.Type, n.PhysicalNetwork, n.Segment)
 	switch {
 	case db.Violates(err, "network_segment"):
-		return n, n.SegmentTaken()
+		return n, n.SegmentInUseFault()
 	case db.Violates(err, "network_flat"):
 		return n, network.Faultf(network.FlatInUse, "Unable to create the flat network. Physical network %s is in use.", n.PhysicalNetwork)
 	case err != nil:
@@ -177,7 +177,7 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 		if same(before, after) {
 			return nil
 		}
-		if before.ForAll() && !after.ForAll() {
+		if before.OpenToAllProjects() && !after.OpenToAllProjects() {
 			if err := noGuests(ctx, tx, after); err != nil {
 				return err
 			}
@@ -206,7 +206,7 @@ func noGuests(ctx context.Context, tx *transaction, n network.Network) error {
 		return fmt.Errorf("look for guests: %w", err)
 	}
 	if guests {
-		return network.Faultf(network.StillShared, "Unable to reconfigure sharing settings for network %s. Multiple projects are using it.", n.ID)
+		return network.Faultf(network.InvalidSharedSetting, "Unable to reconfigure sharing settings for network %s. Multiple projects are using it.", n.ID)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestTwoLastReportsAtOnceMakeOneActivation(t *testing.T) {
 		active := make([]bool, len(reports))
 
 		together(len(reports), func(i int) {
-			var s network.Standing
+			var s network.StatusView
 			var err error
 			if i%2 == 0 {
 				s, err = g.Network.ReportPort(t.Context(), p.ID, reports[i:i+1])
@@ -58,7 +58,7 @@ func TestTwoLastReportsAtOnceMakeOneActivation(t *testing.T) {
 			}
 		}
 		s := g.settle(p.ID)
-		if last != 1 || s.Status != network.Active || s.Ignored != 2 {
+		if last != 1 || s.Status != network.Active || s.IgnoredReports != 2 {
 			t.Fatalf("round %d: %d reports were the last one, then %+v", round, last, s)
 		}
 		if d := cmp.Diff([]string{"network-vif-plugged"}, events(s)); d != "" {
@@ -81,7 +81,7 @@ func TestLastAddressHasOneWinner(t *testing.T) {
 		switch {
 		case err == nil:
 			won[ports[0].Addresses[0].IP.String()] = true
-		case kind(err) == network.NoAddressLeft:
+		case kind(err) == network.IPAddressGenerationFailure:
 			lost++
 		default:
 			t.Error(err)
@@ -137,7 +137,7 @@ func TestBulksThatFillASubnetTogetherGetWhatTheyAskFor(t *testing.T) {
 	if _, err := g.Network.CreatePorts(t.Context(), drafts[:1]); err != nil {
 		t.Error("the last one:", err)
 	}
-	if _, err := g.Network.CreatePorts(t.Context(), drafts[:1]); kind(err) != network.NoAddressLeft {
+	if _, err := g.Network.CreatePorts(t.Context(), drafts[:1]); kind(err) != network.IPAddressGenerationFailure {
 		t.Error("one more:", err)
 	}
 }
@@ -312,7 +312,7 @@ func TestAddressesFollowWhatIsAskedFor(t *testing.T) {
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1, at("10.0.0.9"))
 	g.settle(p.ID, l2on1, dhcpOK)
-	subnet := func(c *network.PortChange) { c.Fixed = &[]network.Fixed{{Subnet: g.subnet.ID}} }
+	subnet := func(c *network.PortChange) { c.FixedIPs = &[]network.FixedIP{{Subnet: g.subnet.ID}} }
 	var keep network.PortChange
 	subnet(&keep)
 

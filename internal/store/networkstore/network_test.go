@@ -61,7 +61,7 @@ func (g ground) laid(cidr string) ground {
 
 func (g ground) heartbeat(kind, host string) string {
 	g.t.Helper()
-	result, err := g.Network.ReportState(g.t.Context(), network.State{Type: kind, Host: host, Binary: "b", Topic: "t", Configurations: json.RawMessage(`{}`)})
+	result, err := g.Network.ReportState(g.t.Context(), network.AgentState{Type: kind, Host: host, Binary: "b", Topic: "t", Configurations: json.RawMessage(`{}`)})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (g ground) update(id uuid.UUID, c network.PortChange) network.Port {
 	return p
 }
 
-func (g ground) settle(id uuid.UUID, reports ...network.Report) network.Standing {
+func (g ground) settle(id uuid.UUID, reports ...network.Report) network.StatusView {
 	g.t.Helper()
 	s, err := g.Network.SettlePort(g.t.Context(), id, reports)
 	if err != nil {
@@ -120,7 +120,7 @@ func owner(o string) func(*network.PortChange) {
 }
 
 func at(ip string) func(*network.PortChange) {
-	return func(c *network.PortChange) { c.Fixed = &[]network.Fixed{{IP: netip.MustParseAddr(ip)}} }
+	return func(c *network.PortChange) { c.FixedIPs = &[]network.FixedIP{{IP: netip.MustParseAddr(ip)}} }
 }
 
 func entities(blocks []network.Block) []string {
@@ -131,7 +131,7 @@ func entities(blocks []network.Block) []string {
 	return names
 }
 
-func events(s network.Standing) []string {
+func events(s network.StatusView) []string {
 	names := []string{}
 	for _, e := range s.Events {
 		names = append(names, e.Name)
@@ -175,8 +175,8 @@ func TestPortIsActiveExactlyWhenTheLastAgentReported(t *testing.T) {
 		if d := cmp.Diff([]string{"network-vif-plugged"}, events(again)); d != "" {
 			t.Error(d)
 		}
-		if after := g.look(p.ID); after.Revision != 2 || again.Ignored != 2 {
-			t.Errorf("duplicates changed the port: revision %d, ignored %d", after.Revision, again.Ignored)
+		if after := g.look(p.ID); after.Revision != 2 || again.IgnoredReports != 2 {
+			t.Errorf("duplicates changed the port: revision %d, ignored %d", after.Revision, again.IgnoredReports)
 		}
 		if err := g.Network.SettleNovaEvents(t.Context(), []int64{again.Events[0].ID}); err != nil {
 			t.Fatal(err)
@@ -194,7 +194,7 @@ func TestReportsThatDoNotCountAreCounted(t *testing.T) {
 
 	s := g.settle(p.ID, l2on2, network.Report{Entity: "L2"}, network.Report{Entity: network.DHCP, Host: cmp1}, network.Report{Entity: "moon", Host: cmp1})
 
-	if s.Ignored != 4 || len(s.Waiting) != 2 || s.Status != network.Down {
+	if s.IgnoredReports != 4 || len(s.Waiting) != 2 || s.Status != network.Down {
 		t.Errorf("want four ignored reports and nothing else, got %+v", s)
 	}
 	if d := cmp.Diff([]bool{false, false, false, false}, s.Accepted); d != "" {
@@ -215,7 +215,7 @@ func TestRebindingTakesAnotherReport(t *testing.T) {
 	if d := cmp.Diff([]string{"L2@cmp-2"}, entities(moved.Blocks)); d != "" || moved.Status != network.Down {
 		t.Fatalf("after the move: %s %s", moved.Status, d)
 	}
-	if s := g.settle(p.ID, l2on1); s.Status != network.Down || s.Ignored != 1 {
+	if s := g.settle(p.ID, l2on1); s.Status != network.Down || s.IgnoredReports != 1 {
 		t.Errorf("the old host's report: %+v", s)
 	}
 	s := g.settle(p.ID, l2on2)
@@ -244,7 +244,7 @@ func TestNobodyWaitsForDHCPThatIsGone(t *testing.T) {
 	t.Parallel()
 	gone := map[string]func(g ground, p network.Port) error{
 		"no addresses": func(g ground, p network.Port) error {
-			_, err := g.Network.UpdatePort(g.t.Context(), p.ID, network.PortChange{Fixed: &[]network.Fixed{}}, nil)
+			_, err := g.Network.UpdatePort(g.t.Context(), p.ID, network.PortChange{FixedIPs: &[]network.FixedIP{}}, nil)
 			return err
 		},
 		"DHCP switched off": func(g ground, _ network.Port) error {
@@ -314,7 +314,7 @@ func TestFailedBindingIsMadeGoodByTheAgentsArrival(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port("cmp-9")
-	if p.VIF != network.VIFFailed || p.Standing().Reason == "" {
+	if p.VIF != network.VIFFailed || p.StatusView().Reason == "" {
 		t.Fatalf("bound to nobody: %+v", p)
 	}
 
@@ -344,7 +344,7 @@ func TestDeletedPortLeavesOnlyItsEvents(t *testing.T) {
 	}
 
 	s := g.settle(p.ID, l2on1)
-	if d := cmp.Diff([]string{"network-vif-deleted"}, events(s)); d != "" || !s.Gone {
+	if d := cmp.Diff([]string{"network-vif-deleted"}, events(s)); d != "" || !s.Deleted {
 		t.Errorf("%+v %s", s, d)
 	}
 	if _, err := g.Network.ReportPort(t.Context(), p.ID, []network.Report{l2on1}); !errors.Is(err, db.ErrNotFound) {

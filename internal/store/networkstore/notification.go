@@ -16,7 +16,7 @@ import (
 )
 
 // announce leaves announcements in the caller's transaction, if agents are told of anything, and nudges who brings them out.
-func announce(ctx context.Context, tx *transaction, all ...network.Announcement) error {
+func announce(ctx context.Context, tx *transaction, all ...network.AgentNotification) error {
 	if !tx.config.NotifyAgents || len(all) == 0 {
 		return nil
 	}
@@ -28,7 +28,7 @@ func announce(ctx context.Context, tx *transaction, all ...network.Announcement)
 		}
 		batch.Queue(`
 			insert into announcement (network_id, kind, event, object_id, data)
-			values ($1, $2, $3, $4, $5)`, a.Network, a.Kind, a.Event, a.Object, a.Data)
+			values ($1, $2, $3, $4, $5)`, a.Network, a.Resource, a.Event, a.ResourceID, a.Data)
 		n := announcementNudge(a.Network)
 		if !slices.ContainsFunc(nudges, func(o contract.Nudge) bool { return o.ID == n.ID }) {
 			nudges = append(nudges, n)
@@ -46,11 +46,11 @@ func announceChanges(ctx context.Context, tx *transaction, changes []journal.Cha
 		return nil
 	}
 	events := map[journal.Operation]string{journal.Create: network.EventCreated, journal.Update: network.EventUpdated, journal.Delete: network.EventDeleted}
-	kinds := []string{network.AboutNetwork, network.AboutSubnet, network.AboutPort, network.AboutGroup, network.AboutRule}
-	var all []network.Announcement
+	kinds := []string{network.ResourceNetwork, network.ResourceSubnet, network.ResourcePort, network.ResourceSecurityGroup, network.ResourceSecurityGroupRule}
+	var all []network.AgentNotification
 	for _, c := range changes {
 		id, err := uuid.Parse(c.Object.ID)
-		if err != nil || !slices.Contains(kinds, c.Object.Type) || c.Object.Type == network.AboutPort && c.Operation == journal.Update {
+		if err != nil || !slices.Contains(kinds, c.Object.Type) || c.Object.Type == network.ResourcePort && c.Operation == journal.Update {
 			continue
 		}
 		var on struct {
@@ -59,8 +59,8 @@ func announceChanges(ctx context.Context, tx *transaction, changes []journal.Cha
 		if err := json.Unmarshal(c.Data, &on); err != nil {
 			return fmt.Errorf("announce: %w", err)
 		}
-		a := network.Announcement{Network: on.Network, Kind: c.Object.Type, Event: events[c.Operation], Object: id}
-		if a.Kind == network.AboutNetwork {
+		a := network.AgentNotification{Network: on.Network, Resource: c.Object.Type, Event: events[c.Operation], ResourceID: id}
+		if a.Resource == network.ResourceNetwork {
 			a.Network = id
 		}
 		if a.Event == network.EventDeleted {
@@ -76,13 +76,13 @@ func announcePort(ctx context.Context, tx *transaction, before, after network.Po
 	return announce(ctx, tx, ofPort(before, after))
 }
 
-func ofPort(before, after network.Port) network.Announcement {
+func ofPort(before, after network.Port) network.AgentNotification {
 	event := network.EventUpdated
 	if before.MAC != after.MAC || !slices.Equal(before.Addresses, after.Addresses) || !same(before.DHCPOptions, after.DHCPOptions) {
-		event = network.EventReaddressed
+		event = network.EventDHCPUpdated
 	}
-	return network.Announcement{Network: after.Network, Kind: network.AboutPort, Event: event, Object: after.ID,
-		Data: encoded(network.PassageOf(before, after))}
+	return network.AgentNotification{Network: after.Network, Resource: network.ResourcePort, Event: event, ResourceID: after.ID,
+		Data: encoded(network.SideEffectsOf(before, after))}
 }
 
 // announceHosting announces that DHCP agents host networks, or host them no longer. The statement returns pairs of the two.
@@ -91,11 +91,11 @@ func announceHosting(ctx context.Context, tx *transaction, event, statement stri
 	if err != nil {
 		return 0, err
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (network.Announcement, error) {
-		a := network.Announcement{Kind: network.AboutHosting, Event: event}
-		var at network.Hosting
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (network.AgentNotification, error) {
+		a := network.AgentNotification{Resource: network.ResourceDHCPHosting, Event: event}
+		var at network.DHCPAgentHost
 		err := row.Scan(&a.Network, &at.Host)
-		a.Object, a.Data = a.Network, encoded(at)
+		a.ResourceID, a.Data = a.Network, encoded(at)
 		return a, err
 	})
 	if err != nil {
@@ -109,12 +109,12 @@ func announceAgent(ctx context.Context, tx *transaction, a network.Agent) error 
 	if a.Type != network.DHCPAgent {
 		return nil
 	}
-	return announce(ctx, tx, network.Announcement{Kind: network.AboutAgent, Event: network.EventUpdated, Object: a.ID,
-		Data: encoded(network.Hosting{Host: a.Host, AdminUp: a.AdminUp})})
+	return announce(ctx, tx, network.AgentNotification{Resource: network.ResourceDHCPAgent, Event: network.EventUpdated, ResourceID: a.ID,
+		Data: encoded(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp})})
 }
 
 // Announcements lists what agents shall be told of a network, oldest first, at most so many.
-func (s *Store) Announcements(ctx context.Context, id uuid.UUID, limit int) ([]network.Announcement, error) {
+func (s *Store) Announcements(ctx context.Context, id uuid.UUID, limit int) ([]network.AgentNotification, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, network_id, kind, event, object_id, data, clock_timestamp() - at
 		from announcement
@@ -124,7 +124,7 @@ func (s *Store) Announcements(ctx context.Context, id uuid.UUID, limit int) ([]n
 	if err != nil {
 		return nil, fmt.Errorf("announcements of network %s: %w", id, err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[network.Announcement])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[network.AgentNotification])
 	if err != nil {
 		return nil, fmt.Errorf("announcements of network %s: %w", id, err)
 	}

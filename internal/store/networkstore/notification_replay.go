@@ -78,8 +78,8 @@ func (s *Store) TrimAnnouncements(ctx context.Context, limit int) (int64, error)
 
 // RouterMAC is the MAC under which distributed routers on a host send, which is chosen when it is first asked for; fresh proposes one, and
 // another when that is taken.
-func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string) (network.RouterMAC, error) {
-	m := network.RouterMAC{Host: host}
+func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string) (network.DVRMAC, error) {
+	m := network.DVRMAC{Host: host}
 	err := s.inTx(ctx, func(tx *transaction) error {
 		for {
 			err := tx.QueryRow(ctx, `select mac::text from router_mac where host = $1`, host).Scan(&m.MAC)
@@ -93,7 +93,7 @@ func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string)
 			if tag.RowsAffected() == 0 {
 				continue
 			}
-			if err := announce(ctx, tx, network.Announcement{Kind: network.AboutRouterMAC, Event: network.EventCreated}); err != nil {
+			if err := announce(ctx, tx, network.AgentNotification{Resource: network.ResourceDVRMAC, Event: network.EventCreated}); err != nil {
 				return err
 			}
 		}
@@ -102,12 +102,12 @@ func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string)
 }
 
 // RouterMACs lists those of all hosts.
-func (s *Store) RouterMACs(ctx context.Context) ([]network.RouterMAC, error) {
+func (s *Store) RouterMACs(ctx context.Context) ([]network.DVRMAC, error) {
 	rows, err := s.db.Query(ctx, `select host, mac::text from router_mac order by host`)
 	if err != nil {
 		return nil, fmt.Errorf("list MACs of routers: %w", err)
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[network.RouterMAC])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[network.DVRMAC])
 }
 
 // Serves tells whether a DHCP agent on that host serves the network.

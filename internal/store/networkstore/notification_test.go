@@ -23,7 +23,7 @@ func toldOf(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
 	}
 	ids := make([]int64, len(due))
 	for i, a := range due {
-		all, ids[i] = append(all, a.Kind+" "+a.Event), a.ID
+		all, ids[i] = append(all, a.Resource+" "+a.Event), a.ID
 	}
 	if err := s.Network.SettleAnnouncements(t.Context(), ids); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAgentsAreToldOfEveryChange(t *testing.T) {
 		n := bareNetwork(t, s)
 		want(n, "created", "network created")
 		report := func(kind, host string) {
-			if _, err := s.Network.ReportState(t.Context(), network.State{Type: kind, Host: host, Configurations: []byte(`{}`)}); err != nil {
+			if _, err := s.Network.ReportState(t.Context(), network.AgentState{Type: kind, Host: host, Configurations: []byte(`{}`)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -72,7 +72,7 @@ func TestAgentsAreToldOfEveryChange(t *testing.T) {
 		}
 		update(network.PortChange{Name: ptr("web")})
 		update(network.PortChange{Name: ptr("web")})
-		update(network.PortChange{Fixed: &[]network.Fixed{}})
+		update(network.PortChange{FixedIPs: &[]network.FixedIP{}})
 		want(n, "changed", "port updated", "port readdressed")
 		reports := map[uuid.UUID][]network.Report{p: {{Entity: network.L2, Host: "cmp-1"}}}
 		if _, err := s.Network.ReportPorts(t.Context(), reports); err != nil {

@@ -36,12 +36,12 @@ var portSelect = `
 		case when port.status = 'ACTIVE' and port.vif not in ('` + network.VIFDistributed + `', '` + network.VIFPhysical + `') then ` + watchOver + ` end`
 
 // l2Agents are the types of the agents that wire ports, as a list in SQL.
-var l2Agents = "('" + strings.Join(network.L2Agents(), "', '") + "')"
+var l2Agents = "('" + strings.Join(network.L2AgentTypes(), "', '") + "')"
 
 // wirer yields the type of the agent that wires a port.
 var wirer = func() string {
 	sql := "case when port.vif_details is not null then '" + network.ODLAgent + "'"
-	wirers := network.Wirers()
+	wirers := network.AgentTypeByVIF()
 	for _, vif := range slices.Sorted(maps.Keys(wirers)) {
 		sql += " when port.vif = '" + vif + "' then '" + wirers[vif] + "'"
 	}
@@ -97,7 +97,7 @@ const visiblePort = `(port.project = %[1]s or exists (select from network n wher
 func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings, watch []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
-		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.Ignored, &p.Revision, &p.Epoch, &p.Details, &p.Switch, &p.Tenant, &p.CreatedAt, &p.UpdatedAt,
+		&p.Status, &p.Host, &p.VNIC, &p.Profile, &p.VIF, &p.PortSecurity, &p.IgnoredReports, &p.Revision, &p.BindingRevision, &p.ControllerVIFDetails, &p.Switch, &p.QuotaProject, &p.CreatedAt, &p.UpdatedAt,
 		&p.Tags, &p.AddressPairs, &p.DHCPOptions, &p.SecurityGroups, &addresses, &blocks, &bindings, &watch}
 	return fields, func() error {
 		if err := json.Unmarshal(addresses, &p.Addresses); err != nil {
@@ -107,7 +107,7 @@ func portFields(p *network.Port) (fields []any, done func() error) {
 			return err
 		}
 		if watch != nil {
-			if err := json.Unmarshal(watch, &p.Watch); err != nil {
+			if err := json.Unmarshal(watch, &p.AgentHealth); err != nil {
 				return err
 			}
 		}
@@ -149,13 +149,13 @@ func portByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Port, er
 }
 
 func missingPort(id uuid.UUID) error {
-	return missing(network.Missing(network.PortNotFound, "Port", id))
+	return missing(network.NotFound(network.PortNotFound, "Port", id))
 }
 
 // held is a port under its row's lock, with what it depends on and the time.
 type held struct {
 	network.Port
-	around network.Surroundings
+	around network.PortContext
 	now    time.Time
 }
 
@@ -184,9 +184,9 @@ var heldSelect = portSelect + `,
 			clock_timestamp()` + portFrom
 
 func (h *held) scan(row pgx.Row, c Config) error {
-	*h = held{around: network.Surroundings{Policy: c.Policy}}
+	*h = held{around: network.PortContext{BlockPolicy: c.Policy}}
 	fields, done := portFields(&h.Port)
-	if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.Agents, &h.now)...); err != nil {
+	if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.HostAgents, &h.now)...); err != nil {
 		return err
 	}
 	if c.NoDHCP {
@@ -253,9 +253,9 @@ func hostAgents(ctx context.Context, tx *transaction, host string, on uuid.UUID)
 }
 
 // PortStanding is what a port's workflow is told of its row.
-func PortStanding(key string, s network.Standing) contract.PortStatus {
-	out := contract.PortStatus{Deleted: s.Gone, Status: s.Status, IgnoredReports: s.Ignored, PendingNovaEvents: len(s.Events), LookAgainAt: s.Next}
-	if s.Gone {
+func PortStanding(key string, s network.StatusView) contract.PortStatus {
+	out := contract.PortStatus{Deleted: s.Deleted, Status: s.Status, IgnoredReports: s.IgnoredReports, PendingNovaEvents: len(s.Events), LookAgainAt: s.NextDeadline}
+	if s.Deleted {
 		out.Status = "DELETED"
 	}
 	name := s.Name
@@ -282,7 +282,7 @@ func portNudge(p network.Port, fresh bool) contract.Nudge {
 	return contract.Nudge{
 		Workflow: contract.Port, ID: contract.PortID(p.ID.String()), NotRunning: fresh, Summary: summary,
 		Attributes: contract.Attributes{Status: p.Status, Project: p.Project, Host: p.Host, Resource: "port",
-			WaitingFor: p.Standing().Remaining()},
+			WaitingFor: p.StatusView().Remaining()},
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // wishes are what a port asks for in the subnets of its network, or the fault of that.
-func wishes(ctx context.Context, tx *transaction, p network.Port, subnets []network.Subnet, fixed []network.Fixed) ([]network.Want, error) {
-	wants, err := p.Wants(subnets, fixed)
+func wishes(ctx context.Context, tx *transaction, p network.Port, subnets []network.Subnet, fixed []network.FixedIP) ([]network.AddressRequest, error) {
+	wants, err := p.AddressRequests(subnets, fixed)
 	for _, f := range fixed {
 		if err != nil && f.Subnet != uuid.Nil {
 			if _, missing := subnetByID(ctx, tx, f.Subnet); missing != nil {
@@ -28,7 +28,7 @@ func wishes(ctx context.Context, tx *transaction, p network.Port, subnets []netw
 }
 
 // allocate gives a port the addresses that it wants, from that position of its list on.
-func allocate(ctx context.Context, tx *transaction, p network.Port, position int, wants []network.Want) ([]network.Address, error) {
+func allocate(ctx context.Context, tx *transaction, p network.Port, position int, wants []network.AddressRequest) ([]network.Address, error) {
 	var got []network.Address
 	for i, w := range wants {
 		var a network.Address
@@ -46,7 +46,7 @@ func allocate(ctx context.Context, tx *transaction, p network.Port, position int
 	return got, nil
 }
 
-func claimThis(ctx context.Context, tx *transaction, port uuid.UUID, position int, w network.Want) (network.Address, error) {
+func claimThis(ctx context.Context, tx *transaction, port uuid.UUID, position int, w network.AddressRequest) (network.Address, error) {
 	a := network.Address{Subnet: w.Subnets[0].ID, IP: w.IP}
 	won, err := claim(ctx, tx, port, position, a)
 	if err == nil && !won {
@@ -66,9 +66,9 @@ func claimAny(ctx context.Context, tx *transaction, p network.Port, position int
 		}
 	}
 	if len(subnets) == 1 {
-		return network.Address{}, network.Faultf(network.NoAddressLeft, "No more IP addresses available on network %s, subnet %s.", p.Network, subnets[0].ID)
+		return network.Address{}, network.Faultf(network.IPAddressGenerationFailure, "No more IP addresses available on network %s, subnet %s.", p.Network, subnets[0].ID)
 	}
-	return network.Address{}, network.Faultf(network.NoAddressLeft, "No more IP addresses available on network %s.", p.Network)
+	return network.Address{}, network.Faultf(network.IPAddressGenerationFailure, "No more IP addresses available on network %s.", p.Network)
 }
 
 // lucky is how many addresses of a pool are tried by chance before the free ones are looked for.
@@ -77,7 +77,7 @@ const lucky = 6
 // claimIn takes a free address of the pool, or finds that there is none. What another transaction is about to take is
 // waited for only when nothing else is left: of two that wait for each other's, one would have to start anew.
 func claimIn(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
-	a, won, err := claimOneOf(ctx, tx, port, position, subnet, pool.Candidates(lucky))
+	a, won, err := claimOneOf(ctx, tx, port, position, subnet, pool.RandomAddresses(lucky))
 	for err == nil && !won {
 		var free []netip.Addr
 		if free, err = gaps(ctx, tx, subnet, pool); err != nil || len(free) == 0 {
@@ -140,7 +140,7 @@ func claim(ctx context.Context, tx *transaction, port uuid.UUID, position int, a
 // gaps are free addresses of the pool: those that follow a taken one, from a place by chance on, else from its first on.
 // If any address of the pool is free, one is found.
 func gaps(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
-	for _, from := range append(pool.Candidates(1), pool.Start) {
+	for _, from := range append(pool.RandomAddresses(1), pool.Start) {
 		rows, err := tx.Query(ctx, `
 			select host(free)
 			from (
@@ -170,7 +170,7 @@ func gaps(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.P
 
 // readdress gives the port other addresses if a request asks for them, or for another MAC that some follow. What
 // it has and still wants, it keeps.
-func readdress(ctx context.Context, tx *transaction, before network.Port, p *network.Port, fixed *[]network.Fixed) error {
+func readdress(ctx context.Context, tx *transaction, before network.Port, p *network.Port, fixed *[]network.FixedIP) error {
 	if fixed == nil && p.MAC == before.MAC {
 		return nil
 	}
@@ -209,7 +209,7 @@ func readdress(ctx context.Context, tx *transaction, before network.Port, p *net
 			}
 			continue
 		}
-		got, err := allocate(ctx, tx, *p, i, []network.Want{w})
+		got, err := allocate(ctx, tx, *p, i, []network.AddressRequest{w})
 		if err != nil {
 			return err
 		}
@@ -220,15 +220,15 @@ func readdress(ctx context.Context, tx *transaction, before network.Port, p *net
 
 // keep is what the request asks for, with the port's own address wherever it asks for any address of a subnet;
 // without a request, the addresses that do not follow from the MAC.
-func keep(subnets []network.Subnet, before, p network.Port, fixed *[]network.Fixed) []network.Fixed {
+func keep(subnets []network.Subnet, before, p network.Port, fixed *[]network.FixedIP) []network.FixedIP {
 	automatic := func(id uuid.UUID) bool {
-		return slices.ContainsFunc(subnets, func(s network.Subnet) bool { return s.ID == id && p.MakesAddressIn(s) })
+		return slices.ContainsFunc(subnets, func(s network.Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) })
 	}
-	var asked []network.Fixed
+	var asked []network.FixedIP
 	if fixed == nil {
 		for _, a := range before.Addresses {
 			if !automatic(a.Subnet) {
-				asked = append(asked, network.Fixed(a))
+				asked = append(asked, network.FixedIP(a))
 			}
 		}
 		return asked
@@ -239,7 +239,7 @@ func keep(subnets []network.Subnet, before, p network.Port, fixed *[]network.Fix
 		taken[f.IP] = true
 		at := slices.IndexFunc(before.Addresses, func(a network.Address) bool { return a.IP == f.IP && automatic(a.Subnet) })
 		if at >= 0 { // it follows from the MAC, which may become another
-			asked[i] = network.Fixed{Subnet: before.Addresses[at].Subnet}
+			asked[i] = network.FixedIP{Subnet: before.Addresses[at].Subnet}
 		}
 	}
 	for i, f := range asked {

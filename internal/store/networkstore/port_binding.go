@@ -15,7 +15,7 @@ func (s *Store) ProposeBinding(ctx context.Context, id uuid.UUID, c network.Bind
 		if err != nil {
 			return h.Port, err
 		}
-		return h.Propose(c, agents)
+		return h.AddInactiveBinding(c, agents)
 	})
 }
 
@@ -26,7 +26,7 @@ func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c 
 		if err != nil {
 			return h.Port, err
 		}
-		return h.Repropose(host, c, agents)
+		return h.UpdateInactiveBinding(host, c, agents)
 	})
 }
 
@@ -38,15 +38,15 @@ func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) 
 		if err != nil {
 			return h.Port, err
 		}
-		h.around.Agents = agents
-		return h.Activate(host, h.around, h.Revision+1, h.now)
+		h.around.HostAgents = agents
+		return h.ActivateBinding(host, h.around, h.Revision+1, h.now)
 	})
 }
 
 // DeleteBinding unties a port from a host; if that is its own, it is not bound any more.
 func (s *Store) DeleteBinding(ctx context.Context, id uuid.UUID, host string) error {
 	none := ""
-	_, err := s.retie(ctx, id, host, network.PortChange{Host: &none}, func(_ *transaction, h held) (network.Port, error) { return h.Withdraw(host) })
+	_, err := s.retie(ctx, id, host, network.PortChange{Host: &none}, func(_ *transaction, h held) (network.Port, error) { return h.DeleteInactiveBinding(host) })
 	return err
 }
 
@@ -58,7 +58,7 @@ func (s *Store) retie(ctx context.Context, id uuid.UUID, host string, own networ
 		if err != nil {
 			return err
 		}
-		if err := h.Movable(); err != nil {
+		if err := h.CheckMultipleBindings(); err != nil {
 			return err
 		}
 		if h.Host == host {
@@ -91,7 +91,7 @@ func rebound(ctx context.Context, tx *transaction, h held, change func(*transact
 	if err != nil {
 		return p, err
 	}
-	if err := writePort(ctx, tx, h.Port, p.Judge(h.now), ""); err != nil {
+	if err := writePort(ctx, tx, h.Port, p.UpdateStatus(h.now), ""); err != nil {
 		return p, err
 	}
 	after, err := portByID(ctx, tx, h.ID)

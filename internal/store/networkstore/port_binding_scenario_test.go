@@ -18,7 +18,7 @@ import (
 var bindScenarios = map[string]func(g ground, silence func()){
 	"C14 nothing to bind: reports are counted and change nothing": func(g ground, _ func()) {
 		p := g.port("", owner("network:dhcp"))
-		if s := g.settle(p.ID, l2on1, dhcpOK); s.Ignored != 2 {
+		if s := g.settle(p.ID, l2on1, dhcpOK); s.IgnoredReports != 2 {
 			g.t.Errorf("%+v", s)
 		}
 		g.is("unbound", p, network.Down)
@@ -141,7 +141,7 @@ var bindScenarios = map[string]func(g ground, silence func()){
 		g.settle(p.ID, l2on1, dhcpOK)
 		g.propose(p, cmp2)
 		s := g.settle(p.ID, l2on2)
-		if d := cmp.Diff([]string{network.Plugged, network.Plugged}, events(s)); d != "" {
+		if d := cmp.Diff([]string{network.NovaVIFPlugged, network.NovaVIFPlugged}, events(s)); d != "" {
 			g.t.Error(d)
 		}
 		g.is("wired there", p, network.Active)
@@ -190,13 +190,13 @@ var bindScenarios = map[string]func(g ground, silence func()){
 		g.settle(p.ID, l2on1, dhcpOK)
 		g.settle(p.ID, lost(cmp1))
 		s := g.settle(p.ID, l2on1)
-		if d := cmp.Diff([]string{network.Plugged, network.Unplugged, network.Plugged}, events(s)); d != "" {
+		if d := cmp.Diff([]string{network.NovaVIFPlugged, network.NovaVIFUnplugged, network.NovaVIFPlugged}, events(s)); d != "" {
 			g.t.Error(d)
 		}
 	},
 	"C59 given up by its agent: DOWN, not BUILD for ever": func(g ground, _ func()) {
 		p := g.port(cmp1)
-		g.settle(p.ID, at1(network.L2, network.Begun, 0))
+		g.settle(p.ID, at1(network.L2, network.ReportBegun, 0))
 		g.is("begun", p, network.Build, "DHCP@", "L2@cmp-1")
 		g.settle(p.ID, lost(cmp1))
 		g.is("given up", p, network.Down, "DHCP@", "L2@cmp-1")
@@ -223,7 +223,7 @@ var bindScenarios = map[string]func(g ground, silence func()){
 		}
 		trunk("unbound", network.Down)
 		g.update(parent.ID, network.PortChange{Host: ptr(cmp1)})
-		g.settle(sub.ID, at1(network.L2, network.Begun, 0))
+		g.settle(sub.ID, at1(network.L2, network.ReportBegun, 0))
 		trunk("its subport is taken up", network.Build)
 		wire(cmp1, parent, sub)
 		trunk("wired", network.Active)

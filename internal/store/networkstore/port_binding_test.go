@@ -13,7 +13,7 @@ import (
 
 func tied(p network.Port) []string {
 	all := []string{}
-	for _, b := range p.Tied() {
+	for _, b := range p.AllBindings() {
 		all = append(all, b.Host+" "+b.Status+" "+b.VIF)
 	}
 	return all
@@ -46,7 +46,7 @@ func TestServerMovesWithItsPort(t *testing.T) {
 
 	// Nova waits for the wiring at the destination, and hears of it once; the port stays where it is.
 	s := g.settle(p.ID, l2on2, l2on2)
-	if s.Status != network.Active || s.Ignored != 1 {
+	if s.Status != network.Active || s.IgnoredReports != 1 {
 		t.Errorf("wired at the destination: %+v", s)
 	}
 	moved, err := g.Network.ActivateBinding(t.Context(), p.ID, cmp2)
@@ -56,7 +56,7 @@ func TestServerMovesWithItsPort(t *testing.T) {
 	if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, tied(moved)); d != "" || moved.Status != network.Down {
 		t.Fatalf("%s %s", moved.Status, d)
 	}
-	if s := g.settle(p.ID, at1(network.L2, network.Lost, 0), l2on1); s.Ignored != 3 || s.Status != network.Down {
+	if s := g.settle(p.ID, at1(network.L2, network.ReportLost, 0), l2on1); s.IgnoredReports != 3 || s.Status != network.Down {
 		t.Errorf("late words of the source: %+v", s)
 	}
 	s = g.settle(p.ID, l2on2)
@@ -153,14 +153,14 @@ func TestMoveCanBeTakenBack(t *testing.T) {
 	g.propose(p, cmp2)
 	for i, host := range []string{cmp2, cmp1} {
 		back, err := g.Network.ActivateBinding(t.Context(), p.ID, host)
-		if err != nil || back.Host != host || back.VIF != network.VIFOVS || back.Status != network.Down || back.Epoch != back.Revision {
+		if err != nil || back.Host != host || back.VIF != network.VIFOVS || back.Status != network.Down || back.BindingRevision != back.Revision {
 			t.Fatalf("move %d: %+v %v", i, back, err)
 		}
 	}
 	if s := g.settle(p.ID, at1(network.L2, "", p.Revision)); s.Status != network.Down {
 		t.Errorf("what was done before it moved counts: %+v", s)
 	}
-	if after := g.update(p.ID, network.PortChange{Host: ptr(cmp2)}); len(after.Tied()) != 1 || after.Host != cmp2 {
+	if after := g.update(p.ID, network.PortChange{Host: ptr(cmp2)}); len(after.AllBindings()) != 1 || after.Host != cmp2 {
 		t.Errorf("moved by its host: %v", tied(after))
 	}
 	if err := g.Network.DeleteBinding(t.Context(), p.ID, cmp2); err != nil {
@@ -189,7 +189,7 @@ func TestPortFollowsItsServerToWhereTheAgentHasFallenSilent(t *testing.T) {
 		t.Fatalf("%+v %v", moved, err)
 	}
 	g.is("moved", p, network.Down, "L2@cmp-2")
-	if says := g.look(p.ID).Standing().Sentence(); !strings.Contains(says, "L2 on cmp-2") || !strings.Contains(says, "last heard of at") {
+	if says := g.look(p.ID).StatusView().Sentence(); !strings.Contains(says, "L2 on cmp-2") || !strings.Contains(says, "last heard of at") {
 		t.Error(says)
 	}
 	if _, err := g.Network.ActivateBinding(t.Context(), p.ID, cmp1); kind(err) != network.BindingFailed {

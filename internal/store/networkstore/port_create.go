@@ -35,17 +35,17 @@ func createPort(ctx context.Context, tx *transaction, c network.PortChange) (net
 	if p, err = secure(ctx, tx, p, c); err != nil {
 		return p, err
 	}
-	if p, err = welcome(ctx, tx, p, at.tenancy, p.InDefaultGroup(c)); err != nil {
+	if p, err = welcome(ctx, tx, p, at.tenancy, p.UsesDefaultGroup(c)); err != nil {
 		return p, err
 	}
-	p = p.BoundBy(at.agents)
+	p = p.BindWith(at.agents)
 	p, now, err := insertPort(ctx, tx, p, c)
 	if err != nil {
 		return p, err
 	}
-	wants := p.WantsByDefault(at.subnets)
-	if c.Fixed != nil {
-		if wants, err = wishes(ctx, tx, p, at.subnets, *c.Fixed); err != nil {
+	wants := p.DefaultAddressRequests(at.subnets)
+	if c.FixedIPs != nil {
+		if wants, err = wishes(ctx, tx, p, at.subnets, *c.FixedIPs); err != nil {
 			return p, err
 		}
 	}
@@ -103,7 +103,7 @@ func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.
 		if !given {
 			p.MAC = network.NewMAC()
 		}
-		p, err := p.Extras(c)
+		p, err := p.WithExtensions(c)
 		if err != nil {
 			return p, now, err
 		}
@@ -114,7 +114,7 @@ func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.
 			on conflict on constraint port_mac do nothing
 			returning revision, clock_timestamp()`,
 			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
-			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.Details, p.SecurityGroups, p.Switch).Scan(&p.Revision, &now)
+			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.ControllerVIFDetails, p.SecurityGroups, p.Switch).Scan(&p.Revision, &now)
 		switch {
 		case err == nil:
 			return p, now, nil
@@ -137,14 +137,14 @@ func begin(ctx context.Context, tx *transaction, before network.Port, now time.T
 	if err != nil {
 		return before, err
 	}
-	p := before.Arm(around, network.Cause{Bound: true, Addressed: true, Revision: before.Revision}, now).Judge(now)
+	p := before.UpdateBlocks(around, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: before.Revision}, now).UpdateStatus(now)
 	batch := &pgx.Batch{}
 	queueBlocks(batch, before, p)
 	if p.Status != before.Status {
 		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, p.ID, p.Status, before.Status)
 		queueTransition(batch, before, p, "")
 	}
-	recorded := p.NovaEventsFor(before, "")
+	recorded := p.NovaEvents(before, "")
 	var made network.Port
 	batch.Queue(portSelect+portFrom+` where id = $1`, p.ID).QueryRow(func(row pgx.Row) error { // as any look would find it
 		fields, done := portFields(&made)
@@ -159,7 +159,7 @@ func begin(ctx context.Context, tx *transaction, before network.Port, now time.T
 	if err := record(ctx, tx, mirrorPort(made, journal.Create)); err != nil {
 		return made, err
 	}
-	n, standing := portNudge(made, true), made.Standing()
+	n, standing := portNudge(made, true), made.StatusView()
 	standing.Events = recorded
 	n.PortStatus = new(PortStanding(p.ID.String(), standing))
 	return made, outbox.Enqueue(ctx, tx, n)

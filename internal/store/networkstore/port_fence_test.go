@@ -27,15 +27,15 @@ func TestWorkOnAnEarlierBindingToTheSameHostDoesNotCount(t *testing.T) {
 	g.update(first.ID, network.PortChange{Host: ptr(cmp2)})
 	again := g.update(first.ID, network.PortChange{Host: ptr(cmp1)})
 
-	late := g.settle(first.ID, at1(network.L2, "", first.Revision), at1(network.L2, network.Lost, first.Revision), at1(network.L2, "", again.Revision+1))
-	if late.Status != network.Down || late.Ignored != 3 || len(late.Waiting) != 1 {
+	late := g.settle(first.ID, at1(network.L2, "", first.Revision), at1(network.L2, network.ReportLost, first.Revision), at1(network.L2, "", again.Revision+1))
+	if late.Status != network.Down || late.IgnoredReports != 3 || len(late.Waiting) != 1 {
 		t.Errorf("reports on the first binding, and on one that nobody has seen: %+v", late)
 	}
 	renamed := g.update(first.ID, network.PortChange{Name: ptr("web-2")})
 	if s := g.settle(first.ID, at1(network.L2, "", renamed.Revision)); s.Status != network.Active {
 		t.Errorf("a report on the present binding: %+v", s)
 	}
-	if s := g.settle(first.ID, at1(network.L2, network.Lost, again.Revision-1)); s.Status != network.Active {
+	if s := g.settle(first.ID, at1(network.L2, network.ReportLost, again.Revision-1)); s.Status != network.Active {
 		t.Errorf("a late loss of an earlier binding: %+v", s)
 	}
 }
@@ -46,11 +46,11 @@ func TestUnpluggedPortIsDownUntilItIsWiredAgain(t *testing.T) {
 	p := g.port(cmp1)
 	g.settle(p.ID, l2on1, dhcpOK)
 
-	s := g.settle(p.ID, at1(network.L2, network.Lost, 0), at1(network.L2, network.Lost, 0), network.Report{Entity: network.L2, Host: cmp2, Event: network.Lost})
-	if s.Status != network.Down || s.Ignored != 2 || !strings.Contains(s.Sentence(), "reported it unplugged") {
+	s := g.settle(p.ID, at1(network.L2, network.ReportLost, 0), at1(network.L2, network.ReportLost, 0), network.Report{Entity: network.L2, Host: cmp2, Event: network.ReportLost})
+	if s.Status != network.Down || s.IgnoredReports != 2 || !strings.Contains(s.Sentence(), "reported it unplugged") {
 		t.Fatalf("unplugged: %+v", s)
 	}
-	if s = g.settle(p.ID, dhcpOK); s.Status != network.Down || s.Ignored != 3 {
+	if s = g.settle(p.ID, dhcpOK); s.Status != network.Down || s.IgnoredReports != 3 {
 		t.Errorf("a DHCP agent that repeats itself promotes no port: %+v", s)
 	}
 	s = g.settle(p.ID, l2on1)
@@ -64,10 +64,10 @@ func TestUnplugAndPlugInOneBatchKeepTheirOrder(t *testing.T) {
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
 	g.settle(p.ID, l2on1, dhcpOK)
-	if s := g.settle(p.ID, at1(network.L2, network.Lost, 0), l2on1); s.Status != network.Active || s.Ignored != 0 {
+	if s := g.settle(p.ID, at1(network.L2, network.ReportLost, 0), l2on1); s.Status != network.Active || s.IgnoredReports != 0 {
 		t.Errorf("down, up: %+v", s)
 	}
-	if s := g.settle(p.ID, l2on1, at1(network.L2, network.Lost, 0)); s.Status != network.Down || s.Ignored != 1 {
+	if s := g.settle(p.ID, l2on1, at1(network.L2, network.ReportLost, 0)); s.Status != network.Down || s.IgnoredReports != 1 {
 		t.Errorf("up, down: %+v", s)
 	}
 }
@@ -76,15 +76,15 @@ func TestPortIsBuildWhileItsAgentIsAtWork(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
-	begun := at1(network.L2, network.Begun, 0)
+	begun := at1(network.L2, network.ReportBegun, 0)
 
 	steps := []struct {
 		report network.Report
 		want   string
 	}{
-		{network.Report{Entity: network.L2, Host: cmp2, Event: network.Begun}, network.Down},
+		{network.Report{Entity: network.L2, Host: cmp2, Event: network.ReportBegun}, network.Down},
 		{begun, network.Build}, {begun, network.Build}, {dhcpOK, network.Build}, {l2on1, network.Active},
-		{begun, network.Build}, {at1(network.L2, network.Lost, 0), network.Down}, {begun, network.Build}, {l2on1, network.Active},
+		{begun, network.Build}, {at1(network.L2, network.ReportLost, 0), network.Down}, {begun, network.Build}, {l2on1, network.Active},
 	}
 	for i, step := range steps {
 		if s := g.settle(p.ID, step.report); s.Status != step.want || (s.Status == network.Active) != (len(s.Waiting) == 0) {
@@ -97,7 +97,7 @@ func TestPortIsBuildWhileItsAgentIsAtWork(t *testing.T) {
 	}
 	router := g.port(cmp1, owner("network:router_interface"))
 	for i, want := range []string{network.Active, network.Build, network.Active, network.Down, network.Active} {
-		report := [][]network.Report{nil, {begun}, {l2on1}, {at1(network.L2, network.Lost, 0)}, {l2on1}}[i]
+		report := [][]network.Report{nil, {begun}, {l2on1}, {at1(network.L2, network.ReportLost, 0)}, {l2on1}}[i]
 		if s := g.settle(router.ID, report...); s.Status != want {
 			t.Errorf("a router's port, step %d: %+v", i, s)
 		}
@@ -111,20 +111,20 @@ func TestPatienceEndsInErrorOnlyWhereThatIsWanted(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
-			s.Network = networkstore.New(s.DB, networkstore.Config{Policy: network.Policy{network.L2: {Limit: time.Hour, Fatal: fatal}}})
+			s.Network = networkstore.New(s.DB, networkstore.Config{Policy: network.BlockPolicy{network.L2: {Limit: time.Hour, Fatal: fatal}}})
 			g := ground{Store: s, t: t}
 			g.heartbeat(network.OVSAgent, cmp1)
 			g = g.laid("10.0.0.0/24")
 			p := g.port(cmp1)
 			early := g.settle(p.ID)
-			if (early.Next != nil) != fatal || early.Waiting[0].Deadline == nil || early.Status != network.Down {
+			if (early.NextDeadline != nil) != fatal || early.Waiting[0].Deadline == nil || early.Status != network.Down {
 				t.Fatalf("in time: %+v", early)
 			}
 			storetest.Exec(t, url, `update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`)
 
 			late := g.settle(p.ID)
 			want := map[bool]string{true: network.Errored, false: network.Down}[fatal]
-			if late.Status != want || late.Next != nil || !strings.Contains(late.Sentence(), "due at") {
+			if late.Status != want || late.NextDeadline != nil || !strings.Contains(late.Sentence(), "due at") {
 				t.Errorf("too late: %+v", late)
 			}
 			if fatal && (len(late.Events) != 1 || late.Events[0].Status != "failed") {
@@ -152,9 +152,9 @@ func TestDistributedPortIsActiveWhileItIsOnAnyHost(t *testing.T) {
 		want   string
 		counts bool
 	}{
-		{say(cmp1, ""), network.Down, false}, {say(cmp1, network.Begun), network.Build, true}, {say(cmp2, network.Begun), network.Build, true},
+		{say(cmp1, ""), network.Down, false}, {say(cmp1, network.ReportBegun), network.Build, true}, {say(cmp2, network.ReportBegun), network.Build, true},
 		{say(cmp1, ""), network.Active, true}, {say(cmp1, ""), network.Active, false}, {say(cmp2, ""), network.Active, true},
-		{say(cmp1, network.Lost), network.Active, true}, {say(cmp2, network.Lost), network.Down, true}, {say(cmp2, network.Lost), network.Down, false},
+		{say(cmp1, network.ReportLost), network.Active, true}, {say(cmp2, network.ReportLost), network.Down, true}, {say(cmp2, network.ReportLost), network.Down, false},
 	} {
 		s := g.settle(p.ID, step.report)
 		if s.Status != step.want || s.Accepted[0] != step.counts || (s.Status != network.Active) != (s.Reason != "") {
@@ -221,7 +221,7 @@ func TestActivePortSaysThatItsAgentWouldNotTellOfAnUnplug(t *testing.T) {
 	g.settle(p.ID, l2on1)
 	says := func(p network.Port, want string) {
 		t.Helper()
-		at, seen := g.look(p.ID).Standing(), g.settle(p.ID)
+		at, seen := g.look(p.ID).StatusView(), g.settle(p.ID)
 		if at.Sentence() != seen.Sentence() || !strings.HasPrefix(at.Sentence(), network.Active+want) || want == "" && at.Sentence() != network.Active || at.Reason != "" {
 			t.Errorf("%q and %q, want %q", at.Sentence(), seen.Sentence(), want)
 		}
@@ -256,7 +256,7 @@ func TestSilentDHCPAgentIsNamedThoughOneLivesThatNeverTells(t *testing.T) {
 	g.says("net-2", `{"notifies_port_ready": false}`)
 
 	b := g.look(p.ID).Blocks
-	if len(b) != 1 || b[0].Heard == nil || !slices.Equal(b[0].Hosts, []string{net1}) {
+	if len(b) != 1 || b[0].SilentSince == nil || !slices.Equal(b[0].AgentHosts, []string{net1}) {
 		t.Errorf("%+v", b)
 	}
 }
@@ -302,7 +302,7 @@ func TestNobodyWaitsForAnOldAgentThatTakesOverFromASilentOne(t *testing.T) {
 // says is a heartbeat of the DHCP agent on that host with these configurations.
 func (g ground) says(host, configurations string) {
 	g.t.Helper()
-	if _, err := g.Network.ReportState(g.t.Context(), network.State{Type: network.DHCPAgent, Host: host, Configurations: json.RawMessage(configurations)}); err != nil {
+	if _, err := g.Network.ReportState(g.t.Context(), network.AgentState{Type: network.DHCPAgent, Host: host, Configurations: json.RawMessage(configurations)}); err != nil {
 		g.t.Fatal(err)
 	}
 }

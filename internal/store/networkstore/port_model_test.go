@@ -39,7 +39,7 @@ func (l *life) judge() {
 	switch {
 	case l.host == "" || !l.admin:
 		l.status = network.Down
-	case l.wiring == network.Complete && !l.waiting:
+	case l.wiring == network.ReportComplete && !l.waiting:
 		l.status = network.Active
 	case l.building:
 		l.status = network.Build
@@ -49,9 +49,9 @@ func (l *life) judge() {
 	l.building = l.building && l.status == network.Build
 	switch {
 	case was != network.Active && l.status == network.Active:
-		l.said = append(l.said, network.Plugged)
+		l.said = append(l.said, network.NovaVIFPlugged)
 	case was == network.Active && l.status == network.Down:
-		l.said = append(l.said, network.Unplugged)
+		l.said = append(l.said, network.NovaVIFUnplugged)
 	}
 }
 
@@ -89,11 +89,11 @@ func (l *life) hears(r network.Report) bool {
 		return counts
 	case r.Host != l.host || l.host == "" || r.Revision != 0 && r.Revision < l.epoch:
 		return false
-	case r.Event == network.Begun && !l.admin, r.Event == l.wiring && (r.Event != network.Begun || l.building):
+	case r.Event == network.ReportBegun && !l.admin, r.Event == l.wiring && (r.Event != network.ReportBegun || l.building):
 		return false
 	}
 	l.wiring = r.Event
-	l.building = r.Event == network.Begun || r.Event == network.Complete && l.building
+	l.building = r.Event == network.ReportBegun || r.Event == network.ReportComplete && l.building
 	return true
 }
 
@@ -101,7 +101,7 @@ func (l *life) hears(r network.Report) bool {
 func (l *life) addressed() int64 {
 	for _, b := range l.look(l.id.ID).Blocks {
 		if b.Entity == network.DHCP {
-			return b.Epoch
+			return b.MinRevision
 		}
 	}
 	return 0
@@ -113,7 +113,7 @@ func (l *life) change(what string, c network.PortChange) network.Port {
 }
 
 func (l *life) step() {
-	hosts, events := []string{cmp1, cmp2}, []string{network.Complete, network.Complete, network.Begun, network.Lost}
+	hosts, events := []string{cmp1, cmp2}, []string{network.ReportComplete, network.ReportComplete, network.ReportBegun, network.ReportLost}
 	switch l.rand.IntN(10) {
 	case 0, 1, 2, 3:
 		l.report(network.Report{Entity: network.L2, Host: hosts[l.rand.IntN(2)], Event: events[l.rand.IntN(4)]})
@@ -152,7 +152,7 @@ func (l *life) agree() {
 	if l.waiting {
 		waits = append(waits, network.DHCP)
 	}
-	if l.host != "" && l.wiring != network.Complete {
+	if l.host != "" && l.wiring != network.ReportComplete {
 		waits = append(waits, network.L2)
 	}
 	told, err := l.Network.NovaEvents(l.t.Context(), p.ID)
@@ -161,7 +161,7 @@ func (l *life) agree() {
 	}
 	said := []string{}
 	for _, e := range told {
-		if e.Name != network.Changed {
+		if e.Name != network.NovaNetworkChanged {
 			said = append(said, e.Name)
 		}
 	}
@@ -171,7 +171,7 @@ func (l *life) agree() {
 		Ignored int64
 		Nova    []string
 	}
-	if d := cmp.Diff(state{l.status, waits, l.ignored, append([]string{}, l.said...)}, state{p.Status, p.Standing().Remaining(), p.Ignored, said}); d != "" {
+	if d := cmp.Diff(state{l.status, waits, l.ignored, append([]string{}, l.said...)}, state{p.Status, p.StatusView().Remaining(), p.IgnoredReports, said}); d != "" {
 		l.t.Fatalf("after %s: %s", strings.Join(l.path, ", "), d)
 	}
 }
@@ -195,7 +195,7 @@ func TestStoredPortIsWhatTheModelSaysUntilItIsDeleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, r := range []network.Report{l2on1, l2on2, dhcpOK} {
-				if s := g.settle(l.id.ID, r); !s.Gone {
+				if s := g.settle(l.id.ID, r); !s.Deleted {
 					t.Errorf("a deleted port is %+v", s)
 				}
 				if _, err := g.Network.ReportPort(t.Context(), l.id.ID, []network.Report{r}); !errors.Is(err, db.ErrNotFound) {

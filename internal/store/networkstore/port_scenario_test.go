@@ -28,7 +28,7 @@ func (g ground) dhcpServed(yes bool) {
 }
 
 func lost(host string) network.Report {
-	return network.Report{Entity: network.L2, Host: host, Event: network.Lost}
+	return network.Report{Entity: network.L2, Host: host, Event: network.ReportLost}
 }
 
 func vnic(kind string) func(*network.PortChange) {
@@ -51,7 +51,7 @@ var blockScenarios = map[string]func(g ground){
 		if err := g.Network.DeletePort(g.t.Context(), p.ID, nil); err != nil {
 			g.t.Fatal(err)
 		}
-		if s := g.settle(p.ID, dhcpOK, l2on1, lost(cmp1)); !s.Gone {
+		if s := g.settle(p.ID, dhcpOK, l2on1, lost(cmp1)); !s.Deleted {
 			g.t.Errorf("%+v", s)
 		}
 		if blocked, err := g.Network.Blocked(g.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
@@ -77,8 +77,8 @@ var blockScenarios = map[string]func(g ground){
 		g.is("both", p, network.Active)
 		before := g.look(p.ID).Revision
 		g.settle(p.ID, l2on1, dhcpOK)
-		if after := g.look(p.ID); after.Revision != before || after.Ignored != 2 {
-			g.t.Errorf("duplicates: revision %d after %d, %d ignored", after.Revision, before, after.Ignored)
+		if after := g.look(p.ID); after.Revision != before || after.IgnoredReports != 2 {
+			g.t.Errorf("duplicates: revision %d after %d, %d ignored", after.Revision, before, after.IgnoredReports)
 		}
 	},
 	"C20 unplugged: a DHCP agent that syncs makes it not active": func(g ground) {
@@ -102,14 +102,14 @@ var blockScenarios = map[string]func(g ground){
 	},
 	"C23 C24 DHCP is asked for where an agent serves an address": func(g ground) {
 		g.is("served", g.port(cmp1), network.Down, "DHCP@", "L2@cmp-1")
-		g.is("without addresses", g.port(cmp1, func(c *network.PortChange) { c.Fixed = &[]network.Fixed{} }), network.Down, "L2@cmp-1")
+		g.is("without addresses", g.port(cmp1, func(c *network.PortChange) { c.FixedIPs = &[]network.FixedIP{} }), network.Down, "L2@cmp-1")
 		g.dhcpServed(false)
 		g.is("no DHCP", g.port(cmp1), network.Down, "L2@cmp-1")
 	},
 	"C25 a new address is asked of DHCP again, a new host is not": func(g ground) {
 		p := g.port(cmp1)
 		g.settle(p.ID, l2on1, dhcpOK)
-		g.update(p.ID, network.PortChange{Fixed: &[]network.Fixed{{Subnet: g.subnet.ID}, {Subnet: g.subnet.ID}}})
+		g.update(p.ID, network.PortChange{FixedIPs: &[]network.FixedIP{{Subnet: g.subnet.ID}, {Subnet: g.subnet.ID}}})
 		g.is("another address", p, network.Down, "DHCP@") // active and blocked cannot be
 		g.settle(p.ID, dhcpOK)
 		g.is("served", p, network.Active)
@@ -130,7 +130,7 @@ var blockScenarios = map[string]func(g ground){
 		g.update(p.ID, network.PortChange{Host: ptr("")})
 		g.is("unbound", p, network.Down)
 		g.update(p.ID, network.PortChange{Host: ptr(cmp2)})
-		if s := g.settle(p.ID, l2on1); s.Ignored != 1 || len(s.Events) != 1 || s.Events[0].Name != network.Changed {
+		if s := g.settle(p.ID, l2on1); s.IgnoredReports != 1 || len(s.Events) != 1 || s.Events[0].Name != network.NovaNetworkChanged {
 			g.t.Errorf("Nova is told of a port that is not there: %+v", s)
 		}
 		g.is("late", p, network.Down, "L2@cmp-2")
@@ -140,7 +140,7 @@ var blockScenarios = map[string]func(g ground){
 	"C28 no addresses any more: decided at once": func(g ground) {
 		p := g.port(cmp1)
 		g.settle(p.ID, l2on1)
-		g.update(p.ID, network.PortChange{Fixed: &[]network.Fixed{}})
+		g.update(p.ID, network.PortChange{FixedIPs: &[]network.FixedIP{}})
 		g.is("without addresses", p, network.Active)
 	},
 	"C29 C31 DHCP switched off frees, switched on asks new ports only": func(g ground) {
@@ -183,7 +183,7 @@ var blockScenarios = map[string]func(g ground){
 	},
 	"C42 C43 who takes a port up makes it BUILD, on its own host only": func(g ground) {
 		begun := func(host string) network.Report {
-			return network.Report{Entity: network.L2, Host: host, Event: network.Begun}
+			return network.Report{Entity: network.L2, Host: host, Event: network.ReportBegun}
 		}
 		for status, before := range map[string][]network.Report{network.Down: nil, network.Build: {begun(cmp1)}, network.Active: {l2on1, dhcpOK}} {
 			p := g.port(cmp1)
@@ -205,7 +205,7 @@ var blockScenarios = map[string]func(g ground){
 		p := g.port(cmp1)
 		g.settle(p.ID, l2on1, dhcpOK)
 		s := g.settle(p.ID, lost(cmp1))
-		if d := cmp.Diff([]string{network.Plugged, network.Unplugged}, events(s)); d != "" {
+		if d := cmp.Diff([]string{network.NovaVIFPlugged, network.NovaVIFUnplugged}, events(s)); d != "" {
 			g.t.Error(d)
 		}
 		g.is("down", p, network.Down, "L2@cmp-1")

@@ -52,7 +52,7 @@ func changePort(ctx context.Context, tx *transaction, before held, c network.Por
 	if db.EqualJSON(c.Profile, before.Profile) {
 		c.Profile = nil
 	}
-	p, err := before.Port.With(c).Extras(c)
+	p, err := before.Port.With(c).WithExtensions(c)
 	if err != nil {
 		return p, err
 	}
@@ -62,7 +62,7 @@ func changePort(ctx context.Context, tx *transaction, before held, c network.Por
 	if p, err = secure(ctx, tx, p, c); err != nil {
 		return p, err
 	}
-	if err := readdress(ctx, tx, before.Port, &p, c.Fixed); err != nil {
+	if err := readdress(ctx, tx, before.Port, &p, c.FixedIPs); err != nil {
 		return p, err
 	}
 	around, err := surroundings(ctx, tx, p)
@@ -70,17 +70,17 @@ func changePort(ctx context.Context, tx *transaction, before held, c network.Por
 		return p, err
 	}
 	revision := before.Revision + 1
-	cause := network.Cause{
-		Bound: p.Host != before.Host || p.VNIC != before.VNIC || !db.EqualJSON(p.Profile, before.Profile) ||
+	cause := network.BlockTrigger{
+		BindingChanged: p.Host != before.Host || p.VNIC != before.VNIC || !db.EqualJSON(p.Profile, before.Profile) ||
 			p.Distributed() != before.Distributed(),
-		Addressed: p.MAC != before.MAC || !slices.Equal(p.Addresses, before.Addresses),
-		Raised:    p.AdminUp && !before.AdminUp,
-		Revision:  revision,
+		AddressesChanged: p.MAC != before.MAC || !slices.Equal(p.Addresses, before.Addresses),
+		BroughtUp:        p.AdminUp && !before.AdminUp,
+		Revision:         revision,
 	}
-	if cause.Bound {
-		p = p.Settled(around.Agents)
+	if cause.BindingChanged {
+		p = p.BindToNewHost(around.HostAgents)
 	}
-	p = p.Rebind(around, revision, before.now).Arm(around, cause, before.now).Judge(before.now)
+	p = p.RetryBinding(around, revision, before.now).UpdateBlocks(around, cause, before.now).UpdateStatus(before.now)
 	if same(before.Port, p) {
 		return p, nil
 	}
@@ -108,7 +108,7 @@ func changed(ctx context.Context, tx *transaction, before network.Port) (network
 
 // publish mirrors a change of a port, takes the subports of its trunk along, and has its workflow look.
 func publish(ctx context.Context, tx *transaction, before, after network.Port) error {
-	if before.Site() != after.Site() {
+	if before.SubportHost() != after.SubportHost() {
 		if err := follow(ctx, tx, after); err != nil {
 			return err
 		}
@@ -136,14 +136,14 @@ func changeable(before, after network.Port) error {
 }
 
 // surroundings reads what a changed port depends on; its row still says what it was.
-func surroundings(ctx context.Context, tx *transaction, p network.Port) (network.Surroundings, error) {
-	around := network.Surroundings{Policy: tx.config.Policy}
+func surroundings(ctx context.Context, tx *transaction, p network.Port) (network.PortContext, error) {
+	around := network.PortContext{BlockPolicy: tx.config.Policy}
 	subnets := make([]uuid.UUID, len(p.Addresses))
 	for i, a := range p.Addresses {
 		subnets[i] = a.Subnet
 	}
 	err := tx.QueryRow(ctx, `select `+dhcpHosts("$1", "(select unnest($2::uuid[]))")+`, `+agentsOn("$3", "$1"), p.Network, subnets, p.Host).
-		Scan(&around.DHCPHosts, &around.Agents)
+		Scan(&around.DHCPHosts, &around.HostAgents)
 	if tx.config.NoDHCP {
 		around.DHCPHosts = nil
 	}
@@ -172,8 +172,8 @@ func writePort(ctx context.Context, tx *transaction, before, after network.Port,
 }
 
 func queuePort(batch *pgx.Batch, before, after network.Port, entity string) {
-	if before.Ignored != after.Ignored {
-		batch.Queue(`update port set ignored_reports = $2 where id = $1`, after.ID, after.Ignored)
+	if before.IgnoredReports != after.IgnoredReports {
+		batch.Queue(`update port set ignored_reports = $2 where id = $1`, after.ID, after.IgnoredReports)
 	}
 	if !same(visible(before), visible(after)) {
 		batch.Queue(`
@@ -184,8 +184,8 @@ func queuePort(batch *pgx.Batch, before, after network.Port, entity string) {
 				revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $15 and status = $16`,
 			after.ID, after.Name, after.Description, after.AdminUp, after.MAC, after.DeviceID, after.DeviceOwner, after.Status, after.Host,
-			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.Epoch, before.Revision, before.Status, after.Tags, encoded(after.AddressPairs),
-			encoded(after.DHCPOptions), after.Details, after.SecurityGroups, after.Switch).
+			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.BindingRevision, before.Revision, before.Status, after.Tags, encoded(after.AddressPairs),
+			encoded(after.DHCPOptions), after.ControllerVIFDetails, after.SecurityGroups, after.Switch).
 			Exec(func(tag pgconn.CommandTag) error { return fenced(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)
@@ -195,7 +195,7 @@ func queuePort(batch *pgx.Batch, before, after network.Port, entity string) {
 
 // visible is the port without what does not count as a change of it.
 func visible(p network.Port) network.Port {
-	p.Blocks, p.Ignored = nil, 0
+	p.Blocks, p.IgnoredReports = nil, 0
 	return p
 }
 
@@ -216,7 +216,7 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 			on conflict (object_id, entity) do update
 			set host = excluded.host, epoch = excluded.epoch, state = excluded.state, since = excluded.since,
 				deadline = excluded.deadline, fatal = excluded.fatal`,
-			after.ID, b.Entity, b.Host, b.Epoch, b.State, b.Since, b.Deadline, b.Fatal)
+			after.ID, b.Entity, b.Host, b.MinRevision, b.State, b.Since, b.Deadline, b.Fatal)
 	}
 }
 
@@ -242,7 +242,7 @@ func queueBindings(batch *pgx.Batch, before, after network.Port) {
 
 // queueTransition records what became of the port for Nova.
 func queueTransition(batch *pgx.Batch, before, after network.Port, entity string) {
-	for _, e := range after.NovaEventsFor(before, entity) {
+	for _, e := range after.NovaEvents(before, entity) {
 		queueEvent(batch, after.ID, e)
 	}
 }

@@ -18,13 +18,13 @@ import (
 // the port's row lock: of two last reports at the same instant, the second sees the first. Reports that complete
 // nothing are counted. Without reports it is a look that also repairs. Of a deleted port, only what is recorded
 // for Nova is left.
-func (s *Store) SettlePort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
+func (s *Store) SettlePort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	standing, err := s.settleSwiftly(ctx, id, reports)
 	if errors.Is(err, errRebound) {
 		standing, err = s.settleMirrored(ctx, id, reports)
 	}
 	if err != nil {
-		return network.Standing{}, fmt.Errorf("settle port %s: %w", id, err)
+		return network.StatusView{}, fmt.Errorf("settle port %s: %w", id, err)
 	}
 	return standing, nil
 }
@@ -34,10 +34,10 @@ var errRebound = errors.New("rebound")
 
 // settleSwiftly is SettlePort of a port that neither the controller nor agents hear of. The fence of what it writes cannot hold it
 // up, because the row is locked since it was read.
-func (s *Store) settleSwiftly(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
+func (s *Store) settleSwiftly(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var h held
 	var events []network.NovaEvent
-	var standing network.Standing
+	var standing network.StatusView
 	err := s.db.InPipelinedTx(ctx, func(reads *pgx.Batch) {
 		queueNovaEvents(reads, id, &events)
 		h.queue(reads, id, s.config)
@@ -46,7 +46,7 @@ func (s *Store) settleSwiftly(ctx context.Context, id uuid.UUID, reports []netwo
 		if after.VIF != h.VIF || s.config.NotifyAgents && !same(visible(h.Port), visible(after)) {
 			return errRebound
 		}
-		standing = after.Standing()
+		standing = after.StatusView()
 		standing.Accepted = accepted
 		if queuePort(writes, h.Port, after, entity); writes.Len() > 0 {
 			queueNovaEvents(writes, id, &events) // with those that were recorded just now
@@ -54,24 +54,24 @@ func (s *Store) settleSwiftly(ctx context.Context, id uuid.UUID, reports []netwo
 		return nil
 	})
 	if db.NoRows(err) {
-		standing, err = network.Standing{Gone: true}, nil
+		standing, err = network.StatusView{Deleted: true}, nil
 	}
 	standing.Events = events
 	return standing, err
 }
 
 // settleMirrored is SettlePort of any port.
-func (s *Store) settleMirrored(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
-	var standing network.Standing
+func (s *Store) settleMirrored(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
+	var standing network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
 		_, after, accepted, err := settle(ctx, tx, id, reports, "")
 		switch {
 		case errors.Is(err, db.ErrNotFound):
-			standing = network.Standing{Gone: true}
+			standing = network.StatusView{Deleted: true}
 		case err != nil:
 			return err
 		default:
-			standing = after.Standing()
+			standing = after.StatusView()
 			standing.Accepted = accepted
 		}
 		standing.Events, err = novaEvents(ctx, tx, id)
@@ -82,14 +82,14 @@ func (s *Store) settleMirrored(ctx context.Context, id uuid.UUID, reports []netw
 
 // ReportPort is SettlePort for reports that do not come through the port's workflow, which therefore has to look
 // if something changed. An unknown port is ErrNotFound.
-func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.Standing, error) {
-	var standing network.Standing
+func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
+	var standing network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
 		before, after, accepted, err := settle(ctx, tx, id, reports, "")
 		if err != nil {
 			return err
 		}
-		standing = after.Standing()
+		standing = after.StatusView()
 		standing.Accepted = accepted
 		if same(before, after) {
 			return nil
@@ -116,14 +116,14 @@ func settle(ctx context.Context, tx *transaction, id uuid.UUID, reports []networ
 // hear is the port after reports, decided anew, with which of them it accepted and the last entity whose block was
 // lifted.
 func (h held) hear(reports []network.Report, last string) (after network.Port, accepted []bool, entity string) {
-	after = h.Port.Rebind(h.around, h.Revision+1, h.now).Arm(h.around, network.Cause{}, h.now)
-	after, accepted = after.Hear(h.around, reports, h.now)
-	after, entity = after.Judge(h.now), last
+	after = h.Port.RetryBinding(h.around, h.Revision+1, h.now).UpdateBlocks(h.around, network.BlockTrigger{}, h.now)
+	after, accepted = after.ApplyReports(h.around, reports, h.now)
+	after, entity = after.UpdateStatus(h.now), last
 	for i, ok := range accepted {
 		if ok {
 			entity = reports[i].Entity
 		} else {
-			after.Ignored++
+			after.IgnoredReports++
 		}
 	}
 	return after, accepted, entity

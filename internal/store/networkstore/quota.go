@@ -29,7 +29,7 @@ func admit(ctx context.Context, tx *transaction, resource, project string) error
 // bound is admit for who has read the project's own limit. Where there is one, those who make such a resource for the same
 // project do it one after the other, so that two who each see room for one do not both take it.
 func bound(ctx context.Context, tx *transaction, resource, project string, own *int64) error {
-	limit := tx.config.Quota.Of(resource)
+	limit := tx.config.Quota.Limit(resource)
 	if own != nil {
 		limit = *own
 	}
@@ -55,8 +55,8 @@ func (s *Store) DefaultQuota() network.Quota { return s.complete(nil) }
 // complete adds the limits that a project has none of its own for.
 func (s *Store) complete(own network.Quota) network.Quota {
 	q := network.Quota{}
-	for _, resource := range network.Limited() {
-		q[resource] = s.config.Quota.Of(resource)
+	for _, resource := range network.QuotaResources() {
+		q[resource] = s.config.Quota.Limit(resource)
 		if limit, ok := own[resource]; ok {
 			q[resource] = limit
 		}
@@ -118,7 +118,7 @@ func (s *Store) LimitQuota(ctx context.Context, project string, q network.Quota)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("count what %s has: %w", project, err)
 		}
-		if err := q.Cover(used); err != nil {
+		if err := q.CheckUsage(used); err != nil {
 			return err
 		}
 		return setQuota(ctx, tx, project, q)
@@ -127,7 +127,7 @@ func (s *Store) LimitQuota(ctx context.Context, project string, q network.Quota)
 
 func setQuota(ctx context.Context, tx *transaction, project string, q network.Quota) error {
 	batch := &pgx.Batch{}
-	for _, resource := range network.Limited() {
+	for _, resource := range network.QuotaResources() {
 		if limit, ok := q[resource]; ok {
 			batch.Queue(`
 					insert into quota (project, resource, amount)
@@ -165,7 +165,7 @@ func (s *Store) Used(ctx context.Context, project string) (map[string]int64, err
 // queueUsed counts what a project has of each resource.
 func queueUsed(batch *pgx.Batch, project string) map[string]int64 {
 	used := map[string]int64{}
-	for _, resource := range network.Limited() {
+	for _, resource := range network.QuotaResources() {
 		batch.Queue(`select count(*) from `+resource+` where project = $1`, project).QueryRow(func(row pgx.Row) error {
 			var n int64
 			err := row.Scan(&n)

@@ -16,7 +16,7 @@ func TestACheckedQuotaCountsWhatIsBeingMade(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
 			g := ground{Store: storetest.Open(t, url), t: t}.laid("10.0.0.0/24")
-			if err := g.Network.SetQuota(t.Context(), "p", network.Quota{network.Ports: before}); err != nil {
+			if err := g.Network.SetQuota(t.Context(), "p", network.Quota{network.QuotaPorts: before}); err != nil {
 				t.Fatal(err)
 			}
 			holder, watcher := storetest.Connect(t, url), storetest.Connect(t, url)
@@ -38,7 +38,7 @@ func TestACheckedQuotaCountsWhatIsBeingMade(t *testing.T) {
 			for !stands("relation") && len(made) == 0 {
 				time.Sleep(time.Millisecond)
 			}
-			go func() { limited <- g.Network.LimitQuota(t.Context(), "p", network.Quota{network.Ports: 0}) }()
+			go func() { limited <- g.Network.LimitQuota(t.Context(), "p", network.Quota{network.QuotaPorts: 0}) }()
 			for !stands("advisory") && len(limited) == 0 {
 				time.Sleep(time.Millisecond)
 			}
@@ -52,7 +52,7 @@ func TestACheckedQuotaCountsWhatIsBeingMade(t *testing.T) {
 			if err := <-limited; kind(err) != network.QuotaTooLow {
 				t.Errorf("a project with a port was limited to none: %v", err)
 			}
-			if err := g.Network.LimitQuota(t.Context(), "p", network.Quota{network.Ports: 1}); err != nil {
+			if err := g.Network.LimitQuota(t.Context(), "p", network.Quota{network.QuotaPorts: 1}); err != nil {
 				t.Error(err)
 			}
 			if _, err := g.Network.CreatePorts(t.Context(), []network.PortChange{g.draft("")}); kind(err) != network.QuotaExceeded {

@@ -69,7 +69,7 @@ func (s *Store) CreateSecurityGroups(ctx context.Context, drafts []network.Secur
 
 func createGroup(ctx context.Context, tx *transaction, c network.SecurityGroupChange) (network.SecurityGroup, error) {
 	g := network.NewSecurityGroup(uuid.New(), c)
-	if err := admit(ctx, tx, network.SecurityGroups, g.Project); err != nil {
+	if err := admit(ctx, tx, network.QuotaSecurityGroups, g.Project); err != nil {
 		return g, err
 	}
 	g, fresh, err := insertGroup(ctx, tx, g)
@@ -91,7 +91,7 @@ func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) 
 	if tag.RowsAffected() == 0 {
 		return g, false, nil
 	}
-	for _, r := range g.WithFirstRules().Rules {
+	for _, r := range g.WithDefaultRules().Rules {
 		if err := insertRule(ctx, tx, r); err != nil {
 			return g, false, err
 		}
@@ -153,7 +153,7 @@ func (t *tenancy) queue(batch *pgx.Batch, project string) {
 
 // welcome refuses a new port that its project may not have, and puts it into the project's default group if it is to be there.
 func welcome(ctx context.Context, tx *transaction, p network.Port, t tenancy, byDefault bool) (network.Port, error) {
-	if err := bound(ctx, tx, network.Ports, p.Project, t.own); err != nil || !byDefault {
+	if err := bound(ctx, tx, network.QuotaPorts, p.Project, t.own); err != nil || !byDefault {
 		return p, err
 	}
 	group := t.group
@@ -170,7 +170,7 @@ func welcome(ctx context.Context, tx *transaction, p network.Port, t tenancy, by
 
 // secure is the port in the groups that the change names, which stay at least until the transaction ends.
 func secure(ctx context.Context, tx *transaction, p network.Port, c network.PortChange) (network.Port, error) {
-	p, err := p.Secured(c)
+	p, err := p.WithSecurityGroups(c)
 	if err != nil || c.SecurityGroups == nil || len(p.SecurityGroups) == 0 {
 		return p, err
 	}
@@ -206,7 +206,7 @@ func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network
 		case same(before, after):
 			return nil
 		case before.Name == network.DefaultGroup && after.Name != before.Name:
-			return network.Faultf(network.DefaultKeepsName, "Updating default security group not allowed.")
+			return network.Faultf(network.CannotUpdateDefaultGroup, "Updating default security group not allowed.")
 		case before.Stateful != after.Stateful:
 			if err := unused(ctx, tx, id); err != nil {
 				return err

@@ -63,7 +63,7 @@ func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChan
 	if err != nil {
 		return r, err
 	}
-	if err := admit(ctx, tx, network.SecurityRules, r.Project); err != nil {
+	if err := admit(ctx, tx, network.QuotaSecurityRules, r.Project); err != nil {
 		return r, err
 	}
 	if _, err := lockGroup(ctx, tx, r.Group); err != nil {

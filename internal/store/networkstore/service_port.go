@@ -22,7 +22,7 @@ func evict(ctx context.Context, tx *transaction, n uuid.UUID) error {
 		select id, device_owner = any($2)
 		from port
 		where network_id = $1
-		order by id`, n, network.Serving())
+		order by id`, n, network.AutoDeletedPortOwners())
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func vacate(ctx context.Context, tx *transaction, s network.Subnet) error {
 		from port_address a
 		join port p on p.id = a.port_id
 		where a.subnet_id = $1
-		order by p.id`, s.ID, network.Serving(), s.Automatic())
+		order by p.id`, s.ID, network.AutoDeletedPortOwners(), s.IsAutoAddress())
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func resettle(ctx context.Context, tx *transaction, h held, addresses []network.
 	if err != nil {
 		return err
 	}
-	if err := writePort(ctx, tx, h.Port, p.Arm(around, network.Cause{}, h.now).Judge(h.now), ""); err != nil {
+	if err := writePort(ctx, tx, h.Port, p.UpdateBlocks(around, network.BlockTrigger{}, h.now).UpdateStatus(h.now), ""); err != nil {
 		return err
 	}
 	_, err = changed(ctx, tx, h.Port)
@@ -112,7 +112,7 @@ func populate(ctx context.Context, tx *transaction, s network.Subnet) error {
 		select id
 		from port
 		where network_id = $1 and device_owner <> all($2)
-		order by id`, s.Network, network.Routing())
+		order by id`, s.Network, network.RouterInterfaceOwners())
 	if err != nil {
 		return fmt.Errorf("look for ports: %w", err)
 	}
@@ -128,7 +128,7 @@ func populate(ctx context.Context, tx *transaction, s network.Subnet) error {
 		if err != nil {
 			return err
 		}
-		got, err := allocate(ctx, tx, h.Port, len(h.Addresses), []network.Want{{IP: network.EUI64(s.CIDR, h.MAC), Subnets: []network.Subnet{s}}})
+		got, err := allocate(ctx, tx, h.Port, len(h.Addresses), []network.AddressRequest{{IP: network.EUI64(s.CIDR, h.MAC), Subnets: []network.Subnet{s}}})
 		if err != nil {
 			return err
 		}

@@ -19,11 +19,11 @@ type Store struct {
 
 // Config is what the operator sets of networks. Its zero value is the default.
 type Config struct {
-	Policy           network.Policy // how long provisioning blocks may stand
-	Quota            network.Quota  // of projects without a quota of their own
-	NoDHCP           bool           // no port waits for a DHCP agent and no network gets one: another system answers DHCP
-	DisableNewAgents bool           // agents that report for the first time stay disabled until an operator enables them
-	NotifyAgents     bool           // changes are enqueued for the agents' RPC
+	Policy           network.BlockPolicy // how long provisioning blocks may stand
+	Quota            network.Quota       // of projects without a quota of their own
+	NoDHCP           bool                // no port waits for a DHCP agent and no network gets one: another system answers DHCP
+	DisableNewAgents bool                // agents that report for the first time stay disabled until an operator enables them
+	NotifyAgents     bool                // changes are enqueued for the agents' RPC
 }
 
 // New makes a store on that database.

@@ -79,7 +79,7 @@ func (s *Store) Subnet(ctx context.Context, id uuid.UUID) (network.Subnet, error
 }
 
 func subnetByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Subnet, error) {
-	missing := missing(network.Missing(network.SubnetNotFound, "Subnet", id))
+	missing := missing(network.NotFound(network.SubnetNotFound, "Subnet", id))
 	return db.QueryOne(ctx, q, scanSubnet, missing, subnetSelect+` where id = $1`, id)
 }
 
@@ -107,7 +107,7 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 	if _, err := lockNetwork(ctx, tx, s.Network, changing); err != nil {
 		return s, err
 	}
-	if err := admit(ctx, tx, network.Subnets, s.Project); err != nil {
+	if err := admit(ctx, tx, network.QuotaSubnets, s.Project); err != nil {
 		return s, err
 	}
 	siblings, err := subnetsOf(ctx, tx, s.Network)
@@ -133,7 +133,7 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 	if s, err = subnetByID(ctx, tx, s.ID); err != nil {
 		return s, err
 	}
-	if err := record(ctx, tx, mirrorSubnet(s, journal.Create)); err != nil || !s.Automatic() {
+	if err := record(ctx, tx, mirrorSubnet(s, journal.Create)); err != nil || !s.IsAutoAddress() {
 		return s, err
 	}
 	return s, populate(ctx, tx, s)
@@ -201,7 +201,7 @@ func noRouter(ctx context.Context, tx *transaction, s network.Subnet) error {
 		select p.id
 		from port_address a
 		join port p on p.id = a.port_id
-		where a.subnet_id = $1 and a.address = $2::text::inet and p.device_owner = any($3)`, s.ID, inet(s.Gateway), network.Routing()).Scan(&router)
+		where a.subnet_id = $1 and a.address = $2::text::inet and p.device_owner = any($3)`, s.ID, inet(s.Gateway), network.RouterInterfaceOwners()).Scan(&router)
 	switch {
 	case db.NoRows(err):
 		return nil

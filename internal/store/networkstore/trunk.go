@@ -18,7 +18,7 @@ import (
 // parent is. The rows of subports are locked after that, in the order of their IDs.
 
 func trunkByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Trunk, error) {
-	missing := missing(network.Missing(network.TrunkNotFound, "Trunk", id))
+	missing := missing(network.NotFound(network.TrunkNotFound, "Trunk", id))
 	return db.QueryOne(ctx, q, scanTrunk, missing, trunkSelect+` where id = $1`, id)
 }
 
@@ -43,7 +43,7 @@ func (s *Store) CreateTrunks(ctx context.Context, drafts []network.TrunkChange) 
 
 func createTrunk(ctx context.Context, tx *transaction, c network.TrunkChange) (network.Trunk, error) {
 	t := network.NewTrunk(uuid.New(), c)
-	if err := admit(ctx, tx, network.Trunks, t.Project); err != nil {
+	if err := admit(ctx, tx, network.QuotaTrunks, t.Project); err != nil {
 		return t, err
 	}
 	parent, err := lockPort(ctx, tx, t.Port)
@@ -117,7 +117,7 @@ func board(ctx context.Context, tx *transaction, t network.Trunk, parent network
 	if subports, err = toldApart(ctx, tx, t, parent, subports, members); err != nil {
 		return err
 	}
-	if err := t.Extend(subports); err != nil {
+	if err := t.CheckAddSubports(subports); err != nil {
 		return err
 	}
 	if err := onNoTrunk(ctx, tx, ids); err != nil {
@@ -127,7 +127,7 @@ func board(ctx context.Context, tx *transaction, t network.Trunk, parent network
 		if m.DeviceID != "" || m.Host != "" {
 			return network.Faultf(network.PortInUse, "Unable to complete operation on port %s for network %s. Port already has an attached device %s.", m.ID, m.Network, m.DeviceID)
 		}
-		if err := settleAt(ctx, tx, m, parent.Site(), network.SubportOwner); err != nil {
+		if err := settleAt(ctx, tx, m, parent.SubportHost(), network.DeviceOwnerSubport); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func toldApart(ctx context.Context, tx *transaction, t network.Trunk, parent net
 	}
 	told := make([]network.Subport, len(subports))
 	for i, s := range subports {
-		if told[i], err = s.On(t.ID, networks[on[s.Port]], networks[parent.Network]); err != nil {
+		if told[i], err = s.ForTrunk(t.ID, networks[on[s.Port]], networks[parent.Network]); err != nil {
 			return nil, err
 		}
 	}
@@ -204,7 +204,7 @@ func follow(ctx context.Context, tx *transaction, parent network.Port) error {
 	if err != nil {
 		return err
 	}
-	return moveTo(ctx, tx, ids, parent.Site(), network.SubportOwner)
+	return moveTo(ctx, tx, ids, parent.SubportHost(), network.DeviceOwnerSubport)
 }
 
 // moveTo binds ports to a host, or to none, under that owner.
@@ -246,7 +246,7 @@ func (s *Store) AddSubports(ctx context.Context, id uuid.UUID, subports []networ
 // RemoveSubports takes ports from a trunk. They are not bound any more.
 func (s *Store) RemoveSubports(ctx context.Context, id uuid.UUID, ports []uuid.UUID) (network.Trunk, error) {
 	return s.alterTrunk(ctx, id, nil, func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
-		if err := t.Reduce(ports); err != nil {
+		if err := t.CheckRemoveSubports(ports); err != nil {
 			return false, err
 		}
 		return len(ports) > 0, alight(ctx, tx, ports)

@@ -36,16 +36,16 @@ const visibleTrunk = `trunk.project = %s`
 
 func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 	t := network.Trunk{Subports: []network.Subport{}}
-	var parent network.Member
+	var parent network.TrunkPort
 	var subports []struct {
 		network.Subport
-		network.Member
+		network.TrunkPort
 	}
 	err := row.Scan(&t.ID, &t.Project, &t.Name, &t.Description, &t.AdminUp, &t.Port, &t.Tags, &t.Revision, &t.CreatedAt, &t.UpdatedAt,
 		&parent, &subports)
-	members := make([]network.Member, len(subports))
+	members := make([]network.TrunkPort, len(subports))
 	for i, s := range subports {
-		t.Subports, members[i] = append(t.Subports, s.Subport), s.Member
+		t.Subports, members[i] = append(t.Subports, s.Subport), s.TrunkPort
 	}
 	t.Status = network.TrunkStatus(parent, members)
 	return t, err
@@ -97,7 +97,7 @@ func (s *Store) trunks(ctx context.Context, q db.Listing) ([]network.Trunk, erro
 }
 
 // Carrying tells which of these ports are parents of trunks, and of what.
-func (s *Store) Carrying(ctx context.Context, ports []uuid.UUID) (map[uuid.UUID]*network.Carrying, error) {
+func (s *Store) Carrying(ctx context.Context, ports []uuid.UUID) (map[uuid.UUID]*network.TrunkDetails, error) {
 	rows, err := s.db.Query(ctx, `
 		select t.port_id, t.id, (select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('mac_address', p.mac) order by s.segmentation_id, s.port_id), '[]')
 			from subport s
@@ -108,11 +108,11 @@ func (s *Store) Carrying(ctx context.Context, ports []uuid.UUID) (map[uuid.UUID]
 	if err != nil {
 		return nil, fmt.Errorf("look for trunks: %w", err)
 	}
-	of := map[uuid.UUID]*network.Carrying{}
+	of := map[uuid.UUID]*network.TrunkDetails{}
 	var parent, trunk uuid.UUID
-	var subports []network.Carried
+	var subports []network.SubportDetails
 	_, err = pgx.ForEachRow(rows, []any{&parent, &trunk, &subports}, func() error {
-		of[parent] = &network.Carrying{Trunk: trunk, Subports: slices.Clone(subports)}
+		of[parent] = &network.TrunkDetails{Trunk: trunk, Subports: slices.Clone(subports)}
 		return nil
 	})
 	return of, err

@@ -85,7 +85,7 @@ func TestSubportsAreWhereTheirParentIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("with another", network.Down, "trunk:subport@cmp-1", "trunk:subport@cmp-1")
-	g.settle(two.ID, network.Report{Entity: network.L2, Host: cmp1, Event: network.Begun})
+	g.settle(two.ID, network.Report{Entity: network.L2, Host: cmp1, Event: network.ReportBegun})
 	check("at work", network.Build, "trunk:subport@cmp-1", "trunk:subport@cmp-1")
 
 	g.update(parent.ID, network.PortChange{Profile: []byte(`{"migrating_to":"cmp-2"}`)})

@@ -12,7 +12,7 @@ import (
 )
 
 // AddProvider creates a provider with inventories, as a lease does for its hosts: at generation 0.
-func AddProvider(t testing.TB, s *store.Store, p inventory.NewProvider, inventories map[string]inventory.Inventory) {
+func AddProvider(t testing.TB, s *store.Store, p inventory.ProviderDraft, inventories map[string]inventory.Inventory) {
 	t.Helper()
 	err := s.DB.InTx(t.Context(), func(tx db.Tx) error {
 		if err := inventorystore.AddProvider(t.Context(), tx, p); err != nil {
@@ -36,13 +36,13 @@ func AddProvider(t testing.TB, s *store.Store, p inventory.NewProvider, inventor
 // AddHost is AddProvider for a new provider with that name; it returns its UUID.
 func AddHost(t testing.TB, s *store.Store, name string, inventories map[string]inventory.Inventory) string {
 	t.Helper()
-	p := inventory.NewProvider{UUID: uuid.NewString(), Name: name}
+	p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: name}
 	AddProvider(t, s, p, inventories)
 	return p.UUID
 }
 
 // Allocations reads what a consumer holds.
-func Allocations(t testing.TB, s *store.Store, consumer string) inventory.Holding {
+func Allocations(t testing.TB, s *store.Store, consumer string) inventory.ConsumerAllocations {
 	t.Helper()
 	h, err := s.Inventory.Allocations(t.Context(), consumer)
 	if err != nil {

@@ -69,7 +69,7 @@ func New(t testing.TB) *store.Store {
 // Open opens a store on the database at that URL, with the default settings.
 func Open(t testing.TB, url string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{Lead: lease.BeforeEndLead}}})
+	s, err := store.Open(t.Context(), url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
 	if err != nil {
 		t.Fatalf("open the test's database: %v", err)
 	}
