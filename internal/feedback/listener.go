@@ -14,12 +14,14 @@ import (
 	"github.com/google/uuid"
 
 	"berth/internal/odl"
-	"berth/internal/store"
+	"berth/internal/store/db"
+	"berth/internal/store/networkstore"
 )
 
 // Options configure a Listener.
 type Options struct {
-	Store *store.Store
+	DB    *db.DB // holds the lock of the one process that listens
+	Store *networkstore.Store
 	ODL   *odl.Client
 	// PollInterval is how often the controller is read without an event. It is also the pause before a reconnect.
 	PollInterval    time.Duration
@@ -75,7 +77,7 @@ func (l *Listener) OpenStreams() int { return int(l.openStreams.Load()) }
 // Run watches the controller until ctx ends. While another process watches, it waits.
 func (l *Listener) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if _, err := l.Store.InOneProcess(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
+		if _, err := l.DB.InOneProcess(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
 			l.logErrorChange(ctx, err)
 		}
 		sleep(ctx, l.PollInterval)
@@ -207,7 +209,7 @@ func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compa
 		if err := l.refreshController(ctx, removed); err != nil {
 			return err
 		}
-		waits, err := l.Store.Network.AwaitsController(ctx)
+		waits, err := l.Store.AwaitsController(ctx)
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 
 // startListener starts another listener, as in another process.
 func (w *fixture) startListener(every time.Duration) *feedback.Listener {
-	l := feedback.New(feedback.Options{Store: w.store, ODL: w.client, PollInterval: every, HostConfigsPath: odl.HostConfigsPath})
+	l := feedback.New(feedback.Options{DB: w.store.DB, Store: w.store.Network, ODL: w.client, PollInterval: every, HostConfigsPath: odl.HostConfigsPath})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -433,7 +433,7 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 	w := newFixture(t, 300*time.Millisecond, features)
 	w.awaitOpenStreams(2)
 	ctx, cancel := context.WithCancel(t.Context())
-	second := feedback.New(feedback.Options{Store: w.store, ODL: w.client, PollInterval: 300 * time.Millisecond, HostConfigsPath: odl.HostConfigsPath})
+	second := feedback.New(feedback.Options{DB: w.store.DB, Store: w.store.Network, ODL: w.client, PollInterval: 300 * time.Millisecond, HostConfigsPath: odl.HostConfigsPath})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -21,7 +21,7 @@ func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]in
 		for id := range statusOf {
 			ids = append(ids, id)
 		}
-		ports, err := l.Store.Network.WiredPorts(ctx, ids)
+		ports, err := l.Store.WiredPorts(ctx, ids)
 		for _, p := range ports {
 			if _, reportable := eventOf(statusOf[p.ID], p.Waits); reportable {
 				pending[p.ID] += 0
@@ -70,7 +70,7 @@ func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) e
 // reportPort reads the status of a port and reports it for the port's binding. The binding is read first, and the controller
 // must know it: a status of an earlier binding changes nothing.
 func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) error {
-	ports, err := l.Store.Network.WiredPorts(ctx, []uuid.UUID{id})
+	ports, err := l.Store.WiredPorts(ctx, []uuid.UUID{id})
 	if err != nil || len(ports) == 0 {
 		return err
 	}
@@ -87,7 +87,7 @@ func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) erro
 	if !reportable {
 		return nil
 	}
-	_, err = l.Store.Network.ReportPort(ctx, id, []network.Report{{Entity: network.L2, Host: p.Host, Event: event, Revision: p.Epoch}})
+	_, err = l.Store.ReportPort(ctx, id, []network.Report{{Entity: network.L2, Host: p.Host, Event: event, Revision: p.Epoch}})
 	if errors.Is(err, db.ErrNotFound) {
 		return nil
 	}

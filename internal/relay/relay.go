@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"berth/internal/contract"
-	"berth/internal/store"
+	"berth/internal/store/outbox"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 
 // Options are the dependencies of a Relay.
 type Options struct {
-	Store *store.Store
+	Store *outbox.Store
 	// Client must be the client of the workers in the same process: Temporal starts a workflow eagerly only on a
 	// worker that shares the client.
 	Client    client.Client
@@ -107,7 +107,7 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 // later; then this relay must be restarted to bind it again, so that two relays do not take it from each other for ever.
 func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 	if r.namespaceID != "" {
-		if bound, err := r.Store.Outbox.IsBoundTo(ctx, r.namespaceID); err != nil || bound {
+		if bound, err := r.Store.IsBoundTo(ctx, r.namespaceID); err != nil || bound {
 			return bound, err
 		}
 	}
@@ -121,7 +121,7 @@ func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 	if id == r.namespaceID {
 		return false, fmt.Errorf("the database is bound to another Temporal namespace than %s (%s); restart this process to bind it again", r.Namespace, id)
 	}
-	n, err := r.Store.Outbox.Adopt(ctx, id)
+	n, err := r.Store.Adopt(ctx, id)
 	if err != nil {
 		return false, err
 	}
@@ -137,7 +137,7 @@ func (r *Relay) pollDelay(ctx context.Context, err error) time.Duration {
 	if err != nil {
 		return pollInterval
 	}
-	next, ok, err := r.Store.Outbox.NextDue(ctx)
+	next, ok, err := r.Store.NextDue(ctx)
 	if err != nil || !ok {
 		return pollInterval
 	}
@@ -147,7 +147,7 @@ func (r *Relay) pollDelay(ctx context.Context, err error) time.Duration {
 // listen calls wake at each NOTIFY of new notes. It reconnects when the connection is lost.
 func (r *Relay) listen(ctx context.Context, wake func()) {
 	for ctx.Err() == nil {
-		err := r.Store.Outbox.Listen(ctx, wake)
+		err := r.Store.Listen(ctx, wake)
 		if ctx.Err() != nil {
 			return
 		}
@@ -162,7 +162,7 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 // Deliver delivers one batch of due notes and returns how many it claimed. A note whose delivery fails is deferred with
 // exponential backoff and does not delay the others.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
-	notes, err := r.Store.Outbox.Claim(ctx, r.namespaceID, batchSize, claimDuration)
+	notes, err := r.Store.Claim(ctx, r.namespaceID, batchSize, claimDuration)
 	if err != nil || len(notes) == 0 {
 		return 0, err
 	}
@@ -190,7 +190,7 @@ func (r *Relay) settleNotes(ctx context.Context, notes []contract.Note, failures
 		}
 		r.deferred.Inc()
 		failure = failures[i]
-		if err := r.Store.Outbox.Defer(ctx, n, backoff(n.Attempts), failures[i].Error()); err != nil {
+		if err := r.Store.Defer(ctx, n, backoff(n.Attempts), failures[i].Error()); err != nil {
 			return errors.Join(failure, err)
 		}
 	}
@@ -198,7 +198,7 @@ func (r *Relay) settleNotes(ctx context.Context, notes []contract.Note, failures
 	if len(done) == 0 {
 		return failure
 	}
-	return errors.Join(failure, r.Store.Outbox.Settle(ctx, r.namespaceID, done))
+	return errors.Join(failure, r.Store.Settle(ctx, r.namespaceID, done))
 }
 
 // backoff returns the delay after this many attempts.

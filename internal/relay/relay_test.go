@@ -44,7 +44,7 @@ func startRelay(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := relay.New(relay.Options{Store: s, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Run(ctx); err != nil {
+		if err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Run(ctx); err != nil {
 			t.Errorf("relay: %v", err)
 		}
 	}()
@@ -106,7 +106,7 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	reached := startWorker(t, n.Client)
 	createNetwork(t, s)
 
-	delivered, err := relay.New(relay.Options{Store: s, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
+	delivered, err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
 
 	if err != nil || delivered != 1 {
 		t.Fatalf("delivered %d, error %v", delivered, err)
@@ -156,7 +156,7 @@ func TestDeliver_KeepsNotesWhileTemporalIsUnavailable(t *testing.T) {
 	createNetwork(t, s)
 	createNetwork(t, s)
 
-	delivered, err := relay.New(relay.Options{Store: s, Client: unavailable, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
+	delivered, err := relay.New(relay.Options{Store: s.Outbox, Client: unavailable, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
 
 	if delivered != 2 || err == nil {
 		t.Errorf("claimed %d with error %v, want both and an error", delivered, err)

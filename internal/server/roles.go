@@ -14,7 +14,7 @@ func (a *App) startRelay(ctx context.Context, fail func(error)) (stop func()) {
 	if !a.hasRole(config.Relay) {
 		return func() {}
 	}
-	r := relay.New(relay.Options{Store: a.store, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry})
+	r := relay.New(relay.Options{Store: a.store.Outbox, Client: a.Temporal, Namespace: a.namespace, Metrics: a.registry})
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {

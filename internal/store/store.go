@@ -56,8 +56,3 @@ func (s *Store) Close() { s.DB.Close() }
 
 // Ping returns an error unless the database answers.
 func (s *Store) Ping(ctx context.Context) error { return s.DB.Ping(ctx) }
-
-// InOneProcess runs f in at most one process at a time; see db.DB.InOneProcess.
-func (s *Store) InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error) {
-	return s.DB.InOneProcess(ctx, name, f)
-}
