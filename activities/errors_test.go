@@ -10,12 +10,12 @@ import (
 	"berth/internal/store/db"
 )
 
-func TestOnlyWhatTheDatabaseDecidedForGoodIsNotRetried(t *testing.T) {
+func TestClassify_OnlyFinalErrorsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		err  error
-		typ  string
-		last bool
+		err   error
+		typ   string
+		final bool
 	}{
 		{fmt.Errorf("port: %w", db.ErrNotFound), NotFound, true},
 		{fmt.Errorf("lease: %w", db.ErrConflict), Conflict, true},
@@ -24,11 +24,11 @@ func TestOnlyWhatTheDatabaseDecidedForGoodIsNotRetried(t *testing.T) {
 	} {
 		got := classify(c.err)
 		var app *temporal.ApplicationError
-		if is := errors.As(got, &app); is != c.last || is && (app.Type() != c.typ || !app.NonRetryable()) {
-			t.Errorf("%v became %v, want type %q, final %v", c.err, got, c.typ, c.last)
+		if is := errors.As(got, &app); is != c.final || is && (app.Type() != c.typ || !app.NonRetryable()) {
+			t.Errorf("%v was classified as %v, want type %q, final %t", c.err, got, c.typ, c.final)
 		}
 	}
 	if classify(nil) != nil {
-		t.Error("success became an error")
+		t.Error("classify(nil) is not nil")
 	}
 }

@@ -17,47 +17,47 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestControllerThatLostEverythingGetsItBackInOrder(t *testing.T) {
+func TestFullSync_RestoresEmptyControllerInOrder(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.everyType(m.grow(3)[0])
-	m.drain()
-	m.equal()
+	m := newMirrorFixture(t)
+	m.createEveryType(m.createNetworks(3)[0])
+	m.drainJournal()
+	m.checkInSync()
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
 	before := len(m.odl.Requests())
 
-	r := m.finish(m.start(contract.KeyFullSync, 0))
+	r := m.finishRun(m.startRun(contract.KeyFullSync, 0))
 
 	if r.State != journal.RunDone {
 		t.Fatalf("%s", r.Sentence())
 	}
-	const all = 3*4 + 18 + 1 // with the canary
-	if d := cmp.Diff(map[string]int{"POST": all}, m.took(before)); d != "" {
+	const all = 3*4 + 18 + 1 // 1 for the canary
+	if d := cmp.Diff(map[string]int{"POST": all}, m.appliedWrites(before)); d != "" {
 		t.Error(d)
 	}
 	log := m.odl.Requests()
 	for i := len(log) - 1; i >= 0; i-- {
 		if log[i].Applied {
 			if log[i].ID != journal.Canary().Object.ID {
-				t.Errorf("the canary is not the last: %+v", log[i])
+				t.Errorf("the last applied request is %+v, want the create of the canary", log[i])
 			}
 			break
 		}
 	}
 	if !strings.Contains(r.Sentence(), "port 6 of 6 (mirrored 6 of 6)") {
-		t.Errorf("progress: %s", r.Sentence())
+		t.Errorf("the progress lacks the ports: %s", r.Sentence())
 	}
-	m.equal()
+	m.checkInSync()
 }
 
-func TestFullSyncSendsOnlyWhatIsMissingOrDifferent(t *testing.T) {
+func TestFullSync_SendsOnlyMissingAndDifferentObjects(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.grow(10)
-	m.drain()
-	m.finish(m.start(contract.KeyFullSync, 0))
+	m := newMirrorFixture(t)
+	m.createNetworks(10)
+	m.drainJournal()
+	m.finishRun(m.startRun(contract.KeyFullSync, 0))
 	lost, err := m.odl.LoseShare(0.3, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -68,22 +68,22 @@ func TestFullSyncSendsOnlyWhatIsMissingOrDifferent(t *testing.T) {
 	}
 	before := len(m.odl.Requests())
 
-	m.finish(m.start(contract.KeyFullSync, 0))
+	m.finishRun(m.startRun(contract.KeyFullSync, 0))
 
-	took := m.took(before)
-	if took["POST"] != len(lost) || took["PUT"] > len(changed) || took["PUT"] < len(changed)-1 || took["DELETE"] != 0 { // the canary may be among them
-		t.Errorf("took %v; lost %d, changed %d", took, len(lost), len(changed))
+	writes := m.appliedWrites(before)
+	if writes["POST"] != len(lost) || writes["PUT"] > len(changed) || writes["PUT"] < len(changed)-1 || writes["DELETE"] != 0 { // a changed canary is not updated
+		t.Errorf("applied writes: %v; want %d creates and %d updates", writes, len(lost), len(changed))
 	}
-	m.equal()
+	m.checkInSync()
 }
 
-// The controller's own loss is found by the missing canary, once it is well.
-func TestWatchStartsAFullSyncWhenTheCanaryIsMissing(t *testing.T) {
+// A missing canary means that the controller has lost its data. While the controller is unavailable, nothing is started.
+func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.grow(1)
-	m.drain()
-	open := func() int64 {
+	m := newMirrorFixture(t)
+	m.createNetworks(1)
+	m.drainJournal()
+	startDueRuns := func() int64 {
 		if err := m.acts.StartDueRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -95,32 +95,32 @@ func TestWatchStartsAFullSyncWhenTheCanaryIsMissing(t *testing.T) {
 	}
 	for _, f := range []odltest.Fault{{Status: 404, Times: 2}, {Status: 503}, {Body: "<html>"}, {Break: odltest.BreakReset, Times: 3}} {
 		m.odl.InjectFaults(f)
-		if id := open(); id != 0 {
-			t.Fatalf("run %d was started though the controller is not well: %+v", id, f)
+		if id := startDueRuns(); id != 0 {
+			t.Fatalf("run %d was started although the controller is unavailable: %+v", id, f)
 		}
 		m.odl.ClearFaults()
 	}
-	id := open()
-	if id == 0 || open() != id {
-		t.Fatalf("run %d, then another one", id)
+	id := startDueRuns()
+	if id == 0 || startDueRuns() != id {
+		t.Fatalf("the open full sync is %d; want one, and the same after a second check", id)
 	}
-	if r := m.finish(journal.Run{ID: id, Kind: contract.KeyFullSync}); r.State != journal.RunDone {
+	if r := m.finishRun(journal.Run{ID: id, Kind: contract.KeyFullSync}); r.State != journal.RunDone {
 		t.Fatalf("%s", r.Sentence())
 	}
-	if again := open(); again != 0 {
-		t.Errorf("run %d was started though the canary is there", again)
+	if again := startDueRuns(); again != 0 {
+		t.Errorf("run %d was started although the controller has the canary", again)
 	}
 }
 
-// Whatever the controller seems to have, a full sync is begun in time if the operator wants that.
-func TestFullSyncIsBegunByItsSchedule(t *testing.T) {
+// A scheduled full sync does not depend on the canary.
+func TestStartDueRuns_StartsScheduledFullSync(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.grow(1)
-	m.drain()
-	m.finish(m.start(contract.KeyFullSync, 0))
-	begun := func(every time.Duration) bool {
-		m.acts.FullSyncInterval = every
+	m := newMirrorFixture(t)
+	m.createNetworks(1)
+	m.drainJournal()
+	m.finishRun(m.startRun(contract.KeyFullSync, 0))
+	started := func(interval time.Duration) bool {
+		m.acts.FullSyncInterval = interval
 		if err := m.acts.StartDueRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -130,21 +130,20 @@ func TestFullSyncIsBegunByItsSchedule(t *testing.T) {
 		}
 		return r.ID != 0
 	}
-	if begun(0) || begun(time.Hour) {
-		t.Error("it was begun though it is not due")
+	if started(0) || started(time.Hour) {
+		t.Error("a full sync was started before it was due")
 	}
 	storetest.Exec(t, m.url, `update mirror_run set created_at = created_at - interval '2 hours'`)
-	if begun(0) || !begun(time.Hour) {
-		t.Error("it was begun though nobody wants that, or was not though it is due")
+	if started(0) || !started(time.Hour) {
+		t.Error("a full sync was started without an interval, or was not started although one is due")
 	}
 }
 
-// What the API deletes while a full sync runs stays deleted, whatever the controller had when.
-func TestDeletionDuringAFullSyncWins(t *testing.T) {
+func TestFullSync_DoesNotRecreateObjectsDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	nets := m.grow(2)
-	m.drain()
+	m := newMirrorFixture(t)
+	nets := m.createNetworks(2)
+	m.drainJournal()
 	ports, err := m.store.Network.Ports(t.Context(), db.Listing{})
 	if err != nil {
 		t.Fatal(err)
@@ -152,93 +151,93 @@ func TestDeletionDuringAFullSyncWins(t *testing.T) {
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
-	r := m.start(contract.KeyFullSync, 0)
-	if err := m.store.Network.DeletePort(t.Context(), ports[0].ID, nil); err != nil { // before the sync looks
+	r := m.startRun(contract.KeyFullSync, 0)
+	if err := m.store.Network.DeletePort(t.Context(), ports[0].ID, nil); err != nil { // before the sync reads the ports
 		t.Fatal(err)
 	}
-	for range 3 { // networks, subnets and ports are recorded
-		if _, err := m.step(contract.KeyFullSync); err != nil {
+	for range 3 { // entries for networks, subnets and ports are recorded
+		if _, err := m.stepRun(contract.KeyFullSync); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := m.store.Network.DeletePort(t.Context(), ports[1].ID, nil); err != nil { // after it has looked
+	if err := m.store.Network.DeletePort(t.Context(), ports[1].ID, nil); err != nil { // after the sync has read the ports
 		t.Fatal(err)
 	}
 
-	m.finish(r)
+	m.finishRun(r)
 
-	m.drain()
+	m.drainJournal()
 	for _, p := range ports[:2] {
 		if m.odl.Record("port", p.ID.String()).Object != nil {
-			t.Errorf("port %s came back", p.ID)
+			t.Errorf("the full sync recreated the deleted port %s", p.ID)
 		}
 	}
 	if len(nets) != 2 {
 		t.Fatal(nets)
 	}
-	m.equal()
+	m.checkInSync()
 }
 
-func TestFullSyncWaitsForAControllerInTroubleAndGoesOn(t *testing.T) {
+func TestFullSync_ContinuesAfterControllerOutage(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.grow(1)
-	r := m.start(contract.KeyFullSync, 0)
+	m := newMirrorFixture(t)
+	m.createNetworks(1)
+	r := m.startRun(contract.KeyFullSync, 0)
 	m.odl.InjectFaults(odltest.Fault{Method: "GET", Status: 503, Times: 2})
 	for range 2 {
-		if p, err := m.step(contract.KeyFullSync); err == nil {
-			t.Errorf("a step succeeded: %+v", p)
+		if p, err := m.stepRun(contract.KeyFullSync); err == nil {
+			t.Errorf("a step succeeded although the controller is unavailable: %+v", p)
 		}
 	}
-	if r := m.finish(r); r.State != journal.RunDone {
+	if r := m.finishRun(r); r.State != journal.RunDone {
 		t.Errorf("%s", r.Sentence())
 	}
-	m.equal()
+	m.checkInSync()
 }
 
-func TestFullSyncWithoutTheCanaryIfATypeCannotBeCompared(t *testing.T) {
+func TestFullSync_FailsWithoutCanaryIfTypeIsUnreadable(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.grow(1)
-	r := m.start(contract.KeyFullSync, 0)
+	m := newMirrorFixture(t)
+	m.createNetworks(1)
+	r := m.startRun(contract.KeyFullSync, 0)
 	m.odl.InjectFaults(odltest.Fault{Method: "GET", Type: "port", Status: 500})
 
-	r = m.finish(r)
+	r = m.finishRun(r)
 
 	if r.State != journal.RunFailed || !strings.Contains(r.Note, "port: GET /ports: the controller answered 500") {
 		t.Errorf("%s", r.Sentence())
 	}
 	if m.odl.Record("network", journal.Canary().Object.ID).Object != nil {
-		t.Error("the canary says that all is there")
+		t.Error("the failed full sync has created the canary")
 	}
 }
 
-// The plan is what an audit found; a repair does exactly that, and not what has become wrong since.
-func TestRepairDoesExactlyThePlan(t *testing.T) {
+// A repair changes only the objects that the audit found, and only if they have not changed since.
+func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	nets := m.grow(4)
-	m.drain()
+	m := newMirrorFixture(t)
+	nets := m.createNetworks(4)
+	m.drainJournal()
 	if _, err := m.odl.ChangeShare(1, 1); err != nil {
 		t.Fatal(err)
 	}
-	stray := m.grow(1)[0] // the controller gets it, berth forgets it
-	m.drain()
-	forget(m, stray.ID)
-	audit := m.finish(m.start(contract.KeyAudit, 0))
+	unknown := m.createNetworks(1)[0] // the controller has it, its rows are deleted
+	m.drainJournal()
+	m.deleteNetworkRows(unknown.ID)
+	audit := m.finishRun(m.startRun(contract.KeyAudit, 0))
 	if audit.Note != "0 missing, 16 different, 4 extra" {
 		t.Fatalf("%s", audit.Sentence())
 	}
-	if _, err := m.store.Network.UpdateNetwork(t.Context(), nets[0].ID, rename("newer"), nil); err != nil { // after the plan
+	if _, err := m.store.Network.UpdateNetwork(t.Context(), nets[0].ID, nameChange("newer"), nil); err != nil { // after the audit
 		t.Fatal(err)
 	}
-	m.drain()
+	m.drainJournal()
 	before := len(m.odl.Requests())
 
-	r := m.finish(m.start(contract.KeyRepair, audit.ID))
+	r := m.finishRun(m.startRun(contract.KeyRepair, audit.ID))
 
-	if d := cmp.Diff(map[string]int{"PUT": 15, "DELETE": 4}, m.took(before)); r.State != journal.RunDone || d != "" {
-		t.Errorf("%s %s", r.Sentence(), d)
+	if d := cmp.Diff(map[string]int{"PUT": 15, "DELETE": 4}, m.appliedWrites(before)); r.State != journal.RunDone || d != "" {
+		t.Errorf("%s; applied writes: %s", r.Sentence(), d)
 	}
 	found, err := m.store.Mirror.Findings(t.Context(), audit.ID, journal.Ref{}, 100)
 	if err != nil {
@@ -246,48 +245,49 @@ func TestRepairDoesExactlyThePlan(t *testing.T) {
 	}
 	for _, f := range found {
 		if newer := f.Object.ID == nets[0].ID.String(); f.Outcome == "" || newer != strings.Contains(f.Outcome, "the journal changes it") {
-			t.Errorf("%s %s: %q", f.Object.Type, f.Object.ID, f.Outcome)
+			t.Errorf("outcome of %s %s: %q", f.Object.Type, f.Object.ID, f.Outcome)
 		}
 	}
-	m.equal()
+	m.checkInSync()
 }
 
-func TestRepairNeedsAFinishedAudit(t *testing.T) {
+func TestRepair_NeedsFinishedAudit(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	audit := m.start(contract.KeyAudit, 0)
+	m := newMirrorFixture(t)
+	audit := m.startRun(contract.KeyAudit, 0)
 	for _, plan := range []int64{audit.ID, audit.ID + 1, 0} {
 		if _, err := m.store.Mirror.StartRun(t.Context(), journal.Run{Kind: contract.KeyRepair, Plan: plan}); err == nil {
-			t.Errorf("a repair of %d was started", plan)
+			t.Errorf("a repair was started for audit %d, which is unfinished or does not exist", plan)
 		}
 	}
-	if _, err := m.step(contract.KeyRecovery); err != nil {
+	if _, err := m.stepRun(contract.KeyRecovery); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAuditLooksThroughEveryTypeAndLeavesWhatMovesAlone(t *testing.T) {
+func TestAudit_ComparesEveryTypeAndSkipsPendingObjects(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.everyType(m.grow(1)[0])
-	m.drain()
-	m.foreign(object(journal.Create, "router", uuid.NewString(), nil)) // on its way
-	m.equal()
+	m := newMirrorFixture(t)
+	m.createEveryType(m.createNetworks(1)[0])
+	m.drainJournal()
+	m.recordChanges(newChange(journal.Create, "router", uuid.NewString(), nil)) // its entry is pending
+	m.checkInSync()
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
 
-	r := m.finish(m.start(contract.KeyAudit, 0))
+	r := m.finishRun(m.startRun(contract.KeyAudit, 0))
 
 	if r.Note != "22 missing, 0 different, 0 extra" {
 		t.Errorf("%s", r.Sentence())
 	}
 }
 
-func rename(name string) network.NetworkChange { return network.NetworkChange{Name: &name} }
+func nameChange(name string) network.NetworkChange { return network.NetworkChange{Name: &name} }
 
-// forget removes a network with all that is on it, and its history, behind the journal's back.
-func forget(m *mirror, id uuid.UUID) {
+// deleteNetworkRows deletes the rows of a network and of its ports and subnets without journal entries, and makes the existing
+// entries an hour old.
+func (m *mirrorFixture) deleteNetworkRows(id uuid.UUID) {
 	m.Helper()
 	for _, sql := range []string{
 		`delete from port where network_id = $1`, `delete from dhcp_binding where network_id = $1`, `delete from subnet where network_id = $1`,
@@ -298,12 +298,12 @@ func forget(m *mirror, id uuid.UUID) {
 	storetest.Exec(m, m.url, `update journal_entry set finished_at = finished_at - interval '1 hour' where finished_at is not null`)
 }
 
-// Between a look at the controller and the record of what it lacks, the API may have been faster.
-func TestStaleFindingIsLeftAlone(t *testing.T) {
+// A row may change between the read from the controller and the record of the finding.
+func TestMend_SkipsStaleFindings(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	nets := m.grow(3)
-	m.drain()
+	m := newMirrorFixture(t)
+	nets := m.createNetworks(3)
+	m.drainJournal()
 	ports, err := m.store.Network.Ports(t.Context(), db.Listing{})
 	if err != nil {
 		t.Fatal(err)
@@ -315,34 +315,34 @@ func TestStaleFindingIsLeftAlone(t *testing.T) {
 	if err := m.store.Network.DeletePort(t.Context(), ports[0].ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	m.drain()
-	if _, err := m.store.Network.UpdateNetwork(t.Context(), nets[1].ID, rename("newer"), nil); err != nil {
+	m.drainJournal()
+	if _, err := m.store.Network.UpdateNetwork(t.Context(), nets[1].ID, nameChange("newer"), nil); err != nil {
 		t.Fatal(err)
 	}
 	later, err := m.store.Journal.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := m.start(contract.KeyFullSync, 0)
-	for what, tt := range map[string]struct {
+	run := m.startRun(contract.KeyFullSync, 0)
+	for name, tt := range map[string]struct {
 		typ, kind string
 		id        uuid.UUID
 		since     journalstore.Mark
 		want      string
 	}{
-		"deleted since the look":   {"port", journal.Missing, ports[0].ID, since, "the journal changes it anyway"},
-		"deleted before":           {"port", journal.Missing, ports[0].ID, later, "it was deleted meanwhile"},
-		"on its way":               {"network", journal.Different, nets[1].ID, later, "the journal changes it anyway"},
-		"made again":               {"network", journal.Extra, nets[2].ID, later, "it exists again"},
-		"never was, and no longer": {"subnet", journal.Different, uuid.New(), later, "it was deleted meanwhile"},
+		"deleted after the read":  {"port", journal.Missing, ports[0].ID, since, "the journal changes it anyway"},
+		"deleted before the read": {"port", journal.Missing, ports[0].ID, later, "it was deleted meanwhile"},
+		"entry is pending":        {"network", journal.Different, nets[1].ID, later, "the journal changes it anyway"},
+		"row exists again":        {"network", journal.Extra, nets[2].ID, later, "it exists again"},
+		"row never existed":       {"subnet", journal.Different, uuid.New(), later, "it was deleted meanwhile"},
 	} {
 		f := journal.Finding{Object: journal.Ref{Type: tt.typ, ID: tt.id.String()}, Kind: tt.kind, Data: []byte(`{}`)}
 		got, err := m.store.Mirror.Mend(t.Context(), run.ID, []journal.Finding{f}, tt.since, false)
 		if err != nil || len(got) != 1 || got[0] != tt.want {
-			t.Errorf("%s: %v, %v; want %q", what, got, err, tt.want)
+			t.Errorf("%s: outcome %v, error %v; want %q", name, got, err, tt.want)
 		}
 	}
 	if open, _, err := m.store.Mirror.Unsettled(t.Context(), run.ID); err != nil || open != 0 {
-		t.Errorf("%d entries were recorded, %v", open, err)
+		t.Errorf("%d entries were recorded for stale findings, error %v", open, err)
 	}
 }

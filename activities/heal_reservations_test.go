@@ -15,10 +15,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
+func TestHealReservations_ReplacesHostThatNovaReportsDown(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Nova{}
-	nova, err := notify.NewNova(notify.Config{URL: served(t, stub)})
+	nova, err := notify.NewNova(notify.Config{URL: startServer(t, stub)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
 	for _, name := range []string{"cmp-1", "cmp-2", "cmp-3"} {
-		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuidOfHost[name], Name: name}); err != nil {
+		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs[name], Name: name}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Lease.RegisterHost(t.Context(), name, nil); err != nil {
@@ -41,7 +41,7 @@ func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := func() []int64 {
+	healedHosts := func() []int64 {
 		t.Helper()
 		if _, err := env.ExecuteActivity(acts.HealReservations); err != nil {
 			t.Fatal(err)
@@ -54,28 +54,28 @@ func TestHostThatNovaFindsDownIsReplaced(t *testing.T) {
 	}
 
 	for _, step := range []struct {
-		host, becomes string
-		fault         int
-		want          []int64
+		host, state string
+		fault       int // status that Nova answers; 0: no fault
+		want        []int64
 	}{
 		{"cmp-1", "up", 0, []int64{1}},
-		{"cmp-1", "down", 503, []int64{1}}, // nobody knows yet
+		{"cmp-1", "down", 503, []int64{1}}, // Nova does not answer, so the host is kept
 		{"cmp-1", "down", 0, []int64{2}},
 		{"cmp-2", "disabled", 0, []int64{3}},
 		{"cmp-3", "down", 0, []int64{}},
 		{"cmp-1", "up", 0, []int64{1}},
 	} {
-		stub.SetHypervisor(step.host, step.becomes)
+		stub.SetHypervisor(step.host, step.state)
 		if step.fault != 0 {
 			stub.InjectFaults(notifytest.Fault{Status: step.fault})
 		}
-		if d := cmp.Diff(step.want, on()); d != "" {
-			t.Errorf("%s is %s: %s", step.host, step.becomes, d)
+		if d := cmp.Diff(step.want, healedHosts()); d != "" {
+			t.Errorf("hosts of the reservation after %s is %s: %s", step.host, step.state, d)
 		}
 	}
 }
 
-var uuidOfHost = map[string]string{
+var hostUUIDs = map[string]string{
 	"cmp-1": "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b01",
 	"cmp-2": "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b02",
 	"cmp-3": "5f0c1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b03",

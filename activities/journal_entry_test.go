@@ -15,16 +15,16 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// While the controller is left alone, an attempt costs the database nothing and the controller no request; the entry's row
-// tells of the trouble since its first attempt.
-func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
+// While the circuit breaker is open, an attempt makes no request and does not change the entry's row. The row contains the error
+// of the first attempt.
+func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.grow(2)
+	m := newMirrorFixture(t)
+	m.createNetworks(2)
 	m.odl.InjectFaults(odltest.Fault{Status: 503, Times: 1000})
 	for range 6 {
-		m.rested()
-		m.drain()
+		m.endRetryDelays()
+		m.drainJournal()
 	}
 	entries, err := m.store.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{State: journal.Pending, Limit: 1})
 	if err != nil || len(entries) != 1 {
@@ -32,10 +32,10 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 	}
 	for _, e := range entries {
 		if e.Attempt > 0 && e.LastError == "" {
-			t.Errorf("entry %d does not tell of the trouble", e.Seq)
+			t.Errorf("entry %d has no error after %d attempts", e.Seq, e.Attempt)
 		}
 	}
-	all := func() (attempts int) {
+	countAttempts := func() (attempts int) {
 		entries, err := m.store.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -45,40 +45,40 @@ func TestAttemptWhileTheControllerIsLeftAloneCostsNothing(t *testing.T) {
 		}
 		return attempts
 	}
-	m.rested()
-	attempts, requests, begin := all(), len(m.odl.Requests()), time.Now()
+	m.endRetryDelays()
+	attempts, requests, begin := countAttempts(), len(m.odl.Requests()), time.Now()
 
 	for range 50 {
-		m.rested() // the row's own pause is over, too
+		m.endRetryDelays() // the pause of the row has ended too
 		_, err = m.acts.MirrorEntry(t.Context(), fmt.Sprint(entries[0].Seq))
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) || app.NonRetryable() || app.NextRetryDelay() <= 0 {
-			t.Fatalf("%v", err)
+			t.Fatalf("want a retryable error with a delay, got %v", err)
 		}
 	}
 
-	most := int(time.Since(begin)/time.Second) + 2 // one a second
-	if probes := len(m.odl.Requests()) - requests; probes > most || all()-attempts > probes+1 {
-		t.Errorf("50 attempts cost %d requests, at most %d are due, and %d attempts of rows", probes, most, all()-attempts)
+	maxProbes := int(time.Since(begin)/time.Second) + 2 // one per second
+	if probes := len(m.odl.Requests()) - requests; probes > maxProbes || countAttempts()-attempts > probes+1 {
+		t.Errorf("50 attempts made %d requests, want at most %d, and increased the attempts of the rows by %d", probes, maxProbes, countAttempts()-attempts)
 	}
 	m.odl.ClearFaults()
 }
 
-// Where there is no controller, the journal is a record: nothing waits, nothing is compared, and a controller that comes later
-// gets everything.
-func TestMirrorWithoutAControllerOnlyRecords(t *testing.T) {
+// Without a controller, entries are completed without a request and runs fail. A controller that is configured later gets all
+// objects from a full sync.
+func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.grow(2)
+	m := newMirrorFixture(t)
+	m.createNetworks(2)
 	controller := m.acts
 	m.acts = activities.New(activities.Options{Store: m.store, ODL: activities.NoController{}})
-	m.drain()
+	m.drainJournal()
 	live, err := m.store.Journal.JournalState(t.Context())
 	if err != nil || live.Live[journal.Pending]+live.Live[journal.Processing]+live.Live[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {
-		t.Errorf("%+v, %v; the controller saw %d requests", live, err, len(m.odl.Requests()))
+		t.Errorf("journal %+v, error %v; the controller got %d requests", live, err, len(m.odl.Requests()))
 	}
 	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {
-		if r := m.finish(m.start(kind, 0)); r.State != journal.RunFailed || r.Note != "no controller is configured" {
+		if r := m.finishRun(m.startRun(kind, 0)); r.State != journal.RunFailed || r.Note != "no controller is configured" {
 			t.Errorf("%s", r.Sentence())
 		}
 	}
@@ -94,6 +94,6 @@ func TestMirrorWithoutAControllerOnlyRecords(t *testing.T) {
 	if err != nil || r.ID == 0 {
 		t.Fatal(r, err)
 	}
-	m.finish(r)
-	m.equal()
+	m.finishRun(r)
+	m.checkInSync()
 }

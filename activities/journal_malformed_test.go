@@ -11,11 +11,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// Rows that nothing can be made of fail by themselves, whatever they are, and neither their neighbours nor a recovery, a full
-// sync or an audit stumbles over them.
-func TestPoisonedRowsHarmOnlyThemselves(t *testing.T) {
+// A malformed row fails its own entry only. Other entries, recoveries, full syncs and audits are not affected.
+func TestMalformedEntry_FailsOnlyItself(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
+	m := newMirrorFixture(t)
 	storetest.Exec(t, m.url, `
 		insert into journal_entry (object_type, object_id, operation, data, parents, project, name)
 		values ('network', 'a', 'create', 'null', '{}', '', ''),
@@ -25,102 +24,101 @@ func TestPoisonedRowsHarmOnlyThemselves(t *testing.T) {
 			('policy', 'e', 'create', '{"rules":[7]}', '{}', '', ''),
 			('port', 'f', 'create', '{"security_groups":7}', '{}', '', ''),
 			('l2gateway_connection', 'g', 'update', '{}', '{}', '', '')`)
-	m.grow(2)
-	m.drain()
+	m.createNetworks(2)
+	m.drainJournal()
 
-	poisoned := failed(m)
-	if len(poisoned) != 7 {
-		t.Errorf("%d of 7 failed", len(poisoned))
+	malformed := m.failedEntries()
+	if len(malformed) != 7 {
+		t.Errorf("%d of 7 malformed entries failed", len(malformed))
 	}
-	for _, e := range poisoned {
+	for _, e := range malformed {
 		if e.LastError == "" || e.Attempt != 1 {
 			t.Errorf("entry %d after %d attempts: %q", e.Seq, e.Attempt, e.LastError)
 		}
 	}
 	for _, kind := range []string{contract.KeyRecovery, contract.KeyFullSync} {
-		if r := m.finish(m.start(kind, 0)); r.State != journal.RunDone {
+		if r := m.finishRun(m.startRun(kind, 0)); r.State != journal.RunDone {
 			t.Errorf("%s", r.Sentence())
 		}
-		m.drain()
+		m.drainJournal()
 	}
-	for _, e := range failed(m) { // what recovery could not decide, people skip
-		if _, err := m.store.Journal.SkipEntry(t.Context(), e.Seq, "ann", "poison"); err != nil {
+	for _, e := range m.failedEntries() { // an administrator skips the entries that recovery could not decide
+		if _, err := m.store.Journal.SkipEntry(t.Context(), e.Seq, "ann", "malformed"); err != nil {
 			t.Error(err)
 		}
 	}
-	m.equal()
+	m.checkInSync()
 }
 
-// That the canary's own entry fails is mended as for any other, and no reason for one full sync after the other.
-func TestCanaryThatFailsIsRecovered(t *testing.T) {
+// A failed entry of the canary starts no further full sync. A recovery retries it like any other entry.
+func TestCanary_FailedEntryIsRecovered(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
+	m := newMirrorFixture(t)
 	canary := journal.Canary().Object
 	m.odl.InjectFaults(odltest.Fault{Method: "POST", ID: canary.ID, Status: 400, Times: 5})
-	r := m.start(contract.KeyFullSync, 0)
-	if r := m.finish(r); r.State != journal.RunDone {
+	r := m.startRun(contract.KeyFullSync, 0)
+	if r := m.finishRun(r); r.State != journal.RunDone {
 		t.Fatalf("%s", r.Sentence())
 	}
 	for range 6 {
-		m.rested()
-		m.drain()
+		m.endRetryDelays()
+		m.drainJournal()
 	}
-	if f := failed(m); len(f) != 1 || f[0].Object != canary {
-		t.Fatalf("%v", f)
+	if f := m.failedEntries(); len(f) != 1 || f[0].Object != canary {
+		t.Fatalf("failed entries: %v, want only the canary", f)
 	}
 	if err := m.acts.StartDueRuns(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if open, err := m.store.Mirror.OpenRun(t.Context(), contract.KeyFullSync); err != nil || open.ID != 0 {
-		t.Errorf("another full sync: %+v, %v", open, err)
+		t.Errorf("open full sync %+v, error %v; want none", open, err)
 	}
 
-	m.finish(m.start(contract.KeyRecovery, 0))
+	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
-	m.drain()
-	if m.odl.Record("network", canary.ID).Object == nil || len(failed(m)) != 0 {
-		t.Error("the canary is not there")
+	m.drainJournal()
+	if m.odl.Record("network", canary.ID).Object == nil || len(m.failedEntries()) != 0 {
+		t.Error("the canary is missing, or an entry is still failed")
 	}
 }
 
-// The journal shows whom a port of nobody is accounted to: the controller takes no port without a tenant.
-func TestPortOfNobodyIsShownAsItsNetworks(t *testing.T) {
+// The controller rejects a port without a tenant, so the journal sends the network's project.
+func TestPortWithoutProject_IsSentWithProjectOfNetwork(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	n := m.grow(1)[0]
-	made, err := m.store.Network.CreatePorts(t.Context(), portsOf(n, ""))
+	m := newMirrorFixture(t)
+	n := m.createNetworks(1)[0]
+	made, err := m.store.Network.CreatePorts(t.Context(), onePort(n, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.drain()
+	m.drainJournal()
 	rec := m.odl.Record("port", made[0].ID.String())
 	if rec.Object["tenant_id"] != "demo" || rec.Object["project_id"] != "demo" || made[0].Project != "" {
-		t.Errorf("%v, ours of %q", rec.Object, made[0].Project)
+		t.Errorf("the controller has %v; the row has project %q", rec.Object, made[0].Project)
 	}
-	m.equal()
+	m.checkInSync()
 }
 
-// What is rolled back leaves no entry.
-func TestRefusedOperationLeavesNoEntry(t *testing.T) {
+func TestJournal_RolledBackOperationLeavesNoEntry(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	n := m.grow(1)[0]
-	before := count(m)
-	drafts := portsOf(n, "demo")
+	m := newMirrorFixture(t)
+	n := m.createNetworks(1)[0]
+	before := m.countEntries()
+	drafts := onePort(n, "demo")
 	drafts = append(drafts, drafts[0])
 	drafts[0].MAC, drafts[1].MAC = ptr("fa:16:3e:00:00:01"), ptr("fa:16:3e:00:00:01")
 	if _, err := m.store.Network.CreatePorts(t.Context(), drafts); err == nil || !strings.Contains(err.Error(), "fa:16:3e:00:00:01") {
 		t.Fatal(err)
 	}
 	if err := m.store.Network.DeleteNetwork(t.Context(), n.ID, nil); err == nil {
-		t.Fatal("a network with ports was deleted")
+		t.Fatal("the store deleted a network with ports")
 	}
-	if after := count(m); after != before {
-		t.Errorf("%d entries, then %d", before, after)
+	if after := m.countEntries(); after != before {
+		t.Errorf("%d entries before the rejected operations, %d after them", before, after)
 	}
 }
 
-func count(m *mirror) int {
+func (m *mirrorFixture) countEntries() int {
 	m.Helper()
 	entries, err := m.store.Journal.JournalEntries(m.Context(), journalstore.EntryFilter{Limit: 1000})
 	if err != nil {

@@ -49,7 +49,7 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 // leaseAt makes a lease that starts then.
 func leaseAt(t *testing.T, s *store.Store, at time.Time) lease.Lease {
 	t.Helper()
-	if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuidOfHost["cmp-1"], Name: "cmp-1"}); err != nil {
+	if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs["cmp-1"], Name: "cmp-1"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Lease.RegisterHost(t.Context(), "cmp-1", nil); err != nil {

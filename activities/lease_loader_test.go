@@ -39,7 +39,7 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 			go func() {
 				l, err := loader.load(t.Context(), id)
 				if err == nil && l.ID != id {
-					err = errors.New("another lease")
+					err = errors.New("the loader returned another lease")
 				}
 				result <- err
 			}()
@@ -61,13 +61,13 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 		}
 		for id, want := range map[uuid.UUID]error{readable: nil, deleted: db.ErrNotFound, broken: errUnreadable} {
 			if err := <-results[id]; !errors.Is(err, want) {
-				t.Errorf("%v, want %v", err, want)
+				t.Errorf("error %v, want %v", err, want)
 			}
 		}
 	})
 }
 
-// Reading each lease alone would take even longer.
+// After a timeout, the database is busy, so single reads would take even longer.
 func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,6 +104,6 @@ func TestWithOperatorSettings_LeavesTheSharedLeaseUnchanged(t *testing.T) {
 	got := New(Options{SnapshotByDefault: true}).withOperatorSettings(shared)
 
 	if shared.Reservations[0].Min != 1 || got.Reservations[0].Min != 0 {
-		t.Errorf("%+v of %+v", got, shared)
+		t.Errorf("the shared lease is %+v, its copy %+v; want Min 1 and 0", shared, got)
 	}
 }

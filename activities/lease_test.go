@@ -11,23 +11,23 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestOperatorDecidesWhatReservationsLeaveOpen(t *testing.T) {
+func TestReadLease_AppliesOperatorSettings(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	l := leaseAt(t, s, time.Now().Add(time.Hour))
 	for _, c := range []struct {
-		asked    string
-		snapshot bool
-		want     string
+		requested         string
+		snapshotByDefault bool
+		want              string
 	}{{"default", false, "default"}, {"default", true, "snapshot"}, {"", true, ""}, {"snapshot", false, "snapshot"}} {
-		if _, err := s.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), BeforeEnd: &c.asked}}}); err != nil {
+		if _, err := s.Lease.UpdateLease(t.Context(), l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), BeforeEnd: &c.requested}}}); err != nil {
 			t.Fatal(err)
 		}
-		acts := activities.New(activities.Options{Store: s, SnapshotByDefault: c.snapshot, CloudRetryTime: time.Minute})
+		acts := activities.New(activities.Options{Store: s, SnapshotByDefault: c.snapshotByDefault, CloudRetryTime: time.Minute})
 		got, err := acts.ReadLease(t.Context(), l.ID.String())
-		want := lease.ReservationDraft{Type: lease.PhysicalHost, BeforeEnd: c.want} // and nothing that no step needs
+		want := lease.ReservationDraft{Type: lease.PhysicalHost, BeforeEnd: c.want} // fields that no step needs are empty
 		if d := cmp.Diff(want, got.Reservations[0].ReservationDraft); d != "" || err != nil || got.CloudRetryTime != time.Minute {
-			t.Errorf("%q where snapshots are made by default (%t): %s, %s, %v", c.asked, c.snapshot, d, got.CloudRetryTime, err)
+			t.Errorf("before_end %q, snapshot by default %t: %s; retry time %s, error %v", c.requested, c.snapshotByDefault, d, got.CloudRetryTime, err)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func positionOf(r *journal.Run) string {
 
 // compare compares all objects of the run's current type, calls handle for the findings of each page, and moves the run to the
 // next type that has objects. With extras, it also finds objects of the controller that have no row.
-func (a *Activities) compare(ctx context.Context, r *journal.Run, extras bool, act func([]journal.Finding, journalstore.Mark) error) error {
+func (a *Activities) compare(ctx context.Context, r *journal.Run, extras bool, handle func([]journal.Finding, journalstore.Mark) error) error {
 	types := journal.Types()
 	for i := slices.Index(types, positionOf(r)); ; i++ {
 		if i == len(types) {
@@ -46,7 +46,7 @@ func (a *Activities) compare(ctx context.Context, r *journal.Run, extras bool, a
 		if p.Total == 0 && !extras {
 			continue
 		}
-		err = a.compareType(ctx, r, &p, extras, act)
+		err = a.compareType(ctx, r, &p, extras, handle)
 		switch {
 		case isObjectError(err):
 			p.Note, p.Failed = err.Error(), true
@@ -92,12 +92,12 @@ func fingerprintOf(id string) fingerprint {
 	return fingerprint(sum[:16])
 }
 
-func (a *Activities) compareType(ctx context.Context, r *journal.Run, p *journal.TypeProgress, extras bool, act func([]journal.Finding, journalstore.Mark) error) error {
+func (a *Activities) compareType(ctx context.Context, r *journal.Run, p *journal.TypeProgress, extras bool, handle func([]journal.Finding, journalstore.Mark) error) error {
 	since, err := a.Store.Journal.Now(ctx)
 	if err != nil {
 		return err
 	}
-	c := comparison{Activities: a, run: r, objectType: p.Type, extras: extras, handleFindings: act, since: since, p: p, seen: map[fingerprint]struct{}{}}
+	c := comparison{Activities: a, run: r, objectType: p.Type, extras: extras, handleFindings: handle, since: since, p: p, seen: map[fingerprint]struct{}{}}
 	known, err := c.compareListed(ctx)
 	switch {
 	case err != nil:
@@ -131,25 +131,25 @@ func (c *comparison) compareListed(ctx context.Context) (known bool, err error) 
 	return known, err
 }
 
-// comparePage compares some objects of the controller with their rows.
-func (c *comparison) comparePage(ctx context.Context, has map[string]json.RawMessage) error {
+// comparePage compares some objects of the controller, by ID, with their rows.
+func (c *comparison) comparePage(ctx context.Context, listed map[string]json.RawMessage) error {
 	if c.objectType == journal.Canary().Object.Type {
-		delete(has, journal.Canary().Object.ID)
+		delete(listed, journal.Canary().Object.ID)
 	}
-	ids := slices.Sorted(maps.Keys(has))
-	kept, err := c.Store.Mirror.These(ctx, c.objectType, ids...)
+	ids := slices.Sorted(maps.Keys(listed))
+	rows, err := c.Store.Mirror.These(ctx, c.objectType, ids...)
 	if err != nil {
 		return err
 	}
 	var found []journal.Finding
-	for _, k := range kept {
-		if differ := journal.DifferingAttributes(c.objectType, k.Data, has[k.Object.ID]); len(differ) > 0 {
+	for _, k := range rows {
+		if differ := journal.DifferingAttributes(c.objectType, k.Data, listed[k.Object.ID]); len(differ) > 0 {
 			found = append(found, journal.Finding{Object: k.Object, Kind: journal.Different, Attributes: differ, Data: k.Data})
 		}
-		delete(has, k.Object.ID)
+		delete(listed, k.Object.ID)
 	}
 	for _, id := range ids {
-		if raw, stray := has[id]; stray && c.extras {
+		if raw, extra := listed[id]; extra && c.extras {
 			found = append(found, journal.Finding{Object: journal.Ref{Type: c.objectType, ID: id}, Kind: journal.Extra, Data: journal.StorableObject(c.objectType, id, raw)})
 		}
 	}
@@ -161,7 +161,7 @@ func (c *comparison) findMissing(ctx context.Context) error {
 	return c.eachExpected(ctx, c.objectType, func(page []journal.Change) error {
 		var found []journal.Finding
 		for _, k := range page {
-			if _, there := c.seen[fingerprintOf(k.Object.ID)]; !there {
+			if _, listed := c.seen[fingerprintOf(k.Object.ID)]; !listed {
 				found = append(found, journal.Finding{Object: k.Object, Kind: journal.Missing, Data: k.Data})
 			}
 		}
@@ -207,11 +207,11 @@ func (c *comparison) countFindings(ctx context.Context, found []journal.Finding)
 
 // listObjects calls each for every object of a type in the controller. It returns false if the controller has no such collection.
 func (a *Activities) listObjects(ctx context.Context, typ string, each func(id string, raw json.RawMessage) error) (known bool, err error) {
-	var within []string
-	if outer := journal.ParentType(typ); outer != "" {
-		err := a.eachExpected(ctx, outer, func(page []journal.Change) error {
+	var parentIDs []string
+	if parent := journal.ParentType(typ); parent != "" {
+		err := a.eachExpected(ctx, parent, func(page []journal.Change) error {
 			for _, k := range page {
-				within = append(within, k.Object.ID)
+				parentIDs = append(parentIDs, k.Object.ID)
 			}
 			return nil
 		})
@@ -219,8 +219,8 @@ func (a *Activities) listObjects(ctx context.Context, typ string, each func(id s
 			return false, err
 		}
 	}
-	for _, request := range journal.ListRequests(typ, within) {
-		there, err := a.listCollection(ctx, request, journal.ListKey(typ), func(raw json.RawMessage) error {
+	for _, request := range journal.ListRequests(typ, parentIDs) {
+		exists, err := a.listCollection(ctx, request, journal.ListKey(typ), func(raw json.RawMessage) error {
 			id, err := journal.ParseListedID(typ, raw)
 			if err != nil {
 				return objectError("%s", err)
@@ -230,9 +230,9 @@ func (a *Activities) listObjects(ctx context.Context, typ string, each func(id s
 		if err != nil {
 			return false, err
 		}
-		known = known || there
+		known = known || exists
 	}
-	return known || len(within) > 0, nil
+	return known || len(parentIDs) > 0, nil
 }
 
 // eachExpected calls each for the objects of a type that have a row, page by page.

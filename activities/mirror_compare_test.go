@@ -14,8 +14,8 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// plant puts an object into the controller that nobody knows.
-func (m *mirror) plant(collection, typ string, attributes map[string]any) string {
+// addUnknownObject creates an object without a row in the controller and returns its ID.
+func (m *mirrorFixture) addUnknownObject(collection, typ string, attributes map[string]any) string {
 	m.Helper()
 	id := uuid.NewString()
 	attributes["id"] = id
@@ -31,24 +31,24 @@ func (m *mirror) plant(collection, typ string, attributes map[string]any) string
 	return id
 }
 
-// A controller that has more than fits into any one answer that we keep is compared all the same.
-func TestControllerWithVeryMuchIsCompared(t *testing.T) {
+// The lists are longer than one page, and larger than the largest response that the client reads into memory at once.
+func TestAudit_ComparesLargeController(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	nets := m.grow(3)
-	m.drain()
+	m := newMirrorFixture(t)
+	nets := m.createNetworks(3)
+	m.drainJournal()
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
 	big := strings.Repeat("x", 1<<20)
 	for range 20 {
-		m.plant("/networks", "network", map[string]any{"description": big})
+		m.addUnknownObject("/networks", "network", map[string]any{"description": big})
 	}
 	for range 250 {
-		m.plant("/routers", "router", map[string]any{"name": "r"})
+		m.addUnknownObject("/routers", "router", map[string]any{"name": "r"})
 	}
 
-	r := m.finish(m.start(contract.KeyAudit, 0))
+	r := m.finishRun(m.startRun(contract.KeyAudit, 0))
 
 	if want := "12 missing, 0 different, 270 extra"; r.Note != want {
 		t.Errorf("%s; want %s", r.Sentence(), want)
@@ -57,26 +57,26 @@ func TestControllerWithVeryMuchIsCompared(t *testing.T) {
 	if err != nil || len(found) != 282 {
 		t.Errorf("%d findings, %v", len(found), err)
 	}
-	if r := m.finish(m.start(contract.KeyFullSync, 0)); r.State != journal.RunDone {
+	if r := m.finishRun(m.startRun(contract.KeyFullSync, 0)); r.State != journal.RunDone {
 		t.Errorf("%s", r.Sentence())
 	}
 	for _, n := range nets {
 		if m.odl.Record("network", n.ID.String()).Object == nil {
-			t.Errorf("network %s is not back", n.ID)
+			t.Errorf("the full sync did not recreate network %s", n.ID)
 		}
 	}
 }
 
-// Objects that the database cannot keep are found and removed like others.
-func TestStrangeStraysAreRemoved(t *testing.T) {
+// PostgreSQL can store neither the zero byte nor the number in this object.
+func TestRepair_RemovesObjectsThatJSONBCannotStore(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	id := m.plant("/networks", "network", map[string]any{"name": "a\x00b", "mtu": json.Number("1e999")})
+	m := newMirrorFixture(t)
+	id := m.addUnknownObject("/networks", "network", map[string]any{"name": "a\x00b", "mtu": json.Number("1e999")})
 
-	audit := m.finish(m.start(contract.KeyAudit, 0))
-	repair := m.finish(m.start(contract.KeyRepair, audit.ID))
+	audit := m.finishRun(m.startRun(contract.KeyAudit, 0))
+	repair := m.finishRun(m.startRun(contract.KeyRepair, audit.ID))
 
 	if audit.Note != "0 missing, 0 different, 1 extra" || repair.State != journal.RunDone || m.odl.Record("network", id).Object != nil {
-		t.Errorf("%s %s %v", audit.Sentence(), repair.Sentence(), m.odl.Record("network", id))
+		t.Errorf("audit: %s; repair: %s; the controller has %v", audit.Sentence(), repair.Sentence(), m.odl.Record("network", id))
 	}
 }

@@ -28,52 +28,54 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// served is where a neighbour answers for as long as the test runs.
-func served(t *testing.T, neighbour http.Handler) (url string) {
+// startServer serves an HTTP handler until the test ends, and returns its URL.
+func startServer(t *testing.T, handler http.Handler) (url string) {
 	t.Helper()
-	server := httptest.NewServer(neighbour)
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
-// mirror is a store, a controller, and the activities between them. Workflows are played by the test.
-type mirror struct {
+// mirrorFixture is a store, a simulated controller, and the activities between them. The test calls the activities as the
+// workflows do.
+type mirrorFixture struct {
 	*testing.T
-	url   string
-	north string // URL of the controller
-	store *store.Store
-	odl   *odltest.Controller
-	acts  *activities.Activities
+	url           string // of the database
+	controllerURL string
+	store         *store.Store
+	odl           *odltest.Controller
+	acts          *activities.Activities
 }
 
-func newMirror(t *testing.T) *mirror {
+func newMirrorFixture(t *testing.T) *mirrorFixture {
 	t.Helper()
-	m := &mirror{T: t, url: storetest.URL(t), odl: odltest.New()}
+	m := &mirrorFixture{T: t, url: storetest.URL(t), odl: odltest.New()}
 	var err error
 	if m.store, err = store.Open(t.Context(), m.url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.store.Close)
-	m.north = served(t, m.odl) + odltest.BasePath
-	m.acts = m.anew()
+	m.controllerURL = startServer(t, m.odl) + odltest.BasePath
+	m.acts = m.newActivities()
 	return m
 }
 
-// anew is another process before the same rows and the same controller, which knows of no trouble.
-func (m *mirror) anew() *activities.Activities {
+// newActivities returns the activities of another process with the same database and the same controller. Its circuit breaker
+// is closed.
+func (m *mirrorFixture) newActivities() *activities.Activities {
 	m.Helper()
-	client, err := odl.New(odl.Config{URL: m.north})
+	client, err := odl.New(odl.Config{URL: m.controllerURL})
 	if err != nil {
 		m.Fatal(err)
 	}
-	client.ShareBreaker(m.store.Journal.Breaker(m.north))
+	client.ShareBreaker(m.store.Journal.Breaker(m.controllerURL))
 	return activities.New(activities.Options{Store: m.store, ODL: client})
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// grow makes n networks with a subnet and two ports each.
-func (m *mirror) grow(n int) (networks []network.Network) {
+// createNetworks creates n networks with a subnet and two ports each.
+func (m *mirrorFixture) createNetworks(n int) (networks []network.Network) {
 	m.Helper()
 	for i := range n {
 		made, err := m.store.Network.CreateNetworks(m.Context(), []network.NetworkChange{{Name: ptr(fmt.Sprint("net-", i)), Project: ptr("demo")}})
@@ -92,8 +94,8 @@ func (m *mirror) grow(n int) (networks []network.Network) {
 	return networks
 }
 
-// drain plays the workflows of all entries until none can go on.
-func (m *mirror) drain() {
+// drainJournal tries all open entries until none makes progress.
+func (m *mirrorFixture) drainJournal() {
 	m.Helper()
 	for again := true; again; {
 		again = false
@@ -113,13 +115,13 @@ func (m *mirror) drain() {
 	}
 }
 
-// rested ends the pauses between attempts.
-func (m *mirror) rested() {
+// endRetryDelays ends the pauses between the attempts at entries.
+func (m *mirrorFixture) endRetryDelays() {
 	m.Helper()
 	storetest.Exec(m, m.url, `update journal_entry set retry_at = null`)
 }
 
-func (m *mirror) start(kind string, plan int64) journal.Run {
+func (m *mirrorFixture) startRun(kind string, plan int64) journal.Run {
 	m.Helper()
 	r, err := m.store.Mirror.StartRun(m.Context(), journal.Run{Kind: kind, Plan: plan, Actor: "ann", Reason: "a test"})
 	if err != nil {
@@ -128,8 +130,8 @@ func (m *mirror) start(kind string, plan int64) journal.Run {
 	return r
 }
 
-// finish plays the workflow of a run, and those of the entries beside it, until the run has ended.
-func (m *mirror) finish(r journal.Run) journal.Run {
+// finishRun performs the steps of a run and tries the open entries until the run has ended.
+func (m *mirrorFixture) finishRun(r journal.Run) journal.Run {
 	m.Helper()
 	for range 200 {
 		p, err := m.acts.StepRun(m.Context(), r.Kind)
@@ -137,8 +139,8 @@ func (m *mirror) finish(r journal.Run) journal.Run {
 			m.Fatal(err)
 		}
 		if p.Delay > 0 {
-			m.rested()
-			m.drain()
+			m.endRetryDelays()
+			m.drainJournal()
 		}
 		if p.State != string(journal.Running) {
 			break
@@ -149,31 +151,31 @@ func (m *mirror) finish(r journal.Run) journal.Run {
 		m.Fatal(err)
 	}
 	if r.State == journal.Running {
-		m.Fatalf("the run does not end: %s", r.Sentence())
+		m.Fatalf("the run has not ended after 200 steps: %s", r.Sentence())
 	}
 	return r
 }
 
-// equal compares what the controller has with the rows, by an audit, and looks for breaches of the order.
-func (m *mirror) equal() {
+// checkInSync checks that an audit finds no difference and that the controller got all requests in the right order.
+func (m *mirrorFixture) checkInSync() {
 	m.Helper()
-	if r := m.finish(m.start(contract.KeyAudit, 0)); r.Note != "0 missing, 0 different, 0 extra" {
+	if r := m.finishRun(m.startRun(contract.KeyAudit, 0)); r.Note != "0 missing, 0 different, 0 extra" {
 		m.Errorf("%s", r.Sentence())
 	}
 	if v := m.odl.Violations(); len(v) > 0 {
-		m.Errorf("the order was broken: %s", strings.Join(v[:min(len(v), 5)], "; "))
+		m.Errorf("requests in the wrong order: %s", strings.Join(v[:min(len(v), 5)], "; "))
 	}
 }
 
-// foreign records changes of objects that berth has no API for.
-func (m *mirror) foreign(changes ...journal.Change) {
+// recordChanges records journal entries for objects that berth has no API for.
+func (m *mirrorFixture) recordChanges(changes ...journal.Change) {
 	m.Helper()
 	if _, err := m.store.Journal.RecordChanges(m.Context(), changes); err != nil {
 		m.Fatal(err)
 	}
 }
 
-func object(op journal.Operation, typ, id string, attributes map[string]any) journal.Change {
+func newChange(op journal.Operation, typ, id string, attributes map[string]any) journal.Change {
 	o := map[string]any{"id": id}
 	for k, v := range attributes {
 		o[k] = v
@@ -185,8 +187,8 @@ func object(op journal.Operation, typ, id string, attributes map[string]any) jou
 	return journal.Change{Object: journal.Ref{Type: typ, ID: id}, Operation: op, Data: raw}
 }
 
-// everyType makes an object of every type that berth has no API for, which hang together.
-func (m *mirror) everyType(net network.Network) {
+// createEveryType records the create of one object of each type that berth has no API for. The objects refer to each other.
+func (m *mirrorFixture) createEveryType(net network.Network) {
 	m.Helper()
 	ports, err := m.store.Network.Ports(m.Context(), db.Listing{})
 	if err != nil || len(ports) < 2 {
@@ -201,7 +203,7 @@ func (m *mirror) everyType(net network.Network) {
 	}
 	p, q := ports[0].ID.String(), ports[1].ID.String()
 	add := func(typ string, attributes map[string]any) journal.Change {
-		return object(journal.Create, typ, id(typ), attributes)
+		return newChange(journal.Create, typ, id(typ), attributes)
 	}
 	type o = map[string]any
 	changes := []journal.Change{
@@ -224,14 +226,14 @@ func (m *mirror) everyType(net network.Network) {
 		add("member", o{"pool_id": id("pool")}),
 		add("healthmonitor", o{"pools": []o{{"id": id("pool")}}}),
 	}
-	m.foreign(changes...)
+	m.recordChanges(changes...)
 	if known := journal.Types(); len(changes)+3 != len(known) {
-		m.Fatalf("%d types of %d", len(changes)+3, len(known))
+		m.Fatalf("the test creates %d of %d object types", len(changes)+3, len(known))
 	}
 }
 
-// took counts the writes that the controller has applied since its log had that length, by verb.
-func (m *mirror) took(since int) map[string]int {
+// appliedWrites counts the requests that the controller has applied after the first since ones, by HTTP method.
+func (m *mirrorFixture) appliedWrites(since int) map[string]int {
 	counts := map[string]int{}
 	for _, s := range m.odl.Requests()[since:] {
 		if s.Applied {
@@ -241,7 +243,7 @@ func (m *mirror) took(since int) map[string]int {
 	return counts
 }
 
-func (m *mirror) entry(seq int64) journal.Entry {
+func (m *mirrorFixture) journalEntry(seq int64) journal.Entry {
 	m.Helper()
 	e, _, _, err := m.store.Journal.JournalEntry(m.Context(), seq)
 	if err != nil {
@@ -250,22 +252,22 @@ func (m *mirror) entry(seq int64) journal.Entry {
 	return e
 }
 
-// fail lets the entries of that type fail for good.
-func (m *mirror) fail(typ string, status int) {
+// failEntries makes the controller answer the given status to all requests for a type until their entries are failed.
+func (m *mirrorFixture) failEntries(typ string, status int) {
 	m.Helper()
 	m.odl.InjectFaults(odltest.Fault{Type: typ, Status: status, Times: 1000})
 	for range 6 {
-		m.rested()
-		m.drain()
+		m.endRetryDelays()
+		m.drainJournal()
 	}
 	m.odl.ClearFaults()
 }
 
-func (m *mirror) step(kind string) (contract.RunProgress, error) {
+func (m *mirrorFixture) stepRun(kind string) (contract.RunProgress, error) {
 	return m.acts.StepRun(m.Context(), kind)
 }
 
-// portsOf is a draft of one port on that network.
-func portsOf(n network.Network, project string) []network.PortChange {
+// onePort returns the request for one port on the network.
+func onePort(n network.Network, project string) []network.PortChange {
 	return []network.PortChange{{Network: &n.ID, Project: &project}}
 }

@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// nova is a stand-in for Nova, the activities that speak to it, and a port of a server.
-type nova struct {
+// novaFixture is a simulated Nova, the activities that call it, and a port of a server.
+type novaFixture struct {
 	*notifytest.Nova
 	t     *testing.T
 	env   *testsuite.TestActivityEnvironment
@@ -28,14 +28,14 @@ type nova struct {
 	port  network.Port
 }
 
-func newNova(t *testing.T) nova {
+func newNovaFixture(t *testing.T) novaFixture {
 	t.Helper()
 	stub := &notifytest.Nova{}
-	client, err := notify.NewNova(notify.Config{URL: served(t, stub)})
+	client, err := notify.NewNova(notify.Config{URL: startServer(t, stub)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := nova{Nova: stub, t: t, store: storetest.New(t)}
+	n := novaFixture{Nova: stub, t: t, store: storetest.New(t)}
 	n.acts = activities.New(activities.Options{Store: n.store, Nova: notify.NewEventBatcher(client.Send)})
 	n.env = (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(n.env, n.acts.Functions())
@@ -49,7 +49,7 @@ func newNova(t *testing.T) nova {
 	if _, err := n.store.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &nets[0].ID, Project: &p, CIDR: &cidr}}); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody has to wire it: it is ACTIVE at once, and Nova is to be told.
+	// No agent has to wire a port of this VNIC type: the port is ACTIVE at once, and an event for Nova is recorded.
 	ports, err := n.store.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &nets[0].ID, Project: &p, Host: &host, VNIC: &vnic, DeviceOwner: &owner, DeviceID: &device}})
 	if err != nil {
 		t.Fatal(err)
@@ -58,8 +58,8 @@ func newNova(t *testing.T) nova {
 	return n
 }
 
-// tell runs the activity once and tells what is still to be told.
-func (n nova) tell() (left []string, err error) {
+// notifyNova runs the activity once and returns the names of the events that are left.
+func (n novaFixture) notifyNova() (left []string, err error) {
 	n.t.Helper()
 	_, err = n.env.ExecuteActivity(n.acts.NotifyNova, n.port.ID.String())
 	events, readErr := n.store.Network.NovaEvents(context.WithoutCancel(n.t.Context()), n.port.ID)
@@ -73,44 +73,44 @@ func (n nova) tell() (left []string, err error) {
 	return left, err
 }
 
-func TestEventThatNovaDoesNotTakeYetIsNotLost(t *testing.T) {
+func TestNotifyNova_RetriesUndeliveredEvent(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]notifytest.Fault{
-		"the server is unknown": {Status: 404},
-		"it has no host yet":    {Code: 422},
-		"Nova is ill":           {Status: 503},
-		"Nova is away":          {DropConnection: true},
+		"unknown server":      {Status: 404},
+		"server without host": {Code: 422},
+		"status 503":          {Status: 503},
+		"dropped connection":  {DropConnection: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNova(t)
+			n := newNovaFixture(t)
 			fault.Times = 2
 			n.InjectFaults(fault)
 			for range 2 {
-				left, err := n.tell()
+				left, err := n.notifyNova()
 				var app *temporal.ApplicationError
 				if d := cmp.Diff([]string{network.NovaVIFPlugged}, left); d != "" || err == nil || errors.As(err, &app) && app.NonRetryable() {
-					t.Fatalf("%s; error %v", d, err)
+					t.Fatalf("events that are left: %s; error %v; want a retryable error", d, err)
 				}
 			}
-			if left, err := n.tell(); len(left) != 0 || err != nil {
-				t.Errorf("left %v, error %v", left, err)
+			if left, err := n.notifyNova(); len(left) != 0 || err != nil {
+				t.Errorf("events that are left: %v, error %v", left, err)
 			}
 			if got := n.Events(); len(got) == 0 || got[len(got)-1].Name != network.NovaVIFPlugged || got[len(got)-1].Code != 200 {
-				t.Errorf("Nova took %+v", got)
+				t.Errorf("Nova received %+v", got)
 			}
 		})
 	}
 }
 
-func TestEventsThatNobodyWaitsForAreForgottenWhenTheServerIsUnknown(t *testing.T) {
+func TestNotifyNova_DropsEventsOfDeletedPortIfServerIsUnknown(t *testing.T) {
 	t.Parallel()
-	n := newNova(t)
+	n := newNovaFixture(t)
 	if err := n.store.Network.DeletePort(t.Context(), n.port.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.InjectFaults(notifytest.Fault{Status: 404})
-	if left, err := n.tell(); len(left) != 0 || err != nil {
-		t.Errorf("left %v, error %v: the workflow of a deleted port would stay", left, err)
+	if left, err := n.notifyNova(); len(left) != 0 || err != nil {
+		t.Errorf("events that are left: %v, error %v; the workflow of the deleted port would never end", left, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-func failed(m *mirror) []journal.Entry {
+func (m *mirrorFixture) failedEntries() []journal.Entry {
 	m.Helper()
 	entries, err := m.store.Journal.JournalEntries(m.Context(), journalstore.EntryFilter{State: journal.Failed, Limit: 100})
 	if err != nil {
@@ -19,34 +19,34 @@ func failed(m *mirror) []journal.Entry {
 	return entries
 }
 
-func TestRecoveryReleasesAFailedParentAndWhoWaitsForIt(t *testing.T) {
+func TestRecovery_RetriesFailedParentAndUnblocksItsChildren(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.grow(1)
-	m.fail("network", 400)
-	if f := failed(m); len(f) != 1 || f[0].Seq != 1 || m.entry(3).State != journal.Pending {
-		t.Fatalf("failed %v, its child is %s", f, m.entry(3).State)
+	m := newMirrorFixture(t)
+	m.createNetworks(1)
+	m.failEntries("network", 400)
+	if f := m.failedEntries(); len(f) != 1 || f[0].Seq != 1 || m.journalEntry(3).State != journal.Pending {
+		t.Fatalf("want only entry 1 failed and its child pending; failed: %v; the child is %s", f, m.journalEntry(3).State)
 	}
 
-	r := m.finish(m.start(contract.KeyRecovery, 0))
+	r := m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
-	m.drain()
-	if r.State != journal.RunDone || len(failed(m)) != 0 {
-		t.Errorf("%s; failed: %v", r.Sentence(), failed(m))
+	m.drainJournal()
+	if r.State != journal.RunDone || len(m.failedEntries()) != 0 {
+		t.Errorf("%s; failed: %v", r.Sentence(), m.failedEntries())
 	}
 	_, _, decisions, err := m.store.Journal.JournalEntry(t.Context(), 1)
 	if err != nil || len(decisions) != 1 || decisions[0].Action != "recover" || decisions[0].Reason != "the controller lacks it" {
-		t.Errorf("the audit says %+v, %v", decisions, err)
+		t.Errorf("decisions of entry 1: %+v, error %v; want one decision: recover, because the controller lacks the object", decisions, err)
 	}
-	m.equal()
+	m.checkInSync()
 }
 
-// The controller has lost a port with all that it needs: the change of the port fails, and its parents come back first.
-func TestRecoveryBringsMissingParentsBackFirst(t *testing.T) {
+// The controller has lost a trunk and the objects that the trunk refers to. An update of the trunk fails until they are recreated.
+func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.everyType(m.grow(1)[0])
-	m.drain()
+	m := newMirrorFixture(t)
+	m.createEveryType(m.createNetworks(1)[0])
+	m.drainJournal()
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,101 +54,101 @@ func TestRecoveryBringsMissingParentsBackFirst(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
-	m.foreign(journal.Change{Object: entries[0].Object, Operation: journal.Update, Data: entries[0].Data})
+	m.recordChanges(journal.Change{Object: entries[0].Object, Operation: journal.Update, Data: entries[0].Data})
 	for range 6 {
-		m.rested()
-		m.drain()
+		m.endRetryDelays()
+		m.drainJournal()
 	}
-	if f := failed(m); len(f) != 1 {
-		t.Fatalf("want the update to fail, got %v", f)
+	if f := m.failedEntries(); len(f) != 1 {
+		t.Fatalf("failed entries: %v; want only the update of the trunk", f)
 	}
 
-	r := m.finish(m.start(contract.KeyRecovery, 0))
+	r := m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
-	m.drain()
-	if r.State != journal.RunDone || len(failed(m)) != 0 {
-		t.Errorf("%s; failed: %v", r.Sentence(), failed(m))
+	m.drainJournal()
+	if r.State != journal.RunDone || len(m.failedEntries()) != 0 {
+		t.Errorf("%s; failed: %v", r.Sentence(), m.failedEntries())
 	}
 	if got := m.odl.Record("trunk", entries[0].Object.ID); got.Object == nil {
-		t.Error("the trunk is not back")
+		t.Error("the controller does not have the trunk again")
 	}
 	if v := m.odl.Violations(); len(v) > 0 {
-		t.Errorf("the order was broken: %s", strings.Join(v, "; "))
+		t.Errorf("requests in the wrong order: %s", strings.Join(v, "; "))
 	}
 }
 
-// The controller says 442 for ever because it has lost the parent of what is new.
-func TestRecoveryHelpsAnEntryThatWaitsForALostParent(t *testing.T) {
+// The controller has lost the parent of a new object, so it answers every create with 442.
+func TestRecovery_RecreatesParentOfPendingEntry(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
+	m := newMirrorFixture(t)
 	const group, rule = "7d3c1c1e-7d1b-4d6a-b6f4-000000000001", "7d3c1c1e-7d1b-4d6a-b6f4-000000000002"
-	m.foreign(object(journal.Create, "security_group", group, nil))
-	m.drain()
+	m.recordChanges(newChange(journal.Create, "security_group", group, nil))
+	m.drainJournal()
 	if err := m.odl.LoseAll(); err != nil {
 		t.Fatal(err)
 	}
-	m.foreign(object(journal.Create, "security_group_rule", rule, map[string]any{"security_group_id": group}))
+	m.recordChanges(newChange(journal.Create, "security_group_rule", rule, map[string]any{"security_group_id": group}))
 	for range 8 {
-		m.rested()
-		m.drain()
+		m.endRetryDelays()
+		m.drainJournal()
 	}
-	if e := m.entry(2); e.State != journal.Pending || e.LastError != journal.ReasonMissingParent {
-		t.Fatalf("%+v", e)
+	if e := m.journalEntry(2); e.State != journal.Pending || e.LastError != journal.ReasonMissingParent {
+		t.Fatalf("entry 2 is %+v, want it pending because of a missing parent", e)
 	}
 
-	m.finish(m.start(contract.KeyRecovery, 0))
+	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
-	m.rested()
-	m.drain()
-	m.equal()
+	m.endRetryDelays()
+	m.drainJournal()
+	m.checkInSync()
 }
 
-func TestRecoveryIsolatesEntriesThatCannotBeMended(t *testing.T) {
+func TestRecovery_UnrecoverableEntryDoesNotStopOthers(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.grow(3)
-	m.fail("network", 400)
-	first := failed(m)[0]
+	m := newMirrorFixture(t)
+	m.createNetworks(3)
+	m.failEntries("network", 400)
+	first := m.failedEntries()[0]
 	m.odl.InjectFaults(odltest.Fault{Method: "GET", ID: first.Object.ID, Status: 500, Times: 1000})
 
-	r := m.finish(m.start(contract.KeyRecovery, 0))
+	r := m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
 	m.odl.ClearFaults()
-	m.drain()
-	if f := failed(m); r.State != journal.RunDone || len(f) != 1 || f[0].Seq != first.Seq || !strings.Contains(r.Note, "could not be recovered") {
+	m.drainJournal()
+	if f := m.failedEntries(); r.State != journal.RunDone || len(f) != 1 || f[0].Seq != first.Seq || !strings.Contains(r.Note, "could not be recovered") {
 		t.Fatalf("%s; failed: %v", r.Sentence(), f)
 	}
-	m.finish(m.start(contract.KeyRecovery, 0))
-	m.drain()
-	m.equal()
+	m.finishRun(m.startRun(contract.KeyRecovery, 0))
+	m.drainJournal()
+	m.checkInSync()
 }
 
-// A create whose object was changed and deleted while it had failed: what follows it still comes in its order.
-func TestRecoveryKeepsTheOrderOfWhatCameLater(t *testing.T) {
+// A network is updated twice while its create has failed. The updates follow the create in their order.
+func TestRecovery_KeepsOrderOfLaterEntries(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	n := m.grow(1)[0]
-	m.fail("network", 400)
+	m := newMirrorFixture(t)
+	n := m.createNetworks(1)[0]
+	m.failEntries("network", 400)
 	for _, name := range []string{"b", "c"} {
-		if _, err := m.store.Network.UpdateNetwork(t.Context(), n.ID, rename(name), nil); err != nil {
+		if _, err := m.store.Network.UpdateNetwork(t.Context(), n.ID, nameChange(name), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	m.finish(m.start(contract.KeyRecovery, 0))
+	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 
-	m.drain()
+	m.drainJournal()
 	if got := m.odl.Record("network", n.ID.String()); got.Creates != 1 || got.Updates != 2 || got.Object["name"] != "c" {
-		t.Errorf("%+v", got)
+		t.Errorf("the controller has %+v, want 1 create and 2 updates", got)
 	}
-	m.equal()
+	m.checkInSync()
 }
 
-func TestWatchStartsARecoveryOnce(t *testing.T) {
+func TestStartDueRuns_StartsOneRecoveryPerInterval(t *testing.T) {
 	t.Parallel()
-	m := newMirror(t)
-	m.finish(m.start(contract.KeyFullSync, 0))
-	watch := func() int64 {
+	m := newMirrorFixture(t)
+	m.finishRun(m.startRun(contract.KeyFullSync, 0))
+	startDueRuns := func() int64 {
 		if err := m.acts.StartDueRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -158,18 +158,18 @@ func TestWatchStartsARecoveryOnce(t *testing.T) {
 		}
 		return r.ID
 	}
-	if id := watch(); id != 0 {
-		t.Fatalf("recovery %d of nothing", id)
+	if id := startDueRuns(); id != 0 {
+		t.Fatalf("recovery %d was started although no entry has failed", id)
 	}
-	m.grow(1)
-	m.fail("network", 400)
-	id := watch()
+	m.createNetworks(1)
+	m.failEntries("network", 400)
+	id := startDueRuns()
 	if id == 0 {
-		t.Fatal("no recovery")
+		t.Fatal("no recovery was started although an entry has failed")
 	}
-	m.finish(journal.Run{ID: id, Kind: contract.KeyRecovery})
-	m.fail("network", 400)
-	if again := watch(); again != 0 {
-		t.Errorf("another one at once: %d", again)
+	m.finishRun(journal.Run{ID: id, Kind: contract.KeyRecovery})
+	m.failEntries("network", 400)
+	if again := startDueRuns(); again != 0 {
+		t.Errorf("recovery %d was started within the interval after the last one", again)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestNoticesOfALeaseAreToldInOrderAtLeastOnce(t *testing.T) {
+func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 	t.Parallel()
 	stub := &notifytest.Webhook{}
-	webhook, err := notify.NewWebhook(notify.Config{URL: served(t, stub)})
+	webhook, err := notify.NewWebhook(notify.Config{URL: startServer(t, stub)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,19 +41,19 @@ func TestNoticesOfALeaseAreToldInOrderAtLeastOnce(t *testing.T) {
 	if _, err := s.Lease.DeleteLease(t.Context(), l.ID); err != nil {
 		t.Fatal(err)
 	}
-	tell := func() error {
+	notifyWebhook := func() error {
 		_, err := env.ExecuteActivity(acts.NotifyWebhook, l.ID.String())
 		return err
 	}
 
 	stub.InjectFaults(notifytest.Fault{Status: 503}, notifytest.Fault{}, notifytest.Fault{DropConnection: true, Applied: true}, notifytest.Fault{}, notifytest.Fault{Status: 400})
-	for range 2 { // away at once; then in the middle
-		if err := tell(); err == nil {
-			t.Error("an outage passed unseen")
+	for range 2 { // the first call fails at the first notification, the second call at the second
+		if err := notifyWebhook(); err == nil {
+			t.Error("no error although the webhook is unavailable")
 		}
 	}
 	for range 2 {
-		if err := tell(); err != nil {
+		if err := notifyWebhook(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -64,15 +64,15 @@ func TestNoticesOfALeaseAreToldInOrderAtLeastOnce(t *testing.T) {
 		got = append(got, h.Type+" "+h.Payload["name"].(string))
 		ids[h.ID] = true
 		if h.Payload["lease_id"] != l.ID.String() || h.Publisher != "blazar.lease" || uuid.Validate(h.ID) != nil {
-			t.Errorf("heard %+v", h)
+			t.Errorf("the webhook received %+v", h)
 		}
 	}
-	// The first change was heard twice, since its answer was lost; the second was refused for good.
+	// The webhook received the first update twice, because the first response was lost, and rejected the second update finally.
 	want := []string{"lease.create l", "lease.update m", "lease.update m", "lease.update o", "lease.delete o"}
 	if d := cmp.Diff(want, got); d != "" || len(ids) != 4 {
 		t.Error(d, ids)
 	}
 	if left, err := s.Lease.LeaseNotices(t.Context(), l.ID, 10); len(left) != 0 || err != nil {
-		t.Errorf("left %v, %v", left, err)
+		t.Errorf("undelivered notifications %v, error %v", left, err)
 	}
 }
