@@ -139,7 +139,7 @@ var rooms = map[string]room{
 	},
 	"internal/store/outbox":         stores("internal/contract", "internal/store/db"),
 	"internal/store/journalstore":   stores("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox"),
-	"internal/store/inventorystore": stores("internal/inventory", "internal/store/db"),
+	"internal/store/inventorystore": stores("internal/coalesce", "internal/inventory", "internal/store/db"),
 	"internal/store/networkstore": stores("internal/contract", "internal/network", "internal/network/attribute", "internal/journal",
 		"internal/store/db", "internal/store/outbox", "internal/store/journalstore"),
 	"internal/store/leasestore": stores("internal/contract", "internal/lease", "internal/inventory", "internal/store/db",

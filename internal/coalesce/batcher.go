@@ -116,6 +116,13 @@ func (b *Batcher[T, R]) Waiting() int {
 	return n
 }
 
+// Queues returns the number of queues with a running or waiting call.
+func (b *Batcher[T, R]) Queues() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queues)
+}
+
 // join adds a call to a queue and reports whether the queue was idle. An inline call of an idle queue does not wait.
 func (b *Batcher[T, R]) join(name string, c *Call[T, R]) (idle bool) {
 	b.mu.Lock()

@@ -95,11 +95,18 @@ func TestBatcher_QueuesRunConcurrently(t *testing.T) {
 		b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Queue: func(item string) string { return item[:1] }})
 		results := []<-chan error{do(t.Context(), b, "a1"), do(t.Context(), b, "b1"), do(t.Context(), b, "a2")}
 		expect(t, r, []string{"a1"}, []string{"b1"})
+		if n := b.Queues(); n != 2 {
+			t.Errorf("%d queues, want 2", n)
+		}
 		close(r.release)
 		for _, result := range results {
 			if err := <-result; err != nil {
 				t.Error(err)
 			}
+		}
+		synctest.Wait()
+		if n := b.Queues(); n != 0 {
+			t.Errorf("%d queues are left, want none", n)
 		}
 	})
 }

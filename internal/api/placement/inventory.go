@@ -90,7 +90,7 @@ func (c *call) inventories(s inventory.ProviderInventories) (int, any, error) {
 }
 
 func (h *handler) listInventories(c *call) (int, any, error) {
-	s, err := h.store.Stock(c.Context(), c.PathValue("uuid"))
+	s, err := h.store.ProviderInventories(c.Context(), c.PathValue("uuid"))
 	if err != nil {
 		return 0, nil, notFound(err, noProviderWrapped, c.PathValue("uuid"))
 	}
@@ -108,7 +108,7 @@ func (h *handler) createInventory(c *call) (int, any, error) {
 	if err := c.checkInventory("create", class, i); err != nil {
 		return 0, nil, h.unlessStale(c, nil, err)
 	}
-	s, err := h.store.AddInventory(c.Context(), provider, class, i)
+	s, err := h.store.CreateInventory(c.Context(), provider, class, i)
 	if err != nil {
 		err = prefixMessage(err, "Unable to create inventory for resource provider "+provider+": ", inventory.UnknownClass)
 		return 0, nil, notFound(err, noProvider, provider)
@@ -155,7 +155,7 @@ func (h *handler) replaceInventories(c *call) (int, any, error) {
 			return 0, nil, h.unlessStale(c, &requested.Generation, err)
 		}
 	}
-	s, err := h.store.ReplaceStock(c.Context(), provider, requested.Generation, requested.Classes)
+	s, err := h.store.ReplaceInventories(c.Context(), provider, requested.Generation, requested.Classes)
 	if err != nil {
 		err = prefixMessage(err, "Unknown resource class in inventory for resource provider "+provider+": ", inventory.UnknownClass)
 		err = prefixMessage(err, "update conflict: ", inventory.InventoryInUse)
@@ -165,7 +165,7 @@ func (h *handler) replaceInventories(c *call) (int, any, error) {
 }
 
 func (h *handler) clearInventories(c *call) (int, any, error) {
-	if err := h.store.ClearStock(c.Context(), c.PathValue("uuid")); err != nil {
+	if err := h.store.DeleteInventories(c.Context(), c.PathValue("uuid")); err != nil {
 		return 0, nil, notFound(err, noProvider, c.PathValue("uuid"))
 	}
 	return http.StatusNoContent, nil, nil
@@ -173,7 +173,7 @@ func (h *handler) clearInventories(c *call) (int, any, error) {
 
 func (h *handler) showInventory(c *call) (int, any, error) {
 	provider, class := c.PathValue("uuid"), c.PathValue("class")
-	s, err := h.store.Stock(c.Context(), provider)
+	s, err := h.store.ProviderInventories(c.Context(), provider)
 	if err != nil {
 		return 0, nil, notFound(err, noProviderWrapped, provider)
 	}
@@ -194,7 +194,7 @@ func (h *handler) updateInventory(c *call) (int, any, error) {
 	if err := c.checkInventory("update", class, i); err != nil {
 		return 0, nil, h.unlessStale(c, &generation, err)
 	}
-	s, err := h.store.ChangeInventory(c.Context(), provider, generation, class, i)
+	s, err := h.store.UpdateInventory(c.Context(), provider, generation, class, i)
 	if err != nil {
 		err = changeKind(prefixMessage(err, "No inventory record with resource class for resource provider "+provider+": ", inventory.Missing),
 			inventory.Missing, inventory.Invalid)
@@ -207,7 +207,7 @@ func (h *handler) updateInventory(c *call) (int, any, error) {
 
 func (h *handler) deleteInventory(c *call) (int, any, error) {
 	provider, class := c.PathValue("uuid"), c.PathValue("class")
-	if err := h.store.RemoveInventory(c.Context(), provider, class); err != nil {
+	if err := h.store.DeleteInventory(c.Context(), provider, class); err != nil {
 		err = changeKind(prefixMessage(err, "Unable to delete inventory of class "+class+": ", inventory.InventoryInUse),
 			inventory.InventoryInUse, inventory.ConcurrentUpdate)
 		return 0, nil, notFound(err, noProvider, provider)

@@ -128,7 +128,7 @@ func (h *handler) updateProvider(c *call) (int, any, error) {
 		requested := stringOf(parent)
 		change.Parent = &requested
 	}
-	p, err := h.store.ChangeProvider(c.Context(), change)
+	p, err := h.store.UpdateProvider(c.Context(), change)
 	if err != nil {
 		err = prefixMessage(err, "Unable to save resource provider "+change.UUID+": Object action update failed because: ", inventory.Invalid)
 		return 0, nil, notFound(err, noProvider, change.UUID)

@@ -69,7 +69,7 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 			want: inventory.HasChildren,
 		},
 		"the inventory to clear is in use": {
-			do:    func(s *store.Store, p string) error { return s.Inventory.ClearStock(t.Context(), p) },
+			do:    func(s *store.Store, p string) error { return s.Inventory.DeleteInventories(t.Context(), p) },
 			first: bump, then: []string{newcomer, takesLast}, want: inventory.InventoryInUse,
 		},
 		"the aggregates changed": {
@@ -86,7 +86,9 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 			first: bump, want: inventory.ConcurrentUpdate,
 		},
 		"the inventories changed": {
-			do:    func(s *store.Store, p string) error { return second(s.Inventory.ReplaceStock(t.Context(), p, 1, nil)) },
+			do: func(s *store.Store, p string) error {
+				return second(s.Inventory.ReplaceInventories(t.Context(), p, 1, nil))
+			},
 			first: bump, want: inventory.ConcurrentUpdate,
 		},
 		"the trait is gone": {
@@ -97,7 +99,7 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 		},
 		"the class is gone": {
 			do: func(s *store.Store, p string) error {
-				return second(s.Inventory.AddInventory(t.Context(), p, "CUSTOM_C", inventory.NewInventory(1)))
+				return second(s.Inventory.CreateInventory(t.Context(), p, "CUSTOM_C", inventory.NewInventory(1)))
 			},
 			first: `delete from resource_class where name = 'CUSTOM_C'`, want: inventory.UnknownClass,
 		},
@@ -191,7 +193,7 @@ func TestDeadlockBehindARefusalIsTriedAgain(t *testing.T) {
 	storetest.Exec(t, url, `create trigger give_up before delete on allocation execute function give_up()`)
 	stale := errors.New("stale")
 
-	err := inventorystore.Batch(t.Context(), s.Inventory, func(b *pgx.Batch) {
+	err := inventorystore.RunBatch(t.Context(), s.Inventory, func(b *pgx.Batch) {
 		b.Queue(`select 1`).QueryRow(func(pgx.Row) error { return stale })
 		b.Queue(`delete from allocation`)
 	})

@@ -95,7 +95,7 @@ func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers [
 		if err != nil {
 			return err
 		}
-		_, err = s.Inventory.ReplaceStock(t.Context(), provider, p.Generation, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(20)})
+		_, err = s.Inventory.ReplaceInventories(t.Context(), provider, p.Generation, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(20)})
 		return err
 	default:
 		return s.Inventory.PutAllocations(t.Context(), some())
@@ -111,7 +111,7 @@ func TestInventoryIsEitherTakenAwayOrAllocated(t *testing.T) {
 		won := raceWriters(t, 4, func(i int) error {
 			switch i {
 			case 0:
-				return s.Inventory.ClearStock(t.Context(), p)
+				return s.Inventory.DeleteInventories(t.Context(), p)
 			case 1:
 				return s.Inventory.DeleteProvider(t.Context(), p)
 			default:
@@ -153,7 +153,7 @@ func TestChildAddedWhileItsParentMovesIsInTheNewTree(t *testing.T) {
 		for n := range 10 {
 			var err error
 			if i < 2 {
-				_, err = s.Inventory.ChangeProvider(t.Context(), inventory.ProviderChange{UUID: mid, Name: "mid", Parent: &[]string{a, b}[(i+n)%2], Move: true})
+				_, err = s.Inventory.UpdateProvider(t.Context(), inventory.ProviderChange{UUID: mid, Name: "mid", Parent: &[]string{a, b}[(i+n)%2], Move: true})
 			} else {
 				_, err = s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuid.NewString(), Name: fmt.Sprint("kid", i, n), Parent: mid})
 			}

@@ -45,7 +45,7 @@ func TestWhatIsAllocatedAtOnceIsWhatIsAdmitted(t *testing.T) {
 			}
 			refusal := inventory.CheckCapacity([]inventory.ConsumerWrite{w}, shelves)
 
-			done, err := inventorystore.AtOnce(t.Context(), s.Inventory, w)
+			done, err := inventorystore.TryStatement(t.Context(), s.Inventory, w)
 
 			if err != nil || done != (refusal == nil) {
 				rt.Fatalf("of %+v, used %v, wants %v: done is %v, error %v; admitting says %v", stock, used, wanted, done, err, refusal)
@@ -86,7 +86,7 @@ func TestWhatIsInDoubtIsNotAllocatedAtOnce(t *testing.T) {
 	}
 	before := books(t, db)
 	for name, w := range tests {
-		if done, err := inventorystore.AtOnce(t.Context(), s.Inventory, w); done || err != nil {
+		if done, err := inventorystore.TryStatement(t.Context(), s.Inventory, w); done || err != nil {
 			t.Errorf("%s: done is %v, error %v", name, done, err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestWhoSawAnOlderGenerationDoesNotAllocateAtOnce(t *testing.T) {
 	told := make(chan answer, 1)
 
 	go func() {
-		done, err := inventorystore.AtOnce(t.Context(), s.Inventory, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
+		done, err := inventorystore.TryStatement(t.Context(), s.Inventory, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 		told <- answer{done, err}
 	}()
 	r.AwaitWaiter()

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -14,210 +12,61 @@ import (
 	"berth/internal/store/db"
 )
 
-// ledger is the part of the books that some replacements touch. It is locked and read, the replacements are
-// judged one after another, each against what the ones before it leave, and what comes of them is written at once.
-// Several replacements must not name the same consumer.
-type ledger struct {
-	replacements []*AllocationWrite
-	consumers    map[string]account                          // those that exist, by UUID
-	providers    map[string]*provided                        // by UUID
-	stock        map[inventory.InventoryKey]*stocked         // inventories that are asked for, as far as they exist
-	held         map[string]map[inventory.InventoryKey]int64 // what the consumers hold, by UUID
-	changes      []inventory.GenerationChange                // what the admitted replacements do to generations
-	own          bool                                        // the transaction is its own: given up if nothing comes of it
-	ahead        int64                                       // how far the providers' generations are moved before the verdict
+// allocationTx is the state of a transaction that replaces allocations. It locks and reads the rows that the writes affect,
+// checks the writes one after another, each against the result of the ones before it, and writes all results at once. No
+// consumer occurs in two writes.
+type allocationTx struct {
+	writes      []*AllocationWrite
+	consumers   map[string]consumerRow                      // existing consumers by UUID
+	providers   map[string]*providerState                   // locked providers by UUID
+	inventories map[inventory.InventoryKey]*inventoryState  // existing inventories of the new allocations
+	allocated   map[string]map[inventory.InventoryKey]int64 // allocations before the transaction, by consumer UUID
+	changes     []inventory.GenerationChange                // changes by the allowed writes
+	standalone  bool                                        // the transaction contains nothing else, so it is rolled back if all writes fail
+	incremented int64                                       // by how much the reads have already increased the providers' generations
 }
 
-// account is a consumer that exists.
-type account struct{ id, generation int64 }
+// consumerRow is an existing consumer.
+type consumerRow struct{ id, generation int64 }
 
-// provided is a locked provider. Its generation grows with every replacement that is entered: moved tells by how much.
-type provided struct {
-	id, generation, moved int64
+// providerState is a locked provider. The generation includes the writes that were applied so far.
+type providerState struct {
+	id, generation int64
+	increments     int64 // number of writes that increased the generation
 }
 
-// stocked is an inventory and how much of it is in use.
-type stocked struct {
-	provider  int64
-	class     int32
-	inventory inventory.Inventory
-	used      int64
+// inventoryState is an inventory and its usage. Used includes the writes that were applied so far.
+type inventoryState struct {
+	providerID int64
+	classID    int32
+	inventory  inventory.Inventory
+	used       int64
 }
 
-func newLedger(all []*AllocationWrite) *ledger {
-	return &ledger{replacements: all, consumers: map[string]account{}, providers: map[string]*provided{},
-		stock: map[inventory.InventoryKey]*stocked{}, held: map[string]map[inventory.InventoryKey]int64{}}
-}
-
-// queueReads locks everything in order and reads what the judgement needs.
-func (l *ledger) queueReads(batch *pgx.Batch) {
-	var consumers, holders, emptied []string
-	for _, r := range l.replacements {
-		for _, w := range r.Writes {
-			consumers = append(consumers, w.Consumer)
-			if !w.Expect.ExpectsAbsent() { // of one that should not exist nothing is taken
-				holders = append(holders, w.Consumer)
-			}
-			if len(w.Allocations) == 0 {
-				emptied = append(emptied, w.Consumer)
-			}
-		}
-	}
-	batch.Queue(`
-		select uuid, id, generation
-		from consumer
-		where uuid = any($1)
-		order by uuid
-		for no key update`, consumers).Query(l.readConsumers)
-	l.queueProviders(batch, emptied)
-	if len(holders) > 0 {
-		batch.Queue(`
-			select c.uuid, (select uuid from provider where id = a.provider_id), (select name from resource_class where id = a.class_id),
-				a.amount
-			from consumer c
-			join allocation a on a.consumer_id = c.id
-			where c.uuid = any($1)`, holders).Query(l.readHeld)
-	}
-	l.queueStock(batch)
-}
-
-// involved are the providers with the UUIDs $1, and those that the consumers with the UUIDs $2 have something of.
-const involved = `
-		id = any (array(
-			select id from provider where uuid = any($1)
-			union
-			select a.provider_id
-			from consumer c
-			join allocation a on a.consumer_id = c.id
-			where c.uuid = any($2)))`
-
-// queueProviders locks the providers of the new allocations and those that emptied consumers leave. One
-// that is the only one is locked by moving its generation on, which is what mostly becomes of it.
-func (l *ledger) queueProviders(batch *pgx.Batch, emptied []string) {
-	const lock = `
-		select uuid, id, generation
-		from provider
-		where %s
-		order by id
-		for no key update`
-	asked := l.asked()
-	switch {
-	case len(emptied) > 0:
-		batch.Queue(fmt.Sprintf(lock, involved), asked, emptied).Query(l.readProviders)
-	case l.own && len(asked) == 1:
-		l.ahead = 1
-		batch.Queue(`
-			update provider
-			set generation = generation + 1, updated_at = now()
-			where uuid = $1
-			returning uuid, id, generation - 1`, asked[0]).Query(l.readProviders)
-	default:
-		batch.Queue(fmt.Sprintf(lock, `uuid = any($1)`), asked).Query(l.readProviders)
+func newAllocationTx(writes []*AllocationWrite) *allocationTx {
+	return &allocationTx{
+		writes:      writes,
+		consumers:   map[string]consumerRow{},
+		providers:   map[string]*providerState{},
+		inventories: map[inventory.InventoryKey]*inventoryState{},
+		allocated:   map[string]map[inventory.InventoryKey]int64{},
 	}
 }
 
-// asked lists the providers of the new allocations.
-func (l *ledger) asked() []string {
-	var all []string
-	for _, r := range l.replacements {
-		all = append(all, r.asked()...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// queueStock reads the inventories that are asked for and what is in use of them.
-func (l *ledger) queueStock(batch *pgx.Batch) {
-	var classes []string
-	for _, r := range l.replacements {
-		for _, w := range r.Writes {
-			for _, resources := range w.Allocations {
-				classes = slices.AppendSeq(classes, maps.Keys(resources))
-			}
-		}
-	}
-	if len(classes) == 0 {
-		return
-	}
-	slices.Sort(classes)
-	batch.Queue(`
-		select p.uuid, (select name from resource_class where id = i.class_id), i.provider_id, i.class_id,
-			i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
-			coalesce((
-				select sum(amount)
-				from allocation
-				where provider_id = i.provider_id and class_id = i.class_id), 0)::bigint
-		from provider p
-		join inventory i on i.provider_id = p.id
-		where p.uuid = any($1) and (select name from resource_class where id = i.class_id) = any($2)`,
-		l.asked(), slices.Compact(classes)).Query(l.readStock)
-}
-
-func (l *ledger) readConsumers(rows pgx.Rows) error {
-	var uuid string
-	var a account
-	_, err := pgx.ForEachRow(rows, []any{&uuid, &a.id, &a.generation}, func() error {
-		l.consumers[uuid] = a
-		return nil
-	})
-	return err
-}
-
-func (l *ledger) readProviders(rows pgx.Rows) error {
-	var uuid string
-	var p provided
-	_, err := pgx.ForEachRow(rows, []any{&uuid, &p.id, &p.generation}, func() error {
-		locked := p
-		l.providers[uuid] = &locked
-		return nil
-	})
-	return err
-}
-
-func (l *ledger) readHeld(rows pgx.Rows) error {
-	var consumer string
-	var key inventory.InventoryKey
-	var amount int64
-	_, err := pgx.ForEachRow(rows, []any{&consumer, &key.Provider, &key.Class, &amount}, func() error {
-		if _, locked := l.consumers[consumer]; !locked { // it has just appeared
-			return nil
-		}
-		if l.held[consumer] == nil {
-			l.held[consumer] = map[inventory.InventoryKey]int64{}
-		}
-		l.held[consumer][key] = amount
-		return nil
-	})
-	return err
-}
-
-func (l *ledger) readStock(rows pgx.Rows) error {
-	var key inventory.InventoryKey
-	var s stocked
-	i := &s.inventory
-	_, err := pgx.ForEachRow(rows, []any{&key.Provider, &key.Class, &s.provider, &s.class, &i.Total, &i.Reserved,
-		&i.MinUnit, &i.MaxUnit, &i.StepSize, &i.AllocationRatio, &s.used}, func() error {
-		read := s
-		l.stock[key] = &read
-		return nil
-	})
-	return err
-}
-
-// judge decides every replacement in turn.
-func (l *ledger) judge(ctx context.Context, q db.Querier) error {
-	for _, r := range l.replacements {
-		r.Refusal = nil // of an earlier attempt
-		err := l.admit(ctx, q, r)
-		var problem *inventory.Fault
+// apply checks each write in turn and applies those that are allowed to the state. It sets the Fault of the others.
+func (t *allocationTx) apply(ctx context.Context, q db.Querier) error {
+	for _, w := range t.writes {
+		w.Fault = nil // an earlier attempt may have set it
+		err := t.check(ctx, q, w)
+		var fault *inventory.Fault
 		switch {
 		case err == nil:
-			l.enter(r)
-		case !errors.As(err, &problem):
+			t.applyWrite(w)
+		case !errors.As(err, &fault):
 			return err
 		default:
-			r.Refusal = err
-			if err := l.confirm(ctx, q, r); err != nil {
+			w.Fault = err
+			if err := t.retryIfConsumerAppeared(ctx, q, w); err != nil {
 				return err
 			}
 		}
@@ -225,15 +74,14 @@ func (l *ledger) judge(ctx context.Context, q db.Querier) error {
 	return nil
 }
 
-// confirm makes sure that a refusal is not owed to somebody who has also created one of the consumers meanwhile:
-// who comes second is told so. An admitted replacement creates its consumers itself and need not ask.
-func (l *ledger) confirm(ctx context.Context, q db.Querier, r *AllocationWrite) error {
-	var absent []string
-	for _, w := range r.Writes {
-		if _, ok := l.consumers[w.Consumer]; !ok {
-			absent = append(absent, w.Consumer)
-		}
-	}
+// retryIfConsumerAppeared returns db.ErrRetry if another writer has created a consumer of a rejected write since the lock was
+// taken. The new attempt then reports the conflict of generations instead of its consequence. An allowed write needs no such
+// check, because its insert fails.
+func (t *allocationTx) retryIfConsumerAppeared(ctx context.Context, q db.Querier, w *AllocationWrite) error {
+	absent := slices.DeleteFunc(w.consumers(), func(consumer string) bool {
+		_, exists := t.consumers[consumer]
+		return exists
+	})
 	if len(absent) == 0 {
 		return nil
 	}
@@ -248,108 +96,108 @@ func (l *ledger) confirm(ctx context.Context, q db.Querier, r *AllocationWrite) 
 	return err
 }
 
-// admit tells whether a replacement may be done.
-func (l *ledger) admit(ctx context.Context, q db.Querier, r *AllocationWrite) error {
-	for _, w := range r.Writes {
+// check returns an *inventory.Fault if a write is not allowed.
+func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWrite) error {
+	for _, c := range w.Writes {
 		var current *int64
-		if a, ok := l.consumers[w.Consumer]; ok {
-			current = &a.generation
+		if row, ok := t.consumers[c.Consumer]; ok {
+			current = &row.generation
 		}
-		if err := w.Expect.Check(current); err != nil {
+		if err := c.Expect.Check(current); err != nil {
 			return err
 		}
 	}
-	for _, provider := range r.asked() {
-		if _, ok := l.providers[provider]; !ok {
+	for _, provider := range w.providers() {
+		if _, ok := t.providers[provider]; !ok {
 			return inventory.Faultf(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", provider)
 		}
 	}
-	shelves, doubtful := l.shelves(r)
-	if len(doubtful) > 0 {
-		if err := knownClasses(ctx, q, doubtful); err != nil {
+	capacities, missing := t.capacities(w)
+	if len(missing) > 0 {
+		if err := checkClasses(ctx, q, missing); err != nil {
 			return err
 		}
 	}
-	return inventory.CheckCapacity(r.Writes, shelves)
+	return inventory.CheckCapacity(w.Writes, capacities)
 }
 
-// shelves are the inventories that a replacement takes from, and the classes of those that do not exist. What its
-// consumers hold is not counted as held by others.
-func (l *ledger) shelves(r *AllocationWrite) (shelves map[inventory.InventoryKey]inventory.Capacity, doubtful []string) {
-	shelves = map[inventory.InventoryKey]inventory.Capacity{}
-	for _, w := range r.Writes {
-		for provider, resources := range w.Allocations {
+// capacities returns the inventories of a write's new allocations, and the classes of those that do not exist. The current
+// allocations of the write's consumers do not count as used by others.
+func (t *allocationTx) capacities(w *AllocationWrite) (capacities map[inventory.InventoryKey]inventory.Capacity, missing []string) {
+	capacities = map[inventory.InventoryKey]inventory.Capacity{}
+	for _, c := range w.Writes {
+		for provider, resources := range c.Allocations {
 			for class := range resources {
 				key := inventory.InventoryKey{Provider: provider, Class: class}
-				if s, ok := l.stock[key]; ok {
-					shelves[key] = inventory.Capacity{Inventory: s.inventory, UsedBefore: s.used, UsedByOthers: s.used}
+				if i, ok := t.inventories[key]; ok {
+					capacities[key] = inventory.Capacity{Inventory: i.inventory, UsedBefore: i.used, UsedByOthers: i.used}
 				} else {
-					doubtful = append(doubtful, class)
+					missing = append(missing, class)
 				}
 			}
 		}
 	}
-	for _, w := range r.Writes {
-		for key, amount := range l.held[w.Consumer] {
-			if shelf, ok := shelves[key]; ok {
-				shelf.UsedByOthers -= amount
-				shelves[key] = shelf
+	for _, c := range w.Writes {
+		for key, amount := range t.allocated[c.Consumer] {
+			if capacity, ok := capacities[key]; ok {
+				capacity.UsedByOthers -= amount
+				capacities[key] = capacity
 			}
 		}
 	}
-	return shelves, doubtful
+	return capacities, missing
 }
 
-// enter puts an admitted replacement into the books.
-func (l *ledger) enter(r *AllocationWrite) {
-	touched := map[string]bool{}
-	for _, w := range r.Writes {
-		for key, amount := range l.held[w.Consumer] {
-			if s, ok := l.stock[key]; ok {
-				s.used -= amount
+// applyWrite adds an allowed write to the usage, to the generations and to the changes.
+func (t *allocationTx) applyWrite(w *AllocationWrite) {
+	incremented := map[string]bool{}
+	for _, c := range w.Writes {
+		for key, amount := range t.allocated[c.Consumer] {
+			if i, ok := t.inventories[key]; ok {
+				i.used -= amount
 			}
 		}
-		for provider, resources := range w.Allocations {
+		for provider, resources := range c.Allocations {
 			for class, amount := range resources {
-				l.stock[inventory.InventoryKey{Provider: provider, Class: class}].used += amount
+				t.inventories[inventory.InventoryKey{Provider: provider, Class: class}].used += amount
 			}
 		}
-		shift := l.shift(w)
-		for _, provider := range l.touched(w) {
-			before := l.providers[provider].generation
-			l.changes = append(l.changes, inventory.GenerationChange{Actor: r.actor, Consumer: shift,
+		consumer := t.consumerShift(c)
+		for _, provider := range t.affectedProviders(c) {
+			before := t.providers[provider].generation
+			t.changes = append(t.changes, inventory.GenerationChange{Actor: w.actor, Consumer: consumer,
 				Provider: &inventory.GenerationShift{UUID: provider, From: &before, To: new(before + 1)}})
-			touched[provider] = true
+			incremented[provider] = true
 		}
 	}
-	for provider := range touched {
-		l.providers[provider].generation++
-		l.providers[provider].moved++
+	for provider := range incremented {
+		t.providers[provider].generation++
+		t.providers[provider].increments++
 	}
 }
 
-// touched are the providers whose generation a write moves, by ID: those of the new allocations, or those that an
-// emptied consumer leaves.
-func (l *ledger) touched(w inventory.ConsumerWrite) []string {
-	all := w.Allocations.Providers()
+// affectedProviders returns the providers whose generation grows by a write, in the order of their IDs: those of the new
+// allocations, or those of the deleted consumer's allocations.
+func (t *allocationTx) affectedProviders(c inventory.ConsumerWrite) []string {
+	all := c.Allocations.Providers()
 	if len(all) == 0 {
-		for key := range l.held[w.Consumer] {
+		for key := range t.allocated[c.Consumer] {
 			all = append(all, key.Provider)
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Compare(l.providers[a].id, l.providers[b].id) })
+	slices.SortFunc(all, func(a, b string) int { return cmp.Compare(t.providers[a].id, t.providers[b].id) })
 	return slices.Compact(all)
 }
 
-// shift is how a write moves its consumer's generation.
-func (l *ledger) shift(w inventory.ConsumerWrite) *inventory.GenerationShift {
-	s := &inventory.GenerationShift{UUID: w.Consumer}
-	a, exists := l.consumers[w.Consumer]
+// consumerShift returns how a write changes the generation of its consumer.
+func (t *allocationTx) consumerShift(c inventory.ConsumerWrite) *inventory.GenerationShift {
+	s := &inventory.GenerationShift{UUID: c.Consumer}
+	row, exists := t.consumers[c.Consumer]
 	if exists {
-		s.From = &a.generation
+		s.From = &row.generation
 	}
-	if len(w.Allocations) > 0 {
-		s.To = new(a.generation + 1)
+	if len(c.Allocations) > 0 {
+		s.To = new(row.generation + 1)
 	}
 	return s
 }

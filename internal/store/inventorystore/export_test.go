@@ -10,45 +10,33 @@ import (
 	"berth/internal/store/db"
 )
 
-// Together replaces allocations in one transaction, as writers of one provider share it, and returns what each of
-// them is told.
-func Together(ctx context.Context, s *Store, all ...[]inventory.ConsumerWrite) []error {
-	var together []*AllocationWrite
-	for _, writes := range all {
-		together = append(together, NewAllocationWrite(ctx, writes))
+// ReplaceTogether replaces allocations in one transaction, as a group commit does, and returns the result of each write.
+func ReplaceTogether(ctx context.Context, s *Store, all ...[]inventory.ConsumerWrite) []error {
+	var writes []*AllocationWrite
+	for _, w := range all {
+		writes = append(writes, NewAllocationWrite(ctx, w))
 	}
-	err := s.settle(ctx, together...)
-	var told []error
-	for _, r := range together {
-		told = append(told, cmp.Or(err, r.Refusal))
+	err := s.runAllocationTx(ctx, writes...)
+	var results []error
+	for _, w := range writes {
+		results = append(results, cmp.Or(err, w.Fault))
 	}
-	return told
+	return results
 }
 
-// AtOnce tries to do a write in one statement.
-func AtOnce(ctx context.Context, s *Store, w inventory.ConsumerWrite) (done bool, err error) {
-	return s.allocateAtOnce(ctx, NewAllocationWrite(ctx, []inventory.ConsumerWrite{w}))
+// TryStatement tries a write as one statement.
+func TryStatement(ctx context.Context, s *Store, w inventory.ConsumerWrite) (done bool, err error) {
+	return s.tryAllocationStatement(ctx, NewAllocationWrite(ctx, []inventory.ConsumerWrite{w}))
 }
 
-// Waiting is how many writers wait in a provider's line.
-func Waiting(s *Store, provider string) int {
-	s.lines.mu.Lock()
-	defer s.lines.mu.Unlock()
-	if at, ok := s.lines.provider[provider]; ok {
-		return len(at.waiting)
-	}
-	return 0
-}
+// WaitingWrites returns the number of writes that wait for a group commit.
+func WaitingWrites(s *Store) int { return s.groupCommit.Waiting() }
 
-// Lines is how many providers have a line.
-func Lines(s *Store) int {
-	s.lines.mu.Lock()
-	defer s.lines.mu.Unlock()
-	return len(s.lines.provider)
-}
+// GroupCommitQueues returns the number of queues that are not idle.
+func GroupCommitQueues(s *Store) int { return s.groupCommit.Queues() }
 
-// Batch runs a batch in a transaction of its own.
-func Batch(ctx context.Context, s *Store, queue func(*pgx.Batch)) error {
+// RunBatch runs a batch in a transaction of its own.
+func RunBatch(ctx context.Context, s *Store, queue func(*pgx.Batch)) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		batch := &pgx.Batch{}
 		queue(batch)

@@ -52,8 +52,8 @@ func TestHistoryTellsWhoMovedWhatByEveryDoor(t *testing.T) {
 	for i, err := range []error{
 		second(s.Inventory.CreateProvider(ctx, inventory.ProviderDraft{UUID: a, Name: "a"})),
 		second(s.Inventory.CreateProvider(ctx, inventory.ProviderDraft{UUID: b, Name: "b"})),
-		second(s.Inventory.ReplaceStock(ctx, a, 0, stock)),
-		second(s.Inventory.AddInventory(ctx, b, "VCPU", inventory.NewInventory(10))),
+		second(s.Inventory.ReplaceInventories(ctx, a, 0, stock)),
+		second(s.Inventory.CreateInventory(ctx, b, "VCPU", inventory.NewInventory(10))),
 		second(s.Inventory.SetAggregates(ctx, a, []string{one}, at(1))),
 		second(s.Inventory.SetAggregates(ctx, a, []string{two}, nil)), // moves nothing
 		second(s.Inventory.SetProviderTraits(ctx, a, 2, []string{"COMPUTE_NODE"})),
@@ -66,7 +66,7 @@ func TestHistoryTellsWhoMovedWhatByEveryDoor(t *testing.T) {
 		s.Inventory.PutAllocations(ctx, storetest.NoAllocations(one, inventory.ExpectAbsent())), // moves nothing
 		s.Inventory.PutAllocations(ctx, storetest.VCPUs(one, b, 2, inventory.ExpectAbsent())),
 		s.Inventory.DeleteAllocations(ctx, one),
-		s.Inventory.ClearStock(ctx, a),
+		s.Inventory.DeleteInventories(ctx, a),
 		s.Inventory.DeleteProvider(ctx, a),
 	} {
 		if err != nil {
@@ -129,7 +129,7 @@ func TestHistoryIsReadInPagesNewestFirst(t *testing.T) {
 	s := storetest.New(t)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 	for n := range int64(5) {
-		if _, err := s.Inventory.ReplaceStock(t.Context(), p, n+1, nil); err != nil {
+		if _, err := s.Inventory.ReplaceInventories(t.Context(), p, n+1, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

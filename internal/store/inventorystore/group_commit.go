@@ -3,197 +3,64 @@ package inventorystore
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"berth/internal/coalesce"
 	"berth/internal/store/db"
 )
 
-// lines are where writers of one provider queue up. A provider's lock is held until its holder is on the disk, so
-// that writers of one provider would wait for the disk one after another; those that come while a transaction is
-// on its way share the next one instead. Which of the writers of several processes comes first, the database's
-// locks decide as ever.
-type lines struct {
-	mu       sync.Mutex
-	provider map[string]*line // by UUID; those that are served
-}
-
-// line is who waits for a provider.
-type line struct {
-	waiting []*waiter
-	awaited int           // so many shall wait
-	enough  chan struct{} // closed when they do
-}
-
-// errPanic is what is left to say when the log has the truth.
-var errPanic = errors.New("replace allocations: the server has a defect")
-
-// waiter is a writer in the line of a provider.
-type waiter struct {
-	ctx         context.Context
-	replacement *AllocationWrite
-	err         error         // once it is served: what went wrong
-	served      chan struct{} // closed then
-}
-
 const (
-	// maxTogether is how many writers share a transaction at most: enough for the disk to be no limit, few enough
-	// that nobody waits for long work of others.
-	maxTogether = 32
-	// lineTimeout is how long a transaction that several writers share may take.
-	lineTimeout = 2 * db.StatementTimeout
-	// maxLinger is how long a line waits at most for those who have just been served, see serve.
-	maxLinger = 2 * time.Millisecond
+	// maxGroupCommit is the largest number of writes that share a transaction.
+	maxGroupCommit = 32
+	// groupCommitTimeout limits a transaction that several writes share.
+	groupCommitTimeout = 2 * db.StatementTimeout
+	// maxGroupCommitWait is the longest time that a queue waits for the writers that it has just answered.
+	maxGroupCommitWait = 2 * time.Millisecond
 )
 
-// queue does a replacement that locks one provider: at once if nobody writes that, else together with the others
-// who wait for it. One that waits when ctx ends may still be done, as with any answer that gets lost.
-func (s *Store) queue(ctx context.Context, r *AllocationWrite) error {
-	provider := r.asked()[0]
-	w := &waiter{ctx: ctx, replacement: r, served: make(chan struct{})}
-	if s.lines.join(provider, w) {
-		defer func() {
-			if s.lines.leave(provider) {
-				go s.serve(context.WithoutCancel(ctx), provider)
-			}
-		}()
-		if done, err := s.allocateAtOnce(ctx, r); done || err != nil {
-			return err
-		}
-		return s.settle(ctx, r)
-	}
-	select {
-	case <-w.served:
-		return w.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// groupCommit is the queue of each provider. A transaction holds the lock of its provider until PostgreSQL has written the
+// commit to disk. Writes that arrive meanwhile share the next transaction, so that they do not wait for one disk write each.
+// The order of writers in different processes is decided by the locks of the database.
+type groupCommit = coalesce.Batcher[*AllocationWrite, struct{}]
+
+// queuedWrite is a write in the queue of its provider.
+type queuedWrite = coalesce.Call[*AllocationWrite, struct{}]
+
+// newGroupCommit returns the queues of a store. The first write of an idle queue runs at once. After a shared transaction the
+// queue waits for a quarter of the time that it took, because the answered writers tend to write again; otherwise they would
+// alternate in two groups of half the size.
+func newGroupCommit(s *Store) *groupCommit {
+	return coalesce.NewBatcher(coalesce.Config[*AllocationWrite, struct{}]{
+		Run:       s.runGroupCommit,
+		Queue:     func(w *AllocationWrite) string { return w.providers()[0] },
+		Exclusive: (*AllocationWrite).consumers,
+		MaxSize:   maxGroupCommit,
+		Timeout:   groupCommitTimeout,
+		Inline:    true,
+		Linger:    func(_ int, took time.Duration) time.Duration { return min(took/4, maxGroupCommitWait) },
+	})
 }
 
-// serve settles what waits in a provider's line until nothing does. It belongs to none of the writers: one that
-// goes away takes nobody along. Several who have been served together are likely to come back together, so it
-// gives them a moment, short beside what their transaction took: else half of them would always wait for the
-// other half.
-func (s *Store) serve(ctx context.Context, provider string) {
-	for {
-		together := s.lines.next(provider)
-		if len(together) == 0 {
-			return
-		}
-		begin := time.Now()
-		s.settleTogether(ctx, together)
-		took := time.Since(begin)
-		for _, w := range together {
-			close(w.served)
-		}
-		if len(together) > 1 {
-			s.lines.linger(provider, len(together), min(took/4, maxLinger))
-		}
-	}
-}
-
-// settleTogether settles several writers at once, and each alone if the database refuses to: what is wrong with
-// one is not the fault of the others.
-func (s *Store) settleTogether(ctx context.Context, together []*waiter) {
-	defer func() {
-		if p := recover(); p != nil { // which costs these writers their answer, not the process
-			slog.ErrorContext(ctx, "panic while replacing allocations", "panic", p, "stack", string(debug.Stack()))
-			for _, w := range together {
-				w.err = errPanic
-			}
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, lineTimeout)
-	defer cancel()
-	all := make([]*AllocationWrite, len(together))
-	for i, w := range together {
-		all[i] = w.replacement
-	}
-	err := s.settle(ctx, all...)
-	var refused *pgconn.PgError
-	for _, w := range together {
-		w.err = err
-		if len(together) > 1 && (errors.As(err, &refused) || db.WasOvertaken(err)) {
-			w.err = s.settle(ctx, w.replacement)
-		}
-	}
-}
-
-// join puts a writer at the end of a provider's line; if there is none, it is first instead and makes one.
-func (l *lines) join(provider string, w *waiter) (first bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at, served := l.provider[provider]
-	if !served {
-		l.provider[provider] = &line{}
-		return true
-	}
-	at.waiting = append(at.waiting, w)
-	if len(at.waiting) == at.awaited {
-		close(at.enough)
-	}
-	return false
-}
-
-// leave is for who came first. It tells whether there is a line behind, which needs somebody to serve it.
-func (l *lines) leave(provider string) (others bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.provider[provider].waiting) > 0 {
-		return true
-	}
-	delete(l.provider, provider)
-	return false
-}
-
-// linger waits until n writers are in a provider's line, for a limited time.
-func (l *lines) linger(provider string, n int, limit time.Duration) {
-	l.mu.Lock()
-	at := l.provider[provider]
-	wait := len(at.waiting) < n
-	at.awaited, at.enough = n, make(chan struct{})
-	l.mu.Unlock()
-	if !wait {
+// runGroupCommit runs a batch of writes of one provider in one transaction. If PostgreSQL refuses it, each write runs in a
+// transaction of its own, so that an invalid write fails no other.
+func (s *Store) runGroupCommit(ctx context.Context, batch []*queuedWrite) {
+	if len(batch) == 1 {
+		batch[0].Finish(struct{}{}, s.runSingleWrite(ctx, batch[0].Item))
 		return
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-at.enough:
-	case <-timer.C:
+	writes := make([]*AllocationWrite, len(batch))
+	for i, c := range batch {
+		writes[i] = c.Item
 	}
-}
-
-// next takes the writers who are to be served together out of a line. Those who have gone away are dropped, and
-// of several who write the same consumer the later ones wait for another turn. It is empty when nobody waits any
-// more, and then the line is gone.
-func (l *lines) next(provider string) []*waiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := l.provider[provider]
-	at.awaited = 0
-	var together, later []*waiter
-	named := map[string]bool{}
-	for _, w := range at.waiting {
-		if w.ctx.Err() != nil {
-			continue
+	err := s.runAllocationTx(ctx, writes...)
+	var refused *pgconn.PgError
+	for _, c := range batch {
+		result := err
+		if errors.As(err, &refused) || db.WasOvertaken(err) {
+			result = s.runAllocationTx(ctx, c.Item)
 		}
-		if len(together) == maxTogether || w.replacement.namesAny(named) {
-			later = append(later, w)
-		} else {
-			together = append(together, w)
-		}
-		for _, write := range w.replacement.Writes {
-			named[write.Consumer] = true
-		}
+		c.Finish(struct{}{}, result)
 	}
-	at.waiting = later
-	if len(together) == 0 {
-		delete(l.provider, provider)
-	}
-	return together
 }

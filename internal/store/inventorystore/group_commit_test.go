@@ -86,7 +86,7 @@ func TestWritersWhoShareATransactionGetWhatTheyWouldGetInTurn(t *testing.T) {
 				all = append(all, writes)
 			}
 
-			got := inventorystore.Together(t.Context(), together.Inventory, all...)
+			got := inventorystore.ReplaceTogether(t.Context(), together.Inventory, all...)
 
 			for i, writes := range all {
 				want := inTurn.Inventory.ReplaceAllocations(t.Context(), writes)
@@ -114,7 +114,7 @@ func crowd(t *testing.T, s *store.Store, url, provider string, meanwhile func(),
 		told[i] = make(chan error, 1)
 		go func() { told[i] <- write() }()
 		r.AwaitWaiter()
-		for inventorystore.Waiting(s.Inventory, provider) < i {
+		for inventorystore.WaitingWrites(s.Inventory) < i {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -159,7 +159,7 @@ func TestWritersOfABusyProviderShareATransaction(t *testing.T) {
 	if err != nil || transactions != 2 {
 		t.Errorf("%d transactions, error %v, want the first writer's and one of all others", transactions, err)
 	}
-	if n := inventorystore.Lines(s.Inventory); n != 0 {
+	if n := inventorystore.GroupCommitQueues(s.Inventory); n != 0 {
 		t.Errorf("%d lines are left", n)
 	}
 }

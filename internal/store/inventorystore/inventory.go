@@ -18,7 +18,7 @@ func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inven
 	if err != nil {
 		return err
 	}
-	if err := knownClasses(ctx, tx, []string{class}); err != nil {
+	if err := checkClasses(ctx, tx, []string{class}); err != nil {
 		return err
 	}
 	batch := &pgx.Batch{}

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// Stock is what a provider has of every class.
-func (s *Store) Stock(ctx context.Context, provider string) (inventory.ProviderInventories, error) {
+// ProviderInventories is what a provider has of every class.
+func (s *Store) ProviderInventories(ctx context.Context, provider string) (inventory.ProviderInventories, error) {
 	return stock(ctx, s.db, provider)
 }
 
@@ -60,9 +60,9 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// AddInventory gives a provider an inventory of a class that it does not have yet.
-func (s *Store) AddInventory(ctx context.Context, provider, class string, i inventory.Inventory) (inventory.ProviderInventories, error) {
-	return s.changeStock(ctx, provider, func(tx db.Tx, p ProviderInventory, batch *pgx.Batch) error {
+// CreateInventory gives a provider an inventory of a class that it does not have yet.
+func (s *Store) CreateInventory(ctx context.Context, provider, class string, i inventory.Inventory) (inventory.ProviderInventories, error) {
+	return s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if slices.Contains(p.classes, class) {
 			return inventory.Faultf(inventory.ConcurrentUpdate,
 				"Update conflict: Inventory for '%s' on resource provider '%s' already exists.", class, p.uuid)
@@ -72,11 +72,11 @@ func (s *Store) AddInventory(ctx context.Context, provider, class string, i inve
 	})
 }
 
-// ChangeInventory changes an inventory that the provider, at that generation, has. A class that does not exist
+// UpdateInventory changes an inventory that the provider, at that generation, has. A class that does not exist
 // is an UnknownClass, one that the provider does not have Missing.
-func (s *Store) ChangeInventory(ctx context.Context, provider string, generation int64, class string,
+func (s *Store) UpdateInventory(ctx context.Context, provider string, generation int64, class string,
 	i inventory.Inventory) (inventory.ProviderInventories, error) {
-	return s.changeStock(ctx, provider, func(tx db.Tx, p ProviderInventory, batch *pgx.Batch) error {
+	return s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if err := p.at(generation, staleStock); err != nil {
 			return err
 		}
@@ -91,11 +91,11 @@ func (s *Store) ChangeInventory(ctx context.Context, provider string, generation
 	})
 }
 
-// ReplaceStock makes the inventories of a provider, at that generation, exactly those. One that is allocated
+// ReplaceInventories makes the inventories of a provider, at that generation, exactly those. One that is allocated
 // from cannot be left out (InventoryInUse).
-func (s *Store) ReplaceStock(ctx context.Context, provider string, generation int64,
+func (s *Store) ReplaceInventories(ctx context.Context, provider string, generation int64,
 	classes map[string]inventory.Inventory) (inventory.ProviderInventories, error) {
-	return s.changeStock(ctx, provider, func(tx db.Tx, p ProviderInventory, batch *pgx.Batch) error {
+	return s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if err := p.at(generation, staleStock); err != nil {
 			return err
 		}
@@ -106,37 +106,37 @@ func (s *Store) ReplaceStock(ctx context.Context, provider string, generation in
 		for _, class := range names {
 			QueueInventory(batch, p.LockedProvider, class, classes[class])
 		}
-		return p.Use(ctx, tx, batch, slices.DeleteFunc(p.classes, func(class string) bool {
+		return p.QueueDelete(ctx, tx, batch, slices.DeleteFunc(p.classes, func(class string) bool {
 			_, stays := classes[class]
 			return stays
 		}))
 	})
 }
 
-// RemoveInventory takes an inventory away; Missing if the provider has none of the class, InventoryInUse if it
+// DeleteInventory takes an inventory away; Missing if the provider has none of the class, InventoryInUse if it
 // is allocated from.
-func (s *Store) RemoveInventory(ctx context.Context, provider, class string) error {
-	_, err := s.changeStock(ctx, provider, func(tx db.Tx, p ProviderInventory, batch *pgx.Batch) error {
+func (s *Store) DeleteInventory(ctx context.Context, provider, class string) error {
+	_, err := s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if !slices.Contains(p.classes, class) {
 			return inventory.Faultf(inventory.Missing, "No inventory of class %s found for delete", class)
 		}
-		return p.Use(ctx, tx, batch, []string{class})
+		return p.QueueDelete(ctx, tx, batch, []string{class})
 	})
 	return err
 }
 
-// ClearStock takes every inventory away; InventoryInUse if one is allocated from.
-func (s *Store) ClearStock(ctx context.Context, provider string) error {
-	_, err := s.changeStock(ctx, provider, func(tx db.Tx, p ProviderInventory, batch *pgx.Batch) error {
-		return p.Use(ctx, tx, batch, p.classes)
+// DeleteInventories takes every inventory away; InventoryInUse if one is allocated from.
+func (s *Store) DeleteInventories(ctx context.Context, provider string) error {
+	_, err := s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
+		return p.QueueDelete(ctx, tx, batch, p.classes)
 	})
 	return err
 }
 
 const staleStock = "resource provider generation conflict"
 
-// ProviderInventory is a locked provider and the classes of its inventories in the order of their IDs.
-type ProviderInventory struct {
+// LockedInventories is a locked provider and the classes of its inventories in the order of their IDs.
+type LockedInventories struct {
 	LockedProvider
 	classes []string
 }
@@ -144,10 +144,10 @@ type ProviderInventory struct {
 // changeStock locks the provider, lets prepare check the change and put it into the batch, does it, moves the
 // generation on and reads what became of it.
 func (s *Store) changeStock(ctx context.Context, provider string,
-	prepare func(db.Tx, ProviderInventory, *pgx.Batch) error) (inventory.ProviderInventories, error) {
+	prepare func(db.Tx, LockedInventories, *pgx.Batch) error) (inventory.ProviderInventories, error) {
 	var after inventory.ProviderInventories
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
-		p, err := LockInventory(ctx, tx, provider)
+		p, err := LockInventories(ctx, tx, provider)
 		if err != nil {
 			return err
 		}
@@ -165,8 +165,8 @@ func (s *Store) changeStock(ctx context.Context, provider string,
 	return after, err
 }
 
-func LockInventory(ctx context.Context, tx db.Tx, provider string) (ProviderInventory, error) {
-	p := ProviderInventory{}
+func LockInventories(ctx context.Context, tx db.Tx, provider string) (LockedInventories, error) {
+	p := LockedInventories{}
 	var err error
 	if p.LockedProvider, err = lockProvider(ctx, tx, provider); err != nil {
 		return p, err
@@ -187,16 +187,16 @@ func LockInventory(ctx context.Context, tx db.Tx, provider string) (ProviderInve
 }
 
 // checkNew refuses classes that do not exist. Those of which the provider has inventory do.
-func (p ProviderInventory) checkNew(ctx context.Context, tx db.Tx, classes ...string) error {
+func (p LockedInventories) checkNew(ctx context.Context, tx db.Tx, classes ...string) error {
 	fresh := slices.DeleteFunc(slices.Clone(classes), func(class string) bool { return slices.Contains(p.classes, class) })
 	if len(fresh) == 0 {
 		return nil
 	}
-	return knownClasses(ctx, tx, fresh)
+	return checkClasses(ctx, tx, fresh)
 }
 
-// Use puts into the batch that inventories go away, unless one of them is allocated from.
-func (p ProviderInventory) Use(ctx context.Context, tx db.Tx, batch *pgx.Batch, classes []string) error {
+// QueueDelete puts into the batch that inventories go away, unless one of them is allocated from.
+func (p LockedInventories) QueueDelete(ctx context.Context, tx db.Tx, batch *pgx.Batch, classes []string) error {
 	if len(classes) == 0 {
 		return nil
 	}

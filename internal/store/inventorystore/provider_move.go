@@ -11,9 +11,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// ChangeProvider renames a provider and, if the change says so, gives it another parent; its subtree comes
+// UpdateProvider renames a provider and, if the change says so, gives it another parent; its subtree comes
 // along. The generation stays.
-func (s *Store) ChangeProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
+func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
 	var changed inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		if err := moveProvider(ctx, tx, c); err != nil {

@@ -104,7 +104,7 @@ func lockShape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapi
 	if err := lockConsumers(ctx, tx, shape.Writes); err != nil {
 		return nil, err
 	}
-	locked, err := providersWhere(ctx, tx, involved+`
+	locked, err := providersWhere(ctx, tx, hasUUIDOrConsumer+`
 		order by id
 		for no key update`, append(shape.InventoryProviders(), shape.AllocationProviders()...), emptied)
 	if err != nil {
@@ -120,7 +120,7 @@ func lockShape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapi
 			return nil, inventory.Faultf(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", name)
 		}
 	}
-	return &reshaping{shape, tx, locked}, knownClasses(ctx, tx, shape.Classes())
+	return &reshaping{shape, tx, locked}, checkClasses(ctx, tx, shape.Classes())
 }
 
 // lockConsumers locks those of the consumers that exist, and refuses the writes if one is not as expected.

@@ -116,9 +116,9 @@ func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	return nil
 }
 
-// knownClasses refuses the first of the names that is no resource class. The others stay until the transaction
+// checkClasses refuses the first of the names that is no resource class. The others stay until the transaction
 // ends.
-func knownClasses(ctx context.Context, q db.Querier, names []string) error {
+func checkClasses(ctx context.Context, q db.Querier, names []string) error {
 	rows, err := q.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
 	if err != nil {
 		return fmt.Errorf("resource classes: %w", err)

@@ -1,14 +1,19 @@
-// Package inventorystore keeps resource providers, their inventories, traits and aggregates, consumers and their allocations,
-// with the generations that fence every write, and finds allocation candidates.
+// Package inventorystore stores resource providers with their inventories, traits and aggregates, consumers with their
+// allocations, and the history of generations. Every write checks the generation that its writer has read. The package also
+// searches allocation candidates.
 package inventorystore
 
 import "berth/internal/store/db"
 
-// Store reads and writes providers and allocations.
+// Store reads and writes providers, consumers and allocations.
 type Store struct {
-	db    *db.DB
-	lines lines
+	db          *db.DB
+	groupCommit *groupCommit
 }
 
-// New makes a store on that database.
-func New(d *db.DB) *Store { return &Store{db: d, lines: lines{provider: map[string]*line{}}} }
+// New returns a store for a database.
+func New(d *db.DB) *Store {
+	s := &Store{db: d}
+	s.groupCommit = newGroupCommit(s)
+	return s
+}

@@ -137,7 +137,7 @@ func (s *Store) SetProviderTraits(ctx context.Context, provider string, generati
 		if err := p.at(generation, movedOn); err != nil {
 			return err
 		}
-		if err := knownTraits(ctx, tx, names); err != nil {
+		if err := checkTraits(ctx, tx, names); err != nil {
 			return err
 		}
 		if err := replaceTraits(ctx, tx, p, names); err != nil {
@@ -194,8 +194,8 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 	return nil
 }
 
-// knownTraits refuses names that are no traits. The others stay until the transaction ends.
-func knownTraits(ctx context.Context, tx db.Tx, names []string) error {
+// checkTraits refuses names that are no traits. The others stay until the transaction ends.
+func checkTraits(ctx context.Context, tx db.Tx, names []string) error {
 	rows, err := tx.Query(ctx, `select name from trait where name = any($1) for key share`, names)
 	if err != nil {
 		return fmt.Errorf("traits: %w", err)

@@ -42,8 +42,8 @@ func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.P
 	return u, nil
 }
 
-// ProviderHoldings is who holds what of a provider.
-func (s *Store) ProviderHoldings(ctx context.Context, provider string) (inventory.ProviderAllocations, error) {
+// ProviderAllocations is who holds what of a provider.
+func (s *Store) ProviderAllocations(ctx context.Context, provider string) (inventory.ProviderAllocations, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.generation, k.uuid, k.generation, c.name, a.amount, a.created_at
 		from provider p

@@ -84,12 +84,12 @@ func exchange(ctx context.Context, tx *transaction, changes []*inventorystore.Al
 	err := inventorystore.ReplaceAllocations(ctx, tx, changes...)
 	for _, c := range changes {
 		var problem *inventory.Fault
-		if !errors.As(c.Refusal, &problem) {
+		if !errors.As(c.Fault, &problem) {
 			continue
 		}
 		reservation := c.Writes[0].Consumer
 		if problem.Kind == inventory.ConcurrentUpdate {
-			return fmt.Errorf("reservation %s in inventory: another writer was faster: %w", reservation, c.Refusal)
+			return fmt.Errorf("reservation %s in inventory: another writer was faster: %w", reservation, c.Fault)
 		}
 		return lease.Faultf(lease.HostInUse, "reservation %s cannot have its hosts: %s", reservation, problem.Message)
 	}

@@ -355,7 +355,7 @@ func stockSlots(ctx context.Context, tx *transaction, h holder, want, have slotS
 		if want[provider] == have[provider] {
 			continue
 		}
-		p, err := inventorystore.LockInventory(ctx, tx, provider)
+		p, err := inventorystore.LockInventories(ctx, tx, provider)
 		if err != nil {
 			return err
 		}
@@ -364,7 +364,7 @@ func stockSlots(ctx context.Context, tx *transaction, h holder, want, have slotS
 			i := inventory.NewInventory(n)
 			i.MaxUnit = 1
 			inventorystore.QueueInventory(batch, p.LockedProvider, class, i)
-		} else if err := p.Use(ctx, tx, batch, []string{class}); err != nil {
+		} else if err := p.QueueDelete(ctx, tx, batch, []string{class}); err != nil {
 			var problem *inventory.Fault
 			if errors.As(err, &problem) {
 				err = stuck(batch, p.LockedProvider, class, have[provider], problem)

@@ -123,7 +123,7 @@ func (t *leasing) stockOf(l lease.Lease) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
 	for _, h := range t.hosts {
-		stock, err := t.Inventory.Stock(t.Context(), h.NestedProvider.String())
+		stock, err := t.Inventory.ProviderInventories(t.Context(), h.NestedProvider.String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestFlavorsTakeWhatInventoryOffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	twice := inventory.Inventory{Total: 8, Reserved: 1, MinUnit: 1, MaxUnit: 4, StepSize: 1, AllocationRatio: 2}
-	if _, err := e.Inventory.ReplaceStock(t.Context(), e.hosts[1].Provider.String(), generation.Generation,
+	if _, err := e.Inventory.ReplaceInventories(t.Context(), e.hosts[1].Provider.String(), generation.Generation,
 		map[string]inventory.Inventory{"VCPU": twice, "MEMORY_MB": inventory.NewInventory(4096)}); err != nil {
 		t.Fatal(err)
 	}

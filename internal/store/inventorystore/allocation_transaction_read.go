@@ -1,0 +1,171 @@
+package inventorystore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+)
+
+// queueReads locks the consumers and then the providers, and reads the rows that the checks need.
+func (t *allocationTx) queueReads(batch *pgx.Batch) {
+	var consumers, existing, deleted []string
+	for _, w := range t.writes {
+		for _, c := range w.Writes {
+			consumers = append(consumers, c.Consumer)
+			if !c.Expect.ExpectsAbsent() { // if it exists, the write fails, whatever its allocations are
+				existing = append(existing, c.Consumer)
+			}
+			if len(c.Allocations) == 0 {
+				deleted = append(deleted, c.Consumer)
+			}
+		}
+	}
+	batch.Queue(`
+		select uuid, id, generation
+		from consumer
+		where uuid = any($1)
+		order by uuid
+		for no key update`, consumers).Query(t.readConsumers)
+	t.queueProviders(batch, deleted)
+	if len(existing) > 0 {
+		batch.Queue(`
+			select c.uuid, (select uuid from provider where id = a.provider_id), (select name from resource_class where id = a.class_id),
+				a.amount
+			from consumer c
+			join allocation a on a.consumer_id = c.id
+			where c.uuid = any($1)`, existing).Query(t.readAllocations)
+	}
+	t.queueInventories(batch)
+}
+
+// hasUUIDOrConsumer is true for the providers with the UUIDs $1 and for those that the consumers $2 have allocations of.
+const hasUUIDOrConsumer = `
+		id = any (array(
+			select id from provider where uuid = any($1)
+			union
+			select a.provider_id
+			from consumer c
+			join allocation a on a.consumer_id = c.id
+			where c.uuid = any($2)))`
+
+// queueProviders locks the providers of the new allocations and those of the deleted consumers' allocations. A single provider
+// of a standalone transaction is locked by the update that increments its generation, because most writes are allowed.
+func (t *allocationTx) queueProviders(batch *pgx.Batch, deleted []string) {
+	const lock = `
+		select uuid, id, generation
+		from provider
+		where %s
+		order by id
+		for no key update`
+	uuids := t.newProviders()
+	switch {
+	case len(deleted) > 0:
+		batch.Queue(fmt.Sprintf(lock, hasUUIDOrConsumer), uuids, deleted).Query(t.readProviders)
+	case t.standalone && len(uuids) == 1:
+		t.incremented = 1
+		batch.Queue(`
+			update provider
+			set generation = generation + 1, updated_at = now()
+			where uuid = $1
+			returning uuid, id, generation - 1`, uuids[0]).Query(t.readProviders)
+	default:
+		batch.Queue(fmt.Sprintf(lock, `uuid = any($1)`), uuids).Query(t.readProviders)
+	}
+}
+
+// newProviders returns the UUIDs of the providers of the new allocations, sorted.
+func (t *allocationTx) newProviders() []string {
+	var all []string
+	for _, w := range t.writes {
+		all = append(all, w.providers()...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// queueInventories reads the inventories of the new allocations and their usage.
+func (t *allocationTx) queueInventories(batch *pgx.Batch) {
+	var classes []string
+	for _, w := range t.writes {
+		for _, c := range w.Writes {
+			for _, resources := range c.Allocations {
+				classes = slices.AppendSeq(classes, maps.Keys(resources))
+			}
+		}
+	}
+	if len(classes) == 0 {
+		return
+	}
+	slices.Sort(classes)
+	batch.Queue(`
+		select p.uuid as provider, (select name from resource_class where id = i.class_id) as class, i.provider_id, i.class_id,
+			i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
+			coalesce((
+				select sum(amount)
+				from allocation
+				where provider_id = i.provider_id and class_id = i.class_id), 0)::bigint as used
+		from provider p
+		join inventory i on i.provider_id = p.id
+		where p.uuid = any($1) and (select name from resource_class where id = i.class_id) = any($2)`,
+		t.newProviders(), slices.Compact(classes)).Query(t.readInventories)
+}
+
+func (t *allocationTx) readConsumers(rows pgx.Rows) error {
+	var uuid string
+	var row consumerRow
+	_, err := pgx.ForEachRow(rows, []any{&uuid, &row.id, &row.generation}, func() error {
+		t.consumers[uuid] = row
+		return nil
+	})
+	return err
+}
+
+func (t *allocationTx) readProviders(rows pgx.Rows) error {
+	var uuid string
+	var id, generation int64
+	_, err := pgx.ForEachRow(rows, []any{&uuid, &id, &generation}, func() error {
+		t.providers[uuid] = &providerState{id: id, generation: generation}
+		return nil
+	})
+	return err
+}
+
+func (t *allocationTx) readAllocations(rows pgx.Rows) error {
+	var consumer string
+	var key inventory.InventoryKey
+	var amount int64
+	_, err := pgx.ForEachRow(rows, []any{&consumer, &key.Provider, &key.Class, &amount}, func() error {
+		if _, locked := t.consumers[consumer]; !locked { // another writer has created it since the lock
+			return nil
+		}
+		if t.allocated[consumer] == nil {
+			t.allocated[consumer] = map[inventory.InventoryKey]int64{}
+		}
+		t.allocated[consumer][key] = amount
+		return nil
+	})
+	return err
+}
+
+// inventoryRow is an inventory with its usage, scanned by column names.
+type inventoryRow struct {
+	Provider   string
+	Class      string
+	ProviderID int64
+	ClassID    int32
+	inventory.Inventory
+	Used int64
+}
+
+func (t *allocationTx) readInventories(rows pgx.Rows) error {
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[inventoryRow])
+	for _, r := range all {
+		key := inventory.InventoryKey{Provider: r.Provider, Class: r.Class}
+		t.inventories[key] = &inventoryState{providerID: r.ProviderID, classID: r.ClassID, inventory: r.Inventory, used: r.Used}
+	}
+	return err
+}

@@ -1,0 +1,105 @@
+package inventorystore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"berth/internal/inventory"
+)
+
+// queueWrites writes the results of the allowed writes. If nothing changes it queues nothing, and the transaction is rolled
+// back.
+func (t *allocationTx) queueWrites(ctx context.Context, batch *pgx.Batch) {
+	if len(t.changes) == 0 {
+		return
+	}
+	var allowed []inventory.ConsumerWrite
+	for _, w := range t.writes {
+		if w.Fault == nil {
+			allowed = append(allowed, w.Writes...)
+		}
+	}
+	slices.SortFunc(allowed, compareConsumers)
+	t.queueConsumers(batch, allowed)
+	t.queueAllocations(batch, allowed)
+	t.queueGenerations(batch)
+	queueHistory(ctx, batch, inventory.CauseAllocations, t.changes...)
+}
+
+// queueConsumers creates the new consumers, updates the existing ones, deletes their current allocations, and deletes the
+// consumers without new allocations. If another writer has created one of the new consumers since, the transaction fails and
+// runs again.
+func (t *allocationTx) queueConsumers(batch *pgx.Batch, writes []inventory.ConsumerWrite) {
+	var uuids, projects, users []string
+	var types []*string
+	var deleted, updated []int64
+	for _, c := range writes {
+		row, exists := t.consumers[c.Consumer]
+		switch {
+		case exists && len(c.Allocations) == 0:
+			deleted = append(deleted, row.id)
+		case exists:
+			updated = append(updated, row.id)
+			batch.Queue(`
+				update consumer
+				set project = $2, user_id = $3, type = coalesce($4, type), generation = generation + 1, updated_at = now()
+				where id = $1`, row.id, c.Project, c.User, c.Type)
+		case len(c.Allocations) > 0:
+			uuids, projects, users, types = append(uuids, c.Consumer), append(projects, c.Project), append(users, c.User), append(types, c.Type)
+		}
+	}
+	if len(deleted) > 0 {
+		batch.Queue(`delete from consumer where id = any($1)`, deleted)
+	}
+	if len(updated) > 0 {
+		batch.Queue(`delete from allocation where consumer_id = any($1)`, updated)
+	}
+	if len(uuids) > 0 {
+		batch.Queue(`
+			insert into consumer (uuid, project, user_id, type, generation)
+			select *, 1
+			from unnest($1::text[], $2::text[], $3::text[], $4::text[])`, uuids, projects, users, types)
+	}
+}
+
+func (t *allocationTx) queueAllocations(batch *pgx.Batch, writes []inventory.ConsumerWrite) {
+	var consumers []string
+	var providers, amounts []int64
+	var classes []int32
+	for _, c := range writes {
+		for provider, resources := range c.Allocations {
+			for class, amount := range resources {
+				i := t.inventories[inventory.InventoryKey{Provider: provider, Class: class}]
+				consumers, providers = append(consumers, c.Consumer), append(providers, i.providerID)
+				classes, amounts = append(classes, i.classID), append(amounts, amount)
+			}
+		}
+	}
+	if len(consumers) == 0 {
+		return
+	}
+	batch.Queue(`
+		insert into allocation (consumer_id, provider_id, class_id, amount)
+		select (select id from consumer where uuid = new.consumer), new.provider, new.class, new.amount
+		from unnest($1::text[], $2::bigint[], $3::integer[], $4::bigint[]) as new (consumer, provider, class, amount)`,
+		consumers, providers, classes, amounts)
+}
+
+// queueGenerations increases the generations of the providers, with one statement for all providers with the same number of
+// writes.
+func (t *allocationTx) queueGenerations(batch *pgx.Batch) {
+	providers := map[int64][]int64{} // IDs by increment
+	for _, p := range t.providers {
+		if increment := p.increments - t.incremented; increment != 0 {
+			providers[increment] = append(providers[increment], p.id)
+		}
+	}
+	for increment, ids := range providers {
+		batch.Queue(`
+			update provider
+			set generation = generation + $2, updated_at = now()
+			where id = any($1)`, ids, increment)
+	}
+}
