@@ -16,6 +16,7 @@ import (
 	"berth/internal/network"
 	"berth/internal/store"
 	"berth/internal/store/journalstore"
+	"berth/internal/store/networkstore"
 	"berth/internal/store/storetest"
 )
 
@@ -31,8 +32,12 @@ type cloud struct {
 
 type object = map[string]any
 
-func open(t testing.TB) cloud {
+func open(t testing.TB) cloud { return openWith(t, networkstore.Config{}) }
+
+// openWith is open with settings of networks.
+func openWith(t testing.TB, config networkstore.Config) cloud {
 	s := storetest.New(t)
+	s.Network = networkstore.New(s.DB, config)
 	server := httptest.NewServer(neutron.New(s.Network, identity.Noauth{}))
 	t.Cleanup(server.Close)
 	c := cloud{t: t, url: server.URL + "/networking", token: "admin", store: s}

@@ -15,8 +15,7 @@ import (
 
 func TestQuota_ShowSetAndReset(t *testing.T) {
 	t.Parallel()
-	c := open(t)
-	c.store.Network = networkstore.New(c.store.DB, networkstore.Config{Quota: network.Quota{network.QuotaNetworks: 100, network.QuotaPorts: 500}})
+	c := openWith(t, networkstore.Config{Quota: network.Quota{network.QuotaNetworks: 100, network.QuotaPorts: 500}})
 	show := func(c cloud, path string) object {
 		t.Helper()
 		return c.must(200, "GET", "/v2.0/quotas"+path, "")["quota"].(object)
