@@ -22,10 +22,10 @@ func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Durati
 		r.Note = fmt.Sprintf("%d missing, %d different, %d extra", n.Missing, n.Different, n.Extra)
 		return 0, nil
 	}
-	if err := a.Store.Mirror.ForgetFindings(ctx, *r, positionOf(r)); err != nil { // of an earlier attempt at this step
+	if err := a.Store.Mirror.DeleteFindings(ctx, *r, positionOf(r)); err != nil { // of an earlier attempt at this step
 		return 0, err
 	}
-	return 0, a.compare(ctx, r, true, func(found []journal.Finding, _ journalstore.Mark) error {
+	return 0, a.compare(ctx, r, true, func(found []journal.Finding, _ journalstore.Timestamp) error {
 		return a.Store.Mirror.SaveFindings(ctx, *r, found)
 	})
 }
@@ -57,9 +57,9 @@ func (a *Activities) repairStep(ctx context.Context, r *journal.Run) (time.Durat
 	if n >= 0 {
 		found = found[:n]
 	}
-	since := journalstore.Mark(plan.CreatedAt.UTC().Format(time.RFC3339Nano))
+	since := journalstore.Timestamp(plan.CreatedAt.UTC().Format(time.RFC3339Nano))
 	last := found[len(found)-1].Object
 	r.Position = last.Type + "/" + last.ID
-	_, err = a.Store.Mirror.Mend(ctx, r.ID, found, since, true)
+	_, err = a.Store.Mirror.RepairFindings(ctx, r.ID, found, since, true)
 	return 0, err
 }

@@ -29,7 +29,7 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	reason := "the canary network is missing"
 	if !due && a.FullSyncInterval > 0 {
 		reason = "the last full sync was started " + a.FullSyncInterval.String() + " ago"
-		if due, err = a.Store.Mirror.Overdue(ctx, contract.KeyFullSync, a.FullSyncInterval); err != nil {
+		if due, err = a.Store.Mirror.IsRunDue(ctx, contract.KeyFullSync, a.FullSyncInterval); err != nil {
 			return classify(err)
 		}
 	}
@@ -38,7 +38,7 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 			return classify(err)
 		}
 	}
-	recover, err := a.Store.Mirror.Neglected(ctx, firstRecoveryDelay, recoveryInterval)
+	recover, err := a.Store.Mirror.IsRecoveryDue(ctx, firstRecoveryDelay, recoveryInterval)
 	if err != nil || !recover {
 		return classify(err)
 	}
@@ -57,7 +57,7 @@ func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	if err != nil || present {
 		return false, err
 	}
-	moving, err := a.Store.Journal.Moving(ctx, c.Object.Type, []string{c.Object.ID}, mark)
+	moving, err := a.Store.Journal.ObjectsChanging(ctx, c.Object.Type, []string{c.Object.ID}, mark)
 	return !moving[c.Object.ID], err
 }
 

@@ -26,8 +26,8 @@ func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duratio
 	case positionCanary:
 		return a.canaryStep(ctx, r)
 	}
-	return 0, a.compare(ctx, r, false, func(found []journal.Finding, since journalstore.Mark) error {
-		_, err := a.Store.Mirror.Mend(ctx, r.ID, found, since, false)
+	return 0, a.compare(ctx, r, false, func(found []journal.Finding, since journalstore.Timestamp) error {
+		_, err := a.Store.Mirror.RepairFindings(ctx, r.ID, found, since, false)
 		return err
 	})
 }
@@ -47,7 +47,7 @@ func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Durat
 		return settleInterval, err
 	}
 	c := journal.Canary()
-	moving, err := a.Store.Journal.Moving(ctx, c.Object.Type, []string{c.Object.ID}, since)
+	moving, err := a.Store.Journal.ObjectsChanging(ctx, c.Object.Type, []string{c.Object.ID}, since)
 	if err != nil {
 		return 0, err
 	}
@@ -56,6 +56,6 @@ func (a *Activities) canaryStep(ctx context.Context, r *journal.Run) (time.Durat
 		return 0, nil
 	}
 	r.Note = "creates the canary network"
-	_, err = a.Store.Mirror.Mend(ctx, r.ID, []journal.Finding{{Object: c.Object, Kind: journal.Missing}}, since, false)
+	_, err = a.Store.Mirror.RepairFindings(ctx, r.ID, []journal.Finding{{Object: c.Object, Kind: journal.Missing}}, since, false)
 	return settleInterval, err
 }

@@ -327,7 +327,7 @@ func TestMend_SkipsStaleFindings(t *testing.T) {
 	for name, tt := range map[string]struct {
 		typ, kind string
 		id        uuid.UUID
-		since     journalstore.Mark
+		since     journalstore.Timestamp
 		want      string
 	}{
 		"deleted after the read":  {"port", journal.Missing, ports[0].ID, since, "the journal changes it anyway"},
@@ -337,12 +337,12 @@ func TestMend_SkipsStaleFindings(t *testing.T) {
 		"row never existed":       {"subnet", journal.Different, uuid.New(), later, "it was deleted meanwhile"},
 	} {
 		f := journal.Finding{Object: journal.Ref{Type: tt.typ, ID: tt.id.String()}, Kind: tt.kind, Data: []byte(`{}`)}
-		got, err := m.store.Mirror.Mend(t.Context(), run.ID, []journal.Finding{f}, tt.since, false)
+		got, err := m.store.Mirror.RepairFindings(t.Context(), run.ID, []journal.Finding{f}, tt.since, false)
 		if err != nil || len(got) != 1 || got[0] != tt.want {
 			t.Errorf("%s: outcome %v, error %v; want %q", name, got, err, tt.want)
 		}
 	}
-	if open, _, err := m.store.Mirror.Unsettled(t.Context(), run.ID); err != nil || open != 0 {
+	if open, _, err := m.store.Mirror.CountOpenEntries(t.Context(), run.ID); err != nil || open != 0 {
 		t.Errorf("%d entries were recorded for stale findings, error %v", open, err)
 	}
 }

@@ -31,7 +31,7 @@ func (a *Activities) drainBacklog(ctx context.Context, key string) {
 			return
 		}
 		var claimed []journal.ClaimResult
-		if claimed, err = a.Store.Journal.TakeWaiting(ctx, since, drainConcurrency, carrier); err == nil {
+		if claimed, err = a.Store.Journal.ClaimBacklog(ctx, since, drainConcurrency, carrier); err == nil {
 			a.attemptAll(ctx, claimed)
 		}
 		wait, _ := a.ODL.BreakerWait()

@@ -27,7 +27,7 @@ func (m *mirrorFixture) openEntries() (n int64) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	for _, count := range j.Live {
+	for _, count := range j.Open {
 		n += int64(count)
 	}
 	return n

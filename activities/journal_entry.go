@@ -59,7 +59,7 @@ func (a *Activities) mirrorEntry(ctx context.Context, key string, b *batch) (p c
 	if err != nil {
 		return p, o, err
 	}
-	t, err := a.Store.Journal.TakeEntry(ctx, seq)
+	t, err := a.Store.Journal.ClaimEntry(ctx, seq)
 	if err != nil || t.Entry.State != journal.Processing || len(t.Blockers) > 0 || t.Wait > 0 {
 		return entryProgress(t.Entry, t.Blockers), journal.Outcome{RetryAfter: t.Wait}, err
 	}
@@ -102,10 +102,10 @@ func (a *Activities) attemptEntry(ctx context.Context, t journal.ClaimResult, b 
 // settleEntry stores the outcome of an attempt and claims the entries that may be carried.
 func (a *Activities) settleEntry(ctx context.Context, of journal.Entry, o journal.Outcome, b *batch) (e journal.Entry, next []journal.Entry, err error) {
 	if b.queued {
-		e, err = a.Store.Journal.SettleInLine(ctx, of.Seq, of.Attempt, o)
+		e, err = a.Store.Journal.SaveOutcomeInBatch(ctx, of.Seq, of.Attempt, o)
 		return e, nil, err
 	}
-	return a.Store.Journal.SettleAndTake(ctx, of.Seq, of.Attempt, o, b.free(ctx))
+	return a.Store.Journal.SaveOutcomeAndClaim(ctx, of.Seq, of.Attempt, o, b.free(ctx))
 }
 
 func entryProgress(e journal.Entry, blockers []journal.Blocker) contract.EntryProgress {

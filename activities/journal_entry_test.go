@@ -74,7 +74,7 @@ func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	m.acts = activities.New(activities.Options{Store: m.store, ODL: activities.NoController{}})
 	m.drainJournal()
 	live, err := m.store.Journal.JournalState(t.Context())
-	if err != nil || live.Live[journal.Pending]+live.Live[journal.Processing]+live.Live[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {
+	if err != nil || live.Open[journal.Pending]+live.Open[journal.Processing]+live.Open[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {
 		t.Errorf("journal %+v, error %v; the controller got %d requests", live, err, len(m.odl.Requests()))
 	}
 	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {

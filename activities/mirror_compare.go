@@ -30,7 +30,7 @@ func positionOf(r *journal.Run) string {
 
 // compare compares all objects of the run's current type, calls handle for the findings of each page, and moves the run to the
 // next type that has objects. With extras, it also finds objects of the controller that have no row.
-func (a *Activities) compare(ctx context.Context, r *journal.Run, extras bool, handle func([]journal.Finding, journalstore.Mark) error) error {
+func (a *Activities) compare(ctx context.Context, r *journal.Run, extras bool, handle func([]journal.Finding, journalstore.Timestamp) error) error {
 	types := journal.Types()
 	for i := slices.Index(types, positionOf(r)); ; i++ {
 		if i == len(types) {
@@ -40,7 +40,7 @@ func (a *Activities) compare(ctx context.Context, r *journal.Run, extras bool, h
 		p := journal.TypeProgress{Type: types[i]}
 		r.Position = p.Type
 		var err error
-		if p.Total, err = a.Store.Mirror.Count(ctx, p.Type); err != nil {
+		if p.Total, err = a.Store.Mirror.CountObjects(ctx, p.Type); err != nil {
 			return err
 		}
 		if p.Total == 0 && !extras {
@@ -78,8 +78,8 @@ type comparison struct {
 	run            *journal.Run
 	objectType     string
 	extras         bool
-	handleFindings func([]journal.Finding, journalstore.Mark) error
-	since          journalstore.Mark
+	handleFindings func([]journal.Finding, journalstore.Timestamp) error
+	since          journalstore.Timestamp
 	p              *journal.TypeProgress
 	seen           map[fingerprint]struct{}
 }
@@ -92,7 +92,7 @@ func fingerprintOf(id string) fingerprint {
 	return fingerprint(sum[:16])
 }
 
-func (a *Activities) compareType(ctx context.Context, r *journal.Run, p *journal.TypeProgress, extras bool, handle func([]journal.Finding, journalstore.Mark) error) error {
+func (a *Activities) compareType(ctx context.Context, r *journal.Run, p *journal.TypeProgress, extras bool, handle func([]journal.Finding, journalstore.Timestamp) error) error {
 	since, err := a.Store.Journal.Now(ctx)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (c *comparison) comparePage(ctx context.Context, listed map[string]json.Raw
 		delete(listed, journal.Canary().Object.ID)
 	}
 	ids := slices.Sorted(maps.Keys(listed))
-	rows, err := c.Store.Mirror.These(ctx, c.objectType, ids...)
+	rows, err := c.Store.Mirror.Objects(ctx, c.objectType, ids...)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (c *comparison) countFindings(ctx context.Context, found []journal.Finding)
 	for i, f := range found {
 		ids[i] = f.Object.ID
 	}
-	moving, err := c.Store.Journal.Moving(ctx, c.objectType, ids, c.since)
+	moving, err := c.Store.Journal.ObjectsChanging(ctx, c.objectType, ids, c.since)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (a *Activities) listObjects(ctx context.Context, typ string, each func(id s
 // eachExpected calls each for the objects of a type that have a row, page by page.
 func (a *Activities) eachExpected(ctx context.Context, typ string, each func([]journal.Change) error) error {
 	for after := uuid.Nil.String(); ; {
-		page, err := a.Store.Mirror.Shall(ctx, typ, after, comparePageSize)
+		page, err := a.Store.Mirror.ObjectsAfter(ctx, typ, after, comparePageSize)
 		if err == nil {
 			err = each(page)
 		}

@@ -61,7 +61,7 @@ func settleDelay(settled bool) time.Duration {
 // entriesSettled reports whether no entry of the run is pending any more, and stores the numbers in the run's note. Entries
 // that wait for an administrator count as settled.
 func (a *Activities) entriesSettled(ctx context.Context, r *journal.Run) (bool, error) {
-	open, held, err := a.Store.Mirror.Unsettled(ctx, r.ID)
+	open, held, err := a.Store.Mirror.CountOpenEntries(ctx, r.ID)
 	r.Note = ""
 	if open > held {
 		r.Note = fmt.Sprintf("waits until %d more entries are mirrored", open-held)

@@ -23,7 +23,7 @@ func (a *Activities) recoveryStep(ctx context.Context, r *journal.Run) (time.Dur
 	first, second, _ := strings.Cut(r.Position, "/")
 	round, _ := strconv.Atoi(first) // 0 at the beginning, when the position is empty
 	after, _ := strconv.ParseInt(second, 10, 64)
-	entries, err := a.Store.Mirror.Ailing(ctx, r.ID, after, recoveryPage)
+	entries, err := a.Store.Mirror.UnrecoveredEntries(ctx, r.ID, after, recoveryPage)
 	if err != nil {
 		return 0, err
 	}
@@ -50,11 +50,11 @@ func (a *Activities) recoveryStep(ctx context.Context, r *journal.Run) (time.Dur
 
 // endRound starts another round if entries are left. Otherwise it ends the run.
 func (a *Activities) endRound(ctx context.Context, r *journal.Run, round int) (time.Duration, error) {
-	left, err := a.Store.Mirror.Ailing(ctx, r.ID, 0, recoveryPage)
+	left, err := a.Store.Mirror.UnrecoveredEntries(ctx, r.ID, 0, recoveryPage)
 	if err != nil {
 		return 0, err
 	}
-	open, held, err := a.Store.Mirror.Unsettled(ctx, r.ID)
+	open, held, err := a.Store.Mirror.CountOpenEntries(ctx, r.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -113,7 +113,7 @@ func (a *Activities) recreateMissing(ctx context.Context, r *journal.Run, refs [
 		if err != nil {
 			return pending, err
 		}
-		kept, err := a.Store.Mirror.These(ctx, ref.Type, ref.ID)
+		kept, err := a.Store.Mirror.Objects(ctx, ref.Type, ref.ID)
 		if err != nil {
 			return pending, err
 		}
@@ -130,7 +130,7 @@ func (a *Activities) recreateMissing(ctx context.Context, r *journal.Run, refs [
 		if _, err := a.recreateMissing(ctx, r, kept[0].Parents, seen); err != nil {
 			return pending, err
 		}
-		if _, err := a.Store.Mirror.Mend(ctx, r.ID, []journal.Finding{{Object: ref, Kind: journal.Missing}}, since, false); err != nil {
+		if _, err := a.Store.Mirror.RepairFindings(ctx, r.ID, []journal.Finding{{Object: ref, Kind: journal.Missing}}, since, false); err != nil {
 			return pending, err
 		}
 		pending = true

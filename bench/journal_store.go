@@ -75,11 +75,11 @@ func completeEntry(ctx context.Context, rows *store.Store) error {
 	if err != nil {
 		return err
 	}
-	t, err := rows.Journal.TakeEntry(ctx, entries[0].Seq)
+	t, err := rows.Journal.ClaimEntry(ctx, entries[0].Seq)
 	if err != nil {
 		return err
 	}
-	e, err := rows.Journal.SettleEntry(ctx, t.Entry.Seq, t.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone})
+	e, err := rows.Journal.SaveOutcome(ctx, t.Entry.Seq, t.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone})
 	if err == nil && e.State != journal.Completed {
 		err = fmt.Errorf("entry %d is %s", e.Seq, e.State)
 	}

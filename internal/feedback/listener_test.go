@@ -138,7 +138,7 @@ func (w *fixture) sendJournal() {
 	}
 	slices.SortFunc(entries, func(a, b journal.Entry) int { return int(a.Seq - b.Seq) })
 	for _, e := range entries {
-		t, err := w.store.Journal.TakeEntry(w.Context(), e.Seq)
+		t, err := w.store.Journal.ClaimEntry(w.Context(), e.Seq)
 		if err != nil || t.Entry.State != journal.Processing {
 			w.Fatal(e.Seq, t.Entry.State, t.Blockers, err)
 		}
@@ -151,7 +151,7 @@ func (w *fixture) sendJournal() {
 		if err != nil || o.Kind != journal.OutcomeDone {
 			w.Fatal(got, o, err)
 		}
-		if _, err := w.store.Journal.SettleEntry(w.Context(), e.Seq, t.Entry.Attempt, o); err != nil {
+		if _, err := w.store.Journal.SaveOutcome(w.Context(), e.Seq, t.Entry.Attempt, o); err != nil {
 			w.Fatal(err)
 		}
 	}

@@ -84,7 +84,7 @@ func (c *journalCollector) Collect(all chan<- prometheus.Metric) {
 		slog.Warn("reading the journal's metrics from the database failed", "error", err)
 		return
 	}
-	for state, n := range j.Live {
+	for state, n := range j.Open {
 		all <- prometheus.MustNewConstMetric(c.entries, prometheus.GaugeValue, float64(n), string(state))
 	}
 	all <- prometheus.MustNewConstMetric(c.oldest, prometheus.GaugeValue, j.Oldest.Seconds())

@@ -32,11 +32,11 @@ func threeEntries(t *testing.T) (*store.Store, http.Handler) {
 			('network', 'm', 'create', '{"id": "m"}', '{}', 'demo', 'red')`)
 	storetest.Exec(t, url, `insert into journal_dep (entry, waits_for) values (2, 1)`)
 	for seq, o := range map[int64]journal.Outcome{1: {Kind: journal.OutcomeFailed, Reason: "the controller answered 400"}, 3: {Kind: journal.OutcomeDone}} {
-		take, err := s.Journal.TakeEntry(t.Context(), seq)
+		take, err := s.Journal.ClaimEntry(t.Context(), seq)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Journal.SettleEntry(t.Context(), seq, take.Entry.Attempt, o); err != nil {
+		if _, err := s.Journal.SaveOutcome(t.Context(), seq, take.Entry.Attempt, o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestRetry_FailedEntryBecomesPending(t *testing.T) {
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "pending" || got["failures"] != 0.0 {
 		t.Fatalf("%d %v", status, answer)
 	}
-	if take, err := s.Journal.TakeEntry(t.Context(), 1); err != nil || take.Entry.State != journal.Processing {
+	if take, err := s.Journal.ClaimEntry(t.Context(), 1); err != nil || take.Entry.State != journal.Processing {
 		t.Errorf("%+v, %v", take, err)
 	}
 }
@@ -134,7 +134,7 @@ func TestSkip_ReleasesBlockedEntries(t *testing.T) {
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "completed" || got["last_error"] != "skipped by admin: made by hand" {
 		t.Fatalf("%d %v", status, answer)
 	}
-	if take, err := s.Journal.TakeEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
+	if take, err := s.Journal.ClaimEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
 		t.Errorf("%+v, %v", take, err)
 	}
 	got, _ := answer["entry"].(map[string]any)

@@ -112,7 +112,7 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 			storetest.Exec(t, url, `insert into trait (name) values ('CUSTOM_T')`)
 			storetest.Exec(t, url, `insert into resource_class (name) values ('CUSTOM_C')`)
 
-			err := storetest.NewRival(t, url).Meet(func() error { return tc.do(s, p) }, tc.first, tc.then...)
+			err := storetest.NewRival(t, url).RunAgainst(func() error { return tc.do(s, p) }, tc.first, tc.then...)
 
 			if problemKind(err) != tc.want {
 				t.Errorf("want a problem of kind %d, got %v", tc.want, err)
@@ -128,7 +128,7 @@ func TestChildFollowsAParentThatIsJustMoving(t *testing.T) {
 	other, mid := storetest.AddHost(t, s, "other", nil), storetest.AddHost(t, s, "mid", nil)
 	child := inventory.ProviderDraft{UUID: uuid.NewString(), Name: "child", Parent: mid}
 
-	err := storetest.NewRival(t, url).Meet(func() error { return second(s.Inventory.CreateProvider(t.Context(), child)) },
+	err := storetest.NewRival(t, url).RunAgainst(func() error { return second(s.Inventory.CreateProvider(t.Context(), child)) },
 		`select pg_advisory_xact_lock(1650815604)`, // as a move does
 		`update provider set (parent_id, root_id) = (select id, id from provider where name = 'other') where name = 'mid'`)
 

@@ -180,7 +180,7 @@ func TestReshapeSeesWhatTheOneBeforeItDid(t *testing.T) {
 				Inventories: map[string]inventory.ProviderInventories{p: {Generation: 2, Classes: map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4), "CUSTOM_C": inventory.NewInventory(1)}}},
 				Writes:      []inventory.ConsumerWrite{storetest.VCPUs(consumer, q, 2, inventory.ExpectGeneration(1))}}
 
-			err := storetest.NewRival(t, url).Meet(func() error { return s.Inventory.Reshape(t.Context(), shape) }, tc.first, tc.then...)
+			err := storetest.NewRival(t, url).RunAgainst(func() error { return s.Inventory.Reshape(t.Context(), shape) }, tc.first, tc.then...)
 
 			if problemKind(err) != tc.want {
 				t.Errorf("want a problem of kind %d, got %v", tc.want, err)

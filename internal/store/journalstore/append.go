@@ -16,9 +16,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// patience is how long a blocked entry gets to become free before it is shown as a waiting workflow. The
+// wakeDelay is how long a blocked entry gets to become free before it is shown as a waiting workflow. The
 // completion of its last blocker ends it early.
-const patience = 2 * time.Second
+const wakeDelay = 2 * time.Second
 
 // Append is record, and returns the entries' numbers.
 func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, error) {
@@ -116,16 +116,16 @@ func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 		Attributes: contract.Attributes{Project: e.Project, Resource: e.Object.Type}, // the status once it waits
 	}
 	if len(blockers) > 0 {
-		n.Delay, n.Attributes.Status = patience, string(e.State)
+		n.Delay, n.Attributes.Status = wakeDelay, string(e.State)
 	}
-	for _, b := range blockers[:min(len(blockers), maxShown)] {
+	for _, b := range blockers[:min(len(blockers), maxShownBlockers)] {
 		n.Attributes.WaitingFor = append(n.Attributes.WaitingFor, entryID(b))
 	}
 	return n
 }
 
-// maxShown bounds how many blockers are listed where people look.
-const maxShown = 20
+// maxShownBlockers bounds how many blockers are listed where people look.
+const maxShownBlockers = 20
 
 func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq, 10)) }
 
@@ -143,8 +143,8 @@ func ScanEntry(row pgx.CollectableRow) (e journal.Entry, err error) {
 	return e, err
 }
 
-// OneEntry runs a statement that answers with entryColumns of one entry.
-func OneEntry(ctx context.Context, tx db.Tx, sql string, args ...any) (journal.Entry, error) {
+// queryEntry runs a statement that answers with entryColumns of one entry.
+func queryEntry(ctx context.Context, tx db.Tx, sql string, args ...any) (journal.Entry, error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return journal.Entry{}, err
@@ -152,8 +152,8 @@ func OneEntry(ctx context.Context, tx db.Tx, sql string, args ...any) (journal.E
 	return pgx.CollectExactlyOneRow(rows, ScanEntry)
 }
 
-// WakeEntries nudges the workflows of entries, always in the same order so that no two wakers deadlock.
-func WakeEntries(ctx context.Context, tx db.Tx, entries ...journal.Entry) error {
+// wakeEntries nudges the workflows of entries, always in the same order so that no two wakers deadlock.
+func wakeEntries(ctx context.Context, tx db.Tx, entries ...journal.Entry) error {
 	slices.SortFunc(entries, func(a, b journal.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 	nudges := make([]contract.Nudge, len(entries))
 	for i, e := range entries {

@@ -49,7 +49,7 @@ func recordAll(t *testing.T, s *store.Store, changes ...journal.Change) {
 
 func take(t *testing.T, s *store.Store, seq int64) journal.ClaimResult {
 	t.Helper()
-	got, err := s.Journal.TakeEntry(t.Context(), seq)
+	got, err := s.Journal.ClaimEntry(t.Context(), seq)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func settle(t *testing.T, s *store.Store, seq int64, kind journal.OutcomeKind) {
 	if e.State != journal.Processing {
 		t.Fatalf("entry %d could not be taken: %s", seq, e.State)
 	}
-	if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: kind, Reason: string(kind)}); err != nil {
+	if _, err := s.Journal.SaveOutcome(t.Context(), seq, e.Attempt, journal.Outcome{Kind: kind, Reason: string(kind)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -185,7 +185,7 @@ func TestChildRecordedWhileItsParentCompletesIsAlwaysWoken(t *testing.T) {
 		var g sync.WaitGroup
 		g.Go(func() {
 			time.Sleep(time.Duration(round%10) * 100 * time.Microsecond)
-			if _, err := s.Journal.SettleEntry(t.Context(), parent, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
+			if _, err := s.Journal.SaveOutcome(t.Context(), parent, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -214,7 +214,7 @@ func TestTheLastOfTwoBlockersThatCompleteAtOnceWakesTheChild(t *testing.T) {
 		for seq := 3*round + 1; seq < 3*round+3; seq++ {
 			e := take(t, s, seq).Entry
 			g.Go(func() {
-				if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
+				if _, err := s.Journal.SaveOutcome(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -238,22 +238,22 @@ func TestStaleAttemptCannotSettle(t *testing.T) {
 		t.Fatalf("want the second take to repeat the first: %+v, %+v", dead, alive)
 	}
 
-	_, err := s.Journal.SettleEntry(t.Context(), 1, dead.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeFailed})
+	_, err := s.Journal.SaveOutcome(t.Context(), 1, dead.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeFailed})
 	if !errors.Is(err, db.ErrConflict) {
 		t.Errorf("the stale attempt settled: %v", err)
 	}
 
 	done := journal.Outcome{Kind: journal.OutcomeDone}
 	for range 2 { // the second stands for an answer that was lost
-		e, err := s.Journal.SettleEntry(t.Context(), 1, alive.Entry.Attempt, done)
+		e, err := s.Journal.SaveOutcome(t.Context(), 1, alive.Entry.Attempt, done)
 		if err != nil || e.State != journal.Completed || e.FinishedAt == nil {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
-	if _, err := s.Journal.SettleEntry(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); !errors.Is(err, db.ErrConflict) {
+	if _, err := s.Journal.SaveOutcome(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("a completed entry went back to pending: %v", err)
 	}
-	if _, err := s.Journal.SettleEntry(t.Context(), 7, 1, done); !errors.Is(err, db.ErrNotFound) {
+	if _, err := s.Journal.SaveOutcome(t.Context(), 7, 1, done); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("want ErrNotFound, got %v", err)
 	}
 }

@@ -14,32 +14,32 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// Hold is how long an entry belongs to the attempt that SettleAndTake gave it to: until then nobody else sends it.
+// ClaimDuration is how long an entry belongs to the attempt that SettleAndTake gave it to: until then nobody else sends it.
 // It outlasts every brief attempt.
-const Hold = 5 * time.Second
+const ClaimDuration = 5 * time.Second
 
-// claimAttempts is how often TakeEntry tries an entry that becomes free between two looks.
-const claimAttempts = 5
+// maxClaimAttempts is how often TakeEntry tries an entry that becomes free between two looks.
+const maxClaimAttempts = 5
 
-// TakeEntry takes an entry for sending. One that waits for others is returned with its blockers; a failed
+// ClaimEntry takes an entry for sending. One that waits for others is returned with its blockers; a failed
 // blocker holds it too. One that is completed or failed, whose pause is not over, or which another attempt holds, is
 // returned as it is.
-func (s *Store) TakeEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
+func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
-		t, taken, err := s.takeEntry(ctx, seq)
+		t, taken, err := s.claimEntry(ctx, seq)
 		if err == nil && !taken {
-			t, err = s.untaken(ctx, seq)
+			t, err = s.unclaimedEntry(ctx, seq)
 		}
 		if err != nil {
 			return journal.ClaimResult{}, fmt.Errorf("take journal entry: %w", err)
 		}
-		if taken || len(t.Blockers) > 0 || t.Wait > 0 || !sendable(t.Entry) || attempt == claimAttempts {
+		if taken || len(t.Blockers) > 0 || t.Wait > 0 || !isSendable(t.Entry) || attempt == maxClaimAttempts {
 			return t, nil
 		} // else it has become free between the two looks
 	}
 }
 
-func (s *Store) takeEntry(ctx context.Context, seq int64) (t journal.ClaimResult, taken bool, err error) {
+func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResult, taken bool, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			update journal_entry
@@ -55,7 +55,7 @@ func (s *Store) takeEntry(ctx context.Context, seq int64) (t journal.ClaimResult
 				and not exists (select from journal_dep d where d.entry = seq)
 			returning before.was = 'processing' or unsure, `+EntryColumns, seq,
 		).Query(func(rows pgx.Rows) error {
-			takes, err := pgx.CollectRows(rows, scanTake)
+			takes, err := pgx.CollectRows(rows, scanClaim)
 			if taken = len(takes) == 1; taken {
 				t = takes[0]
 			}
@@ -65,14 +65,14 @@ func (s *Store) takeEntry(ctx context.Context, seq int64) (t journal.ClaimResult
 	return t, taken, err
 }
 
-func scanTake(row pgx.CollectableRow) (journal.ClaimResult, error) {
+func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
 	var t journal.ClaimResult
 	err := row.Scan(append([]any{&t.MaybeApplied}, entryFields(&t.Entry)...)...)
 	return t, err
 }
 
-// untaken tells why an entry was not taken.
-func (s *Store) untaken(ctx context.Context, seq int64) (t journal.ClaimResult, err error) {
+// unclaimedEntry tells why an entry was not taken.
+func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		t = journal.ClaimResult{}
 		batch.Queue(`
@@ -81,18 +81,18 @@ func (s *Store) untaken(ctx context.Context, seq int64) (t journal.ClaimResult, 
 			where seq = $1`, seq).QueryRow(func(row pgx.Row) error {
 			var wait *time.Duration
 			err := row.Scan(append([]any{&wait}, entryFields(&t.Entry)...)...)
-			if wait != nil && sendable(t.Entry) {
+			if wait != nil && isSendable(t.Entry) {
 				t.Wait = *wait
 			}
 			return db.NotFoundOr(err, "journal entry %d", seq)
 		})
-		batch.Queue(blockersOf, seq).Query(func(rows pgx.Rows) (err error) {
+		batch.Queue(blockersSelect, seq).Query(func(rows pgx.Rows) (err error) {
 			t.Blockers, err = pgx.CollectRows(rows, scanBlocker)
 			return err
 		})
 	})
 	switch {
-	case !sendable(t.Entry):
+	case !isSendable(t.Entry):
 		t.Blockers = nil
 	case len(t.Blockers) > 0:
 		t.Wait = 0
@@ -100,12 +100,12 @@ func (s *Store) untaken(ctx context.Context, seq int64) (t journal.ClaimResult, 
 	return t, err
 }
 
-func sendable(e journal.Entry) bool {
+func isSendable(e journal.Entry) bool {
 	return e.State == journal.Pending || e.State == journal.Processing
 }
 
-// blockersOf lists the live entries that one waits for.
-const blockersOf = `
+// blockersSelect lists the live entries that one waits for.
+const blockersSelect = `
 	select e.seq, e.object_type, e.object_id, e.operation, e.state, e.created_at
 	from journal_dep d
 	join journal_entry e on e.seq = d.waits_for
@@ -118,49 +118,49 @@ func scanBlocker(row pgx.CollectableRow) (journal.Blocker, error) {
 	return b, err
 }
 
-func blockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker, error) {
-	rows, err := tx.Query(ctx, blockersOf, seq)
+func queryBlockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker, error) {
+	rows, err := tx.Query(ctx, blockersSelect, seq)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, scanBlocker)
 }
 
-// SettleEntry writes the outcome of that attempt. Only the newest attempt of an entry in processing may; an
+// SaveOutcome writes the outcome of that attempt. Only the newest attempt of an entry in processing may; an
 // attempt that settled already may repeat itself. A completed entry wakes those that waited only for it.
-func (s *Store) SettleEntry(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
-	e, _, err := s.SettleAndTake(ctx, seq, attempt, o, 0)
+func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+	e, _, err := s.SaveOutcomeAndClaim(ctx, seq, attempt, o, 0)
 	return e, err
 }
 
-// SettleAndTake is SettleEntry, and gives up to limit of the entries that this one set free to the caller instead of
+// SaveOutcomeAndClaim is SettleEntry, and gives up to limit of the entries that this one set free to the caller instead of
 // waking them: they are taken for sending, for as long as Hold. Only those are given that no workflow has
 // looked at yet. If the caller does not settle them either, their workflows start when that is over.
-func (s *Store) SettleAndTake(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, taken []journal.Entry, err error) {
-	return s.settleEntry(ctx, seq, attempt, o, limit, 0)
+func (s *Store) SaveOutcomeAndClaim(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, taken []journal.Entry, err error) {
+	return s.saveOutcome(ctx, seq, attempt, o, limit, 0)
 }
 
-// SettleInLine is SettleEntry for somebody who will take what this entry sets free with TakeWaiting: their workflows are
+// SaveOutcomeInBatch is SettleEntry for somebody who will take what this entry sets free with TakeWaiting: their workflows are
 // woken only when Hold is over.
-func (s *Store) SettleInLine(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
-	e, _, err := s.settleEntry(ctx, seq, attempt, o, 0, Hold)
+func (s *Store) SaveOutcomeInBatch(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
+	e, _, err := s.saveOutcome(ctx, seq, attempt, o, 0, ClaimDuration)
 	return e, err
 }
 
-func (s *Store) settleEntry(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int, wakeIn time.Duration) (e journal.Entry, taken []journal.Entry, err error) {
+func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int, wakeIn time.Duration) (e journal.Entry, taken []journal.Entry, err error) {
 	var written, due bool
 	var woken int64
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
-		queueSettle(batch, seq, attempt, o, &e, &written, &due)
+		queueOutcome(batch, seq, attempt, o, &e, &written, &due)
 		if o.State() == journal.Completed {
-			queueRelease(batch, seq, limit, wakeIn, &taken, &woken)
+			queueUnblock(batch, seq, limit, wakeIn, &taken, &woken)
 		}
 		if o.State() == journal.Failed {
-			QueueTold(batch, seq, &woken)
+			queueWakeDependents(batch, seq, &woken)
 		}
 	})
 	if err == nil && !written {
-		e, err = s.settled(ctx, seq, attempt, o.State())
+		e, err = s.savedBefore(ctx, seq, attempt, o.State())
 	}
 	if err != nil {
 		return journal.Entry{}, nil, fmt.Errorf("settle journal entry: %w", err)
@@ -171,10 +171,10 @@ func (s *Store) settleEntry(ctx context.Context, seq int64, attempt int, o journ
 	return e, taken, nil
 }
 
-// queueSettle writes an outcome. A note that would be the first to start the workflow is needed no more by a completed
+// queueOutcome writes an outcome. A note that would be the first to start the workflow is needed no more by a completed
 // entry, whose workflow would only find that; one that somebody else completed is told. Another outcome needs its
 // workflow at once.
-func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
+func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
 	failures := 0
 	if o.CountsAsFailure() {
 		failures = 1
@@ -204,8 +204,8 @@ func queueSettle(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e 
 	})
 }
 
-// settled returns the entry if that attempt brought it to that state before; otherwise somebody was faster.
-func (s *Store) settled(ctx context.Context, seq int64, attempt int, to journal.State) (journal.Entry, error) {
+// savedBefore returns the entry if that attempt brought it to that state before; otherwise somebody was faster.
+func (s *Store) savedBefore(ctx context.Context, seq int64, attempt int, to journal.State) (journal.Entry, error) {
 	e, _, _, err := s.JournalEntry(ctx, seq)
 	if err != nil {
 		return e, err
@@ -219,17 +219,17 @@ func (s *Store) settled(ctx context.Context, seq int64, attempt int, to journal.
 // isCompleted is true if entry $1 is.
 const isCompleted = `exists (select from journal_entry b where b.seq = $1 and b.finished_at is not null)`
 
-// setFree lists the entries that wait for entry $1 only, which is completed.
-const setFree = `
+// unblockedEntries lists the entries that wait for entry $1 only, which is completed.
+const unblockedEntries = `
 	select d.entry
 	from journal_dep d
 	where d.waits_for = $1 and ` + isCompleted + `
 		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
 
-// queueRelease frees the entries that wait for one that was completed earlier in the transaction: takes up to limit
+// queueUnblock frees the entries that wait for one that was completed earlier in the transaction: takes up to limit
 // of those that now wait for nobody, and brings forward the notes of the others, which are woken then. They are locked
 // first: of two blockers that complete at once, the second must see that the first is gone.
-func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, taken *[]journal.Entry, woken *int64) {
+func queueUnblock(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, taken *[]journal.Entry, woken *int64) {
 	batch.Queue(`
 		select 1
 		from journal_entry
@@ -241,7 +241,7 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 			with free as (
 				select seq
 				from journal_entry
-				where seq in (`+setFree+`) and state = 'pending' and attempt = 0
+				where seq in (`+unblockedEntries+`) and state = 'pending' and attempt = 0
 				order by seq
 				limit $2),
 			held as (`+outbox.PostponeNeverClaimed("free", "$4 || free.seq", "clock_timestamp() + $3::interval")+`
@@ -252,13 +252,13 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 				carrier = coalesce((select c.carrier from journal_entry c where c.seq = $1), $1)
 			from held
 			where seq = held.n
-			returning `+EntryColumns, seq, limit, Hold, contract.JournalID(""),
+			returning `+EntryColumns, seq, limit, ClaimDuration, contract.JournalID(""),
 		).Query(func(rows pgx.Rows) (err error) {
 			*taken, err = pgx.CollectRows(rows, ScanEntry)
 			return err
 		})
 	}
-	batch.Queue(outbox.SelectEnqueue(openEntries+` and state <> 'processing' and seq in (`+setFree+`) order by seq`, "$2", "$3::interval"),
+	batch.Queue(outbox.SelectEnqueue(openEntriesSelect+` and state <> 'processing' and seq in (`+unblockedEntries+`) order by seq`, "$2", "$3::interval"),
 		seq, contract.JournalEntry, wakeIn,
 	).Exec(func(tag pgconn.CommandTag) error {
 		*woken = tag.RowsAffected()
@@ -269,10 +269,10 @@ func queueRelease(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 		where waits_for = $1 and `+isCompleted, seq)
 }
 
-// QueueTold lets those that wait for an entry look again, because it now waits for somebody else than before, and they
+// queueWakeDependents lets those that wait for an entry look again, because it now waits for somebody else than before, and they
 // say so.
-func QueueTold(batch *pgx.Batch, seq int64, woken *int64) {
-	batch.Queue(outbox.SelectEnqueue(openEntries+` and seq in (select entry from journal_dep where waits_for = $1) order by seq`, "$2", "interval '0'"),
+func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
+	batch.Queue(outbox.SelectEnqueue(openEntriesSelect+` and seq in (select entry from journal_dep where waits_for = $1) order by seq`, "$2", "interval '0'"),
 		seq, contract.JournalEntry,
 	).Exec(func(tag pgconn.CommandTag) error {
 		*woken = tag.RowsAffected()
@@ -280,13 +280,13 @@ func QueueTold(batch *pgx.Batch, seq int64, woken *int64) {
 	})
 }
 
-// Release is queueRelease for an entry that people or a recovery have completed in this transaction.
-func Release(ctx context.Context, tx db.Tx, seq int64) error {
-	return Inform(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueRelease(batch, seq, 0, 0, nil, woken) })
+// unblockDependents is queueRelease for an entry that people or a recovery have completed in this transaction.
+func unblockDependents(ctx context.Context, tx db.Tx, seq int64) error {
+	return wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueUnblock(batch, seq, 0, 0, nil, woken) })
 }
 
-// Inform wakes those that wait for an entry in somebody's transaction.
-func Inform(ctx context.Context, tx db.Tx, seq int64, queue func(batch *pgx.Batch, woken *int64)) error {
+// wakeDependents wakes those that wait for an entry in somebody's transaction.
+func wakeDependents(ctx context.Context, tx db.Tx, seq int64, queue func(batch *pgx.Batch, woken *int64)) error {
 	batch := &pgx.Batch{}
 	var woken int64
 	queue(batch, &woken)

@@ -90,7 +90,7 @@ func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
 // were completed, those that went along included.
 func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	for {
-		take, err := s.Journal.TakeEntry(t.Context(), seq)
+		take, err := s.Journal.ClaimEntry(t.Context(), seq)
 		if err != nil {
 			t.Error(err)
 			return 0
@@ -116,7 +116,7 @@ func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o jour
 	if o.Kind == journal.OutcomeDone {
 		seen.apply(e)
 	}
-	_, along, err := s.Journal.SettleAndTake(t.Context(), e.Seq, e.Attempt, o, rand.N(3))
+	_, along, err := s.Journal.SaveOutcomeAndClaim(t.Context(), e.Seq, e.Attempt, o, rand.N(3))
 	if err != nil {
 		t.Error(err)
 		return o, 0
@@ -125,7 +125,7 @@ func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o jour
 		completed = 1
 	}
 	for _, next := range along {
-		if time.Since(begin) > journalstore.Hold/2 { // as an activity has its limit
+		if time.Since(begin) > journalstore.ClaimDuration/2 { // as an activity has its limit
 			continue
 		}
 		o, n := attempt(t, s, next, seen)

@@ -61,11 +61,11 @@ func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.En
 // JournalEntry is one entry, the live ones that it waits for, and what was decided about it.
 func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b []journal.Blocker, d []journal.OperatorDecision, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) (err error) {
-		e, err = OneEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1`, seq)
+		e, err = queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1`, seq)
 		if err != nil {
 			return db.NotFoundOr(err, "journal entry %d", seq)
 		}
-		if b, err = blockers(ctx, tx, seq); err != nil {
+		if b, err = queryBlockers(ctx, tx, seq); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `select at, actor, action, reason from journal_audit where seq = $1 order by id`, seq)

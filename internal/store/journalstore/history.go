@@ -77,13 +77,13 @@ func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64,
 
 // JournalState is how the journal stands.
 type JournalState struct {
-	Live   map[journal.State]int64 // pending, processing and failed entries
+	Open   map[journal.State]int64 // pending, processing and failed entries
 	Oldest time.Duration           // age of the oldest that has not failed
 }
 
 // JournalState counts the entries that the controller has still to see.
 func (s *Store) JournalState(ctx context.Context) (JournalState, error) {
-	j := JournalState{Live: map[journal.State]int64{journal.Pending: 0, journal.Processing: 0, journal.Failed: 0}}
+	j := JournalState{Open: map[journal.State]int64{journal.Pending: 0, journal.Processing: 0, journal.Failed: 0}}
 	rows, err := s.db.Query(ctx, `
 		select state, count(*), clock_timestamp() - min(created_at)
 		from journal_entry
@@ -100,7 +100,7 @@ func (s *Store) JournalState(ctx context.Context) (JournalState, error) {
 		if err := rows.Scan(&state, &n, &age); err != nil {
 			return j, err
 		}
-		if j.Live[state] = n; state != journal.Failed {
+		if j.Open[state] = n; state != journal.Failed {
 			j.Oldest = max(j.Oldest, age)
 		}
 	}

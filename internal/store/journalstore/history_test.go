@@ -76,7 +76,7 @@ func TestJournalIsAnalyzed(t *testing.T) {
 	if err != nil || j.Oldest <= 0 {
 		t.Errorf("%+v, %v", j, err)
 	}
-	if d := cmp.Diff(map[journal.State]int64{journal.Pending: 1, journal.Processing: 0, journal.Failed: 0}, j.Live); d != "" {
+	if d := cmp.Diff(map[journal.State]int64{journal.Pending: 1, journal.Processing: 0, journal.Failed: 0}, j.Open); d != "" {
 		t.Error(d)
 	}
 }

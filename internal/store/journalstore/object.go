@@ -18,7 +18,7 @@ func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		var all []journal.Change
 		for _, c := range changes {
-			kept, err := KeepObject(ctx, tx, c)
+			kept, err := SaveObject(ctx, tx, c)
 			if err != nil {
 				return err
 			}
@@ -41,8 +41,8 @@ func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]
 	return entries, nil
 }
 
-// KeepObject makes the object's row what the change says, under its lock, and returns the changes to record.
-func KeepObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
+// SaveObject makes the object's row what the change says, under its lock, and returns the changes to record.
+func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
 	before, err := lockObject(ctx, tx, c.Object)
 	switch {
 	case err != nil:
@@ -52,7 +52,7 @@ func KeepObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 	case c.Operation != journal.Create && before == nil:
 		return nil, fmt.Errorf("%w: %s %s", db.ErrNotFound, c.Object.Type, c.Object.ID)
 	case c.Operation == journal.Delete:
-		return removeObject(ctx, tx, *before)
+		return deleteObject(ctx, tx, *before)
 	}
 	if c, err = c.WithReferences(before); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func scanObject(row pgx.CollectableRow) (journal.Change, error) {
 
 // lockObject takes the lock of an object, whether it exists or not, and reads it; nil if it does not.
 func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, error) {
-	if err := lockName(ctx, tx, r); err != nil {
+	if err := lockRef(ctx, tx, r); err != nil {
 		return nil, err
 	}
 	c, err := db.QueryOne(ctx, tx, scanObject, nil, `
@@ -98,16 +98,16 @@ func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, 
 	return &c, err
 }
 
-// lockName takes the lock of an object, whether it exists or not, until the transaction ends.
-func lockName(ctx context.Context, tx db.Tx, r journal.Ref) error {
+// lockRef takes the lock of an object, whether it exists or not, until the transaction ends.
+func lockRef(ctx context.Context, tx db.Tx, r journal.Ref) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, "mirror "+parentKey(r)); err != nil {
 		return fmt.Errorf("lock %s %s: %w", r.Type, r.ID, err)
 	}
 	return nil
 }
 
-// removeObject forgets an object and, before it, those that it owns.
-func removeObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
+// deleteObject forgets an object and, before it, those that it owns.
+func deleteObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
 	rows, err := tx.Query(ctx, `
 		select object_type, object_id
 		from mirror_object
@@ -122,7 +122,7 @@ func removeObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Ch
 	}
 	var all []journal.Change
 	for _, r := range owned {
-		gone, err := KeepObject(ctx, tx, journal.Change{Object: r, Operation: journal.Delete})
+		gone, err := SaveObject(ctx, tx, journal.Change{Object: r, Operation: journal.Delete})
 		if err != nil {
 			return nil, err
 		}

@@ -10,31 +10,31 @@ import (
 
 // Source reads the objects of one type that the controller shall have, each as the change that creates it.
 type Source struct {
-	From  string // table and condition
-	ID    string // column of the ID
-	Cast  string // type of the column
-	Read  func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error)
-	Keyed func(id string) bool // whether the column can hold that ID
+	From      string // table and condition
+	IDColumn  string // column of the ID
+	IDType    string // type of the column
+	Query     func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error)
+	IsValidID func(id string) bool // whether the column can hold that ID
 }
 
 // ByIDs reads the objects of those IDs that exist.
 func (s Source) ByIDs(ctx context.Context, q db.Querier, ids ...string) ([]journal.Change, error) {
-	return s.Read(ctx, q, ` and `+s.ID+` = any($1::text[]::`+s.Cast+`[]) order by `+s.ID, s.fit(ids))
+	return s.Query(ctx, q, ` and `+s.IDColumn+` = any($1::text[]::`+s.IDType+`[]) order by `+s.IDColumn, s.validIDs(ids))
 }
 
-func (s Source) fit(ids []string) []string {
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !s.Keyed(id) })
+func (s Source) validIDs(ids []string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !s.IsValidID(id) })
 }
 
 // Lock takes the locks under which the objects are changed, in a statement of its own, so that a read after it sees
 // what it waited for.
 func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) error {
-	if s.Cast == "uuid" {
-		_, err := tx.Exec(ctx, `select from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share`, s.fit(ids))
+	if s.IDType == "uuid" {
+		_, err := tx.Exec(ctx, `select from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share`, s.validIDs(ids))
 		return err
 	}
 	for _, id := range ids {
-		if err := lockName(ctx, tx, journal.Ref{Type: typ, ID: id}); err != nil {
+		if err := lockRef(ctx, tx, journal.Ref{Type: typ, ID: id}); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) e
 
 // After reads up to limit objects in the order of their IDs, after that one.
 func (s Source) After(ctx context.Context, q db.Querier, id string, limit int) ([]journal.Change, error) {
-	return s.Read(ctx, q, ` and `+s.ID+` > $1::text::`+s.Cast+` order by `+s.ID+` limit $2`, id, limit)
+	return s.Query(ctx, q, ` and `+s.IDColumn+` > $1::text::`+s.IDType+` order by `+s.IDColumn+` limit $2`, id, limit)
 }
 
 // Count counts the objects.
@@ -58,8 +58,8 @@ func ObjectSource(typ string) Source {
 		typ = ""
 	}
 	from := `mirror_object where object_type = '` + typ + `'` // a word of the journal's table of types, not of a client
-	return Source{From: from, ID: "object_id", Cast: "text", Keyed: func(string) bool { return true },
-		Read: func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error) {
+	return Source{From: from, IDColumn: "object_id", IDType: "text", IsValidID: func(string) bool { return true },
+		Query: func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error) {
 			changes, err := db.QueryAll(ctx, q, scanObject, `select `+objectColumns+` from `+from+clause, args...)
 			for i := range changes {
 				if err == nil {

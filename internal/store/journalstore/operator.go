@@ -17,26 +17,26 @@ import (
 // RetryEntry gives a failed entry another full set of attempts, and ends the pause of one that is tried again and
 // again. The actor is kept.
 func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journal.Entry, error) {
-	e, err := s.decide(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
-		held, err := blockers(ctx, tx, seq)
+	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
+		held, err := queryBlockers(ctx, tx, seq)
 		if err == nil && len(held) > 0 {
 			err = fmt.Errorf("%w: journal entry %d waits for entry %d", db.ErrConflict, seq, held[0].Seq)
 		}
 		if err != nil {
 			return e, err
 		}
-		if err := Audit(ctx, tx, seq, "retry", actor, ""); err != nil {
+		if err := RecordDecision(ctx, tx, seq, "retry", actor, ""); err != nil {
 			return e, err
 		}
 		failed := e.State == journal.Failed
-		if e, err = OneEntry(ctx, tx, `
+		if e, err = queryEntry(ctx, tx, `
 			update journal_entry
 			set state = 'pending', failures = 0, retry_at = null, looked_at = clock_timestamp()
 			where seq = $1
 			returning `+EntryColumns, seq); err != nil || !failed {
 			return e, err
 		}
-		return e, Inform(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { QueueTold(batch, seq, woken) })
+		return e, wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) })
 	})
 	if err != nil {
 		return journal.Entry{}, fmt.Errorf("retry journal entry: %w", err)
@@ -47,14 +47,14 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 // SkipEntry gives an entry up that failed or is stuck: it counts as completed, and those that wait for it go on,
 // once what it waited for itself is done. Actor and reason are kept.
 func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) (journal.Entry, error) {
-	e, err := s.decide(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
-		if err := Audit(ctx, tx, seq, "skip", actor, reason); err != nil {
+	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
+		if err := RecordDecision(ctx, tx, seq, "skip", actor, reason); err != nil {
 			return e, err
 		}
-		if err := bequeath(ctx, tx, seq); err != nil {
+		if err := relinkDependents(ctx, tx, seq); err != nil {
 			return e, err
 		}
-		e, err := OneEntry(ctx, tx, `
+		e, err := queryEntry(ctx, tx, `
 			update journal_entry
 			set state = 'completed', finished_at = clock_timestamp(), retry_at = null, last_error = $2
 			where seq = $1
@@ -62,7 +62,7 @@ func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) 
 		if err != nil {
 			return e, err
 		}
-		return e, Release(ctx, tx, seq)
+		return e, unblockDependents(ctx, tx, seq)
 	})
 	if err != nil {
 		return journal.Entry{}, fmt.Errorf("skip journal entry: %w", err)
@@ -70,16 +70,16 @@ func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) 
 	return e, nil
 }
 
-// inFlight outlasts every attempt: one that was taken longer ago is dead.
-const inFlight = 20 * time.Second
+// maxAttemptDuration outlasts every attempt: one that was taken longer ago is dead.
+const maxAttemptDuration = 20 * time.Second
 
-// decide lets act decide about a locked entry that is neither completed nor being sent right now, and wakes its
+// decideEntry lets act decide about a locked entry that is neither completed nor being sent right now, and wakes its
 // workflow.
-func (s *Store) decide(ctx context.Context, seq int64, act func(db.Tx, journal.Entry) (journal.Entry, error)) (journal.Entry, error) {
+func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, journal.Entry) (journal.Entry, error)) (journal.Entry, error) {
 	var e journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		var err error
-		if e, err = OneEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq); err != nil {
+		if e, err = queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq); err != nil {
 			return db.NotFoundOr(err, "journal entry %d", seq)
 		}
 		if e.State == journal.Completed {
@@ -87,7 +87,7 @@ func (s *Store) decide(ctx context.Context, seq int64, act func(db.Tx, journal.E
 		}
 		var flying bool
 		if err := tx.QueryRow(ctx, `select state = 'processing' and taken_at > clock_timestamp() - $2::interval from journal_entry where seq = $1`,
-			seq, inFlight).Scan(&flying); err != nil {
+			seq, maxAttemptDuration).Scan(&flying); err != nil {
 			return err
 		}
 		if flying {
@@ -96,14 +96,14 @@ func (s *Store) decide(ctx context.Context, seq int64, act func(db.Tx, journal.E
 		if e, err = act(tx, e); err != nil {
 			return err
 		}
-		return WakeEntries(ctx, tx, e)
+		return wakeEntries(ctx, tx, e)
 	})
 	return e, err
 }
 
-// bequeath makes those that wait for an entry wait for what it waits for itself. The latter are share-locked, as
+// relinkDependents makes those that wait for an entry wait for what it waits for itself. The latter are share-locked, as
 // record does it.
-func bequeath(ctx context.Context, tx db.Tx, seq int64) error {
+func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	_, err := tx.Exec(ctx, `
 		with blocker as (
 			select e.seq
@@ -121,7 +121,7 @@ func bequeath(ctx context.Context, tx db.Tx, seq int64) error {
 
 // LockEntry reads an entry and locks it until the transaction ends. It returns pgx.ErrNoRows if there is none.
 func LockEntry(ctx context.Context, tx db.Tx, seq int64) (journal.Entry, error) {
-	return OneEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq)
+	return queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq)
 }
 
 // HasLaterEntry returns whether a later entry of the same object is open.
@@ -135,7 +135,7 @@ func HasLaterEntry(ctx context.Context, tx db.Tx, e journal.Entry) (later bool, 
 // CompleteEntry completes a locked entry without another attempt, keeps the reason as its last error, and wakes the entries
 // that waited only for it.
 func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) error {
-	e, err := OneEntry(ctx, tx, `
+	e, err := queryEntry(ctx, tx, `
 		update journal_entry
 		set state = 'completed', finished_at = clock_timestamp(), last_error = $2
 		where seq = $1
@@ -143,16 +143,16 @@ func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) erro
 	if err != nil {
 		return err
 	}
-	if err := Release(ctx, tx, seq); err != nil {
+	if err := unblockDependents(ctx, tx, seq); err != nil {
 		return err
 	}
-	return WakeEntries(ctx, tx, e)
+	return wakeEntries(ctx, tx, e)
 }
 
 // ReopenEntry makes a locked entry that failed pending again, with another operation and other data, and wakes its workflow and
 // the workflows of the entries that wait for it.
 func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation, data json.RawMessage) error {
-	e, err := OneEntry(ctx, tx, `
+	e, err := queryEntry(ctx, tx, `
 		update journal_entry
 		set state = 'pending', failures = 0, retry_at = null, looked_at = clock_timestamp(), operation = $2, data = $3
 		where seq = $1
@@ -160,13 +160,13 @@ func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation,
 	if err != nil {
 		return err
 	}
-	if err := WakeEntries(ctx, tx, e); err != nil {
+	if err := wakeEntries(ctx, tx, e); err != nil {
 		return err
 	}
-	return Inform(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { QueueTold(batch, seq, woken) })
+	return wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) })
 }
 
-func Audit(ctx context.Context, tx db.Tx, seq int64, action, actor, reason string) error {
+func RecordDecision(ctx context.Context, tx db.Tx, seq int64, action, actor, reason string) error {
 	_, err := tx.Exec(ctx, `
 		insert into journal_audit (seq, action, actor, reason)
 		values ($1, $2, $3, $4)`, seq, action, actor, reason)
@@ -199,7 +199,7 @@ func (s *Store) SweepEntries(ctx context.Context, olderThan time.Duration, limit
 		if swept, err = pgx.CollectRows(rows, ScanEntry); err != nil {
 			return err
 		}
-		return WakeEntries(ctx, tx, swept...)
+		return wakeEntries(ctx, tx, swept...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sweep the journal: %w", err)

@@ -103,7 +103,7 @@ func TestEntryRestsBetweenAttemptsUntilItIsRetried(t *testing.T) {
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
 	e := take(t, s, 1).Entry
-	if _, err := s.Journal.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "429"}); err != nil {
+	if _, err := s.Journal.SaveOutcome(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "429"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -178,14 +178,14 @@ func TestUnsureOutcomeMakesTheNextTakeARepetition(t *testing.T) {
 	recordAll(t, s, change(t, "create network n"))
 	for attempt, unsure := range []bool{false, true, false} {
 		e := take(t, s, 1).Entry
-		if _, err := s.Journal.SettleEntry(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.OutcomeRetry, MaybeApplied: unsure}); err != nil {
+		if _, err := s.Journal.SaveOutcome(t.Context(), 1, e.Attempt, journal.Outcome{Kind: journal.OutcomeRetry, MaybeApplied: unsure}); err != nil {
 			t.Fatal(err)
 		}
 		next := take(t, s, 1)
 		if next.MaybeApplied != unsure {
 			t.Errorf("after attempt %d: repeat is %t, want %t", attempt+1, next.MaybeApplied, unsure)
 		}
-		if _, err := s.Journal.SettleEntry(t.Context(), 1, next.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); err != nil {
+		if _, err := s.Journal.SaveOutcome(t.Context(), 1, next.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); err != nil {
 			t.Fatal(err)
 		}
 	}

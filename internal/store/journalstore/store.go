@@ -15,10 +15,10 @@ type Store struct{ db *db.DB }
 func New(d *db.DB) *Store { return &Store{d} }
 
 // Workflows lists the entries that have a workflow.
-var Workflows = []outbox.Source{{Workflow: contract.JournalEntry, Rows: openEntries}}
+var Workflows = []outbox.Source{{Workflow: contract.JournalEntry, Rows: openEntriesSelect}}
 
-// openEntries lists the entries that are not completed, in the shape of notes.
-const openEntries = `
+// openEntriesSelect lists the entries that are not completed, in the shape of notes.
+const openEntriesSelect = `
 		select 'journal/' || seq, operation || ' ' || object_type || ' ' || coalesce(nullif(name, ''), object_id),
 			jsonb_build_object('resource', object_type, 'project', project)
 		from journal_entry

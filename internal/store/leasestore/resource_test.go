@@ -336,7 +336,7 @@ func TestHostsThatManyShareAreLockedInOneOrder(t *testing.T) {
 		return fmt.Sprintf(`select from provider where uuid = '%s' for no key update %s`, e.hosts[host].NestedProvider, more)
 	}
 	for range 2 {
-		err := storetest.NewRival(t, e.url).Meet(func() error {
+		err := storetest.NewRival(t, e.url).RunAgainst(func() error {
 			begun, finished, err := e.Lease.AdvanceLeases(t.Context(), nil)
 			if begun != 2 || finished != 2 {
 				t.Errorf("%d begun, %d finished", begun, finished)

@@ -13,11 +13,11 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// Mend records an entry for each finding of one type, for that run, and returns what became of each: the number of its
+// RepairFindings records an entry for each finding of one type, for that run, and returns what became of each: the number of its
 // entry, or why there is none. What the journal changes at this moment, has changed since that mark, or what is no longer
 // as the finding says, is left alone: the journal is newer than the finding. If exactly is set, what the controller shall
 // have must still be what the finding says, too.
-func (s *Store) Mend(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Mark, exactly bool) ([]string, error) {
+func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Timestamp, exactly bool) ([]string, error) {
 	if len(findings) == 0 {
 		return nil, nil
 	}
@@ -32,11 +32,11 @@ func (s *Store) Mend(ctx context.Context, run int64, findings []journal.Finding,
 		if err := src.Lock(ctx, tx, typ, ids...); err != nil {
 			return err
 		}
-		moves, err := journalstore.Moving(ctx, tx, typ, ids, since)
+		moves, err := journalstore.ObjectsChanging(ctx, tx, typ, ids, since)
 		if err != nil {
 			return err
 		}
-		shall, err := wanted(ctx, tx, src, ids)
+		shall, err := expectedObjects(ctx, tx, src, ids)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (s *Store) Mend(ctx context.Context, run int64, findings []journal.Finding,
 		var whose []int
 		for i, f := range findings {
 			c, exists := shall[f.Object.ID]
-			c, why := mend(f, c, exists, moves[f.Object.ID], exactly)
+			c, why := repairChange(f, c, exists, moves[f.Object.ID], exactly)
 			if outcomes[i] = why; why == "" {
 				changes, whose = append(changes, c), append(whose, i)
 			}
@@ -56,7 +56,7 @@ func (s *Store) Mend(ctx context.Context, run int64, findings []journal.Finding,
 		for i, seq := range seqs {
 			outcomes[whose[i]] = fmt.Sprintf("%s is recorded as entry %d", changes[i].Operation, seq)
 		}
-		return keepOutcomes(ctx, tx, run, seqs, findings, outcomes)
+		return saveOutcomes(ctx, tx, run, seqs, findings, outcomes)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mend every %s: %w", typ, err)
@@ -64,8 +64,8 @@ func (s *Store) Mend(ctx context.Context, run int64, findings []journal.Finding,
 	return outcomes, nil
 }
 
-// wanted is what the controller shall have of those objects, by ID, the canary among them.
-func wanted(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string) (map[string]journal.Change, error) {
+// expectedObjects is what the controller shall have of those objects, by ID, the canary among them.
+func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string) (map[string]journal.Change, error) {
 	all := map[string]journal.Change{journal.Canary().Object.ID: journal.Canary()}
 	kept, err := src.ByIDs(ctx, tx, ids...)
 	for _, c := range kept {
@@ -74,8 +74,8 @@ func wanted(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string
 	return all, err
 }
 
-// mend is the change that mends a finding, or why there is none.
-func mend(f journal.Finding, c journal.Change, exists, moves, exactly bool) (journal.Change, string) {
+// repairChange is the change that mends a finding, or why there is none.
+func repairChange(f journal.Finding, c journal.Change, exists, moves, exactly bool) (journal.Change, string) {
 	switch {
 	case moves:
 		return c, "the journal changes it anyway"
@@ -96,8 +96,8 @@ func mend(f journal.Finding, c journal.Change, exists, moves, exactly bool) (jou
 	return c, ""
 }
 
-// keepOutcomes ties the entries to their run and tells the plan what became of its findings.
-func keepOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findings []journal.Finding, outcomes []string) error {
+// saveOutcomes ties the entries to their run and tells the plan what became of its findings.
+func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findings []journal.Finding, outcomes []string) error {
 	types, ids := make([]string, len(findings)), make([]string, len(findings))
 	for i, f := range findings {
 		types[i], ids[i] = f.Object.Type, f.Object.ID
@@ -112,9 +112,9 @@ func keepOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findin
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// Neglected tells whether a recovery is due: for an entry that failed and was never recovered soon, for others every once
+// IsRecoveryDue tells whether a recovery is due: for an entry that failed and was never recovered soon, for others every once
 // in a while.
-func (s *Store) Neglected(ctx context.Context, soon, otherwise time.Duration) (bool, error) {
+func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration) (bool, error) {
 	var due bool
 	err := s.db.QueryRow(ctx, `
 		select exists (
@@ -131,9 +131,9 @@ func (s *Store) Neglected(ctx context.Context, soon, otherwise time.Duration) (b
 	return due, nil
 }
 
-// Ailing lists up to limit entries after that one which failed, or which the controller has told again and again that a
+// UnrecoveredEntries lists up to limit entries after that one which failed, or which the controller has told again and again that a
 // parent is missing, and which that run has not recovered yet.
-func (s *Store) Ailing(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
+func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
 		select `+journalstore.EntryColumns+`
 		from journal_entry
@@ -164,7 +164,7 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 			return err
 		}
 		o := journal.RecoveryInput{Actual: has}
-		shall, err := wanted(ctx, tx, src, []string{e.Object.ID})
+		shall, err := expectedObjects(ctx, tx, src, []string{e.Object.ID})
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 }
 
 func applyRemedy(ctx context.Context, tx db.Tx, run int64, e journal.Entry, r journal.RecoveryAction) error {
-	if err := journalstore.Audit(ctx, tx, e.Seq, "recover", fmt.Sprintf("recovery %d", run), r.Reason); err != nil {
+	if err := journalstore.RecordDecision(ctx, tx, e.Seq, "recover", fmt.Sprintf("recovery %d", run), r.Reason); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `insert into mirror_run_entry (run, seq) values ($1, $2) on conflict do nothing`, run, e.Seq); err != nil {

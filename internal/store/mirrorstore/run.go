@@ -71,8 +71,8 @@ func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
 	return r, countEntries(ctx, s.db, &r)
 }
 
-// Overdue tells whether the last run of a kind was begun so long ago, or never.
-func (s *Store) Overdue(ctx context.Context, kind string, every time.Duration) (bool, error) {
+// IsRunDue tells whether the last run of a kind was begun so long ago, or never.
+func (s *Store) IsRunDue(ctx context.Context, kind string, every time.Duration) (bool, error) {
 	var overdue bool
 	err := s.db.QueryRow(ctx, `
 		select not exists (select from mirror_run where kind = $1 and created_at > clock_timestamp() - $2::interval)`, kind, every).Scan(&overdue)
@@ -152,9 +152,9 @@ func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error)
 	return saved, countEntries(ctx, s.db, &saved)
 }
 
-// Unsettled counts the entries of a run that the controller has still to see, and those of them that wait for an
+// CountOpenEntries counts the entries of a run that the controller has still to see, and those of them that wait for an
 // administrator, because they failed or because such a one holds them.
-func (s *Store) Unsettled(ctx context.Context, run int64) (open, held int, err error) {
+func (s *Store) CountOpenEntries(ctx context.Context, run int64) (open, held int, err error) {
 	err = s.db.QueryRow(ctx, `
 		with recursive held as (
 			select seq
@@ -175,9 +175,9 @@ func (s *Store) Unsettled(ctx context.Context, run int64) (open, held int, err e
 	return open, held, nil
 }
 
-// ForgetFindings forgets what an audit has found about a type.
-func (s *Store) ForgetFindings(ctx context.Context, r journal.Run, typ string) error {
-	return s.alterFindings(ctx, r, func(tx db.Tx) error {
+// DeleteFindings forgets what an audit has found about a type.
+func (s *Store) DeleteFindings(ctx context.Context, r journal.Run, typ string) error {
+	return s.changeFindings(ctx, r, func(tx db.Tx) error {
 		_, err := tx.Exec(ctx, `delete from mirror_finding where run = $1 and object_type = $2`, r.ID, typ)
 		return err
 	})
@@ -185,7 +185,7 @@ func (s *Store) ForgetFindings(ctx context.Context, r journal.Run, typ string) e
 
 // SaveFindings keeps what an audit has found.
 func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []journal.Finding) error {
-	return s.alterFindings(ctx, r, func(tx db.Tx) error {
+	return s.changeFindings(ctx, r, func(tx db.Tx) error {
 		batch := &pgx.Batch{}
 		for _, f := range findings {
 			batch.Queue(`
@@ -199,8 +199,8 @@ func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []jour
 	})
 }
 
-// alterFindings changes an audit's findings at the step at which it was read, and at no other.
-func (s *Store) alterFindings(ctx context.Context, r journal.Run, alter func(db.Tx) error) error {
+// changeFindings changes an audit's findings at the step at which it was read, and at no other.
+func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db.Tx) error) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		tag, err := tx.Exec(ctx, `select from mirror_run where id = $1 and step = $2 and finished_at is null for update`, r.ID, r.Step)
 		if err == nil && tag.RowsAffected() == 0 {

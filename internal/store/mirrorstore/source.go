@@ -17,8 +17,8 @@ func sourceOf(typ string) journalstore.Source {
 	return journalstore.ObjectSource(typ)
 }
 
-// These reads those of the objects of a type that exist.
-func (s *Store) These(ctx context.Context, typ string, ids ...string) ([]journal.Change, error) {
+// Objects reads those of the objects of a type that exist.
+func (s *Store) Objects(ctx context.Context, typ string, ids ...string) ([]journal.Change, error) {
 	changes, err := sourceOf(typ).ByIDs(ctx, s.db, ids...)
 	if err != nil {
 		return nil, fmt.Errorf("read %d of every %s for the controller: %w", len(ids), typ, err)
@@ -26,9 +26,9 @@ func (s *Store) These(ctx context.Context, typ string, ids ...string) ([]journal
 	return changes, nil
 }
 
-// Shall lists up to limit objects of a type as the controller shall have them, in the order of their IDs after that
+// ObjectsAfter lists up to limit objects of a type as the controller shall have them, in the order of their IDs after that
 // one; after uuid.Nil for the first.
-func (s *Store) Shall(ctx context.Context, typ, after string, limit int) ([]journal.Change, error) {
+func (s *Store) ObjectsAfter(ctx context.Context, typ, after string, limit int) ([]journal.Change, error) {
 	changes, err := sourceOf(typ).After(ctx, s.db, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list every %s for the controller: %w", typ, err)
@@ -36,8 +36,8 @@ func (s *Store) Shall(ctx context.Context, typ, after string, limit int) ([]jour
 	return changes, nil
 }
 
-// Count is how many objects of a type the controller shall have.
-func (s *Store) Count(ctx context.Context, typ string) (int, error) {
+// CountObjects is how many objects of a type the controller shall have.
+func (s *Store) CountObjects(ctx context.Context, typ string) (int, error) {
 	n, err := sourceOf(typ).Count(ctx, s.db)
 	if err != nil {
 		return 0, fmt.Errorf("count every %s for the controller: %w", typ, err)

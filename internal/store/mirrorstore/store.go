@@ -16,13 +16,13 @@ func New(d *db.DB) *Store { return &Store{d} }
 
 // Workflows lists the runs that have a workflow.
 var Workflows = []outbox.Source{
-	openRuns(contract.FullSync, contract.KeyFullSync),
-	openRuns(contract.Recovery, contract.KeyRecovery),
-	openRuns(contract.Audit, contract.KeyAudit),
-	openRuns(contract.Repair, contract.KeyRepair),
+	openRunsSource(contract.FullSync, contract.KeyFullSync),
+	openRunsSource(contract.Recovery, contract.KeyRecovery),
+	openRunsSource(contract.Audit, contract.KeyAudit),
+	openRunsSource(contract.Repair, contract.KeyRepair),
 }
 
-func openRuns(workflow, kind string) outbox.Source {
+func openRunsSource(workflow, kind string) outbox.Source {
 	return outbox.Source{Workflow: workflow, Rows: `
 		select 'odl/' || kind, kind || ' of the controller', jsonb_build_object('resource', kind)
 		from mirror_run

@@ -27,9 +27,9 @@ func MirrorSource(typ string) (source journalstore.Source, ok bool) {
 }
 
 func ownSource[T network.Network | network.Subnet | network.Port](table, sql string, scan pgx.RowToFunc[T], mirror func(T, journal.Operation) journal.Change) journalstore.Source {
-	return journalstore.Source{From: table + ` where true`, ID: "id", Cast: "uuid",
-		Keyed: func(id string) bool { _, err := uuid.Parse(id); return err == nil && len(id) == 36 },
-		Read: func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error) {
+	return journalstore.Source{From: table + ` where true`, IDColumn: "id", IDType: "uuid",
+		IsValidID: func(id string) bool { _, err := uuid.Parse(id); return err == nil && len(id) == 36 },
+		Query: func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error) {
 			objects, err := db.QueryAll(ctx, q, scan, sql+` where true`+clause, args...)
 			changes := make([]journal.Change, len(objects))
 			for i, o := range objects {

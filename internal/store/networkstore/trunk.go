@@ -79,7 +79,7 @@ func mirrorOf(ctx context.Context, tx *transaction, id uuid.UUID, op journal.Ope
 }
 
 func keepAndRecord(ctx context.Context, tx *transaction, c journal.Change) error {
-	changes, err := journalstore.KeepObject(ctx, tx, c)
+	changes, err := journalstore.SaveObject(ctx, tx, c)
 	if err != nil {
 		return err
 	}

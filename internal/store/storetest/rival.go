@@ -15,9 +15,9 @@ type Rival struct {
 // NewRival connects a rival to the database at that URL.
 func NewRival(t *testing.T, url string) Rival { return Rival{T: t, DB: Connect(t, url)} }
 
-// Meet runs f against a rival that has run the statement first and not committed. When f waits for a lock, the rival runs the
+// RunAgainst runs f against a rival that has run the statement first and not committed. When f waits for a lock, the rival runs the
 // statements of then and commits. Meet returns the error of f.
-func (r Rival) Meet(f func() error, first string, then ...string) error {
+func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 	r.T.Helper()
 	watch := Connect(r.T, r.DB.Config().ConnString())
 	r.Do(`begin`)

@@ -30,7 +30,7 @@ import (
 // ServerVariable names a server for all packages of a test run; without it, Main starts one for the package.
 const ServerVariable = "BERTH_TEST_DATABASE_URL"
 
-var server struct {
+var postgres struct {
 	url      string // of a superuser
 	once     sync.Once
 	admins   *pgxpool.Pool // connections of the superuser that the tests share
@@ -41,7 +41,7 @@ var server struct {
 // Main runs a package's tests against the server of the run, or against one that lives as long as the package's
 // tests.
 func Main(m *testing.M) int {
-	if server.url = os.Getenv(ServerVariable); server.url != "" {
+	if postgres.url = os.Getenv(ServerVariable); postgres.url != "" {
 		return m.Run()
 	}
 	dir, err := devstack.Scratch()
@@ -56,7 +56,7 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer p.Stop()
-	server.url = p.URL
+	postgres.url = p.URL
 	return m.Run()
 }
 
@@ -90,23 +90,23 @@ func ClaimNotes(t testing.TB, s *store.Store) []contract.Note {
 // URL makes a fresh migrated database, which is dropped when the test ends, and returns its URL.
 func URL(t testing.TB) string {
 	t.Helper()
-	if server.url == "" {
+	if postgres.url == "" {
 		t.Fatal("the package lacks TestMain with storetest.Main")
 	}
-	server.once.Do(func() { server.template, server.err = template(context.Background()) })
-	if server.err != nil {
-		t.Fatalf("migrate the template: %v", server.err)
+	postgres.once.Do(func() { postgres.template, postgres.err = createTemplate(context.Background()) })
+	if postgres.err != nil {
+		t.Fatalf("migrate the template: %v", postgres.err)
 	}
 	name := "t_" + strings.ToLower(rand.Text())
-	if err := admin(t.Context(), `create database `+name+` template `+server.template); err != nil {
+	if err := execAsSuperuser(t.Context(), `create database `+name+` template `+postgres.template); err != nil {
 		t.Fatalf("clone the template: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := admin(context.Background(), `drop database `+name+` with (force)`); err != nil {
+		if err := execAsSuperuser(context.Background(), `drop database `+name+` with (force)`); err != nil {
 			t.Errorf("drop the test's database: %v", err)
 		}
 	})
-	return on(name)
+	return databaseURL(name)
 }
 
 // Exec runs SQL on the database at that URL, for faults and inspections that no store method offers.
@@ -133,23 +133,23 @@ func Connect(t testing.TB, url string) *pgx.Conn {
 	return c
 }
 
-// template makes a migrated database for this process's clones.
-func template(ctx context.Context) (name string, err error) {
-	if server.admins, err = pgxpool.New(ctx, on("postgres")); err != nil {
+// createTemplate makes a migrated database for this process's clones.
+func createTemplate(ctx context.Context) (name string, err error) {
+	if postgres.admins, err = pgxpool.New(ctx, databaseURL("postgres")); err != nil {
 		return "", err
 	}
 	name = "template_" + strings.ToLower(rand.Text())
-	if err := admin(ctx, `create database `+name); err != nil {
+	if err := execAsSuperuser(ctx, `create database `+name); err != nil {
 		return "", err
 	}
-	if _, err := db.Migrate(ctx, on(name)); err != nil {
+	if _, err := db.Migrate(ctx, databaseURL(name)); err != nil {
 		return name, err
 	}
-	return name, run(ctx, name, guard)
+	return name, execOn(ctx, name, generationGuard)
 }
 
-func on(database string) string {
-	u, err := url.Parse(server.url)
+func databaseURL(database string) string {
+	u, err := url.Parse(postgres.url)
 	if err != nil {
 		panic("storetest: " + err.Error())
 	}
@@ -157,11 +157,11 @@ func on(database string) string {
 	return u.String()
 }
 
-// admin runs one statement as the superuser, outside a transaction. Cloning needs the template for itself, so
+// execAsSuperuser runs one statement as the superuser, outside a transaction. Cloning needs the template for itself, so
 // it is tried again while another connection is leaving.
-func admin(ctx context.Context, sql string) error {
+func execAsSuperuser(ctx context.Context, sql string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
-		_, err := server.admins.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+		_, err := postgres.admins.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "being accessed by other users") {
 			return err
 		}
@@ -169,9 +169,9 @@ func admin(ctx context.Context, sql string) error {
 	}
 }
 
-// run runs SQL on a database of the server.
-func run(ctx context.Context, database, sql string) error {
-	c, err := pgx.Connect(ctx, on(database))
+// execOn runs SQL on a database of the server.
+func execOn(ctx context.Context, database, sql string) error {
+	c, err := pgx.Connect(ctx, databaseURL(database))
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 func finish(t *testing.T, s *store.Store, seq int64, limit int) (along []journal.Entry, seqs []int64) {
 	t.Helper()
 	e := take(t, s, seq).Entry
-	_, along, err := s.Journal.SettleAndTake(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}, limit)
+	_, along, err := s.Journal.SaveOutcomeAndClaim(t.Context(), seq, e.Attempt, journal.Outcome{Kind: journal.OutcomeDone}, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +65,13 @@ func TestNobodyElseSendsWhatGoesAlong(t *testing.T) {
 
 	held := take(t, s, 2)
 
-	if held.Wait <= 0 || held.Wait > journalstore.Hold || held.Entry.Attempt != 1 {
+	if held.Wait <= 0 || held.Wait > journalstore.ClaimDuration || held.Entry.Attempt != 1 {
 		t.Errorf("taken from who holds it: %+v", held)
 	}
 	if _, err := s.Journal.SkipEntry(t.Context(), 2, "ann", "why not"); err == nil {
 		t.Error("skipped while it is being sent")
 	}
-	if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
+	if _, err := s.Journal.SaveOutcome(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 		t.Error(err)
 	}
 	storetest.Exec(t, url, `update note set due_at = now()`)
@@ -97,7 +97,7 @@ func TestWhatGoesAlongWithADeadOneIsTakenUpByItsOwnWorkflow(t *testing.T) {
 	if !again.MaybeApplied || again.Entry.Attempt != 2 {
 		t.Errorf("it may have been sent: %+v", again)
 	}
-	if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
+	if _, err := s.Journal.SaveOutcome(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
 		t.Error("the dead one came back and settled")
 	}
 }
@@ -110,7 +110,7 @@ func TestWhatDoesNotSucceedAlongIsLeftToItsOwnWorkflowAtOnce(t *testing.T) {
 		along, _ := finish(t, s, 1, 1)
 		storetest.ClaimNotes(t, s)
 
-		if _, err := s.Journal.SettleEntry(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: kind, RetryAfter: time.Hour, Reason: "no"}); err != nil {
+		if _, err := s.Journal.SaveOutcome(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: kind, RetryAfter: time.Hour, Reason: "no"}); err != nil {
 			t.Fatal(err)
 		}
 

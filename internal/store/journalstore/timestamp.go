@@ -9,25 +9,25 @@ import (
 	"berth/internal/store/db"
 )
 
-// Moving tells which of these objects of a type the journal changes at this moment, or has changed
+// ObjectsChanging tells which of these objects of a type the journal changes at this moment, or has changed
 // since that mark.
-func (s *Store) Moving(ctx context.Context, typ string, ids []string, since Mark) (map[string]bool, error) {
-	return Moving(ctx, s.db, typ, ids, since)
+func (s *Store) ObjectsChanging(ctx context.Context, typ string, ids []string, since Timestamp) (map[string]bool, error) {
+	return ObjectsChanging(ctx, s.db, typ, ids, since)
 }
 
-// Mark is a moment in the life of the journal.
-type Mark string
+// Timestamp is a moment in the life of the journal.
+type Timestamp string
 
 // Now is the database's time, for Moving.
-func (s *Store) Now(ctx context.Context) (Mark, error) {
-	var m Mark
+func (s *Store) Now(ctx context.Context) (Timestamp, error) {
+	var m Timestamp
 	if err := s.db.QueryRow(ctx, `select clock_timestamp()::text`).Scan(&m); err != nil {
 		return "", fmt.Errorf("ask for the time: %w", err)
 	}
 	return m, nil
 }
 
-func Moving(ctx context.Context, q db.Querier, typ string, ids []string, since Mark) (map[string]bool, error) {
+func ObjectsChanging(ctx context.Context, q db.Querier, typ string, ids []string, since Timestamp) (map[string]bool, error) {
 	found, err := db.QueryAll(ctx, q, pgx.RowTo[string], `
 		select distinct object_id
 		from journal_entry

@@ -1,9 +1,9 @@
 package storetest
 
-// guard is put into the template of every test's database: a transaction of berth's that moves a generation and
+// generationGuard is put into the template of every test's database: a transaction of berth's that moves a generation and
 // does not say so in the history cannot commit, whichever test it runs in. It looks at what is so in the end: what
 // was created and deleted in the same transaction never was.
-const guard = `
+const generationGuard = `
 create function remembered() returns trigger language plpgsql as $$
 declare
 	is_last boolean;

@@ -13,11 +13,11 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// TakeWaiting takes up to limit entries for sending that have gathered while the controller was away, for as long as
+// ClaimBacklog takes up to limit entries for sending that have gathered while the controller was away, for as long as
 // Hold, the oldest first: those that wait for nobody, and whose last attempt met no controller or which waited until
 // then for one before them. None that an attempt was made at since that moment is taken, and none that was recorded just
 // now, whose workflow is about to look. They go along with the carrier's workflow; their own look again when Hold is over.
-func (s *Store) TakeWaiting(ctx context.Context, since Mark, limit int, carrier int64) (takes []journal.ClaimResult, err error) {
+func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, carrier int64) (takes []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			with free as (
@@ -29,15 +29,15 @@ func (s *Store) TakeWaiting(ctx context.Context, since Mark, limit int, carrier 
 				order by seq
 				limit $2
 				for no key update skip locked),
-			postponed as (`+outbox.SelectPostpone(openEntries+` and seq in (select n from free) order by seq`, "$6", "$3::interval")+`)
+			postponed as (`+outbox.SelectPostpone(openEntriesSelect+` and seq in (select n from free) order by seq`, "$6", "$3::interval")+`)
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
 				retry_at = clock_timestamp() + $3::interval, carrier = $5
 			from free
 			where seq = free.n
-			returning unsure, `+EntryColumns, since, limit, Hold, patience, carrier, contract.JournalEntry,
+			returning unsure, `+EntryColumns, since, limit, ClaimDuration, wakeDelay, carrier, contract.JournalEntry,
 		).Query(func(rows pgx.Rows) (err error) {
-			takes, err = pgx.CollectRows(rows, scanTake)
+			takes, err = pgx.CollectRows(rows, scanClaim)
 			return err
 		})
 	})

@@ -14,9 +14,9 @@ import (
 )
 
 // takeWaiting takes what has gathered and returns its numbers, with the attempts.
-func takeWaiting(t *testing.T, s *store.Store, since journalstore.Mark, limit int) (seqs []int64, takes map[int64]journal.ClaimResult) {
+func takeWaiting(t *testing.T, s *store.Store, since journalstore.Timestamp, limit int) (seqs []int64, takes map[int64]journal.ClaimResult) {
 	t.Helper()
-	all, err := s.Journal.TakeWaiting(t.Context(), since, limit, 99)
+	all, err := s.Journal.ClaimBacklog(t.Context(), since, limit, 99)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func takeWaiting(t *testing.T, s *store.Store, since journalstore.Mark, limit in
 	return seqs, takes
 }
 
-func now(t *testing.T, s *store.Store) journalstore.Mark {
+func now(t *testing.T, s *store.Store) journalstore.Timestamp {
 	t.Helper()
 	mark, err := s.Journal.Now(t.Context())
 	if err != nil {
@@ -47,7 +47,7 @@ func age(t *testing.T, url string) {
 func away(t *testing.T, s *store.Store, seq int64) {
 	t.Helper()
 	o := journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "unreachable", ControllerDown: true}
-	if _, err := s.Journal.SettleEntry(t.Context(), seq, take(t, s, seq).Entry.Attempt, o); err != nil {
+	if _, err := s.Journal.SaveOutcome(t.Context(), seq, take(t, s, seq).Entry.Attempt, o); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -67,10 +67,10 @@ func TestWhatGatheredIsTakenOldestFirstAndBehindItsParents(t *testing.T) {
 	for seqs, takes := takeWaiting(t, s, since, 2); len(seqs) > 0; seqs, takes = takeWaiting(t, s, since, 2) {
 		order = append(order, seqs...)
 		for seq, taken := range takes {
-			if held := take(t, s, seq); held.Wait <= 0 || held.Wait > journalstore.Hold {
+			if held := take(t, s, seq); held.Wait <= 0 || held.Wait > journalstore.ClaimDuration {
 				t.Errorf("entry %d is not held: %+v", seq, held)
 			}
-			if _, err := s.Journal.SettleInLine(t.Context(), seq, taken.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
+			if _, err := s.Journal.SaveOutcomeInBatch(t.Context(), seq, taken.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -97,7 +97,7 @@ func TestOnlyWhatMetNoControllerIsTakenBeforeItsTime(t *testing.T) {
 	recordAll(t, s, change(t, "create network refused"), change(t, "create network failed"), change(t, "create network away"), change(t, "create network unlooked"))
 	for seq, kind := range map[int64]journal.OutcomeKind{1: journal.OutcomeRejected, 2: journal.OutcomeFailed} {
 		e := take(t, s, seq).Entry
-		if _, err := s.Journal.SettleEntry(t.Context(), seq, e.Attempt, journal.Outcome{Kind: kind, RetryAfter: time.Hour, Reason: "no"}); err != nil {
+		if _, err := s.Journal.SaveOutcome(t.Context(), seq, e.Attempt, journal.Outcome{Kind: kind, RetryAfter: time.Hour, Reason: "no"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestOnlyWhatMetNoControllerIsTakenBeforeItsTime(t *testing.T) {
 	}
 	o := journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "away again", ControllerDown: true}
 	for seq, take := range takes {
-		if _, err := s.Journal.SettleInLine(t.Context(), seq, take.Entry.Attempt, o); err != nil {
+		if _, err := s.Journal.SaveOutcomeInBatch(t.Context(), seq, take.Entry.Attempt, o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestWhatWasTakenInLineByADeadOneIsRepeatedWithALook(t *testing.T) {
 	if !again.MaybeApplied || again.Entry.Attempt != takes[1].Entry.Attempt+1 {
 		t.Errorf("it may have been sent: %+v", again)
 	}
-	if _, err := s.Journal.SettleInLine(t.Context(), 1, takes[1].Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
+	if _, err := s.Journal.SaveOutcomeInBatch(t.Context(), 1, takes[1].Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
 		t.Error("the dead one came back and settled")
 	}
 }
