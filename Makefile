@@ -3,7 +3,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 temporal = $$(tools/temporal.sh)
-races = TestRace|OneOfManyClients|GenerationsAreRegisters|BackToBack
+races = TestRace|OneOfManyClients|OneWriterThroughKills|BackToBack
 
 .PHONY: help
 help: ## list the targets

@@ -20,24 +20,24 @@ import (
 // the switch is OVS's own stand-in, which needs neither a kernel module nor a privilege, and a driver of ours is in dnsmasq's place.
 type agentHost struct {
 	*servertest.Deployment
-	name      string
-	dir       string
-	tree      string // under which Debian's programs lie
-	broker    *devstack.RabbitMQ
-	space     int // the process that holds the host's namespaces; 0: it has none
-	dhcp, ovs *servertest.Process
+	name         string
+	dir          string
+	programRoot  string // under which Debian's programs lie
+	broker       *devstack.RabbitMQ
+	namespacePID int // the process that holds the host's namespaces; 0: it has none
+	dhcp, ovs    *servertest.Process
 }
 
 // newAgentHost starts the switch of a host whose agents are on that broker.
 func newAgentHost(s *servertest.Deployment, name string, broker *devstack.RabbitMQ) *agentHost {
 	s.Helper()
-	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), tree: debianAgents(s.T), broker: broker}
+	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), programRoot: debianAgents(s.T), broker: broker}
 	if err := os.Mkdir(h.dir, 0o755); err != nil {
 		s.Fatal(err)
 	}
-	h.keep()
-	h.configure()
-	if out, err := h.command("ovsdb-tool", "create", h.file("conf.db"), filepath.Join(h.tree, "usr/share/openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
+	h.startNamespaces()
+	h.writeConfig()
+	if out, err := h.command("ovsdb-tool", "create", h.file("conf.db"), filepath.Join(h.programRoot, "usr/share/openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
 		s.Fatalf("make the switch's database: %v\n%s", err, out)
 	}
 	h.run("ovsdb-server", "--remote=punix:"+h.file("db.sock"), "-vconsole:warn", "--unixctl="+h.file("db.ctl"), h.file("conf.db"))
@@ -49,7 +49,7 @@ func newAgentHost(s *servertest.Deployment, name string, broker *devstack.Rabbit
 	})
 	h.vsctl("--no-wait", "init")
 	options := []string{"unix:" + h.file("db.sock"), "--disable-system", "-vconsole:err", "--unixctl=" + h.file("vs.ctl")}
-	if h.space == 0 {
+	if h.namespacePID == 0 {
 		options = append(options, "--enable-dummy=override", "--disable-system-route")
 	}
 	h.run("ovs-vswitchd", options...)
@@ -75,7 +75,7 @@ func (h *agentHost) file(name string) string { return filepath.Join(h.dir, name)
 func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	under := func(folders ...string) string {
 		for i, f := range folders {
-			folders[i] = filepath.Join(h.tree, f)
+			folders[i] = filepath.Join(h.programRoot, f)
 		}
 		return strings.Join(folders, ":")
 	}
@@ -99,7 +99,7 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 // run runs a program until it is killed, by the end of the test at the latest.
 func (h *agentHost) run(name string, args ...string) *servertest.Process {
 	h.Helper()
-	cmd := h.inside(h.command(name, args...))
+	cmd := h.inNamespaces(h.command(name, args...))
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 { // agents want to be root, if only of a namespace of their own
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: []syscall.SysProcIDMap{{HostID: uid, Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{HostID: gid, Size: 1}}}
@@ -141,8 +141,8 @@ func (h *agentHost) unplug(p serverPort) {
 	h.vsctl("del-port", "br-int", p.tap())
 }
 
-// tag is the VLAN on which the agent has put a port's device, empty if it has not or there is none.
-func (h *agentHost) tag(p serverPort) string {
+// vlan is the VLAN on which the agent has put a port's device, empty if it has not or there is none.
+func (h *agentHost) vlan(p serverPort) string {
 	h.Helper()
 	return strings.Trim(h.vsctl("--if-exists", "get", "Port", p.tap(), "tag"), "[]")
 }
@@ -150,8 +150,8 @@ func (h *agentHost) tag(p serverPort) string {
 // tap is the name of the port's device.
 func (p serverPort) tap() string { return "tap" + p.id[:11] }
 
-// bounceBroker kills RabbitMQ and starts it again.
-func (h *agentHost) bounceBroker() {
+// restartBroker kills RabbitMQ and starts it again.
+func (h *agentHost) restartBroker() {
 	h.Helper()
 	h.broker.Kill()
 	if err := h.broker.Start(h.Context()); err != nil {
@@ -168,8 +168,8 @@ func (h *agentHost) startOVS() {
 	h.ovs = h.run("neutron-openvswitch-agent", "--config-file", h.file("openvswitch_agent.ini"))
 }
 
-// configure writes what the agents read when they start.
-func (h *agentHost) configure() {
+// writeConfig writes what the agents read when they start.
+func (h *agentHost) writeConfig() {
 	h.Helper()
 	shared := fmt.Sprintf(`[DEFAULT]
 host = %s
@@ -192,14 +192,14 @@ ovsdb_connection = unix:%s
 		if err != nil {
 			h.Fatal(err)
 		}
-		h.write(name, string(text))
+		h.writeFile(name, string(text))
 	}
 	drivers := "interface_driver = openvswitch\n"
-	if h.space == 0 {
+	if h.namespacePID == 0 {
 		drivers = "interface_driver = null\ndhcp_driver = berth_dhcp.Driver\n"
 	}
-	h.write("dhcp_agent.ini", shared+"[DEFAULT]\n"+drivers)
-	h.write("openvswitch_agent.ini", shared+fmt.Sprintf(`[ovs]
+	h.writeFile("dhcp_agent.ini", shared+"[DEFAULT]\n"+drivers)
+	h.writeFile("openvswitch_agent.ini", shared+fmt.Sprintf(`[ovs]
 of_listen_address = 127.%d.%d.%d
 local_ip = 127.0.0.1
 datapath_type = netdev
@@ -210,7 +210,7 @@ firewall_driver = openvswitch
 `, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // a loopback address that nobody else has: a free port might be taken meanwhile
 }
 
-func (h *agentHost) write(name, text string) {
+func (h *agentHost) writeFile(name, text string) {
 	h.Helper()
 	if err := os.WriteFile(h.file(name), []byte(text), 0o644); err != nil {
 		h.Fatal(err)

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeper holds what a host makes: a network and a mount namespace of its own, if that is allowed here. When the test has ended,
+// holderScript holds what a host makes: a network and a mount namespace of its own, if that is allowed here. When the test has ended,
 // however it did, it kills what is left of the programs that work in the host's folder; most have children, some leave them.
-const keeper = `set -e
+const holderScript = `set -e
 if [ -n "$OWN" ]; then
 	mount --make-rprivate /
 	mount -t tmpfs tmpfs /run
@@ -38,26 +38,26 @@ for p in /proc/[0-9]*; do
 done
 `
 
-// keep starts the keeper. A host that may not have namespaces here has none.
-func (h *agentHost) keep() {
+// startNamespaces starts the keeper. A host that may not have namespaces here has none.
+func (h *agentHost) startNamespaces() {
 	h.Helper()
 	why := "not root"
 	if os.Geteuid() == 0 {
-		if h.space, why = h.keeper(syscall.CLONE_NEWNET | syscall.CLONE_NEWNS); why == "" {
-			h.relay()
+		if h.namespacePID, why = h.startHolder(syscall.CLONE_NEWNET | syscall.CLONE_NEWNS); why == "" {
+			h.forwardBroker()
 			return
 		}
 	}
 	h.Logf("a host has no namespaces here, so that its switch and its DHCP driver are stand-ins: %s", why)
-	if _, why = h.keeper(0); why != "" {
+	if _, why = h.startHolder(0); why != "" {
 		h.Fatal(why)
 	}
 }
 
-// keeper starts a keeper and returns its process, or why it could not.
-func (h *agentHost) keeper(flags uintptr) (pid int, why string) {
+// startHolder starts a keeper and returns its process, or why it could not.
+func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	h.Helper()
-	cmd := h.command("sh", "-c", keeper)
+	cmd := h.command("sh", "-c", holderScript)
 	cmd.Cancel = func() error { return nil } // it ends by itself
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Setpgid: true}
 	cmd.Env = append(cmd.Env, "FOLDER="+h.dir)
@@ -90,12 +90,12 @@ func (h *agentHost) keeper(flags uintptr) (pid int, why string) {
 	return cmd.Process.Pid, ""
 }
 
-// inside is the command in the host's namespaces, if it has any.
-func (h *agentHost) inside(cmd *exec.Cmd) *exec.Cmd {
-	if h.space == 0 {
+// inNamespaces is the command in the host's namespaces, if it has any.
+func (h *agentHost) inNamespaces(cmd *exec.Cmd) *exec.Cmd {
+	if h.namespacePID == 0 {
 		return cmd
 	}
-	cmd.Args = append([]string{"nsenter", "-t", strconv.Itoa(h.space), "-n", "-m", "--", cmd.Path}, cmd.Args[1:]...)
+	cmd.Args = append([]string{"nsenter", "-t", strconv.Itoa(h.namespacePID), "-n", "-m", "--", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/usr/bin/nsenter"
 	return cmd
 }
@@ -103,15 +103,15 @@ func (h *agentHost) inside(cmd *exec.Cmd) *exec.Cmd {
 // ip runs a command of iproute2 in the host's namespaces.
 func (h *agentHost) ip(args ...string) string {
 	h.Helper()
-	out, err := h.inside(h.command("ip", args...)).CombinedOutput()
+	out, err := h.inNamespaces(h.command("ip", args...)).CombinedOutput()
 	if err != nil {
 		h.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
 }
 
-// relay lets the broker be reached from the host's network, where nothing is but what the host makes, under its own address.
-func (h *agentHost) relay() {
+// forwardBroker lets the broker be reached from the host's network, where nothing is but what the host makes, under its own address.
+func (h *agentHost) forwardBroker() {
 	h.Helper()
 	broker, err := url.Parse(h.broker.URL(0))
 	if err != nil {
@@ -125,7 +125,7 @@ func (h *agentHost) relay() {
 	door := make(chan made)
 	go func() {
 		runtime.LockOSThread() // for good: the thread, which is in another network now, ends with the goroutine
-		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", h.space))
+		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", h.namespacePID))
 		if err == nil {
 			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
 		}
@@ -147,13 +147,13 @@ func (h *agentHost) relay() {
 			if err != nil {
 				return
 			}
-			go pass(conn, address)
+			go forward(conn, address)
 		}
 	}()
 }
 
-// pass passes on what two sides say until one has ended.
-func pass(one net.Conn, address string) {
+// forward passes on what two sides say until one has ended.
+func forward(one net.Conn, address string) {
 	defer func() { _ = one.Close() }()
 	other, err := net.Dial("tcp", address)
 	if err != nil {
@@ -170,19 +170,19 @@ func pass(one net.Conn, address string) {
 	<-ended
 }
 
-// serves tells whether the host's DHCP agent has set up its service for a network.
-func (h *agentHost) serves(network string) bool {
-	if h.space == 0 {
+// servesDHCP tells whether the host's DHCP agent has set up its service for a network.
+func (h *agentHost) servesDHCP(network string) bool {
+	if h.namespacePID == 0 {
 		said := h.dhcp.Output()
 		at := strings.LastIndex(said, "dhcp ")
 		return at >= 0 && strings.HasPrefix(said[at:], "dhcp serves "+network)
 	}
-	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(h.space), "root/run/netns/qdhcp-"+network))
+	_, err := os.Stat(filepath.Join("/proc", strconv.Itoa(h.namespacePID), "root/run/netns/qdhcp-"+network))
 	return err == nil
 }
 
-// boot gives the port's device to a server, in a namespace of its own, and returns the address that the server gets over it by DHCP.
-func (h *agentHost) boot(p serverPort) string {
+// bootServer gives the port's device to a server, in a namespace of its own, and returns the address that the server gets over it by DHCP.
+func (h *agentHost) bootServer(p serverPort) string {
 	h.Helper()
 	h.ip("netns", "add", p.tap())
 	h.ip("link", "set", p.tap(), "netns", p.tap())

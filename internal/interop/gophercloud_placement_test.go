@@ -31,40 +31,40 @@ type goClient struct {
 	agg      string // an aggregate with the host in it
 }
 
-// at is the library's client for a microversion.
-func (g *goClient) at(version string) *gophercloud.ServiceClient {
+// client is the library's client for a microversion.
+func (g *goClient) client(version string) *gophercloud.ServiceClient {
 	return &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
 		Endpoint: g.endpoint + "/", Type: "placement", Microversion: version}
 }
 
-func (g *goClient) check(what string, err error) {
+func (g *goClient) mustSucceed(what string, err error) {
 	g.Helper()
 	if err != nil {
 		g.Fatalf("%s: %v", what, err)
 	}
 }
 
-func (g *goClient) refused(what string, err error, status int) {
+func (g *goClient) expectStatus(what string, err error, status int) {
 	g.Helper()
 	if !gophercloud.ResponseCodeIs(err, status) {
 		g.Errorf("%s: want %d, got %v", what, status, err)
 	}
 }
 
-func (g *goClient) same(what string, want, got any) {
+func (g *goClient) expectEqual(what string, want, got any) {
 	g.Helper()
 	if d := cmp.Diff(want, got); d != "" {
 		g.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }
 
-// listed reads every page of a list.
-func listed[T any](g *goClient, pager pagination.Pager, extract func(pagination.Page) (T, error)) T {
+// listAll reads every page of a list.
+func listAll[T any](g *goClient, pager pagination.Pager, extract func(pagination.Page) (T, error)) T {
 	g.Helper()
 	page, err := pager.AllPages(g.ctx)
-	g.check("list", err)
+	g.mustSucceed("list", err)
 	list, err := extract(page)
-	g.check("read the list", err)
+	g.mustSucceed("read the list", err)
 	return list
 }
 
@@ -89,138 +89,138 @@ func TestGophercloud_Placement(t *testing.T) {
 }
 
 func (g *goClient) providers() {
-	c := g.at("1.39")
+	c := g.client("1.39")
 	rack, err := resourceproviders.Create(g.ctx, c, resourceproviders.CreateOpts{Name: "rack", UUID: g.rack}).Extract()
-	g.check("create a provider", err)
+	g.mustSucceed("create a provider", err)
 	host, err := resourceproviders.Create(g.ctx, c, resourceproviders.CreateOpts{Name: "host", UUID: g.host, ParentProviderUUID: g.rack}).Extract()
-	g.check("create a child", err)
-	g.same("parents and roots", []string{"", g.rack, g.rack, g.rack}, []string{rack.ParentProviderUUID, rack.RootProviderUUID, host.ParentProviderUUID, host.RootProviderUUID})
+	g.mustSucceed("create a child", err)
+	g.expectEqual("parents and roots", []string{"", g.rack, g.rack, g.rack}, []string{rack.ParentProviderUUID, rack.RootProviderUUID, host.ParentProviderUUID, host.RootProviderUUID})
 	_, err = resourceproviders.Create(g.ctx, c, resourceproviders.CreateOpts{Name: "rack"}).Extract()
-	g.refused("a second rack", err, http.StatusConflict)
+	g.expectStatus("a second rack", err, http.StatusConflict)
 
 	for version, links := range map[string]int{"": 3, "1.1": 4, "1.6": 5, "1.11": 6, "1.39": 6} { // none means 1.0
-		found, err := resourceproviders.Get(g.ctx, g.at(version), g.host).Extract()
-		g.check("show the provider", err)
+		found, err := resourceproviders.Get(g.ctx, g.client(version), g.host).Extract()
+		g.mustSucceed("show the provider", err)
 		if found.Name != "host" || len(found.Links) != links {
 			g.Errorf("at %q: %+v", version, found)
 		}
 	}
 	name := "host-1"
 	renamed, err := resourceproviders.Update(g.ctx, c, g.host, resourceproviders.UpdateOpts{Name: &name}).Extract()
-	g.check("rename the provider", err)
-	g.same("renamed", [2]string{"host-1", g.rack}, [2]string{renamed.Name, renamed.ParentProviderUUID})
+	g.mustSucceed("rename the provider", err)
+	g.expectEqual("renamed", [2]string{"host-1", g.rack}, [2]string{renamed.Name, renamed.ParentProviderUUID})
 	alone := ""
 	moved, err := resourceproviders.Update(g.ctx, c, g.host, resourceproviders.UpdateOpts{Name: &name, ParentProviderUUID: &alone}).Extract()
-	g.check("take the provider out of its tree", err)
-	g.same("a root", [2]string{"", g.host}, [2]string{moved.ParentProviderUUID, moved.RootProviderUUID})
-	g.same("by name", []string{g.host}, g.list("1.0", resourceproviders.ListOpts{Name: "host-1"}))
-	g.same("by UUID", []string{g.rack}, g.list("1.0", resourceproviders.ListOpts{UUID: g.rack}))
-	g.same("by tree", []string{g.rack}, g.list("1.14", resourceproviders.ListOpts{InTree: g.rack}))
-	g.check("delete the rack", resourceproviders.Delete(g.ctx, c, g.rack).ExtractErr())
-	g.refused("delete it again", resourceproviders.Delete(g.ctx, c, g.rack).ExtractErr(), http.StatusNotFound)
+	g.mustSucceed("take the provider out of its tree", err)
+	g.expectEqual("a root", [2]string{"", g.host}, [2]string{moved.ParentProviderUUID, moved.RootProviderUUID})
+	g.expectEqual("by name", []string{g.host}, g.list("1.0", resourceproviders.ListOpts{Name: "host-1"}))
+	g.expectEqual("by UUID", []string{g.rack}, g.list("1.0", resourceproviders.ListOpts{UUID: g.rack}))
+	g.expectEqual("by tree", []string{g.rack}, g.list("1.14", resourceproviders.ListOpts{InTree: g.rack}))
+	g.mustSucceed("delete the rack", resourceproviders.Delete(g.ctx, c, g.rack).ExtractErr())
+	g.expectStatus("delete it again", resourceproviders.Delete(g.ctx, c, g.rack).ExtractErr(), http.StatusNotFound)
 }
 
 // list are the UUIDs of the providers that a query finds.
 func (g *goClient) list(version string, opts resourceproviders.ListOptsBuilder) (found []string) {
 	g.Helper()
-	for _, p := range listed(g, resourceproviders.List(g.at(version), opts), resourceproviders.ExtractResourceProviders) {
+	for _, p := range listAll(g, resourceproviders.List(g.client(version), opts), resourceproviders.ExtractResourceProviders) {
 		found = append(found, p.UUID)
 	}
 	return found
 }
 
 func (g *goClient) inventories() {
-	c := g.at("1.39")
+	c := g.client("1.39")
 	vcpu := resourceproviders.Inventory{Total: 16, Reserved: 2, MinUnit: 1, MaxUnit: 16, StepSize: 1, AllocationRatio: 1.5}
 	memory := resourceproviders.Inventory{Total: 1024, MinUnit: 1, MaxUnit: 1024, StepSize: 1, AllocationRatio: 1}
 	want := resourceproviders.ResourceProviderInventories{Inventories: map[string]resourceproviders.Inventory{"VCPU": vcpu, "MEMORY_MB": memory}}
 	got, err := resourceproviders.UpdateInventories(g.ctx, c, g.host, want).Extract()
-	g.check("set inventories", err)
+	g.mustSucceed("set inventories", err)
 	want.ResourceProviderGeneration = 1
-	g.same("inventories", want, *got)
+	g.expectEqual("inventories", want, *got)
 	_, err = resourceproviders.UpdateInventories(g.ctx, c, g.host, resourceproviders.UpdateInventoriesOpts{Inventories: want.Inventories}).Extract()
-	g.refused("a stale write", err, http.StatusConflict)
+	g.expectStatus("a stale write", err, http.StatusConflict)
 	vcpu.AllocationRatio = 1
 	_, err = resourceproviders.UpdateInventory(g.ctx, c, g.host, "VCPU", resourceproviders.UpdateInventoryOpts{ResourceProviderGeneration: 1, Inventory: vcpu}).Extract()
-	g.check("set one inventory", err)
+	g.mustSucceed("set one inventory", err)
 	one, err := resourceproviders.GetInventory(g.ctx, c, g.host, "VCPU").Extract()
-	g.check("show one inventory", err)
-	g.same("one inventory", resourceproviders.ResourceProviderInventory{ResourceProviderGeneration: 2, Inventory: vcpu}, *one)
+	g.mustSucceed("show one inventory", err)
+	g.expectEqual("one inventory", resourceproviders.ResourceProviderInventory{ResourceProviderGeneration: 2, Inventory: vcpu}, *one)
 	_, err = resourceproviders.GetInventory(g.ctx, c, g.host, "DISK_GB").Extract()
-	g.refused("what it lacks", err, http.StatusNotFound)
+	g.expectStatus("what it lacks", err, http.StatusNotFound)
 	all, err := resourceproviders.GetInventories(g.ctx, c, g.host).Extract()
-	g.check("show inventories", err)
+	g.mustSucceed("show inventories", err)
 	want.ResourceProviderGeneration, want.Inventories["VCPU"] = 2, vcpu
-	g.same("all inventories", want, *all)
-	g.same("by resources", []string{g.host}, g.list("1.4", resourceproviders.ListOpts{Resources: "VCPU:14,MEMORY_MB:1"}))
-	g.same("by too many resources", []string(nil), g.list("1.4", resourceproviders.ListOpts{Resources: "VCPU:15"}))
+	g.expectEqual("all inventories", want, *all)
+	g.expectEqual("by resources", []string{g.host}, g.list("1.4", resourceproviders.ListOpts{Resources: "VCPU:14,MEMORY_MB:1"}))
+	g.expectEqual("by too many resources", []string(nil), g.list("1.4", resourceproviders.ListOpts{Resources: "VCPU:15"}))
 }
 
 func (g *goClient) aggregates() {
-	_, err := resourceproviders.UpdateAggregates(g.ctx, g.at("1.18"), g.host, resourceproviders.UpdateAggregatesOpts{Aggregates: []string{}}).Extract()
-	g.check("set no aggregates, as it was until 1.18", err)
+	_, err := resourceproviders.UpdateAggregates(g.ctx, g.client("1.18"), g.host, resourceproviders.UpdateAggregatesOpts{Aggregates: []string{}}).Extract()
+	g.mustSucceed("set no aggregates, as it was until 1.18", err)
 	generation := 2
-	got, err := resourceproviders.UpdateAggregates(g.ctx, g.at("1.19"), g.host,
+	got, err := resourceproviders.UpdateAggregates(g.ctx, g.client("1.19"), g.host,
 		resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &generation, Aggregates: []string{g.agg}}).Extract()
-	g.check("set an aggregate", err)
+	g.mustSucceed("set an aggregate", err)
 	generation = 3
 	want := resourceproviders.ResourceProviderAggregates{ResourceProviderGeneration: &generation, Aggregates: []string{g.agg}}
-	g.same("aggregates", want, *got)
-	got, err = resourceproviders.GetAggregates(g.ctx, g.at("1.39"), g.host).Extract()
-	g.check("show aggregates", err)
-	g.same("aggregates", want, *got)
+	g.expectEqual("aggregates", want, *got)
+	got, err = resourceproviders.GetAggregates(g.ctx, g.client("1.39"), g.host).Extract()
+	g.mustSucceed("show aggregates", err)
+	g.expectEqual("aggregates", want, *got)
 	stale := 2
-	_, err = resourceproviders.UpdateAggregates(g.ctx, g.at("1.39"), g.host, resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale}).Extract()
-	g.refused("a stale write", err, http.StatusBadRequest) // it sends null for no aggregates
-	_, err = resourceproviders.UpdateAggregates(g.ctx, g.at("1.39"), g.host,
+	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host, resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale}).Extract()
+	g.expectStatus("a stale write", err, http.StatusBadRequest) // it sends null for no aggregates
+	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host,
 		resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale, Aggregates: []string{}}).Extract()
-	g.refused("a stale write", err, http.StatusConflict)
-	g.same("by aggregate", []string{g.host}, g.list("1.3", resourceproviders.ListOpts{MemberOf: "in:" + g.agg + "," + g.rack}))
-	g.same("outside of the aggregate", []string(nil), g.list("1.32", resourceproviders.ListOpts{MemberOf: "!" + g.agg}))
+	g.expectStatus("a stale write", err, http.StatusConflict)
+	g.expectEqual("by aggregate", []string{g.host}, g.list("1.3", resourceproviders.ListOpts{MemberOf: "in:" + g.agg + "," + g.rack}))
+	g.expectEqual("outside of the aggregate", []string(nil), g.list("1.32", resourceproviders.ListOpts{MemberOf: "!" + g.agg}))
 }
 
 func (g *goClient) traits() {
-	c := g.at("1.39")
-	g.check("create a trait", traits.Create(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
-	g.check("create it again", traits.Create(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
-	g.check("look for a trait", traits.Get(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
-	g.refused("no such trait", traits.Get(g.ctx, c, "CUSTOM_NONE").ExtractErr(), http.StatusNotFound)
+	c := g.client("1.39")
+	g.mustSucceed("create a trait", traits.Create(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
+	g.mustSucceed("create it again", traits.Create(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
+	g.mustSucceed("look for a trait", traits.Get(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
+	g.expectStatus("no such trait", traits.Get(g.ctx, c, "CUSTOM_NONE").ExtractErr(), http.StatusNotFound)
 	got, err := resourceproviders.UpdateTraits(g.ctx, c, g.host, resourceproviders.UpdateTraitsOpts{ResourceProviderGeneration: 3, Traits: []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"}}).Extract()
-	g.check("set traits", err)
+	g.mustSucceed("set traits", err)
 	slices.Sort(got.Traits)
-	g.same("traits", resourceproviders.ResourceProviderTraits{ResourceProviderGeneration: 4, Traits: []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"}}, *got)
+	g.expectEqual("traits", resourceproviders.ResourceProviderTraits{ResourceProviderGeneration: 4, Traits: []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"}}, *got)
 	got, err = resourceproviders.GetTraits(g.ctx, c, g.host).Extract()
-	g.check("show traits", err)
-	g.same("the generation", 4, got.ResourceProviderGeneration)
+	g.mustSucceed("show traits", err)
+	g.expectEqual("the generation", 4, got.ResourceProviderGeneration)
 	yes := true
-	associated := listed(g, traits.List(c, traits.ListOpts{Associated: &yes}), traits.ExtractTraits)
+	associated := listAll(g, traits.List(c, traits.ListOpts{Associated: &yes}), traits.ExtractTraits)
 	slices.Sort(associated)
-	g.same("traits in use", []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"}, associated)
-	g.same("traits by name", []string{"CUSTOM_GOLD"}, listed(g, traits.List(c, traits.ListOpts{Name: "startswith:CUSTOM_"}), traits.ExtractTraits))
-	g.refused("delete a trait in use", traits.Delete(g.ctx, c, "CUSTOM_GOLD").ExtractErr(), http.StatusConflict)
-	g.same("by traits", []string{g.host}, g.list("1.22", resourceproviders.ListOpts{Required: "CUSTOM_GOLD,!HW_CPU_X86_SSE"}))
-	g.same("by any trait", []string{g.host}, g.list("1.39", resourceproviders.ListOpts139{Name: "host-1", MemberOf: []string{g.agg, "!" + g.rack},
+	g.expectEqual("traits in use", []string{"CUSTOM_GOLD", "HW_CPU_X86_AVX"}, associated)
+	g.expectEqual("traits by name", []string{"CUSTOM_GOLD"}, listAll(g, traits.List(c, traits.ListOpts{Name: "startswith:CUSTOM_"}), traits.ExtractTraits))
+	g.expectStatus("delete a trait in use", traits.Delete(g.ctx, c, "CUSTOM_GOLD").ExtractErr(), http.StatusConflict)
+	g.expectEqual("by traits", []string{g.host}, g.list("1.22", resourceproviders.ListOpts{Required: "CUSTOM_GOLD,!HW_CPU_X86_SSE"}))
+	g.expectEqual("by any trait", []string{g.host}, g.list("1.39", resourceproviders.ListOpts139{Name: "host-1", MemberOf: []string{g.agg, "!" + g.rack},
 		Required: []string{"in:CUSTOM_GOLD,HW_CPU_X86_SSE", "!HW_CPU_X86_SSE"}}))
-	g.check("take the traits away", resourceproviders.DeleteTraits(g.ctx, c, g.host).ExtractErr())
-	g.check("delete the trait", traits.Delete(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
+	g.mustSucceed("take the traits away", resourceproviders.DeleteTraits(g.ctx, c, g.host).ExtractErr())
+	g.mustSucceed("delete the trait", traits.Delete(g.ctx, c, "CUSTOM_GOLD").ExtractErr())
 }
 
 func (g *goClient) classes() {
-	c := g.at("1.39")
-	g.check("create a class", resourceclasses.Create(g.ctx, c, resourceclasses.CreateOpts{Name: "CUSTOM_SLOT"}).ExtractErr())
-	g.refused("create it again", resourceclasses.Create(g.ctx, c, resourceclasses.CreateOpts{Name: "CUSTOM_SLOT"}).ExtractErr(), http.StatusConflict)
-	g.check("make sure of it", resourceclasses.Update(g.ctx, c, "CUSTOM_SLOT").ExtractErr())
+	c := g.client("1.39")
+	g.mustSucceed("create a class", resourceclasses.Create(g.ctx, c, resourceclasses.CreateOpts{Name: "CUSTOM_SLOT"}).ExtractErr())
+	g.expectStatus("create it again", resourceclasses.Create(g.ctx, c, resourceclasses.CreateOpts{Name: "CUSTOM_SLOT"}).ExtractErr(), http.StatusConflict)
+	g.mustSucceed("make sure of it", resourceclasses.Update(g.ctx, c, "CUSTOM_SLOT").ExtractErr())
 	found, err := resourceclasses.Get(g.ctx, c, "CUSTOM_SLOT").Extract()
-	g.check("show a class", err)
-	g.same("a class", resourceclasses.ResourceClass{Name: "CUSTOM_SLOT", Links: []resourceclasses.Link{{Href: "/placement/resource_classes/CUSTOM_SLOT", Rel: "self"}}}, *found)
-	all := listed(g, resourceclasses.List(c), resourceclasses.ExtractResourceClasses)
-	g.same("first and last class", [2]string{"VCPU", "CUSTOM_SLOT"}, [2]string{all[0].Name, all[len(all)-1].Name})
-	g.check("delete a class", resourceclasses.Delete(g.ctx, c, "CUSTOM_SLOT").ExtractErr())
-	g.refused("delete a standard class", resourceclasses.Delete(g.ctx, c, "VCPU").ExtractErr(), http.StatusBadRequest)
+	g.mustSucceed("show a class", err)
+	g.expectEqual("a class", resourceclasses.ResourceClass{Name: "CUSTOM_SLOT", Links: []resourceclasses.Link{{Href: "/placement/resource_classes/CUSTOM_SLOT", Rel: "self"}}}, *found)
+	all := listAll(g, resourceclasses.List(c), resourceclasses.ExtractResourceClasses)
+	g.expectEqual("first and last class", [2]string{"VCPU", "CUSTOM_SLOT"}, [2]string{all[0].Name, all[len(all)-1].Name})
+	g.mustSucceed("delete a class", resourceclasses.Delete(g.ctx, c, "CUSTOM_SLOT").ExtractErr())
+	g.expectStatus("delete a standard class", resourceclasses.Delete(g.ctx, c, "VCPU").ExtractErr(), http.StatusBadRequest)
 }
 
 func (g *goClient) allocations() {
-	c := g.at("1.39")
+	c := g.client("1.39")
 	one, other := uuid.NewString(), uuid.NewString()
 	take := func(vcpus int, generation *int) allocations.UpdateOpts {
 		o := allocations.UpdateOpts{ProjectID: "p", UserID: "u", ConsumerType: "INSTANCE", ConsumerGeneration: generation,
@@ -231,51 +231,51 @@ func (g *goClient) allocations() {
 		return o
 	}
 	first, second := 1, 2
-	g.check("allocate", allocations.Update(g.ctx, c, one, take(2, nil)).ExtractErr())
-	g.refused("allocate as if for the first time", allocations.Update(g.ctx, c, one, take(2, nil)).ExtractErr(), http.StatusConflict)
-	g.refused("allocate too much", allocations.Update(g.ctx, c, one, take(15, &first)).ExtractErr(), http.StatusConflict)
-	g.check("allocate for both", allocations.Manage(g.ctx, c, allocations.ManageOpts{one: take(3, &first), other: take(4, nil)}).ExtractErr())
+	g.mustSucceed("allocate", allocations.Update(g.ctx, c, one, take(2, nil)).ExtractErr())
+	g.expectStatus("allocate as if for the first time", allocations.Update(g.ctx, c, one, take(2, nil)).ExtractErr(), http.StatusConflict)
+	g.expectStatus("allocate too much", allocations.Update(g.ctx, c, one, take(15, &first)).ExtractErr(), http.StatusConflict)
+	g.mustSucceed("allocate for both", allocations.Manage(g.ctx, c, allocations.ManageOpts{one: take(3, &first), other: take(4, nil)}).ExtractErr())
 	got, err := allocations.Get(g.ctx, c, one).Extract()
-	g.check("show allocations", err)
+	g.mustSucceed("show allocations", err)
 	p, u, kind := "p", "u", "INSTANCE"
-	g.same("allocations", allocations.Allocations{ProjectID: &p, UserID: &u, ConsumerType: &kind, ConsumerGeneration: &second,
+	g.expectEqual("allocations", allocations.Allocations{ProjectID: &p, UserID: &u, ConsumerType: &kind, ConsumerGeneration: &second,
 		Allocations: map[string]allocations.ProviderAllocations{g.host: {Generation: 7, Resources: map[string]int{"VCPU": 3}}}}, *got)
 	held, err := resourceproviders.GetAllocations(g.ctx, c, g.host).Extract()
-	g.check("show who holds what", err)
-	g.same("holders", map[string]resourceproviders.Allocation{one: {Resources: map[string]int{"VCPU": 3}}, other: {Resources: map[string]int{"VCPU": 4}}}, held.Allocations)
+	g.mustSucceed("show who holds what", err)
+	g.expectEqual("holders", map[string]resourceproviders.Allocation{one: {Resources: map[string]int{"VCPU": 3}}, other: {Resources: map[string]int{"VCPU": 4}}}, held.Allocations)
 	used, err := resourceproviders.GetUsages(g.ctx, c, g.host).Extract()
-	g.check("show usages of the provider", err)
-	g.same("usages", resourceproviders.ResourceProviderUsage{ResourceProviderGeneration: 7, Usages: map[string]int{"VCPU": 7, "MEMORY_MB": 0}}, *used)
-	before, err := usages.Get(g.ctx, g.at("1.37"), usages.GetOpts{ProjectID: "p", UserID: "u"}).ExtractPre138()
-	g.check("show usages of the project before 1.38", err)
-	g.same("usages before 1.38", map[string]int{"VCPU": 7}, before.Usages)
+	g.mustSucceed("show usages of the provider", err)
+	g.expectEqual("usages", resourceproviders.ResourceProviderUsage{ResourceProviderGeneration: 7, Usages: map[string]int{"VCPU": 7, "MEMORY_MB": 0}}, *used)
+	before, err := usages.Get(g.ctx, g.client("1.37"), usages.GetOpts{ProjectID: "p", UserID: "u"}).ExtractPre138()
+	g.mustSucceed("show usages of the project before 1.38", err)
+	g.expectEqual("usages before 1.38", map[string]int{"VCPU": 7}, before.Usages)
 	after, err := usages.Get(g.ctx, c, usages.GetOpts{ProjectID: "p", ConsumerType: "INSTANCE"}).Extract()
-	g.check("show usages of the project", err)
-	g.same("usages from 1.38 on", map[string]usages.ConsumerTypeUsage{"INSTANCE": {"VCPU": 7, "consumer_count": 2}}, after.Usages)
-	g.refused("delete a provider in use", resourceproviders.Delete(g.ctx, c, g.host).ExtractErr(), http.StatusConflict)
-	g.check("give back", allocations.Update(g.ctx, c, one, take(0, &second)).ExtractErr())
-	g.check("delete allocations", allocations.Delete(g.ctx, c, other).ExtractErr())
-	g.refused("delete them again", allocations.Delete(g.ctx, c, other).ExtractErr(), http.StatusNotFound)
+	g.mustSucceed("show usages of the project", err)
+	g.expectEqual("usages from 1.38 on", map[string]usages.ConsumerTypeUsage{"INSTANCE": {"VCPU": 7, "consumer_count": 2}}, after.Usages)
+	g.expectStatus("delete a provider in use", resourceproviders.Delete(g.ctx, c, g.host).ExtractErr(), http.StatusConflict)
+	g.mustSucceed("give back", allocations.Update(g.ctx, c, one, take(0, &second)).ExtractErr())
+	g.mustSucceed("delete allocations", allocations.Delete(g.ctx, c, other).ExtractErr())
+	g.expectStatus("delete them again", allocations.Delete(g.ctx, c, other).ExtractErr(), http.StatusNotFound)
 	empty, err := allocations.Get(g.ctx, c, one).Extract()
-	g.check("show no allocations", err)
-	g.same("no allocations", allocations.Allocations{Allocations: map[string]allocations.ProviderAllocations{}}, *empty)
+	g.mustSucceed("show no allocations", err)
+	g.expectEqual("no allocations", allocations.Allocations{Allocations: map[string]allocations.ProviderAllocations{}}, *empty)
 }
 
 func (g *goClient) candidates() {
-	old := listed(g, allocationcandidates.List(g.at("1.11"), allocationcandidates.ListOpts{Resources: "VCPU:2"}), allocationcandidates.ExtractAllocationCandidates110)
+	old := listAll(g, allocationcandidates.List(g.client("1.11"), allocationcandidates.ListOpts{Resources: "VCPU:2"}), allocationcandidates.ExtractAllocationCandidates110)
 	cpus := map[string]allocationcandidates.ProviderSummaryResource{"VCPU": {Capacity: 14}}
-	g.same("candidates until 1.11", allocationcandidates.AllocationCandidates110{
+	g.expectEqual("candidates until 1.11", allocationcandidates.AllocationCandidates110{
 		AllocationRequests: []allocationcandidates.AllocationRequest110{{Allocations: []allocationcandidates.AllocationRequest110Resource{{
 			ResourceProvider: allocationcandidates.AllocationRequest110ResourceProvider{UUID: g.host}, Resources: map[string]int{"VCPU": 2}}}}},
 		ProviderSummaries: map[string]allocationcandidates.ProviderSummary110{g.host: {Resources: cpus}},
 	}, *old)
-	got := listed(g, allocationcandidates.List(g.at("1.39"), allocationcandidates.ListOpts{
+	got := listAll(g, allocationcandidates.List(g.client("1.39"), allocationcandidates.ListOpts{
 		Resources: "VCPU:2", Required: []string{"!HW_CPU_X86_SSE"}, MemberOf: []string{g.agg}, InTree: g.host, GroupPolicy: "none", Limit: 5,
 		RootRequired: "!HW_CPU_X86_SSE", SameSubtree: []string{"_A,_B"},
 		ResourceGroups: map[string]allocationcandidates.ResourceGroup{"_A": {Resources: "MEMORY_MB:1"}, "_B": {Resources: "VCPU:1", InTree: g.host, MemberOf: g.agg}},
 	}), allocationcandidates.ExtractAllocationCandidates)
 	none, root := []string{}, g.host
-	g.same("candidates", allocationcandidates.AllocationCandidates{
+	g.expectEqual("candidates", allocationcandidates.AllocationCandidates{
 		AllocationRequests: []allocationcandidates.AllocationRequest{{
 			Allocations: map[string]allocationcandidates.AllocationRequestResource{g.host: {Resources: map[string]int{"VCPU": 3, "MEMORY_MB": 1}}},
 			Mappings:    &map[string][]string{"": {g.host}, "_A": {g.host}, "_B": {g.host}}}},
@@ -285,8 +285,8 @@ func (g *goClient) candidates() {
 }
 
 func (g *goClient) end() {
-	c := g.at("1.39")
-	g.check("delete one inventory", resourceproviders.DeleteInventory(g.ctx, c, g.host, "VCPU").ExtractErr())
-	g.check("delete inventories", resourceproviders.DeleteInventories(g.ctx, c, g.host).ExtractErr())
-	g.check("delete the host", resourceproviders.Delete(g.ctx, c, g.host).ExtractErr())
+	c := g.client("1.39")
+	g.mustSucceed("delete one inventory", resourceproviders.DeleteInventory(g.ctx, c, g.host, "VCPU").ExtractErr())
+	g.mustSucceed("delete inventories", resourceproviders.DeleteInventories(g.ctx, c, g.host).ExtractErr())
+	g.mustSucceed("delete the host", resourceproviders.Delete(g.ctx, c, g.host).ExtractErr())
 }

@@ -21,8 +21,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// mortalPostgres is a database server of the test's own, which it may kill.
-func mortalPostgres(t *testing.T) *devstack.Postgres {
+// startOwnPostgres starts a PostgreSQL server that only this test uses, so that the test may kill it.
+func startOwnPostgres(t *testing.T) *devstack.Postgres {
 	t.Helper()
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresOptions{Dir: filepath.Join(filepath.Dir(servertest.DataFolder(t)), "postgres")})
 	if err != nil {
@@ -37,7 +37,7 @@ func mortalPostgres(t *testing.T) *devstack.Postgres {
 
 func TestAcknowledgedWrites_SurvivePostgresCrash(t *testing.T) {
 	t.Parallel()
-	postgres := mortalPostgres(t)
+	postgres := startOwnPostgres(t)
 	_, settings := servertest.NewNamespace(t)
 	s := servertest.NewDeployment(t, postgres.URL, settings...)
 	checkWritesSurvive(s.StartWorker("api,relay,temporal"), s, func() {
@@ -54,7 +54,7 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Settings = append(s.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port)) // the clients find it again
+	s.Settings = append(s.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port)) // the next process listens on the same port
 	c := s.StartWorker("api,relay,temporal")
 	checkWritesSurvive(c, s, func() {
 		c.Kill()
@@ -63,15 +63,15 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	checkStickyTakeover(s, temporal, c)
 }
 
-// checkStickyTakeover kills a process that has a port's workflow in memory, and checks that what is signalled then does not wait out the time that
-// Temporal gives the dead: it is asked of the one that follows in its seat.
+// checkStickyTakeover kills a process that has a port's workflow in its cache and sends the workflow a signal. It checks that the next process on the
+// same address takes over the sticky task queue: no workflow task waits for its schedule-to-start timeout.
 func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *servertest.Worker) {
 	s.Helper()
 	c.RegisterAgents()
-	network := c.CreateNetwork("inherited")
+	network := c.CreateNetwork("sticky")
 	c.CreateSubnet(network)
 	port := contract.PortID(c.Create("port", servertest.PortBody(network)))
-	says := func(want ...string) {
+	awaitBlockers := func(want ...string) {
 		s.Helper()
 		s.Await(fmt.Sprintf("%s waits for %v", port, want), func() string {
 			var why contract.Why
@@ -85,11 +85,11 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 			return fmt.Sprintf("%+v, %v", why, err)
 		})
 	}
-	says("DHCP", "L2")
+	awaitBlockers("DHCP", "L2")
 
 	c.Kill()
 	c = s.StartWorker("api,relay,temporal")
-	s.Await("the one that follows is ready", func() string {
+	s.Await("the next process is ready", func() string {
 		if code, _, err := c.Do("GET", "/readyz", nil); code != http.StatusOK {
 			return fmt.Sprint(code, err)
 		}
@@ -99,119 +99,119 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 		s.Fatal(err)
 	}
 
-	says("DHCP")
+	awaitBlockers("DHCP")
 	for events := temporal.GetWorkflowHistory(s.Context(), port, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 		e, err := events.Next()
 		if err != nil {
 			s.Fatal(err)
 		}
 		if e.GetWorkflowTaskTimedOutEventAttributes().GetTimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
-			s.Errorf("the signal waited for the dead: %v", e)
+			s.Errorf("a workflow task waited for the killed process: %v", e)
 		}
 	}
 }
 
-// checkWritesSurvive lets clients work on the process through crashes, and checks that what it acknowledged is kept, that
-// nothing is there by halves, and that everything is brought to its end.
+// checkWritesSurvive runs clients through two crashes. It checks that every acknowledged write is kept, that no write is partial, and that
+// all pending work ends.
 func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash func()) {
 	s.Helper()
 	c.RegisterAgents()
-	l := &load{Worker: c, names: map[string]string{}, gone: map[string]bool{}, reported: map[string]bool{}, holds: map[string]bool{}}
-	l.stock()
+	l := &clientLoad{Worker: c, names: map[string]string{}, deleted: map[string]bool{}, reported: map[string]bool{}, consumers: map[string]bool{}}
+	l.createProvider()
 	stop := l.run(4)
 	for range 2 {
-		l.progress(s)
+		l.awaitRounds(s)
 		crash()
 	}
-	l.progress(s)
+	l.awaitRounds(s)
 	stop()
 
 	if l.failed.Load() == 0 {
-		s.Error("no client noticed the crashes")
+		s.Error("no request failed during the crashes")
 	}
 	s.AwaitMirrored()
-	s.AwaitNone("no note is left", `select workflow_id from note`)
-	s.AwaitNone("Nova is told of everything", `select name || ' ' || port_id from nova_event`)
+	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
+	s.AwaitNone("all Nova events are sent", `select name || ' ' || port_id from nova_event`)
 	checkAcknowledgedKept(s, l)
 	checkNothingPartial(s)
-	told := countNovaEvents(s, "network-vif-plugged")
+	plugged := countNovaEvents(s, "network-vif-plugged")
 	for p := range l.reported {
-		if told[p] == 0 {
-			s.Errorf("Nova was not told that port %s is plugged", p)
+		if plugged[p] == 0 {
+			s.Errorf("Nova received no network-vif-plugged for port %s", p)
 		}
 	}
-	s.Logf("%d rounds, %d requests failed; acknowledged: %d objects, %d ports reported for, %d consumers", l.rounds.Load(), l.failed.Load(),
-		len(l.names), len(l.reported), len(l.holds))
+	s.Logf("%d rounds, %d requests failed; acknowledged: %d objects, reports for %d ports, %d consumers", l.rounds.Load(), l.failed.Load(),
+		len(l.names), len(l.reported), len(l.consumers))
 }
 
-// progress waits until the clients have done some rounds more.
-func (l *load) progress(s *servertest.Deployment) {
+// awaitRounds waits until the clients have completed 15 more rounds.
+func (l *clientLoad) awaitRounds(s *servertest.Deployment) {
 	s.Helper()
 	const enough = 15
 	before := l.rounds.Load()
-	s.Await("the clients get on", func() string {
+	s.Await("the clients complete rounds", func() string {
 		if done := l.rounds.Load() - before; done < enough {
-			return fmt.Sprintf("%d of %d rounds; the last trouble: %s", done, enough, l.last())
+			return fmt.Sprintf("%d of %d rounds; last failure: %s", done, enough, l.failure())
 		}
 		return ""
 	})
 }
 
-// checkAcknowledgedKept checks that what was acknowledged is there.
-func checkAcknowledgedKept(s *servertest.Deployment, l *load) {
+// checkAcknowledgedKept checks that the effect of every acknowledged request is in the database.
+func checkAcknowledgedKept(s *servertest.Deployment, l *clientLoad) {
 	s.Helper()
-	there := map[string]string{}
+	found := map[string]string{}
 	for _, line := range s.Rows(`
 		select id || ' ' || name from network
 		union all select id || ' ' || name from subnet
 		union all select id || ' ' || name || status from port
 		union all select uuid || ' ' from consumer`) {
 		id, name, _ := strings.Cut(line, " ")
-		there[id] = name
+		found[id] = name
 	}
 	for id, name := range l.names {
-		if found, ok := there[id]; !ok || !strings.HasPrefix(found, name) {
-			s.Errorf("acknowledged: %s %q; found: %q, %v", id, name, found, ok)
+		if value, ok := found[id]; !ok || !strings.HasPrefix(value, name) {
+			s.Errorf("acknowledged: %s %q; found: %q, %v", id, name, value, ok)
 		}
 	}
 	for id := range l.reported {
-		if there[id] != "" && !strings.HasSuffix(there[id], "ACTIVE") {
-			s.Errorf("both reports on port %s were acknowledged, and it is %s", id, there[id])
+		if found[id] != "" && !strings.HasSuffix(found[id], "ACTIVE") {
+			s.Errorf("both reports for port %s were acknowledged, and its name and status are %s", id, found[id])
 		}
 	}
-	for id := range l.gone {
-		if _, ok := there[id]; ok {
-			s.Errorf("%s is there although its deletion was acknowledged", id)
+	for id := range l.deleted {
+		if _, ok := found[id]; ok {
+			s.Errorf("%s exists although its deletion was acknowledged", id)
 		}
 	}
-	for id := range l.holds {
-		if _, ok := there[id]; !ok {
-			s.Errorf("what was allocated for %s is lost", id)
+	for id := range l.consumers {
+		if _, ok := found[id]; !ok {
+			s.Errorf("the allocations of consumer %s are lost", id)
 		}
 	}
 }
 
-// checkNothingPartial checks that nothing is there by halves, acknowledged or not.
+// checkNothingPartial checks that no write is partial, acknowledged or not.
 func checkNothingPartial(s *servertest.Deployment) {
 	s.Helper()
 	for what, sql := range map[string]string{
-		"a port without its one address": `
+		"port with no address or with several": `
 			select p.id::text from port p where (select count(*) from port_address a where a.port_id = p.id) <> 1`,
-		"a port whose status is not what its blocks say": `
+		"port whose status contradicts its blocks": `
 			select p.id::text from port p
 			where (p.status = 'ACTIVE') = exists (select from block b where b.object_id = p.id)`,
-		"an object that the journal does not know": `
+		"object without a journal entry of its creation": `
 			select o.id::text from (select id from network union all select id from subnet union all select id from port union all select id from security_group union all select id from security_group_rule) as o
 			where not exists (select from journal_entry e where e.object_id = o.id::text and e.operation = 'create')`,
-		"an entry for an object that never was": `
+		"journal entry of an object that does not exist": `
 			select e.object_id from journal_entry e
 			where not exists (select from journal_entry d where d.object_id = e.object_id and d.operation = 'delete')
 				and not exists (select from (select id from network union all select id from subnet union all select id from port union all select id from security_group union all select id from security_group_rule) as o
 					where o.id::text = e.object_id)`,
-		"a consumer that does not hold all that it asked for in one write": `
+		"consumer without the two allocations of its one write": `
 			select c.uuid from consumer c
 			where (select count(*) from allocation a where a.consumer_id = c.id) <> 2 or c.generation <> 1`,
-		"an entry that waits for a completed one": `select format('%s for %s', entry, waits_for) from journal_dep`,
+		"journal entry that waits for a completed entry": `select format('%s for %s', entry, waits_for) from journal_dep`,
 	} {
 		if found := s.Rows(sql); len(found) > 0 {
 			s.Errorf("%s: %v", what, found)
@@ -219,22 +219,22 @@ func checkNothingPartial(s *servertest.Deployment) {
 	}
 }
 
-// load is clients at work, who remember what was acknowledged.
-type load struct {
+// clientLoad sends requests from several clients and records the acknowledged ones.
+type clientLoad struct {
 	*servertest.Worker
 	provider       string
 	rounds, failed atomic.Int64
 
-	mu       sync.Mutex
-	names    map[string]string // by ID; as far as acknowledged
-	gone     map[string]bool   // deletion acknowledged
-	reported map[string]bool   // ports: both reports acknowledged
-	holds    map[string]bool   // consumers
-	trouble  string
+	mu        sync.Mutex
+	names     map[string]string // acknowledged names by ID
+	deleted   map[string]bool   // IDs whose deletion was acknowledged
+	reported  map[string]bool   // ports for which both reports were acknowledged
+	consumers map[string]bool   // consumers whose allocations were acknowledged
+	lastError string
 }
 
-// stock makes a provider from which everybody allocates.
-func (l *load) stock() {
+// createProvider creates the resource provider of all allocations.
+func (l *clientLoad) createProvider() {
 	l.T.Helper()
 	p := l.Must("POST", "/placement/resource_providers", servertest.Object{"name": "shared"})
 	l.provider = fmt.Sprint(p["uuid"])
@@ -242,19 +242,19 @@ func (l *load) stock() {
 		"inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000}, "MEMORY_MB": servertest.Object{"total": 1_000_000}}})
 }
 
-// run lets n clients work until stop is called.
-func (l *load) run(n int) (stop func()) {
+// run starts n clients. They work until the test calls stop.
+func (l *clientLoad) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
 	for range n {
 		clients.Go(func() {
 			for !over.Load() {
-				if l.round() {
+				if l.runRound() {
 					l.rounds.Add(1)
 					continue
 				}
 				l.failed.Add(1)
-				time.Sleep(20 * time.Millisecond) // as clients do after a failure
+				time.Sleep(20 * time.Millisecond) // delay before the next attempt
 			}
 		})
 	}
@@ -266,42 +266,41 @@ func (l *load) run(n int) (stop func()) {
 	return stop
 }
 
-// ack sends a request and tells whether it was acknowledged; then note says what that means.
-func (l *load) ack(method, path string, body any, note func(servertest.Object)) bool {
+// send sends a request and reports whether it was acknowledged. If so, record runs with the answer.
+func (l *clientLoad) send(method, path string, body any, record func(servertest.Object)) bool {
 	code, o, err := l.Do(method, path, body)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil || code >= http.StatusMultipleChoices {
-		l.trouble = fmt.Sprint(method, " ", path, ": ", code, o, err)
+		l.lastError = fmt.Sprint(method, " ", path, ": ", code, o, err)
 		if err == nil && code < http.StatusInternalServerError {
-			l.T.Errorf("a client is blamed for the crash: %s", l.trouble)
+			l.T.Errorf("an answer blames the client for the crash: %s", l.lastError)
 		}
 		return false
 	}
-	note(o)
+	record(o)
 	return true
 }
 
-func (l *load) last() string {
+func (l *clientLoad) failure() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.trouble
+	return l.lastError
 }
 
-// create is ack for an object of the Networking API. Every fresh object has a name of its own.
-func (l *load) create(typ string, o servertest.Object) (id string, ok bool) {
+// create creates an object of the Networking API with a unique name.
+func (l *clientLoad) create(typ string, o servertest.Object) (id string, ok bool) {
 	name := typ + "-" + uuid.NewString()
 	o["name"] = name
-	ok = l.ack("POST", "/networking/v2.0/"+typ+"s", servertest.Object{typ: o}, func(answer servertest.Object) {
+	ok = l.send("POST", "/networking/v2.0/"+typ+"s", servertest.Object{typ: o}, func(answer servertest.Object) {
 		id = answer[typ].(servertest.Object)["id"].(string)
 		l.names[id] = name
 	})
 	return id, ok
 }
 
-// round is what a client does once; it ends early when something is not acknowledged. It deletes every other
-// port that it made.
-func (l *load) round() bool {
+// runRound sends one sequence of requests and returns false at the first request that is not acknowledged. Every other round deletes its port.
+func (l *clientLoad) runRound() bool {
 	network, ok := l.create("network", servertest.Object{})
 	if !ok {
 		return false
@@ -309,37 +308,37 @@ func (l *load) round() bool {
 	if _, ok = l.create("subnet", servertest.SubnetBody(network)); !ok {
 		return false
 	}
-	if !l.ack("POST", "/agent/v1/state", servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"}, func(servertest.Object) {}) {
+	if !l.send("POST", "/agent/v1/state", servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"}, func(servertest.Object) {}) {
 		return false
 	}
 	port, ok := l.create("port", servertest.PortBody(network))
-	return ok && l.rename(network) && l.allocate() &&
-		l.ack("POST", "/agent/v1/reports", servertest.ReportsBody(port), func(servertest.Object) { l.reported[port] = true }) &&
-		(l.rounds.Load()%2 == 0 || l.remove(port))
+	return ok && l.renameNetwork(network) && l.allocate() &&
+		l.send("POST", "/agent/v1/reports", servertest.ReportsBody(port), func(servertest.Object) { l.reported[port] = true }) &&
+		(l.rounds.Load()%2 == 0 || l.deletePort(port))
 }
 
-func (l *load) rename(network string) bool {
-	l.forget(network, "network-")
+func (l *clientLoad) renameNetwork(network string) bool {
+	l.expectNamePrefix(network, "network-")
 	name := "network-renamed-" + network
-	return l.ack("PUT", "/networking/v2.0/networks/"+network, servertest.Object{"network": servertest.Object{"name": name}}, func(servertest.Object) { l.names[network] = name })
+	return l.send("PUT", "/networking/v2.0/networks/"+network, servertest.Object{"network": servertest.Object{"name": name}}, func(servertest.Object) { l.names[network] = name })
 }
 
-// forget says that no more than that beginning of an object's name is known until the next answer.
-func (l *load) forget(id, beginning string) {
+// expectNamePrefix records that, until the next answer, only the prefix of an object's name is certain.
+func (l *clientLoad) expectNamePrefix(id, prefix string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.names[id] = beginning
+	l.names[id] = prefix
 }
 
-func (l *load) allocate() bool {
+func (l *clientLoad) allocate() bool {
 	consumer := uuid.NewString()
-	return l.ack("PUT", "/placement/allocations/"+consumer, servertest.Object{"allocations": servertest.Object{l.provider: servertest.Object{"resources": servertest.Object{"VCPU": 1, "MEMORY_MB": 1}}},
-		"project_id": "p", "user_id": "u", "consumer_generation": nil}, func(servertest.Object) { l.holds[consumer] = true })
+	return l.send("PUT", "/placement/allocations/"+consumer, servertest.Object{"allocations": servertest.Object{l.provider: servertest.Object{"resources": servertest.Object{"VCPU": 1, "MEMORY_MB": 1}}},
+		"project_id": "p", "user_id": "u", "consumer_generation": nil}, func(servertest.Object) { l.consumers[consumer] = true })
 }
 
-func (l *load) remove(port string) bool {
+func (l *clientLoad) deletePort(port string) bool {
 	l.mu.Lock()
 	delete(l.names, port)
 	l.mu.Unlock()
-	return l.ack("DELETE", "/networking/v2.0/ports/"+port, nil, func(servertest.Object) { l.gone[port] = true })
+	return l.send("DELETE", "/networking/v2.0/ports/"+port, nil, func(servertest.Object) { l.deleted[port] = true })
 }

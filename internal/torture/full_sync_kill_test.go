@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// The controller loses everything, and whoever is needed to bring it back is killed in the middle of it.
+// TestFullSync_ContinuesAfterKill empties the controller and kills a worker, PostgreSQL or Temporal during the full sync.
 func TestFullSync_ContinuesAfterKill(t *testing.T) {
 	t.Parallel()
 	t.Run("worker", func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestFullSync_ContinuesAfterKill(t *testing.T) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		postgres := mortalPostgres(t)
+		postgres := startOwnPostgres(t)
 		_, settings := servertest.NewNamespace(t)
 		checkFullSyncContinues(servertest.NewDeployment(t, postgres.URL, settings...), func(*servertest.Worker) {
 			if err := postgres.Restart(t.Context()); err != nil {
@@ -45,12 +45,12 @@ func TestFullSync_ContinuesAfterKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(temporal.Kill)
-		dialled, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+		temporalClient, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer dialled.Close()
-		servertest.PauseSweep(t, dialled)
+		defer temporalClient.Close()
+		servertest.PauseSweep(t, temporalClient)
 		checkFullSyncContinues(servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+temporal.Address), func(*servertest.Worker) {
 			temporal.Kill()
 			if err := temporal.Start(t.Context()); err != nil {
@@ -60,7 +60,7 @@ func TestFullSync_ContinuesAfterKill(t *testing.T) {
 	})
 }
 
-// checkFullSyncContinues lets a controller that lost everything get it back, through a crash when some of it is back.
+// checkFullSyncContinues empties the controller, starts a full sync, causes a crash after eight requests, and checks that the sync completes.
 func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servertest.Worker)) {
 	s.Helper()
 	api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
@@ -71,7 +71,7 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 			api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": servertest.Object{"network_id": network}})
 		}
 	}
-	s.AwaitNone("what was there before is mirrored", servertest.UnfinishedEntries)
+	s.AwaitNone("all earlier changes are mirrored", servertest.UnfinishedEntries)
 	if err := s.Controller.LoseAll(); err != nil {
 		s.Fatal(err)
 	}
@@ -79,11 +79,11 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 	before := len(s.Controller.Requests())
 
 	id := api.Must("POST", "/journal/v1/runs", servertest.Object{"kind": "full-sync"})["run"].(servertest.Object)["id"]
-	s.Await("some of it is back", func() string {
+	s.Await("the full sync has sent eight requests", func() string {
 		if len(s.Controller.Requests()) > before+8 {
 			return ""
 		}
-		return "nothing is back"
+		return "it has sent fewer"
 	})
 	crash(victim)
 
@@ -96,11 +96,11 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 		return fmt.Sprint(run["sentence"], err)
 	})
 	if rec := s.Controller.Record("network", servertest.Canary); rec.Object == nil {
-		s.Error("the canary is not back")
+		s.Error("the controller lacks the canary")
 	}
-	log := slices.DeleteFunc(s.Controller.Requests(), func(w seen) bool { return !w.Applied })
+	log := slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool { return !w.Applied })
 	if last := log[len(log)-1]; last.ID != servertest.Canary {
-		s.Errorf("the canary came before the last: %+v", last)
+		s.Errorf("the last applied request is not the canary: %+v", last)
 	}
 	s.AwaitMirrored()
 }

@@ -21,53 +21,53 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// TestGenerationsAreRegistersThroughKills lets clients of two processes contend for a few generations while processes and PostgreSQL
-// are killed with -9, and looks for an order of all that they saw in which every generation had one writer.
-func TestGenerationsAreRegistersThroughKills(t *testing.T) {
+// TestGeneration_OneWriterThroughKills runs clients that write the same consumers and provider through two processes, while the processes and
+// PostgreSQL are killed with SIGKILL. It checks that the history is linearizable: each generation has at most one successful writer.
+func TestGeneration_OneWriterThroughKills(t *testing.T) {
 	t.Parallel()
-	postgres := mortalPostgres(t)
+	postgres := startOwnPostgres(t)
 	s := servertest.NewDeployment(t, postgres.URL)
 	replicas := []*replica{startReplica(s), startReplica(s)}
-	c := newContest(s, replicas)
+	c := newRegisterClients(s, replicas)
 
 	stop := c.run(8)
 	for range max(1, storetest.Rounds(t, 100)/100) {
 		for _, kill := range []func(){
-			replicas[0].replace,
+			replicas[0].restart,
 			func() {
 				if err := postgres.Restart(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			},
-			replicas[1].replace,
+			replicas[1].restart,
 		} {
-			c.goOn()
+			c.awaitWrites()
 			kill()
 		}
 	}
-	c.goOn()
+	c.awaitWrites()
 	stop()
 
-	if c.lost == 0 {
-		t.Error("no client noticed the kills")
+	if c.unanswered == 0 {
+		t.Error("no request failed during the kills")
 	}
-	c.judge(t)
+	c.checkLinearizable(t)
 	for what, sql := range map[string]string{
-		"a consumer without allocations": `select uuid from consumer c where not exists (select from allocation where consumer_id = c.id)`,
-		"allocations of two writes":      `select consumer_id::text from allocation group by consumer_id having count(*) > 1`,
+		"consumer without allocations":                `select uuid from consumer c where not exists (select from allocation where consumer_id = c.id)`,
+		"consumer with the allocations of two writes": `select consumer_id::text from allocation group by consumer_id having count(*) > 1`,
 	} {
 		if found := s.Rows(sql); len(found) > 0 {
 			t.Errorf("%s: %v", what, found)
 		}
 	}
-	t.Logf("%d accesses, %d of them writes that won, %d without an answer", len(c.ops), c.done, c.lost)
+	t.Logf("%d requests, %d acknowledged writes, %d without an answer", len(c.ops), c.acknowledged, c.unanswered)
 }
 
-// replica is one of the processes that serve the same rows, always at the same address.
+// replica is a process with the role api, which is restarted on the same port.
 type replica struct {
-	site *servertest.Deployment
-	port int
-	now  atomic.Pointer[servertest.Worker]
+	deployment *servertest.Deployment
+	port       int
+	worker     atomic.Pointer[servertest.Worker]
 }
 
 func startReplica(s *servertest.Deployment) *replica {
@@ -76,55 +76,55 @@ func startReplica(s *servertest.Deployment) *replica {
 	if err != nil {
 		s.Fatal(err)
 	}
-	r := &replica{site: s, port: port}
+	r := &replica{deployment: s, port: port}
 	r.start()
 	return r
 }
 
 func (r *replica) start() {
-	r.site.Helper()
-	r.site.Settings = append(r.site.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", r.port))
-	r.now.Store(r.site.StartWorker("api"))
+	r.deployment.Helper()
+	r.deployment.Settings = append(r.deployment.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", r.port))
+	r.worker.Store(r.deployment.StartWorker("api"))
 }
 
-func (r *replica) replace() {
-	r.site.Helper()
-	r.now.Load().Kill()
+func (r *replica) restart() {
+	r.deployment.Helper()
+	r.worker.Load().Kill()
 	r.start()
 }
 
-// contest is clients that write and read a few registers through any replica.
-type contest struct {
+// registerClients are clients that read and write a few registers through any replica. They record the history of their requests.
+type registerClients struct {
 	history
-	site      *servertest.Deployment
-	replicas  []*replica
-	consumers []string
-	provider  string // a register
-	stock     string // a provider from which everybody allocates
-	values    atomic.Int64
+	deployment         *servertest.Deployment
+	replicas           []*replica
+	consumers          []string
+	provider           string // the provider that is a register
+	allocationProvider string // the provider of all allocations
+	values             atomic.Int64
 }
 
-func newContest(s *servertest.Deployment, replicas []*replica) *contest {
+func newRegisterClients(s *servertest.Deployment, replicas []*replica) *registerClients {
 	s.Helper()
-	c := &contest{history: history{zero: time.Now()}, site: s, replicas: replicas, consumers: []string{uuid.NewString(), uuid.NewString()}}
-	api := replicas[0].now.Load()
-	c.stock = fmt.Sprint(api.Must("POST", "/placement/resource_providers", servertest.Object{"name": "stock"})["uuid"])
+	c := &registerClients{history: history{start: time.Now()}, deployment: s, replicas: replicas, consumers: []string{uuid.NewString(), uuid.NewString()}}
+	api := replicas[0].worker.Load()
+	c.allocationProvider = fmt.Sprint(api.Must("POST", "/placement/resource_providers", servertest.Object{"name": "allocations"})["uuid"])
 	c.provider = fmt.Sprint(api.Must("POST", "/placement/resource_providers", servertest.Object{"name": "register"})["uuid"])
-	api.Must("PUT", "/placement/resource_providers/"+c.stock+"/inventories", servertest.Object{"resource_provider_generation": 0,
+	api.Must("PUT", "/placement/resource_providers/"+c.allocationProvider+"/inventories", servertest.Object{"resource_provider_generation": 0,
 		"inventories": servertest.Object{"VCPU": servertest.Object{"total": 1_000_000_000}}})
 	return c
 }
 
-// run lets n clients work until stop is called.
-func (c *contest) run(n int) (stop func()) {
+// run starts n clients. They work until the test calls stop.
+func (c *registerClients) run(n int) (stop func()) {
 	var over atomic.Bool
 	var clients sync.WaitGroup
 	for i := range n {
 		r := rand.New(rand.NewPCG(uint64(i), 1))
 		clients.Go(func() {
 			for !over.Load() {
-				if !c.round(i, r) {
-					time.Sleep(20 * time.Millisecond) // as clients do after a failure
+				if !c.readThenWrite(i, r) {
+					time.Sleep(20 * time.Millisecond) // delay before the next attempt
 				}
 			}
 		})
@@ -133,31 +133,31 @@ func (c *contest) run(n int) (stop func()) {
 		over.Store(true)
 		clients.Wait()
 	})
-	c.site.Cleanup(stop)
+	c.deployment.Cleanup(stop)
 	return stop
 }
 
-// goOn waits until some more writes have won.
-func (c *contest) goOn() {
-	c.site.Helper()
+// awaitWrites waits for 60 more acknowledged writes.
+func (c *registerClients) awaitWrites() {
+	c.deployment.Helper()
 	const enough = 60
-	before := c.progress()
-	c.site.Await("the clients get on", func() string {
-		if won := c.progress() - before; won < enough {
-			return fmt.Sprintf("%d of %d writes", won, enough)
+	before := c.acknowledgedWrites()
+	c.deployment.Await("the clients write", func() string {
+		if done := c.acknowledgedWrites() - before; done < enough {
+			return fmt.Sprintf("%d of %d writes", done, enough)
 		}
 		return ""
 	})
 }
 
-// round reads a register and writes it at the generation that was seen, or at one that was there before. Only
-// what is seen tells that the servers are there again, so a client has at most one write without an answer each time they go away.
-func (c *contest) round(client int, r *rand.Rand) bool {
-	a := access{kind: look, register: c.provider, slot: r.IntN(slots)}
+// readThenWrite reads a register and writes it with the generation that it read, or with an earlier one. It writes only after a successful
+// read, so that each client has at most one unanswered write per outage.
+func (c *registerClients) readThenWrite(client int, r *rand.Rand) bool {
+	a := access{kind: read, register: c.provider, slot: r.IntN(slotCount)}
 	if r.IntN(2) == 0 {
 		a.register, a.slot = c.consumers[r.IntN(len(c.consumers))], 0
 	}
-	seen, ok := c.try(client, r, a)
+	seen, ok := c.access(client, r, a)
 	if !ok {
 		return false
 	}
@@ -165,55 +165,55 @@ func (c *contest) round(client int, r *rand.Rand) bool {
 	switch {
 	case a.register != c.provider && seen.generation > 0 && r.IntN(8) == 0:
 		a.kind, a.value = remove, ""
-	case a.register == c.provider && a.slot == ofAggregates:
+	case a.register == c.provider && a.slot == aggregateSlot:
 		a.value = uuid.NewString()
-	case a.register == c.provider && a.slot == ofTraits:
-		a.value = someTraits[r.IntN(len(someTraits))]
+	case a.register == c.provider && a.slot == traitSlot:
+		a.value = registerTraits[r.IntN(len(registerTraits))]
 	}
 	if r.IntN(4) == 0 && a.expect > 0 {
 		a.expect--
 	}
-	_, ok = c.try(client, r, a)
+	_, ok = c.access(client, r, a)
 	return ok
 }
 
-var someTraits = []string{"COMPUTE_NODE", "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"}
+var registerTraits = []string{"COMPUTE_NODE", "HW_CPU_X86_AVX", "HW_CPU_X86_SSE"}
 
-// try does an access at any replica and takes down what came of it, unless that tells nothing. It returns false if there was no answer.
-func (c *contest) try(client int, r *rand.Rand, a access) (outcome, bool) {
+// access sends a request to any replica and records its outcome in the history, unless the outcome carries no information. It returns false if there was no answer.
+func (c *registerClients) access(client int, r *rand.Rand, a access) (outcome, bool) {
 	method, path, body := c.request(a)
 	began := time.Now()
-	status, answer, err := c.replicas[r.IntN(len(c.replicas))].now.Load().Do(method, path, body)
+	status, answer, err := c.replicas[r.IntN(len(c.replicas))].worker.Load().Do(method, path, body)
 	o := outcome{known: err == nil && status < http.StatusInternalServerError}
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED), !o.known && a.kind == look:
+	case errors.Is(err, syscall.ECONNREFUSED), !o.known && a.kind == read:
 		return o, false
 	case status == http.StatusConflict:
 		if o.refused = true; !strings.Contains(fmt.Sprint(answer), "placement.concurrent_update") {
-			c.site.Errorf("%+v: %v", a, answer)
+			c.deployment.Errorf("%+v: %v", a, answer)
 		}
 	case o.known && status >= http.StatusBadRequest:
-		c.site.Errorf("%+v: %d %v", a, status, answer)
+		c.deployment.Errorf("%+v: %d %v", a, status, answer)
 	case o.known:
-		o.generation, o.value = c.read(a, answer)
+		o.generation, o.value = c.parseAnswer(a, answer)
 	}
 	c.add(client, began, a, o)
 	return o, o.known
 }
 
-// request is the access in HTTP.
-func (c *contest) request(a access) (method, path string, body any) {
+// request translates an operation into an HTTP request.
+func (c *registerClients) request(a access) (method, path string, body any) {
 	if a.register != c.provider {
 		path = "/placement/allocations/" + a.register
 	} else {
-		path = "/placement/resource_providers/" + a.register + [slots]string{"/aggregates", "/traits", "/inventories"}[a.slot]
+		path = "/placement/resource_providers/" + a.register + [slotCount]string{"/aggregates", "/traits", "/inventories"}[a.slot]
 	}
-	if a.kind == look {
+	if a.kind == read {
 		return http.MethodGet, path, nil
 	}
 	if a.register == c.provider {
-		name, value := [slots]string{"aggregates", "traits", "inventories"}[a.slot], any([]string{a.value})
-		if a.slot == ofInventory {
+		name, value := [slotCount]string{"aggregates", "traits", "inventories"}[a.slot], any([]string{a.value})
+		if a.slot == inventorySlot {
 			total, _ := strconv.Atoi(a.value)
 			value = servertest.Object{"VCPU": servertest.Object{"total": total}}
 		}
@@ -224,13 +224,13 @@ func (c *contest) request(a access) (method, path string, body any) {
 		o["consumer_generation"] = a.expect
 	}
 	if amount, err := strconv.Atoi(a.value); err == nil {
-		o["allocations"] = servertest.Object{c.stock: servertest.Object{"resources": servertest.Object{"VCPU": amount}}}
+		o["allocations"] = servertest.Object{c.allocationProvider: servertest.Object{"resources": servertest.Object{"VCPU": amount}}}
 	}
 	return http.MethodPut, path, o
 }
 
-// read takes generation and value from an answer. A write of a consumer is answered by nothing, so what it must have made is assumed.
-func (c *contest) read(a access, answer servertest.Object) (generation int64, value string) {
+// parseAnswer reads the generation and the value from an answer. The answer to a write of a consumer has no body, so the expected generation is assumed.
+func (c *registerClients) parseAnswer(a access, answer servertest.Object) (generation int64, value string) {
 	if a.register != c.provider {
 		switch a.kind {
 		case write:
@@ -239,24 +239,24 @@ func (c *contest) read(a access, answer servertest.Object) (generation int64, va
 			return 0, ""
 		}
 		g, _ := answer["consumer_generation"].(float64)
-		held, _ := answer["allocations"].(servertest.Object)[c.stock].(servertest.Object)
+		held, _ := answer["allocations"].(servertest.Object)[c.allocationProvider].(servertest.Object)
 		resources, _ := held["resources"].(servertest.Object)
-		return int64(g), number(resources["VCPU"])
+		return int64(g), formatNumber(resources["VCPU"])
 	}
 	if g, ok := answer["resource_provider_generation"].(float64); ok {
 		generation = int64(g)
 	}
-	if a.kind != look {
+	if a.kind != read {
 		return generation, ""
 	}
 	switch a.slot {
-	case ofInventory:
+	case inventorySlot:
 		all, _ := answer["inventories"].(servertest.Object)
 		vcpu, _ := all["VCPU"].(servertest.Object)
-		return generation, number(vcpu["total"])
+		return generation, formatNumber(vcpu["total"])
 	default:
 		var names []string
-		for _, name := range answer[[slots]string{"aggregates", "traits"}[a.slot]].([]any) {
+		for _, name := range answer[[slotCount]string{"aggregates", "traits"}[a.slot]].([]any) {
 			names = append(names, fmt.Sprint(name))
 		}
 		slices.Sort(names)
@@ -264,7 +264,7 @@ func (c *contest) read(a access, answer servertest.Object) (generation int64, va
 	}
 }
 
-func number(v any) string {
+func formatNumber(v any) string {
 	if n, ok := v.(float64); ok {
 		return strconv.FormatInt(int64(n), 10)
 	}

@@ -1,7 +1,7 @@
 package torture
 
-// bodies are what each route that reads one accepts, with every field that it knows.
-var bodies = map[string]string{
+// validBodies has a valid body with every known field, for each route that reads a body.
+var validBodies = map[string]string{
 	"POST /agent/v1/state":   `{"agent_type":"DHCP agent","host":"cmp-1","binary":"b","topic":"t","configurations":{"a":1}}`,
 	"POST /agent/v1/reports": `{"reports":[{"port":"{port}","entity":"L2","host":"elsewhere","event":"lost","revision":1}]}`,
 

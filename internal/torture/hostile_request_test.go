@@ -11,27 +11,27 @@ import (
 	"berth/internal/api/osapi"
 )
 
-// nonsense are JSON values that most fields should not take.
-var nonsense = []string{
+// invalidValues are JSON values that most fields reject.
+var invalidValues = []string{
 	`null`, `true`, `-1`, `0`, `0.5`, `1e400`, `-1e400`, `9223372036854775807`, `9223372036854775808`, `2147483648`, `99999999999999999999999`, `""`, `" "`, `"x"`,
 	`"` + strings.Repeat("x", 300) + `"`, `"` + strings.Repeat("☃", 255) + `"`, `"` + strings.Repeat("y", 70000) + `"`, `"\u0000"`, `"\ud800"`, "\"\xff\xfe\"",
 	`"'; drop table port; --"`, `"{zero}"`, `"NaN"`, `"9999-12-31 23:59"`, `"0000-00-00 00:00"`, `"::/0"`, `"0.0.0.0"`, `"255.255.255.255/32"`, `"fe80::1%eth0"`,
 	`[]`, `{}`, `[null]`, `[[]]`, `["",""]`, `{"":null}`, `{"\u0001":{"a":[1e400]}}`, `[{}]`,
 }
 
-// broken are bodies that are no JSON object that anybody reads.
-var broken = []string{
+// invalidBodies are bodies that are no valid JSON object.
+var invalidBodies = []string{
 	"{", "}", "nul", "null", "true", "1", "1e400", "NaN", "[]", "[[]]", `"x"`, "{}{}", `{"a":1,"a":2}`, `{"a":NaN}`, `{"a":Infinity}`, "{'a':1}", "{\"\xff\":1}", "\xff\xfe{\x00", "\xef\xbb\xbf{}", "\x00",
 	`{"\u0000":1}`, strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), "a=b&c=d", "<x/>",
 }
 
-// bloated are some that are large too. All routes read bodies by the same code, so that each gets two of them.
-var bloated = []string{
+// oversizedBodies are large invalid bodies. Each route gets two of them, because all routes read bodies with the same code.
+var oversizedBodies = []string{
 	strings.Repeat("[", 100000), `{"a":"` + strings.Repeat("x", 2<<20) + `"}`, `{"` + strings.Repeat("k", 500000) + `":1}`, "[" + strings.Repeat("{},", 300000) + "{}]", strings.Repeat(" ", 3<<20),
 }
 
-// mutations replaces each part of a JSON document by every other nonsense, leaves it out, and adds something unknown. Neighbours get
-// the other half.
+// mutations returns copies of a JSON document: each field is replaced by invalid values or left out, and unknown fields are added. To save
+// time, a field gets every other value, and the next field gets the remaining values.
 func mutations(document string) []string {
 	if document == "" {
 		return nil
@@ -48,8 +48,8 @@ func mutations(document string) []string {
 	emit := func() {
 		raw, _ := json.Marshal(root)
 		turn++
-		for i := turn % 2; i < len(nonsense); i += 2 {
-			all = append(all, string(bytes.Replace(raw, []byte(`"`+here+`"`), []byte(nonsense[i]), 1)))
+		for i := turn % 2; i < len(invalidValues); i += 2 {
+			all = append(all, string(bytes.Replace(raw, []byte(`"`+here+`"`), []byte(invalidValues[i]), 1)))
 		}
 	}
 	var walk func(v any)
@@ -89,41 +89,41 @@ func TestHostileBody_RejectedWithoutWrite(t *testing.T) {
 	for _, prefix := range []string{"/placement", "/networking", "/reservation", "/agent/v1", "/journal/v1"} {
 		t.Run(strings.Trim(prefix, "/"), func(t *testing.T) {
 			t.Parallel()
-			h := newHostile(t)
+			h := newHostileClient(t)
 			turn := 0
-			everyRoute(h, func(api *osapi.API, r osapi.Route) {
+			forEachRoute(h, func(api *osapi.API, r osapi.Route) {
 				if api.Prefix != prefix || strings.HasSuffix(r.Path, ".json") || r.Method == http.MethodGet || r.Method == http.MethodDelete {
 					return
 				}
 				name := r.Method + " " + api.Prefix + r.Path
-				body, known := bodies[name]
+				body, known := validBodies[name]
 				if !known {
-					t.Errorf("%s has no body in the table", name)
+					t.Errorf("%s has no body in validBodies", name)
 				}
-				path := h.real(api.Prefix + r.Path)
-				if got := h.suffer(attack{method: r.Method, path: path, body: h.fill(body)}); got >= 400 {
-					t.Logf("%s: the unharmed body is refused with %d", name, got)
+				path := h.concretePath(api.Prefix + r.Path)
+				if got := h.attack(attack{method: r.Method, path: path, body: h.fill(body)}); got >= 400 {
+					t.Logf("%s: the valid body is refused with %d", name, got)
 				}
 				turn += 2
-				large := []string{bloated[turn%len(bloated)], bloated[(turn+1)%len(bloated)]}
-				for _, b := range slices.Concat(mutations(h.fill(body)), broken, large) {
-					h.suffer(attack{method: r.Method, path: path, body: h.fill(b)})
+				large := []string{oversizedBodies[turn%len(oversizedBodies)], oversizedBodies[(turn+1)%len(oversizedBodies)]}
+				for _, b := range slices.Concat(mutations(h.fill(body)), invalidBodies, large) {
+					h.attack(attack{method: r.Method, path: path, body: h.fill(b)})
 				}
 			})
 		})
 	}
 }
 
-// words are what stands in paths and queries, as it is sent.
-var words = []string{
+// hostileWords are encoded path segments and query values.
+var hostileWords = []string{
 	"x", "-1", "0", "1e3", "99999999999999999999", "9223372036854775807", "9223372036854775808", "2147483648", "%00", "%ff", "%zz", "%", "..", ".", "%2e%2e", "%2f", "a%2fb", "%20", "+", "*", "%25",
 	"'%3b%20drop%20table%20port;--", "%27%20or%201%3d1--", "null", "{}", "[]", "true", "%E2%98%83", "%F0%9F%92%A9", "00000000-0000-0000-0000-000000000000", "%7B00000000-0000-0000-0000-000000000000%7D",
 	"urn:uuid:00000000-0000-0000-0000-000000000000", "x.json", ".json", "fe80::1%25eth0", "10.0.0.0/33", "10.0.0.1/8", "::ffff:10.0.0.1", "%3A%3A/0", "0001-01-01", "!", "in:", "!in:", "!", "in:,,",
 	"a:b", "ip_address=x", "subnet_id=x", "ip_address=", "ip_address_substr=%25", "VCPU:1", "VCPU:99999999999999999999", "%0d%0aX-Evil:1", "z" + strings.Repeat("9", 7900), strings.Repeat("%E2%98%83", 900),
 }
 
-// keys are the query parameters that each API knows, and some that none does.
-var keys = map[string][]string{
+// queryKeys are the known query parameters of each API, and under "" unknown ones.
+var queryKeys = map[string][]string{
 	"/networking": {"limit", "marker", "page_reverse", "sort_key", "sort_dir", "fields", "id", "name", "project_id", "network_id", "ip_version", "cidr", "gateway_ip", "enable_dhcp", "revision_number",
 		"admin_state_up", "router:external", "mtu", "provider:network_type", "provider:segmentation_id", "status", "mac_address", "fixed_ips", "device_id", "binding:host_id", "binding:vif_type",
 		"security_groups", "agent_type", "host", "alive", "ipv6_ra_mode", "tags"},
@@ -135,73 +135,73 @@ var keys = map[string][]string{
 
 func TestHostilePath_Rejected(t *testing.T) {
 	t.Parallel()
-	h := newHostile(t)
+	h := newHostileClient(t)
 	turn, route := 0, 0
-	everyRoute(h, func(api *osapi.API, r osapi.Route) {
+	forEachRoute(h, func(api *osapi.API, r osapi.Route) {
 		if strings.HasSuffix(r.Path, ".json") {
 			return
 		}
-		body := h.fill(bodies[r.Method+" "+api.Prefix+r.Path])
+		body := h.fill(validBodies[r.Method+" "+api.Prefix+r.Path])
 		before, rest, parameter := strings.Cut(api.Prefix+r.Path, "{")
 		_, after, _ := strings.Cut(rest, "}")
 		route++
-		half := func(yield func(string) bool) { // its neighbour gets the other
-			for i := route % 2; i < len(words) && yield(words[i]); i += 2 {
+		half := func(yield func(string) bool) { // the next route gets the other half
+			for i := route % 2; i < len(hostileWords) && yield(hostileWords[i]); i += 2 {
 			}
 		}
 		if parameter {
 			for w := range half {
-				h.suffer(attack{method: r.Method, path: before + w + h.real(after), body: body})
+				h.attack(attack{method: r.Method, path: before + w + h.concretePath(after), body: body})
 			}
 		}
 		if first, _, two := strings.Cut(after, "{"); two {
 			for w := range half {
-				h.suffer(attack{method: r.Method, path: h.real(before+"{"+rest[:len(rest)-len(after)]+first) + w, body: body})
+				h.attack(attack{method: r.Method, path: h.concretePath(before+"{"+rest[:len(rest)-len(after)]+first) + w, body: body})
 			}
 		}
 		if r.Method != http.MethodGet || parameter {
 			return
 		}
-		for _, k := range append(keys[""], keys[api.Prefix]...) {
-			for range 6 { // each list gets others of them
+		for _, k := range append(queryKeys[""], queryKeys[api.Prefix]...) {
+			for range 6 { // each list gets different words
 				turn++
-				h.suffer(attack{method: r.Method, path: api.Prefix + r.Path + "?" + k + "=" + words[turn%len(words)]})
+				h.attack(attack{method: r.Method, path: api.Prefix + r.Path + "?" + k + "=" + hostileWords[turn%len(hostileWords)]})
 			}
 		}
 		for _, q := range []string{"%27;drop=1", "limit=1&limit=x", "sort_key=name&sort_key=id&sort_dir=asc", "a;b", "&&&", "=", "==", "?", "fields", strings.Repeat("a=1&", 5000)} {
-			h.suffer(attack{method: r.Method, path: api.Prefix + r.Path + "?" + q})
+			h.attack(attack{method: r.Method, path: api.Prefix + r.Path + "?" + q})
 		}
 	})
 }
 
 func TestHostileHeaderAndMethod_Rejected(t *testing.T) {
 	t.Parallel()
-	h := newHostile(t)
+	h := newHostileClient(t)
 	odd := []string{"", " ", "x", "\xff", "*/*;q=x", "application/json;", "application/json; charset=utf-16", "text/html", ",,,;;;==", "placement 1.99", "placement 1.-1", "placement 1." + strings.Repeat("9", 30),
 		"placement latest", "reservation 1.1", "reservation", "-1", "revision_number=x", "revision_number=99999999999999999999", "revision_number=1, revision_number=2", strings.Repeat("z", 8000), "admin:\xff", ":", "::", "a:"}
 	turn := 0
-	everyRoute(h, func(api *osapi.API, r osapi.Route) {
+	forEachRoute(h, func(api *osapi.API, r osapi.Route) {
 		if strings.HasSuffix(r.Path, ".json") {
 			return
 		}
-		path := h.real(api.Prefix + r.Path)
-		body := h.fill(bodies[r.Method+" "+api.Prefix+r.Path])
+		path := h.concretePath(api.Prefix + r.Path)
+		body := h.fill(validBodies[r.Method+" "+api.Prefix+r.Path])
 		for _, m := range []string{"HEAD", "OPTIONS", "TRACE", "PATCH", "BREW", "get"} {
 			if m != r.Method {
-				h.suffer(attack{method: m, path: path, body: body})
+				h.attack(attack{method: m, path: path, body: body})
 			}
 		}
-		h.suffer(attack{method: r.Method, path: path + "/", body: "{"})
-		h.suffer(attack{method: r.Method, path: path + "//x", body: body})
+		h.attack(attack{method: r.Method, path: path + "/", body: "{"})
+		h.attack(attack{method: r.Method, path: path + "//x", body: body})
 		if r.Method == http.MethodDelete {
-			return // it would take what the next ones need
+			return // it would delete objects that later requests need
 		}
 		for i, name := range []string{"Content-Type", "Openstack-Api-Version", "If-Match", "X-Auth-Token", "X-Roles", "X-Project-Id", "Content-Encoding"} {
-			for j := range 3 { // each route gets others of them
+			for j := range 3 { // each route gets different values
 				turn += 3
-				h.suffer(attack{method: r.Method, path: path, body: body, header: http.Header{name: {odd[(turn+i+j)%len(odd)]}}})
+				h.attack(attack{method: r.Method, path: path, body: body, header: http.Header{name: {odd[(turn+i+j)%len(odd)]}}})
 			}
 		}
-		h.suffer(attack{method: r.Method, path: path, body: body, header: http.Header{"Accept": {"application/json;q=0.1, */*;q=x"}}})
+		h.attack(attack{method: r.Method, path: path, body: body, header: http.Header{"Accept": {"application/json;q=0.1, */*;q=x"}}})
 	})
 }

@@ -17,8 +17,8 @@ import (
 	"berth/internal/contract"
 )
 
-// why asks a workflow until what it says is as wanted.
-func (h *hostile) why(id string, want func(contract.Why) bool) contract.Why {
+// awaitWhy queries a workflow until its `why` satisfies the condition.
+func (h *hostileClient) awaitWhy(id string, want func(contract.Why) bool) contract.Why {
 	h.t.Helper()
 	var why contract.Why
 	var err error
@@ -30,13 +30,13 @@ func (h *hostile) why(id string, want func(contract.Why) bool) contract.Why {
 			}
 		}
 	}
-	h.t.Errorf("%s says %+v, %v", id, why, err)
+	h.t.Errorf("`why` of %s is %+v, %v", id, why, err)
 	return why
 }
 
-// histories checks every workflow of the namespace: no task failed, and none ran in circles. A task that timed out was on a busy machine:
-// one that hangs does so again and again, and its workflow neither ends nor stays short.
-func (h *hostile) histories(most int) {
+// checkHistories checks for every workflow of the namespace that no workflow task failed, and that the history has at most so many events.
+// A task may time out on a busy machine; a task that always times out makes the history long.
+func (h *hostileClient) checkHistories(maxEvents int) {
 	h.t.Helper()
 	c := h.app.Temporal
 	all, err := c.ListWorkflow(h.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{})
@@ -54,47 +54,47 @@ func (h *hostile) histories(most int) {
 			events++
 			switch cause := event.GetWorkflowTaskFailedEventAttributes().GetCause(); {
 			case cause == enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, cause == enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:
-				// the server's own way of letting in what came meanwhile
+				// the server repeats the task because a signal arrived during it
 			case event.EventType == enums.EVENT_TYPE_WORKFLOW_TASK_FAILED:
 				h.t.Errorf("%s: %v", e.Execution.WorkflowId, event)
 			}
 		}
-		if events > most {
-			h.t.Errorf("%s has %d events", e.Execution.WorkflowId, events)
+		if events > maxEvents {
+			h.t.Errorf("%s has %d events, want fewer", e.Execution.WorkflowId, events)
 		}
 	}
 }
 
-func port(t *testing.T, h *hostile, body string) string {
+func createPort(t *testing.T, h *hostileClient, body string) string {
 	t.Helper()
 	return contract.PortID(h.must(attack{method: http.MethodPost, path: "/networking/v2.0/ports", body: h.fill(body)}, "port", "id"))
 }
 
-func blocked(w contract.Why) bool { return w.State == "DOWN" && len(w.Waiting) > 0 }
+func waitsForAgents(w contract.Why) bool { return w.State == "DOWN" && len(w.Waiting) > 0 }
 
 func TestLongNames_AcceptedByTemporal(t *testing.T) {
 	t.Parallel()
-	h := newHostileOf(t, "api,relay,temporal")
+	h := newHostileClientFor(t, "api,relay,temporal")
 	long := strings.Repeat("𝕏", 255)
 	h.must(attack{method: http.MethodPost, path: "/agent/v1/state", body: `{"agent_type":"Open vSwitch agent","host":"` + strings.Repeat("h", 255) + `"}`})
-	id := port(t, h, `{"port":{"network_id":"{network}","name":"`+long+`","binding:host_id":"`+strings.Repeat("h", 255)+`"}}`)
+	id := createPort(t, h, `{"port":{"network_id":"{network}","name":"`+long+`","binding:host_id":"`+strings.Repeat("h", 255)+`"}}`)
 
-	h.why(id, func(w contract.Why) bool { return w.State == "DOWN" })
+	h.awaitWhy(id, func(w contract.Why) bool { return w.State == "DOWN" })
 
 	for _, r := range []contract.Report{{Entity: strings.Repeat("e", 255), Host: strings.Repeat("h", 255)}, {Entity: strings.Repeat("☃", 85), Host: "\u0000"}} {
 		if err := h.app.Temporal.SignalWorkflow(t.Context(), id, "", contract.SignalProvisioningComplete, r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.why(id, func(w contract.Why) bool { return w.IgnoredReports == 2 })
-	h.histories(100)
+	h.awaitWhy(id, func(w contract.Why) bool { return w.IgnoredReports == 2 })
+	h.checkHistories(100)
 }
 
 func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 	t.Parallel()
-	h := newHostileOf(t, "api,relay,temporal")
+	h := newHostileClientFor(t, "api,relay,temporal")
 	id := contract.PortID(h.ids["port"])
-	h.why(id, blocked)
+	h.awaitWhy(id, waitsForAgents)
 	c, ctx := h.app.Temporal, t.Context()
 	raw := func(encoding, data string) converter.RawValue {
 		return converter.NewRawValue(&common.Payload{Metadata: map[string][]byte{"encoding": []byte(encoding)}, Data: []byte(data)})
@@ -116,33 +116,33 @@ func TestHostileSignal_CountedAndIgnored(t *testing.T) {
 		if err := c.SignalWorkflow(ctx, id, "", "unheard of", p); err != nil {
 			t.Errorf("unknown %d: %v", i, err)
 		}
-		update(ctx, t, c, id, contract.UpdateProvisioningComplete, p)
-		update(ctx, t, c, id, "unheard of", p)
+		sendUpdate(ctx, t, c, id, contract.UpdateProvisioningComplete, p)
+		sendUpdate(ctx, t, c, id, "unheard of", p)
 		_, _ = c.QueryWorkflow(ctx, id, "", "unheard of", p)
 		_, _ = c.QueryWorkflow(ctx, id, "", contract.QueryWhy, p, p)
 	}
 	if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, strings.Repeat("x", 5<<20)); err == nil {
-		t.Error("a signal of 5 MiB was taken")
+		t.Error("a signal of 5 MiB was accepted")
 	}
-	why := h.why(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(payloads)) })
-	if !blocked(why) {
-		t.Errorf("nonsense completed the port: %+v", why)
+	why := h.awaitWhy(id, func(w contract.Why) bool { return w.IgnoredReports >= int64(len(payloads)) })
+	if !waitsForAgents(why) {
+		t.Errorf("invalid reports completed the port: %+v", why)
 	}
 	for _, unknown := range []string{"port/00000000-0000-0000-0000-000000000000", "port/x", "lease/x", "journal/-1", strings.Repeat("i", 2000)} {
 		if err := c.SignalWorkflow(ctx, unknown, "", contract.SignalProvisioningComplete, contract.Report{Entity: "DHCP", Host: "cmp-1"}); err == nil {
-			t.Errorf("a signal for %s was taken", unknown)
+			t.Errorf("a signal to %s was accepted", unknown)
 		}
 	}
-	h.histories(2000)
+	h.checkHistories(2000)
 	for _, entity := range []string{"DHCP", "L2"} {
 		if err := c.SignalWorkflow(ctx, id, "", contract.SignalProvisioningComplete, contract.Report{Entity: entity, Host: "cmp-1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.why(id, func(w contract.Why) bool { return w.State == "ACTIVE" })
+	h.awaitWhy(id, func(w contract.Why) bool { return w.State == "ACTIVE" })
 }
 
-func update(ctx context.Context, t *testing.T, c client.Client, id, name string, p any) {
+func sendUpdate(ctx context.Context, t *testing.T, c client.Client, id, name string, p any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -161,7 +161,7 @@ func update(ctx context.Context, t *testing.T, c client.Client, id, name string,
 
 func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 	t.Parallel()
-	h := newHostileOf(t, "api,relay,temporal")
+	h := newHostileClientFor(t, "api,relay,temporal")
 	c, ctx := h.app.Temporal, t.Context()
 	inputs := []any{nil, 7, "x", []int{1}, contract.Input{}, contract.Input{Key: "x"}, contract.Input{Key: "-1"}, contract.Input{Key: "0"}, contract.Input{Key: "99999999"}, contract.Input{Key: "00000000-0000-0000-0000-000000000000"},
 		contract.Input{Key: strings.Repeat("k", 100000)}, contract.Input{Key: "\x00"}, map[string]any{"key": 7}, map[string]any{"other": 1}}
@@ -178,20 +178,20 @@ func TestWorkflowsStartedManually_ChangeNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs = append(runs, run, must(c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ, 1, 2, 3)))
+		runs = append(runs, run, mustRun(c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "hand/twice/" + typ, TaskQueue: contract.TaskQueue(typ)}, typ, 1, 2, 3)))
 	}
 	for _, run := range runs {
 		ended, cancel := context.WithTimeout(ctx, 2*time.Minute)
 		err := run.Get(ended, nil)
 		if ended.Err() != nil {
-			t.Errorf("%s does not end: %v", run.GetID(), err)
+			t.Errorf("%s does not end within two minutes: %v", run.GetID(), err)
 		}
 		cancel()
 	}
-	h.histories(30)
+	h.checkHistories(30)
 }
 
-func must(run client.WorkflowRun, err error) client.WorkflowRun {
+func mustRun(run client.WorkflowRun, err error) client.WorkflowRun {
 	if err != nil {
 		panic(err)
 	}

@@ -22,25 +22,27 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// hostile is a process with something of every kind in its database, and a client that means no good.
-type hostile struct {
-	t        *testing.T
-	app      *server.App
-	database string // its URL
-	conn     *pgx.Conn
-	http     *http.Client
-	ids      map[string]string // what stands for {…} in templates
-	touched  int64
-	rows     []string // the database as it was after the last accepted write
-	sql      string
+// hostileClient sends hostile requests to an app whose database has one object of every kind.
+type hostileClient struct {
+	t         *testing.T
+	app       *server.App
+	database  string // its URL
+	address   string // of the HTTP server
+	conn      *pgx.Conn
+	http      *http.Client
+	ids       map[string]string // values of the placeholders {name} in templates
+	writes    int64
+	rows      []string // digests of all tables after the last accepted write
+	digestSQL string
 }
 
-func newHostile(t *testing.T) *hostile { return newHostileOf(t, "api") }
+func newHostileClient(t *testing.T) *hostileClient { return newHostileClientFor(t, "api") }
 
-func newHostileOf(t *testing.T, roles string) *hostile {
+func newHostileClientFor(t *testing.T, roles string) *hostileClient {
 	t.Helper()
 	database := storetest.URL(t)
-	h := &hostile{t: t, app: servertest.StartApp(t, roles, "BERTH_DATABASE_URL="+database), database: database, conn: storetest.Connect(t, database),
+	app := servertest.StartApp(t, roles, "BERTH_DATABASE_URL="+database)
+	h := &hostileClient{t: t, app: app, database: database, address: app.Address(), conn: storetest.Connect(t, database),
 		http: &http.Client{Timeout: 2 * time.Minute}, ids: map[string]string{}}
 	h.seed()
 	rows, err := h.conn.Query(t.Context(), `
@@ -55,14 +57,14 @@ func newHostileOf(t *testing.T, roles string) *hostile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.sql = strings.Join(each, " union all ")
-	storetest.Exec(t, database, tell)
-	h.rows = h.look()
+	h.digestSQL = strings.Join(each, " union all ")
+	storetest.Exec(t, database, countWritesSQL)
+	h.rows = h.tableDigests()
 	return h
 }
 
-// tell makes every table tell of statements that write it, even if they are undone.
-const tell = `
+// countWritesSQL installs triggers that count write statements in a sequence, which a rollback does not reset.
+const countWritesSQL = `
 create sequence touched;
 create function touch() returns trigger language plpgsql as $$
 begin
@@ -78,10 +80,10 @@ begin
 	end loop;
 end $$`
 
-// look is every table with the number and a hash of its rows.
-func (h *hostile) look() []string {
+// tableDigests lists every table with the number and a hash of its rows.
+func (h *hostileClient) tableDigests() []string {
 	h.t.Helper()
-	rows, err := h.conn.Query(h.t.Context(), h.sql)
+	rows, err := h.conn.Query(h.t.Context(), h.digestSQL)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -93,15 +95,15 @@ func (h *hostile) look() []string {
 	return all
 }
 
-// These stand in bodies for the generation that the seed's provider and consumer have by then.
-const ofProvider, ofConsumer = "424242", "434343"
+// Placeholders in bodies for the current generation of the seed's provider and consumer.
+const providerGenerationMark, consumerGenerationMark = "424242", "434343"
 
-// attack is one request that should do no harm.
+// attack is a hostile request.
 type attack struct {
 	method, path string
 	body         string
 	header       http.Header
-	token        string // "-" for none, empty for the administrator's
+	token        string // "-" means no token, empty means the administrator's
 }
 
 func (a attack) String() string {
@@ -114,14 +116,14 @@ func (a attack) String() string {
 	return short(fmt.Sprintf("%s %s %v %s", a.method, short(a.path), a.header, a.token)) + " " + short(fmt.Sprintf("%q", a.body))
 }
 
-// send sends it as it is; the path may be one that no client library would let through.
-func (h *hostile) send(ctx context.Context, a attack) (int, []byte, http.Header, error) {
-	r, err := http.NewRequestWithContext(ctx, a.method, "http://"+h.app.Address()+"/", strings.NewReader(a.body))
+// send sends the attack without changing its path, which may be invalid.
+func (h *hostileClient) send(ctx context.Context, a attack) (int, []byte, http.Header, error) {
+	r, err := http.NewRequestWithContext(ctx, a.method, "http://"+h.address+"/", strings.NewReader(a.body))
 	if err != nil {
 		return 0, nil, nil, err
 	}
 	path, query, _ := strings.Cut(a.path, "?")
-	r.URL = &url.URL{Scheme: "http", Host: h.app.Address(), Opaque: "//" + h.app.Address() + path, RawQuery: query}
+	r.URL = &url.URL{Scheme: "http", Host: h.address, Opaque: "//" + h.address + path, RawQuery: query}
 	if a.body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -148,11 +150,11 @@ func (h *hostile) send(ctx context.Context, a attack) (int, []byte, http.Header,
 	return w.StatusCode, body, w.Header, err
 }
 
-// suffer sends the attack and asserts that it is answered in time, never by a 5xx, refused in the API's own shape, and that
-// nothing is written by what is refused.
-func (h *hostile) suffer(a attack) int {
+// attack sends a request and returns the status of the answer. It checks that the answer is not 5xx, that an error has the body format of its
+// API, and that a refused request writes nothing.
+func (h *hostileClient) attack(a attack) int {
 	h.t.Helper()
-	a.body = h.generations(a.body)
+	a.body = h.fillGenerations(a.body)
 	status, body, header, err := h.send(h.t.Context(), a)
 	if err != nil {
 		h.t.Errorf("%s: %v", a, err)
@@ -163,34 +165,34 @@ func (h *hostile) suffer(a attack) int {
 	}
 	if status >= 400 && a.method != http.MethodHead {
 		if len(body) > 16<<10 {
-			h.t.Errorf("%s: a refusal of %d bytes: %.200s", a, len(body), body)
+			h.t.Errorf("%s: an error body of %d bytes: %.200s", a, len(body), body)
 		}
-		if err := shapely(a.path, status, header, body); err != nil {
+		if err := checkErrorBody(a.path, status, header, body); err != nil {
 			h.t.Errorf("%s: %d %.300s: %v", a, status, body, err)
 		}
 	}
-	var touched int64 // a refusal before the first write needs no look
+	var touched int64 // without a write statement the digests are unchanged
 	if err := h.conn.QueryRow(h.t.Context(), `select last_value + is_called::int from touched`).Scan(&touched); err != nil {
 		h.t.Fatal(err)
 	}
-	if touched == h.touched {
+	if touched == h.writes {
 		return status
 	}
-	h.touched = touched
-	rows := h.look()
+	h.writes = touched
+	rows := h.tableDigests()
 	if status >= 400 {
 		if d := cmp.Diff(h.rows, rows); d != "" {
-			h.t.Errorf("%s was refused with %d and wrote: %s", a, status, d)
+			h.t.Errorf("%s was refused with %d but changed tables: %s", a, status, d)
 		}
 	}
 	h.rows = rows
 	return status
 }
 
-// generations puts the provider's and the consumer's generations of this moment into a body.
-func (h *hostile) generations(body string) string {
+// fillGenerations replaces the placeholders of the current generations in a body.
+func (h *hostileClient) fillGenerations(body string) string {
 	h.t.Helper()
-	if !strings.Contains(body, ofProvider) && !strings.Contains(body, ofConsumer) {
+	if !strings.Contains(body, providerGenerationMark) && !strings.Contains(body, consumerGenerationMark) {
 		return body
 	}
 	var provider, consumer string
@@ -198,11 +200,11 @@ func (h *hostile) generations(body string) string {
 		select (select generation::text from provider where uuid = $1), coalesce((select generation::text from consumer limit 1), 'null')`, h.ids["provider"]).Scan(&provider, &consumer); err != nil {
 		h.t.Fatal(err)
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(body, ofProvider, provider), ofConsumer, consumer)
+	return strings.ReplaceAll(strings.ReplaceAll(body, providerGenerationMark, provider), consumerGenerationMark, consumer)
 }
 
-// shapely tells what is wrong with the form of a refusal.
-func shapely(path string, status int, header http.Header, body []byte) error {
+// checkErrorBody returns an error if an error answer does not have the format of its API.
+func checkErrorBody(path string, status int, header http.Header, body []byte) error {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
 		return err
@@ -240,8 +242,8 @@ func shapely(path string, status int, header http.Header, body []byte) error {
 	}
 }
 
-// must sends a request that has to succeed and returns the text at that place of the answer.
-func (h *hostile) must(a attack, at ...string) string {
+// must sends a request that has to succeed and returns the value at the path in the answer; of a list it takes the first element.
+func (h *hostileClient) must(a attack, at ...string) string {
 	h.t.Helper()
 	status, body, _, err := h.send(h.t.Context(), a)
 	if err != nil || status >= 300 {
@@ -258,8 +260,8 @@ func (h *hostile) must(a attack, at ...string) string {
 	return fmt.Sprint(v)
 }
 
-// seed makes one of everything.
-func (h *hostile) seed() {
+// seed creates one object of every kind.
+func (h *hostileClient) seed() {
 	h.t.Helper()
 	post := func(path, body string) attack { return attack{method: http.MethodPost, path: path, body: h.fill(body)} }
 	h.ids["provider"], h.ids["consumer"], h.ids["zero"] = "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0001", "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0002", "00000000-0000-0000-0000-000000000000"
@@ -290,27 +292,27 @@ func (h *hostile) seed() {
 	h.must(attack{method: http.MethodPut, path: "/placement/resource_providers/7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e0003/inventories",
 		body: `{"resource_provider_generation":0,"inventories":{"VCPU":{"total":8}}}`})
 	h.ids["host"] = h.must(post("/reservation/v1/os-hosts", `{"name":"cmp-2","rack":"r1"}`), "host", "id")
-	for _, name := range []string{"cmp-8", "cmp-9"} { // for hosts that are registered later
+	for _, name := range []string{"cmp-8", "cmp-9"} { // for hosts that tests register
 		h.must(post("/placement/resource_providers", `{"name":"`+name+`"}`))
 	}
-	lease := post("/reservation/v1/leases", strings.ReplaceAll(bodies["POST /reservation/v1/leases"], "2038", "2037"))
+	lease := post("/reservation/v1/leases", strings.ReplaceAll(validBodies["POST /reservation/v1/leases"], "2038", "2037"))
 	lease.token = "ann:demo"
 	h.ids["lease"] = h.must(lease, "lease", "id")
 	h.ids["reservation"] = h.must(attack{method: http.MethodGet, path: h.fill("/reservation/v1/leases/{lease}")}, "lease", "reservations", "id")
-	h.must(attack{method: http.MethodPost, path: "/journal/v1/runs", body: bodies["POST /journal/v1/runs"]}, "run", "id")
+	h.must(attack{method: http.MethodPost, path: "/journal/v1/runs", body: validBodies["POST /journal/v1/runs"]}, "run", "id")
 	h.ids["seq"] = h.must(attack{method: http.MethodGet, path: "/journal/v1/entries?order=asc"}, "entries", "seq")
 }
 
-// fill puts the seed's IDs into a template.
-func (h *hostile) fill(s string) string {
+// fill replaces the placeholders of a template by the seed's IDs.
+func (h *hostileClient) fill(s string) string {
 	for name, id := range h.ids {
 		s = strings.ReplaceAll(s, "{"+name+"}", id)
 	}
 	return s
 }
 
-// paths says what stands for a route's parameters; the last segment before a parameter tells the noun.
-func (h *hostile) real(path string) string {
+// concretePath replaces the parameters of a route by values that exist.
+func (h *hostileClient) concretePath(path string) string {
 	for _, rule := range [][2]string{
 		{"/extensions/{alias}", "/extensions/agent"},
 		{"/networks/{id}", "/networks/{network}"}, {"/subnets/{id}", "/subnets/{subnet}"}, {"/ports/{id}", "/ports/{port}"},
@@ -326,8 +328,8 @@ func (h *hostile) real(path string) string {
 	return h.fill(path)
 }
 
-// everyRoute calls f for each route of each API of a process.
-func everyRoute(h *hostile, f func(api *osapi.API, r osapi.Route)) {
+// forEachRoute calls f for each route of each API.
+func forEachRoute(h *hostileClient, f func(api *osapi.API, r osapi.Route)) {
 	for _, api := range h.app.APIs(identity.Noauth{}) {
 		for _, r := range api.Routes {
 			f(api, r)

@@ -18,26 +18,28 @@ import (
 	"berth/internal/store/storetest"
 )
 
-type seen = odltest.Request
+type controllerRequest = odltest.Request
 
-// controllerWrites are the requests of that method by which the controller's objects change, as far as it saw them.
-func controllerWrites(s *servertest.Deployment, method string) []seen {
-	return slices.DeleteFunc(s.Controller.Requests(), func(w seen) bool { return w.Method != method || w.ID == servertest.Canary || listens(w.Path) })
+// controllerWrites lists the requests with the method that the controller received for its objects, except those for the canary.
+func controllerWrites(s *servertest.Deployment, method string) []controllerRequest {
+	return slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool {
+		return w.Method != method || w.ID == servertest.Canary || isEventSubscription(w.Path)
+	})
 }
 
-// listens tells whether a request is of somebody who wants to hear what the controller says of its own accord.
-func listens(path string) bool { return strings.HasPrefix(path, "/restconf/") }
+// isEventSubscription reports whether a request subscribes to events of the controller.
+func isEventSubscription(path string) bool { return strings.HasPrefix(path, "/restconf/") }
 
-// lockEntryDuringRequest lets the next request of that method reach the controller only when its journal entry can no longer be
-// settled: the entry's row is locked until free is called. The channel tells when that is so.
-func lockEntryDuringRequest(s *servertest.Deployment, method string) (pinned <-chan error, free func()) {
+// lockEntryDuringRequest locks the journal entry of the next request with the method before the request reaches the controller. The entry
+// cannot be completed until the test calls unlock. The channel receives the result of the lock.
+func lockEntryDuringRequest(s *servertest.Deployment, method string) (locked <-chan error, unlock func()) {
 	s.Helper()
 	c := storetest.Connect(s.T, s.Database)
 	done := make(chan error, 1)
-	var meets func(*http.Request)
+	var intercept func(*http.Request)
 	var tx pgx.Tx
-	meets = func(r *http.Request) {
-		if r.Method != method || listens(r.URL.Path) || !s.Intercept.CompareAndSwap(&meets, nil) {
+	intercept = func(r *http.Request) {
+		if r.Method != method || isEventSubscription(r.URL.Path) || !s.Intercept.CompareAndSwap(&intercept, nil) {
 			return
 		}
 		var err error
@@ -46,7 +48,7 @@ func lockEntryDuringRequest(s *servertest.Deployment, method string) (pinned <-c
 		}
 		done <- err
 	}
-	s.Intercept.Store(&meets)
+	s.Intercept.Store(&intercept)
 	return done, func() {
 		if err := tx.Rollback(s.Context()); err != nil {
 			s.Error(err)
@@ -56,7 +58,7 @@ func lockEntryDuringRequest(s *servertest.Deployment, method string) (pinned <-c
 
 func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
-	// Each case has a write, and a write that must not overtake it at the controller.
+	// Each case has a write, and a next write that must reach the controller after it.
 	for _, c := range []struct {
 		method string
 		given  func(api *servertest.Worker) (network, subnet string)
@@ -97,31 +99,31 @@ func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 			s, _ := servertest.SharedDeployment(t)
 			api, victim := s.StartWorker("api"), s.StartWorker("relay,temporal")
 			network, subnet := c.given(api)
-			s.AwaitNone("what was there before is mirrored", servertest.UnfinishedEntries)
-			pinned, free := lockEntryDuringRequest(s, c.method)
+			s.AwaitNone("all earlier changes are mirrored", servertest.UnfinishedEntries)
+			locked, unlock := lockEntryDuringRequest(s, c.method)
 
 			c.write(api, network, subnet)
-			if err := <-pinned; err != nil {
+			if err := <-locked; err != nil {
 				t.Fatal(err)
 			}
-			s.Await("the worker has its answer and wants to commit", func() string {
+			s.Await("the worker has the answer and waits for the locked row", func() string {
 				if len(s.Rows(`select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)) == 0 {
-					return "nobody waits for the pinned row"
+					return "no connection waits for a lock"
 				}
 				return ""
 			})
 			victim.Kill()
 			c.next(api, network, subnet)
-			free()
+			unlock()
 			written := controllerWrites(s, c.method)
 			if len(written) != 1 || !written[0].Applied || s.Rows(`select state from journal_entry order by taken_at desc nulls last`)[0] != "processing" {
-				t.Fatalf("the kill missed its moment: %+v", written)
+				t.Fatalf("the worker was not killed between the answer and the commit: %+v", written)
 			}
 			s.StartWorker("relay,temporal")
 			s.AwaitMirrored()
 
-			if again := slices.DeleteFunc(controllerWrites(s, c.method), func(w seen) bool { return w.ID != written[0].ID }); len(again) != 1 {
-				t.Errorf("the controller was sent the same write again: %+v", again)
+			if again := slices.DeleteFunc(controllerWrites(s, c.method), func(w controllerRequest) bool { return w.ID != written[0].ID }); len(again) != 1 {
+				t.Errorf("the controller received the same write again: %+v", again)
 			}
 		})
 	}
@@ -152,33 +154,33 @@ func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 		contract.PortID(port):   "DOWN for DHCP L2",
 		contract.LeaseID(lease): "PENDING for start_lease",
 	} {
-		s.Await(id+" says "+want, func() string {
+		s.Await(id+" is "+want, func() string {
 			var why contract.Why
 			v, err := temporal.QueryWorkflow(t.Context(), id, "", contract.QueryWhy)
 			if err == nil {
 				err = v.Get(&why)
 			}
-			says := why.State + " for"
+			got := why.State + " for"
 			for _, w := range why.Waiting {
-				says += " " + w.For
+				got += " " + w.For
 			}
-			if says == want {
+			if got == want {
 				return ""
 			}
-			return fmt.Sprintf("it says %q, %v", says, err)
+			return fmt.Sprintf("it is %q, %v", got, err)
 		})
 	}
-	s.AwaitNone("no note is left", `select workflow_id from note`)
+	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// bindTemporalNamespace entrusts the empty database to Temporal. A relay that met a Temporal for the first time later on would
-// leave a note for every row, and hide that one is lost.
+// bindTemporalNamespace binds the empty database to the Temporal namespace. A relay that binds it later writes a note for every row, which
+// would hide a lost note.
 func bindTemporalNamespace(s *servertest.Deployment) {
 	s.Helper()
 	relay := s.StartWorker("relay")
-	s.Await("the relay knows Temporal", func() string {
+	s.Await("the database is bound to the namespace", func() string {
 		if len(s.Rows(`select id from temporal_namespace`)) == 0 {
-			return "it has not met it"
+			return "it is not"
 		}
 		return ""
 	})

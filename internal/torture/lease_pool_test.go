@@ -1,7 +1,6 @@
 package torture
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -12,42 +11,42 @@ import (
 
 func TestHosts_PooledAfterNovaOutage(t *testing.T) {
 	t.Parallel()
-	o := newOvercast(t)
-	o.StartWorker("relay,temporal")
-	met, lift := o.refuse("GET", "/os-aggregates", http.StatusServiceUnavailable)
-	p := o.plot(t, 3) // which nobody has to wait for
-	o.Await("Nova was asked in vain", func() string { return map[bool]string{true: "not yet"}[met() < 4] })
-	if code, _, _ := o.api.Do("DELETE", "/reservation/v1/os-hosts/"+p.ids[2], nil); code != http.StatusNoContent {
-		t.Errorf("a host cannot go while Nova is away: %d", code)
+	d := newLeaseDeployment(t)
+	d.StartWorker("relay,temporal")
+	hits, removeFault := d.injectFault("GET", "/os-aggregates", http.StatusServiceUnavailable)
+	g := d.newHostGroup(t, 3) // the API does not wait for Nova
+	g.awaitHits(hits, 4)
+	if code, _, _ := d.api.Do("DELETE", "/reservation/v1/os-hosts/"+g.hostIDs[2], nil); code != http.StatusNoContent {
+		t.Errorf("deletion of a host during the Nova outage: %d", code)
 	}
-	lift()
-	pooled := func(want string) {
+	removeFault()
+	awaitPool := func(want string) {
 		t.Helper()
-		o.Await("the pool is "+want, func() string {
-			if got := p.pools(); got != want {
-				return "it is " + got
+		d.Await("Nova's aggregates are "+want, func() string {
+			if got := g.hostAggregates(); got != want {
+				return "they are " + got
 			}
 			return ""
 		})
-		o.AwaitNone("Nova has heard of all", `select service_name from host_pooling`)
+		d.AwaitNone("no change of the pool is pending", `select service_name from host_pooling`)
 	}
-	pooled("freepool:1,2")
+	awaitPool("freepool:1,2")
 
-	l := p.lease(time.Hour, 2*time.Hour, p.whole(2, 2))
-	if code, body, _ := o.api.Do("DELETE", "/reservation/v1/os-hosts/"+p.ids[0], nil); code != http.StatusConflict {
-		t.Errorf("a host goes that a lease needs: %d %v", code, body)
+	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(2, 2))
+	if code, body, _ := d.api.Do("DELETE", "/reservation/v1/os-hosts/"+g.hostIDs[0], nil); code != http.StatusConflict {
+		t.Errorf("deletion of a reserved host: %d %v", code, body)
 	}
-	l.begin()
-	l.becomes("ACTIVE")
-	l.settles("a:1,2")
-	o.api.Must("DELETE", l.path, nil)
-	l.gone()
-	pooled("freepool:1,2")
-	o.api.Must("DELETE", "/reservation/v1/os-hosts/"+p.ids[0], nil)
-	pooled("freepool:2")
-	o.api.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": p.hosts[0], "row": p.name})
-	pooled("freepool:1,2")
-	if id := contract.PoolID(p.hosts[0]); contract.Key(id) != p.hosts[0] {
-		t.Error(fmt.Sprint(id))
+	l.startNow()
+	l.awaitStatus("ACTIVE")
+	l.awaitAggregates("a:1,2")
+	d.api.Must("DELETE", l.path, nil)
+	l.awaitDeleted()
+	awaitPool("freepool:1,2")
+	d.api.Must("DELETE", "/reservation/v1/os-hosts/"+g.hostIDs[0], nil)
+	awaitPool("freepool:2")
+	d.api.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": g.hosts[0], "row": g.name})
+	awaitPool("freepool:1,2")
+	if id := contract.PoolID(g.hosts[0]); contract.Key(id) != g.hosts[0] {
+		t.Errorf("the workflow ID is %s", id)
 	}
 }

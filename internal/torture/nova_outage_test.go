@@ -12,24 +12,24 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// What Nova does with requests for a while.
+// States of Nova.
 const (
-	novaIsWell = iota
-	novaIsAway // the connection ends without an answer
-	novaKnowsNobody
+	novaUp   = iota
+	novaDown // closes connections without an answer
+	novaKnowsNoServer
 )
 
-// A Nova that is away for an hour, or that does not know a server yet, blocks no port, and hears everything in its order.
+// TestNovaOutage_PortsActiveAndEventsSentLater stops Nova for an hour, then lets it know no server: ports become ACTIVE, and all events arrive later in their order.
 func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
 	var state, refused atomic.Int64
 	s.Settings = append(s.Settings, "BERTH_NOVA_URL="+servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch state.Load() {
-		case novaIsAway:
+		case novaDown:
 			refused.Add(1)
 			panic(http.ErrAbortHandler)
-		case novaKnowsNobody:
+		case novaKnowsNoServer:
 			refused.Add(1)
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write([]byte(`{"itemNotFound":{"code":404,"message":"No instances found for any event"}}`))
@@ -46,7 +46,7 @@ func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 		api.Must("POST", "/agent/v1/reports", servertest.ReportsBody(port))
 		return port
 	}
-	tried := func(n int64) {
+	awaitRefusals := func(n int64) {
 		t.Helper()
 		s.Await(fmt.Sprintf("Nova refused %d requests", n), func() string {
 			if got := refused.Load(); got < n {
@@ -56,7 +56,7 @@ func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 		})
 	}
 
-	state.Store(novaIsAway)
+	state.Store(novaDown)
 	plain, unplugged, changed, deleted := plug(), plug(), plug(), plug()
 	s.AwaitActive(api, []string{plain, unplugged, changed, deleted})
 	api.Must("POST", "/agent/v1/reports", servertest.Object{"reports": []servertest.Object{{"port": unplugged, "entity": "L2", "host": "cmp-1", "event": "lost"}}})
@@ -64,25 +64,25 @@ func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 		api.Must("PUT", "/networking/v2.0/ports/"+changed, servertest.Object{"port": servertest.Object{"name": name}})
 	}
 	api.Must("DELETE", "/networking/v2.0/ports/"+deleted, nil)
-	tried(5)
+	awaitRefusals(5)
 	victim.Kill()
 	storetest.Exec(t, s.Database, `update nova_event set created_at = created_at - interval '1 hour'`)
 	s.StartWorker("relay,temporal")
-	tried(refused.Load() + 4)
-	state.Store(novaIsWell)
-	s.AwaitNone("Nova is told of everything", `select name || ' ' || port_id from nova_event`)
+	awaitRefusals(refused.Load() + 4)
+	state.Store(novaUp)
+	s.AwaitNone("all Nova events are sent", `select name || ' ' || port_id from nova_event`)
 
-	state.Store(novaKnowsNobody)
+	state.Store(novaKnowsNoServer)
 	before := refused.Load()
 	early := plug()
 	s.AwaitActive(api, []string{early})
-	tried(before + 2)
-	state.Store(novaIsWell)
-	s.AwaitNone("Nova is told when it knows the server", `select name || ' ' || port_id from nova_event`)
+	awaitRefusals(before + 2)
+	state.Store(novaUp)
+	s.AwaitNone("the events are sent after Nova knows the server", `select name || ' ' || port_id from nova_event`)
 
-	heard := map[string][]string{}
+	received := map[string][]string{}
 	for _, e := range s.Nova.Events() {
-		heard[e.Tag] = append(heard[e.Tag], e.Name)
+		received[e.Tag] = append(received[e.Tag], e.Name)
 	}
 	if d := cmp.Diff(map[string][]string{
 		plain:     {"network-vif-plugged"},
@@ -90,7 +90,7 @@ func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 		changed:   {"network-vif-plugged", "network-changed"},
 		deleted:   {"network-vif-plugged", "network-vif-deleted"},
 		early:     {"network-vif-plugged"},
-	}, heard); d != "" {
+	}, received); d != "" {
 		t.Error(d)
 	}
 }

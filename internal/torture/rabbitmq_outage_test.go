@@ -13,7 +13,7 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestRabbitMQOutage_NotificationsSentLater kills RabbitMQ under two processes that answer agents and one that tells them things.
+// TestRabbitMQOutage_NotificationsSentLater kills RabbitMQ while two processes serve RPC and one process publishes notifications for agents.
 func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "berth-test-")
@@ -28,10 +28,10 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	t.Cleanup(broker.Kill)
 	s, temporal := servertest.SharedDeployment(t)
 	s.Settings = append(s.Settings, "BERTH_RABBITMQ_URL="+broker.URL(0))
-	c, answering := s.StartWorker("api,relay,temporal"), []*servertest.Worker{s.StartWorker("rpc"), s.StartWorker("rpc")}
-	ready := func(what, rabbitmq string) {
+	c, rpcWorkers := s.StartWorker("api,relay,temporal"), []*servertest.Worker{s.StartWorker("rpc"), s.StartWorker("rpc")}
+	awaitReadiness := func(what, rabbitmq string) {
 		t.Helper()
-		for _, a := range answering {
+		for _, a := range rpcWorkers {
 			s.Await(what, func() string {
 				_, o, err := a.Do("GET", "/readyz", nil)
 				checks, _ := o["checks"].(servertest.Object)
@@ -42,26 +42,26 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 			})
 		}
 	}
-	connected := func(what, value string) {
+	awaitConnectedMetric := func(what, value string) {
 		t.Helper()
 		s.Await(what, func() string {
-			said := metrics(t, c)
-			if strings.Contains(said, `berth_rpc_connected{for="casts"} `+value) {
+			text := metrics(t, c)
+			if strings.Contains(text, `berth_rpc_connected{for="casts"} `+value) {
 				return ""
 			}
 			return "no such metric"
 		})
 	}
 	c.Must("POST", "/agent/v1/state", servertest.Object{"agent_type": "Open vSwitch agent", "host": "cmp-1", "binary": "x", "topic": "N/A", "configurations": servertest.Object{}})
-	ready("both answer", "ok")
-	connected("agents are told", "1")
+	awaitReadiness("both processes are connected", "ok")
+	awaitConnectedMetric("the publisher is connected", "1")
 
 	broker.Kill()
-	ready("both say that RabbitMQ is away", "is not connected")
-	connected("the loss is noticed", "0")
+	awaitReadiness("readiness of both processes shows the outage", "is not connected")
+	awaitConnectedMetric("the metric of the publisher shows the outage", "0")
 	network := c.CreateNetwork("blue")
 	c.Create("port", servertest.PortBody(network))
-	s.Await("the workflow says for whom it waits", func() string {
+	s.Await("the workflow waits for rabbitmq", func() string {
 		var why contract.Why
 		v, err := temporal.QueryWorkflow(t.Context(), contract.AnnounceID(network), "", contract.QueryWhy)
 		if err == nil {
@@ -76,15 +76,16 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ready("both answer again", "ok")
-	connected("agents are told again", "1")
-	s.AwaitNone("agents are told everything", `select kind from announcement where told_at is null`)
-	answering[0].Kill()
-	if code, _, err := answering[1].Do("GET", "/readyz", nil); err != nil || code != http.StatusOK {
-		t.Errorf("with one of two killed the other says %d, %v", code, err)
+	awaitReadiness("both processes are connected again", "ok")
+	awaitConnectedMetric("the publisher is connected again", "1")
+	s.AwaitNone("all notifications are published", `select kind from announcement where told_at is null`)
+	rpcWorkers[0].Kill()
+	if code, _, err := rpcWorkers[1].Do("GET", "/readyz", nil); err != nil || code != http.StatusOK {
+		t.Errorf("readiness after the kill of the other process: %d, %v", code, err)
 	}
 }
 
+// metrics returns the text of a process's /metrics.
 func metrics(t *testing.T, c *servertest.Worker) string {
 	t.Helper()
 	res, err := http.Get(c.URL + "/metrics")
@@ -92,9 +93,9 @@ func metrics(t *testing.T, c *servertest.Worker) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	said, err := io.ReadAll(res.Body)
+	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(said)
+	return string(text)
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A register is what one generation guards: what a consumer holds, or a provider's aggregates, traits and inventory. Generation 0 of a
-// consumer is that there is none.
+// register is the state that one generation guards: the allocations of a consumer, or the aggregates, traits and inventory of a provider.
+// A consumer with generation 0 does not exist.
 type register struct {
 	generation int64
 	values     [3]string // by slot
 }
 
-// slots of a provider's register. A consumer's has one.
+// Slots of a provider's register. A consumer's register has one slot.
 const (
-	ofAggregates = iota
-	ofTraits
-	ofInventory
-	slots
+	aggregateSlot = iota
+	traitSlot
+	inventorySlot
+	slotCount
 )
 
-// access is a request to a register.
+// access is an operation on a register.
 type access struct {
 	register string
 	kind     accessKind
@@ -37,21 +37,21 @@ type access struct {
 type accessKind string
 
 const (
-	look   accessKind = "look"
+	read   accessKind = "look"
 	write  accessKind = "write"
-	remove accessKind = "remove" // what is left is generation 0
+	remove accessKind = "remove" // sets generation 0
 )
 
-// outcome is what the client learnt; that of a lost answer is the zero value.
+// outcome is the answer to an access; the zero value means that there was no answer.
 type outcome struct {
 	known      bool
-	refused    bool // for its generation
+	refused    bool // because of its generation
 	generation int64
 	value      string
 }
 
-// registers is how they behave: of two writes with one generation one is done and the other refused.
-var registers = porcupine.Model{
+// registerModel is the sequential specification: of two writes with the same generation one succeeds and the other is refused.
+var registerModel = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		by := map[string][]porcupine.Operation{}
 		for _, o := range history {
@@ -71,10 +71,10 @@ var registers = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v: %+v", input, output) },
 }
 
-// step tells whether the register can answer so, and what it is then. A write whose answer was lost may have been done or not; as it
-// is concurrent to everything that follows, it may also be the last, where nobody sees it.
+// step reports whether the register can give the answer, and returns its next state. A write without an answer counts as concurrent to all
+// later operations, so that it may take effect at any later time or never.
 func (r register) step(a access, o outcome) (bool, register) {
-	if a.kind == look {
+	if a.kind == read {
 		return o.generation == r.generation && o.value == r.values[a.slot], r
 	}
 	fits := a.expect == r.generation
@@ -87,52 +87,52 @@ func (r register) step(a access, o outcome) (bool, register) {
 	switch {
 	case a.kind == remove:
 		r = register{}
-	case a.slot != ofTraits || r.values[ofTraits] != a.value: // the same traits again do not count
+	case a.slot != traitSlot || r.values[traitSlot] != a.value: // writing the same traits again keeps the generation
 		r.generation++
 		r.values[a.slot] = a.value
 	}
 	return !o.known || o.generation == r.generation, r
 }
 
-// history is what clients asked of registers and learnt.
+// history records the operations of all clients and their outcomes.
 type history struct {
-	mu   sync.Mutex
-	ops  []porcupine.Operation
-	lost int
-	done int
-	zero time.Time
+	mu           sync.Mutex
+	ops          []porcupine.Operation
+	unanswered   int
+	acknowledged int
+	start        time.Time
 }
 
-// add takes down an access that began at that time and has just ended.
+// add records an access that started at the time began and has just ended.
 func (h *history) add(client int, began time.Time, a access, o outcome) {
-	op := porcupine.Operation{ClientId: client, Input: a, Output: o, Call: int64(began.Sub(h.zero)), Return: int64(time.Since(h.zero))}
+	op := porcupine.Operation{ClientId: client, Input: a, Output: o, Call: int64(began.Sub(h.start)), Return: int64(time.Since(h.start))}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case !o.known:
-		h.lost++
+		h.unanswered++
 		op.Return = math.MaxInt64
-	case a.kind != look && !o.refused:
-		h.done++
+	case a.kind != read && !o.refused:
+		h.acknowledged++
 	}
 	h.ops = append(h.ops, op)
 }
 
-// progress counts the writes that were acknowledged.
-func (h *history) progress() int {
+// acknowledgedWrites returns the number of acknowledged writes.
+func (h *history) acknowledgedWrites() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.done
+	return h.acknowledged
 }
 
-// judge insists that there is an order of all accesses in which registers behave so.
-func (h *history) judge(t *testing.T) {
+// checkLinearizable checks that registerModel permits the history.
+func (h *history) checkLinearizable(t *testing.T) {
 	t.Helper()
-	result, why := porcupine.CheckOperationsVerbose(registers, h.ops, 2*time.Minute)
+	result, why := porcupine.CheckOperationsVerbose(registerModel, h.ops, 2*time.Minute)
 	if result == porcupine.Ok {
 		return
 	}
-	t.Errorf("the history of %d accesses, %d of them without an answer, is %s; the longest part of it that can be explained:", len(h.ops), h.lost, result)
+	t.Errorf("the history of %d accesses, %d of them without an answer, is %s; the longest linearizable prefix of each register:", len(h.ops), h.unanswered, result)
 	for _, part := range why.PartialLinearizationsOperations() {
 		longest := []porcupine.Operation{}
 		for _, p := range part {
@@ -140,9 +140,9 @@ func (h *history) judge(t *testing.T) {
 				longest = p
 			}
 		}
-		t.Logf("%d accesses, the last of which are", len(longest))
+		t.Logf("%d accesses, the last of them:", len(longest))
 		for _, o := range longest[max(0, len(longest)-8):] {
-			t.Logf("  %s", registers.DescribeOperation(o.Input, o.Output))
+			t.Logf("  %s", registerModel.DescribeOperation(o.Input, o.Output))
 		}
 	}
 }
@@ -155,35 +155,38 @@ func TestRegisterModel_RejectsImpossibleHistories(t *testing.T) {
 	at := func(generation int64, value string) outcome {
 		return outcome{known: true, generation: generation, value: value}
 	}
-	seen := access{register: "c", kind: look}
+	seen := access{register: "c", kind: read}
 	refused := outcome{known: true, refused: true}
-	type did struct {
+	type step struct {
 		access
 		outcome
 	}
 	for name, tc := range map[string]struct {
-		story []did // one after the other
+		steps []step // one after the other
 		want  bool
 	}{
-		"a write, a look":                  {[]did{{set(0, "a"), at(1, "")}, {seen, at(1, "a")}}, true},
-		"a refusal":                        {[]did{{set(0, "a"), at(1, "")}, {set(0, "b"), refused}, {seen, at(1, "a")}}, true},
-		"a lost write that is done":        {[]did{{set(0, "a"), outcome{}}, {seen, at(1, "a")}, {set(0, "b"), refused}}, true},
-		"a lost write that is not done":    {[]did{{set(0, "a"), outcome{}}, {seen, at(0, "")}, {set(0, "b"), at(1, "")}}, true},
-		"a lost write that is late":        {[]did{{set(0, "a"), outcome{}}, {seen, at(0, "")}, {seen, at(1, "a")}}, true},
-		"two writes of one generation":     {[]did{{set(0, "a"), at(1, "")}, {set(0, "b"), at(1, "")}}, false},
-		"a write that is forgotten":        {[]did{{set(0, "a"), at(1, "")}, {seen, at(0, "")}}, false},
-		"a refusal for nothing":            {[]did{{set(0, "a"), refused}}, false},
-		"a refused write that is done":     {[]did{{set(1, "a"), refused}, {seen, at(1, "a")}}, false},
-		"a lost write that comes and goes": {[]did{{set(0, "a"), outcome{}}, {seen, at(1, "a")}, {seen, at(0, "")}}, false},
-		"a stale lost write that is done":  {[]did{{set(0, "a"), at(1, "")}, {set(0, "b"), outcome{}}, {seen, at(1, "b")}}, false},
+		"write and read":                                            {[]step{{set(0, "a"), at(1, "")}, {seen, at(1, "a")}}, true},
+		"refused write":                                             {[]step{{set(0, "a"), at(1, "")}, {set(0, "b"), refused}, {seen, at(1, "a")}}, true},
+		"unanswered write that took effect":                         {[]step{{set(0, "a"), outcome{}}, {seen, at(1, "a")}, {set(0, "b"), refused}}, true},
+		"unanswered write without effect":                           {[]step{{set(0, "a"), outcome{}}, {seen, at(0, "")}, {set(0, "b"), at(1, "")}}, true},
+		"unanswered write that took effect late":                    {[]step{{set(0, "a"), outcome{}}, {seen, at(0, "")}, {seen, at(1, "a")}}, true},
+		"two writes with one generation":                            {[]step{{set(0, "a"), at(1, "")}, {set(0, "b"), at(1, "")}}, false},
+		"acknowledged write that is lost":                           {[]step{{set(0, "a"), at(1, "")}, {seen, at(0, "")}}, false},
+		"refusal of the current generation":                         {[]step{{set(0, "a"), refused}}, false},
+		"refused write that took effect":                            {[]step{{set(1, "a"), refused}, {seen, at(1, "a")}}, false},
+		"unanswered write that took effect and vanished":            {[]step{{set(0, "a"), outcome{}}, {seen, at(1, "a")}, {seen, at(0, "")}}, false},
+		"unanswered write with a stale generation that took effect": {[]step{{set(0, "a"), at(1, "")}, {set(0, "b"), outcome{}}, {seen, at(1, "b")}}, false},
 	} {
-		h := history{zero: time.Now()}
-		for _, d := range tc.story {
-			h.add(0, time.Now(), d.access, d.outcome)
-			time.Sleep(time.Microsecond)
-		}
-		if got := porcupine.CheckOperations(registers, h.ops); got != tc.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := history{start: time.Now()}
+			for _, s := range tc.steps {
+				h.add(0, time.Now(), s.access, s.outcome)
+				time.Sleep(time.Microsecond)
+			}
+			if got := porcupine.CheckOperations(registerModel, h.ops); got != tc.want {
+				t.Errorf("linearizable: %v, want %v", got, tc.want)
+			}
+		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
+// TestWrites_SurviveTemporalOutage creates ports and reports while Temporal is down: all ports become ACTIVE after its restart.
 func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	t.Parallel()
 	temporal, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{Dir: filepath.Dir(servertest.DataFolder(t))})
@@ -22,12 +23,12 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(temporal.Kill)
-	dialled, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	temporalClient, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dialled.Close()
-	servertest.PauseSweep(t, dialled)
+	defer temporalClient.Close()
+	servertest.PauseSweep(t, temporalClient)
 	s := servertest.NewDeployment(t, storetest.URL(t), "TEMPORAL_ADDRESS="+temporal.Address)
 	c := s.StartWorker("api,relay,temporal")
 	s.Await("berth is ready", func() string {
@@ -48,13 +49,13 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	}
 
 	plug(10)
-	temporal.Kill() // while their notes and entries are under way
+	temporal.Kill() // before all notes and entries are processed
 	plug(10)
 	for _, p := range ports {
 		c.Must("POST", "/agent/v1/reports", servertest.ReportsBody(p))
 	}
 
-	s.Await("readyz says that Temporal alone is away", func() string {
+	s.Await("readyz names Temporal as the only failed check", func() string {
 		code, o, err := c.Do("GET", "/readyz", nil)
 		checks, _ := o["checks"].(servertest.Object)
 		if err == nil && code == http.StatusServiceUnavailable && checks["temporal"] != "ok" && checks["database"] == "ok" {
@@ -62,23 +63,23 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 		}
 		return fmt.Sprint(code, o, err)
 	})
-	s.AwaitNone("a relay has tried in vain", `select workflow_id from note where not exists (select from note where last_error <> '')`)
+	s.AwaitNone("a delivery has failed", `select workflow_id from note where not exists (select from note where last_error <> '')`)
 	if err := temporal.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.AwaitMirrored()
 	s.AwaitActive(c, ports)
-	s.AwaitNone("Nova is told of everything", `select name || ' ' || port_id from nova_event`)
-	told := countNovaEvents(s, "network-vif-plugged")
+	s.AwaitNone("all Nova events are sent", `select name || ' ' || port_id from nova_event`)
+	plugged := countNovaEvents(s, "network-vif-plugged")
 	for _, p := range ports {
-		if told[p] != 1 {
-			t.Errorf("Nova was told %d times that port %s is plugged", told[p], p)
+		if plugged[p] != 1 {
+			t.Errorf("Nova received %d network-vif-plugged events for port %s", plugged[p], p)
 		}
 	}
-	s.AwaitNone("no note is left", `select workflow_id from note`)
+	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// countNovaEvents counts by port how often Nova took the event of that name.
+// countNovaEvents returns the number of events with the name that Nova received, by port.
 func countNovaEvents(s *servertest.Deployment, event string) map[string]int {
 	n := map[string]int{}
 	for _, e := range s.Nova.Events() {

@@ -46,7 +46,21 @@ func (s *Deployment) StartWorker(roles string) *Worker {
 	return c
 }
 
-// Kill is kill -9.
+// AwaitReady waits until /readyz answers 200.
+func (c *Worker) AwaitReady() {
+	c.T.Helper()
+	var code int
+	var answer Object
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if code, answer, err = c.Do("GET", "/readyz", nil); code == http.StatusOK {
+			return
+		}
+	}
+	c.T.Fatalf("not ready after %s: %d %v %v", patience, code, answer, err)
+}
+
+// Kill sends SIGKILL and waits for the end of the process.
 func (c *Worker) Kill() {
 	_ = c.Cmd.Process.Kill()
 	<-c.Done

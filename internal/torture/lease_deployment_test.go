@@ -1,0 +1,151 @@
+package torture
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"berth/internal/contract"
+	"berth/internal/notify/notifytest"
+	"berth/internal/server/servertest"
+)
+
+// leaseDeployment is a deployment whose Nova and Neutron stubs fail selected requests.
+type leaseDeployment struct {
+	*servertest.Deployment
+	*faultInjector
+	api      *servertest.Worker
+	neutron  *notifytest.Neutron
+	temporal client.Client
+}
+
+// newLeaseDeployment starts a process with the role api. The settings override the defaults of the deployment.
+func newLeaseDeployment(t *testing.T, settings ...string) *leaseDeployment {
+	t.Helper()
+	s, c := servertest.SharedDeployment(t)
+	d := &leaseDeployment{Deployment: s, faultInjector: &faultInjector{}, neutron: &notifytest.Neutron{}, temporal: c}
+	s.Settings = append(append(s.Settings, "BERTH_NOVA_URL="+servertest.Serve(t, d.wrap(s.Nova)), "BERTH_NEUTRON_URL="+servertest.Serve(t, d.wrap(d.neutron)),
+		"BERTH_LEASE_PATIENCE=5m"), settings...)
+	d.api = s.StartWorker("api")
+	return d
+}
+
+// runSweep runs the maintenance sweep once and waits for its end.
+func (d *leaseDeployment) runSweep() {
+	d.Helper()
+	run, err := d.temporal.ExecuteWorkflow(d.Context(), client.StartWorkflowOptions{ID: contract.MaintenanceID("by hand"),
+		TaskQueue: contract.TaskQueue(contract.Maintenance)}, contract.Maintenance, contract.Input{Key: contract.KeySweep})
+	if err == nil {
+		err = run.Get(d.Context(), nil)
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+// faultInjector answers selected HTTP requests with an error status before they reach the stub.
+type faultInjector struct {
+	mu     sync.Mutex
+	faults []*injectedFault
+}
+
+// injectedFault matches requests with the method whose path, query or body contains the text.
+type injectedFault struct {
+	method, text string
+	status, hits int
+}
+
+// injectFault answers matching requests with the status until the test calls remove. The function hits returns the number of these answers.
+func (i *faultInjector) injectFault(method, text string, status int) (hits func() int, remove func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	injected := &injectedFault{method: method, text: text, status: status}
+	i.faults = append(i.faults, injected)
+	return func() int {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			return injected.hits
+		}, func() {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			i.faults = slices.DeleteFunc(i.faults, func(other *injectedFault) bool { return other == injected })
+		}
+}
+
+// wrap puts the injected faults in front of a handler.
+func (i *faultInjector) wrap(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(raw))
+		if status := i.match(r.Method, r.URL.RequestURI()+" "+string(raw)); status != 0 {
+			w.WriteHeader(status)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// match returns the status of the first fault that matches, or 0.
+func (i *faultInjector) match(method, text string) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, f := range i.faults {
+		if f.method == method && strings.Contains(text, f.text) {
+			f.hits++
+			return f.status
+		}
+	}
+	return 0
+}
+
+// waitingFor returns the description while the condition is false, and the empty string afterwards. Await takes it as the missing part.
+func waitingFor(description string, condition bool) string {
+	if condition {
+		return ""
+	}
+	return "not yet: " + description
+}
+
+// timeIn formats the time after the duration, rounded down to a second, as the lease API reads it.
+func timeIn(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
+
+// createHostLease registers the host node-1 and creates a lease that reserves it.
+func createHostLease(c *servertest.Worker, start, end time.Duration) servertest.Object {
+	c.T.Helper()
+	provider := c.Must("POST", "/placement/resource_providers", servertest.Object{"name": "node-1"})
+	c.Must("PUT", fmt.Sprint("/placement/resource_providers/", provider["uuid"], "/inventories"), servertest.Object{
+		"resource_provider_generation": provider["generation"], "inventories": servertest.Object{"VCPU": servertest.Object{"total": 8}}})
+	c.Must("POST", "/reservation/v1/os-hosts", servertest.Object{"name": "node-1"})
+	return c.Must("POST", "/reservation/v1/leases", servertest.Object{"name": "night", "start_date": timeIn(start), "end_date": timeIn(end),
+		"events": []servertest.Object{}, "reservations": []servertest.Object{{"resource_type": "physical:host", "min": 1, "max": 1,
+			"resource_properties": "", "hypervisor_properties": ""}}})["lease"].(servertest.Object)
+}
+
+// leaseStatusIs returns a check for Await: it is satisfied when the lease at the path has the status.
+func leaseStatusIs(api *servertest.Worker, path, want string) func() string {
+	return func() string {
+		if got := api.Must("GET", path, nil)["lease"].(servertest.Object)["status"]; got != want {
+			return fmt.Sprint("its status is ", got)
+		}
+		return ""
+	}
+}
+
+// notificationTypes returns the types of a lease's notifications in the order of their first arrival at the webhook.
+func notificationTypes(listener *notifytest.Webhook, lease any) (types []string) {
+	ids := map[string]bool{}
+	for _, n := range listener.Notifications() {
+		if n.Payload["lease_id"] == lease && !ids[n.ID] {
+			ids[n.ID], types = true, append(types, n.Type)
+		}
+	}
+	return types
+}

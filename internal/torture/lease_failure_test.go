@@ -1,0 +1,125 @@
+package torture
+
+import (
+	"net/http"
+	"time"
+
+	"berth/internal/notify/notifytest"
+	"berth/internal/server/servertest"
+)
+
+// oneReservationFailsToStart fails the creation of one flavor: all reservations of the lease become `error`, and Nova is cleaned up.
+func oneReservationFailsToStart(g *hostGroup) {
+	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(2, 2), g.instanceReservation(1, nil))
+	l.awaitAggregates("freepool:1,2,3")
+	g.injectFault("POST", "reservation:"+l.reservations[1], http.StatusInternalServerError) // creation of its flavor
+	l.startNow()
+	l.awaitStatus("ERROR")
+	if got := l.statuses(); got != "ERROR ERROR UNDONE error error" {
+		g.Error(got)
+	}
+	l.awaitAggregates("freepool:1,2,3") // the resources of the started reservation are released
+	g.api.Must("PUT", l.path, servertest.Object{"name": "renamed"})
+	if got := l.get()["status"]; got != "ERROR" {
+		g.Errorf("after an update of the name the status is %v", got)
+	}
+	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
+	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{"name": "next", "start_date": timeIn(time.Hour), "end_date": timeIn(90 * time.Minute),
+		"reservations": []servertest.Object{g.hostReservation(3, 3)}}) // the lease keeps its hosts until it ends
+	g.api.Must("DELETE", l.path, nil)
+	l.awaitDeleted()
+	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3))
+}
+
+// startRetriedAfterNovaError fails the start at Nova once: the lease becomes ACTIVE later.
+func startRetriedAfterNovaError(g *hostGroup) {
+	l := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
+	l.awaitAggregates("freepool:1")
+	hits, removeFault := g.injectFault("POST", g.hosts[0], http.StatusInternalServerError)
+	l.startNow()
+	g.awaitHits(hits, 1)
+	removeFault()
+	l.awaitStatus("ACTIVE")
+	if got := l.statuses(); got != "ACTIVE DONE UNDONE active" {
+		g.Error(got)
+	}
+	l.awaitAggregates("a:1")
+}
+
+// oneHostFailsToStart fails the start on one of three hosts until the lease has ended: the other hosts are free again.
+func oneHostFailsToStart(g *hostGroup) {
+	g.injectFault("GET", "host="+g.hosts[1], http.StatusInternalServerError) // list of the servers on the host
+	l := g.createLease(20*time.Second, 27*time.Second, g.hostReservation(3, 3))
+	l.awaitStatuses("ERROR ERROR ERROR error") // the start failed, and the lease has ended
+	l.awaitAggregates("freepool:1,2,3")
+	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(3, 3)) // the hosts are free
+}
+
+// endLeaseWithServer ends a lease of one host while Nova rejects the deletion of a server on that host, until removeFault is called.
+func (g *hostGroup) endLeaseWithServer() (l *testLease, removeFault func()) {
+	l = g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
+	l.startNow()
+	l.awaitStatus("ACTIVE")
+	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})
+	_, removeFault = g.injectFault("DELETE", "/servers/"+server.ID, http.StatusConflict)
+	l.endNow()
+	return l, removeFault
+}
+
+// serversCannotBeDeleted ends a lease whose server Nova does not delete: the lease becomes ERROR and keeps its host until it is deleted.
+func serversCannotBeDeleted(g *hostGroup) {
+	l, removeFault := g.endLeaseWithServer()
+	l.awaitStatus("ERROR")
+	if got := l.statuses(); got != "ERROR DONE ERROR error" {
+		g.Error(got)
+	}
+	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{"name": "next", "start_date": timeIn(time.Hour), "end_date": timeIn(2 * time.Hour),
+		"reservations": []servertest.Object{g.hostReservation(1, 1)}})
+	l.awaitAggregates("a:1")
+	removeFault()
+	g.api.Must("DELETE", l.path, nil)
+	l.awaitDeleted()
+	l.awaitAggregates("freepool:1")
+	g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
+}
+
+// nextLeaseWaitsForSlowEnd ends a lease whose server stays: only the next lease of the same host waits.
+func nextLeaseWaitsForSlowEnd(g *hostGroup) {
+	a := g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))
+	a.startNow()
+	a.awaitStatus("ACTIVE")
+	g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name, PollsUntilGone: 1 << 20})
+	others := []*testLease{g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1)), g.createLease(time.Hour, 2*time.Hour, g.hostReservation(1, 1))}
+	next := g.createLease(2*time.Hour, 3*time.Hour, g.reservationOnHost(1))
+	a.endNow()
+	a.await("the lease is no longer ACTIVE", func() string { return waitingFor("ACTIVE", a.get()["status"] != "ACTIVE") })
+	for _, l := range others {
+		l.startNow()
+		l.awaitStatus("ACTIVE")
+	}
+	next.startNow()
+	next.awaitBlockedBy(a)
+	a.awaitStatus("ERROR") // the retry timeout is over; the next lease waits until this one is deleted
+	next.awaitBlockedBy(a)
+	g.Nova.RemoveServers(g.hosts[0])
+	g.api.Must("DELETE", a.path, nil)
+	next.awaitStatus("ACTIVE")
+}
+
+// snapshotFails fails the snapshots before the end: the event becomes ERROR, the lease stays ACTIVE and ends normally.
+func snapshotFails(g *hostGroup) {
+	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "",
+		"resource_properties": g.hostFilter(), "before_end": "snapshot"})
+	l.startNow()
+	l.awaitStatus("ACTIVE")
+	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})
+	g.injectFault("POST", "/servers/"+server.ID, http.StatusBadRequest)
+	g.api.Must("PUT", l.path, servertest.Object{"before_end_date": timeIn(10 * time.Second)})
+	l.awaitEvent("before_end_lease", "ERROR")
+	if got := l.statuses(); got != "ACTIVE DONE UNDONE active" {
+		g.Error(got)
+	}
+	g.api.Must("PUT", l.path, servertest.Object{"end_date": timeIn(4 * time.Hour)})
+	l.endNow()
+	l.awaitStatuses("TERMINATED DONE DONE deleted")
+}

@@ -1,0 +1,179 @@
+package torture
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/internal/notify/notifytest"
+	"berth/internal/server/servertest"
+)
+
+// TestLease_WithNovaAndNeutron runs scenarios concurrently on one deployment. A fault that one scenario injects affects no other scenario.
+func TestLease_WithNovaAndNeutron(t *testing.T) {
+	t.Parallel()
+	runScenarios(t, newLeaseDeployment(t), map[string]leaseScenario{
+		"hosts leave the free pool at the start and return without servers at the end":          {2, hostLeaseLifecycle},
+		"instance reservation has flavor, inventory and server group while the lease is active": {2, instanceLeaseLifecycle},
+		"floating IPs are created at the start and deleted at the end":                          {0, floatingIPLeaseLifecycle},
+		"lease without reservations starts and ends":                                            {0, emptyLeaseLifecycle},
+		"start is retried after a Nova error":                                                   {1, startRetriedAfterNovaError},
+		"deletion interrupts a start that is retried":                                           {1, leaseDeletedDuringStart},
+		"deletion interrupts an end that is retried":                                            {1, leaseDeletedDuringEnd},
+		"active lease can grow and cannot shrink":                                               {3, activeLeaseGrows},
+		"active floating IP reservation grows after a Neutron error":                            {0, floatingIPReservationGrows},
+		"invalid update changes nothing":                                                        {2, invalidUpdates},
+	})
+}
+
+// TestLease_ShortRetryTimeout runs scenarios in which failed calls to Nova and Neutron are retried for 4 s only.
+func TestLease_ShortRetryTimeout(t *testing.T) {
+	t.Parallel()
+	runScenarios(t, newLeaseDeployment(t, "BERTH_LEASE_PATIENCE=4s"), map[string]leaseScenario{
+		"one reservation that fails puts the whole lease into error": {3, oneReservationFailsToStart},
+		"one host that fails releases all hosts at the end":          {3, oneHostFailsToStart},
+		"deletion is retried beyond the retry timeout":               {1, deletionRetriedUntilDone},
+		"server that cannot be deleted keeps the host reserved":      {1, serversCannotBeDeleted},
+		"slow end delays only the next lease of the same host":       {3, nextLeaseWaitsForSlowEnd},
+		"snapshot that fails affects only its event":                 {1, snapshotFails},
+	})
+}
+
+// leaseScenario is a test that runs on a group of so many hosts.
+type leaseScenario struct {
+	hosts int
+	run   func(*hostGroup)
+}
+
+// runScenarios starts the roles relay and temporal and runs each scenario as a parallel subtest on its own hosts.
+func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario) {
+	t.Helper()
+	d.StartWorker("relay,temporal")
+	for name, s := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.run(d.newHostGroup(t, s.hosts))
+		})
+	}
+}
+
+// hostLeaseLifecycle starts, snapshots and ends a lease of two hosts that have servers of other projects.
+func hostLeaseLifecycle(g *hostGroup) {
+	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 2, "max": 2, "hypervisor_properties": "",
+		"resource_properties": g.hostFilter(), "before_end": "snapshot"})
+	l.awaitAggregates("freepool:1,2")
+	g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: "foreign server"})
+	l.startNow()
+	l.awaitStatus("ACTIVE")
+	l.awaitAggregates("a:1,2")
+	if n := g.serverCount(); n != 0 {
+		g.Errorf("%d foreign servers are on the hosts", n)
+	}
+	g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})
+	g.Nova.AddServer(notifytest.Server{Host: g.hosts[1], Name: g.name, PollsUntilGone: 3})
+	g.api.Must("PUT", l.path, servertest.Object{"before_end_date": timeIn(10 * time.Second)})
+	g.await("the snapshot exists", func() string {
+		if images := g.Nova.ComputeState().Images; !slices.Contains(images, "reserved_"+g.name) {
+			return fmt.Sprint(images)
+		}
+		return ""
+	})
+	l.awaitEvent("before_end_lease", "DONE")
+	g.api.Must("PUT", l.path, servertest.Object{"end_date": timeIn(4 * time.Hour)})
+	l.awaitEvent("before_end_lease", "UNDONE") // a later end date schedules it again
+	l.endNow()
+	l.awaitStatus("TERMINATED")
+	if got := l.statuses(); got != "TERMINATED DONE DONE deleted" || g.serverCount() != 0 {
+		g.Errorf("%s, %d servers", got, g.serverCount())
+	}
+	l.awaitAggregates("freepool:1,2")
+	g.expectStatus(http.StatusBadRequest, "PUT", l.path, servertest.Object{"end_date": timeIn(5 * time.Hour)})
+	g.api.Must("PUT", l.path, servertest.Object{"name": "history"})
+	g.api.Must("DELETE", l.path, nil)
+	l.awaitDeleted()
+}
+
+// instanceLeaseLifecycle starts and ends a lease of two instances, one of which Nova boots.
+func instanceLeaseLifecycle(g *hostGroup) {
+	l := g.createLease(time.Hour, 2*time.Hour, g.instanceReservation(2, "False"))
+	id := l.reservations[0]
+	class := "CUSTOM_RESERVATION_" + strings.ToUpper(strings.ReplaceAll(id, "-", "_"))
+	l.startNow()
+	l.awaitStatus("ACTIVE")
+	l.awaitAggregates("a:1,2 freepool:1,2")
+	f, groups := g.flavorAndGroups(id)
+	if f == nil || len(f.Access) != 1 || f.Specs["resources:"+class] != "1" || f.Specs["affinity_id"] == "" || groups != 1 {
+		g.Errorf("flavor %+v, %d server groups", f, groups)
+	}
+	want := []string{"blazar_" + g.hosts[0] + " 1 1", "blazar_" + g.hosts[1] + " 1 1"}
+	inventory := func() []string {
+		return g.deployment().Rows(`
+			select p.name || ' ' || i.total || ' ' || i.max_unit
+			from inventory i join provider p on p.id = i.provider_id join resource_class c on c.id = i.class_id
+			where c.name = $1
+			order by p.name`, class)
+	}
+	if got := inventory(); !slices.Equal(got, want) {
+		g.Errorf("inventory has %v", got)
+	}
+	// Nova boots a server: it allocates the reserved inventory, and releases it after the deletion of the server.
+	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Flavor: id, PollsUntilGone: 2})
+	nested := g.deployment().Rows(`select uuid from provider where name = $1`, "blazar_"+g.hosts[0])[0]
+	allocations := func(generation, amount int) servertest.Object {
+		o := servertest.Object{"allocations": servertest.Object{}, "project_id": "p", "user_id": "u", "consumer_generation": nil}
+		if amount > 0 {
+			o["allocations"] = servertest.Object{nested: servertest.Object{"resources": servertest.Object{class: amount}}}
+		}
+		if generation > 0 {
+			o["consumer_generation"] = generation
+		}
+		return o
+	}
+	g.api.Must("PUT", "/placement/allocations/"+server.ID, allocations(0, 1))
+	g.expectStatus(http.StatusConflict, "PUT", "/placement/allocations/"+uuid.NewString(), allocations(0, 1))
+	l.endNow()
+	g.await("the server is deleted", func() string { return waitingFor("the server exists", g.serverCount() == 0) })
+	g.api.Must("PUT", "/placement/allocations/"+server.ID, allocations(1, 0))
+	l.awaitStatus("TERMINATED")
+	if f, groups := g.flavorAndGroups(id); f != nil || groups != 0 || len(inventory()) != 0 {
+		g.Errorf("after the end: flavor %+v, %d server groups, inventory %v", f, groups, inventory())
+	}
+	if left := g.deployment().Rows(`select name from resource_class where name = $1`, class); len(left) != 0 {
+		g.Error("the resource class still exists")
+	}
+	l.awaitAggregates("freepool:1,2")
+}
+
+// floatingIPLeaseLifecycle starts and ends a lease of two floating IPs, one of which a port uses at the end.
+func floatingIPLeaseLifecycle(g *hostGroup) {
+	network := g.registerFloatingIPs("172.24.4.10", "172.24.4.11", "172.24.4.12")
+	l := g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 2, "required_floatingips": []string{"172.24.4.12"}})
+	l.startNow()
+	l.awaitStatus("ACTIVE")
+	if got := g.floatingIPs(network); got != "172.24.4.10 172.24.4.12" {
+		g.Errorf("floating IPs at Neutron: %s", got)
+	}
+	g.expectStatus(http.StatusBadRequest, "PUT", l.path, servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "network_id": uuid.NewString()}}})
+	port := "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e00aa"
+	g.neutron.PutFloatingIP(notifytest.FloatingIP{Network: network, IP: "172.24.4.12", Port: &port})
+	l.endNow()
+	l.awaitStatus("TERMINATED")
+	if got := g.floatingIPs(network); got != "" {
+		g.Errorf("floating IPs at Neutron after the end: %s", got)
+	}
+	g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 3})
+}
+
+// emptyLeaseLifecycle lets a lease without reservations start and end.
+func emptyLeaseLifecycle(g *hostGroup) {
+	l := g.createLease(20*time.Second, 22*time.Second)
+	l.awaitStatus("TERMINATED")
+	if got := l.statuses(); got != "TERMINATED DONE DONE " {
+		g.Error(got)
+	}
+}
