@@ -12,7 +12,7 @@ import (
 
 // SetInventory is the step that gives a provider an inventory of one class, new or changed, and moves the
 // provider's generation on. Allocations stay as they are, even if they exceed the new capacity. An unknown
-// provider is ErrNotFound, an unknown class an *inventory.Problem.
+// provider is ErrNotFound, an unknown class an *inventory.Fault.
 func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inventory.Inventory) error {
 	p, err := lockProvider(ctx, tx, provider)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Reshape replaces the inventories of some providers and the allocations of some consumers in one transaction, in
-// which what is there stands beside what will be until everything has moved. Refusals are an *inventory.Problem.
+// which what is there stands beside what will be until everything has moved. Refusals are an *inventory.Fault.
 //
 // A provider with a stock moves on by one when inventories are added, by one if allocations of it are written, and
 // by one when inventories are taken away: what clients of Placement count.
