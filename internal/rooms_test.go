@@ -1,4 +1,5 @@
-// Package internal holds nothing but the test that keeps the rooms apart.
+// Package internal contains only tests of the whole source tree: which packages may import which, the sizes of files and
+// functions, and the names that the documentation mentions.
 package internal
 
 import (
@@ -16,29 +17,29 @@ import (
 	"testing"
 )
 
-// room is one package: what of ours it may import, what of others it must not, and why.
-type room struct {
-	may    []string // packages of ours, relative to the module; a final /... takes in everything below
-	never  []string // packages of others, with everything below them
-	always []string // exceptions from the rules below for packages that only some rooms import
-	pure   bool     // no I/O and no clock: value in, value out
-	why    string
+// packageRule is the import rule of one package.
+type packageRule struct {
+	may    []string // packages of this module that it may import, relative to the module; a final /... includes all packages below
+	never  []string // external packages that it must not import, including all packages below them
+	always []string // reserved packages that it may import
+	pure   bool     // its functions use no I/O, no clock and no goroutine
+	why    string   // the reason for the rule; a failing test prints it
 }
 
-// Some packages of others belong to few rooms, and every other room must do without them.
+// reserved contains the external packages that only packages with an exception may import, and the reasons.
 var reserved = map[string]string{
-	"github.com/jackc/pgx/v5":             "SQL lives in store alone",
-	"github.com/pressly/goose/v3":         "the schema is store's",
-	"database/sql":                        "SQL lives in store alone",
-	"go.temporal.io/sdk":                  "APIs, rules and rows do not know that there is a Temporal",
-	"github.com/gophercloud/gophercloud":  "who calls is identity's to find out, and what the cloud is told, cloud's",
-	"github.com/spf13/cobra":              "commands are starter's",
-	"github.com/spf13/pflag":              "commands are starter's",
-	"go.yaml.in/yaml/v3":                  "settings are config's, an operator's rules policy's; starter prints YAML",
-	"github.com/fergusstrange":            "servers for development are devstack's",
-	"github.com/prometheus/client_golang": "figures are counted where things happen for long",
-	"github.com/rabbitmq/amqp091-go":      "only api/rpc/oslomsg speaks AMQP",
-	"github.com/anishathalye/porcupine":   "histories are judged in tests",
+	"github.com/jackc/pgx/v5":             "only the stores access the database",
+	"github.com/pressly/goose/v3":         "only internal/store/db migrates the schema",
+	"database/sql":                        "only the stores access the database",
+	"go.temporal.io/sdk":                  "APIs, rules and stores are independent of Temporal",
+	"github.com/gophercloud/gophercloud":  "only internal/identity calls Keystone, and only internal/cloud provisions reservations",
+	"github.com/spf13/cobra":              "only starter has a command line",
+	"github.com/spf13/pflag":              "only starter has a command line",
+	"go.yaml.in/yaml/v3":                  "only internal/config reads settings, internal/identity/policy reads policies, and starter prints YAML",
+	"github.com/fergusstrange":            "only internal/devstack starts servers for development",
+	"github.com/prometheus/client_golang": "only long-running components export metrics",
+	"github.com/rabbitmq/amqp091-go":      "only internal/api/rpc/oslomsg uses AMQP",
+	"github.com/anishathalye/porcupine":   "only tests check histories for linearizability",
 }
 
 var (
@@ -49,205 +50,206 @@ var (
 	yaml       = "go.yaml.in/yaml/v3"
 )
 
-var rooms = map[string]room{
-	"worker": {may: []string{"internal/server"}, why: "main alone: what it starts is a package that tests can start too"},
+// packageRules contains the rule of each package, by its path in the module.
+var packageRules = map[string]packageRule{
+	"worker": {may: []string{"internal/server"}, why: "contains only main: tests start the same server through internal/server"},
 	"internal/server": {
 		may:    []string{"activities", "workflows", "internal/..."},
 		always: []string{temporal, prometheus},
-		why:    "wires everything, so it may import everything; SQL still is store's",
+		why:    "connects all components, so it may import all of them; only the stores access the database",
 	},
 	"internal/server/servertest": {
 		may: []string{"internal/server", "internal/config", "internal/contract", "internal/devstack", "internal/devstack/temporaltest",
 			"internal/store/storetest", "internal/odl/odltest", "internal/notify/notifytest"},
 		always: []string{temporal, pgx},
-		why:    "starts the server for tests, within the test's process or as a process of its own, beside servers of every kind",
+		why:    "starts the server and the services that it needs for tests, in the test's process or in a separate one",
 	},
-	"internal/interop": {why: "holds tests alone: stock OpenStack clients, Neutron's own agents, and the documents' commands"},
-	"internal/torture": {why: "holds tests alone: killed processes, faults of other servers, and hostile input"},
+	"internal/interop": {why: "contains only tests: unmodified OpenStack clients, Neutron's agents, and the commands of the documentation"},
+	"internal/torture": {why: "contains only tests: killed processes, faults of other servers, and hostile input"},
 	"starter": {
 		may: []string{"starter/cli", "starter/resource", "starter/diagnosis", "starter/schema", "starter/demo"},
-		why: "main alone: it joins the command tables of the other packages",
+		why: "contains only main: it joins the command tables of the other packages",
 	},
 	"starter/cli": {
 		may:    []string{"internal/config"},
 		always: []string{temporal, yaml, "github.com/spf13/cobra", "github.com/spf13/pflag"},
-		why:    "the core of the command line knows no single command and no single resource, so that a new command changes nothing here",
+		why:    "runs the commands of any table: a new command or resource needs no change here",
 	},
 	"starter/resource": {
 		may:    []string{"internal/contract", "starter/cli"},
 		always: []string{temporal, "github.com/spf13/pflag"},
-		why:    "a client of the API and of Temporal like any other client",
+		why:    "uses the HTTP APIs and Temporal, as any other client does",
 	},
 	"starter/diagnosis": {
 		may:    []string{"internal/contract", "internal/store/db", "starter/cli", "starter/resource"},
 		always: []string{temporal, "github.com/spf13/pflag"},
-		why:    "a client like any other; store only to compare the migrations",
+		why:    "uses the HTTP APIs and Temporal; internal/store/db only to compare the migrations",
 	},
 	"starter/schema": {
 		may:    []string{"internal/store/db", "starter/cli"},
 		always: []string{"github.com/spf13/pflag"},
-		why:    "store only to migrate the schema",
+		why:    "migrates the schema, so it needs internal/store/db and no other store",
 	},
 	"starter/demo": {
 		may:    []string{"internal/contract", "starter/cli", "starter/resource", "starter/diagnosis"},
 		always: []string{"github.com/spf13/pflag"},
-		why:    "runs the commands of the other packages and checks their results; it has no other way to the services",
+		why:    "runs the commands of the other packages and checks their results; it does not call the services itself",
 	},
 	"bench": {
 		may: []string{"internal/contract", "internal/devstack", "internal/store", "internal/store/db", "internal/store/journalstore", "internal/odl/odltest", "internal/notify/notifytest",
 			"internal/api/placement", "internal/api/neutron", "internal/identity", "internal/identity/policy", "internal/journal", "internal/network"},
 		always: []string{temporal, pgx, amqp},
-		why: "measures the shipped worker from outside as a client and as an agent, and reads the rows; store to migrate, and to measure the " +
-			"store alone with the types of its parameters; an API in the same process as the driver that is its baseline",
+		why: "measures the worker binary as a client and as an agent, and reads the rows; the stores to migrate and to measure a store " +
+			"without the APIs; the APIs to measure the baseline, an API in the same process as its client",
 	},
 	"workflows": {
 		may:    []string{"activities", "internal/contract", "internal/lease", "internal/journal", "internal/network"},
 		never:  []string{"net/http", "math/rand", "crypto/rand", "os", "github.com/google/uuid", "go.temporal.io/sdk/client"},
 		always: []string{temporal},
 		pure:   true,
-		why:    "replayed from history: what differs between two runs of the same code breaks it, and the world is reached through activities",
+		why:    "Temporal replays workflows from their histories, so they are deterministic; activities do all I/O",
 	},
 	"activities": {
 		may:    []string{"internal/contract", "internal/coalesce", "internal/store", "internal/store/...", "internal/odl", "internal/notify", "internal/cloud", "internal/lease", "internal/journal", "internal/network", "internal/inventory"},
 		never:  []string{"net/http", "go.temporal.io/sdk/client", "go.temporal.io/sdk/workflow"},
 		always: []string{temporal},
-		why:    "touches the world through the rooms that own it, and starts no workflow",
+		why:    "accesses other services through the packages of their clients, and starts no workflow",
 	},
 	"internal/contract": {
 		never: []string{"net/http"},
 		pure:  true,
-		why:   "everybody imports it, so it imports nobody, not even an SDK",
+		why:   "most packages import it, so it imports none of them and no SDK",
 	},
-	"internal/inventory": {pure: true, why: "a noun: rules that any room can ask and a test can tabulate"},
-	"internal/network":   {pure: true, why: "a noun; the nouns meet in store and in workflows, not in each other"},
+	"internal/inventory": {pure: true, why: "a rules package: pure functions, which any package can call and a table test can check"},
+	"internal/network":   {pure: true, why: "a rules package: it imports no other rules package; stores and workflows combine them"},
 	"internal/network/attribute": {
 		may:  []string{"internal/network"},
 		pure: true,
-		why:  "the table from which every view of a port is made; it reads values and writes values, and whoever sends them imports it",
+		why:  "the table of a port's attributes: every package that sends a port to a client, an agent or the controller uses it",
 	},
-	"internal/lease":   {pure: true, why: "a noun; what is due is asked with the instant as an argument"},
-	"internal/journal": {pure: true, why: "a noun; it says which request to send and sends none"},
+	"internal/lease":   {pure: true, why: "a rules package: the current time is an argument of its functions"},
+	"internal/journal": {pure: true, why: "a rules package: it builds the requests to the controller and sends none"},
 	"internal/store": {
 		may: []string{"internal/store/db", "internal/store/outbox", "internal/store/journalstore", "internal/store/inventorystore",
 			"internal/store/networkstore", "internal/store/leasestore", "internal/store/mirrorstore"},
-		why: "opens the stores on one database and reads no row itself",
+		why: "opens all stores on one database and reads no row itself",
 	},
 	"internal/store/db": {
 		never:  []string{"net/http"},
 		always: []string{pgx, "github.com/pressly/goose/v3", "database/sql"},
-		why:    "pools, transactions and the schema; it owns no rows, so it knows no domain",
+		why:    "contains pools, transactions and the schema; it reads no domain tables, so it needs no rules package",
 	},
-	"internal/store/outbox":         stores("internal/contract", "internal/store/db"),
-	"internal/store/journalstore":   stores("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox"),
-	"internal/store/inventorystore": stores("internal/coalesce", "internal/inventory", "internal/store/db"),
-	"internal/store/networkstore": stores("internal/contract", "internal/network", "internal/network/attribute", "internal/journal",
+	"internal/store/outbox":         storeRule("internal/contract", "internal/store/db"),
+	"internal/store/journalstore":   storeRule("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox"),
+	"internal/store/inventorystore": storeRule("internal/coalesce", "internal/inventory", "internal/store/db"),
+	"internal/store/networkstore": storeRule("internal/contract", "internal/network", "internal/network/attribute", "internal/journal",
 		"internal/store/db", "internal/store/outbox", "internal/store/journalstore"),
-	"internal/store/leasestore": stores("internal/contract", "internal/lease", "internal/inventory", "internal/store/db",
+	"internal/store/leasestore": storeRule("internal/contract", "internal/lease", "internal/inventory", "internal/store/db",
 		"internal/store/outbox", "internal/store/inventorystore"),
-	"internal/store/mirrorstore": stores("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
+	"internal/store/mirrorstore": storeRule("internal/contract", "internal/journal", "internal/store/db", "internal/store/outbox",
 		"internal/store/journalstore", "internal/store/networkstore"),
 	"internal/store/storetest": {
 		may:    []string{"internal/contract", "internal/inventory", "internal/lease", "internal/store/...", "internal/devstack"},
 		always: []string{pgx},
-		why:    "makes a database for each test",
+		why:    "creates a database for each test",
 	},
 	"internal/relay": {
 		may:    []string{"internal/contract", "internal/store/outbox"},
 		never:  []string{"net/http"},
 		always: []string{temporal, prometheus},
-		why:    "delivers notes of every workflow type, so that a new type changes nothing here",
+		why:    "delivers the notes of all workflow types: a new type needs no change here",
 	},
 	"internal/feedback": {
 		may: []string{"internal/odl", "internal/store/networkstore", "internal/store/db", "internal/network"},
-		why: "hears the controller and tells store; it knows no workflow, and how the controller speaks is odl's",
+		why: "stores what the controller reports; it depends on no workflow, and internal/odl implements the protocol",
 	},
-	"internal/odl":               {why: "a client of one neighbour, of use to anybody; what an answer means is journal's"},
-	"internal/odl/odltest":       {why: "a neighbour that behaves; it shares no code with the client that it tests"},
-	"internal/notify":            {may: []string{"internal/coalesce"}, why: "sends events to Nova and webhooks; it knows no row"},
-	"internal/notify/notifytest": {why: "a neighbour that behaves; it shares no code with the client that it tests"},
-	"internal/coalesce":          {why: "combines concurrent calls; it knows nothing about the operations"},
+	"internal/odl":               {why: "an HTTP client of the controller; internal/journal interprets the responses"},
+	"internal/odl/odltest":       {why: "simulates OpenDaylight; it shares no code with the client that it tests"},
+	"internal/notify":            {may: []string{"internal/coalesce"}, why: "sends events to Nova and to webhooks; it reads no database"},
+	"internal/notify/notifytest": {why: "simulates Nova and the receivers of webhooks; it shares no code with the client that it tests"},
+	"internal/coalesce":          {why: "combines concurrent calls of any operation"},
 	"internal/cloud": {
 		may:    []string{"internal/coalesce", "internal/lease"},
 		always: []string{"github.com/gophercloud/gophercloud"},
-		why:    "what reservations are at Nova and Neutron: it is handed claims and knows no row",
+		why:    "provisions reservations in Nova and Neutron; the caller passes the claims, so it reads no database",
 	},
 	"internal/identity": {
 		always: []string{"github.com/gophercloud/gophercloud"},
-		why:    "who calls; what a caller may do is the other rooms' to say",
+		why:    "authenticates callers; internal/identity/policy and the APIs authorize them",
 	},
 	"internal/identity/policy": {
 		may:    []string{"internal/identity"},
 		always: []string{yaml},
-		why:    "rules and who they allow; which operations there are is the APIs' to say",
+		why:    "evaluates policies; the APIs define the operations",
 	},
-	"internal/identity/keystonetest": {why: "a neighbour that behaves; it shares no code with the client that it tests"},
-	"internal/config":                {always: []string{yaml}, why: "settings are read once, by main, and handed on as values"},
-	"internal/devstack":              {may: []string{"internal/contract"}, always: []string{pgx, "github.com/fergusstrange"}, why: "servers; it knows of us only which search attributes there are"},
+	"internal/identity/keystonetest": {why: "simulates Keystone; it shares no code with the client that it tests"},
+	"internal/config":                {always: []string{yaml}, why: "only main reads settings; it passes them to other packages as values"},
+	"internal/devstack":              {may: []string{"internal/contract"}, always: []string{pgx, "github.com/fergusstrange"}, why: "starts PostgreSQL and Temporal servers; of this module it needs only the names of the search attributes"},
 	"internal/devstack/temporaltest": {
 		may:    []string{"internal/contract", "internal/devstack"},
 		always: []string{temporal},
-		why:    "makes a namespace for each test",
+		why:    "creates a Temporal namespace for each test",
 	},
-	"internal/devstack/teststack": {may: []string{"internal/devstack"}, why: "one server of each kind for a run of tests"},
+	"internal/devstack/teststack": {may: []string{"internal/devstack"}, why: "starts one server of each kind for all tests of a package"},
 	"internal/api/osapi": {
 		may: []string{"internal/identity", "internal/store/db"},
-		why: "manners that all APIs share: it knows store's errors and no noun",
+		why: "contains the parts that all HTTP APIs share; it maps the stores' errors and needs no rules package",
 	},
-	"internal/api/placement": api("internal/inventory", "inventorystore", "internal/identity/policy"),
-	"internal/api/neutron":   api("internal/network", "networkstore", "internal/network/attribute"),
-	"internal/api/blazar":    api("internal/lease", "leasestore"),
-	"internal/api/agent":     api("internal/network", "networkstore"),
+	"internal/api/placement": apiRule("internal/inventory", "inventorystore", "internal/identity/policy"),
+	"internal/api/neutron":   apiRule("internal/network", "networkstore", "internal/network/attribute"),
+	"internal/api/blazar":    apiRule("internal/lease", "leasestore"),
+	"internal/api/agent":     apiRule("internal/network", "networkstore"),
 	"internal/api/rpc": {
 		may:    []string{"internal/api/rpc/oslomsg", "internal/store/networkstore", "internal/store/db", "internal/network", "internal/network/attribute"},
 		always: []string{prometheus},
-		why:    "implements the RPC methods of agents: decodes, calls the store once, encodes; the wire protocol is oslomsg's, and Temporal is behind the rows",
+		why:    "implements the agents' RPC methods: decodes a request, calls the store, encodes the result; internal/api/rpc/oslomsg implements the protocol",
 	},
 	"internal/api/rpc/oslomsg": {
 		always: []string{prometheus, amqp},
-		why:    "implements oslo.messaging's RPC over RabbitMQ for any methods; it imports none of our packages, so that it knows no ports",
+		why:    "implements oslo.messaging's RPC over RabbitMQ for any methods, so it imports no package of this module",
 	},
-	"internal/api/journal":  api("internal/journal", "journalstore", "internal/store/mirrorstore"),
-	"internal/api/operator": api("internal/inventory", "inventorystore"),
+	"internal/api/journal":  apiRule("internal/journal", "journalstore", "internal/store/mirrorstore"),
+	"internal/api/operator": apiRule("internal/inventory", "inventorystore"),
 }
 
-// stores is the package of one owner of tables: its own rules, and the stores below it.
-func stores(may ...string) room {
-	return room{
+// storeRule returns the rule of a store. It may import its rules package and the given other stores.
+func storeRule(may ...string) packageRule {
+	return packageRule{
 		may:    may,
 		never:  []string{"net/http"},
 		always: []string{pgx},
-		why:    "a transaction waits for nothing outside the database, and imports follow the data: a store reads its own tables and those of the stores below it",
+		why:    "a transaction makes no call outside the database; a store accesses its own tables and uses the stores that it imports",
 	}
 }
 
-// api is the package of one API: its own rules and its own store, and no other API. It reads errors and lists of db.
-func api(rules, store string, more ...string) room {
-	return room{
+// apiRule returns the rule of an HTTP API. It may import its rules package, its store, and internal/store/db for errors and
+// listings.
+func apiRule(rules, store string, more ...string) packageRule {
+	return packageRule{
 		may: append([]string{"internal/api/osapi", "internal/identity", rules, "internal/store/" + store, "internal/store/db"}, more...),
-		why: "decodes, calls its store once, encodes; a wire format lives in one API only, and Temporal and the controller are behind the rows",
+		why: "decodes a request, calls its store, encodes the result; it calls neither Temporal nor the controller nor another API",
 	}
 }
 
-func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
+func TestImports_FollowPackageRules(t *testing.T) {
 	t.Parallel()
 	found := packages(t)
 	for name, imports := range found {
-		r, ok := rooms[name]
+		r, ok := packageRules[name]
 		if !ok {
-			t.Errorf("%s is not in the table of rooms: say what it may import, and why", name)
+			t.Errorf("packageRules has no rule for %s: add one, with the packages that it may import and the reason", name)
 			continue
 		}
 		for _, imported := range imports {
-			if why := r.refuses(imported); why != "" {
+			if why := r.violation(imported); why != "" {
 				t.Errorf("%s must not import %s: %s", name, imported, why)
 			}
 		}
 	}
 }
 
-// TestReservedPackagesAreNamedInFull guards the table itself: a rule about a package that nobody imports any
-// more, or that is misspelt, protects nothing.
-func TestReservedPackagesAreNamedInFull(t *testing.T) {
+// A rule for a misspelt package, or for one that go.mod no longer requires, has no effect.
+func TestPackageRules_NameRequiredModulesAndHaveReasons(t *testing.T) {
 	t.Parallel()
 	modules, err := os.ReadFile("../go.mod")
 	if err != nil {
@@ -255,52 +257,52 @@ func TestReservedPackagesAreNamedInFull(t *testing.T) {
 	}
 	for name := range reserved {
 		if strings.Contains(name, ".") && !strings.Contains(string(modules), name) {
-			t.Errorf("%s is reserved but no module of ours", name)
+			t.Errorf("%s is reserved, but go.mod does not require it", name)
 		}
 	}
-	for name, r := range rooms {
+	for name, r := range packageRules {
 		if r.why == "" {
-			t.Errorf("%s has no reason", name)
+			t.Errorf("the rule for %s has no reason", name)
 		}
 	}
 }
 
-func TestPureRoomsHaveNoClockAndNoGoroutines(t *testing.T) {
+func TestPurePackages_UseNoClockNetworkOrGoroutine(t *testing.T) {
 	t.Parallel()
-	for name, r := range rooms {
+	for name, r := range packageRules {
 		if !r.pure {
 			continue
 		}
-		for _, file := range sources(t, name) {
-			for _, trouble := range impurities(t, file) {
-				t.Error(trouble)
+		for _, file := range packageFiles(t, name) {
+			for _, found := range impurities(t, file) {
+				t.Error(found)
 			}
 		}
 	}
 }
 
-// refuses says why the room must not import the package, or nothing if it may.
-func (r room) refuses(imported string) string {
-	if ours, ok := strings.CutPrefix(imported, "berth/"); ok {
+// violation returns why the package must not import the given one, or "" if it may.
+func (r packageRule) violation(imported string) string {
+	if internal, ok := strings.CutPrefix(imported, "berth/"); ok {
 		for _, may := range r.may {
-			if below, whole := strings.CutSuffix(may, "/..."); ours == may || whole && under(ours, below) {
+			if parent, subtree := strings.CutSuffix(may, "/..."); internal == may || subtree && isWithin(internal, parent) {
 				return ""
 			}
 		}
 		return r.why
 	}
 	for _, never := range r.never {
-		if under(imported, never) {
+		if isWithin(imported, never) {
 			return r.why
 		}
 	}
 	for _, always := range r.always {
-		if under(imported, always) {
+		if isWithin(imported, always) {
 			return ""
 		}
 	}
 	for name, why := range reserved {
-		if under(imported, name) {
+		if isWithin(imported, name) {
 			return why
 		}
 	}
@@ -310,12 +312,13 @@ func (r room) refuses(imported string) string {
 	return ""
 }
 
-func under(imported, parent string) bool {
+// isWithin reports whether a package is the given one or below it.
+func isWithin(imported, parent string) bool {
 	return imported == parent || strings.HasPrefix(imported, parent+"/")
 }
 
-// impurities are the clocks, goroutines and calls of the network in a file of a pure room. Names of HTTP verbs
-// and statuses are values like any other.
+// impurities returns the uses of clocks, goroutines and the network in a file of a pure package. The names of HTTP methods and
+// statuses are allowed.
 func impurities(t *testing.T, file string) []string {
 	t.Helper()
 	set := token.NewFileSet()
@@ -330,19 +333,19 @@ func impurities(t *testing.T, file string) []string {
 	ast.Inspect(tree, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:
-			report(n, "a goroutine in a pure room")
+			report(n, "a goroutine in a pure package")
 		case *ast.SelectStmt:
-			report(n, "a select in a pure room")
+			report(n, "a select in a pure package")
 		case *ast.SelectorExpr:
 			pkg, ok := n.X.(*ast.Ident)
-			if !ok || pkg.Obj != nil { // a variable of that name
+			if !ok || pkg.Obj != nil { // a variable, not a package
 				break
 			}
 			clock := pkg.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker"}, n.Sel.Name)
 			network := pkg.Name == "http" && !strings.HasPrefix(n.Sel.Name, "Method") && !strings.HasPrefix(n.Sel.Name, "Status")
 			network = network || pkg.Name == "net" && slices.ContainsFunc([]string{"Dial", "Listen", "Lookup", "Resolve", "Interface"}, func(p string) bool { return strings.HasPrefix(n.Sel.Name, p) })
 			if clock || network {
-				report(n, pkg.Name+"."+n.Sel.Name+" in a pure room")
+				report(n, pkg.Name+"."+n.Sel.Name+" in a pure package")
 			}
 		}
 		return true
@@ -350,7 +353,7 @@ func impurities(t *testing.T, file string) []string {
 	return found
 }
 
-// packages finds every package of the module with its direct imports, tests aside.
+// packages returns all packages of the module with their direct imports, without tests.
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -387,7 +390,8 @@ func packages(t *testing.T) map[string][]string {
 	return found
 }
 
-func sources(t *testing.T, name string) []string {
+// packageFiles returns the files of a package; none if it does not exist.
+func packageFiles(t *testing.T, name string) []string {
 	t.Helper()
 	if !exists(filepath.Join("..", name)) {
 		return nil
@@ -395,7 +399,7 @@ func sources(t *testing.T, name string) []string {
 	return goFiles(t, filepath.Join("..", name))
 }
 
-// goFiles are the files of a folder that are built, tests aside.
+// goFiles returns the Go files of a directory that are built, without tests.
 func goFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -415,6 +419,7 @@ func goFiles(t *testing.T, dir string) []string {
 	return files
 }
 
+// importsOf returns the imports of a file.
 func importsOf(t *testing.T, file string) []string {
 	t.Helper()
 	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
