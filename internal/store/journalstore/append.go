@@ -16,11 +16,11 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// wakeDelay is how long a blocked entry gets to become free before it is shown as a waiting workflow. The
-// completion of its last blocker ends it early.
+// wakeDelay is the time from the recording of a blocked entry until its workflow starts. The completion of the last blocker
+// starts it earlier.
 const wakeDelay = 2 * time.Second
 
-// Append is record, and returns the entries' numbers.
+// Append records changes as journal entries in the caller's transaction, enqueues a note for each, and returns their numbers.
 func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -36,7 +36,9 @@ func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, e
 	return seqs, outbox.Enqueue(ctx, tx, nudges...)
 }
 
-func queueEntry(batch *pgx.Batch, c journal.Change, number *int64, n *contract.Nudge) {
+// queueEntry queues the insertion of an entry and of its dependencies. It share-locks the blockers, so that none of them
+// completes before the dependencies are committed.
+func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudge) {
 	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""
 	for _, p := range c.Parents {
 		if c.Operation != journal.Delete {
@@ -82,20 +84,21 @@ func queueEntry(batch *pgx.Batch, c journal.Change, number *int64, n *contract.N
 		from entry`,
 		types, ids, self, c.Operation, data, parentKeys(c), c.Project, c.Name,
 	).QueryRow(func(row pgx.Row) error {
-		var seq int64
+		var inserted int64
 		var blockers []int64
-		if err := row.Scan(&seq, &blockers); err != nil {
+		if err := row.Scan(&inserted, &blockers); err != nil {
 			return fmt.Errorf("%s %s %s: %w", c.Operation, c.Object.Type, c.Object.ID, err)
 		}
-		*number = seq
-		e := journal.Entry{Seq: seq, Object: c.Object, Operation: c.Operation, State: journal.Pending, Project: c.Project, Name: c.Name}
+		*seq = inserted
+		e := journal.Entry{Seq: inserted, Object: c.Object, Operation: c.Operation, State: journal.Pending, Project: c.Project, Name: c.Name}
 		*n = entryNudge(e, blockers)
 		n.NotRunning = true
 		return nil
 	})
 }
 
-// parentKeys are what a change names now or named before: whose delete waits for it.
+// parentKeys returns the keys of the current and the former parents of an object. A delete of one of them waits for the
+// change.
 func parentKeys(c journal.Change) []string {
 	keys := []string{}
 	for _, p := range slices.Concat(c.Parents, c.Mentioned) {
@@ -104,16 +107,16 @@ func parentKeys(c journal.Change) []string {
 	return keys
 }
 
-// parentKey is how a parent stands in an entry's row.
+// parentKey returns the key of a parent in the column journal_entry.parents.
 func parentKey(r journal.Ref) string { return r.Type + "/" + r.ID }
 
-// entryNudge asks the entry's workflow to look. One that still waits gets a while to become free.
+// entryNudge returns the nudge for the workflow of an entry. The nudge of a blocked entry is delayed by wakeDelay.
 func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 	n := contract.Nudge{
 		Workflow:   contract.JournalEntry,
 		ID:         entryID(e.Seq),
 		Summary:    journal.Summary(e),
-		Attributes: contract.Attributes{Project: e.Project, Resource: e.Object.Type}, // the status once it waits
+		Attributes: contract.Attributes{Project: e.Project, Resource: e.Object.Type}, // the status is set only if it waits
 	}
 	if len(blockers) > 0 {
 		n.Delay, n.Attributes.Status = wakeDelay, string(e.State)
@@ -124,26 +127,28 @@ func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 	return n
 }
 
-// maxShownBlockers bounds how many blockers are listed where people look.
+// maxShownBlockers is the maximum number of blockers in the search attributes of a workflow.
 const maxShownBlockers = 20
 
 func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq, 10)) }
 
+// EntryColumns lists the columns that ScanEntry reads.
 const EntryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
 	created_at, taken_at, finished_at, retry_at, carrier`
 
-// entryFields are where a row of entryColumns goes.
+// entryFields returns the scan targets for EntryColumns.
 func entryFields(e *journal.Entry) []any {
 	return []any{&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.MaybeApplied,
 		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt, &e.BatchLeader}
 }
 
+// ScanEntry reads a row of EntryColumns.
 func ScanEntry(row pgx.CollectableRow) (e journal.Entry, err error) {
 	err = row.Scan(entryFields(&e)...)
 	return e, err
 }
 
-// queryEntry runs a statement that answers with entryColumns of one entry.
+// queryEntry runs a statement that returns EntryColumns of one entry.
 func queryEntry(ctx context.Context, tx db.Tx, sql string, args ...any) (journal.Entry, error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
@@ -152,7 +157,7 @@ func queryEntry(ctx context.Context, tx db.Tx, sql string, args ...any) (journal
 	return pgx.CollectExactlyOneRow(rows, ScanEntry)
 }
 
-// wakeEntries nudges the workflows of entries, always in the same order so that no two wakers deadlock.
+// wakeEntries enqueues notes for entries, sorted by number to avoid deadlocks.
 func wakeEntries(ctx context.Context, tx db.Tx, entries ...journal.Entry) error {
 	slices.SortFunc(entries, func(a, b journal.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 	nudges := make([]contract.Nudge, len(entries))

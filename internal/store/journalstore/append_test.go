@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// change reads aloud: change("create port p", "network n", "subnet s").
+// change parses a change: change("create port p", "network n", "subnet s").
 func change(t *testing.T, what string, parents ...string) journal.Change {
 	t.Helper()
 	c := journal.Change{Data: []byte(`{}`), Project: "demo", Name: what}
@@ -87,7 +87,7 @@ func due(t *testing.T, s *store.Store) []string {
 	return ids
 }
 
-func TestEntriesOfOneObjectAreSentInTheirOrder(t *testing.T) {
+func TestClaimEntry_EntriesOfOneObjectInOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create port p"), change(t, "update port p"), change(t, "delete port p"), change(t, "create port p"))
@@ -102,7 +102,7 @@ func TestEntriesOfOneObjectAreSentInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForWhom(t *testing.T) {
+func TestAppend_Blockers(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	seq := int64(0)
@@ -152,7 +152,7 @@ func TestWhoWaitsForWhom(t *testing.T) {
 	}
 }
 
-func TestFreeEntryIsDueAtOnceAndABlockedOneWithItsBlockersCompletion(t *testing.T) {
+func TestAppend_BlockedEntryIsDueWhenItsBlockerCompletes(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create subnet s", "network n"), change(t, "create port p", "network n", "subnet s"))
@@ -171,8 +171,8 @@ func TestFreeEntryIsDueAtOnceAndABlockedOneWithItsBlockersCompletion(t *testing.
 	}
 }
 
-// A child is recorded at the moment at which its parent completes: either it does not wait, or it is woken.
-func TestChildRecordedWhileItsParentCompletesIsAlwaysWoken(t *testing.T) {
+// A child is recorded while its parent completes: either it does not wait, or a note wakes it.
+func TestAppend_ChildOfACompletingParentIsAlwaysWoken(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for round := range int64(150) {
@@ -202,7 +202,7 @@ func TestChildRecordedWhileItsParentCompletesIsAlwaysWoken(t *testing.T) {
 	}
 }
 
-func TestTheLastOfTwoBlockersThatCompleteAtOnceWakesTheChild(t *testing.T) {
+func TestSaveOutcome_ConcurrentBlockersWakeTheChild(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for round := range int64(100) {
@@ -228,7 +228,7 @@ func TestTheLastOfTwoBlockersThatCompleteAtOnceWakesTheChild(t *testing.T) {
 	}
 }
 
-func TestStaleAttemptCannotSettle(t *testing.T) {
+func TestSaveOutcome_StaleAttemptIsAConflict(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"))

@@ -14,32 +14,32 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ClaimDuration is how long an entry belongs to the attempt that SettleAndTake gave it to: until then nobody else sends it.
-// It outlasts every brief attempt.
+// ClaimDuration is the time for which SaveOutcomeAndClaim and ClaimBacklog reserve an entry for their caller. It is longer
+// than the timeout of an attempt.
 const ClaimDuration = 5 * time.Second
 
-// maxClaimAttempts is how often TakeEntry tries an entry that becomes free between two looks.
+// maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.
 const maxClaimAttempts = 5
 
-// ClaimEntry takes an entry for sending. One that waits for others is returned with its blockers; a failed
-// blocker holds it too. One that is completed or failed, whose pause is not over, or which another attempt holds, is
-// returned as it is.
+// ClaimEntry claims an entry for an attempt. A blocked entry is not claimed and is returned with its blockers; a failed
+// blocker counts, too. An entry that is completed or failed, that backs off, or that another attempt holds is not claimed
+// either.
 func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
-		t, taken, err := s.claimEntry(ctx, seq)
-		if err == nil && !taken {
+		t, claimed, err := s.claimEntry(ctx, seq)
+		if err == nil && !claimed {
 			t, err = s.unclaimedEntry(ctx, seq)
 		}
 		if err != nil {
-			return journal.ClaimResult{}, fmt.Errorf("take journal entry: %w", err)
+			return journal.ClaimResult{}, fmt.Errorf("claim journal entry: %w", err)
 		}
-		if taken || len(t.Blockers) > 0 || t.Wait > 0 || !isSendable(t.Entry) || attempt == maxClaimAttempts {
+		if claimed || len(t.Blockers) > 0 || t.Wait > 0 || !isSendable(t.Entry) || attempt == maxClaimAttempts {
 			return t, nil
-		} // else it has become free between the two looks
+		} // otherwise it became free between the two queries
 	}
 }
 
-func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResult, taken bool, err error) {
+func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResult, claimed bool, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			update journal_entry
@@ -55,14 +55,14 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 				and not exists (select from journal_dep d where d.entry = seq)
 			returning before.was = 'processing' or unsure, `+EntryColumns, seq,
 		).Query(func(rows pgx.Rows) error {
-			takes, err := pgx.CollectRows(rows, scanClaim)
-			if taken = len(takes) == 1; taken {
-				t = takes[0]
+			results, err := pgx.CollectRows(rows, scanClaim)
+			if claimed = len(results) == 1; claimed {
+				t = results[0]
 			}
 			return err
 		})
 	})
-	return t, taken, err
+	return t, claimed, err
 }
 
 func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
@@ -71,7 +71,7 @@ func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
 	return t, err
 }
 
-// unclaimedEntry tells why an entry was not taken.
+// unclaimedEntry returns an entry with the reason why it cannot be claimed.
 func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		t = journal.ClaimResult{}
@@ -100,11 +100,12 @@ func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimR
 	return t, err
 }
 
+// isSendable reports whether an attempt may send the entry.
 func isSendable(e journal.Entry) bool {
 	return e.State == journal.Pending || e.State == journal.Processing
 }
 
-// blockersSelect lists the live entries that one waits for.
+// blockersSelect lists the entries that entry $1 waits for.
 const blockersSelect = `
 	select e.seq, e.object_type, e.object_id, e.operation, e.state, e.created_at
 	from journal_dep d
@@ -126,34 +127,34 @@ func queryBlockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker,
 	return pgx.CollectRows(rows, scanBlocker)
 }
 
-// SaveOutcome writes the outcome of that attempt. Only the newest attempt of an entry in processing may; an
-// attempt that settled already may repeat itself. A completed entry wakes those that waited only for it.
+// SaveOutcome writes the outcome of an attempt. It returns db.ErrConflict if a newer attempt exists; repeating the same
+// outcome succeeds. If the entry completes, the entries that waited only for it wake up.
 func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.SaveOutcomeAndClaim(ctx, seq, attempt, o, 0)
 	return e, err
 }
 
-// SaveOutcomeAndClaim is SettleEntry, and gives up to limit of the entries that this one set free to the caller instead of
-// waking them: they are taken for sending, for as long as Hold. Only those are given that no workflow has
-// looked at yet. If the caller does not settle them either, their workflows start when that is over.
-func (s *Store) SaveOutcomeAndClaim(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, taken []journal.Entry, err error) {
+// SaveOutcomeAndClaim is SaveOutcome, and claims up to limit of the unblocked entries for the caller for ClaimDuration
+// instead of waking them. It claims only entries whose workflow has not started yet. If the caller does not save their
+// outcomes in time, their workflows start.
+func (s *Store) SaveOutcomeAndClaim(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []journal.Entry, err error) {
 	return s.saveOutcome(ctx, seq, attempt, o, limit, 0)
 }
 
-// SaveOutcomeInBatch is SettleEntry for somebody who will take what this entry sets free with TakeWaiting: their workflows are
-// woken only when Hold is over.
+// SaveOutcomeInBatch is SaveOutcome for a caller that claims the unblocked entries with ClaimBacklog. The workflows of these
+// entries wake up after ClaimDuration.
 func (s *Store) SaveOutcomeInBatch(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.saveOutcome(ctx, seq, attempt, o, 0, ClaimDuration)
 	return e, err
 }
 
-func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int, wakeIn time.Duration) (e journal.Entry, taken []journal.Entry, err error) {
+func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int, wakeIn time.Duration) (e journal.Entry, claimed []journal.Entry, err error) {
 	var written, due bool
 	var woken int64
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		queueOutcome(batch, seq, attempt, o, &e, &written, &due)
 		if o.State() == journal.Completed {
-			queueUnblock(batch, seq, limit, wakeIn, &taken, &woken)
+			queueUnblock(batch, seq, limit, wakeIn, &claimed, &woken)
 		}
 		if o.State() == journal.Failed {
 			queueWakeDependents(batch, seq, &woken)
@@ -163,17 +164,16 @@ func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journ
 		e, err = s.savedBefore(ctx, seq, attempt, o.State())
 	}
 	if err != nil {
-		return journal.Entry{}, nil, fmt.Errorf("settle journal entry: %w", err)
+		return journal.Entry{}, nil, fmt.Errorf("save the outcome of a journal entry: %w", err)
 	}
 	if due || woken > 0 && wakeIn == 0 {
 		s.db.NotifyRelays()
 	}
-	return e, taken, nil
+	return e, claimed, nil
 }
 
-// queueOutcome writes an outcome. A note that would be the first to start the workflow is needed no more by a completed
-// entry, whose workflow would only find that; one that somebody else completed is told. Another outcome needs its
-// workflow at once.
+// queueOutcome queues the update of an entry with an outcome. If the entry completes and no relay has claimed the note of its
+// workflow yet, the note is deleted: the workflow has nothing to do. After any other outcome the note becomes due now.
 func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
 	failures := 0
 	if o.CountsAsFailure() {
@@ -204,7 +204,7 @@ func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e
 	})
 }
 
-// savedBefore returns the entry if that attempt brought it to that state before; otherwise somebody was faster.
+// savedBefore returns the entry if the same attempt has saved the same state before, and db.ErrConflict otherwise.
 func (s *Store) savedBefore(ctx context.Context, seq int64, attempt int, to journal.State) (journal.Entry, error) {
 	e, _, _, err := s.JournalEntry(ctx, seq)
 	if err != nil {
@@ -216,20 +216,20 @@ func (s *Store) savedBefore(ctx context.Context, seq int64, attempt int, to jour
 	return e, nil
 }
 
-// isCompleted is true if entry $1 is.
+// isCompleted is the SQL condition that entry $1 is completed.
 const isCompleted = `exists (select from journal_entry b where b.seq = $1 and b.finished_at is not null)`
 
-// unblockedEntries lists the entries that wait for entry $1 only, which is completed.
+// unblockedEntries lists the entries that wait only for entry $1, if that is completed.
 const unblockedEntries = `
 	select d.entry
 	from journal_dep d
 	where d.waits_for = $1 and ` + isCompleted + `
 		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
 
-// queueUnblock frees the entries that wait for one that was completed earlier in the transaction: takes up to limit
-// of those that now wait for nobody, and brings forward the notes of the others, which are woken then. They are locked
-// first: of two blockers that complete at once, the second must see that the first is gone.
-func queueUnblock(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, taken *[]journal.Entry, woken *int64) {
+// queueUnblock queues the removal of the dependencies on a completed entry. It claims up to limit of the unblocked entries
+// and makes the notes of the others due after wakeIn. It locks the dependent entries first: when two blockers complete at the
+// same time, the second transaction must see that the first dependency is gone.
+func queueUnblock(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, claimed *[]journal.Entry, woken *int64) {
 	batch.Queue(`
 		select 1
 		from journal_entry
@@ -238,23 +238,23 @@ func queueUnblock(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 		for no key update`, seq)
 	if limit > 0 {
 		batch.Queue(`
-			with free as (
+			with unblocked as (
 				select seq
 				from journal_entry
 				where seq in (`+unblockedEntries+`) and state = 'pending' and attempt = 0
 				order by seq
 				limit $2),
-			held as (`+outbox.PostponeNeverClaimed("free", "$4 || free.seq", "clock_timestamp() + $3::interval")+`
-				returning free.seq as n)
+			postponed as (`+outbox.PostponeNeverClaimed("unblocked", "$4 || unblocked.seq", "clock_timestamp() + $3::interval")+`
+				returning unblocked.seq as n)
 			update journal_entry
 			set state = 'processing', attempt = attempt + 1, taken_at = clock_timestamp(), looked_at = clock_timestamp(),
 				retry_at = clock_timestamp() + $3::interval,
 				carrier = coalesce((select c.carrier from journal_entry c where c.seq = $1), $1)
-			from held
-			where seq = held.n
+			from postponed
+			where seq = postponed.n
 			returning `+EntryColumns, seq, limit, ClaimDuration, contract.JournalID(""),
 		).Query(func(rows pgx.Rows) (err error) {
-			*taken, err = pgx.CollectRows(rows, ScanEntry)
+			*claimed, err = pgx.CollectRows(rows, ScanEntry)
 			return err
 		})
 	}
@@ -269,8 +269,8 @@ func queueUnblock(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 		where waits_for = $1 and `+isCompleted, seq)
 }
 
-// queueWakeDependents lets those that wait for an entry look again, because it now waits for somebody else than before, and they
-// say so.
+// queueWakeDependents queues notes for the entries that wait for an entry, because its state changed and their workflows
+// report it.
 func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
 	batch.Queue(outbox.SelectEnqueue(openEntriesSelect+` and seq in (select entry from journal_dep where waits_for = $1) order by seq`, "$2", "interval '0'"),
 		seq, contract.JournalEntry,
@@ -280,18 +280,18 @@ func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
 	})
 }
 
-// unblockDependents is queueRelease for an entry that people or a recovery have completed in this transaction.
+// unblockDependents is queueUnblock for an entry that an operator or a recovery completed in this transaction.
 func unblockDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	return wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueUnblock(batch, seq, 0, 0, nil, woken) })
 }
 
-// wakeDependents wakes those that wait for an entry in somebody's transaction.
+// wakeDependents runs queued statements in the caller's transaction and notifies the relays if they enqueued notes.
 func wakeDependents(ctx context.Context, tx db.Tx, seq int64, queue func(batch *pgx.Batch, woken *int64)) error {
 	batch := &pgx.Batch{}
 	var woken int64
 	queue(batch, &woken)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("wake what waits for journal entry %d: %w", seq, err)
+		return fmt.Errorf("wake the entries that wait for journal entry %d: %w", seq, err)
 	}
 	if woken > 0 {
 		tx.NotifyRelays()

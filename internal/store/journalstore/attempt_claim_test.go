@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// finish completes an entry and takes up to limit of those that it sets free.
+// finish completes an entry and claims up to limit of the unblocked entries.
 func finish(t *testing.T, s *store.Store, seq int64, limit int) (along []journal.Entry, seqs []int64) {
 	t.Helper()
 	e := take(t, s, seq).Entry
@@ -28,7 +28,7 @@ func finish(t *testing.T, s *store.Store, seq int64, limit int) (along []journal
 	return along, seqs
 }
 
-// family is a network, two ports on it, and an update of the first port.
+// family records a network, two ports on it, and an update of the first port.
 func family(t *testing.T) (*store.Store, string) {
 	t.Helper()
 	url := storetest.URL(t)
@@ -38,7 +38,7 @@ func family(t *testing.T) (*store.Store, string) {
 	return s, url
 }
 
-func TestOnlyThoseGoAlongWhoWaitForNobodyElse(t *testing.T) {
+func TestSaveOutcomeAndClaim_OnlyUnblockedEntries(t *testing.T) {
 	t.Parallel()
 	s, _ := family(t)
 
@@ -58,7 +58,7 @@ func TestOnlyThoseGoAlongWhoWaitForNobodyElse(t *testing.T) {
 	}
 }
 
-func TestNobodyElseSendsWhatGoesAlong(t *testing.T) {
+func TestSaveOutcomeAndClaim_ExcludesOtherAttempts(t *testing.T) {
 	t.Parallel()
 	s, url := family(t)
 	along, _ := finish(t, s, 1, 8)
@@ -80,7 +80,7 @@ func TestNobodyElseSendsWhatGoesAlong(t *testing.T) {
 	}
 }
 
-func TestWhatGoesAlongWithADeadOneIsTakenUpByItsOwnWorkflow(t *testing.T) {
+func TestSaveOutcomeAndClaim_ExpiredClaimStartsTheWorkflow(t *testing.T) {
 	t.Parallel()
 	s, url := family(t)
 	along, _ := finish(t, s, 1, 8)
@@ -102,7 +102,7 @@ func TestWhatGoesAlongWithADeadOneIsTakenUpByItsOwnWorkflow(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotSucceedAlongIsLeftToItsOwnWorkflowAtOnce(t *testing.T) {
+func TestSaveOutcomeAndClaim_FailureWakesTheWorkflowAtOnce(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[journal.OutcomeKind][]string{journal.OutcomeRetry: {"journal/2"}, journal.OutcomeRejected: {"journal/2"},
 		journal.OutcomeFailed: {"journal/2", "journal/4"}} { // the latter waits for a failed one now
@@ -120,7 +120,7 @@ func TestWhatDoesNotSucceedAlongIsLeftToItsOwnWorkflowAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhoseWorkflowRunsIsWokenInsteadOfTakenAlong(t *testing.T) {
+func TestSaveOutcomeAndClaim_RunningWorkflowIsWokenInstead(t *testing.T) {
 	t.Parallel()
 	s, url := family(t)
 	storetest.Exec(t, url, `update note set due_at = now() where workflow_id = 'journal/2'`)

@@ -13,11 +13,11 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ClaimBacklog takes up to limit entries for sending that have gathered while the controller was away, for as long as
-// Hold, the oldest first: those that wait for nobody, and whose last attempt met no controller or which waited until
-// then for one before them. None that an attempt was made at since that moment is taken, and none that was recorded just
-// now, whose workflow is about to look. They go along with the carrier's workflow; their own look again when Hold is over.
-func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, carrier int64) (takes []journal.ClaimResult, err error) {
+// ClaimBacklog claims up to limit entries for ClaimDuration, oldest first, that gathered while the controller was
+// unreachable: entries without blockers whose last attempt did not reach the controller or that no attempt has sent yet. It
+// skips entries with an attempt at or after since, and entries recorded within wakeDelay. The workflow of the carrier entry
+// sends them; their own workflows wake up after ClaimDuration.
+func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, carrier int64) (claimed []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`
 			with free as (
@@ -37,13 +37,13 @@ func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, ca
 			where seq = free.n
 			returning unsure, `+EntryColumns, since, limit, ClaimDuration, wakeDelay, carrier, contract.JournalEntry,
 		).Query(func(rows pgx.Rows) (err error) {
-			takes, err = pgx.CollectRows(rows, scanClaim)
+			claimed, err = pgx.CollectRows(rows, scanClaim)
 			return err
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("take waiting journal entries: %w", err)
+		return nil, fmt.Errorf("claim the backlog of journal entries: %w", err)
 	}
-	slices.SortFunc(takes, func(a, b journal.ClaimResult) int { return cmp.Compare(a.Entry.Seq, b.Entry.Seq) })
-	return takes, nil
+	slices.SortFunc(claimed, func(a, b journal.ClaimResult) int { return cmp.Compare(a.Entry.Seq, b.Entry.Seq) })
+	return claimed, nil
 }

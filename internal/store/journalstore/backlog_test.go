@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// takeWaiting takes what has gathered and returns its numbers, with the attempts.
+// takeWaiting claims the backlog and returns the numbers of its entries, with the attempts.
 func takeWaiting(t *testing.T, s *store.Store, since journalstore.Timestamp, limit int) (seqs []int64, takes map[int64]journal.ClaimResult) {
 	t.Helper()
 	all, err := s.Journal.ClaimBacklog(t.Context(), since, limit, 99)
@@ -37,13 +37,13 @@ func now(t *testing.T, s *store.Store) journalstore.Timestamp {
 	return mark
 }
 
-// age lets everything have been recorded, and looked at, some time ago.
+// age moves the recording and the last examination of all entries into the past.
 func age(t *testing.T, url string) {
 	t.Helper()
 	storetest.Exec(t, url, `update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`)
 }
 
-// away makes an attempt that meets no controller.
+// away saves an attempt that did not reach the controller.
 func away(t *testing.T, s *store.Store, seq int64) {
 	t.Helper()
 	o := journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "unreachable", ControllerDown: true}
@@ -52,7 +52,7 @@ func away(t *testing.T, s *store.Store, seq int64) {
 	}
 }
 
-func TestWhatGatheredIsTakenOldestFirstAndBehindItsParents(t *testing.T) {
+func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 	t.Parallel()
 	s, url := family(t) // the network 1, its ports 2 and 3, an update of the first of them 4
 	recordAll(t, s, change(t, "create network m"), change(t, "create network o"))
@@ -90,7 +90,7 @@ func TestWhatGatheredIsTakenOldestFirstAndBehindItsParents(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatMetNoControllerIsTakenBeforeItsTime(t *testing.T) {
+func TestClaimBacklog_IgnoresBackOffOnlyIfControllerWasUnreachable(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -122,8 +122,8 @@ func TestOnlyWhatMetNoControllerIsTakenBeforeItsTime(t *testing.T) {
 	}
 }
 
-// One that an attempt in line did not bring through, or whose attempt died, is its own workflow's again.
-func TestWhatWasTakenInLineByADeadOneIsRepeatedWithALook(t *testing.T) {
+// After a failed or dead attempt in a batch, the own workflow of the entry sends it again.
+func TestClaimBacklog_ExpiredClaimIsRepeatedWithARead(t *testing.T) {
 	t.Parallel()
 	s, url := family(t)
 	away(t, s, 1)

@@ -9,17 +9,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Breaker is what all processes know of one controller in trouble. As long as there is no trouble nobody asks it.
+// Breaker is the state of the circuit breaker of one controller, shared by all processes. A process reads it only while its
+// own breaker is open.
 type Breaker struct {
 	store      *Store
 	controller string
 }
 
-// Breaker is that of the controller at that URL.
+// Breaker returns the circuit breaker of the controller with that URL.
 func (s *Store) Breaker(controller string) *Breaker { return &Breaker{s, controller} }
 
-// Opened says that the controller is in trouble, and that nobody shall probe it for so long. Who says so later than
-// another one changes nothing.
+// Opened records that the breaker is open and that the first probe is allowed after probeIn. It changes nothing if the
+// breaker is open already.
 func (b *Breaker) Opened(ctx context.Context, probeIn time.Duration) error {
 	_, err := b.store.db.Exec(ctx, `
 		insert into mirror_breaker as b (controller, open, since, probe_at)
@@ -33,8 +34,8 @@ func (b *Breaker) Opened(ctx context.Context, probeIn time.Duration) error {
 	return nil
 }
 
-// Probe is zero if the caller may send a probe, and then nobody else may for so long; else it is how long to wait. It is
-// zero, too, if nobody finds the controller in trouble.
+// Probe returns 0 if the caller may send a probe, and then allows no other probe for the duration of every. Otherwise it
+// returns the time to wait. It also returns 0 if the breaker is closed.
 func (b *Breaker) Probe(ctx context.Context, every time.Duration) (wait time.Duration, err error) {
 	err = b.store.db.QueryRow(ctx, `
 		with held as materialized (
@@ -52,12 +53,12 @@ func (b *Breaker) Probe(ctx context.Context, every time.Duration) (wait time.Dur
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("ask for a probe: %w", err)
+		return 0, fmt.Errorf("ask the breaker for a probe: %w", err)
 	}
 	return wait, nil
 }
 
-// Closed says that the controller is back.
+// Closed records that the breaker is closed.
 func (b *Breaker) Closed(ctx context.Context) error {
 	_, err := b.store.db.Exec(ctx, `
 		update mirror_breaker

@@ -26,8 +26,8 @@ func tell(t *testing.T, err error) {
 	}
 }
 
-// Of all processes that ask at once, one probes a controller in trouble; what is told of another one does not matter.
-func TestAllProcessesTogetherProbeOnce(t *testing.T) {
+// One process probes while the breaker is open. The breaker of another controller has no effect.
+func TestBreaker_OneProbeForAllProcesses(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	b := s.Journal.Breaker("http://one")
@@ -67,8 +67,8 @@ func TestAllProcessesTogetherProbeOnce(t *testing.T) {
 	}
 }
 
-// A prober that dies has lost its turn only.
-func TestADeadProbersTurnIsOver(t *testing.T) {
+// A process that dies during its probe delays the next probe by one interval only.
+func TestBreaker_ProbeOfADeadProcessExpires(t *testing.T) {
 	t.Parallel()
 	b := storetest.New(t).Journal.Breaker("http://one")
 	tell(t, b.Opened(t.Context(), 0))

@@ -17,9 +17,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// Workers act on notes alone, as the relay and the workflows do, while others record: every entry is completed
-// in the end, and none before those that it depends on.
-func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
+// Workers act on notes alone, as the relay and the workflows do, while other goroutines record. In the end every entry is
+// completed, and none before its blockers.
+func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	const families, ports = 4, 4
@@ -86,8 +86,8 @@ func TestJournalDrainsByItsNotesAloneAndInOrder(t *testing.T) {
 	}
 }
 
-// work plays an entry's workflow: it takes the entry until it is completed or waits for others. It returns how many
-// were completed, those that went along included.
+// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked. It returns
+// the number of completed entries, carried ones included.
 func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	for {
 		take, err := s.Journal.ClaimEntry(t.Context(), seq)
@@ -109,7 +109,7 @@ func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	}
 }
 
-// attempt plays one attempt at an entry and at those that go along with it.
+// attempt makes one attempt at an entry and at the entries that it carries.
 func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o journal.Outcome, completed int64) {
 	begin := time.Now()
 	o = journal.Outcome{Kind: []journal.OutcomeKind{journal.OutcomeDone, journal.OutcomeDone, journal.OutcomeRetry, journal.OutcomeRejected, journal.OutcomeFailed}[rand.N(5)]}
@@ -139,7 +139,7 @@ func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o jour
 	return o, completed
 }
 
-// order checks what reaches the controller.
+// order checks the order in which entries reach the controller.
 type order struct {
 	mu         sync.Mutex
 	last       map[journal.Ref]int64

@@ -13,14 +13,14 @@ import (
 // EntryFilter narrows a list of journal entries. Zero values do not narrow.
 type EntryFilter struct {
 	State  journal.State
-	Type   string // of the object
-	Object string // its ID
-	After  int64  // the entry at which the list before this one ended
+	Type   string // type of the object
+	Object string // ID of the object
+	After  int64  // number of the last entry of the previous page
 	Newest bool   // newest first
-	Limit  int    // at most so many
+	Limit  int    // maximum number of entries
 }
 
-// JournalEntries lists entries in the order of their numbers.
+// JournalEntries lists entries by number.
 func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.Entry, error) {
 	sql, args := `select `+EntryColumns+` from journal_entry where true`, []any{}
 	narrow := func(condition string, value any) {
@@ -58,7 +58,8 @@ func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.En
 	return entries, nil
 }
 
-// JournalEntry is one entry, the live ones that it waits for, and what was decided about it.
+// JournalEntry returns one entry, its open blockers and the decisions of operators about it. It returns db.ErrNotFound if
+// there is none.
 func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b []journal.Blocker, d []journal.OperatorDecision, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) (err error) {
 		e, err = queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1`, seq)

@@ -9,9 +9,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// Analysis is how long completed entries took from their recording on, in seconds.
+// Analysis describes the durations of completed entries, from recording to completion, in seconds.
 type Analysis struct {
-	Entries  int // that were looked at
+	Entries  int // analyzed
 	Average  float64
 	P50, P90 float64
 	P99      float64
@@ -20,7 +20,7 @@ type Analysis struct {
 	Slowest  []journal.Entry
 }
 
-// Analyze looks at the newest completed entries, at most last of them, and lists the slowest.
+// Analyze reads the newest entries, at most last of them, and analyzes the completed ones. It lists the slowest.
 func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error) {
 	const newest = `
 		with newest as (
@@ -51,10 +51,9 @@ func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error
 	return a, nil
 }
 
-// TrimJournal deletes up to limit completed entries that are older than that, with what was decided about them.
-// after is where the last batch ended, 0 for the first; it returns where this one
-// ended, 0 if nothing is left, and how much it deleted. It walks along the entries' numbers: an index on their age
-// would cost every entry more than it saves here.
+// TrimJournal deletes completed entries older than age, with the decisions about them. It examines up to limit entries with
+// numbers above after, and returns the number at which the next call continues (0 at the end) and the number of deleted
+// entries. It scans by number: an index on the age would slow down every insert.
 func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64, limit int) (next, deleted int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		with batch as (
@@ -75,13 +74,13 @@ func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64,
 	return next, deleted, nil
 }
 
-// JournalState is how the journal stands.
+// JournalState is the number and age of the open entries.
 type JournalState struct {
 	Open   map[journal.State]int64 // pending, processing and failed entries
-	Oldest time.Duration           // age of the oldest that has not failed
+	Oldest time.Duration           // age of the oldest open entry that has not failed
 }
 
-// JournalState counts the entries that the controller has still to see.
+// JournalState counts the open entries.
 func (s *Store) JournalState(ctx context.Context) (JournalState, error) {
 	j := JournalState{Open: map[journal.State]int64{journal.Pending: 0, journal.Processing: 0, journal.Failed: 0}}
 	rows, err := s.db.Query(ctx, `

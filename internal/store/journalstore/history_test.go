@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestOldHistoryIsTrimmedInBatchesAndWhatLivesStays(t *testing.T) {
+func TestTrimJournal_InBatchesAndOnlyCompletedEntries(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -46,7 +46,7 @@ func TestOldHistoryIsTrimmedInBatchesAndWhatLivesStays(t *testing.T) {
 	}
 }
 
-func TestJournalIsAnalyzed(t *testing.T) {
+func TestAnalyze_PercentilesAndSlowestEntries(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)

@@ -10,9 +10,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// RecordChanges records changes of objects that berth has no API for, all or none, and keeps what the controller
-// shall have of them. A create finds no such object, an update or delete finds one. What belongs to a deleted
-// object is deleted before it. The data of a delete is what the object was. It returns the entries.
+// RecordChanges records changes of objects that berth has no API for, all or none, and returns their entries. A create of an
+// existing object returns db.ErrConflict, an update or delete of a missing one db.ErrNotFound. A delete also deletes the
+// objects that the object owns, before it. The data of a delete entry is the last state of the object.
 func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]journal.Entry, error) {
 	var entries []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -41,7 +41,7 @@ func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]
 	return entries, nil
 }
 
-// SaveObject makes the object's row what the change says, under its lock, and returns the changes to record.
+// SaveObject applies a change to the row of an object, under the lock of the object, and returns the changes to record.
 func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
 	before, err := lockObject(ctx, tx, c.Object)
 	switch {
@@ -72,17 +72,18 @@ func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 	return []journal.Change{c}, err
 }
 
-// objectColumns show the controller a revision even where the service that recorded the object has none.
+// objectColumns lists the columns that scanObject reads. The data contains a revision_number even if the recording service
+// sends none.
 const objectColumns = `object_type, object_id, jsonb_build_object('revision_number', revision) || data, project, name`
 
-// scanObject reads an object as the change that would make it, without what it refers to.
+// scanObject reads an object as the change that creates it, without its parents.
 func scanObject(row pgx.CollectableRow) (journal.Change, error) {
 	c := journal.Change{Operation: journal.Create}
 	err := row.Scan(&c.Object.Type, &c.Object.ID, &c.Data, &c.Project, &c.Name)
 	return c, err
 }
 
-// lockObject takes the lock of an object, whether it exists or not, and reads it; nil if it does not.
+// lockObject locks an object and reads it. It returns nil if the object does not exist; the lock is held anyway.
 func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, error) {
 	if err := lockRef(ctx, tx, r); err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, 
 	return &c, err
 }
 
-// lockRef takes the lock of an object, whether it exists or not, until the transaction ends.
+// lockRef locks an object, existing or not, until the transaction ends.
 func lockRef(ctx context.Context, tx db.Tx, r journal.Ref) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, "mirror "+parentKey(r)); err != nil {
 		return fmt.Errorf("lock %s %s: %w", r.Type, r.ID, err)
@@ -106,7 +107,7 @@ func lockRef(ctx context.Context, tx db.Tx, r journal.Ref) error {
 	return nil
 }
 
-// deleteObject forgets an object and, before it, those that it owns.
+// deleteObject deletes an object and, before it, the objects that it owns.
 func deleteObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
 	rows, err := tx.Query(ctx, `
 		select object_type, object_id

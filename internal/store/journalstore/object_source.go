@@ -8,7 +8,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Source reads the objects of one type that the controller shall have, each as the change that creates it.
+// Source reads the expected state of the objects of one type at the controller, each as the change that creates it.
 type Source struct {
 	From      string // table and condition
 	IDColumn  string // column of the ID
@@ -17,7 +17,7 @@ type Source struct {
 	IsValidID func(id string) bool // whether the column can hold that ID
 }
 
-// ByIDs reads the objects of those IDs that exist.
+// ByIDs reads the objects with these IDs. It skips IDs that do not exist.
 func (s Source) ByIDs(ctx context.Context, q db.Querier, ids ...string) ([]journal.Change, error) {
 	return s.Query(ctx, q, ` and `+s.IDColumn+` = any($1::text[]::`+s.IDType+`[]) order by `+s.IDColumn, s.validIDs(ids))
 }
@@ -26,8 +26,8 @@ func (s Source) validIDs(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !s.IsValidID(id) })
 }
 
-// Lock takes the locks under which the objects are changed, in a statement of its own, so that a read after it sees
-// what it waited for.
+// Lock takes the locks under which the objects change. It is a statement of its own, so that a later read sees the changes
+// that it waited for.
 func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) error {
 	if s.IDType == "uuid" {
 		_, err := tx.Exec(ctx, `select from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share`, s.validIDs(ids))
@@ -41,7 +41,7 @@ func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) e
 	return nil
 }
 
-// After reads up to limit objects in the order of their IDs, after that one.
+// After reads up to limit objects, sorted by ID, with IDs above id.
 func (s Source) After(ctx context.Context, q db.Querier, id string, limit int) ([]journal.Change, error) {
 	return s.Query(ctx, q, ` and `+s.IDColumn+` > $1::text::`+s.IDType+` order by `+s.IDColumn+` limit $2`, id, limit)
 }
@@ -52,7 +52,7 @@ func (s Source) Count(ctx context.Context, d *db.DB) (n int, err error) {
 	return n, err
 }
 
-// ObjectSource is the source of a type that berth has no API for. An unknown type has no objects.
+// ObjectSource returns the source of a type that berth has no API for. An unknown type has no objects.
 func ObjectSource(typ string) Source {
 	if !journal.IsKnownType(typ) {
 		typ = ""

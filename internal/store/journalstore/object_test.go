@@ -18,7 +18,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// foreign reads aloud: foreign("create trunk t", `"port_id":"p"`).
+// foreign parses a change of an object that berth has no API for: foreign("create trunk t", `"port_id":"p"`).
 func foreign(t *testing.T, what, attributes string) journal.Change {
 	t.Helper()
 	c := change(t, what)
@@ -38,8 +38,8 @@ func keep(t *testing.T, s *store.Store, changes ...journal.Change) []journal.Ent
 	return entries
 }
 
-// Each row: the first entry is live when the second is recorded. What existed before is completed.
-func TestWhoWaitsForWhomAmongAllTypes(t *testing.T) {
+// In each case, the first entry is open when the second is recorded, and the entries before them are completed.
+func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	seq := int64(0)
@@ -118,7 +118,7 @@ func TestWhoWaitsForWhomAmongAllTypes(t *testing.T) {
 	}
 }
 
-func TestChangesAreRecordedAllOrNoneAndOnlyWhereTheyFit(t *testing.T) {
+func TestRecordChanges_AllOrNone(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	keep(t, s, foreign(t, "create router r", `"name":"a"`))
@@ -142,7 +142,7 @@ func TestChangesAreRecordedAllOrNoneAndOnlyWhereTheyFit(t *testing.T) {
 	}
 }
 
-func TestDeletedGroupTakesItsRulesWithItFirst(t *testing.T) {
+func TestRecordChanges_GroupDeleteDeletesItsRulesFirst(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	keep(t, s, foreign(t, "create security_group g", ""), foreign(t, "create security_group_rule a", `"security_group_id":"g"`),
@@ -161,7 +161,7 @@ func TestDeletedGroupTakesItsRulesWithItFirst(t *testing.T) {
 	}
 }
 
-func TestRevisionsGrowEvenThroughADeletion(t *testing.T) {
+func TestRecordChanges_RevisionGrowsAcrossDeletion(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	var revisions []int64
@@ -183,8 +183,8 @@ func TestRevisionsGrowEvenThroughADeletion(t *testing.T) {
 	}
 }
 
-// Of many that make, change and delete one object at once, the journal holds what a single writer could have done.
-func TestRivalsOverOneObjectLeaveALifeThatMakesSense(t *testing.T) {
+// After concurrent creates, updates and deletes of one object, the journal holds a history that one writer could have recorded.
+func TestRecordChanges_ConcurrentWritersAreSerialized(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	var wait sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// RetryEntry gives a failed entry another full set of attempts, and ends the pause of one that is tried again and
-// again. The actor is kept.
+// RetryEntry gives a failed entry a full set of attempts and ends the back-off of a pending one. It records the actor. It
+// returns db.ErrConflict if the entry is blocked, completed or being sent.
 func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		held, err := queryBlockers(ctx, tx, seq)
@@ -44,8 +44,8 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 	return e, nil
 }
 
-// SkipEntry gives an entry up that failed or is stuck: it counts as completed, and those that wait for it go on,
-// once what it waited for itself is done. Actor and reason are kept.
+// SkipEntry completes an entry that failed or is stuck, without sending it. Its dependents wait for its own blockers from
+// then on. It records actor and reason.
 func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		if err := RecordDecision(ctx, tx, seq, "skip", actor, reason); err != nil {
@@ -70,11 +70,11 @@ func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) 
 	return e, nil
 }
 
-// maxAttemptDuration outlasts every attempt: one that was taken longer ago is dead.
+// maxAttemptDuration is longer than every attempt: an attempt that began earlier is dead.
 const maxAttemptDuration = 20 * time.Second
 
-// decideEntry lets act decide about a locked entry that is neither completed nor being sent right now, and wakes its
-// workflow.
+// decideEntry locks an entry, applies a decision to it and wakes its workflow. It returns db.ErrConflict if the entry is
+// completed or being sent.
 func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, journal.Entry) (journal.Entry, error)) (journal.Entry, error) {
 	var e journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -85,13 +85,13 @@ func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, jour
 		if e.State == journal.Completed {
 			return fmt.Errorf("%w: journal entry %d is completed", db.ErrConflict, seq)
 		}
-		var flying bool
+		var sending bool
 		if err := tx.QueryRow(ctx, `select state = 'processing' and taken_at > clock_timestamp() - $2::interval from journal_entry where seq = $1`,
-			seq, maxAttemptDuration).Scan(&flying); err != nil {
+			seq, maxAttemptDuration).Scan(&sending); err != nil {
 			return err
 		}
-		if flying {
-			return fmt.Errorf("%w: journal entry %d is being sent at this moment", db.ErrConflict, seq)
+		if sending {
+			return fmt.Errorf("%w: journal entry %d is being sent", db.ErrConflict, seq)
 		}
 		if e, err = act(tx, e); err != nil {
 			return err
@@ -101,8 +101,8 @@ func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, jour
 	return e, err
 }
 
-// relinkDependents makes those that wait for an entry wait for what it waits for itself. The latter are share-locked, as
-// record does it.
+// relinkDependents makes the dependents of an entry wait for the blockers of the entry. It share-locks the blockers like
+// queueEntry.
 func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	_, err := tx.Exec(ctx, `
 		with blocker as (
@@ -166,6 +166,7 @@ func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation,
 	return wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueWakeDependents(batch, seq, woken) })
 }
 
+// RecordDecision records the decision of an operator or a recovery about an entry.
 func RecordDecision(ctx context.Context, tx db.Tx, seq int64, action, actor, reason string) error {
 	_, err := tx.Exec(ctx, `
 		insert into journal_audit (seq, action, actor, reason)
@@ -173,9 +174,9 @@ func RecordDecision(ctx context.Context, tx db.Tx, seq int64, action, actor, rea
 	return err
 }
 
-// SweepEntries nudges up to limit entries which could go on but were not looked at for that long and have no
-// note: their workflow may be missing. It returns their numbers. Those that wait for others are left to the
-// completion that wakes them.
+// SweepEntries enqueues notes for up to limit entries whose workflow may be missing, and returns their numbers: open,
+// unblocked entries without a note that no workflow has examined for the duration of olderThan. Blocked entries wake up when
+// their blockers complete.
 func (s *Store) SweepEntries(ctx context.Context, olderThan time.Duration, limit int) ([]int64, error) {
 	var swept []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {

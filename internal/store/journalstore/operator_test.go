@@ -15,7 +15,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestFailedParentHoldsItsChildrenUntilItIsRetried(t *testing.T) {
+func TestRetryEntry_FailedParentBlocksChildren(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
@@ -40,7 +40,7 @@ func TestFailedParentHoldsItsChildrenUntilItIsRetried(t *testing.T) {
 	}
 }
 
-func TestSkippedParentReleasesItsChildren(t *testing.T) {
+func TestSkipEntry_UnblocksChildren(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -72,7 +72,7 @@ func TestSkippedParentReleasesItsChildren(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentOrDoneIsNeitherRetriedNorSkipped(t *testing.T) {
+func TestRetryAndSkipEntry_SentOrCompletedIsAConflict(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"))
@@ -98,7 +98,7 @@ func TestWhatIsSentOrDoneIsNeitherRetriedNorSkipped(t *testing.T) {
 	}
 }
 
-func TestEntryRestsBetweenAttemptsUntilItIsRetried(t *testing.T) {
+func TestRetryEntry_EndsBackOff(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
@@ -134,8 +134,8 @@ func TestEntryRestsBetweenAttemptsUntilItIsRetried(t *testing.T) {
 	}
 }
 
-// Whoever waits for an entry that is given up goes on waiting for what came before it.
-func TestSkippedEntryHandsOverWhatItWaitedFor(t *testing.T) {
+// The dependents of a skipped entry wait for the blockers of that entry.
+func TestSkipEntry_DependentsInheritBlockers(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "update network n"), change(t, "delete network n"))
@@ -154,7 +154,7 @@ func TestSkippedEntryHandsOverWhatItWaitedFor(t *testing.T) {
 	settle(t, s, 3, journal.OutcomeDone)
 }
 
-func TestUnexpectedAnswersAreCountedAndExpectedOnesAreNot(t *testing.T) {
+func TestSaveOutcome_CountsOnlyUnexpectedAnswersAsFailures(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"))
@@ -172,7 +172,7 @@ func TestUnexpectedAnswersAreCountedAndExpectedOnesAreNot(t *testing.T) {
 	}
 }
 
-func TestUnsureOutcomeMakesTheNextTakeARepetition(t *testing.T) {
+func TestClaimEntry_MaybeAppliedAfterUnsureOutcome(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"))
@@ -191,7 +191,7 @@ func TestUnsureOutcomeMakesTheNextTakeARepetition(t *testing.T) {
 	}
 }
 
-func TestSweepNudgesWhatNobodyLooksAt(t *testing.T) {
+func TestSweepEntries_WakesUnexaminedEntries(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "create network m"), change(t, "create network f"))
@@ -228,7 +228,7 @@ func TestSweepNudgesWhatNobodyLooksAt(t *testing.T) {
 	}
 }
 
-func TestEntriesAreListedByFilterAndPage(t *testing.T) {
+func TestJournalEntries_FilterAndPage(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"), change(t, "update network n"))
@@ -265,7 +265,7 @@ func TestEntriesAreListedByFilterAndPage(t *testing.T) {
 	}
 }
 
-func TestBlockedNoteSaysForWhomItWaits(t *testing.T) {
+func TestAppend_NoteOfABlockedEntryListsItsBlockers(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	begin := time.Now()
@@ -285,8 +285,8 @@ func TestBlockedNoteSaysForWhomItWaits(t *testing.T) {
 	}
 }
 
-// An entry that waits says for whom: it looks again when that one becomes somebody else's to mend, and when it no longer is.
-func TestThoseWhoWaitForAFailedEntryLookAgain(t *testing.T) {
+// The workflow of a blocked entry wakes up when its blocker fails, and when the failed blocker is retried.
+func TestSaveOutcome_FailedEntryWakesDependents(t *testing.T) {
 	t.Parallel()
 	s, url := family(t)
 	waiting := func() []string {

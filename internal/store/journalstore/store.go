@@ -11,13 +11,13 @@ import (
 // Store reads and writes the journal.
 type Store struct{ db *db.DB }
 
-// New makes a store on that database.
+// New returns a store on the database.
 func New(d *db.DB) *Store { return &Store{d} }
 
-// Workflows lists the entries that have a workflow.
+// Workflows lists the journal entries that have a workflow.
 var Workflows = []outbox.Source{{Workflow: contract.JournalEntry, Rows: openEntriesSelect}}
 
-// openEntriesSelect lists the entries that are not completed, in the shape of notes.
+// openEntriesSelect lists the open entries with the columns that an outbox.Source needs.
 const openEntriesSelect = `
 		select 'journal/' || seq, operation || ' ' || object_type || ' ' || coalesce(nullif(name, ''), object_id),
 			jsonb_build_object('resource', object_type, 'project', project)

@@ -13,10 +13,10 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// RepairFindings records an entry for each finding of one type, for that run, and returns what became of each: the number of its
-// entry, or why there is none. What the journal changes at this moment, has changed since that mark, or what is no longer
-// as the finding says, is left alone: the journal is newer than the finding. If exactly is set, what the controller shall
-// have must still be what the finding says, too.
+// RepairFindings records an entry for each finding and returns an outcome for each: the number of the entry, or the reason
+// why there is none. All findings have the same type. It skips an object with journal entries since that instant, and an
+// object that no longer matches its finding: the journal is newer than the finding. If exactly is set, the expected data must
+// still be the data of the finding, too.
 func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Timestamp, exactly bool) ([]string, error) {
 	if len(findings) == 0 {
 		return nil, nil
@@ -32,19 +32,19 @@ func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journa
 		if err := src.Lock(ctx, tx, typ, ids...); err != nil {
 			return err
 		}
-		moves, err := journalstore.ObjectsChanging(ctx, tx, typ, ids, since)
+		changing, err := journalstore.ObjectsChanging(ctx, tx, typ, ids, since)
 		if err != nil {
 			return err
 		}
-		shall, err := expectedObjects(ctx, tx, src, ids)
+		expected, err := expectedObjects(ctx, tx, src, ids)
 		if err != nil {
 			return err
 		}
 		var changes []journal.Change
 		var whose []int
 		for i, f := range findings {
-			c, exists := shall[f.Object.ID]
-			c, why := repairChange(f, c, exists, moves[f.Object.ID], exactly)
+			c, exists := expected[f.Object.ID]
+			c, why := repairChange(f, c, exists, changing[f.Object.ID], exactly)
 			if outcomes[i] = why; why == "" {
 				changes, whose = append(changes, c), append(whose, i)
 			}
@@ -59,12 +59,12 @@ func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journa
 		return saveOutcomes(ctx, tx, run, seqs, findings, outcomes)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("mend every %s: %w", typ, err)
+		return nil, fmt.Errorf("repair findings of type %s: %w", typ, err)
 	}
 	return outcomes, nil
 }
 
-// expectedObjects is what the controller shall have of those objects, by ID, the canary among them.
+// expectedObjects returns the expected state of the objects by ID, including the canary.
 func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string) (map[string]journal.Change, error) {
 	all := map[string]journal.Change{journal.Canary().Object.ID: journal.Canary()}
 	kept, err := src.ByIDs(ctx, tx, ids...)
@@ -74,10 +74,10 @@ func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids
 	return all, err
 }
 
-// repairChange is the change that mends a finding, or why there is none.
-func repairChange(f journal.Finding, c journal.Change, exists, moves, exactly bool) (journal.Change, string) {
+// repairChange returns the change that repairs a finding, or the reason why there is none.
+func repairChange(f journal.Finding, c journal.Change, exists, changing, exactly bool) (journal.Change, string) {
 	switch {
-	case moves:
+	case changing:
 		return c, "the journal changes it anyway"
 	case f.Kind == journal.Extra && exists:
 		return c, "it exists again"
@@ -96,7 +96,7 @@ func repairChange(f journal.Finding, c journal.Change, exists, moves, exactly bo
 	return c, ""
 }
 
-// saveOutcomes ties the entries to their run and tells the plan what became of its findings.
+// saveOutcomes links the entries to their run and saves the outcomes of the findings in the plan.
 func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findings []journal.Finding, outcomes []string) error {
 	types, ids := make([]string, len(findings)), make([]string, len(findings))
 	for i, f := range findings {
@@ -112,8 +112,8 @@ func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findin
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// IsRecoveryDue tells whether a recovery is due: for an entry that failed and was never recovered soon, for others every once
-// in a while.
+// IsRecoveryDue reports whether an entry needs a recovery. The minimum time since the last recovery is soon for an entry that
+// no recovery has handled yet, and otherwise for the others.
 func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration) (bool, error) {
 	var due bool
 	err := s.db.QueryRow(ctx, `
@@ -126,13 +126,13 @@ func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration
 						when exists (select from mirror_run_entry m where m.seq = e.seq) then $2::interval else $1::interval end))`,
 		soon, otherwise, journal.ReasonMissingParent).Scan(&due)
 	if err != nil {
-		return false, fmt.Errorf("look for entries that failed: %w", err)
+		return false, fmt.Errorf("check whether a recovery is due: %w", err)
 	}
 	return due, nil
 }
 
-// UnrecoveredEntries lists up to limit entries after that one which failed, or which the controller has told again and again that a
-// parent is missing, and which that run has not recovered yet.
+// UnrecoveredEntries lists up to limit entries with numbers above after that the run has not recovered yet: entries that
+// failed, and entries that the controller rejected at least three times because a parent is missing.
 func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
 		select `+journalstore.EntryColumns+`
@@ -147,8 +147,8 @@ func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit 
 	return entries, nil
 }
 
-// RecoverEntry decides about an entry that failed, now that the controller was asked for its object: has is nil if it has
-// none. It returns false if the entry has moved on meanwhile. The decision is kept in the entry's audit.
+// RecoverEntry decides about a failed entry. has is the object at the controller, nil if it has none. ok is false if the
+// entry has changed since it was read. The decision is recorded with the entry.
 func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, has []byte) (r journal.RecoveryAction, ok bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		src := sourceOf(e.Object.Type)
@@ -164,18 +164,18 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 			return err
 		}
 		o := journal.RecoveryInput{Actual: has}
-		shall, err := expectedObjects(ctx, tx, src, []string{e.Object.ID})
+		expected, err := expectedObjects(ctx, tx, src, []string{e.Object.ID})
 		if err != nil {
 			return err
 		}
-		if kept, ok := shall[e.Object.ID]; ok && kept.Object == e.Object {
+		if kept, ok := expected[e.Object.ID]; ok && kept.Object == e.Object {
 			o.Desired = kept.Data
 		}
 		if o.HasLaterEntry, err = journalstore.HasLaterEntry(ctx, tx, e); err != nil {
 			return err
 		}
 		r = journal.DecideRecovery(now, o)
-		return applyRemedy(ctx, tx, run, now, r)
+		return applyRecovery(ctx, tx, run, now, r)
 	})
 	if err != nil {
 		return r, false, fmt.Errorf("recover journal entry %d: %w", e.Seq, err)
@@ -183,7 +183,7 @@ func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, ha
 	return r, ok, nil
 }
 
-func applyRemedy(ctx context.Context, tx db.Tx, run int64, e journal.Entry, r journal.RecoveryAction) error {
+func applyRecovery(ctx context.Context, tx db.Tx, run int64, e journal.Entry, r journal.RecoveryAction) error {
 	if err := journalstore.RecordDecision(ctx, tx, e.Seq, "recover", fmt.Sprintf("recovery %d", run), r.Reason); err != nil {
 		return err
 	}

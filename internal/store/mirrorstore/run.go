@@ -22,8 +22,8 @@ func scanRun(row pgx.CollectableRow) (journal.Run, error) {
 	return r, err
 }
 
-// StartRun opens a run, or joins the one of its kind that is open. A repair of another plan than the open one's is a
-// conflict, and so is one of a plan that is no finished audit.
+// StartRun creates a run, or returns the open run of the same kind. It returns db.ErrConflict if a repair of another plan is
+// open, or if the plan is not a finished audit.
 func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, error) {
 	var r journal.Run
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
@@ -56,13 +56,13 @@ func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, er
 	return r, nil
 }
 
-// runNudge asks the workflow of a kind of run to look.
+// runNudge returns the nudge for the workflow of a kind of run.
 func runNudge(kind string) contract.Nudge {
 	return contract.Nudge{Workflow: contract.RunWorkflows[kind], ID: contract.RunID(kind), Summary: kind + " of the controller",
 		Attributes: contract.Attributes{Resource: kind}}
 }
 
-// OpenRun is the open run of a kind; its ID is 0 if there is none.
+// OpenRun returns the open run of a kind; its ID is 0 if there is none.
 func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
 	r, err := db.QueryOne(ctx, s.db, scanRun, nil, `select `+runColumns+` from mirror_run where kind = $1 and finished_at is null`, kind)
 	if err != nil || r.ID == 0 {
@@ -71,18 +71,18 @@ func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
 	return r, countEntries(ctx, s.db, &r)
 }
 
-// IsRunDue tells whether the last run of a kind was begun so long ago, or never.
+// IsRunDue reports whether no run of a kind started within the duration of every.
 func (s *Store) IsRunDue(ctx context.Context, kind string, every time.Duration) (bool, error) {
 	var overdue bool
 	err := s.db.QueryRow(ctx, `
 		select not exists (select from mirror_run where kind = $1 and created_at > clock_timestamp() - $2::interval)`, kind, every).Scan(&overdue)
 	if err != nil {
-		return false, fmt.Errorf("look for the last %s: %w", kind, err)
+		return false, fmt.Errorf("read the last %s: %w", kind, err)
 	}
 	return overdue, nil
 }
 
-// Run is one run.
+// Run returns one run, or db.ErrNotFound.
 func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
 	r, err := db.QueryOne(ctx, s.db, scanRun, db.ErrNotFound, `select `+runColumns+` from mirror_run where id = $1`, id)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
 	return r, countEntries(ctx, s.db, &r)
 }
 
-// Runs lists the newest runs, newest first.
+// Runs lists up to limit runs, newest first.
 func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
 	rows, err := s.db.Query(ctx, `select `+runColumns+` from mirror_run order by id desc limit $1`, limit)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
 	return pgx.CollectRows(rows, scanRun)
 }
 
-// TrimRuns deletes finished runs that are older than that, with their findings. The plan of an open repair stays.
+// TrimRuns deletes runs that finished longer ago than age, with their findings. It keeps the plan of an open repair.
 func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	_, err := s.db.Exec(ctx, `
 		delete from mirror_run r
@@ -112,7 +112,7 @@ func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	return nil
 }
 
-// countEntries tells how far the entries of a run are, by type.
+// countEntries adds the number of recorded and completed entries of a run to its progress, by type.
 func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
 	rows, err := q.Query(ctx, `
 		select e.object_type, count(*), count(e.finished_at)
@@ -138,7 +138,8 @@ func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
 	return err
 }
 
-// SaveRun writes how far a run is. Only the step that follows the one it was read at may.
+// SaveRun saves the progress of a run and increments its step. It returns db.ErrConflict if the step has changed since the
+// run was read.
 func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error) {
 	saved, err := db.QueryOne(ctx, s.db, scanRun, db.ErrConflict, `
 		update mirror_run
@@ -152,8 +153,8 @@ func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error)
 	return saved, countEntries(ctx, s.db, &saved)
 }
 
-// CountOpenEntries counts the entries of a run that the controller has still to see, and those of them that wait for an
-// administrator, because they failed or because such a one holds them.
+// CountOpenEntries counts the open entries of a run, and those among them that failed or wait, directly or not, for a failed
+// entry.
 func (s *Store) CountOpenEntries(ctx context.Context, run int64) (open, held int, err error) {
 	err = s.db.QueryRow(ctx, `
 		with recursive held as (
@@ -170,12 +171,12 @@ func (s *Store) CountOpenEntries(ctx context.Context, run int64) (open, held int
 		left join held on held.seq = e.seq
 		where r.run = $1 and e.finished_at is null`, run).Scan(&open, &held)
 	if err != nil {
-		return 0, 0, fmt.Errorf("unsettled entries of run %d: %w", run, err)
+		return 0, 0, fmt.Errorf("count the open entries of run %d: %w", run, err)
 	}
 	return open, held, nil
 }
 
-// DeleteFindings forgets what an audit has found about a type.
+// DeleteFindings deletes the findings of an audit about one type.
 func (s *Store) DeleteFindings(ctx context.Context, r journal.Run, typ string) error {
 	return s.changeFindings(ctx, r, func(tx db.Tx) error {
 		_, err := tx.Exec(ctx, `delete from mirror_finding where run = $1 and object_type = $2`, r.ID, typ)
@@ -183,7 +184,7 @@ func (s *Store) DeleteFindings(ctx context.Context, r journal.Run, typ string) e
 	})
 }
 
-// SaveFindings keeps what an audit has found.
+// SaveFindings saves findings of an audit. A newer finding replaces an older one about the same object.
 func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []journal.Finding) error {
 	return s.changeFindings(ctx, r, func(tx db.Tx) error {
 		batch := &pgx.Batch{}
@@ -199,12 +200,12 @@ func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []jour
 	})
 }
 
-// changeFindings changes an audit's findings at the step at which it was read, and at no other.
+// changeFindings changes the findings of an audit. It returns db.ErrConflict if the step has changed since the run was read.
 func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db.Tx) error) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		tag, err := tx.Exec(ctx, `select from mirror_run where id = $1 and step = $2 and finished_at is null for update`, r.ID, r.Step)
 		if err == nil && tag.RowsAffected() == 0 {
-			err = fmt.Errorf("%w: it is no longer at step %d", db.ErrConflict, r.Step)
+			err = fmt.Errorf("%w: its step is no longer %d", db.ErrConflict, r.Step)
 		}
 		if err != nil {
 			return err
@@ -217,8 +218,8 @@ func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db
 	return nil
 }
 
-// Findings lists up to limit findings of an audit after that object, in the order in which they are mended: what is
-// made or changed with parents first, then what is removed with children first.
+// Findings lists up to limit findings of an audit after an object, in the order of repair: missing and different objects
+// first, parents before children; then extra objects, children before parents.
 func (s *Store) Findings(ctx context.Context, run int64, after journal.Ref, limit int) ([]journal.Finding, error) {
 	rows, err := s.db.Query(ctx, `
 		with ranked as (

@@ -11,10 +11,10 @@ import (
 // Store reads and writes runs and findings.
 type Store struct{ db *db.DB }
 
-// New makes a store on that database.
+// New returns a store on the database.
 func New(d *db.DB) *Store { return &Store{d} }
 
-// Workflows lists the runs that have a workflow.
+// Workflows lists the kinds of runs that have a workflow.
 var Workflows = []outbox.Source{
 	openRunsSource(contract.FullSync, contract.KeyFullSync),
 	openRunsSource(contract.Recovery, contract.KeyRecovery),

@@ -1,8 +1,8 @@
 package storetest
 
-// generationGuard is put into the template of every test's database: a transaction of berth's that moves a generation and
-// does not say so in the history cannot commit, whichever test it runs in. It looks at what is so in the end: what
-// was created and deleted in the same transaction never was.
+// generationGuard is SQL for the template of every test database. Its triggers reject a transaction of berth that changes a
+// generation of a consumer or provider without a row in generation_change. They check the final state: a row that the same
+// transaction creates and deletes needs none.
 const generationGuard = `
 create function remembered() returns trigger language plpgsql as $$
 declare

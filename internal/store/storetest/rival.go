@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Rival is another writer, whose transaction a test drives statement by statement.
+// Rival is a second writer: the test runs its transaction statement by statement.
 type Rival struct {
 	T  *testing.T
 	DB *pgx.Conn
@@ -15,8 +15,8 @@ type Rival struct {
 // NewRival connects a rival to the database at that URL.
 func NewRival(t *testing.T, url string) Rival { return Rival{T: t, DB: Connect(t, url)} }
 
-// RunAgainst runs f against a rival that has run the statement first and not committed. When f waits for a lock, the rival runs the
-// statements of then and commits. Meet returns the error of f.
+// RunAgainst runs the first statement in an open transaction of the rival, then runs f. When f waits for a lock, the rival
+// runs the statements of then and commits. RunAgainst returns the error of f.
 func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 	r.T.Helper()
 	watch := Connect(r.T, r.DB.Config().ConnString())

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Rounds is how often a test does what goes wrong by chance: as BERTH_TEST_ROUNDS says, as `make soak` does, or what is enough for every day.
+// Rounds returns how often a test repeats a race: the value of BERTH_TEST_ROUNDS, which `make soak` sets, or everyDay.
 func Rounds(t testing.TB, everyDay int) int {
 	t.Helper()
 	set := os.Getenv("BERTH_TEST_ROUNDS")

@@ -27,7 +27,8 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// ServerVariable names a server for all packages of a test run; without it, Main starts one for the package.
+// ServerVariable names the environment variable with the URL of a PostgreSQL server for all packages of a test run. Without
+// it, Main starts one for each package.
 const ServerVariable = "BERTH_TEST_DATABASE_URL"
 
 var postgres struct {
@@ -38,8 +39,7 @@ var postgres struct {
 	err      error
 }
 
-// Main runs a package's tests against the server of the run, or against one that lives as long as the package's
-// tests.
+// Main runs the tests of a package against the server of the test run, or against a server that it starts and stops.
 func Main(m *testing.M) int {
 	if postgres.url = os.Getenv(ServerVariable); postgres.url != "" {
 		return m.Run()
@@ -66,7 +66,7 @@ func New(t testing.TB) *store.Store {
 	return Open(t, URL(t))
 }
 
-// Open opens a store on the database at that URL, with the default settings.
+// Open opens a store with the default settings on the database with that URL.
 func Open(t testing.TB, url string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
@@ -87,7 +87,7 @@ func ClaimNotes(t testing.TB, s *store.Store) []contract.Note {
 	return notes
 }
 
-// URL makes a fresh migrated database, which is dropped when the test ends, and returns its URL.
+// URL creates a migrated database, returns its URL, and drops the database when the test ends.
 func URL(t testing.TB) string {
 	t.Helper()
 	if postgres.url == "" {
@@ -109,7 +109,7 @@ func URL(t testing.TB) string {
 	return databaseURL(name)
 }
 
-// Exec runs SQL on the database at that URL, for faults and inspections that no store method offers.
+// Exec runs SQL on the database with that URL, for faults and inspections that no store method offers.
 func Exec(t testing.TB, url, sql string, args ...any) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -122,7 +122,7 @@ func Exec(t testing.TB, url, sql string, args ...any) {
 	}
 }
 
-// Connect opens a connection to the database at that URL for the length of the test.
+// Connect opens a connection to the database with that URL. The connection closes when the test ends.
 func Connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -133,7 +133,7 @@ func Connect(t testing.TB, url string) *pgx.Conn {
 	return c
 }
 
-// createTemplate makes a migrated database for this process's clones.
+// createTemplate creates the migrated database that this process clones for its tests.
 func createTemplate(ctx context.Context) (name string, err error) {
 	if postgres.admins, err = pgxpool.New(ctx, databaseURL("postgres")); err != nil {
 		return "", err
@@ -157,8 +157,8 @@ func databaseURL(database string) string {
 	return u.String()
 }
 
-// execAsSuperuser runs one statement as the superuser, outside a transaction. Cloning needs the template for itself, so
-// it is tried again while another connection is leaving.
+// execAsSuperuser runs one statement as superuser, outside of a transaction. It retries while another connection to the
+// template is closing, because cloning needs exclusive access.
 func execAsSuperuser(ctx context.Context, sql string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
 		_, err := postgres.admins.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
