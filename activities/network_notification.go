@@ -25,12 +25,12 @@ func (a *Activities) NotifyAgents(ctx context.Context, key string) error {
 		return err
 	}
 	for {
-		due, err := a.Store.Network.Announcements(ctx, id, announcementBatch)
+		due, err := a.Store.Network.Notifications(ctx, id, announcementBatch)
 		if err != nil || len(due) == 0 {
 			return classify(err)
 		}
 		published, err := a.Agents.Publish(ctx, due)
-		if err := errors.Join(a.Store.Network.SettleAnnouncements(context.WithoutCancel(ctx), published), err); err != nil {
+		if err := errors.Join(a.Store.Network.MarkNotificationsSent(context.WithoutCancel(ctx), published), err); err != nil {
 			return classify(err)
 		}
 	}

@@ -52,7 +52,7 @@ func (a *Activities) NotifyNova(ctx context.Context, key string) error {
 	delivered := slices.DeleteFunc(ids, func(id int64) bool {
 		return slices.ContainsFunc(undelivered, func(e network.NovaEvent) bool { return e.ID == id })
 	})
-	if err := a.Store.Network.SettleNovaEvents(ctx, delivered); err != nil || len(undelivered) == 0 {
+	if err := a.Store.Network.DeleteNovaEvents(ctx, delivered); err != nil || len(undelivered) == 0 {
 		return classify(err)
 	}
 	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("Nova does not know the server %s yet", undelivered[0].Server), retryRequested,

@@ -19,9 +19,9 @@ func (a *Activities) ApplyPortReports(ctx context.Context, key string, reports [
 	for i, r := range reports {
 		in[i] = network.Report(r)
 	}
-	s, err := a.Store.Network.SettlePort(ctx, id, in)
+	s, err := a.Store.Network.UpdatePortStatus(ctx, id, in)
 	if err != nil {
 		return contract.PortStatus{}, classify(err)
 	}
-	return networkstore.PortStanding(key, s), nil
+	return networkstore.WorkflowPortStatus(key, s), nil
 }

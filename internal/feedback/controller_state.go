@@ -32,7 +32,7 @@ func (l *Listener) refreshController(ctx context.Context, removed bool) error {
 	if removed {
 		expiry = 0
 	}
-	return l.Store.KeepHosts(ctx, l.agentStates(ctx, hosts), expiry)
+	return l.Store.SyncPseudoAgents(ctx, l.agentStates(ctx, hosts), expiry)
 }
 
 // agentStates returns the host configurations as states of pseudo agents. It skips agent types of other drivers.

@@ -209,7 +209,7 @@ func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compa
 		if err := l.refreshController(ctx, removed); err != nil {
 			return err
 		}
-		waits, err := l.Store.AwaitsController(ctx)
+		waits, err := l.Store.HasPortAwaitingController(ctx)
 		if err != nil {
 			return err
 		}

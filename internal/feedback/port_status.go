@@ -23,7 +23,7 @@ func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]in
 		}
 		ports, err := l.Store.WiredPorts(ctx, ids)
 		for _, p := range ports {
-			if _, reportable := eventOf(statusOf[p.ID], p.Waits); reportable {
+			if _, reportable := eventOf(statusOf[p.ID], p.AwaitsL2); reportable {
 				pending[p.ID] += 0
 			}
 		}
@@ -74,7 +74,7 @@ func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) erro
 	if err != nil || len(ports) == 0 {
 		return err
 	}
-	if !ports[0].Known {
+	if !ports[0].InSync {
 		l.postpone(id, tries+1)
 		return nil
 	}
@@ -83,7 +83,7 @@ func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) erro
 		return err
 	}
 	p := ports[0]
-	event, reportable := eventOf(status, p.Waits)
+	event, reportable := eventOf(status, p.AwaitsL2)
 	if !reportable {
 		return nil
 	}

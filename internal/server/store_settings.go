@@ -59,7 +59,7 @@ func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 			return
 		}
 		for {
-			err := a.store.Network.LookAgain(ctx)
+			err := a.store.Network.ApplyBlockPolicy(ctx)
 			if err == nil || ctx.Err() != nil {
 				return
 			}

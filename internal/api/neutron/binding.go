@@ -128,7 +128,7 @@ func (b bindings) create(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	p, err := b.store.ProposeBinding(r.Context(), id, changes[0])
+	p, err := b.store.CreateBinding(r.Context(), id, changes[0])
 	if err != nil {
 		return 0, nil, err
 	}

@@ -94,7 +94,7 @@ func addTrunkDetails(ctx context.Context, s *networkstore.Store, ports []network
 	for i, p := range ports {
 		ids[i] = p.ID
 	}
-	trunks, err := s.Carrying(ctx, ids)
+	trunks, err := s.TrunksOfPorts(ctx, ids)
 	for i := range ports {
 		ports[i].TrunkDetails = trunks[ports[i].ID]
 	}

@@ -113,7 +113,7 @@ func (q quotas) details(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	used, err := q.store.Used(r.Context(), project)
+	used, err := q.store.QuotaUsage(r.Context(), project)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -143,7 +143,7 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	}
 	set := q.store.SetQuota
 	if check {
-		set = q.store.LimitQuota
+		set = q.store.SetQuotaAboveUsage
 	}
 	if err := set(r.Context(), project, limits); err != nil {
 		return 0, nil, err
@@ -197,5 +197,5 @@ func (q quotas) remove(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return http.StatusNoContent, nil, q.store.ForgetQuota(r.Context(), project)
+	return http.StatusNoContent, nil, q.store.ResetQuota(r.Context(), project)
 }

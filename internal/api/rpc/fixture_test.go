@@ -99,7 +99,7 @@ func (st *fixture) portStatus(t *testing.T, id uuid.UUID) string {
 // publishNetwork publishes the notifications of the network.
 func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
-	due, err := st.Network.Announcements(t.Context(), st.network.ID, 100)
+	due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	if err != nil || len(published) != len(due) {
 		t.Fatalf("published %d of %d: %v", len(published), len(due), err)
 	}
-	if err := st.Network.SettleAnnouncements(t.Context(), published); err != nil {
+	if err := st.Network.MarkNotificationsSent(t.Context(), published); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -116,7 +116,7 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 	t.Helper()
 	for _, id := range []uuid.UUID{{}, st.network.ID} {
-		due, err := st.Network.Announcements(t.Context(), id, 1000)
+		due, err := st.Network.Notifications(t.Context(), id, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Network.SettleAnnouncements(t.Context(), published); err != nil {
+		if err := st.Network.MarkNotificationsSent(t.Context(), published); err != nil {
 			t.Fatal(err)
 		}
 	}

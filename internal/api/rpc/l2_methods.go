@@ -74,7 +74,7 @@ func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uu
 	for i, d := range devices {
 		names[i] = d.name
 	}
-	return h.Store.Devices(ctx, names)
+	return h.Store.FindDevices(ctx, names)
 }
 
 // reportDevices reports an event for the ports of devices in one transaction. Without a host the report counts as one of the

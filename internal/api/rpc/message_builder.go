@@ -125,7 +125,7 @@ func (h *handlers) buildAgentMessages(ctx context.Context, b *messageBuilder, n 
 		b.addDHCP(hosting.Host, "agent_updated", priorityNetworkCreate, object{"admin_state_up": hosting.AdminUp})
 		return nil
 	}
-	hosted, err := h.Store.Serves(ctx, hosting.Host, n.Network)
+	hosted, err := h.Store.DHCPAgentHosts(ctx, hosting.Host, n.Network)
 	if hosted {
 		b.addDHCP(hosting.Host, "network_create_end", priorityNetworkCreate, object{"network": object{"id": n.Network}})
 	} else {

@@ -101,7 +101,7 @@ func TestPublish_BindingActivateAndDeactivateOnMigration(t *testing.T) {
 	port := st.createPorts(t, 1)[0]
 	publisher := st.newPublisher(t)
 	host := "cmp2"
-	if _, err := st.Network.ProposeBinding(t.Context(), port.ID, network.BindingChange{Host: &host}); err != nil {
+	if _, err := st.Network.CreateBinding(t.Context(), port.ID, network.BindingChange{Host: &host}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := st.Network.ActivateBinding(t.Context(), port.ID, "cmp2"); err != nil {

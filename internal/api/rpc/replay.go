@@ -81,5 +81,5 @@ func (p *Publisher) waitUntilLost(ctx context.Context, lost <-chan error, second
 // replay enqueues the notifications again that agents may have missed: those since AgentDownTime before the connection was lost.
 func (p *Publisher) replay(ctx context.Context, lostAt time.Time) error {
 	p.metrics.replays.Inc()
-	return p.handlers.Store.Retell(ctx, time.Since(lostAt)+network.AgentDownTime)
+	return p.handlers.Store.ReplayNotifications(ctx, time.Since(lostAt)+network.AgentDownTime)
 }

@@ -144,7 +144,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	broker.Kill()
 	eventually(t, "the publisher notices the lost connection", func() bool { return !publisher.Connected() })
 	meanwhile := st.createPorts(t, 1)[0]
-	due, err := st.Network.Announcements(t.Context(), st.network.ID, 100)
+	due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 	if err != nil || len(due) == 0 {
 		t.Fatalf("a port created during the outage has %d notifications: %v", len(due), err)
 	}
@@ -156,16 +156,16 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	}
 
 	eventually(t, "what may be lost is published again", func() bool {
-		due, err := st.Network.Announcements(t.Context(), st.network.ID, 100)
+		due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 		return err == nil && len(due) > 0 && due[0].ID < 3
 	})
 	eventually(t, "both ports are published of", func() bool { // the agent needs time to reconnect
-		due, err := st.Network.Announcements(t.Context(), st.network.ID, 100)
+		due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		published, err := publisher.Publish(t.Context(), due)
-		if err := st.Network.SettleAnnouncements(t.Context(), published); err != nil {
+		if err := st.Network.MarkNotificationsSent(t.Context(), published); err != nil {
 			t.Fatal(err)
 		}
 		return err == nil

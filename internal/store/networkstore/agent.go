@@ -78,14 +78,15 @@ func (s *Store) Agent(ctx context.Context, id uuid.UUID) (network.Agent, error) 
 }
 
 func agentByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Agent, error) {
-	return db.QueryOne(ctx, q, scanAgent, missingAgent(id), agentSelect+` where id = $2`, network.AgentDownTime, id)
+	return db.QueryOne(ctx, q, scanAgent, agentNotFound(id), agentSelect+` where id = $2`, network.AgentDownTime, id)
 }
 
-func missingAgent(id uuid.UUID) error {
-	return missing(network.NotFound(network.AgentNotFound, "Agent", id))
+func agentNotFound(id uuid.UUID) error {
+	return notFound(network.NotFound(network.AgentNotFound, "Agent", id))
 }
 
-// UpdateAgent changes what an operator may change of an agent.
+// UpdateAgent changes the fields that an operator may set: admin state and description. An enabled agent binds the ports
+// and takes the networks that have no agent.
 func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentChange) (network.Agent, error) {
 	var a network.Agent
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -99,11 +100,11 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 		if a, err = agentByID(ctx, tx, id); err != nil || c.AdminUp == nil {
 			return err
 		}
-		if err := announceAgent(ctx, tx, a); err != nil {
+		if err := enqueueAgentNotification(ctx, tx, a); err != nil {
 			return err
 		}
 		if a.Type == network.DHCPAgent {
-			if err := tell(ctx, tx, waitingFor, a.ID); err != nil {
+			if err := nudgePorts(ctx, tx, portsAwaitingDHCPAgent, a.ID); err != nil {
 				return err
 			}
 		}
@@ -111,68 +112,67 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 			return nil
 		}
 		if a.Type == network.DHCPAgent {
-			return adopt(ctx, tx, a.Host)
+			return assignUnhostedNetworks(ctx, tx, a.Host)
 		}
-		return bindOn(ctx, tx, a.Type, a.Host)
+		return retryFailedBindings(ctx, tx, a.Type, a.Host)
 	})
 	return a, err
 }
 
-// bindOn binds the ports on a host that could not be bound for the lack of an agent that wires them, if that agent is
-// one and no operator has disabled it.
-func bindOn(ctx context.Context, tx *transaction, kind, host string) error {
+// retryFailedBindings binds the ports on the host whose binding failed for lack of an L2 agent, if the agent type wires
+// ports and the agent is enabled.
+func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string) error {
 	if !slices.Contains(network.L2AgentTypes(), kind) {
 		return nil
 	}
-	return lookAt(ctx, tx, `
+	return recheckPorts(ctx, tx, `
 		select id
 		from port
 		where host = $1 and vif = 'binding_failed' and exists (select from agent a where a.agent_type = $2 and a.host = $1 and a.admin_up)
 		order by id`, host, kind)
 }
 
-// ReportState is an agent's heartbeat: its first one registers it. It answers what that made of the agent. Ports
-// on the host of an agent that wires them, and could not be bound for the lack of it, are bound now. A DHCP agent
-// that has come, or come back, takes the networks that no agent hosts, and every one its share of those whose agents
-// have fallen silent.
+// ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first heartbeat registers
+// the agent. Ports on the host whose binding failed for lack of this agent are bound. A new or revived DHCP agent takes
+// the networks without an agent; every DHCP agent takes its share of the networks whose agents are down.
 func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
 	var result string
 	err := s.inTx(ctx, func(tx *transaction) error {
 		var err error
 		var silent time.Duration
-		if result, silent, err = heartbeat(ctx, tx, st); err != nil {
+		if result, silent, err = recordHeartbeat(ctx, tx, st); err != nil {
 			return fmt.Errorf("heartbeat of %s on %s: %w", st.Type, st.Host, err)
 		}
 		switch {
 		case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
-			// It has run all the time and goes on believing what it knows, but for what it is told.
-			if err := retell(ctx, tx, silent+network.AgentDownTime); err != nil {
+			// The agent kept running without a full synchronization: it needs the notifications that it missed.
+			if err := replayNotifications(ctx, tx, silent+network.AgentDownTime); err != nil {
 				return err
 			}
 		case st.Type == network.DHCPAgent:
-			return serve(ctx, tx, st.Host, result != network.AgentAlive)
+			return assignNetworksToAgent(ctx, tx, st.Host, result != network.AgentAlive)
 		}
-		return bindOn(ctx, tx, st.Type, st.Host)
+		return retryFailedBindings(ctx, tx, st.Type, st.Host)
 	})
 	return result, err
 }
 
-// serve has the DHCP agent on that host take the networks that are left to it, and no port wait for its word if it never
-// gives one.
-func serve(ctx context.Context, tx *transaction, host string, came bool) error {
-	if came {
-		if err := adopt(ctx, tx, host); err != nil {
+// assignNetworksToAgent gives the DHCP agent on the host the networks that need one. It removes DHCP blocks that an
+// agent without readiness reports never lifts.
+func assignNetworksToAgent(ctx context.Context, tx *transaction, host string, isNew bool) error {
+	if isNew {
+		if err := assignUnhostedNetworks(ctx, tx, host); err != nil {
 			return err
 		}
 	}
-	if err := inherit(ctx, tx, host); err != nil {
+	if err := takeOverNetworks(ctx, tx, host); err != nil {
 		return err
 	}
-	return excuse(ctx, tx, host)
+	return recheckNonReportingAgentPorts(ctx, tx, host)
 }
 
-// heartbeat takes one down, and tells what it makes of the agent, and for how long that has been silent.
-func heartbeat(ctx context.Context, tx *transaction, st network.AgentState) (result string, silent time.Duration, err error) {
+// recordHeartbeat writes the heartbeat and returns the resulting agent state and the time since the previous heartbeat.
+func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState) (result string, silent time.Duration, err error) {
 	var registered, alive bool
 	var versions any
 	if st.ResourceVersions != nil {
@@ -210,8 +210,8 @@ func heartbeat(ctx context.Context, tx *transaction, st network.AgentState) (res
 	return network.AgentRevived, silent, nil
 }
 
-// DeleteAgent forgets an agent. The networks that it hosted go to others; where there is none, no port waits for DHCP
-// any more. A port that waits for it to be wired goes on waiting, and says that nobody is there to do it.
+// DeleteAgent deletes an agent. Its networks are rescheduled to other DHCP agents; without another agent their ports no
+// longer wait for DHCP. A port that waits for L2 keeps waiting, and its status names the missing agent.
 func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select from agent where id = $1 for update`, id); err != nil {
@@ -239,22 +239,23 @@ func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 			return fmt.Errorf("delete agent: %w", err)
 		}
 		for _, n := range hosted {
-			if err := rehost(ctx, tx, n, id); err != nil {
+			if err := rescheduleNetwork(ctx, tx, n, id); err != nil {
 				return err
 			}
 		}
-		return tell(ctx, tx, `exists (select from block b where b.object_id = port.id and b.host = $1) and host = $1`, a.Host)
+		return nudgePorts(ctx, tx, `exists (select from block b where b.object_id = port.id and b.host = $1) and host = $1`, a.Host)
 	})
 }
 
-// waitingFor are the ports that wait for the DHCP agent with the ID $1.
-const waitingFor = `
+// portsAwaitingDHCPAgent is the condition for ports with a DHCP block on the networks of agent $1.
+const portsAwaitingDHCPAgent = `
 	network_id in (select network_id from dhcp_binding where agent_id = $1)
 		and exists (select from block b where b.object_id = port.id and b.entity = '` + network.DHCP + `')`
 
-// tell has the workflows of those ports look at what they wait for, of which nothing has changed but what is known of who owes it.
-func tell(ctx context.Context, tx *transaction, those string, args ...any) error {
-	rows, err := tx.Query(ctx, portSelect+portFrom+` where `+those, args...)
+// nudgePorts enqueues a nudge for each port that matches the condition. The rows do not change; only the workflow status
+// that names the blocking agent changes.
+func nudgePorts(ctx context.Context, tx *transaction, condition string, args ...any) error {
+	rows, err := tx.Query(ctx, portSelect+portFrom+` where `+condition, args...)
 	if err != nil {
 		return fmt.Errorf("find ports: %w", err)
 	}

@@ -12,27 +12,26 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// Object is anything that entities can block: a row of a registered type.
+// Object identifies a row that entities can block.
 type Object struct {
 	Type string
 	ID   uuid.UUID
 }
 
-// blockable is a type of objects that entities can block.
-type blockable struct {
-	lock string // takes the row's lock, on which everything about its blocks is decided
-	// decide does what a change of an object's blocks means to it, in the transaction of the change and under the row's
-	// lock, so that neither can be without the other: it writes the object and leaves its notes. The entity is the one
-	// that completed its part, empty for another change.
-	decide func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error
+// blockableType describes an object type that entities can block.
+type blockableType struct {
+	lockStatement string // locks the object's row; every change of its blocks happens under this lock
+	// onChange updates the object after a change of its blocks, in the same transaction and under the row's lock, and
+	// enqueues its notes. The entity is the one that completed its part; it is empty for other changes.
+	onChange func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error
 }
 
-// blockables are the registered types. A type is registered by a line here.
-var blockables = map[string]blockable{
+// blockableTypes are the registered object types. To register a type, add an entry.
+var blockableTypes = map[string]blockableType{
 	"port": {
-		lock: `select from port where id = $1 for update`,
-		decide: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, _ bool) error {
-			_, after, _, err := settle(ctx, tx, id, nil, entity)
+		lockStatement: `select from port where id = $1 for update`,
+		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, _ bool) error {
+			_, after, _, err := updatePortStatus(ctx, tx, id, nil, entity)
 			if err != nil {
 				return err
 			}
@@ -41,11 +40,12 @@ var blockables = map[string]blockable{
 	},
 }
 
-// AddBlock has an object wait for an entity. Adding twice is adding once. What is not there is not blocked, and no error.
+// AddBlock makes an object wait for an entity. A second call for the same entity does nothing. A missing object is not
+// an error.
 func (s *Store) AddBlock(ctx context.Context, o Object, entity string) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		deadline, fatal := tx.config.Policy.Limit(entity)
-		_, _, err := alter(ctx, tx, o, "", `
+		_, _, err := changeBlocks(ctx, tx, o, "", `
 			insert into block (object_id, object_type, entity, host, since, deadline, fatal)
 			values ($1, $2, $3, '', clock_timestamp(), clock_timestamp() + nullif($4::interval, interval '0'), $5)
 			on conflict do nothing`, o.ID, o.Type, entity, deadline, fatal)
@@ -53,21 +53,22 @@ func (s *Store) AddBlock(ctx context.Context, o Object, entity string) error {
 	})
 }
 
-// RemoveBlock lets an object wait for an entity no longer, though it has not done its part, and tells whether it waited.
-// That completes nothing, but the object is decided anew.
+// RemoveBlock removes an object's block for an entity without counting it as completed, and updates the object. It
+// returns whether the block existed.
 func (s *Store) RemoveBlock(ctx context.Context, o Object, entity string) (removed bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
-		removed, _, err = alter(ctx, tx, o, "", `delete from block where object_id = $1 and object_type = $2 and entity = $3`, o.ID, o.Type, entity)
+		removed, _, err = changeBlocks(ctx, tx, o, "", `delete from block where object_id = $1 and object_type = $2 and entity = $3`, o.ID, o.Type, entity)
 		return err
 	})
 	return removed, err
 }
 
-// CompleteBlock says that an entity has done its part, on a host or on none in particular. It tells whether the object
-// waited for that, and whether anybody still blocks it. Of two last completions at once, the second sees the first.
+// CompleteBlock records that an entity has completed its part for an object. The report's host must match the block's
+// host, unless the block names none. It returns whether a block was removed and whether other blocks remain. The
+// object's row lock serializes concurrent completions: the second one sees the first.
 func (s *Store) CompleteBlock(ctx context.Context, o Object, r network.Report) (completed, blocked bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
-		completed, blocked, err = alter(ctx, tx, o, r.Entity, `
+		completed, blocked, err = changeBlocks(ctx, tx, o, r.Entity, `
 			delete from block
 			where object_id = $1 and object_type = $2 and entity = $3 and host in ('', $4)`, o.ID, o.Type, r.Entity, r.Host)
 		return err
@@ -75,15 +76,15 @@ func (s *Store) CompleteBlock(ctx context.Context, o Object, r network.Report) (
 	return completed, blocked, err
 }
 
-// Blocked tells whether an object waits for anybody.
+// Blocked returns whether an object has at least one block.
 func (s *Store) Blocked(ctx context.Context, o Object) (bool, error) {
-	if _, ok := blockables[o.Type]; !ok {
-		return false, fmt.Errorf("blocks of a %s: no such type is registered", o.Type)
+	if _, ok := blockableTypes[o.Type]; !ok {
+		return false, fmt.Errorf("blocks of object type %q: the type is not registered", o.Type)
 	}
-	return blocked(ctx, s.db, o)
+	return hasBlocks(ctx, s.db, o)
 }
 
-func blocked(ctx context.Context, q db.Querier, o Object) (bool, error) {
+func hasBlocks(ctx context.Context, q db.Querier, o Object) (bool, error) {
 	rows, err := q.Query(ctx, `select exists (select from block where object_id = $1 and object_type = $2)`, o.ID, o.Type)
 	if err != nil {
 		return false, fmt.Errorf("read blocks: %w", err)
@@ -91,26 +92,26 @@ func blocked(ctx context.Context, q db.Querier, o Object) (bool, error) {
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 }
 
-// alter changes an object's blocks by that statement under the object's lock, and has the object decided if that
-// changed something.
-func alter(ctx context.Context, tx *transaction, o Object, entity, statement string, args ...any) (changed, left bool, err error) {
-	kind, ok := blockables[o.Type]
+// changeBlocks runs a statement that changes an object's blocks under the object's row lock. If rows changed, it calls
+// the type's onChange.
+func changeBlocks(ctx context.Context, tx *transaction, o Object, entity, statement string, args ...any) (changed, left bool, err error) {
+	kind, ok := blockableTypes[o.Type]
 	if !ok {
-		return false, false, fmt.Errorf("blocks of a %s: no such type is registered", o.Type)
+		return false, false, fmt.Errorf("blocks of object type %q: the type is not registered", o.Type)
 	}
-	there, err := tx.Exec(ctx, kind.lock, o.ID)
+	locked, err := tx.Exec(ctx, kind.lockStatement, o.ID)
 	if err != nil {
 		return false, false, fmt.Errorf("lock %s: %w", o.Type, err)
 	}
-	if there.RowsAffected() == 0 {
+	if locked.RowsAffected() == 0 {
 		return false, false, nil
 	}
 	tag, err := tx.Exec(ctx, statement, args...)
 	if err != nil {
 		return false, false, fmt.Errorf("change blocks: %w", err)
 	}
-	if left, err = blocked(ctx, tx, o); err != nil || tag.RowsAffected() == 0 {
+	if left, err = hasBlocks(ctx, tx, o); err != nil || tag.RowsAffected() == 0 {
 		return false, left, err
 	}
-	return true, left, kind.decide(ctx, tx, o.ID, entity, left)
+	return true, left, kind.onChange(ctx, tx, o.ID, entity, left)
 }

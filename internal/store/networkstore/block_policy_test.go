@@ -27,7 +27,7 @@ func TestNobodyWaitsForDHCPThatSomebodyElseAnswers(t *testing.T) {
 	g := before
 	g.Store = s
 	g.is("served until now", waiting[0], network.Down, "DHCP@")
-	if err := g.Network.LookAgain(t.Context()); err != nil {
+	if err := g.Network.ApplyBlockPolicy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -70,7 +70,7 @@ func TestBlocksThatStandGetTheDeadlinesOfToday(t *testing.T) {
 		{nil, network.Down},
 	} {
 		g.Store = under(today.policy).Store
-		if err := g.Network.LookAgain(t.Context()); err != nil {
+		if err := g.Network.ApplyBlockPolicy(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range ports {

@@ -14,12 +14,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// freshHost is how young the last heartbeat of a pseudo agent is while nobody has to renew it.
-const freshHost = network.AgentDownTime / 3
+// pseudoAgentRenewal is the age of a pseudo agent's heartbeat after which it is written again.
+const pseudoAgentRenewal = network.AgentDownTime / 3
 
-// KeepHosts makes the pseudo agents those hosts of which a controller tells: new ones are registered, ports that wait for
-// them are bound, and those that it has not told of for so long are forgotten. What nothing changes about costs a read.
-func (s *Store) KeepHosts(ctx context.Context, hosts []network.AgentState, forget time.Duration) error {
+// SyncPseudoAgents makes the pseudo agents match the hosts that the controller reports. New hosts are registered and
+// their waiting ports are bound. An agent that the controller has not reported for the duration forget is deleted.
+// Unchanged hosts cost one read.
+func (s *Store) SyncPseudoAgents(ctx context.Context, hosts []network.AgentState, forget time.Duration) error {
 	known, err := s.pseudoAgents(ctx)
 	if err != nil {
 		return err
@@ -35,7 +36,7 @@ func (s *Store) KeepHosts(ctx context.Context, hosts []network.AgentState, forge
 			return err
 		}
 		if there && !db.EqualJSON(agent.configurations, h.Configurations) {
-			if err := s.reconsider(ctx, h.Host); err != nil {
+			if err := s.recheckControllerPorts(ctx, h.Host); err != nil {
 				return err
 			}
 		}
@@ -70,7 +71,7 @@ func (s *Store) pseudoAgents(ctx context.Context) (map[[2]string]pseudoAgent, er
 	var key [2]string
 	var a pseudoAgent
 	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &a.id, &a.configurations, &a.silent}, func() error {
-		a.fresh = a.silent < freshHost
+		a.fresh = a.silent < pseudoAgentRenewal
 		all[key] = a
 		a.configurations = nil
 		return nil
@@ -81,10 +82,11 @@ func (s *Store) pseudoAgents(ctx context.Context) (map[[2]string]pseudoAgent, er
 	return all, nil
 }
 
-// reconsider looks at the ports on a host that wait to be wired: its controller may no longer say when they are.
-func (s *Store) reconsider(ctx context.Context, host string) error {
+// recheckControllerPorts rechecks the controller-wired ports on the host that wait for L2: the controller may have
+// stopped reporting port readiness.
+func (s *Store) recheckControllerPorts(ctx context.Context, host string) error {
 	return s.inTx(ctx, func(tx *transaction) error {
-		return lookAt(ctx, tx, `
+		return recheckPorts(ctx, tx, `
 			select p.id
 			from port p
 			join block b on b.object_id = p.id
@@ -93,16 +95,16 @@ func (s *Store) reconsider(ctx context.Context, host string) error {
 	})
 }
 
-// WiredPort is a port that a controller wires, on the binding that it has now.
+// WiredPort is a port that the controller wires, with its current binding.
 type WiredPort struct {
-	ID    uuid.UUID
-	Host  string
-	Epoch int64 // of the binding
-	Waits bool  // to be wired
-	Known bool  // to the controller as it is: none of its changes is on its way
+	ID       uuid.UUID
+	Host     string
+	Epoch    int64 // of the binding
+	AwaitsL2 bool  // has an L2 block
+	InSync   bool  // no unfinished journal entry: the controller has the current state
 }
 
-// WiredPorts are those of the ports that a controller wires.
+// WiredPorts returns those of the given ports that the controller wires.
 func (s *Store) WiredPorts(ctx context.Context, ids []uuid.UUID) ([]WiredPort, error) {
 	ports, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[WiredPort], `
 		select p.id, p.host, p.epoch, exists (select from block b where b.object_id = p.id and b.entity = $2),
@@ -113,13 +115,13 @@ func (s *Store) WiredPorts(ctx context.Context, ids []uuid.UUID) ([]WiredPort, e
 		where p.id = any($1) and p.vif_details is not null
 		order by p.id`, ids, network.L2)
 	if err != nil {
-		return nil, fmt.Errorf("read ports that a controller wires: %w", err)
+		return nil, fmt.Errorf("read controller-wired ports: %w", err)
 	}
 	return ports, nil
 }
 
-// AwaitsController tells whether a port waits for a controller to wire it.
-func (s *Store) AwaitsController(ctx context.Context) (bool, error) {
+// HasPortAwaitingController returns whether at least one port waits for the controller to wire it.
+func (s *Store) HasPortAwaitingController(ctx context.Context) (bool, error) {
 	var waits bool
 	err := s.db.QueryRow(ctx, `
 		select exists (
@@ -127,7 +129,7 @@ func (s *Store) AwaitsController(ctx context.Context) (bool, error) {
 			join port p on p.id = b.object_id
 			where b.entity = $1 and p.vif_details is not null)`, network.L2).Scan(&waits)
 	if err != nil {
-		return false, fmt.Errorf("look for ports that wait for a controller: %w", err)
+		return false, fmt.Errorf("find ports that wait for the controller: %w", err)
 	}
 	return waits, nil
 }

@@ -18,15 +18,15 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ReportPorts is ReportPort for several ports, all or none, in as few trips to the database as for one. Ports that are not there are
-// left out of the answer.
+// ReportPorts applies reports to several ports in one transaction, with as few round trips as for one port. Missing
+// ports are omitted from the result.
 func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network.Report) (map[uuid.UUID]network.StatusView, error) {
 	if len(reports) == 0 {
 		return nil, nil
 	}
 	var standings map[uuid.UUID]network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
-		ports, err := holdPorts(ctx, tx, slices.Collect(maps.Keys(reports)))
+		ports, err := lockExistingPorts(ctx, tx, slices.Collect(maps.Keys(reports)))
 		if err != nil {
 			return err
 		}
@@ -34,8 +34,8 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 		batch := &pgx.Batch{}
 		after := make([]network.Port, len(ports))
 		for i, h := range ports {
-			p, accepted, entity := h.hear(reports[h.ID], "")
-			queuePort(batch, h.Port, p, entity)
+			p, accepted, entity := h.applyReports(reports[h.ID], "")
+			queuePortUpdate(batch, h.Port, p, entity)
 			standing := p.StatusView()
 			standing.Accepted = accepted
 			after[i], standings[h.ID] = p, standing
@@ -43,53 +43,53 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("report ports: %w", err)
 		}
-		return spread(ctx, tx, ports, after)
+		return enqueuePortChanges(ctx, tx, ports, after)
 	})
 	return standings, err
 }
 
-// spread tells everybody of what reports made of ports: the controller of those that were bound by the way, agents of what they
-// can see, and each port's workflow.
-func spread(ctx context.Context, tx *transaction, before []held, after []network.Port) error {
-	var announcements []network.AgentNotification
+// enqueuePortChanges records the effects of reports: journal entries for ports whose binding changed, agent
+// notifications for visible changes, and a nudge for each changed port.
+func enqueuePortChanges(ctx context.Context, tx *transaction, before []lockedPort, after []network.Port) error {
+	var notifications []network.AgentNotification
 	var nudges []contract.Nudge
 	var bound []uuid.UUID
 	for i, h := range before {
-		if same(h.Port, after[i]) {
+		if equal(h.Port, after[i]) {
 			continue
 		}
 		nudges = append(nudges, portNudge(after[i], false))
-		if !same(visible(h.Port), visible(after[i])) {
-			announcements = append(announcements, ofPort(h.Port, after[i]))
+		if !equal(clientView(h.Port), clientView(after[i])) {
+			notifications = append(notifications, portNotification(h.Port, after[i]))
 		}
 		if h.VIF != after[i].VIF {
 			bound = append(bound, h.ID)
 		}
 	}
-	if err := mirrorRebound(ctx, tx, bound...); err != nil {
+	if err := recordReboundPorts(ctx, tx, bound...); err != nil {
 		return err
 	}
-	if err := announce(ctx, tx, announcements...); err != nil {
+	if err := enqueueNotifications(ctx, tx, notifications...); err != nil {
 		return err
 	}
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// Devices finds the ports that agents mean by these names: a port's ID, the beginning of one, maybe after a prefix such
-// as "tap", or a MAC. Names of no port are left out, and so are those of several.
-func (s *Store) Devices(ctx context.Context, names []string) (map[string]uuid.UUID, error) {
+// FindDevices maps device names to port IDs. A name is a port ID, the beginning of one (optionally after a prefix such
+// as "tap"), or a MAC. Unknown and ambiguous names are omitted.
+func (s *Store) FindDevices(ctx context.Context, names []string) (map[string]uuid.UUID, error) {
 	found := map[string]uuid.UUID{}
-	var tapped, low, high, hardware, macs []string
+	var prefixes, low, high, macNames, macs []string
 	for _, name := range names {
 		if id, err := uuid.Parse(name); err == nil && len(name) == 36 {
 			found[name] = id
 		} else if mac, err := net.ParseMAC(name); err == nil && len(mac) == 6 {
-			hardware, macs = append(hardware, name), append(macs, mac.String())
-		} else if from, to, ok := beginning(name); ok {
-			tapped, low, high = append(tapped, name), append(low, from.String()), append(high, to.String())
+			macNames, macs = append(macNames, name), append(macs, mac.String())
+		} else if from, to, ok := portIDRange(name); ok {
+			prefixes, low, high = append(prefixes, name), append(low, from.String()), append(high, to.String())
 		}
 	}
-	if len(tapped)+len(hardware) == 0 {
+	if len(prefixes)+len(macNames) == 0 {
 		return found, nil
 	}
 	rows, err := s.db.Query(ctx, `
@@ -103,7 +103,7 @@ func (s *Store) Devices(ctx context.Context, names []string) (map[string]uuid.UU
 			from unnest($4::text[], $5::macaddr[]) as n (name, mac)
 			join port p on p.mac = n.mac) as t (name, id)
 		group by t.name
-		having count(*) = 1`, tapped, low, high, hardware, macs)
+		having count(*) = 1`, prefixes, low, high, macNames, macs)
 	if err != nil {
 		return nil, fmt.Errorf("find devices: %w", err)
 	}
@@ -116,14 +116,15 @@ func (s *Store) Devices(ctx context.Context, names []string) (map[string]uuid.UU
 	return found, err
 }
 
-// devicePrefixes are what stands before the beginning of a port's ID in the name of a device.
+// devicePrefixes are the prefixes that interface names have before the beginning of the port ID.
 var devicePrefixes = []string{"tap", "qvo", "qr-", "qg-", "sg-", "fg-", "ha-"}
 
-// leastBeginning is how much of an ID names a port: what fits into the name of an interface.
-const leastBeginning = 8
+// minIDDigits is the least number of hexadecimal digits of a port ID in a device name. Interface names have 15
+// characters and hold at least that many.
+const minIDDigits = 8
 
-// beginning is the range of the IDs that a device's name may stand for.
-func beginning(name string) (low, high uuid.UUID, ok bool) {
+// portIDRange returns the lowest and the highest port ID that begin with the digits in a device name.
+func portIDRange(name string) (low, high uuid.UUID, ok bool) {
 	for _, p := range devicePrefixes {
 		if rest, cut := strings.CutPrefix(name, p); cut {
 			name = rest
@@ -131,7 +132,7 @@ func beginning(name string) (low, high uuid.UUID, ok bool) {
 		}
 	}
 	digits := strings.ReplaceAll(name, "-", "")
-	if len(digits) < leastBeginning || len(digits) > 32 {
+	if len(digits) < minIDDigits || len(digits) > 32 {
 		return low, high, false
 	}
 	fill := func(with string) (id uuid.UUID, err error) {
@@ -146,10 +147,10 @@ func beginning(name string) (low, high uuid.UUID, ok bool) {
 	return low, high, true
 }
 
-// EnsureDHCPPort makes the port of a DHCP agent, unless the agent, which the change names as the device, has one on the
-// network already: that one is changed to what is asked for.
+// EnsureDHCPPort creates the port of a DHCP agent. If the network already has a DHCP port with the same device ID, it
+// updates that port.
 func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange) (network.Port, error) {
-	var made network.Port
+	var created network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dhcp port ' || $1 || $2, 0))`, c.Network.String(), *c.DeviceID); err != nil {
 			return fmt.Errorf("create DHCP port: %w", err)
@@ -162,17 +163,17 @@ func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange) (netwo
 			order by id
 			limit 1`, *c.Network, *c.DeviceID, network.DeviceOwnerDHCP).Scan(&id)
 		if db.NoRows(err) {
-			made, err = createPort(ctx, tx, c)
+			created, err = createPort(ctx, tx, c)
 			return err
 		}
 		if err != nil {
 			return fmt.Errorf("create DHCP port: %w", err)
 		}
 		c.Network, c.Project = nil, nil
-		made, err = updatePort(ctx, tx, id, c, nil)
+		created, err = updatePort(ctx, tx, id, c, nil)
 		return err
 	})
-	return made, err
+	return created, err
 }
 
 // DHCPHosts lists the hosts of the DHCP agents that serve a network.

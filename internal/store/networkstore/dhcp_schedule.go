@@ -10,9 +10,9 @@ import (
 	"berth/internal/network"
 )
 
-// schedule gives a network that no DHCP agent hosts to the live one that hosts the fewest, if there is one besides the
-// one that is given. The advisory lock lets only one of those who create ports on the network do it.
-func schedule(ctx context.Context, tx *transaction, id, besides uuid.UUID) error {
+// scheduleNetwork assigns a network without a DHCP agent to the live agent with the fewest networks, excluding the given
+// agent. An advisory lock serializes concurrent calls for one network.
+func scheduleNetwork(ctx context.Context, tx *transaction, id, besides uuid.UUID) error {
 	if tx.config.NoDHCP {
 		return nil
 	}
@@ -26,7 +26,7 @@ func schedule(ctx context.Context, tx *transaction, id, besides uuid.UUID) error
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dhcp ' || $1::text, 0))`, id.String()); err != nil {
 		return fmt.Errorf("schedule network: %w", err)
 	}
-	if _, err := announceHosting(ctx, tx, network.EventCreated, `
+	if _, err := enqueueHostingNotifications(ctx, tx, network.EventCreated, `
 		insert into dhcp_binding (network_id, agent_id)
 		select $1, a.id
 		from agent a
@@ -41,27 +41,27 @@ func schedule(ctx context.Context, tx *transaction, id, besides uuid.UUID) error
 	return nil
 }
 
-// rehost finds another agent for a network that the given one hosts no longer, if it has DHCP. The caller holds the
-// network's row.
-func rehost(ctx context.Context, tx *transaction, id, from uuid.UUID) error {
+// rescheduleNetwork finds another DHCP agent for a network that the given agent no longer hosts, if a subnet has DHCP.
+// The caller holds the network's row lock.
+func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID) error {
 	var served bool
 	if err := tx.QueryRow(ctx, `select exists (select from subnet where network_id = $1 and dhcp)`, id).Scan(&served); err != nil {
 		return fmt.Errorf("schedule network: %w", err)
 	}
 	if served {
-		if err := schedule(ctx, tx, id, from); err != nil {
+		if err := scheduleNetwork(ctx, tx, id, from); err != nil {
 			return err
 		}
 	}
-	return review(ctx, tx, id)
+	return recheckDHCPPorts(ctx, tx, id)
 }
 
-// adopt gives all networks with DHCP that no agent hosts to the DHCP agent on that host.
-func adopt(ctx context.Context, tx *transaction, host string) error {
+// assignUnhostedNetworks assigns all networks that have DHCP and no agent to the DHCP agent on the host.
+func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
 	}
-	if _, err := announceHosting(ctx, tx, network.EventCreated, `
+	if _, err := enqueueHostingNotifications(ctx, tx, network.EventCreated, `
 		insert into dhcp_binding (network_id, agent_id)
 		select n.id, a.id
 		from network n, agent a
@@ -71,19 +71,19 @@ func adopt(ctx context.Context, tx *transaction, host string) error {
 		order by n.id
 		on conflict do nothing
 		returning network_id, (select host from agent where id = agent_id)`, network.DHCPAgent, host); err != nil {
-		return fmt.Errorf("take networks that nobody hosts: %w", err)
+		return fmt.Errorf("assign unhosted networks: %w", err)
 	}
 	return nil
 }
 
-// inherit gives the DHCP agent on that host its share of the networks whose agents have all fallen silent: as many as
-// there are for each agent that lives. Its heartbeats are the clock. When a silent agent comes back, it learns that it
-// hosts them no longer.
-func inherit(ctx context.Context, tx *transaction, host string) error {
+// takeOverNetworks moves networks whose agents are all down to the DHCP agent on the host: its share, which is their
+// number divided by the number of live agents, rounded up. It runs with each heartbeat. A revived agent receives a
+// notification for each network that it lost.
+func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
 	}
-	if _, err := announceHosting(ctx, tx, network.EventCreated, `
+	if _, err := enqueueHostingNotifications(ctx, tx, network.EventCreated, `
 		with living as materialized (
 			select id, host
 			from agent
@@ -115,26 +115,27 @@ func inherit(ctx context.Context, tx *transaction, host string) error {
 		where living.host = $2
 		on conflict do nothing
 		returning network_id, $2`, network.DHCPAgent, host, network.AgentDownTime); err != nil {
-		return fmt.Errorf("take networks of silent agents: %w", err)
+		return fmt.Errorf("take over networks of down agents: %w", err)
 	}
 	return nil
 }
 
-// excuse looks at the ports that wait for the DHCP agent on that host if it does not tell when it has served them, as it may have said just
-// now, or may never have of networks that it has taken over. A port that is made meanwhile is looked at with the next heartbeat.
-func excuse(ctx context.Context, tx *transaction, host string) error {
-	return lookAt(ctx, tx, `
+// recheckNonReportingAgentPorts rechecks the ports that wait for the DHCP agent on the host if that agent does not
+// report ready ports. The agent may have changed its configuration, or taken over the network. A port that is created
+// meanwhile is rechecked with the next heartbeat.
+func recheckNonReportingAgentPorts(ctx context.Context, tx *transaction, host string) error {
+	return recheckPorts(ctx, tx, `
 		select p.id
 		from agent a
 		join dhcp_binding d on d.agent_id = a.id
 		join port p on p.network_id = d.network_id
 		join block b on b.object_id = p.id and b.entity = $3
-		where a.agent_type = $1 and a.host = $2 and not `+reports("a")+`
+		where a.agent_type = $1 and a.host = $2 and not `+reportsPortReady("a")+`
 		order by p.id`, network.DHCPAgent, host, network.DHCP)
 }
 
-// reports tells of a DHCP agent whether it tells when it has served a port.
-func reports(agent string) string {
+// reportsPortReady is the SQL condition that a DHCP agent reports ready ports.
+func reportsPortReady(agent string) string {
 	return `(` + agent + `.configurations -> 'notifies_port_ready' is distinct from 'false')`
 }
 
@@ -152,7 +153,7 @@ func (s *Store) HostedNetworks(ctx context.Context, agent uuid.UUID) ([]network.
 	return pgx.CollectRows(rows, scanNetwork)
 }
 
-// ScheduleNetwork has a DHCP agent host a network.
+// ScheduleNetwork assigns a network to a DHCP agent.
 func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		a, err := agentByID(ctx, tx, agent)
@@ -162,10 +163,10 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 		if a.Type != network.DHCPAgent || !a.AdminUp {
 			return network.Faultf(network.InvalidDHCPAgent, "Agent %s is not a valid DHCP Agent or has been disabled", agent)
 		}
-		if _, err := lockNetwork(ctx, tx, id, changing); err != nil {
+		if _, err := lockNetwork(ctx, tx, id, lockForChange); err != nil {
 			return err
 		}
-		hosted, err := announceHosting(ctx, tx, network.EventCreated, `
+		hosted, err := enqueueHostingNotifications(ctx, tx, network.EventCreated, `
 			insert into dhcp_binding (network_id, agent_id)
 			values ($1, $2)
 			on conflict do nothing
@@ -180,17 +181,17 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 	})
 }
 
-// UnscheduleNetwork takes a network from a DHCP agent. If no other has it, another gets it; without any, no port of it
-// waits for DHCP.
+// UnscheduleNetwork removes a network from a DHCP agent and reschedules it. Without another agent, its ports no longer
+// wait for DHCP.
 func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := agentByID(ctx, tx, agent); err != nil {
 			return err
 		}
-		if _, err := lockNetwork(ctx, tx, id, changing); err != nil {
+		if _, err := lockNetwork(ctx, tx, id, lockForChange); err != nil {
 			return err
 		}
-		left, err := announceHosting(ctx, tx, network.EventDeleted, `
+		left, err := enqueueHostingNotifications(ctx, tx, network.EventDeleted, `
 			delete from dhcp_binding
 			where network_id = $1 and agent_id = $2
 			returning network_id, (select host from agent where id = agent_id)`, id, agent)
@@ -200,6 +201,6 @@ func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) erro
 		if left == 0 {
 			return network.Faultf(network.NetworkNotHostedByDHCPAgent, "The network %s is not hosted by the DHCP agent %s.", id, agent)
 		}
-		return rehost(ctx, tx, id, agent)
+		return rescheduleNetwork(ctx, tx, id, agent)
 	})
 }

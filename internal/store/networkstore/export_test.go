@@ -9,12 +9,11 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// BlockNetworks registers networks as objects that entities can block. Each completion of a network's last block enqueues a
-// note.
+// BlockNetworks registers networks as a blockable type. Each completion of a network's last block enqueues a note.
 func BlockNetworks() {
-	blockables["network"] = blockable{
-		lock: `select from network where id = $1 for update`,
-		decide: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error {
+	blockableTypes["network"] = blockableType{
+		lockStatement: `select from network where id = $1 for update`,
+		onChange: func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error {
 			if entity == "" || blocked {
 				return nil
 			}
@@ -24,4 +23,4 @@ func BlockNetworks() {
 }
 
 // ForgetNetworks undoes BlockNetworks.
-func ForgetNetworks() { delete(blockables, "network") }
+func ForgetNetworks() { delete(blockableTypes, "network") }

@@ -11,34 +11,34 @@ import (
 	"berth/internal/store/db"
 )
 
-// absent is a fault that is also ErrNotFound.
-type absent struct{ fault *network.Fault }
+// notFoundFault is a fault that also matches db.ErrNotFound.
+type notFoundFault struct{ fault *network.Fault }
 
-func (a absent) Error() string { return a.fault.Message }
+func (a notFoundFault) Error() string { return a.fault.Message }
 
-func (a absent) Unwrap() []error { return []error{db.ErrNotFound, a.fault} }
+func (a notFoundFault) Unwrap() []error { return []error{db.ErrNotFound, a.fault} }
 
-func missing(f *network.Fault) error { return absent{f} }
+func notFound(f *network.Fault) error { return notFoundFault{f} }
 
-// revisionIs is the fence of a request that names the revision that it acts on.
-func revisionIs(current int64, expect *int64) error {
+// checkRevision fails if a request names another revision than the current one.
+func checkRevision(current int64, expect *int64) error {
 	if expect == nil || *expect == current {
 		return nil
 	}
 	return network.Faultf(network.RevisionMismatch, "Constrained to %d, but current revision is %d", *expect, current)
 }
 
-// fenced is the outcome of a write that names the revision that it acts on: no row means that somebody was faster.
-func fenced(tag pgconn.CommandTag, err error, what string, id uuid.UUID) error {
+// checkFence converts the result of a write that is conditional on a revision: no updated row is db.ErrConflict.
+func checkFence(tag pgconn.CommandTag, err error, what string, id uuid.UUID) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", what, err)
 	case tag.RowsAffected() == 0:
-		return fmt.Errorf("%w: %s: %s is no longer what it was", db.ErrConflict, what, id)
+		return fmt.Errorf("%w: %s: %s was changed concurrently", db.ErrConflict, what, id)
 	default:
 		return nil
 	}
 }
 
-// same tells whether a change changed nothing.
-func same(before, after any) bool { return reflect.DeepEqual(before, after) }
+// equal returns whether two values are deeply equal.
+func equal(before, after any) bool { return reflect.DeepEqual(before, after) }

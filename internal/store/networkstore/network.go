@@ -35,7 +35,7 @@ var networkColumns = db.Tagged("network", map[string]db.Column{
 	"created_at":       {Expr: "network.created_at", Cast: "timestamptz[]", Unsorted: true},
 })
 
-// visibleNetwork is which networks a project may see: its own and those for all.
+// visibleNetwork is the condition for the networks that a project may see: its own, shared and external ones.
 const visibleNetwork = `(network.project = %s or network.shared or network.external)`
 
 func scanNetwork(row pgx.CollectableRow) (network.Network, error) {
@@ -65,41 +65,41 @@ func (s *Store) Network(ctx context.Context, id uuid.UUID) (network.Network, err
 	return networkByID(ctx, s.db, id)
 }
 
-// createAll makes one thing of each draft, all or none.
+// createAll creates one object from each draft in one transaction.
 func createAll[D, M any](ctx context.Context, s *Store, drafts []D, create func(context.Context, *transaction, D) (M, error)) ([]M, error) {
-	var made []M
+	var created []M
 	err := s.inPreparedTx(ctx, func(tx *transaction) error {
-		made = make([]M, 0, len(drafts))
+		created = make([]M, 0, len(drafts))
 		for _, d := range drafts {
 			m, err := create(ctx, tx, d)
 			if err != nil {
 				return err
 			}
-			made = append(made, m)
+			created = append(created, m)
 		}
 		return nil
 	})
-	return made, err
+	return created, err
 }
 
 func networkByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Network, error) {
-	return db.QueryOne(ctx, q, scanNetwork, missingNetwork(id), networkSelect+` where id = $1`, id)
+	return db.QueryOne(ctx, q, scanNetwork, networkNotFound(id), networkSelect+` where id = $1`, id)
 }
 
-func missingNetwork(id uuid.UUID) error {
-	return missing(network.NotFound(network.NetworkNotFound, "Network", id))
+func networkNotFound(id uuid.UUID) error {
+	return notFound(network.NotFound(network.NetworkNotFound, "Network", id))
 }
 
-// Strengths of a network's row lock: who puts a port on it shares it, who changes what its ports depend on holds
-// it alone, and who deletes it keeps out even those who only refer to it.
+// Lock strengths for a network's row: creating a port shares the lock, changing what ports depend on excludes port
+// creation, and deleting also excludes rows that refer to the network.
 const (
-	sharing  = "share"
-	changing = "no key update"
-	deleting = "update"
+	lockShared    = "share"
+	lockForChange = "no key update"
+	lockForDelete = "update"
 )
 
-// lockNetwork takes the network's row lock and then reads it. The lock comes in a statement of its own, so that
-// the read sees what the lock waited for.
+// lockNetwork locks the network's row and then reads it. The lock is a separate statement, so that the read sees changes
+// that the lock waited for.
 func lockNetwork(ctx context.Context, tx *transaction, id uuid.UUID, strength string) (network.Network, error) {
 	if _, err := tx.Exec(ctx, `select from network where id = $1 for `+strength, id); err != nil {
 		return network.Network{}, fmt.Errorf("lock network: %w", err)
@@ -107,7 +107,7 @@ func lockNetwork(ctx context.Context, tx *transaction, id uuid.UUID, strength st
 	return networkByID(ctx, tx, id)
 }
 
-// CreateNetworks makes networks, all or none.
+// CreateNetworks creates networks in one transaction.
 func (s *Store) CreateNetworks(ctx context.Context, drafts []network.NetworkChange) ([]network.Network, error) {
 	return createAll(ctx, s, drafts, createNetwork)
 }
@@ -117,11 +117,11 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	if err := n.Check(); err != nil {
 		return n, err
 	}
-	if err := admit(ctx, tx, network.QuotaNetworks, n.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaNetworks, n.Project); err != nil {
 		return n, err
 	}
 	if n.Type == network.VXLAN && n.Segment == nil {
-		vni, err := freeVNI(ctx, tx)
+		vni, err := allocateVNI(ctx, tx)
 		if err != nil {
 			return n, err
 		}
@@ -142,11 +142,11 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	if n, err = networkByID(ctx, tx, n.ID); err != nil {
 		return n, err
 	}
-	return n, record(ctx, tx, mirrorNetwork(n, journal.Create))
+	return n, recordChanges(ctx, tx, mirrorNetwork(n, journal.Create))
 }
 
-// freeVNI takes the next VNI that no network has.
-func freeVNI(ctx context.Context, tx *transaction) (int, error) {
+// allocateVNI returns the next unused VNI.
+func allocateVNI(ctx context.Context, tx *transaction) (int, error) {
 	for {
 		var vni int
 		var taken bool
@@ -154,7 +154,7 @@ func freeVNI(ctx context.Context, tx *transaction) (int, error) {
 			with next as (select nextval('network_vni')::integer as vni)
 			select vni, exists (select from network where type = 'vxlan' and segment = vni)
 			from next`).Scan(&vni, &taken); err != nil {
-			return 0, fmt.Errorf("take a VNI: %w", err)
+			return 0, fmt.Errorf("allocate VNI: %w", err)
 		}
 		if !taken {
 			return vni, nil
@@ -162,23 +162,23 @@ func freeVNI(ctx context.Context, tx *transaction) (int, error) {
 	}
 }
 
-// UpdateNetwork changes a network. If expect is not nil, it is the only revision that is changed.
+// UpdateNetwork changes a network. If expect is not nil, the network must have this revision.
 func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.NetworkChange, expect *int64) (network.Network, error) {
 	var after network.Network
 	err := s.inTx(ctx, func(tx *transaction) error {
-		before, err := lockNetwork(ctx, tx, id, changing)
+		before, err := lockNetwork(ctx, tx, id, lockForChange)
 		if err != nil {
 			return err
 		}
-		if err := revisionIs(before.Revision, expect); err != nil {
+		if err := checkRevision(before.Revision, expect); err != nil {
 			return err
 		}
 		after = before.With(c)
-		if same(before, after) {
+		if equal(before, after) {
 			return nil
 		}
 		if before.OpenToAllProjects() && !after.OpenToAllProjects() {
-			if err := noGuests(ctx, tx, after); err != nil {
+			if err := checkNoForeignPorts(ctx, tx, after); err != nil {
 				return err
 			}
 		}
@@ -188,47 +188,48 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 				revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $10`,
 			id, after.Name, after.Description, after.AdminUp, after.Shared, after.External, after.MTU, after.PortSecurity, after.Tags, before.Revision)
-		if err := fenced(tag, err, "update network", id); err != nil {
+		if err := checkFence(tag, err, "update network", id); err != nil {
 			return err
 		}
 		if after, err = networkByID(ctx, tx, id); err != nil {
 			return err
 		}
-		return record(ctx, tx, mirrorNetwork(after, journal.Update))
+		return recordChanges(ctx, tx, mirrorNetwork(after, journal.Update))
 	})
 	return after, err
 }
 
-// noGuests refuses to close a network that ports of other projects are on: these could not be changed any more by those whose they are.
-func noGuests(ctx context.Context, tx *transaction, n network.Network) error {
-	var guests bool
-	if err := tx.QueryRow(ctx, `select exists (select from port where network_id = $1 and project not in ($2, ''))`, n.ID, n.Project).Scan(&guests); err != nil {
-		return fmt.Errorf("look for guests: %w", err)
+// checkNoForeignPorts fails if a network that is about to become private has ports of other projects: their owners could
+// no longer change them.
+func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network) error {
+	var inUse bool
+	if err := tx.QueryRow(ctx, `select exists (select from port where network_id = $1 and project not in ($2, ''))`, n.ID, n.Project).Scan(&inUse); err != nil {
+		return fmt.Errorf("find ports of other projects: %w", err)
 	}
-	if guests {
+	if inUse {
 		return network.Faultf(network.InvalidSharedSetting, "Unable to reconfigure sharing settings for network %s. Multiple projects are using it.", n.ID)
 	}
 	return nil
 }
 
-// DeleteNetwork deletes a network without ports but those that serve it, and its subnets with it.
+// DeleteNetwork deletes a network with its subnets and service ports. Other ports make it fail.
 func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
-		n, err := lockNetwork(ctx, tx, id, deleting)
+		n, err := lockNetwork(ctx, tx, id, lockForDelete)
 		if err != nil {
 			return err
 		}
-		if err := revisionIs(n.Revision, expect); err != nil {
+		if err := checkRevision(n.Revision, expect); err != nil {
 			return err
 		}
-		if err := evict(ctx, tx, id); err != nil {
+		if err := deleteServicePorts(ctx, tx, id); err != nil {
 			return err
 		}
-		subnets, err := subnetsOf(ctx, tx, id)
+		subnets, err := networkSubnets(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if _, err := announceHosting(ctx, tx, network.EventDeleted, `
+		if _, err := enqueueHostingNotifications(ctx, tx, network.EventDeleted, `
 			delete from dhcp_binding d
 			using agent a
 			where d.network_id = $1 and a.id = d.agent_id
@@ -246,6 +247,6 @@ func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) 
 		if _, err := tx.Exec(ctx, `delete from network where id = $1`, id); err != nil {
 			return fmt.Errorf("delete network: %w", err)
 		}
-		return record(ctx, tx, changes...)
+		return recordChanges(ctx, tx, changes...)
 	})
 }

@@ -43,7 +43,7 @@ func TestTwoLastReportsAtOnceMakeOneActivation(t *testing.T) {
 			if i%2 == 0 {
 				s, err = g.Network.ReportPort(t.Context(), p.ID, reports[i:i+1])
 			} else {
-				s, err = g.Network.SettlePort(t.Context(), p.ID, reports[i:i+1])
+				s, err = g.Network.UpdatePortStatus(t.Context(), p.ID, reports[i:i+1])
 			}
 			if err != nil {
 				t.Errorf("round %d: %v", round, err)

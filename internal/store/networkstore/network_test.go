@@ -99,7 +99,7 @@ func (g ground) update(id uuid.UUID, c network.PortChange) network.Port {
 
 func (g ground) settle(id uuid.UUID, reports ...network.Report) network.StatusView {
 	g.t.Helper()
-	s, err := g.Network.SettlePort(g.t.Context(), id, reports)
+	s, err := g.Network.UpdatePortStatus(g.t.Context(), id, reports)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestPortIsActiveExactlyWhenTheLastAgentReported(t *testing.T) {
 		if after := g.look(p.ID); after.Revision != 2 || again.IgnoredReports != 2 {
 			t.Errorf("duplicates changed the port: revision %d, ignored %d", after.Revision, again.IgnoredReports)
 		}
-		if err := g.Network.SettleNovaEvents(t.Context(), []int64{again.Events[0].ID}); err != nil {
+		if err := g.Network.DeleteNovaEvents(t.Context(), []int64{again.Events[0].ID}); err != nil {
 			t.Fatal(err)
 		}
 		if s := g.settle(p.ID); len(s.Events) != 0 {

@@ -17,7 +17,7 @@ import (
 // toldOf lists what agents shall be told of a network, as kind and event, and forgets it.
 func toldOf(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
 	t.Helper()
-	due, err := s.Network.Announcements(t.Context(), id, 100)
+	due, err := s.Network.Notifications(t.Context(), id, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func toldOf(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
 	for i, a := range due {
 		all, ids[i] = append(all, a.Resource+" "+a.Event), a.ID
 	}
-	if err := s.Network.SettleAnnouncements(t.Context(), ids); err != nil {
+	if err := s.Network.MarkNotificationsSent(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -108,7 +108,7 @@ func TestWhatMayBeLostIsToldAgain(t *testing.T) {
 	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '10 minutes' where network_id = $1`, early)
 	want := func(what string, within time.Duration, atEarly, atLate []string) {
 		t.Helper()
-		if err := s.Network.Retell(t.Context(), within); err != nil {
+		if err := s.Network.ReplayNotifications(t.Context(), within); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([][]string{atEarly, atLate}, [][]string{toldOf(t, s, early), toldOf(t, s, late)}); diff != "" {
@@ -123,7 +123,7 @@ func TestWhatMayBeLostIsToldAgain(t *testing.T) {
 		t.Errorf("%d workflows are woken, want 2: %v", notes, err)
 	}
 	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '2 hours' where network_id = $1`, early)
-	if n, err := s.Network.TrimAnnouncements(t.Context(), 10); err != nil || n != 1 {
+	if n, err := s.Network.TrimNotifications(t.Context(), 10); err != nil || n != 1 {
 		t.Errorf("forgot %d, %v", n, err)
 	}
 	want("after a day", 24*time.Hour, nil, []string{"network created"})

@@ -27,19 +27,19 @@ var portSelect = `
 		(select coalesce(jsonb_agg(jsonb_build_object('subnet', a.subnet_id, 'ip', host(a.address)) order by a.position), '[]')
 			from port_address a
 			where a.port_id = port.id),
-		(select coalesce(jsonb_agg(to_jsonb(b) || ` + overdueAgent + ` order by b.entity), '[]')
+		(select coalesce(jsonb_agg(to_jsonb(b) || ` + blockingAgent + ` order by b.entity), '[]')
 			from block b
 			where b.object_id = port.id),
 		(select coalesce(jsonb_agg(to_jsonb(t) order by t.host), '[]')
 			from port_binding t
 			where t.port_id = port.id),
-		case when port.status = 'ACTIVE' and port.vif not in ('` + network.VIFDistributed + `', '` + network.VIFPhysical + `') then ` + watchOver + ` end`
+		case when port.status = 'ACTIVE' and port.vif not in ('` + network.VIFDistributed + `', '` + network.VIFPhysical + `') then ` + agentWatch + ` end`
 
-// l2Agents are the types of the agents that wire ports, as a list in SQL.
+// l2Agents are the agent types that wire ports, as an SQL list.
 var l2Agents = "('" + strings.Join(network.L2AgentTypes(), "', '") + "')"
 
-// wirer yields the type of the agent that wires a port.
-var wirer = func() string {
+// wiringAgentType is the SQL expression for the type of the agent that wires a port.
+var wiringAgentType = func() string {
 	sql := "case when port.vif_details is not null then '" + network.ODLAgent + "'"
 	wirers := network.AgentTypeByVIF()
 	for _, vif := range slices.Sorted(maps.Keys(wirers)) {
@@ -48,21 +48,22 @@ var wirer = func() string {
 	return sql + " end"
 }()
 
-// heardOf yields since when all of the agents have been silent; null if one lives.
-var heardOf = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
+// silentSince is the SQL expression for the last heartbeat of the agents a; null while one of them is alive.
+var silentSince = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
 	int(network.AgentDownTime.Seconds()))
 
-// overdueAgent yields, of the agents that could lift the block b, where they are and since when all have been silent, or that there is none.
-var overdueAgent = fmt.Sprintf(`
+// blockingAgent is the SQL expression for the agents that can lift block b: their hosts, whether none exists (orphan),
+// whether all are disabled, and since when all are down.
+var blockingAgent = fmt.Sprintf(`
 				case b.entity
 				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type = %[2]s)
 				when 'DHCP' then (select %[1]s from dhcp_binding d join agent a on a.id = d.agent_id where d.network_id = port.network_id and %[3]s)
 				else '{}' end`,
 	`jsonb_build_object('hosts', coalesce(jsonb_agg(a.host order by a.host), '[]'), 'orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
-						'heard', `+heardOf+`)`, wirer, reports("a"))
+						'heard', `+silentSince+`)`, wiringAgentType, reportsPortReady("a"))
 
-// watchOver yields a network.Watch.
-var watchOver = `(select jsonb_build_object('orphan', count(*) = 0, 'heard', ` + heardOf + `) from agent a where a.host = port.host and a.agent_type = ` + wirer + `)`
+// agentWatch is the SQL expression for a network.Watch.
+var agentWatch = `(select jsonb_build_object('orphan', count(*) = 0, 'heard', ` + silentSince + `) from agent a where a.host = port.host and a.agent_type = ` + wiringAgentType + `)`
 
 const portFrom = `
 	from port`
@@ -90,10 +91,10 @@ var portColumns = db.Tagged("port", map[string]db.Column{
 		Cast: "text[]", Unsorted: true},
 })
 
-// visiblePort is which ports a project may see: its own and those on its networks.
+// visiblePort is the condition for the ports that a project may see: its own and those on its networks.
 const visiblePort = `(port.project = %[1]s or exists (select from network n where n.id = port.network_id and n.project = %[1]s))`
 
-// portFields are where a row of portSelect goes; done finishes the port.
+// portFields returns the scan targets for a row of portSelect. Call done after the scan to decode the JSON columns.
 func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings, watch []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
@@ -145,65 +146,64 @@ func (s *Store) Port(ctx context.Context, id uuid.UUID) (network.Port, error) {
 }
 
 func portByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Port, error) {
-	return db.QueryOne(ctx, q, scanPort, missingPort(id), portSelect+portFrom+` where id = $1`, id)
+	return db.QueryOne(ctx, q, scanPort, portNotFound(id), portSelect+portFrom+` where id = $1`, id)
 }
 
-func missingPort(id uuid.UUID) error {
-	return missing(network.NotFound(network.PortNotFound, "Port", id))
+func portNotFound(id uuid.UUID) error {
+	return notFound(network.NotFound(network.PortNotFound, "Port", id))
 }
 
-// held is a port under its row's lock, with what it depends on and the time.
-type held struct {
+// lockedPort is a port whose row is locked, with its dependencies and the database time.
+type lockedPort struct {
 	network.Port
-	around network.PortContext
-	now    time.Time
+	dependencies network.PortContext
+	now          time.Time
 }
 
-// lockPort takes the port's row lock and then reads the port.
-func lockPort(ctx context.Context, tx *transaction, id uuid.UUID) (held, error) {
-	var h held
+// lockPort locks the port's row and then reads the port.
+func lockPort(ctx context.Context, tx *transaction, id uuid.UUID) (lockedPort, error) {
+	var h lockedPort
 	batch := &pgx.Batch{}
-	h.queue(batch, id, tx.config)
+	h.queueLock(batch, id, tx.config)
 	err := tx.SendBatch(ctx, batch).Close()
 	if db.NoRows(err) {
-		return h, missingPort(id)
+		return h, portNotFound(id)
 	}
 	return h, err
 }
 
-// queue locks and reads a port. The lock comes in a statement of its own, so that the read sees what the lock waited
-// for.
-func (h *held) queue(batch *pgx.Batch, id uuid.UUID, c Config) {
+// queueLock queues the lock and the read of a port. The lock is a separate statement, so that the read sees changes that
+// the lock waited for.
+func (h *lockedPort) queueLock(batch *pgx.Batch, id uuid.UUID, c Config) {
 	batch.Queue(`select from port where id = $1 for update`, id)
-	batch.Queue(heldSelect+` where id = $1`, id).QueryRow(func(row pgx.Row) error { return h.scan(row, c) })
+	batch.Queue(lockedPortSelect+` where id = $1`, id).QueryRow(func(row pgx.Row) error { return h.scan(row, c) })
 }
 
-var heldSelect = portSelect + `,
+var lockedPortSelect = portSelect + `,
 			` + dhcpHosts("port.network_id", "(select pa.subnet_id from port_address pa where pa.port_id = port.id)") + `,
 			` + agentsOn("port.host", "port.network_id") + `,
 			clock_timestamp()` + portFrom
 
-func (h *held) scan(row pgx.Row, c Config) error {
-	*h = held{around: network.PortContext{BlockPolicy: c.Policy}}
+func (h *lockedPort) scan(row pgx.Row, c Config) error {
+	*h = lockedPort{dependencies: network.PortContext{BlockPolicy: c.Policy}}
 	fields, done := portFields(&h.Port)
-	if err := row.Scan(append(fields, &h.around.DHCPHosts, &h.around.HostAgents, &h.now)...); err != nil {
+	if err := row.Scan(append(fields, &h.dependencies.DHCPHosts, &h.dependencies.HostAgents, &h.now)...); err != nil {
 		return err
 	}
 	if c.NoDHCP {
-		h.around.DHCPHosts = nil
+		h.dependencies.DHCPHosts = nil
 	}
 	return done()
 }
 
-// holdPorts is lockPort of several, in the order of their IDs so that two who do it do not deadlock. Those that are not there
-// are left out.
-func holdPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]held, error) {
-	var all []held
+// lockExistingPorts locks several ports in the order of their IDs, which prevents deadlocks. Missing ports are omitted.
+func lockExistingPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lockedPort, error) {
+	var all []lockedPort
 	batch := &pgx.Batch{}
 	batch.Queue(`select from port where id = any($1) order by id for update`, ids)
-	batch.Queue(heldSelect+` where id = any($1) order by id`, ids).Query(func(rows pgx.Rows) (err error) {
-		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (held, error) {
-			var h held
+	batch.Queue(lockedPortSelect+` where id = any($1) order by id`, ids).Query(func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (lockedPort, error) {
+			var h lockedPort
 			err := h.scan(row, tx.config)
 			return h, err
 		})
@@ -215,18 +215,18 @@ func holdPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]held, e
 	return all, nil
 }
 
-// dhcpHosts yields the hosts of the DHCP agents that serve one of the subnets on the network, and that tell when they
-// have. Those that have fallen silent count: they will come back, or their networks are given to others.
+// dhcpHosts is the SQL expression for the hosts of the DHCP agents that serve one of the subnets of the network and
+// report ready ports. Agents that are down count: they return, or their networks move to other agents.
 func dhcpHosts(networkID, subnets string) string {
 	return fmt.Sprintf(`array(select a.host
 				from dhcp_binding d
 				join agent a on a.id = d.agent_id
 				where d.network_id = %s and %s
 					and exists (select from subnet s where s.id in %s and s.dhcp)
-				order by a.host)`, networkID, reports("a"), subnets)
+				order by a.host)`, networkID, reportsPortReady("a"), subnets)
 }
 
-// agentsOn yields the agents on the host, for a port of that network.
+// agentsOn is the SQL expression for the agents on the host, for a port on the network.
 func agentsOn(host, on string) string {
 	return fmt.Sprintf(`(select coalesce(jsonb_agg(jsonb_build_object('type', a.agent_type,
 					'alive', a.heartbeat_at > clock_timestamp() - interval '%[1]d seconds',
@@ -237,13 +237,13 @@ func agentsOn(host, on string) string {
 				where a.host = %[2]s and a.agent_type in %[5]s)`, int(network.AgentDownTime.Seconds()), host, on, network.ODLAgent, l2Agents, network.OVSAgent)
 }
 
-// switchOf yields what the Open vSwitch agent a says about its switch.
+// switchOf is the SQL expression for the switch configuration of the Open vSwitch agent a.
 const switchOf = `jsonb_build_object('datapath_type', a.configurations -> 'datapath_type', 'integration_bridge', a.configurations -> 'integration_bridge',
 						'ovs_hybrid_plug', a.configurations -> 'ovs_hybrid_plug', 'vhostuser_socket_dir', a.configurations -> 'vhostuser_socket_dir',
 						'ovs_capabilities', a.configurations -> 'ovs_capabilities')`
 
-// hostAgents reads the agents on a host, for a port of that network.
-func hostAgents(ctx context.Context, tx *transaction, host string, on uuid.UUID) ([]network.HostAgent, error) {
+// readHostAgents reads the agents on a host, for a port on the network.
+func readHostAgents(ctx context.Context, tx *transaction, host string, on uuid.UUID) ([]network.HostAgent, error) {
 	if host == "" {
 		return nil, nil
 	}
@@ -252,8 +252,8 @@ func hostAgents(ctx context.Context, tx *transaction, host string, on uuid.UUID)
 	return agents, err
 }
 
-// PortStanding is what a port's workflow is told of its row.
-func PortStanding(key string, s network.StatusView) contract.PortStatus {
+// WorkflowPortStatus converts a port's status for its workflow.
+func WorkflowPortStatus(key string, s network.StatusView) contract.PortStatus {
 	out := contract.PortStatus{Deleted: s.Deleted, Status: s.Status, IgnoredReports: s.IgnoredReports, PendingNovaEvents: len(s.Events), LookAgainAt: s.NextDeadline}
 	if s.Deleted {
 		out.Status = "DELETED"
@@ -269,7 +269,7 @@ func PortStanding(key string, s network.StatusView) contract.PortStatus {
 	return out
 }
 
-// portNudge asks the port's workflow to look.
+// portNudge nudges the port's workflow. With fresh, the workflow is known not to run yet.
 func portNudge(p network.Port, fresh bool) contract.Nudge {
 	name := p.Name
 	if name == "" {
@@ -286,31 +286,31 @@ func portNudge(p network.Port, fresh bool) contract.Nudge {
 	}
 }
 
-// DeletePort deletes a port with its addresses and blocks. What is recorded for Nova stays until it is delivered.
+// DeletePort deletes a port with its addresses and blocks. Its pending Nova events stay until they are delivered.
 func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		p, err := lockPort(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if err := revisionIs(p.Revision, expect); err != nil {
+		if err := checkRevision(p.Revision, expect); err != nil {
 			return err
 		}
 		return deletePort(ctx, tx, p)
 	})
 }
 
-func deletePort(ctx context.Context, tx *transaction, p held) error {
+func deletePort(ctx context.Context, tx *transaction, p lockedPort) error {
 	batch := &pgx.Batch{}
 	if e, ok := p.NovaEventForDelete(); ok {
-		queueEvent(batch, p.ID, e)
+		queueNovaEvent(batch, p.ID, e)
 	}
 	batch.Queue(`delete from block where object_id = $1`, p.ID)
 	batch.Queue(`delete from port where id = $1`, p.ID)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return keptByTrunk(err, p.ID)
+		return portDeleteError(err, p.ID)
 	}
-	if err := record(ctx, tx, mirrorPort(p.Port, journal.Delete)); err != nil {
+	if err := recordChanges(ctx, tx, mirrorPort(p.Port, journal.Delete)); err != nil {
 		return err
 	}
 	return outbox.Enqueue(ctx, tx, portNudge(p.Port, false))

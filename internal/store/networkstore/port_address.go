@@ -14,9 +14,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// wishes are what a port asks for in the subnets of its network, or the fault of that.
-func wishes(ctx context.Context, tx *transaction, p network.Port, subnets []network.Subnet, fixed []network.FixedIP) ([]network.AddressRequest, error) {
-	wants, err := p.AddressRequests(subnets, fixed)
+// requestedAddresses resolves the requested fixed IPs in the network's subnets. If a named subnet does not exist, that
+// is the error.
+func requestedAddresses(ctx context.Context, tx *transaction, p network.Port, subnets []network.Subnet, fixed []network.FixedIP) ([]network.AddressRequest, error) {
+	requests, err := p.AddressRequests(subnets, fixed)
 	for _, f := range fixed {
 		if err != nil && f.Subnet != uuid.Nil {
 			if _, missing := subnetByID(ctx, tx, f.Subnet); missing != nil {
@@ -24,42 +25,44 @@ func wishes(ctx context.Context, tx *transaction, p network.Port, subnets []netw
 			}
 		}
 	}
-	return wants, err
+	return requests, err
 }
 
-// allocate gives a port the addresses that it wants, from that position of its list on.
-func allocate(ctx context.Context, tx *transaction, p network.Port, position int, wants []network.AddressRequest) ([]network.Address, error) {
-	var got []network.Address
-	for i, w := range wants {
+// allocateAddresses allocates the requested addresses for a port. The first one gets the given position in the port's
+// address list.
+func allocateAddresses(ctx context.Context, tx *transaction, p network.Port, position int, requests []network.AddressRequest) ([]network.Address, error) {
+	var allocated []network.Address
+	for i, w := range requests {
 		var a network.Address
 		var err error
 		if w.IP.IsValid() {
-			a, err = claimThis(ctx, tx, p.ID, position+i, w)
+			a, err = allocateFixed(ctx, tx, p.ID, position+i, w)
 		} else {
-			a, err = claimAny(ctx, tx, p, position+i, w.Subnets)
+			a, err = allocateFromSubnets(ctx, tx, p, position+i, w.Subnets)
 		}
 		if err != nil {
 			return nil, err
 		}
-		got = append(got, a)
+		allocated = append(allocated, a)
 	}
-	return got, nil
+	return allocated, nil
 }
 
-func claimThis(ctx context.Context, tx *transaction, port uuid.UUID, position int, w network.AddressRequest) (network.Address, error) {
+// allocateFixed allocates the one address that the request names.
+func allocateFixed(ctx context.Context, tx *transaction, port uuid.UUID, position int, w network.AddressRequest) (network.Address, error) {
 	a := network.Address{Subnet: w.Subnets[0].ID, IP: w.IP}
-	won, err := claim(ctx, tx, port, position, a)
-	if err == nil && !won {
+	inserted, err := insertAddress(ctx, tx, port, position, a)
+	if err == nil && !inserted {
 		err = network.Faultf(network.AddressInUse, "IP address %s already allocated in subnet %s", a.IP, a.Subnet)
 	}
 	return a, err
 }
 
-// claimAny takes a free address of the first subnet that has one.
-func claimAny(ctx context.Context, tx *transaction, p network.Port, position int, subnets []network.Subnet) (network.Address, error) {
+// allocateFromSubnets allocates a free address from the first subnet that has one.
+func allocateFromSubnets(ctx context.Context, tx *transaction, p network.Port, position int, subnets []network.Subnet) (network.Address, error) {
 	for _, s := range subnets {
 		for _, pool := range s.Pools {
-			a, ok, err := claimIn(ctx, tx, p.ID, position, s.ID, pool)
+			a, ok, err := allocateFromPool(ctx, tx, p.ID, position, s.ID, pool)
 			if err != nil || ok {
 				return a, err
 			}
@@ -71,31 +74,31 @@ func claimAny(ctx context.Context, tx *transaction, p network.Port, position int
 	return network.Address{}, network.Faultf(network.IPAddressGenerationFailure, "No more IP addresses available on network %s.", p.Network)
 }
 
-// lucky is how many addresses of a pool are tried by chance before the free ones are looked for.
-const lucky = 6
+// randomAttempts is the number of random addresses of a pool that are tried before a search for free ones.
+const randomAttempts = 6
 
-// claimIn takes a free address of the pool, or finds that there is none. What another transaction is about to take is
-// waited for only when nothing else is left: of two that wait for each other's, one would have to start anew.
-func claimIn(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
-	a, won, err := claimOneOf(ctx, tx, port, position, subnet, pool.RandomAddresses(lucky))
-	for err == nil && !won {
+// allocateFromPool allocates a free address from the pool; ok is false if the pool is exhausted. It waits for another
+// transaction's address only if no other is left: two transactions that wait for each other would deadlock.
+func allocateFromPool(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
+	a, inserted, err := insertFirstFreeAddress(ctx, tx, port, position, subnet, pool.RandomAddresses(randomAttempts))
+	for err == nil && !inserted {
 		var free []netip.Addr
-		if free, err = gaps(ctx, tx, subnet, pool); err != nil || len(free) == 0 {
+		if free, err = findFreeAddresses(ctx, tx, subnet, pool); err != nil || len(free) == 0 {
 			break
 		}
 		rand.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
-		if a, won, err = claimOneOf(ctx, tx, port, position, subnet, free); err == nil && !won {
+		if a, inserted, err = insertFirstFreeAddress(ctx, tx, port, position, subnet, free); err == nil && !inserted {
 			a.IP = free[0]
-			won, err = claim(ctx, tx, port, position, a)
+			inserted, err = insertAddress(ctx, tx, port, position, a)
 		}
 	}
-	return a, won, err
+	return a, inserted, err
 }
 
-// claimOneOf takes the first of these addresses that is free and that no other transaction is after, without waiting
-// for any. Who is after an address holds its lock, of which a subnet has no more than 1,024 however many are taken at
-// once; so some addresses are passed over in vain.
-func claimOneOf(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, free []netip.Addr) (network.Address, bool, error) {
+// insertFirstFreeAddress takes the first address that is free and that no other transaction is taking. It does not wait:
+// each candidate has an advisory try-lock. A subnet has 1,024 such locks, so two addresses can share one, and a free
+// address may be skipped.
+func insertFirstFreeAddress(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, free []netip.Addr) (network.Address, bool, error) {
 	texts := make([]string, len(free))
 	for i, ip := range free {
 		texts[i] = ip.String()
@@ -120,13 +123,13 @@ func claimOneOf(ctx context.Context, tx *transaction, port uuid.UUID, position i
 		a.IP, err = netip.ParseAddr(got)
 	}
 	if err != nil {
-		return a, false, fmt.Errorf("allocate an address: %w", err)
+		return a, false, fmt.Errorf("allocate address: %w", err)
 	}
 	return a, true, nil
 }
 
-// claim takes the address for the port unless another port has it.
-func claim(ctx context.Context, tx *transaction, port uuid.UUID, position int, a network.Address) (won bool, err error) {
+// insertAddress takes the address for the port; inserted is false if another port has it.
+func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, position int, a network.Address) (inserted bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into port_address (subnet_id, address, port_id, position)
 		values ($1, $2::text::inet, $3, $4)
@@ -137,9 +140,9 @@ func claim(ctx context.Context, tx *transaction, port uuid.UUID, position int, a
 	return tag.RowsAffected() == 1, nil
 }
 
-// gaps are free addresses of the pool: those that follow a taken one, from a place by chance on, else from its first on.
-// If any address of the pool is free, one is found.
-func gaps(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
+// findFreeAddresses returns up to 16 free addresses of the pool that follow a used one. It begins at a random address
+// and then at the start of the pool. If the pool has a free address, it returns at least one.
+func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
 	for _, from := range append(pool.RandomAddresses(1), pool.Start) {
 		rows, err := tx.Query(ctx, `
 			select host(free)
@@ -152,7 +155,7 @@ func gaps(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.P
 			where not exists (select from port_address t where t.subnet_id = $1 and t.address = free)
 			limit 16`, subnet, from.String(), pool.End.String())
 		if err != nil {
-			return nil, fmt.Errorf("look for free addresses: %w", err)
+			return nil, fmt.Errorf("find free addresses: %w", err)
 		}
 		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (netip.Addr, error) {
 			var text string
@@ -168,28 +171,28 @@ func gaps(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.P
 	return nil, nil
 }
 
-// readdress gives the port other addresses if a request asks for them, or for another MAC that some follow. What
-// it has and still wants, it keeps.
-func readdress(ctx context.Context, tx *transaction, before network.Port, p *network.Port, fixed *[]network.FixedIP) error {
+// updateFixedIPs changes the port's addresses if the request names fixed IPs, or if the MAC changed and addresses derive
+// from it. Addresses that are still requested are kept.
+func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p *network.Port, fixed *[]network.FixedIP) error {
 	if fixed == nil && p.MAC == before.MAC {
 		return nil
 	}
-	subnets, err := subnetsOf(ctx, tx, p.Network)
+	subnets, err := networkSubnets(ctx, tx, p.Network)
 	if err != nil {
 		return err
 	}
-	wants, err := wishes(ctx, tx, *p, subnets, keep(subnets, before, *p, fixed))
+	requests, err := requestedAddresses(ctx, tx, *p, subnets, mergeFixedIPs(subnets, before, *p, fixed))
 	if err != nil {
 		return err
 	}
 	var next []network.Address
-	for _, w := range wants {
+	for _, w := range requests {
 		if w.IP.IsValid() {
 			next = append(next, network.Address{Subnet: w.Subnets[0].ID, IP: w.IP})
 		}
 	}
-	gone := slices.DeleteFunc(slices.Clone(before.Addresses), func(a network.Address) bool { return slices.Contains(next, a) })
-	for _, a := range gone {
+	released := slices.DeleteFunc(slices.Clone(before.Addresses), func(a network.Address) bool { return slices.Contains(next, a) })
+	for _, a := range released {
 		if _, err := tx.Exec(ctx, `
 			delete from port_address
 			where subnet_id = $1 and address = $2::text::inet and port_id = $3`, a.Subnet, a.IP.String(), p.ID); err != nil {
@@ -197,7 +200,7 @@ func readdress(ctx context.Context, tx *transaction, before network.Port, p *net
 		}
 	}
 	p.Addresses = []network.Address{}
-	for i, w := range wants {
+	for i, w := range requests {
 		a := network.Address{Subnet: w.Subnets[0].ID, IP: w.IP}
 		if slices.Contains(before.Addresses, a) {
 			p.Addresses = append(p.Addresses, a)
@@ -209,7 +212,7 @@ func readdress(ctx context.Context, tx *transaction, before network.Port, p *net
 			}
 			continue
 		}
-		got, err := allocate(ctx, tx, *p, i, []network.AddressRequest{w})
+		got, err := allocateAddresses(ctx, tx, *p, i, []network.AddressRequest{w})
 		if err != nil {
 			return err
 		}
@@ -218,44 +221,44 @@ func readdress(ctx context.Context, tx *transaction, before network.Port, p *net
 	return nil
 }
 
-// keep is what the request asks for, with the port's own address wherever it asks for any address of a subnet;
-// without a request, the addresses that do not follow from the MAC.
-func keep(subnets []network.Subnet, before, p network.Port, fixed *[]network.FixedIP) []network.FixedIP {
+// mergeFixedIPs returns the requested fixed IPs, with the port's current address where the request accepts any address
+// of a subnet. Without a request it returns the addresses that do not derive from the MAC.
+func mergeFixedIPs(subnets []network.Subnet, before, p network.Port, fixed *[]network.FixedIP) []network.FixedIP {
 	automatic := func(id uuid.UUID) bool {
 		return slices.ContainsFunc(subnets, func(s network.Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) })
 	}
-	var asked []network.FixedIP
+	var merged []network.FixedIP
 	if fixed == nil {
 		for _, a := range before.Addresses {
 			if !automatic(a.Subnet) {
-				asked = append(asked, network.FixedIP(a))
+				merged = append(merged, network.FixedIP(a))
 			}
 		}
-		return asked
+		return merged
 	}
-	asked = slices.Clone(*fixed)
+	merged = slices.Clone(*fixed)
 	taken := map[netip.Addr]bool{}
-	for i, f := range asked {
+	for i, f := range merged {
 		taken[f.IP] = true
 		at := slices.IndexFunc(before.Addresses, func(a network.Address) bool { return a.IP == f.IP && automatic(a.Subnet) })
-		if at >= 0 { // it follows from the MAC, which may become another
-			asked[i] = network.FixedIP{Subnet: before.Addresses[at].Subnet}
+		if at >= 0 { // the address derives from the MAC, which may change
+			merged[i] = network.FixedIP{Subnet: before.Addresses[at].Subnet}
 		}
 	}
-	for i, f := range asked {
+	for i, f := range merged {
 		if f.IP.IsValid() || automatic(f.Subnet) {
 			continue
 		}
 		at := slices.IndexFunc(before.Addresses, func(a network.Address) bool { return a.Subnet == f.Subnet && !taken[a.IP] })
 		if at >= 0 {
-			asked[i].IP = before.Addresses[at].IP
-			taken[asked[i].IP] = true
+			merged[i].IP = before.Addresses[at].IP
+			taken[merged[i].IP] = true
 		}
 	}
-	return asked
+	return merged
 }
 
-// AddressesTaken counts the addresses that ports have in each subnet of these networks.
+// AddressesTaken counts the allocated addresses of each subnet of the networks.
 func (s *Store) AddressesTaken(ctx context.Context, networks []uuid.UUID) (map[uuid.UUID]int64, error) {
 	rows, err := s.db.Query(ctx, `
 		select s.id, count(*)

@@ -8,10 +8,11 @@ import (
 	"berth/internal/network"
 )
 
-// ProposeBinding ties a port to a host that it may move to. The agents there have to be able to wire it.
-func (s *Store) ProposeBinding(ctx context.Context, id uuid.UUID, c network.BindingChange) (network.Port, error) {
-	return s.rebind(ctx, id, func(tx *transaction, h held) (network.Port, error) {
-		agents, err := hostAgents(ctx, tx, *c.Host, h.Network)
+// CreateBinding adds an inactive binding of a port to a host, as before a live migration. An agent on the host must be
+// able to wire the port.
+func (s *Store) CreateBinding(ctx context.Context, id uuid.UUID, c network.BindingChange) (network.Port, error) {
+	return s.changeBindings(ctx, id, func(tx *transaction, h lockedPort) (network.Port, error) {
+		agents, err := readHostAgents(ctx, tx, *c.Host, h.Network)
 		if err != nil {
 			return h.Port, err
 		}
@@ -19,10 +20,10 @@ func (s *Store) ProposeBinding(ctx context.Context, id uuid.UUID, c network.Bind
 	})
 }
 
-// UpdateBinding changes a port's tie to a host, be it its own or one that it may move to.
+// UpdateBinding changes the active or inactive binding of a port to a host.
 func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c network.BindingChange) (network.Port, error) {
-	return s.retie(ctx, id, host, network.PortChange{VNIC: c.VNIC, Profile: c.Profile}, func(tx *transaction, h held) (network.Port, error) {
-		agents, err := hostAgents(ctx, tx, host, h.Network)
+	return s.changeBindingOnHost(ctx, id, host, network.PortChange{VNIC: c.VNIC, Profile: c.Profile}, func(tx *transaction, h lockedPort) (network.Port, error) {
+		agents, err := readHostAgents(ctx, tx, host, h.Network)
 		if err != nil {
 			return h.Port, err
 		}
@@ -30,31 +31,32 @@ func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c 
 	})
 }
 
-// ActivateBinding moves a port to a host that it is tied to, where it has to be wired anew. Of several who ask for the
-// same move at once, one does it.
+// ActivateBinding moves a port to a host that it has an inactive binding to; the port must be wired again. Of several
+// concurrent requests for the same move, one succeeds.
 func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) (network.Port, error) {
-	return s.rebind(ctx, id, func(tx *transaction, h held) (network.Port, error) {
-		agents, err := hostAgents(ctx, tx, host, h.Network)
+	return s.changeBindings(ctx, id, func(tx *transaction, h lockedPort) (network.Port, error) {
+		agents, err := readHostAgents(ctx, tx, host, h.Network)
 		if err != nil {
 			return h.Port, err
 		}
-		h.around.HostAgents = agents
-		return h.ActivateBinding(host, h.around, h.Revision+1, h.now)
+		h.dependencies.HostAgents = agents
+		return h.ActivateBinding(host, h.dependencies, h.Revision+1, h.now)
 	})
 }
 
-// DeleteBinding unties a port from a host; if that is its own, it is not bound any more.
+// DeleteBinding deletes the binding of a port to a host. Without its active binding, the port is unbound.
 func (s *Store) DeleteBinding(ctx context.Context, id uuid.UUID, host string) error {
 	none := ""
-	_, err := s.retie(ctx, id, host, network.PortChange{Host: &none}, func(_ *transaction, h held) (network.Port, error) { return h.DeleteInactiveBinding(host) })
+	_, err := s.changeBindingOnHost(ctx, id, host, network.PortChange{Host: &none}, func(_ *transaction, h lockedPort) (network.Port, error) { return h.DeleteInactiveBinding(host) })
 	return err
 }
 
-// retie changes a port's tie to a host: as a change of the port if that is its own, else as that function says.
-func (s *Store) retie(ctx context.Context, id uuid.UUID, host string, own network.PortChange, other func(*transaction, held) (network.Port, error)) (network.Port, error) {
+// changeBindingOnHost changes the binding of a port to a host: the active one by the port change, an inactive one by the
+// function.
+func (s *Store) changeBindingOnHost(ctx context.Context, id uuid.UUID, host string, own network.PortChange, other func(*transaction, lockedPort) (network.Port, error)) (network.Port, error) {
 	var after network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {
-		h, err := lockPlaced(ctx, tx, id)
+		h, err := lockPortAndNetwork(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -64,29 +66,29 @@ func (s *Store) retie(ctx context.Context, id uuid.UUID, host string, own networ
 		if h.Host == host {
 			after, err = changePort(ctx, tx, h, own)
 		} else {
-			after, err = rebound(ctx, tx, h, other)
+			after, err = writeBindings(ctx, tx, h, other)
 		}
 		return err
 	})
 	return after, err
 }
 
-// rebind changes the bindings of a port under its row's lock.
-func (s *Store) rebind(ctx context.Context, id uuid.UUID, change func(*transaction, held) (network.Port, error)) (network.Port, error) {
+// changeBindings changes the bindings of a port under the port's row lock.
+func (s *Store) changeBindings(ctx context.Context, id uuid.UUID, change func(*transaction, lockedPort) (network.Port, error)) (network.Port, error) {
 	var after network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {
 		h, err := lockPort(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		after, err = rebound(ctx, tx, h, change)
+		after, err = writeBindings(ctx, tx, h, change)
 		return err
 	})
 	return after, err
 }
 
-// rebound is a locked port with its bindings changed.
-func rebound(ctx context.Context, tx *transaction, h held, change func(*transaction, held) (network.Port, error)) (network.Port, error) {
+// writeBindings changes the bindings of a locked port and writes the result.
+func writeBindings(ctx context.Context, tx *transaction, h lockedPort, change func(*transaction, lockedPort) (network.Port, error)) (network.Port, error) {
 	p, err := change(tx, h)
 	if err != nil {
 		return p, err
@@ -98,5 +100,5 @@ func rebound(ctx context.Context, tx *transaction, h held, change func(*transact
 	if err != nil || after.Host == h.Host {
 		return after, err
 	}
-	return after, publish(ctx, tx, h.Port, after)
+	return after, recordPortChange(ctx, tx, h.Port, after)
 }

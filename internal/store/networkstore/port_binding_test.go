@@ -21,7 +21,7 @@ func tied(p network.Port) []string {
 
 func (g ground) propose(p network.Port, host string) network.Port {
 	g.t.Helper()
-	after, err := g.Network.ProposeBinding(g.t.Context(), p.ID, network.BindingChange{Host: &host})
+	after, err := g.Network.CreateBinding(g.t.Context(), p.ID, network.BindingChange{Host: &host})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestBindingsThatCannotBeAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	propose := func(p network.Port, host string, vnic *string) error {
-		_, err := g.Network.ProposeBinding(t.Context(), p.ID, network.BindingChange{Host: &host, VNIC: vnic})
+		_, err := g.Network.CreateBinding(t.Context(), p.ID, network.BindingChange{Host: &host, VNIC: vnic})
 		return err
 	}
 	activate := func(p network.Port, host string) error {

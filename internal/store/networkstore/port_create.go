@@ -15,91 +15,96 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// CreatePorts makes ports, all or none.
+// CreatePorts creates ports in one transaction.
 func (s *Store) CreatePorts(ctx context.Context, drafts []network.PortChange) ([]network.Port, error) {
 	return createAll(ctx, s, drafts, createPort)
 }
 
 func createPort(ctx context.Context, tx *transaction, c network.PortChange) (network.Port, error) {
 	p := network.NewPort(uuid.New(), c)
-	at, err := siteOf(ctx, tx, p)
+	pc, err := readPortContext(ctx, tx, p)
 	if err != nil {
 		return p, err
 	}
 	if c.PortSecurity == nil {
-		p.PortSecurity = at.network.PortSecurity
+		p.PortSecurity = pc.network.PortSecurity
 	}
 	if p.Trusted() {
 		p.PortSecurity, c.SecurityGroups = false, nil
 	}
-	if p, err = secure(ctx, tx, p, c); err != nil {
+	if p, err = applySecurityGroups(ctx, tx, p, c); err != nil {
 		return p, err
 	}
-	if p, err = welcome(ctx, tx, p, at.tenancy, p.UsesDefaultGroup(c)); err != nil {
+	if err := checkQuotaLimit(ctx, tx, network.QuotaPorts, p.Project, pc.portLimit); err != nil {
 		return p, err
 	}
-	p = p.BindWith(at.agents)
+	if p.UsesDefaultGroup(c) {
+		if p, err = addDefaultGroup(ctx, tx, p, pc.defaultGroup); err != nil {
+			return p, err
+		}
+	}
+	p = p.BindWith(pc.agents)
 	p, now, err := insertPort(ctx, tx, p, c)
 	if err != nil {
 		return p, err
 	}
-	wants := p.DefaultAddressRequests(at.subnets)
+	requests := p.DefaultAddressRequests(pc.subnets)
 	if c.FixedIPs != nil {
-		if wants, err = wishes(ctx, tx, p, at.subnets, *c.FixedIPs); err != nil {
+		if requests, err = requestedAddresses(ctx, tx, p, pc.subnets, *c.FixedIPs); err != nil {
 			return p, err
 		}
 	}
-	if p.Addresses, err = allocate(ctx, tx, p, 0, wants); err != nil {
+	if p.Addresses, err = allocateAddresses(ctx, tx, p, 0, requests); err != nil {
 		return p, err
 	}
-	if !at.hosted && slices.ContainsFunc(at.subnets, func(s network.Subnet) bool { return s.DHCP }) {
-		if err := schedule(ctx, tx, p.Network, uuid.Nil); err != nil {
+	if !pc.hasDHCPAgent && slices.ContainsFunc(pc.subnets, func(s network.Subnet) bool { return s.DHCP }) {
+		if err := scheduleNetwork(ctx, tx, p.Network, uuid.Nil); err != nil {
 			return p, err
 		}
 	}
-	return begin(ctx, tx, p, now)
+	return provisionPort(ctx, tx, p, now)
 }
 
-// site is what a new port finds on its network and its host, and in its project.
-type site struct {
-	tenancy
-	network network.Network
-	subnets []network.Subnet
-	agents  []network.HostAgent // on its host
-	hosted  bool                // the network, by a DHCP agent
+// portContext is the state of network, host and project that the creation of a port depends on.
+type portContext struct {
+	projectContext
+	network      network.Network
+	subnets      []network.Subnet
+	agents       []network.HostAgent // on the port's host
+	hasDHCPAgent bool                // whether a DHCP agent hosts the network
 }
 
-// siteOf shares the lock of the port's network, and reads what is there.
-func siteOf(ctx context.Context, tx *transaction, p network.Port) (at site, err error) {
+// readPortContext takes a share lock on the port's network and reads the context.
+func readPortContext(ctx context.Context, tx *transaction, p network.Port) (pc portContext, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue(`select from network where id = $1 for `+sharing, p.Network)
+	batch.Queue(`select from network where id = $1 for `+lockShared, p.Network)
 	batch.Queue(networkSelect+` where id = $1`, p.Network).Query(func(rows pgx.Rows) (err error) {
-		at.network, err = pgx.CollectExactlyOneRow(rows, scanNetwork)
+		pc.network, err = pgx.CollectExactlyOneRow(rows, scanNetwork)
 		return err
 	})
-	batch.Queue(subnetSelect+subnetsIn, p.Network).Query(func(rows pgx.Rows) (err error) {
-		at.subnets, err = pgx.CollectRows(rows, scanSubnet)
+	batch.Queue(subnetSelect+networkSubnetsClause, p.Network).Query(func(rows pgx.Rows) (err error) {
+		pc.subnets, err = pgx.CollectRows(rows, scanSubnet)
 		return err
 	})
 	batch.Queue(`select exists (select from dhcp_binding where network_id = $1)`, p.Network).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&at.hosted) })
-	at.tenancy.queue(batch, p.Project)
+		QueryRow(func(row pgx.Row) error { return row.Scan(&pc.hasDHCPAgent) })
+	pc.projectContext.queue(batch, p.Project)
 	if p.Host != "" {
-		batch.Queue(`select `+agentsOn("$1", "$2"), p.Host, p.Network).QueryRow(func(row pgx.Row) error { return row.Scan(&at.agents) })
+		batch.Queue(`select `+agentsOn("$1", "$2"), p.Host, p.Network).QueryRow(func(row pgx.Row) error { return row.Scan(&pc.agents) })
 	}
 	if err = tx.SendBatch(ctx, batch).Close(); db.NoRows(err) {
-		err = missingNetwork(p.Network)
+		err = networkNotFound(p.Network)
 	}
-	return at, err
+	return pc, err
 }
 
-// macTries is how often chance gets to find a MAC that the network does not have yet.
-const macTries = 16
+// macAttempts is the number of random MACs that are tried for a new port.
+const macAttempts = 16
 
-// insertPort writes the row of a new port, with a MAC by chance if it has none, and tells the time.
+// insertPort inserts the row of a new port, with a random MAC if it has none, and returns the database time.
 func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.PortChange) (_ network.Port, now time.Time, err error) {
 	given := p.MAC != ""
-	for range macTries {
+	for range macAttempts {
 		if !given {
 			p.MAC = network.NewMAC()
 		}
@@ -131,23 +136,23 @@ func macInUse(p network.Port) error {
 	return network.Faultf(network.MACInUse, "Unable to complete operation for network %s. The mac address %s is in use.", p.Network, p.MAC)
 }
 
-// begin blocks a new port, decides its status and tells everybody of it.
-func begin(ctx context.Context, tx *transaction, before network.Port, now time.Time) (network.Port, error) {
-	around, err := surroundings(ctx, tx, before)
+// provisionPort adds the provisioning blocks of a new port, updates its status, and writes its journal entry and nudge.
+func provisionPort(ctx context.Context, tx *transaction, before network.Port, now time.Time) (network.Port, error) {
+	dependencies, err := readDependencies(ctx, tx, before)
 	if err != nil {
 		return before, err
 	}
-	p := before.UpdateBlocks(around, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: before.Revision}, now).UpdateStatus(now)
+	p := before.UpdateBlocks(dependencies, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: before.Revision}, now).UpdateStatus(now)
 	batch := &pgx.Batch{}
 	queueBlocks(batch, before, p)
 	if p.Status != before.Status {
 		batch.Queue(`update port set status = $2 where id = $1 and status = $3`, p.ID, p.Status, before.Status)
-		queueTransition(batch, before, p, "")
+		queueStatusEvents(batch, before, p, "")
 	}
 	recorded := p.NovaEvents(before, "")
-	var made network.Port
-	batch.Queue(portSelect+portFrom+` where id = $1`, p.ID).QueryRow(func(row pgx.Row) error { // as any look would find it
-		fields, done := portFields(&made)
+	var created network.Port
+	batch.Queue(portSelect+portFrom+` where id = $1`, p.ID).QueryRow(func(row pgx.Row) error { // the same view as any later read
+		fields, done := portFields(&created)
 		if err := row.Scan(fields...); err != nil {
 			return err
 		}
@@ -156,11 +161,11 @@ func begin(ctx context.Context, tx *transaction, before network.Port, now time.T
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return p, fmt.Errorf("block port: %w", err)
 	}
-	if err := record(ctx, tx, mirrorPort(made, journal.Create)); err != nil {
-		return made, err
+	if err := recordChanges(ctx, tx, mirrorPort(created, journal.Create)); err != nil {
+		return created, err
 	}
-	n, standing := portNudge(made, true), made.StatusView()
+	n, standing := portNudge(created, true), created.StatusView()
 	standing.Events = recorded
-	n.PortStatus = new(PortStanding(p.ID.String(), standing))
-	return made, outbox.Enqueue(ctx, tx, n)
+	n.PortStatus = new(WorkflowPortStatus(p.ID.String(), standing))
+	return created, outbox.Enqueue(ctx, tx, n)
 }

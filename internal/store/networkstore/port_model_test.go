@@ -71,7 +71,7 @@ func (l *life) report(r network.Report) {
 	}
 	var err error
 	if l.rand.IntN(2) == 0 {
-		_, err = l.Network.SettlePort(l.t.Context(), l.id.ID, []network.Report{r})
+		_, err = l.Network.UpdatePortStatus(l.t.Context(), l.id.ID, []network.Report{r})
 	} else {
 		_, err = l.Network.ReportPort(l.t.Context(), l.id.ID, []network.Report{r})
 	}

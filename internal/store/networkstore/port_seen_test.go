@@ -24,11 +24,11 @@ func TestNewPortTellsItsWorkflowWhatALookWouldFind(t *testing.T) {
 
 	for name, p := range ports {
 		var want *contract.PortStatus
-		found, err := g.Network.SettlePort(t.Context(), p.ID, nil)
+		found, err := g.Network.UpdatePortStatus(t.Context(), p.ID, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := json.Marshal(networkstore.PortStanding(p.ID.String(), found))
+		raw, err := json.Marshal(networkstore.WorkflowPortStatus(p.ID.String(), found))
 		if err == nil {
 			err = json.Unmarshal(raw, &want)
 		}

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdatePort changes a port, binds it anew if the change concerns its binding, and decides what blocks it. If
-// expect is not nil, it is the only revision that is changed.
+// UpdatePort changes a port, binds it again if the change concerns the binding, and updates its blocks and status. If
+// expect is not nil, the port must have this revision.
 func (s *Store) UpdatePort(ctx context.Context, id uuid.UUID, c network.PortChange, expect *int64) (network.Port, error) {
 	var after network.Port
 	err := s.inTx(ctx, func(tx *transaction) (err error) {
@@ -26,29 +26,29 @@ func (s *Store) UpdatePort(ctx context.Context, id uuid.UUID, c network.PortChan
 }
 
 func updatePort(ctx context.Context, tx *transaction, id uuid.UUID, c network.PortChange, expect *int64) (network.Port, error) {
-	before, err := lockPlaced(ctx, tx, id)
+	before, err := lockPortAndNetwork(ctx, tx, id)
 	if err != nil {
 		return before.Port, err
 	}
-	if err := revisionIs(before.Revision, expect); err != nil {
+	if err := checkRevision(before.Revision, expect); err != nil {
 		return before.Port, err
 	}
 	return changePort(ctx, tx, before, c)
 }
 
-// lockPlaced is lockPort with a share in the lock of its network, which comes first.
-func lockPlaced(ctx context.Context, tx *transaction, id uuid.UUID) (held, error) {
+// lockPortAndNetwork takes a share lock on the port's network and then locks the port.
+func lockPortAndNetwork(ctx context.Context, tx *transaction, id uuid.UUID) (lockedPort, error) {
 	p, err := portByID(ctx, tx, id)
 	if err != nil {
-		return held{}, err
+		return lockedPort{}, err
 	}
-	if _, err := lockNetwork(ctx, tx, p.Network, sharing); err != nil {
-		return held{}, err
+	if _, err := lockNetwork(ctx, tx, p.Network, lockShared); err != nil {
+		return lockedPort{}, err
 	}
 	return lockPort(ctx, tx, id)
 }
 
-func changePort(ctx context.Context, tx *transaction, before held, c network.PortChange) (network.Port, error) {
+func changePort(ctx context.Context, tx *transaction, before lockedPort, c network.PortChange) (network.Port, error) {
 	if db.EqualJSON(c.Profile, before.Profile) {
 		c.Profile = nil
 	}
@@ -56,16 +56,16 @@ func changePort(ctx context.Context, tx *transaction, before held, c network.Por
 	if err != nil {
 		return p, err
 	}
-	if err := changeable(before.Port, p); err != nil {
+	if err := checkBoundPortChange(before.Port, p); err != nil {
 		return p, err
 	}
-	if p, err = secure(ctx, tx, p, c); err != nil {
+	if p, err = applySecurityGroups(ctx, tx, p, c); err != nil {
 		return p, err
 	}
-	if err := readdress(ctx, tx, before.Port, &p, c.FixedIPs); err != nil {
+	if err := updateFixedIPs(ctx, tx, before.Port, &p, c.FixedIPs); err != nil {
 		return p, err
 	}
-	around, err := surroundings(ctx, tx, p)
+	dependencies, err := readDependencies(ctx, tx, p)
 	if err != nil {
 		return p, err
 	}
@@ -78,49 +78,50 @@ func changePort(ctx context.Context, tx *transaction, before held, c network.Por
 		Revision:         revision,
 	}
 	if cause.BindingChanged {
-		p = p.BindToNewHost(around.HostAgents)
+		p = p.BindToNewHost(dependencies.HostAgents)
 	}
-	p = p.RetryBinding(around, revision, before.now).UpdateBlocks(around, cause, before.now).UpdateStatus(before.now)
-	if same(before.Port, p) {
+	p = p.RetryBinding(dependencies, revision, before.now).UpdateBlocks(dependencies, cause, before.now).UpdateStatus(before.now)
+	if equal(before.Port, p) {
 		return p, nil
 	}
 	if err := writePort(ctx, tx, before.Port, p, ""); err != nil {
 		return p, err
 	}
-	return changed(ctx, tx, before.Port)
+	return finishPortUpdate(ctx, tx, before.Port)
 }
 
-// changed tells everybody of a port that a client has changed.
-func changed(ctx context.Context, tx *transaction, before network.Port) (network.Port, error) {
+// finishPortUpdate records an update by a client: the Nova event, the journal entry and the nudge.
+func finishPortUpdate(ctx context.Context, tx *transaction, before network.Port) (network.Port, error) {
 	p, err := portByID(ctx, tx, before.ID)
 	if err != nil {
 		return p, err
 	}
 	batch := &pgx.Batch{}
 	if e, ok := p.NovaEventForChange(); ok {
-		queueEvent(batch, p.ID, e)
+		queueNovaEvent(batch, p.ID, e)
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return p, fmt.Errorf("record for Nova: %w", err)
+		return p, fmt.Errorf("record Nova event: %w", err)
 	}
-	return p, publish(ctx, tx, before, p)
+	return p, recordPortChange(ctx, tx, before, p)
 }
 
-// publish mirrors a change of a port, takes the subports of its trunk along, and has its workflow look.
-func publish(ctx context.Context, tx *transaction, before, after network.Port) error {
+// recordPortChange writes the journal entry of a port change, moves the subports of its trunk, and nudges the port's
+// workflow.
+func recordPortChange(ctx context.Context, tx *transaction, before, after network.Port) error {
 	if before.SubportHost() != after.SubportHost() {
-		if err := follow(ctx, tx, after); err != nil {
+		if err := moveSubports(ctx, tx, after); err != nil {
 			return err
 		}
 	}
-	if err := record(ctx, tx, mirrorPortUpdate(before, after)); err != nil {
+	if err := recordChanges(ctx, tx, mirrorPortUpdate(before, after)); err != nil {
 		return err
 	}
 	return outbox.Enqueue(ctx, tx, portNudge(after, false))
 }
 
-// changeable refuses what cannot change under a bound port.
-func changeable(before, after network.Port) error {
+// checkBoundPortChange fails if a change concerns attributes that cannot change while the port is bound.
+func checkBoundPortChange(before, after network.Port) error {
 	if !before.Bound() || after.Host == "" {
 		return nil
 	}
@@ -135,26 +136,27 @@ func changeable(before, after network.Port) error {
 	return nil
 }
 
-// surroundings reads what a changed port depends on; its row still says what it was.
-func surroundings(ctx context.Context, tx *transaction, p network.Port) (network.PortContext, error) {
-	around := network.PortContext{BlockPolicy: tx.config.Policy}
+// readDependencies reads the agents that a changed port depends on. The port's row still has its old values.
+func readDependencies(ctx context.Context, tx *transaction, p network.Port) (network.PortContext, error) {
+	dependencies := network.PortContext{BlockPolicy: tx.config.Policy}
 	subnets := make([]uuid.UUID, len(p.Addresses))
 	for i, a := range p.Addresses {
 		subnets[i] = a.Subnet
 	}
 	err := tx.QueryRow(ctx, `select `+dhcpHosts("$1", "(select unnest($2::uuid[]))")+`, `+agentsOn("$3", "$1"), p.Network, subnets, p.Host).
-		Scan(&around.DHCPHosts, &around.HostAgents)
+		Scan(&dependencies.DHCPHosts, &dependencies.HostAgents)
 	if tx.config.NoDHCP {
-		around.DHCPHosts = nil
+		dependencies.DHCPHosts = nil
 	}
-	return around, err
+	return dependencies, err
 }
 
-// writePort writes what became true of a locked port: its row, its blocks and what Nova has to be told. What a
-// client can see of it gets a new revision; blocks and counted reports do not. The entity is the last that reported.
+// writePort writes the changes of a locked port: row, blocks, bindings and Nova events. Changes that clients can see
+// increase the revision; blocks and the count of ignored reports do not. The entity is the last one that completed its
+// part.
 func writePort(ctx context.Context, tx *transaction, before, after network.Port, entity string) error {
 	batch := &pgx.Batch{}
-	queuePort(batch, before, after, entity)
+	queuePortUpdate(batch, before, after, entity)
 	if batch.Len() == 0 {
 		return nil
 	}
@@ -165,17 +167,17 @@ func writePort(ctx context.Context, tx *transaction, before, after network.Port,
 	if err != nil {
 		return fmt.Errorf("update port: %w", err)
 	}
-	if same(visible(before), visible(after)) {
+	if equal(clientView(before), clientView(after)) {
 		return nil
 	}
-	return announcePort(ctx, tx, before, after)
+	return enqueuePortNotification(ctx, tx, before, after)
 }
 
-func queuePort(batch *pgx.Batch, before, after network.Port, entity string) {
+func queuePortUpdate(batch *pgx.Batch, before, after network.Port, entity string) {
 	if before.IgnoredReports != after.IgnoredReports {
 		batch.Queue(`update port set ignored_reports = $2 where id = $1`, after.ID, after.IgnoredReports)
 	}
-	if !same(visible(before), visible(after)) {
+	if !equal(clientView(before), clientView(after)) {
 		batch.Queue(`
 			update port
 			set name = $2, description = $3, admin_up = $4, mac = $5, device_id = $6, device_owner = $7, status = $8, host = $9, vnic = $10,
@@ -186,20 +188,20 @@ func queuePort(batch *pgx.Batch, before, after network.Port, entity string) {
 			after.ID, after.Name, after.Description, after.AdminUp, after.MAC, after.DeviceID, after.DeviceOwner, after.Status, after.Host,
 			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.BindingRevision, before.Revision, before.Status, after.Tags, encoded(after.AddressPairs),
 			encoded(after.DHCPOptions), after.ControllerVIFDetails, after.SecurityGroups, after.Switch).
-			Exec(func(tag pgconn.CommandTag) error { return fenced(tag, nil, "update port", after.ID) })
+			Exec(func(tag pgconn.CommandTag) error { return checkFence(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)
 	queueBindings(batch, before, after)
-	queueTransition(batch, before, after, entity)
+	queueStatusEvents(batch, before, after, entity)
 }
 
-// visible is the port without what does not count as a change of it.
-func visible(p network.Port) network.Port {
+// clientView returns the port without the fields that do not count for its revision.
+func clientView(p network.Port) network.Port {
 	p.Blocks, p.IgnoredReports = nil, 0
 	return p
 }
 
-// queueBlocks writes the difference between the blocks of before and after.
+// queueBlocks queues the difference between the blocks of before and after.
 func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 	for _, b := range before.Blocks {
 		if !slices.ContainsFunc(after.Blocks, func(o network.Block) bool { return o.Entity == b.Entity }) {
@@ -207,7 +209,7 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 		}
 	}
 	for _, b := range after.Blocks {
-		if slices.ContainsFunc(before.Blocks, func(o network.Block) bool { return same(o, b) }) {
+		if slices.ContainsFunc(before.Blocks, func(o network.Block) bool { return equal(o, b) }) {
 			continue
 		}
 		batch.Queue(`
@@ -220,7 +222,7 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 	}
 }
 
-// queueBindings writes the difference between the further bindings of before and after.
+// queueBindings queues the difference between the inactive bindings of before and after.
 func queueBindings(batch *pgx.Batch, before, after network.Port) {
 	for _, b := range before.Bindings {
 		if !slices.ContainsFunc(after.Bindings, func(o network.Binding) bool { return o.Host == b.Host }) {
@@ -228,7 +230,7 @@ func queueBindings(batch *pgx.Batch, before, after network.Port) {
 		}
 	}
 	for _, b := range after.Bindings {
-		if slices.ContainsFunc(before.Bindings, func(o network.Binding) bool { return same(o, b) }) {
+		if slices.ContainsFunc(before.Bindings, func(o network.Binding) bool { return equal(o, b) }) {
 			continue
 		}
 		batch.Queue(`
@@ -240,16 +242,16 @@ func queueBindings(batch *pgx.Batch, before, after network.Port) {
 	}
 }
 
-// queueTransition records what became of the port for Nova.
-func queueTransition(batch *pgx.Batch, before, after network.Port, entity string) {
+// queueStatusEvents queues the Nova events of a status change.
+func queueStatusEvents(batch *pgx.Batch, before, after network.Port, entity string) {
 	for _, e := range after.NovaEvents(before, entity) {
-		queueEvent(batch, after.ID, e)
+		queueNovaEvent(batch, after.ID, e)
 	}
 }
 
-// queueEvent records an event for Nova. Changes that it was not told of are one, the last: it looks for itself what
-// they are. The event gets a new ID, so that whoever is delivering the one before does not settle this one.
-func queueEvent(batch *pgx.Batch, port uuid.UUID, e network.NovaEvent) {
+// queueNovaEvent queues an event for Nova. Undelivered network-changed events of one port are merged, because Nova reads
+// the port itself. The merged event gets a new ID, so that a delivery in progress does not delete it.
+func queueNovaEvent(batch *pgx.Batch, port uuid.UUID, e network.NovaEvent) {
 	batch.Queue(`
 		insert into nova_event (port_id, server, name, status, tag)
 		values ($1, $2, $3, $4, $5)

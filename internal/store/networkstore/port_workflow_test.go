@@ -24,7 +24,7 @@ func TestWorkflowOfADeletedPortIsRevivedUntilNovaKnows(t *testing.T) {
 		if n, err := g.Outbox.RestartWorkflows(t.Context(), []string{id}); n != want || err != nil {
 			t.Errorf("revived %d, want %d, error %v", n, want, err)
 		}
-		if err := g.Network.SettleNovaEvents(t.Context(), []int64{left[0].ID}); err != nil {
+		if err := g.Network.DeleteNovaEvents(t.Context(), []int64{left[0].ID}); err != nil {
 			t.Fatal(err)
 		}
 	}

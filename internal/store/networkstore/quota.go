@@ -9,26 +9,26 @@ import (
 	"berth/internal/network"
 )
 
-// heedQuota has nobody who checks a project's quota change it from now on until the transaction ends. What is read of the quota after it,
-// in a statement of its own, holds that long.
-const heedQuota = `select pg_advisory_xact_lock_shared(hashtextextended('quota of ' || $1::text, 0))`
+// lockQuotaShared prevents changes of a project's quota by SetQuotaAboveUsage until the transaction ends. A later
+// statement in the same transaction reads a quota that stays valid.
+const lockQuotaShared = `select pg_advisory_xact_lock_shared(hashtextextended('quota of ' || $1::text, 0))`
 
-// admit refuses one more of a resource than the project may have. The resource is the name of its table, too.
-func admit(ctx context.Context, tx *transaction, resource, project string) error {
+// checkQuota fails if the project's quota allows no further object of the resource. The resource is also the table name.
+func checkQuota(ctx context.Context, tx *transaction, resource, project string) error {
 	var own *int64
 	batch := &pgx.Batch{}
-	batch.Queue(heedQuota, project)
+	batch.Queue(lockQuotaShared, project)
 	batch.Queue(`select (select amount from quota where project = $1 and resource = $2)`, project, resource).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&own) })
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("read quota: %w", err)
 	}
-	return bound(ctx, tx, resource, project, own)
+	return checkQuotaLimit(ctx, tx, resource, project, own)
 }
 
-// bound is admit for who has read the project's own limit. Where there is one, those who make such a resource for the same
-// project do it one after the other, so that two who each see room for one do not both take it.
-func bound(ctx context.Context, tx *transaction, resource, project string, own *int64) error {
+// checkQuotaLimit is checkQuota for a known project limit. An advisory lock serializes creations of the same resource
+// for a project, so that two of them cannot both take the last place.
+func checkQuotaLimit(ctx context.Context, tx *transaction, resource, project string, own *int64) error {
 	limit := tx.config.Quota.Limit(resource)
 	if own != nil {
 		limit = *own
@@ -41,7 +41,7 @@ func bound(ctx context.Context, tx *transaction, resource, project string, own *
 	}
 	var used int64
 	if err := tx.QueryRow(ctx, `select count(*) from `+resource+` where project = $1`, project).Scan(&used); err != nil {
-		return fmt.Errorf("count every %s: %w", resource, err)
+		return fmt.Errorf("count %s rows: %w", resource, err)
 	}
 	if used >= limit {
 		return network.OverQuota(resource)
@@ -49,11 +49,11 @@ func bound(ctx context.Context, tx *transaction, resource, project string, own *
 	return nil
 }
 
-// DefaultQuota is how many of each resource a project may have that has no quota of its own.
-func (s *Store) DefaultQuota() network.Quota { return s.complete(nil) }
+// DefaultQuota returns the limits of projects without their own quota.
+func (s *Store) DefaultQuota() network.Quota { return s.withDefaults(nil) }
 
-// complete adds the limits that a project has none of its own for.
-func (s *Store) complete(own network.Quota) network.Quota {
+// withDefaults fills the limits that a project does not set with the defaults.
+func (s *Store) withDefaults(own network.Quota) network.Quota {
 	q := network.Quota{}
 	for _, resource := range network.QuotaResources() {
 		q[resource] = s.config.Quota.Limit(resource)
@@ -64,23 +64,23 @@ func (s *Store) complete(own network.Quota) network.Quota {
 	return q
 }
 
-// Quota is how many of each resource a project may have.
+// Quota returns the effective limits of a project.
 func (s *Store) Quota(ctx context.Context, project string) (network.Quota, error) {
-	all, err := s.quotas(ctx, []string{project})
-	return s.complete(all[project]), err
+	all, err := s.projectQuotas(ctx, []string{project})
+	return s.withDefaults(all[project]), err
 }
 
-// Quotas are those of the projects that have some of their own.
+// Quotas returns the effective limits of all projects with their own quota.
 func (s *Store) Quotas(ctx context.Context) (map[string]network.Quota, error) {
-	all, err := s.quotas(ctx, nil)
+	all, err := s.projectQuotas(ctx, nil)
 	for project, own := range all {
-		all[project] = s.complete(own)
+		all[project] = s.withDefaults(own)
 	}
 	return all, err
 }
 
-// quotas are the limits that projects have of their own; nil for those of all projects.
-func (s *Store) quotas(ctx context.Context, projects []string) (map[string]network.Quota, error) {
+// projectQuotas returns the limits that the projects set, without defaults. A nil list means all projects.
+func (s *Store) projectQuotas(ctx context.Context, projects []string) (map[string]network.Quota, error) {
 	rows, err := s.db.Query(ctx, `
 		select project, resource, amount
 		from quota
@@ -101,22 +101,22 @@ func (s *Store) quotas(ctx context.Context, projects []string) (map[string]netwo
 	return all, err
 }
 
-// SetQuota changes how many of these resources a project may have. What it has already stays.
+// SetQuota sets limits of a project. Existing objects above the limit stay.
 func (s *Store) SetQuota(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error { return setQuota(ctx, tx, project, q) })
 }
 
-// LimitQuota is SetQuota unless the project has more already. It waits for those who are making something for it, and
-// whoever comes later finds the new quota.
-func (s *Store) LimitQuota(ctx context.Context, project string, q network.Quota) error {
+// SetQuotaAboveUsage is SetQuota, but fails if the project already uses more. It waits for running creations of the
+// project; later creations see the new quota.
+func (s *Store) SetQuotaAboveUsage(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('quota of ' || $1::text, 0))`, project); err != nil {
 			return fmt.Errorf("lock quota: %w", err)
 		}
 		batch := &pgx.Batch{}
-		used := queueUsed(batch, project)
+		used := queueUsage(batch, project)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("count what %s has: %w", project, err)
+			return fmt.Errorf("count resources of project %s: %w", project, err)
 		}
 		if err := q.CheckUsage(used); err != nil {
 			return err
@@ -139,31 +139,31 @@ func setQuota(ctx context.Context, tx *transaction, project string, q network.Qu
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// ForgetQuota has the defaults hold for a project again that had limits of its own.
-func (s *Store) ForgetQuota(ctx context.Context, project string) error {
+// ResetQuota deletes the limits of a project, so that the defaults apply.
+func (s *Store) ResetQuota(ctx context.Context, project string) error {
 	tag, err := s.db.Exec(ctx, `delete from quota where project = $1`, project)
 	switch {
 	case err != nil:
-		return fmt.Errorf("forget quota: %w", err)
+		return fmt.Errorf("reset quota: %w", err)
 	case tag.RowsAffected() == 0:
-		return missing(network.Faultf(network.QuotaNotFound, "Quota for tenant %s could not be found.", project))
+		return notFound(network.Faultf(network.QuotaNotFound, "Quota for tenant %s could not be found.", project))
 	default:
 		return nil
 	}
 }
 
-// Used counts what a project has of each resource.
-func (s *Store) Used(ctx context.Context, project string) (map[string]int64, error) {
+// QuotaUsage counts the objects of a project per resource.
+func (s *Store) QuotaUsage(ctx context.Context, project string) (map[string]int64, error) {
 	batch := &pgx.Batch{}
-	used := queueUsed(batch, project)
+	used := queueUsage(batch, project)
 	if err := s.db.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("count what %s has: %w", project, err)
+		return nil, fmt.Errorf("count resources of project %s: %w", project, err)
 	}
 	return used, nil
 }
 
-// queueUsed counts what a project has of each resource.
-func queueUsed(batch *pgx.Batch, project string) map[string]int64 {
+// queueUsage queues the counts of a project's objects per resource.
+func queueUsage(batch *pgx.Batch, project string) map[string]int64 {
 	used := map[string]int64{}
 	for _, resource := range network.QuotaResources() {
 		batch.Queue(`select count(*) from `+resource+` where project = $1`, project).QueryRow(func(row pgx.Row) error {

@@ -38,7 +38,9 @@ func TestACheckedQuotaCountsWhatIsBeingMade(t *testing.T) {
 			for !stands("relation") && len(made) == 0 {
 				time.Sleep(time.Millisecond)
 			}
-			go func() { limited <- g.Network.LimitQuota(t.Context(), "p", network.Quota{network.QuotaPorts: 0}) }()
+			go func() {
+				limited <- g.Network.SetQuotaAboveUsage(t.Context(), "p", network.Quota{network.QuotaPorts: 0})
+			}()
 			for !stands("advisory") && len(limited) == 0 {
 				time.Sleep(time.Millisecond)
 			}
@@ -52,7 +54,7 @@ func TestACheckedQuotaCountsWhatIsBeingMade(t *testing.T) {
 			if err := <-limited; kind(err) != network.QuotaTooLow {
 				t.Errorf("a project with a port was limited to none: %v", err)
 			}
-			if err := g.Network.LimitQuota(t.Context(), "p", network.Quota{network.QuotaPorts: 1}); err != nil {
+			if err := g.Network.SetQuotaAboveUsage(t.Context(), "p", network.Quota{network.QuotaPorts: 1}); err != nil {
 				t.Error(err)
 			}
 			if _, err := g.Network.CreatePorts(t.Context(), []network.PortChange{g.draft("")}); kind(err) != network.QuotaExceeded {

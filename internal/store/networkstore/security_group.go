@@ -50,37 +50,38 @@ func (s *Store) SecurityGroups(ctx context.Context, q db.Listing) ([]network.Sec
 	return db.Page(groups, q), err
 }
 
-func missingGroup(id uuid.UUID) error {
-	return missing(network.Faultf(network.SecurityGroupNotFound, "Security group %s does not exist", id))
+func groupNotFound(id uuid.UUID) error {
+	return notFound(network.Faultf(network.SecurityGroupNotFound, "Security group %s does not exist", id))
 }
 
-// lockGroup takes a group's row lock and then reads it.
+// lockGroup locks the group's row and then reads the group.
 func lockGroup(ctx context.Context, tx *transaction, id uuid.UUID) (network.SecurityGroup, error) {
 	if _, err := tx.Exec(ctx, `select from security_group where id = $1 for update`, id); err != nil {
 		return network.SecurityGroup{}, fmt.Errorf("lock security group: %w", err)
 	}
-	return db.QueryOne(ctx, tx, scanGroup, missingGroup(id), groupSelect+` where id = $1`, id)
+	return db.QueryOne(ctx, tx, scanGroup, groupNotFound(id), groupSelect+` where id = $1`, id)
 }
 
-// CreateSecurityGroups makes groups with the rules that they begin with, all or none.
+// CreateSecurityGroups creates groups with their initial rules in one transaction.
 func (s *Store) CreateSecurityGroups(ctx context.Context, drafts []network.SecurityGroupChange) ([]network.SecurityGroup, error) {
 	return createAll(ctx, s, drafts, createGroup)
 }
 
 func createGroup(ctx context.Context, tx *transaction, c network.SecurityGroupChange) (network.SecurityGroup, error) {
 	g := network.NewSecurityGroup(uuid.New(), c)
-	if err := admit(ctx, tx, network.QuotaSecurityGroups, g.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaSecurityGroups, g.Project); err != nil {
 		return g, err
 	}
-	g, fresh, err := insertGroup(ctx, tx, g)
-	if err == nil && !fresh {
+	g, created, err := insertGroup(ctx, tx, g)
+	if err == nil && !created {
 		err = network.Faultf(network.DefaultExists, "Default security group already exists.")
 	}
 	return g, err
 }
 
-// insertGroup writes a new group with its rules and records both; it is not made if the project has its default one.
-func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) (_ network.SecurityGroup, made bool, err error) {
+// insertGroup inserts a group with its rules and writes their journal entries. created is false if the project already has
+// a default group.
+func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) (_ network.SecurityGroup, created bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into security_group (id, project, name, description, stateful, tags)
 		values ($1, $2, $3, $4, $5, $6)
@@ -99,25 +100,25 @@ func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) 
 	if g, err = lockGroup(ctx, tx, g.ID); err != nil {
 		return g, false, err
 	}
-	if err := keepAndRecord(ctx, tx, mirrorGroup(g, journal.Create)); err != nil {
+	if err := recordWithReferences(ctx, tx, mirrorGroup(g, journal.Create)); err != nil {
 		return g, false, err
 	}
 	for _, r := range g.Rules {
-		if err := keepAndRecord(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
+		if err := recordWithReferences(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
 			return g, false, err
 		}
 	}
 	return g, true, nil
 }
 
-// defaultGroup makes a project's default group if it has none, and tells its ID.
-func defaultGroup(ctx context.Context, tx *transaction, project string) (id uuid.UUID, err error) {
-	name, about := network.DefaultGroup, "Default security group"
-	g := network.NewSecurityGroup(uuid.New(), network.SecurityGroupChange{Project: &project, Name: &name, Description: &about})
-	if _, made, err := insertGroup(ctx, tx, g); err != nil || made {
+// ensureDefaultGroup creates a project's default group if it does not exist, and returns its ID.
+func ensureDefaultGroup(ctx context.Context, tx *transaction, project string) (id uuid.UUID, err error) {
+	name, description := network.DefaultGroup, "Default security group"
+	g := network.NewSecurityGroup(uuid.New(), network.SecurityGroupChange{Project: &project, Name: &name, Description: &description})
+	if _, created, err := insertGroup(ctx, tx, g); err != nil || created {
 		return g.ID, err
 	}
-	// Who was faster has committed, so that a new statement sees it.
+	// A concurrent transaction created the group and has committed: a new statement sees it.
 	err = tx.QueryRow(ctx, `select id from security_group where project = $1 and name = 'default' for key share`, project).Scan(&id)
 	if db.NoRows(err) {
 		return id, fmt.Errorf("%w: the default security group of %s is being deleted", db.ErrRetry, project)
@@ -125,40 +126,36 @@ func defaultGroup(ctx context.Context, tx *transaction, project string) (id uuid
 	return id, err
 }
 
-// EnsureDefaultGroup makes a project's default group if it has none.
+// EnsureDefaultGroup creates a project's default group if it does not exist.
 func (s *Store) EnsureDefaultGroup(ctx context.Context, project string) error {
-	var there bool
-	if err := s.db.QueryRow(ctx, `select exists (select from security_group where project = $1 and name = 'default')`, project).Scan(&there); err != nil || there {
+	var exists bool
+	if err := s.db.QueryRow(ctx, `select exists (select from security_group where project = $1 and name = 'default')`, project).Scan(&exists); err != nil || exists {
 		return err
 	}
 	return s.inTx(ctx, func(tx *transaction) error {
-		_, err := defaultGroup(ctx, tx, project)
+		_, err := ensureDefaultGroup(ctx, tx, project)
 		return err
 	})
 }
 
-// tenancy is what a project has that concerns its new ports.
-type tenancy struct {
-	group *uuid.UUID // its default security group, which stays until the transaction ends
-	own   *int64     // how many ports it may have, if it has a limit of its own
+// projectContext is the state of a project that the creation of a port depends on.
+type projectContext struct {
+	defaultGroup *uuid.UUID // ID of the default security group, locked until the transaction ends; nil if it does not exist
+	portLimit    *int64     // the project's own port quota; nil means the default
 }
 
-func (t *tenancy) queue(batch *pgx.Batch, project string) {
-	batch.Queue(heedQuota, project)
+func (t *projectContext) queue(batch *pgx.Batch, project string) {
+	batch.Queue(lockQuotaShared, project)
 	batch.Queue(`
 		select (select id from security_group where project = $1 and name = 'default' for key share),
 			(select amount from quota where project = $1 and resource = 'port')`, project).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&t.group, &t.own) })
+		QueryRow(func(row pgx.Row) error { return row.Scan(&t.defaultGroup, &t.portLimit) })
 }
 
-// welcome refuses a new port that its project may not have, and puts it into the project's default group if it is to be there.
-func welcome(ctx context.Context, tx *transaction, p network.Port, t tenancy, byDefault bool) (network.Port, error) {
-	if err := bound(ctx, tx, network.QuotaPorts, p.Project, t.own); err != nil || !byDefault {
-		return p, err
-	}
-	group := t.group
+// addDefaultGroup puts a port into the default group of its project. A nil ID means that the group does not exist yet.
+func addDefaultGroup(ctx context.Context, tx *transaction, p network.Port, group *uuid.UUID) (network.Port, error) {
 	if group == nil {
-		id, err := defaultGroup(ctx, tx, p.Project)
+		id, err := ensureDefaultGroup(ctx, tx, p.Project)
 		if err != nil {
 			return p, err
 		}
@@ -168,29 +165,30 @@ func welcome(ctx context.Context, tx *transaction, p network.Port, t tenancy, by
 	return p, nil
 }
 
-// secure is the port in the groups that the change names, which stay at least until the transaction ends.
-func secure(ctx context.Context, tx *transaction, p network.Port, c network.PortChange) (network.Port, error) {
+// applySecurityGroups sets the port's security groups to those that the change names. A lock keeps the groups until the
+// transaction ends.
+func applySecurityGroups(ctx context.Context, tx *transaction, p network.Port, c network.PortChange) (network.Port, error) {
 	p, err := p.WithSecurityGroups(c)
 	if err != nil || c.SecurityGroups == nil || len(p.SecurityGroups) == 0 {
 		return p, err
 	}
 	rows, err := tx.Query(ctx, `select id from security_group where id = any($1) order by id for key share`, p.SecurityGroups)
 	if err != nil {
-		return p, fmt.Errorf("look for security groups: %w", err)
+		return p, fmt.Errorf("find security groups: %w", err)
 	}
-	there, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil {
-		return p, fmt.Errorf("look for security groups: %w", err)
+		return p, fmt.Errorf("find security groups: %w", err)
 	}
 	for _, id := range p.SecurityGroups {
-		if !slices.Contains(there, id) {
-			return p, missingGroup(id)
+		if !slices.Contains(found, id) {
+			return p, groupNotFound(id)
 		}
 	}
 	return p, nil
 }
 
-// UpdateSecurityGroup changes a group. If expect is not nil, it is the only revision that is changed.
+// UpdateSecurityGroup changes a group. If expect is not nil, the group must have this revision.
 func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network.SecurityGroupChange, expect *int64) (network.SecurityGroup, error) {
 	var after network.SecurityGroup
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -198,17 +196,17 @@ func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network
 		if err != nil {
 			return err
 		}
-		if err := revisionIs(before.Revision, expect); err != nil {
+		if err := checkRevision(before.Revision, expect); err != nil {
 			return err
 		}
 		after = before.With(c)
 		switch {
-		case same(before, after):
+		case equal(before, after):
 			return nil
 		case before.Name == network.DefaultGroup && after.Name != before.Name:
 			return network.Faultf(network.CannotUpdateDefaultGroup, "Updating default security group not allowed.")
 		case before.Stateful != after.Stateful:
-			if err := unused(ctx, tx, id); err != nil {
+			if err := checkGroupUnused(ctx, tx, id); err != nil {
 				return err
 			}
 		}
@@ -222,27 +220,27 @@ func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network
 		if err != nil {
 			return fmt.Errorf("update security group: %w", err)
 		}
-		if after, err = touched(ctx, tx, id); err != nil {
+		if after, err = bumpGroupRevision(ctx, tx, id); err != nil {
 			return err
 		}
-		return keepAndRecord(ctx, tx, mirrorGroup(after, journal.Update))
+		return recordWithReferences(ctx, tx, mirrorGroup(after, journal.Update))
 	})
 	return after, err
 }
 
-// touched gives a locked group a new revision, which a change of its rules is, too.
-func touched(ctx context.Context, tx *transaction, id uuid.UUID) (network.SecurityGroup, error) {
+// bumpGroupRevision increments the revision of a locked group. Changes of its rules also increment it.
+func bumpGroupRevision(ctx context.Context, tx *transaction, id uuid.UUID) (network.SecurityGroup, error) {
 	if _, err := tx.Exec(ctx, `update security_group set revision = revision + 1, updated_at = now() where id = $1`, id); err != nil {
 		return network.SecurityGroup{}, fmt.Errorf("update security group: %w", err)
 	}
 	return lockGroup(ctx, tx, id)
 }
 
-// unused refuses to go on if a port is in the locked group.
-func unused(ctx context.Context, tx *transaction, id uuid.UUID) error {
+// checkGroupUnused fails if a port uses the locked group.
+func checkGroupUnused(ctx context.Context, tx *transaction, id uuid.UUID) error {
 	var used bool
 	if err := tx.QueryRow(ctx, `select exists (select from port where security_groups @> array[$1::uuid])`, id).Scan(&used); err != nil {
-		return fmt.Errorf("look for ports: %w", err)
+		return fmt.Errorf("find ports of the security group: %w", err)
 	}
 	if used {
 		return network.Faultf(network.GroupInUse, "Security Group %s in use.", id)
@@ -250,22 +248,22 @@ func unused(ctx context.Context, tx *transaction, id uuid.UUID) error {
 	return nil
 }
 
-// DeleteSecurityGroup deletes a group that no port is in, with its rules and those of other groups that name it.
+// DeleteSecurityGroup deletes an unused group with its rules and the rules of other groups that refer to it.
 func (s *Store) DeleteSecurityGroup(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		g, err := lockGroup(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if err := revisionIs(g.Revision, expect); err != nil {
+		if err := checkRevision(g.Revision, expect); err != nil {
 			return err
 		}
-		if err := unused(ctx, tx, id); err != nil {
+		if err := checkGroupUnused(ctx, tx, id); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `delete from security_group where id = $1`, id); err != nil {
 			return fmt.Errorf("delete security group: %w", err)
 		}
-		return keepAndRecord(ctx, tx, mirrorGroup(g, journal.Delete))
+		return recordWithReferences(ctx, tx, mirrorGroup(g, journal.Delete))
 	})
 }

@@ -31,10 +31,10 @@ var ruleColumns = map[string]db.Column{
 	"revision":     {Expr: "security_group_rule.revision", Cast: "bigint[]"},
 }
 
-// visibleRule is which rules a project may see: its own and those of its groups.
+// visibleRule is the condition for the rules that a project may see: its own and those of its groups.
 const visibleRule = `(security_group_rule.project = %[1]s or exists (select from security_group g where g.id = security_group_rule.group_id and g.project = %[1]s))`
 
-// SecurityRules lists rules of security groups.
+// SecurityRules lists security group rules.
 func (s *Store) SecurityRules(ctx context.Context, q db.Listing) ([]network.SecurityRule, error) {
 	l := db.ListQuery{Columns: ruleColumns, Table: "security_group_rule"}
 	clauses, err := l.Clauses(q, visibleRule)
@@ -49,11 +49,11 @@ func (s *Store) SecurityRules(ctx context.Context, q db.Listing) ([]network.Secu
 }
 
 func ruleByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.SecurityRule, error) {
-	missing := missing(network.Faultf(network.RuleNotFound, "Security group rule %s does not exist", id))
+	missing := notFound(network.Faultf(network.RuleNotFound, "Security group rule %s does not exist", id))
 	return db.QueryOne(ctx, q, pgx.RowTo[network.SecurityRule], missing, ruleSelect+` where id = $1`, id)
 }
 
-// CreateSecurityRules adds rules to groups, all or none.
+// CreateSecurityRules adds rules to groups in one transaction.
 func (s *Store) CreateSecurityRules(ctx context.Context, drafts []network.SecurityRuleChange) ([]network.SecurityRule, error) {
 	return createAll(ctx, s, drafts, createRule)
 }
@@ -63,7 +63,7 @@ func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChan
 	if err != nil {
 		return r, err
 	}
-	if err := admit(ctx, tx, network.QuotaSecurityRules, r.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaSecurityRules, r.Project); err != nil {
 		return r, err
 	}
 	if _, err := lockGroup(ctx, tx, r.Group); err != nil {
@@ -75,14 +75,14 @@ func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChan
 	if r, err = ruleByID(ctx, tx, r.ID); err != nil {
 		return r, err
 	}
-	if err := keepAndRecord(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
+	if err := recordWithReferences(ctx, tx, mirrorRule(r, journal.Create)); err != nil {
 		return r, err
 	}
-	_, err = touched(ctx, tx, r.Group)
+	_, err = bumpGroupRevision(ctx, tx, r.Group)
 	return r, err
 }
 
-// insertRule writes a rule of a locked group, unless the group has the same.
+// insertRule inserts a rule of a locked group. An identical rule in the group is an error.
 func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) error {
 	remote := ""
 	if r.RemoteIP.IsValid() {
@@ -95,7 +95,7 @@ func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) er
 		r.ID, r.Group, r.Project, r.Description, r.Direction, r.EtherType, r.Protocol, r.PortMin, r.PortMax, remote, r.RemoteGroup)
 	switch {
 	case db.Violates(err, "security_group_rule_remote_group_fkey"):
-		return missingGroup(*r.RemoteGroup)
+		return groupNotFound(*r.RemoteGroup)
 	case err != nil:
 		return fmt.Errorf("create security group rule: %w", err)
 	case tag.RowsAffected() == 0:
@@ -105,10 +105,10 @@ func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) er
 	}
 }
 
-// UpdateSecurityRule changes what is said about a rule. If expect is not nil, it is the only revision that is changed.
+// UpdateSecurityRule changes the description of a rule. If expect is not nil, the rule must have this revision.
 func (s *Store) UpdateSecurityRule(ctx context.Context, id uuid.UUID, c network.SecurityRuleChange, expect *int64) (network.SecurityRule, error) {
 	var after network.SecurityRule
-	err := s.alterRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
+	err := s.changeRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
 		after = r
 		if c.Description == nil || *c.Description == r.Description {
 			return nil
@@ -123,27 +123,27 @@ func (s *Store) UpdateSecurityRule(ctx context.Context, id uuid.UUID, c network.
 		if after, err = ruleByID(ctx, tx, id); err != nil {
 			return err
 		}
-		return keepAndRecord(ctx, tx, mirrorRule(after, journal.Update))
+		return recordWithReferences(ctx, tx, mirrorRule(after, journal.Update))
 	})
 	return after, err
 }
 
-// DeleteSecurityRule takes a rule from its group.
+// DeleteSecurityRule deletes a rule from its group.
 func (s *Store) DeleteSecurityRule(ctx context.Context, id uuid.UUID, expect *int64) error {
-	return s.alterRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
+	return s.changeRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {
 		if _, err := tx.Exec(ctx, `delete from security_group_rule where id = $1`, id); err != nil {
 			return fmt.Errorf("delete security group rule: %w", err)
 		}
-		if err := keepAndRecord(ctx, tx, mirrorRule(r, journal.Delete)); err != nil {
+		if err := recordWithReferences(ctx, tx, mirrorRule(r, journal.Delete)); err != nil {
 			return err
 		}
-		_, err := touched(ctx, tx, r.Group)
+		_, err := bumpGroupRevision(ctx, tx, r.Group)
 		return err
 	})
 }
 
-// alterRule changes a rule under its group's lock.
-func (s *Store) alterRule(ctx context.Context, id uuid.UUID, expect *int64, change func(*transaction, network.SecurityRule) error) error {
+// changeRule changes a rule under its group's row lock.
+func (s *Store) changeRule(ctx context.Context, id uuid.UUID, expect *int64, change func(*transaction, network.SecurityRule) error) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		r, err := ruleByID(ctx, tx, id)
 		if err != nil {
@@ -155,7 +155,7 @@ func (s *Store) alterRule(ctx context.Context, id uuid.UUID, expect *int64, chan
 		if r, err = ruleByID(ctx, tx, id); err != nil {
 			return err
 		}
-		if err := revisionIs(r.Revision, expect); err != nil {
+		if err := checkRevision(r.Revision, expect); err != nil {
 			return err
 		}
 		return change(tx, r)

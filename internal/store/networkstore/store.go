@@ -1,5 +1,5 @@
-// Package networkstore keeps networks, subnets, addresses, ports with their bindings and provisioning blocks, agents, trunks,
-// security groups, quotas and the notifications of agents.
+// Package networkstore stores networks, subnets, addresses, ports with their bindings and provisioning blocks, agents,
+// trunks, security groups, quotas and agent notifications in PostgreSQL.
 package networkstore
 
 import (
@@ -11,25 +11,25 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// Store reads and writes networks and what belongs to them.
+// Store reads and writes networks, ports and related objects.
 type Store struct {
 	db     *db.DB
 	config Config
 }
 
-// Config is what the operator sets of networks. Its zero value is the default.
+// Config holds the operator's settings for networks. Its zero value is the default.
 type Config struct {
-	Policy           network.BlockPolicy // how long provisioning blocks may stand
-	Quota            network.Quota       // of projects without a quota of their own
-	NoDHCP           bool                // no port waits for a DHCP agent and no network gets one: another system answers DHCP
-	DisableNewAgents bool                // agents that report for the first time stay disabled until an operator enables them
-	NotifyAgents     bool                // changes are enqueued for the agents' RPC
+	Policy           network.BlockPolicy // time limits of provisioning blocks
+	Quota            network.Quota       // default limits of projects
+	NoDHCP           bool                // another system serves DHCP: networks get no agent and ports do not wait for one
+	DisableNewAgents bool                // new agents stay disabled until an operator enables them
+	NotifyAgents     bool                // changes are enqueued as notifications for agents
 }
 
-// New makes a store on that database.
+// New returns a store that uses the database.
 func New(d *db.DB, c Config) *Store { return &Store{d, c} }
 
-// transaction is a transaction of this store, with its settings.
+// transaction is a database transaction with the settings of the store.
 type transaction struct {
 	db.Tx
 	config Config
@@ -39,12 +39,12 @@ func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// inPreparedTx is inTx for statements that each have an index for what they look for.
+// inPreparedTx is inTx on a connection with prepared plans. Each statement must have an index for its condition.
 func (s *Store) inPreparedTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InPreparedTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// Workflows lists the rows that have a workflow.
+// Workflows lists the queries for rows that have a workflow.
 var Workflows = []outbox.Source{
 	{Workflow: contract.Port, Rows: `
 		select 'port/' || id, coalesce(nullif('port ' || name, 'port '), 'port ' || id),

@@ -35,7 +35,7 @@ var subnetColumns = db.Tagged("subnet", map[string]db.Column{
 	"revision":     {Expr: "subnet.revision", Cast: "bigint[]"},
 })
 
-// visibleSubnet is which subnets a project may see: its own and those of shared networks.
+// visibleSubnet is the condition for the subnets that a project may see: its own and those of shared networks.
 const visibleSubnet = `(subnet.project = %s or exists (select from network n where n.id = subnet.network_id and n.shared))`
 
 func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
@@ -79,22 +79,22 @@ func (s *Store) Subnet(ctx context.Context, id uuid.UUID) (network.Subnet, error
 }
 
 func subnetByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Subnet, error) {
-	missing := missing(network.NotFound(network.SubnetNotFound, "Subnet", id))
+	missing := notFound(network.NotFound(network.SubnetNotFound, "Subnet", id))
 	return db.QueryOne(ctx, q, scanSubnet, missing, subnetSelect+` where id = $1`, id)
 }
 
-// subnetsIn picks a network's subnets, oldest first.
-const subnetsIn = ` where network_id = $1 order by created_at, id`
+// networkSubnetsClause selects the subnets of network $1, oldest first.
+const networkSubnetsClause = ` where network_id = $1 order by created_at, id`
 
-func subnetsOf(ctx context.Context, tx *transaction, id uuid.UUID) ([]network.Subnet, error) {
-	rows, err := tx.Query(ctx, subnetSelect+subnetsIn, id)
+func networkSubnets(ctx context.Context, tx *transaction, id uuid.UUID) ([]network.Subnet, error) {
+	rows, err := tx.Query(ctx, subnetSelect+networkSubnetsClause, id)
 	if err != nil {
-		return nil, fmt.Errorf("list a network's subnets: %w", err)
+		return nil, fmt.Errorf("list subnets of the network: %w", err)
 	}
 	return pgx.CollectRows(rows, scanSubnet)
 }
 
-// CreateSubnets makes subnets, all or none.
+// CreateSubnets creates subnets in one transaction.
 func (s *Store) CreateSubnets(ctx context.Context, drafts []network.SubnetChange) ([]network.Subnet, error) {
 	return createAll(ctx, s, drafts, createSubnet)
 }
@@ -104,13 +104,13 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 	if err != nil {
 		return s, err
 	}
-	if _, err := lockNetwork(ctx, tx, s.Network, changing); err != nil {
+	if _, err := lockNetwork(ctx, tx, s.Network, lockForChange); err != nil {
 		return s, err
 	}
-	if err := admit(ctx, tx, network.QuotaSubnets, s.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaSubnets, s.Project); err != nil {
 		return s, err
 	}
-	siblings, err := subnetsOf(ctx, tx, s.Network)
+	siblings, err := networkSubnets(ctx, tx, s.Network)
 	if err != nil {
 		return s, err
 	}
@@ -121,31 +121,31 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 	if _, err := tx.Exec(ctx, `
 		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode)
 		values ($1, $2, $3, $4, $5, $6, $7::text::inet, $8, $9, $10, $11, $12, $13)`,
-		s.ID, s.Network, s.Project, s.Name, s.Description, s.CIDR, inet(s.Gateway), s.DHCP, encoded(db.OrEmpty(s.Pools)), db.OrEmpty(s.DNS),
+		s.ID, s.Network, s.Project, s.Name, s.Description, s.CIDR, inetParam(s.Gateway), s.DHCP, encoded(db.OrEmpty(s.Pools)), db.OrEmpty(s.DNS),
 		encoded(db.OrEmpty(s.Routes)), s.RAMode, s.AddressMode); err != nil {
 		return s, fmt.Errorf("create subnet: %w", err)
 	}
 	if s.DHCP {
-		if err := schedule(ctx, tx, s.Network, uuid.Nil); err != nil {
+		if err := scheduleNetwork(ctx, tx, s.Network, uuid.Nil); err != nil {
 			return s, err
 		}
 	}
 	if s, err = subnetByID(ctx, tx, s.ID); err != nil {
 		return s, err
 	}
-	if err := record(ctx, tx, mirrorSubnet(s, journal.Create)); err != nil || !s.IsAutoAddress() {
+	if err := recordChanges(ctx, tx, mirrorSubnet(s, journal.Create)); err != nil || !s.IsAutoAddress() {
 		return s, err
 	}
-	return s, populate(ctx, tx, s)
+	return s, assignSLAAC(ctx, tx, s)
 }
 
-// lockSubnet takes the row locks of the subnet and, before it, of its network.
+// lockSubnet locks the row of the subnet's network and then the row of the subnet.
 func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID) (network.Subnet, error) {
 	s, err := subnetByID(ctx, tx, id)
 	if err != nil {
 		return s, err
 	}
-	if _, err := lockNetwork(ctx, tx, s.Network, changing); err != nil {
+	if _, err := lockNetwork(ctx, tx, s.Network, lockForChange); err != nil {
 		return s, err
 	}
 	if _, err := tx.Exec(ctx, `select from subnet where id = $1 for update`, id); err != nil {
@@ -154,7 +154,7 @@ func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID) (network.Sub
 	return subnetByID(ctx, tx, id)
 }
 
-// UpdateSubnet changes a subnet. With its DHCP switched off, no port waits for it any more.
+// UpdateSubnet changes a subnet. If DHCP is disabled, its ports no longer wait for DHCP.
 func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.SubnetChange, expect *int64) (network.Subnet, error) {
 	var after network.Subnet
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -162,14 +162,14 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 		if err != nil {
 			return err
 		}
-		if err := revisionIs(before.Revision, expect); err != nil {
+		if err := checkRevision(before.Revision, expect); err != nil {
 			return err
 		}
-		if after, err = before.With(c); err != nil || same(before, after) {
+		if after, err = before.With(c); err != nil || equal(before, after) {
 			return err
 		}
 		if after.Gateway.IsValid() && after.Gateway != before.Gateway {
-			if err := noRouter(ctx, tx, before); err != nil {
+			if err := checkNoRouterOnGateway(ctx, tx, before); err != nil {
 				return err
 			}
 		}
@@ -178,74 +178,74 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 			set name = $2, description = $3, gateway = $4::text::inet, dhcp = $5, pools = $6, dns = $7, routes = $8, tags = $9,
 				revision = revision + 1, updated_at = now()
 			where id = $1 and revision = $10`,
-			id, after.Name, after.Description, inet(after.Gateway), after.DHCP, encoded(db.OrEmpty(after.Pools)), db.OrEmpty(after.DNS),
+			id, after.Name, after.Description, inetParam(after.Gateway), after.DHCP, encoded(db.OrEmpty(after.Pools)), db.OrEmpty(after.DNS),
 			encoded(db.OrEmpty(after.Routes)), after.Tags, before.Revision)
-		if err := fenced(tag, err, "update subnet", id); err != nil {
+		if err := checkFence(tag, err, "update subnet", id); err != nil {
 			return err
 		}
-		if err := served(ctx, tx, before, after); err != nil {
+		if err := applyDHCPChange(ctx, tx, before, after); err != nil {
 			return err
 		}
 		if after, err = subnetByID(ctx, tx, id); err != nil {
 			return err
 		}
-		return record(ctx, tx, mirrorSubnet(after, journal.Update))
+		return recordChanges(ctx, tx, mirrorSubnet(after, journal.Update))
 	})
 	return after, err
 }
 
-// noRouter refuses to give a locked subnet another gateway while a router has the address of the one it has.
-func noRouter(ctx context.Context, tx *transaction, s network.Subnet) error {
+// checkNoRouterOnGateway fails if a router port uses the current gateway address of a locked subnet.
+func checkNoRouterOnGateway(ctx context.Context, tx *transaction, s network.Subnet) error {
 	var router uuid.UUID
 	err := tx.QueryRow(ctx, `
 		select p.id
 		from port_address a
 		join port p on p.id = a.port_id
-		where a.subnet_id = $1 and a.address = $2::text::inet and p.device_owner = any($3)`, s.ID, inet(s.Gateway), network.RouterInterfaceOwners()).Scan(&router)
+		where a.subnet_id = $1 and a.address = $2::text::inet and p.device_owner = any($3)`, s.ID, inetParam(s.Gateway), network.RouterInterfaceOwners()).Scan(&router)
 	switch {
 	case db.NoRows(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look for routers: %w", err)
+		return fmt.Errorf("find router ports: %w", err)
 	default:
 		return network.Faultf(network.GatewayInUse, "Current gateway ip %s already in use by port %s. Unable to update.", s.Gateway, router)
 	}
 }
 
-// served does what follows from DHCP switched on or off.
-func served(ctx context.Context, tx *transaction, before, after network.Subnet) error {
+// applyDHCPChange schedules the network when DHCP is enabled and rechecks its ports when DHCP is disabled.
+func applyDHCPChange(ctx context.Context, tx *transaction, before, after network.Subnet) error {
 	switch {
 	case after.DHCP && !before.DHCP:
-		return schedule(ctx, tx, after.Network, uuid.Nil)
+		return scheduleNetwork(ctx, tx, after.Network, uuid.Nil)
 	case before.DHCP && !after.DHCP:
-		return review(ctx, tx, after.Network)
+		return recheckDHCPPorts(ctx, tx, after.Network)
 	default:
 		return nil
 	}
 }
 
-// DeleteSubnet deletes a subnet that no port has an address in which it has asked for.
+// DeleteSubnet deletes a subnet. Addresses that clients requested make it fail.
 func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockSubnet(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if err := revisionIs(n.Revision, expect); err != nil {
+		if err := checkRevision(n.Revision, expect); err != nil {
 			return err
 		}
-		if err := vacate(ctx, tx, n); err != nil {
+		if err := releaseSubnetAddresses(ctx, tx, n); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `delete from subnet where id = $1`, id); err != nil {
 			return fmt.Errorf("delete subnet: %w", err)
 		}
-		return record(ctx, tx, mirrorSubnet(n, journal.Delete))
+		return recordChanges(ctx, tx, mirrorSubnet(n, journal.Delete))
 	})
 }
 
-// inet is an address as a parameter; null for none.
-func inet(a netip.Addr) *string {
+// inetParam converts an address to a query parameter; an invalid address becomes null.
+func inetParam(a netip.Addr) *string {
 	if !a.IsValid() {
 		return nil
 	}

@@ -14,19 +14,19 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// A trunk and which ports are on it change under the lock of its parent's row, so that its subports are where its
-// parent is. The rows of subports are locked after that, in the order of their IDs.
+// A trunk and its subports change under the row lock of the parent port, so that the subports always have the host of
+// the parent. The rows of the subports are locked afterwards, in the order of their IDs.
 
 func trunkByID(ctx context.Context, q db.Querier, id uuid.UUID) (network.Trunk, error) {
-	missing := missing(network.NotFound(network.TrunkNotFound, "Trunk", id))
+	missing := notFound(network.NotFound(network.TrunkNotFound, "Trunk", id))
 	return db.QueryOne(ctx, q, scanTrunk, missing, trunkSelect+` where id = $1`, id)
 }
 
-// lockTrunk takes the row lock of a trunk's parent, and reads both under it.
-func lockTrunk(ctx context.Context, tx *transaction, id uuid.UUID) (network.Trunk, held, error) {
+// lockTrunk locks the row of a trunk's parent port and reads both.
+func lockTrunk(ctx context.Context, tx *transaction, id uuid.UUID) (network.Trunk, lockedPort, error) {
 	t, err := trunkByID(ctx, tx, id)
 	if err != nil {
-		return t, held{}, err
+		return t, lockedPort{}, err
 	}
 	parent, err := lockPort(ctx, tx, t.Port)
 	if err != nil {
@@ -36,14 +36,14 @@ func lockTrunk(ctx context.Context, tx *transaction, id uuid.UUID) (network.Trun
 	return t, parent, err
 }
 
-// CreateTrunks makes trunks, all or none.
+// CreateTrunks creates trunks in one transaction.
 func (s *Store) CreateTrunks(ctx context.Context, drafts []network.TrunkChange) ([]network.Trunk, error) {
 	return createAll(ctx, s, drafts, createTrunk)
 }
 
 func createTrunk(ctx context.Context, tx *transaction, c network.TrunkChange) (network.Trunk, error) {
 	t := network.NewTrunk(uuid.New(), c)
-	if err := admit(ctx, tx, network.QuotaTrunks, t.Project); err != nil {
+	if err := checkQuota(ctx, tx, network.QuotaTrunks, t.Project); err != nil {
 		return t, err
 	}
 	parent, err := lockPort(ctx, tx, t.Port)
@@ -53,46 +53,54 @@ func createTrunk(ctx context.Context, tx *transaction, c network.TrunkChange) (n
 	if parent.Bound() {
 		return t, network.Faultf(network.ParentInUse, "Port %s is currently in use and is not eligible for use as a parent port.", t.Port)
 	}
-	if err := onNoTrunk(ctx, tx, []uuid.UUID{t.Port}); err != nil {
+	if err := checkNotOnTrunk(ctx, tx, []uuid.UUID{t.Port}); err != nil {
 		return t, err
 	}
 	if _, err := tx.Exec(ctx, `
 		insert into trunk (id, project, name, description, admin_up, port_id, tags)
-		values ($1, $2, $3, $4, $5, $6, $7)`, t.ID, t.Project, t.Name, t.Description, t.AdminUp, t.Port, t.Tags); err != nil {
+		values (@id, @project, @name, @description, @admin_up, @port_id, @tags)`, pgx.StrictNamedArgs{
+		"id":          t.ID,
+		"project":     t.Project,
+		"name":        t.Name,
+		"description": t.Description,
+		"admin_up":    t.AdminUp,
+		"port_id":     t.Port,
+		"tags":        t.Tags,
+	}); err != nil {
 		return t, fmt.Errorf("create trunk: %w", err)
 	}
 	if c.Subports != nil {
-		if err := board(ctx, tx, t, parent.Port, *c.Subports); err != nil {
+		if err := addSubports(ctx, tx, t, parent.Port, *c.Subports); err != nil {
 			return t, err
 		}
 	}
-	return mirrorOf(ctx, tx, t.ID, journal.Create)
+	return recordTrunk(ctx, tx, t.ID, journal.Create)
 }
 
-// mirrorOf records what became of a trunk.
-func mirrorOf(ctx context.Context, tx *transaction, id uuid.UUID, op journal.Operation) (network.Trunk, error) {
+// recordTrunk reads a trunk and writes its journal entry.
+func recordTrunk(ctx context.Context, tx *transaction, id uuid.UUID, op journal.Operation) (network.Trunk, error) {
 	t, err := trunkByID(ctx, tx, id)
 	if err != nil {
 		return t, err
 	}
-	return t, keepAndRecord(ctx, tx, mirrorTrunk(t, op))
+	return t, recordWithReferences(ctx, tx, mirrorTrunk(t, op))
 }
 
-func keepAndRecord(ctx context.Context, tx *transaction, c journal.Change) error {
+func recordWithReferences(ctx context.Context, tx *transaction, c journal.Change) error {
 	changes, err := journalstore.SaveObject(ctx, tx, c)
 	if err != nil {
 		return err
 	}
-	return record(ctx, tx, changes...)
+	return recordChanges(ctx, tx, changes...)
 }
 
-// onNoTrunk refuses ports, whose rows are locked, that are on a trunk, as parent or subport.
-func onNoTrunk(ctx context.Context, tx *transaction, ports []uuid.UUID) error {
+// checkNotOnTrunk fails if one of the locked ports is a parent or subport of a trunk.
+func checkNotOnTrunk(ctx context.Context, tx *transaction, ports []uuid.UUID) error {
 	var parent, subport *uuid.UUID
 	if err := tx.QueryRow(ctx, `
 		select (select min(port_id::text) from trunk where port_id = any($1))::uuid,
 			(select min(port_id::text) from subport where port_id = any($1))::uuid`, ports).Scan(&parent, &subport); err != nil {
-		return fmt.Errorf("look for trunks: %w", err)
+		return fmt.Errorf("find trunks of ports: %w", err)
 	}
 	switch {
 	case parent != nil:
@@ -104,30 +112,30 @@ func onNoTrunk(ctx context.Context, tx *transaction, ports []uuid.UUID) error {
 	}
 }
 
-// board puts ports on a trunk and where its parent is.
-func board(ctx context.Context, tx *transaction, t network.Trunk, parent network.Port, subports []network.Subport) error {
+// addSubports adds ports to a trunk and binds them to the parent's host.
+func addSubports(ctx context.Context, tx *transaction, t network.Trunk, parent network.Port, subports []network.Subport) error {
 	ids := make([]uuid.UUID, len(subports))
 	for i, s := range subports {
 		ids[i] = s.Port
 	}
-	members, err := lockPorts(ctx, tx, ids)
+	members, err := lockAllPorts(ctx, tx, ids)
 	if err != nil {
 		return err
 	}
-	if subports, err = toldApart(ctx, tx, t, parent, subports, members); err != nil {
+	if subports, err = resolveSegmentation(ctx, tx, t, parent, subports, members); err != nil {
 		return err
 	}
 	if err := t.CheckAddSubports(subports); err != nil {
 		return err
 	}
-	if err := onNoTrunk(ctx, tx, ids); err != nil {
+	if err := checkNotOnTrunk(ctx, tx, ids); err != nil {
 		return err
 	}
 	for _, m := range members {
 		if m.DeviceID != "" || m.Host != "" {
 			return network.Faultf(network.PortInUse, "Unable to complete operation on port %s for network %s. Port already has an attached device %s.", m.ID, m.Network, m.DeviceID)
 		}
-		if err := settleAt(ctx, tx, m, parent.SubportHost(), network.DeviceOwnerSubport); err != nil {
+		if err := bindSubport(ctx, tx, m, parent.SubportHost(), network.DeviceOwnerSubport); err != nil {
 			return err
 		}
 	}
@@ -141,128 +149,135 @@ func board(ctx context.Context, tx *transaction, t network.Trunk, parent network
 	return nil
 }
 
-// toldApart are the subports as they are told apart on the trunk, which their networks decide with.
-func toldApart(ctx context.Context, tx *transaction, t network.Trunk, parent network.Port, subports []network.Subport, members []held) ([]network.Subport, error) {
-	on := map[uuid.UUID]uuid.UUID{}
+// resolveSegmentation returns the subports with explicit segmentation. Subports with "inherit" take it from their
+// network.
+func resolveSegmentation(ctx context.Context, tx *transaction, t network.Trunk, parent network.Port, subports []network.Subport, members []lockedPort) ([]network.Subport, error) {
+	networkOf := map[uuid.UUID]uuid.UUID{}
 	ids := []uuid.UUID{parent.Network}
 	for _, m := range members {
-		on[m.ID] = m.Network
+		networkOf[m.ID] = m.Network
 		ids = append(ids, m.Network)
 	}
 	rows, err := tx.Query(ctx, networkSelect+` where id = any($1)`, ids)
 	if err != nil {
-		return nil, fmt.Errorf("read the networks of subports: %w", err)
+		return nil, fmt.Errorf("read networks of subports: %w", err)
 	}
 	found, err := pgx.CollectRows(rows, scanNetwork)
 	if err != nil {
-		return nil, fmt.Errorf("read the networks of subports: %w", err)
+		return nil, fmt.Errorf("read networks of subports: %w", err)
 	}
 	networks := map[uuid.UUID]network.Network{}
 	for _, n := range found {
 		networks[n.ID] = n
 	}
-	told := make([]network.Subport, len(subports))
+	resolved := make([]network.Subport, len(subports))
 	for i, s := range subports {
-		if told[i], err = s.ForTrunk(t.ID, networks[on[s.Port]], networks[parent.Network]); err != nil {
+		if resolved[i], err = s.ForTrunk(t.ID, networks[networkOf[s.Port]], networks[parent.Network]); err != nil {
 			return nil, err
 		}
 	}
-	return told, nil
+	return resolved, nil
 }
 
-// lockPorts locks ports, each once, all of which have to be there.
-func lockPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]held, error) {
-	all, err := holdPorts(ctx, tx, ids)
+// lockAllPorts locks ports in the order of their IDs. A missing port is an error.
+func lockAllPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lockedPort, error) {
+	all, err := lockExistingPorts(ctx, tx, ids)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
-		if !slices.ContainsFunc(all, func(h held) bool { return h.ID == id }) {
-			return nil, missingPort(id)
+		if !slices.ContainsFunc(all, func(h lockedPort) bool { return h.ID == id }) {
+			return nil, portNotFound(id)
 		}
 	}
 	return all, nil
 }
 
-// settleAt binds a locked port to a host, or to none, under that owner.
-func settleAt(ctx context.Context, tx *transaction, h held, host, owner string) error {
+// bindSubport binds a locked port to a host, or unbinds it for an empty host, and sets its device owner.
+func bindSubport(ctx context.Context, tx *transaction, h lockedPort, host, owner string) error {
 	_, err := changePort(ctx, tx, h, network.PortChange{Host: &host, DeviceOwner: &owner})
 	return err
 }
 
-// follow binds the subports of a locked port's trunk to where it is, or unbinds them with it.
-func follow(ctx context.Context, tx *transaction, parent network.Port) error {
+// moveSubports binds the subports of a locked port's trunk to the port's host, or unbinds them.
+func moveSubports(ctx context.Context, tx *transaction, parent network.Port) error {
 	rows, err := tx.Query(ctx, `
 		select s.port_id
 		from trunk t
 		join subport s on s.trunk_id = t.id
 		where t.port_id = $1`, parent.ID)
 	if err != nil {
-		return fmt.Errorf("look for subports: %w", err)
+		return fmt.Errorf("find subports: %w", err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil {
 		return err
 	}
-	return moveTo(ctx, tx, ids, parent.SubportHost(), network.DeviceOwnerSubport)
+	return bindPortsTo(ctx, tx, ids, parent.SubportHost(), network.DeviceOwnerSubport)
 }
 
-// moveTo binds ports to a host, or to none, under that owner.
-func moveTo(ctx context.Context, tx *transaction, ports []uuid.UUID, host, owner string) error {
-	members, err := lockPorts(ctx, tx, ports)
+// bindPortsTo binds ports to a host, or unbinds them for an empty host, and sets their device owner.
+func bindPortsTo(ctx context.Context, tx *transaction, ports []uuid.UUID, host, owner string) error {
+	members, err := lockAllPorts(ctx, tx, ports)
 	if err != nil {
 		return err
 	}
 	for _, m := range members {
-		if err := settleAt(ctx, tx, m, host, owner); err != nil {
+		if err := bindSubport(ctx, tx, m, host, owner); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// UpdateTrunk changes a trunk. If expect is not nil, it is the only revision that is changed.
+// UpdateTrunk changes a trunk. If expect is not nil, the trunk must have this revision.
 func (s *Store) UpdateTrunk(ctx context.Context, id uuid.UUID, c network.TrunkChange, expect *int64) (network.Trunk, error) {
-	return s.alterTrunk(ctx, id, expect, func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
+	return s.changeTrunk(ctx, id, expect, func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
 		after := t.With(c)
-		if same(t, after) {
+		if equal(t, after) {
 			return false, nil
 		}
 		_, err := tx.Exec(ctx, `
 			update trunk
-			set name = $2, description = $3, admin_up = $4, tags = $5
-			where id = $1`, id, after.Name, after.Description, after.AdminUp, after.Tags)
+			set name = @name, description = @description, admin_up = @admin_up, tags = @tags
+			where id = @id`, pgx.StrictNamedArgs{
+			"id":          id,
+			"name":        after.Name,
+			"description": after.Description,
+			"admin_up":    after.AdminUp,
+			"tags":        after.Tags,
+		})
 		return true, err
 	})
 }
 
-// AddSubports puts ports on a trunk. They are bound where its parent is, and are its subports from then on.
+// AddSubports adds subports to a trunk and binds them to the parent's host.
 func (s *Store) AddSubports(ctx context.Context, id uuid.UUID, subports []network.Subport) (network.Trunk, error) {
-	return s.alterTrunk(ctx, id, nil, func(tx *transaction, t network.Trunk, parent network.Port) (bool, error) {
-		return len(subports) > 0, board(ctx, tx, t, parent, subports)
+	return s.changeTrunk(ctx, id, nil, func(tx *transaction, t network.Trunk, parent network.Port) (bool, error) {
+		return len(subports) > 0, addSubports(ctx, tx, t, parent, subports)
 	})
 }
 
-// RemoveSubports takes ports from a trunk. They are not bound any more.
+// RemoveSubports removes subports from a trunk and unbinds them.
 func (s *Store) RemoveSubports(ctx context.Context, id uuid.UUID, ports []uuid.UUID) (network.Trunk, error) {
-	return s.alterTrunk(ctx, id, nil, func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
+	return s.changeTrunk(ctx, id, nil, func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
 		if err := t.CheckRemoveSubports(ports); err != nil {
 			return false, err
 		}
-		return len(ports) > 0, alight(ctx, tx, ports)
+		return len(ports) > 0, removeSubports(ctx, tx, ports)
 	})
 }
 
-// alight takes ports from their trunk.
-func alight(ctx context.Context, tx *transaction, ports []uuid.UUID) error {
+// removeSubports removes ports from their trunk and unbinds them.
+func removeSubports(ctx context.Context, tx *transaction, ports []uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from subport where port_id = any($1)`, ports); err != nil {
 		return fmt.Errorf("remove subports: %w", err)
 	}
-	return moveTo(ctx, tx, ports, "", "")
+	return bindPortsTo(ctx, tx, ports, "", "")
 }
 
-// alterTrunk changes a trunk under its parent's lock; what changed gets a new revision.
-func (s *Store) alterTrunk(ctx context.Context, id uuid.UUID, expect *int64,
+// changeTrunk changes a trunk under its parent's row lock and increments its revision if it changed.
+func (s *Store) changeTrunk(ctx context.Context, id uuid.UUID, expect *int64,
 	change func(tx *transaction, t network.Trunk, parent network.Port) (changed bool, err error)) (network.Trunk, error) {
 	var after network.Trunk
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -270,7 +285,7 @@ func (s *Store) alterTrunk(ctx context.Context, id uuid.UUID, expect *int64,
 		if err != nil {
 			return err
 		}
-		if err := revisionIs(t.Revision, expect); err != nil {
+		if err := checkRevision(t.Revision, expect); err != nil {
 			return err
 		}
 		after = t
@@ -280,20 +295,20 @@ func (s *Store) alterTrunk(ctx context.Context, id uuid.UUID, expect *int64,
 		if _, err := tx.Exec(ctx, `update trunk set revision = revision + 1, updated_at = now() where id = $1`, id); err != nil {
 			return fmt.Errorf("update trunk: %w", err)
 		}
-		after, err = mirrorOf(ctx, tx, id, journal.Update)
+		after, err = recordTrunk(ctx, tx, id, journal.Update)
 		return err
 	})
 	return after, err
 }
 
-// DeleteTrunk deletes a trunk whose parent is not bound; its ports stay, on their own.
+// DeleteTrunk deletes a trunk whose parent is not bound. Its ports stay.
 func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		t, parent, err := lockTrunk(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if err := revisionIs(t.Revision, expect); err != nil {
+		if err := checkRevision(t.Revision, expect); err != nil {
 			return err
 		}
 		if parent.Bound() {
@@ -303,18 +318,18 @@ func (s *Store) DeleteTrunk(ctx context.Context, id uuid.UUID, expect *int64) er
 		for i, s := range t.Subports {
 			ports[i] = s.Port
 		}
-		if err := alight(ctx, tx, ports); err != nil {
+		if err := removeSubports(ctx, tx, ports); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `delete from trunk where id = $1`, id); err != nil {
 			return fmt.Errorf("delete trunk: %w", err)
 		}
-		return keepAndRecord(ctx, tx, mirrorTrunk(t, journal.Delete))
+		return recordWithReferences(ctx, tx, mirrorTrunk(t, journal.Delete))
 	})
 }
 
-// keptByTrunk is why a port could not be deleted.
-func keptByTrunk(err error, port uuid.UUID) error {
+// portDeleteError converts the constraint violations of a port deletion to faults.
+func portDeleteError(err error, port uuid.UUID) error {
 	switch {
 	case db.Violates(err, "trunk_parent"):
 		return network.Faultf(network.PortIsParent, "Port %s is currently a parent port for a trunk.", port)

@@ -51,38 +51,38 @@ func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 	return t, err
 }
 
-// trunksAtOnce is how many trunks are read at a time to find those of a status.
-const trunksAtOnce = 1000
+// trunkPageSize is the number of trunks that one query reads when the list is filtered by status.
+const trunkPageSize = 1000
 
-// Trunks lists trunks. A condition on the status, which no column holds, is held against each.
+// Trunks lists trunks. No column holds the status; a filter by status is applied to each trunk.
 func (s *Store) Trunks(ctx context.Context, q db.Listing) ([]network.Trunk, error) {
 	at := slices.IndexFunc(q.Where, func(c db.Condition) bool { return c.Field == "status" })
 	if at < 0 {
 		trunks, err := s.trunks(ctx, q)
 		return db.Page(trunks, q), err
 	}
-	wanted, part := q.Where[at].In, q
-	part.Where = slices.Delete(slices.Clone(q.Where), at, at+1)
-	part.Limit = max(q.Limit, trunksAtOnce)
-	var kept []network.Trunk
+	wanted, page := q.Where[at].In, q
+	page.Where = slices.Delete(slices.Clone(q.Where), at, at+1)
+	page.Limit = max(q.Limit, trunkPageSize)
+	var matching []network.Trunk
 	for {
-		trunks, err := s.trunks(ctx, part)
+		trunks, err := s.trunks(ctx, page)
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range trunks {
-			if slices.Contains(wanted, t.Status) && (q.Limit == 0 || len(kept) < q.Limit) {
-				kept = append(kept, t)
+			if slices.Contains(wanted, t.Status) && (q.Limit == 0 || len(matching) < q.Limit) {
+				matching = append(matching, t)
 			}
 		}
-		if len(trunks) < part.Limit || q.Limit > 0 && len(kept) == q.Limit {
-			return db.Page(kept, q), nil
+		if len(trunks) < page.Limit || q.Limit > 0 && len(matching) == q.Limit {
+			return db.Page(matching, q), nil
 		}
-		part.Marker = trunks[len(trunks)-1].ID
+		page.Marker = trunks[len(trunks)-1].ID
 	}
 }
 
-// trunks reads trunks in the order of the query, which is the opposite one for a reverse page.
+// trunks reads trunks in the order of the query; a reverse page has the opposite order.
 func (s *Store) trunks(ctx context.Context, q db.Listing) ([]network.Trunk, error) {
 	l := db.ListQuery{Columns: trunkColumns, Table: "trunk"}
 	clauses, err := l.Clauses(q, visibleTrunk)
@@ -96,8 +96,8 @@ func (s *Store) trunks(ctx context.Context, q db.Listing) ([]network.Trunk, erro
 	return pgx.CollectRows(rows, scanTrunk)
 }
 
-// Carrying tells which of these ports are parents of trunks, and of what.
-func (s *Store) Carrying(ctx context.Context, ports []uuid.UUID) (map[uuid.UUID]*network.TrunkDetails, error) {
+// TrunksOfPorts returns the trunks whose parent is one of the ports, by parent port.
+func (s *Store) TrunksOfPorts(ctx context.Context, ports []uuid.UUID) (map[uuid.UUID]*network.TrunkDetails, error) {
 	rows, err := s.db.Query(ctx, `
 		select t.port_id, t.id, (select coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('mac_address', p.mac) order by s.segmentation_id, s.port_id), '[]')
 			from subport s
@@ -106,14 +106,14 @@ func (s *Store) Carrying(ctx context.Context, ports []uuid.UUID) (map[uuid.UUID]
 		from trunk t
 		where t.port_id = any($1)`, ports)
 	if err != nil {
-		return nil, fmt.Errorf("look for trunks: %w", err)
+		return nil, fmt.Errorf("find trunks of ports: %w", err)
 	}
-	of := map[uuid.UUID]*network.TrunkDetails{}
+	byParent := map[uuid.UUID]*network.TrunkDetails{}
 	var parent, trunk uuid.UUID
 	var subports []network.SubportDetails
 	_, err = pgx.ForEachRow(rows, []any{&parent, &trunk, &subports}, func() error {
-		of[parent] = &network.TrunkDetails{Trunk: trunk, Subports: slices.Clone(subports)}
+		byParent[parent] = &network.TrunkDetails{Trunk: trunk, Subports: slices.Clone(subports)}
 		return nil
 	})
-	return of, err
+	return byParent, err
 }

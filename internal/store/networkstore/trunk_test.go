@@ -90,7 +90,7 @@ func TestSubportsAreWhereTheirParentIs(t *testing.T) {
 
 	g.update(parent.ID, network.PortChange{Profile: []byte(`{"migrating_to":"cmp-2"}`)})
 	check("about to move", network.Down, "trunk:subport@cmp-2", "trunk:subport@cmp-2")
-	if _, err := g.Network.ProposeBinding(t.Context(), parent.ID, network.BindingChange{Host: ptr(cmp2)}); err != nil {
+	if _, err := g.Network.CreateBinding(t.Context(), parent.ID, network.BindingChange{Host: ptr(cmp2)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.Network.ActivateBinding(t.Context(), parent.ID, cmp2); err != nil {
