@@ -15,7 +15,7 @@ const leadTime = time.Second
 
 // Of the leases that are due at one instant, the first lease.LeaderCount ones (the leaders) wake up early and perform the step
 // for all of them. The others (the followers) wake up later, one after another, and only read the result: timers that fire
-// together would take the processor from the steps. Ranks are counted while leases are created, so a few more leases than
+// together would delay the steps. Ranks are counted while leases are created, so a few more leases than
 // lease.LeaderCount may become leaders.
 const (
 	// followerDelay is the delay of the first follower after the common instant.

@@ -185,7 +185,7 @@ func TestPort_UpdateReturnsRemainingEntities(t *testing.T) {
 			OnAccept:   func() { t.Error("a report of an unknown event was accepted") },
 			OnReject:   func(error) {},
 			OnComplete: func(any, error) {},
-		}, contract.Report{Entity: "L2", Event: "moon"})
+		}, contract.Report{Entity: "L2", Event: "unknown"})
 	})
 	deletePortAfter(env, w, 2*time.Second)
 	runPort(env)
@@ -231,9 +231,9 @@ func TestPort_DeletionDuringNovaDeliveryIsDelivered(t *testing.T) {
 		before := w.reads
 		w.mu.Unlock()
 		env.SignalWorkflow(contract.SignalChanged, nil)
-		for looks := before; looks == before; time.Sleep(time.Millisecond) {
+		for reads := before; reads == before; time.Sleep(time.Millisecond) {
 			w.mu.Lock()
-			looks = w.reads
+			reads = w.reads
 			w.mu.Unlock()
 		}
 	}

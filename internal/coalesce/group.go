@@ -25,7 +25,7 @@ func NewGroup[V any](delay time.Duration) *Group[V] {
 	})}
 }
 
-// Do returns the result of one caller's function. All functions given to a Group must ask the same question. The function may
+// Do returns the result of one caller's function. All functions given to a Group must compute the same value. The function may
 // run after its own caller has given up, so it must not use values that the caller changes.
 func (g *Group[V]) Do(ctx context.Context, f func(context.Context) (V, error)) (V, error) {
 	return g.batcher.Do(ctx, f)

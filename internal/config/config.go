@@ -1,5 +1,5 @@
 // Package config reads the settings of a process from the environment and an optional file, once, at the start of the
-// process. A variable or key that berth does not know is an error, so that a misspelt setting does not pass unnoticed.
+// process. An unknown variable or key is an error, so that a misspelt setting is noticed.
 // Temporal's own settings (TEMPORAL_ADDRESS and so on) are read by Temporal's package envconfig.
 package config
 
@@ -59,7 +59,7 @@ type ODL struct {
 	Timeout                 time.Duration
 	PollInterval            time.Duration // between reads of features, hosts and provisioned ports
 	HostConfigPath          string        // URL path of the host configurations
-	Features                string        // fixed features; empty: the controller is asked
+	Features                string        // features of the controller; empty: berth reads them from the controller
 	SyncInterval            time.Duration // between periodic full syncs; 0: none
 }
 
@@ -69,7 +69,7 @@ type Policy struct {
 	EnforceNewDefaults bool   // false: the defaults of older OpenStack releases allow a request too
 }
 
-// CORS lists which pages of other origins may call the APIs from a browser. Without an origin none may.
+// CORS has the origins whose pages may call the APIs from a browser, and what these pages may send. Without an origin, no page may call them.
 type CORS struct {
 	Origins     []string // scheme://host[:port] each, or "*"
 	Credentials bool

@@ -23,7 +23,7 @@ const (
 )
 
 // Load reads the settings from an environment in the form of os.Environ and from the file that BERTH_CONFIG names.
-// The error lists every wrong setting. The Config is usable as far as the settings are right.
+// The error lists every wrong setting. The Config contains the settings that have no error.
 func Load(environ []string) (Config, error) {
 	var c Config
 	values := map[string]string{}

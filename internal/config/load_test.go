@@ -71,7 +71,7 @@ func TestLoad_EnvironmentWinsOverFile(t *testing.T) {
 		t.Error(d)
 	}
 	if got.Listen != "[::1]:2" || got.Dev.Demo || len(got.Roles) != 2 || got.ODL.Timeout != 3*time.Second {
-		t.Errorf("read as %+v", got)
+		t.Errorf("the loaded settings are %+v", got)
 	}
 }
 

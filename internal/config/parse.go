@@ -226,7 +226,7 @@ func quota(c *Config, s string) error {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		n, err := strconv.ParseInt(value, 10, 32)
 		if err != nil || n < -1 {
-			return fmt.Errorf("%q must be NAME=NUMBER, -1 for any number", part)
+			return fmt.Errorf("%q must be NAME=NUMBER, -1 for no limit", part)
 		}
 		if _, twice := c.Networking.Quota[name]; twice {
 			return fmt.Errorf("%q is given twice", name)
@@ -236,7 +236,7 @@ func quota(c *Config, s string) error {
 	return nil
 }
 
-// overdue parses what happens to a port whose block passes its deadline.
+// overdue parses the behaviour of a port whose block passes its deadline.
 func overdue(c *Config, s string) error {
 	c.Port.OverdueIsError = s == "error"
 	if s != "wait" && s != "error" {
