@@ -18,10 +18,11 @@ const (
 	MaxBatch = 8 << 20
 )
 
-// maxDepth is how many levels a JSON body may nest: more than the schema of any API, far less than a stack can take.
+// maxDepth is the maximum nesting of a JSON body: more than the schema of any API needs, and far less than would exhaust the stack.
 const maxDepth = 64
 
-// Body reads the request's body. A body that is too large is a 413. It is a 503 while the bodies of other requests use the whole memory limit.
+// Body reads the request's body. A body that is too large becomes a 413. While the bodies of other requests use the whole memory
+// limit, the error is a 503.
 func Body(r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
@@ -38,7 +39,7 @@ func Body(r *http.Request) ([]byte, error) {
 }
 
 // Decode reads the request's body as one JSON value into v, a struct or a map. It refuses malformed JSON, duplicate keys, deep nesting, data
-// after the value, unknown fields and wrong types with a 400 that says what is wrong.
+// after the value, unknown fields and wrong types with a 400 that describes the error.
 func Decode(r *http.Request, v any) error {
 	raw, err := Body(r)
 	if err != nil {
@@ -135,7 +136,7 @@ func hasLoneSurrogate(raw []byte) bool {
 	}
 }
 
-// codeUnit is the UTF-16 code unit of an escape such as \u00e9.
+// codeUnit returns the UTF-16 code unit of an escape such as \u00e9.
 func codeUnit(escape []byte) rune {
 	n, _ := strconv.ParseUint(string(escape[2:6]), 16, 16)
 	return rune(n)

@@ -14,7 +14,7 @@ const maxBodyBytes = 32 << 20
 
 var bodyMemory = semaphore.NewWeighted(maxBodyBytes)
 
-// errBodiesFull says that the bodies of other requests use the whole limit.
+// errBodiesFull means that the bodies of other requests use the whole limit.
 var errBodiesFull = errors.New("the bodies of other requests use the whole memory limit")
 
 // limitedBody acquires memory from the limit as it is read and keeps it until the request is answered. A client that sends slowly holds no

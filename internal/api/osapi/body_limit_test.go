@@ -51,14 +51,14 @@ func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := post(t, strings.Repeat("x", MaxBody+1), func() {}); w.Code != 413 {
-		t.Errorf("too large: %d", w.Code)
+		t.Errorf("a body that is too large: status %d", w.Code)
 	}
 
 	bodyMemory.TryAcquire(maxBodyBytes - 99)
 	w = post(t, body, func() {})
 	bodyMemory.Release(maxBodyBytes - 99)
 	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many requests at once") {
-		t.Errorf("without room: %d %v %s", w.Code, w.Header(), w.Body)
+		t.Errorf("while the memory limit is used up: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	if n := free(); n != maxBodyBytes {
 		t.Errorf("after all requests %d of %d bytes are free", n, maxBodyBytes)

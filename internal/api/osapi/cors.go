@@ -44,7 +44,7 @@ func (c CORS) Wrap(h http.Handler) http.Handler {
 	})
 }
 
-// origin is the value for Access-Control-Allow-Origin; empty for an origin that is not allowed.
+// origin returns the value for Access-Control-Allow-Origin; empty for an origin that is not allowed.
 func (c CORS) origin(r *http.Request) string {
 	switch origin := r.Header.Get("Origin"); {
 	case origin == "":
@@ -58,6 +58,7 @@ func (c CORS) origin(r *http.Request) string {
 	}
 }
 
+// allow sets the CORS headers that every allowed response has.
 func (c CORS) allow(header http.Header, origin string) {
 	header.Set("Access-Control-Allow-Origin", origin)
 	header.Add("Vary", "Origin")
@@ -66,7 +67,7 @@ func (c CORS) allow(header http.Header, origin string) {
 	}
 }
 
-// preflight answers a browser's question whether a page may send a request. A refusal has no CORS headers.
+// preflight answers a preflight request, by which a browser asks whether a page may send a request. A refusal has no CORS headers.
 func (c CORS) preflight(header http.Header, r *http.Request, origin string) {
 	method, wanted := r.Header.Get("Access-Control-Request-Method"), requestedHeaders(r)
 	if origin == "" || !slices.Contains(c.Methods, method) {
@@ -88,7 +89,7 @@ func (c CORS) preflight(header http.Header, r *http.Request, origin string) {
 	}
 }
 
-// requestedHeaders are the headers that a page wants to send.
+// requestedHeaders returns the names of the headers that a page wants to send.
 func requestedHeaders(r *http.Request) (names []string) {
 	for name := range strings.SplitSeq(strings.Join(r.Header.Values("Access-Control-Request-Headers"), ","), ",") {
 		if name = strings.TrimSpace(name); name != "" {

@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Error is an error answer before it takes the format of an API.
+// Error is an error response before it is encoded in the format of an API.
 type Error struct {
 	Status  int    // HTTP status
 	Type    string // the API's own name for the error, such as Neutron's type or Placement's code; may be empty
@@ -30,7 +30,7 @@ func Fault(status int, typ, format string, args ...any) *Error {
 // maxMessage limits an error message, in bytes. Some messages repeat input of any length.
 const maxMessage = 2048
 
-// shorten cuts the middle out of a message that is too long: its beginning and its end say what is wrong.
+// shorten removes the middle of a message that is too long, because the beginning and the end describe the error.
 func shorten(e *Error) *Error {
 	if len(e.Message) <= maxMessage {
 		return e
@@ -40,7 +40,7 @@ func shorten(e *Error) *Error {
 	return &short
 }
 
-// statusOf maps every error to an answer. An unknown error becomes a 500 with the request's ID; only the log has the error itself.
+// statusOf maps every error to a response. An unknown error becomes a 500 with the request's ID; only the log contains the error itself.
 func statusOf(ctx context.Context, err error) *Error {
 	var e *Error
 	switch {

@@ -1,5 +1,5 @@
 // Package osapi is the HTTP layer that all APIs share: routing with OpenStack's 404 and 405, request IDs, authentication, size limits, strict
-// JSON, and errors in the format of each API. It knows no resource.
+// JSON, and errors in the format of each API.
 package osapi
 
 import (
@@ -21,7 +21,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Handler answers one request with a status and a body, or with an error. The body is encoded as JSON; nil is no body and []byte is sent
+// Handler answers one request with a status and a body, or with an error. The body is encoded as JSON; nil means no body, and []byte is sent
 // unchanged. Header(r.Context()) sets headers.
 type Handler func(r *http.Request) (int, any, error)
 
@@ -54,19 +54,19 @@ const (
 	headerKey
 )
 
-// RequestID is the request's ID in the log and in X-Openstack-Request-Id: "req-" and a UUID.
+// RequestID returns the request's ID in the log and in X-Openstack-Request-Id: "req-" and a UUID.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
 	return id
 }
 
-// Header returns the response header of the request with that context.
+// Header returns the response header of the request to which the context belongs.
 func Header(ctx context.Context) http.Header {
 	h, _ := ctx.Value(headerKey).(http.Header)
 	return h
 }
 
-// ServeHTTP routes a request and writes its answer. A panic in a handler becomes a 500 for that request; the process goes on.
+// ServeHTTP routes a request and writes its response. A panic in a handler becomes a 500 for that request; the process continues.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := "req-" + uuid.NewString()
 	w.Header().Set("X-Openstack-Request-Id", id)
@@ -79,7 +79,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			a.Fail(w, r, Fault(http.StatusInternalServerError, "", "The server failed to perform the requested operation (%s).", id))
 		}
 	}()
-	status, body, err := a.answer(w, &r)
+	status, body, err := a.handle(w, &r)
 	if err != nil {
 		e := statusOf(r.Context(), err)
 		if e.Allow != "" {
@@ -94,8 +94,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, status, body)
 }
 
-// answer authenticates the request, finds its route and runs it. It replaces *rp by the request with the caller and the negotiated version.
-func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error) {
+// handle authenticates the request, finds its route and calls the handler. It replaces *rp by the request with the caller and the negotiated version.
+func (a *API) handle(w http.ResponseWriter, rp **http.Request) (int, any, error) {
 	r := *rp
 	route, allow, open := a.match(r)
 	if !open {
@@ -104,7 +104,7 @@ func (a *API) answer(w http.ResponseWriter, rp **http.Request) (int, any, error)
 			return 0, nil, err
 		}
 		if !validName(caller.User) || !validName(caller.Project) {
-			return 0, nil, fmt.Errorf("%w: user or project is no name", identity.ErrUnauthenticated)
+			return 0, nil, fmt.Errorf("%w: the token's user or project is not a valid name", identity.ErrUnauthenticated)
 		}
 		r = r.WithContext(db.WithActor(identity.With(r.Context(), caller), caller.User+"/"+caller.Project))
 		*rp = r
