@@ -1,5 +1,5 @@
-// Package identity authenticates requests: it turns a request's credentials into a Caller. It knows no API and no resource; each API decides
-// what a caller may do.
+// Package identity authenticates requests: it returns the Caller to whom a request's credentials belong. Each API decides what a
+// caller may do.
 package identity
 
 import (
@@ -35,7 +35,7 @@ type Authenticator interface {
 	Authenticate(r *http.Request) (Caller, error)
 }
 
-// Challenger is an Authenticator that tells clients where to get credentials, in the form of a WWW-Authenticate header.
+// Challenger is an Authenticator whose Challenge is the WWW-Authenticate header of a 401. The header tells clients where to get credentials.
 type Challenger interface {
 	Challenge() string
 }

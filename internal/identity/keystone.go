@@ -103,7 +103,7 @@ func httpClient(caFile string) (*http.Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-// Challenge is the WWW-Authenticate header of a 401, with the address of Keystone.
+// Challenge returns the WWW-Authenticate header of a 401, with the address of Keystone.
 func (k *Keystone) Challenge() string { return fmt.Sprintf("Keystone uri=%q", k.service.AuthURL) }
 
 // Authenticate returns the caller to whom the request's X-Auth-Token belongs.
@@ -116,7 +116,7 @@ func (k *Keystone) Authenticate(r *http.Request) (Caller, error) {
 	if c, known, err := k.cached(key); known {
 		return c, err
 	}
-	v, err := k.once(r.Context(), string(key[:]), func(ctx context.Context) (any, error) { return k.ask(ctx, token, key) })
+	v, err := k.shareCall(r.Context(), string(key[:]), func(ctx context.Context) (any, error) { return k.validateAndCache(ctx, token, key) })
 	if err != nil {
 		return Caller{}, err
 	}
@@ -135,7 +135,7 @@ func (k *Keystone) cached(key [sha256.Size]byte) (c Caller, known bool, err erro
 	return Caller{}, false, nil
 }
 
-// checkFormat refuses text that cannot be a token, so that Keystone is not asked about it.
+// checkFormat rejects text that cannot be a token, without a request to Keystone.
 func checkFormat(token string) error {
 	if token == "" {
 		return fmt.Errorf("%w: no X-Auth-Token", ErrUnauthenticated)
@@ -151,13 +151,13 @@ func checkFormat(token string) error {
 	return nil
 }
 
-// once runs ask once for all requests that need the same key at the same time. The call goes on when the first request is cancelled, because
+// shareCall makes one call for all concurrent requests with the same key. The call continues when the first request is cancelled, because
 // the other requests still wait for it.
-func (k *Keystone) once(ctx context.Context, key string, ask func(context.Context) (any, error)) (any, error) {
+func (k *Keystone) shareCall(ctx context.Context, key string, call func(context.Context) (any, error)) (any, error) {
 	answer := k.flights.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keystoneTimeout)
 		defer cancel()
-		return ask(ctx)
+		return call(ctx)
 	})
 	select {
 	case a := <-answer:
@@ -167,22 +167,22 @@ func (k *Keystone) once(ctx context.Context, key string, ask func(context.Contex
 	}
 }
 
-// ask validates a token with Keystone and caches the verdict. It reads the cache first, because another request may just have filled it.
-func (k *Keystone) ask(ctx context.Context, token string, key [sha256.Size]byte) (Caller, error) {
+// validateAndCache validates a token with Keystone and caches the verdict. It reads the cache first, because another request may just have filled it.
+func (k *Keystone) validateAndCache(ctx context.Context, token string, key [sha256.Size]byte) (Caller, error) {
 	if c, known, err := k.cached(key); known {
 		return c, err
 	}
-	answer, err := k.validate(ctx, token)
+	validated, err := k.validate(ctx, token)
 	if err != nil {
 		if errors.Is(err, ErrUnauthenticated) {
 			k.invalid.keep(key, Caller{}, k.now().Add(invalidFor))
 		}
 		return Caller{}, err
 	}
-	c, now := answer.caller(), k.now()
+	c, now := validated.caller(), k.now()
 	until := now.Add(validFor)
-	if answer.ExpiresAt.Before(until) {
-		until = answer.ExpiresAt
+	if validated.ExpiresAt.Before(until) {
+		until = validated.ExpiresAt
 	}
 	if !now.Before(until) {
 		k.invalid.keep(key, Caller{}, now.Add(invalidFor))
@@ -216,7 +216,8 @@ func (k *Keystone) validate(ctx context.Context, token string) (subject, error) 
 	}
 }
 
-// Fresh returns the service user's token, for requests to other OpenStack services. It never returns the token rejected.
+// Fresh returns the service user's token, for requests to other OpenStack services. rejected is a token that a service has rejected, or "";
+// Fresh never returns this token.
 func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
 	if rejected != "" {
 		k.forget(rejected)
@@ -224,14 +225,14 @@ func (k *Keystone) Fresh(ctx context.Context, rejected string) (string, error) {
 	if own := k.current(); own != "" {
 		return own, nil
 	}
-	v, err := k.once(ctx, "", k.login)
+	v, err := k.shareCall(ctx, "", k.login)
 	if err != nil {
 		return "", err
 	}
 	return v.(string), nil
 }
 
-// current is the service token; empty if it must be renewed.
+// current returns the cached service token, or "" if it must be renewed.
 func (k *Keystone) current() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -280,7 +281,7 @@ func (k *Keystone) client(token string) *gophercloud.ServiceClient {
 func unavailable(operation string, err error) error {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &code) {
-		return fmt.Errorf("%w: %s: Keystone answers %d", ErrUnavailable, operation, code.Actual)
+		return fmt.Errorf("%w: %s: Keystone answered %d", ErrUnavailable, operation, code.Actual)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrUnavailable, operation, err)
 }
@@ -300,7 +301,7 @@ type subject struct {
 	} `json:"roles"`
 }
 
-// caller drops the roles of a domain-scoped token, because no object in berth belongs to a domain.
+// caller returns the token's Caller. It drops the roles of a domain-scoped token, because no object in berth belongs to a domain.
 func (s subject) caller() Caller {
 	c := Caller{User: s.User.ID, Project: s.Project.ID, System: s.System["all"]}
 	if c.Project == "" && !c.System {

@@ -115,7 +115,7 @@ func TestKeystone_MalformedTokenIsRefusedLocally(t *testing.T) {
 		t.Run(token, func(t *testing.T) {
 			expect(t, k, token, identity.ErrUnauthenticated)
 			if s.Validations(token) != 0 {
-				t.Errorf("Keystone was asked about %.20q", token)
+				t.Errorf("a request to Keystone was made for the malformed token %.20q", token)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestKeystone_OneValidationPerTokenAtATime(t *testing.T) {
 
 	for _, token := range tokens {
 		if n := s.Validations(token); n != 1 {
-			t.Errorf("Keystone was asked %d times about %s", n, token)
+			t.Errorf("%d validations of token %s, want 1", n, token)
 		}
 	}
 	if n := s.Logins(); n != 1 {
@@ -190,23 +190,23 @@ func TestKeystone_CancelledRequestDoesNotCancelTheValidation(t *testing.T) {
 	token := s.Issue(keystonetest.Token{User: "u1", Project: "p1"})
 	arrived, release := s.Hold()
 	defer release()
-	leaving, leave := context.WithCancel(t.Context())
+	cancelled, cancel := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() {
-		_, err := k.Authenticate(request(leaving, token))
+		_, err := k.Authenticate(request(cancelled, token))
 		left <- err
 	}()
 
 	<-arrived
-	leave()
+	cancel()
 	if err := <-left; !errors.Is(err, identity.ErrUnavailable) {
-		t.Errorf("who left a slow Keystone got %v", err)
+		t.Errorf("the cancelled request got %v, want ErrUnavailable", err)
 	}
 	release()
 
 	expect(t, k, token, nil)
 	if n := s.Logins(); n != 1 {
-		t.Errorf("the question was broken off: %d logins", n)
+		t.Errorf("%d logins, want 1: the validation was cancelled together with its request", n)
 	}
 }
 
@@ -215,19 +215,19 @@ func TestService_WrongCredentialsAreUnavailable(t *testing.T) {
 	s, _ := start(t)
 	s.User("weak", "secret", "service", "member")
 	good := s.Issue(keystonetest.Token{User: "u1", Project: "p1"})
-	for say, change := range map[string]func(*identity.Service){
+	for message, change := range map[string]func(*identity.Service){
 		"check OS_USERNAME": func(a *identity.Service) { a.Password = "hunter2" },
 		"role service":      func(a *identity.Service) { a.Username = "weak" },
 	} {
-		t.Run(say, func(t *testing.T) {
+		t.Run(message, func(t *testing.T) {
 			as := service(s)
 			change(&as)
 			k := connect(t, s, as)
 
 			_, err := k.Authenticate(request(t.Context(), good))
 
-			if !errors.Is(err, identity.ErrUnavailable) || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), as.Password) {
-				t.Errorf("want unavailable and %q, got %v", say, err)
+			if !errors.Is(err, identity.ErrUnavailable) || !strings.Contains(err.Error(), message) || strings.Contains(err.Error(), as.Password) {
+				t.Errorf("want unavailable and %q, got %v", message, err)
 			}
 		})
 	}
@@ -236,25 +236,25 @@ func TestService_WrongCredentialsAreUnavailable(t *testing.T) {
 func TestService_TokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	s, k := start(t)
-	ask := func() {
+	validate := func() {
 		t.Helper()
 		expect(t, k, s.Issue(keystonetest.Token{User: "u1", Project: "p1"}), nil)
 	}
-	ask()
-	ask()
+	validate()
+	validate()
 	if n := s.Logins(); n != 1 {
-		t.Fatalf("%d logins for two questions", n)
+		t.Fatalf("%d logins for two validations, want 1", n)
 	}
 
 	s.Advance(59*time.Minute + 30*time.Second) // the service token is about to expire
-	ask()
+	validate()
 	if n := s.Logins(); n != 2 {
-		t.Errorf("%d logins after the token's time", n)
+		t.Errorf("%d logins after the expiry of the service token, want 2", n)
 	}
 	s.RevokeUser("berth")
-	ask()
+	validate()
 	if n := s.Logins(); n != 3 {
-		t.Errorf("%d logins after it was revoked", n)
+		t.Errorf("%d logins after the service token was revoked, want 3", n)
 	}
 	s.RevokeUser("berth")
 	expect(t, k, "nonsense", identity.ErrUnauthenticated) // an invalid token must not be mistaken for an expired service token
@@ -267,18 +267,18 @@ func TestService_IncompleteSettingsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := identity.Service{AuthURL: "http://keystone.example:5000/v3", Username: "u", Password: "p", Project: "s"}
-	for say, change := range map[string]func(*identity.Service){
+	for message, change := range map[string]func(*identity.Service){
 		"OS_AUTH_URL":    func(s *identity.Service) { s.AuthURL = "" },
 		"OS_USERNAME":    func(s *identity.Service) { s.Username = "" },
 		"OS_PASSWORD":    func(s *identity.Service) { s.Password = "" },
 		"OS_CACERT":      func(s *identity.Service) { s.CAFile = pem },
 		"OS_CACERT: ope": func(s *identity.Service) { s.CAFile = pem + ".gone" },
 	} {
-		t.Run(say, func(t *testing.T) {
+		t.Run(message, func(t *testing.T) {
 			as := full
 			change(&as)
-			if _, err := identity.NewKeystone(as); err == nil || !strings.Contains(err.Error(), say) {
-				t.Errorf("%s: %v", say, err)
+			if _, err := identity.NewKeystone(as); err == nil || !strings.Contains(err.Error(), message) {
+				t.Errorf("%s: %v", message, err)
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestService_RedirectIsNotFollowed(t *testing.T) {
 	expect(t, connect(t, s, as), "token", identity.ErrUnavailable)
 
 	if elsewhere.Load() != 0 {
-		t.Error("the password was sent on")
+		t.Error("the client followed the redirect and sent the password")
 	}
 }
 
@@ -319,14 +319,14 @@ func TestFresh_NeverReturnsTheRejectedToken(t *testing.T) {
 
 	first := fresh("")
 	if again := fresh(""); again != first {
-		t.Errorf("%s was replaced by %s without need", first, again)
+		t.Errorf("the valid token %s was replaced by %s", first, again)
 	}
 	second := fresh(first)
 	if second == first {
-		t.Error("the rejected token was given again")
+		t.Error("Fresh returned the rejected token")
 	}
 	if late := fresh(first); late != second {
-		t.Error("who was rejected late cost the others their token")
+		t.Error("a late report of the first token dropped the second token")
 	}
 	if n := s.Logins(); n != 2 {
 		t.Errorf("%d logins", n)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// verdicts caches callers by the hash of their token, each until its expiry, at most limit of them.
+// verdicts caches the results of validations by the hash of the token. It keeps at most limit of them, each until its expiry.
 type verdicts struct {
 	limit int
 	mu    sync.Mutex
@@ -22,7 +22,8 @@ func newVerdicts(limit int) *verdicts {
 	return &verdicts{limit: limit, known: map[[sha256.Size]byte]verdict{}}
 }
 
-func (v *verdicts) find(key [sha256.Size]byte, now time.Time) (Caller, bool) {
+// find returns the caller of a cached token; ok is false if the token is not cached or its verdict has expired.
+func (v *verdicts) find(key [sha256.Size]byte, now time.Time) (c Caller, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	found, ok := v.known[key]

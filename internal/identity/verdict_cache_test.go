@@ -30,7 +30,7 @@ func TestVerdicts_AreCached(t *testing.T) {
 		t.Error(d)
 	}
 	if n := s.Validations(good); n != 1 {
-		t.Errorf("asked %d times", n)
+		t.Errorf("%d validations", n)
 	}
 }
 
@@ -74,10 +74,10 @@ func TestVerdicts_CacheIsLimited(t *testing.T) {
 	}
 
 	if n := k.Remembered(); n != 6 {
-		t.Errorf("%d verdicts are remembered", n)
+		t.Errorf("the cache contains %d verdicts", n)
 	}
 	expect(t, k, good, nil)
 	if n := s.Validations(good); n != 1 {
-		t.Errorf("strangers cost the valid token its verdict: asked %d times", n)
+		t.Errorf("%d validations of the valid token, want 1: invalid tokens displaced its verdict", n)
 	}
 }

@@ -10,13 +10,13 @@ func (s *Server) Service(typ, url string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var endpoints []object
-	for _, face := range []string{"public", "internal", "admin"} {
-		endpoints = append(endpoints, object{"id": typ + "-" + face, "interface": face, "region": "RegionOne", "region_id": "RegionOne", "url": url})
+	for _, iface := range []string{"public", "internal", "admin"} {
+		endpoints = append(endpoints, object{"id": typ + "-" + iface, "interface": iface, "region": "RegionOne", "region_id": "RegionOne", "url": url})
 	}
 	s.catalog = append(s.catalog, object{"id": typ, "type": typ, "name": typ, "endpoints": endpoints})
 }
 
-// version is the version document that clients read before they log in.
+// version serves the version document, which clients read before they log in.
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, object{"version": object{"id": "v3.14", "status": "stable", "updated": "2020-04-07T00:00:00Z",
 		"links": []object{{"rel": "self", "href": s.URL + "/v3/"}}, "media-types": []object{}}})
@@ -24,12 +24,12 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 
 // projects lists the projects of all users, or the one with the name in the query. A project's ID is its name.
 func (s *Server) projects(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.live(r.Header.Get("X-Auth-Token")); !ok {
-		refuse(w, http.StatusUnauthorized)
+	if _, ok := s.findToken(r.Header.Get("X-Auth-Token")); !ok {
+		writeError(w, http.StatusUnauthorized)
 		return
 	}
 	found := []object{}
-	for _, name := range s.names() {
+	for _, name := range s.projectNames() {
 		if want := r.URL.Query().Get("name"); want == "" || want == name {
 			found = append(found, viewProject(name))
 		}
@@ -38,18 +38,19 @@ func (s *Server) projects(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) project(w http.ResponseWriter, r *http.Request) {
-	_, ok := s.live(r.Header.Get("X-Auth-Token"))
+	_, ok := s.findToken(r.Header.Get("X-Auth-Token"))
 	switch {
 	case !ok:
-		refuse(w, http.StatusUnauthorized)
-	case !slices.Contains(s.names(), r.PathValue("id")):
-		refuse(w, http.StatusNotFound)
+		writeError(w, http.StatusUnauthorized)
+	case !slices.Contains(s.projectNames(), r.PathValue("id")):
+		writeError(w, http.StatusNotFound)
 	default:
 		write(w, http.StatusOK, object{"project": viewProject(r.PathValue("id"))})
 	}
 }
 
-func (s *Server) names() (names []string) {
+// projectNames returns the projects of all users, sorted.
+func (s *Server) projectNames() (names []string) {
 	for _, u := range s.users {
 		names = append(names, u.project)
 	}

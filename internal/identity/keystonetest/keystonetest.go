@@ -1,5 +1,5 @@
-// Package keystonetest is a Keystone in memory for tests. It issues, validates, expires and revokes tokens as Keystone does, and it can be
-// made to fail or to wait.
+// Package keystonetest simulates Keystone in memory for tests. It issues, validates, expires and revokes tokens as Keystone does. Tests can
+// make it fail or wait.
 package keystonetest
 
 import (
@@ -31,7 +31,7 @@ type user struct {
 	roles             []string
 }
 
-// Server is a running Keystone.
+// Server is a simulated Keystone.
 type Server struct {
 	URL string // without /v3
 
@@ -41,14 +41,14 @@ type Server struct {
 	tokens      map[string]Token
 	catalog     []object
 	issued      int
-	status      int           // status of every answer while the server fails; 0 otherwise
+	status      int           // status of every response while the server fails; 0 otherwise
 	gate        chan struct{} // closed when waiting requests may continue
 	first       chan struct{}
 	logins      int
 	validations map[string]int
 }
 
-// New starts a Keystone that stops at the end of the test. Its clock stands still until Advance.
+// New starts a server that stops at the end of the test. Its clock stands still until Advance.
 func New(t testing.TB) *Server {
 	s := &Server{now: time.Now().UTC().Truncate(time.Second), users: map[string]user{}, tokens: map[string]Token{},
 		gate: make(chan struct{}), validations: map[string]int{}}
@@ -59,14 +59,14 @@ func New(t testing.TB) *Server {
 	mux.HandleFunc("GET /v3/auth/tokens", s.validate)
 	mux.HandleFunc("GET /v3/projects", s.projects)
 	mux.HandleFunc("GET /v3/projects/{id}", s.project)
-	server := httptest.NewServer(s.door(mux))
+	server := httptest.NewServer(s.withFaults(mux))
 	t.Cleanup(server.Close)
 	s.URL = server.URL
 	s.Service("identity", s.URL+"/v3")
 	return s
 }
 
-// User creates a user with that password, who may log in to that project of the domain Default.
+// User creates a user with a password. The user can log in to the project, in the domain Default.
 func (s *Server) User(name, password, project string, roles ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) RevokeUser(name string) {
 	}
 }
 
-// Fail makes every answer have that status, until Fail(0).
+// Fail makes every response have the given status, until Fail(0).
 func (s *Server) Fail(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Server) Advance(d time.Duration) {
 	s.now = s.now.Add(d)
 }
 
-// Now is the time of the server's clock.
+// Now returns the time of the server's clock.
 func (s *Server) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,8 @@ func (s *Server) Logins() int {
 	return s.logins
 }
 
-func (s *Server) door(next http.Handler) http.Handler {
+// withFaults counts validations, delays requests after Hold, and answers with the status of Fail.
+func (s *Server) withFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.validations[r.Header.Get("X-Subject-Token")]++
@@ -171,7 +172,7 @@ func (s *Server) door(next http.Handler) http.Handler {
 		defer s.mu.Unlock()
 		if s.status != 0 {
 			w.Header().Set("Location", "/elsewhere")
-			refuse(w, s.status)
+			writeError(w, s.status)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -208,47 +209,48 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	s.logins++
 	var l login
 	if err := json.NewDecoder(r.Body).Decode(&l); err != nil {
-		refuse(w, http.StatusBadRequest)
+		writeError(w, http.StatusBadRequest)
 		return
 	}
-	who, scope := l.Auth.Identity.Password.User, l.Auth.Scope.Project
-	u, ok := s.users[who.Name]
-	if !ok || u.password != who.Password || u.project != scope.Name || who.Domain.Name != "Default" || scope.Domain.Name != "Default" ||
+	credentials, scope := l.Auth.Identity.Password.User, l.Auth.Scope.Project
+	u, ok := s.users[credentials.Name]
+	if !ok || u.password != credentials.Password || u.project != scope.Name || credentials.Domain.Name != "Default" || scope.Domain.Name != "Default" ||
 		!slices.Contains(l.Auth.Identity.Methods, "password") {
-		refuse(w, http.StatusUnauthorized)
+		writeError(w, http.StatusUnauthorized)
 		return
 	}
-	id := s.issue(Token{User: who.Name, Project: u.project, Roles: u.roles})
+	id := s.issue(Token{User: credentials.Name, Project: u.project, Roles: u.roles})
 	w.Header().Set("X-Subject-Token", id)
-	s.answer(w, http.StatusCreated, s.tokens[id])
+	s.writeToken(w, http.StatusCreated, s.tokens[id])
 }
 
 func (s *Server) validate(w http.ResponseWriter, r *http.Request) {
-	own, ok := s.live(r.Header.Get("X-Auth-Token"))
+	own, ok := s.findToken(r.Header.Get("X-Auth-Token"))
 	if !ok {
-		refuse(w, http.StatusUnauthorized)
+		writeError(w, http.StatusUnauthorized)
 		return
 	}
 	if !slices.Contains(own.Roles, "service") && !slices.Contains(own.Roles, "admin") {
-		refuse(w, http.StatusForbidden)
+		writeError(w, http.StatusForbidden)
 		return
 	}
 	id := r.Header.Get("X-Subject-Token")
-	t, ok := s.live(id)
+	t, ok := s.findToken(id)
 	if !ok {
-		refuse(w, http.StatusNotFound)
+		writeError(w, http.StatusNotFound)
 		return
 	}
 	w.Header().Set("X-Subject-Token", id)
-	s.answer(w, http.StatusOK, t)
+	s.writeToken(w, http.StatusOK, t)
 }
 
-func (s *Server) live(id string) (Token, bool) {
+// findToken returns a token that is neither revoked nor expired.
+func (s *Server) findToken(id string) (Token, bool) {
 	t, ok := s.tokens[id]
 	return t, ok && s.now.Before(t.Expires)
 }
 
-func (s *Server) answer(w http.ResponseWriter, status int, t Token) {
+func (s *Server) writeToken(w http.ResponseWriter, status int, t Token) {
 	roles := []object{}
 	for _, role := range t.Roles {
 		roles = append(roles, object{"id": "r-" + role, "name": role})
@@ -267,7 +269,7 @@ func (s *Server) answer(w http.ResponseWriter, status int, t Token) {
 	write(w, status, object{"token": token})
 }
 
-func refuse(w http.ResponseWriter, status int) {
+func writeError(w http.ResponseWriter, status int) {
 	write(w, status, object{"error": object{"code": status, "title": http.StatusText(status)}})
 }
 

@@ -31,14 +31,14 @@ type (
 	not      struct{ Check Check }
 	rule     string                   // rule:NAME
 	role     struct{ Wanted pattern } // role:NAME
-	same     struct {
+	literal  struct {
 		Text   string
 		Wanted pattern
 	} // 'text':VALUE
 	claim struct {
 		Name   string
 		Wanted pattern
-	} // user_id:VALUE and other facts about the caller
+	} // user_id:VALUE and other attributes of the caller
 )
 
 func (c constant) holds(question) bool { return bool(c) }
@@ -63,18 +63,18 @@ func (c rule) holds(q question) bool {
 }
 func (c rule) refers() []string { return []string{string(c)} }
 
-// Roles are the same in any case.
+// holds compares the names of roles case-insensitively.
 func (c role) holds(q question) bool {
 	wanted, ok := c.Wanted.fill(q.target)
 	return ok && slices.ContainsFunc(q.caller.Roles, func(held string) bool { return strings.EqualFold(held, wanted) })
 }
 func (c role) refers() []string { return nil }
 
-func (c same) holds(q question) bool {
+func (c literal) holds(q question) bool {
 	wanted, ok := c.Wanted.fill(q.target)
 	return ok && wanted == c.Text
 }
-func (c same) refers() []string { return nil }
+func (c literal) refers() []string { return nil }
 
 func (c claim) holds(q question) bool {
 	wanted, ok := c.Wanted.fill(q.target)
@@ -89,11 +89,12 @@ func references(parts []Check) (names []string) {
 	return names
 }
 
-// claims are the facts about a caller to which rules may refer. A fact that the caller lacks equals no value.
+// claims returns the values of the caller's attributes to which rules may refer. A missing attribute has no value, so no comparison with it
+// holds.
 var claims = map[string]func(identity.Caller) []string{
-	"user_id":    func(c identity.Caller) []string { return some(c.User) },
-	"project_id": func(c identity.Caller) []string { return some(c.Project) },
-	"tenant_id":  func(c identity.Caller) []string { return some(c.Project) }, // the name in older files of Neutron
+	"user_id":    func(c identity.Caller) []string { return nonEmpty(c.User) },
+	"project_id": func(c identity.Caller) []string { return nonEmpty(c.Project) },
+	"tenant_id":  func(c identity.Caller) []string { return nonEmpty(c.Project) }, // the name in older files of Neutron
 	"roles":      func(c identity.Caller) []string { return c.Roles },
 	"system_scope": func(c identity.Caller) []string {
 		if c.System {
@@ -103,7 +104,8 @@ var claims = map[string]func(identity.Caller) []string{
 	},
 }
 
-func some(s string) []string {
+// nonEmpty returns a list of s, or nil if s is empty.
+func nonEmpty(s string) []string {
 	if s == "" {
 		return nil
 	}

@@ -124,14 +124,14 @@ func condition(text string) (Check, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", text, err)
 	}
-	literal, quoted := unquote(kind)
+	unquoted, quoted := unquote(kind)
 	switch {
 	case kind == "role":
 		return role{wanted}, nil
 	case quoted:
-		return same{literal, wanted}, nil
+		return literal{unquoted, wanted}, nil
 	case kind == "True", kind == "False", kind == "None", number.MatchString(kind):
-		return same{kind, wanted}, nil
+		return literal{kind, wanted}, nil
 	case claims[kind] != nil:
 		return claim{kind, wanted}, nil
 	case kind == "http", kind == "https":

@@ -1,5 +1,5 @@
 // Package policy decides which caller may do what. It evaluates rules in the grammar of oslo.policy: the defaults of the APIs, and the
-// operator's file that replaces them. It knows no operation; each API passes the names and defaults of its own. An operation without a rule is
+// operator's file that replaces them. Each API passes the names and defaults of its operations. An operation without a rule is
 // denied.
 package policy
 
@@ -55,8 +55,8 @@ type ruleSet struct {
 	file  os.FileInfo // nil without a file
 }
 
-// Open reads the defaults and the file. It refuses rules that cannot be parsed, that refer to an unknown name, or that are for a name that no
-// API checks: they would silently protect nothing.
+// Open reads the defaults and the file. It refuses rules that cannot be parsed, that refer to an unknown name, or that have a name that no
+// API checks: such a rule would have no effect.
 func Open(o Options, defaults ...Default) (*Policy, error) {
 	p := &Policy{options: o, defaults: map[string]Default{}}
 	for _, d := range defaults {
@@ -93,7 +93,7 @@ func scope(c identity.Caller) Scope {
 	}
 }
 
-// current returns the rules that apply now. If the changed file cannot be read, the old rules stay in force and the log reports the error.
+// current returns the rules of the current file. If the changed file cannot be read, the old rules stay in force and the log reports the error.
 func (p *Policy) current() *ruleSet {
 	now := p.loaded.Load()
 	if p.options.File == "" || !p.reading.TryLock() {

@@ -17,8 +17,8 @@ var (
 	domain = identity.Caller{User: "dora"}
 )
 
-// file writes a policy file and returns its path.
-func file(t *testing.T, content string) string {
+// writePolicy writes a policy file and returns its path.
+func writePolicy(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -49,13 +49,13 @@ func TestPolicy_FileReplacesDefaults(t *testing.T) {
 	}{
 		"defaults":    {policy.Options{}, []bool{false, false, false, false}, []bool{false, false, false, false}},
 		"old as well": {policy.Options{Old: true}, []bool{true, false, false, false}, []bool{true, false, false, false}},
-		"overridden": {policy.Options{Old: true, File: file(t, "# ours\nlist: role:reader\n")},
+		"overridden": {policy.Options{Old: true, File: writePolicy(t, "# a comment\nlist: role:reader\n")},
 			[]bool{false, true, false, false}, []bool{true, false, false, false}},
-		"overridden name": {policy.Options{Old: true, File: file(t, `{"admin_api": "role:reader"}`)},
+		"overridden name": {policy.Options{Old: true, File: writePolicy(t, `{"admin_api": "role:reader"}`)},
 			[]bool{false, true, false, false}, []bool{false, true, false, false}},
-		"name of the file's own": {policy.Options{File: file(t, "list: rule:people\npeople: rule:more or role:reader\nmore: '!'\nshow: ''\n")},
+		"rule that only the file defines": {policy.Options{File: writePolicy(t, "list: rule:readers\nreaders: rule:more or role:reader\nmore: '!'\nshow: ''\n")},
 			[]bool{false, true, false, false}, []bool{true, true, false, false}},
-		"empty file": {policy.Options{File: file(t, "")}, []bool{false, false, false, false}, []bool{false, false, false, false}},
+		"empty file": {policy.Options{File: writePolicy(t, "")}, []bool{false, false, false, false}, []bool{false, false, false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, c.options, defaults...)
@@ -64,7 +64,7 @@ func TestPolicy_FileReplacesDefaults(t *testing.T) {
 					t.Errorf("%s, caller %d: list %v, show %v", name, i, list, show)
 				}
 			}
-			if p.Allows("unheard of", admin, nil) {
+			if p.Allows("unknown operation", admin, nil) {
 				t.Errorf("%s: a name without a rule is allowed", name)
 			}
 		})
@@ -88,7 +88,7 @@ func TestPolicy_FileWithoutEffectIsRefused(t *testing.T) {
 		"list: admin":                               "is not a condition",
 	} {
 		t.Run(content, func(t *testing.T) {
-			path := file(t, content)
+			path := writePolicy(t, content)
 			_, err := policy.Open(policy.Options{File: path}, policy.Default{Name: "list", Check: "@"})
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %q", content, err, want)
@@ -96,17 +96,17 @@ func TestPolicy_FileWithoutEffectIsRefused(t *testing.T) {
 		})
 	}
 	if _, err := policy.Open(policy.Options{File: filepath.Join(t.TempDir(), "none")}); err == nil {
-		t.Error("a file that is not there is no error")
+		t.Error("no error for a missing file")
 	}
 }
 
 func TestPolicy_ChangedFileIsReloaded(t *testing.T) {
 	t.Parallel()
-	path := file(t, "list: role:reader")
+	path := writePolicy(t, "list: role:reader")
 	p := open(t, policy.Options{File: path}, policy.Default{Name: "list", Check: "@"})
 	change := func(content string) {
 		t.Helper()
-		next := file(t, content) // replaces the file, as editors do
+		next := writePolicy(t, content) // replaces the file, as editors do
 		if err := os.Rename(next, path); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestPolicy_ChangedFileIsReloaded(t *testing.T) {
 	change("list: role:admin")
 	expect("changed", true, false)
 	change("list: nonsense")
-	expect("spoilt", true, false)
+	expect("invalid", true, false)
 	change("list: '@'")
 	expect("repaired", true, true)
 	change("list: role:admin")
@@ -130,7 +130,7 @@ func TestPolicy_ChangedFileIsReloaded(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	expect("gone", true, false)
+	expect("removed", true, false)
 	change("list: role:reader")
-	expect("back", false, true)
+	expect("created again", false, true)
 }
