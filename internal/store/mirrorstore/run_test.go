@@ -1,0 +1,38 @@
+package mirrorstore_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"berth/internal/store/storetest"
+)
+
+func TestTrimRuns_KeepsOpenRunsAndTheirPlans(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	storetest.Exec(t, url, `
+		insert into mirror_run (id, kind, plan, actor, reason, state, finished_at)
+		overriding system value
+		values (1, 'audit', null, 'ann', 'old', 'done', now() - interval '2 days'),
+			(2, 'audit', null, 'ann', 'old, but the plan of an open repair', 'done', now() - interval '2 days'),
+			(3, 'audit', null, 'ann', 'new', 'done', now()),
+			(4, 'repair', 2, 'ann', 'open', 'running', null)`)
+
+	if err := s.Mirror.TrimRuns(t.Context(), 24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+
+	runs, err := s.Mirror.Runs(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []int64
+	for _, r := range runs {
+		left = append(left, r.ID)
+	}
+	if want := []int64{4, 3, 2}; !slices.Equal(left, want) {
+		t.Errorf("runs left: %v, want %v", left, want)
+	}
+}
