@@ -66,7 +66,7 @@ func TestSaveOutcomeAndClaim_ExcludesOtherAttempts(t *testing.T) {
 	held := take(t, s, 2)
 
 	if held.Wait <= 0 || held.Wait > journalstore.ClaimDuration || held.Entry.Attempt != 1 {
-		t.Errorf("taken from who holds it: %+v", held)
+		t.Errorf("claimed although another attempt holds it: %+v", held)
 	}
 	if _, err := s.Journal.SkipEntry(t.Context(), 2, "ann", "why not"); err == nil {
 		t.Error("skipped while it is being sent")
@@ -76,7 +76,7 @@ func TestSaveOutcomeAndClaim_ExcludesOtherAttempts(t *testing.T) {
 	}
 	storetest.Exec(t, url, `update note set due_at = now()`)
 	if got := due(t, s); !slices.Equal(got, []string{"journal/3", "journal/4"}) {
-		t.Errorf("a workflow would start for what is done: %v", got)
+		t.Errorf("a workflow would start for a completed entry: %v", got)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestSaveOutcomeAndClaim_ExpiredClaimStartsTheWorkflow(t *testing.T) {
 		t.Errorf("it may have been sent: %+v", again)
 	}
 	if _, err := s.Journal.SaveOutcome(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
-		t.Error("the dead one came back and settled")
+		t.Error("the dead attempt saved its outcome")
 	}
 }
 

@@ -83,7 +83,7 @@ func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 	}
 	storetest.Exec(t, url, `update note set due_at = now()`)
 	if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2", "journal/3", "journal/4", "journal/5", "journal/6"}) {
-		t.Errorf("told that they are done: %v", got)
+		t.Errorf("due although the entries are completed: %v", got)
 	}
 	if e := take(t, s, 4).Entry; e.BatchLeader == nil || *e.BatchLeader != 99 || e.State != journal.Completed {
 		t.Errorf("who mirrored it? %+v", e)

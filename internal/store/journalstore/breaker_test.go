@@ -19,7 +19,7 @@ func probe(t *testing.T, b *journalstore.Breaker, every time.Duration) time.Dura
 	return wait
 }
 
-func tell(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -32,10 +32,10 @@ func TestBreaker_OneProbeForAllProcesses(t *testing.T) {
 	s := storetest.New(t)
 	b := s.Journal.Breaker("http://one")
 	if wait := probe(t, b, time.Hour); wait != 0 {
-		t.Fatalf("nobody is in trouble, and wait %s", wait)
+		t.Fatalf("the breaker is closed, but the wait is %s", wait)
 	}
-	tell(t, b.Opened(t.Context(), 0))
-	tell(t, s.Journal.Breaker("http://two").Opened(t.Context(), time.Hour))
+	requireNoError(t, b.Opened(t.Context(), 0))
+	requireNoError(t, s.Journal.Breaker("http://two").Opened(t.Context(), time.Hour))
 
 	var admitted atomic.Int64
 	var all sync.WaitGroup
@@ -54,16 +54,16 @@ func TestBreaker_OneProbeForAllProcesses(t *testing.T) {
 	if n := admitted.Load(); n != 1 {
 		t.Errorf("%d probes at once", n)
 	}
-	tell(t, b.Opened(t.Context(), 0)) // by somebody who comes late
+	requireNoError(t, b.Opened(t.Context(), 0)) // by another process, later
 	if wait := probe(t, b, time.Hour); wait == 0 {
-		t.Error("who comes late allows another probe")
+		t.Error("a late Opened allowed another probe")
 	}
-	tell(t, b.Closed(t.Context()))
+	requireNoError(t, b.Closed(t.Context()))
 	if wait := probe(t, b, time.Hour); wait != 0 {
-		t.Errorf("the controller is back, and wait %s", wait)
+		t.Errorf("the breaker is closed again, but the wait is %s", wait)
 	}
 	if wait := probe(t, s.Journal.Breaker("http://two"), time.Hour); wait == 0 {
-		t.Error("the other controller is not back")
+		t.Error("the breaker of the other controller closed, too")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestBreaker_OneProbeForAllProcesses(t *testing.T) {
 func TestBreaker_ProbeOfADeadProcessExpires(t *testing.T) {
 	t.Parallel()
 	b := storetest.New(t).Journal.Breaker("http://one")
-	tell(t, b.Opened(t.Context(), 0))
+	requireNoError(t, b.Opened(t.Context(), 0))
 	if wait := probe(t, b, 0); wait != 0 {
 		t.Fatalf("wait %s", wait)
 	}
