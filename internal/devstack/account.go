@@ -9,26 +9,26 @@ import (
 	"syscall"
 )
 
-// account is whom PostgreSQL runs as: it refuses root, so root lends it an unprivileged account.
+// account is the user that PostgreSQL runs as. PostgreSQL refuses root, so root starts it as an unprivileged user.
 type account struct {
-	uid, gid int
-	lent     bool // another one than ours
-	reach    bool // a folder above the data is closed to it
+	uid, gid          int
+	otherUser         bool // than the user of this process
+	needsCapabilities bool // because it may not enter a folder above the data
 }
 
-// Linux capabilities with which a lent account gets through folders that only root may enter.
+// Linux capabilities that let the unprivileged user reach data below folders that only root may enter.
 const (
 	capDACOverride   = 1
 	capDACReadSearch = 2
 )
 
-// accountFor picks the account for the data in dir, which must exist, and gives it the folder. Whoever owns the
-// data keeps it, so that a second start finds what the first one wrote.
+// accountFor chooses the user for the data in dir, which must exist, and makes it the owner of the folder. An owner other than root stays,
+// so that a second start can read the data of the first.
 func accountFor(dir string) (account, error) {
 	if os.Geteuid() != 0 {
 		return account{uid: os.Geteuid(), gid: os.Getegid()}, nil
 	}
-	a := account{lent: true}
+	a := account{otherUser: true}
 	info, err := os.Stat(dir)
 	if err != nil {
 		return a, err
@@ -36,16 +36,16 @@ func accountFor(dir string) (account, error) {
 	owner := info.Sys().(*syscall.Stat_t)
 	a.uid, a.gid = int(owner.Uid), int(owner.Gid)
 	if a.uid == 0 {
-		if a.uid, a.gid, err = unprivileged(); err != nil {
+		if a.uid, a.gid, err = unprivilegedUser(); err != nil {
 			return a, err
 		}
-		if err := a.own(dir); err != nil {
+		if err := a.chown(dir); err != nil {
 			return a, err
 		}
 	}
 	for d := filepath.Dir(dir); ; d = filepath.Dir(d) {
 		if info, err := os.Stat(d); err != nil || info.Mode().Perm()&0o001 == 0 {
-			a.reach = true
+			a.needsCapabilities = true
 		}
 		if d == filepath.Dir(d) {
 			return a, nil
@@ -53,7 +53,7 @@ func accountFor(dir string) (account, error) {
 	}
 }
 
-func unprivileged() (uid, gid int, err error) {
+func unprivilegedUser() (uid, gid int, err error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
 		if err != nil {
@@ -65,23 +65,23 @@ func unprivileged() (uid, gid int, err error) {
 			return uid, gid, nil
 		}
 	}
-	return 0, 0, fmt.Errorf("PostgreSQL does not run as root, and there is neither a user postgres nor nobody to run it as")
+	return 0, 0, fmt.Errorf("PostgreSQL refuses to run as root, and this machine has neither a user postgres nor a user nobody: create one of them")
 }
 
-// own gives the account a file or folder.
-func (a account) own(path string) error {
-	if !a.lent {
+// chown gives the account a file or folder.
+func (a account) chown(path string) error {
+	if !a.otherUser {
 		return nil
 	}
 	return os.Chown(path, a.uid, a.gid)
 }
 
-// attributes make a child run as the account and end when we do, even when we are killed.
+// attributes make a child process run as the account and end with this process, even if this process is killed.
 func (a account) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
-	if a.lent {
+	if a.otherUser {
 		attr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
-		if a.reach {
+		if a.needsCapabilities {
 			attr.AmbientCaps = []uintptr{capDACOverride, capDACReadSearch}
 		}
 	}

@@ -14,8 +14,7 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// postgresBinaries finds the folder of PostgreSQL's server binaries: on the machine, else fetched once into
-// the user's cache.
+// postgresBinaries returns the folder of the PostgreSQL server binaries. If the machine has none, it downloads them once into a cache.
 func postgresBinaries(ctx context.Context) (string, error) {
 	var places []string
 	if initdb, err := exec.LookPath("initdb"); err == nil {
@@ -47,7 +46,7 @@ func hasServer(dir string) bool {
 	return true
 }
 
-// version is the first number in a path, for choosing the newest of several.
+// version returns the first number in a path, so that the newest of several versions can be chosen.
 func version(path string) int {
 	digits := strings.FieldsFunc(path, func(r rune) bool { return r < '0' || r > '9' })
 	if len(digits) == 0 {
@@ -57,7 +56,7 @@ func version(path string) int {
 	return n
 }
 
-// postgresCache is where fetched binaries are kept. Root's own cache is closed to the account that root lends.
+// postgresCache is the folder of downloaded binaries. For root it is not in the home directory, which the unprivileged user cannot enter.
 func postgresCache() string {
 	base, err := os.UserCacheDir()
 	if os.Geteuid() == 0 {
@@ -68,9 +67,8 @@ func postgresCache() string {
 	return filepath.Join(base, "berth", "postgres")
 }
 
-// fetchPostgres lets the embedded-postgres library bring the binaries. The library would also run them, which
-// it cannot do as root; only the binaries are wanted here. They appear in the cache all at once, since another
-// process may be doing the same.
+// fetchPostgres downloads the binaries with the embedded-postgres library. The library cannot run them as root, so only the binaries are used.
+// A rename moves them into the cache at once, because another process may download them at the same time.
 func fetchPostgres(_ context.Context, cache string) error {
 	if err := os.MkdirAll(filepath.Dir(cache), 0o755); err != nil {
 		return err
@@ -97,5 +95,5 @@ func fetchPostgres(_ context.Context, cache string) error {
 	if hasServer(filepath.Join(cache, "bin")) {
 		return nil
 	}
-	return errors.Join(errors.New("no PostgreSQL server on this machine, and none could be fetched: install the package postgresql"), err)
+	return errors.Join(errors.New("no PostgreSQL server found, and the download failed: install the package postgresql"), err)
 }

@@ -16,8 +16,8 @@ import (
 // CLIVariable names the temporal binary to use.
 const CLIVariable = "BERTH_TEMPORAL_CLI"
 
-// TemporalCLI finds the temporal binary: the one that CLIVariable names, one on PATH, else the pinned one of the
-// source tree, which Go builds once and keeps in its cache. Progress is told of a build, which takes minutes.
+// TemporalCLI returns the path of the temporal binary: the one in CLIVariable, else the one on PATH, else the pinned version of the source tree,
+// which Go builds once and caches. The build takes minutes; progress receives a message about it every ten seconds.
 func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	if path := os.Getenv(CLIVariable); path != "" {
 		if _, err := exec.LookPath(path); err != nil {
@@ -30,19 +30,19 @@ func TemporalCLI(ctx context.Context, progress func(string)) (string, error) {
 	}
 	module, err := toolModule("temporal")
 	if err != nil {
-		return "", fmt.Errorf("no temporal binary: put one on PATH, name it in %s, or start in berth's source tree so that it can be built", CLIVariable)
+		return "", fmt.Errorf("no temporal binary: put one on PATH, name it in %s, or run this in berth's source tree, which can build it", CLIVariable)
 	}
 	return buildTool(ctx, module, "temporal", "the temporal CLI", progress)
 }
 
-// TemporalPrograms are the binaries that production runs.
+// TemporalPrograms are the paths of the binaries that run Temporal in production.
 type TemporalPrograms struct {
 	Server  string
-	SQLTool string // makes the schema
+	SQLTool string // creates and updates the database schema
 }
 
-// TemporalServer finds the pinned server of the source tree, which Go builds once and keeps in its cache.
-// Progress is told of a build, which takes minutes.
+// TemporalServer returns the pinned server of the source tree, which Go builds once and caches. The build takes minutes; progress receives a
+// message about it every ten seconds.
 func TemporalServer(ctx context.Context, progress func(string)) (TemporalPrograms, error) {
 	module, err := toolModule("server")
 	if err != nil {
@@ -56,7 +56,7 @@ func TemporalServer(ctx context.Context, progress func(string)) (TemporalProgram
 	return s, err
 }
 
-// toolModule finds the module that pins a tool, here or in a folder above.
+// toolModule returns the folder of the module that pins a tool, in the working directory or in a folder above.
 func toolModule(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -68,17 +68,17 @@ func toolModule(name string) (string, error) {
 			return module, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("there is no tools/%s here or above: start in berth's source tree", name)
+			return "", fmt.Errorf("no folder tools/%s in the working directory or above: run this in berth's source tree", name)
 		}
 		dir = filepath.Dir(dir)
 	}
 }
 
 func buildTool(ctx context.Context, module, tool, what string, progress func(string)) (string, error) {
-	var path, trouble bytes.Buffer
+	var path, stderr bytes.Buffer
 	cmd := exec.Command("go", "-C", module, "tool", "-n", tool)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // installing a C compiler must not make it stale
-	cmd.Stdout, cmd.Stderr = &path, &trouble
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // so that the installation of a C compiler does not invalidate the cached build
+	cmd.Stdout, cmd.Stderr = &path, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	p, err := start(cmd)
 	if err != nil {
@@ -93,10 +93,10 @@ func buildTool(ctx context.Context, module, tool, what string, progress func(str
 			<-p.done
 			return "", ctx.Err()
 		case <-tick.C:
-			progress(fmt.Sprintf("building %s, which is kept for later (%s so far, about 4 minutes on two cores)", what, time.Since(begin).Round(time.Second)))
+			progress(fmt.Sprintf("building %s once (%s elapsed; it takes about 4 minutes on two cores)", what, time.Since(begin).Round(time.Second)))
 		case <-p.done:
 			if p.err != nil {
-				return "", errors.Join(fmt.Errorf("build %s: %w", what, p.err), errors.New(strings.TrimSpace(trouble.String())))
+				return "", errors.Join(fmt.Errorf("build %s: %w", what, p.err), errors.New(strings.TrimSpace(stderr.String())))
 			}
 			return strings.TrimSpace(path.String()), nil
 		}

@@ -1,6 +1,5 @@
-// Package devstack brings berth's neighbours to life on one machine, for `worker --dev` and for tests:
-// PostgreSQL, a Temporal dev server and the stand-ins for OpenDaylight and Nova. Each is a real process or a
-// real HTTP server on a port of its own, and none outlives the process that started it.
+// Package devstack starts the servers that berth needs on one machine, for `worker --dev` and for tests: PostgreSQL, Temporal, RabbitMQ,
+// and HTTP stubs such as those of OpenDaylight and Nova. Each server has its own port and ends with the process that started it.
 package devstack
 
 import (
@@ -17,7 +16,7 @@ import (
 	"time"
 )
 
-// Port returns port if it is free on loopback, or a free one for 0. A taken port is a PortTaken.
+// Port returns the port if it is free on loopback, or any free port for 0. A port in use is a PortTaken error.
 func Port(port int) (int, error) {
 	l, err := listen(port)
 	if err != nil {
@@ -27,30 +26,29 @@ func Port(port int) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// PortTaken is the error of a port on which somebody else listens.
+// PortTaken means that another process listens on the port.
 type PortTaken struct{ Port int }
 
 func (e PortTaken) Error() string { return fmt.Sprintf("port %d is already in use", e.Port) }
 
-// Free ports are found below those that the kernel hands out by itself: any process may get one of these for a
-// mere connection between the moment when it was found free, or given up for a restart, and the moment of its use.
-// Temporal's table of members has no room for higher ones either.
-const lowestPort, beyondPorts = 10_000, 1 << 15
+// Free ports are chosen below the kernel's range of ephemeral ports. Otherwise an outgoing connection of any process could take a port between its
+// choice and its use. Temporal's cluster membership table cannot store higher ports either.
+const lowestPort, portLimit = 10_000, 1 << 15
 
-// listen takes the port, or a free one for 0.
+// listen listens on the port, or on any free port for 0.
 func listen(port int) (net.Listener, error) {
 	if port != 0 {
 		return listenOn(port)
 	}
 	const tries = 1000
 	for range tries {
-		l, err := listenOn(lowestPort + rand.IntN(beyondPorts-lowestPort))
+		l, err := listenOn(lowestPort + rand.IntN(portLimit-lowestPort))
 		var taken PortTaken
 		if !errors.As(err, &taken) {
 			return l, err
 		}
 	}
-	return nil, fmt.Errorf("%d ports from %d to %d are taken", tries, lowestPort, beyondPorts-1)
+	return nil, fmt.Errorf("no free port found: %d random ports from %d to %d are in use", tries, lowestPort, portLimit-1)
 }
 
 func listenOn(port int) (net.Listener, error) {
@@ -64,7 +62,7 @@ func listenOn(port int) (net.Listener, error) {
 	return l, nil
 }
 
-// freePorts finds that many different ones.
+// freePorts returns n different free ports.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {
@@ -72,14 +70,13 @@ func freePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // held until there are enough, so that they differ
+		defer func() { _ = l.Close() }() // open until all are chosen, so that they differ
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
 }
 
-// withPort calls f with the port, or with a free one for 0. Between finding a free port and using it somebody
-// else may take it, so another one is tried then.
+// withPort calls f with the port, or with a free port for 0. It tries another free port if a process takes the port before f uses it.
 func withPort(port int, f func(port int) error) error {
 	for attempt := 1; ; attempt++ {
 		p, err := Port(port)
@@ -95,15 +92,15 @@ func withPort(port int, f func(port int) error) error {
 	}
 }
 
-// process is a child that ends with us.
+// process is a child process that ends with this process.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
-	err  error         // how, once done is closed
+	done chan struct{} // closed after the end of the process
+	err  error         // of Wait, valid after done is closed
 }
 
-// start runs the command from a thread that lives as long as the child does: the kernel sends Pdeathsig when
-// the thread that forked ends, which for the runtime's other threads may be before the process does.
+// start runs the command from a thread that lives as long as the child. The kernel sends Pdeathsig at the end of the thread that forked, and the Go
+// runtime may end other threads earlier.
 func start(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
@@ -123,7 +120,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// stop sends the signal and waits; after the grace it kills.
+// stop sends the signal and waits for the end of the process. After the grace period it sends SIGKILL.
 func (p *process) stop(sig os.Signal, grace time.Duration) {
 	_ = p.cmd.Process.Signal(sig)
 	select {
@@ -134,13 +131,13 @@ func (p *process) stop(sig os.Signal, grace time.Duration) {
 	}
 }
 
-// startWithin bounds the start of a server. An idle machine needs a second or two, a busy one minutes.
+// startWithin is the maximum duration of a server's start. An idle machine needs a second or two, a busy one minutes.
 const startWithin = 10 * time.Minute
 
-// errEnded means that a server ended by itself before it served.
+// errEnded means that a server process ended before it was ready.
 var errEnded = errors.New("ended while starting")
 
-// await calls ready until it succeeds, the process ends or the time is over.
+// await calls ready until it succeeds, the process ends or startWithin is over.
 func (p *process) await(ctx context.Context, what string, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -149,7 +146,7 @@ func (p *process) await(ctx context.Context, what string, ready func(context.Con
 	for {
 		last := ready(ctx)
 		select {
-		case <-p.done: // whoever answers then is another one
+		case <-p.done: // another server answers on the port
 			return fmt.Errorf("%s %w: %w", what, errEnded, p.err)
 		default:
 		}

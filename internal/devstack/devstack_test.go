@@ -302,7 +302,7 @@ func TestTemporalThatDoesNotStartSaysWhy(t *testing.T) {
 
 	_, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{CLI: cli, Dir: folder(t), Memory: true})
 
-	if err == nil || !strings.HasSuffix(err.Error(), "ended while starting: exit status 1; it said: Error: listen: address already in use") {
+	if err == nil || !strings.HasSuffix(err.Error(), "ended while starting: exit status 1; last output: Error: listen: address already in use") {
 		t.Errorf("the error is %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(cli), "trouble*")); len(left) != 7 {

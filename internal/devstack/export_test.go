@@ -1,4 +1,4 @@
 package devstack
 
-// FreePorts is freePorts.
+// FreePorts exports freePorts to tests.
 var FreePorts = freePorts

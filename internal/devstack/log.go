@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// childLog is the file that a child writes to, from where this child begins.
+// childLog is the log file of a child process, with the offset at which its output begins.
 type childLog struct {
 	*os.File
 	begin int64
@@ -24,10 +24,10 @@ func openLog(dir string) (*childLog, error) {
 	return &childLog{File: f, begin: begin}, err
 }
 
-// trouble finds the lines in which a program says why it ends.
-var trouble = regexp.MustCompile(`(?i)\b(error|fatal|panic)\b`)
+// failureLines matches lines in which a program explains its end.
+var failureLines = regexp.MustCompile(`(?i)\b(error|fatal|panic)\b`)
 
-// explain adds the last trouble that the child wrote of, or else its last line, to the error that it caused.
+// explain adds the last line that matches failureLines to the error, or else the last line of the output.
 func (l *childLog) explain(err error) error {
 	const enough, longest = 64 << 10, 500
 	text, _ := io.ReadAll(io.NewSectionReader(l.File, l.begin, enough))
@@ -36,12 +36,12 @@ func (l *childLog) explain(err error) error {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		if t := trouble.MatchString(line); t || !found {
+		if t := failureLines.MatchString(line); t || !found {
 			last, found = line, t
 		}
 	}
 	if last == "" {
 		return err
 	}
-	return fmt.Errorf("%w; it said: %.*s", err, longest, last)
+	return fmt.Errorf("%w; last output: %.*s", err, longest, last)
 }

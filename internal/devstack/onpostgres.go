@@ -28,39 +28,39 @@ import (
 	"berth/internal/contract"
 )
 
-// The server's databases on our cluster, with a role of its own. Nobody else touches them.
+// Names of the databases and of the role of the Temporal server in the PostgreSQL cluster.
 const (
 	temporalRole       = "temporal"
 	temporalDatabase   = "temporal"
 	visibilityDatabase = "temporal_visibility"
 )
 
-// historyShards are few, as suits one machine.
+// historyShards is small because the server runs on one machine.
 const historyShards = "4"
 
-// namespace is where berth's workflows run.
+// namespace is the Temporal namespace of berth's workflows.
 const namespace = "default"
 
-// portVariables name the ports of the server's services, the one that clients use first.
+// portVariables are the variables with the ports of the server's services; the frontend's is first.
 var portVariables = []string{"FRONTEND_GRPC_PORT", "FRONTEND_HTTP_PORT", "FRONTEND_MEMBERSHIP_PORT", "HISTORY_GRPC_PORT",
 	"HISTORY_MEMBERSHIP_PORT", "MATCHING_GRPC_PORT", "MATCHING_MEMBERSHIP_PORT", "WORKER_GRPC_PORT", "WORKER_MEMBERSHIP_PORT"}
 
-// onPostgres is a Temporal server that keeps everything in PostgreSQL, as in production.
-type onPostgres struct {
+// postgresTemporal is a Temporal server that stores everything in PostgreSQL, as in production.
+type postgresTemporal struct {
 	programs TemporalPrograms
 	dir      string
 	database *url.URL // as the server's role
 	ports    []int    // frontend first
 }
 
-// StartTemporalOnPostgres starts the server on databases of its own in a running cluster, with the namespace
-// "default" and berth's search attributes. The folder holds its settings and its log. It chooses free ports.
+// StartTemporalOnPostgres starts the server on its own databases in a running cluster, and registers the namespace "default" and berth's search
+// attributes. The folder holds its configuration and its log. The ports are free ones.
 func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir string, p *Postgres) (*Temporal, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &onPostgres{programs: programs, dir: dir}
+	s := &postgresTemporal{programs: programs, dir: dir}
 	if err := s.prepare(ctx, p); err != nil {
 		return nil, fmt.Errorf("prepare Temporal's databases: %w", err)
 	}
@@ -76,8 +76,8 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 	return t, nil
 }
 
-// start runs the server on ports that were free a moment ago. If somebody took one meanwhile, it tries others.
-func (s *onPostgres) start(ctx context.Context) (*Temporal, error) {
+// start runs the server on free ports, and tries other ports if a process takes one of them first.
+func (s *postgresTemporal) start(ctx context.Context) (*Temporal, error) {
 	for attempt := 1; ; attempt++ {
 		var err error
 		if s.ports, err = freePorts(len(portVariables)); err != nil {
@@ -96,8 +96,8 @@ func (s *onPostgres) start(ctx context.Context) (*Temporal, error) {
 	}
 }
 
-// prepare makes role, databases and schema, or brings those of an earlier server up to date.
-func (s *onPostgres) prepare(ctx context.Context, p *Postgres) error {
+// prepare creates role, databases and schema, or updates those of an earlier version.
+func (s *postgresTemporal) prepare(ctx context.Context, p *Postgres) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *onPostgres) prepare(ctx context.Context, p *Postgres) error {
 	if s.database, err = url.Parse(p.URL); err != nil {
 		return err
 	}
-	if err := s.enter(ctx, c); err != nil {
+	if err := s.setPassword(ctx, c); err != nil {
 		return err
 	}
 	for _, d := range []struct{ name, schema string }{
@@ -127,21 +127,21 @@ func (s *onPostgres) prepare(ctx context.Context, p *Postgres) error {
 			if _, err := c.Exec(ctx, `create database `+d.name+` owner `+temporalRole); err != nil {
 				return err
 			}
-			if err := s.tool(ctx, d.name, "setup-schema", "-v", "0.0"); err != nil {
+			if err := s.runSchemaTool(ctx, d.name, "setup-schema", "-v", "0.0"); err != nil {
 				return err
 			}
 		}
-		if err := s.tool(ctx, d.name, "update-schema", "--schema-name", d.schema); err != nil {
+		if err := s.runSchemaTool(ctx, d.name, "update-schema", "--schema-name", d.schema); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *onPostgres) settings() string { return filepath.Join(s.dir, "dynamic.yaml") }
+func (s *postgresTemporal) settings() string { return filepath.Join(s.dir, "dynamic.yaml") }
 
-// enter gives the role a new password.
-func (s *onPostgres) enter(ctx context.Context, c *pgx.Conn) error {
+// setPassword gives the role a new random password.
+func (s *postgresTemporal) setPassword(ctx context.Context, c *pgx.Conn) error {
 	var exists bool
 	if err := c.QueryRow(ctx, `select exists (select from pg_roles where rolname = $1)`, temporalRole).Scan(&exists); err != nil {
 		return err
@@ -156,8 +156,8 @@ func (s *onPostgres) enter(ctx context.Context, c *pgx.Conn) error {
 	return err
 }
 
-// tool runs the schema tool on one of the databases.
-func (s *onPostgres) tool(ctx context.Context, database string, args ...string) error {
+// runSchemaTool runs Temporal's schema tool on one of the databases.
+func (s *postgresTemporal) runSchemaTool(ctx context.Context, database string, args ...string) error {
 	cmd := exec.Command(s.programs.SQLTool, args...)
 	password, _ := s.database.User.Password()
 	cmd.Env = []string{"SQL_PLUGIN=postgres12", "SQL_HOST=" + s.database.Hostname(), "SQL_PORT=" + s.database.Port(),
@@ -170,8 +170,8 @@ func (s *onPostgres) tool(ctx context.Context, database string, args ...string) 
 	return nil
 }
 
-// command is the server with its settings, all of which are in the environment. Ours does not reach it.
-func (s *onPostgres) command() *exec.Cmd {
+// command is the server's command line. Its environment has only the server's settings.
+func (s *postgresTemporal) command() *exec.Cmd {
 	password, _ := s.database.User.Password()
 	cmd := exec.Command(s.programs.Server, "--allow-no-auth", "start")
 	cmd.Env = []string{"HOME=" + s.dir, "DB=postgres12_pgx", "POSTGRES_SEEDS=" + s.database.Hostname(), "DB_PORT=" + s.database.Port(),
@@ -184,7 +184,7 @@ func (s *onPostgres) command() *exec.Cmd {
 	return cmd
 }
 
-// registered makes sure that the server has the namespace and the search attributes.
+// registered registers the namespace and the search attributes unless they exist.
 func registered(ctx context.Context, address string) error {
 	c, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresOptions say where an embedded server lives.
+// PostgresOptions are the options of a PostgreSQL server.
 type PostgresOptions struct {
-	Dir    string // holds the cluster, its password and its log; made if missing, kept afterwards
+	Dir    string // holds the cluster, its password and its log; created if missing, kept after Stop
 	Port   int    // 0: a free one
-	Unsafe bool   // neither wait for the disk nor make guessing the password hard: for tests, where a power cut costs nothing
+	Unsafe bool   // for tests: no fsync, and a password hash that is cheap to check
 }
 
-// Postgres is a running embedded server.
+// Postgres is a running PostgreSQL server.
 type Postgres struct {
 	// URL connects to the database "berth" as the server's superuser.
 	URL     string
@@ -34,7 +34,7 @@ type Postgres struct {
 	proc    *process
 }
 
-// StartPostgres starts the server of that folder, and makes cluster and database first if there are none.
+// StartPostgres starts the server on the data in the folder, and creates the cluster and the database if they do not exist.
 func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	bin, err := postgresBinaries(ctx)
 	if err != nil {
@@ -76,16 +76,16 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	return p, nil
 }
 
-// Ended is closed when the server's process has ended.
+// Ended returns a channel that is closed after the end of the server process.
 func (p *Postgres) Ended() <-chan struct{} { return p.proc.done }
 
-// Stop ends the server in order; open connections are cut.
+// Stop shuts the server down and closes open connections.
 func (p *Postgres) Stop() { p.proc.stop(os.Interrupt, 20*time.Second) }
 
-// Restart ends the server as kill -9 of all its processes does, and starts it on the same port.
+// Restart kills all processes of the server with SIGKILL and starts the server on the same port.
 func (p *Postgres) Restart(ctx context.Context) error {
 	server := p.proc.cmd.Process.Pid
-	_ = syscall.Kill(server, syscall.SIGSTOP) // from now on it forks nobody
+	_ = syscall.Kill(server, syscall.SIGSTOP) // it cannot fork any more
 	sessions, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", server, server))
 	if err != nil {
 		return err
@@ -97,14 +97,14 @@ func (p *Postgres) Restart(ctx context.Context) error {
 			return err
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		for !ended(pid) && ctx.Err() == nil { // its memory would keep the next server from starting
+		for !ended(pid) && ctx.Err() == nil { // its shared memory would block the start of the next server
 			time.Sleep(time.Millisecond)
 		}
 	}
 	return p.run(ctx)
 }
 
-// ended tells whether a process that is no child of ours holds nothing any more: it is gone, or a zombie.
+// ended reports whether a process, which need not be a child of this one, is gone or a zombie.
 func ended(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(raw), ") ")
@@ -113,7 +113,7 @@ func ended(pid int) bool {
 
 func (p *Postgres) cluster() string { return filepath.Join(p.options.Dir, "cluster") }
 
-// init makes the cluster unless there is one, and returns the superuser's password.
+// init creates the cluster unless it exists, and returns the superuser's password.
 func (p *Postgres) init(ctx context.Context) (string, error) {
 	file := filepath.Join(p.options.Dir, "password")
 	if _, err := os.Stat(filepath.Join(p.cluster(), "PG_VERSION")); err == nil {
@@ -124,12 +124,12 @@ func (p *Postgres) init(ctx context.Context) (string, error) {
 	if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
 		return "", err
 	}
-	if err := p.as.own(file); err != nil {
+	if err := p.as.chown(file); err != nil {
 		return "", err
 	}
 	login := "scram-sha-256"
 	if p.options.Unsafe {
-		login = "md5" // each connection would hash the password thousands of times, and a test may be a few connections long
+		login = "md5" // SCRAM hashes thousands of times for each connection, which is slow for short tests
 	}
 	cmd := p.command(ctx, "initdb", "-D", p.cluster(), "-U", "berth", "-A", login, "--pwfile", file,
 		"-E", "UTF8", "--locale", "C", "--no-sync")
@@ -142,7 +142,7 @@ func (p *Postgres) init(ctx context.Context) (string, error) {
 	return password, nil
 }
 
-// awaitPredecessor waits for the server of a killed process, which is still shutting down.
+// awaitPredecessor waits for the end of an earlier server on the same cluster, whose parent was killed.
 func (p *Postgres) awaitPredecessor(ctx context.Context) error {
 	const patience = 10 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -160,8 +160,8 @@ func (p *Postgres) awaitPredecessor(ctx context.Context) error {
 	}
 }
 
-// predecessor is the process of a server that runs on the cluster, 0 if there is none. The number in the file
-// may have passed to another program meanwhile, and a program that is no PostgreSQL does not count.
+// predecessor returns the process ID of an earlier server on the cluster, or 0. The ID in the PID file may belong to another program now, so a
+// program that is not PostgreSQL does not count.
 func (p *Postgres) predecessor() int {
 	raw, err := os.ReadFile(filepath.Join(p.cluster(), "postmaster.pid"))
 	if err != nil {

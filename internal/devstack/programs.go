@@ -7,11 +7,11 @@ import (
 	"os/exec"
 )
 
-// ProgramsVariable names a folder with berth's worker and starter, as make builds them.
+// ProgramsVariable is the environment variable with the folder of the built programs worker and starter.
 const ProgramsVariable = "BERTH_TEST_PROGRAMS"
 
-// Programs returns the folder of berth's worker and starter: the one that ProgramsVariable names, else dir, after
-// building them there. They are without the race detector: nobody hears what it finds in a process that a test kills.
+// Programs returns the folder of the programs worker and starter: the one in ProgramsVariable, else dir, where it builds them. It builds without the
+// race detector, whose reports are lost when a test kills a process.
 func Programs(ctx context.Context, dir string) (string, error) {
 	if built := os.Getenv(ProgramsVariable); built != "" {
 		return built, nil

@@ -22,24 +22,24 @@ import (
 	"time"
 )
 
-// RabbitMQ is a running broker with its own port mapper, both in one folder and on ports of their own.
+// RabbitMQ is a running broker with its own Erlang port mapper.
 type RabbitMQ struct {
-	dir    string
-	port   int // of the broker; the next two are Erlang's
-	secure int // of the broker with TLS
-	node   int
-	mapper int
-	proc   *process
-	epmd   *process
+	dir     string
+	port    int // of the broker; the next two ports are Erlang's
+	tlsPort int // of the broker with TLS
+	node    int
+	mapper  int
+	proc    *process
+	epmd    *process
 }
 
-// rabbitServer is where Debian has the script that starts the broker as whoever calls it.
+// rabbitServer is the script in Debian's package that starts the broker as the current user.
 const rabbitServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
-// StartRabbitMQ starts a broker whose state is in that folder, which is made if missing.
+// StartRabbitMQ starts a broker with its state in the folder, which is created if missing.
 func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 	if _, err := os.Stat(rabbitServer); err != nil {
-		return nil, errors.New("there is no RabbitMQ on this machine: install rabbitmq-server, or run make deps")
+		return nil, errors.New("RabbitMQ is not installed: install rabbitmq-server, or run make deps")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -54,7 +54,7 @@ func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 		if err != nil {
 			return err
 		}
-		r.port, r.node, r.mapper, r.secure = port, more[0], more[1], more[2]
+		r.port, r.node, r.mapper, r.tlsPort = port, more[0], more[1], more[2]
 		if err := r.configure(); err != nil {
 			return err
 		}
@@ -63,23 +63,23 @@ func StartRabbitMQ(ctx context.Context, dir string) (*RabbitMQ, error) {
 	return r, err
 }
 
-// VirtualHosts is how many separate brokers the one broker is.
+// VirtualHosts is the number of virtual hosts. Tests use them as separate brokers.
 const VirtualHosts = 32
 
-// URL connects to one of the virtual hosts, of which there are VirtualHosts, as a user who may do anything there.
+// URL returns the URL of one of the virtual hosts, with a user that has all permissions there.
 func (r *RabbitMQ) URL(n int) string {
 	return fmt.Sprintf("amqp://berth:berth@127.0.0.1:%d/v%d", r.port, n)
 }
 
-// SecureURL is URL with TLS, under a certificate of the authority in the file CAFile.
+// SecureURL is URL with TLS. The authority in CAFile signed the certificate.
 func (r *RabbitMQ) SecureURL(n int) string {
-	return fmt.Sprintf("amqps://berth:berth@localhost:%d/v%d", r.secure, n)
+	return fmt.Sprintf("amqps://berth:berth@localhost:%d/v%d", r.tlsPort, n)
 }
 
-// CAFile is the PEM file with the broker's authority.
+// CAFile is the PEM file with the certificate authority of the broker.
 func (r *RabbitMQ) CAFile() string { return filepath.Join(r.dir, "ca.pem") }
 
-// configure writes what the broker reads when it starts.
+// configure writes the configuration of the broker.
 func (r *RabbitMQ) configure() error {
 	definitions := map[string][]map[string]any{"users": {{"name": "berth", "password": "berth", "tags": "administrator"}}}
 	for n := range VirtualHosts {
@@ -96,12 +96,12 @@ func (r *RabbitMQ) configure() error {
 	return errors.Join(file("definitions.json", string(text)), file("plugins", "[].\n"),
 		file("rabbitmq.conf", "log.console = true\nlog.console.level = warning\nlog.file = false\ndisk_free_limit.absolute = 1MB\n"+
 			"load_definitions = "+filepath.Join(r.dir, "definitions.json")+"\n"+
-			"listeners.ssl.default = 127.0.0.1:"+strconv.Itoa(r.secure)+"\n"+
+			"listeners.ssl.default = 127.0.0.1:"+strconv.Itoa(r.tlsPort)+"\n"+
 			"ssl_options.cacertfile = "+r.CAFile()+"\nssl_options.certfile = "+r.CAFile()+"\n"+
-			"ssl_options.keyfile = "+filepath.Join(r.dir, "key.pem")+"\nssl_options.verify = verify_none\n"), r.certify())
+			"ssl_options.keyfile = "+filepath.Join(r.dir, "key.pem")+"\nssl_options.verify = verify_none\n"), r.writeCertificate())
 }
 
-// Start brings a stopped broker back on its ports. What was not durable is gone.
+// Start starts a stopped broker on the same ports. Only durable queues and messages survive.
 func (r *RabbitMQ) Start(ctx context.Context) error {
 	log, err := openLog(r.dir)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 		r.epmd.stop(syscall.SIGKILL, time.Second)
 		return fmt.Errorf("start RabbitMQ: %w", err)
 	}
-	err = r.proc.await(ctx, "RabbitMQ (log: "+log.Name()+")", r.answers)
+	err = r.proc.await(ctx, "RabbitMQ (log: "+log.Name()+")", r.ready)
 	if err != nil {
 		err = log.explain(err)
 		r.Kill()
@@ -129,7 +129,7 @@ func (r *RabbitMQ) launch(log *os.File, name string, args ...string) (*process, 
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append(withoutRabbitMQ(os.Environ()),
-		"HOME="+r.dir, // of the cookie
+		"HOME="+r.dir, // folder of the Erlang cookie
 		"ERL_EPMD_ADDRESS=127.0.0.1",
 		"ERL_EPMD_PORT="+strconv.Itoa(r.mapper),
 		"RABBITMQ_NODENAME=berth"+strconv.Itoa(r.port)+"@localhost",
@@ -142,7 +142,7 @@ func (r *RabbitMQ) launch(log *os.File, name string, args ...string) (*process, 
 		"RABBITMQ_CONFIG_FILE="+filepath.Join(r.dir, "rabbitmq.conf"),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
 		"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(r.dir, "plugins"),
-		"RABBITMQ_ALLOW_INPUT=1", // the script becomes the server, which ends when we do
+		"RABBITMQ_ALLOW_INPUT=1", // the script replaces itself by the server, so that Pdeathsig reaches the server
 		"RABBITMQ_SERVER_START_ARGS=-noinput",
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none")
 	return start(cmd)
@@ -158,8 +158,8 @@ func withoutRabbitMQ(environ []string) []string {
 	return kept
 }
 
-// answers tells whether the broker speaks AMQP: to an unknown version of it, it answers with its own.
-func (r *RabbitMQ) answers(ctx context.Context) error {
+// ready checks that the broker speaks AMQP: it answers an unknown protocol version with its own version.
+func (r *RabbitMQ) ready(ctx context.Context) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(r.port))
 	if err != nil {
 		return err
@@ -176,20 +176,20 @@ func (r *RabbitMQ) answers(ctx context.Context) error {
 	return err
 }
 
-// Stop ends the broker in order.
+// Stop shuts the broker down.
 func (r *RabbitMQ) Stop() {
 	r.proc.stop(syscall.SIGTERM, 20*time.Second)
 	r.epmd.stop(syscall.SIGKILL, time.Second)
 }
 
-// Kill ends it as kill -9 does.
+// Kill sends SIGKILL to the broker.
 func (r *RabbitMQ) Kill() {
 	r.proc.stop(syscall.SIGKILL, time.Second)
 	r.epmd.stop(syscall.SIGKILL, time.Second)
 }
 
-// certify makes a certificate for this machine, which is its own authority.
-func (r *RabbitMQ) certify() error {
+// writeCertificate creates a self-signed certificate for this machine.
+func (r *RabbitMQ) writeCertificate() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err

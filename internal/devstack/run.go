@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// grace is what a program of Run has to tidy up once it was asked to end.
+// grace is the time that a program has to end after the interrupt.
 const grace = 15 * time.Second
 
-// Run runs a program to its end. When ctx ends first, the program and all its children are interrupted, and
-// killed if they stay. It ends when we are killed.
+// Run runs a program to its end. At the end of ctx it interrupts the program and all its children, and kills them after the grace period. The program
+// ends if this process is killed.
 func Run(ctx context.Context, cmd *exec.Cmd) error {
 	if err := ctx.Err(); err != nil {
 		return err

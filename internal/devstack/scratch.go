@@ -8,12 +8,11 @@ import (
 	"syscall"
 )
 
-// Scratch makes a folder for what ends with a run of tests, which the caller removes: in memory where that is
-// plenty, because making and removing the files of a test's own database takes a disk several times as long as the
-// test does, else where temporary files lie. PostgreSQL, which may run as another account, may enter it.
+// Scratch creates a folder for the files of a test run; the caller removes it. The folder is in memory if enough memory is free, because creating and
+// removing a test database on disk takes longer than the test. PostgreSQL, which may run as another user, can enter it.
 func Scratch() (string, error) {
 	const pattern = "berth-test-"
-	dir, err := os.MkdirTemp(memory(), pattern)
+	dir, err := os.MkdirTemp(memoryDir(), pattern)
 	if err != nil {
 		dir, err = os.MkdirTemp("", pattern)
 	}
@@ -23,23 +22,23 @@ func Scratch() (string, error) {
 	return dir, os.Chmod(dir, 0o755)
 }
 
-// memory is a folder whose files lie in memory, empty if there is none or it might become scarce.
-func memory() string {
+// memoryDir returns a folder on a memory file system, or "" if there is none or too little memory is available.
+func memoryDir() string {
 	const (
 		folder = "/dev/shm"
 		tmpfs  = 0x01021994
-		files  = 3 << 30 // several times what a run of all tests was seen to need
-		spare  = 6 << 30 // what the tests themselves need besides
+		files  = 3 << 30 // several times the need of all tests
+		spare  = 6 << 30 // for the test processes
 	)
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(folder, &fs); err != nil || fs.Type != tmpfs || fs.Bavail*uint64(fs.Bsize) < files || available() < spare {
+	if err := syscall.Statfs(folder, &fs); err != nil || fs.Type != tmpfs || fs.Bavail*uint64(fs.Bsize) < files || availableMemory() < spare {
 		return ""
 	}
 	return folder
 }
 
-// available is how many bytes of memory the kernel could still give away.
-func available() int64 {
+// availableMemory returns the memory in bytes that the kernel can allocate without swapping.
+func availableMemory() int64 {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Server is a stand-in that answers HTTP on loopback.
+// Server is an HTTP stub on loopback.
 type Server struct {
 	URL     string
 	handler http.Handler
@@ -16,13 +16,13 @@ type Server struct {
 	http    *http.Server
 }
 
-// Serve lets a handler answer on that port, or on a free one for 0.
+// Serve serves the handler on the port, or on a free port for 0.
 func Serve(port int, handler http.Handler) (*Server, error) {
 	s := &Server{handler: handler, port: port}
 	return s, s.Start()
 }
 
-// Start brings a stopped stand-in back on the port that it had.
+// Start starts a stopped stub on the same port.
 func (s *Server) Start() error {
 	l, err := listen(s.port)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Stop cuts every connection, as a neighbour that dies does.
+// Stop closes all connections at once, as a crash does.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

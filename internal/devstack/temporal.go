@@ -17,29 +17,28 @@ import (
 	"berth/internal/contract"
 )
 
-// TemporalOptions say where a Temporal dev server lives.
+// TemporalOptions are the options of a Temporal dev server.
 type TemporalOptions struct {
-	CLI    string // the binary; empty: TemporalCLI finds it
-	Dir    string // holds the log and, unless Memory, the database; made if missing, kept afterwards
-	Memory bool   // forget everything when the server ends
+	CLI    string // path of the binary; empty means that TemporalCLI finds it
+	Dir    string // holds the log and, unless Memory, the database; created if missing, kept after Stop
+	Memory bool   // keep no data after the end of the server
 	Port   int    // 0: a free one
 	UI     bool   // with the web UI
 	UIPort int    // 0: a free one
 }
 
-// Temporal is a running server: the whole service in one process.
+// Temporal is a running Temporal server. All its services are one process.
 type Temporal struct {
 	Address string // host:port of the frontend
 	UI      string // URL of the web UI, empty without one
 	options TemporalOptions
-	command func() *exec.Cmd            // starts it
-	ready   func(context.Context) error // tells whether it serves
+	command func() *exec.Cmd            // of the server
+	ready   func(context.Context) error // returns nil if the server is ready
 	proc    *process
 }
 
-// dynamic settings of the dev server. A search attribute or namespace that a test has just made is there for the
-// next request, and nobody who watches a local server is rationed to ten lists a second.
-var dynamic = []string{
+// dynamicConfig makes new search attributes and namespaces visible to the next request, and raises the rate limits of a local server.
+var dynamicConfig = []string{
 	"system.forceSearchAttributesCacheRefreshOnRead=true",
 	"frontend.namespaceRPS.visibility=1000",
 	"frontend.namespaceRPS=100000",
@@ -63,7 +62,7 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	err = withPort(o.Port, func(port int) error {
 		t = &Temporal{options: o}
 		t.command, t.ready = t.devServer, t.devReady
-		return t.choose(ctx, port)
+		return t.startOnPort(ctx, port)
 	})
 	if err != nil {
 		return nil, err
@@ -71,8 +70,8 @@ func StartTemporal(ctx context.Context, o TemporalOptions) (*Temporal, error) {
 	return t, nil
 }
 
-// choose settles on ports and starts the server there.
-func (t *Temporal) choose(ctx context.Context, port int) error {
+// startOnPort chooses the UI port and starts the server.
+func (t *Temporal) startOnPort(ctx context.Context, port int) error {
 	t.options.Port = port
 	t.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if t.options.UI {
@@ -86,20 +85,20 @@ func (t *Temporal) choose(ctx context.Context, port int) error {
 	return t.run(ctx)
 }
 
-// Stop ends the server in order.
+// Stop shuts the server down.
 func (t *Temporal) Stop() { t.proc.stop(syscall.SIGTERM, 5*time.Second) }
 
-// Kill ends it as a crash does.
+// Kill sends SIGKILL to the server.
 func (t *Temporal) Kill() { t.proc.stop(syscall.SIGKILL, time.Second) }
 
-// Start brings a server that was stopped or killed back on the same ports.
+// Start starts a stopped or killed server on the same ports.
 func (t *Temporal) Start(ctx context.Context) error { return t.run(ctx) }
 
-// Ended is closed when the server's process has ended.
+// Ended returns a channel that is closed after the end of the server process.
 func (t *Temporal) Ended() <-chan struct{} { return t.proc.done }
 
-// run starts the server and waits until it serves. A dev server finds ports for its inner services by itself and
-// ends if somebody else takes one before it does, so one that ends at once is started again.
+// run starts the server and waits until it is ready. The dev server chooses ports for its internal services and ends if another process takes one
+// first; then run starts it again.
 func (t *Temporal) run(ctx context.Context) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -107,7 +106,7 @@ func (t *Temporal) run(ctx context.Context) error {
 		if !errors.Is(err, errEnded) || attempt == attempts {
 			return err
 		}
-		if _, taken := Port(t.options.Port); taken != nil { // another attempt would end like this one
+		if _, taken := Port(t.options.Port); taken != nil { // another attempt would fail too
 			return err
 		}
 	}
@@ -127,7 +126,7 @@ func (t *Temporal) launch(ctx context.Context) error {
 	cmd := t.command()
 	cmd.Dir = t.options.Dir
 	cmd.Stdout, cmd.Stderr = log.File, log.File
-	cmd.ExtraFiles = []*os.File{lock} // which it holds as long as it lives
+	cmd.ExtraFiles = []*os.File{lock} // locked as long as the server lives
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if t.proc, err = start(cmd); err != nil {
 		return fmt.Errorf("start Temporal: %w", err)
@@ -140,8 +139,7 @@ func (t *Temporal) launch(ctx context.Context) error {
 	return nil
 }
 
-// awaitPredecessor waits for the server of a killed process, which the kernel is still taking down, and locks the
-// folder.
+// awaitPredecessor waits for the end of an earlier server that was killed, and locks the folder.
 func (t *Temporal) awaitPredecessor(ctx context.Context) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(t.options.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -176,21 +174,21 @@ func (t *Temporal) args() []string {
 		args = append(args, "--headless")
 	}
 	if !t.options.Memory {
-		// In write-ahead mode a commit that the disk has not yet seen survives a crash of the process, though
-		// not of the machine; waiting for the disk as well would make the server several times slower.
+		// In write-ahead mode a commit survives a crash of the process, though not of the machine. Waiting for the disk would make the server several
+		// times slower.
 		args = append(args, "--db-filename", filepath.Join(t.options.Dir, "temporal.db"),
 			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL")
 	}
 	for _, a := range contract.SearchAttributes {
 		args = append(args, "--search-attribute", a.Name+"="+a.Type)
 	}
-	for _, d := range dynamic {
+	for _, d := range dynamicConfig {
 		args = append(args, "--dynamic-config-value", d)
 	}
 	return args
 }
 
-// devReady tells whether the frontend answers and knows the search attributes, without which workflow tasks fail.
+// devReady checks that the frontend answers and has the search attributes, without which workflow tasks fail.
 func (t *Temporal) devReady(ctx context.Context) error {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.Address)
 	if err != nil {
@@ -202,13 +200,13 @@ func (t *Temporal) devReady(ctx context.Context) error {
 	cmd.Env = withoutTemporal(os.Environ())
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("ask for the search attributes: %w", err)
+		return fmt.Errorf("list the search attributes: %w", err)
 	}
-	return known(out)
+	return hasSearchAttributes(out)
 }
 
-// known tells whether the CLI's list has every search attribute of ours.
-func known(list []byte) error {
+// hasSearchAttributes checks that the CLI's list contains all search attributes of berth.
+func hasSearchAttributes(list []byte) error {
 	var listed struct {
 		Custom map[string]string `json:"customAttributes"`
 	}
@@ -223,7 +221,7 @@ func known(list []byte) error {
 	return nil
 }
 
-// withoutTemporal drops the settings with which a user points the CLI at another server.
+// withoutTemporal removes the variables that direct the CLI to another server.
 func withoutTemporal(environ []string) []string {
 	var rest []string
 	for _, pair := range environ {

@@ -15,20 +15,20 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// agentHost is a host with Debian's Open vSwitch and Neutron agents, as they are, on which ports are plugged. Where namespaces may
-// be made, all of it is in some of its own: the switch forwards between devices of the kernel, and dnsmasq answers servers. Elsewhere
-// the switch is OVS's own stand-in, which needs neither a kernel module nor a privilege, and a driver of ours is in dnsmasq's place.
+// agentHost is a host with Open vSwitch and Neutron agents from Debian's packages. If the test may create namespaces, the host has its own network
+// and mount namespaces: the switch forwards between kernel devices, and dnsmasq serves DHCP. Otherwise the switch is OVS's dummy datapath, which
+// needs no privilege, and a stub replaces the DHCP driver.
 type agentHost struct {
 	*servertest.Deployment
 	name         string
 	dir          string
-	programRoot  string // under which Debian's programs lie
+	programRoot  string // root folder of Debian's programs
 	broker       *devstack.RabbitMQ
-	namespacePID int // the process that holds the host's namespaces; 0: it has none
+	namespacePID int // process that holds the host's namespaces; 0 if there are none
 	dhcp, ovs    *servertest.Process
 }
 
-// newAgentHost starts the switch of a host whose agents are on that broker.
+// newAgentHost starts the switch of a host. Its agents will connect to the broker.
 func newAgentHost(s *servertest.Deployment, name string, broker *devstack.RabbitMQ) *agentHost {
 	s.Helper()
 	h := &agentHost{Deployment: s, name: name, dir: servertest.DataFolder(s.T), programRoot: debianAgents(s.T), broker: broker}
@@ -56,7 +56,7 @@ func newAgentHost(s *servertest.Deployment, name string, broker *devstack.Rabbit
 	return h
 }
 
-// debianAgents is the folder under which Debian's agents lie.
+// debianAgents returns the root folder of Debian's agent packages.
 func debianAgents(t *testing.T) string {
 	t.Helper()
 	var said bytes.Buffer
@@ -71,7 +71,7 @@ func debianAgents(t *testing.T) string {
 
 func (h *agentHost) file(name string) string { return filepath.Join(h.dir, name) }
 
-// command is a program of Debian's that finds its like, its libraries and its sockets in our folders.
+// command returns a command of Debian's packages, with programs, libraries and sockets in the test's folders.
 func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	under := func(folders ...string) string {
 		for i, f := range folders {
@@ -96,11 +96,11 @@ func (h *agentHost) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a program until it is killed, by the end of the test at the latest.
+// run starts a program. The test kills it at its end.
 func (h *agentHost) run(name string, args ...string) *servertest.Process {
 	h.Helper()
 	cmd := h.inNamespaces(h.command(name, args...))
-	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 { // agents want to be root, if only of a namespace of their own
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 { // agents must be root, at least of their own user namespace
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: []syscall.SysProcIDMap{{HostID: uid, Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{HostID: gid, Size: 1}}}
 	}
@@ -114,7 +114,7 @@ func (h *agentHost) run(name string, args ...string) *servertest.Process {
 	return r
 }
 
-// kill is kill -9.
+// kill sends SIGKILL and waits for the end of the process.
 func (h *agentHost) kill(r *servertest.Process) {
 	_ = r.Cmd.Process.Kill()
 	<-r.Done
@@ -129,7 +129,7 @@ func (h *agentHost) vsctl(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// plug does what Nova does on the host: it plugs the device of the port into the switch.
+// plug adds the port's device to the switch, as Nova does.
 func (h *agentHost) plug(p serverPort) {
 	h.Helper()
 	h.vsctl("--may-exist", "add-port", "br-int", p.tap(), "--", "set", "Interface", p.tap(), "type=internal",
@@ -141,13 +141,13 @@ func (h *agentHost) unplug(p serverPort) {
 	h.vsctl("del-port", "br-int", p.tap())
 }
 
-// vlan is the VLAN on which the agent has put a port's device, empty if it has not or there is none.
+// vlan returns the VLAN tag that the agent gave the port's device, or "".
 func (h *agentHost) vlan(p serverPort) string {
 	h.Helper()
 	return strings.Trim(h.vsctl("--if-exists", "get", "Port", p.tap(), "tag"), "[]")
 }
 
-// tap is the name of the port's device.
+// tap returns the name of the port's device.
 func (p serverPort) tap() string { return "tap" + p.id[:11] }
 
 // restartBroker kills RabbitMQ and starts it again.
@@ -168,7 +168,7 @@ func (h *agentHost) startOVS() {
 	h.ovs = h.run("neutron-openvswitch-agent", "--config-file", h.file("openvswitch_agent.ini"))
 }
 
-// writeConfig writes what the agents read when they start.
+// writeConfig writes the configuration files of the agents.
 func (h *agentHost) writeConfig() {
 	h.Helper()
 	shared := fmt.Sprintf(`[DEFAULT]
@@ -207,7 +207,7 @@ datapath_type = netdev
 tunnel_types = vxlan
 [securitygroup]
 firewall_driver = openvswitch
-`, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // a loopback address that nobody else has: a free port might be taken meanwhile
+`, 1+rand.N(254), rand.N(256), 1+rand.N(254))) // a random loopback address, because another process could take a free port
 }
 
 func (h *agentHost) writeFile(name, text string) {

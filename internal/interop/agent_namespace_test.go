@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holderScript holds what a host makes: a network and a mount namespace of its own, if that is allowed here. When the test has ended,
-// however it did, it kills what is left of the programs that work in the host's folder; most have children, some leave them.
+// holderScript creates the host's network and mount namespaces, if permitted, and keeps them until its input ends. Then it kills all programs that
+// still work in the host's folder.
 const holderScript = `set -e
 if [ -n "$OWN" ]; then
 	mount --make-rprivate /
@@ -38,7 +38,7 @@ for p in /proc/[0-9]*; do
 done
 `
 
-// startNamespaces starts the keeper. A host that may not have namespaces here has none.
+// startNamespaces starts the process that holds the host's namespaces. Without permission the host has no namespaces.
 func (h *agentHost) startNamespaces() {
 	h.Helper()
 	why := "not root"
@@ -48,13 +48,13 @@ func (h *agentHost) startNamespaces() {
 			return
 		}
 	}
-	h.Logf("a host has no namespaces here, so that its switch and its DHCP driver are stand-ins: %s", why)
+	h.Logf("this test may not create namespaces, so that stubs replace the switch and the DHCP driver: %s", why)
 	if _, why = h.startHolder(0); why != "" {
 		h.Fatal(why)
 	}
 }
 
-// startHolder starts a keeper and returns its process, or why it could not.
+// startHolder starts holderScript and returns its process ID, or the reason for a failure.
 func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	h.Helper()
 	cmd := h.command("sh", "-c", holderScript)
@@ -90,7 +90,7 @@ func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	return cmd.Process.Pid, ""
 }
 
-// inNamespaces is the command in the host's namespaces, if it has any.
+// inNamespaces returns the command changed to run in the host's namespaces, if there are any.
 func (h *agentHost) inNamespaces(cmd *exec.Cmd) *exec.Cmd {
 	if h.namespacePID == 0 {
 		return cmd
@@ -110,7 +110,7 @@ func (h *agentHost) ip(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// forwardBroker lets the broker be reached from the host's network, where nothing is but what the host makes, under its own address.
+// forwardBroker makes the broker reachable from the host's network namespace, at the same address.
 func (h *agentHost) forwardBroker() {
 	h.Helper()
 	broker, err := url.Parse(h.broker.URL(0))
@@ -152,7 +152,7 @@ func (h *agentHost) forwardBroker() {
 	}()
 }
 
-// forward passes on what two sides say until one has ended.
+// forward copies data between two connections until one of them ends.
 func forward(one net.Conn, address string) {
 	defer func() { _ = one.Close() }()
 	other, err := net.Dial("tcp", address)
@@ -170,7 +170,7 @@ func forward(one net.Conn, address string) {
 	<-ended
 }
 
-// servesDHCP tells whether the host's DHCP agent has set up its service for a network.
+// servesDHCP reports whether the host's DHCP agent serves the network.
 func (h *agentHost) servesDHCP(network string) bool {
 	if h.namespacePID == 0 {
 		said := h.dhcp.Output()
@@ -181,7 +181,7 @@ func (h *agentHost) servesDHCP(network string) bool {
 	return err == nil
 }
 
-// bootServer gives the port's device to a server, in a namespace of its own, and returns the address that the server gets over it by DHCP.
+// bootServer moves the port's device into a namespace of its own, as for a server, and returns the address that it gets by DHCP.
 func (h *agentHost) bootServer(p serverPort) string {
 	h.Helper()
 	h.ip("netns", "add", p.tap())

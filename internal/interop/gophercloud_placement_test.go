@@ -21,7 +21,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// goClient is gophercloud at work on a process.
+// goClient calls berth through gophercloud.
 type goClient struct {
 	*testing.T
 	ctx      context.Context
@@ -31,7 +31,7 @@ type goClient struct {
 	agg      string // an aggregate with the host in it
 }
 
-// client is the library's client for a microversion.
+// client returns gophercloud's client for a microversion.
 func (g *goClient) client(version string) *gophercloud.ServiceClient {
 	return &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{TokenID: "admin"},
 		Endpoint: g.endpoint + "/", Type: "placement", Microversion: version}
@@ -120,7 +120,7 @@ func (g *goClient) providers() {
 	g.expectStatus("delete it again", resourceproviders.Delete(g.ctx, c, g.rack).ExtractErr(), http.StatusNotFound)
 }
 
-// list are the UUIDs of the providers that a query finds.
+// list returns the UUIDs of the providers that match a query.
 func (g *goClient) list(version string, opts resourceproviders.ListOptsBuilder) (found []string) {
 	g.Helper()
 	for _, p := range listAll(g, resourceproviders.List(g.client(version), opts), resourceproviders.ExtractResourceProviders) {

@@ -12,7 +12,7 @@ import (
 
 const libraries = "github.com/gophercloud/gophercloud/v2/openstack/"
 
-// gophercloudTrials are the tests in which everything of these packages is used, but for what is named, which does not apply.
+// gophercloudTrials has, for each test, the gophercloud packages whose exported functions it must all use. The listed exceptions do not apply.
 var gophercloudTrials = []struct {
 	files    []string
 	packages []string
@@ -74,8 +74,7 @@ func useOf(t *testing.T, name string, used map[string]bool) {
 	})
 }
 
-// functionsOf lists what is exported as package.Function, as .Method for methods of results, and as package.Type for options, whose
-// methods the functions call.
+// functionsOf lists exported functions as package.Function, methods of results as .Method, and option types as package.Type.
 func functionsOf(t *testing.T, patterns ...string) (names []string) {
 	t.Helper()
 	files, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", `{{if ne .Name "testing"}}{{range .GoFiles}}{{$.Dir}}/{{.}} {{end}}{{end}}`}, patterns...)...).Output()

@@ -10,8 +10,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestNeutronAgents_BringPortsUp has Debian's DHCP agent and Open vSwitch agent, as they are, work for berth over RabbitMQ. Each
-// of the processes is killed while ports change.
+// TestNeutronAgents_BringPortsUp runs Debian's DHCP agent and Open vSwitch agent against berth over RabbitMQ. It kills each process while ports
+// change.
 func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	t.Parallel()
 	broker, err := devstack.StartRabbitMQ(t.Context(), t.TempDir())
@@ -26,7 +26,7 @@ func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	c.rpc.AwaitReady()
 	h.startDHCP()
 	h.startOVS()
-	c.await("both agents live", func() string { return c.missingAgents("DHCP agent", "Open vSwitch agent") })
+	c.await("both agents are alive", func() string { return c.missingAgents("DHCP agent", "Open vSwitch agent") })
 
 	c.network = c.api.CreateNetwork("blue")
 	c.subnet = c.api.CreateSubnet(c.network)
@@ -38,7 +38,7 @@ func TestNeutronAgents_BringPortsUp(t *testing.T) {
 	c.checkAgentLogs()
 }
 
-// portLifecycle is what a port goes through while all is well.
+// portLifecycle plugs, unplugs and disables a port while all processes run.
 func (c *agentScenario) portLifecycle(p serverPort) {
 	c.Helper()
 	c.host.plug(p)
@@ -59,24 +59,24 @@ func (c *agentScenario) portLifecycle(p serverPort) {
 	}
 }
 
-// toggleDHCP takes DHCP from the subnet and gives it back.
+// toggleDHCP disables DHCP on the subnet and enables it again.
 func (c *agentScenario) toggleDHCP(first serverPort) {
 	c.Helper()
-	c.await("the agent has its port", func() string { return c.dhcpServiceDiffers(1) })
+	c.await("the DHCP agent has a port", func() string { return c.dhcpServiceDiffers(1) })
 	c.setAttribute("subnet", c.subnet, "enable_dhcp", false)
-	c.await("the agent has left", func() string { return c.dhcpServiceDiffers(0) })
+	c.await("the DHCP agent has no port", func() string { return c.dhcpServiceDiffers(0) })
 	second := c.createServerPort()
 	c.host.plug(second)
-	c.awaitWired("nobody has to serve it", second)
+	c.awaitWired("the subnet has no DHCP", second)
 	c.setAttribute("subnet", c.subnet, "enable_dhcp", true)
-	c.await("the agent is back", func() string { return c.dhcpServiceDiffers(1) })
+	c.await("the DHCP agent has a port again", func() string { return c.dhcpServiceDiffers(1) })
 	third := c.createServerPort()
 	c.host.plug(third)
-	c.awaitWired("it is served", third)
-	c.awaitStatus("it was served before", first, "ACTIVE")
+	c.awaitWired("the DHCP agent serves it", third)
+	c.awaitStatus("the DHCP agent served it before", first, "ACTIVE")
 }
 
-// killEachProcess kills each process while a port is plugged and another one changes, and lets it come back.
+// killEachProcess kills and restarts each process while ports are plugged and changed.
 func (c *agentScenario) killEachProcess(first serverPort) {
 	c.Helper()
 	h := c.host
@@ -89,7 +89,7 @@ func (c *agentScenario) killEachProcess(first serverPort) {
 	p := plugged()
 	h.kill(h.dhcp)
 	late := plugged()
-	c.Await("a port is wired, and waits for DHCP alone", func() string {
+	c.Await("a port waits for DHCP only", func() string {
 		why := c.port(late)["berth:why"].(servertest.Object)["sentence"].(string)
 		if strings.Contains(why, "DHCP") && !strings.Contains(why, "L2") {
 			return ""
@@ -98,7 +98,7 @@ func (c *agentScenario) killEachProcess(first serverPort) {
 	})
 	h.startDHCP()
 	c.awaitWired("the DHCP agent was killed", p)
-	c.awaitWired("it came while there was no DHCP agent", late)
+	c.awaitWired("it was plugged without a DHCP agent", late)
 
 	p = plugged()
 	h.kill(h.ovs)
@@ -106,7 +106,7 @@ func (c *agentScenario) killEachProcess(first serverPort) {
 	c.setAttribute("port", first.id, "admin_state_up", false)
 	h.startOVS()
 	c.awaitWired("the Open vSwitch agent was killed", p)
-	c.awaitWired("it came while there was no Open vSwitch agent", late)
+	c.awaitWired("it was plugged without an Open vSwitch agent", late)
 	c.awaitDisconnected(first)
 	c.setAttribute("port", first.id, "admin_state_up", true)
 	c.awaitWired("it is administratively up again", first)
@@ -123,7 +123,7 @@ func (c *agentScenario) killEachProcess(first serverPort) {
 		fault.bounce()
 		late = plugged()
 		c.awaitWired(fault.of+" was killed", p)
-		c.awaitWired("it came after "+fault.of+" had been killed", late)
+		c.awaitWired("it was plugged after the kill of "+fault.of, late)
 		c.awaitDisconnected(first)
 		c.setAttribute("port", first.id, "admin_state_up", true)
 		c.awaitWired("it is administratively up again", first)
@@ -133,35 +133,35 @@ func (c *agentScenario) killEachProcess(first serverPort) {
 	h.unplug(first)
 	c.temporalWorker.Kill()
 	late = plugged()
-	c.awaitStatus("agents' reports need no worker of Temporal", first, "DOWN")
+	c.awaitStatus("reports are processed without a Temporal worker", first, "DOWN")
 	c.temporalWorker = c.Deployment.StartWorker("relay,temporal")
 	c.awaitWired("the worker was killed", p)
-	c.awaitWired("it came while there was no worker", late)
+	c.awaitWired("it was plugged without a Temporal worker", late)
 	h.plug(first)
 	c.awaitWired("it is plugged again", first)
 }
 
-// deleteAll deletes all there is.
+// deleteAll deletes all ports and the network.
 func (c *agentScenario) deleteAll() {
 	c.Helper()
 	for _, p := range c.servers {
 		c.api.Must("DELETE", "/networking/v2.0/ports/"+p.id, nil)
 	}
 	for _, p := range c.servers {
-		c.await("the device of a deleted port is dead", func() string { return c.vlanDiffers(p, deadVLAN) })
+		c.await("the device of a deleted port is disconnected", func() string { return c.vlanDiffers(p, deadVLAN) })
 	}
 	c.api.Must("DELETE", "/networking/v2.0/networks/"+c.network, nil)
-	c.await("the DHCP agent has left the network", func() string {
+	c.await("the DHCP agent does not serve the network", func() string {
 		if c.host.servesDHCP(c.network) {
-			return "it has not"
+			return "it serves the network"
 		}
 		return ""
 	})
-	c.AwaitNone("agents are told of everything", `select kind || ' ' || event from announcement where told_at is null`)
-	c.AwaitNone("no note is left", `select workflow_id from note`)
+	c.AwaitNone("all notifications to agents are published", `select kind || ' ' || event from announcement where told_at is null`)
+	c.AwaitNone("all notes are delivered", `select workflow_id from note`)
 }
 
-// checkAgentLogs checks that no agent has complained, but about RabbitMQ that was away.
+// checkAgentLogs checks that the agents log no error except those about RabbitMQ's outage.
 func (c *agentScenario) checkAgentLogs() {
 	c.Helper()
 	away := []string{"impl_rabbit", "MessagingTimeout", "Timeout in RPC method"}
@@ -175,19 +175,19 @@ func (c *agentScenario) checkAgentLogs() {
 	}
 }
 
-// agentScenario is berth with a host that has Neutron's own agents.
+// agentScenario is a deployment and a host with Neutron's agents.
 type agentScenario struct {
 	*servertest.Deployment
 	host                     *agentHost
 	api, temporalWorker, rpc *servertest.Worker
 	network, subnet          string
-	servers                  []serverPort // all that were made
+	servers                  []serverPort // all created ports
 }
 
 // serverPort is a port of a server on the host.
 type serverPort struct{ id, mac, ip string }
 
-// missingAgents tells which of these types of agents does not live.
+// missingAgents returns the types of agents that are not alive.
 func (c *agentScenario) missingAgents(types ...string) string {
 	for _, a := range c.api.Must("GET", "/networking/v2.0/agents", nil)["agents"].([]any) {
 		if a := a.(servertest.Object); a["alive"] == true && a["host"] == c.host.name {
@@ -197,7 +197,7 @@ func (c *agentScenario) missingAgents(types ...string) string {
 	return strings.Join(types, ", ")
 }
 
-// await is until, as long as the agents run.
+// await is Deployment.Await; it fails at once if an agent ends.
 func (c *agentScenario) await(what string, f func() string) {
 	c.Helper()
 	c.Await(what, func() string {
@@ -218,7 +218,7 @@ func (c *agentScenario) port(p serverPort) servertest.Object {
 	return c.api.Must("GET", "/networking/v2.0/ports/"+p.id, nil)["port"].(servertest.Object)
 }
 
-// awaitStatus waits until the port has that status.
+// awaitStatus waits until the port has the status.
 func (c *agentScenario) awaitStatus(why string, p serverPort, status string) {
 	c.Helper()
 	c.await("a port is "+status+": "+why, func() string {
@@ -229,7 +229,7 @@ func (c *agentScenario) awaitStatus(why string, p serverPort, status string) {
 	})
 }
 
-// awaitWired waits until the port is ACTIVE, and its device is where its network is.
+// awaitWired waits until the port is ACTIVE and the agent has put its device into a VLAN.
 func (c *agentScenario) awaitWired(why string, p serverPort) {
 	c.Helper()
 	c.awaitStatus(why, p, "ACTIVE")
@@ -241,14 +241,14 @@ func (c *agentScenario) awaitWired(why string, p serverPort) {
 	})
 }
 
-// deadVLAN is where the agent puts devices through which nothing may go.
+// deadVLAN is the VLAN of devices that the agent has disconnected.
 const deadVLAN = "4095"
 
-// awaitDisconnected waits until the port is DOWN, and its device is cut off.
+// awaitDisconnected waits until the port is DOWN and its device is disconnected.
 func (c *agentScenario) awaitDisconnected(p serverPort) {
 	c.Helper()
 	c.awaitStatus("it is administratively down", p, "DOWN")
-	c.await("the device of a port is dead", func() string { return c.vlanDiffers(p, deadVLAN) })
+	c.await("the device of a port is disconnected", func() string { return c.vlanDiffers(p, deadVLAN) })
 }
 
 func (c *agentScenario) vlanDiffers(p serverPort, want string) string {
@@ -258,11 +258,11 @@ func (c *agentScenario) vlanDiffers(p serverPort, want string) string {
 	return ""
 }
 
-// dhcpServiceDiffers tells whether not so many DHCP agents serve the network, over ports that are up.
+// dhcpServiceDiffers returns "" if the wanted number of DHCP agents serve the network with ACTIVE ports, else the difference.
 func (c *agentScenario) dhcpServiceDiffers(want int) string {
 	ports := c.api.Must("GET", "/networking/v2.0/ports?device_owner=network:dhcp&network_id="+c.network, nil)["ports"].([]any)
 	if len(ports) != want || c.host.servesDHCP(c.network) != (want > 0) {
-		return fmt.Sprintf("%d have a port", len(ports))
+		return fmt.Sprintf("%d DHCP agents have a port", len(ports))
 	}
 	for _, p := range ports {
 		if p := p.(servertest.Object); c.host.namespacePID != 0 && p["status"] != "ACTIVE" {
@@ -272,7 +272,7 @@ func (c *agentScenario) dhcpServiceDiffers(want int) string {
 	return ""
 }
 
-// createServerPort makes a port for a server on the host.
+// createServerPort creates a port for a server on the host.
 func (c *agentScenario) createServerPort() serverPort {
 	c.Helper()
 	p := servertest.PortBody(c.network)

@@ -10,13 +10,13 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// behindKeystone is what the stock client does that needs an identity service: it logs in, finds berth in the catalogue, and looks up
-// projects by their names. Where clients before and since the one that shows quotas of networks alone differ, it says for which a line is.
-var behindKeystone = []struct {
+// keystoneCommands are commands that need Keystone: login, the service catalogue, and lookups of projects by name. The prefixes "old: " and "new: "
+// select lines for clients without and with the option --network of `quota show`.
+var keystoneCommands = []struct {
 	user, project string
-	story         []said
+	story         []commandCase
 }{
-	{"boss", "ops", []said{
+	{"boss", "ops", []commandCase{
 		{"old: quota show demo -f value -c networks -c ports -c secgroups", "100|500|10"},
 		{"old: quota show -f value -c networks -c ports", "100|500"},
 		{"new: quota show demo --network -f value", "has: ports 500"},
@@ -39,7 +39,7 @@ var behindKeystone = []struct {
 		{"security group create doors --project demo -f value -c project_id", "demo"},
 		{"security group list --project demo --sort-column Name -f value -c Name", "default|doors"},
 	}},
-	{"alice", "demo", []said{
+	{"alice", "demo", []commandCase{
 		{"network list --sort-column Name -f value -c Name", "blue|shared"},
 		{"network create green", "error: Quota exceeded for resources: ['network']"},
 		{"port create own --network blue -f value -c project_id", "demo"},
@@ -53,7 +53,7 @@ var behindKeystone = []struct {
 		{"network set shared --name mine", "error: update_network"},
 		{"network delete shared", "error: delete_network"},
 	}},
-	{"boss", "ops", []said{
+	{"boss", "ops", []commandCase{
 		{"old: quota list --network --detail --project demo -f value", "has: ports 2 0 2"},
 		{"new: quota show demo --network --usage -f value", "has: ports 2 2 0"},
 		{"new: quota set demo --ports 1", "error: must be greater than or equal to already used"},
@@ -86,7 +86,7 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 	c := newClientWith(t, "OS_AUTH_TYPE=password", "OS_AUTH_URL="+keystone.URL+"/v3", "OS_PASSWORD=secret", "OS_USER_DOMAIN_NAME=Default",
 		"OS_PROJECT_DOMAIN_NAME=Default", "OS_IDENTITY_API_VERSION=3")
 
-	for _, part := range behindKeystone {
+	for _, part := range keystoneCommands {
 		c.session("--os-username "+part.user+" --os-project-name "+part.project, func(run func(string) (int, string, string)) {
 			_, help, _ := run("quota show --help")
 			other := "new: "

@@ -10,8 +10,8 @@ import (
 	"berth/internal/server/servertest"
 )
 
-// TestOpenStackClient_Leases tells its story to the plug-in of the openstack client and, where the package has it, to the blazar
-// program, over a whole berth: what is due happens, and Nova is told.
+// TestOpenStackClient_Leases runs leaseCommands with the openstack client, and blazarCommands with the program blazar if it is installed. All roles
+// run, so that leases start and end.
 func TestOpenStackClient_Leases(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
@@ -25,20 +25,20 @@ func TestOpenStackClient_Leases(t *testing.T) {
 	sea := api.CreateNetwork("sea")
 	api.Create("subnet", servertest.Object{"network_id": sea, "ip_version": 4, "cidr": "10.20.0.0/24",
 		"allocation_pools": []servertest.Object{{"start": "10.20.0.100", "end": "10.20.0.200"}}})
-	n := leaseTelling{Deployment: s, sea: sea}
+	n := leaseClient{Deployment: s, sea: sea}
 	c := newStockClient(t, api.URL+"/reservation/v1")
 
 	commands := c.commands("openstack.reservation.v1")
 	for _, command := range commands {
-		if !unloadable[command] && !slices.ContainsFunc(storyOfLeases, func(s said) bool { return commandOf(s.line, commands) == command }) {
+		if !unloadable[command] && !slices.ContainsFunc(leaseCommands, func(s commandCase) bool { return commandOf(s.line, commands) == command }) {
 			t.Errorf("%q is not in the story", command)
 		}
 	}
 	c.session("", func(run func(string) (int, string, string)) {
-		for _, said := range storyOfLeases {
-			newer := slices.Contains(flavorsTold, said) && !slices.Contains(commands, "reservation allocation list")
+		for _, said := range leaseCommands {
+			newer := slices.Contains(flavorCommands, said) && !slices.Contains(commands, "reservation allocation list")
 			if commandOf(said.line, commands) != "" && !newer {
-				n.tell(said, run)
+				n.runCommand(said, run)
 			}
 		}
 	})
@@ -57,25 +57,25 @@ func TestOpenStackClient_Leases(t *testing.T) {
 		return
 	}
 	c.program("blazar", "--os-auth-type none --os-endpoint "+api.URL+"/reservation/v1", func(run func(string) (int, string, string)) {
-		for _, said := range storyOfBlazar {
-			n.tell(said, run)
+		for _, said := range blazarCommands {
+			n.runCommand(said, run)
 		}
 	})
 }
 
-// unloadable are commands of newer clients that no service can help: "reservation host unset" asks for a class that is not there.
+// unloadable are commands of newer clients that fail with every service: "reservation host unset" imports a class that does not exist.
 var unloadable = map[string]bool{"reservation host unset": true}
 
-// leaseTelling fills in what only the rows know.
-type leaseTelling struct {
+// leaseClient replaces placeholders by values from the database.
+type leaseClient struct {
 	*servertest.Deployment
 	sea string
 }
 
 var placeholder = regexp.MustCompile(`\{(\w+)(?: ([^}]*))?\}`)
 
-// fill puts IDs where the story has {sea}, {lease NAME}, {reservation LEASE} or {address IP}.
-func (n leaseTelling) fill(line string) string {
+// fill replaces {NAME}, {lease NAME}, {reservation LEASE} and {address IP} by IDs.
+func (n leaseClient) fill(line string) string {
 	return placeholder.ReplaceAllStringFunc(line, func(hole string) string {
 		parts := placeholder.FindStringSubmatch(hole)
 		queries := map[string]string{"lease": `select id::text from lease where name = $1`, "address": `select id::text from floatingip where address = $1::inet`,
@@ -91,12 +91,12 @@ func (n leaseTelling) fill(line string) string {
 	})
 }
 
-// tell runs a command; "until: " introduces what its answer becomes.
-func (n leaseTelling) tell(s said, run func(string) (int, string, string)) {
+// runCommand runs a command and compares its output. With the prefix "until: " it repeats the command until the output matches.
+func (n leaseClient) runCommand(s commandCase, run func(string) (int, string, string)) {
 	n.Helper()
 	line := n.fill(s.line)
 	if want, waits := strings.CutPrefix(s.want, "until: "); waits {
-		n.Await(s.line, func() string { return said{s.line, want}.differs(run(line)) })
+		n.Await(s.line, func() string { return commandCase{s.line, want}.differs(run(line)) })
 		return
 	}
 	if problem := s.differs(run(line)); problem != "" {

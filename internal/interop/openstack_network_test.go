@@ -11,10 +11,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// identifier is any ID in what the client says.
+// identifier matches an ID in the client's output.
 var identifier = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// blanks are what columns leave behind at the end of a line that have nothing to say.
+// blanks matches blanks at the end of a line.
 var blanks = regexp.MustCompile(`(?m)[ \t]+$`)
 
 func TestOpenStackClient_Networks(t *testing.T) {
@@ -35,7 +35,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 		}
 	}
 	told := map[string]bool{}
-	for _, said := range storyOfNetworking {
+	for _, said := range networkCommands {
 		told[commandOf(said.line, commands)] = true
 	}
 	for _, command := range commands {
@@ -46,7 +46,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 
 	commands = append(commands, c.commands("openstack.common")...)
 	c.session("", func(run func(string) (int, string, string)) {
-		for _, said := range storyOfNetworking {
+		for _, said := range networkCommands {
 			if commandOf(said.line, commands) == "" {
 				continue // newer than this client
 			}
@@ -61,8 +61,8 @@ func TestOpenStackClient_Networks(t *testing.T) {
 				t.Errorf("%s: %s", said.line, problem)
 			}
 		}
-		for _, line := range storyOfTheRest {
-			rest := said{line, "error: The resource could not be found."}
+		for _, line := range unsupportedCommands {
+			rest := commandCase{line, "error: The resource could not be found."}
 			if commandOf(line, commands) == "" {
 				continue
 			}
@@ -74,7 +74,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 }
 
 func excused(command string) bool {
-	for prefix := range notNetworking {
+	for prefix := range inapplicablePrefixes {
 		if strings.HasPrefix(command+" ", prefix+" ") {
 			return true
 		}
@@ -82,8 +82,8 @@ func excused(command string) bool {
 	return false
 }
 
-// differs tells how the client's answer is another than it should be; empty if it is not.
-func (s said) differs(code int, stdout, stderr string) string {
+// differs returns the difference between the client's output and the expected one, or "".
+func (s commandCase) differs(code int, stdout, stderr string) string {
 	complaint, fails := strings.CutPrefix(s.want, "error: ")
 	line, among := strings.CutPrefix(s.want, "has: ")
 	got := strings.ReplaceAll(strings.TrimSpace(blanks.ReplaceAllString(identifier.ReplaceAllString(stdout, "#"), "")), "\n", "|")

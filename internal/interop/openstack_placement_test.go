@@ -17,8 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// told is one command of the story, at the microversions 1.from to 1.until (0: the newest).
-type told struct {
+// versionedCommand is a command that runs at the microversions 1.from to 1.until; until 0 means the newest.
+type versionedCommand struct {
 	from, until int
 	line        string
 	// want is the output as JSON; empty for a command that has none. "error: " introduces a part of the complaint of a command
@@ -26,14 +26,14 @@ type told struct {
 	want string
 }
 
-// newest is the last microversion of all.
+// newest is the newest microversion.
 const newest = 39
 
-// columns tells from which microversion on the client shows a column.
+// columns has the microversion in which the client begins to show a column.
 var columns = map[string]int{"root_provider_uuid": 14, "parent_provider_uuid": 14, "project_id": 12, "user_id": 12, "consumer_type": 38, "traits": 17}
 
-// telling is the story at one microversion, with names of its own.
-type telling struct {
+// placementClient runs the commands at one microversion, with unique names.
+type placementClient struct {
 	*testing.T
 	version string // as the client is told
 	minor   int    // as which it behaves
@@ -41,8 +41,8 @@ type telling struct {
 	run     func(line string) (code int, stdout, stderr string)
 }
 
-func newTelling(t *testing.T, version string) telling {
-	n := telling{T: t, version: version, minor: 29} // "1" means the newest of those that the client knows without a gap
+func newTelling(t *testing.T, version string) placementClient {
+	n := placementClient{T: t, version: version, minor: 29} // "1" means the newest of those that the client knows without a gap
 	if _, minor, ok := strings.Cut(version, "."); ok {
 		n.minor, _ = strconv.Atoi(minor)
 	}
@@ -69,7 +69,7 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	c.ask("microversions", &versions)
 	commands := c.commands("openstack.placement.v1")
 
-	turns := turnsOf(storyOfPlacement, commands)
+	turns := versionsOfCommands(placementCommands, commands)
 	for command, at := range turns {
 		if len(at) == 0 {
 			t.Errorf("the story does not tell of %q", command)
@@ -80,9 +80,9 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 		n := newTelling(t, version)
 		c.session("--os-placement-api-version "+version, func(run func(string) (int, string, string)) {
 			n.run = run
-			for _, s := range storyOfPlacement {
-				if s.moves() || turns[commandOf(s.line, commands)][n.minor] {
-					n.tell(s)
+			for _, s := range placementCommands {
+				if s.changesState() || turns[commandOf(s.line, commands)][n.minor] {
+					n.runCommand(s)
 				}
 			}
 		})
@@ -93,14 +93,14 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	}
 }
 
-// moves tells whether what follows builds on the line, so that it is told at every microversion. The others are told where something
-// about their command changes.
-func (s told) moves() bool {
+// changesState reports whether later commands depend on this one. Such a command runs at every microversion, other commands only at the
+// microversions that change them.
+func (s versionedCommand) changesState() bool {
 	return !strings.HasPrefix(s.want, "error: ") && !strings.Contains(s.line, " list") && !strings.Contains(s.line, " show")
 }
 
-// turnsOf are the microversions at which a command takes, shows or does something else than at the one before.
-func turnsOf(story []told, commands []string) map[string]map[int]bool {
+// versionsOfCommands returns, by command, the microversions that change its options, output or effect.
+func versionsOfCommands(story []versionedCommand, commands []string) map[string]map[int]bool {
 	turns := map[string]map[int]bool{}
 	for _, command := range commands {
 		turns[command] = map[int]bool{}
@@ -116,7 +116,7 @@ func turnsOf(story []told, commands []string) map[string]map[int]bool {
 	return turns
 }
 
-// commandOf is the longest of the commands with which the line begins.
+// commandOf returns the longest command with which the line begins.
 func commandOf(line string, commands []string) (found string) {
 	for _, command := range commands {
 		if strings.HasPrefix(line+" ", command+" ") && len(command) > len(found) {
@@ -126,7 +126,7 @@ func commandOf(line string, commands []string) (found string) {
 	return found
 }
 
-func (t telling) tell(s told) {
+func (t placementClient) runCommand(s versionedCommand) {
 	t.Helper()
 	if t.minor < s.from || s.until != 0 && t.minor > s.until {
 		return
@@ -136,7 +136,7 @@ func (t telling) tell(s told) {
 	}
 }
 
-func (t telling) step(line, want string) error {
+func (t placementClient) step(line, want string) error {
 	complaint, fails := strings.CutPrefix(want, "error: ")
 	row, among := strings.CutPrefix(want, "has: ")
 	if want != "" && !fails {
@@ -174,15 +174,15 @@ func (t telling) step(line, want string) error {
 	return nil
 }
 
-// inAnyOrder says that the order of rows means nothing.
+// inAnyOrder are commands whose rows have no order.
 var inAnyOrder = cmpopts.SortSlices(func(a, b any) bool {
 	x, _ := json.Marshal(a)
 	y, _ := json.Marshal(b)
 	return string(x) < string(y)
 })
 
-// tidy takes away the columns that the client does not show yet, and sorts what it shows with commas in between.
-func (t telling) tidy(rows any) {
+// tidy removes the columns that the client does not show at this microversion, and sorts comma-separated values.
+func (t placementClient) tidy(rows any) {
 	switch rows := rows.(type) {
 	case []any:
 		for _, row := range rows {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// stockClient is the openstack command line as it is packaged, in one process that runs many commands.
+// stockClient is the openstack client from its package, in one process that runs many commands.
 type stockClient struct {
 	t  *testing.T
 	in io.Writer
@@ -19,7 +19,7 @@ type stockClient struct {
 	answers *bufio.Reader
 }
 
-// newStockClient starts the client without Keystone, pointed at that endpoint.
+// newStockClient starts the client without Keystone, for one endpoint.
 func newStockClient(t *testing.T, endpoint string) *stockClient {
 	t.Helper()
 	return newClientWith(t, "OS_AUTH_TYPE=none", "OS_ENDPOINT="+endpoint)
@@ -38,7 +38,7 @@ func clientPython(t *testing.T) string {
 	return strings.TrimSpace(string(python))
 }
 
-// newClientWith starts the client with those variables.
+// newClientWith starts the client with the environment variables.
 func newClientWith(t *testing.T, variables ...string) *stockClient {
 	t.Helper()
 	var said bytes.Buffer
@@ -66,7 +66,7 @@ func newClientWith(t *testing.T, variables ...string) *stockClient {
 	return &stockClient{t, in, bufio.NewReader(out)}
 }
 
-// ask sends a request to testdata/run_osc.py, which explains them.
+// ask sends a request to testdata/run_osc.py, which documents the requests.
 func (c *stockClient) ask(request, answer any) {
 	c.t.Helper()
 	line, err := json.Marshal(request)
@@ -84,7 +84,7 @@ func (c *stockClient) ask(request, answer any) {
 	}
 }
 
-// commands are those of a plug-in, by the group of entry points that registers them.
+// commands returns the commands of a plug-in, by the entry point group that registers them.
 func (c *stockClient) commands(group string) (names []string) {
 	c.t.Helper()
 	c.ask(group, &names)
@@ -94,13 +94,13 @@ func (c *stockClient) commands(group string) (names []string) {
 	return names
 }
 
-// session lets f run commands with those global options; a blank within an argument is written as ␣.
+// session runs f, which can run commands with the global options. ␣ is a blank inside an argument.
 func (c *stockClient) session(options string, f func(run func(line string) (code int, stdout, stderr string))) {
 	c.t.Helper()
 	c.program("openstack", options, f)
 }
 
-// program does the same with another program of the packages.
+// program is session with another program of the packages.
 func (c *stockClient) program(name, options string, f func(run func(line string) (code int, stdout, stderr string))) {
 	c.t.Helper()
 	var begun string

@@ -15,7 +15,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// A controller behind TLS and a password gets everything, and by its word a port on one of its hosts is ACTIVE.
+// TestController_TLSAndPortStatus connects to a controller with TLS and a password: the controller receives all changes, and its port status
+// makes a port on one of its hosts ACTIVE.
 func TestController_TLSAndPortStatus(t *testing.T) {
 	t.Parallel()
 	c := odltest.New()
@@ -39,7 +40,7 @@ func TestController_TLSAndPortStatus(t *testing.T) {
 	api := s.StartWorker("api,relay,temporal")
 	s.Await("the controller's host is an agent", func() string {
 		if len(s.Rows(`select host from agent where host = 'cmp-odl'`)) == 0 {
-			return "it is none"
+			return "it is not registered"
 		}
 		return ""
 	})

@@ -41,6 +41,6 @@ func TestCORS_ConfiguredOriginsOnEveryAPI(t *testing.T) {
 		t.Errorf("%s %v", w.Status, w.Header)
 	}
 	if w := ask(http.MethodGet, "/metrics"); w.Header.Get("Access-Control-Allow-Origin") != "" {
-		t.Error("the figures are open to pages")
+		t.Error("/metrics allows cross-origin requests")
 	}
 }

@@ -52,7 +52,7 @@ func TestDevRun_ReachableAndKeepsData(t *testing.T) {
 		t.Errorf("ended with %d:\n%s", code, first.Output())
 	}
 	if left, _ := config.ReadAddresses(data); left != nil {
-		t.Errorf("addresses are left: %v", left)
+		t.Errorf("the addresses file remains: %v", left)
 	}
 	third := servertest.StartDev(t, settings...)
 	storetest.Exec(t, third.Addresses(t, data)["BERTH_DATABASE_URL"], `drop table kept`)
@@ -79,7 +79,7 @@ func TestDevRun_StartsAgainAfterKill(t *testing.T) {
 	for !strings.Contains(second.Output(), "Ctrl-C") {
 		select {
 		case <-second.Done:
-			t.Fatalf("did not come back:\n%s", second.Output())
+			t.Fatalf("the second run ended:\n%s", second.Output())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

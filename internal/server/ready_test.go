@@ -14,9 +14,9 @@ import (
 func TestReadiness_FailsWhileNotesAreLate(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	a := servertest.StartApp(t, "api", "BERTH_DATABASE_URL="+url) // nobody delivers
+	a := servertest.StartApp(t, "api", "BERTH_DATABASE_URL="+url) // no process with the role relay
 	servertest.AwaitReady(t, a)
-	leave := func(id string, age string) {
+	insertNote := func(id string, age string) {
 		storetest.Exec(t, url, `
 			insert into note (workflow_id, workflow, fresh, summary, attributes, due_at, created_at)
 			values ($1, 'Port', true, '', '{}', now() - $2::interval, now() - $2::interval)
@@ -24,14 +24,14 @@ func TestReadiness_FailsWhileNotesAreLate(t *testing.T) {
 			set created_at = excluded.created_at`, id, age)
 	}
 
-	servertest.Await(t, "a young note leaves it ready", func() bool {
-		leave("port/young", "1 second")
+	servertest.Await(t, "the app is ready in spite of a recent note", func() bool {
+		insertNote("port/young", "1 second")
 		code, _ := servertest.ReadReadiness(t, a)
 		return code == http.StatusOK
 	})
-	leave("port/old", "11 seconds")
+	insertNote("port/old", "11 seconds")
 
-	servertest.Await(t, "an old note makes it unready, and nothing else does", func() bool {
+	servertest.Await(t, "only the check of notes fails", func() bool {
 		code, body := servertest.ReadReadiness(t, a)
 		notes := body.Checks["notes"]
 		delete(body.Checks, "notes")
@@ -61,7 +61,7 @@ func TestReadiness_NamesUnreachableServer(t *testing.T) {
 			}
 			_ = r.Body.Close()
 			if r.StatusCode != http.StatusOK {
-				t.Errorf("the process counts as dead because %s is away: %s", neighbour, r.Status)
+				t.Errorf("/healthz fails because %s is unreachable: %s", neighbour, r.Status)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func TestSweep_RestartsTerminatedWorkflow(t *testing.T) {
 	}
 
 	sweep := a.Temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep))
-	servertest.Await(t, "the sweep brings it back", func() bool {
+	servertest.Await(t, "the sweep restarts the workflow", func() bool {
 		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -50,7 +50,7 @@ func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
 		from generate_series(1, 6) n`)
 
 	sweep := a.Temporal.ScheduleClient().GetHandle(t.Context(), contract.MaintenanceID(contract.KeySweep))
-	servertest.Await(t, "the old and the many are forgotten", func() bool {
+	servertest.Await(t, "old changes and those above the maximum number are deleted", func() bool {
 		if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -59,7 +59,7 @@ func TestSweep_DeletesOldGenerationHistory(t *testing.T) {
 	})
 }
 
-// post sends JSON as an admin and decodes what comes back into answer.
+// post sends JSON as an administrator and decodes the answer.
 func post(t *testing.T, url string, body, answer any) {
 	t.Helper()
 	raw, err := json.Marshal(body)
@@ -77,16 +77,16 @@ func post(t *testing.T, url string, body, answer any) {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	said, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode >= 300 {
-		t.Fatalf("POST %s: %s %s %v", url, resp.Status, said, err)
+		t.Fatalf("POST %s: %s %s %v", url, resp.Status, text, err)
 	}
-	if err := json.Unmarshal(said, answer); err != nil {
-		t.Fatalf("POST %s: %v: %s", url, err, said)
+	if err := json.Unmarshal(text, answer); err != nil {
+		t.Fatalf("POST %s: %v: %s", url, err, text)
 	}
 }
 
-// running tells whether the workflow runs.
+// running reports whether the workflow runs.
 func running(t *testing.T, c client.Client, id string) bool {
 	t.Helper()
 	d, err := c.DescribeWorkflowExecution(t.Context(), id, "")

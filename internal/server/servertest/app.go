@@ -14,7 +14,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// StartApp runs an app of those roles until the test ends. Settings win over a database and a namespace of its own.
+// StartApp runs an app with the roles inside the test process until the test ends. It has its own database and Temporal namespace; the
+// settings override the defaults.
 func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	t.Helper()
 	n := temporaltest.New(t)
@@ -24,7 +25,7 @@ func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, j := 0, len(environ)-1; i < j; i, j = i+1, j-1 { // the first of a name counts
+	for i, j := 0, len(environ)-1; i < j; i, j = i+1, j-1 { // the first value of a name wins
 		environ[i], environ[j] = environ[j], environ[i]
 	}
 	a, err := server.Open(t.Context(), cfg, environ)
@@ -37,17 +38,19 @@ func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the process ended with %v", err)
+			t.Errorf("the app ended with %v", err)
 		}
 	})
 	return a
 }
 
+// Readiness is the body of /readyz.
 type Readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks"`
 }
 
+// ReadReadiness returns the status and the body of /readyz.
 func ReadReadiness(t *testing.T, a *server.App) (int, Readiness) {
 	t.Helper()
 	r, err := http.Get("http://" + a.Address() + "/readyz")
@@ -62,7 +65,7 @@ func ReadReadiness(t *testing.T, a *server.App) (int, Readiness) {
 	return r.StatusCode, body
 }
 
-// AwaitReady waits until the process is ready, or fails with what is not.
+// AwaitReady waits until the app is ready. After ten minutes it fails with the checks.
 func AwaitReady(t *testing.T, a *server.App) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -76,12 +79,12 @@ func AwaitReady(t *testing.T, a *server.App) {
 	}
 }
 
-// Await waits until the condition holds.
+// Await waits until the condition is true, at most ten minutes.
 func Await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); !condition(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it never came true that %s", what)
+			t.Fatalf("not within ten minutes: %s", what)
 		}
 	}
 }

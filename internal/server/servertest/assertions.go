@@ -17,7 +17,7 @@ func (s *Deployment) Same(what string, want, got any) {
 	}
 }
 
-// AwaitActive waits until the ports are.
+// AwaitActive waits until the ports are ACTIVE.
 func (s *Deployment) AwaitActive(c *Worker, ports []string) {
 	s.Helper()
 	for _, p := range ports {
@@ -31,7 +31,7 @@ func (s *Deployment) AwaitActive(c *Worker, ports []string) {
 	}
 }
 
-// Rows runs a query that answers with one text column.
+// Rows runs a query with one text column and returns its values.
 func (s *Deployment) Rows(sql string, args ...any) []string {
 	s.Helper()
 	c, err := pgx.Connect(s.Context(), s.Database)
@@ -50,23 +50,23 @@ func (s *Deployment) Rows(sql string, args ...any) []string {
 	return list
 }
 
-// AwaitNone waits until a query finds nothing.
+// AwaitNone waits until the query returns no rows.
 func (s *Deployment) AwaitNone(what, sql string) {
 	s.Helper()
 	s.Await(what, func() string { return strings.Join(s.Rows(sql), "\n") })
 }
 
-// unfinished tells what the journal still has to bring to the controller.
+// UnfinishedEntries is a query for the journal entries that are not completed.
 const UnfinishedEntries = `select format('entry %s (%s %s) is %s: %s', seq, operation, object_type, state, last_error) from journal_entry where state <> 'completed' order by seq limit 5`
 
-// canary is a network that the controller has and berth has not; see journal.Canary.
+// Canary is the ID of a network that only the controller has; see journal.Canary.
 const Canary = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 
-// AwaitMirrored waits until every change is at the controller and checks that each was applied there once, in its
-// order, and that the controller has what the rows have. Nobody helped: no entry failed.
+// AwaitMirrored waits until all journal entries are completed. It checks that the controller applied each change once and in order, and that
+// the controller's objects equal berth's.
 func (s *Deployment) AwaitMirrored() {
 	s.Helper()
-	s.AwaitNone("every change is mirrored", UnfinishedEntries)
+	s.AwaitNone("all journal entries are completed", UnfinishedEntries)
 	applied, recorded := map[string][]string{}, map[string][]string{}
 	for _, seen := range s.Controller.Requests() {
 		op := map[string]string{"POST": "create", "PUT": "update", "DELETE": "delete"}[seen.Method]
@@ -83,14 +83,14 @@ func (s *Deployment) AwaitMirrored() {
 		key, change, _ := strings.Cut(line, "=")
 		recorded[key] = append(recorded[key], change)
 	}
-	s.Same("changes, as the journal has them and as the controller applied them", recorded, applied)
-	there := []string{}
+	s.Same("changes in the journal and at the controller", recorded, applied)
+	objects := []string{}
 	for _, r := range s.Controller.Records() {
 		if r.Object != nil && r.ID != Canary {
-			there = append(there, fmt.Sprint(r.Type, " ", r.ID, " ", r.Object["name"]))
+			objects = append(objects, fmt.Sprint(r.Type, " ", r.ID, " ", r.Object["name"]))
 		}
 	}
-	s.Same("objects, of berth and of the controller", s.Rows(`
+	s.Same("objects of berth and of the controller", s.Rows(`
 		select format('%s %s %s', type, id, name)
 		from (
 			select 'network' as type, id, name from network
@@ -98,7 +98,7 @@ func (s *Deployment) AwaitMirrored() {
 			union all select 'security_group', id, name from security_group
 			union all select 'security_group_rule', id, '<nil>' from security_group_rule
 			union all select 'subnet', id, name from subnet) as o
-		order by type, id`), there)
+		order by type, id`), objects)
 	for _, v := range s.Controller.Violations() {
 		s.Error(v)
 	}

@@ -19,25 +19,24 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// patience is how long a fault may take to heal. Temporal gives a killed worker's task to another one after ten
-// seconds, and the machine may be slow.
+// patience is the maximum wait of Await. It is long because the machine may be slow.
 const patience = 10 * time.Minute
 
-// site is what stands around berth's processes: rows, Temporal, a controller and a Nova, which outlive them.
+// Deployment is a database, a controller stub and a Nova stub for processes of berth, with their settings. It survives the processes.
 type Deployment struct {
 	*testing.T
 	Database   string
 	Controller *odltest.Controller
 	Nova       *notifytest.Nova
-	Intercept  atomic.Pointer[func(*http.Request)] // what a request meets on its way to the controller
+	Intercept  atomic.Pointer[func(*http.Request)] // runs before each request to the controller
 	Settings   []string
 }
 
-// NewDeployment has a database and a namespace of its own; settings win over them.
+// NewDeployment uses the database; the temporal settings direct the processes to a Temporal namespace and override other settings.
 func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 	t.Helper()
 	s := &Deployment{T: t, Database: db, Controller: odltest.New(), Nova: &notifytest.Nova{}}
-	// With the canary there from the beginning, no full sync begins when a schedule's minute happens to be over.
+	// The controller has the canary from the beginning. Otherwise the scheduled check could start a full sync during the test.
 	s.Controller.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, odltest.BasePath+"/networks",
 		strings.NewReader(`{"network":{"id":"`+Canary+`"}}`)))
 	controller := Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,6 +50,7 @@ func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 	return s
 }
 
+// Serve serves the handler on a free port until the test ends, and returns its URL.
 func Serve(t *testing.T, h http.Handler) string {
 	t.Helper()
 	server, err := devstack.Serve(0, h)
@@ -61,7 +61,7 @@ func Serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// NewNamespace makes a namespace and the settings that lead there.
+// NewNamespace creates a Temporal namespace with a paused sweep, and returns its client and the settings for it.
 func NewNamespace(t *testing.T) (client.Client, []string) {
 	t.Helper()
 	n := temporaltest.New(t)
@@ -69,7 +69,7 @@ func NewNamespace(t *testing.T) (client.Client, []string) {
 	return n.Client, []string{"TEMPORAL_ADDRESS=" + n.Address, "TEMPORAL_NAMESPACE=" + n.Name}
 }
 
-// PauseSweep lets nobody sweep: what a fault loses would be found, and the test would pass nevertheless.
+// PauseSweep creates the sweep's schedule as paused: the sweep would repair what a fault has lost, and hide the loss.
 func PauseSweep(t *testing.T, c client.Client) {
 	t.Helper()
 	id := contract.MaintenanceID(contract.KeySweep)
@@ -80,14 +80,14 @@ func PauseSweep(t *testing.T, c client.Client) {
 	}
 }
 
-// SharedDeployment stands on the servers of the run, which nobody disturbs.
+// SharedDeployment has its own database and namespace on the servers that all tests of the run share.
 func SharedDeployment(t *testing.T) (*Deployment, client.Client) {
 	t.Helper()
 	c, settings := NewNamespace(t)
 	return NewDeployment(t, storetest.URL(t), settings...), c
 }
 
-// Await waits until f has nothing to wait for any more; it answers what is missing.
+// Await calls f until it returns "". Until then f returns what is missing, which is reported after ten minutes.
 func (s *Deployment) Await(what string, f func() string) {
 	s.Helper()
 	missing := ""
@@ -96,5 +96,5 @@ func (s *Deployment) Await(what string, f func() string) {
 			return
 		}
 	}
-	s.Fatalf("waited %s until %s: %s", patience, what, missing)
+	s.Fatalf("not within %s: %s: %s", patience, what, missing)
 }

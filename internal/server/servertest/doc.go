@@ -1,4 +1,4 @@
-// Package servertest starts berth for tests: within the test's process, or as processes of its own that a test may kill. A package that uses
+// Package servertest starts berth for tests: inside the test process, or as separate processes that a test may kill. A package that uses
 // it has
 //
 //	func TestMain(m *testing.M) { os.Exit(servertest.Main(m)) }

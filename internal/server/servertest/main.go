@@ -14,13 +14,13 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// mainVariable makes this test binary behave as the worker itself, whose races are seen if it ends in good order.
+// mainVariable makes the test binary run the worker, so that the race detector of the test binary covers it.
 const mainVariable = "BERTH_TEST_WORKER_MAIN"
 
-// built is where berth's programs lie, which are built for the first test that wants them if nobody has built them yet.
+// built returns the folder of the programs worker and starter. The first call builds them unless make has.
 var built func() (string, error)
 
-// Main runs the tests of a package with a PostgreSQL and a Temporal server, or runs the worker if mainVariable is set.
+// Main runs the tests of a package with a PostgreSQL server and a Temporal server. If mainVariable is set, it runs the worker instead.
 func Main(m *testing.M) int {
 	if os.Getenv(mainVariable) != "" {
 		server.Main()
@@ -36,7 +36,7 @@ func Main(m *testing.M) int {
 	return temporaltest.Main(m, storetest.Main)
 }
 
-// Program is the file of one of berth's programs.
+// Program returns the path of the program worker or starter.
 func Program(t *testing.T, name string) string {
 	t.Helper()
 	folder, err := built()

@@ -16,7 +16,7 @@ import (
 	"berth/internal/devstack"
 )
 
-// devRun is a real process of the worker.
+// Process is a child process whose output is kept.
 type Process struct {
 	Cmd  *exec.Cmd
 	Done chan struct{}
@@ -24,25 +24,27 @@ type Process struct {
 	out  bytes.Buffer
 }
 
-// Write keeps what the process says.
+// Write appends to the output.
 func (r *Process) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.out.Write(b)
 }
 
+// Output returns the output so far, stdout and stderr together.
 func (r *Process) Output() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.out.String()
 }
 
+// StartDev starts `worker --dev` without the demo.
 func StartDev(t *testing.T, settings ...string) *Process {
 	t.Helper()
 	return StartProgram(t, os.Args[0], []string{"--dev"}, append(settings, "BERTH_DEMO=off", mainVariable+"=yes")...)
 }
 
-// StartProgram starts a program.
+// StartProgram starts a program with the settings in its environment.
 func StartProgram(t *testing.T, program string, args []string, settings ...string) *Process {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -50,8 +52,8 @@ func StartProgram(t *testing.T, program string, args []string, settings ...strin
 	return StartCommand(t, cmd)
 }
 
-// StartCommand starts the process, which ends with the test at the latest, even if that has no time to clean up: the
-// kernel kills it when the thread that forked ends, which therefore has to last.
+// StartCommand starts a command that ends with the test at the latest, even if the test process is killed: the kernel kills the child at the
+// end of the thread that forked it, so that thread lives as long as the child.
 func StartCommand(t *testing.T, cmd *exec.Cmd) *Process {
 	t.Helper()
 	r := &Process{Cmd: cmd, Done: make(chan struct{})}
@@ -78,7 +80,7 @@ func StartCommand(t *testing.T, cmd *exec.Cmd) *Process {
 	return r
 }
 
-// Stop sends the signal and waits.
+// Stop sends the signal and waits for the end of the process.
 func (r *Process) Stop(t *testing.T, sig os.Signal) {
 	t.Helper()
 	_ = r.Cmd.Process.Signal(sig)
@@ -86,11 +88,11 @@ func (r *Process) Stop(t *testing.T, sig os.Signal) {
 	case <-r.Done:
 	case <-time.After(10 * time.Minute):
 		_ = r.Cmd.Process.Kill()
-		t.Errorf("still runs long after %s:\n%s", sig, r.Output())
+		t.Errorf("the process still runs ten minutes after %s:\n%s", sig, r.Output())
 	}
 }
 
-// Addresses waits until the run is up and returns what it wrote for other terminals.
+// Addresses waits until a `worker --dev` is ready and returns the addresses that it wrote into its data folder.
 func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); {
@@ -107,11 +109,11 @@ func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	t.Fatalf("not up in time:\n%s", r.Output())
+	t.Fatalf("not ready within ten minutes:\n%s", r.Output())
 	return nil
 }
 
-// DataFolder is a folder that accounts without rights, those of PostgreSQL and dnsmasq, may enter. It has to be made.
+// DataFolder returns the path of a folder that unprivileged users such as those of PostgreSQL and dnsmasq can enter. It does not create the folder.
 func DataFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := devstack.Scratch()
@@ -122,4 +124,5 @@ func DataFolder(t *testing.T) string {
 	return filepath.Join(dir, "data")
 }
 
+// FreePorts are settings that let `worker --dev` choose free ports.
 var FreePorts = []string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DEV_DATABASE_PORT=0", "BERTH_DEV_TEMPORAL_PORT=0", "BERTH_DEV_UI_PORT=0", "BERTH_DEV_ODL_PORT=0"}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// child is a real process of the worker.
+// Worker is a process of the program worker, with a client for its APIs.
 type Worker struct {
 	*Process
 	T   *testing.T
@@ -21,27 +21,27 @@ type Worker struct {
 
 var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
 
-// StartWorker runs a process of those roles and waits until it serves.
+// StartWorker starts a process with the roles and waits until it serves HTTP. The test kills it at its end.
 func (s *Deployment) StartWorker(roles string) *Worker {
 	s.Helper()
 	c := &Worker{Process: StartProgram(s.T, Program(s.T, "worker"), []string{"-roles", roles}, s.Settings...), T: s.T}
 	s.Cleanup(func() {
 		c.Kill()
 		if s.Failed() {
-			s.Logf("process of %s:\n%s", roles, c.Output())
+			s.Logf("output of the process with the roles %s:\n%s", roles, c.Output())
 		}
 	})
-	s.Await("the process of "+roles+" serves", func() string {
+	s.Await("the process with the roles "+roles+" serves", func() string {
 		select {
 		case <-c.Done:
-			s.Fatalf("the process of %s ended:\n%s", roles, c.Output())
+			s.Fatalf("the process with the roles %s ended:\n%s", roles, c.Output())
 		default:
 		}
 		if m := serving.FindStringSubmatch(c.Output()); m != nil {
 			c.URL = "http://" + m[1]
 			return ""
 		}
-		return "it says " + c.Output()
+		return "its output is " + c.Output()
 	})
 	return c
 }
@@ -66,9 +66,10 @@ func (c *Worker) Kill() {
 	<-c.Done
 }
 
+// Object is a JSON object.
 type Object = map[string]any
 
-// Do sends a request. An error means that there was no answer.
+// Do sends a request as an administrator. An error means that there was no answer, or that it was not JSON.
 func (c *Worker) Do(method, path string, body any) (int, Object, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -96,7 +97,7 @@ func (c *Worker) Do(method, path string, body any) (int, Object, error) {
 	return answer.StatusCode, o, err
 }
 
-// Must is do for a request that succeeds.
+// Must sends a request that has to succeed, and returns the answer.
 func (c *Worker) Must(method, path string, body any) Object {
 	c.T.Helper()
 	code, o, err := c.Do(method, path, body)
@@ -106,39 +107,42 @@ func (c *Worker) Must(method, path string, body any) Object {
 	return o
 }
 
-// Create makes an object of the Networking API and returns its ID.
+// Create creates an object of the Networking API and returns its ID.
 func (c *Worker) Create(typ string, o Object) string {
 	c.T.Helper()
 	return c.Must("POST", "/networking/v2.0/"+typ+"s", Object{typ: o})[typ].(Object)["id"].(string)
 }
 
+// CreateNetwork creates a network and returns its ID.
 func (c *Worker) CreateNetwork(name string) string {
 	c.T.Helper()
 	return c.Create("network", Object{"name": name})
 }
 
+// CreateSubnet creates a subnet of the network and returns its ID.
 func (c *Worker) CreateSubnet(network string) string {
 	c.T.Helper()
 	return c.Create("subnet", SubnetBody(network))
 }
 
+// SubnetBody is the body of an IPv4 subnet.
 func SubnetBody(network string) Object {
 	return Object{"network_id": network, "ip_version": 4, "cidr": "10.20.0.0/24"}
 }
 
-// PortBody is a port of a server, which two agents have to work for.
+// PortBody is the body of a server's port on cmp-1, which waits for the reports of the DHCP and the L2 agent.
 func PortBody(network string) Object {
 	return Object{"network_id": network, "binding:host_id": "cmp-1", "device_owner": "compute:nova", "device_id": uuid.NewString()}
 }
 
-// RegisterAgents lets the two agents live.
+// RegisterAgents sends heartbeats of a DHCP agent on net-1 and an Open vSwitch agent on cmp-1.
 func (c *Worker) RegisterAgents() {
 	c.T.Helper()
 	c.Must("POST", "/agent/v1/state", Object{"agent_type": "DHCP agent", "host": "net-1"})
 	c.Must("POST", "/agent/v1/state", Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"})
 }
 
-// ReportsBody are the reports of both agents.
+// ReportsBody is the body with the reports of both agents for a port.
 func ReportsBody(port string) Object {
 	return Object{"reports": []Object{{"port": port, "entity": "L2", "host": "cmp-1"}, {"port": port, "entity": "DHCP", "host": "net-1"}}}
 }

@@ -2,12 +2,11 @@ package interop
 
 import "slices"
 
-// storyOfPlacement uses every command of the client's plug-in and tidies up. P is a host with the child C, Q a shelf in the aggregates A and
-// B, U and V are consumers; {v} makes names differ between the microversions and {owner} stands for the project, user and type that
-// they ask for.
-var storyOfPlacement = slices.Concat(providersTold, inventoriesTold, aggregatesTold, allocationsTold, traitsTold, filtersTold, candidatesTold, classesTold, endTold)
+// placementCommands use every command of the client's placement plug-in, and delete what they create. P is a host with the child C; Q is a provider in
+// the aggregates A and B; U and V are consumers. {v} makes names unique for each microversion; {owner} is the project, user and type of the consumers.
+var placementCommands = slices.Concat(providerCommands, inventoryCommands, aggregateCommands, allocationsTold, traitCommands, filterCommands, candidateCommands, resourceClassCommands, cleanupCommands)
 
-var providersTold = []told{
+var providerCommands = []versionedCommand{
 	{line: "resource provider create --uuid {P} host_{v}", want: `{"uuid":"{P}","name":"host_{v}","generation":0,"root_provider_uuid":"{P}","parent_provider_uuid":null}`},
 	{line: "resource provider create host_{v}", want: "error: Conflicting resource provider name: host_{v} already exists. (HTTP 409)"},
 	{line: "resource provider create --uuid {P} other_{v}", want: "error: Conflicting resource provider uuid: {P} already exists. (HTTP 409)"},
@@ -29,7 +28,7 @@ var providersTold = []told{
 	{from: 14, line: "resource provider delete {C}"},
 }
 
-var inventoriesTold = []told{
+var inventoryCommands = []versionedCommand{
 	{line: "resource provider inventory set {P} --resource VCPU=8 --resource VCPU:max_unit=4 --resource MEMORY_MB=1024", want: `[
 		{"resource_class":"VCPU","total":8,"reserved":0,"min_unit":1,"max_unit":4,"step_size":1,"allocation_ratio":1.0},
 		{"resource_class":"MEMORY_MB","total":1024,"reserved":0,"min_unit":1,"max_unit":2147483647,"step_size":1,"allocation_ratio":1.0}]`},
@@ -56,7 +55,7 @@ var inventoriesTold = []told{
 	{line: "resource provider usage show {V}", want: "error: No resource provider with uuid {V} found"},
 }
 
-var aggregatesTold = []told{
+var aggregateCommands = []versionedCommand{
 	{from: 1, line: "resource provider aggregate list {Q}", want: `[]`},
 	{from: 1, until: 18, line: "resource provider aggregate set {Q} --aggregate {A} --aggregate {B}", want: `[{"uuid":"{A}"},{"uuid":"{B}"}]`},
 	{from: 19, until: 25, line: "resource provider aggregate set {Q} --aggregate {A} --aggregate {B} --generation 0", want: `[{"uuid":"{A}"},{"uuid":"{B}"}]`},
@@ -68,7 +67,7 @@ var aggregatesTold = []told{
 	{from: 26, line: "resource provider show {Q}", want: `{"uuid":"{Q}","name":"shelf_{v}","generation":2,"root_provider_uuid":"{Q}","parent_provider_uuid":null}`},
 }
 
-var allocationsTold = []told{
+var allocationsTold = []versionedCommand{
 	{line: "resource provider allocation show {U}", want: `[]`},
 	{line: "resource provider allocation set {U} {owner} --allocation rp={P},VCPU=2,MEMORY_MB=512", want: `[{"resource_provider":"{P}","generation":5,"resources":{"VCPU":2,"MEMORY_MB":512},
 		"project_id":"prj_{v}","user_id":"usr_{v}","consumer_type":"INSTANCE"}]`},
@@ -103,7 +102,7 @@ var allocationsTold = []told{
 	{line: "resource provider allocation show {U}", want: `[]`},
 }
 
-var traitsTold = []told{
+var traitCommands = []versionedCommand{
 	{from: 6, line: "trait create CUSTOM_T_{v}"},
 	{from: 6, line: "trait create CUSTOM_T_{v}"},
 	{from: 6, line: "trait create T_{v}", want: "error: start with the prefix \"CUSTOM_\" and use following characters"},
@@ -122,7 +121,7 @@ var traitsTold = []told{
 	{from: 6, line: "trait delete HW_CPU_X86_AVX", want: "error: Cannot delete standard trait HW_CPU_X86_AVX. (HTTP 400)"},
 }
 
-var classesTold = []told{
+var resourceClassCommands = []versionedCommand{
 	{from: 2, line: "resource class create CUSTOM_C_{v}"},
 	{from: 2, line: "resource class create CUSTOM_C_{v}", want: "error: Conflicting resource class already exists: CUSTOM_C_{v} (HTTP 409)"},
 	{from: 2, line: "resource class create C_{v}", want: "error: (HTTP 400)"},
@@ -141,7 +140,7 @@ var classesTold = []told{
 	{from: 2, line: "resource class delete CUSTOM_C_{v}", want: "error: No such resource class CUSTOM_C_{v}. (HTTP 404)"},
 }
 
-var filtersTold = []told{
+var filterCommands = []versionedCommand{
 	{from: 3, line: "resource provider list --member-of {A} -c uuid", want: `[{"uuid":"{Q}"}]`},
 	{from: 3, line: "resource provider list --member-of {U},{B} -c uuid", want: `[{"uuid":"{Q}"}]`},
 	{from: 3, line: "resource provider list --member-of {U} -c uuid", want: `[]`},
@@ -163,7 +162,7 @@ var filtersTold = []told{
 	{from: 39, line: "resource provider list --required CUSTOM_T_{v},HW_CPU_X86_SSE -c uuid", want: `[{"uuid":"{P}"}]`},
 }
 
-var candidatesTold = []told{
+var candidateCommands = []versionedCommand{
 	{from: 10, until: 26, line: "allocation candidate list --resource VCPU=2", want: `[
 		{"#":1,"allocation":"VCPU=2","resource provider":"{P}","inventory used/capacity":"VCPU=0/14","traits":"CUSTOM_T_{v},HW_CPU_X86_AVX"}]`},
 	{from: 27, line: "allocation candidate list --resource VCPU=2", want: `[
@@ -185,7 +184,7 @@ var candidatesTold = []told{
 	{from: 39, line: "allocation candidate list --resource VCPU=2 --required HW_CPU_X86_SSE,CUSTOM_T_{v} -c allocation", want: `[{"allocation":"VCPU=2"}]`},
 }
 
-var endTold = []told{
+var cleanupCommands = []versionedCommand{
 	{from: 6, line: "resource provider trait delete {P}"},
 	{from: 6, line: "resource provider trait list {P}", want: `[]`},
 	{from: 6, line: "trait delete CUSTOM_T_{v}"},

@@ -1,11 +1,11 @@
 package interop
 
-// said is a command of the stock client and what it answers, IDs as #. "error: " introduces a part of the complaint of a command that
-// fails, and "has: " a line among others.
-type said struct{ line, want string }
+// commandCase is a command of the openstack client and its expected output, with each ID as #. The prefix "error: " means that the command fails with
+// a message that contains the text; "has: " means that one line of the output equals the text.
+type commandCase struct{ line, want string }
 
-// storyOfNetworking uses every command that applies, and tidies up. {dhcp} and {l2} are agents.
-var storyOfNetworking = []said{
+// networkCommands use every network command that applies, and delete what they create. {dhcp} and {l2} are IDs of agents.
+var networkCommands = []commandCase{
 	{"extension list --network -f value -c Alias", "has: trunk"},
 	{"extension show trunk -f value -c alias", "trunk"},
 
@@ -118,13 +118,13 @@ var storyOfNetworking = []said{
 	{"subnet list -f value", ""},
 }
 
-// storyOfTheRest are commands that do not apply: the client says so, and lives.
-var storyOfTheRest = []string{"router list", "router create r", "local ip list", "subnet pool list", "address scope list", "address group list",
+// unsupportedCommands are commands for unsupported resources: the client reports an error.
+var unsupportedCommands = []string{"router list", "router create r", "local ip list", "subnet pool list", "address scope list", "address group list",
 	"network rbac list", "network segment list", "network qos policy list", "network flavor list", "network flavor profile list",
 	"network service provider list", "network meter list", "default security group rule list"}
 
-// notNetworking says of all commands that begin in one of these ways why they do not apply. What the story uses applies all the same.
-var notNetworking = map[string]string{
+// inapplicablePrefixes has the reason why the commands with a prefix do not apply. Commands in networkCommands apply anyway.
+var inapplicablePrefixes = map[string]string{
 	"router": layer3, "floating ip": layer3, "local ip": layer3, "bgp": layer3, "network l3": layer3,
 	"network agent add router": layer3, "network agent remove router": layer3, "network agent router": layer3,
 	"default security group": "every project's begins with the same rules", "security group default statefulness": "groups are stateful unless told otherwise", "address group": "rules name addresses or groups",

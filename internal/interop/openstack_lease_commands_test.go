@@ -2,11 +2,11 @@ package interop
 
 import "slices"
 
-// storyOfLeases uses every command of the openstack client's plug-in for reservations, with all their options, and tidies up. A ␣ is a
-// blank within an argument; {lease NAME} and the like are IDs.
-var storyOfLeases = slices.Concat(hostsTold, hostLeasesTold, instancesTold, addressesTold, dueTold, flavorsTold, hostsLeft)
+// leaseCommands use every command and option of the client's reservation plug-in, and delete what they create. ␣ is a blank inside an argument;
+// {lease NAME} and similar placeholders are IDs.
+var leaseCommands = slices.Concat(hostCommands, hostLeaseCommands, instanceCommands, floatingIPCommands, lifecycleCommands, flavorCommands, hostDeletionCommands)
 
-var hostsTold = []said{
+var hostCommands = []commandCase{
 	{"reservation host create node-1 --extra gpu=True --extra rack=r1 -f value -c id -c hypervisor_hostname -c gpu -c vcpus -c memory_mb -c local_gb -c reservable",
 		"Created a new host:|True|node-1|1|100|16384|True|8"},
 	{"reservation host create node-1", "error: ERROR: Host node-1 is registered already."},
@@ -35,7 +35,7 @@ var hostsTold = []said{
 	{"reservation host property show nothing", "error: "},
 }
 
-var hostLeasesTold = []said{
+var hostLeaseCommands = []commandCase{
 	{"reservation lease create none --start-date 2040-01-01␣10:00 --end-date 2040-01-01␣12:00", "error: "},
 	{`reservation lease create night --start-date 2040-01-01␣10:00 --end-date 2040-01-01␣12:00 --before-end-date 2040-01-01␣11:30 --event event_type=foo,event_date=2040-01-01␣11:00 --reservation resource_type=physical:host,min=1,max=2,hypervisor_properties=[">=","$vcpus","2"],resource_properties=["=","$rack","r1"],before_end=snapshot -f value -c name -c start_date -c end_date -c status -c degraded -c trust_id`,
 		"Created a new lease:|False|2040-01-01T12:00:00.000000|night|2040-01-01T10:00:00.000000|PENDING"},
@@ -79,7 +79,7 @@ var hostLeasesTold = []said{
 	{"reservation lease delete late", "error: Unable to find resource with name 'late'"},
 }
 
-var instancesTold = []said{
+var instanceCommands = []commandCase{
 	{"reservation lease create flock --start-date 2040-01-01␣10:00 --end-date 2040-01-01␣12:00 --reservation resource_type=virtual:instance,vcpus=2,memory_mb=512,disk_gb=10,amount=2,affinity=False --reservation resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=10,amount=1 -f value -c status", "Created a new lease:|PENDING"},
 	{"reservation lease show flock -f value -c reservations", `has:     "affinity": false,|    "resource_properties": "",|    "flavor_id": "#",|    "aggregate_id": null,|    "server_group_id": null|}`},
 	{"reservation lease set flock --reservation id={reservation flock},amount=3,vcpus=4", "Updated lease: flock"},
@@ -88,7 +88,7 @@ var instancesTold = []said{
 	{"reservation lease delete flock", "Deleted lease: flock"},
 }
 
-var addressesTold = []said{
+var floatingIPCommands = []commandCase{
 	{"reservation floatingip create {sea} 10.20.0.10 -f value -c floating_ip_address -c floating_network_id -c reservable", "Created a new floatingip:|10.20.0.10|#|True"},
 	{"reservation floatingip create {sea} 10.20.0.11 -f json -c floating_ip_address", `Created a new floatingip:|{|  "floating_ip_address": "10.20.0.11"|}`},
 	{"reservation floatingip create {sea} 10.20.0.11", "error: ERROR: The floating IP 10.20.0.11 is registered already."},
@@ -106,7 +106,7 @@ var addressesTold = []said{
 	{"reservation floatingip delete {address 10.20.0.11}", "Deleted floatingip: #"},
 }
 
-var dueTold = []said{
+var lifecycleCommands = []commandCase{
 	{"reservation lease create today --reservation resource_type=physical:host,min=1,max=1 -f value -c name", "Created a new lease:|today"},
 	{"reservation lease show today -f value -c status", "until: ACTIVE"},
 	{"reservation lease set today --defer-by 1h", "error: ERROR: Cannot modify the start date of already started leases."},
@@ -119,8 +119,8 @@ var dueTold = []said{
 	{"reservation lease delete today", "Deleted lease: today"},
 }
 
-// flavorsTold are for clients that have allocations too: older ones stumble over flavors before they ask anybody.
-var flavorsTold = []said{
+// flavorCommands are for clients that have the allocation commands: older clients fail on flavors before they send a request.
+var flavorCommands = []commandCase{
 	{"reservation lease create gilt --reservation resource_type=flavor:instance,flavor_id=gold,amount=1,affinity=None -f value -c name", "Created a new lease:|gilt"},
 	{"reservation lease show gilt -f value -c status", "until: ACTIVE"},
 	{"reservation lease show gilt -f value -c reservations", `has:     "vcpus": 2,|    "memory_mb": 1024,|    "disk_gb": 5,|    "amount": 1,|    "affinity": null,`},
@@ -129,7 +129,7 @@ var flavorsTold = []said{
 	{"reservation lease delete gilt", "Deleted lease: gilt"},
 }
 
-var hostsLeft = []said{
+var hostDeletionCommands = []commandCase{
 	{"reservation host delete node-1", "Deleted host: node-1"},
 	{"reservation host delete 2", "Deleted host: 2"},
 	{"reservation host delete node-3", "Deleted host: node-3"},
@@ -137,8 +137,8 @@ var hostsLeft = []said{
 	{"reservation host list -f value", ""},
 }
 
-// storyOfBlazar does the same with the program that older packages have beside it.
-var storyOfBlazar = []said{
+// blazarCommands run the same requests with the program blazar of older packages.
+var blazarCommands = []commandCase{
 	{"host-create node-1 --extra gpu=True -f value -c gpu", "Created a new host:|True"},
 	{"host-list -f value -c hypervisor_hostname", "node-1"},
 	{"host-update node-1 --extra gpu=False", "Updated host: node-1"},
