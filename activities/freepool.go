@@ -12,7 +12,7 @@ import (
 func (a *Activities) SyncFreepoolHost(ctx context.Context, service string) error {
 	defer startHeartbeat(ctx)()
 	for {
-		reservable, version, err := a.Store.Lease.Pooling(ctx, service)
+		reservable, version, err := a.Store.Lease.PendingPoolUpdate(ctx, service)
 		if errors.Is(err, db.ErrNotFound) {
 			return nil
 		}
@@ -20,7 +20,7 @@ func (a *Activities) SyncFreepoolHost(ctx context.Context, service string) error
 			err = a.syncFreepool(ctx, service, reservable)
 		}
 		if err == nil {
-			err = a.Store.Lease.SettlePooling(ctx, service, version)
+			err = a.Store.Lease.DeletePoolUpdate(ctx, service, version)
 		}
 		if err != nil {
 			return classify(err)

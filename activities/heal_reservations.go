@@ -29,7 +29,7 @@ func (a *Activities) HealReservations(ctx context.Context) error {
 	if err := a.updateHostStates(ctx); err != nil {
 		log.Warn("update of host states failed", "error", err)
 	}
-	unhealthy, err := a.Store.Lease.Unwell(ctx, a.HealingWindow, healBatch)
+	unhealthy, err := a.Store.Lease.UnhealthyReservations(ctx, a.HealingWindow, healBatch)
 	if err != nil {
 		return classify(err)
 	}
@@ -52,7 +52,7 @@ func (a *Activities) updateHostStates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	failed, recovered, err := a.Store.Lease.SeeHosts(ctx, up)
+	failed, recovered, err := a.Store.Lease.UpdateHostStates(ctx, up)
 	if len(failed)+len(recovered) > 0 {
 		activity.GetLogger(ctx).Warn("states of hosts changed", "failed", failed, "recovered", recovered)
 	}

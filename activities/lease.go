@@ -22,7 +22,7 @@ func (a *Activities) ReadLease(ctx context.Context, key string) (lease.Lease, er
 
 // readLeases reads leases. For those that wait, it also counts the leases that are due at the same instant with a lower rank.
 func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
-	found, err := a.Store.Lease.LeasesOf(ctx, ids)
+	found, err := a.Store.Lease.LeasesByID(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (a *Activities) readLeases(ctx context.Context, ids []uuid.UUID) (map[uuid.
 			waiting[l.ID] = due.At
 		}
 	}
-	ranks, err := a.Store.Lease.Ahead(ctx, waiting)
+	ranks, err := a.Store.Lease.LeaseRanks(ctx, waiting)
 	for id, rank := range ranks {
 		l := all[id]
 		l.Rank = rank

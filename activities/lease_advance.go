@@ -2,7 +2,10 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"berth/internal/store/leasestore"
 )
 
 // advanceWait is how long one call waits for the sweep of due leases. It is shorter than workflows.LocalDatabaseTimeout.
@@ -11,7 +14,7 @@ const advanceWait = 2 * time.Second
 // AdvanceLeases waits until the given time, then starts and ends all leases that are due. Concurrent calls share one sweep.
 // It returns how many leases the sweep has advanced so far; a longer sweep continues without its callers.
 func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
-	left, err := a.Store.Lease.Until(ctx, at)
+	left, err := a.Store.Lease.TimeUntil(ctx, at)
 	if err != nil {
 		return 0, classify(err)
 	}
@@ -22,8 +25,8 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	}
 	background := context.WithoutCancel(ctx)
 	sweep := a.leaseSweeper.Join(func() (completed int, found bool, err error) {
-		begun, finished, err := a.Store.Lease.AdvanceLeases(background, a.backend())
-		return finished, begun > 0, err
+		started, finished, err := a.advanceDueLeases(background)
+		return finished, started > 0, err
 	})
 	select {
 	case <-sweep.Done():
@@ -33,4 +36,25 @@ func (a *Activities) AdvanceLeases(ctx context.Context, at time.Time) (int, erro
 	}
 	advanced, err := sweep.Progress()
 	return advanced, classify(err)
+}
+
+// advanceDueLeases is one round of the sweep. It begins the steps of some due leases in one transaction, applies them at Nova and
+// Neutron, and finishes them in a second transaction. A lease whose step fails on the way, or whose process crashes, stays in
+// its transitional status, and its own workflow completes the step. It returns the numbers of leases begun and finished.
+func (a *Activities) advanceDueLeases(ctx context.Context) (begun, finished int, err error) {
+	started, ready, err := a.Store.Lease.BeginDueLeases(ctx, a.Cloud != nil)
+	if err != nil || len(started) == 0 {
+		return 0, 0, err
+	}
+	applied := ready
+	if a.Cloud != nil {
+		applied = reservationBackend{a}.Apply(ctx, ready)
+	}
+	finished, abandoned, err := a.Store.Lease.FinishStartedLeases(ctx, started, applied)
+	if a.Cloud != nil {
+		// A step whose calls failed may have created something too.
+		undo := slices.DeleteFunc(ready, func(s leasestore.StartedStep) bool { return !abandoned[s.ID] })
+		reservationBackend{a}.Undo(ctx, undo)
+	}
+	return len(started), finished, err
 }

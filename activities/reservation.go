@@ -38,15 +38,15 @@ const CloudCallTimeout = 90 * time.Second
 // use or the cloud refuses.
 func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	if err := a.Store.Lease.WireReservation(ctx, id); err != nil {
+	if err := a.Store.Lease.AddToInventory(ctx, id); err != nil {
 		return classify(err)
 	}
-	return a.callCloud(ctx, id, a.Store.Lease.Claim, func(ctx context.Context, c lease.CloudReservation) error {
+	return a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
 		mark, err := a.Cloud.Provision(ctx, c)
 		if err != nil {
 			return backendError(err)
 		}
-		err = a.Store.Lease.MarkReservation(ctx, id, mark)
+		err = a.Store.Lease.SaveCloudIDs(ctx, id, mark)
 		if errors.Is(err, db.ErrConflict) || errors.Is(err, db.ErrNotFound) {
 			err = errors.Join(err, a.Cloud.Deprovision(ctx, c))
 		}
@@ -58,20 +58,20 @@ func (a *Activities) ProvisionReservation(ctx context.Context, id uuid.UUID) err
 // inventory. A repetition is harmless.
 func (a *Activities) ReleaseReservation(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	err := a.callCloud(ctx, id, a.Store.Lease.LeavingClaim, func(ctx context.Context, c lease.CloudReservation) error {
+	err := a.callCloud(ctx, id, a.Store.Lease.EndingCloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
 		return backendError(a.Cloud.Deprovision(ctx, c))
 	})
 	var app *temporal.ApplicationError
 	if err != nil && !(errors.As(err, &app) && app.Type() == NotFound) {
 		return err
 	}
-	return classify(a.Store.Lease.UnwireReservation(ctx, id))
+	return classify(a.Store.Lease.RemoveFromInventory(ctx, id))
 }
 
 // RunBeforeEndAction runs the action that a reservation requests before its end.
 func (a *Activities) RunBeforeEndAction(ctx context.Context, id uuid.UUID) error {
 	defer startHeartbeat(ctx)()
-	return a.callCloud(ctx, id, a.Store.Lease.Claim, func(ctx context.Context, c lease.CloudReservation) error {
+	return a.callCloud(ctx, id, a.Store.Lease.CloudReservation, func(ctx context.Context, c lease.CloudReservation) error {
 		c.BeforeEnd = a.beforeEndAction(c.Reservation)
 		return backendError(a.Cloud.BeforeEnd(ctx, c))
 	})

@@ -18,36 +18,28 @@ const backendTimeout = 3 * time.Second
 // reservationBackend makes the Nova and Neutron calls of several leases' steps at the same time.
 type reservationBackend struct{ *Activities }
 
-// backend returns the backend of the store's sweep; nil if the cloud is not configured.
-func (a *Activities) backend() leasestore.World {
-	if a.Cloud == nil {
-		return nil
-	}
-	return reservationBackend{a}
-}
-
-// Bring makes the calls of the given steps concurrently. It returns the steps whose calls all succeeded in time, with the IDs
+// Apply makes the calls of the given steps concurrently. It returns the steps whose calls all succeeded in time, with the IDs
 // that the cloud has assigned.
-func (b reservationBackend) Bring(ctx context.Context, started []leasestore.Begun) []leasestore.Begun {
+func (b reservationBackend) Apply(ctx context.Context, started []leasestore.StartedStep) []leasestore.StartedStep {
 	succeeded := make([]bool, len(started))
 	steps := slices.Clone(started)
 	b.forEach(ctx, steps, func(ctx context.Context, i int) {
-		steps[i].Marks = map[uuid.UUID]lease.CloudIDs{}
+		steps[i].CloudIDs = map[uuid.UUID]lease.CloudIDs{}
 		succeeded[i] = b.apply(ctx, steps[i]) == nil
 	})
 	i := -1
-	return slices.DeleteFunc(steps, func(leasestore.Begun) bool { i++; return !succeeded[i] })
+	return slices.DeleteFunc(steps, func(leasestore.StartedStep) bool { i++; return !succeeded[i] })
 }
 
-func (b reservationBackend) apply(ctx context.Context, step leasestore.Begun) error {
-	for _, c := range step.Claims {
+func (b reservationBackend) apply(ctx context.Context, step leasestore.StartedStep) error {
+	for _, c := range step.CloudReservations {
 		if !slices.Contains(b.Cloud.ResourceTypes(), c.Type) {
 			continue
 		}
 		var err error
 		switch step.Step {
 		case lease.StepStart:
-			step.Marks[c.ID], err = b.Cloud.Provision(ctx, c)
+			step.CloudIDs[c.ID], err = b.Cloud.Provision(ctx, c)
 		case lease.StepBeforeEnd:
 			c.BeforeEnd = b.beforeEndAction(c.Reservation)
 			err = b.Cloud.BeforeEnd(ctx, c)
@@ -61,18 +53,18 @@ func (b reservationBackend) apply(ctx context.Context, step leasestore.Begun) er
 	return nil
 }
 
-// Retract removes the reservations of leases that were deleted while Bring provisioned them. It ignores errors: the deletion
+// Undo removes the reservations of leases that were deleted while Apply provisioned them. It ignores errors: the deletion
 // of a lease removes what is left.
-func (b reservationBackend) Retract(ctx context.Context, started []leasestore.Begun) {
+func (b reservationBackend) Undo(ctx context.Context, started []leasestore.StartedStep) {
 	b.forEach(ctx, started, func(ctx context.Context, i int) {
-		for _, c := range started[i].Claims {
+		for _, c := range started[i].CloudReservations {
 			_ = b.Cloud.Deprovision(ctx, c)
 		}
 	})
 }
 
 // forEach calls do for every step concurrently.
-func (b reservationBackend) forEach(ctx context.Context, steps []leasestore.Begun, do func(ctx context.Context, i int)) {
+func (b reservationBackend) forEach(ctx context.Context, steps []leasestore.StartedStep, do func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeout(ctx, backendTimeout)
 	defer cancel()
 	var all sync.WaitGroup

@@ -56,25 +56,25 @@ func (h *fakeCloud) sortedCalls() []string {
 	return h.calls
 }
 
-func startedStep(step lease.Step, name, typ string) leasestore.Begun {
+func startedStep(step lease.Step, name, typ string) leasestore.StartedStep {
 	r := lease.Reservation{ID: uuid.New()}
 	r.Type, r.BeforeEnd = typ, "default"
-	return leasestore.Begun{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, Claims: []lease.CloudReservation{{Reservation: r, Project: name}}}
+	return leasestore.StartedStep{Lease: lease.Lease{ID: uuid.New(), Name: name}, Step: step, CloudReservations: []lease.CloudReservation{{Reservation: r, Project: name}}}
 }
 
 // Each step makes its own call. A call that fails or hangs affects no other lease.
 func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := []leasestore.Begun{startedStep(lease.StepStart, "rejected", lease.PhysicalHost), startedStep(lease.StepStart, "start", lease.PhysicalHost),
+		all := []leasestore.StartedStep{startedStep(lease.StepStart, "rejected", lease.PhysicalHost), startedStep(lease.StepStart, "start", lease.PhysicalHost),
 			startedStep(lease.StepStart, "hanging", lease.PhysicalHost), startedStep(lease.StepBeforeEnd, "warning", lease.PhysicalHost),
 			startedStep(lease.StepEnd, "end", lease.PhysicalHost), startedStep(lease.StepStart, "other type", lease.FloatingIP)}
-		h := &fakeCloud{rejected: all[0].Claims[0].ID, hanging: all[2].Claims[0].ID}
+		h := &fakeCloud{rejected: all[0].CloudReservations[0].ID, hanging: all[2].CloudReservations[0].ID}
 		w := reservationBackend{New(Options{Cloud: h, SnapshotByDefault: true})}
 
 		succeeded := map[string]int{}
-		for _, b := range w.Bring(t.Context(), all) {
-			succeeded[b.Name] = len(b.Marks)
+		for _, b := range w.Apply(t.Context(), all) {
+			succeeded[b.Name] = len(b.CloudIDs)
 		}
 
 		if d := cmp.Diff(map[string]int{"start": 1, "warning": 0, "end": 0, "other type": 0}, succeeded); d != "" {
@@ -90,12 +90,12 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 func TestReservationBackend_UndoContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := []leasestore.Begun{startedStep(lease.StepStart, "hanging", lease.PhysicalHost), startedStep(lease.StepStart, "good", lease.PhysicalHost)}
-		all[0].Claims = append(all[0].Claims, startedStep(lease.StepStart, "second", lease.PhysicalHost).Claims...)
-		all[1].Claims = append(startedStep(lease.StepStart, "rejected", lease.PhysicalHost).Claims, all[1].Claims...)
-		h := &fakeCloud{hanging: all[0].Claims[0].ID, rejected: all[1].Claims[0].ID}
+		all := []leasestore.StartedStep{startedStep(lease.StepStart, "hanging", lease.PhysicalHost), startedStep(lease.StepStart, "good", lease.PhysicalHost)}
+		all[0].CloudReservations = append(all[0].CloudReservations, startedStep(lease.StepStart, "second", lease.PhysicalHost).CloudReservations...)
+		all[1].CloudReservations = append(startedStep(lease.StepStart, "rejected", lease.PhysicalHost).CloudReservations, all[1].CloudReservations...)
+		h := &fakeCloud{hanging: all[0].CloudReservations[0].ID, rejected: all[1].CloudReservations[0].ID}
 
-		reservationBackend{New(Options{Cloud: h})}.Retract(t.Context(), all)
+		reservationBackend{New(Options{Cloud: h})}.Undo(t.Context(), all)
 
 		if d := cmp.Diff([]string{"deprovision good", "deprovision hanging", "deprovision rejected", "deprovision second"}, h.sortedCalls()); d != "" {
 			t.Error(d)

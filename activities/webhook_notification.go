@@ -28,12 +28,12 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 		return err
 	}
 	for {
-		notices, err := a.Store.Lease.LeaseNotices(ctx, id, noticeBatch)
+		notices, err := a.Store.Lease.LeaseNotifications(ctx, id, noticeBatch)
 		if err != nil || len(notices) == 0 {
 			return classify(err)
 		}
 		sent, err := a.sendNotices(ctx, notices)
-		if err := errors.Join(a.Store.Lease.SettleLeaseNotices(context.WithoutCancel(ctx), sent), err); err != nil {
+		if err := errors.Join(a.Store.Lease.DeleteLeaseNotifications(context.WithoutCancel(ctx), sent), err); err != nil {
 			return classify(err)
 		}
 	}

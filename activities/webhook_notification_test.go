@@ -24,7 +24,7 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	s.Lease = leasestore.New(s.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notices: true})
+	s.Lease = leasestore.New(s.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notifications: true})
 	acts := activities.New(activities.Options{Store: s, Webhook: webhook})
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	activities.Register(env, acts.Functions())
@@ -72,7 +72,7 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" || len(ids) != 4 {
 		t.Error(d, ids)
 	}
-	if left, err := s.Lease.LeaseNotices(t.Context(), l.ID, 10); len(left) != 0 || err != nil {
+	if left, err := s.Lease.LeaseNotifications(t.Context(), l.ID, 10); len(left) != 0 || err != nil {
 		t.Errorf("undelivered notifications %v, error %v", left, err)
 	}
 }

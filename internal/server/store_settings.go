@@ -34,8 +34,8 @@ func storeConfig(cfg config.Config, enforcement bool) (store.Config, error) {
 		Lease: leasestore.Config{
 			Limits: lease.Limits{CleaningTime: cfg.Lease.CleaningTime, MaxDuration: cfg.Lease.MaxDuration, ExemptProjects: cfg.Lease.MaxDurationExempt,
 				BeforeEndLead: cfg.Lease.BeforeEnd, RandomHosts: cfg.Lease.RandomHosts},
-			Notices:   cfg.Lease.Webhook.URL != "" || enforcement,
-			PoolHosts: cfg.Nova.URL != "",
+			Notifications: cfg.Lease.Webhook.URL != "" || enforcement,
+			PoolHosts:     cfg.Nova.URL != "",
 		},
 	}, nil
 }

@@ -27,7 +27,7 @@ func addressViewOf(a lease.ReservableFloatingIP) addressView {
 }
 
 func (b *handler) listAddresses(r *http.Request) (int, any, error) {
-	all, err := b.Store.Addresses(r.Context())
+	all, err := b.Store.FloatingIPs(r.Context())
 	if err != nil {
 		return 0, nil, err
 	}
@@ -61,7 +61,7 @@ func (b *handler) createAddress(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	a, err := b.Store.RegisterAddress(r.Context(), network, ip)
+	a, err := b.Store.RegisterFloatingIP(r.Context(), network, ip)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -75,7 +75,7 @@ func (b *handler) showAddress(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	a, err := b.Store.Address(r.Context(), id)
+	a, err := b.Store.FloatingIP(r.Context(), id)
 	if err != nil {
 		return 0, nil, addressNotFound(r, err)
 	}
@@ -87,7 +87,7 @@ func (b *handler) deleteAddress(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := b.Store.DeleteAddress(r.Context(), id); err != nil {
+	if err := b.Store.DeleteFloatingIP(r.Context(), id); err != nil {
 		return 0, nil, addressNotFound(r, err)
 	}
 	return noContent(r)

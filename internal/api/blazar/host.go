@@ -163,7 +163,7 @@ func useViewOf(u lease.HostAllocation) useView {
 }
 
 func (b *handler) listAllocations(r *http.Request) (int, any, error) {
-	all, err := b.Store.HostUses(r.Context(), useFilter(r))
+	all, err := b.Store.HostAllocations(r.Context(), useFilter(r))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -181,7 +181,7 @@ func (b *handler) showAllocation(r *http.Request) (int, any, error) {
 	}
 	f := useFilter(r)
 	f.Host = id
-	all, err := b.Store.HostUses(r.Context(), f)
+	all, err := b.Store.HostAllocations(r.Context(), f)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -17,16 +17,16 @@ const addressSelect = `
 	select id, network_id, subnet_id, address, reservable, created_at, updated_at
 	from floatingip f`
 
-// Addresses lists the floating IPs that can be reserved.
-func (s *Store) Addresses(ctx context.Context) ([]lease.ReservableFloatingIP, error) {
-	return readAddresses(ctx, s.db, `true`)
+// FloatingIPs lists the floating IPs that can be reserved.
+func (s *Store) FloatingIPs(ctx context.Context) ([]lease.ReservableFloatingIP, error) {
+	return readFloatingIPs(ctx, s.db, `true`)
 }
 
-// Address is the floating IP with that ID.
-func (s *Store) Address(ctx context.Context, id uuid.UUID) (lease.ReservableFloatingIP, error) {
-	all, err := readAddresses(ctx, s.db, `f.id = $1`, id)
+// FloatingIP is the floating IP with that ID.
+func (s *Store) FloatingIP(ctx context.Context, id uuid.UUID) (lease.ReservableFloatingIP, error) {
+	all, err := readFloatingIPs(ctx, s.db, `f.id = $1`, id)
 	if err == nil && len(all) == 0 {
-		err = noAddress(id)
+		err = floatingIPNotFound(id)
 	}
 	if err != nil {
 		return lease.ReservableFloatingIP{}, err
@@ -34,9 +34,11 @@ func (s *Store) Address(ctx context.Context, id uuid.UUID) (lease.ReservableFloa
 	return all[0], nil
 }
 
-func noAddress(id uuid.UUID) error { return fmt.Errorf("%w: floating IP %s", db.ErrNotFound, id) }
+func floatingIPNotFound(id uuid.UUID) error {
+	return fmt.Errorf("%w: floating IP %s", db.ErrNotFound, id)
+}
 
-func readAddresses(ctx context.Context, q db.Querier, where string, args ...any) ([]lease.ReservableFloatingIP, error) {
+func readFloatingIPs(ctx context.Context, q db.Querier, where string, args ...any) ([]lease.ReservableFloatingIP, error) {
 	rows, err := q.Query(ctx, addressSelect+` where `+where+` order by f.address, f.id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read floating IPs: %w", err)
@@ -48,11 +50,11 @@ func readAddresses(ctx context.Context, q db.Querier, where string, args ...any)
 	return all, nil
 }
 
-// RegisterAddress makes a floating IP of a network reservable. It must lie in one of the network's subnets, and be none
+// RegisterFloatingIP makes a floating IP of a network reservable. It must lie in one of the network's subnets, and be none
 // that the network gives away by itself: outside of the allocation pools, and not the gateway.
-func (s *Store) RegisterAddress(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.ReservableFloatingIP, err error) {
+func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.ReservableFloatingIP, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
-		subnet, err := subnetFor(ctx, tx, network, ip)
+		subnet, err := findSubnet(ctx, tx, network, ip)
 		if err != nil {
 			return err
 		}
@@ -74,8 +76,8 @@ func (s *Store) RegisterAddress(ctx context.Context, network uuid.UUID, ip netip
 	return a, err
 }
 
-// subnetFor is the subnet of a network in which a floating IP can be reserved.
-func subnetFor(ctx context.Context, tx *transaction, network uuid.UUID, ip netip.Addr) (id uuid.UUID, err error) {
+// findSubnet is the subnet of a network in which a floating IP can be reserved.
+func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip netip.Addr) (id uuid.UUID, err error) {
 	rows, err := tx.Query(ctx, `
 		select n.id, s.id, s.cidr >> $2::inet, s.gateway = $2::inet,
 			exists (select from jsonb_array_elements(s.pools) p where $2::inet between (p->>'start')::inet and (p->>'end')::inet)
@@ -113,8 +115,8 @@ func subnetFor(ctx context.Context, tx *transaction, network uuid.UUID, ip netip
 	return *all[i].id, nil
 }
 
-// DeleteAddress takes a floating IP from those that can be reserved, unless a reservation holds it, now or later.
-func (s *Store) DeleteAddress(ctx context.Context, id uuid.UUID) error {
+// DeleteFloatingIP takes a floating IP from those that can be reserved, unless a reservation holds it, now or later.
+func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	tag, err := s.db.Exec(ctx, `delete from floatingip where id = $1`, id)
 	switch {
 	case db.Violates(err, "floatingip_allocation_address"):
@@ -122,16 +124,16 @@ func (s *Store) DeleteAddress(ctx context.Context, id uuid.UUID) error {
 	case err != nil:
 		return fmt.Errorf("delete floating IP %s: %w", id, err)
 	case tag.RowsAffected() == 0:
-		return noAddress(id)
+		return floatingIPNotFound(id)
 	}
 	return nil
 }
 
-// addresses is virtual:floatingip. Inventory knows nothing of them.
-type addresses struct{}
+// floatingIPResource is virtual:floatingip. Inventory knows nothing of them.
+type floatingIPResource struct{}
 
-func (addresses) book(ctx context.Context, tx *transaction, b booking) error {
-	candidates, err := addressCandidates(ctx, tx, b)
+func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
+	candidates, err := readFloatingIPCandidates(ctx, tx, b)
 	if err != nil {
 		return err
 	}
@@ -139,16 +141,16 @@ func (addresses) book(ctx context.Context, tx *transaction, b booking) error {
 	if err != nil {
 		return err
 	}
-	return writeAddresses(ctx, tx, b, picked)
+	return insertFloatingIPs(ctx, tx, b, picked)
 }
 
-// rebook keeps the addresses that are free in the new window, as many as are still wanted, and adds to them.
-func (addresses) rebook(ctx context.Context, tx *transaction, b booking) error {
-	held, err := readAddresses(ctx, tx, `f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, b.ID)
+// reallocate keeps the addresses that are free in the new window, as many as are still wanted, and adds to them.
+func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
+	held, err := readFloatingIPs(ctx, tx, `f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
 		return err
 	}
-	candidates, err := addressCandidates(ctx, tx, b)
+	candidates, err := readFloatingIPCandidates(ctx, tx, b)
 	if err != nil {
 		return err
 	}
@@ -166,13 +168,13 @@ func (addresses) rebook(ctx context.Context, tx *transaction, b booking) error {
 	if err != nil {
 		return err
 	}
-	if err := (addresses{}).leave(ctx, tx, b.ID); err != nil {
+	if err := (floatingIPResource{}).release(ctx, tx, b.ID); err != nil {
 		return err
 	}
-	return writeAddresses(ctx, tx, b, picked)
+	return insertFloatingIPs(ctx, tx, b, picked)
 }
 
-func writeAddresses(ctx context.Context, tx *transaction, b booking, picked []uuid.UUID) error {
+func insertFloatingIPs(ctx context.Context, tx *transaction, b allocationRequest, picked []uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `
 		insert into floatingip_allocation (reservation_id, floatingip_id, during)
 		select $1, id, tstzrange($3, $4)
@@ -182,9 +184,9 @@ func writeAddresses(ctx context.Context, tx *transaction, b booking, picked []uu
 	return nil
 }
 
-// addressCandidates lists the floating IPs of a reservation's network and how they stand in its window, what it has
+// readFloatingIPCandidates lists the floating IPs of a reservation's network and how they stand in its window, what it has
 // itself left aside. One that a reservation failed to leave is not free.
-func addressCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.FloatingIPCandidate, error) {
+func readFloatingIPCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.FloatingIPCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at, x.booked, not coalesce(x.taken, false)
 		from floatingip f
@@ -208,17 +210,23 @@ func addressCandidates(ctx context.Context, tx *transaction, b booking) ([]lease
 	return all, nil
 }
 
-func (addresses) replace(context.Context, *transaction, booking, int64) (bool, error) {
+func (floatingIPResource) replaceHost(context.Context, *transaction, allocationRequest, int64) (bool, error) {
 	return true, nil
 }
 
-func (addresses) wire(context.Context, *transaction, []holder) error { return nil }
+func (floatingIPResource) addToInventory(context.Context, *transaction, []leaseReservation) error {
+	return nil
+}
 
-func (addresses) unwire(context.Context, *transaction, []holder) error { return nil }
+func (floatingIPResource) removeFromInventory(context.Context, *transaction, []leaseReservation) error {
+	return nil
+}
 
-func (addresses) unwired(context.Context, *transaction, []holder) ([]holder, error) { return nil, nil }
+func (floatingIPResource) missingInInventory(context.Context, *transaction, []leaseReservation) ([]leaseReservation, error) {
+	return nil, nil
+}
 
-func (addresses) leave(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
+func (floatingIPResource) release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from floatingip_allocation where reservation_id = any($1)`, reservations); err != nil {
 		return fmt.Errorf("free the floating IPs of reservations %s: %w", reservations, err)
 	}

@@ -20,7 +20,7 @@ import (
 func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 	all, err := readHosts(ctx, s.db, `h.id = $1`, id)
 	if err == nil && len(all) == 0 {
-		err = noHost(id)
+		err = hostNotFound(id)
 	}
 	if err != nil {
 		return lease.Host{}, err
@@ -40,11 +40,11 @@ func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[
 		return h, err
 	}
 	err = s.inTx(ctx, func(tx *transaction) error {
-		h, err = hypervisor(ctx, tx, name)
+		h, err = readHypervisor(ctx, tx, name)
 		if err != nil {
 			return err
 		}
-		if h.NestedProvider, err = addNested(ctx, tx, h); err != nil {
+		if h.NestedProvider, err = createNestedProvider(ctx, tx, h); err != nil {
 			return err
 		}
 		if h.ID, err = insertHost(ctx, tx, h); err != nil {
@@ -53,10 +53,10 @@ func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[
 		if err := setCapabilities(ctx, tx, h.ID, capabilities); err != nil {
 			return err
 		}
-		if err := s.poolLater(ctx, tx, h.ServiceName); err != nil {
+		if err := s.enqueuePoolUpdate(ctx, tx, h.ServiceName); err != nil {
 			return err
 		}
-		h, err = hostIn(ctx, tx, h.ID)
+		h, err = readHost(ctx, tx, h.ID)
 		return err
 	})
 	return h, err
@@ -73,7 +73,7 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 		if err != nil {
 			return err
 		}
-		needed, err := neededOf(ctx, tx, id)
+		needed, err := readRequiredProperties(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 		if _, err := tx.Exec(ctx, `update host set updated_at = clock_timestamp() where id = $1`, id); err != nil {
 			return fmt.Errorf("update host %d: %w", id, err)
 		}
-		h, err = hostIn(ctx, tx, id)
+		h, err = readHost(ctx, tx, id)
 		return err
 	})
 	return h, err
@@ -103,7 +103,7 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 			return err
 		}
 		var used bool
-		if err := tx.QueryRow(ctx, `select `+treeUsed+` from provider p where p.uuid = $1`, h.Provider.String()).Scan(&used); err != nil &&
+		if err := tx.QueryRow(ctx, `select `+treeUsedSQL+` from provider p where p.uuid = $1`, h.Provider.String()).Scan(&used); err != nil &&
 			!errors.Is(err, pgx.ErrNoRows) { // somebody may have deleted the hypervisor in inventory
 			return fmt.Errorf("servers of host %d: %w", id, err)
 		}
@@ -123,17 +123,17 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 		} else if err != nil {
 			return err
 		}
-		return s.poolLater(ctx, tx, h.ServiceName)
+		return s.enqueuePoolUpdate(ctx, tx, h.ServiceName)
 	})
 }
 
-// treeUsed tells whether anybody holds resources of p, a root, or of what is below it.
-const treeUsed = `exists (select from allocation a join provider t on t.id = a.provider_id where t.root_id = p.id)`
+// treeUsedSQL tells whether anybody holds resources of p, a root, or of what is below it.
+const treeUsedSQL = `exists (select from allocation a join provider t on t.id = a.provider_id where t.root_id = p.id)`
 
-func noHost(id int64) error { return fmt.Errorf("%w: host %d", db.ErrNotFound, id) }
+func hostNotFound(id int64) error { return fmt.Errorf("%w: host %d", db.ErrNotFound, id) }
 
-// hypervisor finds what inventory knows about a host that shall be registered.
-func hypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, error) {
+// readHypervisor finds what inventory knows about a host that shall be registered.
+func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, error) {
 	h := lease.Host{HypervisorType: "QEMU", Reservable: true}
 	var registered, used bool
 	err := tx.QueryRow(ctx, `
@@ -145,7 +145,7 @@ func hypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, 
 			coalesce((select i.total from inventory i join resource_class c on c.id = i.class_id
 				where i.provider_id = p.id and c.name = 'DISK_GB'), 0),
 			exists (select from host where host.provider::text = p.uuid),
-			`+treeUsed+`
+			`+treeUsedSQL+`
 		from provider p
 		where p.parent_id is null and (p.name = $1 or p.uuid = $1)
 		order by p.name = $1 desc
@@ -166,8 +166,8 @@ func hypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, 
 	return h, nil
 }
 
-// addNested creates the provider that is given to reservations of the host.
-func addNested(ctx context.Context, tx *transaction, h lease.Host) (uuid.UUID, error) {
+// createNestedProvider creates the provider that is given to reservations of the host.
+func createNestedProvider(ctx context.Context, tx *transaction, h lease.Host) (uuid.UUID, error) {
 	p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: lease.NestedProviderName(h.Hostname), Parent: h.Provider.String()}
 	one := inventory.NewInventory(1)
 	one.MaxUnit = 1
@@ -229,13 +229,13 @@ func lockHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error
 	if err := db.NotFoundOr(err, "host %d", id); err != nil {
 		return lease.Host{}, err
 	}
-	return hostIn(ctx, tx, id)
+	return readHost(ctx, tx, id)
 }
 
-func hostIn(ctx context.Context, tx *transaction, id int64) (lease.Host, error) {
+func readHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error) {
 	all, err := readHosts(ctx, tx, `h.id = $1`, id)
 	if err == nil && len(all) == 0 {
-		err = noHost(id)
+		err = hostNotFound(id)
 	}
 	if err != nil {
 		return lease.Host{}, err
@@ -243,8 +243,8 @@ func hostIn(ctx context.Context, tx *transaction, id int64) (lease.Host, error) 
 	return all[0], nil
 }
 
-// neededOf lists the properties that reservations of a host asked for.
-func neededOf(ctx context.Context, tx *transaction, id int64) ([]string, error) {
+// readRequiredProperties lists the properties that reservations of a host asked for.
+func readRequiredProperties(ctx context.Context, tx *transaction, id int64) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		select r.hypervisor_properties, r.resource_properties
 		from host_allocation a

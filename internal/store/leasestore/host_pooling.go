@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// poolLater remembers in the caller's transaction that the cloud has to hear of a host, and nudges who tells it.
-func (s *Store) poolLater(ctx context.Context, tx *transaction, service string) error {
+// enqueuePoolUpdate remembers in the caller's transaction that the cloud has to hear of a host, and nudges who tells it.
+func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service string) error {
 	if !s.config.PoolHosts {
 		return nil
 	}
@@ -25,9 +25,9 @@ func (s *Store) poolLater(ctx context.Context, tx *transaction, service string) 
 		Attributes: contract.Attributes{Host: service, Resource: "pool"}})
 }
 
-// Pooling tells whether a host can be leased, and of which version of that the cloud has still to hear; ErrNotFound if it
+// PendingPoolUpdate tells whether a host can be leased, and of which version of that the cloud has still to hear; ErrNotFound if it
 // has heard of all.
-func (s *Store) Pooling(ctx context.Context, service string) (reservable bool, version int64, err error) {
+func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservable bool, version int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		select exists (select from host h where h.service_name = p.service_name), p.version
 		from host_pooling p
@@ -35,8 +35,8 @@ func (s *Store) Pooling(ctx context.Context, service string) (reservable bool, v
 	return reservable, version, db.NotFoundOr(err, "news of host %s", service)
 }
 
-// SettlePooling forgets that version. A later one stays.
-func (s *Store) SettlePooling(ctx context.Context, service string, version int64) error {
+// DeletePoolUpdate forgets that version. A later one stays.
+func (s *Store) DeletePoolUpdate(ctx context.Context, service string, version int64) error {
 	if _, err := s.db.Exec(ctx, `delete from host_pooling where service_name = $1 and version = $2`, service, version); err != nil {
 		return fmt.Errorf("host %s and the pool: %w", service, err)
 	}

@@ -15,7 +15,7 @@ import (
 
 func (t *leasing) pooling(service string) (reservable bool, version int64) {
 	t.Helper()
-	reservable, version, err := t.Lease.Pooling(t.Context(), service)
+	reservable, version, err := t.Lease.PendingPoolUpdate(t.Context(), service)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestCloudHearsOfEveryHostThatComesAndGoes(t *testing.T) {
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Lease.SettlePooling(t.Context(), "cmp-1", first); err != nil { // somebody who told of the registration, late
+	if err := e.Lease.DeletePoolUpdate(t.Context(), "cmp-1", first); err != nil { // somebody who told of the registration, late
 		t.Fatal(err)
 	}
 	reservable, second := e.pooling("cmp-1")
@@ -45,7 +45,7 @@ func TestCloudHearsOfEveryHostThatComesAndGoes(t *testing.T) {
 		t.Errorf("%d of its workflows are brought back, %v", n, err)
 	}
 	for range 2 {
-		if err := e.Lease.SettlePooling(t.Context(), "cmp-1", second); err != nil {
+		if err := e.Lease.DeletePoolUpdate(t.Context(), "cmp-1", second); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// HostUses lists who has which host when, in the order of hosts and dates; hosts that nobody has are listed too.
+// HostAllocations lists who has which host when, in the order of hosts and dates; hosts that nobody has are listed too.
 // Without a lease or reservation in the filter, leases that are over are left out.
-func (s *Store) HostUses(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
+func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
 	rows, err := s.db.Query(ctx, `
 		select h.id, x.id, x.lease_id, x.start_at, x.end_at
 		from host h

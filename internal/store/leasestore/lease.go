@@ -23,13 +23,13 @@ func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 		return lease.Lease{}, err
 	}
 	if len(all) == 0 {
-		return lease.Lease{}, noLease(id)
+		return lease.Lease{}, leaseNotFound(id)
 	}
 	return all[0], nil
 }
 
-// LeasesOf lists those of the leases with these IDs that are there.
-func (s *Store) LeasesOf(ctx context.Context, ids []uuid.UUID) ([]lease.Lease, error) {
+// LeasesByID lists those of the leases with these IDs that are there.
+func (s *Store) LeasesByID(ctx context.Context, ids []uuid.UUID) ([]lease.Lease, error) {
 	return s.leases(ctx, `id = any($1)`, ids)
 }
 
@@ -60,14 +60,14 @@ func (s *Store) leases(ctx context.Context, where string, args ...any) (all []le
 	return all, err
 }
 
-func noLease(id uuid.UUID) error { return fmt.Errorf("%w: lease %s", db.ErrNotFound, id) }
+func leaseNotFound(id uuid.UUID) error { return fmt.Errorf("%w: lease %s", db.ErrNotFound, id) }
 
 // lockLease locks a lease against every other writer and reads it. Its reservations, events and hosts are only
 // written under this lock.
 func lockLease(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, error) {
 	if err := tx.QueryRow(ctx, `select id from lease where id = $1 for update`, id).Scan(&id); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
-			return lease.Lease{}, noLease(id)
+			return lease.Lease{}, leaseNotFound(id)
 		}
 		return lease.Lease{}, fmt.Errorf("lock lease %s: %w", id, err)
 	}
@@ -97,14 +97,14 @@ func readLeases(ctx context.Context, tx db.Tx, where string, args ...any) ([]lea
 	if err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}
-	if err := readParts(ctx, tx, all); err != nil {
+	if err := readDetails(ctx, tx, all); err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}
 	return all, nil
 }
 
-// readParts fills in reservations, events and blockers.
-func readParts(ctx context.Context, tx db.Tx, all []lease.Lease) error {
+// readDetails fills in reservations, events and blockers.
+func readDetails(ctx context.Context, tx db.Tx, all []lease.Lease) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -213,27 +213,27 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 
 // saveLease writes what differs between the lease as it was locked and as it shall be.
 func saveLease(ctx context.Context, tx *transaction, was, is lease.Lease) error {
-	return saveLeases(ctx, tx, outcome{was: was, is: is})
+	return saveLeases(ctx, tx, transition{before: was, after: is})
 }
 
 // saveLeases does it for several.
-func saveLeases(ctx context.Context, tx *transaction, all ...outcome) error {
-	batch, told := &pgx.Batch{}, []news{}
+func saveLeases(ctx context.Context, tx *transaction, all ...transition) error {
+	batch, told := &pgx.Batch{}, []notificationSet{}
 	for _, o := range all {
-		queueLease(batch, o.was, o.is)
-		told = append(told, news{o.is, lease.NotificationsFor(o.was, o.is)})
+		queueLease(batch, o.before, o.after)
+		told = append(told, notificationSet{o.after, lease.NotificationsFor(o.before, o.after)})
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("save leases: %w", err)
 	}
-	return tellLeases(ctx, tx, told...)
+	return enqueueNotifications(ctx, tx, told...)
 }
 
 func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 	batch.Queue(`
 		update lease
 		set name = $3, status = $4, start_at = $5, end_at = $6, degraded = $7, updated_at = clock_timestamp()
-		where id = $1 and status = $2`, is.ID, was.Status, is.Name, is.Status, is.StartAt, is.EndAt, is.Degraded).Exec(fence(is.ID, was.Status))
+		where id = $1 and status = $2`, is.ID, was.Status, is.Name, is.Status, is.StartAt, is.EndAt, is.Degraded).Exec(requireRow(is.ID, was.Status))
 	for i, r := range is.Reservations {
 		old := was.Reservations[i]
 		if sameReservation(old, r) {
@@ -246,7 +246,7 @@ func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 				resources = $15, required_addresses = $16, missing_resources = $17, resources_changed = $18, updated_at = clock_timestamp()
 			where id = $1 and status = $2`, r.ID, old.Status, r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties,
 			r.BeforeEnd, r.LastError, r.Amount, r.VCPUs, r.MemoryMB, r.DiskGB, r.Affinity, r.Resources(),
-			required(r.ReservationDraft), r.MissingResources, r.ResourcesChanged).Exec(fence(is.ID, was.Status))
+			requiredFloatingIPs(r.ReservationDraft), r.MissingResources, r.ResourcesChanged).Exec(requireRow(is.ID, was.Status))
 	}
 	for i, e := range is.Events {
 		old := was.Events[i]
@@ -256,12 +256,12 @@ func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 		batch.Queue(`
 			update event
 			set status = $3, at = $4, updated_at = clock_timestamp()
-			where id = $1 and status = $2`, e.ID, old.Status, e.Status, e.At).Exec(fence(is.ID, was.Status))
+			where id = $1 and status = $2`, e.ID, old.Status, e.Status, e.At).Exec(requireRow(is.ID, was.Status))
 	}
 }
 
-// fence makes zero rows a conflict: somebody was faster.
-func fence(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
+// requireRow makes zero rows a conflict: somebody was faster.
+func requireRow(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
 			return fmt.Errorf("%w: lease %s is no longer %s", db.ErrConflict, id, from)
@@ -281,8 +281,8 @@ func nudgeLease(l lease.Lease, fresh bool) contract.Nudge {
 		Attributes: contract.Attributes{Status: string(l.Status), Project: l.Project, Resource: "lease"}}
 }
 
-// clock is the database's clock now, not at the transaction's begin.
-func clock(ctx context.Context, tx *transaction) (time.Time, error) {
+// databaseTime is the database's clock now, not at the transaction's begin.
+func databaseTime(ctx context.Context, tx *transaction) (time.Time, error) {
 	var now time.Time
 	err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
 	return now, err

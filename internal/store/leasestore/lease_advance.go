@@ -16,93 +16,26 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// advanceAtOnce is how many leases take a step together: enough that what they share costs little, and few enough that none
-// of them waits for long between its begin and its end.
-const advanceAtOnce = 50
+// advanceBatchSize is the maximum number of leases per sweep round. Larger batches share more work per transaction; smaller
+// batches finish the first lease sooner.
+const advanceBatchSize = 50
 
-// World is where the steps of leases mean something beyond the rows.
-type World interface {
-	// Bring brings begun steps there, and returns those of which that went well, with their marks.
-	Bring(ctx context.Context, begun []Begun) []Begun
-	// Retract takes back what was brought there of leases that were given up meanwhile.
-	Retract(ctx context.Context, begun []Begun)
-}
-
-// Begun is a step of a lease that has begun.
-type Begun struct {
+// StartedStep is a step of a lease whose transitional status is committed.
+type StartedStep struct {
 	lease.Lease
-	Step   lease.Step
-	Claims []lease.CloudReservation     // what its reservations hold; none if nobody has to hear of it
-	Marks  map[uuid.UUID]lease.CloudIDs // what the world calls them, by reservation
+	Step              lease.Step
+	CloudReservations []lease.CloudReservation     // one per reservation; empty unless BeginDueLeases was asked for them
+	CloudIDs          map[uuid.UUID]lease.CloudIDs // IDs that Nova assigned, by reservation; set by the caller
 }
 
-// AdvanceLeases starts or ends together some of the leases of which that is due, ends first: when many are due at one
-// instant, whoever wakes first does it for all, in few transactions. An end comes after what should have come shortly
-// before it. What somebody else is at work on is left to him.
-// Between the begin of the steps and their end they are brought into the world, if there is one. What does not go well is
-// left to the lease's own workflow, which is told and takes up what was begun. It returns how many have begun and how many
-// have reached the end of their step.
-func (s *Store) AdvanceLeases(ctx context.Context, w World) (begun, finished int, err error) {
-	all, ready, err := s.beginDue(ctx, w != nil)
-	if err != nil || len(all) == 0 {
-		return 0, 0, err
-	}
-	well := ready
-	if w != nil && len(ready) > 0 {
-		well = w.Bring(ctx, ready)
-	}
-	finished, givenUp, err := s.finishBegun(ctx, all, well)
-	// Some of what did not go well may be there too.
-	if back := slices.DeleteFunc(ready, func(b Begun) bool { return !givenUp[b.ID] }); w != nil && len(back) > 0 {
-		w.Retract(ctx, back)
-	}
-	return len(all), finished, err
-}
-
-// Until is how long that instant is away by the database's clock, which decides what is due; negative once it is over.
-func (s *Store) Until(ctx context.Context, at time.Time) (time.Duration, error) {
-	var left time.Duration
-	if err := s.db.QueryRow(ctx, `select $1::timestamptz - clock_timestamp()`, at).Scan(&left); err != nil {
-		return 0, fmt.Errorf("how long until %s: %w", at.UTC().Format(time.RFC3339Nano), err)
-	}
-	return left, nil
-}
-
-// Ahead counts, for leases of which something is due at an instant, those that have something due at the same instant and
-// come first. They are counted as they are now: others may come and go.
-func (s *Store) Ahead(ctx context.Context, due map[uuid.UUID]time.Time) (map[uuid.UUID]int, error) {
-	if len(due) == 0 {
-		return nil, nil
-	}
-	ids, instants := make([]uuid.UUID, 0, len(due)), make([]time.Time, 0, len(due))
-	for id, at := range due {
-		ids, instants = append(ids, id), append(instants, at)
-	}
-	rows, err := s.db.Query(ctx, `
-		select lease_id, ahead
-		from (
-			select lease_id, at, rank() over (partition by at order by lease_id) - 1 as ahead
-			from event
-			where status = 'UNDONE' and event_type <> 'before_end_lease' and at = any($2::timestamptz[])) e
-		join unnest($1::uuid[], $2::timestamptz[]) as due (id, instant) on due.id = lease_id and due.instant = at`, ids, instants)
-	if err != nil {
-		return nil, fmt.Errorf("who is due at the same instant: %w", err)
-	}
-	ahead := map[uuid.UUID]int{}
-	var id uuid.UUID
-	var n int
-	if _, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error { ahead[id] = n; return nil }); err != nil {
-		return nil, fmt.Errorf("who is due at the same instant: %w", err)
-	}
-	return ahead, nil
-}
-
-// beginDue enters the steps that are due for some leases that nobody else is at work on, and gives those that start what is
-// theirs in inventory. Those of which that went well are ready for the world.
-func (s *Store) beginDue(ctx context.Context, claimed bool) (begun, ready []Begun, err error) {
+// BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction, ends before starts, and allocates
+// the resources of the starting leases in inventory. It skips leases that another transaction has locked.
+// Started contains all steps that have begun. Ready contains those that can be applied at Nova and Neutron and finished; a lease
+// whose allocation failed is only in started. With withCloudReservations, the steps of ready contain what Nova and Neutron have to know about their reservations.
+func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
-		begun, ready = nil, nil
-		ids, now, err := lockDue(ctx, tx)
+		started, ready = nil, nil
+		ids, now, err := lockDueLeases(ctx, tx)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -110,92 +43,98 @@ func (s *Store) beginDue(ctx context.Context, claimed bool) (begun, ready []Begu
 		if err != nil {
 			return err
 		}
-		var all []outcome
-		for _, was := range leases {
-			due := lease.Next(was, now).Step
-			if !slices.Contains([]lease.Step{lease.StepStart, lease.StepBeforeEnd, lease.StepEnd}, due) {
-				continue
-			}
-			is, err := lease.BeginStep(was, due, now)
-			if err != nil {
-				return stale(err)
-			}
-			all = append(all, outcome{was: was, is: is, step: due})
-			begun = append(begun, Begun{Lease: is, Step: due})
-		}
-		if len(all) == 0 {
-			return nil
-		}
-		if err := saveLeases(ctx, tx, all...); err != nil {
+		if started, err = beginDueSteps(ctx, tx, leases, now); err != nil {
 			return err
 		}
-		ready, err = together(ctx, tx, begun, wireBegun)
-		if err == nil && claimed {
-			err = claimBegun(ctx, tx, ready)
+		ready, err = bisect(ctx, tx, started, addStartingToInventory)
+		if err == nil && withCloudReservations {
+			err = addCloudReservations(ctx, tx, ready)
 		}
 		return err
 	})
-	return begun, ready, err
+	return started, ready, err
 }
 
-// wireBegun makes inventory say what the leases have that start.
-func wireBegun(ctx context.Context, tx *transaction, begun []Begun) error {
-	var starting []holder
-	for _, b := range begun {
-		if b.Step == lease.StepStart {
-			starting = append(starting, holders(b.Lease)...)
+// beginDueSteps saves the transitional status of each lease that has a due step.
+func beginDueSteps(ctx context.Context, tx *transaction, leases []lease.Lease, now time.Time) (started []StartedStep, err error) {
+	var transitions []transition
+	for _, before := range leases {
+		step := lease.Next(before, now).Step
+		if !slices.Contains([]lease.Step{lease.StepStart, lease.StepBeforeEnd, lease.StepEnd}, step) {
+			continue
+		}
+		after, err := lease.BeginStep(before, step, now)
+		if err != nil {
+			return nil, asConflict(err)
+		}
+		transitions = append(transitions, transition{before: before, after: after, step: step})
+		started = append(started, StartedStep{Lease: after, Step: step})
+	}
+	if len(transitions) == 0 {
+		return nil, nil
+	}
+	return started, saveLeases(ctx, tx, transitions...)
+}
+
+// addStartingToInventory allocates the resources of the starting leases in inventory.
+func addStartingToInventory(ctx context.Context, tx *transaction, started []StartedStep) error {
+	var starting []leaseReservation
+	for _, s := range started {
+		if s.Step == lease.StepStart {
+			starting = append(starting, reservationsOf(s.Lease)...)
 		}
 	}
-	return wireAll(ctx, tx, starting...)
+	return addToInventory(ctx, tx, starting...)
 }
 
-func claimBegun(ctx context.Context, tx *transaction, begun []Begun) error {
-	var all []holder
-	for _, b := range begun {
-		all = append(all, holders(b.Lease)...)
+// addCloudReservations reads what Nova and Neutron have to know about the steps' reservations.
+func addCloudReservations(ctx context.Context, tx *transaction, steps []StartedStep) error {
+	var all []leaseReservation
+	for _, s := range steps {
+		all = append(all, reservationsOf(s.Lease)...)
 	}
-	claims, err := claimsOf(ctx, tx, all)
+	cloud, err := readCloudReservations(ctx, tx, all)
 	if err != nil {
 		return err
 	}
-	for i := range begun {
-		for _, r := range begun[i].Reservations {
-			begun[i].Claims = append(begun[i].Claims, claims[r.ID])
+	for i := range steps {
+		for _, r := range steps[i].Reservations {
+			steps[i].CloudReservations = append(steps[i].CloudReservations, cloud[r.ID])
 		}
 	}
 	return nil
 }
 
-// together does something for all at once. If that fails, it is done for each half alone, and so on, until it is known for
-// which it does not go well. It returns the others.
-func together[T any](ctx context.Context, tx *transaction, all []T, do func(context.Context, *transaction, []T) error) (well []T, err error) {
-	if len(all) == 0 {
+// bisect calls do for all items in a savepoint. If do fails, bisect rolls back to the savepoint and repeats for each half, until
+// it has isolated the items that fail. It returns the items that succeeded. Errors of the database connection are returned.
+func bisect[T any](ctx context.Context, tx *transaction, items []T, do func(context.Context, *transaction, []T) error) (succeeded []T, err error) {
+	if len(items) == 0 {
 		return nil, nil
 	}
-	err = tx.savepoint(ctx, func(tx *transaction) error { return do(ctx, tx, all) })
+	err = tx.savepoint(ctx, func(tx *transaction) error { return do(ctx, tx, items) })
 	switch {
 	case err == nil:
-		return all, nil
+		return items, nil
 	case ctx.Err() != nil || db.Transient(err):
 		return nil, err
-	case len(all) == 1:
-		slog.DebugContext(ctx, "a step is left to the lease's own workflow", "error", err)
+	case len(items) == 1:
+		slog.DebugContext(ctx, "lease step failed in the sweep; the lease's own workflow retries it", "error", err)
 		return nil, nil
 	}
-	half := len(all) / 2
-	for _, part := range [][]T{all[:half:half], all[half:]} {
-		some, err := together(ctx, tx, part, do)
+	half := len(items) / 2
+	for _, part := range [][]T{items[:half:half], items[half:]} {
+		some, err := bisect(ctx, tx, part, do)
 		if err != nil {
 			return nil, err
 		}
-		well = append(well, some...)
+		succeeded = append(succeeded, some...)
 	}
-	return well, nil
+	return succeeded, nil
 }
 
-// lockDue locks some leases at rest of which the start or the end is due, ends first, and tells what time it is. A start
-// that waits for somebody to leave its hosts is not due, nor an end whose warning is on its way.
-func lockDue(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
+// lockDueLeases locks leases in a stable status whose start or end is due, ends first, and returns the database time. It leaves
+// out starts that wait for a lease that still has one of the hosts, and ends whose before-end action is in progress.
+func lockDueLeases(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Time, err error) {
 	rows, err := tx.Query(ctx, `
 		select l.id, clock_timestamp()
 		from event e
@@ -208,94 +147,118 @@ func lockDue(ctx context.Context, tx *transaction) (ids []uuid.UUID, now time.Ti
 				where b.lease_id = l.id and b.event_type = 'before_end_lease' and b.status = 'IN_PROGRESS')
 			and (l.status <> 'PENDING' or not exists (
 				select from reservation r
-				join host_allocation mine on mine.reservation_id = r.id
-				join host_allocation theirs on theirs.host_id = mine.host_id and theirs.reservation_id <> mine.reservation_id
-					and upper(theirs.during) <= lower(mine.during)
+				join host_allocation own on own.reservation_id = r.id
+				join host_allocation other on other.host_id = own.host_id and other.reservation_id <> own.reservation_id
+					and upper(other.during) <= lower(own.during)
 				where r.lease_id = l.id))
 		order by e.event_type, e.at, l.id
 		limit $1
-		for update of l skip locked`, advanceAtOnce)
+		for update of l skip locked`, advanceBatchSize)
 	if err != nil {
-		return nil, now, fmt.Errorf("which leases are due: %w", err)
+		return nil, now, fmt.Errorf("lock due leases: %w", err)
 	}
 	var id uuid.UUID
 	if _, err := pgx.ForEachRow(rows, []any{&id, &now}, func() error { ids = append(ids, id); return nil }); err != nil {
-		return nil, now, fmt.Errorf("which leases are due: %w", err)
+		return nil, now, fmt.Errorf("lock due leases: %w", err)
 	}
 	return ids, now, nil
 }
 
-// finishBegun leaves the steps that are ready, with what the leases are given or leave. One that does not go well stays as
-// it is, and its workflow hears of it. It tells which of those that began to start were given up meanwhile.
-func (s *Store) finishBegun(ctx context.Context, begun, ready []Begun) (finished int, givenUp map[uuid.UUID]bool, err error) {
-	ids := make([]uuid.UUID, len(begun))
-	for i, b := range begun {
-		ids[i] = b.ID
+// FinishStartedLeases enters the stable statuses of the applied steps in one transaction, allocates or frees their resources and
+// saves their cloud IDs. Steps of started that it does not finish keep their status; it nudges their leases' workflows.
+// Abandoned contains every starting lease that was deleted, ended or failed since BeginDueLeases, by ID: the caller has to
+// undo what it applied for it.
+func (s *Store) FinishStartedLeases(ctx context.Context, started, applied []StartedStep) (finished int, abandoned map[uuid.UUID]bool, err error) {
+	ids := make([]uuid.UUID, len(started))
+	for i, step := range started {
+		ids[i] = step.ID
 	}
 	err = s.inTx(ctx, func(tx *transaction) error {
-		finished, givenUp = 0, map[uuid.UUID]bool{}
-		if _, err := tx.Exec(ctx, `select from lease where id = any($1) order by id for update`, ids); err != nil {
-			return fmt.Errorf("lock leases: %w", err)
-		}
-		leases, err := readLeases(ctx, tx, `id = any($1)`, ids)
+		finished, abandoned = 0, nil
+		current, err := lockLeases(ctx, tx, ids)
 		if err != nil {
 			return err
 		}
-		now := map[uuid.UUID]lease.Lease{}
-		for _, l := range leases {
-			now[l.ID] = l
-		}
-		for _, b := range begun {
-			was := now[b.ID]
-			givenUp[b.ID] = b.Step == lease.StepStart && (was.DeleteRequested || was.Status != lease.Starting && was.Status != lease.Active)
-		}
-		var all []ended
-		for _, b := range ready {
-			was := now[b.ID]
-			is, err := lease.FinishStep(was, b.Step, nil)
-			if err == nil && !givenUp[b.ID] && (b.Step == lease.StepBeforeEnd || !was.Status.Stable()) {
-				all = append(all, ended{outcome{was: was, is: is, step: b.Step}, b.Marks})
-			}
-		}
-		well, err := together(ctx, tx, all, finishAll)
+		abandoned = abandonedStarts(started, current)
+		succeeded, err := bisect(ctx, tx, finishableSteps(applied, current, abandoned), finishSteps)
 		if err != nil {
 			return err
 		}
-		finished = len(well)
-		for _, e := range well {
-			delete(now, e.was.ID)
+		finished = len(succeeded)
+		for _, f := range succeeded {
+			delete(current, f.before.ID)
 		}
-		var left []contract.Nudge
+		var nudges []contract.Nudge
 		for _, id := range ids {
-			if l, is := now[id]; is {
-				left = append(left, nudgeLease(l, false))
+			if l, unfinished := current[id]; unfinished {
+				nudges = append(nudges, nudgeLease(l, false))
 			}
 		}
-		return outbox.Enqueue(ctx, tx, left...)
+		return outbox.Enqueue(ctx, tx, nudges...)
 	})
-	return finished, givenUp, err
+	return finished, abandoned, err
 }
 
-// ended is a step at its end, with what the world calls the lease's reservations.
-type ended struct {
-	outcome
-	marks map[uuid.UUID]lease.CloudIDs
+// lockLeases locks leases in the order of their IDs and reads them. IDs without a row are missing in the result.
+func lockLeases(ctx context.Context, tx *transaction, ids []uuid.UUID) (map[uuid.UUID]lease.Lease, error) {
+	if _, err := tx.Exec(ctx, `select from lease where id = any($1) order by id for update`, ids); err != nil {
+		return nil, fmt.Errorf("lock leases: %w", err)
+	}
+	leases, err := readLeases(ctx, tx, `id = any($1)`, ids)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[uuid.UUID]lease.Lease{}
+	for _, l := range leases {
+		byID[l.ID] = l
+	}
+	return byID, nil
 }
 
-func finishAll(ctx context.Context, tx *transaction, all []ended) error {
-	batch, outcomes := &pgx.Batch{}, make([]outcome, len(all))
-	for i, e := range all {
-		outcomes[i] = e.outcome
-		for _, r := range e.was.Reservations {
-			if m, is := e.marks[r.ID]; is {
-				queueMark(batch, r.ID, m)
+// abandonedStarts returns the starting leases that no longer start and are not active.
+func abandonedStarts(started []StartedStep, current map[uuid.UUID]lease.Lease) map[uuid.UUID]bool {
+	abandoned := map[uuid.UUID]bool{}
+	for _, s := range started {
+		l := current[s.ID]
+		abandoned[s.ID] = s.Step == lease.StepStart && (l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active)
+	}
+	return abandoned
+}
+
+// finishableSteps returns the transitions of the applied steps whose leases are still in the transitional status.
+func finishableSteps(applied []StartedStep, current map[uuid.UUID]lease.Lease, abandoned map[uuid.UUID]bool) []finishedStep {
+	var all []finishedStep
+	for _, s := range applied {
+		before := current[s.ID]
+		after, err := lease.FinishStep(before, s.Step, nil)
+		if err == nil && !abandoned[s.ID] && (s.Step == lease.StepBeforeEnd || !before.Status.Stable()) {
+			all = append(all, finishedStep{transition{before: before, after: after, step: s.Step}, s.CloudIDs})
+		}
+	}
+	return all
+}
+
+// finishedStep is the transition to a stable status, with the IDs that Nova assigned to the reservations.
+type finishedStep struct {
+	transition
+	cloudIDs map[uuid.UUID]lease.CloudIDs
+}
+
+// finishSteps saves the cloud IDs and saves the transitions.
+func finishSteps(ctx context.Context, tx *transaction, all []finishedStep) error {
+	batch, transitions := &pgx.Batch{}, make([]transition, len(all))
+	for i, f := range all {
+		transitions[i] = f.transition
+		for _, r := range f.before.Reservations {
+			if ids, assigned := f.cloudIDs[r.ID]; assigned {
+				queueCloudIDs(batch, r.ID, ids)
 			}
 		}
 	}
 	if batch.Len() > 0 {
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("mark reservations: %w", err)
+			return fmt.Errorf("save cloud IDs of reservations: %w", err)
 		}
 	}
-	return conclude(ctx, tx, outcomes)
+	return finishTransitions(ctx, tx, transitions)
 }

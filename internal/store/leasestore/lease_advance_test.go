@@ -1,7 +1,6 @@
 package leasestore_test
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -17,34 +16,53 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// advance advances for as long as it takes.
-func (t *leasing) advance(want int) {
-	t.Helper()
-	if n, err := t.advanceAll(nil); n != want || err != nil {
-		t.Errorf("%d advanced instead of %d: %v", n, want, err)
-	}
+// applyFunc stands for the calls to Nova and Neutron. It returns the steps whose calls succeeded.
+type applyFunc func([]leasestore.StartedStep) []leasestore.StartedStep
+
+// sweepResult is the result of one round of a sweep.
+type sweepResult struct {
+	begun, finished int
+	abandoned       []uuid.UUID // of the steps that were ready
 }
 
-func (t *leasing) advanceAll(w leasestore.World) (advanced int, err error) {
+// sweepOnce begins due steps, calls apply, and finishes the steps that apply returns. Without apply, all ready steps succeed.
+func (t *leasing) sweepOnce(apply applyFunc) (r sweepResult, err error) {
+	started, ready, err := t.Lease.BeginDueLeases(t.Context(), apply != nil)
+	if err != nil || len(started) == 0 {
+		return r, err
+	}
+	applied := ready
+	if apply != nil && len(ready) > 0 {
+		applied = apply(ready)
+	}
+	finished, abandoned, err := t.Lease.FinishStartedLeases(t.Context(), started, applied)
+	for _, step := range ready {
+		if abandoned[step.ID] {
+			r.abandoned = append(r.abandoned, step.ID)
+		}
+	}
+	r.begun, r.finished = len(started), finished
+	return r, err
+}
+
+// sweep runs rounds until no lease is due. It returns how many steps were finished.
+func (t *leasing) sweep(apply applyFunc) (finished int, err error) {
 	for {
-		begun, finished, err := t.Lease.AdvanceLeases(t.Context(), w)
-		advanced += finished
-		if begun == 0 || err != nil {
-			return advanced, err
+		r, err := t.sweepOnce(apply)
+		finished += r.finished
+		if r.begun == 0 || err != nil {
+			return finished, err
 		}
 	}
 }
 
-// world is a world of which each test says what it does.
-type world struct {
-	bring, retract func([]leasestore.Begun) []leasestore.Begun
+// advance sweeps without Nova and Neutron, and expects this number of finished steps.
+func (t *leasing) advance(want int) {
+	t.Helper()
+	if n, err := t.sweep(nil); n != want || err != nil {
+		t.Errorf("%d steps finished, want %d: %v", n, want, err)
+	}
 }
-
-func (w world) Bring(_ context.Context, begun []leasestore.Begun) []leasestore.Begun {
-	return w.bring(begun)
-}
-
-func (w world) Retract(_ context.Context, begun []leasestore.Begun) { w.retract(begun) }
 
 // startDue makes the lease's start lie in the past, and its end an hour ahead.
 func (t *leasing) startDue(l lease.Lease) {
@@ -122,8 +140,8 @@ func TestCrowdKeepsNobodyElseFromHisTurn(t *testing.T) {
 	}
 	once := func() {
 		t.Helper()
-		if begun, finished, err := e.Lease.AdvanceLeases(t.Context(), nil); begun == 0 || finished != begun || err != nil {
-			t.Errorf("%d begun, %d finished, %v", begun, finished, err)
+		if got, err := e.sweepOnce(nil); got.begun == 0 || got.finished != got.begun || err != nil {
+			t.Errorf("%d begun, %d finished, %v", got.begun, got.finished, err)
 		}
 	}
 	due(lease.StartLease)
@@ -180,15 +198,15 @@ func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
 	}
 	storetest.Exec(t, e.url, `delete from note`)
 
-	n, err := e.advanceAll(world{bring: func(begun []leasestore.Begun) []leasestore.Begun {
+	n, err := e.sweep(func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for _, b := range begun {
 			if b.Step != lease.StepStart || b.Status != lease.Starting {
 				t.Errorf("%s of a lease that is %s", b.Step, b.Status)
 			}
 			e.is(b.Lease, lease.Starting) // as everybody sees it
 		}
-		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.Begun) bool { return b.ID == all[2].ID })
-	}})
+		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == all[2].ID })
+	})
 
 	if n != 2 || err != nil {
 		t.Errorf("%d advanced: %v", n, err)
@@ -213,15 +231,15 @@ func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
 	l := e.create(hostsDraft(1, 2, 2, 2))
 	e.startDue(l)
 	var claims [][]lease.CloudReservation
-	w := world{bring: func(begun []leasestore.Begun) []leasestore.Begun {
+	apply := func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for i, b := range begun {
-			claims = append(claims, b.Claims)
-			begun[i].Marks = map[uuid.UUID]lease.CloudIDs{b.Claims[0].ID: {AggregateID: new(int64(7)), ServerGroupID: "group"}}
+			claims = append(claims, b.CloudReservations)
+			begun[i].CloudIDs = map[uuid.UUID]lease.CloudIDs{b.CloudReservations[0].ID: {AggregateID: new(int64(7)), ServerGroupID: "group"}}
 		}
 		return begun
-	}}
+	}
 
-	if n, err := e.advanceAll(w); n != 1 || err != nil {
+	if n, err := e.sweep(apply); n != 1 || err != nil {
 		t.Errorf("%d advanced: %v", n, err)
 	}
 
@@ -229,7 +247,7 @@ func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
 	if r := l.Reservations[0]; l.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 || r.ServerGroupID != "group" {
 		t.Errorf("%+v", l)
 	}
-	want, err := e.Lease.Claim(t.Context(), l.Reservations[0].ID)
+	want, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
 	if err != nil || len(want.ComputeHosts) != 2 {
 		t.Fatalf("%+v, %v", want, err)
 	}
@@ -247,7 +265,7 @@ func TestMarkOfAnotherShapeThanThoseThatAreOutChangesNothing(t *testing.T) {
 	r := l.Reservations[0]
 	storetest.Exec(t, e.url, `update reservation set shaped = 3, shape = 5 where id = $1`, r.ID)
 	for _, shape := range []int64{4, 3, 6} { // the cloud was told of the fourth, and nobody knows a sixth
-		if err := e.Lease.MarkReservation(t.Context(), r.ID, lease.CloudIDs{Revision: shape, AggregateID: new(10 * shape)}); err != nil {
+		if err := e.Lease.SaveCloudIDs(t.Context(), r.ID, lease.CloudIDs{Revision: shape, AggregateID: new(10 * shape)}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -266,8 +284,7 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 	for _, l := range []lease.Lease{started, asked, gone} {
 		e.startDue(l)
 	}
-	var retracted []uuid.UUID
-	w := world{func(begun []leasestore.Begun) []leasestore.Begun {
+	apply := func(begun []leasestore.StartedStep) []leasestore.StartedStep {
 		for _, l := range []lease.Lease{asked, gone, ending} {
 			if there, err := e.Lease.DeleteLease(t.Context(), l.ID); there || err != nil {
 				t.Errorf("%t, %v", there, err)
@@ -277,27 +294,22 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 		if _, err := e.Lease.FinishLease(t.Context(), gone.ID, lease.StepDelete, nil); err != nil {
 			t.Error(err)
 		}
-		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.Begun) bool { return b.ID == gone.ID }) // half of it is there
-	}, func(begun []leasestore.Begun) []leasestore.Begun {
-		for _, b := range begun {
-			retracted = append(retracted, b.ID)
-		}
-		return begun
-	}}
+		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == gone.ID }) // half of it is there
+	}
 
-	begun, finished, err := e.Lease.AdvanceLeases(t.Context(), w)
+	got, err := e.sweepOnce(apply)
 
-	if begun != 4 || finished != 2 || err != nil {
-		t.Errorf("%d begun, %d finished, %v", begun, finished, err)
+	if got.begun != 4 || got.finished != 2 || err != nil {
+		t.Errorf("%d begun, %d finished, %v", got.begun, got.finished, err)
 	}
 	e.is(started, lease.Active)
 	e.is(asked, lease.Starting) // its workflow deletes it
 	e.is(ending, lease.Terminated)
 	want := []uuid.UUID{asked.ID, gone.ID}
 	slices.SortFunc(want, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	slices.SortFunc(retracted, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	if d := cmp.Diff(want, retracted); d != "" {
-		t.Errorf("what is taken back: %s", d)
+	slices.SortFunc(got.abandoned, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	if d := cmp.Diff(want, got.abandoned); d != "" {
+		t.Errorf("abandoned: %s", d)
 	}
 }
 
@@ -310,10 +322,10 @@ func TestWhatIsGivenUpWithoutAWorldIsLeftToItsWorkflow(t *testing.T) {
 		create function ask() returns trigger language plpgsql as $$ begin new.delete_requested_at := now(); return new; end $$`)
 	storetest.Exec(t, e.url, `create trigger asked before update on lease for each row when (new.status = 'STARTING') execute function ask()`)
 
-	begun, finished, err := e.Lease.AdvanceLeases(t.Context(), nil)
+	got, err := e.sweepOnce(nil)
 
-	if begun != 1 || finished != 0 || err != nil {
-		t.Errorf("%d begun, %d finished, %v", begun, finished, err)
+	if got.begun != 1 || got.finished != 0 || err != nil {
+		t.Errorf("%d begun, %d finished, %v", got.begun, got.finished, err)
 	}
 	e.is(l, lease.Starting)
 }
@@ -378,7 +390,7 @@ func TestBackToBackLeasesNeverOverlap(t *testing.T) {
 	for range 4 {
 		workers.Go(func() {
 			for done := 0; done < 2; { // twice nothing: who was locked the first time is not the second
-				n, err := e.advanceAll(nil)
+				n, err := e.sweep(nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -390,7 +402,7 @@ func TestBackToBackLeasesNeverOverlap(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	e.advanceAll(nil)
+	e.sweep(nil)
 
 	ended := map[int64]time.Time{}
 	for i, l := range before {
@@ -428,7 +440,7 @@ func TestThoseWhoAreDueAtOneInstantAreCountedInOneOrder(t *testing.T) {
 	alone := e.create(hostsDraft(3, 4, 1, 1))
 	slices.SortFunc(crowd, func(a, b lease.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) })
 
-	got, err := e.Lease.Ahead(t.Context(), map[uuid.UUID]time.Time{crowd[0].ID: hour(1), crowd[2].ID: hour(1), alone.ID: hour(3), crowd[1].ID: hour(7), uuid.New(): hour(1)})
+	got, err := e.Lease.LeaseRanks(t.Context(), map[uuid.UUID]time.Time{crowd[0].ID: hour(1), crowd[2].ID: hour(1), alone.ID: hour(3), crowd[1].ID: hour(7), uuid.New(): hour(1)})
 
 	if d := cmp.Diff(map[uuid.UUID]int{crowd[0].ID: 0, crowd[2].ID: 2, alone.ID: 0}, got); d != "" || err != nil {
 		t.Errorf("%v %s", err, d)

@@ -22,7 +22,7 @@ func TestFailedStartHoldsNothingAndStillEnds(t *testing.T) {
 	l := e.create(d)
 	e.due(l)
 	e.begin(l.ID, lease.StepStart)
-	if err := e.Lease.WireReservation(t.Context(), l.Reservations[0].ID); err != nil {
+	if err := e.Lease.AddToInventory(t.Context(), l.Reservations[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	failed := map[uuid.UUID]string{l.Reservations[1].ID: "no answer"}
@@ -89,7 +89,7 @@ func TestFollowerWaitsForTheOneBefore(t *testing.T) {
 		t.Error(d)
 	}
 	e.begin(after.ID, lease.StepStart) // one that does not look
-	if err := e.Lease.WireReservation(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
+	if err := e.Lease.AddToInventory(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
 		t.Errorf("two leases are given one host: %v", err)
 	}
 	storetest.Exec(t, e.url, `

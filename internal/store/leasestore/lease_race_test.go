@@ -96,7 +96,7 @@ func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
 	var together sync.WaitGroup
 	together.Go(func() { // who takes for all what is due
 		for over.Err() == nil {
-			if _, _, err := e.Lease.AdvanceLeases(t.Context(), nil); err != nil {
+			if _, err := e.sweepOnce(nil); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -165,9 +165,9 @@ func (t *leasing) step(id uuid.UUID, step lease.Step) error {
 	for _, r := range l.Reservations {
 		switch step {
 		case lease.StepStart:
-			err = t.Lease.WireReservation(t.Context(), r.ID)
+			err = t.Lease.AddToInventory(t.Context(), r.ID)
 		case lease.StepEnd, lease.StepDelete:
-			err = t.Lease.UnwireReservation(t.Context(), r.ID)
+			err = t.Lease.RemoveFromInventory(t.Context(), r.ID)
 		}
 		if err != nil {
 			return err

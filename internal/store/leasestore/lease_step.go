@@ -19,13 +19,13 @@ import (
 // nothing changes. ErrConflict means that the step is not due there (any longer): look again.
 func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
-		now, err := clock(ctx, tx)
+		now, err := databaseTime(ctx, tx)
 		if err != nil {
 			return was, err
 		}
 		is, err := lease.BeginStep(was, step, now)
 		if err != nil {
-			return was, stale(err)
+			return was, asConflict(err)
 		}
 		return is, saveLease(ctx, tx, was, is)
 	})
@@ -39,59 +39,59 @@ func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, 
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		is, err := lease.FinishStep(was, step, failed)
 		if err != nil {
-			return was, stale(err)
+			return was, asConflict(err)
 		}
 		if step == lease.StepDelete {
 			return is, removeLease(ctx, tx, is)
 		}
-		all := []outcome{{was, is, step, failed}}
-		err = conclude(ctx, tx, all)
-		return all[0].is, err
+		all := []transition{{was, is, step, failed}}
+		err = finishTransitions(ctx, tx, all)
+		return all[0].after, err
 	})
 }
 
-// outcome is what a step makes of a lease.
-type outcome struct {
-	was, is lease.Lease
-	step    lease.Step
-	failed  map[uuid.UUID]string // why, by reservation
+// transition is what a step makes of a lease.
+type transition struct {
+	before, after lease.Lease
+	step          lease.Step
+	failed        map[uuid.UUID]string // why, by reservation
 }
 
-// conclude brings leases, each of which is locked, to where their steps leave them, with all that they hold; or none of them.
-func conclude(ctx context.Context, tx *transaction, all []outcome) error {
-	var started, ended []*outcome
+// finishTransitions brings leases, each of which is locked, to where their steps leave them, with all that they hold; or none of them.
+func finishTransitions(ctx context.Context, tx *transaction, all []transition) error {
+	var started, ended []*transition
 	for i := range all {
 		o := &all[i]
 		switch {
-		case o.was.Status == lease.Starting && o.is.Status == lease.Active:
+		case o.before.Status == lease.Starting && o.after.Status == lease.Active:
 			started = append(started, o)
-		case o.was.Status == lease.Starting:
-			if err := unwireUnused(ctx, tx, o.is); err != nil {
+		case o.before.Status == lease.Starting:
+			if err := removeUnusedFromInventory(ctx, tx, o.after); err != nil {
 				return err
 			}
-		case o.was.Status == lease.Terminating:
+		case o.before.Status == lease.Terminating:
 			ended = append(ended, o)
 		}
 	}
-	if err := placed(ctx, tx, started); err != nil {
+	if err := checkAllocated(ctx, tx, started); err != nil {
 		return err
 	}
-	if err := leaveAll(ctx, tx, ended); err != nil {
+	if err := releaseEnded(ctx, tx, ended); err != nil {
 		return err
 	}
 	return saveLeases(ctx, tx, all...)
 }
 
-// placed makes sure that no lease is called active whose reservations do not have in inventory what they hold.
-func placed(ctx context.Context, tx *transaction, started []*outcome) error {
-	var all []holder
+// checkAllocated makes sure that no lease is called active whose reservations do not have in inventory what they hold.
+func checkAllocated(ctx context.Context, tx *transaction, started []*transition) error {
+	var all []leaseReservation
 	for _, o := range started {
-		all = append(all, holders(o.is)...)
+		all = append(all, reservationsOf(o.after)...)
 	}
-	return byType(all, func(of resource, those []holder) error {
-		unwired, err := of.unwired(ctx, tx, those)
+	return forEachType(all, func(of resource, those []leaseReservation) error {
+		unwired, err := of.missingInInventory(ctx, tx, those)
 		if err == nil && len(unwired) > 0 {
-			err = fmt.Errorf("%w: reservation %s of lease %s does not hold what is its own", db.ErrConflict, unwired[0].ID, unwired[0].of.ID)
+			err = fmt.Errorf("%w: reservation %s of lease %s does not hold what is its own", db.ErrConflict, unwired[0].ID, unwired[0].lease.ID)
 		}
 		return err
 	})
@@ -137,7 +137,7 @@ func (s *Store) changeLease(ctx context.Context, id uuid.UUID, f func(*transacti
 	return is, err
 }
 
-func stale(err error) error {
+func asConflict(err error) error {
 	if errors.Is(err, lease.ErrTransition) {
 		return fmt.Errorf("%w: %w", db.ErrConflict, err)
 	}
@@ -146,30 +146,30 @@ func stale(err error) error {
 
 // removeLease makes a lease disappear with all that it held and nudges who waits for its hosts.
 func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
-	if err := unwireAll(ctx, tx, holders(l)...); err != nil {
+	if err := removeFromInventory(ctx, tx, reservationsOf(l)...); err != nil {
 		return err
 	}
-	followers, err := followersOf(ctx, tx, l.ID)
+	followers, err := followerNudges(ctx, tx, l.ID)
 	if err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `delete from lease where id = $1`, l.ID); err != nil {
 		return fmt.Errorf("delete lease %s: %w", l.ID, err)
 	}
-	behind, err := movedUp(ctx, tx, l, lease.Lease{})
+	behind, err := newLeaderNudges(ctx, tx, l, lease.Lease{})
 	if err != nil {
 		return err
 	}
 	l.Status = lease.Deleting // as those who listen know it
-	if err := tellLeases(ctx, tx, news{l, []string{lease.NotificationDelete}}); err != nil {
+	if err := enqueueNotifications(ctx, tx, notificationSet{l, []string{lease.NotificationDelete}}); err != nil {
 		return err
 	}
 	return outbox.Enqueue(ctx, tx, append(append(followers, behind...), nudgeLease(l, false))...)
 }
 
-// movedUp are the notes for those who have come to be among the first at an instant because a lease that was one of them is
+// newLeaderNudges are the notes for those who have come to be among the first at an instant because a lease that was one of them is
 // not due there any more. Each counts who comes before it when it looks, and one that had counted enough would come late.
-func movedUp(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contract.Nudge, error) {
+func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contract.Nudge, error) {
 	var left []time.Time
 	for i, e := range was.Events {
 		if e.Status == lease.EventUndone && e.Type != lease.BeforeEndLease && (len(is.Events) == 0 || !is.Events[i].At.Equal(e.At)) {
@@ -200,49 +200,49 @@ func movedUp(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contr
 	if err != nil {
 		return nil, fmt.Errorf("who moves up behind lease %s: %w", was.ID, err)
 	}
-	nudges, err := pgx.CollectRows(rows, nudgeOfRow)
+	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
 		return nil, fmt.Errorf("who moves up behind lease %s: %w", was.ID, err)
 	}
 	return nudges, nil
 }
 
-// nudgeOfRow reads whom a note is for.
-func nudgeOfRow(row pgx.CollectableRow) (contract.Nudge, error) {
+// scanNudge reads whom a note is for.
+func scanNudge(row pgx.CollectableRow) (contract.Nudge, error) {
 	var l lease.Lease
 	err := row.Scan(&l.ID, &l.Name, &l.Status, &l.Project)
 	return nudgeLease(l, false), err
 }
 
-// leaveAll frees what the reservations that ended well have: the last act of an end.
-func leaveAll(ctx context.Context, tx *transaction, ended []*outcome) error {
+// releaseEnded frees what the reservations that ended well have: the last act of an end.
+func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) error {
 	if len(ended) == 0 {
 		return nil
 	}
 	var leases []uuid.UUID
-	var released []holder
+	var released []leaseReservation
 	for _, o := range ended {
-		leases = append(leases, o.is.ID)
-		for i := range o.is.Reservations {
-			if r := &o.is.Reservations[i]; lease.ReleasesHosts(o.step, r.ID, o.failed) {
-				released = append(released, holder{*r, o.is})
+		leases = append(leases, o.after.ID)
+		for i := range o.after.Reservations {
+			if r := &o.after.Reservations[i]; lease.ReleasesHosts(o.step, r.ID, o.failed) {
+				released = append(released, leaseReservation{*r, o.after})
 				r.Hosts, r.Slots, r.Addresses = nil, nil, nil
 			}
 		}
 	}
-	followers, err := followersOf(ctx, tx, leases...)
+	followers, err := followerNudges(ctx, tx, leases...)
 	if err != nil {
 		return err
 	}
-	err = byType(released, func(of resource, those []holder) error {
-		if err := of.unwire(ctx, tx, those); err != nil {
+	err = forEachType(released, func(of resource, those []leaseReservation) error {
+		if err := of.removeFromInventory(ctx, tx, those); err != nil {
 			return err
 		}
 		ids := make([]uuid.UUID, len(those))
 		for i, h := range those {
 			ids[i] = h.ID
 		}
-		return of.leave(ctx, tx, ids...)
+		return of.release(ctx, tx, ids...)
 	})
 	if err != nil {
 		return err
@@ -250,12 +250,12 @@ func leaveAll(ctx context.Context, tx *transaction, ended []*outcome) error {
 	return outbox.Enqueue(ctx, tx, followers...)
 }
 
-// unwireUnused makes inventory say that the reservations of a lease whose start failed have nothing, but for what somebody
+// removeUnusedFromInventory makes inventory say that the reservations of a lease whose start failed have nothing, but for what somebody
 // uses: that has to be cleared first.
-func unwireUnused(ctx context.Context, tx *transaction, l lease.Lease) error {
-	for _, h := range holders(l) {
+func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lease) error {
+	for _, h := range reservationsOf(l) {
 		var fault *lease.Fault
-		err := tx.savepoint(ctx, func(tx *transaction) error { return unwireAll(ctx, tx, h) })
+		err := tx.savepoint(ctx, func(tx *transaction) error { return removeFromInventory(ctx, tx, h) })
 		if err != nil && !errors.As(err, &fault) {
 			return err
 		}
@@ -263,8 +263,8 @@ func unwireUnused(ctx context.Context, tx *transaction, l lease.Lease) error {
 	return nil
 }
 
-// followersOf are the notes for the leases whose start is due and that wait for those leases' hosts.
-func followersOf(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]contract.Nudge, error) {
+// followerNudges are the notes for the leases whose start is due and that wait for those leases' hosts.
+func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]contract.Nudge, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct f.id, f.name, f.status, f.project_id
 		from reservation r
@@ -277,7 +277,7 @@ func followersOf(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]c
 	if err != nil {
 		return nil, fmt.Errorf("who waits for leases %s: %w", leases, err)
 	}
-	nudges, err := pgx.CollectRows(rows, nudgeOfRow)
+	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
 		return nil, fmt.Errorf("who waits for leases %s: %w", leases, err)
 	}

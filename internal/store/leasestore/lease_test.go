@@ -122,7 +122,7 @@ func (t *leasing) finish(id uuid.UUID, step lease.Step, failed map[uuid.UUID]str
 func (t *leasing) wire(l lease.Lease) {
 	t.Helper()
 	for _, r := range l.Reservations {
-		if err := t.Lease.WireReservation(t.Context(), r.ID); err != nil {
+		if err := t.Lease.AddToInventory(t.Context(), r.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,7 +131,7 @@ func (t *leasing) wire(l lease.Lease) {
 func (t *leasing) unwire(l lease.Lease) {
 	t.Helper()
 	for _, r := range l.Reservations {
-		if err := t.Lease.UnwireReservation(t.Context(), r.ID); err != nil {
+		if err := t.Lease.RemoveFromInventory(t.Context(), r.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestLeaseLivesByTheTable(t *testing.T) {
 	if _, err := e.Lease.BeginLease(t.Context(), id, lease.StepStart); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("it began before its time: %v", err)
 	}
-	if err := e.Lease.WireReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
+	if err := e.Lease.AddToInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("it was given its hosts before its time: %v", err)
 	}
 	e.due(l)
@@ -235,7 +235,7 @@ func TestLeaseLivesByTheTable(t *testing.T) {
 		e.finish(id, lease.StepBeforeEnd, nil)
 	}
 
-	if err := e.Lease.UnwireReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
+	if err := e.Lease.RemoveFromInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("an active lease lost its hosts: %v", err)
 	}
 	for range 2 {
@@ -246,7 +246,7 @@ func TestLeaseLivesByTheTable(t *testing.T) {
 	if _, err := e.Lease.FinishLease(t.Context(), id, lease.StepStart, nil); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("a stale finish was taken: %v", err)
 	}
-	if err := e.Lease.WireReservation(t.Context(), r); !errors.Is(err, db.ErrConflict) {
+	if err := e.Lease.AddToInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
 		t.Errorf("a stale wire was taken: %v", err)
 	}
 	for range 2 {

@@ -19,9 +19,9 @@ type Store struct {
 
 // Config is what the operator sets of leases.
 type Config struct {
-	Limits    lease.Limits
-	Notices   bool // every change of a lease is recorded for its webhooks
-	PoolHosts bool // hosts that are registered or deleted join or leave Nova's pool
+	Limits        lease.Limits
+	Notifications bool // every change of a lease is recorded for its webhooks
+	PoolHosts     bool // hosts that are registered or deleted join or leave Nova's pool
 }
 
 // New makes a store on that database.

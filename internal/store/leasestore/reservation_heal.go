@@ -15,9 +15,9 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// SeeHosts notes which hosts are up, by name, and returns those of which that is news: what failed is leased to nobody
+// UpdateHostStates notes which hosts are up, by name, and returns those of which that is news: what failed is leased to nobody
 // any more, and what has recovered is again. Hosts that are not named stay as they are.
-func (s *Store) SeeHosts(ctx context.Context, up map[string]bool) (failed, recovered []string, err error) {
+func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (failed, recovered []string, err error) {
 	names, states := make([]string, 0, len(up)), make([]bool, 0, len(up))
 	for name, is := range up {
 		names, states = append(names, name), append(states, is)
@@ -49,10 +49,10 @@ func (s *Store) SeeHosts(ctx context.Context, up map[string]bool) (failed, recov
 	return failed, recovered, nil
 }
 
-// Unwell lists reservations of leases at rest that hold a host that is not up, or that lack resources, and that are
+// UnhealthyReservations lists reservations of leases at rest that hold a host that is not up, or that lack resources, and that are
 // needed within the horizon, the earliest first; without a horizon however late. Those beyond it are left for later:
 // the host may be back by then.
-func (s *Store) Unwell(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
+func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
 	rows, err := s.db.Query(ctx, `
 		select r.id, coalesce(a.host_id, 0)
 		from (
@@ -91,17 +91,17 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 		if err != nil || was.DeleteRequested || was.Status != lease.Pending && was.Status != lease.Active {
 			return err
 		}
-		now, err := clock(ctx, tx)
+		now, err := databaseTime(ctx, tx)
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(was.Reservations, func(o lease.Reservation) bool { return o.ID == r.ID })
-		is, err := s.heal(ctx, tx, was, i, a.Host, now)
+		is, err := s.restoreResources(ctx, tx, was, i, a.Host, now)
 		if err != nil || is == nil {
 			return err
 		}
 		if is.Status == lease.Active {
-			if err := reshapeLater(ctx, tx, *is, is.Reservations[i]); err != nil {
+			if err := tryUpdateInventory(ctx, tx, *is, is.Reservations[i]); err != nil {
 				return err
 			}
 		}
@@ -109,7 +109,7 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 			return err
 		}
 		if is.Degraded && len(lease.NotificationsFor(was, *is)) == 0 { // another host for one that came in place of another
-			if err := tellLeases(ctx, tx, news{*is, []string{lease.NotificationHealth}}); err != nil {
+			if err := enqueueNotifications(ctx, tx, notificationSet{*is, []string{lease.NotificationHealth}}); err != nil {
 				return err
 			}
 		}
@@ -117,22 +117,22 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 	})
 }
 
-// reshapeLater tells inventory what an active reservation has now, or leaves that to the lease's workflow: servers may
+// tryUpdateInventory tells inventory what an active reservation has now, or leaves that to the lease's workflow: servers may
 // still be in the books of a host that is lost.
-func reshapeLater(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
+func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	var fault *lease.Fault
-	err := tx.savepoint(ctx, func(tx *transaction) error { return reshape(ctx, tx, l, r) })
+	err := tx.savepoint(ctx, func(tx *transaction) error { return updateInventory(ctx, tx, l, r) })
 	if !errors.As(err, &fault) {
 		return err
 	}
-	return outdate(ctx, tx, r)
+	return incrementRevision(ctx, tx, r)
 }
 
-// heal replaces the host that the i-th reservation of a lease lost, or else what it lacks; nil if there is nothing to do.
-func (s *Store) heal(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
+// restoreResources replaces the host that the i-th reservation of a lease lost, or else what it lacks; nil if there is nothing to do.
+func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	if host == 0 {
-		return s.refill(ctx, tx, was, i, now)
+		return s.restoreMissing(ctx, tx, was, i, now)
 	}
 	var lost bool
 	if err := tx.QueryRow(ctx, `select exists (select from host where id = $1 and not reservable)`, host).Scan(&lost); err != nil {
@@ -142,19 +142,19 @@ func (s *Store) heal(ctx context.Context, tx *transaction, was lease.Lease, i in
 		return nil, nil
 	}
 	whole := false
-	err := racing(ctx, tx, func(tx *transaction) (err error) {
-		whole, err = resources[r.Type].replace(ctx, tx, s.bookingOf(was, r, apart(r), now), host)
+	err := retryTaken(ctx, tx, func(tx *transaction) (err error) {
+		whole, err = resources[r.Type].replaceHost(ctx, tx, s.newAllocationRequest(was, r, withOwnSlots(r), now), host)
 		return err
 	})
 	is := lease.WithHostReplaced(was, i, whole)
 	return &is, err
 }
 
-// refill books again what a reservation lacks, if it can be had by now.
-func (s *Store) refill(ctx context.Context, tx *transaction, was lease.Lease, i int, now time.Time) (*lease.Lease, error) {
+// restoreMissing books again what a reservation lacks, if it can be had by now.
+func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.Lease, i int, now time.Time) (*lease.Lease, error) {
 	r := was.Reservations[i]
-	err := racing(ctx, tx, func(tx *transaction) error {
-		return resources[r.Type].rebook(ctx, tx, s.bookingOf(was, r, apart(r), now))
+	err := retryTaken(ctx, tx, func(tx *transaction) error {
+		return resources[r.Type].reallocate(ctx, tx, s.newAllocationRequest(was, r, withOwnSlots(r), now))
 	})
 	var fault *lease.Fault
 	if errors.As(err, &fault) {
@@ -177,8 +177,8 @@ func (s *Store) refill(ctx context.Context, tx *transaction, was lease.Lease, i 
 	return &is, nil
 }
 
-// apart is the reservation with slots of its own, which a booking may change.
-func apart(r lease.Reservation) lease.Reservation {
+// withOwnSlots is the reservation with slots of its own, which a booking may change.
+func withOwnSlots(r lease.Reservation) lease.Reservation {
 	r.Slots = maps.Clone(r.Slots)
 	return r
 }

@@ -14,36 +14,36 @@ import (
 	"berth/internal/lease"
 )
 
-// wholeHosts is physical:host.
-type wholeHosts struct{}
+// hostResource is physical:host.
+type hostResource struct{}
 
-func (wholeHosts) book(ctx context.Context, tx *transaction, b booking) error {
-	c, err := hostChoiceOf(b)
+func (hostResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
+	c, err := newHostRequest(b)
 	if err != nil {
 		return err
 	}
-	return c.book(ctx, tx)
+	return c.allocate(ctx, tx)
 }
 
-// hostChoice is how many hosts of which kind a reservation asks for, and which it keeps of those that it has.
-type hostChoice struct {
-	booking
+// hostRequest is how many hosts of which kind a reservation asks for, and which it keeps of those that it has.
+type hostRequest struct {
+	allocationRequest
 	least, most  int
 	requirements []lease.Requirement
 	kept         []int64
 }
 
-func hostChoiceOf(b booking) (hostChoice, error) {
+func newHostRequest(b allocationRequest) (hostRequest, error) {
 	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
-	return hostChoice{booking: b, least: b.Min, most: b.Max, requirements: requirements}, err
+	return hostRequest{allocationRequest: b, least: b.Min, most: b.Max, requirements: requirements}, err
 }
 
-// book chooses hosts for a reservation and writes them down.
-func (b hostChoice) book(ctx context.Context, tx *transaction) error {
+// allocate chooses hosts for a reservation and writes them down.
+func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 	if b.most <= 0 {
 		return nil
 	}
-	all, err := candidates(ctx, tx, b.from, b.to)
+	all, err := readHostCandidates(ctx, tx, b.from, b.to)
 	if err != nil {
 		return err
 	}
@@ -66,11 +66,11 @@ func (b hostChoice) book(ctx context.Context, tx *transaction) error {
 		from unnest($2::bigint[]) as host_id`, b.ID, hosts, b.from, b.to); err != nil {
 		return fmt.Errorf("book hosts: %w", err)
 	}
-	return b.check(ctx, tx, hosts)
+	return b.checkRequirements(ctx, tx, hosts)
 }
 
-// check makes sure that the hosts, which are locked against changes now, are still what was asked for.
-func (b hostChoice) check(ctx context.Context, tx *transaction, hosts []int64) error {
+// checkRequirements makes sure that the hosts, which are locked against changes now, are still what was asked for.
+func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hosts []int64) error {
 	if len(b.requirements) == 0 {
 		return nil
 	}
@@ -89,9 +89,9 @@ func (b hostChoice) check(ctx context.Context, tx *transaction, hosts []int64) e
 	return nil
 }
 
-// candidates lists all hosts by ID and how they stand in a window. A host that its last reservation failed to
+// readHostCandidates lists all hosts by ID and how they stand in a window. A host that its last reservation failed to
 // leave is not free; such a reservation has begun, as only few have that hold something.
-func candidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
+func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select `+hostColumns+`,
 			exists (select from host_allocation a where a.host_id = h.id),
@@ -117,12 +117,12 @@ func candidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lea
 	return all, nil
 }
 
-func (wholeHosts) rebook(ctx context.Context, tx *transaction, of booking) error {
-	b, err := hostChoiceOf(of)
+func (hostResource) reallocate(ctx context.Context, tx *transaction, of allocationRequest) error {
+	b, err := newHostRequest(of)
 	if err != nil {
 		return err
 	}
-	if err := b.keep(ctx, tx); err != nil {
+	if err := b.chooseKept(ctx, tx); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `
@@ -142,23 +142,23 @@ func (wholeHosts) rebook(ctx context.Context, tx *transaction, of booking) error
 		return fmt.Errorf("move hosts to the new dates: %w", err)
 	}
 	b.least, b.most = b.least-len(b.kept), b.most-len(b.kept)
-	return b.book(ctx, tx)
+	return b.allocate(ctx, tx)
 }
 
-// keep decides which of its hosts a reservation keeps: those that still match and that nobody else has in the
+// chooseKept decides which of its hosts a reservation keeps: those that still match and that nobody else has in the
 // new window, up to its maximum.
-func (b *hostChoice) keep(ctx context.Context, tx *transaction) error {
+func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	held, err := readHosts(ctx, tx, `h.id in (select host_id from host_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
 		return err
 	}
-	taken, err := takenByOthers(ctx, tx, b.booking)
+	taken, err := hostsTakenByOthers(ctx, tx, b.allocationRequest)
 	if err != nil {
 		return err
 	}
-	changed := b.HypervisorProperties != b.was.HypervisorProperties || b.ResourceProperties != b.was.ResourceProperties
+	changed := b.HypervisorProperties != b.before.HypervisorProperties || b.ResourceProperties != b.before.ResourceProperties
 	if changed { // a misspelt property is told as such, rather than that no host has it
-		all, err := candidates(ctx, tx, b.from, b.to)
+		all, err := readHostCandidates(ctx, tx, b.from, b.to)
 		if err != nil {
 			return err
 		}
@@ -180,19 +180,19 @@ func (b *hostChoice) keep(ctx context.Context, tx *transaction) error {
 	return nil
 }
 
-// replace takes another host for one that is lost, if there is one.
-func (wholeHosts) replace(ctx context.Context, tx *transaction, of booking, host int64) (whole bool, err error) {
-	b, err := hostChoiceOf(of)
+// replaceHost takes another host for one that is lost, if there is one.
+func (hostResource) replaceHost(ctx context.Context, tx *transaction, of allocationRequest, host int64) (whole bool, err error) {
+	b, err := newHostRequest(of)
 	if err != nil {
 		return false, err
 	}
-	if err := leaveHost(ctx, tx, b.ID, host); err != nil {
+	if err := releaseHost(ctx, tx, b.ID, host); err != nil {
 		return false, err
 	}
 	b.kept = append(slices.Clone(b.Hosts), host)
 	b.least, b.most = 1, 1
 	var fault *lease.Fault
-	if err := b.book(ctx, tx); errors.As(err, &fault) {
+	if err := b.allocate(ctx, tx); errors.As(err, &fault) {
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -200,25 +200,25 @@ func (wholeHosts) replace(ctx context.Context, tx *transaction, of booking, host
 	return true, nil
 }
 
-func leaveHost(ctx context.Context, tx *transaction, reservation uuid.UUID, host int64) error {
+func releaseHost(ctx context.Context, tx *transaction, reservation uuid.UUID, host int64) error {
 	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = $1 and host_id = $2`, reservation, host); err != nil {
 		return fmt.Errorf("reservation %s leaves host %d: %w", reservation, host, err)
 	}
 	return nil
 }
 
-func (wholeHosts) leave(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
-	return leaveHosts(ctx, tx, reservations...)
+func (hostResource) release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
+	return releaseHosts(ctx, tx, reservations...)
 }
 
-func leaveHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
+func releaseHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = any($1)`, reservations); err != nil {
 		return fmt.Errorf("free the hosts of reservations %s: %w", reservations, err)
 	}
 	return nil
 }
 
-func takenByOthers(ctx context.Context, tx *transaction, b booking) ([]int64, error) {
+func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationRequest) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct mine.host_id
 		from host_allocation mine

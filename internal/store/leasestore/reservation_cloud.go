@@ -13,10 +13,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// WireReservation gives the reservation its hosts in inventory: an allocation of the reservation, as consumer,
+// AddToInventory gives the reservation its hosts in inventory: an allocation of the reservation, as consumer,
 // on the nested provider of each. What is there already is left alone. ErrConflict means that the lease is not
 // being started (any longer); a *lease.Fault of the kind HostInUse that somebody else holds a host, which may pass.
-func (s *Store) WireReservation(ctx context.Context, id uuid.UUID) error {
+func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
 		if err != nil {
@@ -25,13 +25,13 @@ func (s *Store) WireReservation(ctx context.Context, id uuid.UUID) error {
 		if l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active {
 			return fmt.Errorf("%w: lease %s is %s: reservation %s is not given its hosts", db.ErrConflict, l.ID, l.Status, id)
 		}
-		return wireAll(ctx, tx, holder{r, l})
+		return addToInventory(ctx, tx, leaseReservation{r, l})
 	})
 }
 
-// UnwireReservation takes the reservation's allocations out of inventory. What is gone is fine. ErrConflict means
+// RemoveFromInventory takes the reservation's allocations out of inventory. What is gone is fine. ErrConflict means
 // that the lease is neither being ended nor deleted.
-func (s *Store) UnwireReservation(ctx context.Context, id uuid.UUID) error {
+func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
 		if errors.Is(err, db.ErrNotFound) {
@@ -42,25 +42,25 @@ func (s *Store) UnwireReservation(ctx context.Context, id uuid.UUID) error {
 		}
 		switch l.Status {
 		case lease.Terminating, lease.Terminated, lease.Deleting, lease.Error:
-			return unwireAll(ctx, tx, holder{r, l})
+			return removeFromInventory(ctx, tx, leaseReservation{r, l})
 		default:
 			return fmt.Errorf("%w: lease %s is %s: reservation %s keeps its hosts", db.ErrConflict, l.ID, l.Status, id)
 		}
 	})
 }
 
-// Claim is what a reservation holds, as the cloud has to know it. ErrConflict means that its lease neither starts nor is
+// CloudReservation is what a reservation holds, as the cloud has to know it. ErrConflict means that its lease neither starts nor is
 // active (any longer).
-func (s *Store) Claim(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
-	return s.claim(ctx, id, lease.Starting, lease.Active)
+func (s *Store) CloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
+	return s.readCloudReservation(ctx, id, lease.Starting, lease.Active)
 }
 
-// LeavingClaim is the same of a reservation that is on its way out; ErrConflict means that it is not.
-func (s *Store) LeavingClaim(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
-	return s.claim(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
+// EndingCloudReservation is the same of a reservation that is on its way out; ErrConflict means that it is not.
+func (s *Store) EndingCloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
+	return s.readCloudReservation(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
 }
 
-func (s *Store) claim(ctx context.Context, id uuid.UUID, statuses ...lease.Status) (c lease.CloudReservation, err error) {
+func (s *Store) readCloudReservation(ctx context.Context, id uuid.UUID, statuses ...lease.Status) (c lease.CloudReservation, err error) {
 	all, err := s.leases(ctx, `id = (select lease_id from reservation where id = $1)`, id)
 	if err != nil {
 		return c, err
@@ -73,15 +73,15 @@ func (s *Store) claim(ctx context.Context, id uuid.UUID, statuses ...lease.Statu
 		return c, fmt.Errorf("%w: lease %s is %s: not the time for its reservation %s", db.ErrConflict, l.ID, l.Status, id)
 	}
 	i := slices.IndexFunc(l.Reservations, func(r lease.Reservation) bool { return r.ID == id })
-	claims, err := claimsOf(ctx, s.db, []holder{{l.Reservations[i], l}})
+	claims, err := readCloudReservations(ctx, s.db, []leaseReservation{{l.Reservations[i], l}})
 	return claims[id], err
 }
 
-// claimsOf is what reservations hold, as the cloud has to know it.
-func claimsOf(ctx context.Context, q batcher, all []holder) (map[uuid.UUID]lease.CloudReservation, error) {
+// readCloudReservations is what reservations hold, as the cloud has to know it.
+func readCloudReservations(ctx context.Context, q batchSender, all []leaseReservation) (map[uuid.UUID]lease.CloudReservation, error) {
 	claims, ids := map[uuid.UUID]lease.CloudReservation{}, make([]uuid.UUID, len(all))
 	for i, h := range all {
-		claims[h.ID], ids[i] = lease.CloudReservation{Reservation: h.Reservation, Project: h.of.Project}, h.ID
+		claims[h.ID], ids[i] = lease.CloudReservation{Reservation: h.Reservation, Project: h.lease.Project}, h.ID
 	}
 	batch := &pgx.Batch{}
 	var id uuid.UUID
@@ -123,14 +123,14 @@ func claimsOf(ctx context.Context, q batcher, all []holder) (map[uuid.UUID]lease
 	return claims, nil
 }
 
-// batcher is a pool or a transaction.
-type batcher interface {
+// batchSender is a pool or a transaction.
+type batchSender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// MarkReservation remembers what the cloud calls a reservation, and which shape of it the cloud was told. ErrConflict
+// SaveCloudIDs remembers what the cloud calls a reservation, and which shape of it the cloud was told. ErrConflict
 // means that its lease was given up meanwhile. An older mark than the one that is there changes nothing.
-func (s *Store) MarkReservation(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
+func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
 		switch {
@@ -140,7 +140,7 @@ func (s *Store) MarkReservation(ctx context.Context, id uuid.UUID, m lease.Cloud
 			return fmt.Errorf("%w: lease %s is %s: reservation %s is not provided any more", db.ErrConflict, l.ID, l.Status, id)
 		}
 		batch := &pgx.Batch{}
-		queueMark(batch, r.ID, m)
+		queueCloudIDs(batch, r.ID, m)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("mark reservation %s: %w", id, err)
 		}
@@ -148,7 +148,7 @@ func (s *Store) MarkReservation(ctx context.Context, id uuid.UUID, m lease.Cloud
 	})
 }
 
-func queueMark(batch *pgx.Batch, reservation uuid.UUID, m lease.CloudIDs) {
+func queueCloudIDs(batch *pgx.Batch, reservation uuid.UUID, m lease.CloudIDs) {
 	batch.Queue(`
 		update reservation
 		set shaped = $2, aggregate_id = $3, server_group_id = $4

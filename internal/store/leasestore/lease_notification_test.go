@@ -15,7 +15,7 @@ import (
 // told lists what is recorded about a lease: kind and status.
 func (t *leasing) told(id uuid.UUID) (all []string, ids []int64) {
 	t.Helper()
-	notices, err := t.Lease.LeaseNotices(t.Context(), id, 100)
+	notices, err := t.Lease.LeaseNotifications(t.Context(), id, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestWhatHappensToALeaseIsRecordedForThoseWhoListen(t *testing.T) {
 	if _, err := e.Lease.DeleteLease(t.Context(), silent.ID); err != nil {
 		t.Fatal(err)
 	}
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notices: true})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notifications: true})
 
 	l := e.active(hostsDraft(1, 2, 1, 1))
 	e.begin(l.ID, lease.StepBeforeEnd)
@@ -58,7 +58,7 @@ func TestWhatHappensToALeaseIsRecordedForThoseWhoListen(t *testing.T) {
 		t.Error(d)
 	}
 	e.nudged(contract.WebhookID(l.ID.String()), 1)
-	if err := e.Lease.SettleLeaseNotices(t.Context(), ids[:6]); err != nil {
+	if err := e.Lease.DeleteLeaseNotifications(t.Context(), ids[:6]); err != nil {
 		t.Fatal(err)
 	}
 	if all, _ := e.told(l.ID); cmp.Diff(want[6:], all) != "" {
@@ -69,7 +69,7 @@ func TestWhatHappensToALeaseIsRecordedForThoseWhoListen(t *testing.T) {
 func TestRefusedChangeIsNotTold(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 1)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notices: true})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notifications: true})
 	e.refused(hostsDraft(1, 2, 2, 2), lease.NotEnoughHosts)
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 2, 1, 1), nil); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time)
 	err = s.inTx(ctx, func(tx *transaction) error {
 		draft := d
 		if latest != nil {
-			if draft, err = s.earliest(ctx, tx, d, *latest); err != nil {
+			if draft, err = s.findEarliestStart(ctx, tx, d, *latest); err != nil {
 				return err
 			}
 		}
@@ -40,9 +40,9 @@ func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time)
 	return l, nil
 }
 
-// earliest moves a draft to where it first fits.
-func (s *Store) earliest(ctx context.Context, tx *transaction, d lease.Draft, latest time.Time) (lease.Draft, error) {
-	now, err := clock(ctx, tx)
+// findEarliestStart moves a draft to where it first fits.
+func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.Draft, latest time.Time) (lease.Draft, error) {
+	now, err := databaseTime(ctx, tx)
 	if err != nil {
 		return d, err
 	}
@@ -54,13 +54,13 @@ func (s *Store) earliest(ctx context.Context, tx *transaction, d lease.Draft, la
 		return d, lease.Faultf(lease.InvalidInput, "The latest start %s is before the start date.", latest.UTC().Format(time.RFC3339))
 	}
 	if slices.ContainsFunc(d.Reservations, func(r lease.ReservationDraft) bool { return r.Type != lease.PhysicalHost }) {
-		return s.earliestTried(ctx, tx, d, dates, latest)
+		return s.tryStarts(ctx, tx, d, dates, latest)
 	}
 	hosts, err := readHosts(ctx, tx, `true`)
 	if err != nil {
 		return d, err
 	}
-	busy, err := busyHosts(ctx, tx)
+	busy, err := readHostBookings(ctx, tx)
 	if err != nil {
 		return d, err
 	}
@@ -72,19 +72,19 @@ func (s *Store) earliest(ctx context.Context, tx *transaction, d lease.Draft, la
 	return d.StartingAt(dates, start), nil
 }
 
-// slotTries is how many starts are tried before a search is given up.
-const slotTries = 500
+// maxSlotAttempts is how many starts are tried before a search is given up.
+const maxSlotAttempts = 500
 
-// earliestTried moves a draft to the first start at which its creation goes well. What is shared, as hosts are among instances, has no
+// tryStarts moves a draft to the first start at which its creation goes well. What is shared, as hosts are among instances, has no
 // shorter rule than that; but it too can only begin to fit when somebody leaves something.
-func (s *Store) earliestTried(ctx context.Context, tx *transaction, d lease.Draft, dates lease.Schedule, latest time.Time) (lease.Draft, error) {
-	starts, err := leavings(ctx, tx, dates.Start, latest)
+func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, dates lease.Schedule, latest time.Time) (lease.Draft, error) {
+	starts, err := releaseTimes(ctx, tx, dates.Start, latest)
 	if err != nil {
 		return d, err
 	}
 	var fault *lease.Fault
 	for i, start := range append([]time.Time{dates.Start}, starts...) {
-		if i == slotTries {
+		if i == maxSlotAttempts {
 			return d, lease.Faultf(fault.Kind, "None of %d starts until %s will do; begin the search later: %s", i, start.UTC().Format(time.RFC3339), fault.Message)
 		}
 		later := d
@@ -107,14 +107,14 @@ func (s *Store) earliestTried(ctx context.Context, tx *transaction, d lease.Draf
 	return d, lease.Faultf(fault.Kind, "No start until %s will do: %s", latest.UTC().Format(time.RFC3339), fault.Message)
 }
 
-// leavings are when somebody leaves a host or an address, after one instant and not after another.
-func leavings(ctx context.Context, tx *transaction, from, until time.Time) ([]time.Time, error) {
+// releaseTimes are when somebody leaves a host or an address, after one instant and not after another.
+func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) ([]time.Time, error) {
 	rows, err := tx.Query(ctx, `
 		select upper(during) from host_allocation where upper(during) > $1 and upper(during) <= $2
 		union
 		select upper(during) from floatingip_allocation where upper(during) > $1 and upper(during) <= $2
 		order by 1
-		limit $3`, from, until, slotTries)
+		limit $3`, from, until, maxSlotAttempts)
 	if err != nil {
 		return nil, fmt.Errorf("when somebody leaves: %w", err)
 	}
@@ -125,8 +125,8 @@ func leavings(ctx context.Context, tx *transaction, from, until time.Time) ([]ti
 	return all, nil
 }
 
-// busyHosts is who has hosts: whoever was ever given one and has not left it.
-func busyHosts(ctx context.Context, tx *transaction) ([]lease.HostBooking, error) {
+// readHostBookings is who has hosts: whoever was ever given one and has not left it.
+func readHostBookings(ctx context.Context, tx *transaction) ([]lease.HostBooking, error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, lower(a.during), upper(a.during), e.status = 'ERROR'
 		from host_allocation a

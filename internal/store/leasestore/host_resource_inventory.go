@@ -14,70 +14,70 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// wire makes the reservations hold exactly their hosts in inventory.
-func (wholeHosts) wire(ctx context.Context, tx *transaction, all []holder) error {
-	books, err := booksOf(ctx, tx, all)
+// addToInventory makes the reservations hold exactly their hosts in inventory.
+func (hostResource) addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
+	books, err := readInventoryStates(ctx, tx, all)
 	if err != nil {
 		return err
 	}
 	var changes []*inventorystore.AllocationWrite
 	for _, h := range all {
-		if b := books[h.ID]; !b.agree() {
-			changes = append(changes, b.become(ctx, h, b.want))
+		if b := books[h.ID]; !b.matches() {
+			changes = append(changes, b.replaceWith(ctx, h, b.want))
 		}
 	}
-	return exchange(ctx, tx, changes)
+	return writeAllocations(ctx, tx, changes)
 }
 
-// unwire makes the reservations hold nothing in inventory.
-func (wholeHosts) unwire(ctx context.Context, tx *transaction, all []holder) error {
-	books, err := booksOf(ctx, tx, all)
+// removeFromInventory makes the reservations hold nothing in inventory.
+func (hostResource) removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
+	books, err := readInventoryStates(ctx, tx, all)
 	if err != nil {
 		return err
 	}
 	var changes []*inventorystore.AllocationWrite
 	for _, h := range all {
 		if b := books[h.ID]; b.generation != nil {
-			changes = append(changes, b.become(ctx, h, nil))
+			changes = append(changes, b.replaceWith(ctx, h, nil))
 		}
 	}
-	return exchange(ctx, tx, changes)
+	return writeAllocations(ctx, tx, changes)
 }
 
-// unwired returns the reservations that do not hold exactly their hosts in inventory.
-func (wholeHosts) unwired(ctx context.Context, tx *transaction, all []holder) (unwired []holder, err error) {
-	books, err := booksOf(ctx, tx, all)
+// missingInInventory returns the reservations that do not hold exactly their hosts in inventory.
+func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (unwired []leaseReservation, err error) {
+	books, err := readInventoryStates(ctx, tx, all)
 	for _, h := range all {
-		if err == nil && !books[h.ID].agree() {
+		if err == nil && !books[h.ID].matches() {
 			unwired = append(unwired, h)
 		}
 	}
 	return unwired, err
 }
 
-// book is what a reservation shall hold in inventory and what it holds: an allocation of the reservation, as consumer, on
+// inventoryState is what a reservation shall hold in inventory and what it holds: an allocation of the reservation, as consumer, on
 // the nested provider of each host.
-type book struct {
+type inventoryState struct {
 	want, have inventory.Allocations
 	generation *int64 // as a consumer, nil if it holds nothing
 }
 
-func (b *book) agree() bool {
+func (b *inventoryState) matches() bool {
 	return maps.EqualFunc(b.want, b.have, func(a, b map[string]int64) bool { return maps.Equal(a, b) })
 }
 
-// become replaces what the reservation holds, if its generation is the one that was read.
-func (b *book) become(ctx context.Context, h holder, what inventory.Allocations) *inventorystore.AllocationWrite {
+// replaceWith replaces what the reservation holds, if its generation is the one that was read.
+func (b *inventoryState) replaceWith(ctx context.Context, h leaseReservation, what inventory.Allocations) *inventorystore.AllocationWrite {
 	expect := inventory.ExpectAbsent()
 	if b.generation != nil {
 		expect = inventory.ExpectGeneration(*b.generation)
 	}
-	return inventorystore.NewAllocationWrite(h.acting(ctx), []inventory.ConsumerWrite{{
-		Consumer: h.ID.String(), Project: h.of.Project, User: h.of.User, Expect: expect, Allocations: what}})
+	return inventorystore.NewAllocationWrite(h.withActor(ctx), []inventory.ConsumerWrite{{
+		Consumer: h.ID.String(), Project: h.lease.Project, User: h.lease.User, Expect: expect, Allocations: what}})
 }
 
-// exchange does the changes, or refuses them all because of one.
-func exchange(ctx context.Context, tx *transaction, changes []*inventorystore.AllocationWrite) error {
+// writeAllocations does the changes, or refuses them all because of one.
+func writeAllocations(ctx context.Context, tx *transaction, changes []*inventorystore.AllocationWrite) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -96,11 +96,11 @@ func exchange(ctx context.Context, tx *transaction, changes []*inventorystore.Al
 	return err
 }
 
-// booksOf reads what inventory says of reservations.
-func booksOf(ctx context.Context, tx *transaction, all []holder) (map[uuid.UUID]*book, error) {
-	books, ids, names := map[uuid.UUID]*book{}, make([]uuid.UUID, len(all)), make([]string, len(all))
+// readInventoryStates reads what inventory says of reservations.
+func readInventoryStates(ctx context.Context, tx *transaction, all []leaseReservation) (map[uuid.UUID]*inventoryState, error) {
+	books, ids, names := map[uuid.UUID]*inventoryState{}, make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {
-		books[h.ID] = &book{want: inventory.Allocations{}, have: inventory.Allocations{}}
+		books[h.ID] = &inventoryState{want: inventory.Allocations{}, have: inventory.Allocations{}}
 		ids[i], names[i] = h.ID, h.ID.String()
 	}
 	batch := &pgx.Batch{}

@@ -16,11 +16,11 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// instances is virtual:instance and flavor:instance: room for so many instances on hosts that others use too. In
+// instanceResource is virtual:instance and flavor:instance: room for so many instances on hosts that others use too. In
 // inventory each host's nested provider has as many of the reservation's own class as it has room for.
-type instances struct{}
+type instanceResource struct{}
 
-func (instances) book(ctx context.Context, tx *transaction, b booking) error {
+func (instanceResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	candidates, err := slotCandidates(ctx, tx, b)
 	if err != nil {
 		return err
@@ -29,33 +29,33 @@ func (instances) book(ctx context.Context, tx *transaction, b booking) error {
 	if err != nil {
 		return err
 	}
-	return writeSlots(ctx, tx, b, slots)
+	return insertSlots(ctx, tx, b, slots)
 }
 
-// rebook chooses anew, and prefers the hosts that the reservation has. One that is active keeps its slots and adds to
+// reallocate chooses anew, and prefers the hosts that the reservation has. One that is active keeps its slots and adds to
 // them.
-func (instances) rebook(ctx context.Context, tx *transaction, b booking) error {
+func (instanceResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	if b.active {
 		return extendSlots(ctx, tx, b)
 	}
-	if err := leaveHosts(ctx, tx, b.ID); err != nil {
+	if err := releaseHosts(ctx, tx, b.ID); err != nil {
 		return err
 	}
-	return instances{}.book(ctx, tx, b)
+	return instanceResource{}.allocate(ctx, tx, b)
 }
 
 // extendSlots brings the slots of an active reservation to its new end and adds what it shall have more.
-func extendSlots(ctx context.Context, tx *transaction, b booking) error {
+func extendSlots(ctx context.Context, tx *transaction, b allocationRequest) error {
 	kept, held := map[int64]int{}, 0
 	for host, n := range b.Slots {
 		kept[host] = n
 		held += n
 	}
-	if err := leaveHosts(ctx, tx, b.ID); err != nil {
+	if err := releaseHosts(ctx, tx, b.ID); err != nil {
 		return err
 	}
 	if more := b.Amount - held; more > 0 {
-		added, err := moreSlots(ctx, tx, b, more)
+		added, err := pickMoreSlots(ctx, tx, b, more)
 		if err != nil {
 			return err
 		}
@@ -63,15 +63,15 @@ func extendSlots(ctx context.Context, tx *transaction, b booking) error {
 			kept[host] += n
 		}
 	}
-	err := writeSlots(ctx, tx, b, kept)
+	err := insertSlots(ctx, tx, b, kept)
 	if db.Violates(err, "host_allocation_once") || db.Violates(err, "host_allocation_room") {
 		return lease.Faultf(lease.NotEnoughHosts, "Not enough hosts available")
 	}
 	return err
 }
 
-// moreSlots chooses hosts for further instances of a reservation.
-func moreSlots(ctx context.Context, tx *transaction, b booking, more int) (map[int64]int, error) {
+// pickMoreSlots chooses hosts for further instances of a reservation.
+func pickMoreSlots(ctx context.Context, tx *transaction, b allocationRequest, more int) (map[int64]int, error) {
 	candidates, err := slotCandidates(ctx, tx, b)
 	if err != nil {
 		return nil, err
@@ -86,14 +86,14 @@ func moreSlots(ctx context.Context, tx *transaction, b booking, more int) (map[i
 	return lease.PickSlots(candidates, more, b.Affinity)
 }
 
-// replace takes room elsewhere for the instances of a host that is lost; all of them, if they belong together.
-func (instances) replace(ctx context.Context, tx *transaction, b booking, host int64) (whole bool, err error) {
+// replaceHost takes room elsewhere for the instances of a host that is lost; all of them, if they belong together.
+func (instanceResource) replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error) {
 	lost := b.Slots[host]
 	delete(b.Slots, host)
-	if err := leaveHosts(ctx, tx, b.ID); err != nil {
+	if err := releaseHosts(ctx, tx, b.ID); err != nil {
 		return false, err
 	}
-	added, err := moreSlots(ctx, tx, b, lost)
+	added, err := pickMoreSlots(ctx, tx, b, lost)
 	var fault *lease.Fault
 	if whole = err == nil; !whole && !errors.As(err, &fault) {
 		return false, err
@@ -101,10 +101,10 @@ func (instances) replace(ctx context.Context, tx *transaction, b booking, host i
 	for h, n := range added {
 		b.Slots[h] += n
 	}
-	return whole, writeSlots(ctx, tx, b, b.Slots)
+	return whole, insertSlots(ctx, tx, b, b.Slots)
 }
 
-func writeSlots(ctx context.Context, tx *transaction, b booking, slots map[int64]int) error {
+func insertSlots(ctx context.Context, tx *transaction, b allocationRequest, slots map[int64]int) error {
 	hosts := lease.SlotHosts(slots)
 	counts := make([]int, len(hosts))
 	for i, h := range hosts {
@@ -121,12 +121,12 @@ func writeSlots(ctx context.Context, tx *transaction, b booking, slots map[int64
 
 // slotCandidates are the hosts that a reservation of instances may use in its window, and how much room each has for
 // them, what the reservation has itself left aside.
-func slotCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.SlotCandidate, error) {
+func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.SlotCandidate, error) {
 	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := candidates(ctx, tx, b.from, b.to)
+	hosts, err := readHostCandidates(ctx, tx, b.from, b.to)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +134,11 @@ func slotCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.Sl
 	if err != nil {
 		return nil, err
 	}
-	uses, alone, err := usesOfHosts(ctx, tx, b)
+	uses, alone, err := readHostUsage(ctx, tx, b)
 	if err != nil {
 		return nil, err
 	}
-	capacity, err := capacities(ctx, tx, b.ReservationDraft)
+	capacity, err := readHostCapacities(ctx, tx, b.ReservationDraft)
 	if err != nil {
 		return nil, err
 	}
@@ -154,9 +154,9 @@ func slotCandidates(ctx context.Context, tx *transaction, b booking) ([]lease.Sl
 	return all, nil
 }
 
-// usesOfHosts is what other reservations of instances take of hosts in a window, and which hosts are somebody's alone
+// readHostUsage is what other reservations of instances take of hosts in a window, and which hosts are somebody's alone
 // in it. What a reservation failed to leave it still takes.
-func usesOfHosts(ctx context.Context, tx *transaction, b booking) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
+func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, a.owner = a.reservation_id, lower(a.during), case when e.status = 'ERROR' then $3 else upper(a.during) end,
 			a.slots, r.resources
@@ -186,9 +186,9 @@ func usesOfHosts(ctx context.Context, tx *transaction, b booking) (uses map[int6
 	return uses, alone, nil
 }
 
-// capacities is what hosts have of what an instance takes. Those on which not even one fits are left out, and those
+// readHostCapacities is what hosts have of what an instance takes. Those on which not even one fits are left out, and those
 // that lack a trait that the flavor requires or have one that it forbids.
-func capacities(ctx context.Context, tx *transaction, d lease.ReservationDraft) (map[int64]map[string]int64, error) {
+func readHostCapacities(ctx context.Context, tx *transaction, d lease.ReservationDraft) (map[int64]map[string]int64, error) {
 	required, forbidden := []string{}, []string{}
 	if d.Flavor != nil {
 		r, f := d.Flavor.Traits()
@@ -220,12 +220,12 @@ func capacities(ctx context.Context, tx *transaction, d lease.ReservationDraft) 
 	return all, nil
 }
 
-func (instances) wire(ctx context.Context, tx *transaction, all []holder) error {
-	if err := lockSlots(ctx, tx, all); err != nil {
+func (instanceResource) addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
+	if err := lockSlotProviders(ctx, tx, all); err != nil {
 		return err
 	}
 	for _, h := range all {
-		want, have, err := slotsInInventory(ctx, tx, h.Reservation)
+		want, have, err := readSlotCounts(ctx, tx, h.Reservation)
 		if err != nil {
 			return err
 		}
@@ -235,23 +235,23 @@ func (instances) wire(ctx context.Context, tx *transaction, all []holder) error 
 		if err := inventorystore.EnsureClass(ctx, tx, lease.ReservationResourceClass(h.ID)); err != nil {
 			return err
 		}
-		if err := stockSlots(ctx, tx, h, want, have, closeSlots); err != nil {
+		if err := writeSlotInventory(ctx, tx, h, want, have, keepUsedSlots); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (instances) unwire(ctx context.Context, tx *transaction, all []holder) error {
-	if err := lockSlots(ctx, tx, all); err != nil {
+func (instanceResource) removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
+	if err := lockSlotProviders(ctx, tx, all); err != nil {
 		return err
 	}
 	for _, h := range all {
-		_, have, err := slotsInInventory(ctx, tx, h.Reservation)
+		_, have, err := readSlotCounts(ctx, tx, h.Reservation)
 		if err != nil {
 			return err
 		}
-		if err := stockSlots(ctx, tx, h, nil, have, refuseSlots); err != nil {
+		if err := writeSlotInventory(ctx, tx, h, nil, have, refuseUsedSlots); err != nil {
 			return err
 		}
 		if err := inventorystore.DropClass(ctx, tx, lease.ReservationResourceClass(h.ID)); err != nil {
@@ -261,9 +261,9 @@ func (instances) unwire(ctx context.Context, tx *transaction, all []holder) erro
 	return nil
 }
 
-func (instances) unwired(ctx context.Context, tx *transaction, all []holder) (unwired []holder, err error) {
+func (instanceResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (unwired []leaseReservation, err error) {
 	for _, h := range all {
-		want, have, err := slotsInInventory(ctx, tx, h.Reservation)
+		want, have, err := readSlotCounts(ctx, tx, h.Reservation)
 		if err != nil {
 			return nil, err
 		}
@@ -274,13 +274,13 @@ func (instances) unwired(ctx context.Context, tx *transaction, all []holder) (un
 	return unwired, nil
 }
 
-func (instances) leave(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
-	return leaveHosts(ctx, tx, reservations...)
+func (instanceResource) release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
+	return releaseHosts(ctx, tx, reservations...)
 }
 
-// lockSlots locks all nested providers that have or shall have slots of reservations, in the order in which everybody locks
+// lockSlotProviders locks all nested providers that have or shall have slots of reservations, in the order in which everybody locks
 // several: many reservations share hosts.
-func lockSlots(ctx context.Context, tx *transaction, all []holder) error {
+func lockSlotProviders(ctx context.Context, tx *transaction, all []leaseReservation) error {
 	ids, classes := make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {
 		ids[i], classes[i] = h.ID, lease.ReservationResourceClass(h.ID)
@@ -305,13 +305,13 @@ func lockSlots(ctx context.Context, tx *transaction, all []holder) error {
 	return nil
 }
 
-// slotStock is how many slots nested providers have.
-type slotStock map[string]int64
+// slotCounts is how many slots nested providers have.
+type slotCounts map[string]int64
 
-func (s slotStock) equals(other slotStock) bool { return maps.Equal(s, other) }
+func (s slotCounts) equals(other slotCounts) bool { return maps.Equal(s, other) }
 
-// slotsInInventory is how many slots of a reservation nested providers shall have and how many they have.
-func slotsInInventory(ctx context.Context, tx *transaction, r lease.Reservation) (want, have slotStock, err error) {
+// readSlotCounts is how many slots of a reservation nested providers shall have and how many they have.
+func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (want, have slotCounts, err error) {
 	rows, err := tx.Query(ctx, `
 		select h.nested::text, a.slots, 0
 		from host_allocation a
@@ -326,7 +326,7 @@ func slotsInInventory(ctx context.Context, tx *transaction, r lease.Reservation)
 	if err != nil {
 		return nil, nil, fmt.Errorf("slots of reservation %s: %w", r.ID, err)
 	}
-	want, have = slotStock{}, slotStock{}
+	want, have = slotCounts{}, slotCounts{}
 	var provider string
 	var slots, total int64
 	_, err = pgx.ForEachRow(rows, []any{&provider, &slots, &total}, func() error {
@@ -343,11 +343,11 @@ func slotsInInventory(ctx context.Context, tx *transaction, r lease.Reservation)
 	return want, have, nil
 }
 
-// stockSlots brings the inventories of nested providers from what they have to what they shall have, each at the
+// writeSlotInventory brings the inventories of nested providers from what they have to what they shall have, each at the
 // generation that it has under its lock, and moves that on. What shall go and is still used, stuck sees to.
-func stockSlots(ctx context.Context, tx *transaction, h holder, want, have slotStock,
+func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation, want, have slotCounts,
 	stuck func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Fault) error) error {
-	ctx = h.acting(ctx)
+	ctx = h.withActor(ctx)
 	class := lease.ReservationResourceClass(h.ID)
 	all := maps.Clone(have)
 	maps.Copy(all, want)
@@ -381,15 +381,15 @@ func stockSlots(ctx context.Context, tx *transaction, h holder, want, have slotS
 	return nil
 }
 
-// closeSlots leaves the servers on a host that the reservation has lost in the books, and room for no more.
-func closeSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Fault) error {
+// keepUsedSlots leaves the servers on a host that the reservation has lost in the books, and room for no more.
+func keepUsedSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Fault) error {
 	i := inventory.NewInventory(total)
 	i.MaxUnit, i.Reserved = 1, total
 	inventorystore.QueueInventory(batch, p, class, i)
 	return nil
 }
 
-// refuseSlots means that servers have to go first.
-func refuseSlots(_ *pgx.Batch, _ inventorystore.LockedProvider, class string, _ int64, problem *inventory.Fault) error {
+// refuseUsedSlots means that servers have to go first.
+func refuseUsedSlots(_ *pgx.Batch, _ inventorystore.LockedProvider, class string, _ int64, problem *inventory.Fault) error {
 	return lease.Faultf(lease.HostInUse, "%s is still used: %s", class, problem.Message)
 }

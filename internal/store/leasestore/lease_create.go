@@ -27,7 +27,7 @@ func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, 
 }
 
 func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft) (l lease.Lease, err error) {
-	now, err := clock(ctx, tx)
+	now, err := databaseTime(ctx, tx)
 	if err != nil {
 		return l, err
 	}
@@ -42,7 +42,7 @@ func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft)
 	if err := insertLease(ctx, tx, l); err != nil {
 		return l, err
 	}
-	err = racing(ctx, tx, func(tx *transaction) error { return s.bookAll(ctx, tx, l, now) })
+	err = retryTaken(ctx, tx, func(tx *transaction) error { return s.allocateAll(ctx, tx, l, now) })
 	if err != nil {
 		return l, err
 	}
@@ -52,7 +52,7 @@ func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft)
 	if l, err = lockLease(ctx, tx, l.ID); err != nil {
 		return l, err
 	}
-	return l, tellLeases(ctx, tx, news{l, lease.NotificationsFor(lease.Lease{}, l)})
+	return l, enqueueNotifications(ctx, tx, notificationSet{l, lease.NotificationsFor(lease.Lease{}, l)})
 }
 
 // UpdateLease changes a lease's name, dates or reservations, or leaves all as it was. A lease that is on its way
@@ -84,7 +84,7 @@ func (s *Store) updateLease(ctx context.Context, tx *transaction, id uuid.UUID, 
 	if err != nil {
 		return l, err
 	}
-	now, err := clock(ctx, tx)
+	now, err := databaseTime(ctx, tx)
 	if err != nil {
 		return l, err
 	}
@@ -102,12 +102,12 @@ func (s *Store) updateLease(ctx context.Context, tx *transaction, id uuid.UUID, 
 		return l, err
 	}
 	if !c.OnlyRenames() {
-		err = racing(ctx, tx, func(tx *transaction) error { return s.rebookAll(ctx, tx, was, is, now) })
+		err = retryTaken(ctx, tx, func(tx *transaction) error { return s.reallocateAll(ctx, tx, was, is, now) })
 	}
 	if err != nil {
 		return l, err
 	}
-	nudges, err := movedUp(ctx, tx, was, is)
+	nudges, err := newLeaderNudges(ctx, tx, was, is)
 	if err == nil {
 		err = outbox.Enqueue(ctx, tx, append(nudges, nudgeLease(is, false))...)
 	}
@@ -129,7 +129,7 @@ func insertLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 				required_addresses)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`, r.ID, l.ID, i, r.Type,
 			r.Status, r.Min, r.Max, r.HypervisorProperties, r.ResourceProperties, r.BeforeEnd, r.Amount, r.VCPUs, r.MemoryMB,
-			r.DiskGB, r.Affinity, r.Flavor, r.Resources(), networkOf(r.ReservationDraft), required(r.ReservationDraft))
+			r.DiskGB, r.Affinity, r.Flavor, r.Resources(), networkOf(r.ReservationDraft), requiredFloatingIPs(r.ReservationDraft))
 	}
 	for _, e := range l.Events {
 		batch.Queue(`
@@ -150,7 +150,7 @@ func networkOf(d lease.ReservationDraft) *uuid.UUID {
 	return &d.Network
 }
 
-// required is the floating IPs that a reservation asks for by name.
-func required(d lease.ReservationDraft) []netip.Addr {
+// requiredFloatingIPs is the floating IPs that a reservation asks for by name.
+func requiredFloatingIPs(d lease.ReservationDraft) []netip.Addr {
 	return append([]netip.Addr{}, d.Required...)
 }

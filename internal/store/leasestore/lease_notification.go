@@ -13,32 +13,32 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// news is what kinds of notices there are about a lease, as it is.
-type news struct {
+// notificationSet is what kinds of notices there are about a lease, as it is.
+type notificationSet struct {
 	lease.Lease
-	kinds []string
+	types []string
 }
 
-// tellLeases leaves notices about leases in the caller's transaction, if anybody listens, and nudges who brings them out.
-func tellLeases(ctx context.Context, tx *transaction, all ...news) error {
-	if !tx.config.Notices {
+// enqueueNotifications leaves notices about leases in the caller's transaction, if anybody listens, and nudges who brings them out.
+func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificationSet) error {
+	if !tx.config.Notifications {
 		return nil
 	}
 	batch, nudges := &pgx.Batch{}, []contract.Nudge{}
 	for _, n := range all {
-		if len(n.kinds) == 0 {
+		if len(n.types) == 0 {
 			continue
 		}
 		snapshot, err := json.Marshal(n.Lease)
 		if err != nil {
 			return fmt.Errorf("notice of lease %s: %w", n.ID, err)
 		}
-		for _, kind := range n.kinds {
+		for _, kind := range n.types {
 			batch.Queue(`
 				insert into lease_notice (lease_id, message_id, kind, lease)
 				values ($1, $2, $3, $4)`, n.ID, uuid.New(), kind, snapshot)
 		}
-		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), NotRunning: n.kinds[0] == lease.NotificationCreate,
+		nudges = append(nudges, contract.Nudge{Workflow: contract.Webhook, ID: contract.WebhookID(n.ID.String()), NotRunning: n.types[0] == lease.NotificationCreate,
 			Summary: "webhooks of lease " + n.Name, Attributes: contract.Attributes{Project: n.Project, Resource: "webhook"}})
 	}
 	if len(nudges) == 0 {
@@ -50,8 +50,8 @@ func tellLeases(ctx context.Context, tx *transaction, all ...news) error {
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// LeaseNotices lists what was recorded about a lease and not brought out yet, oldest first, at most so many.
-func (s *Store) LeaseNotices(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notification, error) {
+// LeaseNotifications lists what was recorded about a lease and not brought out yet, oldest first, at most so many.
+func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notification, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, message_id, kind, at, lease
 		from lease_notice
@@ -68,8 +68,8 @@ func (s *Store) LeaseNotices(ctx context.Context, id uuid.UUID, limit int) ([]le
 	return all, nil
 }
 
-// SettleLeaseNotices forgets notices that were brought out. Those that are forgotten already do no harm.
-func (s *Store) SettleLeaseNotices(ctx context.Context, ids []int64) error {
+// DeleteLeaseNotifications forgets notices that were brought out. Those that are forgotten already do no harm.
+func (s *Store) DeleteLeaseNotifications(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from lease_notice where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("settle notices of leases: %w", err)
 	}

@@ -17,10 +17,10 @@ import (
 // see notes which hosts are up and heals what ails within the horizon.
 func (t *leasing) see(up map[string]bool, horizon time.Duration) (healed int) {
 	t.Helper()
-	if _, _, err := t.Lease.SeeHosts(t.Context(), up); err != nil {
+	if _, _, err := t.Lease.UpdateHostStates(t.Context(), up); err != nil {
 		t.Fatal(err)
 	}
-	ailing, err := t.Lease.Unwell(t.Context(), horizon, 100)
+	ailing, err := t.Lease.UnhealthyReservations(t.Context(), horizon, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +65,12 @@ func (t *leasing) lasting(d lease.Draft) lease.Lease {
 func TestHostThatDiesIsReplacedInAnActiveLease(t *testing.T) {
 	t.Parallel()
 	e := newLeasing(t, 2)
-	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notices: true})
+	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, Notifications: true})
 	l := e.lasting(hostsDraft(0, 1, 1, 1))
 	e.healthy(l, health{Hosts: []int64{1}})
 	down := map[string]bool{"cmp-1": false, "nobody": false}
 
-	failed, recovered, err := e.Lease.SeeHosts(t.Context(), down)
+	failed, recovered, err := e.Lease.UpdateHostStates(t.Context(), down)
 	if len(failed) != 1 || len(recovered) != 0 || err != nil {
 		t.Errorf("failed %v, recovered %v, %v", failed, recovered, err)
 	}

@@ -147,7 +147,7 @@ func TestInstancesAreStockedWhileTheLeaseIsActive(t *testing.T) {
 		e.hosts[0].NestedProvider.String(): {lease.ReservationResourceClass(r): 1}}})
 
 	e.begin(id, lease.StepEnd)
-	if err := e.Lease.UnwireReservation(t.Context(), r); faultKind(err) != lease.HostInUse {
+	if err := e.Lease.RemoveFromInventory(t.Context(), r); faultKind(err) != lease.HostInUse {
 		t.Errorf("slots went away under a server: %v", err)
 	}
 	storetest.Allocate(t, e.Store, storetest.NoAllocations(user, inventory.ExpectGeneration(1)))
@@ -239,7 +239,7 @@ func (t *leasing) addresses(n int) uuid.UUID {
 		t.Fatal(err)
 	}
 	for i := range n {
-		if _, err := t.Lease.RegisterAddress(t.Context(), net.ID, address(i)); err != nil {
+		if _, err := t.Lease.RegisterFloatingIP(t.Context(), net.ID, address(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -260,26 +260,26 @@ func TestFloatingIPsAreRegisteredWhereNobodyElseGivesThemAway(t *testing.T) {
 	net := e.addresses(1)
 	for ip, want := range map[string]lease.Kind{"172.24.4.1": lease.InvalidInput, "172.24.4.150": lease.InvalidInput,
 		"10.0.0.1": lease.UnknownNetwork, "172.24.4.10": lease.AddressInUse} {
-		if _, err := e.Lease.RegisterAddress(t.Context(), net, netip.MustParseAddr(ip)); faultKind(err) != want {
+		if _, err := e.Lease.RegisterFloatingIP(t.Context(), net, netip.MustParseAddr(ip)); faultKind(err) != want {
 			t.Errorf("%s: want %q, got %v", ip, want, err)
 		}
 	}
-	if _, err := e.Lease.RegisterAddress(t.Context(), uuid.New(), address(3)); faultKind(err) != lease.UnknownNetwork {
+	if _, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), address(3)); faultKind(err) != lease.UnknownNetwork {
 		t.Errorf("a network that nobody knows: %v", err)
 	}
-	all, err := e.Lease.Addresses(t.Context())
+	all, err := e.Lease.FloatingIPs(t.Context())
 	if err != nil || len(all) != 1 || all[0].IP != address(0) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	l := e.create(addressesDraft(net, 1, 2, 1))
-	if err := e.Lease.DeleteAddress(t.Context(), all[0].ID); faultKind(err) != lease.AddressInUse {
+	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); faultKind(err) != lease.AddressInUse {
 		t.Errorf("a reserved address goes: %v", err)
 	}
 	e.delete(l.ID)
-	if err := e.Lease.DeleteAddress(t.Context(), all[0].ID); err != nil {
+	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); err != nil {
 		t.Error(err)
 	}
-	if err := e.Lease.DeleteAddress(t.Context(), all[0].ID); !errors.Is(err, db.ErrNotFound) {
+	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("want ErrNotFound, got %v", err)
 	}
 }
@@ -337,9 +337,9 @@ func TestHostsThatManyShareAreLockedInOneOrder(t *testing.T) {
 	}
 	for range 2 {
 		err := storetest.NewRival(t, e.url).RunAgainst(func() error {
-			begun, finished, err := e.Lease.AdvanceLeases(t.Context(), nil)
-			if begun != 2 || finished != 2 {
-				t.Errorf("%d begun, %d finished", begun, finished)
+			got, err := e.sweepOnce(nil)
+			if got.begun != 2 || got.finished != 2 {
+				t.Errorf("%d begun, %d finished", got.begun, got.finished)
 			}
 			return err
 		}, lock(0, ""), lock(1, "nowait"))

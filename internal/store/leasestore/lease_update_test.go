@@ -144,7 +144,7 @@ func TestDeletionInEveryStatus(t *testing.T) {
 				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.Is(err, db.ErrConflict) {
 					t.Errorf("a lease that shall be deleted starts: %v", err)
 				}
-				if err := e.Lease.WireReservation(t.Context(), l.Reservations[0].ID); !errors.Is(err, db.ErrConflict) {
+				if err := e.Lease.AddToInventory(t.Context(), l.Reservations[0].ID); !errors.Is(err, db.ErrConflict) {
 					t.Errorf("a lease that shall be deleted gets hosts: %v", err)
 				}
 				e.delete(l.ID)
@@ -152,7 +152,7 @@ func TestDeletionInEveryStatus(t *testing.T) {
 			if _, err := e.Lease.DeleteLease(t.Context(), l.ID); !errors.Is(err, db.ErrNotFound) {
 				t.Errorf("want ErrNotFound, got %v", err)
 			}
-			if err := e.Lease.UnwireReservation(t.Context(), l.Reservations[0].ID); err != nil {
+			if err := e.Lease.RemoveFromInventory(t.Context(), l.Reservations[0].ID); err != nil {
 				t.Errorf("what is gone cannot be removed again: %v", err)
 			}
 			if want := "leases 0, reservations 0, events 0, host allocations 0, consumers 0, notes 1"; e.rows() != want {
@@ -364,7 +364,7 @@ func TestHostUsesAndProperties(t *testing.T) {
 		{lease.AllocationFilter{Lease: l.ID.String()}, []lease.HostAllocation{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
 		{lease.AllocationFilter{Reservation: uuid.NewString(), Host: e.hosts[0].ID}, []lease.HostAllocation{{Host: e.hosts[0].ID}}},
 	} {
-		got, err := e.Lease.HostUses(t.Context(), c.f)
+		got, err := e.Lease.HostAllocations(t.Context(), c.f)
 		if d := cmp.Diff(c.want, got); d != "" || err != nil {
 			t.Errorf("%+v: %s %v", c.f, d, err)
 		}

@@ -1,0 +1,113 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"berth/activities"
+	"berth/internal/inventory"
+	"berth/internal/lease"
+	"berth/internal/store"
+	"berth/internal/store/storetest"
+)
+
+// recordingCloud records the projects whose reservations it deprovisions. Provision calls onProvision.
+type recordingCloud struct {
+	activities.Cloud
+	onProvision   func(lease.CloudReservation) error
+	mu            sync.Mutex
+	deprovisioned []string
+}
+
+func (c *recordingCloud) ResourceTypes() []string { return []string{lease.PhysicalHost} }
+
+func (c *recordingCloud) Provision(_ context.Context, r lease.CloudReservation) (lease.CloudIDs, error) {
+	return lease.CloudIDs{AggregateID: new(int64(7))}, c.onProvision(r)
+}
+
+func (c *recordingCloud) Deprovision(_ context.Context, r lease.CloudReservation) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deprovisioned = append(c.deprovisioned, r.Project)
+	return nil
+}
+
+// createLeases creates one lease of one host for each project, and makes their starts due.
+func createLeases(t *testing.T, s *store.Store, url string, projects ...string) map[string]lease.Lease {
+	t.Helper()
+	all := map[string]lease.Lease{}
+	for i, project := range projects {
+		host := fmt.Sprintf("cmp-%d", i+1)
+		if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: uuid.NewString(), Name: host}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Lease.RegisterHost(t.Context(), host, nil); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now().Add(time.Hour)
+		l, err := s.Lease.CreateLease(t.Context(), lease.Draft{Name: project, User: "u", Project: project, Start: lease.RequestedDate{At: start},
+			End:          lease.RequestedDate{At: start.Add(time.Hour)},
+			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[project] = l
+	}
+	storetest.Exec(t, url, `update event set at = now() where event_type = 'start_lease'`)
+	return all
+}
+
+// A sweep provisions the reservations between the transaction that begins the starts and the one that finishes them. A call that
+// fails leaves its lease to its own workflow. A lease that is deleted meanwhile is deprovisioned again.
+func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := storetest.Open(t, url)
+	leases := createLeases(t, s, url, "good", "rejected", "deleted")
+	status := func(project string) lease.Lease {
+		l, err := s.Lease.Lease(t.Context(), leases[project].ID)
+		if err != nil {
+			t.Error(err)
+		}
+		return l
+	}
+	cloud := &recordingCloud{onProvision: func(r lease.CloudReservation) error {
+		if l := status(r.Project); l.Status != lease.Starting || len(r.ComputeHosts) != 1 {
+			t.Errorf("provisions %d hosts of a lease that is %s", len(r.ComputeHosts), l.Status)
+		}
+		switch r.Project {
+		case "rejected":
+			return errors.New("rejected")
+		case "deleted":
+			_, err := s.Lease.DeleteLease(t.Context(), leases["deleted"].ID)
+			return err
+		}
+		return nil
+	}}
+	acts := activities.New(activities.Options{Store: s, Cloud: cloud})
+
+	n, err := acts.AdvanceLeases(t.Context(), time.Now())
+
+	if n != 1 || err != nil {
+		t.Errorf("%d leases advanced, want 1: %v", n, err)
+	}
+	good := status("good")
+	if r := good.Reservations[0]; good.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 {
+		t.Errorf("%s with the aggregate %v, want ACTIVE with 7", good.Status, r.AggregateID)
+	}
+	if got := status("rejected").Status; got != lease.Starting {
+		t.Errorf("the lease whose call failed is %s, want STARTING", got)
+	}
+	if got := status("deleted"); got.Status != lease.Starting || !got.DeleteRequested {
+		t.Errorf("the deleted lease is %s", got.Status)
+	}
+	if len(cloud.deprovisioned) != 1 || cloud.deprovisioned[0] != "deleted" {
+		t.Errorf("deprovisioned %v, want only the deleted lease", cloud.deprovisioned)
+	}
+}
