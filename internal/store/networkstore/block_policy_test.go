@@ -9,7 +9,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestNobodyWaitsForDHCPThatSomebodyElseAnswers(t *testing.T) {
+func TestBlockPolicy_NoDHCPBlocksWhenDHCPIsDisabled(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	before := ground{Store: storetest.Open(t, url), t: t}
@@ -41,7 +41,7 @@ func TestNobodyWaitsForDHCPThatSomebodyElseAnswers(t *testing.T) {
 	g.hostedBy("another network", []string{}...)
 }
 
-func TestBlocksThatStandGetTheDeadlinesOfToday(t *testing.T) {
+func TestBlockPolicy_NewDeadlinesApplyToExistingBlocks(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	under := func(p network.BlockPolicy) ground {
@@ -84,7 +84,7 @@ func TestBlocksThatStandGetTheDeadlinesOfToday(t *testing.T) {
 	}
 }
 
-func TestNewAgentsWaitForAnOperatorWhereThatIsWanted(t *testing.T) {
+func TestAgent_NewAgentsDisabledByConfig(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	s.Network = networkstore.New(s.DB, networkstore.Config{DisableNewAgents: true})
@@ -107,7 +107,7 @@ func TestNewAgentsWaitForAnOperatorWhereThatIsWanted(t *testing.T) {
 	g.is("a new one", g.port(cmp1), network.Down, "DHCP@", "L2@cmp-1")
 }
 
-func TestPatienceWithAPortThatWasDownBeginsWhenItIsUp(t *testing.T) {
+func TestBlockPolicy_DeadlineStartsWhenPortIsEnabled(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)

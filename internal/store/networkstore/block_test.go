@@ -30,7 +30,7 @@ func announced(t *testing.T, g ground, o networkstore.Object) (n int64) {
 }
 
 // The registry is the process's, so this story runs alone.
-func TestAnyObjectCanBeBlockedByAnyEntity(t *testing.T) {
+func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 	g := ready(t, "10.0.0.0/24")
 	ctx := t.Context()
 	o := networkstore.Object{Type: "network", ID: g.network.ID}
@@ -105,7 +105,7 @@ func TestAnyObjectCanBeBlockedByAnyEntity(t *testing.T) {
 	}
 }
 
-func TestPortWaitsForAnyEntity(t *testing.T) {
+func TestBlock_PortWaitsForAnyEntity(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p, other := g.port(cmp1), g.port(cmp1)
@@ -143,7 +143,7 @@ func TestPortWaitsForAnyEntity(t *testing.T) {
 	}
 }
 
-func TestOfTwoLastEntitiesAtOnceOneIsTheLast(t *testing.T) {
+func TestBlock_ConcurrentLastCompletionsActivateOnce(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/16")
 	entities := []string{"a", "b", "c"}
@@ -172,7 +172,7 @@ func TestOfTwoLastEntitiesAtOnceOneIsTheLast(t *testing.T) {
 }
 
 // A completion and what it means are one transaction: of neither is there ever half.
-func TestCompletionsThatMeetChangesLeaveNoHalf(t *testing.T) {
+func TestBlock_CompletionAndStatusAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/16")
 	for round := range 20 {

@@ -12,7 +12,7 @@ import (
 )
 
 // The controller hears of every port that was bound because its agent has asked for it, along with others that were not.
-func TestPortsThatAreBoundByReportsAreMirrored(t *testing.T) {
+func TestReportPorts_ReboundPortsAreJournaled(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	g := ground{Store: storetest.Open(t, url), t: t}

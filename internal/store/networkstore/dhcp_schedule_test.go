@@ -55,7 +55,7 @@ func (g ground) hostedBy(what string, want ...string) {
 	}
 }
 
-func TestNetworkWithoutAnAgentIsTakenByTheNextThatComes(t *testing.T) {
+func TestDHCPSchedule_NewAgentTakesUnhostedNetworks(t *testing.T) {
 	t.Parallel()
 	g, pass := aged(t)
 	g.heartbeat(network.OVSAgent, cmp1)
@@ -96,7 +96,7 @@ func TestNetworkWithoutAnAgentIsTakenByTheNextThatComes(t *testing.T) {
 	g.hostedBy("an agent that was enabled", net1)
 }
 
-func TestNetworksOfAnAgentThatGoesAreGivenToOthers(t *testing.T) {
+func TestDHCPSchedule_DeletedAgentsNetworksAreRescheduled(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
@@ -119,7 +119,7 @@ func TestNetworksOfAnAgentThatGoesAreGivenToOthers(t *testing.T) {
 	}
 }
 
-func TestNetworksOfSilentAgentsAreSharedByTheLiving(t *testing.T) {
+func TestDHCPSchedule_LiveAgentsShareNetworksOfDownAgents(t *testing.T) {
 	t.Parallel()
 	g, pass := aged(t)
 	g.heartbeat(network.DHCPAgent, "dead")
@@ -168,7 +168,7 @@ func TestNetworksOfSilentAgentsAreSharedByTheLiving(t *testing.T) {
 	}
 }
 
-func TestManyAgentsThatComeAtOnceShareWithoutHarm(t *testing.T) {
+func TestDHCPSchedule_ConcurrentNewAgents(t *testing.T) {
 	t.Parallel()
 	g, pass := aged(t)
 	g.heartbeat(network.DHCPAgent, "dead")

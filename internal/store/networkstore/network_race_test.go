@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// together runs the functions at the same instant and waits for all.
+// together runs f(0) to f(n-1) concurrently and waits for all.
 func together(n int, f func(i int)) {
 	start, all := make(chan struct{}), sync.WaitGroup{}
 	for i := range n {
@@ -29,7 +29,7 @@ func together(n int, f func(i int)) {
 	all.Wait()
 }
 
-func TestTwoLastReportsAtOnceMakeOneActivation(t *testing.T) {
+func TestPort_ConcurrentLastReportsActivateOnce(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/16")
 	for round := range 60 {
@@ -67,7 +67,7 @@ func TestTwoLastReportsAtOnceMakeOneActivation(t *testing.T) {
 	}
 }
 
-func TestLastAddressHasOneWinner(t *testing.T) {
+func TestAddress_LastFreeAddressIsAllocatedOnce(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/28") // 13 addresses
 	const contenders = 20
@@ -93,7 +93,7 @@ func TestLastAddressHasOneWinner(t *testing.T) {
 	}
 }
 
-func TestSameAddressAndSameMACHaveOneWinner(t *testing.T) {
+func TestAddress_SameAddressOrMACIsAllocatedOnce(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	for what, more := range map[network.Kind]func(*network.PortChange){
@@ -118,7 +118,7 @@ func TestSameAddressAndSameMACHaveOneWinner(t *testing.T) {
 	}
 }
 
-func TestBulksThatFillASubnetTogetherGetWhatTheyAskFor(t *testing.T) {
+func TestAddress_ConcurrentBulksFillSubnet(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	const clients, each = 12, 21 // one address of 253 is left
@@ -142,7 +142,7 @@ func TestBulksThatFillASubnetTogetherGetWhatTheyAskFor(t *testing.T) {
 	}
 }
 
-func TestAgentIsRegisteredOnce(t *testing.T) {
+func TestAgent_ConcurrentFirstHeartbeatsRegisterOnce(t *testing.T) {
 	t.Parallel()
 	g := ground{Store: storetest.New(t), t: t}
 	results := make([]string, 16)
@@ -160,7 +160,7 @@ func TestAgentIsRegisteredOnce(t *testing.T) {
 	}
 }
 
-func TestSilentAgentIsDownAndThenRevived(t *testing.T) {
+func TestAgent_DownAndRevived(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -199,7 +199,7 @@ func counts(t *testing.T, url string) string {
 	return text
 }
 
-func TestFailedPortLeavesNothing(t *testing.T) {
+func TestPort_FailedCreateLeavesNoRows(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -219,7 +219,7 @@ func TestFailedPortLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestEveryChangeIsMirroredAndNoted(t *testing.T) {
+func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -275,7 +275,7 @@ func TestEveryChangeIsMirroredAndNoted(t *testing.T) {
 	}
 }
 
-func TestUnschedulingMeetsNewPortsWithoutLeavingOneWaiting(t *testing.T) {
+func TestDHCPSchedule_UnscheduleDuringPortCreate(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/16")
 	agent := g.agent(network.DHCPAgent).ID
@@ -307,7 +307,7 @@ func TestUnschedulingMeetsNewPortsWithoutLeavingOneWaiting(t *testing.T) {
 	}
 }
 
-func TestAddressesFollowWhatIsAskedFor(t *testing.T) {
+func TestAddress_UpdateFixedIPs(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1, at("10.0.0.9"))

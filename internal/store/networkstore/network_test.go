@@ -153,7 +153,7 @@ var (
 	dhcpOK = network.Report{Entity: network.DHCP, Host: net1}
 )
 
-func TestPortIsActiveExactlyWhenTheLastAgentReported(t *testing.T) {
+func TestPort_ActiveOnlyAfterLastReport(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]network.Report{{l2on1, dhcpOK}, {dhcpOK, l2on1}} {
 		g := ready(t, "10.0.0.0/24")
@@ -187,7 +187,7 @@ func TestPortIsActiveExactlyWhenTheLastAgentReported(t *testing.T) {
 	}
 }
 
-func TestReportsThatDoNotCountAreCounted(t *testing.T) {
+func TestPort_IgnoredReportsAreCounted(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
@@ -205,7 +205,7 @@ func TestReportsThatDoNotCountAreCounted(t *testing.T) {
 	}
 }
 
-func TestRebindingTakesAnotherReport(t *testing.T) {
+func TestPort_RebindingNeedsNewReport(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
@@ -228,7 +228,7 @@ func TestRebindingTakesAnotherReport(t *testing.T) {
 	}
 }
 
-func TestAdministratorsWordCountsAtOnceAndIsNoNewWork(t *testing.T) {
+func TestPort_AdminStateAppliesWithoutNewReports(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1, func(c *network.PortChange) { c.AdminUp = ptr(false) })
@@ -240,7 +240,7 @@ func TestAdministratorsWordCountsAtOnceAndIsNoNewWork(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForDHCPThatIsGone(t *testing.T) {
+func TestPort_DHCPBlockIsRemovedWithDHCP(t *testing.T) {
 	t.Parallel()
 	gone := map[string]func(g ground, p network.Port) error{
 		"no addresses": func(g ground, p network.Port) error {
@@ -291,7 +291,7 @@ func (g ground) agent(kind string) network.Agent {
 	return agents[0]
 }
 
-func TestBlocksDependOnTheOwner(t *testing.T) {
+func TestPort_BlocksDependOnDeviceOwner(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	for owner_, want := range map[string][]string{
@@ -310,7 +310,7 @@ func TestBlocksDependOnTheOwner(t *testing.T) {
 	}
 }
 
-func TestFailedBindingIsMadeGoodByTheAgentsArrival(t *testing.T) {
+func TestPort_FailedBindingIsRetriedWhenAgentRegisters(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port("cmp-9")
@@ -334,7 +334,7 @@ func TestFailedBindingIsMadeGoodByTheAgentsArrival(t *testing.T) {
 	}
 }
 
-func TestDeletedPortLeavesOnlyItsEvents(t *testing.T) {
+func TestPort_DeleteKeepsOnlyNovaEvents(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)

@@ -31,8 +31,8 @@ func toldOf(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
 	return all
 }
 
-// TestAgentsAreToldOfEveryChange in the order of the changes, and of none if nobody listens.
-func TestAgentsAreToldOfEveryChange(t *testing.T) {
+// TestNotification_EnqueuedForEveryChange checks the order of notifications, and that none are enqueued if agents are not notified.
+func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 	t.Parallel()
 	for _, listening := range []bool{true, false} {
 		s := storetest.New(t)
@@ -92,8 +92,8 @@ func TestAgentsAreToldOfEveryChange(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeLostIsToldAgain after it was told, but not what was told long before, nor what is forgotten.
-func TestWhatMayBeLostIsToldAgain(t *testing.T) {
+// TestNotification_Replay checks that recent notifications are replayed, but neither older nor trimmed ones.
+func TestNotification_Replay(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)

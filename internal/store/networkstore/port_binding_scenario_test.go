@@ -256,7 +256,7 @@ func (g ground) disable(kind, host string) {
 	}
 }
 
-func TestBindingsInEveryScenario(t *testing.T) {
+func TestBinding_Scenarios(t *testing.T) {
 	t.Parallel()
 	for name, story := range bindScenarios {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (g ground) propose(p network.Port, host string) network.Port {
 	return after
 }
 
-func TestServerMovesWithItsPort(t *testing.T) {
+func TestBinding_LiveMigration(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
@@ -74,7 +74,7 @@ func TestServerMovesWithItsPort(t *testing.T) {
 	}
 }
 
-func TestBindingsThatCannotBeAreRefused(t *testing.T) {
+func TestBinding_InvalidBindingsAreRefused(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p, other := g.port(cmp1), g.port(cmp1, owner("baremetal:x"))
@@ -122,7 +122,7 @@ func TestBindingsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestOfTwoActivationsAtOnceOneMovesThePort(t *testing.T) {
+func TestBinding_ConcurrentActivationsMoveOnce(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/16")
 	for round := range 20 {
@@ -145,7 +145,7 @@ func TestOfTwoActivationsAtOnceOneMovesThePort(t *testing.T) {
 	}
 }
 
-func TestMoveCanBeTakenBack(t *testing.T) {
+func TestBinding_MoveCanBeReverted(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
@@ -172,7 +172,7 @@ func TestMoveCanBeTakenBack(t *testing.T) {
 }
 
 // Nova moves the port after the server: that the agent there has died meanwhile changes nothing about where they are.
-func TestPortFollowsItsServerToWhereTheAgentHasFallenSilent(t *testing.T) {
+func TestBinding_MoveToHostWithDownAgent(t *testing.T) {
 	t.Parallel()
 	g, age := aged(t)
 	g.heartbeat(network.OVSAgent, cmp1)
@@ -201,7 +201,7 @@ func TestPortFollowsItsServerToWhereTheAgentHasFallenSilent(t *testing.T) {
 }
 
 // What an agent reports while a client unties a port or changes its tie is no reason to refuse that.
-func TestTiesChangeWhileAgentsReport(t *testing.T) {
+func TestBinding_ChangesDuringReports(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/16")
 	for round := range 8 {

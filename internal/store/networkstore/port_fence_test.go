@@ -19,7 +19,7 @@ func at1(entity, event string, revision int64) network.Report {
 	return network.Report{Entity: entity, Host: cmp1, Event: event, Revision: revision}
 }
 
-func TestWorkOnAnEarlierBindingToTheSameHostDoesNotCount(t *testing.T) {
+func TestPort_ReportsOnEarlierBindingAreIgnored(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	first := g.port(cmp1)
@@ -40,7 +40,7 @@ func TestWorkOnAnEarlierBindingToTheSameHostDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestUnpluggedPortIsDownUntilItIsWiredAgain(t *testing.T) {
+func TestPort_UnpluggedIsDownUntilWiredAgain(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
@@ -59,7 +59,7 @@ func TestUnpluggedPortIsDownUntilItIsWiredAgain(t *testing.T) {
 	}
 }
 
-func TestUnplugAndPlugInOneBatchKeepTheirOrder(t *testing.T) {
+func TestPort_ReportsInOneBatchKeepOrder(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
@@ -72,7 +72,7 @@ func TestUnplugAndPlugInOneBatchKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestPortIsBuildWhileItsAgentIsAtWork(t *testing.T) {
+func TestPort_BuildWhileAgentIsWiring(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)
@@ -104,7 +104,7 @@ func TestPortIsBuildWhileItsAgentIsAtWork(t *testing.T) {
 	}
 }
 
-func TestPatienceEndsInErrorOnlyWhereThatIsWanted(t *testing.T) {
+func TestPort_ErrorAfterDeadlineOnlyIfFatal(t *testing.T) {
 	t.Parallel()
 	for name, fatal := range map[string]bool{"wait": false, "error": true} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestPatienceEndsInErrorOnlyWhereThatIsWanted(t *testing.T) {
 	}
 }
 
-func TestDistributedPortIsActiveWhileItIsOnAnyHost(t *testing.T) {
+func TestPort_DistributedActiveOnAnyHost(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port("", owner("network:router_interface_distributed"))
@@ -163,7 +163,7 @@ func TestDistributedPortIsActiveWhileItIsOnAnyHost(t *testing.T) {
 	}
 }
 
-func TestSilentAgentIsNamedAndNotBoundTo(t *testing.T) {
+func TestPort_DownAgentIsNamedAndNotBoundTo(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -212,7 +212,7 @@ func TestSilentAgentIsNamedAndNotBoundTo(t *testing.T) {
 	}
 }
 
-func TestActivePortSaysThatItsAgentWouldNotTellOfAnUnplug(t *testing.T) {
+func TestPort_ActiveWarnsOfDownAgent(t *testing.T) {
 	t.Parallel()
 	g, age := aged(t)
 	g.heartbeat(network.OVSAgent, cmp1)
@@ -242,7 +242,7 @@ func TestActivePortSaysThatItsAgentWouldNotTellOfAnUnplug(t *testing.T) {
 	says(p, ": the agent on cmp-1 is no longer registered, so the status may be out of date")
 }
 
-func TestSilentDHCPAgentIsNamedThoughOneLivesThatNeverTells(t *testing.T) {
+func TestPort_DownDHCPAgentIsNamed(t *testing.T) {
 	t.Parallel()
 	g, age := aged(t)
 	g.says(net1, `{}`)
@@ -261,7 +261,7 @@ func TestSilentDHCPAgentIsNamedThoughOneLivesThatNeverTells(t *testing.T) {
 	}
 }
 
-func TestOldDHCPAgentsAreNotWaitedFor(t *testing.T) {
+func TestPort_NoDHCPBlockForNonReportingAgents(t *testing.T) {
 	t.Parallel()
 	g := ground{Store: storetest.New(t), t: t}
 	g.heartbeat(network.OVSAgent, cmp1)
@@ -282,7 +282,7 @@ func TestOldDHCPAgentsAreNotWaitedFor(t *testing.T) {
 	g.is("a new one", g.port(cmp1), network.Down, "L2@cmp-1")
 }
 
-func TestNobodyWaitsForAnOldAgentThatTakesOverFromASilentOne(t *testing.T) {
+func TestPort_NoDHCPBlockAfterTakeoverByNonReportingAgent(t *testing.T) {
 	t.Parallel()
 	g, age := aged(t)
 	g.says(net1, `{}`)
@@ -307,7 +307,7 @@ func (g ground) says(host, configurations string) {
 	}
 }
 
-func TestChangesThatNovaDoesNotKnowOfAreToldOnceAfterTheLast(t *testing.T) {
+func TestNovaEvents_NetworkChangedIsMerged(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)

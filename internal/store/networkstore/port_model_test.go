@@ -176,7 +176,7 @@ func (l *life) agree() {
 	}
 }
 
-func TestStoredPortIsWhatTheModelSaysUntilItIsDeleted(t *testing.T) {
+func TestPort_MatchesModelUntilDeleted(t *testing.T) {
 	t.Parallel()
 	for round := range 8 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {

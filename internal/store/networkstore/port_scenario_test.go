@@ -222,7 +222,7 @@ var blockScenarios = map[string]func(g ground){
 	},
 }
 
-func TestBlocksInEveryScenario(t *testing.T) {
+func TestBlock_Scenarios(t *testing.T) {
 	t.Parallel()
 	for name, story := range blockScenarios {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // The first look of a port's workflow is spared, so it must not have been able to find anything else.
-func TestNewPortTellsItsWorkflowWhatALookWouldFind(t *testing.T) {
+func TestPort_CreateNudgeCarriesStatus(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	ports := map[string]network.Port{"blocked": g.port(cmp1), "at once active": g.port(cmp1, func(c *network.PortChange) { c.VNIC = ptr("direct-physical") }), "unbound": g.port("")}

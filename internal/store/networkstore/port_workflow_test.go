@@ -7,7 +7,7 @@ import (
 )
 
 // A port that is deleted while Nova is away is still somebody's work.
-func TestWorkflowOfADeletedPortIsRevivedUntilNovaKnows(t *testing.T) {
+func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	p := g.port(cmp1)

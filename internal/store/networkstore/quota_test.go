@@ -9,7 +9,7 @@ import (
 )
 
 // Who limits a project to what it has counts what others are making for it at that moment, whether it was limited before or not.
-func TestACheckedQuotaCountsWhatIsBeingMade(t *testing.T) {
+func TestQuota_CheckedSetCountsRunningCreates(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]int64{"unlimited": network.Unlimited, "limited": 5} {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func (g ground) status(trunk uuid.UUID) string {
 	return all[0].Status
 }
 
-func TestSubportsAreWhereTheirParentIs(t *testing.T) {
+func TestTrunk_SubportsHaveParentsHost(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	parent, one, two := g.port(""), g.bare(), g.bare()
@@ -115,7 +115,7 @@ func TestSubportsAreWhereTheirParentIs(t *testing.T) {
 	}
 }
 
-func TestTrunkIsMirroredAsItChanges(t *testing.T) {
+func TestTrunk_ChangesAreJournaled(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	one, two := g.bare(), g.bare()
@@ -155,7 +155,7 @@ func TestTrunkIsMirroredAsItChanges(t *testing.T) {
 	}
 }
 
-func TestPortsOnTrunksAreNotDeletedUnderneath(t *testing.T) {
+func TestTrunk_MemberPortsCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	parent, sub := g.port(""), g.bare()
@@ -171,7 +171,7 @@ func TestPortsOnTrunksAreNotDeletedUnderneath(t *testing.T) {
 	}
 }
 
-func TestPortIsOnOneTrunkOnly(t *testing.T) {
+func TestTrunk_PortIsOnOneTrunkOnly(t *testing.T) {
 	t.Parallel()
 	g := ready(t, "10.0.0.0/24")
 	sub := g.bare()
