@@ -16,12 +16,13 @@ import (
 )
 
 var agentSelect = `
-	select id, agent_type, host, binary_name, topic, description, admin_up, heartbeat_at > clock_timestamp() - $1::interval,
+	select id, agent_type as type, host, binary_name as binary, topic, description, admin_up,
+		heartbeat_at > clock_timestamp() - $1::interval as alive,
 		configurations, created_at, started_at, heartbeat_at,
 		case
 			when agent_type = '` + network.DHCPAgent + `' then (select count(*) from dhcp_binding d where d.agent_id = agent.id)
 			when agent_type in ` + l2Agents + ` then (select count(*) from port p where p.host = agent.host and p.vif not in ('unbound', 'binding_failed'))
-			else 0 end,
+			else 0 end as served_count,
 		case
 			when agent_type = '` + network.DHCPAgent + `' then (
 				select count(*)
@@ -34,14 +35,11 @@ var agentSelect = `
 				from port p
 				join block b on b.object_id = p.id and b.entity = 'L2'
 				where p.host = agent.host and b.host = agent.host)
-			else 0 end
+			else 0 end as awaiting_ports
 	from agent`
 
 func scanAgent(row pgx.CollectableRow) (network.Agent, error) {
-	var a network.Agent
-	err := row.Scan(&a.ID, &a.Type, &a.Host, &a.Binary, &a.Topic, &a.Description, &a.AdminUp, &a.Alive, &a.Configurations,
-		&a.CreatedAt, &a.StartedAt, &a.HeartbeatAt, &a.ServedCount, &a.AwaitingPorts)
-	return a, err
+	return pgx.RowToStructByName[network.Agent](row)
 }
 
 var agentColumns = map[string]db.Column{
@@ -180,10 +178,18 @@ func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState
 	}
 	err = tx.QueryRow(ctx, `
 		insert into agent as a (id, agent_type, host, binary_name, topic, configurations, admin_up, versions, heartbeat_at)
-		values ($1, $2, $3, $4, $5, $6, $7, coalesce($8::jsonb, '{}'), clock_timestamp())
+		values (@id, @agent_type, @host, @binary_name, @topic, @configurations, @admin_up, coalesce(@versions::jsonb, '{}'), clock_timestamp())
 		on conflict on constraint agent_identity do nothing
-		returning true`,
-		uuid.New(), st.Type, st.Host, st.Binary, st.Topic, st.Configurations, !tx.config.DisableNewAgents, versions).Scan(&registered)
+		returning true`, pgx.StrictNamedArgs{
+		"id":             uuid.New(),
+		"agent_type":     st.Type,
+		"host":           st.Host,
+		"binary_name":    st.Binary,
+		"topic":          st.Topic,
+		"configurations": st.Configurations,
+		"admin_up":       !tx.config.DisableNewAgents,
+		"versions":       versions,
+	}).Scan(&registered)
 	if err == nil {
 		return network.AgentNew, 0, nil
 	}
@@ -199,9 +205,17 @@ func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState
 	}
 	if _, err := tx.Exec(ctx, `
 		update agent
-		set binary_name = $3, topic = $4, configurations = $5, heartbeat_at = clock_timestamp(),
-			started_at = case when $6 then started_at else clock_timestamp() end, versions = coalesce($7::jsonb, versions)
-		where agent_type = $1 and host = $2`, st.Type, st.Host, st.Binary, st.Topic, st.Configurations, alive, versions); err != nil {
+		set binary_name = @binary_name, topic = @topic, configurations = @configurations, heartbeat_at = clock_timestamp(),
+			started_at = case when @alive then started_at else clock_timestamp() end, versions = coalesce(@versions::jsonb, versions)
+		where agent_type = @agent_type and host = @host`, pgx.StrictNamedArgs{
+		"agent_type":     st.Type,
+		"host":           st.Host,
+		"binary_name":    st.Binary,
+		"topic":          st.Topic,
+		"configurations": st.Configurations,
+		"alive":          alive,
+		"versions":       versions,
+	}); err != nil {
 		return "", 0, err
 	}
 	if alive {

@@ -14,7 +14,7 @@ import (
 
 const networkSelect = `
 	select id, project, name, description, admin_up, shared, external, mtu, port_security, type, physical_network, segment,
-		array(select s.id from subnet s where s.network_id = network.id order by s.id), tags, revision, created_at, updated_at
+		array(select s.id from subnet s where s.network_id = network.id order by s.id) as subnets, tags, revision, created_at, updated_at
 	from network`
 
 var networkColumns = db.Tagged("network", map[string]db.Column{
@@ -39,10 +39,7 @@ var networkColumns = db.Tagged("network", map[string]db.Column{
 const visibleNetwork = `(network.project = %s or network.shared or network.external)`
 
 func scanNetwork(row pgx.CollectableRow) (network.Network, error) {
-	var n network.Network
-	err := row.Scan(&n.ID, &n.Project, &n.Name, &n.Description, &n.AdminUp, &n.Shared, &n.External, &n.MTU, &n.PortSecurity,
-		&n.Type, &n.PhysicalNetwork, &n.Segment, &n.Subnets, &n.Tags, &n.Revision, &n.CreatedAt, &n.UpdatedAt)
-	return n, err
+	return pgx.RowToStructByName[network.Network](row)
 }
 
 // Networks lists networks.
@@ -129,8 +126,20 @@ func createNetwork(ctx context.Context, tx *transaction, c network.NetworkChange
 	}
 	_, err := tx.Exec(ctx, `
 		insert into network (id, project, name, description, admin_up, shared, external, mtu, port_security, type, physical_network, segment)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-		n.ID, n.Project, n.Name, n.Description, n.AdminUp, n.Shared, n.External, n.MTU, n.PortSecurity, n.Type, n.PhysicalNetwork, n.Segment)
+		values (@id, @project, @name, @description, @admin_up, @shared, @external, @mtu, @port_security, @type, @physical_network, @segment)`, pgx.StrictNamedArgs{
+		"id":               n.ID,
+		"project":          n.Project,
+		"name":             n.Name,
+		"description":      n.Description,
+		"admin_up":         n.AdminUp,
+		"shared":           n.Shared,
+		"external":         n.External,
+		"mtu":              n.MTU,
+		"port_security":    n.PortSecurity,
+		"type":             n.Type,
+		"physical_network": n.PhysicalNetwork,
+		"segment":          n.Segment,
+	})
 	switch {
 	case db.Violates(err, "network_segment"):
 		return n, n.SegmentInUseFault()
@@ -184,10 +193,20 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 		}
 		tag, err := tx.Exec(ctx, `
 			update network
-			set name = $2, description = $3, admin_up = $4, shared = $5, external = $6, mtu = $7, port_security = $8, tags = $9,
+			set name = @name, description = @description, admin_up = @admin_up, shared = @shared, external = @external, mtu = @mtu, port_security = @port_security, tags = @tags,
 				revision = revision + 1, updated_at = now()
-			where id = $1 and revision = $10`,
-			id, after.Name, after.Description, after.AdminUp, after.Shared, after.External, after.MTU, after.PortSecurity, after.Tags, before.Revision)
+			where id = @id and revision = @expected_revision`, pgx.StrictNamedArgs{
+			"id":                id,
+			"name":              after.Name,
+			"description":       after.Description,
+			"admin_up":          after.AdminUp,
+			"shared":            after.Shared,
+			"external":          after.External,
+			"mtu":               after.MTU,
+			"port_security":     after.PortSecurity,
+			"tags":              after.Tags,
+			"expected_revision": before.Revision,
+		})
 		if err := checkFence(tag, err, "update network", id); err != nil {
 			return err
 		}

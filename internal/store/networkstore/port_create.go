@@ -115,11 +115,31 @@ func insertPort(ctx context.Context, tx *transaction, p network.Port, c network.
 		err = tx.QueryRow(ctx, `
 			insert into port (id, network_id, project, name, description, admin_up, mac, device_id, device_owner, status, host, vnic,
 				profile, vif, port_security, address_pairs, dhcp_options, tags, vif_details, security_groups, switch)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+			values (@id, @network_id, @project, @name, @description, @admin_up, @mac, @device_id, @device_owner, @status, @host, @vnic, @profile, @vif, @port_security, @address_pairs, @dhcp_options, @tags, @vif_details, @security_groups, @switch)
 			on conflict on constraint port_mac do nothing
-			returning revision, clock_timestamp()`,
-			p.ID, p.Network, p.Project, p.Name, p.Description, p.AdminUp, p.MAC, p.DeviceID, p.DeviceOwner, p.Status, p.Host, p.VNIC,
-			p.Profile, p.VIF, p.PortSecurity, encoded(p.AddressPairs), encoded(p.DHCPOptions), p.Tags, p.ControllerVIFDetails, p.SecurityGroups, p.Switch).Scan(&p.Revision, &now)
+			returning revision, clock_timestamp()`, pgx.StrictNamedArgs{
+			"id":              p.ID,
+			"network_id":      p.Network,
+			"project":         p.Project,
+			"name":            p.Name,
+			"description":     p.Description,
+			"admin_up":        p.AdminUp,
+			"mac":             p.MAC,
+			"device_id":       p.DeviceID,
+			"device_owner":    p.DeviceOwner,
+			"status":          p.Status,
+			"host":            p.Host,
+			"vnic":            p.VNIC,
+			"profile":         p.Profile,
+			"vif":             p.VIF,
+			"port_security":   p.PortSecurity,
+			"address_pairs":   encoded(p.AddressPairs),
+			"dhcp_options":    encoded(p.DHCPOptions),
+			"tags":            p.Tags,
+			"vif_details":     p.ControllerVIFDetails,
+			"security_groups": p.SecurityGroups,
+			"switch":          p.Switch,
+		}).Scan(&p.Revision, &now)
 		switch {
 		case err == nil:
 			return p, now, nil

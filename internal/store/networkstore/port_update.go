@@ -180,14 +180,34 @@ func queuePortUpdate(batch *pgx.Batch, before, after network.Port, entity string
 	if !equal(clientView(before), clientView(after)) {
 		batch.Queue(`
 			update port
-			set name = $2, description = $3, admin_up = $4, mac = $5, device_id = $6, device_owner = $7, status = $8, host = $9, vnic = $10,
-				profile = $11, vif = $12, port_security = $13, epoch = $14, tags = $17, address_pairs = $18, dhcp_options = $19, vif_details = $20,
-				security_groups = $21, switch = $22,
+			set name = @name, description = @description, admin_up = @admin_up, mac = @mac, device_id = @device_id, device_owner = @device_owner, status = @status, host = @host, vnic = @vnic,
+				profile = @profile, vif = @vif, port_security = @port_security, epoch = @epoch, tags = @tags, address_pairs = @address_pairs, dhcp_options = @dhcp_options, vif_details = @vif_details,
+				security_groups = @security_groups, switch = @switch,
 				revision = revision + 1, updated_at = now()
-			where id = $1 and revision = $15 and status = $16`,
-			after.ID, after.Name, after.Description, after.AdminUp, after.MAC, after.DeviceID, after.DeviceOwner, after.Status, after.Host,
-			after.VNIC, after.Profile, after.VIF, after.PortSecurity, after.BindingRevision, before.Revision, before.Status, after.Tags, encoded(after.AddressPairs),
-			encoded(after.DHCPOptions), after.ControllerVIFDetails, after.SecurityGroups, after.Switch).
+			where id = @id and revision = @expected_revision and status = @expected_status`, pgx.StrictNamedArgs{
+			"id":                after.ID,
+			"name":              after.Name,
+			"description":       after.Description,
+			"admin_up":          after.AdminUp,
+			"mac":               after.MAC,
+			"device_id":         after.DeviceID,
+			"device_owner":      after.DeviceOwner,
+			"status":            after.Status,
+			"host":              after.Host,
+			"vnic":              after.VNIC,
+			"profile":           after.Profile,
+			"vif":               after.VIF,
+			"port_security":     after.PortSecurity,
+			"epoch":             after.BindingRevision,
+			"expected_revision": before.Revision,
+			"expected_status":   before.Status,
+			"tags":              after.Tags,
+			"address_pairs":     encoded(after.AddressPairs),
+			"dhcp_options":      encoded(after.DHCPOptions),
+			"vif_details":       after.ControllerVIFDetails,
+			"security_groups":   after.SecurityGroups,
+			"switch":            after.Switch,
+		}).
 			Exec(func(tag pgconn.CommandTag) error { return checkFence(tag, nil, "update port", after.ID) })
 	}
 	queueBlocks(batch, before, after)
@@ -214,11 +234,19 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 		}
 		batch.Queue(`
 			insert into block (object_type, object_id, entity, host, epoch, state, since, deadline, fatal)
-			values ('port', $1, $2, $3, $4, $5, $6, $7, $8)
+			values ('port', @object_id, @entity, @host, @epoch, @state, @since, @deadline, @fatal)
 			on conflict (object_id, entity) do update
 			set host = excluded.host, epoch = excluded.epoch, state = excluded.state, since = excluded.since,
-				deadline = excluded.deadline, fatal = excluded.fatal`,
-			after.ID, b.Entity, b.Host, b.MinRevision, b.State, b.Since, b.Deadline, b.Fatal)
+				deadline = excluded.deadline, fatal = excluded.fatal`, pgx.StrictNamedArgs{
+			"object_id": after.ID,
+			"entity":    b.Entity,
+			"host":      b.Host,
+			"epoch":     b.MinRevision,
+			"state":     b.State,
+			"since":     b.Since,
+			"deadline":  b.Deadline,
+			"fatal":     b.Fatal,
+		})
 	}
 }
 
@@ -235,10 +263,18 @@ func queueBindings(batch *pgx.Batch, before, after network.Port) {
 		}
 		batch.Queue(`
 			insert into port_binding (port_id, host, status, vnic, profile, vif, plugged, switch)
-			values ($1, $2, $3, $4, $5, $6, $7, $8)
+			values (@port_id, @host, @status, @vnic, @profile, @vif, @plugged, @switch)
 			on conflict (port_id, host) do update
-			set status = excluded.status, vnic = excluded.vnic, profile = excluded.profile, vif = excluded.vif, plugged = excluded.plugged, switch = excluded.switch`,
-			after.ID, b.Host, b.Status, b.VNIC, b.Profile, b.VIF, b.Plugged, b.Switch)
+			set status = excluded.status, vnic = excluded.vnic, profile = excluded.profile, vif = excluded.vif, plugged = excluded.plugged, switch = excluded.switch`, pgx.StrictNamedArgs{
+			"port_id": after.ID,
+			"host":    b.Host,
+			"status":  b.Status,
+			"vnic":    b.VNIC,
+			"profile": b.Profile,
+			"vif":     b.VIF,
+			"plugged": b.Plugged,
+			"switch":  b.Switch,
+		})
 	}
 }
 

@@ -84,8 +84,15 @@ func createGroup(ctx context.Context, tx *transaction, c network.SecurityGroupCh
 func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) (_ network.SecurityGroup, created bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into security_group (id, project, name, description, stateful, tags)
-		values ($1, $2, $3, $4, $5, $6)
-		on conflict (project) where name = 'default' do nothing`, g.ID, g.Project, g.Name, g.Description, g.Stateful, g.Tags)
+		values (@id, @project, @name, @description, @stateful, @tags)
+		on conflict (project) where name = 'default' do nothing`, pgx.StrictNamedArgs{
+		"id":          g.ID,
+		"project":     g.Project,
+		"name":        g.Name,
+		"description": g.Description,
+		"stateful":    g.Stateful,
+		"tags":        g.Tags,
+	})
 	if err != nil {
 		return g, false, fmt.Errorf("create security group: %w", err)
 	}
@@ -212,8 +219,14 @@ func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network
 		}
 		_, err = tx.Exec(ctx, `
 			update security_group
-			set name = $2, description = $3, stateful = $4, tags = $5
-			where id = $1`, id, after.Name, after.Description, after.Stateful, after.Tags)
+			set name = @name, description = @description, stateful = @stateful, tags = @tags
+			where id = @id`, pgx.StrictNamedArgs{
+			"id":          id,
+			"name":        after.Name,
+			"description": after.Description,
+			"stateful":    after.Stateful,
+			"tags":        after.Tags,
+		})
 		if db.Violates(err, "security_group_default") {
 			return network.Faultf(network.DefaultExists, "Default security group already exists.")
 		}

@@ -90,9 +90,20 @@ func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) er
 	}
 	tag, err := tx.Exec(ctx, `
 		insert into security_group_rule (id, group_id, project, description, direction, ethertype, protocol, port_min, port_max, remote_ip, remote_group)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-		on conflict do nothing`,
-		r.ID, r.Group, r.Project, r.Description, r.Direction, r.EtherType, r.Protocol, r.PortMin, r.PortMax, remote, r.RemoteGroup)
+		values (@id, @group_id, @project, @description, @direction, @ethertype, @protocol, @port_min, @port_max, @remote_ip, @remote_group)
+		on conflict do nothing`, pgx.StrictNamedArgs{
+		"id":           r.ID,
+		"group_id":     r.Group,
+		"project":      r.Project,
+		"description":  r.Description,
+		"direction":    r.Direction,
+		"ethertype":    r.EtherType,
+		"protocol":     r.Protocol,
+		"port_min":     r.PortMin,
+		"port_max":     r.PortMax,
+		"remote_ip":    remote,
+		"remote_group": r.RemoteGroup,
+	})
 	switch {
 	case db.Violates(err, "security_group_rule_remote_group_fkey"):
 		return groupNotFound(*r.RemoteGroup)

@@ -120,9 +120,21 @@ func createSubnet(ctx context.Context, tx *transaction, c network.SubnetChange) 
 	}
 	if _, err := tx.Exec(ctx, `
 		insert into subnet (id, network_id, project, name, description, cidr, gateway, dhcp, pools, dns, routes, ra_mode, address_mode)
-		values ($1, $2, $3, $4, $5, $6, $7::text::inet, $8, $9, $10, $11, $12, $13)`,
-		s.ID, s.Network, s.Project, s.Name, s.Description, s.CIDR, inetParam(s.Gateway), s.DHCP, encoded(db.OrEmpty(s.Pools)), db.OrEmpty(s.DNS),
-		encoded(db.OrEmpty(s.Routes)), s.RAMode, s.AddressMode); err != nil {
+		values (@id, @network_id, @project, @name, @description, @cidr, @gateway::text::inet, @dhcp, @pools, @dns, @routes, @ra_mode, @address_mode)`, pgx.StrictNamedArgs{
+		"id":           s.ID,
+		"network_id":   s.Network,
+		"project":      s.Project,
+		"name":         s.Name,
+		"description":  s.Description,
+		"cidr":         s.CIDR,
+		"gateway":      inetParam(s.Gateway),
+		"dhcp":         s.DHCP,
+		"pools":        encoded(db.OrEmpty(s.Pools)),
+		"dns":          db.OrEmpty(s.DNS),
+		"routes":       encoded(db.OrEmpty(s.Routes)),
+		"ra_mode":      s.RAMode,
+		"address_mode": s.AddressMode,
+	}); err != nil {
 		return s, fmt.Errorf("create subnet: %w", err)
 	}
 	if s.DHCP {
@@ -175,11 +187,20 @@ func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.Subnet
 		}
 		tag, err := tx.Exec(ctx, `
 			update subnet
-			set name = $2, description = $3, gateway = $4::text::inet, dhcp = $5, pools = $6, dns = $7, routes = $8, tags = $9,
+			set name = @name, description = @description, gateway = @gateway::text::inet, dhcp = @dhcp, pools = @pools, dns = @dns, routes = @routes, tags = @tags,
 				revision = revision + 1, updated_at = now()
-			where id = $1 and revision = $10`,
-			id, after.Name, after.Description, inetParam(after.Gateway), after.DHCP, encoded(db.OrEmpty(after.Pools)), db.OrEmpty(after.DNS),
-			encoded(db.OrEmpty(after.Routes)), after.Tags, before.Revision)
+			where id = @id and revision = @expected_revision`, pgx.StrictNamedArgs{
+			"id":                id,
+			"name":              after.Name,
+			"description":       after.Description,
+			"gateway":           inetParam(after.Gateway),
+			"dhcp":              after.DHCP,
+			"pools":             encoded(db.OrEmpty(after.Pools)),
+			"dns":               db.OrEmpty(after.DNS),
+			"routes":            encoded(db.OrEmpty(after.Routes)),
+			"tags":              after.Tags,
+			"expected_revision": before.Revision,
+		})
 		if err := checkFence(tag, err, "update subnet", id); err != nil {
 			return err
 		}
