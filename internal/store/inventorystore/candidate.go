@@ -8,26 +8,26 @@ import (
 	"berth/internal/store/db"
 )
 
-// The number of trees that are read at a time: enough for the answer that is asked for, then more and more.
+// Numbers of trees that are read at a time. The first batch is small if the request has a small limit; later batches grow.
 const (
-	fewTrees  = 32
-	someTrees = 4096
-	manyTrees = 32768
+	minTreeBatch   = 32
+	firstTreeBatch = 4096
+	maxTreeBatch   = 32768
 )
 
-// Candidates finds who could serve a query. Unknown classes and traits are an UnknownClass and an Invalid
-// problem; trees and aggregates that do not exist serve nobody. Everything is read from one snapshot, tree by
-// tree, and no more of it than the search wants to see.
+// Candidates searches allocation candidates. An unknown class is a fault of kind UnknownClass, an unknown trait of kind
+// Invalid; unknown trees and aggregates have no candidates. All trees are read from one snapshot, in batches, and only until
+// the search is finished.
 func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*inventory.SearchResult, error) {
-	var found *inventory.SearchResult
+	var result *inventory.SearchResult
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {
-		g := &grove{tx: tx, query: q}
-		if err := g.open(ctx); err != nil {
+		r := &treeReader{tx: tx, query: q}
+		if err := r.prepare(ctx); err != nil {
 			return err
 		}
-		search := inventory.NewSearch(g.query)
-		search.AddSharingTrees(g.sharing)
-		if err := g.visit(ctx, search); err != nil {
+		search := inventory.NewSearch(r.query)
+		search.AddSharingTrees(r.sharingTrees)
+		if err := r.searchTrees(ctx, search); err != nil {
 			return err
 		}
 		for !search.Finished() && search.Continue() {
@@ -35,29 +35,29 @@ func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*in
 				return ctx.Err()
 			}
 		}
-		found = search.Result()
+		result = search.Result()
 		if !q.WithTraits {
 			return nil
 		}
-		return g.describe(ctx, found.SummarizedProviders())
+		return r.readAllTraits(ctx, result.SummarizedProviders())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("allocation candidates: %w", err)
 	}
-	return found, nil
+	return result, nil
 }
 
-// visit shows the search every tree that could matter, until it has seen enough.
-func (g *grove) visit(ctx context.Context, search *inventory.Search) error {
-	if g.nowhere {
+// searchTrees searches every tree that may serve the request, until the search is finished.
+func (r *treeReader) searchTrees(ctx context.Context, search *inventory.Search) error {
+	if r.inTreeAbsent {
 		return nil
 	}
-	size := someTrees
-	if limit := g.query.Limits.Candidates; limit > 0 && limit+fewTrees < someTrees {
-		size = limit + fewTrees
+	size := firstTreeBatch
+	if limit := r.query.Limits.Candidates; limit > 0 && limit+minTreeBatch < firstTreeBatch {
+		size = limit + minTreeBatch
 	}
-	trees := g.sharing
-	for ask := g.roots(size); ; ask.size = min(2*ask.size, manyTrees) {
+	trees := r.sharingTrees
+	for roots := r.newRootQuery(size); ; roots.size = min(2*roots.size, maxTreeBatch) {
 		for _, t := range trees {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -66,11 +66,11 @@ func (g *grove) visit(ctx context.Context, search *inventory.Search) error {
 				return nil
 			}
 		}
-		if ask.last {
+		if roots.done {
 			return nil
 		}
 		var err error
-		if trees, err = g.next(ctx, ask); err != nil {
+		if trees, err = r.next(ctx, roots); err != nil {
 			return err
 		}
 	}

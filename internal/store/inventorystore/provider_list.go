@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// providerSelect reads whole providers.
+// providerSelect selects the columns that scanProvider reads.
 const providerSelect = `
 	select p.uuid, p.name, p.generation, coalesce(parent.uuid, ''), root.uuid, coalesce(p.updated_at, p.created_at)
 	from provider p
@@ -21,7 +21,7 @@ const providerSelect = `
 	join provider root on root.id = p.root_id
 	`
 
-// Provider is the provider with that UUID.
+// Provider returns the provider with a UUID.
 func (s *Store) Provider(ctx context.Context, uuid string) (inventory.Provider, error) {
 	return provider(ctx, s.db, uuid)
 }
@@ -41,8 +41,8 @@ func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 	return p, err
 }
 
-// Providers lists the providers that pass the filter, oldest first. Unknown classes and traits are an
-// UnknownClass and an Invalid problem.
+// Providers returns the providers that match a filter, oldest first. An unknown class is a fault of kind UnknownClass, an
+// unknown trait of kind Invalid.
 func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]inventory.Provider, error) {
 	var providers []inventory.Provider
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {
@@ -59,8 +59,8 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 		if err != nil || len(f.Resources) == 0 {
 			return err
 		}
-		offered, err := offers(ctx, tx, f.Resources, where, args)
-		providers = slices.DeleteFunc(providers, func(p inventory.Provider) bool { return offered[p.UUID] < len(f.Resources) })
+		available, err := countAvailableClasses(ctx, tx, f.Resources, where, args)
+		providers = slices.DeleteFunc(providers, func(p inventory.Provider) bool { return available[p.UUID] < len(f.Resources) })
 		return err
 	})
 	if err != nil {
@@ -69,36 +69,36 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 	return providers, nil
 }
 
-// providerConditions are a filter in SQL, with what it asks of the provider p, but for how much of its resources there
-// is.
-func providerConditions(f inventory.ProviderFilter, classes, traits names) (where string, args []any) {
+// providerConditions returns the where clause of a filter for the provider p, and its arguments. It checks which classes the
+// provider has, but not the amounts.
+func providerConditions(f inventory.ProviderFilter, classes, traits nameIndex) (where string, args []any) {
 	var conditions []string
-	and := func(condition string, value any) {
+	addCondition := func(condition string, value any) {
 		args = append(args, value)
 		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
 	}
-	is := func(condition string, value *string) {
+	addEqual := func(condition string, value *string) {
 		if value != nil {
-			and(condition, *value)
+			addCondition(condition, *value)
 		}
 	}
-	is(`p.name = $%d`, f.Name)
-	is(`p.uuid = $%d`, f.UUID)
-	is(`p.root_id = (select root_id from provider where uuid = $%d)`, f.InTree)
-	has := func(r inventory.Rule, exists string, id func([]string) any) {
+	addEqual(`p.name = $%d`, f.Name)
+	addEqual(`p.uuid = $%d`, f.UUID)
+	addEqual(`p.root_id = (select root_id from provider where uuid = $%d)`, f.InTree)
+	addRule := func(r inventory.Rule, exists string, id func([]string) any) {
 		for _, alternatives := range r.Required {
-			and(exists, id(alternatives))
+			addCondition(exists, id(alternatives))
 		}
 		if len(r.Forbidden) > 0 {
-			and(`not `+exists, id(r.Forbidden))
+			addCondition(`not `+exists, id(r.Forbidden))
 		}
 	}
-	has(f.Aggregates, `exists (select from provider_aggregate a where a.provider_id = p.id and a.aggregate = any($%d))`,
+	addRule(f.Aggregates, `exists (select from provider_aggregate a where a.provider_id = p.id and a.aggregate = any($%d))`,
 		func(names []string) any { return names })
-	has(f.Traits, `exists (select from provider_trait pt where pt.provider_id = p.id and pt.trait_id = any($%d))`,
-		func(names []string) any { return traits.ids(names) })
+	addRule(f.Traits, `exists (select from provider_trait pt where pt.provider_id = p.id and pt.trait_id = any($%d))`,
+		func(names []string) any { return traits.idsOf(names) })
 	for class := range f.Resources {
-		and(`exists (select from inventory i where i.provider_id = p.id and i.class_id = $%d)`, classes.id[class])
+		addCondition(`exists (select from inventory i where i.provider_id = p.id and i.class_id = $%d)`, classes.ids[class])
 	}
 	if len(conditions) > 0 {
 		where = `where ` + strings.Join(conditions, ` and `)
@@ -106,33 +106,41 @@ func providerConditions(f inventory.ProviderFilter, classes, traits names) (wher
 	return where, args
 }
 
-// filterNames are the classes and traits of a filter. Those that do not exist are refused.
-func filterNames(ctx context.Context, tx db.Tx, f inventory.ProviderFilter) (classes, traits names, err error) {
-	classes, traits = newNames(), newNames()
-	wanted := slices.Sorted(maps.Keys(f.Resources))
-	if len(wanted) == 0 && f.Traits.IsEmpty() {
+// filterNames returns the IDs of the classes and traits in a filter, or a fault if one of them does not exist.
+func filterNames(ctx context.Context, tx db.Tx, f inventory.ProviderFilter) (classes, traits nameIndex, err error) {
+	classes, traits = newNameIndex(), newNameIndex()
+	requested := slices.Sorted(maps.Keys(f.Resources))
+	if len(requested) == 0 && f.Traits.IsEmpty() {
 		return classes, traits, nil
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(`select id, name, 0 from resource_class where name = any($1)`, wanted).Query(classes.read)
+	batch.Queue(`select id, name, 0 from resource_class where name = any($1)`, requested).Query(classes.read)
 	batch.Queue(`select id, name, 0 from trait where name = any($1)`, f.Traits.Names()).Query(traits.read)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return classes, traits, err
 	}
-	if err := classes.check(wanted, inventory.UnknownClass, noSuchClass); err != nil {
+	if err := classes.check(requested, inventory.UnknownClass, unknownClassMessage); err != nil {
 		return classes, traits, err
 	}
-	return classes, traits, traits.check(f.Traits.Names(), inventory.Invalid, noSuchTrait)
+	return classes, traits, traits.check(f.Traits.Names(), inventory.Invalid, unknownTraitMessage)
 }
 
-// offers counts, by provider, of how many classes there is room for as much as is asked for.
-func offers(ctx context.Context, tx db.Tx, resources map[string]int64, where string, args []any) (map[string]int, error) {
+// availableRow is an inventory of a listed provider, with its usage.
+type availableRow struct {
+	Provider string
+	Class    string
+	inventory.Inventory
+	Used int64
+}
+
+// countAvailableClasses returns for each provider UUID the number of classes of which the requested amount can be allocated.
+func countAvailableClasses(ctx context.Context, tx db.Tx, resources map[string]int64, where string, args []any) (map[string]int, error) {
 	rows, err := tx.Query(ctx, fmt.Sprintf(`
-		select p.uuid, c.name, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
+		select p.uuid as provider, c.name as class, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
 			coalesce((
 				select sum(a.amount)
 				from allocation a
-				where a.provider_id = i.provider_id and a.class_id = i.class_id), 0)::bigint
+				where a.provider_id = i.provider_id and a.class_id = i.class_id), 0)::bigint as used
 		from provider p
 		join inventory i on i.provider_id = p.id
 		join (select id, name from resource_class where name = any($%d)) c on c.id = i.class_id
@@ -140,16 +148,13 @@ func offers(ctx context.Context, tx db.Tx, resources map[string]int64, where str
 	if err != nil {
 		return nil, err
 	}
-	offered := map[string]int{}
-	var provider string
-	var r inventory.NodeInventory
-	i := &r.Inventory
-	_, err = pgx.ForEachRow(rows, []any{&provider, &r.Class, &i.Total, &i.Reserved, &i.MinUnit, &i.MaxUnit, &i.StepSize,
-		&i.AllocationRatio, &r.Used}, func() error {
-		if r.CanAllocate(resources[r.Class]) {
-			offered[provider]++
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[availableRow])
+	available := map[string]int{}
+	for _, r := range all {
+		i := inventory.NodeInventory{Class: r.Class, Inventory: r.Inventory, Used: r.Used}
+		if i.CanAllocate(resources[r.Class]) {
+			available[r.Provider]++
 		}
-		return nil
-	})
-	return offered, err
+	}
+	return available, err
 }

@@ -10,8 +10,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// nodeQuery reads the providers of the trees whose roots a query with so many arguments finds. Its own are the
-// IDs of the traits that matter, and the aggregates that do, null for all.
+// nodeQuery returns SQL that reads the providers of the trees whose roots a query finds. Its arguments are those of the roots
+// query, the IDs of the traits to read, and the aggregates to read (null: all).
 func nodeQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -29,8 +29,9 @@ func nodeQuery(roots string, args int) string {
 		order by roots.key, p.id`, roots, args+1, args+2)
 }
 
-// roomQuery reads their inventories. Its own argument is the IDs of the classes that matter, null for all.
-func roomQuery(roots string, args int) string {
+// inventoryQuery returns SQL that reads the inventories of the trees. Its arguments are those of the roots query and the IDs
+// of the classes to read (null: all).
+func inventoryQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
 		select i.provider_id, i.class_id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio
@@ -41,8 +42,8 @@ func roomQuery(roots string, args int) string {
 		roots, args+1)
 }
 
-// useQuery reads how much of them is in use, of all classes of a provider at a time.
-func useQuery(roots string) string {
+// usageQuery returns SQL that reads the usage of the trees, for all classes of each provider.
+func usageQuery(roots string) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
 		select p.id, u.class_id, u.used
@@ -55,27 +56,27 @@ func useQuery(roots string) string {
 			group by a.class_id) u`, roots)
 }
 
-// lot is trees that were read together.
-type lot struct {
-	g       *grove
+// treeBatch is a number of trees that are read together.
+type treeBatch struct {
+	reader  *treeReader
 	nodes   map[int64]*inventory.Node
 	byTree  [][]*inventory.Node
-	lastKey int64
+	lastKey int64 // key of the last root
 	err     error
 }
 
-// read reads the trees whose roots a query finds, with the aggregates that matter, nil for all.
-func (g *grove) read(ctx context.Context, roots string, args []any, aggregates []string) *lot {
-	l := &lot{g: g, nodes: map[int64]*inventory.Node{}}
+// read reads the trees whose roots a query finds, with the given aggregates (nil: all).
+func (r *treeReader) read(ctx context.Context, roots string, args []any, aggregates []string) *treeBatch {
+	b := &treeBatch{reader: r, nodes: map[int64]*inventory.Node{}}
 	batch := &pgx.Batch{}
-	batch.Queue(nodeQuery(roots, len(args)), append(slices.Clone(args), g.traitIDs, aggregates)...).Query(l.readNodes)
-	batch.Queue(roomQuery(roots, len(args)), append(slices.Clone(args), g.classIDs)...).Query(l.readRooms)
-	batch.Queue(useQuery(roots), args...).Query(l.readUse)
-	l.err = g.tx.SendBatch(ctx, batch).Close()
-	return l
+	batch.Queue(nodeQuery(roots, len(args)), append(slices.Clone(args), r.traitIDs, aggregates)...).Query(b.readNodes)
+	batch.Queue(inventoryQuery(roots, len(args)), append(slices.Clone(args), r.classIDs)...).Query(b.readInventories)
+	batch.Queue(usageQuery(roots), args...).Query(b.readUsage)
+	b.err = r.tx.SendBatch(ctx, batch).Close()
+	return b
 }
 
-func (l *lot) readNodes(rows pgx.Rows) error {
+func (b *treeBatch) readNodes(rows pgx.Rows) error {
 	parents := map[*inventory.Node]int64{}
 	var id, root, key, lastRoot int64
 	var parent *int64
@@ -83,67 +84,67 @@ func (l *lot) readNodes(rows pgx.Rows) error {
 	var traits []int32
 	var aggregates []string
 	_, err := pgx.ForEachRow(rows, []any{&id, &uuid, &parent, &root, &key, &traits, &aggregates}, func() error {
-		n := &inventory.Node{ID: id, UUID: uuid, Traits: l.g.traits.of(traits), Aggregates: aggregates}
+		n := &inventory.Node{ID: id, UUID: uuid, Traits: b.reader.traits.namesOf(traits), Aggregates: aggregates}
 		if parent != nil {
 			parents[n] = *parent
 		}
 		if root != lastRoot {
-			l.byTree = append(l.byTree, nil)
+			b.byTree = append(b.byTree, nil)
 		}
-		last := len(l.byTree) - 1
-		l.byTree[last] = append(l.byTree[last], n)
-		l.nodes[id] = n
-		l.lastKey, lastRoot, aggregates = key, root, nil
+		last := len(b.byTree) - 1
+		b.byTree[last] = append(b.byTree[last], n)
+		b.nodes[id] = n
+		b.lastKey, lastRoot, aggregates = key, root, nil
 		return nil
 	})
 	for n, parent := range parents {
-		n.Parent = l.nodes[parent]
+		n.Parent = b.nodes[parent]
 	}
 	return err
 }
 
-func (l *lot) readRooms(rows pgx.Rows) error {
+func (b *treeBatch) readInventories(rows pgx.Rows) error {
 	var provider int64
 	var class int32
 	var i inventory.Inventory
 	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &i.Total, &i.Reserved, &i.MinUnit, &i.MaxUnit, &i.StepSize,
 		&i.AllocationRatio}, func() error {
-		n := l.nodes[provider]
-		n.Inventories = append(n.Inventories, &inventory.NodeInventory{Class: l.g.classes.byID[class], Inventory: i})
+		n := b.nodes[provider]
+		n.Inventories = append(n.Inventories, &inventory.NodeInventory{Class: b.reader.classes.names[class], Inventory: i})
 		return nil
 	})
 	return err
 }
 
-func (l *lot) readUse(rows pgx.Rows) error {
+func (b *treeBatch) readUsage(rows pgx.Rows) error {
 	var provider, used int64
 	var class int32
 	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &used}, func() error {
-		if r := l.nodes[provider].InventoryOf(l.g.classes.byID[class]); r != nil { // a class that matters
-			r.Used = used
+		if i := b.nodes[provider].InventoryOf(b.reader.classes.names[class]); i != nil { // nil: a class that is not read
+			i.Used = used
 		}
 		return nil
 	})
 	return err
 }
 
-func (l *lot) trees() []*inventory.Tree {
-	trees := make([]*inventory.Tree, len(l.byTree))
-	for i, nodes := range l.byTree {
+func (b *treeBatch) trees() []*inventory.Tree {
+	trees := make([]*inventory.Tree, len(b.byTree))
+	for i, nodes := range b.byTree {
 		trees[i] = inventory.NewTree(nodes)
 	}
 	return trees
 }
 
-// next reads the next lot of trees.
-func (g *grove) next(ctx context.Context, a *ask) ([]*inventory.Tree, error) {
-	l := g.read(ctx, a.from, append([]any{a.after, a.size}, a.args...), a.aggregates)
-	a.after, a.last = l.lastKey, len(l.byTree) < a.size
-	return l.trees(), l.err
+// next reads the next batch of trees.
+func (r *treeReader) next(ctx context.Context, roots *rootQuery) ([]*inventory.Tree, error) {
+	b := r.read(ctx, roots.sql, append([]any{roots.after, roots.size}, roots.args...), roots.aggregates)
+	roots.after, roots.done = b.lastKey, len(b.byTree) < roots.size
+	return b.trees(), b.err
 }
 
-// describe reads all traits of providers.
-func (g *grove) describe(ctx context.Context, nodes []*inventory.Node) error {
+// readAllTraits reads all traits of providers.
+func (r *treeReader) readAllTraits(ctx context.Context, nodes []*inventory.Node) error {
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -151,21 +152,21 @@ func (g *grove) describe(ctx context.Context, nodes []*inventory.Node) error {
 	for i, n := range nodes {
 		ids[i] = n.ID
 	}
-	all := newNames()
+	all := newNameIndex()
 	batch := &pgx.Batch{}
 	batch.Queue(`select id, name, 0 from trait`).Query(all.read)
 	batch.Queue(`
-		select array(select trait_id from provider_trait where provider_id = asked.id order by trait_id)
-		from unnest($1::bigint[]) with ordinality as asked (id, place)
-		order by place`, ids).Query(func(rows pgx.Rows) error {
+		select array(select trait_id from provider_trait where provider_id = requested.id order by trait_id)
+		from unnest($1::bigint[]) with ordinality as requested (id, position)
+		order by position`, ids).Query(func(rows pgx.Rows) error {
 		var traits []int32
-		place := 0
+		position := 0
 		_, err := pgx.ForEachRow(rows, []any{&traits}, func() error {
-			nodes[place].AllTraits = all.of(traits)
-			place++
+			nodes[position].AllTraits = all.namesOf(traits)
+			position++
 			return nil
 		})
 		return err
 	})
-	return g.tx.SendBatch(ctx, batch).Close()
+	return r.tx.SendBatch(ctx, batch).Close()
 }

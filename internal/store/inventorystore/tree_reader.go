@@ -3,9 +3,7 @@ package inventorystore
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,138 +11,80 @@ import (
 	"berth/internal/store/db"
 )
 
-// grove reads trees of providers as a query for candidates needs to see them.
-type grove struct {
-	tx       db.Tx
-	query    inventory.CandidateQuery // its trees are named by their roots
-	classes  names
-	traits   names // those that the query speaks of
-	zones    names // the aggregates that it speaks of, which have no IDs
-	traitIDs []int32
-	classIDs []int32 // those that providers are described with, nil for all
-	only     []int64 // roots of trees to which the query confines a group
-	nowhere  bool    // there is no such tree
-	sharing  []*inventory.Tree
+// treeReader reads provider trees, reduced to what a query for allocation candidates needs.
+type treeReader struct {
+	tx           db.Tx
+	query        inventory.CandidateQuery // InTree of its groups is replaced by the UUID of the tree's root
+	classes      nameIndex
+	traits       nameIndex // traits in the query
+	aggregates   nameIndex // aggregates in the query; they have counts but no IDs
+	traitIDs     []int32   // traits that are read for each provider
+	classIDs     []int32   // classes that are read for each provider; nil: all
+	inTreeRoots  []int64   // root IDs of the trees of in_tree
+	inTreeAbsent bool      // a tree of in_tree does not exist
+	sharingTrees []*inventory.Tree
 }
 
-// rare is how many providers are few enough to begin with them.
-const rare = 512
+// maxRareCount is the number of providers from which on a class, trait or aggregate is not rare. The search begins with the
+// providers of a rare one.
+const maxRareCount = 512
 
-// names are what IDs mean, and how many providers have what is meant, counted up to rare.
-type names struct {
-	byID map[int32]string
-	id   map[string]int32
-	many map[string]int
-}
-
-func newNames() names { return names{map[int32]string{}, map[string]int32{}, map[string]int{}} }
-
-func (n names) read(rows pgx.Rows) error {
-	var id int32
-	var name string
-	var many int
-	_, err := pgx.ForEachRow(rows, []any{&id, &name, &many}, func() error {
-		n.byID[id], n.id[name], n.many[name] = name, id, many
-		return nil
-	})
-	return err
-}
-
-// of are the names of IDs.
-func (n names) of(ids []int32) []string {
-	if len(ids) == 0 {
-		return nil
-	}
-	all := make([]string, len(ids))
-	for i, id := range ids {
-		all[i] = n.byID[id]
-	}
-	return all
-}
-
-// ids are the IDs of names, which are known.
-func (n names) ids(of []string) []int32 {
-	all := make([]int32, len(of))
-	for i, name := range of {
-		all[i] = n.id[name]
-	}
-	return all
-}
-
-// check refuses names that mean nothing.
-func (n names) check(asked []string, kind inventory.Kind, format string) error {
-	unknown := slices.DeleteFunc(slices.Clone(asked), func(name string) bool {
-		_, known := n.id[name]
-		return known
-	})
-	if len(unknown) > 0 {
-		slices.Sort(unknown)
-		return inventory.Faultf(kind, format, strings.Join(slices.Compact(unknown), ", "))
-	}
-	return nil
-}
-
-// The refusals of names that mean nothing.
-const (
-	noSuchClass = "No such resource class %s."
-	noSuchTrait = "No such trait(s): %s."
-)
-
-// open reads what the query's names mean, and the trees with providers that share.
-func (g *grove) open(ctx context.Context) error {
-	g.classes, g.traits, g.zones = newNames(), newNames(), newNames()
-	classes, traits := g.query.ClassNames(), append(g.query.TraitNames(), inventory.TraitSharesViaAggregate)
+// prepare reads the IDs of the names in the query, the roots of in_tree, and the trees with sharing providers.
+func (r *treeReader) prepare(ctx context.Context) error {
+	r.classes, r.traits, r.aggregates = newNameIndex(), newNameIndex(), newNameIndex()
+	classes, traits := r.query.ClassNames(), append(r.query.TraitNames(), inventory.TraitSharesViaAggregate)
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		select id, name, case when name = any($1) then
 			(select count(*) from (select from inventory where class_id = c.id limit $2) few) else 0 end
 		from resource_class c
-		where name = any($1) or $3`, classes, rare, g.query.AllClasses).Query(g.classes.read)
+		where name = any($1) or $3`, classes, maxRareCount, r.query.AllClasses).Query(r.classes.read)
 	batch.Queue(`
 		select id, name, (select count(*) from (select from provider_trait where trait_id = t.id limit $2) few)
 		from trait t
-		where name = any($1)`, traits, rare).Query(g.traits.read)
-	if aggregates := g.query.AggregateNames(); len(aggregates) > 0 {
+		where name = any($1)`, traits, maxRareCount).Query(r.traits.read)
+	if aggregates := r.query.AggregateNames(); len(aggregates) > 0 {
 		batch.Queue(`
 			select 0, name, (select count(*) from (select from provider_aggregate where aggregate = name limit $2) few)
-			from unnest($1::text[]) as name`, aggregates, rare).Query(g.zones.read)
+			from unnest($1::text[]) as name`, aggregates, maxRareCount).Query(r.aggregates.read)
 	}
-	g.queueTrees(batch)
-	if err := g.tx.SendBatch(ctx, batch).Close(); err != nil {
+	r.queueInTree(batch)
+	if err := r.tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	if err := g.classes.check(classes, inventory.UnknownClass, noSuchClass); err != nil {
+	if err := r.classes.check(classes, inventory.UnknownClass, unknownClassMessage); err != nil {
 		return err
 	}
-	if err := g.traits.check(traits, inventory.Invalid, noSuchTrait); err != nil {
+	if err := r.traits.check(traits, inventory.Invalid, unknownTraitMessage); err != nil {
 		return err
 	}
-	return g.openSharing(ctx)
+	return r.readSharingTrees(ctx)
 }
 
-// openSharing reads the trees with providers that share. Most deployments have none, and then nothing is asked.
-func (g *grove) openSharing(ctx context.Context) error {
-	g.traitIDs, g.classIDs = g.traits.ids(append(g.query.TraitNames(), inventory.TraitSharesViaAggregate)), g.classes.ids(g.query.ClassNames())
-	if g.query.AllClasses {
-		g.classIDs = nil
+// readSharingTrees reads the trees with sharing providers. Without sharing providers, as in most deployments, it runs no query.
+func (r *treeReader) readSharingTrees(ctx context.Context) error {
+	r.traitIDs = r.traits.idsOf(append(r.query.TraitNames(), inventory.TraitSharesViaAggregate))
+	r.classIDs = r.classes.idsOf(r.query.ClassNames())
+	if r.query.AllClasses {
+		r.classIDs = nil
 	}
-	if g.traits.many[inventory.TraitSharesViaAggregate] == 0 {
+	if r.traits.counts[inventory.TraitSharesViaAggregate] == 0 {
 		return nil
 	}
-	// Its ID is in the text of the query because plans depend on how many providers have the trait.
-	l := g.read(ctx, fmt.Sprintf(`
+	// The ID is part of the SQL, because the best plan depends on the number of providers with the trait.
+	b := r.read(ctx, fmt.Sprintf(`
 		select distinct p.root_id as id, p.root_id as key
 		from provider_trait pt
 		join provider p on p.id = pt.provider_id
-		where pt.trait_id = %d`, g.traits.id[inventory.TraitSharesViaAggregate]), nil, nil)
-	g.sharing = l.trees()
-	return l.err
+		where pt.trait_id = %d`, r.traits.ids[inventory.TraitSharesViaAggregate]), nil, nil)
+	r.sharingTrees = b.trees()
+	return b.err
 }
 
-// queueTrees finds the roots of the trees to which groups are confined.
-func (g *grove) queueTrees(batch *pgx.Batch) {
+// queueInTree reads the roots of the trees that in_tree of the groups names.
+func (r *treeReader) queueInTree(batch *pgx.Batch) {
 	var inTree []string
-	for _, group := range g.query.Groups {
+	for _, group := range r.query.Groups {
 		if group.InTree != "" {
 			inTree = append(inTree, group.InTree)
 		}
@@ -162,124 +102,21 @@ func (g *grove) queueTrees(batch *pgx.Batch) {
 		var id int64
 		_, err := pgx.ForEachRow(rows, []any{&provider, &root, &id}, func() error {
 			roots[provider] = root
-			g.only = append(g.only, id)
+			r.inTreeRoots = append(r.inTreeRoots, id)
 			return nil
 		})
-		g.query.Groups = slices.Clone(g.query.Groups)
-		for i := range g.query.Groups {
-			if group := &g.query.Groups[i]; group.InTree != "" {
+		r.query.Groups = slices.Clone(r.query.Groups)
+		for i := range r.query.Groups {
+			if group := &r.query.Groups[i]; group.InTree != "" {
 				group.InTree = roots[group.InTree]
-				g.nowhere = g.nowhere || group.InTree == ""
+				r.inTreeAbsent = r.inTreeAbsent || group.InTree == ""
 			}
 		}
 		return err
 	})
 }
 
-// ask is for the next trees in the order of their roots.
-type ask struct {
-	from       string   // SQL that finds the roots, behind the key $1, as many as $2
-	args       []any    // more arguments of it
-	aggregates []string // that matter
-	after      int64
-	size       int
-	last       bool // there are no more
-}
-
-// roots begins with the trees that could serve the query, as far as that is easily told: those that it is
-// confined to, or those that have the rarest thing that it needs.
-func (g *grove) roots(size int) *ask {
-	a := &ask{after: math.MinInt64, size: size, aggregates: append([]string{}, g.query.AggregateNames()...)}
-	known := []int64{}
-	for _, t := range g.sharing {
-		known = append(known, t.Root.ID)
-		for _, n := range t.Nodes {
-			a.aggregates = append(a.aggregates, n.Aggregates...)
-		}
-	}
-	key, where := `r.id`, ``
-	add := func(condition string, value any) {
-		a.args = append(a.args, value)
-		where += fmt.Sprintf(" and "+condition, 2+len(a.args))
-	}
-	add(`r.id <> all($%d)`, known)
-	if seed := g.query.Limits.Seed; seed != 0 {
-		a.args = append(a.args, int64(seed))
-		key = fmt.Sprintf(`hashint8extended(r.id, $%d)`, 2+len(a.args))
-	}
-	if need := g.rarest(); len(g.only) > 0 && !g.shares(g.only) {
-		add(`r.id = any($%d)`, g.only)
-	} else if need != nil {
-		add(`r.id in (select q.root_id from `+need.what+` any($%d))`, need.ids)
-	}
-	a.from = `
-		select r.id, ` + key + ` as key
-		from provider r
-		where r.parent_id is null and ` + key + ` > $1` + where + `
-		order by key
-		limit $2`
-	return a
-}
-
-// shares tells whether a tree with one of those roots has a provider that shares.
-func (g *grove) shares(roots []int64) bool {
-	return slices.ContainsFunc(g.sharing, func(t *inventory.Tree) bool { return slices.Contains(roots, t.Root.ID) })
-}
-
-// need is something of which a tree must have at least one.
-type need struct {
-	what string // SQL that names the providers q that have it
-	ids  any    // of it
-	many int
-}
-
-const (
-	ofTrait     = `provider_trait x join provider q on q.id = x.provider_id where x.trait_id =`
-	ofAggregate = `provider_aggregate x join provider q on q.id = x.provider_id where x.aggregate =`
-	ofClass     = `inventory x join provider q on q.id = x.provider_id where x.class_id =`
-)
-
-// rarest is the need that the fewest providers meet, nil if all are met by many, or by a provider that shares.
-func (g *grove) rarest() *need {
-	var best *need
-	consider := func(what string, names []string, ids any, many map[string]int, has func(*inventory.Node, string) bool) {
-		n := &need{what: what, ids: ids}
-		for _, name := range names {
-			n.many += many[name]
-		}
-		if n.many < rare && (best == nil || n.many < best.many) && !g.visitorHas(names, has) {
-			best = n
-		}
-	}
-	traits := func(rule inventory.Rule) {
-		for _, names := range rule.Required {
-			consider(ofTrait, names, g.traits.ids(names), g.traits.many,
-				func(n *inventory.Node, name string) bool { return slices.Contains(n.Traits, name) })
-		}
-	}
-	traits(g.query.RootTraits)
-	for _, group := range g.query.Groups {
-		traits(group.Traits)
-		for _, names := range group.Aggregates.Required {
-			consider(ofAggregate, names, names, g.zones.many,
-				func(n *inventory.Node, name string) bool { return slices.Contains(n.Aggregates, name) })
-		}
-		for class := range group.Resources {
-			consider(ofClass, []string{class}, g.classes.ids([]string{class}), g.classes.many,
-				func(n *inventory.Node, name string) bool { return n.InventoryOf(name) != nil })
-		}
-	}
-	return best
-}
-
-// visitorHas tells whether a tree with a provider that shares has one of the things that are asked for.
-func (g *grove) visitorHas(names []string, has func(*inventory.Node, string) bool) bool {
-	for _, t := range g.sharing {
-		for _, n := range t.Nodes {
-			if slices.ContainsFunc(names, func(name string) bool { return has(n, name) }) {
-				return true
-			}
-		}
-	}
-	return false
+// hasSharingTree reports whether a tree with one of the root IDs has a sharing provider.
+func (r *treeReader) hasSharingTree(roots []int64) bool {
+	return slices.ContainsFunc(r.sharingTrees, func(t *inventory.Tree) bool { return slices.Contains(roots, t.Root.ID) })
 }
