@@ -10,9 +10,10 @@ import (
 	"berth/internal/store/db"
 )
 
-const movedOn = "Resource provider's generation already changed. Please update the generation and try again."
+// generationChangedMessage is Placement's message for a stale generation of aggregates and traits.
+const generationChangedMessage = "Resource provider's generation already changed. Please update the generation and try again."
 
-// Aggregates are the aggregates of a provider.
+// Aggregates returns the aggregates of a provider.
 func (s *Store) Aggregates(ctx context.Context, provider string) (inventory.Aggregates, error) {
 	var a inventory.Aggregates
 	err := s.db.QueryRow(ctx, `
@@ -25,8 +26,8 @@ func (s *Store) Aggregates(ctx context.Context, provider string) (inventory.Aggr
 	return a, nil
 }
 
-// SetAggregates makes a provider a member of exactly those aggregates and returns its generation. With an
-// expected generation, the provider must be at it (else Concurrent) and moves on; without, it does neither.
+// SetAggregates replaces the aggregates of a provider and returns its generation. If a generation is expected, the provider
+// must have it (else the fault is of kind ConcurrentUpdate), and the generation grows by one. Without one it stays.
 func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates []string, expected *int64) (int64, error) {
 	if aggregates == nil {
 		aggregates = []string{}
@@ -39,7 +40,7 @@ func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates [
 		}
 		batch := &pgx.Batch{}
 		if expected != nil {
-			if err := p.at(*expected, movedOn); err != nil {
+			if err := p.checkGeneration(*expected, generationChangedMessage); err != nil {
 				return err
 			}
 			p.QueueGeneration(ctx, batch, inventory.CauseAggregates)

@@ -11,16 +11,17 @@ import (
 	"berth/internal/store/db"
 )
 
-// DeleteAllocations takes everything from a consumer, whatever its generation; ErrNotFound if it holds nothing.
+// DeleteAllocations deletes a consumer with all its allocations, whatever its generation is. It returns db.ErrNotFound if the
+// consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	tag, err := s.db.Exec(ctx, `
-		with gone as (
+		with deleted as (
 			delete from consumer
 			where uuid = $1
 			returning uuid, generation)
 		insert into generation_change (actor, cause, consumer, consumer_from)
 		select $2, $3, uuid, generation
-		from gone`, consumer, db.Actor(ctx), inventory.CauseAllocations)
+		from deleted`, consumer, db.Actor(ctx), inventory.CauseAllocations)
 	if err != nil {
 		return fmt.Errorf("delete allocations of %s: %w", consumer, err)
 	}
@@ -30,10 +31,25 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	return nil
 }
 
-// Allocations is what a consumer holds; the zero Holding if it holds nothing.
+// allocationRow is an allocation of a consumer.
+type allocationRow struct {
+	Project            string
+	User               string
+	Type               *string
+	Generation         int64
+	Provider           string
+	ProviderGeneration int64
+	Class              string
+	Amount             int64
+	CreatedAt          time.Time
+}
+
+// Allocations returns a consumer with its allocations. If the consumer does not exist, the result is the zero value with empty
+// maps.
 func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.ConsumerAllocations, error) {
-	rows, err := s.db.Query(ctx, `
-		select coalesce(k.project, ''), coalesce(k.user_id, ''), k.type, k.generation, p.uuid, p.generation, c.name, a.amount, a.created_at
+	rows, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[allocationRow], `
+		select coalesce(k.project, '') as project, coalesce(k.user_id, '') as "user", k.type, k.generation,
+			p.uuid as provider, p.generation as provider_generation, c.name as class, a.amount, a.created_at
 		from consumer k
 		join allocation a on a.consumer_id = k.id
 		join provider p on p.id = a.provider_id
@@ -42,22 +58,14 @@ func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Con
 	if err != nil {
 		return inventory.ConsumerAllocations{}, fmt.Errorf("allocations of %s: %w", consumer, err)
 	}
-	h := inventory.ConsumerAllocations{Allocations: inventory.Allocations{}, ProviderGenerations: map[string]int64{}}
-	var provider, class string
-	var generation, amount int64
-	var at time.Time
-	_, err = pgx.ForEachRow(rows, []any{&h.Project, &h.User, &h.Type, &h.Generation, &provider, &generation, &class, &amount, &at},
-		func() error {
-			if h.Allocations[provider] == nil {
-				h.Allocations[provider] = map[string]int64{}
-			}
-			h.Allocations[provider][class] = amount
-			h.ProviderGenerations[provider] = generation
-			h.ChangedAt = at
-			return nil
-		})
-	if err != nil {
-		return inventory.ConsumerAllocations{}, fmt.Errorf("allocations of %s: %w", consumer, err)
+	all := inventory.ConsumerAllocations{Allocations: inventory.Allocations{}, ProviderGenerations: map[string]int64{}}
+	for _, r := range rows {
+		all.Project, all.User, all.Type, all.Generation, all.ChangedAt = r.Project, r.User, r.Type, r.Generation, r.CreatedAt
+		if all.Allocations[r.Provider] == nil {
+			all.Allocations[r.Provider] = map[string]int64{}
+		}
+		all.Allocations[r.Provider][r.Class] = r.Amount
+		all.ProviderGenerations[r.Provider] = r.ProviderGeneration
 	}
-	return h, nil
+	return all, nil
 }

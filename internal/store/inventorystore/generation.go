@@ -12,9 +12,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// queueHistory puts into the batch that generations moved. It stands beside every statement that moves one, and
-// after those that lock what moves, so that the entries of one consumer or provider are in the order of its writes.
-// Changes without an actor are of the context's.
+// queueHistory queues the history entries of changed generations. It follows the statements that lock the changed rows, so
+// that the entries of a consumer or provider have the order of its writes. Changes without an actor have that of the context.
 func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, changes ...inventory.GenerationChange) {
 	if len(changes) == 0 {
 		return
@@ -39,22 +38,22 @@ func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, 
 		cause, actors, consumers, consumerFrom, consumerTo, providers, providerFrom, providerTo)
 }
 
-// ConsumerHistory is how a consumer's generation moved, newest first: at most limit entries, before the one of that
-// number, or the newest for 0.
+// ConsumerHistory returns up to limit changes of a consumer's generation, newest first: those with smaller IDs than before, or
+// the newest ones if before is 0.
 func (s *Store) ConsumerHistory(ctx context.Context, consumer string, before int64, limit int) ([]inventory.GenerationChange, error) {
 	return s.history(ctx, `consumer = $1`, consumer, before, limit)
 }
 
-// ProviderHistory is the same of a provider.
+// ProviderHistory is ConsumerHistory for a provider.
 func (s *Store) ProviderHistory(ctx context.Context, provider string, before int64, limit int) ([]inventory.GenerationChange, error) {
 	return s.history(ctx, `provider = $1`, provider, before, limit)
 }
 
-func (s *Store) history(ctx context.Context, whose, uuid string, before int64, limit int) ([]inventory.GenerationChange, error) {
+func (s *Store) history(ctx context.Context, condition, uuid string, before int64, limit int) ([]inventory.GenerationChange, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, at, actor, cause, consumer, consumer_from, consumer_to, provider, provider_from, provider_to
 		from generation_change
-		where `+whose+` and ($2::bigint = 0 or id < $2)
+		where `+condition+` and ($2::bigint = 0 or id < $2)
 		order by id desc
 		limit $3`, uuid, before, limit)
 	if err != nil {
@@ -67,30 +66,37 @@ func (s *Store) history(ctx context.Context, whose, uuid string, before int64, l
 	return changes, nil
 }
 
+// changeRow is an entry of the history.
+type changeRow struct {
+	ID                       int64
+	At                       time.Time
+	Actor                    string
+	Cause                    inventory.Cause
+	Consumer, Provider       *string
+	ConsumerFrom, ConsumerTo *int64
+	ProviderFrom, ProviderTo *int64
+}
+
 func scanChange(row pgx.CollectableRow) (inventory.GenerationChange, error) {
-	var c inventory.GenerationChange
-	var consumer, provider *string
-	var k, p inventory.GenerationShift
-	err := row.Scan(&c.ID, &c.At, &c.Actor, &c.Cause, &consumer, &k.From, &k.To, &provider, &p.From, &p.To)
-	if consumer != nil {
-		k.UUID = *consumer
-		c.Consumer = &k
+	r, err := pgx.RowToStructByName[changeRow](row)
+	c := inventory.GenerationChange{ID: r.ID, At: r.At, Actor: r.Actor, Cause: r.Cause}
+	if r.Consumer != nil {
+		c.Consumer = &inventory.GenerationShift{UUID: *r.Consumer, From: r.ConsumerFrom, To: r.ConsumerTo}
 	}
-	if provider != nil {
-		p.UUID = *provider
-		c.Provider = &p
+	if r.Provider != nil {
+		c.Provider = &inventory.GenerationShift{UUID: *r.Provider, From: r.ProviderFrom, To: r.ProviderTo}
 	}
 	return c, err
 }
 
-// Retention is how much of the generation history is kept; a zero field does not limit it.
+// Retention is the part of the generation history that is kept. A zero field sets no limit.
 type Retention struct {
-	Age  time.Duration // older entries go
-	Rows int64         // so many of the newest stay
+	Age  time.Duration // maximum age
+	Rows int64         // maximum number of entries
 }
 
-// TrimHistory deletes up to limit of the oldest entries of the generation history that are too many or too old, and
-// returns how many those were.
+// TrimHistory deletes up to limit of the oldest history entries that exceed the retention, and returns the number of deleted
+// entries.
 func (s *Store) TrimHistory(ctx context.Context, keep Retention, limit int) (int64, error) {
 	tag, err := s.db.Exec(ctx, `
 		delete from generation_change

@@ -10,9 +10,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// SetInventory is the step that gives a provider an inventory of one class, new or changed, and moves the
-// provider's generation on. Allocations stay as they are, even if they exceed the new capacity. An unknown
-// provider is ErrNotFound, an unknown class an *inventory.Fault.
+// SetInventory creates or replaces the inventory of one class and increments the provider's generation, in the caller's
+// transaction. Allocations stay, even if they exceed the new capacity. An unknown provider is db.ErrNotFound, an unknown class
+// an *inventory.Fault.
 func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inventory.Inventory) error {
 	p, err := lockProvider(ctx, tx, provider)
 	if err != nil {
@@ -30,15 +30,16 @@ func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inven
 	return nil
 }
 
-// QueueInventory writes an inventory of a class that exists.
+// QueueInventory queues the creation or replacement of an inventory. The class must exist.
 func QueueInventory(batch *pgx.Batch, p LockedProvider, class string, i inventory.Inventory) {
 	batch.Queue(`
 		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
-		select $1, id, $3, $4, $5, $6, $7, $8
+		select @provider, id, @total, @reserved, @min_unit, @max_unit, @step_size, @allocation_ratio
 		from resource_class
-		where name = $2
+		where name = @class
 		on conflict (provider_id, class_id) do update
 		set total = excluded.total, reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
 			step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = now()`,
-		p.id, class, i.Total, i.Reserved, i.MinUnit, i.MaxUnit, i.StepSize, i.AllocationRatio)
+		pgx.NamedArgs{"provider": p.id, "class": class, "total": i.Total, "reserved": i.Reserved, "min_unit": i.MinUnit,
+			"max_unit": i.MaxUnit, "step_size": i.StepSize, "allocation_ratio": i.AllocationRatio})
 }

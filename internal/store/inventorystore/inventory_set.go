@@ -14,45 +14,47 @@ import (
 	"berth/internal/store/db"
 )
 
-// ProviderInventories is what a provider has of every class.
+// ProviderInventories returns the inventories of a provider by resource class.
 func (s *Store) ProviderInventories(ctx context.Context, provider string) (inventory.ProviderInventories, error) {
-	return stock(ctx, s.db, provider)
+	return providerInventories(ctx, s.db, provider)
 }
 
-func stock(ctx context.Context, q db.Querier, provider string) (inventory.ProviderInventories, error) {
-	rows, err := q.Query(ctx, `
-		select p.generation, c.name, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
-			coalesce(i.updated_at, i.created_at)
+// providerInventoryRow is an inventory of a provider. Without an inventory all columns but the generation are null.
+type providerInventoryRow struct {
+	Generation                                  int64
+	Class                                       *string
+	Total, Reserved, MinUnit, MaxUnit, StepSize *int64
+	AllocationRatio                             *float64
+	ChangedAt                                   *time.Time
+}
+
+func providerInventories(ctx context.Context, q db.Querier, provider string) (inventory.ProviderInventories, error) {
+	all := inventory.ProviderInventories{Classes: map[string]inventory.Inventory{}}
+	rows, err := db.QueryAll(ctx, q, pgx.RowToStructByName[providerInventoryRow], `
+		select p.generation, c.name as class, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,
+			coalesce(i.updated_at, i.created_at) as changed_at
 		from provider p
 		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderInventories{}, fmt.Errorf("stock of %s: %w", provider, err)
+		return inventory.ProviderInventories{}, fmt.Errorf("inventories of %s: %w", provider, err)
 	}
-	s := inventory.ProviderInventories{Classes: map[string]inventory.Inventory{}}
-	var class *string
-	var total, reserved, minUnit, maxUnit, stepSize *int64
-	var ratio *float64
-	var at *time.Time
-	tag, err := pgx.ForEachRow(rows, []any{&s.Generation, &class, &total, &reserved, &minUnit, &maxUnit, &stepSize, &ratio, &at},
-		func() error {
-			if class == nil {
-				return nil
-			}
-			s.Classes[*class] = inventory.Inventory{Total: *total, Reserved: *reserved, MinUnit: *minUnit, MaxUnit: *maxUnit,
-				StepSize: *stepSize, AllocationRatio: *ratio}
-			s.ChangedAt = latest(s.ChangedAt, *at)
-			return nil
-		})
-	if err != nil {
-		return inventory.ProviderInventories{}, fmt.Errorf("stock of %s: %w", provider, err)
-	}
-	if tag.RowsAffected() == 0 {
+	if len(rows) == 0 {
 		return inventory.ProviderInventories{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
 	}
-	return s, nil
+	for _, r := range rows {
+		all.Generation = r.Generation
+		if r.Class == nil {
+			continue
+		}
+		all.Classes[*r.Class] = inventory.Inventory{Total: *r.Total, Reserved: *r.Reserved, MinUnit: *r.MinUnit, MaxUnit: *r.MaxUnit,
+			StepSize: *r.StepSize, AllocationRatio: *r.AllocationRatio}
+		all.ChangedAt = latest(all.ChangedAt, *r.ChangedAt)
+	}
+	return all, nil
 }
 
+// latest returns the later of two times.
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -60,27 +62,27 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// CreateInventory gives a provider an inventory of a class that it does not have yet.
+// CreateInventory creates an inventory of a class that the provider does not have yet.
 func (s *Store) CreateInventory(ctx context.Context, provider, class string, i inventory.Inventory) (inventory.ProviderInventories, error) {
-	return s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
+	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if slices.Contains(p.classes, class) {
 			return inventory.Faultf(inventory.ConcurrentUpdate,
 				"Update conflict: Inventory for '%s' on resource provider '%s' already exists.", class, p.uuid)
 		}
 		QueueInventory(batch, p.LockedProvider, class, i)
-		return p.checkNew(ctx, tx, class)
+		return p.checkNewClasses(ctx, tx, class)
 	})
 }
 
-// UpdateInventory changes an inventory that the provider, at that generation, has. A class that does not exist
-// is an UnknownClass, one that the provider does not have Missing.
+// UpdateInventory changes an inventory of a provider with the given generation. An unknown class is a fault of kind
+// UnknownClass, a class of which the provider has no inventory is of kind Missing.
 func (s *Store) UpdateInventory(ctx context.Context, provider string, generation int64, class string,
 	i inventory.Inventory) (inventory.ProviderInventories, error) {
-	return s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
-		if err := p.at(generation, staleStock); err != nil {
+	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
+		if err := p.checkGeneration(generation, staleGenerationMessage); err != nil {
 			return err
 		}
-		if err := p.checkNew(ctx, tx, class); err != nil {
+		if err := p.checkNewClasses(ctx, tx, class); err != nil {
 			return err
 		}
 		if !slices.Contains(p.classes, class) {
@@ -91,32 +93,32 @@ func (s *Store) UpdateInventory(ctx context.Context, provider string, generation
 	})
 }
 
-// ReplaceInventories makes the inventories of a provider, at that generation, exactly those. One that is allocated
-// from cannot be left out (InventoryInUse).
+// ReplaceInventories replaces all inventories of a provider with the given generation. Removing an inventory with allocations
+// is a fault of kind InventoryInUse.
 func (s *Store) ReplaceInventories(ctx context.Context, provider string, generation int64,
 	classes map[string]inventory.Inventory) (inventory.ProviderInventories, error) {
-	return s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
-		if err := p.at(generation, staleStock); err != nil {
+	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
+		if err := p.checkGeneration(generation, staleGenerationMessage); err != nil {
 			return err
 		}
 		names := slices.Sorted(maps.Keys(classes))
-		if err := p.checkNew(ctx, tx, names...); err != nil {
+		if err := p.checkNewClasses(ctx, tx, names...); err != nil {
 			return err
 		}
 		for _, class := range names {
 			QueueInventory(batch, p.LockedProvider, class, classes[class])
 		}
 		return p.QueueDelete(ctx, tx, batch, slices.DeleteFunc(p.classes, func(class string) bool {
-			_, stays := classes[class]
-			return stays
+			_, kept := classes[class]
+			return kept
 		}))
 	})
 }
 
-// DeleteInventory takes an inventory away; Missing if the provider has none of the class, InventoryInUse if it
-// is allocated from.
+// DeleteInventory deletes the inventory of a class. It is a fault of kind Missing if the provider has none, and of kind
+// InventoryInUse if it has allocations.
 func (s *Store) DeleteInventory(ctx context.Context, provider, class string) error {
-	_, err := s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
+	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if !slices.Contains(p.classes, class) {
 			return inventory.Faultf(inventory.Missing, "No inventory of class %s found for delete", class)
 		}
@@ -125,25 +127,25 @@ func (s *Store) DeleteInventory(ctx context.Context, provider, class string) err
 	return err
 }
 
-// DeleteInventories takes every inventory away; InventoryInUse if one is allocated from.
+// DeleteInventories deletes all inventories of a provider. If one has allocations, this is a fault of kind InventoryInUse.
 func (s *Store) DeleteInventories(ctx context.Context, provider string) error {
-	_, err := s.changeStock(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
+	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		return p.QueueDelete(ctx, tx, batch, p.classes)
 	})
 	return err
 }
 
-const staleStock = "resource provider generation conflict"
+const staleGenerationMessage = "resource provider generation conflict"
 
-// LockedInventories is a locked provider and the classes of its inventories in the order of their IDs.
+// LockedInventories is a locked provider with the classes of its inventories, in the order of their IDs.
 type LockedInventories struct {
 	LockedProvider
 	classes []string
 }
 
-// changeStock locks the provider, lets prepare check the change and put it into the batch, does it, moves the
-// generation on and reads what became of it.
-func (s *Store) changeStock(ctx context.Context, provider string,
+// changeInventories locks a provider, calls prepare, which checks the change and queues it, increments the generation, and
+// returns the new inventories.
+func (s *Store) changeInventories(ctx context.Context, provider string,
 	prepare func(db.Tx, LockedInventories, *pgx.Batch) error) (inventory.ProviderInventories, error) {
 	var after inventory.ProviderInventories
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -157,14 +159,15 @@ func (s *Store) changeStock(ctx context.Context, provider string,
 		}
 		p.QueueGeneration(ctx, batch, inventory.CauseInventories)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("change stock of %s: %w", provider, err)
+			return fmt.Errorf("change inventories of %s: %w", provider, err)
 		}
-		after, err = stock(ctx, tx, provider)
+		after, err = providerInventories(ctx, tx, provider)
 		return err
 	})
 	return after, err
 }
 
+// LockInventories locks a provider and reads the classes of its inventories.
 func LockInventories(ctx context.Context, tx db.Tx, provider string) (LockedInventories, error) {
 	p := LockedInventories{}
 	var err error
@@ -186,16 +189,16 @@ func LockInventories(ctx context.Context, tx db.Tx, provider string) (LockedInve
 	return p, nil
 }
 
-// checkNew refuses classes that do not exist. Those of which the provider has inventory do.
-func (p LockedInventories) checkNew(ctx context.Context, tx db.Tx, classes ...string) error {
-	fresh := slices.DeleteFunc(slices.Clone(classes), func(class string) bool { return slices.Contains(p.classes, class) })
-	if len(fresh) == 0 {
+// checkNewClasses returns a fault if one of the classes does not exist. It skips the classes of the provider's inventories.
+func (p LockedInventories) checkNewClasses(ctx context.Context, tx db.Tx, classes ...string) error {
+	unknown := slices.DeleteFunc(slices.Clone(classes), func(class string) bool { return slices.Contains(p.classes, class) })
+	if len(unknown) == 0 {
 		return nil
 	}
-	return checkClasses(ctx, tx, fresh)
+	return checkClasses(ctx, tx, unknown)
 }
 
-// QueueDelete puts into the batch that inventories go away, unless one of them is allocated from.
+// QueueDelete queues the deletion of inventories. If one of them has allocations, it returns a fault of kind InventoryInUse.
 func (p LockedInventories) QueueDelete(ctx context.Context, tx db.Tx, batch *pgx.Batch, classes []string) error {
 	if len(classes) == 0 {
 		return nil

@@ -12,11 +12,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// treeLock is the advisory lock of the shape of the provider trees: shared by those who add a child, exclusive
-// for those who move a subtree, so that a root never misses a descendant.
+// treeLock is the advisory lock of the parents of all providers. Adding a child takes it shared, moving a subtree takes it
+// exclusively, so that a move sees all descendants.
 const treeLock = 0x62657274
 
-// CreateProvider creates a provider. A taken name or UUID is a DuplicateName, an unknown parent Invalid.
+// CreateProvider creates a provider. A name or UUID in use is a fault of kind DuplicateName, an unknown parent of kind
+// Invalid.
 func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (inventory.Provider, error) {
 	var created inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -30,14 +31,14 @@ func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (
 	return created, err
 }
 
-// DeleteProvider deletes a provider with its inventories, traits and aggregates. One with children
-// (HasChildren) or allocations (ProviderInUse) is refused.
+// DeleteProvider deletes a provider with its inventories, traits and aggregates. A provider with children is a fault of kind
+// HasChildren, one with allocations of kind ProviderInUse.
 func (s *Store) DeleteProvider(ctx context.Context, uuid string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return removeProvider(ctx, tx, uuid) })
 }
 
-// AddProvider is the step that creates a provider. A taken name or UUID is a DuplicateName, an unknown parent
-// Invalid; a transaction that was refused for a duplicate can only be rolled back.
+// AddProvider is CreateProvider in the caller's transaction. After a fault of kind DuplicateName the transaction can only be
+// rolled back.
 func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error {
 	if p.Parent != "" {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared($1)`, treeLock); err != nil {
@@ -47,10 +48,10 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error
 	created := int64(0)
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		with me as (select nextval('provider_id') as id)
+		with new as (select nextval('provider_id') as id)
 		insert into provider (id, uuid, name, parent_id, root_id)
-		select me.id, $1, $2, parent.id, coalesce(parent.root_id, me.id)
-		from me
+		select new.id, $1, $2, parent.id, coalesce(parent.root_id, new.id)
+		from new
 		left join provider parent on parent.uuid = $3
 		where $3 = '' or parent.id is not null`, p.UUID, p.Name, p.Parent).
 		Exec(func(tag pgconn.CommandTag) error {
@@ -64,7 +65,7 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error
 		return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider name: %s already exists.", p.Name)
 	case db.Violates(err, "provider_uuid"):
 		return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider uuid: %s already exists.", p.UUID)
-	case db.Violates(err, "provider_parent"), db.Violates(err, "provider_root"): // it was deleted meanwhile
+	case db.Violates(err, "provider_parent"), db.Violates(err, "provider_root"): // another writer has deleted it
 		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
 	case err != nil:
 		return fmt.Errorf("create provider %s: %w", p.UUID, err)
@@ -74,7 +75,7 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error
 	return nil
 }
 
-// DropProvider is the step that makes sure that a provider does not exist; see removeProvider.
+// DropProvider deletes a provider if it exists, in the caller's transaction; see DeleteProvider.
 func DropProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	if err := removeProvider(ctx, tx, uuid); !errors.Is(err, db.ErrNotFound) {
 		return err
@@ -82,8 +83,7 @@ func DropProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	return nil
 }
 
-// removeProvider is the step that deletes a provider with its inventories, traits and aggregates. One with
-// children (HasChildren) or allocations (ProviderInUse) is refused.
+// removeProvider is DeleteProvider in a transaction.
 func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	var id, generation int64
 	var children, allocations bool
@@ -116,15 +116,15 @@ func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	return nil
 }
 
-// LockedProvider is a provider whose row this transaction has locked: its generation, inventories, traits and
-// aggregates stay as they are until somebody in this transaction changes them.
+// LockedProvider is a provider whose row the transaction has locked. No other transaction can change its generation,
+// inventories, traits or aggregates.
 type LockedProvider struct {
 	id         int64
 	uuid       string
 	generation int64
 }
 
-// lockProvider locks a provider against every other writer.
+// lockProvider locks a provider against other writers.
 func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, error) {
 	p := LockedProvider{uuid: uuid}
 	err := tx.QueryRow(ctx, `
@@ -138,15 +138,15 @@ func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, e
 	return p, nil
 }
 
-// at refuses to go on if the provider is at another generation than the writer acted on.
-func (p LockedProvider) at(generation int64, message string) error {
+// checkGeneration returns a fault of kind ConcurrentUpdate if the provider has another generation than the writer has read.
+func (p LockedProvider) checkGeneration(generation int64, message string) error {
 	if p.generation != generation {
 		return inventory.Faultf(inventory.ConcurrentUpdate, "%s", message)
 	}
 	return nil
 }
 
-// QueueGeneration moves a locked provider's generation on.
+// QueueGeneration queues the increment of a locked provider's generation, and its entry in the history.
 func (p *LockedProvider) QueueGeneration(ctx context.Context, batch *pgx.Batch, cause inventory.Cause) {
 	before := p.generation
 	p.generation++

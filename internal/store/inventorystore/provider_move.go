@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// UpdateProvider renames a provider and, if the change says so, gives it another parent; its subtree comes
-// along. The generation stays.
+// UpdateProvider renames a provider, and moves it with its subtree to another parent if the change has one. The generation
+// stays.
 func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
 	var changed inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -32,8 +32,8 @@ func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) 
 	return changed, err
 }
 
-// moveProvider gives a provider the parent that the change asks for. Most changes repeat the parent that it
-// has, and those need no lock of the trees.
+// moveProvider moves a provider to the parent in the change. Most changes repeat the current parent; they need no lock of the
+// trees.
 func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) error {
 	current, err := provider(ctx, tx, c.UUID)
 	if err != nil || c.Parent == nil || *c.Parent == current.Parent {
@@ -58,7 +58,7 @@ func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) err
 	return reparent(ctx, tx, c.UUID, *c.Parent)
 }
 
-// reparent hangs a subtree under another parent, or under none. The caller holds the lock of the trees.
+// reparent moves a subtree to another parent, or makes it a tree of its own. The caller holds treeLock.
 func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 	rows, err := tx.Query(ctx, `
 		with recursive subtree as (
@@ -98,9 +98,9 @@ func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 			parent_id = case when p.id = place.id then place.parent_id else p.parent_id end
 		from place
 		where p.id = any($3)`, uuid, parent, ids)
-	gone := db.Violates(err, "provider_parent") || db.Violates(err, "provider_root") || err == nil && tag.RowsAffected() == 0
+	parentDeleted := db.Violates(err, "provider_parent") || db.Violates(err, "provider_root") || err == nil && tag.RowsAffected() == 0
 	switch {
-	case gone && parent != "": // it was deleted meanwhile
+	case parentDeleted && parent != "": // another writer has deleted it
 		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
 	case err != nil:
 		return fmt.Errorf("move provider %s: %w", uuid, err)

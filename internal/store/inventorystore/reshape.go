@@ -13,21 +13,22 @@ import (
 	"berth/internal/store/db"
 )
 
-// Reshape replaces the inventories of some providers and the allocations of some consumers in one transaction, in
-// which what is there stands beside what will be until everything has moved. Refusals are an *inventory.Fault.
+// Reshape replaces the inventories of providers and the allocations of consumers in one transaction. It adds the new
+// inventories, moves the allocations, and then deletes the inventories that are left over. A reshape that is not allowed returns
+// an *inventory.Fault.
 //
-// A provider with a stock moves on by one when inventories are added, by one if allocations of it are written, and
-// by one when inventories are taken away: what clients of Placement count.
+// As in Placement, the generation of a provider grows by one for added inventories, by one for written allocations, and by one
+// for deleted inventories.
 func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
-		if err := checkStocks(ctx, tx, shape); err != nil {
+		if err := checkInventoryProviders(ctx, tx, shape); err != nil {
 			return err
 		}
-		r, err := lockShape(ctx, tx, shape)
+		r, err := lockReshape(ctx, tx, shape)
 		if err != nil {
 			return err
 		}
-		if err := r.add(ctx); err != nil {
+		if err := r.addInventories(ctx); err != nil {
 			return err
 		}
 		if len(shape.Writes) > 0 {
@@ -35,22 +36,22 @@ func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 				return err
 			}
 		}
-		return r.finish(ctx)
+		return r.deleteInventories(ctx)
 	})
-	if db.Transient(err) { // again and again: others create the same consumers
-		return lostReshape("data")
+	if db.Transient(err) { // in every attempt: other writers create the same consumers
+		return reshapeConflict("data")
 	}
 	return err
 }
 
-// lostReshape is the refusal of a reshape that others have overtaken.
-func lostReshape(what string) error {
+// reshapeConflict returns the fault of a reshape that another writer has overtaken.
+func reshapeConflict(what string) error {
 	return inventory.Faultf(inventory.ConcurrentUpdate, "update conflict: Another thread concurrently updated the %s. Please retry your update", what)
 }
 
-// checkStocks refuses what is wrong before anything is locked. Consumers are locked before providers, but what is
-// wrong with the providers is told first.
-func checkStocks(ctx context.Context, tx db.Tx, shape inventory.Reshape) error {
+// checkInventoryProviders returns a fault if a provider of the inventories does not exist or has another generation. It runs
+// before the locks: consumers are locked before providers, but a fault of the providers is reported first.
+func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Reshape) error {
 	known, err := providersWhere(ctx, tx, `uuid = any($1)`, shape.InventoryProviders())
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func checkStocks(ctx context.Context, tx db.Tx, shape inventory.Reshape) error {
 	return nil
 }
 
-// providersWhere reads providers by UUID. The condition may end in a lock.
+// providersWhere reads providers by UUID. The condition may end with a locking clause.
 func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any) (map[string]LockedProvider, error) {
 	rows, err := tx.Query(ctx, `select id, uuid, generation from provider where `+condition, args...)
 	if err != nil {
@@ -86,19 +87,19 @@ func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any
 	return all, nil
 }
 
-// reshaping is a reshape whose consumers and providers are locked.
-type reshaping struct {
+// reshapeTx is a reshape whose consumers and providers are locked.
+type reshapeTx struct {
 	inventory.Reshape
 	tx        db.Tx
-	providers map[string]LockedProvider // those with a stock, those of the new allocations and those that emptied consumers leave
+	providers map[string]LockedProvider // those of the inventories, of the new allocations and of the deleted consumers
 }
 
-// lockShape locks the consumers and then the providers of a reshape, and refuses it if they are not as it expects.
-func lockShape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshaping, error) {
-	var emptied []string
+// lockReshape locks the consumers and then the providers of a reshape. It returns a fault if they are not as expected.
+func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapeTx, error) {
+	var deleted []string
 	for _, w := range shape.Writes {
 		if len(w.Allocations) == 0 {
-			emptied = append(emptied, w.Consumer)
+			deleted = append(deleted, w.Consumer)
 		}
 	}
 	if err := lockConsumers(ctx, tx, shape.Writes); err != nil {
@@ -106,13 +107,13 @@ func lockShape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapi
 	}
 	locked, err := providersWhere(ctx, tx, hasUUIDOrConsumer+`
 		order by id
-		for no key update`, append(shape.InventoryProviders(), shape.AllocationProviders()...), emptied)
+		for no key update`, append(shape.InventoryProviders(), shape.AllocationProviders()...), deleted)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range shape.InventoryProviders() {
 		if p, ok := locked[name]; !ok || p.generation != shape.Inventories[name].Generation {
-			return nil, lostReshape("resource provider data")
+			return nil, reshapeConflict("resource provider data")
 		}
 	}
 	for _, name := range shape.AllocationProviders() {
@@ -120,10 +121,10 @@ func lockShape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapi
 			return nil, inventory.Faultf(inventory.Invalid, "Allocation for resource provider '%s' that does not exist.", name)
 		}
 	}
-	return &reshaping{shape, tx, locked}, checkClasses(ctx, tx, shape.Classes())
+	return &reshapeTx{shape, tx, locked}, checkClasses(ctx, tx, shape.Classes())
 }
 
-// lockConsumers locks those of the consumers that exist, and refuses the writes if one is not as expected.
+// lockConsumers locks the existing consumers of the writes. It returns a fault if one is not as expected.
 func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWrite) error {
 	names := make([]string, len(writes))
 	for i, w := range writes {
@@ -155,8 +156,8 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 	return nil
 }
 
-// add gives the providers what they will have, beside what they have.
-func (r *reshaping) add(ctx context.Context) error {
+// addInventories creates and replaces the new inventories of the providers. Other inventories stay for now.
+func (r *reshapeTx) addInventories(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	for _, name := range r.InventoryProviders() {
 		p, classes := r.providers[name], r.Inventories[name].Classes
@@ -173,9 +174,9 @@ func (r *reshaping) add(ctx context.Context) error {
 	return nil
 }
 
-// finish takes from the providers what they should not have any more.
-func (r *reshaping) finish(ctx context.Context) error {
-	providers, classes, err := r.surplus(ctx)
+// deleteInventories deletes the inventories that the providers should no longer have.
+func (r *reshapeTx) deleteInventories(ctx context.Context) error {
+	providers, classes, err := r.leftOver(ctx)
 	if err != nil {
 		return err
 	}
@@ -194,14 +195,14 @@ func (r *reshaping) finish(ctx context.Context) error {
 		p.QueueGeneration(ctx, batch, inventory.CauseReshape)
 	}
 	if err := r.tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("reshape: take inventories away: %w", err)
+		return fmt.Errorf("reshape: delete inventories: %w", err)
 	}
 	return nil
 }
 
-// surplus lists the inventories that the providers have and should not have, by their IDs. One of which something
-// is allocated still is InventoryInUse.
-func (r *reshaping) surplus(ctx context.Context) (providers []int64, classes []int32, err error) {
+// leftOver returns the IDs of the inventories that the providers should no longer have. If one has allocations, it returns a
+// fault of kind InventoryInUse.
+func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []int32, err error) {
 	rows, err := r.tx.Query(ctx, `
 		select p.uuid, c.name, i.provider_id, i.class_id,
 			exists (select from allocation a where a.provider_id = i.provider_id and a.class_id = i.class_id)
@@ -213,18 +214,18 @@ func (r *reshaping) surplus(ctx context.Context) (providers []int64, classes []i
 	if err != nil {
 		return nil, nil, fmt.Errorf("reshape: inventories: %w", err)
 	}
-	var name, class, of string
+	var name, class, usedProvider string
 	var provider int64
 	var id int32
 	var inUse bool
 	var used []string // classes of one provider
 	if _, err := pgx.ForEachRow(rows, []any{&name, &class, &provider, &id, &inUse}, func() error {
-		if _, stays := r.Inventories[name].Classes[class]; stays {
+		if _, kept := r.Inventories[name].Classes[class]; kept {
 			return nil
 		}
 		providers, classes = append(providers, provider), append(classes, id)
-		if inUse && (of == "" || of == name) {
-			used, of = append(used, class), name
+		if inUse && (usedProvider == "" || usedProvider == name) {
+			used, usedProvider = append(used, class), name
 		}
 		return nil
 	}); err != nil {
@@ -232,7 +233,7 @@ func (r *reshaping) surplus(ctx context.Context) (providers []int64, classes []i
 	}
 	if len(used) > 0 {
 		return nil, nil, inventory.Faultf(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",
-			strings.Join(used, ", "), of)
+			strings.Join(used, ", "), usedProvider)
 	}
 	return providers, classes, nil
 }

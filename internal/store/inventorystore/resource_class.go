@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Classes lists the resource classes, standard ones first.
+// Classes returns all resource classes, standard classes first.
 func (s *Store) Classes(ctx context.Context) ([]inventory.ResourceClass, error) {
 	rows, err := s.db.Query(ctx, `select name, coalesce(updated_at, created_at) from resource_class order by id`)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Store) Classes(ctx context.Context) ([]inventory.ResourceClass, error) 
 	return classes, nil
 }
 
-// Class is the resource class of that name.
+// Class returns the resource class with a name.
 func (s *Store) Class(ctx context.Context, name string) (inventory.ResourceClass, error) {
 	c := inventory.ResourceClass{Name: name}
 	err := s.db.QueryRow(ctx, `
@@ -34,7 +34,7 @@ func (s *Store) Class(ctx context.Context, name string) (inventory.ResourceClass
 	return c, db.NotFoundOr(err, "no resource class %s", name)
 }
 
-// EnsureClass creates a custom resource class if it does not exist, and tells whether it did.
+// EnsureClass creates a custom resource class unless it exists, and reports whether it created it.
 func (s *Store) EnsureClass(ctx context.Context, name string) (created bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		created, err = addClass(ctx, tx, name)
@@ -43,8 +43,8 @@ func (s *Store) EnsureClass(ctx context.Context, name string) (created bool, err
 	return created, err
 }
 
-// RenameClass gives a custom resource class another name.
-func (s *Store) RenameClass(ctx context.Context, name, wanted string) error {
+// RenameClass renames a custom resource class.
+func (s *Store) RenameClass(ctx context.Context, name, newName string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		id, err := lockClass(ctx, tx, name)
 		if err != nil {
@@ -53,9 +53,9 @@ func (s *Store) RenameClass(ctx context.Context, name, wanted string) error {
 		if id < firstCustom {
 			return inventory.Faultf(inventory.Invalid, "Cannot update standard resource class %s", name)
 		}
-		_, err = tx.Exec(ctx, `update resource_class set name = $2, updated_at = now() where id = $1`, id, wanted)
+		_, err = tx.Exec(ctx, `update resource_class set name = $2, updated_at = now() where id = $1`, id, newName)
 		if db.Violates(err, "resource_class_name") {
-			return inventory.Faultf(inventory.Conflict, "Resource class already exists: %s", wanted)
+			return inventory.Faultf(inventory.Conflict, "Resource class already exists: %s", newName)
 		}
 		if err != nil {
 			return fmt.Errorf("rename resource class %s: %w", name, err)
@@ -64,7 +64,7 @@ func (s *Store) RenameClass(ctx context.Context, name, wanted string) error {
 	})
 }
 
-// DeleteClass deletes a custom resource class that no provider has inventory of.
+// DeleteClass deletes a custom resource class. A class with inventories cannot be deleted.
 func (s *Store) DeleteClass(ctx context.Context, name string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		id, err := lockClass(ctx, tx, name)
@@ -84,13 +84,13 @@ func lockClass(ctx context.Context, tx db.Tx, name string) (int32, error) {
 	return id, db.NotFoundOr(err, "no resource class %s", name)
 }
 
-// EnsureClass is the step that makes sure that a resource class exists.
+// EnsureClass creates a resource class unless it exists, in the caller's transaction.
 func EnsureClass(ctx context.Context, tx db.Tx, name string) error {
 	_, err := addClass(ctx, tx, name)
 	return err
 }
 
-// addClass is the same and tells whether the class was created.
+// addClass creates a resource class unless it exists, and reports whether it created it.
 func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into resource_class (name)
@@ -103,8 +103,8 @@ func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err err
 	return tag.RowsAffected() == 1, nil
 }
 
-// DropClass is the step that makes sure that a custom resource class does not exist. One that a provider has
-// inventory of is refused.
+// DropClass deletes a custom resource class if it exists, in the caller's transaction. A class with inventories cannot be
+// deleted.
 func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	_, err := tx.Exec(ctx, `delete from resource_class where name = $1 and id >= $2`, name, firstCustom)
 	if db.Violates(err, "inventory_class") {
@@ -116,8 +116,8 @@ func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	return nil
 }
 
-// checkClasses refuses the first of the names that is no resource class. The others stay until the transaction
-// ends.
+// checkClasses returns a fault for the first of the names that is not a resource class. The existing ones cannot be deleted
+// until the transaction ends.
 func checkClasses(ctx context.Context, q db.Querier, names []string) error {
 	rows, err := q.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
 	if err != nil {

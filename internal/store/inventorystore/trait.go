@@ -14,13 +14,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// firstCustom is the ID of the first trait or class that is not a standard one.
+// firstCustom is the smallest ID of custom traits and resource classes.
 const firstCustom = 10000
 
-// Traits lists the traits that pass the filter, standard ones first.
+// Traits returns the traits that match a filter, standard traits first.
 func (s *Store) Traits(ctx context.Context, f inventory.TraitFilter) ([]inventory.Trait, error) {
 	rows, err := s.db.Query(ctx, `
-		with recursive associated as ( -- from one to the next in the index, because providers have many of the same
+		with recursive associated as ( -- jumps from one trait to the next in the index, because many providers have the same trait
 			select min(trait_id) as id
 			from provider_trait
 			union all
@@ -43,14 +43,14 @@ func (s *Store) Traits(ctx context.Context, f inventory.TraitFilter) ([]inventor
 	return traits, nil
 }
 
-// Trait is the trait of that name.
+// Trait returns the trait with a name.
 func (s *Store) Trait(ctx context.Context, name string) (inventory.Trait, error) {
 	t := inventory.Trait{Name: name}
 	err := s.db.QueryRow(ctx, `select created_at from trait where name = $1`, name).Scan(&t.ChangedAt)
 	return t, db.NotFoundOr(err, "no trait %s", name)
 }
 
-// EnsureTrait creates a custom trait if it does not exist, and tells whether it did.
+// EnsureTrait creates a custom trait unless it exists, and reports whether it created it.
 func (s *Store) EnsureTrait(ctx context.Context, name string) (t inventory.Trait, created bool, err error) {
 	t.Name = name
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
@@ -69,7 +69,7 @@ func (s *Store) EnsureTrait(ctx context.Context, name string) (t inventory.Trait
 	return t, created, err
 }
 
-// DeleteTrait deletes a custom trait that no provider has.
+// DeleteTrait deletes a custom trait. A trait of a provider cannot be deleted.
 func (s *Store) DeleteTrait(ctx context.Context, name string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		var id int32
@@ -91,7 +91,7 @@ func (s *Store) DeleteTrait(ctx context.Context, name string) error {
 	})
 }
 
-// ProviderTraits are the traits of a provider, standard ones first.
+// ProviderTraits returns the traits of a provider, standard traits first.
 func (s *Store) ProviderTraits(ctx context.Context, provider string) (inventory.Traits, error) {
 	return providerTraits(ctx, s.db, provider)
 }
@@ -106,13 +106,13 @@ func providerTraits(ctx context.Context, q db.Querier, provider string) (invento
 	if err != nil {
 		return inventory.Traits{}, fmt.Errorf("traits of %s: %w", provider, err)
 	}
-	var have inventory.Traits
+	var traits inventory.Traits
 	var name *string
 	var at *time.Time
-	tag, err := pgx.ForEachRow(rows, []any{&have.Generation, &name, &at}, func() error {
+	tag, err := pgx.ForEachRow(rows, []any{&traits.Generation, &name, &at}, func() error {
 		if name != nil {
-			have.Names = append(have.Names, *name)
-			have.ChangedAt = latest(have.ChangedAt, *at)
+			traits.Names = append(traits.Names, *name)
+			traits.ChangedAt = latest(traits.ChangedAt, *at)
 		}
 		return nil
 	})
@@ -122,11 +122,11 @@ func providerTraits(ctx context.Context, q db.Querier, provider string) (invento
 	if tag.RowsAffected() == 0 {
 		return inventory.Traits{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
 	}
-	return have, nil
+	return traits, nil
 }
 
-// SetProviderTraits gives a provider, at that generation, exactly those traits. The generation moves on only if
-// that changes them.
+// SetProviderTraits replaces the traits of a provider with the given generation. The generation grows by one only if the
+// traits change.
 func (s *Store) SetProviderTraits(ctx context.Context, provider string, generation int64, names []string) (inventory.Traits, error) {
 	var after inventory.Traits
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -134,7 +134,7 @@ func (s *Store) SetProviderTraits(ctx context.Context, provider string, generati
 		if err != nil {
 			return err
 		}
-		if err := p.at(generation, movedOn); err != nil {
+		if err := p.checkGeneration(generation, generationChangedMessage); err != nil {
 			return err
 		}
 		if err := checkTraits(ctx, tx, names); err != nil {
@@ -149,7 +149,7 @@ func (s *Store) SetProviderTraits(ctx context.Context, provider string, generati
 	return after, err
 }
 
-// ClearProviderTraits takes every trait from a provider.
+// ClearProviderTraits removes all traits of a provider.
 func (s *Store) ClearProviderTraits(ctx context.Context, provider string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		p, err := lockProvider(ctx, tx, provider)
@@ -160,8 +160,8 @@ func (s *Store) ClearProviderTraits(ctx context.Context, provider string) error 
 	})
 }
 
-// replaceTraits gives a locked provider exactly those traits, which exist, and moves its generation on if it
-// had others.
+// replaceTraits replaces the traits of a locked provider, and increments its generation if they change. All new traits must
+// exist.
 func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []string) error {
 	changes := int64(0)
 	count := func(tag pgconn.CommandTag) error {
@@ -180,7 +180,7 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 		where name = any($2)
 		on conflict do nothing`, p.id, names).Exec(count)
 	err := tx.SendBatch(ctx, batch).Close()
-	if db.Violates(err, "provider_trait_trait") { // it was deleted meanwhile
+	if db.Violates(err, "provider_trait_trait") { // another writer has deleted it
 		return inventory.Faultf(inventory.Invalid, "No such trait %s", strings.Join(names, ", "))
 	}
 	if err == nil && changes > 0 {
@@ -194,7 +194,8 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 	return nil
 }
 
-// checkTraits refuses names that are no traits. The others stay until the transaction ends.
+// checkTraits returns a fault if some of the names are not traits. The existing ones cannot be deleted until the transaction
+// ends.
 func checkTraits(ctx context.Context, tx db.Tx, names []string) error {
 	rows, err := tx.Query(ctx, `select name from trait where name = any($1) for key share`, names)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// RecordConsumers gives up to limit consumers of which only allocations are known an owner, and tells how many are
-// left. Their generations stay, so that who has read one may go on. Those that somebody is writing are left to him,
-// who records them himself, or to the next call.
+// RecordConsumers sets the project and user of up to limit consumers that have allocations but no owner. It returns how many
+// it has changed and how many are left. Generations stay, so that writers that have read one can continue. It skips consumers
+// that a transaction of another writer has locked.
 func (s *Store) RecordConsumers(ctx context.Context, owner inventory.Owner, limit int) (recorded, left int64, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		batch := &pgx.Batch{}

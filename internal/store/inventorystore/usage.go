@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// ProviderUsage is how much of each of a provider's inventories is in use.
+// ProviderUsage returns the allocated amount of each inventory of a provider.
 func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.ProviderUsage, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.generation, c.name, coalesce((
@@ -42,7 +42,7 @@ func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.P
 	return u, nil
 }
 
-// ProviderAllocations is who holds what of a provider.
+// ProviderAllocations returns the allocations of a provider by consumer.
 func (s *Store) ProviderAllocations(ctx context.Context, provider string) (inventory.ProviderAllocations, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.generation, k.uuid, k.generation, c.name, a.amount, a.created_at
@@ -80,7 +80,7 @@ func (s *Store) ProviderAllocations(ctx context.Context, provider string) (inven
 	return h, nil
 }
 
-// Usages is what a project's consumers hold, by the consumers' type.
+// Usages returns the allocated amounts of a project's consumers, grouped by consumer type.
 func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventory.Usage, error) {
 	rows, err := s.db.Query(ctx, `
 		select k.type, c.name, sum(a.amount)::bigint, count(distinct k.id)
@@ -100,7 +100,7 @@ func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventor
 	var kind, class *string
 	var amount, consumers int64
 	_, err = pgx.ForEachRow(rows, []any{&kind, &class, &amount, &consumers}, func() error {
-		if class == nil { // the row of the type as a whole comes first
+		if class == nil { // the first row of a type counts its consumers
 			usages = append(usages, inventory.Usage{Type: kind, Used: map[string]int64{}, Consumers: consumers})
 			return nil
 		}
