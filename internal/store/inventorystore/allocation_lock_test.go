@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	bump      = `update provider set generation = generation + 1 where name = 'p'`
-	newcomer  = `insert into consumer (uuid, project, user_id, generation) values ('11111111-1111-4111-8111-111111111111', 'p', 'u', 1)`
-	takesLast = `insert into allocation (consumer_id, provider_id, class_id, amount)
+	incrementGeneration = `update provider set generation = generation + 1 where name = 'p'`
+	insertConsumer      = `insert into consumer (uuid, project, user_id, generation) values ('11111111-1111-4111-8111-111111111111', 'p', 'u', 1)`
+	allocateOne         = `insert into allocation (consumer_id, provider_id, class_id, amount)
 		select c.id, p.id, 0, 1 from consumer c, provider p where c.uuid = '11111111-1111-4111-8111-111111111111' and p.name = 'p'`
 )
 
-func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
+func TestProviderLock_WaitingWriterChecksTheCommittedRows(t *testing.T) {
 	t.Parallel()
-	newcomerID := "11111111-1111-4111-8111-111111111111"
+	newConsumer := "11111111-1111-4111-8111-111111111111"
 	for name, tc := range map[string]struct {
 		do    func(s *store.Store, p string) error
 		first string
@@ -33,73 +33,73 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 			do: func(s *store.Store, p string) error {
 				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			},
-			first: bump, then: []string{newcomer, takesLast}, want: inventory.Conflict,
+			first: incrementGeneration, then: []string{insertConsumer, allocateOne}, want: inventory.Conflict,
 		},
 		"the consumer appeared": {
 			do: func(s *store.Store, p string) error {
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomerID, p, 1, inventory.ExpectAbsent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newConsumer, p, 1, inventory.ExpectAbsent()))
 			},
-			first: bump, then: []string{newcomer, takesLast}, want: inventory.ConcurrentUpdate,
+			first: incrementGeneration, then: []string{insertConsumer, allocateOne}, want: inventory.ConcurrentUpdate,
 		},
-		"the consumer appeared and left enough": {
+		"the consumer appeared and the capacity suffices": {
 			do: func(s *store.Store, p string) error {
-				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newcomerID, p, 1, inventory.ExpectAbsent()))
+				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(newConsumer, p, 1, inventory.ExpectAbsent()))
 			},
-			first: bump, then: []string{`update inventory set total = 2`, newcomer, takesLast}, want: inventory.ConcurrentUpdate,
+			first: incrementGeneration, then: []string{`update inventory set total = 2`, insertConsumer, allocateOne}, want: inventory.ConcurrentUpdate,
 		},
 		"the inventory is gone": {
 			do: func(s *store.Store, p string) error {
 				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			},
-			first: bump, then: []string{`delete from inventory`}, want: inventory.Conflict,
+			first: incrementGeneration, then: []string{`delete from inventory`}, want: inventory.Conflict,
 		},
 		"the provider is gone": {
 			do: func(s *store.Store, p string) error {
 				return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 			},
-			first: bump, then: []string{`delete from provider`}, want: inventory.Invalid,
+			first: incrementGeneration, then: []string{`delete from provider`}, want: inventory.Invalid,
 		},
 		"the provider to delete is in use": {
 			do:    func(s *store.Store, p string) error { return s.Inventory.DeleteProvider(t.Context(), p) },
-			first: bump, then: []string{newcomer, takesLast}, want: inventory.ProviderInUse,
+			first: incrementGeneration, then: []string{insertConsumer, allocateOne}, want: inventory.ProviderInUse,
 		},
 		"the provider to delete has a child": {
 			do:    func(s *store.Store, p string) error { return s.Inventory.DeleteProvider(t.Context(), p) },
-			first: bump, then: []string{`insert into provider (uuid, name, parent_id, root_id) select 'c', 'c', id, id from provider`},
+			first: incrementGeneration, then: []string{`insert into provider (uuid, name, parent_id, root_id) select 'c', 'c', id, id from provider`},
 			want: inventory.HasChildren,
 		},
 		"the inventory to clear is in use": {
 			do:    func(s *store.Store, p string) error { return s.Inventory.DeleteInventories(t.Context(), p) },
-			first: bump, then: []string{newcomer, takesLast}, want: inventory.InventoryInUse,
+			first: incrementGeneration, then: []string{insertConsumer, allocateOne}, want: inventory.InventoryInUse,
 		},
 		"the aggregates changed": {
 			do: func(s *store.Store, p string) error {
 				generation := int64(1)
-				return second(s.Inventory.SetAggregates(t.Context(), p, nil, &generation))
+				return errorOf(s.Inventory.SetAggregates(t.Context(), p, nil, &generation))
 			},
-			first: bump, want: inventory.ConcurrentUpdate,
+			first: incrementGeneration, want: inventory.ConcurrentUpdate,
 		},
 		"the traits changed": {
 			do: func(s *store.Store, p string) error {
-				return second(s.Inventory.SetProviderTraits(t.Context(), p, 1, []string{"COMPUTE_NODE"}))
+				return errorOf(s.Inventory.SetProviderTraits(t.Context(), p, 1, []string{"COMPUTE_NODE"}))
 			},
-			first: bump, want: inventory.ConcurrentUpdate,
+			first: incrementGeneration, want: inventory.ConcurrentUpdate,
 		},
 		"the inventories changed": {
 			do: func(s *store.Store, p string) error {
-				return second(s.Inventory.ReplaceInventories(t.Context(), p, 1, nil))
+				return errorOf(s.Inventory.ReplaceInventories(t.Context(), p, 1, nil))
 			},
-			first: bump, want: inventory.ConcurrentUpdate,
+			first: incrementGeneration, want: inventory.ConcurrentUpdate,
 		},
 		"the trait is gone": {
 			do: func(s *store.Store, p string) error {
-				return second(s.Inventory.SetProviderTraits(t.Context(), p, 1, []string{"CUSTOM_T"}))
+				return errorOf(s.Inventory.SetProviderTraits(t.Context(), p, 1, []string{"CUSTOM_T"}))
 			},
 			first: `delete from trait where name = 'CUSTOM_T'`, want: inventory.Invalid,
 		},
 		"the class is gone": {
 			do: func(s *store.Store, p string) error {
-				return second(s.Inventory.CreateInventory(t.Context(), p, "CUSTOM_C", inventory.NewInventory(1)))
+				return errorOf(s.Inventory.CreateInventory(t.Context(), p, "CUSTOM_C", inventory.NewInventory(1)))
 			},
 			first: `delete from resource_class where name = 'CUSTOM_C'`, want: inventory.UnknownClass,
 		},
@@ -114,21 +114,21 @@ func TestWriterSeesWhatTheOneBeforeItDid(t *testing.T) {
 
 			err := storetest.NewRival(t, url).RunAgainst(func() error { return tc.do(s, p) }, tc.first, tc.then...)
 
-			if problemKind(err) != tc.want {
-				t.Errorf("want a problem of kind %d, got %v", tc.want, err)
+			if faultKind(err) != tc.want {
+				t.Errorf("want a fault of kind %d, got %v", tc.want, err)
 			}
 		})
 	}
 }
 
-func TestChildFollowsAParentThatIsJustMoving(t *testing.T) {
+func TestProviderTree_NewChildWaitsForAMovingParent(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	other, mid := storetest.AddHost(t, s, "other", nil), storetest.AddHost(t, s, "mid", nil)
 	child := inventory.ProviderDraft{UUID: uuid.NewString(), Name: "child", Parent: mid}
 
-	err := storetest.NewRival(t, url).RunAgainst(func() error { return second(s.Inventory.CreateProvider(t.Context(), child)) },
+	err := storetest.NewRival(t, url).RunAgainst(func() error { return errorOf(s.Inventory.CreateProvider(t.Context(), child)) },
 		`select pg_advisory_xact_lock(1650815604)`, // as a move does
 		`update provider set (parent_id, root_id) = (select id, id from provider where name = 'other') where name = 'mid'`)
 
@@ -140,7 +140,7 @@ func TestChildFollowsAParentThatIsJustMoving(t *testing.T) {
 	}
 }
 
-func TestEmptyingAConsumerThatIsJustAppearingLeavesIt(t *testing.T) {
+func TestAllocations_DeleteIgnoresAnUncommittedConsumer(t *testing.T) {
 	t.Parallel()
 	for name, expect := range map[string]inventory.Expectation{"expects none": inventory.ExpectAbsent(), "expects nothing": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestEmptyingAConsumerThatIsJustAppearingLeavesIt(t *testing.T) {
 			s := storetest.Open(t, url)
 			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(1)})
 			r := storetest.NewRival(t, url)
-			for _, sql := range []string{`begin`, bump, newcomer, takesLast} {
+			for _, sql := range []string{`begin`, incrementGeneration, insertConsumer, allocateOne} {
 				r.Do(sql)
 			}
 
@@ -157,13 +157,13 @@ func TestEmptyingAConsumerThatIsJustAppearingLeavesIt(t *testing.T) {
 			r.Do(`commit`)
 
 			if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 1 || u.Generation != 2 {
-				t.Errorf("want the newcomer to hold 1 at generation 2, got %+v, error %v", u, err)
+				t.Errorf("want the new consumer to have 1 at generation 2, got %+v, error %v", u, err)
 			}
 		})
 	}
 }
 
-func TestDeadlockIsTriedAgain(t *testing.T) {
+func TestAllocations_DeadlockIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, event := range map[string]string{"at the generations": "update on provider", "at the allocations": "insert on allocation"} {
 		t.Run(name, func(t *testing.T) {
@@ -171,25 +171,25 @@ func TestDeadlockIsTriedAgain(t *testing.T) {
 			url := storetest.URL(t)
 			s := storetest.Open(t, url)
 			p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
-			db := givesUpTwice(t, url)
+			db := createDeadlockTrigger(t, url)
 			storetest.Exec(t, url, `create trigger give_up before `+event+` execute function give_up()`)
 
 			storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 
-			if n := tries(t, db); n != 3 {
+			if n := countAttempts(t, db); n != 3 {
 				t.Errorf("tried %d times, want 3", n)
 			}
 		})
 	}
 }
 
-// TestDeadlockBehindARefusalIsTriedAgain lets the database give up on a statement of a batch whose first one made a
-// callback refuse.
-func TestDeadlockBehindARefusalIsTriedAgain(t *testing.T) {
+// TestBatch_DeadlockAfterACallbackErrorIsRetried simulates a deadlock in a batch after the callback of an earlier statement has
+// returned an error.
+func TestBatch_DeadlockAfterACallbackErrorIsRetried(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	db := givesUpTwice(t, url)
+	db := createDeadlockTrigger(t, url)
 	storetest.Exec(t, url, `create trigger give_up before delete on allocation execute function give_up()`)
 	stale := errors.New("stale")
 
@@ -199,15 +199,15 @@ func TestDeadlockBehindARefusalIsTriedAgain(t *testing.T) {
 	})
 
 	if !errors.Is(err, stale) {
-		t.Errorf("want what the callback says, got %v", err)
+		t.Errorf("want the error of the callback, got %v", err)
 	}
-	if n := tries(t, db); n != 3 {
+	if n := countAttempts(t, db); n != 3 {
 		t.Errorf("tried %d times, want 3", n)
 	}
 }
 
-// givesUpTwice makes a trigger function that ends the first two transactions as a deadlock does.
-func givesUpTwice(t *testing.T, url string) *pgx.Conn {
+// createDeadlockTrigger creates a trigger function that fails twice with the error code of a deadlock.
+func createDeadlockTrigger(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	db := storetest.Connect(t, url)
 	storetest.Exec(t, url, `create sequence tries`)
@@ -222,7 +222,7 @@ func givesUpTwice(t *testing.T, url string) *pgx.Conn {
 	return db
 }
 
-func tries(t *testing.T, db *pgx.Conn) int {
+func countAttempts(t *testing.T, db *pgx.Conn) int {
 	t.Helper()
 	var n int
 	if err := db.QueryRow(t.Context(), `select last_value from tries`).Scan(&n); err != nil {

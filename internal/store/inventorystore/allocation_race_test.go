@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestWritersOfAllKindsKeepTheBooks(t *testing.T) {
+func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -30,21 +30,21 @@ func TestWritersOfAllKindsKeepTheBooks(t *testing.T) {
 	raceWriters(t, 12, func(i int) error {
 		r := rand.New(rand.NewPCG(1, uint64(i)))
 		for range 40 {
-			if err := anyWrite(t, s, r, consumers, providers); err != nil && problemKind(err) < 0 {
+			if err := randomWrite(t, s, r, consumers, providers); err != nil && faultKind(err) < 0 {
 				return err
 			}
 		}
 		return nil
 	})
 
-	s.Close() // the connections report what they did when they end
+	s.Close() // connections report their statistics when they are closed
 
 	db := storetest.Connect(t, url)
 	for _, invariant := range []string{
 		`select deadlocks from pg_stat_database where datname = current_database()`,
 		`select count(*) from consumer c where not exists (select from allocation where consumer_id = c.id)`,
 		fmt.Sprintf(`select count(*) from (select sum(amount) as used from allocation group by provider_id) as busy where used > %d`, capacity),
-		unbroken,
+		countHistoryGaps,
 	} {
 		var broken int
 		if err := db.QueryRow(t.Context(), invariant).Scan(&broken); err != nil || broken != 0 {
@@ -53,8 +53,8 @@ func TestWritersOfAllKindsKeepTheBooks(t *testing.T) {
 	}
 }
 
-// anyWrite does one of the things that change allocations, with what a client could have read before.
-func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers []string) error {
+// randomWrite runs a random method that changes allocations, with arguments that a client may have read before.
+func randomWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers []string) error {
 	some := func() inventory.ConsumerWrite {
 		consumer := consumers[r.IntN(len(consumers))]
 		held, err := s.Inventory.Allocations(t.Context(), consumer)
@@ -74,7 +74,7 @@ func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers [
 	}
 	switch r.IntN(8) {
 	case 5:
-		return anyReshape(t, s, r, some(), providers)
+		return randomReshape(t, s, r, some(), providers)
 
 	case 0:
 		if err := s.Inventory.DeleteAllocations(t.Context(), consumers[r.IntN(len(consumers))]); err != nil && !isNotFound(err) {
@@ -102,7 +102,7 @@ func anyWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers [
 	}
 }
 
-func TestInventoryIsEitherTakenAwayOrAllocated(t *testing.T) {
+func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 
@@ -129,7 +129,7 @@ func TestInventoryIsEitherTakenAwayOrAllocated(t *testing.T) {
 	}
 }
 
-func TestSameClassAndTraitMayBeCreatedByMany(t *testing.T) {
+func TestEnsureClassAndTrait_ConcurrentCallsSucceed(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 
@@ -144,7 +144,7 @@ func TestSameClassAndTraitMayBeCreatedByMany(t *testing.T) {
 	}
 }
 
-func TestChildAddedWhileItsParentMovesIsInTheNewTree(t *testing.T) {
+func TestProviderTree_ChildAddedDuringAMoveHasTheNewRoot(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	a, b, mid := storetest.AddHost(t, s, "a", nil), storetest.AddHost(t, s, "b", nil), storetest.AddHost(t, s, "mid", nil)
@@ -174,12 +174,12 @@ func TestChildAddedWhileItsParentMovesIsInTheNewTree(t *testing.T) {
 	}
 }
 
-func TestPlansMadeForEmptyTablesServeFullOnes(t *testing.T) {
+func TestAllocations_PlansOfEmptyTablesUseIndexes(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(5000)})
-	for range 1500 { // more than the connections need to settle for a plan each
+	for range 1500 { // enough for each connection to use a generic plan
 		storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 	}
 	s.Close()
@@ -198,7 +198,7 @@ func TestPlansMadeForEmptyTablesServeFullOnes(t *testing.T) {
 			continue
 		}
 		if rows != 1500 || scans > 40 {
-			t.Errorf("%d consumers were written, and all read %d times", rows, scans)
+			t.Errorf("%d consumers were written with %d sequential scans", rows, scans)
 		}
 		return
 	}

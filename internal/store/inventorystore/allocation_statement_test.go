@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// drawInventory draws a small one, of which writers often want too much, too little or something between two steps.
+// drawInventory draws a small inventory, so that writes often violate the total, the minimum, the maximum or the step.
 func drawInventory(t *rapid.T, name string) inventory.Inventory {
 	i := inventory.Inventory{Total: rapid.Int64Range(1, 20).Draw(t, name+" total"), MinUnit: rapid.Int64Range(1, 3).Draw(t, name+" min"),
 		StepSize:        rapid.SampledFrom([]int64{1, 1, 2, 3}).Draw(t, name+" step"),
@@ -23,7 +23,7 @@ func drawInventory(t *rapid.T, name string) inventory.Inventory {
 	return i
 }
 
-func TestWhatIsAllocatedAtOnceIsWhatIsAdmitted(t *testing.T) {
+func TestAllocationStatement_AllowsTheSameAsCheckCapacity(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.URL(t))
 	admitted := 0
@@ -48,7 +48,7 @@ func TestWhatIsAllocatedAtOnceIsWhatIsAdmitted(t *testing.T) {
 			done, err := inventorystore.TryStatement(t.Context(), s.Inventory, w)
 
 			if err != nil || done != (refusal == nil) {
-				rt.Fatalf("of %+v, used %v, wants %v: done is %v, error %v; admitting says %v", stock, used, wanted, done, err, refusal)
+				rt.Fatalf("inventories %+v, used %v, requested %v: done is %t, error %v; CheckCapacity returns %v", stock, used, wanted, done, err, refusal)
 			}
 			if done {
 				admitted++
@@ -59,11 +59,11 @@ func TestWhatIsAllocatedAtOnceIsWhatIsAdmitted(t *testing.T) {
 		}
 	})
 	if admitted == 0 {
-		t.Error("nothing was ever allocated")
+		t.Error("no write was allowed")
 	}
 }
 
-func TestWhatIsInDoubtIsNotAllocatedAtOnce(t *testing.T) {
+func TestAllocationStatement_WritesNothingIfUncertain(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -75,27 +75,27 @@ func TestWhatIsInDoubtIsNotAllocatedAtOnce(t *testing.T) {
 	classless := storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())
 	classless.Allocations[p]["CUSTOM_NONE"] = 1
 	tests := map[string]inventory.ConsumerWrite{
-		"the consumer is there":             storetest.VCPUs(held, p, 1, inventory.ExpectAbsent()),
-		"the consumer should be there":      storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectGeneration(1)),
-		"the consumer may be there":         storetest.VCPUs(uuid.NewString(), p, 1, inventory.Expectation{}),
-		"the provider is not there":         storetest.VCPUs(uuid.NewString(), uuid.NewString(), 1, inventory.ExpectAbsent()),
-		"the inventory is not there":        {Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.ExpectAbsent(), Allocations: inventory.Allocations{p: {"DISK_GB": 1}}},
-		"one of two classes is not there":   classless,
-		"the amount is beyond all columns":  huge,
-		"the provider has not so much left": storetest.VCPUs(uuid.NewString(), p, 9, inventory.ExpectAbsent()),
+		"the consumer exists":                storetest.VCPUs(held, p, 1, inventory.ExpectAbsent()),
+		"the write expects the consumer":     storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectGeneration(1)),
+		"the write expects nothing":          storetest.VCPUs(uuid.NewString(), p, 1, inventory.Expectation{}),
+		"the provider does not exist":        storetest.VCPUs(uuid.NewString(), uuid.NewString(), 1, inventory.ExpectAbsent()),
+		"the inventory does not exist":       {Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.ExpectAbsent(), Allocations: inventory.Allocations{p: {"DISK_GB": 1}}},
+		"one of two classes does not exist":  classless,
+		"the amount exceeds the column type": huge,
+		"the amount exceeds the capacity":    storetest.VCPUs(uuid.NewString(), p, 9, inventory.ExpectAbsent()),
 	}
-	before := books(t, db)
+	before := dumpRows(t, db)
 	for name, w := range tests {
 		if done, err := inventorystore.TryStatement(t.Context(), s.Inventory, w); done || err != nil {
 			t.Errorf("%s: done is %v, error %v", name, done, err)
 		}
 	}
-	if diff := cmp.Diff(before, books(t, db)); diff != "" {
-		t.Errorf("something was written:\n%s", diff)
+	if diff := cmp.Diff(before, dumpRows(t, db)); diff != "" {
+		t.Errorf("rows changed:\n%s", diff)
 	}
 }
 
-func TestWhoSawAnOlderGenerationDoesNotAllocateAtOnce(t *testing.T) {
+func TestAllocationStatement_WritesNothingAfterAChangedGeneration(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -104,7 +104,7 @@ func TestWhoSawAnOlderGenerationDoesNotAllocateAtOnce(t *testing.T) {
 	r := storetest.NewRival(t, url)
 	r.Do(`begin`)
 	r.Do(`update provider set generation = generation + 1`)
-	before := books(t, db)
+	before := dumpRows(t, db)
 	type answer struct {
 		done bool
 		err  error
@@ -121,8 +121,8 @@ func TestWhoSawAnOlderGenerationDoesNotAllocateAtOnce(t *testing.T) {
 	if got := <-told; got.done || got.err != nil {
 		t.Errorf("done is %v, error %v", got.done, got.err)
 	}
-	moved := slices.DeleteFunc(books(t, db), func(line string) bool { return slices.Contains(before, line) })
+	moved := slices.DeleteFunc(dumpRows(t, db), func(line string) bool { return slices.Contains(before, line) })
 	if len(moved) != 1 { // by the rival
-		t.Errorf("want nothing written but the rival's generation, got %v", moved)
+		t.Errorf("want only the generation that the rival changed, got %v", moved)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// problemKind is the kind of problem that err is; -1 if it is none.
-func problemKind(err error) inventory.Kind {
+// faultKind returns the kind of an *inventory.Fault, or -1 for other errors.
+func faultKind(err error) inventory.Kind {
 	var p *inventory.Fault
 	if errors.As(err, &p) {
 		return p.Kind
@@ -22,7 +22,7 @@ func problemKind(err error) inventory.Kind {
 	return -1
 }
 
-// raceWriters runs f in n goroutines at once and counts the successes; every failure must be of one of the kinds.
+// raceWriters calls f in n goroutines at once and returns the number of successes. Every failure must have one of the kinds.
 func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Kind) int {
 	t.Helper()
 	var won atomic.Int64
@@ -37,7 +37,7 @@ func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Ki
 				return
 			}
 			for _, k := range kinds {
-				if problemKind(err) == k {
+				if faultKind(err) == k {
 					return
 				}
 			}
@@ -49,7 +49,7 @@ func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Ki
 	return int(won.Load())
 }
 
-func TestFailedFirstWriteLeavesNoConsumer(t *testing.T) {
+func TestAllocations_FailedFirstWriteCreatesNoConsumer(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	a := storetest.AddHost(t, s, "a", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)})
@@ -61,7 +61,7 @@ func TestFailedFirstWriteLeavesNoConsumer(t *testing.T) {
 		"nothing":          storetest.NoAllocations(consumer, inventory.ExpectAbsent()),
 	} {
 		err := s.Inventory.PutAllocations(t.Context(), w)
-		if name != "nothing" && problemKind(err) < 0 || name == "nothing" && err != nil {
+		if name != "nothing" && faultKind(err) < 0 || name == "nothing" && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -73,4 +73,4 @@ func TestFailedFirstWriteLeavesNoConsumer(t *testing.T) {
 
 func isNotFound(err error) bool { return errors.Is(err, db.ErrNotFound) }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }

@@ -13,9 +13,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// plant makes so many trees of a root with VCPU, MEMORY_MB and DISK_GB and so many children with a VGPU each. Every
-// hundredth root has a trait and a class of its own; all are in one aggregate.
-func plant(t *testing.T, url string, trees, children int) {
+// createTrees creates trees of a root with VCPU, MEMORY_MB and DISK_GB and the given number of children with one VGPU each.
+// Every hundredth root has the trait and the class CUSTOM_RARE. All roots are in one aggregate.
+func createTrees(t *testing.T, url string, trees, children int) {
 	t.Helper()
 	for _, sql := range []string{
 		fmt.Sprintf(`
@@ -47,19 +47,19 @@ func plant(t *testing.T, url string, trees, children int) {
 	}
 }
 
-func hosts() inventory.CandidateQuery {
+func hostQuery() inventory.CandidateQuery {
 	return inventory.CandidateQuery{AllClasses: true, WithTraits: true,
 		Groups: []inventory.Group{{Resources: map[string]int64{"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1}}}}
 }
 
-// A deployment is read in lots, and each is read once, in whatever order.
-func TestEveryTreeIsVisitedOnce(t *testing.T) {
+// Trees are read in batches, ordered by ID or at random.
+func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	plant(t, url, 5000, 1)
+	createTrees(t, url, 5000, 1)
 	s := storetest.Open(t, url)
 	count := func(change func(*inventory.CandidateQuery)) [2]int {
-		q := hosts()
+		q := hostQuery()
 		change(&q)
 		found, err := s.Inventory.Candidates(t.Context(), q)
 		if err != nil {
@@ -81,15 +81,15 @@ func TestEveryTreeIsVisitedOnce(t *testing.T) {
 		want   int
 		change func(*inventory.CandidateQuery)
 	}{
-		"all":            {5000, func(*inventory.CandidateQuery) {}},
-		"all at random":  {5000, func(q *inventory.CandidateQuery) { q.Limits.Seed = 7 }},
-		"some":           {100, func(q *inventory.CandidateQuery) { q.Limits.Candidates = 100 }},
-		"some at random": {100, func(q *inventory.CandidateQuery) { q.Limits.Candidates, q.Limits.Seed = 100, 8 }},
-		"a rare trait":   {50, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}} }},
-		"a rare class":   {50, func(q *inventory.CandidateQuery) { q.Groups[0].Resources["CUSTOM_RARE"] = 1 }},
-		"a rare root":    {50, func(q *inventory.CandidateQuery) { q.RootTraits.Required = [][]string{{"CUSTOM_RARE"}} }},
-		"not the rare":   {4950, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Forbidden = []string{"CUSTOM_RARE"} }},
-		"nobody's zone":  {0, func(q *inventory.CandidateQuery) { q.Groups[0].Aggregates.Required = [][]string{{"nobody's"}} }},
+		"all":               {5000, func(*inventory.CandidateQuery) {}},
+		"all at random":     {5000, func(q *inventory.CandidateQuery) { q.Limits.Seed = 7 }},
+		"some":              {100, func(q *inventory.CandidateQuery) { q.Limits.Candidates = 100 }},
+		"some at random":    {100, func(q *inventory.CandidateQuery) { q.Limits.Candidates, q.Limits.Seed = 100, 8 }},
+		"a rare trait":      {50, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}} }},
+		"a rare class":      {50, func(q *inventory.CandidateQuery) { q.Groups[0].Resources["CUSTOM_RARE"] = 1 }},
+		"a rare root":       {50, func(q *inventory.CandidateQuery) { q.RootTraits.Required = [][]string{{"CUSTOM_RARE"}} }},
+		"not the rare":      {4950, func(q *inventory.CandidateQuery) { q.Groups[0].Traits.Forbidden = []string{"CUSTOM_RARE"} }},
+		"unknown aggregate": {0, func(q *inventory.CandidateQuery) { q.Groups[0].Aggregates.Required = [][]string{{"nobody's"}} }},
 	} {
 		if d := cmp.Diff([2]int{tc.want, tc.want}, count(tc.change)); d != "" {
 			t.Errorf("%s: %s", name, d)
@@ -97,22 +97,22 @@ func TestEveryTreeIsVisitedOnce(t *testing.T) {
 	}
 }
 
-func TestCandidatesEndWithTheirRequest(t *testing.T) {
+func TestCandidates_EndWithTheRequestContext(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	if _, err := s.Inventory.Candidates(ctx, hosts()); !errors.Is(err, context.Canceled) {
+	if _, err := s.Inventory.Candidates(ctx, hostQuery()); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
 
-// No query behind a request reads a large table from its beginning to its end, unless the request is about all of it.
-func TestHotQueriesOfPlacementHaveIndexes(t *testing.T) {
+// No request reads a large table sequentially, unless it asks for all rows.
+func TestPlacementQueries_UseIndexes(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	plant(t, url, 4000, 1)
+	createTrees(t, url, 4000, 1)
 	s := storetest.Open(t, url)
 	const zone = "5d2e7c6e-2c3c-4a06-8f1c-0f2f0c0a7f01"
 	var some string
@@ -121,13 +121,13 @@ func TestHotQueriesOfPlacementHaveIndexes(t *testing.T) {
 	}
 	storetest.Exec(t, url, `select pg_stat_reset()`)
 
-	limited := hosts()
+	limited := hostQuery()
 	limited.Limits.Candidates = 100
-	rare := hosts()
+	rare := hostQuery()
 	rare.Groups[0].Traits.Required = [][]string{{"CUSTOM_RARE"}}
 	zoned := limited
 	zoned.Groups = []inventory.Group{{Suffix: "1", Resources: map[string]int64{"VCPU": 1}, Aggregates: inventory.Rule{Required: [][]string{{zone}}}}}
-	tree := hosts()
+	tree := hostQuery()
 	tree.Groups[0].InTree = some
 	for range 8 { // from the sixth time on, plans may be generic
 		for _, q := range []inventory.CandidateQuery{limited, rare, zoned, tree} {
@@ -142,7 +142,7 @@ func TestHotQueriesOfPlacementHaveIndexes(t *testing.T) {
 			}
 		}
 	}
-	s.Close() // what was counted is known once the connections are closed
+	s.Close() // connections report their statistics when they are closed
 
 	rows, err := storetest.Connect(t, url).Query(t.Context(), `
 		select relname, seq_scan
@@ -154,7 +154,7 @@ func TestHotQueriesOfPlacementHaveIndexes(t *testing.T) {
 	var table string
 	var scans int
 	if _, err := pgx.ForEachRow(rows, []any{&table, &scans}, func() error {
-		t.Errorf("%s was read %d times, and much of it", table, scans)
+		t.Errorf("%s was scanned sequentially %d times", table, scans)
 		return nil
 	}); err != nil {
 		t.Fatal(err)

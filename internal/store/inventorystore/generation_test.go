@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// told writes changes in one line each, oldest first, with names for UUIDs.
-func told(t *testing.T, changes []inventory.GenerationChange, names map[string]string) string {
+// formatChanges formats each change as one line, oldest first, with names for the UUIDs.
+func formatChanges(t *testing.T, changes []inventory.GenerationChange, names map[string]string) string {
 	t.Helper()
 	shift := func(s *inventory.GenerationShift) string {
 		if s == nil {
@@ -40,7 +40,7 @@ func told(t *testing.T, changes []inventory.GenerationChange, names map[string]s
 	return strings.Join(lines, "\n") + "\n"
 }
 
-func TestHistoryTellsWhoMovedWhatByEveryDoor(t *testing.T) {
+func TestGenerationHistory_RecordsActorAndCauseOfEveryMethod(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	ctx := db.WithActor(t.Context(), "ann/demo")
@@ -50,20 +50,20 @@ func TestHistoryTellsWhoMovedWhatByEveryDoor(t *testing.T) {
 	stock := map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)}
 	at := func(n int64) *int64 { return &n }
 	for i, err := range []error{
-		second(s.Inventory.CreateProvider(ctx, inventory.ProviderDraft{UUID: a, Name: "a"})),
-		second(s.Inventory.CreateProvider(ctx, inventory.ProviderDraft{UUID: b, Name: "b"})),
-		second(s.Inventory.ReplaceInventories(ctx, a, 0, stock)),
-		second(s.Inventory.CreateInventory(ctx, b, "VCPU", inventory.NewInventory(10))),
-		second(s.Inventory.SetAggregates(ctx, a, []string{one}, at(1))),
-		second(s.Inventory.SetAggregates(ctx, a, []string{two}, nil)), // moves nothing
-		second(s.Inventory.SetProviderTraits(ctx, a, 2, []string{"COMPUTE_NODE"})),
-		second(s.Inventory.SetProviderTraits(ctx, a, 3, []string{"COMPUTE_NODE"})), // moves nothing
+		errorOf(s.Inventory.CreateProvider(ctx, inventory.ProviderDraft{UUID: a, Name: "a"})),
+		errorOf(s.Inventory.CreateProvider(ctx, inventory.ProviderDraft{UUID: b, Name: "b"})),
+		errorOf(s.Inventory.ReplaceInventories(ctx, a, 0, stock)),
+		errorOf(s.Inventory.CreateInventory(ctx, b, "VCPU", inventory.NewInventory(10))),
+		errorOf(s.Inventory.SetAggregates(ctx, a, []string{one}, at(1))),
+		errorOf(s.Inventory.SetAggregates(ctx, a, []string{two}, nil)), // changes no generation
+		errorOf(s.Inventory.SetProviderTraits(ctx, a, 2, []string{"COMPUTE_NODE"})),
+		errorOf(s.Inventory.SetProviderTraits(ctx, a, 3, []string{"COMPUTE_NODE"})), // changes no generation
 		s.Inventory.ClearProviderTraits(db.WithActor(t.Context(), "bob/demo"), a),
 		s.Inventory.PutAllocations(t.Context(), inventory.ConsumerWrite{Consumer: one, Project: "p", User: "u", Expect: inventory.ExpectAbsent(),
 			Allocations: inventory.Allocations{a: {"VCPU": 1}, b: {"VCPU": 1}}}),
 		s.Inventory.ReplaceAllocations(ctx, []inventory.ConsumerWrite{storetest.VCPUs(one, b, 2, inventory.ExpectGeneration(1)), storetest.VCPUs(two, b, 2, inventory.ExpectAbsent())}),
 		s.Inventory.ReplaceAllocations(ctx, []inventory.ConsumerWrite{storetest.NoAllocations(one, inventory.ExpectGeneration(2)), storetest.VCPUs(two, b, 3, inventory.ExpectGeneration(1))}),
-		s.Inventory.PutAllocations(ctx, storetest.NoAllocations(one, inventory.ExpectAbsent())), // moves nothing
+		s.Inventory.PutAllocations(ctx, storetest.NoAllocations(one, inventory.ExpectAbsent())), // changes no generation
 		s.Inventory.PutAllocations(ctx, storetest.VCPUs(one, b, 2, inventory.ExpectAbsent())),
 		s.Inventory.DeleteAllocations(ctx, one),
 		s.Inventory.DeleteInventories(ctx, a),
@@ -94,7 +94,7 @@ func TestHistoryTellsWhoMovedWhatByEveryDoor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got += told(t, changes, names) + "\n"
+		got += formatChanges(t, changes, names) + "\n"
 	}
 
 	// Of several consumers in one write the order is that of their UUIDs, which are random here.
@@ -119,12 +119,12 @@ ann/demo: inventories, A 5 to 6
 ann/demo: deleted, A 6 to none
 
 ` + strings.Join(ofB, "\n") + "\n\n" + strings.Join(ofOne, "\n") + "\n\n"
-	if d := cmp.Diff(want, got); d != "" || problemKind(refused) != inventory.Conflict {
-		t.Errorf("history differs (- is wanted), and too much was answered with %v:\n%s", refused, d)
+	if d := cmp.Diff(want, got); d != "" || faultKind(refused) != inventory.Conflict {
+		t.Errorf("history differs (- is wanted), or the write beyond the capacity has the wrong fault %v:\n%s", refused, d)
 	}
 }
 
-func TestHistoryIsReadInPagesNewestFirst(t *testing.T) {
+func TestGenerationHistory_PagesAreNewestFirst(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
@@ -151,7 +151,7 @@ func TestHistoryIsReadInPagesNewestFirst(t *testing.T) {
 	}
 }
 
-func TestHistoryKeepsWhatIsYoungAndFew(t *testing.T) {
+func TestTrimHistory_KeepsEntriesWithinTheRetention(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		keep inventorystore.Retention
@@ -194,9 +194,9 @@ func TestHistoryKeepsWhatIsYoungAndFew(t *testing.T) {
 	}
 }
 
-// unbroken is how many entries of the history do not go on where the one before left off, and how many consumers
-// and providers are not where it says.
-const unbroken = `
+// countHistoryGaps counts the history entries that do not begin with the generation where the previous entry ends, and the
+// consumers and providers whose generation differs from their last entry.
+const countHistoryGaps = `
 	with moved as (
 		select 'consumer ' || consumer as whose, id, consumer_from as before, consumer_to as after
 		from generation_change

@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// books is everything that allocations are about, without the numbers and dates that no client sees.
-func books(t *testing.T, db *pgx.Conn) []string {
+// dumpRows returns the rows of providers, consumers, allocations and history, without IDs and dates.
+func dumpRows(t *testing.T, db *pgx.Conn) []string {
 	t.Helper()
 	rows, err := db.Query(t.Context(), `
 		select 'provider ' || uuid || ' ' || generation from provider
@@ -44,7 +44,7 @@ func books(t *testing.T, db *pgx.Conn) []string {
 	return all
 }
 
-// drawWrite draws what one writer wants of a provider or, sometimes, of one that does not exist.
+// drawWrite draws a write of one consumer and one provider. Some of its classes have no inventory, or do not exist.
 func drawWrite(t *rapid.T, provider, consumer string) inventory.ConsumerWrite {
 	expect := rapid.SampledFrom([]inventory.Expectation{{}, {}, {}, {}, inventory.ExpectAbsent(), inventory.ExpectGeneration(1)}).Draw(t, "expect")
 	w := inventory.ConsumerWrite{Consumer: consumer, Project: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project"), User: "u", Expect: expect}
@@ -58,7 +58,7 @@ func drawWrite(t *rapid.T, provider, consumer string) inventory.ConsumerWrite {
 	return w
 }
 
-func TestWritersWhoShareATransactionGetWhatTheyWouldGetInTurn(t *testing.T) {
+func TestGroupCommit_ResultsEqualThoseOfSeparateTransactions(t *testing.T) {
 	t.Parallel()
 	inTurnURL, togetherURL := storetest.URL(t), storetest.URL(t)
 	inTurn, together := storetest.Open(t, inTurnURL), storetest.Open(t, togetherURL)
@@ -91,28 +91,28 @@ func TestWritersWhoShareATransactionGetWhatTheyWouldGetInTurn(t *testing.T) {
 			for i, writes := range all {
 				want := inTurn.Inventory.ReplaceAllocations(t.Context(), writes)
 				if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(got[i])); diff != "" {
-					rt.Errorf("writer %d was told something else (- is wanted):\n%s", i, diff)
+					rt.Errorf("result of write %d differs (- is wanted):\n%s", i, diff)
 				}
 			}
 		}
 	})
 
-	if diff := cmp.Diff(books(t, inTurnDB), books(t, togetherDB)); diff != "" {
-		t.Errorf("the books differ (- is wanted):\n%s", diff)
+	if diff := cmp.Diff(dumpRows(t, inTurnDB), dumpRows(t, togetherDB)); diff != "" {
+		t.Errorf("rows differ (- is wanted):\n%s", diff)
 	}
 }
 
-// crowd lets writers come to a provider that a rival holds: the first one waits for the rival, the others in line.
-// Once they all do, meanwhile runs, the rival leaves and what each writer was told is returned.
-func crowd(t *testing.T, s *store.Store, url, provider string, meanwhile func(), writers ...func() error) []error {
+// queueWriters starts writers of a provider that a rival has locked: the first one waits for the rival, the others wait in the
+// group commit queue, in order. When all of them wait, it calls meanwhile, commits the rival, and returns the writers' errors.
+func queueWriters(t *testing.T, s *store.Store, url, provider string, meanwhile func(), writers ...func() error) []error {
 	t.Helper()
 	r := storetest.NewRival(t, url)
 	r.Do(`begin`)
-	r.Do(bump)
-	told := make([]chan error, len(writers))
+	r.Do(incrementGeneration)
+	results := make([]chan error, len(writers))
 	for i, write := range writers {
-		told[i] = make(chan error, 1)
-		go func() { told[i] <- write() }()
+		results[i] = make(chan error, 1)
+		go func() { results[i] <- write() }()
 		r.AwaitWaiter()
 		for inventorystore.WaitingWrites(s.Inventory) < i {
 			time.Sleep(time.Millisecond)
@@ -121,13 +121,13 @@ func crowd(t *testing.T, s *store.Store, url, provider string, meanwhile func(),
 	meanwhile()
 	r.Do(`commit`)
 	errs := make([]error, len(writers))
-	for i := range told {
-		errs[i] = <-told[i]
+	for i := range results {
+		errs[i] = <-results[i]
 	}
 	return errs
 }
 
-func TestWritersOfABusyProviderShareATransaction(t *testing.T) {
+func TestGroupCommit_WaitingWritersShareATransaction(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -137,22 +137,22 @@ func TestWritersOfABusyProviderShareATransaction(t *testing.T) {
 	for i := range 8 {
 		consumer := uuid.NewString()
 		if i > 5 {
-			consumer = twice // in two transactions, because the second one needs what became of the first
+			consumer = twice // in two transactions, because the second write depends on the first one
 		}
 		writers = append(writers, func() error {
 			return s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumer, p, 1, inventory.ExpectAbsent()))
 		})
 	}
 
-	told := crowd(t, s, url, p, func() {}, writers...)
+	results := queueWriters(t, s, url, p, func() {}, writers...)
 
 	var kinds []inventory.Kind
-	for _, err := range told {
-		kinds = append(kinds, problemKind(err))
+	for _, err := range results {
+		kinds = append(kinds, faultKind(err))
 	}
 	want := []inventory.Kind{-1, -1, -1, -1, -1, inventory.Conflict, inventory.Conflict, inventory.Conflict}
 	if diff := cmp.Diff(want, kinds); diff != "" {
-		t.Errorf("five of eight fit, in the order in which they came (- is wanted):\n%s", diff)
+		t.Errorf("want the first five of eight writes to succeed (- is wanted):\n%s", diff)
 	}
 	var transactions int
 	err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(distinct xmin::text) from consumer`).Scan(&transactions)
@@ -160,11 +160,11 @@ func TestWritersOfABusyProviderShareATransaction(t *testing.T) {
 		t.Errorf("%d transactions, error %v, want the first writer's and one of all others", transactions, err)
 	}
 	if n := inventorystore.GroupCommitQueues(s.Inventory); n != 0 {
-		t.Errorf("%d lines are left", n)
+		t.Errorf("%d queues are left", n)
 	}
 }
 
-func TestWhoGivesUpWaitingWritesNothing(t *testing.T) {
+func TestGroupCommit_CancelledWaitingWriterWritesNothing(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -177,17 +177,17 @@ func TestWhoGivesUpWaitingWritesNothing(t *testing.T) {
 		}
 	}
 
-	told := crowd(t, s, url, p, leave, write(t.Context(), uuid.NewString()), write(ctx, impatient), write(t.Context(), impatient))
+	results := queueWriters(t, s, url, p, leave, write(t.Context(), uuid.NewString()), write(ctx, impatient), write(t.Context(), impatient))
 
-	if told[0] != nil || !errors.Is(told[1], context.Canceled) || told[2] != nil {
-		t.Errorf("want only the second to be cancelled, got %v", told)
+	if results[0] != nil || !errors.Is(results[1], context.Canceled) || results[2] != nil {
+		t.Errorf("want only the second to be cancelled, got %v", results)
 	}
 	if h := storetest.Allocations(t, s, impatient); h.Generation != 1 {
 		t.Errorf("want what the third wrote, got %+v", h)
 	}
 }
 
-func TestWriterWhoGoesAwayAtWorkTakesNobodyAlong(t *testing.T) {
+func TestGroupCommit_CancelledFirstWriterCancelsNoOther(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -199,14 +199,14 @@ func TestWriterWhoGoesAwayAtWorkTakesNobodyAlong(t *testing.T) {
 		}
 	}
 
-	told := crowd(t, s, url, p, leave, write(ctx), write(t.Context()), write(t.Context()))
+	results := queueWriters(t, s, url, p, leave, write(ctx), write(t.Context()), write(t.Context()))
 
-	if !errors.Is(told[0], context.Canceled) || told[1] != nil || told[2] != nil {
-		t.Errorf("want only the first to be cancelled, got %v", told)
+	if !errors.Is(results[0], context.Canceled) || results[1] != nil || results[2] != nil {
+		t.Errorf("want only the first to be cancelled, got %v", results)
 	}
 }
 
-func TestWriterWhomTheDatabaseRefusesSpoilsNothingForOthers(t *testing.T) {
+func TestGroupCommit_WriteThatPostgreSQLRejectsFailsNoOther(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
@@ -218,10 +218,10 @@ func TestWriterWhomTheDatabaseRefusesSpoilsNothingForOthers(t *testing.T) {
 		return func() error { return s.Inventory.PutAllocations(t.Context(), w) }
 	}
 
-	told := crowd(t, s, url, p, func() {}, write("a"), write("b"), write("evil"), write("c"))
+	results := queueWriters(t, s, url, p, func() {}, write("a"), write("b"), write("evil"), write("c"))
 
-	if told[0] != nil || told[1] != nil || told[2] == nil || problemKind(told[2]) >= 0 || told[3] != nil {
-		t.Errorf("want only the third to fail, got %v", told)
+	if results[0] != nil || results[1] != nil || results[2] == nil || faultKind(results[2]) >= 0 || results[3] != nil {
+		t.Errorf("want only the third to fail, got %v", results)
 	}
 	if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 3 {
 		t.Errorf("want 3 in use, got %+v, error %v", u, err)

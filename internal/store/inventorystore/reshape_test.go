@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// anyReshape gives two providers a stock, as large as ever for VCPU, and writes a consumer that exists.
-func anyReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.ConsumerWrite, providers []string) error {
+// randomReshape replaces the inventories of two providers, with the same total of VCPU, and writes an existing consumer.
+func randomReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.ConsumerWrite, providers []string) error {
 	t.Helper()
 	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{}}
 	if w.Expect.Generation() != nil {
@@ -37,8 +37,8 @@ func anyReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.Consumer
 	return s.Inventory.Reshape(t.Context(), shape)
 }
 
-// split is a reshape that moves VGPUs, and who holds them, from a host at that generation to its child.
-func split(host, child string, generation int64, holders ...string) inventory.Reshape {
+// moveVGPUs returns a reshape that moves VGPUs and their allocations from a host with the given generation to its child.
+func moveVGPUs(host, child string, generation int64, holders ...string) inventory.Reshape {
 	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{
 		host:  {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)}},
 		child: {Classes: map[string]inventory.Inventory{"VGPU": inventory.NewInventory(8)}}}}
@@ -50,7 +50,7 @@ func split(host, child string, generation int64, holders ...string) inventory.Re
 	return shape
 }
 
-func TestReshapeHappensOnceAndWhole(t *testing.T) {
+func TestReshape_OneOfSeveralSucceedsCompletely(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for round := range 5 {
@@ -63,7 +63,7 @@ func TestReshapeHappensOnceAndWhole(t *testing.T) {
 			storetest.Allocate(t, s, w)
 		}
 
-		// Among those who reshape there are one who takes from the host and one who changes a holder.
+		// Two concurrent writers are no reshapes: one allocates from the host, one changes the allocations of a consumer.
 		generation := generationOf(t, s, host)
 		newcomer, rewritten, reshapes := uuid.NewString(), atomic.Bool{}, atomic.Int64{}
 		raceWriters(t, 10, func(i int) error {
@@ -75,7 +75,7 @@ func TestReshapeHappensOnceAndWhole(t *testing.T) {
 				rewritten.Store(err == nil)
 				return err
 			}
-			err := s.Inventory.Reshape(t.Context(), split(host, child, generation, a, b))
+			err := s.Inventory.Reshape(t.Context(), moveVGPUs(host, child, generation, a, b))
 			if err == nil {
 				reshapes.Add(1)
 			}
@@ -107,7 +107,7 @@ func TestReshapeHappensOnceAndWhole(t *testing.T) {
 	}
 }
 
-func TestNewConsumerIsCreatedByAReshapeOrByAWriter(t *testing.T) {
+func TestReshape_NewConsumerIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(100)})
@@ -146,22 +146,22 @@ func usageOf(t *testing.T, s *store.Store, provider string) map[string]int64 {
 	return u.Used
 }
 
-func TestReshapeSeesWhatTheOneBeforeItDid(t *testing.T) {
+func TestReshape_WaitingReshapeChecksTheCommittedRows(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		first string
 		then  []string
 		want  inventory.Kind
 	}{
-		"the provider moved on": {first: bump, want: inventory.ConcurrentUpdate},
-		"the provider is gone":  {first: bump, then: []string{`delete from provider where name = 'p'`}, want: inventory.ConcurrentUpdate},
+		"the provider moved on": {first: incrementGeneration, want: inventory.ConcurrentUpdate},
+		"the provider is gone":  {first: incrementGeneration, then: []string{`delete from provider where name = 'p'`}, want: inventory.ConcurrentUpdate},
 		"the consumer moved on": {first: `update consumer set generation = 2`, want: inventory.ConcurrentUpdate},
 		"the consumer is gone":  {first: `delete from consumer`, want: inventory.ConcurrentUpdate},
 		"the other provider is gone": {first: `update provider set generation = 7 where name = 'q'`,
 			then: []string{`delete from provider where name = 'q'`}, want: inventory.Invalid},
 		"a class is gone": {first: `delete from resource_class where name = 'CUSTOM_C'`, want: inventory.UnknownClass},
 		"a class that goes is taken from": {first: `update provider set generation = 7 where name = 'q'`,
-			then: []string{newcomer, takesDisk}, want: inventory.InventoryInUse},
+			then: []string{insertConsumer, allocateDisk}, want: inventory.InventoryInUse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,24 +182,24 @@ func TestReshapeSeesWhatTheOneBeforeItDid(t *testing.T) {
 
 			err := storetest.NewRival(t, url).RunAgainst(func() error { return s.Inventory.Reshape(t.Context(), shape) }, tc.first, tc.then...)
 
-			if problemKind(err) != tc.want {
-				t.Errorf("want a problem of kind %d, got %v", tc.want, err)
+			if faultKind(err) != tc.want {
+				t.Errorf("want a fault of kind %d, got %v", tc.want, err)
 			}
 		})
 	}
 }
 
-const takesDisk = `insert into allocation (consumer_id, provider_id, class_id, amount)
+const allocateDisk = `insert into allocation (consumer_id, provider_id, class_id, amount)
 	select c.id, p.id, 2, 1 from consumer c, provider p where c.uuid = '11111111-1111-4111-8111-111111111111' and p.name = 'p'`
 
-func TestReshapeIsRemembered(t *testing.T) {
+func TestReshape_IsRecordedInTheHistory(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	host := storetest.AddHost(t, s, "host", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8), "VGPU": inventory.NewInventory(8)})
 	child, a := storetest.AddHost(t, s, "child", nil), uuid.NewString()
 	storetest.Allocate(t, s, storetest.VCPUs(a, host, 1, inventory.ExpectAbsent()))
-	if err := s.Inventory.Reshape(db.WithActor(t.Context(), "nova/service"), split(host, child, 3, a)); err != nil {
+	if err := s.Inventory.Reshape(db.WithActor(t.Context(), "nova/service"), moveVGPUs(host, child, 3, a)); err != nil {
 		t.Fatal(err)
 	}
 	changes, err := s.Inventory.ProviderHistory(t.Context(), child, 0, 100)
@@ -211,11 +211,11 @@ nova/service: reshape, child 0 to 1
 nova/service: allocations, a 1 to 2, child 1 to 2
 nova/service: reshape, child 2 to 3
 `
-	if d := cmp.Diff(want, told(t, changes, map[string]string{child: "child", a: "a"})); d != "" {
+	if d := cmp.Diff(want, formatChanges(t, changes, map[string]string{child: "child", a: "a"})); d != "" {
 		t.Error(d)
 	}
 	var broken int
-	if err := storetest.Connect(t, url).QueryRow(t.Context(), unbroken).Scan(&broken); err != nil || broken != 0 {
+	if err := storetest.Connect(t, url).QueryRow(t.Context(), countHistoryGaps).Scan(&broken); err != nil || broken != 0 {
 		t.Errorf("%d breaks in the history, error %v", broken, err)
 	}
 }

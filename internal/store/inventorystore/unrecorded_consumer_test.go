@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// imported gives a provider to that many consumers without a record, as an import of an old Placement leaves them.
-func imported(t *testing.T, url, provider string, count int) []string {
+// createUnrecorded creates consumers with an allocation of a provider but without an owner, as an import from an old Placement does.
+func createUnrecorded(t *testing.T, url, provider string, count int) []string {
 	t.Helper()
 	consumers := make([]string, count)
 	for i := range consumers {
@@ -31,12 +31,12 @@ func imported(t *testing.T, url, provider string, count int) []string {
 	return consumers
 }
 
-func TestConsumersWithoutRecordAreHeldLikeAnyOther(t *testing.T) {
+func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(3)})
-	consumers := imported(t, url, p, 3)
+	consumers := createUnrecorded(t, url, p, 3)
 
 	want := inventory.ConsumerAllocations{Generation: 1, Allocations: inventory.Allocations{p: {"VCPU": 1}}, ProviderGenerations: map[string]int64{p: 1}}
 	got := storetest.Allocations(t, s, consumers[0])
@@ -44,11 +44,11 @@ func TestConsumersWithoutRecordAreHeldLikeAnyOther(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); problemKind(err) != inventory.Conflict {
-		t.Errorf("what is imported is given away: %v", err)
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.Conflict {
+		t.Errorf("want imported allocations to count as used, got %v", err)
 	}
-	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectAbsent())); problemKind(err) != inventory.ConcurrentUpdate {
-		t.Errorf("an imported consumer counts as absent: %v", err)
+	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.ConcurrentUpdate {
+		t.Errorf("want an imported consumer to exist, got %v", err)
 	}
 	storetest.Allocate(t, s, storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(1)))
 	if h := storetest.Allocations(t, s, consumers[0]); h.Generation != 2 || h.Project != "p" || h.User != "u" {
@@ -63,12 +63,12 @@ func TestConsumersWithoutRecordAreHeldLikeAnyOther(t *testing.T) {
 	}
 }
 
-func TestConsumersAreRecordedBatchByBatch(t *testing.T) {
+func TestRecordConsumers_RecordsInBatches(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(100)})
-	consumers := imported(t, url, p, 25)
+	consumers := createUnrecorded(t, url, p, 25)
 	storetest.Allocate(t, s, storetest.VCPUs(consumers[7], p, 2, inventory.ExpectGeneration(1)))
 
 	var batches [][2]int64
@@ -94,12 +94,12 @@ func TestConsumersAreRecordedBatchByBatch(t *testing.T) {
 	}
 }
 
-func TestConsumersAreRecordedWhileTheyAreWritten(t *testing.T) {
+func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10000)})
-	consumers := imported(t, url, p, 300)
+	consumers := createUnrecorded(t, url, p, 300)
 	var healed atomic.Int64
 
 	won := raceWriters(t, 8, func(i int) error {
@@ -123,7 +123,7 @@ func TestConsumersAreRecordedWhileTheyAreWritten(t *testing.T) {
 	})
 
 	if won != 8 {
-		t.Fatalf("only %d of 8 came through", won)
+		t.Fatalf("%d of 8 writers succeeded", won)
 	}
 	for i, consumer := range consumers {
 		h := storetest.Allocations(t, s, consumer)
@@ -141,12 +141,12 @@ func TestConsumersAreRecordedWhileTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestConsumersBeingWrittenHoldNobodyUp(t *testing.T) {
+func TestRecordConsumers_SkipsLockedConsumers(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
-	consumers := imported(t, url, p, 2)
+	consumers := createUnrecorded(t, url, p, 2)
 	writer := storetest.Connect(t, url)
 	tx, err := writer.Begin(t.Context())
 	if err != nil {
@@ -159,7 +159,7 @@ func TestConsumersBeingWrittenHoldNobodyUp(t *testing.T) {
 	if recorded != 1 || left != 1 || err != nil {
 		t.Errorf("beside a writer: %d recorded, %d left, error %v", recorded, left, err)
 	}
-	if err := tx.Rollback(t.Context()); err != nil { // the writer dies
+	if err := tx.Rollback(t.Context()); err != nil { // as if the writer had crashed
 		t.Fatal(err)
 	}
 	recorded, left, err = s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
@@ -168,24 +168,24 @@ func TestConsumersBeingWrittenHoldNobodyUp(t *testing.T) {
 	}
 }
 
-func TestUsageOfNobodyCountsConsumersWithoutRecord(t *testing.T) {
+func TestUsages_UnownedCountsUnrecordedConsumers(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
-	imported(t, url, p, 2)
+	createUnrecorded(t, url, p, 2)
 	storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 3, inventory.ExpectAbsent())) // of p and u
 	user := "u"
 	for name, tc := range map[string]struct {
 		filter inventory.UsageFilter
 		want   int64
 	}{
-		"a project":                      {inventory.UsageFilter{Project: "p"}, 3},
-		"a project and its user":         {inventory.UsageFilter{Project: "p", User: &user}, 3},
-		"nobody's":                       {inventory.UsageFilter{Project: "p", Unowned: true}, 5},
-		"nobody's, with the user":        {inventory.UsageFilter{Project: "p", User: &user, Unowned: true}, 5},
-		"another project":                {inventory.UsageFilter{Project: "q"}, 0},
-		"another project that is nobody": {inventory.UsageFilter{Project: "q", Unowned: true}, 2},
+		"a project":                        {inventory.UsageFilter{Project: "p"}, 3},
+		"a project and its user":           {inventory.UsageFilter{Project: "p", User: &user}, 3},
+		"a project and unowned":            {inventory.UsageFilter{Project: "p", Unowned: true}, 5},
+		"a project, its user, and unowned": {inventory.UsageFilter{Project: "p", User: &user, Unowned: true}, 5},
+		"another project":                  {inventory.UsageFilter{Project: "q"}, 0},
+		"another project and unowned":      {inventory.UsageFilter{Project: "q", Unowned: true}, 2},
 	} {
 		usages, err := s.Inventory.Usages(t.Context(), tc.filter)
 		if got := inventory.TotalUsage(usages).Used["VCPU"]; got != tc.want || err != nil {
