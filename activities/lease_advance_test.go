@@ -22,7 +22,7 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	t.Helper()
 	at := storetest.URL(t)
 	interval := fmt.Sprintf("interval '%d milliseconds'", by.Milliseconds())
-	storetest.Exec(t, at, `drop function remembered() cascade`) // the tests' own guard, which believes in one clock
+	storetest.Exec(t, at, `drop function check_generation() cascade`) // the tests' own guard, which believes in one clock
 	storetest.Exec(t, at, `create schema skew`)
 	storetest.Exec(t, at, `create function skew.now() returns timestamptz language sql stable as $$ select pg_catalog.now() + `+interval+` $$`)
 	storetest.Exec(t, at, `create function skew.clock_timestamp() returns timestamptz language sql volatile as $$ select pg_catalog.clock_timestamp() + `+interval+` $$`)
