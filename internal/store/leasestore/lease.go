@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Lease is the lease with that ID; ErrNotFound once it is deleted.
+// Lease returns a lease. It returns ErrNotFound if the lease is deleted.
 func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	all, err := s.leases(ctx, `id = $1`, id)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Store) Lease(ctx context.Context, id uuid.UUID) (lease.Lease, error) {
 	return all[0], nil
 }
 
-// LeasesByID lists those of the leases with these IDs that are there.
+// LeasesByID returns the leases with these IDs. Deleted leases are missing in the result.
 func (s *Store) LeasesByID(ctx context.Context, ids []uuid.UUID) ([]lease.Lease, error) {
 	return s.leases(ctx, `id = any($1)`, ids)
 }
@@ -51,7 +51,7 @@ func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, erro
 		limit $3)`, f.Project, f.After, limit)
 }
 
-// leases reads leases with all their parts from one snapshot, so that they never look torn.
+// leases reads leases with their reservations and events from one snapshot, so that the statuses fit together.
 func (s *Store) leases(ctx context.Context, where string, args ...any) (all []lease.Lease, err error) {
 	err = s.db.InSnapshot(ctx, func(tx db.Tx) error {
 		all, err = readLeases(ctx, tx, where, args...)
@@ -62,8 +62,7 @@ func (s *Store) leases(ctx context.Context, where string, args ...any) (all []le
 
 func leaseNotFound(id uuid.UUID) error { return fmt.Errorf("%w: lease %s", db.ErrNotFound, id) }
 
-// lockLease locks a lease against every other writer and reads it. Its reservations, events and hosts are only
-// written under this lock.
+// lockLease locks the row of a lease and reads the lease. Every write of its reservations, events and allocations needs this lock.
 func lockLease(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, error) {
 	if err := tx.QueryRow(ctx, `select id from lease where id = $1 for update`, id).Scan(&id); err != nil {
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -103,7 +102,7 @@ func readLeases(ctx context.Context, tx db.Tx, where string, args ...any) ([]lea
 	return all, nil
 }
 
-// readDetails fills in reservations, events and blockers.
+// readDetails reads the reservations, events and blockers of leases.
 func readDetails(ctx context.Context, tx db.Tx, all []lease.Lease) error {
 	if len(all) == 0 {
 		return nil
@@ -177,11 +176,12 @@ func queueEvents(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Le
 	})
 }
 
-// blockersShown is how many of those who stand in a lease's way are named: the next ones to leave.
+// blockersShown is the maximum number of blockers that a lease shows, by end date.
 const blockersShown = 10
 
-// queueBlockers finds who has the hosts of leases whose start is due before them; nobody waits for those who come before
-// him in the calendar. Instances do not wait for those beside them that failed to leave: there is room for both.
+// queueBlockers queues the query for the blockers of pending leases whose start is due: leases with an earlier allocation of the
+// same host that have not released it. An instance reservation is not blocked by a failed end of another instance reservation:
+// each has its own slots.
 func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.Lease) {
 	batch.Queue(`
 		select l.id, b.id, b.name, b.hostname, b.end_at
@@ -211,12 +211,12 @@ func queueBlockers(batch *pgx.Batch, ids []uuid.UUID, byID map[uuid.UUID]*lease.
 	})
 }
 
-// saveLease writes what differs between the lease as it was locked and as it shall be.
+// saveLease writes the differences between two states of a locked lease.
 func saveLease(ctx context.Context, tx *transaction, was, is lease.Lease) error {
 	return saveLeases(ctx, tx, transition{before: was, after: is})
 }
 
-// saveLeases does it for several.
+// saveLeases writes the transitions of several locked leases, and stores their notifications.
 func saveLeases(ctx context.Context, tx *transaction, all ...transition) error {
 	batch, told := &pgx.Batch{}, []notificationSet{}
 	for _, o := range all {
@@ -260,7 +260,7 @@ func queueLease(batch *pgx.Batch, was, is lease.Lease) {
 	}
 }
 
-// requireRow makes zero rows a conflict: somebody was faster.
+// requireRow returns ErrConflict if an update changed no row: another transaction has changed the status.
 func requireRow(id uuid.UUID, from lease.Status) func(tag pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
@@ -275,13 +275,13 @@ func sameReservation(a, b lease.Reservation) bool {
 		a.ResourcesChanged == b.ResourcesChanged && reflect.DeepEqual(a.ReservationDraft, b.ReservationDraft)
 }
 
-// nudgeLease leaves a note that the lease's workflow should look again.
+// nudgeLease returns the note that makes the lease's workflow read its lease again. fresh: the workflow has never run.
 func nudgeLease(l lease.Lease, fresh bool) contract.Nudge {
 	return contract.Nudge{Workflow: contract.Lease, ID: contract.LeaseID(l.ID.String()), NotRunning: fresh, Summary: l.Name,
 		Attributes: contract.Attributes{Status: string(l.Status), Project: l.Project, Resource: "lease"}}
 }
 
-// databaseTime is the database's clock now, not at the transaction's begin.
+// databaseTime returns the current time of the database's clock, not the start time of the transaction.
 func databaseTime(ctx context.Context, tx *transaction) (time.Time, error) {
 	var now time.Time
 	err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// CreateLease writes a lease with its reservations, the hosts that they hold and its events, or nothing at all.
-// What is wrong with the draft, or that there are not enough hosts, is a *lease.Fault.
+// CreateLease creates a lease with its events and reservations, and allocates resources to them. It returns a *lease.Fault if the
+// draft is invalid or if there are not enough free resources.
 func (s *Store) CreateLease(ctx context.Context, d lease.Draft) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -55,8 +55,8 @@ func (s *Store) createLease(ctx context.Context, tx *transaction, d lease.Draft)
 	return l, enqueueNotifications(ctx, tx, notificationSet{l, lease.NotificationsFor(lease.Lease{}, l)})
 }
 
-// UpdateLease changes a lease's name, dates or reservations, or leaves all as it was. A lease that is on its way
-// between two statuses is refused, like every wrong wish, by a *lease.Fault.
+// UpdateLease changes the name, dates or reservations of a lease. It returns a *lease.Fault for a lease in a transitional status, for
+// an invalid change, and if there are not enough free resources.
 func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		l, err = s.updateLease(ctx, tx, id, c)
@@ -65,7 +65,7 @@ func (s *Store) UpdateLease(ctx context.Context, id uuid.UUID, c lease.Change) (
 	return l, err
 }
 
-// PlanUpdate is the lease that a change would make now, or the refusal. It is changed and changed back.
+// PlanUpdate returns the lease after a change, or the *lease.Fault of the change, and rolls the change back.
 func (s *Store) PlanUpdate(ctx context.Context, id uuid.UUID, c lease.Change) (l lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		if l, err = s.updateLease(ctx, tx, id, c); err != nil {
@@ -96,7 +96,7 @@ func (s *Store) updateLease(ctx context.Context, tx *transaction, id uuid.UUID, 
 		return l, err
 	}
 	if !c.OnlyRenames() {
-		is = lease.WithUpdatedHealth(was, is) // or it is refused
+		is = lease.WithUpdatedHealth(was, is) // the update fails unless every reservation gets all its resources
 	}
 	if err := saveLease(ctx, tx, was, is); err != nil {
 		return l, err
@@ -142,7 +142,7 @@ func insertLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	return nil
 }
 
-// networkOf is the network of whose floating IPs a reservation is, nil for all others.
+// networkOf returns the network of a floating IP reservation; nil for other types.
 func networkOf(d lease.ReservationDraft) *uuid.UUID {
 	if d.Type != lease.FloatingIP {
 		return nil
@@ -150,7 +150,7 @@ func networkOf(d lease.ReservationDraft) *uuid.UUID {
 	return &d.Network
 }
 
-// requiredFloatingIPs is the floating IPs that a reservation asks for by name.
+// requiredFloatingIPs returns the addresses that a reservation requires; never nil.
 func requiredFloatingIPs(d lease.ReservationDraft) []netip.Addr {
 	return append([]netip.Addr{}, d.Required...)
 }

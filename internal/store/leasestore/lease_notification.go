@@ -13,13 +13,14 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// notificationSet is what kinds of notices there are about a lease, as it is.
+// notificationSet contains the types of the notifications for the current state of a lease.
 type notificationSet struct {
 	lease.Lease
 	types []string
 }
 
-// enqueueNotifications leaves notices about leases in the caller's transaction, if anybody listens, and nudges who brings them out.
+// enqueueNotifications stores notifications in the caller's transaction and nudges the workflows that deliver them. It does nothing
+// unless notifications are configured.
 func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificationSet) error {
 	if !tx.config.Notifications {
 		return nil
@@ -50,7 +51,7 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// LeaseNotifications lists what was recorded about a lease and not brought out yet, oldest first, at most so many.
+// LeaseNotifications returns the undelivered notifications of a lease, oldest first. limit is the maximum number.
 func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int) ([]lease.Notification, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, message_id, kind, at, lease
@@ -68,7 +69,7 @@ func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int)
 	return all, nil
 }
 
-// DeleteLeaseNotifications forgets notices that were brought out. Those that are forgotten already do no harm.
+// DeleteLeaseNotifications deletes delivered notifications. IDs without a row are ignored.
 func (s *Store) DeleteLeaseNotifications(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from lease_notice where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("settle notices of leases: %w", err)

@@ -12,12 +12,12 @@ import (
 	"berth/internal/lease"
 )
 
-// errPlanned undoes what was only tried.
-var errPlanned = errors.New("only planned")
+// errPlanned rolls a preview back.
+var errPlanned = errors.New("preview is rolled back")
 
-// PlanLease is the lease that a draft would become now, with the hosts that it would get, or the refusal. It is
-// created and undone: nothing is left of it, and nobody hears of it. With a latest start it is the earliest
-// such lease from the draft's start on.
+// PlanLease returns the lease that CreateLease would create, with its resources, or the *lease.Fault. It rolls the creation back: no
+// row, note or notification remains. With a latest start, it returns the lease with the earliest possible start between the
+// draft's start and the latest one.
 func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time) (l lease.Lease, err error) {
 	if err := lease.CheckDraft(d); err != nil {
 		return l, err
@@ -40,7 +40,7 @@ func (s *Store) PlanLease(ctx context.Context, d lease.Draft, latest *time.Time)
 	return l, nil
 }
 
-// findEarliestStart moves a draft to where it first fits.
+// findEarliestStart moves a draft to the earliest start at which enough resources are free.
 func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.Draft, latest time.Time) (lease.Draft, error) {
 	now, err := databaseTime(ctx, tx)
 	if err != nil {
@@ -72,11 +72,11 @@ func (s *Store) findEarliestStart(ctx context.Context, tx *transaction, d lease.
 	return d.StartingAt(dates, start), nil
 }
 
-// maxSlotAttempts is how many starts are tried before a search is given up.
+// maxSlotAttempts is the maximum number of starts that tryStarts tries.
 const maxSlotAttempts = 500
 
-// tryStarts moves a draft to the first start at which its creation goes well. What is shared, as hosts are among instances, has no
-// shorter rule than that; but it too can only begin to fit when somebody leaves something.
+// tryStarts moves a draft to the first start at which its creation succeeds. It tries the draft's start and each time at which another
+// reservation releases a resource: resources that reservations share, such as hosts of instances, have no simpler rule.
 func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, dates lease.Schedule, latest time.Time) (lease.Draft, error) {
 	starts, err := releaseTimes(ctx, tx, dates.Start, latest)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, d
 	return d, lease.Faultf(fault.Kind, "No start until %s will do: %s", latest.UTC().Format(time.RFC3339), fault.Message)
 }
 
-// releaseTimes are when somebody leaves a host or an address, after one instant and not after another.
+// releaseTimes returns the ends of host and floating IP allocations after from and not after until.
 func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) ([]time.Time, error) {
 	rows, err := tx.Query(ctx, `
 		select upper(during) from host_allocation where upper(during) > $1 and upper(during) <= $2
@@ -125,7 +125,7 @@ func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) (
 	return all, nil
 }
 
-// readHostBookings is who has hosts: whoever was ever given one and has not left it.
+// readHostBookings reads all host allocations that are not released.
 func readHostBookings(ctx context.Context, tx *transaction) ([]lease.HostBooking, error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, lower(a.during), upper(a.during), e.status = 'ERROR'

@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// BeginLease enters a step: the transitional status and the event's IN_PROGRESS. Where the lease is already,
-// nothing changes. ErrConflict means that the step is not due there (any longer): look again.
+// BeginLease enters the transitional status of a step and sets its event to IN_PROGRESS. A repetition changes nothing. It returns
+// ErrConflict if the step is not due: the caller has to read the lease again.
 func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		now, err := databaseTime(ctx, tx)
@@ -31,10 +31,10 @@ func (s *Store) BeginLease(ctx context.Context, id uuid.UUID, step lease.Step) (
 	})
 }
 
-// FinishLease leaves a step: reservations, event and lease reach their stable statuses. The failed reservations
-// come with their reasons. A repeated finish changes nothing, one from another time is ErrConflict. An end
-// frees the hosts as its last act and nudges who waits for them. A deletion of which nothing failed makes the
-// row disappear and returns its last state; finished again it is ErrNotFound.
+// FinishLease enters the stable statuses of a step for reservations, event and lease. Failed contains the error text of each failed
+// reservation. A repetition changes nothing; a step that the lease is not in returns ErrConflict. The end of a lease releases
+// its hosts and nudges the leases that wait for them. A deletion without failed reservations deletes the row and returns the last
+// state; its repetition returns ErrNotFound.
 func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) (lease.Lease, error) {
 	return s.changeLease(ctx, id, func(tx *transaction, was lease.Lease) (lease.Lease, error) {
 		is, err := lease.FinishStep(was, step, failed)
@@ -50,14 +50,15 @@ func (s *Store) FinishLease(ctx context.Context, id uuid.UUID, step lease.Step, 
 	})
 }
 
-// transition is what a step makes of a lease.
+// transition is the change of a lease by a step.
 type transition struct {
 	before, after lease.Lease
 	step          lease.Step
-	failed        map[uuid.UUID]string // why, by reservation
+	failed        map[uuid.UUID]string // error texts by reservation
 }
 
-// finishTransitions brings leases, each of which is locked, to where their steps leave them, with all that they hold; or none of them.
+// finishTransitions saves the transitions of locked leases to stable statuses, and allocates or releases their resources. It fails for
+// all leases if it fails for one.
 func finishTransitions(ctx context.Context, tx *transaction, all []transition) error {
 	var started, ended []*transition
 	for i := range all {
@@ -82,7 +83,7 @@ func finishTransitions(ctx context.Context, tx *transaction, all []transition) e
 	return saveLeases(ctx, tx, all...)
 }
 
-// checkAllocated makes sure that no lease is called active whose reservations do not have in inventory what they hold.
+// checkAllocated returns ErrConflict if inventory does not contain all resources of the starting leases' reservations.
 func checkAllocated(ctx context.Context, tx *transaction, started []*transition) error {
 	var all []leaseReservation
 	for _, o := range started {
@@ -97,8 +98,8 @@ func checkAllocated(ctx context.Context, tx *transaction, started []*transition)
 	})
 }
 
-// DeleteLease asks for a lease's deletion, which wins over everything else that is due. A lease that holds nothing in
-// the world goes at once; gone tells so. Else its workflow sees to it.
+// DeleteLease requests the deletion of a lease, which has priority over all due steps. A lease without resources in Nova, Neutron
+// and inventory is deleted at once, and gone is true. Otherwise its workflow releases the resources and deletes it.
 func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		gone = false
@@ -124,7 +125,7 @@ func (s *Store) DeleteLease(ctx context.Context, id uuid.UUID) (gone bool, err e
 	return gone, err
 }
 
-// changeLease runs f on the locked lease and returns what it made of it.
+// changeLease calls f with the locked lease and returns the result of f.
 func (s *Store) changeLease(ctx context.Context, id uuid.UUID, f func(*transaction, lease.Lease) (lease.Lease, error)) (is lease.Lease, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		was, err := lockLease(ctx, tx, id)
@@ -144,7 +145,7 @@ func asConflict(err error) error {
 	return err
 }
 
-// removeLease makes a lease disappear with all that it held and nudges who waits for its hosts.
+// removeLease deletes a lease with its resources in inventory, and nudges the leases that wait for its hosts.
 func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	if err := removeFromInventory(ctx, tx, reservationsOf(l)...); err != nil {
 		return err
@@ -160,15 +161,15 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	if err != nil {
 		return err
 	}
-	l.Status = lease.Deleting // as those who listen know it
+	l.Status = lease.Deleting // the status in the notification
 	if err := enqueueNotifications(ctx, tx, notificationSet{l, []string{lease.NotificationDelete}}); err != nil {
 		return err
 	}
 	return outbox.Enqueue(ctx, tx, append(append(followers, behind...), nudgeLease(l, false))...)
 }
 
-// newLeaderNudges are the notes for those who have come to be among the first at an instant because a lease that was one of them is
-// not due there any more. Each counts who comes before it when it looks, and one that had counted enough would come late.
+// newLeaderNudges returns the notes for leases that become leaders of an instant (rank below lease.LeaderCount) because a change or
+// deletion removes a lease with a lower rank. A lease computes its wake-up time from its rank; without a nudge it wakes up too late.
 func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) ([]contract.Nudge, error) {
 	var left []time.Time
 	for i, e := range was.Events {
@@ -207,14 +208,14 @@ func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) 
 	return nudges, nil
 }
 
-// scanNudge reads whom a note is for.
+// scanNudge reads the note for the workflow of a lease.
 func scanNudge(row pgx.CollectableRow) (contract.Nudge, error) {
 	var l lease.Lease
 	err := row.Scan(&l.ID, &l.Name, &l.Status, &l.Project)
 	return nudgeLease(l, false), err
 }
 
-// releaseEnded frees what the reservations that ended well have: the last act of an end.
+// releaseEnded releases the resources of the reservations that ended without an error, and nudges the leases that wait for them.
 func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) error {
 	if len(ended) == 0 {
 		return nil
@@ -250,8 +251,8 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 	return outbox.Enqueue(ctx, tx, followers...)
 }
 
-// removeUnusedFromInventory makes inventory say that the reservations of a lease whose start failed have nothing, but for what somebody
-// uses: that has to be cleared first.
+// removeUnusedFromInventory removes the reservations of a lease whose start failed from inventory. It keeps resources that servers
+// use: the servers have to be deleted first.
 func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lease) error {
 	for _, h := range reservationsOf(l) {
 		var fault *lease.Fault
@@ -263,7 +264,7 @@ func removeUnusedFromInventory(ctx context.Context, tx *transaction, l lease.Lea
 	return nil
 }
 
-// followerNudges are the notes for the leases whose start is due and that wait for those leases' hosts.
+// followerNudges returns the notes for the pending leases whose start is due and that wait for hosts of the given leases.
 func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) ([]contract.Nudge, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct f.id, f.name, f.status, f.project_id

@@ -13,9 +13,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// AddToInventory gives the reservation its hosts in inventory: an allocation of the reservation, as consumer,
-// on the nested provider of each. What is there already is left alone. ErrConflict means that the lease is not
-// being started (any longer); a *lease.Fault of the kind HostInUse that somebody else holds a host, which may pass.
+// AddToInventory adds the resources of a reservation to inventory: for hosts an allocation on each nested provider, for instances an
+// inventory of the reservation's resource class. A repetition changes nothing. It returns ErrConflict if the lease is not starting
+// or active, and a *lease.Fault of the kind HostInUse if another consumer uses a host; then a later attempt may succeed.
 func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -29,8 +29,8 @@ func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// RemoveFromInventory takes the reservation's allocations out of inventory. What is gone is fine. ErrConflict means
-// that the lease is neither being ended nor deleted.
+// RemoveFromInventory removes the resources of a reservation from inventory. A repetition changes nothing. It returns ErrConflict if
+// the lease is neither ending, ended, failed nor being deleted.
 func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -49,13 +49,14 @@ func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// CloudReservation is what a reservation holds, as the cloud has to know it. ErrConflict means that its lease neither starts nor is
-// active (any longer).
+// CloudReservation returns what Nova and Neutron have to know about a reservation of a starting or active lease. It returns
+// ErrConflict if the lease has another status.
 func (s *Store) CloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.readCloudReservation(ctx, id, lease.Starting, lease.Active)
 }
 
-// EndingCloudReservation is the same of a reservation that is on its way out; ErrConflict means that it is not.
+// EndingCloudReservation returns the same for a reservation of a lease that is ending, ended, failed or being deleted. It returns
+// ErrConflict if the lease has another status.
 func (s *Store) EndingCloudReservation(ctx context.Context, id uuid.UUID) (lease.CloudReservation, error) {
 	return s.readCloudReservation(ctx, id, lease.Terminating, lease.Terminated, lease.Deleting, lease.Error)
 }
@@ -77,7 +78,7 @@ func (s *Store) readCloudReservation(ctx context.Context, id uuid.UUID, statuses
 	return claims[id], err
 }
 
-// readCloudReservations is what reservations hold, as the cloud has to know it.
+// readCloudReservations reads the hosts and floating IPs of reservations, by reservation.
 func readCloudReservations(ctx context.Context, q batchSender, all []leaseReservation) (map[uuid.UUID]lease.CloudReservation, error) {
 	claims, ids := map[uuid.UUID]lease.CloudReservation{}, make([]uuid.UUID, len(all))
 	for i, h := range all {
@@ -123,13 +124,13 @@ func readCloudReservations(ctx context.Context, q batchSender, all []leaseReserv
 	return claims, nil
 }
 
-// batchSender is a pool or a transaction.
+// batchSender is a connection pool or a transaction.
 type batchSender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// SaveCloudIDs remembers what the cloud calls a reservation, and which shape of it the cloud was told. ErrConflict
-// means that its lease was given up meanwhile. An older mark than the one that is there changes nothing.
+// SaveCloudIDs stores the IDs that Nova assigned to a reservation, and the revision of the reservation that Nova and Neutron have. It
+// returns ErrConflict if the lease is no longer starting or active. An older revision than the stored one changes nothing.
 func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		l, r, err := lockReservation(ctx, tx, id)
@@ -155,7 +156,7 @@ func queueCloudIDs(batch *pgx.Batch, reservation uuid.UUID, m lease.CloudIDs) {
 		where id = $1 and $2 between shaped and shape`, reservation, m.Revision, m.AggregateID, m.ServerGroupID)
 }
 
-// lockReservation locks the lease that a reservation belongs to.
+// lockReservation locks the lease of a reservation and reads both.
 func lockReservation(ctx context.Context, tx *transaction, id uuid.UUID) (lease.Lease, lease.Reservation, error) {
 	var of uuid.UUID
 	err := tx.QueryRow(ctx, `select lease_id from reservation where id = $1`, id).Scan(&of)

@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdateHostStates notes which hosts are up, by name, and returns those of which that is news: what failed is leased to nobody
-// any more, and what has recovered is again. Hosts that are not named stay as they are.
+// UpdateHostStates updates the reservable flag of hosts: up contains by hostname whether the host is up. It returns the hosts that
+// changed. Hosts that are not in up stay unchanged.
 func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (failed, recovered []string, err error) {
 	names, states := make([]string, 0, len(up)), make([]bool, 0, len(up))
 	for name, is := range up {
@@ -49,9 +49,9 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 	return failed, recovered, nil
 }
 
-// UnhealthyReservations lists reservations of leases at rest that hold a host that is not up, or that lack resources, and that are
-// needed within the horizon, the earliest first; without a horizon however late. Those beyond it are left for later:
-// the host may be back by then.
+// UnhealthyReservations returns the reservations with a failed host or with missing resources whose lease is pending or active and
+// starts within the horizon, by start date. A later lease is left out: its host may recover before the start. Horizon 0 means no
+// limit.
 func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration, limit int) ([]lease.UnhealthyReservation, error) {
 	rows, err := s.db.Query(ctx, `
 		select r.id, coalesce(a.host_id, 0)
@@ -80,8 +80,9 @@ func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration
 	return all, nil
 }
 
-// HealReservation gives a reservation other resources for those that it lost, as many as there are, and flags what
-// became of it. What is in order by now, or on its way between two statuses, is left alone.
+// HealReservation replaces the failed host of a reservation, or allocates its missing resources, as far as resources are free, and
+// updates the health flags of reservation and lease. It ignores reservations that are healthy by now or whose lease is in a
+// transitional status.
 func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservation) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		was, r, err := lockReservation(ctx, tx, a.Reservation)
@@ -108,7 +109,7 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 		if err := saveLease(ctx, tx, was, *is); err != nil {
 			return err
 		}
-		if is.Degraded && len(lease.NotificationsFor(was, *is)) == 0 { // another host for one that came in place of another
+		if is.Degraded && len(lease.NotificationsFor(was, *is)) == 0 { // the replacement of a replacement changes no flag
 			if err := enqueueNotifications(ctx, tx, notificationSet{*is, []string{lease.NotificationHealth}}); err != nil {
 				return err
 			}
@@ -117,8 +118,8 @@ func (s *Store) HealReservation(ctx context.Context, a lease.UnhealthyReservatio
 	})
 }
 
-// tryUpdateInventory tells inventory what an active reservation has now, or leaves that to the lease's workflow: servers may
-// still be in the books of a host that is lost.
+// tryUpdateInventory updates inventory for an active reservation. If servers still have allocations on the failed host, it leaves the
+// update to the lease's workflow.
 func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	var fault *lease.Fault
 	err := tx.savepoint(ctx, func(tx *transaction) error { return updateInventory(ctx, tx, l, r) })
@@ -128,7 +129,8 @@ func tryUpdateInventory(ctx context.Context, tx *transaction, l lease.Lease, r l
 	return incrementRevision(ctx, tx, r)
 }
 
-// restoreResources replaces the host that the i-th reservation of a lease lost, or else what it lacks; nil if there is nothing to do.
+// restoreResources replaces a failed host of the i-th reservation of a lease, or with host 0 its missing resources. It returns nil if
+// nothing changes.
 func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease.Lease, i int, host int64, now time.Time) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	if host == 0 {
@@ -150,7 +152,7 @@ func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease
 	return &is, err
 }
 
-// restoreMissing books again what a reservation lacks, if it can be had by now.
+// restoreMissing allocates the missing resources of a reservation, if they are free by now.
 func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.Lease, i int, now time.Time) (*lease.Lease, error) {
 	r := was.Reservations[i]
 	err := retryTaken(ctx, tx, func(tx *transaction) error {
@@ -177,7 +179,7 @@ func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.L
 	return &is, nil
 }
 
-// withOwnSlots is the reservation with slots of its own, which a booking may change.
+// withOwnSlots returns the reservation with a copy of its slots, which an allocation may change.
 func withOwnSlots(r lease.Reservation) lease.Reservation {
 	r.Slots = maps.Clone(r.Slots)
 	return r

@@ -1,5 +1,5 @@
-// Package leasestore keeps leases, their reservations and events, the hosts and floating IPs that can be reserved, and who has
-// which of them when. What an active reservation holds is written to inventory in the same transaction.
+// Package leasestore stores leases with their reservations and events, the hosts and floating IPs that can be reserved, and their
+// allocations to reservations. It writes the resources of an active reservation to inventory in the same transaction.
 package leasestore
 
 import (
@@ -17,17 +17,17 @@ type Store struct {
 	config Config
 }
 
-// Config is what the operator sets of leases.
+// Config contains the operator's settings for leases.
 type Config struct {
 	Limits        lease.Limits
-	Notifications bool // every change of a lease is recorded for its webhooks
-	PoolHosts     bool // hosts that are registered or deleted join or leave Nova's pool
+	Notifications bool // store a notification for the webhooks at every change of a lease
+	PoolHosts     bool // add registered hosts to the freepool aggregate in Nova, and remove deleted ones
 }
 
-// New makes a store on that database.
+// New returns a store on a database.
 func New(d *db.DB, c Config) *Store { return &Store{d, c} }
 
-// transaction is a transaction of this store, with its settings.
+// transaction is a database transaction with the settings of the store.
 type transaction struct {
 	db.Tx
 	config Config
@@ -37,12 +37,12 @@ func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// savepoint runs f in a savepoint: if f fails, what it wrote is undone and the transaction goes on.
+// savepoint runs f in a savepoint. If f fails, its writes are rolled back and the transaction continues.
 func (t *transaction) savepoint(ctx context.Context, f func(*transaction) error) error {
 	return db.Savepoint(ctx, t.Tx, func(tx db.Tx) error { return f(&transaction{tx, t.config}) })
 }
 
-// Workflows lists the rows that have a workflow.
+// Workflows are the queries for the rows that have a workflow.
 var Workflows = []outbox.Source{
 	{Workflow: contract.Lease, Rows: `
 		select 'lease/' || id, name, jsonb_build_object('resource', 'lease', 'project', project_id, 'status', status)
