@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestANewTemporalIsToldOfEveryRowAndAKnownOneOfNone(t *testing.T) {
+func TestAdopt_NewNamespaceGetsANoteForEveryRow(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	if n, err := s.Outbox.Adopt(t.Context(), "first"); err != nil || n != 0 {
@@ -52,15 +52,15 @@ func TestANewTemporalIsToldOfEveryRowAndAKnownOneOfNone(t *testing.T) {
 	}
 }
 
-func TestNotesBelongToTheTemporalThatTheRowsAreEntrustedTo(t *testing.T) {
+func TestNotes_AreClaimedOnlyForTheBoundNamespace(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	if _, err := s.Outbox.Adopt(t.Context(), "first"); err != nil {
 		t.Fatal(err)
 	}
-	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
+	enqueue(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
 	taken := claimFor(t, s, "first")
-	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/2"})
+	enqueue(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/2"})
 
 	if _, err := s.Outbox.Adopt(t.Context(), "second"); err != nil {
 		t.Fatal(err)
@@ -77,12 +77,12 @@ func TestNotesBelongToTheTemporalThatTheRowsAreEntrustedTo(t *testing.T) {
 	}
 	for namespace, want := range map[string]bool{"first": false, "second": true} {
 		if got, err := s.Outbox.IsBoundTo(t.Context(), namespace); err != nil || got != want {
-			t.Errorf("entrusted to the %s one: %t, error %v", namespace, got, err)
+			t.Errorf("bound to the %s namespace: %t, error %v", namespace, got, err)
 		}
 	}
 }
 
-func TestOnlyWorkflowsWhoseRowLivesAreRevived(t *testing.T) {
+func TestRestartWorkflows_OnlyForExistingRows(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	project := "p"
@@ -96,12 +96,12 @@ func TestOnlyWorkflowsWhoseRowLivesAreRevived(t *testing.T) {
 	n, err := s.Outbox.RestartWorkflows(t.Context(), []string{"journal/2", "journal/99", "port/not-a-uuid", "nonsense"})
 
 	if err != nil || n != 1 {
-		t.Errorf("revived %d, error %v, want 1", n, err)
+		t.Errorf("restarted %d, error %v, want 1", n, err)
 	}
 	if notes := storetest.ClaimNotes(t, s); len(notes) != 1 || notes[0].ID != "journal/2" {
 		t.Errorf("want a note for journal/2 alone, got %+v", notes)
 	}
 	if n, err := s.Outbox.RestartWorkflows(t.Context(), []string{}); err != nil || n != 0 {
-		t.Errorf("nothing to revive, and yet %d, error %v", n, err)
+		t.Errorf("restarted %d without IDs, error %v", n, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func leave(t *testing.T, s *store.Store, n contract.Nudge) {
+func enqueue(t *testing.T, s *store.Store, n contract.Nudge) {
 	t.Helper()
 	if err := s.DB.InTx(t.Context(), func(tx db.Tx) error { return outbox.Enqueue(t.Context(), tx, n) }); err != nil {
 		t.Fatal(err)
@@ -29,14 +29,14 @@ func claimFor(t *testing.T, s *store.Store, namespace string) []contract.Note {
 	return notes
 }
 
-func TestNoteIsDeliveredOnceThoughNudgedOften(t *testing.T) {
+func TestNote_SeveralNudgesMakeOneNote(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true, Summary: "p"}
 
-	leave(t, s, n)
+	enqueue(t, s, n)
 	n.NotRunning = false
-	leave(t, s, n)
+	enqueue(t, s, n)
 	notes := storetest.ClaimNotes(t, s)
 
 	n.NotRunning = true
@@ -49,13 +49,13 @@ func TestNoteIsDeliveredOnceThoughNudgedOften(t *testing.T) {
 	}
 }
 
-func TestNudgeDuringDeliveryIsNotLost(t *testing.T) {
+func TestNote_NudgeDuringDeliveryStaysDue(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true})
+	enqueue(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true})
 
 	taken := storetest.ClaimNotes(t, s)
-	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
+	enqueue(t, s, contract.Nudge{Workflow: contract.Port, ID: "port/1"})
 	if err := s.Outbox.Settle(t.Context(), "", taken); err != nil {
 		t.Fatal(err)
 	}
@@ -72,31 +72,31 @@ func TestNudgeDuringDeliveryIsNotLost(t *testing.T) {
 	}
 }
 
-func TestLaterNudgeBringsAWaitingNoteForward(t *testing.T) {
+func TestNote_EarlierDueTimeOfALaterNudgeWins(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	leave(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1", NotRunning: true, Delay: time.Hour})
+	enqueue(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1", NotRunning: true, Delay: time.Hour})
 	if early := storetest.ClaimNotes(t, s); len(early) != 0 {
 		t.Fatalf("claimed before it was due: %v", early)
 	}
 
-	leave(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1"})
+	enqueue(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1"})
 
 	if notes := storetest.ClaimNotes(t, s); len(notes) != 1 || !notes[0].NotRunning {
 		t.Errorf("want one fresh note, got %+v", notes)
 	}
 }
 
-func TestWhatWasSeenCountsOnlyWhileNobodyElseNudges(t *testing.T) {
+func TestNote_PortStatusIsDroppedByASecondNudge(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	n := contract.Nudge{Workflow: contract.Port, ID: "port/1", NotRunning: true, PortStatus: &contract.PortStatus{Status: "DOWN"}}
 	joined := n
 	joined.ID = "port/2"
 
-	leave(t, s, n)
-	leave(t, s, joined)
-	leave(t, s, contract.Nudge{Workflow: contract.Port, ID: joined.ID})
+	enqueue(t, s, n)
+	enqueue(t, s, joined)
+	enqueue(t, s, contract.Nudge{Workflow: contract.Port, ID: joined.ID})
 
 	got := map[string]*contract.PortStatus{}
 	for _, note := range storetest.ClaimNotes(t, s) {
