@@ -11,22 +11,22 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// The controller hears of every port that was bound because its agent has asked for it, along with others that were not.
+// Ports that are bound again because of an agent's report are journaled; ports that were bound already are not.
 func TestReportPorts_ReboundPortsAreJournaled(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	g := ground{Store: storetest.Open(t, url), t: t}
-	g.heartbeat(network.OVSAgent, cmp2)
-	g = g.laid("10.0.0.0/24")
-	ports := []network.Port{g.port(cmp1), g.port(cmp1), g.port(cmp2), g.port(cmp1)}
-	g.Network = networkstore.New(g.DB, networkstore.Config{DisableNewAgents: true}) // so that the agent's arrival alone binds nothing
-	g.heartbeat(network.OVSAgent, cmp1)
+	fx := fixture{Store: storetest.Open(t, url), t: t}
+	fx.heartbeat(network.OVSAgent, cmp2)
+	fx = fx.withNetwork("10.0.0.0/24")
+	ports := []network.Port{fx.createPort(cmp1), fx.createPort(cmp1), fx.createPort(cmp2), fx.createPort(cmp1)}
+	fx.Network = networkstore.New(fx.DB, networkstore.Config{DisableNewAgents: true}) // so that the agent's registration binds no port
+	fx.heartbeat(network.OVSAgent, cmp1)
 	reports := map[uuid.UUID][]network.Report{}
 	for _, p := range ports {
 		reports[p.ID] = []network.Report{{Entity: network.L2, Host: cmp1, Event: network.ReportBegun}}
 	}
 
-	if _, err := g.Network.ReportPorts(t.Context(), reports); err != nil {
+	if _, err := fx.Network.ReportPorts(t.Context(), reports); err != nil {
 		t.Fatal(err)
 	}
 
@@ -37,7 +37,7 @@ func TestReportPorts_ReboundPortsAreJournaled(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[bool][]any{true: {network.Down, 0}, false: {network.Build, 1}}[i == 2]
-		if d := cmp.Diff(want, []any{g.look(p.ID).Status, mirrored}); d != "" {
+		if d := cmp.Diff(want, []any{fx.readPort(p.ID).Status, mirrored}); d != "" {
 			t.Errorf("port %d: %s", i, d)
 		}
 	}

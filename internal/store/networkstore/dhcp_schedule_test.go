@@ -9,173 +9,161 @@ import (
 
 	"berth/internal/network"
 	"berth/internal/store/db"
-	"berth/internal/store/storetest"
 )
-
-// aged is a ground on a database in which tests let time pass.
-func aged(t *testing.T) (ground, func()) {
-	t.Helper()
-	url := storetest.URL(t)
-	s := storetest.Open(t, url)
-	return ground{Store: s, t: t}, func() {
-		t.Helper()
-		storetest.Exec(t, url, `update agent set heartbeat_at = heartbeat_at - interval '76 seconds'`)
-	}
-}
-
-// hosting lists the hosts of the network's DHCP agents.
-func (g ground) hosting(id uuid.UUID) []string {
-	g.t.Helper()
-	agents, err := g.Network.Agents(g.t.Context(), db.Listing{Where: []db.Condition{{Field: "network", In: []string{id.String()}}},
-		Sort: []db.Order{{Field: "host"}}})
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	hosts := []string{}
-	for _, a := range agents {
-		hosts = append(hosts, a.Host)
-	}
-	return hosts
-}
-
-// dhcp is the ID of the DHCP agent on that host.
-func (g ground) dhcp(host string) uuid.UUID {
-	g.t.Helper()
-	agents, err := g.Network.Agents(g.t.Context(), db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}})
-	if err != nil || len(agents) != 1 {
-		g.t.Fatalf("%d agents on %s: %v", len(agents), host, err)
-	}
-	return agents[0].ID
-}
-
-func (g ground) hostedBy(what string, want ...string) {
-	g.t.Helper()
-	if d := cmp.Diff(want, g.hosting(g.network.ID)); d != "" {
-		g.t.Errorf("%s: %s", what, d)
-	}
-}
 
 func TestDHCPSchedule_NewAgentTakesUnhostedNetworks(t *testing.T) {
 	t.Parallel()
-	g, pass := aged(t)
-	g.heartbeat(network.OVSAgent, cmp1)
-	g = g.laid("10.0.0.0/24")
-	plain, err := g.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: ptr("p")}})
+	fx, expireHeartbeats := newAgingFixture(t)
+	fx.heartbeat(network.OVSAgent, cmp1)
+	fx = fx.withNetwork("10.0.0.0/24")
+	plain, err := fx.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: ptr("p")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	early := g.port(cmp1)
+	early := fx.createPort(cmp1)
 
-	g.heartbeat(network.DHCPAgent, net1)
-	g.hostedBy("a new agent", net1)
-	if hosts := g.hosting(plain[0].ID); len(hosts) != 0 {
-		t.Errorf("a network without DHCP is hosted by %v", hosts)
+	fx.heartbeat(network.DHCPAgent, net1)
+	fx.checkDHCPHosts("a newly registered agent", net1)
+	if hosts := fx.dhcpHosts(plain[0].ID); len(hosts) != 0 {
+		t.Errorf("a network without DHCP is scheduled to %v", hosts)
 	}
-	if after := g.look(early.ID); len(after.Blocks) != 1 {
-		t.Errorf("a port that never waited for DHCP does now: %v", entities(after.Blocks))
+	if after := fx.readPort(early.ID); len(after.Blocks) != 1 {
+		t.Errorf("an existing port got a DHCP block: %v", blockNames(after.Blocks))
 	}
-	if err := g.Network.UnscheduleNetwork(t.Context(), g.dhcp(net1), g.network.ID); err != nil {
+	if err := fx.Network.UnscheduleNetwork(t.Context(), fx.dhcpAgentID(net1), fx.network.ID); err != nil {
 		t.Fatal(err)
 	}
-	g.heartbeat(network.DHCPAgent, net1)
-	if hosts := g.hosting(g.network.ID); len(hosts) != 0 {
-		t.Errorf("an operator's word holds for the length of a heartbeat: %v", hosts)
+	fx.heartbeat(network.DHCPAgent, net1)
+	if hosts := fx.dhcpHosts(fx.network.ID); len(hosts) != 0 {
+		t.Errorf("a heartbeat reversed the operator's unscheduling: %v", hosts)
 	}
-	pass()
-	g.heartbeat(network.DHCPAgent, net1)
-	g.hostedBy("an agent that came back", net1)
-	if _, err := g.Network.UpdateAgent(t.Context(), g.dhcp(net1), network.AgentChange{AdminUp: ptr(false)}); err != nil {
+	expireHeartbeats()
+	fx.heartbeat(network.DHCPAgent, net1)
+	fx.checkDHCPHosts("the agent revived", net1)
+	if _, err := fx.Network.UpdateAgent(t.Context(), fx.dhcpAgentID(net1), network.AgentChange{AdminUp: ptr(false)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Network.UnscheduleNetwork(t.Context(), g.dhcp(net1), g.network.ID); err != nil {
+	if err := fx.Network.UnscheduleNetwork(t.Context(), fx.dhcpAgentID(net1), fx.network.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Network.UpdateAgent(t.Context(), g.dhcp(net1), network.AgentChange{AdminUp: ptr(true)}); err != nil {
+	if _, err := fx.Network.UpdateAgent(t.Context(), fx.dhcpAgentID(net1), network.AgentChange{AdminUp: ptr(true)}); err != nil {
 		t.Fatal(err)
 	}
-	g.hostedBy("an agent that was enabled", net1)
+	fx.checkDHCPHosts("the agent was enabled", net1)
 }
 
 func TestDHCPSchedule_DeletedAgentsNetworksAreRescheduled(t *testing.T) {
 	t.Parallel()
-	g := ready(t, "10.0.0.0/24")
-	p := g.port(cmp1)
-	g.settle(p.ID, l2on1)
-	g.heartbeat(network.DHCPAgent, "net-2")
+	fx := newFixture(t, "10.0.0.0/24")
+	p := fx.createPort(cmp1)
+	fx.updateStatus(p.ID, l2OnCmp1)
+	fx.heartbeat(network.DHCPAgent, "net-2")
 
-	if err := g.Network.UnscheduleNetwork(t.Context(), g.dhcp(net1), g.network.ID); err != nil {
+	if err := fx.Network.UnscheduleNetwork(t.Context(), fx.dhcpAgentID(net1), fx.network.ID); err != nil {
 		t.Fatal(err)
 	}
-	g.hostedBy("taken from one by an operator", "net-2")
-	if s := g.settle(p.ID, dhcpOK); s.Status != network.Down || s.IgnoredReports != 1 {
-		t.Errorf("the report of an agent that hosts the network no longer: %+v", s)
+	fx.checkDHCPHosts("unscheduled from net-1 by an operator", "net-2")
+	if s := fx.updateStatus(p.ID, dhcpReady); s.Status != network.Down || s.IgnoredReports != 1 {
+		t.Errorf("report from an agent that no longer hosts the network: %+v", s)
 	}
-	if err := g.Network.DeleteAgent(t.Context(), g.dhcp("net-2")); err != nil {
+	if err := fx.Network.DeleteAgent(t.Context(), fx.dhcpAgentID("net-2")); err != nil {
 		t.Fatal(err)
 	}
-	g.hostedBy("its agent was deleted", net1)
-	if s := g.settle(p.ID, dhcpOK); s.Status != network.Active {
-		t.Errorf("the report of its third agent: %+v", s)
+	fx.checkDHCPHosts("the agent of net-2 was deleted", net1)
+	if s := fx.updateStatus(p.ID, dhcpReady); s.Status != network.Active {
+		t.Errorf("report from the agent that hosts the network again: %+v", s)
 	}
 }
 
 func TestDHCPSchedule_LiveAgentsShareNetworksOfDownAgents(t *testing.T) {
 	t.Parallel()
-	g, pass := aged(t)
-	g.heartbeat(network.DHCPAgent, "dead")
+	fx, expireHeartbeats := newAgingFixture(t)
+	fx.heartbeat(network.DHCPAgent, "dead")
 	living := []string{"a", "b", "c"}
 	enabled := func(up bool) {
 		t.Helper()
 		for _, host := range living {
-			g.heartbeat(network.DHCPAgent, host)
-			if _, err := g.Network.UpdateAgent(t.Context(), g.dhcp(host), network.AgentChange{AdminUp: &up}); err != nil {
+			fx.heartbeat(network.DHCPAgent, host)
+			if _, err := fx.Network.UpdateAgent(t.Context(), fx.dhcpAgentID(host), network.AgentChange{AdminUp: &up}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	enabled(false) // so that the other one gets all networks
+	enabled(false) // so that the agent on "dead" gets all networks
 	var all []uuid.UUID
 	for i := range 9 {
-		g = g.laid(fmt.Sprintf("10.%d.0.0/24", i))
-		all = append(all, g.network.ID)
+		fx = fx.withNetwork(fmt.Sprintf("10.%d.0.0/24", i))
+		all = append(all, fx.network.ID)
 	}
-	pass()
+	expireHeartbeats()
 	enabled(true)
 
 	for range 9 {
 		for _, host := range living {
-			g.heartbeat(network.DHCPAgent, host)
+			fx.heartbeat(network.DHCPAgent, host)
 		}
 	}
 	share := map[string]int{}
 	for _, id := range all {
-		hosts := g.hosting(id)
+		hosts := fx.dhcpHosts(id)
 		if len(hosts) != 1 {
-			t.Errorf("%s is hosted by %v", id, hosts)
+			t.Errorf("network %s is scheduled to %v", id, hosts)
 		}
 		for _, h := range hosts {
 			share[h]++
 		}
 	}
 	if share["dead"] != 0 || len(share) != 3 {
-		t.Errorf("shared as %v", share)
+		t.Errorf("networks by host: %v", share)
 	}
-	if r := g.heartbeat(network.DHCPAgent, "dead"); r != network.AgentRevived {
-		t.Errorf("the agent is %s", r)
+	if r := fx.heartbeat(network.DHCPAgent, "dead"); r != network.AgentRevived {
+		t.Errorf("heartbeat result %s", r)
 	}
-	if hosts := g.hosting(all[0]); len(hosts) != 1 || hosts[0] == "dead" {
-		t.Errorf("what was taken over is hosted by %v", hosts)
+	if hosts := fx.dhcpHosts(all[0]); len(hosts) != 1 || hosts[0] == "dead" {
+		t.Errorf("after the down agent revived, its former network is scheduled to %v", hosts)
 	}
 }
 
 func TestDHCPSchedule_ConcurrentNewAgents(t *testing.T) {
 	t.Parallel()
-	g, pass := aged(t)
-	g.heartbeat(network.DHCPAgent, "dead")
-	g = g.laid("10.0.0.0/24")
-	pass()
-	together(8, func(i int) { g.heartbeat(network.DHCPAgent, fmt.Sprint("net-", i)) })
-	if hosts := g.hosting(g.network.ID); len(hosts) != 1 || hosts[0] == "dead" {
-		t.Errorf("hosted by %v", hosts)
+	fx, expireHeartbeats := newAgingFixture(t)
+	fx.heartbeat(network.DHCPAgent, "dead")
+	fx = fx.withNetwork("10.0.0.0/24")
+	expireHeartbeats()
+	runConcurrently(8, func(i int) { fx.heartbeat(network.DHCPAgent, fmt.Sprint("net-", i)) })
+	if hosts := fx.dhcpHosts(fx.network.ID); len(hosts) != 1 || hosts[0] == "dead" {
+		t.Errorf("the network is scheduled to %v", hosts)
+	}
+}
+
+func TestDHCPSchedule_UnscheduleDuringPortCreate(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/16")
+	agent := fx.agentOfType(network.DHCPAgent).ID
+	enabled := func(up bool) {
+		t.Helper()
+		if _, err := fx.Network.UpdateAgent(t.Context(), agent, network.AgentChange{AdminUp: &up}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 30 {
+		enabled(false) // so that no port create schedules the network again
+		runConcurrently(5, func(i int) {
+			if i > 0 {
+				fx.createPort(cmp1)
+			} else if err := fx.Network.UnscheduleNetwork(t.Context(), agent, fx.network.ID); err != nil {
+				t.Error(err)
+			}
+		})
+		ports, err := fx.Network.Ports(t.Context(), db.Listing{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range ports {
+			if d := cmp.Diff([]string{"L2@cmp-1"}, blockNames(p.Blocks)); d != "" {
+				t.Fatalf("round %d: %s", round, d)
+			}
+		}
+		enabled(true) // and the network is scheduled to it again
 	}
 }

@@ -1,7 +1,6 @@
 package networkstore_test
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
@@ -14,8 +13,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// toldOf lists what agents shall be told of a network, as kind and event, and forgets it.
-func toldOf(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
+// takeNotifications returns the unsent notifications of a network as resource and event, and marks them sent.
+func takeNotifications(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
 	t.Helper()
 	due, err := s.Network.Notifications(t.Context(), id, 100)
 	if err != nil {
@@ -34,21 +33,21 @@ func toldOf(t *testing.T, s *store.Store, id uuid.UUID) (all []string) {
 // TestNotification_EnqueuedForEveryChange checks the order of notifications, and that none are enqueued if agents are not notified.
 func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 	t.Parallel()
-	for _, listening := range []bool{true, false} {
+	for _, notifyAgents := range []bool{true, false} {
 		s := storetest.New(t)
-		if listening {
+		if notifyAgents {
 			s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 		}
 		want := func(id uuid.UUID, what string, want ...string) {
 			t.Helper()
-			if !listening {
+			if !notifyAgents {
 				want = nil
 			}
-			if diff := cmp.Diff(want, toldOf(t, s, id)); diff != "" {
+			if diff := cmp.Diff(want, takeNotifications(t, s, id)); diff != "" {
 				t.Errorf("%s: %s", what, diff)
 			}
 		}
-		n := bareNetwork(t, s)
+		n := createNetwork(t, s)
 		want(n, "created", "network created")
 		report := func(kind, host string) {
 			if _, err := s.Network.ReportState(t.Context(), network.AgentState{Type: kind, Host: host, Configurations: []byte(`{}`)}); err != nil {
@@ -57,14 +56,14 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 		}
 		report(network.DHCPAgent, "net-1")
 		report(network.OVSAgent, "cmp-1")
-		subnet := subnetOn(t, s, n)
-		want(n, "with a subnet", "hosting created", "subnet created")
+		subnet := createSubnet(t, s, n)
+		want(n, "after a subnet was created", "hosting created", "subnet created")
 		ports, err := s.Network.CreatePorts(t.Context(), []network.PortChange{{Network: &n, Project: ptr("p"), Host: ptr("cmp-1"), DeviceOwner: ptr("compute:nova")}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := ports[0].ID
-		want(n, "with a port", "port created")
+		want(n, "after a port was created", "port created")
 		update := func(c network.PortChange) {
 			if _, err := s.Network.UpdatePort(t.Context(), p, c, nil); err != nil {
 				t.Fatal(err)
@@ -73,16 +72,16 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 		update(network.PortChange{Name: ptr("web")})
 		update(network.PortChange{Name: ptr("web")})
 		update(network.PortChange{FixedIPs: &[]network.FixedIP{}})
-		want(n, "changed", "port updated", "port readdressed")
+		want(n, "after a port was updated", "port updated", "port readdressed")
 		reports := map[uuid.UUID][]network.Report{p: {{Entity: network.L2, Host: "cmp-1"}}}
 		if _, err := s.Network.ReportPorts(t.Context(), reports); err != nil {
 			t.Fatal(err)
 		}
-		want(n, "wired", "port updated")
+		want(n, "after the port was wired", "port updated")
 		if _, err := s.Network.UpdateSubnet(t.Context(), subnet, network.SubnetChange{DHCP: ptr(false)}, nil); err != nil {
 			t.Fatal(err)
 		}
-		want(n, "without DHCP", "subnet updated")
+		want(n, "after DHCP was disabled", "subnet updated")
 		for _, err := range []error{s.Network.DeletePort(t.Context(), p, nil), s.Network.DeleteSubnet(t.Context(), subnet, nil), s.Network.DeleteNetwork(t.Context(), n, nil)} {
 			if err != nil {
 				t.Fatal(err)
@@ -98,10 +97,10 @@ func TestNotification_Replay(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
-	early, late := bareNetwork(t, s), bareNetwork(t, s)
+	early, late := createNetwork(t, s), createNetwork(t, s)
 	for _, n := range []uuid.UUID{early, late} {
-		if got := toldOf(t, s, n); len(got) != 1 {
-			t.Fatalf("of a new network agents are told %v", got)
+		if got := takeNotifications(t, s, n); len(got) != 1 {
+			t.Fatalf("notifications of a new network: %v, want one", got)
 		}
 	}
 	storetest.Exec(t, url, `delete from note`)
@@ -111,38 +110,20 @@ func TestNotification_Replay(t *testing.T) {
 		if err := s.Network.ReplayNotifications(t.Context(), within); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([][]string{atEarly, atLate}, [][]string{toldOf(t, s, early), toldOf(t, s, late)}); diff != "" {
+		if diff := cmp.Diff([][]string{atEarly, atLate}, [][]string{takeNotifications(t, s, early), takeNotifications(t, s, late)}); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
 	}
 
-	want("after a minute", time.Minute, nil, []string{"network created"})
-	want("after an hour", time.Hour, []string{"network created"}, []string{"network created"})
+	want("replay of one minute", time.Minute, nil, []string{"network created"})
+	want("replay of one hour", time.Hour, []string{"network created"}, []string{"network created"})
 	var notes int
 	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(*) from note where workflow = 'Announce'`).Scan(&notes); err != nil || notes != 2 {
-		t.Errorf("%d workflows are woken, want 2: %v", notes, err)
+		t.Errorf("%d workflows are nudged, want 2: %v", notes, err)
 	}
 	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '2 hours' where network_id = $1`, early)
 	if n, err := s.Network.TrimNotifications(t.Context(), 10); err != nil || n != 1 {
-		t.Errorf("forgot %d, %v", n, err)
+		t.Errorf("trimmed %d notifications, want 1: %v", n, err)
 	}
-	want("after a day", 24*time.Hour, nil, []string{"network created"})
-}
-
-func bareNetwork(t *testing.T, s *store.Store) uuid.UUID {
-	t.Helper()
-	made, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: ptr("p")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made[0].ID
-}
-
-func subnetOn(t *testing.T, s *store.Store, n uuid.UUID) uuid.UUID {
-	t.Helper()
-	made, err := s.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &n, Project: ptr("p"), CIDR: ptr(netip.MustParsePrefix("10.0.0.0/24"))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made[0].ID
+	want("replay of one day", 24*time.Hour, nil, []string{"network created"})
 }

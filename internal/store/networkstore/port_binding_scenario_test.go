@@ -13,260 +13,248 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// bindScenarios are the rows of the contract's table about bindings, agents and trunks, by their numbers, with the outcome that is
-// wished for. silence lets every agent fall silent.
-var bindScenarios = map[string]func(g ground, silence func()){
-	"C14 nothing to bind: reports are counted and change nothing": func(g ground, _ func()) {
-		p := g.port("", owner("network:dhcp"))
-		if s := g.settle(p.ID, l2on1, dhcpOK); s.IgnoredReports != 2 {
-			g.t.Errorf("%+v", s)
+// bindScenarios are the rows of the contract's table about bindings, agents and trunks, by their numbers, with the required
+// outcome. expireHeartbeats makes every agent miss its heartbeats.
+var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
+	"C14 an unbound port counts reports and does not change": func(fx fixture, _ func()) {
+		p := fx.createPort("", withDeviceOwner("network:dhcp"))
+		if s := fx.updateStatus(p.ID, l2OnCmp1, dhcpReady); s.IgnoredReports != 2 {
+			fx.t.Errorf("%+v", s)
 		}
-		g.is("unbound", p, network.Down)
+		fx.checkPort("unbound", p, network.Down)
 	},
-	"C32 no agent on the host: it is not bound, and no ghost wires it": func(g ground, _ func()) {
-		p := g.port("cmp-9")
+	"C32 without an agent on the host binding fails and reports are ignored": func(fx fixture, _ func()) {
+		p := fx.createPort("cmp-9")
 		if p.VIF != network.VIFFailed {
-			g.t.Errorf("%s", p.VIF)
+			fx.t.Errorf("%s", p.VIF)
 		}
-		g.settle(p.ID, dhcpOK, network.Report{Entity: network.L2, Host: "cmp-9"})
-		g.is("reported", p, network.Down)
+		fx.updateStatus(p.ID, dhcpReady, network.Report{Entity: network.L2, Host: "cmp-9"})
+		fx.checkPort("reported", p, network.Down)
 	},
-	"C33 an interface that nobody there can wire is not waited for": func(g ground, _ func()) {
-		p := g.port(cmp1, vnic("direct"))
+	"C33 a VNIC type that no agent wires adds no L2 block": func(fx fixture, _ func()) {
+		p := fx.createPort(cmp1, withVNIC("direct"))
 		if p.VIF != network.VIFFailed {
-			g.t.Errorf("%s", p.VIF)
+			fx.t.Errorf("%s", p.VIF)
 		}
-		g.is("created", p, network.Down, "DHCP@")
+		fx.checkPort("created", p, network.Down, "DHCP@")
 	},
-	"C35 another host or another interface: down in the same write": func(g ground, _ func()) {
+	"C35 a new host or binding profile sets DOWN in the same write": func(fx fixture, _ func()) {
 		for _, c := range []network.PortChange{{Host: ptr(cmp2)}, {Profile: []byte(`{"a":"b"}`)}} {
-			p := g.port(cmp1)
-			g.settle(p.ID, l2on1, dhcpOK)
-			if after := g.update(p.ID, c); after.Status != network.Down || len(after.Blocks) != 1 {
-				g.t.Errorf("%+v: %s, %v", c, after.Status, after.Blocks)
+			p := fx.createPort(cmp1)
+			fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
+			if after := fx.updatePort(p.ID, c); after.Status != network.Down || len(after.Blocks) != 1 {
+				fx.t.Errorf("%+v: %s, %v", c, after.Status, after.Blocks)
 			}
 		}
 	},
-	"C36 a revived agent binds what could not be bound": func(g ground, silence func()) {
-		silence()
-		p := g.port(cmp1)
-		g.heartbeat(network.OVSAgent, cmp2)
-		g.heartbeat(network.DHCPAgent, cmp1)
-		g.is("others live", p, network.Down, "DHCP@")
-		if r := g.heartbeat(network.OVSAgent, cmp1); r != network.AgentRevived {
-			g.t.Errorf("the agent is %s", r)
+	"C36 a revived agent retries failed bindings": func(fx fixture, expireHeartbeats func()) {
+		expireHeartbeats()
+		p := fx.createPort(cmp1)
+		fx.heartbeat(network.OVSAgent, cmp2)
+		fx.heartbeat(network.DHCPAgent, cmp1)
+		fx.checkPort("heartbeats of other agents", p, network.Down, "DHCP@")
+		if r := fx.heartbeat(network.OVSAgent, cmp1); r != network.AgentRevived {
+			fx.t.Errorf("heartbeat result %s", r)
 		}
-		g.is("revived", p, network.Down, "DHCP@", "L2@cmp-1")
+		fx.checkPort("revived", p, network.Down, "DHCP@", "L2@cmp-1")
 	},
-	"C36 a disabled agent binds nothing until it is enabled": func(g ground, silence func()) {
-		silence()
-		p := g.port(cmp2)
-		g.disable(network.OVSAgent, cmp2)
-		g.heartbeat(network.OVSAgent, cmp2)
-		if after := g.look(p.ID); after.VIF != network.VIFFailed {
-			g.t.Errorf("a disabled agent: %s", after.VIF)
+	"C36 a disabled agent binds no port until it is enabled": func(fx fixture, expireHeartbeats func()) {
+		expireHeartbeats()
+		p := fx.createPort(cmp2)
+		fx.disableAgent(network.OVSAgent, cmp2)
+		fx.heartbeat(network.OVSAgent, cmp2)
+		if after := fx.readPort(p.ID); after.VIF != network.VIFFailed {
+			fx.t.Errorf("with a disabled agent: %s", after.VIF)
 		}
-		if _, err := g.Network.UpdateAgent(g.t.Context(), g.dhcp(cmp2), network.AgentChange{AdminUp: ptr(true)}); err != nil {
-			g.t.Fatal(err)
+		if _, err := fx.Network.UpdateAgent(fx.t.Context(), fx.dhcpAgentID(cmp2), network.AgentChange{AdminUp: ptr(true)}); err != nil {
+			fx.t.Fatal(err)
 		}
-		if after := g.look(p.ID); after.VIF != network.VIFOVS {
-			g.t.Errorf("enabled: %s", after.VIF)
+		if after := fx.readPort(p.ID); after.VIF != network.VIFOVS {
+			fx.t.Errorf("after the agent was enabled: %s", after.VIF)
 		}
 	},
-	"C37 of two who bind, both see one binding": func(g ground, _ func()) {
-		p := g.port("")
+	"C37 concurrent bindings leave one binding": func(fx fixture, _ func()) {
+		p := fx.createPort("")
 		hosts := []string{cmp1, cmp2}
-		together(4, func(i int) { g.update(p.ID, network.PortChange{Host: &hosts[i%2]}) })
-		after := g.look(p.ID)
-		if d := cmp.Diff([]string{"DHCP@", "L2@" + after.Host}, entities(after.Blocks)); d != "" {
-			g.t.Error(d)
+		runConcurrently(4, func(i int) { fx.updatePort(p.ID, network.PortChange{Host: &hosts[i%2]}) })
+		after := fx.readPort(p.ID)
+		if d := cmp.Diff([]string{"DHCP@", "L2@" + after.Host}, blockNames(after.Blocks)); d != "" {
+			fx.t.Error(d)
 		}
 	},
-	"C38 a delete that meets a binding leaves nothing": func(g ground, _ func()) {
-		p := g.port("")
-		together(2, func(i int) {
+	"C38 a delete during a binding leaves no block": func(fx fixture, _ func()) {
+		p := fx.createPort("")
+		runConcurrently(2, func(i int) {
 			if i == 0 {
-				_, _ = g.Network.UpdatePort(g.t.Context(), p.ID, network.PortChange{Host: ptr(cmp1)}, nil)
-			} else if err := g.Network.DeletePort(g.t.Context(), p.ID, nil); err != nil {
-				g.t.Error(err)
+				_, _ = fx.Network.UpdatePort(fx.t.Context(), p.ID, network.PortChange{Host: ptr(cmp1)}, nil)
+			} else if err := fx.Network.DeletePort(fx.t.Context(), p.ID, nil); err != nil {
+				fx.t.Error(err)
 			}
 		})
-		if blocked, err := g.Network.Blocked(g.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
-			g.t.Errorf("still blocked, %v", err)
+		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
+			fx.t.Errorf("still blocked, %v", err)
 		}
 	},
-	"C39 moved: late words of the source are nobody's": func(g ground, _ func()) {
-		p := g.port(cmp1)
-		g.settle(p.ID, l2on1, dhcpOK)
-		g.propose(p, cmp2)
-		if _, err := g.Network.ActivateBinding(g.t.Context(), p.ID, cmp2); err != nil {
-			g.t.Fatal(err)
+	"C39 after the move late reports of the source are ignored": func(fx fixture, _ func()) {
+		p := fx.createPort(cmp1)
+		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
+		fx.createBinding(p, cmp2)
+		if _, err := fx.Network.ActivateBinding(fx.t.Context(), p.ID, cmp2); err != nil {
+			fx.t.Fatal(err)
 		}
-		g.is("moved", p, network.Down, "L2@cmp-2")
-		g.settle(p.ID, lost(cmp1), l2on1)
-		g.is("late", p, network.Down, "L2@cmp-2")
-		g.settle(p.ID, l2on2)
-		g.is("wired", p, network.Active)
-		if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, tied(g.look(p.ID))); d != "" {
-			g.t.Error(d)
+		fx.checkPort("moved", p, network.Down, "L2@cmp-2")
+		fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1)
+		fx.checkPort("late", p, network.Down, "L2@cmp-2")
+		fx.updateStatus(p.ID, l2OnCmp2)
+		fx.checkPort("wired", p, network.Active)
+		if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, bindingSummaries(fx.readPort(p.ID))); d != "" {
+			fx.t.Error(d)
 		}
 	},
-	"C40 refused activations": func(g ground, _ func()) {
-		p, other := g.port(cmp1), g.port(cmp1, owner("baremetal:none"))
+	"C40 invalid activations are refused": func(fx fixture, _ func()) {
+		p, other := fx.createPort(cmp1), fx.createPort(cmp1, withDeviceOwner("baremetal:none"))
 		for _, tc := range []struct {
 			port network.Port
 			host string
 			want network.Kind
 		}{{p, cmp1, network.BindingActive}, {p, cmp2, network.BindingNotFound}, {other, cmp2, network.BadRequest}} {
-			if _, err := g.Network.ActivateBinding(g.t.Context(), tc.port.ID, tc.host); kind(err) != tc.want {
-				g.t.Errorf("%s: %v", tc.host, err)
+			if _, err := fx.Network.ActivateBinding(fx.t.Context(), tc.port.ID, tc.host); faultKind(err) != tc.want {
+				fx.t.Errorf("%s: %v", tc.host, err)
 			}
 		}
-		g.propose(p, cmp2)
+		fx.createBinding(p, cmp2)
 		var won, lost atomic.Int32
-		together(2, func(int) {
-			switch _, err := g.Network.ActivateBinding(g.t.Context(), p.ID, cmp2); {
+		runConcurrently(2, func(int) {
+			switch _, err := fx.Network.ActivateBinding(fx.t.Context(), p.ID, cmp2); {
 			case err == nil:
 				won.Add(1)
-			case kind(err) == network.BindingActive:
+			case faultKind(err) == network.BindingActive:
 				lost.Add(1)
 			}
 		})
 		if won.Load() != 1 || lost.Load() != 1 {
-			g.t.Errorf("%d moved it, %d were refused", won.Load(), lost.Load())
+			fx.t.Errorf("%d activations succeeded, %d were refused", won.Load(), lost.Load())
 		}
 	},
-	"C44 C46 wired where it may go: Nova is told, the port stays": func(g ground, _ func()) {
-		p := g.port(cmp1)
-		g.settle(p.ID, l2on1, dhcpOK)
-		g.propose(p, cmp2)
-		s := g.settle(p.ID, l2on2)
-		if d := cmp.Diff([]string{network.NovaVIFPlugged, network.NovaVIFPlugged}, events(s)); d != "" {
-			g.t.Error(d)
+	"C44 C46 wiring at the destination sends a Nova event and keeps the status": func(fx fixture, _ func()) {
+		p := fx.createPort(cmp1)
+		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
+		fx.createBinding(p, cmp2)
+		s := fx.updateStatus(p.ID, l2OnCmp2)
+		if d := cmp.Diff([]string{network.NovaVIFPlugged, network.NovaVIFPlugged}, eventNames(s)); d != "" {
+			fx.t.Error(d)
 		}
-		g.is("wired there", p, network.Active)
-		if s = g.settle(p.ID, network.Report{Entity: network.L2, Host: "cmp-9"}); len(s.Events) != 2 || s.Accepted[0] {
-			g.t.Errorf("a host that it has nothing to do with: %+v", s)
+		fx.checkPort("wired at the destination", p, network.Active)
+		if s = fx.updateStatus(p.ID, network.Report{Entity: network.L2, Host: "cmp-9"}); len(s.Events) != 2 || s.Accepted[0] {
+			fx.t.Errorf("report from a host without a binding: %+v", s)
 		}
 	},
-	"C45 C47 C49 a delete that meets reports leaves nothing, and the reports do no harm": func(g ground, _ func()) {
-		p := g.port(cmp1)
-		g.settle(p.ID, l2on1, dhcpOK)
-		together(3, func(i int) {
+	"C45 C47 C49 a delete during reports leaves no block and no error": func(fx fixture, _ func()) {
+		p := fx.createPort(cmp1)
+		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
+		runConcurrently(3, func(i int) {
 			switch i {
 			case 0:
-				if err := g.Network.DeletePort(g.t.Context(), p.ID, nil); err != nil {
-					g.t.Error(err)
+				if err := fx.Network.DeletePort(fx.t.Context(), p.ID, nil); err != nil {
+					fx.t.Error(err)
 				}
 			default:
-				if _, err := g.Network.ReportPort(g.t.Context(), p.ID, []network.Report{lost(cmp1), l2on1}); err != nil && !errors.Is(err, db.ErrNotFound) {
-					g.t.Error(err)
+				if _, err := fx.Network.ReportPort(fx.t.Context(), p.ID, []network.Report{l2LostOn(cmp1), l2OnCmp1}); err != nil && !errors.Is(err, db.ErrNotFound) {
+					fx.t.Error(err)
 				}
 			}
 		})
-		if blocked, err := g.Network.Blocked(g.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
-			g.t.Errorf("still blocked, %v", err)
+		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
+			fx.t.Errorf("still blocked, %v", err)
 		}
 	},
-	"C54 C61 an agent that tells all it has changes nothing of what is true": func(g ground, _ func()) {
-		up, waiting, elsewhere := g.port(cmp1), g.port(cmp1), g.port(cmp2)
-		g.settle(up.ID, l2on1, dhcpOK)
-		g.settle(waiting.ID, dhcpOK)
-		before := g.look(up.ID).Revision
+	"C54 C61 a full resync of an agent changes only waiting ports on its host": func(fx fixture, _ func()) {
+		up, waiting, elsewhere := fx.createPort(cmp1), fx.createPort(cmp1), fx.createPort(cmp2)
+		fx.updateStatus(up.ID, l2OnCmp1, dhcpReady)
+		fx.updateStatus(waiting.ID, dhcpReady)
+		before := fx.readPort(up.ID).Revision
 		for range 2 {
 			for _, p := range []network.Port{up, waiting, elsewhere} {
-				g.settle(p.ID, l2on1)
+				fx.updateStatus(p.ID, l2OnCmp1)
 			}
 		}
-		g.is("wired already", up, network.Active)
-		g.is("wired meanwhile", waiting, network.Active)
-		g.is("of another host", elsewhere, network.Down, "DHCP@", "L2@cmp-2")
-		if after := g.look(up.ID).Revision; after != before {
-			g.t.Errorf("revision %d after %d", after, before)
+		fx.checkPort("wired already", up, network.Active)
+		fx.checkPort("wired by the resync", waiting, network.Active)
+		fx.checkPort("on another host", elsewhere, network.Down, "DHCP@", "L2@cmp-2")
+		if after := fx.readPort(up.ID).Revision; after != before {
+			fx.t.Errorf("revision %d after %d", after, before)
 		}
 	},
-	"C58 unplugged and plugged between two looks: Nova hears both": func(g ground, _ func()) {
-		p := g.port(cmp1)
-		g.settle(p.ID, l2on1, dhcpOK)
-		g.settle(p.ID, lost(cmp1))
-		s := g.settle(p.ID, l2on1)
-		if d := cmp.Diff([]string{network.NovaVIFPlugged, network.NovaVIFUnplugged, network.NovaVIFPlugged}, events(s)); d != "" {
-			g.t.Error(d)
+	"C58 unplugged and plugged again sends both Nova events": func(fx fixture, _ func()) {
+		p := fx.createPort(cmp1)
+		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
+		fx.updateStatus(p.ID, l2LostOn(cmp1))
+		s := fx.updateStatus(p.ID, l2OnCmp1)
+		if d := cmp.Diff([]string{network.NovaVIFPlugged, network.NovaVIFUnplugged, network.NovaVIFPlugged}, eventNames(s)); d != "" {
+			fx.t.Error(d)
 		}
 	},
-	"C59 given up by its agent: DOWN, not BUILD for ever": func(g ground, _ func()) {
-		p := g.port(cmp1)
-		g.settle(p.ID, at1(network.L2, network.ReportBegun, 0))
-		g.is("begun", p, network.Build, "DHCP@", "L2@cmp-1")
-		g.settle(p.ID, lost(cmp1))
-		g.is("given up", p, network.Down, "DHCP@", "L2@cmp-1")
+	"C59 wiring that the agent gives up sets DOWN, not BUILD": func(fx fixture, _ func()) {
+		p := fx.createPort(cmp1)
+		fx.updateStatus(p.ID, reportFromCmp1(network.L2, network.ReportBegun, 0))
+		fx.checkPort("begun", p, network.Build, "DHCP@", "L2@cmp-1")
+		fx.updateStatus(p.ID, l2LostOn(cmp1))
+		fx.checkPort("unplugged", p, network.Down, "DHCP@", "L2@cmp-1")
 	},
-	"C63 a distributed port is not wired by a host that did not ask": func(g ground, _ func()) {
-		p := g.port("", owner("network:router_interface_distributed"))
-		if s := g.settle(p.ID, l2on1); s.Accepted[0] || s.Status != network.Down {
-			g.t.Errorf("%+v", s)
+	"C63 a distributed port ignores a host that did not begin wiring": func(fx fixture, _ func()) {
+		p := fx.createPort("", withDeviceOwner("network:router_interface_distributed"))
+		if s := fx.updateStatus(p.ID, l2OnCmp1); s.Accepted[0] || s.Status != network.Down {
+			fx.t.Errorf("%+v", s)
 		}
 	},
-	"C65 C66 a trunk is what its ports are, also while its server moves": func(g ground, _ func()) {
-		parent, sub, late := g.port(""), g.bare(), g.bare()
-		id := g.trunk(parent, sub).ID
+	"C65 C66 a trunk's status follows its ports, also during live migration": func(fx fixture, _ func()) {
+		parent, sub, late := fx.createPort(""), fx.createUnownedPort(), fx.createUnownedPort()
+		id := fx.createTrunk(parent, sub).ID
 		trunk := func(when, status string) {
-			g.t.Helper()
-			if got := g.status(id); got != status {
-				g.t.Errorf("%s: %s, want %s", when, got, status)
+			fx.t.Helper()
+			if got := fx.trunkStatus(id); got != status {
+				fx.t.Errorf("%s: %s, want %s", when, got, status)
 			}
 		}
 		wire := func(host string, ports ...network.Port) {
 			for _, p := range ports {
-				g.settle(p.ID, network.Report{Entity: network.L2, Host: host}, dhcpOK)
+				fx.updateStatus(p.ID, network.Report{Entity: network.L2, Host: host}, dhcpReady)
 			}
 		}
 		trunk("unbound", network.Down)
-		g.update(parent.ID, network.PortChange{Host: ptr(cmp1)})
-		g.settle(sub.ID, at1(network.L2, network.ReportBegun, 0))
-		trunk("its subport is taken up", network.Build)
+		fx.updatePort(parent.ID, network.PortChange{Host: ptr(cmp1)})
+		fx.updateStatus(sub.ID, reportFromCmp1(network.L2, network.ReportBegun, 0))
+		trunk("the agent begins to wire a subport", network.Build)
 		wire(cmp1, parent, sub)
 		trunk("wired", network.Active)
-		if _, err := g.Network.AddSubports(g.t.Context(), id, []network.Subport{{Port: late.ID, Type: network.VLAN, Segment: 8}}); err != nil {
-			g.t.Fatal(err)
+		if _, err := fx.Network.AddSubports(fx.t.Context(), id, []network.Subport{{Port: late.ID, Type: network.VLAN, Segment: 8}}); err != nil {
+			fx.t.Fatal(err)
 		}
-		trunk("another subport", network.Down)
+		trunk("after another subport was added", network.Down)
 		wire(cmp1, late)
-		g.update(parent.ID, network.PortChange{Profile: []byte(`{"migrating_to":"cmp-2"}`)})
-		g.is("its subport goes ahead", sub, network.Down, "L2@cmp-2")
-		g.update(parent.ID, network.PortChange{Host: ptr("cmp-9"), Profile: []byte(`{}`)})
-		trunk("nobody there can wire it", network.Down)
-		g.update(parent.ID, network.PortChange{Host: ptr("")})
+		fx.updatePort(parent.ID, network.PortChange{Profile: []byte(`{"migrating_to":"cmp-2"}`)})
+		fx.checkPort("the subport is bound to the destination first", sub, network.Down, "L2@cmp-2")
+		fx.updatePort(parent.ID, network.PortChange{Host: ptr("cmp-9"), Profile: []byte(`{}`)})
+		trunk("bound to a host without an agent", network.Down)
+		fx.updatePort(parent.ID, network.PortChange{Host: ptr("")})
 		trunk("unbound again", network.Down)
 	},
-	"C73 a whole card is active at once": func(g ground, _ func()) {
-		g.is("bound", g.port(cmp1, vnic("direct-physical")), network.Active)
+	"C73 a direct-physical port is active when it is bound": func(fx fixture, _ func()) {
+		fx.checkPort("bound", fx.createPort(cmp1, withVNIC("direct-physical")), network.Active)
 	},
-}
-
-// disable has an operator disable the agent of that type on that host.
-func (g ground) disable(kind, host string) {
-	g.t.Helper()
-	agents, err := g.Network.Agents(g.t.Context(), db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}, {Field: "type", In: []string{kind}}}})
-	if err != nil || len(agents) != 1 {
-		g.t.Fatalf("%d agents on %s: %v", len(agents), host, err)
-	}
-	if _, err := g.Network.UpdateAgent(g.t.Context(), agents[0].ID, network.AgentChange{AdminUp: ptr(false)}); err != nil {
-		g.t.Fatal(err)
-	}
 }
 
 func TestBinding_Scenarios(t *testing.T) {
 	t.Parallel()
-	for name, story := range bindScenarios {
+	for name, scenario := range bindScenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
-			g := ground{Store: storetest.Open(t, url), t: t}
-			g.heartbeat(network.OVSAgent, cmp1)
-			g.heartbeat(network.OVSAgent, cmp2)
-			g.heartbeat(network.DHCPAgent, net1)
-			story(g.laid("10.0.0.0/24"), func() {
+			fx := fixture{Store: storetest.Open(t, url), t: t}
+			fx.heartbeat(network.OVSAgent, cmp1)
+			fx.heartbeat(network.OVSAgent, cmp2)
+			fx.heartbeat(network.DHCPAgent, net1)
+			scenario(fx.withNetwork("10.0.0.0/24"), func() {
 				storetest.Exec(t, url, `update agent set heartbeat_at = heartbeat_at - interval '76 seconds'`)
 			})
 		})

@@ -1,0 +1,112 @@
+package networkstore_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/network"
+)
+
+func TestAddress_LastFreeAddressIsAllocatedOnce(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/28") // 13 addresses
+	const contenders = 20
+	var mutex sync.Mutex
+	won, lost := map[string]bool{}, 0
+
+	runConcurrently(contenders, func(int) {
+		ports, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft("")})
+		mutex.Lock()
+		defer mutex.Unlock()
+		switch {
+		case err == nil:
+			won[ports[0].Addresses[0].IP.String()] = true
+		case faultKind(err) == network.IPAddressGenerationFailure:
+			lost++
+		default:
+			t.Error(err)
+		}
+	})
+
+	if len(won) != 13 || lost != contenders-13 {
+		t.Errorf("%d addresses allocated, %d requests refused", len(won), lost)
+	}
+}
+
+func TestAddress_SameAddressOrMACIsAllocatedOnce(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/24")
+	for what, more := range map[network.Kind]func(*network.PortChange){
+		network.AddressInUse: withFixedIP("10.0.0.77"),
+		network.MACInUse:     func(c *network.PortChange) { c.MAC = ptr("fa:16:3e:00:00:01") },
+	} {
+		results := make([]error, 8)
+		runConcurrently(len(results), func(i int) {
+			_, results[i] = fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft("", more)})
+		})
+		winners := 0
+		for _, err := range results {
+			if err == nil {
+				winners++
+			} else if faultKind(err) != what {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if winners != 1 {
+			t.Errorf("%s: %d winners", what, winners)
+		}
+	}
+}
+
+func TestAddress_ConcurrentBulksFillSubnet(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/24")
+	const clients, each = 12, 21 // one address of 253 is left
+	results := make([]error, clients)
+	drafts := slices.Repeat([]network.PortChange{fx.portDraft("")}, each)
+
+	runConcurrently(clients, func(i int) { _, results[i] = fx.Network.CreatePorts(t.Context(), drafts) })
+
+	if err := errors.Join(results...); err != nil {
+		t.Error(err)
+	}
+	taken, err := fx.Network.AddressesTaken(t.Context(), []uuid.UUID{fx.network.ID})
+	if diff := cmp.Diff(map[uuid.UUID]int64{fx.subnet.ID: clients * each}, taken); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); err != nil {
+		t.Error("create with the last free address:", err)
+	}
+	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); faultKind(err) != network.IPAddressGenerationFailure {
+		t.Error("create without a free address:", err)
+	}
+}
+
+func TestAddress_UpdateFixedIPs(t *testing.T) {
+	t.Parallel()
+	fx := newFixture(t, "10.0.0.0/24")
+	p := fx.createPort(cmp1, withFixedIP("10.0.0.9"))
+	fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
+	subnet := func(c *network.PortChange) { c.FixedIPs = &[]network.FixedIP{{Subnet: fx.subnet.ID}} }
+	var keep network.PortChange
+	subnet(&keep)
+
+	if kept := fx.updatePort(p.ID, keep); kept.Addresses[0].IP.String() != "10.0.0.9" || kept.Status != network.Active || kept.Revision != 2 {
+		t.Errorf("after a request for its own subnet: %+v", kept)
+	}
+	var move network.PortChange
+	withFixedIP("10.0.0.10")(&move)
+	moved := fx.updatePort(p.ID, move)
+	if d := cmp.Diff([]string{"DHCP@"}, blockNames(moved.Blocks)); d != "" || moved.Status != network.Down {
+		t.Errorf("with a new address: %s %s", moved.Status, d)
+	}
+	fx.createPort("", withFixedIP("10.0.0.9"))
+	if err := fx.Network.DeleteSubnet(t.Context(), fx.subnet.ID, nil); faultKind(err) != network.SubnetInUse {
+		t.Errorf("delete of a subnet in use: %v", err)
+	}
+}
