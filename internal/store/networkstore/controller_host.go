@@ -106,11 +106,11 @@ type WiredPort struct {
 
 // WiredPorts returns those of the given ports that the controller wires.
 func (s *Store) WiredPorts(ctx context.Context, ids []uuid.UUID) ([]WiredPort, error) {
-	ports, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[WiredPort], `
-		select p.id, p.host, p.epoch, exists (select from block b where b.object_id = p.id and b.entity = $2),
+	ports, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[WiredPort], `
+		select p.id, p.host, p.epoch, exists (select from block b where b.object_id = p.id and b.entity = $2) as awaits_l2,
 			not exists (
 				select from journal_entry e
-				where e.object_type = 'port' and e.object_id = p.id::text and e.finished_at is null)
+				where e.object_type = 'port' and e.object_id = p.id::text and e.finished_at is null) as in_sync
 		from port p
 		where p.id = any($1) and p.vif_details is not null
 		order by p.id`, ids, network.L2)

@@ -24,28 +24,28 @@ func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network
 	if len(reports) == 0 {
 		return nil, nil
 	}
-	var standings map[uuid.UUID]network.StatusView
+	var views map[uuid.UUID]network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
 		ports, err := lockExistingPorts(ctx, tx, slices.Collect(maps.Keys(reports)))
 		if err != nil {
 			return err
 		}
-		standings = map[uuid.UUID]network.StatusView{}
+		views = map[uuid.UUID]network.StatusView{}
 		batch := &pgx.Batch{}
 		after := make([]network.Port, len(ports))
 		for i, h := range ports {
 			p, accepted, entity := h.applyReports(reports[h.ID], "")
 			queuePortUpdate(batch, h.Port, p, entity)
-			standing := p.StatusView()
-			standing.Accepted = accepted
-			after[i], standings[h.ID] = p, standing
+			view := p.StatusView()
+			view.Accepted = accepted
+			after[i], views[h.ID] = p, view
 		}
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("report ports: %w", err)
 		}
 		return enqueuePortChanges(ctx, tx, ports, after)
 	})
-	return standings, err
+	return views, err
 }
 
 // enqueuePortChanges records the effects of reports: journal entries for ports whose binding changed, agent

@@ -13,7 +13,7 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// What the controller is shown of an object: the Networking API's own attributes, unfiltered.
+// The mirror types hold the attributes of an object that the controller gets: those of the Networking API, unfiltered.
 
 type networkMirror struct {
 	ID              uuid.UUID   `json:"id"`
@@ -128,7 +128,7 @@ func mirrorPort(p network.Port, op journal.Operation) journal.Change {
 	return mirrored("port", p.ID, op, attribute.PortController(p), p.Project, p.Name)
 }
 
-// mirrorPortUpdate is the change of a port that was another one before.
+// mirrorPortUpdate returns the journal change of a port update, with the references of both states.
 func mirrorPortUpdate(before, after network.Port) journal.Change {
 	was := mirrorPort(before, journal.Update)
 	return referring(mirrorPort(after, journal.Update), &was)
@@ -157,13 +157,13 @@ func mirrorRule(r network.SecurityRule, op journal.Operation) journal.Change {
 	return mirrored("security_group_rule", r.ID, op, m, r.Project, "")
 }
 
-// mirrored is a change of an object of ours.
+// mirrored returns the journal change of an object of this store.
 func mirrored(typ string, id uuid.UUID, op journal.Operation, mirror any, project, name string) journal.Change {
 	return referring(journal.Change{Object: journal.Ref{Type: typ, ID: id.String()}, Operation: op, Data: encoded(mirror),
 		Project: project, Name: name}, nil)
 }
 
-// referring adds what an object of ours refers to, which can always be read.
+// referring adds the references of an object to its change. It panics if they cannot be decoded, which is a programming error.
 func referring(c journal.Change, before *journal.Change) journal.Change {
 	c, err := c.WithReferences(before)
 	if err != nil {
@@ -179,7 +179,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// encoded is v in JSON. Every mirror can be encoded.
+// encoded returns v as JSON. It panics if v cannot be encoded, which is a programming error.
 func encoded(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

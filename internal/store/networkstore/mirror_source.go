@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// MirrorSource is where the networks, subnets or ports are read that the controller shall have; ok is false for another type.
+// MirrorSource returns the query for the networks, subnets or ports that the controller must have. For another type, ok is false.
 func MirrorSource(typ string) (source journalstore.Source, ok bool) {
 	switch typ {
 	case "network":

@@ -121,7 +121,7 @@ func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Ag
 // Notifications lists at most limit unsent notifications of a network, oldest first.
 func (s *Store) Notifications(ctx context.Context, id uuid.UUID, limit int) ([]network.AgentNotification, error) {
 	rows, err := s.db.Query(ctx, `
-		select id, network_id, kind, event, object_id, data, clock_timestamp() - at
+		select id, network_id as network, kind as resource, event, object_id as resource_id, data, clock_timestamp() - at as age
 		from announcement
 		where network_id = $1 and told_at is null
 		order by id
@@ -129,7 +129,7 @@ func (s *Store) Notifications(ctx context.Context, id uuid.UUID, limit int) ([]n
 	if err != nil {
 		return nil, fmt.Errorf("list notifications of network %s: %w", id, err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[network.AgentNotification])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[network.AgentNotification])
 	if err != nil {
 		return nil, fmt.Errorf("list notifications of network %s: %w", id, err)
 	}

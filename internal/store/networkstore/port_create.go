@@ -184,8 +184,8 @@ func provisionPort(ctx context.Context, tx *transaction, before network.Port, no
 	if err := recordChanges(ctx, tx, mirrorPort(created, journal.Create)); err != nil {
 		return created, err
 	}
-	n, standing := portNudge(created, true), created.StatusView()
-	standing.Events = recorded
-	n.PortStatus = new(WorkflowPortStatus(p.ID.String(), standing))
+	n, view := portNudge(created, true), created.StatusView()
+	view.Events = recorded
+	n.PortStatus = new(WorkflowPortStatus(p.ID.String(), view))
 	return created, outbox.Enqueue(ctx, tx, n)
 }

@@ -19,14 +19,14 @@ import (
 // are counted as ignored. Without reports it rechecks and repairs the port. For a deleted port only its pending Nova
 // events are returned.
 func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
-	standing, err := s.updatePortStatusPipelined(ctx, id, reports)
+	view, err := s.updatePortStatusPipelined(ctx, id, reports)
 	if errors.Is(err, errNeedsTx) {
-		standing, err = s.updatePortStatusInTx(ctx, id, reports)
+		view, err = s.updatePortStatusInTx(ctx, id, reports)
 	}
 	if err != nil {
 		return network.StatusView{}, fmt.Errorf("update status of port %s: %w", id, err)
 	}
-	return standing, nil
+	return view, nil
 }
 
 // errNeedsTx means that the change needs a full transaction: the binding changed, so the journal gets an entry, or
@@ -38,7 +38,7 @@ var errNeedsTx = errors.New("port change needs a full transaction")
 func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var h lockedPort
 	var events []network.NovaEvent
-	var standing network.StatusView
+	var view network.StatusView
 	err := s.db.InPipelinedTx(ctx, func(reads *pgx.Batch) {
 		queueNovaEventsRead(reads, id, &events)
 		h.queueLock(reads, id, s.config)
@@ -47,57 +47,57 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 		if after.VIF != h.VIF || s.config.NotifyAgents && !equal(clientView(h.Port), clientView(after)) {
 			return errNeedsTx
 		}
-		standing = after.StatusView()
-		standing.Accepted = accepted
+		view = after.StatusView()
+		view.Accepted = accepted
 		if queuePortUpdate(writes, h.Port, after, entity); writes.Len() > 0 {
 			queueNovaEventsRead(writes, id, &events) // including the events queued above
 		}
 		return nil
 	})
 	if db.NoRows(err) {
-		standing, err = network.StatusView{Deleted: true}, nil
+		view, err = network.StatusView{Deleted: true}, nil
 	}
-	standing.Events = events
-	return standing, err
+	view.Events = events
+	return view, err
 }
 
 // updatePortStatusInTx is UpdatePortStatus in a full transaction, for any port.
 func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
-	var standing network.StatusView
+	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
 		_, after, accepted, err := updatePortStatus(ctx, tx, id, reports, "")
 		switch {
 		case errors.Is(err, db.ErrNotFound):
-			standing = network.StatusView{Deleted: true}
+			view = network.StatusView{Deleted: true}
 		case err != nil:
 			return err
 		default:
-			standing = after.StatusView()
-			standing.Accepted = accepted
+			view = after.StatusView()
+			view.Accepted = accepted
 		}
-		standing.Events, err = novaEvents(ctx, tx, id)
+		view.Events, err = novaEvents(ctx, tx, id)
 		return err
 	})
-	return standing, err
+	return view, err
 }
 
 // ReportPort applies reports that do not come through the port's workflow, and nudges the workflow if they changed the
 // port. An unknown port is db.ErrNotFound.
 func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
-	var standing network.StatusView
+	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
 		before, after, accepted, err := updatePortStatus(ctx, tx, id, reports, "")
 		if err != nil {
 			return err
 		}
-		standing = after.StatusView()
-		standing.Accepted = accepted
+		view = after.StatusView()
+		view.Accepted = accepted
 		if equal(before, after) {
 			return nil
 		}
 		return outbox.Enqueue(ctx, tx, portNudge(after, false))
 	})
-	return standing, err
+	return view, err
 }
 
 // updatePortStatus applies reports to a port and updates its status. The entity is the last one whose block was lifted,
@@ -201,18 +201,18 @@ func novaEvents(ctx context.Context, q db.Querier, port uuid.UUID) ([]network.No
 	if err != nil {
 		return nil, fmt.Errorf("read Nova events: %w", err)
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[network.NovaEvent])
+	return pgx.CollectRows(rows, pgx.RowToStructByName[network.NovaEvent])
 }
 
 const novaEventSelect = `
-	select id, server, name, status, tag, clock_timestamp() - created_at
+	select id, server, name, status, tag, clock_timestamp() - created_at as age
 	from nova_event
 	where port_id = $1
 	order by id`
 
 func queueNovaEventsRead(batch *pgx.Batch, port uuid.UUID, into *[]network.NovaEvent) {
 	batch.Queue(novaEventSelect, port).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, pgx.RowToStructByPos[network.NovaEvent])
+		*into, err = pgx.CollectRows(rows, pgx.RowToStructByName[network.NovaEvent])
 		return err
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 const groupSelect = `
 	select id, project, name, description, stateful, tags, revision, created_at, updated_at,
-		(select coalesce(jsonb_agg(to_jsonb(r) order by r.created_at, r.id), '[]') from security_group_rule r where r.group_id = security_group.id)
+		(select coalesce(jsonb_agg(to_jsonb(r) order by r.created_at, r.id), '[]') from security_group_rule r where r.group_id = security_group.id) as rules
 	from security_group`
 
 var groupColumns = db.Tagged("security_group", map[string]db.Column{
@@ -30,9 +30,7 @@ var groupColumns = db.Tagged("security_group", map[string]db.Column{
 const visibleGroup = `security_group.project = %s`
 
 func scanGroup(row pgx.CollectableRow) (network.SecurityGroup, error) {
-	g := network.SecurityGroup{Rules: []network.SecurityRule{}}
-	err := row.Scan(&g.ID, &g.Project, &g.Name, &g.Description, &g.Stateful, &g.Tags, &g.Revision, &g.CreatedAt, &g.UpdatedAt, &g.Rules)
-	return g, err
+	return pgx.RowToStructByName[network.SecurityGroup](row)
 }
 
 // SecurityGroups lists security groups.

@@ -2,7 +2,6 @@ package networkstore
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -16,7 +15,7 @@ import (
 )
 
 const subnetSelect = `
-	select id, network_id, project, name, description, cidr, host(gateway), dhcp, pools, dns, routes, ra_mode, address_mode, tags, revision, created_at, updated_at
+	select id, network_id as network, project, name, description, cidr, host(gateway)::inet as gateway, dhcp, pools, dns, routes, ra_mode, address_mode, tags, revision, created_at, updated_at
 	from subnet`
 
 var subnetColumns = db.Tagged("subnet", map[string]db.Column{
@@ -39,23 +38,7 @@ var subnetColumns = db.Tagged("subnet", map[string]db.Column{
 const visibleSubnet = `(subnet.project = %s or exists (select from network n where n.id = subnet.network_id and n.shared))`
 
 func scanSubnet(row pgx.CollectableRow) (network.Subnet, error) {
-	var s network.Subnet
-	var gateway *string
-	var pools, routes []byte
-	err := row.Scan(&s.ID, &s.Network, &s.Project, &s.Name, &s.Description, &s.CIDR, &gateway, &s.DHCP, &pools, &s.DNS, &routes,
-		&s.RAMode, &s.AddressMode, &s.Tags, &s.Revision, &s.CreatedAt, &s.UpdatedAt)
-	if err != nil {
-		return s, err
-	}
-	if gateway != nil {
-		if s.Gateway, err = netip.ParseAddr(*gateway); err != nil {
-			return s, err
-		}
-	}
-	if err := json.Unmarshal(pools, &s.Pools); err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(routes, &s.Routes)
+	return pgx.RowToStructByName[network.Subnet](row)
 }
 
 // Subnets lists subnets.

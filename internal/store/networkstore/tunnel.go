@@ -15,7 +15,7 @@ import (
 func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint) ([]network.TunnelEndpoint, error) {
 	var all []network.TunnelEndpoint
 	err := s.inTx(ctx, func(tx *transaction) error {
-		replaced, err := db.QueryAll(ctx, tx, pgx.RowToStructByPos[network.TunnelEndpoint], `
+		replaced, err := db.QueryAll(ctx, tx, pgx.RowToStructByName[network.TunnelEndpoint], `
 			delete from tunnel_end
 			where type = $1 and host = $2 and host <> '' and ip <> $3
 			returning type, host, ip`, end.Type, end.Host, end.IP)
@@ -38,7 +38,7 @@ func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint) ([]n
 		if err != nil {
 			return fmt.Errorf("list tunnel endpoints: %w", err)
 		}
-		if all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[network.TunnelEndpoint]); err != nil {
+		if all, err = pgx.CollectRows(rows, pgx.RowToStructByName[network.TunnelEndpoint]); err != nil {
 			return err
 		}
 		var notifications []network.AgentNotification
@@ -52,7 +52,7 @@ func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint) ([]n
 
 // TunnelEnds lists the tunnel endpoints of a type.
 func (s *Store) TunnelEnds(ctx context.Context, kind string) ([]network.TunnelEndpoint, error) {
-	ends, err := db.QueryAll(ctx, s.db, pgx.RowToStructByPos[network.TunnelEndpoint], `
+	ends, err := db.QueryAll(ctx, s.db, pgx.RowToStructByName[network.TunnelEndpoint], `
 		select type, host, ip
 		from tunnel_end
 		where type = $1
