@@ -133,7 +133,7 @@ func (st *fixture) publishAll(t *testing.T, c *rpc.Publisher) {
 // newPublisher returns a publisher and lets the store record notifications from now on.
 func (st *fixture) newPublisher(t *testing.T) *rpc.Publisher {
 	t.Helper()
-	st.Network = networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
+	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
 	c := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Brokers: []string{st.url}})
 	t.Cleanup(c.Close)
 	return c

@@ -25,7 +25,7 @@ func TestPublish_DHCPAgentGetsNetworkAndPortNotifications(t *testing.T) {
 	}
 
 	st.listenTo(t, "dhcp_agent", "net1", "1.0")
-	st.Network = networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
+	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
 	if published, err := publisher.Publish(t.Context(), hosting); err != nil || len(published) != 1 {
 		t.Fatalf("published %v, %v", published, err)
 	}
@@ -79,7 +79,7 @@ func TestPublish_PushesVersionedObjects(t *testing.T) {
 	publisher := rpc.NewPublisher(rpc.Options{Store: st.Store.Network, Brokers: []string{st.url}})
 	t.Cleanup(publisher.Close)
 	st.listenTo(t, "neutron-vo-Port-1.7", "cmp1", "1.1")
-	st.Network = networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
+	*st.Network = *networkstore.New(st.DB, networkstore.Config{NotifyAgents: true})
 	port := st.createPorts(t, 1)[0]
 	announced := network.AgentNotification{Network: uuid.New(), Resource: network.ResourcePort, Event: network.EventCreated, ResourceID: port.ID, Data: []byte("null")}
 	if _, err := publisher.Publish(t.Context(), []network.AgentNotification{announced}); err != nil {

@@ -126,7 +126,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	broker := startOwnBroker(t)
 	url := broker.URL(0)
 	s := storetest.New(t)
-	s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	startServer(t, s, url)
 	publisher := rpc.NewPublisher(rpc.Options{Store: s.Network, Brokers: []string{url}})
 	t.Cleanup(publisher.Close)

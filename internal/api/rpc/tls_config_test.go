@@ -20,7 +20,7 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.New(t)
-	s.Network = networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
+	*s.Network = *networkstore.New(s.DB, networkstore.Config{NotifyAgents: true})
 	options := rpc.Options{Store: s.Network, Brokers: []string{broker.SecureURL(0)}, Host: "here", TLS: trust}
 	server := rpc.NewServer(options)
 	runUntilEnd(t, server.Run)
