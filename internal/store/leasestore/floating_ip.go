@@ -17,12 +17,12 @@ const addressSelect = `
 	select id, network_id, subnet_id, address, reservable, created_at, updated_at
 	from floatingip f`
 
-// FloatingIPs lists the floating IPs that can be reserved.
+// FloatingIPs returns all reservable floating IPs.
 func (s *Store) FloatingIPs(ctx context.Context) ([]lease.ReservableFloatingIP, error) {
 	return readFloatingIPs(ctx, s.db, `true`)
 }
 
-// FloatingIP is the floating IP with that ID.
+// FloatingIP returns a reservable floating IP. It returns ErrNotFound if there is none with this ID.
 func (s *Store) FloatingIP(ctx context.Context, id uuid.UUID) (lease.ReservableFloatingIP, error) {
 	all, err := readFloatingIPs(ctx, s.db, `f.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -50,8 +50,8 @@ func readFloatingIPs(ctx context.Context, q db.Querier, where string, args ...an
 	return all, nil
 }
 
-// RegisterFloatingIP makes a floating IP of a network reservable. It must lie in one of the network's subnets, and be none
-// that the network gives away by itself: outside of the allocation pools, and not the gateway.
+// RegisterFloatingIP makes a floating IP of a network reservable. The address must be in a subnet of the network, outside its
+// allocation pools and not its gateway, so that Neutron does not allocate it.
 func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip netip.Addr) (a lease.ReservableFloatingIP, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		subnet, err := findSubnet(ctx, tx, network, ip)
@@ -76,7 +76,7 @@ func (s *Store) RegisterFloatingIP(ctx context.Context, network uuid.UUID, ip ne
 	return a, err
 }
 
-// findSubnet is the subnet of a network in which a floating IP can be reserved.
+// findSubnet returns the subnet of a floating IP, and checks that the address can be reserved.
 func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip netip.Addr) (id uuid.UUID, err error) {
 	rows, err := tx.Query(ctx, `
 		select n.id, s.id, s.cidr >> $2::inet, s.gateway = $2::inet,
@@ -85,7 +85,7 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 		left join subnet s on s.network_id = n.id
 		where n.id = $1`, network, ip)
 	if err != nil {
-		return id, fmt.Errorf("subnets of %s: %w", network, err)
+		return id, fmt.Errorf("read subnets of network %s: %w", network, err)
 	}
 	type found struct {
 		network uuid.UUID
@@ -98,7 +98,7 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 		return f, row.Scan(&f.network, &f.id, &f.holds, &f.gateway, &f.pooled)
 	})
 	if err != nil {
-		return id, fmt.Errorf("subnets of %s: %w", network, err)
+		return id, fmt.Errorf("read subnets of network %s: %w", network, err)
 	}
 	if len(all) == 0 {
 		return id, lease.Faultf(lease.UnknownNetwork, "Network %s could not be found.", network)
@@ -115,7 +115,8 @@ func findSubnet(ctx context.Context, tx *transaction, network uuid.UUID, ip neti
 	return *all[i].id, nil
 }
 
-// DeleteFloatingIP takes a floating IP from those that can be reserved, unless a reservation holds it, now or later.
+// DeleteFloatingIP deletes a reservable floating IP. It returns a *lease.Fault if the address is allocated to a reservation, now or
+// later.
 func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	tag, err := s.db.Exec(ctx, `delete from floatingip where id = $1`, id)
 	switch {
@@ -129,7 +130,7 @@ func (s *Store) DeleteFloatingIP(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// floatingIPResource is virtual:floatingip. Inventory knows nothing of them.
+// floatingIPResource implements resource for virtual:floatingip. Floating IPs are not in inventory.
 type floatingIPResource struct{}
 
 func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -144,7 +145,7 @@ func (floatingIPResource) allocate(ctx context.Context, tx *transaction, b alloc
 	return insertFloatingIPs(ctx, tx, b, picked)
 }
 
-// reallocate keeps the addresses that are free in the new window, as many as are still wanted, and adds to them.
+// reallocate keeps the addresses that are free at the new dates, up to the requested number, and adds missing ones.
 func (floatingIPResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	held, err := readFloatingIPs(ctx, tx, `f.id in (select floatingip_id from floatingip_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
@@ -179,13 +180,13 @@ func insertFloatingIPs(ctx context.Context, tx *transaction, b allocationRequest
 		insert into floatingip_allocation (reservation_id, floatingip_id, during)
 		select $1, id, tstzrange($3, $4)
 		from unnest($2::uuid[]) as id`, b.ID, picked, b.from, b.to); err != nil {
-		return fmt.Errorf("book floating IPs: %w", err)
+		return fmt.Errorf("allocate floating IPs: %w", err)
 	}
 	return nil
 }
 
-// readFloatingIPCandidates lists the floating IPs of a reservation's network and how they stand in its window, what it has
-// itself left aside. One that a reservation failed to leave is not free.
+// readFloatingIPCandidates returns the floating IPs of a reservation's network, and for each whether other reservations have it and
+// whether it is free at the requested dates. An address is not free after a failed end of its reservation.
 func readFloatingIPCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.FloatingIPCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select f.id, f.network_id, f.subnet_id, f.address, f.reservable, f.created_at, f.updated_at, x.booked, not coalesce(x.taken, false)
@@ -199,13 +200,13 @@ func readFloatingIPCandidates(ctx context.Context, tx *transaction, b allocation
 		where f.network_id = $1
 		order by f.address, f.id`, b.Network, b.ID, b.from, b.to)
 	if err != nil {
-		return nil, fmt.Errorf("which floating IPs are free: %w", err)
+		return nil, fmt.Errorf("read free floating IPs: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.FloatingIPCandidate, err error) {
 		return c, row.Scan(&c.ID, &c.Network, &c.Subnet, &c.IP, &c.Reservable, &c.CreatedAt, &c.UpdatedAt, &c.Booked, &c.Free)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("which floating IPs are free: %w", err)
+		return nil, fmt.Errorf("read free floating IPs: %w", err)
 	}
 	return all, nil
 }
@@ -228,7 +229,7 @@ func (floatingIPResource) missingInInventory(context.Context, *transaction, []le
 
 func (floatingIPResource) release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from floatingip_allocation where reservation_id = any($1)`, reservations); err != nil {
-		return fmt.Errorf("free the floating IPs of reservations %s: %w", reservations, err)
+		return fmt.Errorf("release floating IPs of reservations %s: %w", reservations, err)
 	}
 	return nil
 }

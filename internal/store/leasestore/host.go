@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// Host is the host with that ID.
+// Host returns a host. It returns ErrNotFound if there is none with this ID.
 func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 	all, err := readHosts(ctx, s.db, `h.id = $1`, id)
 	if err == nil && len(all) == 0 {
@@ -28,13 +28,13 @@ func (s *Store) Host(ctx context.Context, id int64) (lease.Host, error) {
 	return all[0], nil
 }
 
-// Hosts lists all hosts by ID.
+// Hosts returns all hosts, by ID.
 func (s *Store) Hosts(ctx context.Context) ([]lease.Host, error) {
 	return readHosts(ctx, s.db, `true`)
 }
 
-// RegisterHost makes a hypervisor reservable: inventory must know it by that name or UUID, and nobody may hold
-// anything of it. A nested provider appears below it, which is given to one reservation at a time.
+// RegisterHost makes a hypervisor reservable. name is the name or UUID of its root provider in inventory, which must have no
+// allocations. RegisterHost creates a nested provider below it, which has room for one reservation at a time.
 func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[string]string) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
 		return h, err
@@ -62,8 +62,8 @@ func (s *Store) RegisterHost(ctx context.Context, name string, capabilities map[
 	return h, err
 }
 
-// UpdateHost adds capabilities to a host or changes their values. A value that a reservation of the host asked
-// for stays as it is.
+// UpdateHost adds capabilities to a host or changes their values. It returns a *lease.Fault for a change of a capability that a
+// reservation of the host requires.
 func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[string]string) (h lease.Host, err error) {
 	if err := lease.CheckCapabilities(capabilities); err != nil {
 		return h, err
@@ -94,8 +94,8 @@ func (s *Store) UpdateHost(ctx context.Context, id int64, capabilities map[strin
 	return h, err
 }
 
-// DeleteHost takes a host from those that can be reserved, unless a reservation holds it, now or later, or servers run
-// on it.
+// DeleteHost deletes a host from the reservable hosts. It returns a *lease.Fault if the host has an allocation to a reservation, now
+// or later, or if consumers have allocations on its providers.
 func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		h, err := lockHost(ctx, tx, id)
@@ -104,8 +104,8 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 		}
 		var used bool
 		if err := tx.QueryRow(ctx, `select `+treeUsedSQL+` from provider p where p.uuid = $1`, h.Provider.String()).Scan(&used); err != nil &&
-			!errors.Is(err, pgx.ErrNoRows) { // somebody may have deleted the hypervisor in inventory
-			return fmt.Errorf("servers of host %d: %w", id, err)
+			!errors.Is(err, pgx.ErrNoRows) { // the hypervisor may be deleted in inventory
+			return fmt.Errorf("read allocations on host %d: %w", id, err)
 		}
 		if used {
 			return lease.Faultf(lease.HostInUse, "Servers or other consumers hold resources of host %s; it cannot be deleted.", h.Hostname)
@@ -127,12 +127,12 @@ func (s *Store) DeleteHost(ctx context.Context, id int64) error {
 	})
 }
 
-// treeUsedSQL tells whether anybody holds resources of p, a root, or of what is below it.
+// treeUsedSQL is true if a consumer has an allocation on the root provider p or on a provider below it.
 const treeUsedSQL = `exists (select from allocation a join provider t on t.id = a.provider_id where t.root_id = p.id)`
 
 func hostNotFound(id int64) error { return fmt.Errorf("%w: host %d", db.ErrNotFound, id) }
 
-// readHypervisor finds what inventory knows about a host that shall be registered.
+// readHypervisor reads the root provider of a host that is registered, and checks that the host is unused.
 func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Host, error) {
 	h := lease.Host{HypervisorType: "QEMU", Reservable: true}
 	var registered, used bool
@@ -156,7 +156,7 @@ func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Ho
 	case errors.Is(err, pgx.ErrNoRows):
 		return h, lease.Faultf(lease.UnknownHost, "Host '%s' not found!", name)
 	case err != nil:
-		return h, fmt.Errorf("hypervisor %s: %w", name, err)
+		return h, fmt.Errorf("read hypervisor %s: %w", name, err)
 	case registered:
 		return h, lease.Faultf(lease.HostInUse, "Host %s is registered already.", h.Hostname)
 	case used:
@@ -166,7 +166,7 @@ func readHypervisor(ctx context.Context, tx *transaction, name string) (lease.Ho
 	return h, nil
 }
 
-// createNestedProvider creates the provider that is given to reservations of the host.
+// createNestedProvider creates the nested provider of a host, on which reservations get their allocations.
 func createNestedProvider(ctx context.Context, tx *transaction, h lease.Host) (uuid.UUID, error) {
 	p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: lease.NestedProviderName(h.Hostname), Parent: h.Provider.String()}
 	one := inventory.NewInventory(1)
@@ -218,12 +218,12 @@ func setCapabilities(ctx context.Context, tx *transaction, id int64, capabilitie
 		return nil
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("capabilities of host %d: %w", id, err)
+		return fmt.Errorf("set capabilities of host %d: %w", id, err)
 	}
 	return nil
 }
 
-// lockHost locks a host so that nobody books it meanwhile.
+// lockHost locks the row of a host, so that no other transaction allocates it, and reads the host.
 func lockHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error) {
 	err := tx.QueryRow(ctx, `select id from host where id = $1 for update`, id).Scan(&id)
 	if err := db.NotFoundOr(err, "host %d", id); err != nil {
@@ -243,7 +243,7 @@ func readHost(ctx context.Context, tx *transaction, id int64) (lease.Host, error
 	return all[0], nil
 }
 
-// readRequiredProperties lists the properties that reservations of a host asked for.
+// readRequiredProperties returns the properties that the reservations of a host require.
 func readRequiredProperties(ctx context.Context, tx *transaction, id int64) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		select r.hypervisor_properties, r.resource_properties
@@ -251,7 +251,7 @@ func readRequiredProperties(ctx context.Context, tx *transaction, id int64) ([]s
 		join reservation r on r.id = a.reservation_id
 		where a.host_id = $1`, id)
 	if err != nil {
-		return nil, fmt.Errorf("what reservations ask of host %d: %w", id, err)
+		return nil, fmt.Errorf("read required properties of host %d: %w", id, err)
 	}
 	var needed []string
 	var hypervisor, resource string
@@ -263,12 +263,12 @@ func readRequiredProperties(ctx context.Context, tx *transaction, id int64) ([]s
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("what reservations ask of host %d: %w", id, err)
+		return nil, fmt.Errorf("read required properties of host %d: %w", id, err)
 	}
 	return needed, nil
 }
 
-// hostColumns are what scanHost reads.
+// hostColumns are the columns that scanHost reads.
 const hostColumns = `
 			h.id, h.hostname, h.provider, h.nested, h.service_name, h.hypervisor_type, h.hypervisor_version, h.vcpus,
 			h.memory_mb, h.local_gb, h.cpu_info, h.availability_zone, h.reservable, h.created_at, h.updated_at,
@@ -294,7 +294,7 @@ func readHosts(ctx context.Context, q db.Querier, where string, args ...any) ([]
 	return all, nil
 }
 
-// scanHost reads hostColumns and what is asked for behind them.
+// scanHost reads hostColumns, and the columns after them into more.
 func scanHost(row pgx.CollectableRow, more ...any) (h lease.Host, err error) {
 	err = row.Scan(append([]any{&h.ID, &h.Hostname, &h.Provider, &h.NestedProvider, &h.ServiceName, &h.HypervisorType, &h.HypervisorVersion,
 		&h.VCPUs, &h.MemoryMB, &h.LocalGB, &h.CPUInfo, &h.AvailabilityZone, &h.Reservable, &h.CreatedAt, &h.UpdatedAt,

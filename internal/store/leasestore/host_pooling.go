@@ -9,7 +9,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// enqueuePoolUpdate remembers in the caller's transaction that the cloud has to hear of a host, and nudges who tells it.
+// enqueuePoolUpdate stores in the caller's transaction that a host has to be added to Nova's freepool aggregate or removed from it,
+// and nudges the workflow that does it.
 func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service string) error {
 	if !s.config.PoolHosts {
 		return nil
@@ -19,26 +20,26 @@ func (s *Store) enqueuePoolUpdate(ctx context.Context, tx *transaction, service 
 		values ($1)
 		on conflict (service_name) do update
 		set version = host_pooling.version + 1`, service); err != nil {
-		return fmt.Errorf("host %s and the pool: %w", service, err)
+		return fmt.Errorf("store pool update of host %s: %w", service, err)
 	}
 	return outbox.Enqueue(ctx, tx, contract.Nudge{Workflow: contract.Pool, ID: contract.PoolID(service), Summary: "host " + service + " in the pool",
 		Attributes: contract.Attributes{Host: service, Resource: "pool"}})
 }
 
-// PendingPoolUpdate tells whether a host can be leased, and of which version of that the cloud has still to hear; ErrNotFound if it
-// has heard of all.
+// PendingPoolUpdate returns whether a host is registered as reservable, and the version of the pending update of Nova's freepool
+// aggregate. It returns ErrNotFound if no update is pending.
 func (s *Store) PendingPoolUpdate(ctx context.Context, service string) (reservable bool, version int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		select exists (select from host h where h.service_name = p.service_name), p.version
 		from host_pooling p
 		where p.service_name = $1`, service).Scan(&reservable, &version)
-	return reservable, version, db.NotFoundOr(err, "news of host %s", service)
+	return reservable, version, db.NotFoundOr(err, "pool update of host %s", service)
 }
 
-// DeletePoolUpdate forgets that version. A later one stays.
+// DeletePoolUpdate deletes the pending update if it has this version. A later version stays.
 func (s *Store) DeletePoolUpdate(ctx context.Context, service string, version int64) error {
 	if _, err := s.db.Exec(ctx, `delete from host_pooling where service_name = $1 and version = $2`, service, version); err != nil {
-		return fmt.Errorf("host %s and the pool: %w", service, err)
+		return fmt.Errorf("delete pool update of host %s: %w", service, err)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// HostAllocations lists who has which host when, in the order of hosts and dates; hosts that nobody has are listed too.
-// Without a lease or reservation in the filter, leases that are over are left out.
+// HostAllocations returns all hosts with their reservations, by host and start date; hosts without reservations are included. Without
+// a lease or reservation in the filter, it leaves out leases that have ended.
 func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) ([]lease.HostAllocation, error) {
 	rows, err := s.db.Query(ctx, `
 		select h.id, x.id, x.lease_id, x.start_at, x.end_at
@@ -30,30 +30,30 @@ func (s *Store) HostAllocations(ctx context.Context, f lease.AllocationFilter) (
 		where $3::bigint = 0 or h.id = $3::bigint
 		order by h.id, x.start_at, x.id`, f.Lease, f.Reservation, f.Host)
 	if err != nil {
-		return nil, fmt.Errorf("host allocations: %w", err)
+		return nil, fmt.Errorf("read host allocations: %w", err)
 	}
 	var all []lease.HostAllocation
 	var host int64
-	var id, of *uuid.UUID
+	var id, leaseID *uuid.UUID
 	var start, end *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&host, &id, &of, &start, &end}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&host, &id, &leaseID, &start, &end}, func() error {
 		if len(all) == 0 || all[len(all)-1].Host != host {
 			all = append(all, lease.HostAllocation{Host: host})
 		}
 		if id != nil {
 			u := &all[len(all)-1]
-			u.Reservations = append(u.Reservations, lease.HostReservation{ID: *id, Lease: *of, StartAt: *start, EndAt: *end})
+			u.Reservations = append(u.Reservations, lease.HostReservation{ID: *id, Lease: *leaseID, StartAt: *start, EndAt: *end})
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("host allocations: %w", err)
+		return nil, fmt.Errorf("read host allocations: %w", err)
 	}
 	return all, nil
 }
 
-// HostProperties lists the properties of hosts by name with the values that hosts have; private ones only if
-// asked for.
+// HostProperties returns the host properties by name, each with the values that hosts have. It includes private properties only if
+// private is true.
 func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.HostProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.id, p.name, p.private, p.created_at, p.updated_at,
@@ -62,16 +62,16 @@ func (s *Store) HostProperties(ctx context.Context, private bool) ([]lease.HostP
 		where $1 or not p.private
 		order by p.name`, private)
 	if err != nil {
-		return nil, fmt.Errorf("host properties: %w", err)
+		return nil, fmt.Errorf("read host properties: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.HostProperty])
 	if err != nil {
-		return nil, fmt.Errorf("host properties: %w", err)
+		return nil, fmt.Errorf("read host properties: %w", err)
 	}
 	return all, nil
 }
 
-// SetHostPropertyPrivate hides a property from those who do not ask for all, or shows it again.
+// SetHostPropertyPrivate sets whether a property is private. Lists contain private properties only on request.
 func (s *Store) SetHostPropertyPrivate(ctx context.Context, name string, private bool) (lease.HostProperty, error) {
 	rows, err := s.db.Query(ctx, `
 		update host_property p
@@ -80,7 +80,7 @@ func (s *Store) SetHostPropertyPrivate(ctx context.Context, name string, private
 		returning p.id, p.name, p.private, p.created_at, p.updated_at,
 			array(select distinct c.value from host_capability c where c.property_id = p.id order by c.value)`, name, private)
 	if err != nil {
-		return lease.HostProperty{}, fmt.Errorf("host property %s: %w", name, err)
+		return lease.HostProperty{}, fmt.Errorf("update host property %s: %w", name, err)
 	}
 	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[lease.HostProperty])
 	return p, db.NotFoundOr(err, "host property %s", name)

@@ -14,7 +14,7 @@ import (
 	"berth/internal/lease"
 )
 
-// hostResource is physical:host.
+// hostResource implements resource for physical:host.
 type hostResource struct{}
 
 func (hostResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -25,7 +25,7 @@ func (hostResource) allocate(ctx context.Context, tx *transaction, b allocationR
 	return c.allocate(ctx, tx)
 }
 
-// hostRequest is how many hosts of which kind a reservation asks for, and which it keeps of those that it has.
+// hostRequest contains the number of hosts to allocate, the requirements for them, and the allocated hosts that the reservation keeps.
 type hostRequest struct {
 	allocationRequest
 	least, most  int
@@ -38,7 +38,7 @@ func newHostRequest(b allocationRequest) (hostRequest, error) {
 	return hostRequest{allocationRequest: b, least: b.Min, most: b.Max, requirements: requirements}, err
 }
 
-// allocate chooses hosts for a reservation and writes them down.
+// allocate picks hosts for a reservation and stores the allocations.
 func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 	if b.most <= 0 {
 		return nil
@@ -64,12 +64,13 @@ func (b hostRequest) allocate(ctx context.Context, tx *transaction) error {
 		insert into host_allocation (reservation_id, host_id, during, owner)
 		select $1, host_id, tstzrange($3, $4), $1
 		from unnest($2::bigint[]) as host_id`, b.ID, hosts, b.from, b.to); err != nil {
-		return fmt.Errorf("book hosts: %w", err)
+		return fmt.Errorf("allocate hosts: %w", err)
 	}
 	return b.checkRequirements(ctx, tx, hosts)
 }
 
-// checkRequirements makes sure that the hosts, which are locked against changes now, are still what was asked for.
+// checkRequirements returns errTaken if a host no longer meets the requirements. The hosts are locked against changes by their new
+// allocations.
 func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hosts []int64) error {
 	if len(b.requirements) == 0 {
 		return nil
@@ -89,8 +90,8 @@ func (b hostRequest) checkRequirements(ctx context.Context, tx *transaction, hos
 	return nil
 }
 
-// readHostCandidates lists all hosts by ID and how they stand in a window. A host that its last reservation failed to
-// leave is not free; such a reservation has begun, as only few have that hold something.
+// readHostCandidates returns all hosts by ID, and for each whether it has allocations and whether it is free between two times. A host
+// is not free after a failed end of its reservation. Only started reservations are searched for failed ends: they are few.
 func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time) ([]lease.HostCandidate, error) {
 	rows, err := tx.Query(ctx, `
 		select `+hostColumns+`,
@@ -105,20 +106,20 @@ func readHostCandidates(ctx context.Context, tx *transaction, from, to time.Time
 		from host h
 		order by h.id`, from, to)
 	if err != nil {
-		return nil, fmt.Errorf("which hosts are free: %w", err)
+		return nil, fmt.Errorf("read free hosts: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c lease.HostCandidate, err error) {
 		c.Host, err = scanHost(row, &c.Booked, &c.Free)
 		return c, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("which hosts are free: %w", err)
+		return nil, fmt.Errorf("read free hosts: %w", err)
 	}
 	return all, nil
 }
 
-func (hostResource) reallocate(ctx context.Context, tx *transaction, of allocationRequest) error {
-	b, err := newHostRequest(of)
+func (hostResource) reallocate(ctx context.Context, tx *transaction, request allocationRequest) error {
+	b, err := newHostRequest(request)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (hostResource) reallocate(ctx context.Context, tx *transaction, of allocati
 	if _, err := tx.Exec(ctx, `
 		delete from host_allocation
 		where reservation_id = $1 and not host_id = any($2)`, b.ID, b.kept); err != nil {
-		return fmt.Errorf("leave hosts: %w", err)
+		return fmt.Errorf("release hosts: %w", err)
 	}
 	if _, err := tx.Exec(ctx, `
 		with moved as (
@@ -139,14 +140,14 @@ func (hostResource) reallocate(ctx context.Context, tx *transaction, of allocati
 		set during = tstzrange(m.begins, greatest($3, m.begins + interval '1 microsecond'))
 		from moved m
 		where a.reservation_id = $1 and a.host_id = m.host_id`, b.ID, b.from, b.to, b.active); err != nil {
-		return fmt.Errorf("move hosts to the new dates: %w", err)
+		return fmt.Errorf("change dates of host allocations: %w", err)
 	}
 	b.least, b.most = b.least-len(b.kept), b.most-len(b.kept)
 	return b.allocate(ctx, tx)
 }
 
-// chooseKept decides which of its hosts a reservation keeps: those that still match and that nobody else has in the
-// new window, up to its maximum.
+// chooseKept sets the hosts that a reservation keeps: those that meet the requirements and have no other reservation at the new dates,
+// up to the maximum number.
 func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	held, err := readHosts(ctx, tx, `h.id in (select host_id from host_allocation where reservation_id = $1)`, b.ID)
 	if err != nil {
@@ -157,7 +158,7 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 		return err
 	}
 	changed := b.HypervisorProperties != b.before.HypervisorProperties || b.ResourceProperties != b.before.ResourceProperties
-	if changed { // a misspelt property is told as such, rather than that no host has it
+	if changed { // report an unknown property, rather than a lack of hosts
 		all, err := readHostCandidates(ctx, tx, b.from, b.to)
 		if err != nil {
 			return err
@@ -180,9 +181,9 @@ func (b *hostRequest) chooseKept(ctx context.Context, tx *transaction) error {
 	return nil
 }
 
-// replaceHost takes another host for one that is lost, if there is one.
-func (hostResource) replaceHost(ctx context.Context, tx *transaction, of allocationRequest, host int64) (whole bool, err error) {
-	b, err := newHostRequest(of)
+// replaceHost replaces a failed host by a free one.
+func (hostResource) replaceHost(ctx context.Context, tx *transaction, request allocationRequest, host int64) (whole bool, err error) {
+	b, err := newHostRequest(request)
 	if err != nil {
 		return false, err
 	}
@@ -202,7 +203,7 @@ func (hostResource) replaceHost(ctx context.Context, tx *transaction, of allocat
 
 func releaseHost(ctx context.Context, tx *transaction, reservation uuid.UUID, host int64) error {
 	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = $1 and host_id = $2`, reservation, host); err != nil {
-		return fmt.Errorf("reservation %s leaves host %d: %w", reservation, host, err)
+		return fmt.Errorf("release host %d of reservation %s: %w", host, reservation, err)
 	}
 	return nil
 }
@@ -213,11 +214,12 @@ func (hostResource) release(ctx context.Context, tx *transaction, reservations .
 
 func releaseHosts(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from host_allocation where reservation_id = any($1)`, reservations); err != nil {
-		return fmt.Errorf("free the hosts of reservations %s: %w", reservations, err)
+		return fmt.Errorf("release hosts of reservations %s: %w", reservations, err)
 	}
 	return nil
 }
 
+// hostsTakenByOthers returns the hosts of a reservation that another reservation has at the requested dates.
 func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationRequest) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct mine.host_id
@@ -225,11 +227,11 @@ func hostsTakenByOthers(ctx context.Context, tx *transaction, b allocationReques
 		join host_allocation theirs on theirs.host_id = mine.host_id and theirs.reservation_id <> mine.reservation_id
 		where mine.reservation_id = $1 and theirs.during && tstzrange($2, $3)`, b.ID, b.from, b.to)
 	if err != nil {
-		return nil, fmt.Errorf("who has the hosts in the new window: %w", err)
+		return nil, fmt.Errorf("read other allocations of hosts: %w", err)
 	}
 	taken, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
-		return nil, fmt.Errorf("who has the hosts in the new window: %w", err)
+		return nil, fmt.Errorf("read other allocations of hosts: %w", err)
 	}
 	return taken, nil
 }

@@ -14,69 +14,69 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// addToInventory makes the reservations hold exactly their hosts in inventory.
+// addToInventory replaces the allocations of reservations in inventory by exactly their hosts.
 func (hostResource) addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
-	books, err := readInventoryStates(ctx, tx, all)
+	states, err := readInventoryStates(ctx, tx, all)
 	if err != nil {
 		return err
 	}
 	var changes []*inventorystore.AllocationWrite
 	for _, h := range all {
-		if b := books[h.ID]; !b.matches() {
+		if b := states[h.ID]; !b.matches() {
 			changes = append(changes, b.replaceWith(ctx, h, b.want))
 		}
 	}
 	return writeAllocations(ctx, tx, changes)
 }
 
-// removeFromInventory makes the reservations hold nothing in inventory.
+// removeFromInventory deletes all allocations of reservations in inventory.
 func (hostResource) removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error {
-	books, err := readInventoryStates(ctx, tx, all)
+	states, err := readInventoryStates(ctx, tx, all)
 	if err != nil {
 		return err
 	}
 	var changes []*inventorystore.AllocationWrite
 	for _, h := range all {
-		if b := books[h.ID]; b.generation != nil {
+		if b := states[h.ID]; b.generation != nil {
 			changes = append(changes, b.replaceWith(ctx, h, nil))
 		}
 	}
 	return writeAllocations(ctx, tx, changes)
 }
 
-// missingInInventory returns the reservations that do not hold exactly their hosts in inventory.
-func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (unwired []leaseReservation, err error) {
-	books, err := readInventoryStates(ctx, tx, all)
+// missingInInventory returns the reservations whose allocations in inventory are not exactly their hosts.
+func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (missing []leaseReservation, err error) {
+	states, err := readInventoryStates(ctx, tx, all)
 	for _, h := range all {
-		if err == nil && !books[h.ID].matches() {
-			unwired = append(unwired, h)
+		if err == nil && !states[h.ID].matches() {
+			missing = append(missing, h)
 		}
 	}
-	return unwired, err
+	return missing, err
 }
 
-// inventoryState is what a reservation shall hold in inventory and what it holds: an allocation of the reservation, as consumer, on
-// the nested provider of each host.
+// inventoryState contains the wanted and the present allocations of a reservation in inventory. The reservation is the consumer, and
+// each host gives one allocation on its nested provider.
 type inventoryState struct {
 	want, have inventory.Allocations
-	generation *int64 // as a consumer, nil if it holds nothing
+	generation *int64 // generation of the consumer; nil if it has no allocations
 }
 
 func (b *inventoryState) matches() bool {
 	return maps.EqualFunc(b.want, b.have, func(a, b map[string]int64) bool { return maps.Equal(a, b) })
 }
 
-// replaceWith replaces what the reservation holds, if its generation is the one that was read.
-func (b *inventoryState) replaceWith(ctx context.Context, h leaseReservation, what inventory.Allocations) *inventorystore.AllocationWrite {
+// replaceWith returns the write that replaces the reservation's allocations. The write fails if the consumer's generation has changed.
+func (b *inventoryState) replaceWith(ctx context.Context, h leaseReservation, allocations inventory.Allocations) *inventorystore.AllocationWrite {
 	expect := inventory.ExpectAbsent()
 	if b.generation != nil {
 		expect = inventory.ExpectGeneration(*b.generation)
 	}
 	return inventorystore.NewAllocationWrite(h.withActor(ctx), []inventory.ConsumerWrite{{
-		Consumer: h.ID.String(), Project: h.lease.Project, User: h.lease.User, Expect: expect, Allocations: what}})
+		Consumer: h.ID.String(), Project: h.lease.Project, User: h.lease.User, Expect: expect, Allocations: allocations}})
 }
 
-// writeAllocations does the changes, or refuses them all because of one.
+// writeAllocations executes the writes. If one fails, it returns the error and none takes effect.
 func writeAllocations(ctx context.Context, tx *transaction, changes []*inventorystore.AllocationWrite) error {
 	if len(changes) == 0 {
 		return nil
@@ -89,18 +89,18 @@ func writeAllocations(ctx context.Context, tx *transaction, changes []*inventory
 		}
 		reservation := c.Writes[0].Consumer
 		if problem.Kind == inventory.ConcurrentUpdate {
-			return fmt.Errorf("reservation %s in inventory: another writer was faster: %w", reservation, c.Fault)
+			return fmt.Errorf("allocations of reservation %s in inventory: another writer was faster: %w", reservation, c.Fault)
 		}
-		return lease.Faultf(lease.HostInUse, "reservation %s cannot have its hosts: %s", reservation, problem.Message)
+		return lease.Faultf(lease.HostInUse, "reservation %s cannot allocate its hosts in inventory: %s", reservation, problem.Message)
 	}
 	return err
 }
 
-// readInventoryStates reads what inventory says of reservations.
+// readInventoryStates reads the wanted and present allocations of reservations.
 func readInventoryStates(ctx context.Context, tx *transaction, all []leaseReservation) (map[uuid.UUID]*inventoryState, error) {
-	books, ids, names := map[uuid.UUID]*inventoryState{}, make([]uuid.UUID, len(all)), make([]string, len(all))
+	states, ids, names := map[uuid.UUID]*inventoryState{}, make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {
-		books[h.ID] = &inventoryState{want: inventory.Allocations{}, have: inventory.Allocations{}}
+		states[h.ID] = &inventoryState{want: inventory.Allocations{}, have: inventory.Allocations{}}
 		ids[i], names[i] = h.ID, h.ID.String()
 	}
 	batch := &pgx.Batch{}
@@ -112,7 +112,7 @@ func readInventoryStates(ctx context.Context, tx *transaction, all []leaseReserv
 		join host h on h.id = a.host_id
 		where a.reservation_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&id, &provider}, func() error {
-			books[id].want[provider] = map[string]int64{lease.HostResourceClass: 1}
+			states[id].want[provider] = map[string]int64{lease.HostResourceClass: 1}
 			return nil
 		})
 		return err
@@ -127,7 +127,7 @@ func readInventoryStates(ctx context.Context, tx *transaction, all []leaseReserv
 		var generation, amount int64
 		var class string
 		_, err := pgx.ForEachRow(rows, []any{&id, &generation, &provider, &class, &amount}, func() error {
-			b := books[id]
+			b := states[id]
 			if b.generation = new(generation); b.have[provider] == nil {
 				b.have[provider] = map[string]int64{}
 			}
@@ -137,7 +137,7 @@ func readInventoryStates(ctx context.Context, tx *transaction, all []leaseReserv
 		return err
 	})
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("what reservations hold: %w", err)
+		return nil, fmt.Errorf("read allocations of reservations: %w", err)
 	}
-	return books, nil
+	return states, nil
 }

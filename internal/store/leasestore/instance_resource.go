@@ -16,8 +16,8 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// instanceResource is virtual:instance and flavor:instance: room for so many instances on hosts that others use too. In
-// inventory each host's nested provider has as many of the reservation's own class as it has room for.
+// instanceResource implements resource for virtual:instance and flavor:instance: slots for instances on hosts that several
+// reservations share. In inventory, the nested provider of each host has one unit of the reservation's own resource class per slot.
 type instanceResource struct{}
 
 func (instanceResource) allocate(ctx context.Context, tx *transaction, b allocationRequest) error {
@@ -32,8 +32,8 @@ func (instanceResource) allocate(ctx context.Context, tx *transaction, b allocat
 	return insertSlots(ctx, tx, b, slots)
 }
 
-// reallocate chooses anew, and prefers the hosts that the reservation has. One that is active keeps its slots and adds to
-// them.
+// reallocate releases all slots and picks new ones; it prefers the present hosts. An active reservation keeps its slots, and
+// reallocate only adds slots.
 func (instanceResource) reallocate(ctx context.Context, tx *transaction, b allocationRequest) error {
 	if b.active {
 		return extendSlots(ctx, tx, b)
@@ -44,7 +44,7 @@ func (instanceResource) reallocate(ctx context.Context, tx *transaction, b alloc
 	return instanceResource{}.allocate(ctx, tx, b)
 }
 
-// extendSlots brings the slots of an active reservation to its new end and adds what it shall have more.
+// extendSlots changes the end of an active reservation's slots, and adds slots up to the requested number of instances.
 func extendSlots(ctx context.Context, tx *transaction, b allocationRequest) error {
 	kept, held := map[int64]int{}, 0
 	for host, n := range b.Slots {
@@ -70,7 +70,7 @@ func extendSlots(ctx context.Context, tx *transaction, b allocationRequest) erro
 	return err
 }
 
-// pickMoreSlots chooses hosts for further instances of a reservation.
+// pickMoreSlots picks hosts for additional instances of a reservation.
 func pickMoreSlots(ctx context.Context, tx *transaction, b allocationRequest, more int) (map[int64]int, error) {
 	candidates, err := slotCandidates(ctx, tx, b)
 	if err != nil {
@@ -86,7 +86,7 @@ func pickMoreSlots(ctx context.Context, tx *transaction, b allocationRequest, mo
 	return lease.PickSlots(candidates, more, b.Affinity)
 }
 
-// replaceHost takes room elsewhere for the instances of a host that is lost; all of them, if they belong together.
+// replaceHost moves the slots of a failed host to other hosts. If not all of them fit there, it releases them.
 func (instanceResource) replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error) {
 	lost := b.Slots[host]
 	delete(b.Slots, host)
@@ -114,13 +114,13 @@ func insertSlots(ctx context.Context, tx *transaction, b allocationRequest, slot
 		insert into host_allocation (reservation_id, host_id, slots, during)
 		select $1, host_id, slots, tstzrange($4, $5)
 		from unnest($2::bigint[], $3::integer[]) as s (host_id, slots)`, b.ID, hosts, counts, b.from, b.to); err != nil {
-		return fmt.Errorf("book room on hosts: %w", err)
+		return fmt.Errorf("allocate slots on hosts: %w", err)
 	}
 	return nil
 }
 
-// slotCandidates are the hosts that a reservation of instances may use in its window, and how much room each has for
-// them, what the reservation has itself left aside.
+// slotCandidates returns the hosts that an instance reservation can use at its dates, with the number of free slots of each. The
+// reservation's own slots count as free.
 func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) ([]lease.SlotCandidate, error) {
 	requirements, err := lease.HostRequirements(b.HypervisorProperties, b.ResourceProperties)
 	if err != nil {
@@ -154,8 +154,8 @@ func slotCandidates(ctx context.Context, tx *transaction, b allocationRequest) (
 	return all, nil
 }
 
-// readHostUsage is what other reservations of instances take of hosts in a window, and which hosts are somebody's alone
-// in it. What a reservation failed to leave it still takes.
+// readHostUsage returns by host the resources that other instance reservations use at the requested dates, and the hosts that a
+// physical:host reservation has alone. Reservations with a failed end still count.
 func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (uses map[int64][]lease.ResourceUsage, alone map[int64]bool, err error) {
 	rows, err := tx.Query(ctx, `
 		select a.host_id, a.owner = a.reservation_id, lower(a.during), case when e.status = 'ERROR' then $3 else upper(a.during) end,
@@ -165,7 +165,7 @@ func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (u
 		join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
 		where r.id <> $1 and (a.during && tstzrange($2, $3) or e.status = 'ERROR' and lower(a.during) < $3)`, b.ID, b.from, b.to)
 	if err != nil {
-		return nil, nil, fmt.Errorf("what is used of hosts: %w", err)
+		return nil, nil, fmt.Errorf("read usage of hosts: %w", err)
 	}
 	uses, alone = map[int64][]lease.ResourceUsage{}, map[int64]bool{}
 	var host int64
@@ -181,13 +181,13 @@ func readHostUsage(ctx context.Context, tx *transaction, b allocationRequest) (u
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("what is used of hosts: %w", err)
+		return nil, nil, fmt.Errorf("read usage of hosts: %w", err)
 	}
 	return uses, alone, nil
 }
 
-// readHostCapacities is what hosts have of what an instance takes. Those on which not even one fits are left out, and those
-// that lack a trait that the flavor requires or have one that it forbids.
+// readHostCapacities returns by host the capacity for each resource class of an instance. It leaves out hosts that are too small for
+// one instance, that lack a required trait of the flavor, or that have a forbidden one.
 func readHostCapacities(ctx context.Context, tx *transaction, d lease.ReservationDraft) (map[int64]map[string]int64, error) {
 	required, forbidden := []string{}, []string{}
 	if d.Flavor != nil {
@@ -208,14 +208,14 @@ func readHostCapacities(ctx context.Context, tx *transaction, d lease.Reservatio
 		having bool_and(u.has >= u.asked and ($2 <> 'flavor:instance' or u.max_unit >= u.asked))`,
 		d.Resources(), d.Type, required, forbidden)
 	if err != nil {
-		return nil, fmt.Errorf("what hosts have: %w", err)
+		return nil, fmt.Errorf("read capacities of hosts: %w", err)
 	}
 	all := map[int64]map[string]int64{}
 	var host int64
 	var has map[string]int64
 	_, err = pgx.ForEachRow(rows, []any{&host, &has}, func() error { all[host], has = has, nil; return nil })
 	if err != nil {
-		return nil, fmt.Errorf("what hosts have: %w", err)
+		return nil, fmt.Errorf("read capacities of hosts: %w", err)
 	}
 	return all, nil
 }
@@ -261,25 +261,25 @@ func (instanceResource) removeFromInventory(ctx context.Context, tx *transaction
 	return nil
 }
 
-func (instanceResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (unwired []leaseReservation, err error) {
+func (instanceResource) missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) (missing []leaseReservation, err error) {
 	for _, h := range all {
 		want, have, err := readSlotCounts(ctx, tx, h.Reservation)
 		if err != nil {
 			return nil, err
 		}
 		if !want.equals(have) {
-			unwired = append(unwired, h)
+			missing = append(missing, h)
 		}
 	}
-	return unwired, nil
+	return missing, nil
 }
 
 func (instanceResource) release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error {
 	return releaseHosts(ctx, tx, reservations...)
 }
 
-// lockSlotProviders locks all nested providers that have or shall have slots of reservations, in the order in which everybody locks
-// several: many reservations share hosts.
+// lockSlotProviders locks all nested providers that have or get slots of the reservations. Reservations share hosts, so every
+// transaction locks providers by ID.
 func lockSlotProviders(ctx context.Context, tx *transaction, all []leaseReservation) error {
 	ids, classes := make([]uuid.UUID, len(all)), make([]string, len(all))
 	for i, h := range all {
@@ -300,17 +300,17 @@ func lockSlotProviders(ctx context.Context, tx *transaction, all []leaseReservat
 			where c.name = any($2)))
 		order by id
 		for no key update`, ids, classes); err != nil {
-		return fmt.Errorf("lock where reservations have slots: %w", err)
+		return fmt.Errorf("lock providers of slots: %w", err)
 	}
 	return nil
 }
 
-// slotCounts is how many slots nested providers have.
+// slotCounts contains numbers of slots by the UUID of the nested provider.
 type slotCounts map[string]int64
 
 func (s slotCounts) equals(other slotCounts) bool { return maps.Equal(s, other) }
 
-// readSlotCounts is how many slots of a reservation nested providers shall have and how many they have.
+// readSlotCounts returns the slots of a reservation by nested provider: want by its allocations, have by inventory.
 func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (want, have slotCounts, err error) {
 	rows, err := tx.Query(ctx, `
 		select h.nested::text, a.slots, 0
@@ -324,7 +324,7 @@ func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (
 		join resource_class c on c.id = i.class_id
 		where c.name = $2`, r.ID, lease.ReservationResourceClass(r.ID))
 	if err != nil {
-		return nil, nil, fmt.Errorf("slots of reservation %s: %w", r.ID, err)
+		return nil, nil, fmt.Errorf("read slots of reservation %s: %w", r.ID, err)
 	}
 	want, have = slotCounts{}, slotCounts{}
 	var provider string
@@ -338,15 +338,15 @@ func readSlotCounts(ctx context.Context, tx *transaction, r lease.Reservation) (
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("slots of reservation %s: %w", r.ID, err)
+		return nil, nil, fmt.Errorf("read slots of reservation %s: %w", r.ID, err)
 	}
 	return want, have, nil
 }
 
-// writeSlotInventory brings the inventories of nested providers from what they have to what they shall have, each at the
-// generation that it has under its lock, and moves that on. What shall go and is still used, stuck sees to.
+// writeSlotInventory changes the inventories of nested providers from have to want, and increments the generation of each changed
+// provider. It calls onUsed for an inventory that has to be deleted but still has allocations.
 func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation, want, have slotCounts,
-	stuck func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Fault) error) error {
+	onUsed func(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, problem *inventory.Fault) error) error {
 	ctx = h.withActor(ctx)
 	class := lease.ReservationResourceClass(h.ID)
 	all := maps.Clone(have)
@@ -367,7 +367,7 @@ func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation
 		} else if err := p.QueueDelete(ctx, tx, batch, []string{class}); err != nil {
 			var problem *inventory.Fault
 			if errors.As(err, &problem) {
-				err = stuck(batch, p.LockedProvider, class, have[provider], problem)
+				err = onUsed(batch, p.LockedProvider, class, have[provider], problem)
 			}
 			if err != nil {
 				return err
@@ -375,13 +375,13 @@ func writeSlotInventory(ctx context.Context, tx *transaction, h leaseReservation
 		}
 		p.QueueGeneration(ctx, batch, inventory.CauseInventories)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("slots of reservation %s at %s: %w", h.ID, provider, err)
+			return fmt.Errorf("write slots of reservation %s on provider %s: %w", h.ID, provider, err)
 		}
 	}
 	return nil
 }
 
-// keepUsedSlots leaves the servers on a host that the reservation has lost in the books, and room for no more.
+// keepUsedSlots keeps the inventory of a failed host for its present servers, and reserves it so that no more servers fit.
 func keepUsedSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class string, total int64, _ *inventory.Fault) error {
 	i := inventory.NewInventory(total)
 	i.MaxUnit, i.Reserved = 1, total
@@ -389,7 +389,7 @@ func keepUsedSlots(batch *pgx.Batch, p inventorystore.LockedProvider, class stri
 	return nil
 }
 
-// refuseUsedSlots means that servers have to go first.
+// refuseUsedSlots returns a *lease.Fault: the servers have to be deleted first.
 func refuseUsedSlots(_ *pgx.Batch, _ inventorystore.LockedProvider, class string, _ int64, problem *inventory.Fault) error {
 	return lease.Faultf(lease.HostInUse, "%s is still used: %s", class, problem.Message)
 }

@@ -35,9 +35,9 @@ func (s *Store) LeasesByID(ctx context.Context, ids []uuid.UUID) ([]lease.Lease,
 
 // Leases lists leases, oldest first.
 func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, error) {
-	const these = `($1 = '' or project_id = $1)`
+	const filter = `($1 = '' or project_id = $1)`
 	if f.Limit == 0 && f.After == uuid.Nil {
-		return s.leases(ctx, these, f.Project)
+		return s.leases(ctx, filter, f.Project)
 	}
 	limit := &f.Limit
 	if f.Limit == 0 {
@@ -46,7 +46,7 @@ func (s *Store) Leases(ctx context.Context, f lease.Filter) ([]lease.Lease, erro
 	return s.leases(ctx, `id in (
 		select id
 		from lease
-		where `+these+` and ($2::uuid = '00000000-0000-0000-0000-000000000000' or (created_at, id) > (select created_at, id from lease where id = $2))
+		where `+filter+` and ($2::uuid = '00000000-0000-0000-0000-000000000000' or (created_at, id) > (select created_at, id from lease where id = $2))
 		order by created_at, id
 		limit $3)`, f.Project, f.After, limit)
 }
@@ -218,15 +218,15 @@ func saveLease(ctx context.Context, tx *transaction, was, is lease.Lease) error 
 
 // saveLeases writes the transitions of several locked leases, and stores their notifications.
 func saveLeases(ctx context.Context, tx *transaction, all ...transition) error {
-	batch, told := &pgx.Batch{}, []notificationSet{}
+	batch, notifications := &pgx.Batch{}, []notificationSet{}
 	for _, o := range all {
 		queueLease(batch, o.before, o.after)
-		told = append(told, notificationSet{o.after, lease.NotificationsFor(o.before, o.after)})
+		notifications = append(notifications, notificationSet{o.after, lease.NotificationsFor(o.before, o.after)})
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("save leases: %w", err)
 	}
-	return enqueueNotifications(ctx, tx, told...)
+	return enqueueNotifications(ctx, tx, notifications...)
 }
 
 func queueLease(batch *pgx.Batch, was, is lease.Lease) {

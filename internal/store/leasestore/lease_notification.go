@@ -32,7 +32,7 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 		}
 		snapshot, err := json.Marshal(n.Lease)
 		if err != nil {
-			return fmt.Errorf("notice of lease %s: %w", n.ID, err)
+			return fmt.Errorf("encode notification of lease %s: %w", n.ID, err)
 		}
 		for _, kind := range n.types {
 			batch.Queue(`
@@ -46,7 +46,7 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...notificat
 		return nil
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("notices of leases: %w", err)
+		return fmt.Errorf("store lease notifications: %w", err)
 	}
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
@@ -60,11 +60,11 @@ func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int)
 		order by id
 		limit $2`, id, limit)
 	if err != nil {
-		return nil, fmt.Errorf("notices of lease %s: %w", id, err)
+		return nil, fmt.Errorf("read notifications of lease %s: %w", id, err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.Notification])
 	if err != nil {
-		return nil, fmt.Errorf("notices of lease %s: %w", id, err)
+		return nil, fmt.Errorf("read notifications of lease %s: %w", id, err)
 	}
 	return all, nil
 }
@@ -72,7 +72,7 @@ func (s *Store) LeaseNotifications(ctx context.Context, id uuid.UUID, limit int)
 // DeleteLeaseNotifications deletes delivered notifications. IDs without a row are ignored.
 func (s *Store) DeleteLeaseNotifications(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from lease_notice where id = any($1)`, ids); err != nil {
-		return fmt.Errorf("settle notices of leases: %w", err)
+		return fmt.Errorf("delete lease notifications: %w", err)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, d
 	var fault *lease.Fault
 	for i, start := range append([]time.Time{dates.Start}, starts...) {
 		if i == maxSlotAttempts {
-			return d, lease.Faultf(fault.Kind, "None of %d starts until %s will do; begin the search later: %s", i, start.UTC().Format(time.RFC3339), fault.Message)
+			return d, lease.Faultf(fault.Kind, "None of the first %d possible starts, until %s, has enough resources; search from a later start: %s", i, start.UTC().Format(time.RFC3339), fault.Message)
 		}
 		later := d
 		if i > 0 {
@@ -104,7 +104,7 @@ func (s *Store) tryStarts(ctx context.Context, tx *transaction, d lease.Draft, d
 			return d, err
 		}
 	}
-	return d, lease.Faultf(fault.Kind, "No start until %s will do: %s", latest.UTC().Format(time.RFC3339), fault.Message)
+	return d, lease.Faultf(fault.Kind, "No start until %s has enough resources: %s", latest.UTC().Format(time.RFC3339), fault.Message)
 }
 
 // releaseTimes returns the ends of host and floating IP allocations after from and not after until.
@@ -116,11 +116,11 @@ func releaseTimes(ctx context.Context, tx *transaction, from, until time.Time) (
 		order by 1
 		limit $3`, from, until, maxSlotAttempts)
 	if err != nil {
-		return nil, fmt.Errorf("when somebody leaves: %w", err)
+		return nil, fmt.Errorf("read ends of allocations: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
 	if err != nil {
-		return nil, fmt.Errorf("when somebody leaves: %w", err)
+		return nil, fmt.Errorf("read ends of allocations: %w", err)
 	}
 	return all, nil
 }
@@ -134,13 +134,13 @@ func readHostBookings(ctx context.Context, tx *transaction) ([]lease.HostBooking
 		join event e on e.lease_id = r.lease_id and e.event_type = 'end_lease'
 		order by upper(a.during)`)
 	if err != nil {
-		return nil, fmt.Errorf("who has hosts: %w", err)
+		return nil, fmt.Errorf("read host allocations: %w", err)
 	}
 	busy, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b lease.HostBooking, err error) {
 		return b, row.Scan(&b.Host, &b.From, &b.To, &b.Stuck)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("who has hosts: %w", err)
+		return nil, fmt.Errorf("read host allocations: %w", err)
 	}
 	return busy, nil
 }

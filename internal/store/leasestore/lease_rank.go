@@ -14,7 +14,7 @@ import (
 func (s *Store) TimeUntil(ctx context.Context, at time.Time) (time.Duration, error) {
 	var left time.Duration
 	if err := s.db.QueryRow(ctx, `select $1::timestamptz - clock_timestamp()`, at).Scan(&left); err != nil {
-		return 0, fmt.Errorf("time until %s: %w", at.UTC().Format(time.RFC3339Nano), err)
+		return 0, fmt.Errorf("read time until %s: %w", at.UTC().Format(time.RFC3339Nano), err)
 	}
 	return left, nil
 }

@@ -89,10 +89,10 @@ func checkAllocated(ctx context.Context, tx *transaction, started []*transition)
 	for _, o := range started {
 		all = append(all, reservationsOf(o.after)...)
 	}
-	return forEachType(all, func(of resource, those []leaseReservation) error {
-		unwired, err := of.missingInInventory(ctx, tx, those)
-		if err == nil && len(unwired) > 0 {
-			err = fmt.Errorf("%w: reservation %s of lease %s does not hold what is its own", db.ErrConflict, unwired[0].ID, unwired[0].lease.ID)
+	return forEachType(all, func(res resource, reservations []leaseReservation) error {
+		missing, err := res.missingInInventory(ctx, tx, reservations)
+		if err == nil && len(missing) > 0 {
+			err = fmt.Errorf("%w: inventory does not contain the resources of reservation %s of lease %s", db.ErrConflict, missing[0].ID, missing[0].lease.ID)
 		}
 		return err
 	})
@@ -157,7 +157,7 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	if _, err := tx.Exec(ctx, `delete from lease where id = $1`, l.ID); err != nil {
 		return fmt.Errorf("delete lease %s: %w", l.ID, err)
 	}
-	behind, err := newLeaderNudges(ctx, tx, l, lease.Lease{})
+	leaders, err := newLeaderNudges(ctx, tx, l, lease.Lease{})
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func removeLease(ctx context.Context, tx *transaction, l lease.Lease) error {
 	if err := enqueueNotifications(ctx, tx, notificationSet{l, []string{lease.NotificationDelete}}); err != nil {
 		return err
 	}
-	return outbox.Enqueue(ctx, tx, append(append(followers, behind...), nudgeLease(l, false))...)
+	return outbox.Enqueue(ctx, tx, append(append(followers, leaders...), nudgeLease(l, false))...)
 }
 
 // newLeaderNudges returns the notes for leases that become leaders of an instant (rank below lease.LeaderCount) because a change or
@@ -199,11 +199,11 @@ func newLeaderNudges(ctx context.Context, tx *transaction, was, is lease.Lease) 
 				limit $3) b) < $3
 		order by f.id`, left, was.ID, lease.LeaderCount)
 	if err != nil {
-		return nil, fmt.Errorf("who moves up behind lease %s: %w", was.ID, err)
+		return nil, fmt.Errorf("read new leaders after lease %s: %w", was.ID, err)
 	}
 	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
-		return nil, fmt.Errorf("who moves up behind lease %s: %w", was.ID, err)
+		return nil, fmt.Errorf("read new leaders after lease %s: %w", was.ID, err)
 	}
 	return nudges, nil
 }
@@ -235,15 +235,15 @@ func releaseEnded(ctx context.Context, tx *transaction, ended []*transition) err
 	if err != nil {
 		return err
 	}
-	err = forEachType(released, func(of resource, those []leaseReservation) error {
-		if err := of.removeFromInventory(ctx, tx, those); err != nil {
+	err = forEachType(released, func(res resource, reservations []leaseReservation) error {
+		if err := res.removeFromInventory(ctx, tx, reservations); err != nil {
 			return err
 		}
-		ids := make([]uuid.UUID, len(those))
-		for i, h := range those {
+		ids := make([]uuid.UUID, len(reservations))
+		for i, h := range reservations {
 			ids[i] = h.ID
 		}
-		return of.release(ctx, tx, ids...)
+		return res.release(ctx, tx, ids...)
 	})
 	if err != nil {
 		return err
@@ -276,11 +276,11 @@ func followerNudges(ctx context.Context, tx *transaction, leases ...uuid.UUID) (
 		where r.lease_id = any($1) and f.status = 'PENDING' and f.start_at <= clock_timestamp() + $2::interval
 		order by f.id`, leases, lease.ClockSkew)
 	if err != nil {
-		return nil, fmt.Errorf("who waits for leases %s: %w", leases, err)
+		return nil, fmt.Errorf("read leases that wait for leases %s: %w", leases, err)
 	}
 	nudges, err := pgx.CollectRows(rows, scanNudge)
 	if err != nil {
-		return nil, fmt.Errorf("who waits for leases %s: %w", leases, err)
+		return nil, fmt.Errorf("read leases that wait for leases %s: %w", leases, err)
 	}
 	return nudges, nil
 }

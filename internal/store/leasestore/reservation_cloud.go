@@ -23,7 +23,7 @@ func (s *Store) AddToInventory(ctx context.Context, id uuid.UUID) error {
 			return err
 		}
 		if l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active {
-			return fmt.Errorf("%w: lease %s is %s: reservation %s is not given its hosts", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be added to inventory", db.ErrConflict, l.ID, l.Status, id)
 		}
 		return addToInventory(ctx, tx, leaseReservation{r, l})
 	})
@@ -44,7 +44,7 @@ func (s *Store) RemoveFromInventory(ctx context.Context, id uuid.UUID) error {
 		case lease.Terminating, lease.Terminated, lease.Deleting, lease.Error:
 			return removeFromInventory(ctx, tx, leaseReservation{r, l})
 		default:
-			return fmt.Errorf("%w: lease %s is %s: reservation %s keeps its hosts", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf("%w: lease %s is %s: reservation %s cannot be removed from inventory", db.ErrConflict, l.ID, l.Status, id)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func (s *Store) readCloudReservation(ctx context.Context, id uuid.UUID, statuses
 	}
 	l := all[0]
 	if !slices.Contains(statuses, l.Status) || l.DeleteRequested && l.Status != lease.Deleting {
-		return c, fmt.Errorf("%w: lease %s is %s: not the time for its reservation %s", db.ErrConflict, l.ID, l.Status, id)
+		return c, fmt.Errorf("%w: lease %s is %s: its reservation %s cannot be changed at Nova and Neutron", db.ErrConflict, l.ID, l.Status, id)
 	}
 	i := slices.IndexFunc(l.Reservations, func(r lease.Reservation) bool { return r.ID == id })
 	claims, err := readCloudReservations(ctx, s.db, []leaseReservation{{l.Reservations[i], l}})
@@ -119,7 +119,7 @@ func readCloudReservations(ctx context.Context, q batchSender, all []leaseReserv
 		return rows.Err()
 	})
 	if err := q.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("claims of reservations: %w", err)
+		return nil, fmt.Errorf("read resources of reservations: %w", err)
 	}
 	return claims, nil
 }
@@ -138,12 +138,12 @@ func (s *Store) SaveCloudIDs(ctx context.Context, id uuid.UUID, m lease.CloudIDs
 		case err != nil:
 			return err
 		case l.DeleteRequested || l.Status != lease.Starting && l.Status != lease.Active:
-			return fmt.Errorf("%w: lease %s is %s: reservation %s is not provided any more", db.ErrConflict, l.ID, l.Status, id)
+			return fmt.Errorf("%w: lease %s is %s: reservation %s is no longer provisioned", db.ErrConflict, l.ID, l.Status, id)
 		}
 		batch := &pgx.Batch{}
 		queueCloudIDs(batch, r.ID, m)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("mark reservation %s: %w", id, err)
+			return fmt.Errorf("save cloud IDs of reservation %s: %w", id, err)
 		}
 		return nil
 	})

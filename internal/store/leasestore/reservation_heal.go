@@ -29,7 +29,7 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 		where h.hostname = seen.hostname and h.reservable <> seen.up
 		returning h.hostname, h.reservable`, names, states)
 	if err != nil {
-		return nil, nil, fmt.Errorf("which hosts are up: %w", err)
+		return nil, nil, fmt.Errorf("update states of hosts: %w", err)
 	}
 	var name string
 	var is bool
@@ -42,7 +42,7 @@ func (s *Store) UpdateHostStates(ctx context.Context, up map[string]bool) (faile
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("which hosts are up: %w", err)
+		return nil, nil, fmt.Errorf("update states of hosts: %w", err)
 	}
 	slices.Sort(failed)
 	slices.Sort(recovered)
@@ -71,11 +71,11 @@ func (s *Store) UnhealthyReservations(ctx context.Context, horizon time.Duration
 		order by l.start_at, r.id, a.host_id
 		limit $2`, horizon, limit)
 	if err != nil {
-		return nil, fmt.Errorf("which reservations are unwell: %w", err)
+		return nil, fmt.Errorf("read unhealthy reservations: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lease.UnhealthyReservation])
 	if err != nil {
-		return nil, fmt.Errorf("which reservations are unwell: %w", err)
+		return nil, fmt.Errorf("read unhealthy reservations: %w", err)
 	}
 	return all, nil
 }
@@ -138,7 +138,7 @@ func (s *Store) restoreResources(ctx context.Context, tx *transaction, was lease
 	}
 	var lost bool
 	if err := tx.QueryRow(ctx, `select exists (select from host where id = $1 and not reservable)`, host).Scan(&lost); err != nil {
-		return nil, fmt.Errorf("host %d: %w", host, err)
+		return nil, fmt.Errorf("read host %d of reservation: %w", host, err)
 	}
 	if !lost || !slices.Contains(r.Hosts, host) {
 		return nil, nil
@@ -170,7 +170,7 @@ func (s *Store) restoreMissing(ctx context.Context, tx *transaction, was lease.L
 		had += n
 	}
 	if err := tx.QueryRow(ctx, `select coalesce(sum(slots), 0) from host_allocation where reservation_id = $1`, r.ID).Scan(&has); err != nil {
-		return nil, fmt.Errorf("what reservation %s holds: %w", r.ID, err)
+		return nil, fmt.Errorf("count resources of reservation %s: %w", r.ID, err)
 	}
 	if has <= had {
 		return nil, nil

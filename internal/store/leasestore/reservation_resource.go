@@ -13,24 +13,24 @@ import (
 	"berth/internal/store/db"
 )
 
-// resource is what one type of resource does with rows: the part of the plug-in that belongs to lease.Resource with
-// the same type. Each method is a step of a transaction that holds the lock of the reservation's lease.
+// resource is the database part of a resource plug-in; lease.Resource of the same type contains the rules. Every method runs in a
+// transaction that has locked the reservation's lease.
 type resource interface {
-	// allocate chooses what a new reservation gets and writes it down.
+	// allocate picks free resources for a new reservation and stores the allocations.
 	allocate(ctx context.Context, tx *transaction, b allocationRequest) error
-	// reallocate brings what a reservation has to other dates, another size or other requirements. One that is active
-	// keeps all that it has, or is refused.
+	// reallocate adapts the allocations of a reservation to new dates, a new size or new requirements. An active reservation keeps
+	// all its resources; otherwise reallocate returns a *lease.Fault.
 	reallocate(ctx context.Context, tx *transaction, b allocationRequest) error
-	// replaceHost gives up a host that is lost, with all that the reservation has there, and books as much elsewhere. It
-	// tells whether nothing is missing then; what cannot be had is given up. What lives on no host loses nothing.
+	// replaceHost releases the reservation's resources on a failed host and allocates the same amount on other hosts. If too little
+	// is free there, it allocates nothing, and whole is false. Resources without a host stay unchanged.
 	replaceHost(ctx context.Context, tx *transaction, b allocationRequest, host int64) (whole bool, err error)
-	// addToInventory makes inventory say what the reservations have; a *lease.Fault means that somebody else is in the way of one.
+	// addToInventory adds the resources of reservations to inventory. It returns a *lease.Fault if another consumer uses one of them.
 	addToInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
-	// removeFromInventory makes inventory say that they have nothing; a *lease.Fault means that somebody still uses what one has.
+	// removeFromInventory removes the resources of reservations from inventory. It returns a *lease.Fault if a server still uses one.
 	removeFromInventory(ctx context.Context, tx *transaction, all []leaseReservation) error
-	// missingInInventory returns those of which inventory does not say what they have.
+	// missingInInventory returns the reservations whose resources differ between their allocations and inventory.
 	missingInInventory(ctx context.Context, tx *transaction, all []leaseReservation) ([]leaseReservation, error)
-	// release gives up all that the reservations have: the last act of their end.
+	// release deletes all allocations of the reservations. It is the last step of their end.
 	release(ctx context.Context, tx *transaction, reservations ...uuid.UUID) error
 }
 
@@ -41,8 +41,8 @@ var resources = map[string]resource{
 	lease.FloatingIP:      floatingIPResource{},
 }
 
-// lockOrder is in which order transactions come to the resources of several types: whole hosts lock consumers in
-// inventory before providers, the others providers alone.
+// lockOrder is the order in which a transaction changes resources of several types; one order avoids deadlocks. physical:host locks
+// consumers before providers, the other types lock only providers.
 var lockOrder = []string{lease.PhysicalHost, lease.VirtualInstance, lease.FlavorInstance, lease.FloatingIP}
 
 // leaseReservation is a reservation with its lease.
@@ -51,7 +51,7 @@ type leaseReservation struct {
 	lease lease.Lease
 }
 
-// reservationsOf are the reservations of leases.
+// reservationsOf returns the reservations of leases.
 func reservationsOf(leases ...lease.Lease) []leaseReservation {
 	var all []leaseReservation
 	for _, l := range leases {
@@ -62,50 +62,55 @@ func reservationsOf(leases ...lease.Lease) []leaseReservation {
 	return all
 }
 
-// withActor is a context in which the reservation's lease is who acts.
+// withActor returns a context that records the lease as the author of writes.
 func (h leaseReservation) withActor(ctx context.Context) context.Context {
 	return db.WithActor(ctx, "lease "+h.lease.ID.String())
 }
 
-// forEachType runs f for each type of resource with those reservations that are of it.
-func forEachType(all []leaseReservation, f func(of resource, those []leaseReservation) error) error {
+// forEachType calls f with the reservations of each resource type, in lockOrder.
+func forEachType(all []leaseReservation, f func(res resource, reservations []leaseReservation) error) error {
 	for _, typ := range lockOrder {
-		var those []leaseReservation
+		var reservations []leaseReservation
 		for _, h := range all {
 			if h.Type == typ {
-				those = append(those, h)
+				reservations = append(reservations, h)
 			}
 		}
-		if len(those) == 0 {
+		if len(reservations) == 0 {
 			continue
 		}
-		if err := f(resources[typ], those); err != nil {
+		if err := f(resources[typ], reservations); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addToInventory makes inventory say what reservations have.
+// addToInventory adds the resources of reservations of all types to inventory.
 func addToInventory(ctx context.Context, tx *transaction, all ...leaseReservation) error {
-	return forEachType(all, func(of resource, those []leaseReservation) error { return of.addToInventory(ctx, tx, those) })
+	return forEachType(all, func(res resource, reservations []leaseReservation) error {
+		return res.addToInventory(ctx, tx, reservations)
+	})
 }
 
-// removeFromInventory makes inventory say that they have nothing.
+// removeFromInventory removes the resources of reservations of all types from inventory.
 func removeFromInventory(ctx context.Context, tx *transaction, all ...leaseReservation) error {
-	return forEachType(all, func(of resource, those []leaseReservation) error { return of.removeFromInventory(ctx, tx, those) })
+	return forEachType(all, func(res resource, reservations []leaseReservation) error {
+		return res.removeFromInventory(ctx, tx, reservations)
+	})
 }
 
-// allocationRequest is what a reservation asks for and has.
+// allocationRequest contains the requested state of a reservation and its state before the change.
 type allocationRequest struct {
-	lease.Reservation                   // as it shall be
-	before            lease.Reservation // as it is
+	lease.Reservation                   // the requested state
+	before            lease.Reservation // the state before the change
 	from, to          time.Time
 	active            bool
-	shuffled          bool // what is equally good is chosen at random
+	shuffled          bool // choose at random among hosts of equal rank
 }
 
-// newAllocationRequest is what a reservation asks for from now on, and for the cleaning after it: nobody can book the past.
+// newAllocationRequest returns a request for the reservation's dates plus the cleaning time. It begins now if the lease begins in the
+// past.
 func (s *Store) newAllocationRequest(l lease.Lease, was, is lease.Reservation, now time.Time) allocationRequest {
 	from := slices.MaxFunc([]time.Time{l.StartAt, now}, time.Time.Compare)
 	to := slices.MaxFunc([]time.Time{l.EndAt, from.Add(time.Microsecond)}, time.Time.Compare)
@@ -113,7 +118,7 @@ func (s *Store) newAllocationRequest(l lease.Lease, was, is lease.Reservation, n
 		shuffled: s.config.Limits.RandomHosts}
 }
 
-// allocateAll chooses what every reservation of a new lease gets.
+// allocateAll allocates the resources of all reservations of a new lease.
 func (s *Store) allocateAll(ctx context.Context, tx *transaction, l lease.Lease, now time.Time) error {
 	for _, r := range l.Reservations {
 		if err := resources[r.Type].allocate(ctx, tx, s.newAllocationRequest(l, r, r, now)); err != nil {
@@ -123,8 +128,8 @@ func (s *Store) allocateAll(ctx context.Context, tx *transaction, l lease.Lease,
 	return nil
 }
 
-// reallocateAll moves every reservation to the new dates. Inventory hears at once of what an active lease has got, and
-// the cloud from its workflow.
+// reallocateAll adapts the allocations of all reservations to a changed lease. For an active lease it also updates inventory; the
+// lease's workflow updates Nova and Neutron.
 func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is lease.Lease, now time.Time) error {
 	for i, r := range is.Reservations {
 		if lease.KeepsResources(was, is, i) {
@@ -146,7 +151,8 @@ func (s *Store) reallocateAll(ctx context.Context, tx *transaction, was, is leas
 	return nil
 }
 
-// shortenAllocations lets a reservation have what it has for a part of its time, and for nothing else: nobody can be in the way.
+// shortenAllocations cuts the allocations of a reservation to the lease's new dates, which are inside the old ones. No other
+// reservation can conflict.
 func (s *Store) shortenAllocations(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	for _, table := range []string{"host_allocation", "floatingip_allocation"} {
 		if _, err := tx.Exec(ctx, `
@@ -164,7 +170,7 @@ func (s *Store) shortenAllocations(ctx context.Context, tx *transaction, l lease
 	return nil
 }
 
-// updateInventory tells inventory what an active reservation has now, and remembers that the cloud has to hear of it.
+// updateInventory updates the resources of an active reservation in inventory, and increments its revision.
 func updateInventory(ctx context.Context, tx *transaction, l lease.Lease, r lease.Reservation) error {
 	if err := addToInventory(ctx, tx, leaseReservation{r, l}); err != nil {
 		return err
@@ -172,26 +178,27 @@ func updateInventory(ctx context.Context, tx *transaction, l lease.Lease, r leas
 	return incrementRevision(ctx, tx, r)
 }
 
-// incrementRevision remembers that the cloud, and perhaps inventory, has to hear what a reservation has become.
+// incrementRevision increments the revision of a reservation, so that the lease's workflow updates Nova, Neutron and, if needed,
+// inventory.
 func incrementRevision(ctx context.Context, tx *transaction, r lease.Reservation) error {
 	if _, err := tx.Exec(ctx, `update reservation set shape = shape + 1 where id = $1`, r.ID); err != nil {
-		return fmt.Errorf("reservation %s: %w", r.ID, err)
+		return fmt.Errorf("increment revision of reservation %s: %w", r.ID, err)
 	}
 	return nil
 }
 
-// allocationLock is the advisory lock that those take who lost a race for something, so that they race no more among
-// themselves.
+// allocationLock is the key of an advisory lock. A transaction locks it after another transaction has allocated the picked resources
+// first, so that the repeated allocations run one after the other.
 const allocationLock = 0x6265727468
 
-// maxAllocationAttempts is how often a choice is made anew after others took it.
+// maxAllocationAttempts is the maximum number of attempts of retryTaken.
 const maxAllocationAttempts = 50
 
-// errTaken means that what was chosen was taken, or changed its properties, before it could be booked.
-var errTaken = errors.New("taken meanwhile")
+// errTaken means that a picked host changed its properties before it was allocated.
+var errTaken = errors.New("a picked host has changed")
 
-// retryTaken runs f, which books something, until nobody else takes its choice. The tables refuse what overlaps; f's
-// writes are then undone and it chooses anew, from what there is now.
+// retryTaken runs f, which allocates resources. If another transaction has allocated the same resources first, the constraints of the
+// tables reject f's allocations: retryTaken rolls f back and runs it again with the current state.
 func retryTaken(ctx context.Context, tx *transaction, f func(tx *transaction) error) error {
 	for range maxAllocationAttempts {
 		err := tx.savepoint(ctx, f)
@@ -201,8 +208,8 @@ func retryTaken(ctx context.Context, tx *transaction, f func(tx *transaction) er
 			return err
 		}
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, allocationLock); err != nil {
-			return fmt.Errorf("queue for resources: %w", err)
+			return fmt.Errorf("lock allocations: %w", err)
 		}
 	}
-	return fmt.Errorf("%w: the resources are being taken by others; try again", db.ErrConflict)
+	return fmt.Errorf("%w: other requests allocated the resources first; try again", db.ErrConflict)
 }
