@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func (t *leasing) pooling(service string) (reservable bool, version int64) {
+func (t *fixture) pendingPoolUpdate(service string) (reservable bool, version int64) {
 	t.Helper()
 	reservable, version, err := t.Lease.PendingPoolUpdate(t.Context(), service)
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
@@ -22,45 +22,45 @@ func (t *leasing) pooling(service string) (reservable bool, version int64) {
 	return reservable, version
 }
 
-func TestCloudHearsOfEveryHostThatComesAndGoes(t *testing.T) {
+func TestHostPooling_EveryRegistrationAndDeletionIsStored(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 0)
+	e := newFixture(t, 0)
 	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}, PoolHosts: true})
 	h := e.register("cmp-1", nil)
-	reservable, first := e.pooling("cmp-1")
+	reservable, first := e.pendingPoolUpdate("cmp-1")
 	if !reservable || first == 0 {
 		t.Errorf("registered: %t, version %d", reservable, first)
 	}
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Lease.DeletePoolUpdate(t.Context(), "cmp-1", first); err != nil { // somebody who told of the registration, late
+	if err := e.Lease.DeletePoolUpdate(t.Context(), "cmp-1", first); err != nil { // a late worker confirms the registration
 		t.Fatal(err)
 	}
-	reservable, second := e.pooling("cmp-1")
+	reservable, second := e.pendingPoolUpdate("cmp-1")
 	if reservable || second == 0 {
 		t.Errorf("deleted: %t, version %d", reservable, second)
 	}
 	if n, err := e.Outbox.RestartWorkflows(t.Context(), []string{"pool/cmp-1", "pool/cmp-2"}); n != 1 || err != nil {
-		t.Errorf("%d of its workflows are brought back, %v", n, err)
+		t.Errorf("%d workflows restarted, %v", n, err)
 	}
 	for range 2 {
 		if err := e.Lease.DeletePoolUpdate(t.Context(), "cmp-1", second); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, version := e.pooling("cmp-1"); version != 0 {
+	if _, version := e.pendingPoolUpdate("cmp-1"); version != 0 {
 		t.Errorf("version %d is left", version)
 	}
 }
 
-func TestHostWithServersIsNotDeleted(t *testing.T) {
+func TestHost_NotDeletedWhileServersRun(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
+	e := newFixture(t, 1)
 	server := uuid.NewString()
 	storetest.Allocate(t, e.Store, storetest.VCPUs(server, e.hosts[0].Provider.String(), 1, inventory.ExpectAbsent()))
 	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); faultKind(err) != lease.HostInUse {
-		t.Errorf("a host with a server goes: %v", err)
+		t.Errorf("host with a server deleted: %v", err)
 	}
 	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.ExpectGeneration(1)))
 	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); err != nil {

@@ -56,7 +56,7 @@ func (hostResource) missingInInventory(ctx context.Context, tx *transaction, all
 }
 
 // inventoryState contains the wanted and the present allocations of a reservation in inventory. The reservation is the consumer, and
-// each host gives one allocation on its nested provider.
+// it has one allocation on the nested provider of each of its hosts.
 type inventoryState struct {
 	want, have inventory.Allocations
 	generation *int64 // generation of the consumer; nil if it has no allocations

@@ -26,7 +26,7 @@ type sweepResult struct {
 }
 
 // sweepOnce begins due steps, calls apply, and finishes the steps that apply returns. Without apply, all ready steps succeed.
-func (t *leasing) sweepOnce(apply applyFunc) (r sweepResult, err error) {
+func (t *fixture) sweepOnce(apply applyFunc) (r sweepResult, err error) {
 	started, ready, err := t.Lease.BeginDueLeases(t.Context(), apply != nil)
 	if err != nil || len(started) == 0 {
 		return r, err
@@ -46,7 +46,7 @@ func (t *leasing) sweepOnce(apply applyFunc) (r sweepResult, err error) {
 }
 
 // sweep runs rounds until no lease is due. It returns how many steps were finished.
-func (t *leasing) sweep(apply applyFunc) (finished int, err error) {
+func (t *fixture) sweep(apply applyFunc) (finished int, err error) {
 	for {
 		r, err := t.sweepOnce(apply)
 		finished += r.finished
@@ -57,7 +57,7 @@ func (t *leasing) sweep(apply applyFunc) (finished int, err error) {
 }
 
 // advance sweeps without Nova and Neutron, and expects this number of finished steps.
-func (t *leasing) advance(want int) {
+func (t *fixture) advance(want int) {
 	t.Helper()
 	if n, err := t.sweep(nil); n != want || err != nil {
 		t.Errorf("%d steps finished, want %d: %v", n, want, err)
@@ -65,30 +65,30 @@ func (t *leasing) advance(want int) {
 }
 
 // startDue makes the lease's start lie in the past, and its end an hour ahead.
-func (t *leasing) startDue(l lease.Lease) {
+func (t *fixture) startDue(l lease.Lease) {
 	t.Helper()
-	t.due(l)
+	t.makeDue(l)
 	storetest.Exec(t, t.url, `update event set at = now() + interval '1 hour' where lease_id = $1 and event_type <> 'start_lease'`, l.ID)
 }
 
-func (t *leasing) is(l lease.Lease, want lease.Status) {
+func (t *fixture) expectStatus(l lease.Lease, want lease.Status) {
 	t.Helper()
-	if got := t.read(l.ID).Status; got != want {
+	if got := t.readLease(l.ID).Status; got != want {
 		t.Errorf("lease %s is %s instead of %s", l.Name, got, want)
 	}
 }
 
-func TestWhatIsDueIsTakenTogetherEndsFirst(t *testing.T) {
+func TestLeaseAdvance_SweepFinishesEndsBeforeStarts(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 4)
+	e := newFixture(t, 4)
 	named := func(name string, d lease.Draft) lease.Draft { d.Name = name; return d }
-	ending := e.active(named("ending", hostsDraft(1, 2, 1, 1)))
-	e.begin(ending.ID, lease.StepBeforeEnd)
-	e.finish(ending.ID, lease.StepBeforeEnd, nil)
-	starting, empty := e.create(named("starting", hostsDraft(1, 2, 2, 2))), e.create(lease.Draft{Name: "empty", User: "u", Project: "p",
+	ending := e.createActive(named("ending", hostsDraft(1, 2, 1, 1)))
+	e.beginStep(ending.ID, lease.StepBeforeEnd)
+	e.finishStep(ending.ID, lease.StepBeforeEnd, nil)
+	starting, empty := e.createLease(named("starting", hostsDraft(1, 2, 2, 2))), e.createLease(lease.Draft{Name: "empty", User: "u", Project: "p",
 		Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}})
-	next, later := e.create(named("next", hostsDraft(3, 4, 4, 4))), e.create(named("later", hostsDraft(5, 6, 1, 1)))
-	deleted := e.create(named("deleted", lease.Draft{User: "u", Project: "p", Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}}))
+	next, later := e.createLease(named("next", hostsDraft(3, 4, 4, 4))), e.createLease(named("later", hostsDraft(5, 6, 1, 1)))
+	deleted := e.createLease(named("deleted", lease.Draft{User: "u", Project: "p", Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}}))
 	for _, l := range []lease.Lease{starting, empty, deleted} {
 		e.startDue(l)
 	}
@@ -97,39 +97,39 @@ func TestWhatIsDueIsTakenTogetherEndsFirst(t *testing.T) {
 
 	e.advance(3)
 
-	e.is(ending, lease.Terminated)
-	e.is(starting, lease.Active)
-	e.is(empty, lease.Active)
-	e.is(next, lease.Pending) // starting has two of its hosts
-	e.is(later, lease.Pending)
-	e.is(deleted, lease.Pending)
-	if got := e.held(starting.Reservations[0].ID); len(got) != 2 {
-		t.Errorf("an ACTIVE lease holds %v", got)
+	e.expectStatus(ending, lease.Terminated)
+	e.expectStatus(starting, lease.Active)
+	e.expectStatus(empty, lease.Active)
+	e.expectStatus(next, lease.Pending) // starting has two of its hosts
+	e.expectStatus(later, lease.Pending)
+	e.expectStatus(deleted, lease.Pending)
+	if got := e.inventoryHosts(starting.Reservations[0].ID); len(got) != 2 {
+		t.Errorf("hosts of an ACTIVE lease in inventory: %v", got)
 	}
 	for _, l := range []lease.Lease{starting, empty} {
-		e.due(l) // their warnings too
+		e.makeDue(l) // their before_end events too
 	}
 
 	e.advance(5)
 
 	for _, l := range []lease.Lease{starting, empty} {
-		if warning := eventOf(e.read(l.ID), lease.BeforeEndLease); warning.Status != lease.EventDone {
-			t.Errorf("the warning of %s is %s", l.Name, warning.Status)
+		if warning := eventOf(e.readLease(l.ID), lease.BeforeEndLease); warning.Status != lease.EventDone {
+			t.Errorf("before_end event of %s is %s", l.Name, warning.Status)
 		}
 	}
 
-	e.is(starting, lease.Terminated)
-	e.is(next, lease.Active) // in the same sweep, right after
+	e.expectStatus(starting, lease.Terminated)
+	e.expectStatus(next, lease.Active) // in the same sweep, right after
 	e.advance(0)
 }
 
-// TestCrowdKeepsNobodyElseFromHisTurn: more are due than are taken at once.
-func TestCrowdKeepsNobodyElseFromHisTurn(t *testing.T) {
+// More leases are due than one sweep begins.
+func TestLeaseAdvance_ManyDueLeasesDelayNoOtherLease(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
+	e := newFixture(t, 2)
 	const crowd = 51
 	for range crowd {
-		e.create(lease.Draft{Name: "crowd", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}})
+		e.createLease(lease.Draft{Name: "crowd", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(1)}, End: lease.RequestedDate{At: hour(2)}})
 	}
 	due := func(typ lease.EventType) {
 		t.Helper()
@@ -145,31 +145,31 @@ func TestCrowdKeepsNobodyElseFromHisTurn(t *testing.T) {
 		}
 	}
 	due(lease.StartLease)
-	ending := e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(ending.ID, lease.StepBeforeEnd)
-	e.finish(ending.ID, lease.StepBeforeEnd, nil)
+	ending := e.createActive(hostsDraft(1, 2, 1, 1))
+	e.beginStep(ending.ID, lease.StepBeforeEnd)
+	e.finishStep(ending.ID, lease.StepBeforeEnd, nil)
 
 	once()
 
-	e.is(ending, lease.Terminated) // an end, which gives hosts back, comes before starts that are due for longer
+	e.expectStatus(ending, lease.Terminated) // an end releases hosts and has priority over older starts
 	once()
 	due(lease.BeforeEndLease)
 	due(lease.EndLease)
 	storetest.Exec(t, e.url, `update lease set delete_requested_at = now() where name = 'crowd'`)
-	starting := e.create(hostsDraft(1, 2, 1, 1))
+	starting := e.createLease(hostsDraft(1, 2, 1, 1))
 	e.startDue(starting)
 
 	once()
 
-	e.is(starting, lease.Active) // the crowd is its own workflows' to delete
+	e.expectStatus(starting, lease.Active) // the deletions are left to the lease workflows
 }
 
-func TestStepThatDoesNotGoWellHoldsNobodyUp(t *testing.T) {
+func TestLeaseAdvance_FailedStepDelaysNoOtherLease(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 3)
+	e := newFixture(t, 3)
 	var all []lease.Lease
 	for range 3 {
-		all = append(all, e.create(hostsDraft(1, 2, 1, 1)))
+		all = append(all, e.createLease(hostsDraft(1, 2, 1, 1)))
 	}
 	other := inventory.ConsumerWrite{Consumer: uuid.NewString(), Project: "p", User: "u", Expect: inventory.ExpectAbsent(),
 		Allocations: inventory.Allocations{e.hosts[all[1].Reservations[0].Hosts[0]-1].NestedProvider.String(): {lease.HostResourceClass: 1}}}
@@ -182,18 +182,18 @@ func TestStepThatDoesNotGoWellHoldsNobodyUp(t *testing.T) {
 
 	e.advance(2)
 
-	e.is(all[0], lease.Active)
-	e.is(all[1], lease.Starting) // as its own workflow takes it up
-	e.is(all[2], lease.Active)
+	e.expectStatus(all[0], lease.Active)
+	e.expectStatus(all[1], lease.Starting) // its workflow retries it
+	e.expectStatus(all[2], lease.Active)
 	e.advance(0)
 }
 
-func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
+func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 3)
+	e := newFixture(t, 3)
 	var all []lease.Lease
 	for range 3 {
-		all = append(all, e.create(hostsDraft(1, 2, 1, 1)))
+		all = append(all, e.createLease(hostsDraft(1, 2, 1, 1)))
 		e.startDue(all[len(all)-1])
 	}
 	storetest.Exec(t, e.url, `delete from note`)
@@ -203,7 +203,7 @@ func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
 			if b.Step != lease.StepStart || b.Status != lease.Starting {
 				t.Errorf("%s of a lease that is %s", b.Step, b.Status)
 			}
-			e.is(b.Lease, lease.Starting) // as everybody sees it
+			e.expectStatus(b.Lease, lease.Starting) // committed before the calls
 		}
 		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == all[2].ID })
 	})
@@ -211,24 +211,24 @@ func TestWhatTheWorldDoesNotWantIsLeftToItsWorkflow(t *testing.T) {
 	if n != 2 || err != nil {
 		t.Errorf("%d advanced: %v", n, err)
 	}
-	e.is(all[0], lease.Active)
-	e.is(all[1], lease.Active)
-	e.is(all[2], lease.Starting)
+	e.expectStatus(all[0], lease.Active)
+	e.expectStatus(all[1], lease.Active)
+	e.expectStatus(all[2], lease.Starting)
 	rows, err := storetest.Connect(t, e.url).Query(t.Context(), `select workflow_id from note`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if d := cmp.Diff([]string{"lease/" + all[2].ID.String()}, told); d != "" || err != nil {
-		t.Errorf("workflows that hear of it: %s %v", d, err)
+	nudged, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if d := cmp.Diff([]string{"lease/" + all[2].ID.String()}, nudged); d != "" || err != nil {
+		t.Errorf("nudged workflows: %s %v", d, err)
 	}
 	e.advance(0)
 }
 
-func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
+func TestLeaseAdvance_StoresCloudIDs(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	l := e.create(hostsDraft(1, 2, 2, 2))
+	e := newFixture(t, 2)
+	l := e.createLease(hostsDraft(1, 2, 2, 2))
 	e.startDue(l)
 	var claims [][]lease.CloudReservation
 	apply := func(begun []leasestore.StartedStep) []leasestore.StartedStep {
@@ -243,7 +243,7 @@ func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
 		t.Errorf("%d advanced: %v", n, err)
 	}
 
-	l = e.read(l.ID)
+	l = e.readLease(l.ID)
 	if r := l.Reservations[0]; l.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 || r.ServerGroupID != "group" {
 		t.Errorf("%+v", l)
 	}
@@ -253,34 +253,34 @@ func TestWhatTheWorldCallsReservationsIsRemembered(t *testing.T) {
 	}
 	for _, c := range claims {
 		if d := cmp.Diff(want.ComputeHosts, c[0].ComputeHosts); d != "" || c[0].Project != l.Project {
-			t.Errorf("what the world hears: %s %+v", d, c[0])
+			t.Errorf("reservation for Nova and Neutron: %s %+v", d, c[0])
 		}
 	}
 }
 
-func TestMarkOfAnotherShapeThanThoseThatAreOutChangesNothing(t *testing.T) {
+func TestReservationCloud_SaveCloudIDsIgnoresOtherRevisions(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	l := e.active(hostsDraft(1, 2, 1, 1))
+	e := newFixture(t, 1)
+	l := e.createActive(hostsDraft(1, 2, 1, 1))
 	r := l.Reservations[0]
 	storetest.Exec(t, e.url, `update reservation set shaped = 3, shape = 5 where id = $1`, r.ID)
-	for _, shape := range []int64{4, 3, 6} { // the cloud was told of the fourth, and nobody knows a sixth
+	for _, shape := range []int64{4, 3, 6} { // only revision 4 is between the stored revision 3 and the current revision 5
 		if err := e.Lease.SaveCloudIDs(t.Context(), r.ID, lease.CloudIDs{Revision: shape, AggregateID: new(10 * shape)}); err != nil {
 			t.Error(err)
 		}
 	}
 
-	if r = e.read(l.ID).Reservations[0]; r.CloudRevision != 4 || r.Revision != 5 || r.AggregateID == nil || *r.AggregateID != 40 {
+	if r = e.readLease(l.ID).Reservations[0]; r.CloudRevision != 4 || r.Revision != 5 || r.AggregateID == nil || *r.AggregateID != 40 {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.T) {
+func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 4)
-	started, asked, gone, ending := e.create(hostsDraft(1, 2, 1, 1)), e.create(hostsDraft(1, 2, 1, 1)), e.create(hostsDraft(1, 2, 1, 1)), e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(ending.ID, lease.StepBeforeEnd)
-	e.finish(ending.ID, lease.StepBeforeEnd, nil)
+	e := newFixture(t, 4)
+	started, asked, gone, ending := e.createLease(hostsDraft(1, 2, 1, 1)), e.createLease(hostsDraft(1, 2, 1, 1)), e.createLease(hostsDraft(1, 2, 1, 1)), e.createActive(hostsDraft(1, 2, 1, 1))
+	e.beginStep(ending.ID, lease.StepBeforeEnd)
+	e.finishStep(ending.ID, lease.StepBeforeEnd, nil)
 	for _, l := range []lease.Lease{started, asked, gone} {
 		e.startDue(l)
 	}
@@ -290,11 +290,11 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 				t.Errorf("%t, %v", there, err)
 			}
 		}
-		e.begin(gone.ID, lease.StepDelete)
+		e.beginStep(gone.ID, lease.StepDelete)
 		if _, err := e.Lease.FinishLease(t.Context(), gone.ID, lease.StepDelete, nil); err != nil {
 			t.Error(err)
 		}
-		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == gone.ID }) // half of it is there
+		return slices.DeleteFunc(slices.Clone(begun), func(b leasestore.StartedStep) bool { return b.ID == gone.ID }) // its calls failed
 	}
 
 	got, err := e.sweepOnce(apply)
@@ -302,9 +302,9 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 	if got.begun != 4 || got.finished != 2 || err != nil {
 		t.Errorf("%d begun, %d finished, %v", got.begun, got.finished, err)
 	}
-	e.is(started, lease.Active)
-	e.is(asked, lease.Starting) // its workflow deletes it
-	e.is(ending, lease.Terminated)
+	e.expectStatus(started, lease.Active)
+	e.expectStatus(asked, lease.Starting) // its workflow deletes it
+	e.expectStatus(ending, lease.Terminated)
 	want := []uuid.UUID{asked.ID, gone.ID}
 	slices.SortFunc(want, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	slices.SortFunc(got.abandoned, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
@@ -313,10 +313,10 @@ func TestWhatIsGivenUpWhileItIsBroughtIntoTheWorldLeavesNothingThere(t *testing.
 	}
 }
 
-func TestWhatIsGivenUpWithoutAWorldIsLeftToItsWorkflow(t *testing.T) {
+func TestLeaseAdvance_DeletionDuringTheSweepIsLeftToTheLeaseWorkflow(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	l := e.create(hostsDraft(1, 2, 1, 1))
+	e := newFixture(t, 1)
+	l := e.createLease(hostsDraft(1, 2, 1, 1))
 	e.startDue(l)
 	storetest.Exec(t, e.url, `
 		create function ask() returns trigger language plpgsql as $$ begin new.delete_requested_at := now(); return new; end $$`)
@@ -327,55 +327,55 @@ func TestWhatIsGivenUpWithoutAWorldIsLeftToItsWorkflow(t *testing.T) {
 	if got.begun != 1 || got.finished != 0 || err != nil {
 		t.Errorf("%d begun, %d finished, %v", got.begun, got.finished, err)
 	}
-	e.is(l, lease.Starting)
+	e.expectStatus(l, lease.Starting)
 }
 
-func TestLeaseWhoseStartFailedEndsWithTheOthers(t *testing.T) {
+func TestLeaseAdvance_SweepEndsLeasesWithAFailedStart(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	failed, other := e.create(hostsDraft(1, 2, 1, 1)), e.active(hostsDraft(1, 2, 1, 1))
-	e.due(failed)
-	e.begin(failed.ID, lease.StepStart)
-	e.finish(failed.ID, lease.StepStart, map[uuid.UUID]string{failed.Reservations[0].ID: "no answer"})
+	e := newFixture(t, 2)
+	failed, other := e.createLease(hostsDraft(1, 2, 1, 1)), e.createActive(hostsDraft(1, 2, 1, 1))
+	e.makeDue(failed)
+	e.beginStep(failed.ID, lease.StepStart)
+	e.finishStep(failed.ID, lease.StepStart, map[uuid.UUID]string{failed.Reservations[0].ID: "no answer"})
 
-	e.advance(3) // and the other's warning
+	e.advance(3) // and the before_end event of the other lease
 
-	e.is(other, lease.Terminated)
-	e.is(failed, lease.Error)
-	if l := e.read(failed.ID); eventOf(l, lease.EndLease).Status != lease.EventFailed || len(l.Reservations[0].Hosts) != 0 {
+	e.expectStatus(other, lease.Terminated)
+	e.expectStatus(failed, lease.Error)
+	if l := e.readLease(failed.ID); eventOf(l, lease.EndLease).Status != lease.EventFailed || len(l.Reservations[0].Hosts) != 0 {
 		t.Errorf("%+v", l)
 	}
 }
 
-func TestEndWhoseWarningIsOnItsWayKeepsNobodyFromHisOwn(t *testing.T) {
+func TestLeaseAdvance_RunningBeforeEndEventDelaysNoOtherEnd(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	warned, other := e.active(hostsDraft(1, 2, 1, 1)), e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(warned.ID, lease.StepBeforeEnd)
+	e := newFixture(t, 2)
+	warned, other := e.createActive(hostsDraft(1, 2, 1, 1)), e.createActive(hostsDraft(1, 2, 1, 1))
+	e.beginStep(warned.ID, lease.StepBeforeEnd)
 
 	e.advance(2)
 
-	e.is(warned, lease.Active)
-	e.is(other, lease.Terminated)
-	e.finish(warned.ID, lease.StepBeforeEnd, nil)
+	e.expectStatus(warned, lease.Active)
+	e.expectStatus(other, lease.Terminated)
+	e.finishStep(warned.ID, lease.StepBeforeEnd, nil)
 	e.advance(1)
-	e.is(warned, lease.Terminated)
+	e.expectStatus(warned, lease.Terminated)
 }
 
-// TestBackToBackLeasesNeverOverlap lets one lease begin on each host in the second in which another ends, with many at
-// work at once. Who leaves a host is seen before who gets it.
-func TestBackToBackLeasesNeverOverlap(t *testing.T) {
+// On each host, one lease starts at the end of another, while several workers sweep. The end of the first lease is committed before
+// the start of the second.
+func TestLeaseAdvance_BackToBackLeasesNeverOverlap(t *testing.T) {
 	t.Parallel()
 	pairs := storetest.Rounds(t, 20)
-	e := newLeasing(t, pairs)
+	e := newFixture(t, pairs)
 	at := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
 	var before, after []lease.Lease
 	for range pairs {
-		before = append(before, e.create(lease.Draft{Name: "before", User: "u", Project: "p", Start: lease.RequestedDate{At: at.Add(-time.Minute)},
+		before = append(before, e.createLease(lease.Draft{Name: "before", User: "u", Project: "p", Start: lease.RequestedDate{At: at.Add(-time.Minute)},
 			End: lease.RequestedDate{At: at}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
 	}
 	for range pairs {
-		after = append(after, e.create(lease.Draft{Name: "after", User: "u", Project: "p", Start: lease.RequestedDate{At: at},
+		after = append(after, e.createLease(lease.Draft{Name: "after", User: "u", Project: "p", Start: lease.RequestedDate{At: at},
 			End: lease.RequestedDate{At: at.Add(time.Minute)}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
 	}
 	storetest.Exec(t, e.url, `update event set at = now() - interval '1 minute' where event_type = 'start_lease' and lease_id in (select id from lease where name = 'before')`)
@@ -389,7 +389,7 @@ func TestBackToBackLeasesNeverOverlap(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
-			for done := 0; done < 2; { // twice nothing: who was locked the first time is not the second
+			for done := 0; done < 2; { // stop after two empty sweeps: a locked lease is skipped once
 				n, err := e.sweep(nil)
 				if err != nil {
 					t.Error(err)
@@ -406,17 +406,17 @@ func TestBackToBackLeasesNeverOverlap(t *testing.T) {
 
 	ended := map[int64]time.Time{}
 	for i, l := range before {
-		e.is(l, lease.Terminated)
-		ended[before[i].Reservations[0].Hosts[0]] = eventOf(e.read(l.ID), lease.EndLease).UpdatedAt.UTC()
+		e.expectStatus(l, lease.Terminated)
+		ended[before[i].Reservations[0].Hosts[0]] = eventOf(e.readLease(l.ID), lease.EndLease).UpdatedAt.UTC()
 	}
 	for _, l := range after {
-		e.is(l, lease.Active)
+		e.expectStatus(l, lease.Active)
 		host := l.Reservations[0].Hosts[0]
-		if began := eventOf(e.read(l.ID), lease.StartLease).UpdatedAt; !ended[host].Before(*began) {
-			t.Errorf("on host %d one begins at %s and the one before ends at %s", host, began, ended[host])
+		if began := eventOf(e.readLease(l.ID), lease.StartLease).UpdatedAt; !ended[host].Before(*began) {
+			t.Errorf("host %d: next lease begins at %s, previous lease ends at %s", host, began, ended[host])
 		}
-		if got := e.held(l.Reservations[0].ID); len(got) != 1 {
-			t.Errorf("an ACTIVE lease holds %v", got)
+		if got := e.inventoryHosts(l.Reservations[0].ID); len(got) != 1 {
+			t.Errorf("hosts of an ACTIVE lease in inventory: %v", got)
 		}
 	}
 }
@@ -430,14 +430,14 @@ func eventOf(l lease.Lease, typ lease.EventType) lease.Event {
 	return lease.Event{}
 }
 
-func TestThoseWhoAreDueAtOneInstantAreCountedInOneOrder(t *testing.T) {
+func TestLeaseRank_CountsLeasesWithTheSameInstantByID(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 4)
+	e := newFixture(t, 4)
 	var crowd []lease.Lease
 	for range 3 {
-		crowd = append(crowd, e.create(hostsDraft(1, 2, 1, 1)))
+		crowd = append(crowd, e.createLease(hostsDraft(1, 2, 1, 1)))
 	}
-	alone := e.create(hostsDraft(3, 4, 1, 1))
+	alone := e.createLease(hostsDraft(3, 4, 1, 1))
 	slices.SortFunc(crowd, func(a, b lease.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) })
 
 	got, err := e.Lease.LeaseRanks(t.Context(), map[uuid.UUID]time.Time{crowd[0].ID: hour(1), crowd[2].ID: hour(1), alone.ID: hour(3), crowd[1].ID: hour(7), uuid.New(): hour(1)})
@@ -447,16 +447,16 @@ func TestThoseWhoAreDueAtOneInstantAreCountedInOneOrder(t *testing.T) {
 	}
 }
 
-// TestWhoComesToBeAmongTheFirstHearsOfIt: he has counted too many before him to come in time, and they are gone.
-func TestWhoComesToBeAmongTheFirstHearsOfIt(t *testing.T) {
+// A lease that moves up to the leaders of an instant is nudged, because it has computed a later wake-up time.
+func TestLeaseStep_NewLeadersAreNudged(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 6)
+	e := newFixture(t, 6)
 	var all []lease.Lease
 	for range 6 {
-		all = append(all, e.create(hostsDraft(1, 2, 1, 1)))
+		all = append(all, e.createLease(hostsDraft(1, 2, 1, 1)))
 	}
 	slices.SortFunc(all, func(a, b lease.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) })
-	told := func(do func()) (others []string) {
+	notedWorkflows := func(do func()) (workflows []string) {
 		t.Helper()
 		storetest.Exec(t, e.url, `delete from note`)
 		do()
@@ -464,12 +464,12 @@ func TestWhoComesToBeAmongTheFirstHearsOfIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		others, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		workflows, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.Sort(others)
-		return others
+		slices.Sort(workflows)
+		return workflows
 	}
 	remove := func(i int) func() {
 		return func() {
@@ -490,21 +490,21 @@ func TestWhoComesToBeAmongTheFirstHearsOfIt(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"the last goes", remove(5), names(5)},
-		{"one of the first moves", func() {
+		{"the last lease is deleted", remove(5), names(5)},
+		{"a leader moves to another instant", func() {
 			if _, err := e.Lease.UpdateLease(t.Context(), all[1].ID, lease.Change{Start: &lease.RequestedDate{At: hour(1).Add(time.Minute)}}); err != nil {
 				t.Error(err)
 			}
 		}, names(1, 4)},
-		{"one is renamed", func() {
+		{"a leader is renamed", func() {
 			if _, err := e.Lease.UpdateLease(t.Context(), all[0].ID, lease.Change{Name: new("new")}); err != nil {
 				t.Error(err)
 			}
 		}, names(0)},
-		{"another of the first goes", remove(2), names(2, 4)}, // all of them end together
-		{"and there are few", remove(3), names(3)},
+		{"another leader is deleted", remove(2), names(2, 4)}, // all end at the same instant
+		{"no lease moves up", remove(3), names(3)},
 	} {
-		if d := cmp.Diff(c.want, told(c.do)); d != "" {
+		if d := cmp.Diff(c.want, notedWorkflows(c.do)); d != "" {
 			t.Errorf("%s: %s", c.what, d)
 		}
 	}

@@ -14,119 +14,119 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestFailedStartHoldsNothingAndStillEnds(t *testing.T) {
+func TestLease_FailedStartReleasesInventoryAndStillEnds(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
+	e := newFixture(t, 2)
 	d := hostsDraft(1, 2, 1, 1)
 	d.Reservations = append(d.Reservations, d.Reservations[0])
-	l := e.create(d)
-	e.due(l)
-	e.begin(l.ID, lease.StepStart)
+	l := e.createLease(d)
+	e.makeDue(l)
+	e.beginStep(l.ID, lease.StepStart)
 	if err := e.Lease.AddToInventory(t.Context(), l.Reservations[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	failed := map[uuid.UUID]string{l.Reservations[1].ID: "no answer"}
 	for range 2 {
-		l = e.finish(l.ID, lease.StepStart, failed)
+		l = e.finishStep(l.ID, lease.StepStart, failed)
 	}
 	if l.Status != lease.Error || l.Reservations[1].LastError != "no answer" {
 		t.Errorf("want ERROR with the reason, got %+v", l)
 	}
-	if got := e.held(l.Reservations[0].ID); len(got) != 0 {
-		t.Errorf("a lease whose start failed holds %v", got)
+	if got := e.inventoryHosts(l.Reservations[0].ID); len(got) != 0 {
+		t.Errorf("hosts of a lease with a failed start in inventory: %v", got)
 	}
-	e.begin(l.ID, lease.StepEnd)
-	e.unwire(l)
-	l = e.finish(l.ID, lease.StepEnd, nil)
+	e.beginStep(l.ID, lease.StepEnd)
+	e.removeFromInventory(l)
+	l = e.finishStep(l.ID, lease.StepEnd, nil)
 	if l.Status != lease.Error || len(l.Reservations[0].Hosts)+len(l.Reservations[1].Hosts) != 0 {
 		t.Errorf("want ERROR without hosts, got %+v", l)
 	}
 	if due := lease.Next(l, time.Now()); due.Step != lease.StepStop {
-		t.Errorf("still due: %+v", due)
+		t.Errorf("step is due after the end: %+v", due)
 	}
-	e.create(hostsDraft(1, 2, 2, 2))
+	e.createLease(hostsDraft(1, 2, 2, 2))
 }
 
-func TestHostIsGivenToNobodyWhileAReservationFailedToLeaveIt(t *testing.T) {
+func TestLease_HostIsNotFreeAfterAFailedEnd(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	l := e.active(hostsDraft(1, 2, 1, 1))
-	e.begin(l.ID, lease.StepEnd)
-	l = e.finish(l.ID, lease.StepEnd, map[uuid.UUID]string{l.Reservations[0].ID: "server will not die"})
+	e := newFixture(t, 1)
+	l := e.createActive(hostsDraft(1, 2, 1, 1))
+	e.beginStep(l.ID, lease.StepEnd)
+	l = e.finishStep(l.ID, lease.StepEnd, map[uuid.UUID]string{l.Reservations[0].ID: "server will not die"})
 	if l.Status != lease.Error || len(l.Reservations[0].Hosts) != 1 {
 		t.Errorf("want ERROR with its host, got %+v", l)
 	}
-	e.refused(hostsDraft(5, 6, 1, 1), lease.NotEnoughHosts)
+	e.expectCreateFault(hostsDraft(5, 6, 1, 1), lease.NotEnoughHosts)
 
 	if gone, err := e.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
 		t.Fatalf("gone %t, %v", gone, err)
 	}
-	e.begin(l.ID, lease.StepDelete)
+	e.beginStep(l.ID, lease.StepDelete)
 	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, map[uuid.UUID]string{l.Reservations[0].ID: "again"}); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("deleted though it holds something: %v", err)
+		t.Errorf("lease with resources deleted: %v", err)
 	}
-	e.unwire(l)
+	e.removeFromInventory(l)
 	if last, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); err != nil || last.Status != lease.Deleting {
 		t.Errorf("last state %s, %v", last.Status, err)
 	}
 	if _, err := e.Lease.FinishLease(t.Context(), l.ID, lease.StepDelete, nil); !errors.Is(err, db.ErrNotFound) {
 		t.Errorf("want ErrNotFound, got %v", err)
 	}
-	e.create(hostsDraft(5, 6, 1, 1))
+	e.createLease(hostsDraft(5, 6, 1, 1))
 }
 
-func TestFollowerWaitsForTheOneBefore(t *testing.T) {
+func TestLease_WaitsForTheEarlierLeaseOfItsHost(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	before := e.active(hostsDraft(1, 2, 1, 1))
-	after := e.create(hostsDraft(1, 2, 1, 1))
+	e := newFixture(t, 1)
+	before := e.createActive(hostsDraft(1, 2, 1, 1))
+	after := e.createLease(hostsDraft(1, 2, 1, 1))
 	storetest.Exec(t, e.url, `update lease set start_at = now() where id = $1`, after.ID)
 	storetest.Exec(t, e.url, `update event set at = now() where lease_id = $1 and event_type = 'start_lease'`, after.ID)
 
-	after = e.read(after.ID)
+	after = e.readLease(after.ID)
 	want := []lease.Blocker{{ID: before.ID, Name: "l", Host: "cmp-1", Since: before.EndAt}}
 	if d := cmp.Diff(want, after.Blockers); d != "" {
 		t.Error(d)
 	}
-	e.begin(after.ID, lease.StepStart) // one that does not look
+	e.beginStep(after.ID, lease.StepStart) // a worker that ignores the blockers
 	if err := e.Lease.AddToInventory(t.Context(), after.Reservations[0].ID); faultKind(err) != lease.HostInUse {
-		t.Errorf("two leases are given one host: %v", err)
+		t.Errorf("host added to inventory for two leases: %v", err)
 	}
 	storetest.Exec(t, e.url, `
 		with l as (update lease set status = 'PENDING' where id = $1)
 		update event set status = 'UNDONE' where lease_id = $1`, after.ID)
 	storetest.Exec(t, e.url, `delete from note`)
 
-	e.begin(before.ID, lease.StepEnd)
-	e.unwire(before)
-	e.finish(before.ID, lease.StepEnd, nil)
+	e.beginStep(before.ID, lease.StepEnd)
+	e.removeFromInventory(before)
+	e.finishStep(before.ID, lease.StepEnd, nil)
 
 	notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)
 	if err != nil || len(notes) != 1 || notes[0].ID != contract.LeaseID(after.ID.String()) {
 		t.Errorf("want a note for the follower, got %+v, %v", notes, err)
 	}
-	if due := lease.Next(e.read(after.ID), time.Now().Add(time.Second)); due.Step != lease.StepStart {
-		t.Errorf("still waits: %+v", due)
+	if due := lease.Next(e.readLease(after.ID), time.Now().Add(time.Second)); due.Step != lease.StepStart {
+		t.Errorf("lease still waits for a blocker: %+v", due)
 	}
 }
 
-func TestLeaseNamesTheNextToLeaveOnceItsStartIsDue(t *testing.T) {
+func TestLease_ShowsTheNextBlockersOnceItsStartIsDue(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
+	e := newFixture(t, 1)
 	var first, last lease.Lease
 	for i := range 12 {
-		last = e.create(hostsDraft(i, i+1, 1, 1))
+		last = e.createLease(hostsDraft(i, i+1, 1, 1))
 		if i == 0 {
 			first = last
 		}
 		if last.Blockers != nil {
-			t.Errorf("lease %d waits for others though its start is not due: %v", i, last.Blockers)
+			t.Errorf("lease %d has blockers before its start is due: %v", i, last.Blockers)
 		}
 	}
 	storetest.Exec(t, e.url, `update lease set start_at = now() where id = $1`, last.ID)
 
-	got := e.read(last.ID).Blockers
+	got := e.readLease(last.ID).Blockers
 	if len(got) != 10 || got[0].ID != first.ID {
-		t.Errorf("waits for %d, the first of them %v; want the 10 that leave first", len(got), got)
+		t.Errorf("%d blockers, the first %v; want the 10 with the earliest ends", len(got), got)
 	}
 }

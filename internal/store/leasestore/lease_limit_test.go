@@ -8,54 +8,54 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-func TestHostsAreCleanedBetweenLeases(t *testing.T) {
+func TestLeaseLimits_CleaningTimeBetweenLeases(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
+	e := newFixture(t, 1)
 	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, CleaningTime: time.Hour}})
-	first := e.create(hostsDraft(4, 6, 1, 1))
-	e.refused(hostsDraft(6, 8, 1, 1), lease.NotEnoughHosts)
-	e.refused(hostsDraft(2, 4, 1, 1), lease.NotEnoughHosts)
+	first := e.createLease(hostsDraft(4, 6, 1, 1))
+	e.expectCreateFault(hostsDraft(6, 8, 1, 1), lease.NotEnoughHosts)
+	e.expectCreateFault(hostsDraft(2, 4, 1, 1), lease.NotEnoughHosts)
 	early := hostsDraft(6, 8, 1, 1)
 	early.Start.At = early.Start.At.Add(59 * time.Minute)
-	e.refused(early, lease.NotEnoughHosts)
+	e.expectCreateFault(early, lease.NotEnoughHosts)
 	latest := hour(20)
-	if l := e.plan(hostsDraft(2, 4, 1, 1), &latest); !l.StartAt.Equal(hour(7)) || !l.EndAt.Equal(hour(9)) {
-		t.Errorf("the slot is from %s to %s", l.StartAt, l.EndAt)
+	if l := e.planLease(hostsDraft(2, 4, 1, 1), &latest); !l.StartAt.Equal(hour(7)) || !l.EndAt.Equal(hour(9)) {
+		t.Errorf("the plan is from %s to %s", l.StartAt, l.EndAt)
 	}
 
-	e.create(hostsDraft(1, 3, 1, 1))
-	e.create(hostsDraft(7, 8, 1, 1))
-	e.unchanged(first.ID, until(7), lease.NotEnoughHosts)
-	e.unchanged(first.ID, lease.Change{End: &lease.RequestedDate{At: hour(6).Add(time.Minute)}}, lease.NotEnoughHosts)
-	if got := e.update(first.ID, until(5)); !got.EndAt.Equal(hour(5)) {
+	e.createLease(hostsDraft(1, 3, 1, 1))
+	e.createLease(hostsDraft(7, 8, 1, 1))
+	e.expectUpdateFault(first.ID, endChange(7), lease.NotEnoughHosts)
+	e.expectUpdateFault(first.ID, lease.Change{End: &lease.RequestedDate{At: hour(6).Add(time.Minute)}}, lease.NotEnoughHosts)
+	if got := e.updateLease(first.ID, endChange(5)); !got.EndAt.Equal(hour(5)) {
 		t.Errorf("ends at %s", got.EndAt)
 	}
 }
 
-func TestLeasesAreNotLongerThanAllowed(t *testing.T) {
+func TestLeaseLimits_MaxDuration(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
+	e := newFixture(t, 2)
 	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, MaxDuration: 2 * time.Hour, ExemptProjects: []string{"lab"}}})
-	e.refused(hostsDraft(1, 4, 1, 1), lease.NotAuthorized)
-	l := e.create(hostsDraft(1, 3, 1, 1))
-	e.unchanged(l.ID, until(4), lease.InvalidInput)
-	e.update(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(2)}, End: &lease.RequestedDate{At: hour(4)}})
+	e.expectCreateFault(hostsDraft(1, 4, 1, 1), lease.NotAuthorized)
+	l := e.createLease(hostsDraft(1, 3, 1, 1))
+	e.expectUpdateFault(l.ID, endChange(4), lease.InvalidInput)
+	e.updateLease(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(2)}, End: &lease.RequestedDate{At: hour(4)}})
 	exempt := hostsDraft(1, 9, 1, 1)
 	exempt.Project = "lab"
-	got := e.create(exempt)
-	e.update(got.ID, until(10))
+	got := e.createLease(exempt)
+	e.updateLease(got.ID, endChange(10))
 	if _, err := e.Lease.PlanLease(t.Context(), hostsDraft(1, 4, 1, 1), nil); faultKind(err) != lease.NotAuthorized {
 		t.Errorf("planned: %v", err)
 	}
 
 	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead, MaxDuration: time.Hour}})
-	e.update(l.ID, lease.Change{Name: new("still")})
-	e.unchanged(l.ID, sized(l, 1, 2), lease.InvalidInput)
+	e.updateLease(l.ID, lease.Change{Name: new("still")})
+	e.expectUpdateFault(l.ID, hostCountChange(l, 1, 2), lease.InvalidInput)
 }
 
-func TestOperatorDecidesWhetherLeasesAreWarned(t *testing.T) {
+func TestLeaseLimits_BeforeEndLead(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
+	e := newFixture(t, 2)
 	for _, c := range []struct {
 		name      string
 		lead      time.Duration
@@ -68,37 +68,40 @@ func TestOperatorDecidesWhetherLeasesAreWarned(t *testing.T) {
 		{"never", 0, 1, nil, time.Time{}},
 		{"when the lease says", 0, 1, new(hour(2)), hour(2)},
 	} {
-		e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: c.lead}})
-		d := hostsDraft(c.start, 4, 1, 1)
-		d.BeforeEnd = c.beforeEnd
-		l := e.create(d)
-		var at time.Time
-		for _, ev := range l.Events {
-			if ev.Type == lease.BeforeEndLease {
-				at = ev.At
+		t.Run(c.name, func(t *testing.T) {
+			e := e.withT(t)
+			e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{BeforeEndLead: c.lead}})
+			d := hostsDraft(c.start, 4, 1, 1)
+			d.BeforeEnd = c.beforeEnd
+			l := e.createLease(d)
+			var at time.Time
+			for _, ev := range l.Events {
+				if ev.Type == lease.BeforeEndLease {
+					at = ev.At
+				}
 			}
-		}
-		if !at.Equal(c.want) {
-			t.Errorf("%s: %s instead of %s", c.name, at, c.want)
-		}
-		if moved := e.update(l.ID, until(5)); len(moved.Events) != len(l.Events) {
-			t.Errorf("%s: after a change %+v", c.name, moved.Events)
-		}
-		e.delete(l.ID)
+			if !at.Equal(c.want) {
+				t.Errorf("before_end at %s instead of %s", at, c.want)
+			}
+			if moved := e.updateLease(l.ID, endChange(5)); len(moved.Events) != len(l.Events) {
+				t.Errorf("events after a change: %+v", moved.Events)
+			}
+			e.deleteLease(l.ID)
+		})
 	}
 }
 
-func TestEquallyGoodHostsAreChosenAtRandomIfTheOperatorWishes(t *testing.T) {
+func TestLeaseLimits_RandomHosts(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 8)
+	e := newFixture(t, 8)
 	e.Lease = leasestore.New(e.DB, leasestore.Config{Limits: lease.Limits{RandomHosts: true}})
 	used := map[int64]bool{}
 	for range 40 {
-		l := e.create(hostsDraft(1, 2, 1, 1))
+		l := e.createLease(hostsDraft(1, 2, 1, 1))
 		used[l.Reservations[0].Hosts[0]] = true
-		e.delete(l.ID)
+		e.deleteLease(l.ID)
 	}
-	if len(used) < 2 { // by chance once in 8 to the 39th
-		t.Errorf("always host %v", used)
+	if len(used) < 2 { // false alarm with probability 8^-39
+		t.Errorf("all leases have host %v", used)
 	}
 }

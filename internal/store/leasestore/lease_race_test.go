@@ -15,9 +15,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func TestOneOfManyGetsTheLastHost(t *testing.T) {
+func TestLease_OneOfManyWritersGetsTheLastHost(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
+	e := newFixture(t, 1)
 	const writers = 16
 	var all sync.WaitGroup
 	start, errs := make(chan struct{}), make(chan error, writers)
@@ -36,18 +36,18 @@ func TestOneOfManyGetsTheLastHost(t *testing.T) {
 		if err == nil {
 			won++
 		} else if faultKind(err) != lease.NotEnoughHosts {
-			t.Errorf("a loser got %v", err)
+			t.Errorf("creation failed with %v", err)
 		}
 	}
-	if want := "leases 1, reservations 1, events 3, host allocations 1, consumers 0, notes 1"; won != 1 || e.rows() != want {
-		t.Errorf("%d won, left %s", won, e.rows())
+	if want := "leases 1, reservations 1, events 3, host allocations 1, consumers 0, notes 1"; won != 1 || e.countRows() != want {
+		t.Errorf("%d creations succeeded, rows: %s", won, e.countRows())
 	}
 }
 
-func TestManyAtOnceGetAllHosts(t *testing.T) {
+func TestLease_ConcurrentCreationsGetAllHosts(t *testing.T) {
 	t.Parallel()
 	const hosts = 12
-	e := newLeasing(t, hosts)
+	e := newFixture(t, hosts)
 	var all sync.WaitGroup
 	for range hosts {
 		all.Go(func() {
@@ -57,44 +57,48 @@ func TestManyAtOnceGetAllHosts(t *testing.T) {
 		})
 	}
 	all.Wait()
-	e.refused(hostsDraft(1, 2, 1, 1), lease.NotEnoughHosts)
+	e.expectCreateFault(hostsDraft(1, 2, 1, 1), lease.NotEnoughHosts)
 }
 
-func TestTheTableItselfRefusesDoubleBooking(t *testing.T) {
+func TestHostAllocation_TableRejectsOverlap(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	a := e.create(hostsDraft(1, 3, 1, 1))
-	b := e.create(hostsDraft(3, 5, 1, 1)) // touching is fine
+	e := newFixture(t, 1)
+	a := e.createLease(hostsDraft(1, 3, 1, 1))
+	b := e.createLease(hostsDraft(3, 5, 1, 1)) // adjacent dates do not overlap
 	_, err := storetest.Connect(t, e.url).Exec(t.Context(), `
 		update host_allocation set during = (select during from host_allocation where reservation_id = $1)
 		where reservation_id = $2`, a.Reservations[0].ID, b.Reservations[0].ID)
 	if err == nil {
-		t.Error("two reservations have one host at one time")
+		t.Error("table accepts two reservations of one host at the same time")
 	}
 }
 
-// TestLeasesLiveRightUnderManyWorkers lets several workers at once take the steps of the same leases, as after
-// crashes and time-outs, while clients rename, prolong and delete them and others wait for their hosts.
-func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
+// Several workers execute the steps of the same leases at once, as after crashes and time-outs. Meanwhile clients rename and delete
+// the leases, a sweep advances all of them, and each lease waits for the hosts of the one before it.
+func TestLease_ConcurrentWorkersKeepStatusesConsistent(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
+	e := newFixture(t, 2)
 	const leases, workers = 6, 3
-	var all sync.WaitGroup
-	begin := time.Now().Truncate(time.Second)
-	for i := range leases {
+	all := make([]lease.Lease, leases)
+	first := time.Now().Truncate(time.Second).Add(time.Hour)
+	for i := range all {
 		// Two hosts, and on each of them one lease after the other.
-		from := begin.Add(time.Duration(4+i/2) * time.Second)
-		l := e.create(lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: from},
+		from := first.Add(time.Duration(i/2) * time.Second)
+		all[i] = e.createLease(lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: from},
 			End: lease.RequestedDate{At: from.Add(time.Second)}, BeforeEnd: new(from.Add(time.Second / 2)),
 			Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}})
+	}
+	e.moveAllLeases(first, time.Now().Truncate(time.Second).Add(2*time.Second))
+	var clients sync.WaitGroup
+	for i, l := range all {
 		for range workers {
-			all.Go(func() { e.work(l.ID) })
+			clients.Go(func() { e.runSteps(l.ID) })
 		}
-		all.Go(func() { e.disturb(l.ID, i) })
+		clients.Go(func() { e.renameAndDelete(l.ID, i) })
 	}
 	over, stop := context.WithCancel(t.Context())
-	var together sync.WaitGroup
-	together.Go(func() { // who takes for all what is due
+	var sweeper sync.WaitGroup
+	sweeper.Go(func() {
 		for over.Err() == nil {
 			if _, err := e.sweepOnce(nil); err != nil {
 				t.Error(err)
@@ -102,9 +106,9 @@ func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
-	all.Wait()
+	clients.Wait()
 	stop()
-	together.Wait()
+	sweeper.Wait()
 
 	left, err := e.Lease.Leases(t.Context(), lease.Filter{})
 	if err != nil {
@@ -112,16 +116,16 @@ func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
 	}
 	for _, l := range left {
 		if l.Status != lease.Terminated || len(l.Reservations[0].Hosts) != 0 {
-			t.Errorf("left: %+v", l)
+			t.Errorf("unexpected lease: %+v", l)
 		}
 		for _, ev := range l.Events {
 			if late := ev.UpdatedAt.Sub(ev.At); ev.Status != lease.EventDone || late < -lease.ClockSkew {
-				t.Errorf("%s is %s, %s after its time", ev.Type, ev.Status, late)
+				t.Errorf("event %s is %s, %s after its date", ev.Type, ev.Status, late)
 			}
 		}
 	}
 	if len(left) != leases/2 {
-		t.Errorf("%d leases are left", len(left))
+		t.Errorf("%d leases are left, want half of them", len(left))
 	}
 	var consumers int
 	if err := storetest.Connect(t, e.url).QueryRow(t.Context(), `select count(*) from consumer`).Scan(&consumers); err != nil || consumers != 0 {
@@ -129,8 +133,18 @@ func TestLeasesLiveRightUnderManyWorkers(t *testing.T) {
 	}
 }
 
-// work does what a lease's workflow does, until nothing is due any more.
-func (t *leasing) work(id uuid.UUID) {
+// moveAllLeases moves the dates of all leases, events and allocations by the difference of two times. The leases are created with
+// later dates and moved at once, so that the creations may take any time.
+func (t *fixture) moveAllLeases(from, to time.Time) {
+	t.Helper()
+	storetest.Exec(t.T, t.url, `
+		with leases as (update lease set start_at = start_at - $1::interval, end_at = end_at - $1::interval),
+			events as (update event set at = at - $1::interval)
+		update host_allocation set during = tstzrange(lower(during) - $1::interval, upper(during) - $1::interval)`, from.Sub(to))
+}
+
+// runSteps executes the due steps of a lease, as its workflow does, until no step remains.
+func (t *fixture) runSteps(id uuid.UUID) {
 	for {
 		l, err := t.Lease.Lease(t.Context(), id)
 		if errors.Is(err, db.ErrNotFound) {
@@ -141,7 +155,7 @@ func (t *leasing) work(id uuid.UUID) {
 			return
 		}
 		if err := lease.CheckStatus(l); err != nil {
-			t.Errorf("off the table: %v", err)
+			t.Errorf("statuses violate the status table: %v", err)
 		}
 		due := lease.Next(l, time.Now())
 		switch due.Step {
@@ -151,13 +165,13 @@ func (t *leasing) work(id uuid.UUID) {
 			time.Sleep(min(time.Until(due.At), 20*time.Millisecond))
 			continue
 		}
-		if err := t.step(id, due.Step); err != nil && !errors.Is(err, db.ErrConflict) && !errors.Is(err, db.ErrNotFound) {
+		if err := t.executeStep(id, due.Step); err != nil && !errors.Is(err, db.ErrConflict) && !errors.Is(err, db.ErrNotFound) {
 			t.Errorf("%s: %v", due.Step, err)
 		}
 	}
 }
 
-func (t *leasing) step(id uuid.UUID, step lease.Step) error {
+func (t *fixture) executeStep(id uuid.UUID, step lease.Step) error {
 	l, err := t.Lease.BeginLease(t.Context(), id, step)
 	if err != nil {
 		return err
@@ -177,8 +191,8 @@ func (t *leasing) step(id uuid.UUID, step lease.Step) error {
 	return err
 }
 
-// disturb changes a lease all through its life, and deletes every second one in the middle of it.
-func (t *leasing) disturb(id uuid.UUID, i int) {
+// renameAndDelete renames a lease until it has ended. It deletes leases with an even index after their start.
+func (t *fixture) renameAndDelete(id uuid.UUID, i int) {
 	for n := 0; ; n++ {
 		_, err := t.Lease.UpdateLease(t.Context(), id, lease.Change{Name: new(fmt.Sprintf("l%d", n))})
 		var fault *lease.Fault
@@ -198,7 +212,7 @@ func (t *leasing) disturb(id uuid.UUID, i int) {
 			}
 		}
 		if l.Status == lease.Terminated {
-			t.work(id) // the workers may be gone, as after a whole life without a look from here
+			t.runSteps(id) // the workers may have stopped before the deletion
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// combinationsOf are all that no reservation, one or two, the start and the end may be while a lease is in that status.
+// combinationsOf returns leases in a status with all combinations of the statuses of up to two reservations and of both events.
 func combinationsOf(status lease.Status) []lease.Lease {
 	events := []lease.EventStatus{lease.EventUndone, lease.EventInProgress, lease.EventDone, lease.EventFailed}
 	reservations := []lease.ReservationStatus{lease.ReservationPending, lease.ReservationActive, lease.ReservationDeleted, lease.ReservationError}
@@ -39,7 +39,7 @@ func combinationsOf(status lease.Status) []lease.Lease {
 	return all
 }
 
-// writeRaw writes a lease past all rules.
+// writeRaw returns the statements that write a lease without the checks of the rules.
 func writeRaw(l lease.Lease) *pgx.Batch {
 	b := &pgx.Batch{}
 	b.Queue(`
@@ -58,8 +58,8 @@ func writeRaw(l lease.Lease) *pgx.Batch {
 	return b
 }
 
-// offTable tells whether the database refused a lease because its statuses disagree; anything else fails the test.
-func offTable(t *testing.T, err error) bool {
+// violatesStatusTable returns whether the database rejected a lease because of inconsistent statuses. Other errors fail the test.
+func violatesStatusTable(t *testing.T, err error) bool {
 	t.Helper()
 	var refusal *pgconn.PgError
 	if err != nil && (!errors.As(err, &refusal) || refusal.ConstraintName != "lease_agrees") {
@@ -68,7 +68,7 @@ func offTable(t *testing.T, err error) bool {
 	return err != nil
 }
 
-func TestDatabaseHoldsTheTableOfTheRules(t *testing.T) {
+func TestLeaseStatusTable_DatabaseAcceptsTheSameStatusesAsTheRules(t *testing.T) {
 	t.Parallel()
 	db := storetest.Connect(t, storetest.URL(t))
 	for _, status := range []lease.Status{lease.Creating, lease.Pending, lease.Starting, lease.Active, lease.Terminating,
@@ -78,21 +78,21 @@ func TestDatabaseHoldsTheTableOfTheRules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			refused := offTable(t, tx.SendBatch(t.Context(), writeRaw(l)).Close())
+			refused := violatesStatusTable(t, tx.SendBatch(t.Context(), writeRaw(l)).Close())
 			if err := tx.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if rule := lease.CheckStatus(l); refused != (rule != nil) {
-				t.Errorf("refused: %t, but the rules say %v: %+v", refused, rule, l)
+				t.Errorf("rejected by the database: %t; error of the rules: %v: %+v", refused, rule, l)
 			}
 		}
 	}
 }
 
-func TestNoWriteLeavesStatusesThatDisagree(t *testing.T) {
+func TestLeaseStatusTable_DatabaseRejectsWritesOfInconsistentStatuses(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	l := e.active(hostsDraft(1, 2, 1, 1))
+	e := newFixture(t, 1)
+	l := e.createActive(hostsDraft(1, 2, 1, 1))
 	db := storetest.Connect(t, e.url)
 	for _, c := range []struct {
 		write   string
@@ -123,24 +123,24 @@ func TestNoWriteLeavesStatusesThatDisagree(t *testing.T) {
 			t.Fatal(fmt.Errorf("%s: %w", c.write, err))
 		}
 		_, err = tx.Exec(t.Context(), `set constraints all immediate`)
-		if refused := offTable(t, err); refused != c.refused {
-			t.Errorf("refused: %t: %s", refused, c.write)
+		if refused := violatesStatusTable(t, err); refused != c.refused {
+			t.Errorf("rejected: %t: %s", refused, c.write)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.Exec(t.Context(), `update lease set status = 'PENDING' where id = $1`, l.ID); !offTable(t, err) {
-		t.Error("committed")
+	if _, err := db.Exec(t.Context(), `update lease set status = 'PENDING' where id = $1`, l.ID); !violatesStatusTable(t, err) {
+		t.Error("inconsistent statuses were committed")
 	}
 }
 
-func TestTwoWritersCannotDisagreeTogether(t *testing.T) {
+func TestLeaseStatusTable_DatabaseRejectsConcurrentInconsistentWrites(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	l := e.create(hostsDraft(1, 2, 1, 1))
-	e.due(l)
-	e.begin(l.ID, lease.StepStart)
+	e := newFixture(t, 1)
+	l := e.createLease(hostsDraft(1, 2, 1, 1))
+	e.makeDue(l)
+	e.beginStep(l.ID, lease.StepStart)
 	storetest.Exec(t, e.url, `update reservation set status = 'active' where lease_id = $1`, l.ID)
 	one, other := storetest.Connect(t, e.url), storetest.Connect(t, e.url)
 	first, err := one.Begin(t.Context())
@@ -165,8 +165,8 @@ func TestTwoWritersCannotDisagreeTogether(t *testing.T) {
 	if err := first.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if !offTable(t, <-done) {
-		t.Error("the second was committed")
+	if !violatesStatusTable(t, <-done) {
+		t.Error("the second transaction was committed")
 	}
-	e.read(l.ID)
+	e.readLease(l.ID)
 }

@@ -18,26 +18,33 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// leasing is a store with some registered hosts.
-type leasing struct {
+// fixture is a store with registered hosts.
+type fixture struct {
 	*testing.T
 	*store.Store
 	url   string
 	hosts []lease.Host
 }
 
-func newLeasing(t *testing.T, hosts int) *leasing {
+// withT returns the fixture for a subtest.
+func (t *fixture) withT(sub *testing.T) *fixture {
+	f := *t
+	f.T = sub
+	return &f
+}
+
+func newFixture(t *testing.T, hosts int) *fixture {
 	t.Helper()
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
-	l := &leasing{T: t, Store: s, url: url}
+	l := &fixture{T: t, Store: s, url: url}
 	for i := range hosts {
 		l.register(fmt.Sprintf("cmp-%d", i+1), nil)
 	}
 	return l
 }
 
-func (t *leasing) register(name string, capabilities map[string]string) lease.Host {
+func (t *fixture) register(name string, capabilities map[string]string) lease.Host {
 	t.Helper()
 	storetest.AddHost(t.T, t.Store, name, map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8), "MEMORY_MB": inventory.NewInventory(1024), "DISK_GB": inventory.NewInventory(20)})
 	h, err := t.Lease.RegisterHost(t.Context(), name, capabilities)
@@ -48,19 +55,19 @@ func (t *leasing) register(name string, capabilities map[string]string) lease.Ho
 	return h
 }
 
-// hour is the hour from that many hours from now, to the second.
+// hour returns the full hour n+1 hours after the current one.
 func hour(n int) time.Time {
 	return time.Now().UTC().Truncate(time.Hour).Add(time.Duration(n+1) * time.Hour)
 }
 
-// hosts asks for least to most hosts in the window of those hours.
+// hostsDraft returns a draft for least to most hosts between two hours.
 func hostsDraft(from, to, least, most int) lease.Draft {
 	d := lease.Draft{Name: "l", User: "u", Project: "p", Start: lease.RequestedDate{At: hour(from)}, End: lease.RequestedDate{At: hour(to)},
 		Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: least, Max: most}}}
 	return d
 }
 
-func (t *leasing) create(d lease.Draft) lease.Lease {
+func (t *fixture) createLease(d lease.Draft) lease.Lease {
 	t.Helper()
 	l, err := t.Lease.CreateLease(t.Context(), d)
 	if err != nil {
@@ -69,19 +76,19 @@ func (t *leasing) create(d lease.Draft) lease.Lease {
 	return l
 }
 
-func (t *leasing) refused(d lease.Draft, kind lease.Kind) {
+func (t *fixture) expectCreateFault(d lease.Draft, kind lease.Kind) {
 	t.Helper()
-	before := t.rows()
+	before := t.countRows()
 	if _, err := t.Lease.CreateLease(t.Context(), d); faultKind(err) != kind {
 		t.Errorf("want %q, got %v", kind, err)
 	}
-	if after := t.rows(); before != after {
-		t.Errorf("a refused lease left rows: %s, before %s", after, before)
+	if after := t.countRows(); before != after {
+		t.Errorf("refused creation left rows: %s, before %s", after, before)
 	}
 }
 
-// due makes the lease's times lie in the past, as if it had been made long ago.
-func (t *leasing) due(l lease.Lease) {
+// makeDue moves the dates of a lease and its events to the past.
+func (t *fixture) makeDue(l lease.Lease) {
 	t.Helper()
 	storetest.Exec(t, t.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, l.ID)
 	storetest.Exec(t, t.url, `update event set at = now() - interval '1 hour' where lease_id = $1`, l.ID)
@@ -90,36 +97,36 @@ func (t *leasing) due(l lease.Lease) {
 		where reservation_id in (select id from reservation where lease_id = $1)`, l.ID)
 }
 
-// reads the lease and holds it against the table of combinations.
-func (t *leasing) read(id uuid.UUID) lease.Lease {
+// readLease reads a lease and checks its statuses against the status table.
+func (t *fixture) readLease(id uuid.UUID) lease.Lease {
 	t.Helper()
 	l, err := t.Lease.Lease(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := lease.CheckStatus(l); err != nil {
-		t.Errorf("off the table: %v", err)
+		t.Errorf("statuses violate the status table: %v", err)
 	}
 	return l
 }
 
-func (t *leasing) begin(id uuid.UUID, step lease.Step) lease.Lease {
+func (t *fixture) beginStep(id uuid.UUID, step lease.Step) lease.Lease {
 	t.Helper()
 	if _, err := t.Lease.BeginLease(t.Context(), id, step); err != nil {
 		t.Fatal(err)
 	}
-	return t.read(id)
+	return t.readLease(id)
 }
 
-func (t *leasing) finish(id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) lease.Lease {
+func (t *fixture) finishStep(id uuid.UUID, step lease.Step, failed map[uuid.UUID]string) lease.Lease {
 	t.Helper()
 	if _, err := t.Lease.FinishLease(t.Context(), id, step, failed); err != nil {
 		t.Fatal(err)
 	}
-	return t.read(id)
+	return t.readLease(id)
 }
 
-func (t *leasing) wire(l lease.Lease) {
+func (t *fixture) addToInventory(l lease.Lease) {
 	t.Helper()
 	for _, r := range l.Reservations {
 		if err := t.Lease.AddToInventory(t.Context(), r.ID); err != nil {
@@ -128,7 +135,7 @@ func (t *leasing) wire(l lease.Lease) {
 	}
 }
 
-func (t *leasing) unwire(l lease.Lease) {
+func (t *fixture) removeFromInventory(l lease.Lease) {
 	t.Helper()
 	for _, r := range l.Reservations {
 		if err := t.Lease.RemoveFromInventory(t.Context(), r.ID); err != nil {
@@ -137,23 +144,23 @@ func (t *leasing) unwire(l lease.Lease) {
 	}
 }
 
-// active makes a lease that is due and brings it to ACTIVE.
-func (t *leasing) active(d lease.Draft) lease.Lease {
+// createActive creates a lease that is due, and starts it.
+func (t *fixture) createActive(d lease.Draft) lease.Lease {
 	t.Helper()
-	l := t.create(d)
-	t.due(l)
-	t.begin(l.ID, lease.StepStart)
-	t.wire(l)
-	return t.finish(l.ID, lease.StepStart, nil)
+	l := t.createLease(d)
+	t.makeDue(l)
+	t.beginStep(l.ID, lease.StepStart)
+	t.addToInventory(l)
+	return t.finishStep(l.ID, lease.StepStart, nil)
 }
 
-// held is which hosts a reservation holds in inventory.
-func (t *leasing) held(reservation uuid.UUID) []string {
+// inventoryHosts returns the names of the hosts that a reservation has in inventory.
+func (t *fixture) inventoryHosts(reservation uuid.UUID) []string {
 	t.Helper()
 	var names []string
 	for provider, resources := range storetest.Allocations(t.T, t.Store, reservation.String()).Allocations {
 		if resources[lease.HostResourceClass] != 1 {
-			t.Errorf("holds %v of %s", resources, provider)
+			t.Errorf("reservation has %v on %s", resources, provider)
 		}
 		for _, h := range t.hosts {
 			if h.NestedProvider.String() == provider {
@@ -165,8 +172,8 @@ func (t *leasing) held(reservation uuid.UUID) []string {
 	return names
 }
 
-// rows counts all rows that leases can leave behind.
-func (t *leasing) rows() string {
+// countRows counts the rows of all tables that leases write.
+func (t *fixture) countRows() string {
 	t.Helper()
 	var leases, reservations, events, hosts, consumers, notes int
 	err := storetest.Connect(t, t.url).QueryRow(t.Context(), `
@@ -188,112 +195,112 @@ func faultKind(err error) lease.Kind {
 	return ""
 }
 
-func TestLeaseLivesByTheTable(t *testing.T) {
+func TestLease_StepsRepeatWithoutEffect(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	l := e.create(hostsDraft(1, 2, 2, 2))
+	e := newFixture(t, 2)
+	l := e.createLease(hostsDraft(1, 2, 2, 2))
 	id, r := l.ID, l.Reservations[0].ID
 	if err := lease.CheckStatus(l); err != nil || l.Status != lease.Pending || len(l.Reservations[0].Hosts) != 2 {
 		t.Fatalf("created: %+v, %v", l, err)
 	}
 	if _, err := e.Lease.BeginLease(t.Context(), id, lease.StepStart); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("it began before its time: %v", err)
+		t.Errorf("started before its start date: %v", err)
 	}
 	if err := e.Lease.AddToInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("it was given its hosts before its time: %v", err)
+		t.Errorf("added to inventory before its start date: %v", err)
 	}
-	e.due(l)
+	e.makeDue(l)
 
-	for range 2 { // as after a crash
-		if got := e.begin(id, lease.StepStart); got.Status != lease.Starting {
+	for range 2 { // repeated after a crash
+		if got := e.beginStep(id, lease.StepStart); got.Status != lease.Starting {
 			t.Fatalf("began: %s", got.Status)
 		}
 	}
 	if _, err := e.Lease.FinishLease(t.Context(), id, lease.StepStart, nil); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("ACTIVE without its hosts: %v", err)
+		t.Errorf("ACTIVE without its hosts in inventory: %v", err)
 	}
 	for range 2 {
-		e.wire(l)
+		e.addToInventory(l)
 	}
-	if d := cmp.Diff([]string{"cmp-1", "cmp-2"}, e.held(r)); d != "" {
+	if d := cmp.Diff([]string{"cmp-1", "cmp-2"}, e.inventoryHosts(r)); d != "" {
 		t.Error(d)
 	}
 	if g := storetest.Allocations(t, e.Store, r.String()); g.Generation != 1 || g.Project != "p" || g.User != "u" {
-		t.Errorf("wired twice is written twice: %+v", g)
+		t.Errorf("repeated AddToInventory wrote again: %+v", g)
 	}
 	for range 2 {
-		if got := e.finish(id, lease.StepStart, nil); got.Status != lease.Active {
+		if got := e.finishStep(id, lease.StepStart, nil); got.Status != lease.Active {
 			t.Fatalf("started: %s", got.Status)
 		}
 	}
-	e.wire(l) // a late repetition
+	e.addToInventory(l) // a late repetition
 
 	for range 2 {
-		e.begin(id, lease.StepBeforeEnd)
+		e.beginStep(id, lease.StepBeforeEnd)
 	}
 	for range 2 {
-		e.finish(id, lease.StepBeforeEnd, nil)
+		e.finishStep(id, lease.StepBeforeEnd, nil)
 	}
 
 	if err := e.Lease.RemoveFromInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("an active lease lost its hosts: %v", err)
+		t.Errorf("hosts of an active lease removed from inventory: %v", err)
 	}
 	for range 2 {
-		if got := e.begin(id, lease.StepEnd); got.Status != lease.Terminating {
+		if got := e.beginStep(id, lease.StepEnd); got.Status != lease.Terminating {
 			t.Fatalf("ending: %s", got.Status)
 		}
 	}
 	if _, err := e.Lease.FinishLease(t.Context(), id, lease.StepStart, nil); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("a stale finish was taken: %v", err)
+		t.Errorf("late finish accepted: %v", err)
 	}
 	if err := e.Lease.AddToInventory(t.Context(), r); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("a stale wire was taken: %v", err)
+		t.Errorf("late AddToInventory accepted: %v", err)
 	}
 	for range 2 {
-		e.unwire(l)
+		e.removeFromInventory(l)
 	}
-	if got := e.held(r); len(got) != 0 {
-		t.Errorf("still holds %v", got)
+	if got := e.inventoryHosts(r); len(got) != 0 {
+		t.Errorf("hosts still in inventory: %v", got)
 	}
-	if got := e.read(id); len(got.Reservations[0].Hosts) != 2 {
-		t.Errorf("the hosts were freed before the end was finished")
+	if got := e.readLease(id); len(got.Reservations[0].Hosts) != 2 {
+		t.Errorf("the hosts were released before the end was finished")
 	}
 	for range 2 {
-		if got := e.finish(id, lease.StepEnd, nil); got.Status != lease.Terminated || len(got.Reservations[0].Hosts) != 0 {
+		if got := e.finishStep(id, lease.StepEnd, nil); got.Status != lease.Terminated || len(got.Reservations[0].Hosts) != 0 {
 			t.Fatalf("ended: %+v", got)
 		}
 	}
 }
 
-func TestFailedCreateLeavesNothing(t *testing.T) {
+func TestLease_FailedCreateLeavesNoRows(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
+	e := newFixture(t, 2)
 	second := hostsDraft(1, 2, 1, 1)
 	second.Reservations = append(second.Reservations, lease.ReservationDraft{Type: lease.PhysicalHost, Min: 2, Max: 2})
-	e.refused(second, lease.NotEnoughHosts)
+	e.expectCreateFault(second, lease.NotEnoughHosts)
 	past := hostsDraft(-48, 2, 1, 1)
-	e.refused(past, lease.InvalidInput)
+	e.expectCreateFault(past, lease.InvalidInput)
 	unknown := hostsDraft(1, 2, 1, 1)
 	unknown.Reservations[0].HypervisorProperties = `["=","$gpo","x"]`
-	e.refused(unknown, lease.MalformedRequirements)
+	e.expectCreateFault(unknown, lease.MalformedRequirements)
 	unnamed := hostsDraft(1, 2, 1, 1)
 	unnamed.Name = ""
-	e.refused(unnamed, lease.InvalidInput)
+	e.expectCreateFault(unnamed, lease.InvalidInput)
 }
 
-func TestRequirementsChooseHosts(t *testing.T) {
+func TestLease_AllocatesHostsThatMeetTheRequirements(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
+	e := newFixture(t, 1)
 	e.register("gpu-1", map[string]string{"gpu": "True", "count": "10"})
 	d := hostsDraft(1, 2, 1, 2)
 	d.Reservations[0].HypervisorProperties = `[">=","$vcpus","8"]`
 	d.Reservations[0].ResourceProperties = `["and",["=","$gpu","True"],[">=","$count","9"]]`
-	l := e.create(d)
+	l := e.createLease(d)
 	if d := cmp.Diff([]int64{e.hosts[1].ID}, l.Reservations[0].Hosts); d != "" {
 		t.Error(d)
 	}
 	if _, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"gpu": "False"}); faultKind(err) != lease.HostInUse {
-		t.Errorf("a capability that is needed changed: %v", err)
+		t.Errorf("required capability changed: %v", err)
 	}
 	h, err := e.Lease.UpdateHost(t.Context(), e.hosts[1].ID, map[string]string{"rack": "7", "gpu": "True"})
 	if err != nil || h.Capabilities["rack"] != "7" {
@@ -301,10 +308,10 @@ func TestRequirementsChooseHosts(t *testing.T) {
 	}
 }
 
-func TestLeaseNotes(t *testing.T) {
+func TestLease_CreateNudgesTheLeaseWorkflow(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	l := e.create(hostsDraft(1, 2, 1, 1))
+	e := newFixture(t, 1)
+	l := e.createLease(hostsDraft(1, 2, 1, 1))
 	notes, err := e.Outbox.Claim(t.Context(), "", 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)

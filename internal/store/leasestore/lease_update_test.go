@@ -16,103 +16,103 @@ import (
 	"berth/internal/store/storetest"
 )
 
-func (t *leasing) update(id uuid.UUID, c lease.Change) lease.Lease {
+func (t *fixture) updateLease(id uuid.UUID, c lease.Change) lease.Lease {
 	t.Helper()
 	l, err := t.Lease.UpdateLease(t.Context(), id, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := lease.CheckStatus(l); err != nil {
-		t.Errorf("off the table: %v", err)
+		t.Errorf("statuses violate the status table: %v", err)
 	}
 	return l
 }
 
-// unchanged makes a change that must be refused and change nothing.
-func (t *leasing) unchanged(id uuid.UUID, c lease.Change, kind lease.Kind) {
+// expectUpdateFault requests a change that must return a fault and leave the lease unchanged.
+func (t *fixture) expectUpdateFault(id uuid.UUID, c lease.Change, kind lease.Kind) {
 	t.Helper()
-	before := t.read(id)
+	before := t.readLease(id)
 	if _, err := t.Lease.UpdateLease(t.Context(), id, c); faultKind(err) != kind {
 		t.Errorf("want %q, got %v", kind, err)
 	}
-	if d := cmp.Diff(before, t.read(id), cmpopts.EquateComparable(netip.Addr{})); d != "" {
-		t.Errorf("a refused change changed the lease: %s", d)
+	if d := cmp.Diff(before, t.readLease(id), cmpopts.EquateComparable(netip.Addr{})); d != "" {
+		t.Errorf("refused change modified the lease: %s", d)
 	}
 }
 
-func until(n int) lease.Change { return lease.Change{End: &lease.RequestedDate{At: hour(n)}} }
+func endChange(n int) lease.Change { return lease.Change{End: &lease.RequestedDate{At: hour(n)}} }
 
-// sized changes the number of hosts of a lease's only reservation.
-func sized(l lease.Lease, least, most int) lease.Change {
+// hostCountChange returns a change of the number of hosts of a lease's only reservation.
+func hostCountChange(l lease.Lease, least, most int) lease.Change {
 	return lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), Min: &least, Max: &most}}}
 }
 
-func TestRenameIsAllowedInEveryStableStatus(t *testing.T) {
+func TestLeaseUpdate_RenameInEveryStableStatus(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
+	e := newFixture(t, 1)
 	for _, status := range []lease.Status{lease.Pending, lease.Active, lease.Error, lease.Terminated} {
-		l := e.in(status)
-		got := e.update(l.ID, lease.Change{Name: new("new")})
+		l := e.createInStatus(status)
+		got := e.updateLease(l.ID, lease.Change{Name: new("new")})
 		if got.Name != "new" || got.Status != status || got.UpdatedAt == nil {
 			t.Errorf("%s: %+v", status, got)
 		}
-		e.unchanged(l.ID, lease.Change{Name: new("a\x00b")}, lease.InvalidInput)
-		e.delete(l.ID)
+		e.expectUpdateFault(l.ID, lease.Change{Name: new("a\x00b")}, lease.InvalidInput)
+		e.deleteLease(l.ID)
 	}
 	for _, status := range []lease.Status{lease.Starting, lease.Terminating, lease.Deleting} {
-		l := e.in(status)
-		e.unchanged(l.ID, lease.Change{Name: new("new")}, lease.InvalidStatus)
-		e.delete(l.ID)
+		l := e.createInStatus(status)
+		e.expectUpdateFault(l.ID, lease.Change{Name: new("new")}, lease.InvalidStatus)
+		e.deleteLease(l.ID)
 	}
 }
 
-// in makes a lease of the only host in that status.
-func (t *leasing) in(status lease.Status) lease.Lease {
+// createInStatus creates a lease of the only host and brings it to a status.
+func (t *fixture) createInStatus(status lease.Status) lease.Lease {
 	t.Helper()
-	l := t.create(hostsDraft(1, 2, 1, 1))
+	l := t.createLease(hostsDraft(1, 2, 1, 1))
 	switch status {
 	case lease.Pending:
 		return l
 	case lease.Starting:
-		t.due(l)
-		t.begin(l.ID, lease.StepStart)
-		t.wire(l)
+		t.makeDue(l)
+		t.beginStep(l.ID, lease.StepStart)
+		t.addToInventory(l)
 	case lease.Error:
-		t.due(l)
-		t.begin(l.ID, lease.StepStart)
-		t.finish(l.ID, lease.StepStart, map[uuid.UUID]string{l.Reservations[0].ID: "no"})
+		t.makeDue(l)
+		t.beginStep(l.ID, lease.StepStart)
+		t.finishStep(l.ID, lease.StepStart, map[uuid.UUID]string{l.Reservations[0].ID: "no"})
 	case lease.Deleting:
-		t.due(l)
-		t.begin(l.ID, lease.StepStart)
-		t.wire(l)
+		t.makeDue(l)
+		t.beginStep(l.ID, lease.StepStart)
+		t.addToInventory(l)
 		if gone, err := t.Lease.DeleteLease(t.Context(), l.ID); gone || err != nil {
 			t.Fatalf("gone %t, %v", gone, err)
 		}
-		t.begin(l.ID, lease.StepDelete)
+		t.beginStep(l.ID, lease.StepDelete)
 	default:
-		t.due(l)
-		t.begin(l.ID, lease.StepStart)
-		t.wire(l)
-		t.finish(l.ID, lease.StepStart, nil)
+		t.makeDue(l)
+		t.beginStep(l.ID, lease.StepStart)
+		t.addToInventory(l)
+		t.finishStep(l.ID, lease.StepStart, nil)
 		if status == lease.Active {
 			break
 		}
-		t.begin(l.ID, lease.StepEnd)
+		t.beginStep(l.ID, lease.StepEnd)
 		if status == lease.Terminating {
 			break
 		}
-		t.unwire(l)
-		t.finish(l.ID, lease.StepEnd, nil)
+		t.removeFromInventory(l)
+		t.finishStep(l.ID, lease.StepEnd, nil)
 	}
-	l = t.read(l.ID)
+	l = t.readLease(l.ID)
 	if l.Status != status {
 		t.Fatalf("want %s, got %s", status, l.Status)
 	}
 	return l
 }
 
-// delete brings a deletion to its end, as the lease's workflow does.
-func (t *leasing) delete(id uuid.UUID) {
+// deleteLease deletes a lease and executes its deletion step, as the lease's workflow does.
+func (t *fixture) deleteLease(id uuid.UUID) {
 	t.Helper()
 	gone, err := t.Lease.DeleteLease(t.Context(), id)
 	if err != nil {
@@ -121,53 +121,53 @@ func (t *leasing) delete(id uuid.UUID) {
 	if gone {
 		return
 	}
-	l := t.begin(id, lease.StepDelete)
-	t.unwire(l)
+	l := t.beginStep(id, lease.StepDelete)
+	t.removeFromInventory(l)
 	if _, err := t.Lease.FinishLease(t.Context(), id, lease.StepDelete, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestDeletionInEveryStatus(t *testing.T) {
+func TestLease_DeleteInEveryStatus(t *testing.T) {
 	t.Parallel()
 	for status, atOnce := range map[lease.Status]bool{lease.Pending: true, lease.Terminated: true, lease.Error: false,
 		lease.Starting: false, lease.Active: false, lease.Terminating: false, lease.Deleting: false} {
 		t.Run(string(status), func(t *testing.T) {
 			t.Parallel()
-			e := newLeasing(t, 1)
-			l := e.in(status)
+			e := newFixture(t, 1)
+			l := e.createInStatus(status)
 			gone, err := e.Lease.DeleteLease(t.Context(), l.ID)
 			if gone != atOnce || err != nil {
 				t.Fatalf("gone %t, %v", gone, err)
 			}
 			if !gone {
 				if _, err := e.Lease.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.Is(err, db.ErrConflict) {
-					t.Errorf("a lease that shall be deleted starts: %v", err)
+					t.Errorf("lease with a requested deletion starts: %v", err)
 				}
 				if err := e.Lease.AddToInventory(t.Context(), l.Reservations[0].ID); !errors.Is(err, db.ErrConflict) {
-					t.Errorf("a lease that shall be deleted gets hosts: %v", err)
+					t.Errorf("lease with a requested deletion gets hosts: %v", err)
 				}
-				e.delete(l.ID)
+				e.deleteLease(l.ID)
 			}
 			if _, err := e.Lease.DeleteLease(t.Context(), l.ID); !errors.Is(err, db.ErrNotFound) {
 				t.Errorf("want ErrNotFound, got %v", err)
 			}
 			if err := e.Lease.RemoveFromInventory(t.Context(), l.Reservations[0].ID); err != nil {
-				t.Errorf("what is gone cannot be removed again: %v", err)
+				t.Errorf("repeated removal from inventory failed: %v", err)
 			}
-			if want := "leases 0, reservations 0, events 0, host allocations 0, consumers 0, notes 1"; e.rows() != want {
-				t.Errorf("left %s", e.rows())
+			if want := "leases 0, reservations 0, events 0, host allocations 0, consumers 0, notes 1"; e.countRows() != want {
+				t.Errorf("rows left: %s", e.countRows())
 			}
-			e.create(hostsDraft(1, 2, 1, 1))
+			e.createLease(hostsDraft(1, 2, 1, 1))
 		})
 	}
 }
 
-func TestLeaseMovesToOtherDates(t *testing.T) {
+func TestLeaseUpdate_ChangesDates(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	l := e.create(hostsDraft(2, 4, 1, 1))
-	got := e.update(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(3)}, End: &lease.RequestedDate{At: hour(6)}})
+	e := newFixture(t, 2)
+	l := e.createLease(hostsDraft(2, 4, 1, 1))
+	got := e.updateLease(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(3)}, End: &lease.RequestedDate{At: hour(6)}})
 	times := map[lease.EventType]time.Time{}
 	for _, ev := range got.Events {
 		times[ev.Type] = ev.At
@@ -177,30 +177,30 @@ func TestLeaseMovesToOtherDates(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(l.Reservations[0].Hosts, got.Reservations[0].Hosts); d != "" {
-		t.Errorf("it overlaps only with itself and moved: %s", d)
+		t.Errorf("lease overlaps only with itself but got other hosts: %s", d)
 	}
-	e.create(hostsDraft(2, 3, 2, 2)) // what it left is free
-	e.refused(hostsDraft(5, 6, 2, 2), lease.NotEnoughHosts)
+	e.createLease(hostsDraft(2, 3, 2, 2)) // its old dates are free
+	e.expectCreateFault(hostsDraft(5, 6, 2, 2), lease.NotEnoughHosts)
 }
 
-func TestPendingLeaseMovesToASpareHost(t *testing.T) {
+func TestLeaseUpdate_PendingLeaseMovesToAFreeHost(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	l := e.create(hostsDraft(1, 2, 1, 1))
+	e := newFixture(t, 2)
+	l := e.createLease(hostsDraft(1, 2, 1, 1))
 	other := hostsDraft(2, 3, 1, 1)
 	other.Reservations[0].HypervisorProperties = `["=","$hypervisor_hostname","cmp-1"]`
-	e.create(other)
-	got := e.update(l.ID, until(3))
+	e.createLease(other)
+	got := e.updateLease(l.ID, endChange(3))
 	if d := cmp.Diff([]int64{e.hosts[1].ID}, got.Reservations[0].Hosts); d != "" {
 		t.Error(d)
 	}
-	e.unchanged(l.ID, sized(l, 2, 2), lease.NotEnoughHosts)
+	e.expectUpdateFault(l.ID, hostCountChange(l, 2, 2), lease.NotEnoughHosts)
 }
 
-func TestShorterLeaseKeepsWhatItHasAndGetsNoMore(t *testing.T) {
+func TestLeaseUpdate_ShorterLeaseKeepsItsHosts(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	l := e.create(hostsDraft(2, 6, 1, 2))
+	e := newFixture(t, 1)
+	l := e.createLease(hostsDraft(2, 6, 1, 2))
 	e.register("cmp-2", nil)
 	had := l.Reservations[0].Hosts
 	for _, c := range []lease.Change{
@@ -210,63 +210,63 @@ func TestShorterLeaseKeepsWhatItHasAndGetsNoMore(t *testing.T) {
 		{Start: &lease.RequestedDate{At: hour(4)}, End: &lease.RequestedDate{At: hour(4)}},
 		{BeforeEnd: nil, Reservations: []lease.ReservationChange{}},
 	} {
-		got := e.update(l.ID, c)
+		got := e.updateLease(l.ID, c)
 		if d := cmp.Diff(had, got.Reservations[0].Hosts); d != "" || len(had) != 1 {
 			t.Errorf("%+v: %s", c, d)
 		}
 	}
-	e.create(hostsDraft(2, 4, 2, 2))
-	e.create(hostsDraft(5, 6, 2, 2))
+	e.createLease(hostsDraft(2, 4, 2, 2))
+	e.createLease(hostsDraft(5, 6, 2, 2))
 }
 
-func TestActiveLeaseKeepsItsHostOrIsRefused(t *testing.T) {
+func TestLeaseUpdate_ActiveLeaseKeepsItsHostsOrFails(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	l := e.activeNow(3)
+	e := newFixture(t, 2)
+	l := e.createActiveUntil(3)
 	next := hostsDraft(3, 5, 1, 1)
 	next.Reservations[0].HypervisorProperties = `["=","$hypervisor_hostname","cmp-1"]`
-	follower := e.create(next)
-	e.unchanged(l.ID, until(4), lease.NotEnoughHosts)
-	e.unchanged(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(1)}}, lease.InvalidInput)
-	e.unchanged(l.ID, lease.Change{BeforeEnd: new(hour(9))}, lease.NotAuthorized)
+	follower := e.createLease(next)
+	e.expectUpdateFault(l.ID, endChange(4), lease.NotEnoughHosts)
+	e.expectUpdateFault(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(1)}}, lease.InvalidInput)
+	e.expectUpdateFault(l.ID, lease.Change{BeforeEnd: new(hour(9))}, lease.NotAuthorized)
 
-	grown := e.update(l.ID, sized(l, 1, 2))
-	if len(grown.Reservations[0].Hosts) != 2 || len(e.held(l.Reservations[0].ID)) != 2 {
-		t.Errorf("grown to %v, holds %v", grown.Reservations[0].Hosts, e.held(l.Reservations[0].ID))
+	grown := e.updateLease(l.ID, hostCountChange(l, 1, 2))
+	if len(grown.Reservations[0].Hosts) != 2 || len(e.inventoryHosts(l.Reservations[0].ID)) != 2 {
+		t.Errorf("hosts %v, in inventory %v", grown.Reservations[0].Hosts, e.inventoryHosts(l.Reservations[0].ID))
 	}
-	e.unchanged(l.ID, sized(l, 1, 1), lease.NotEnoughHosts)
+	e.expectUpdateFault(l.ID, hostCountChange(l, 1, 1), lease.NotEnoughHosts)
 
-	e.delete(follower.ID)
-	if got := e.update(l.ID, until(4)); !got.EndAt.Equal(hour(4)) {
+	e.deleteLease(follower.ID)
+	if got := e.updateLease(l.ID, endChange(4)); !got.EndAt.Equal(hour(4)) {
 		t.Errorf("ends at %s", got.EndAt)
 	}
-	e.refused(hostsDraft(3, 4, 1, 1), lease.NotEnoughHosts)
-	ended := e.update(l.ID, lease.Change{End: &lease.RequestedDate{Now: true}})
+	e.expectCreateFault(hostsDraft(3, 4, 1, 1), lease.NotEnoughHosts)
+	ended := e.updateLease(l.ID, lease.Change{End: &lease.RequestedDate{Now: true}})
 	if due := lease.Next(ended, time.Now()); due.Step != lease.StepBeforeEnd {
-		t.Errorf("not due after it was ended now: %+v, %+v", due, ended)
+		t.Errorf("no due step after the end date was set to now: %+v, %+v", due, ended)
 	}
-	e.create(hostsDraft(1, 4, 2, 2)) // booked, and waits until they are left
+	e.createLease(hostsDraft(1, 4, 2, 2)) // allocated; it waits until the ending lease releases the hosts
 }
 
-// activeNow makes a lease of the first free host that began this minute and lasts until that hour.
-func (t *leasing) activeNow(to int) lease.Lease {
+// createActiveUntil creates a lease of one host that starts now and ends at an hour, and starts it.
+func (t *fixture) createActiveUntil(to int) lease.Lease {
 	t.Helper()
 	d := hostsDraft(0, to, 1, 1)
 	d.Start = lease.RequestedDate{Now: true}
-	l := t.create(d)
-	t.begin(l.ID, lease.StepStart)
-	t.wire(l)
-	return t.finish(l.ID, lease.StepStart, nil)
+	l := t.createLease(d)
+	t.beginStep(l.ID, lease.StepStart)
+	t.addToInventory(l)
+	return t.finishStep(l.ID, lease.StepStart, nil)
 }
 
-func TestChangeOfReservations(t *testing.T) {
+func TestLeaseUpdate_ChangesReservations(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 3)
-	l := e.create(hostsDraft(1, 2, 1, 3))
-	if got := e.update(l.ID, sized(l, 1, 1)); len(got.Reservations[0].Hosts) != 1 || got.Reservations[0].Max != 1 {
+	e := newFixture(t, 3)
+	l := e.createLease(hostsDraft(1, 2, 1, 3))
+	if got := e.updateLease(l.ID, hostCountChange(l, 1, 1)); len(got.Reservations[0].Hosts) != 1 || got.Reservations[0].Max != 1 {
 		t.Errorf("shrunk to %+v", got.Reservations[0])
 	}
-	if got := e.update(l.ID, sized(l, 2, 3)); len(got.Reservations[0].Hosts) != 3 {
+	if got := e.updateLease(l.ID, hostCountChange(l, 2, 3)); len(got.Reservations[0].Hosts) != 3 {
 		t.Errorf("grown to %+v", got.Reservations[0])
 	}
 	id := l.Reservations[0].ID.String()
@@ -279,29 +279,29 @@ func TestChangeOfReservations(t *testing.T) {
 		lease.MalformedRequirements: {ID: id, ResourceProperties: new(`["or"]`)},
 		lease.NotEnoughHosts:        {ID: id, Min: new(4), Max: new(4)},
 	} {
-		e.unchanged(l.ID, lease.Change{Name: new("other"), Reservations: []lease.ReservationChange{c}}, kind)
+		e.expectUpdateFault(l.ID, lease.Change{Name: new("other"), Reservations: []lease.ReservationChange{c}}, kind)
 	}
-	moved := e.update(l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: id, Min: new(1), Max: new(1),
+	moved := e.updateLease(l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: id, Min: new(1), Max: new(1),
 		HypervisorProperties: new(`["=","$hypervisor_hostname","cmp-3"]`)}}})
 	if d := cmp.Diff([]int64{e.hosts[2].ID}, moved.Reservations[0].Hosts); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestStartedLeaseIsJudgedByItsStatus(t *testing.T) {
+func TestLeaseUpdate_StatusLimitsChanges(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	l := e.activeNow(2)
-	e.unchanged(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(1)}}, lease.InvalidInput)
-	terminated := newLeasing(t, 1)
-	l = terminated.in(lease.Terminated)
-	terminated.unchanged(l.ID, until(5), lease.InvalidInput)
-	terminated.unchanged(l.ID, sized(l, 1, 1), lease.InvalidInput)
+	e := newFixture(t, 1)
+	l := e.createActiveUntil(2)
+	e.expectUpdateFault(l.ID, lease.Change{Start: &lease.RequestedDate{At: hour(1)}}, lease.InvalidInput)
+	terminated := newFixture(t, 1)
+	l = terminated.createInStatus(lease.Terminated)
+	terminated.expectUpdateFault(l.ID, endChange(5), lease.InvalidInput)
+	terminated.expectUpdateFault(l.ID, hostCountChange(l, 1, 1), lease.InvalidInput)
 }
 
-func TestHostComesAndGoes(t *testing.T) {
+func TestHost_RegisterAndDelete(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 0)
+	e := newFixture(t, 0)
 	if _, err := e.Lease.RegisterHost(t.Context(), "nobody", nil); faultKind(err) != lease.UnknownHost {
 		t.Errorf("an unknown hypervisor: %v", err)
 	}
@@ -313,17 +313,17 @@ func TestHostComesAndGoes(t *testing.T) {
 		t.Errorf("registered twice: %v", err)
 	}
 	if _, err := e.Lease.RegisterHost(t.Context(), lease.NestedProviderName("cmp-1"), nil); faultKind(err) != lease.UnknownHost {
-		t.Errorf("a nested provider is no hypervisor: %v", err)
+		t.Errorf("nested provider registered as a host: %v", err)
 	}
 	p, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String())
 	if err != nil || p.Name != "blazar_cmp-1" || p.Root != h.Provider.String() {
 		t.Errorf("nested provider %+v, %v", p, err)
 	}
-	l := e.create(hostsDraft(1, 2, 1, 1))
+	l := e.createLease(hostsDraft(1, 2, 1, 1))
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); faultKind(err) != lease.HostInUse {
 		t.Errorf("a reserved host was deleted: %v", err)
 	}
-	e.delete(l.ID)
+	e.deleteLease(l.ID)
 	if err := e.Lease.DeleteHost(t.Context(), h.ID); err != nil {
 		t.Error(err)
 	}
@@ -338,22 +338,22 @@ func TestHostComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestHostWithServersIsNotRegistered(t *testing.T) {
+func TestHost_NotRegisteredWhileServersRun(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 0)
+	e := newFixture(t, 0)
 	p := storetest.AddHost(t, e.Store, "cmp-1", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)})
 	storetest.Allocate(t, e.Store, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
-		t.Errorf("want a refusal, got %v", err)
+		t.Errorf("want HostInUse, got %v", err)
 	}
 }
 
-func TestHostUsesAndProperties(t *testing.T) {
+func TestHost_AllocationsAndProperties(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
+	e := newFixture(t, 1)
 	e.register("gpu-1", map[string]string{"gpu": "True"})
-	l := e.create(hostsDraft(1, 2, 1, 1))
-	over := e.create(hostsDraft(3, 4, 1, 1))
+	l := e.createLease(hostsDraft(1, 2, 1, 1))
+	over := e.createLease(hostsDraft(3, 4, 1, 1))
 	storetest.Exec(t, e.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, over.ID)
 	r := lease.HostReservation{ID: l.Reservations[0].ID, Lease: l.ID, StartAt: l.StartAt, EndAt: l.EndAt}
 	for _, c := range []struct {

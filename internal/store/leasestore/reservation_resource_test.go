@@ -19,81 +19,81 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// instancesDraft asks for instances of which a host of the tests has room for four.
+// instancesDraft returns a draft for instances; a host of the tests has capacity for four.
 func instancesDraft(from, to, amount int) lease.Draft {
 	d := hostsDraft(from, to, 1, 1)
 	d.Reservations = []lease.ReservationDraft{{Type: lease.VirtualInstance, Amount: amount, VCPUs: 2, MemoryMB: 256, DiskGB: 1}}
 	return d
 }
 
-func (t *leasing) slots(l lease.Lease) map[string]int {
+func (t *fixture) slotsByHost(l lease.Lease) map[string]int {
 	t.Helper()
 	slots := map[string]int{}
 	for _, h := range t.hosts {
-		if n := t.read(l.ID).Reservations[0].Slots[h.ID]; n > 0 {
+		if n := t.readLease(l.ID).Reservations[0].Slots[h.ID]; n > 0 {
 			slots[h.Hostname] = n
 		}
 	}
 	return slots
 }
 
-func TestInstancesFillUsedHostsFirst(t *testing.T) {
+func TestInstanceResource_FillsUsedHostsFirst(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 3)
-	first := e.create(instancesDraft(1, 2, 1))
+	e := newFixture(t, 3)
+	first := e.createLease(instancesDraft(1, 2, 1))
 	more := instancesDraft(1, 2, 5)
-	second := e.create(more)
-	if d := cmp.Diff(map[string]int{"cmp-1": 3, "cmp-2": 2}, e.slots(second)); d != "" {
-		t.Errorf("beside %v: %s", e.slots(first), d)
+	second := e.createLease(more)
+	if d := cmp.Diff(map[string]int{"cmp-1": 3, "cmp-2": 2}, e.slotsByHost(second)); d != "" {
+		t.Errorf("with other slots %v: %s", e.slotsByHost(first), d)
 	}
 	together := instancesDraft(1, 2, 3)
 	together.Reservations[0].Affinity = lease.AffinitySameHost
-	if d := cmp.Diff(map[string]int{"cmp-3": 3}, e.slots(e.create(together))); d != "" {
+	if d := cmp.Diff(map[string]int{"cmp-3": 3}, e.slotsByHost(e.createLease(together))); d != "" {
 		t.Error(d)
 	}
 	apart := instancesDraft(1, 2, 2)
 	apart.Reservations[0].Affinity = lease.AffinityDifferentHosts
-	if d := cmp.Diff(map[string]int{"cmp-2": 1, "cmp-3": 1}, e.slots(e.create(apart))); d != "" {
+	if d := cmp.Diff(map[string]int{"cmp-2": 1, "cmp-3": 1}, e.slotsByHost(e.createLease(apart))); d != "" {
 		t.Error(d)
 	}
-	e.refused(apart, lease.NotEnoughHosts)
-	e.create(instancesDraft(2, 3, 12)) // what touches does not overlap
+	e.expectCreateFault(apart, lease.NotEnoughHosts)
+	e.createLease(instancesDraft(2, 3, 12)) // adjacent dates do not overlap
 }
 
-func TestWholeHostsAndInstancesExcludeEachOther(t *testing.T) {
+func TestInstanceResource_ExcludesPhysicalHostReservations(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	e.create(instancesDraft(1, 2, 1))
-	e.refused(hostsDraft(1, 2, 1, 1), lease.NotEnoughHosts)
-	e.create(hostsDraft(3, 4, 1, 1))
-	e.refused(instancesDraft(3, 4, 1), lease.NotEnoughHosts)
+	e := newFixture(t, 1)
+	e.createLease(instancesDraft(1, 2, 1))
+	e.expectCreateFault(hostsDraft(1, 2, 1, 1), lease.NotEnoughHosts)
+	e.createLease(hostsDraft(3, 4, 1, 1))
+	e.expectCreateFault(instancesDraft(3, 4, 1), lease.NotEnoughHosts)
 	_, err := storetest.Connect(t, e.url).Exec(t.Context(), `
 		update host_allocation set during = tstzrange(now(), now() + interval '1 year')
 		where owner <> reservation_id`)
 	if err == nil {
-		t.Error("the table gives a host to one alone and to others beside")
+		t.Error("table accepts a physical:host reservation and instances on one host")
 	}
 }
 
-func TestTheTableItselfRefusesInstancesWithoutRoom(t *testing.T) {
+func TestHostAllocation_TableRejectsTooManySlots(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 1)
-	l := e.create(instancesDraft(1, 3, 2))
-	e.create(instancesDraft(2, 4, 2))
+	e := newFixture(t, 1)
+	l := e.createLease(instancesDraft(1, 3, 2))
+	e.createLease(instancesDraft(2, 4, 2))
 	_, err := storetest.Connect(t, e.url).Exec(t.Context(), `update host_allocation set slots = 3 where reservation_id = $1`, l.Reservations[0].ID)
 	if err == nil {
-		t.Error("five instances are where four have room")
+		t.Error("table accepts five instances on a host with four slots")
 	}
 	if _, err = storetest.Connect(t, e.url).Exec(t.Context(), `
 		update host_allocation set slots = 4, during = tstzrange(lower(during), lower(during) + interval '1 hour')
 		where reservation_id = $1`, l.Reservations[0].ID); err != nil {
-		t.Errorf("what the other has not begun to use is free: %v", err)
+		t.Errorf("slots before the start of the other lease are not free: %v", err)
 	}
 }
 
-func TestManyAtOnceGetEverySlotOnce(t *testing.T) {
+func TestInstanceResource_ConcurrentCreationsGetEverySlotOnce(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
+	e := newFixture(t, 2)
 	const slots, writers = 8, 12
 	var all sync.WaitGroup
 	errs := make(chan error, writers)
@@ -110,16 +110,16 @@ func TestManyAtOnceGetEverySlotOnce(t *testing.T) {
 		if err == nil {
 			won++
 		} else if faultKind(err) != lease.NotEnoughHosts {
-			t.Errorf("a loser got %v", err)
+			t.Errorf("creation failed with %v", err)
 		}
 	}
 	if won != slots {
-		t.Errorf("%d of %d slots are given away", won, slots)
+		t.Errorf("%d of %d slots are allocated", won, slots)
 	}
 }
 
-// stockOf is how much inventory of a reservation's class the nested providers of hosts have.
-func (t *leasing) stockOf(l lease.Lease) map[string]int64 {
+// slotInventory returns by host the inventory of a reservation's resource class.
+func (t *fixture) slotInventory(l lease.Lease) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
 	for _, h := range t.hosts {
@@ -134,65 +134,65 @@ func (t *leasing) stockOf(l lease.Lease) map[string]int64 {
 	return all
 }
 
-func TestInstancesAreStockedWhileTheLeaseIsActive(t *testing.T) {
+func TestInstanceResource_InventoryExistsWhileTheLeaseIsActive(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	l := e.active(instancesDraft(1, 2, 6))
+	e := newFixture(t, 2)
+	l := e.createActive(instancesDraft(1, 2, 6))
 	id, r := l.ID, l.Reservations[0].ID
-	if d := cmp.Diff(map[string]int64{"cmp-1": 4, "cmp-2": 2}, e.stockOf(l)); d != "" {
+	if d := cmp.Diff(map[string]int64{"cmp-1": 4, "cmp-2": 2}, e.slotInventory(l)); d != "" {
 		t.Error(d)
 	}
 	user := uuid.NewString()
 	storetest.Allocate(t, e.Store, inventory.ConsumerWrite{Consumer: user, Project: "p", User: "u", Expect: inventory.ExpectAbsent(), Allocations: inventory.Allocations{
 		e.hosts[0].NestedProvider.String(): {lease.ReservationResourceClass(r): 1}}})
 
-	e.begin(id, lease.StepEnd)
+	e.beginStep(id, lease.StepEnd)
 	if err := e.Lease.RemoveFromInventory(t.Context(), r); faultKind(err) != lease.HostInUse {
-		t.Errorf("slots went away under a server: %v", err)
+		t.Errorf("slots with a server removed: %v", err)
 	}
 	storetest.Allocate(t, e.Store, storetest.NoAllocations(user, inventory.ExpectGeneration(1)))
-	e.unwire(l)
-	e.finish(id, lease.StepEnd, nil)
-	if d := cmp.Diff(map[string]int64{}, e.stockOf(l)); d != "" {
+	e.removeFromInventory(l)
+	e.finishStep(id, lease.StepEnd, nil)
+	if d := cmp.Diff(map[string]int64{}, e.slotInventory(l)); d != "" {
 		t.Error(d)
 	}
 	if _, err := e.Inventory.Class(t.Context(), lease.ReservationResourceClass(r)); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("the class is left: %v", err)
+		t.Errorf("the resource class still exists: %v", err)
 	}
-	e.create(instancesDraft(1, 2, 8))
+	e.createLease(instancesDraft(1, 2, 8))
 }
 
-func amount(l lease.Lease, n int) lease.Change {
+func amountChange(l lease.Lease, n int) lease.Change {
 	return lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), Amount: &n}}}
 }
 
-func TestInstancesOfAnActiveLeaseOnlyGrow(t *testing.T) {
+func TestInstanceResource_ActiveReservationOnlyGrows(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	l := e.active(instancesDraft(1, 2, 3))
+	e := newFixture(t, 2)
+	l := e.createActive(instancesDraft(1, 2, 3))
 	storetest.Exec(t, e.url, `update lease set end_at = now() + interval '1 hour' where id = $1`, l.ID)
-	l = e.update(l.ID, amount(l, 6))
-	if d := cmp.Diff(map[string]int64{"cmp-1": 4, "cmp-2": 2}, e.stockOf(l)); d != "" {
+	l = e.updateLease(l.ID, amountChange(l, 6))
+	if d := cmp.Diff(map[string]int64{"cmp-1": 4, "cmp-2": 2}, e.slotInventory(l)); d != "" {
 		t.Error(d)
 	}
 	if due := lease.Next(l, l.EndAt.Add(-2*time.Hour)); !l.Reservations[0].CloudOutdated() || due.Step == lease.StepStop {
-		t.Errorf("the cloud is not told: %+v", l.Reservations[0])
+		t.Errorf("the revision for Nova and Neutron did not change: %+v", l.Reservations[0])
 	}
-	e.unchanged(l.ID, amount(l, 5), lease.CannotUpdate)
-	e.unchanged(l.ID, amount(l, 9), lease.NotEnoughHosts)
-	e.unchanged(l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), VCPUs: new(int64(1))}}}, lease.CannotUpdate)
+	e.expectUpdateFault(l.ID, amountChange(l, 5), lease.CannotUpdate)
+	e.expectUpdateFault(l.ID, amountChange(l, 9), lease.NotEnoughHosts)
+	e.expectUpdateFault(l.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: l.Reservations[0].ID.String(), VCPUs: new(int64(1))}}}, lease.CannotUpdate)
 
-	pending := e.create(instancesDraft(3, 4, 8))
-	pending = e.update(pending.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: pending.Reservations[0].ID.String(),
+	pending := e.createLease(instancesDraft(3, 4, 8))
+	pending = e.updateLease(pending.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: pending.Reservations[0].ID.String(),
 		Amount: new(2), VCPUs: new(int64(8))}}})
-	if d := cmp.Diff(map[string]int{"cmp-1": 1, "cmp-2": 1}, e.slots(pending)); d != "" {
+	if d := cmp.Diff(map[string]int{"cmp-1": 1, "cmp-2": 1}, e.slotsByHost(pending)); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestFlavorsTakeWhatInventoryOffers(t *testing.T) {
+func TestInstanceResource_FlavorUsesCapacityOfInventory(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
+	e := newFixture(t, 2)
 	generation, err := e.Inventory.Provider(t.Context(), e.hosts[1].Provider.String())
 	if err != nil {
 		t.Fatal(err)
@@ -204,20 +204,20 @@ func TestFlavorsTakeWhatInventoryOffers(t *testing.T) {
 	}
 	d := instancesDraft(1, 2, 7)
 	d.Reservations = []lease.ReservationDraft{{Type: lease.FlavorInstance, Amount: 7, Flavor: &lease.Flavor{ID: "f", VCPUs: 2, MemoryMB: 512}}}
-	if d := cmp.Diff(map[string]int{"cmp-1": 2, "cmp-2": 5}, e.slots(e.create(d))); d != "" {
+	if d := cmp.Diff(map[string]int{"cmp-1": 2, "cmp-2": 5}, e.slotsByHost(e.createLease(d))); d != "" {
 		t.Error(d)
 	}
-	e.create(withAmount(d, 2))
-	e.refused(withAmount(d, 1), lease.NotEnoughHosts)
+	e.createLease(withAmount(d, 2))
+	e.expectCreateFault(withAmount(d, 1), lease.NotEnoughHosts)
 	large := withAmount(d, 1)
 	large.Start, large.End = lease.RequestedDate{At: hour(5)}, lease.RequestedDate{At: hour(6)}
 	large.Reservations[0].Flavor = &lease.Flavor{ID: "g", VCPUs: 5, MemoryMB: 512} // more than the max_unit of cmp-2
-	if d := cmp.Diff(map[string]int{"cmp-1": 1}, e.slots(e.create(large))); d != "" {
+	if d := cmp.Diff(map[string]int{"cmp-1": 1}, e.slotsByHost(e.createLease(large))); d != "" {
 		t.Error(d)
 	}
 	picky := withAmount(large, 1)
 	picky.Reservations[0].Flavor = &lease.Flavor{ID: "h", VCPUs: 1, ExtraSpecs: map[string]string{"trait:HW_CPU_X86_AVX": "required"}}
-	e.refused(picky, lease.NotEnoughHosts)
+	e.expectCreateFault(picky, lease.NotEnoughHosts)
 }
 
 func withAmount(d lease.Draft, n int) lease.Draft {
@@ -226,8 +226,8 @@ func withAmount(d lease.Draft, n int) lease.Draft {
 	return d
 }
 
-// register makes addresses 172.24.4.10 and on of a new network reservable.
-func (t *leasing) addresses(n int) uuid.UUID {
+// registerAddresses creates a network and registers n floating IPs from 172.24.4.10 on.
+func (t *fixture) registerAddresses(n int) uuid.UUID {
 	t.Helper()
 	nets, err := t.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("p"), Name: new("out")}})
 	if err != nil {
@@ -239,14 +239,14 @@ func (t *leasing) addresses(n int) uuid.UUID {
 		t.Fatal(err)
 	}
 	for i := range n {
-		if _, err := t.Lease.RegisterFloatingIP(t.Context(), net.ID, address(i)); err != nil {
+		if _, err := t.Lease.RegisterFloatingIP(t.Context(), net.ID, testAddress(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return net.ID
 }
 
-func address(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("172.24.4.%d", 10+i)) }
+func testAddress(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("172.24.4.%d", 10+i)) }
 
 func addressesDraft(network uuid.UUID, from, to, amount int, required ...netip.Addr) lease.Draft {
 	d := hostsDraft(from, to, 1, 1)
@@ -254,28 +254,30 @@ func addressesDraft(network uuid.UUID, from, to, amount int, required ...netip.A
 	return d
 }
 
-func TestFloatingIPsAreRegisteredWhereNobodyElseGivesThemAway(t *testing.T) {
+func TestFloatingIP_RegisteredOutsideOfAllocationPools(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 0)
-	net := e.addresses(1)
+	e := newFixture(t, 0)
+	net := e.registerAddresses(1)
 	for ip, want := range map[string]lease.Kind{"172.24.4.1": lease.InvalidInput, "172.24.4.150": lease.InvalidInput,
 		"10.0.0.1": lease.UnknownNetwork, "172.24.4.10": lease.AddressInUse} {
-		if _, err := e.Lease.RegisterFloatingIP(t.Context(), net, netip.MustParseAddr(ip)); faultKind(err) != want {
-			t.Errorf("%s: want %q, got %v", ip, want, err)
-		}
+		t.Run(ip, func(t *testing.T) {
+			if _, err := e.Lease.RegisterFloatingIP(t.Context(), net, netip.MustParseAddr(ip)); faultKind(err) != want {
+				t.Errorf("want %q, got %v", want, err)
+			}
+		})
 	}
-	if _, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), address(3)); faultKind(err) != lease.UnknownNetwork {
-		t.Errorf("a network that nobody knows: %v", err)
+	if _, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), testAddress(3)); faultKind(err) != lease.UnknownNetwork {
+		t.Errorf("unknown network: %v", err)
 	}
 	all, err := e.Lease.FloatingIPs(t.Context())
-	if err != nil || len(all) != 1 || all[0].IP != address(0) {
+	if err != nil || len(all) != 1 || all[0].IP != testAddress(0) {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	l := e.create(addressesDraft(net, 1, 2, 1))
+	l := e.createLease(addressesDraft(net, 1, 2, 1))
 	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); faultKind(err) != lease.AddressInUse {
-		t.Errorf("a reserved address goes: %v", err)
+		t.Errorf("reserved address deleted: %v", err)
 	}
-	e.delete(l.ID)
+	e.deleteLease(l.ID)
 	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); err != nil {
 		t.Error(err)
 	}
@@ -284,21 +286,21 @@ func TestFloatingIPsAreRegisteredWhereNobodyElseGivesThemAway(t *testing.T) {
 	}
 }
 
-func TestFloatingIPsAreHadByOneAtATime(t *testing.T) {
+func TestFloatingIP_AllocatedToOneReservationAtATime(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 0)
-	net := e.addresses(3)
-	a := e.create(addressesDraft(net, 1, 2, 2, address(1)))
-	if d := cmp.Diff([]netip.Addr{address(0), address(1)}, a.Reservations[0].Addresses, cmpopts.EquateComparable(netip.Addr{})); d != "" {
+	e := newFixture(t, 0)
+	net := e.registerAddresses(3)
+	a := e.createLease(addressesDraft(net, 1, 2, 2, testAddress(1)))
+	if d := cmp.Diff([]netip.Addr{testAddress(0), testAddress(1)}, a.Reservations[0].Addresses, cmpopts.EquateComparable(netip.Addr{})); d != "" {
 		t.Error(d)
 	}
-	e.refused(addressesDraft(net, 1, 2, 1, address(1)), lease.NotEnoughAddresses)
-	e.refused(addressesDraft(net, 1, 2, 2), lease.NotEnoughAddresses)
-	b := e.create(addressesDraft(net, 1, 2, 1))
-	e.create(addressesDraft(net, 2, 3, 3))
-	e.unchanged(a.ID, until(3), lease.NotEnoughAddresses)
-	e.unchanged(a.ID, amount(a, 3), lease.NotEnoughAddresses)
-	a = e.update(a.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: a.Reservations[0].ID.String(), Amount: new(1), Required: &[]netip.Addr{}}}})
+	e.expectCreateFault(addressesDraft(net, 1, 2, 1, testAddress(1)), lease.NotEnoughAddresses)
+	e.expectCreateFault(addressesDraft(net, 1, 2, 2), lease.NotEnoughAddresses)
+	b := e.createLease(addressesDraft(net, 1, 2, 1))
+	e.createLease(addressesDraft(net, 2, 3, 3))
+	e.expectUpdateFault(a.ID, endChange(3), lease.NotEnoughAddresses)
+	e.expectUpdateFault(a.ID, amountChange(a, 3), lease.NotEnoughAddresses)
+	a = e.updateLease(a.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: a.Reservations[0].ID.String(), Amount: new(1), Required: &[]netip.Addr{}}}})
 	if len(a.Reservations[0].Addresses) != 1 || len(a.Reservations[0].Required) != 0 {
 		t.Errorf("%+v", a.Reservations[0])
 	}
@@ -306,28 +308,28 @@ func TestFloatingIPsAreHadByOneAtATime(t *testing.T) {
 		update floatingip_allocation set floatingip_id = (select floatingip_id from floatingip_allocation where reservation_id = $1)
 		where reservation_id = $2`, a.Reservations[0].ID, b.Reservations[0].ID)
 	if err == nil {
-		t.Error("the table gives one address to two")
+		t.Error("table accepts one address for two reservations")
 	}
 }
 
-func TestFloatingIPsAreFreeAfterTheEnd(t *testing.T) {
+func TestFloatingIP_FreeAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 0)
-	net := e.addresses(1)
-	l := e.active(addressesDraft(net, 1, 2, 1))
-	e.begin(l.ID, lease.StepEnd)
-	e.unwire(l)
-	if l = e.finish(l.ID, lease.StepEnd, nil); len(l.Reservations[0].Addresses) != 0 {
+	e := newFixture(t, 0)
+	net := e.registerAddresses(1)
+	l := e.createActive(addressesDraft(net, 1, 2, 1))
+	e.beginStep(l.ID, lease.StepEnd)
+	e.removeFromInventory(l)
+	if l = e.finishStep(l.ID, lease.StepEnd, nil); len(l.Reservations[0].Addresses) != 0 {
 		t.Errorf("%+v", l.Reservations[0])
 	}
-	e.create(addressesDraft(net, 1, 2, 1))
+	e.createLease(addressesDraft(net, 1, 2, 1))
 }
 
-// TestHostsThatManyShareAreLockedInOneOrder: two who take crowds of leases at once do not lie in wait for each other.
-func TestHostsThatManyShareAreLockedInOneOrder(t *testing.T) {
+// Two sweeps of leases with the same hosts do not cause a deadlock.
+func TestInstanceResource_LocksSharedHostsInOneOrder(t *testing.T) {
 	t.Parallel()
-	e := newLeasing(t, 2)
-	second, first := e.create(instancesDraft(1, 2, 4)), e.create(instancesDraft(1, 2, 4)) // all of one host each
+	e := newFixture(t, 2)
+	second, first := e.createLease(instancesDraft(1, 2, 4)), e.createLease(instancesDraft(1, 2, 4)) // each fills one host
 	for _, l := range []lease.Lease{second, first} {
 		e.startDue(l)
 	}
@@ -348,5 +350,5 @@ func TestHostsThatManyShareAreLockedInOneOrder(t *testing.T) {
 		}
 		storetest.Exec(t, e.url, `update event set at = now() - interval '1 hour', status = case event_type when 'before_end_lease' then 'DONE' else status end`)
 	}
-	e.is(first, lease.Terminated)
+	e.expectStatus(first, lease.Terminated)
 }
