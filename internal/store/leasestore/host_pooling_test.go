@@ -4,13 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/uuid"
-
-	"berth/internal/inventory"
 	"berth/internal/lease"
 	"berth/internal/store/db"
 	"berth/internal/store/leasestore"
-	"berth/internal/store/storetest"
 )
 
 func (t *fixture) pendingPoolUpdate(service string) (reservable bool, version int64) {
@@ -51,19 +47,5 @@ func TestHostPooling_EveryRegistrationAndDeletionIsStored(t *testing.T) {
 	}
 	if _, version := e.pendingPoolUpdate("cmp-1"); version != 0 {
 		t.Errorf("version %d is left", version)
-	}
-}
-
-func TestHost_NotDeletedWhileServersRun(t *testing.T) {
-	t.Parallel()
-	e := newFixture(t, 1)
-	server := uuid.NewString()
-	storetest.Allocate(t, e.Store, storetest.VCPUs(server, e.hosts[0].Provider.String(), 1, inventory.ExpectAbsent()))
-	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); faultKind(err) != lease.HostInUse {
-		t.Errorf("host with a server deleted: %v", err)
-	}
-	storetest.Allocate(t, e.Store, storetest.NoAllocations(server, inventory.ExpectGeneration(1)))
-	if err := e.Lease.DeleteHost(t.Context(), e.hosts[0].ID); err != nil {
-		t.Error(err)
 	}
 }

@@ -31,7 +31,8 @@ type StartedStep struct {
 // BeginDueLeases begins the due steps of at most advanceBatchSize leases in one transaction, ends before starts, and allocates
 // the resources of the starting leases in inventory. It skips leases that another transaction has locked.
 // Started contains all steps that have begun. Ready contains those that can be applied at Nova and Neutron and finished; a lease
-// whose allocation failed is only in started. With withCloudReservations, the steps of ready contain what Nova and Neutron have to know about their reservations.
+// whose allocation failed is only in started. With withCloudReservations, the steps of ready contain the data of their reservations for
+// Nova and Neutron.
 func (s *Store) BeginDueLeases(ctx context.Context, withCloudReservations bool) (started, ready []StartedStep, err error) {
 	err = s.inTx(ctx, func(tx *transaction) error {
 		started, ready = nil, nil

@@ -2,9 +2,7 @@ package leasestore_test
 
 import (
 	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -225,56 +223,6 @@ func TestLeaseAdvance_FailedCloudCallIsLeftToTheLeaseWorkflow(t *testing.T) {
 	e.advance(0)
 }
 
-func TestLeaseAdvance_StoresCloudIDs(t *testing.T) {
-	t.Parallel()
-	e := newFixture(t, 2)
-	l := e.createLease(hostsDraft(1, 2, 2, 2))
-	e.startDue(l)
-	var claims [][]lease.CloudReservation
-	apply := func(begun []leasestore.StartedStep) []leasestore.StartedStep {
-		for i, b := range begun {
-			claims = append(claims, b.CloudReservations)
-			begun[i].CloudIDs = map[uuid.UUID]lease.CloudIDs{b.CloudReservations[0].ID: {AggregateID: new(int64(7)), ServerGroupID: "group"}}
-		}
-		return begun
-	}
-
-	if n, err := e.sweep(apply); n != 1 || err != nil {
-		t.Errorf("%d advanced: %v", n, err)
-	}
-
-	l = e.readLease(l.ID)
-	if r := l.Reservations[0]; l.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 || r.ServerGroupID != "group" {
-		t.Errorf("%+v", l)
-	}
-	want, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
-	if err != nil || len(want.ComputeHosts) != 2 {
-		t.Fatalf("%+v, %v", want, err)
-	}
-	for _, c := range claims {
-		if d := cmp.Diff(want.ComputeHosts, c[0].ComputeHosts); d != "" || c[0].Project != l.Project {
-			t.Errorf("reservation for Nova and Neutron: %s %+v", d, c[0])
-		}
-	}
-}
-
-func TestReservationCloud_SaveCloudIDsIgnoresOtherRevisions(t *testing.T) {
-	t.Parallel()
-	e := newFixture(t, 1)
-	l := e.createActive(hostsDraft(1, 2, 1, 1))
-	r := l.Reservations[0]
-	storetest.Exec(t, e.url, `update reservation set shaped = 3, shape = 5 where id = $1`, r.ID)
-	for _, shape := range []int64{4, 3, 6} { // only revision 4 is between the stored revision 3 and the current revision 5
-		if err := e.Lease.SaveCloudIDs(t.Context(), r.ID, lease.CloudIDs{Revision: shape, AggregateID: new(10 * shape)}); err != nil {
-			t.Error(err)
-		}
-	}
-
-	if r = e.readLease(l.ID).Reservations[0]; r.CloudRevision != 4 || r.Revision != 5 || r.AggregateID == nil || *r.AggregateID != 40 {
-		t.Errorf("%+v", r)
-	}
-}
-
 func TestLeaseAdvance_DeletionDuringCloudCallsAbandonsTheStart(t *testing.T) {
 	t.Parallel()
 	e := newFixture(t, 4)
@@ -362,65 +310,6 @@ func TestLeaseAdvance_RunningBeforeEndEventDelaysNoOtherEnd(t *testing.T) {
 	e.expectStatus(warned, lease.Terminated)
 }
 
-// On each host, one lease starts at the end of another, while several workers sweep. The end of the first lease is committed before
-// the start of the second.
-func TestLeaseAdvance_BackToBackLeasesNeverOverlap(t *testing.T) {
-	t.Parallel()
-	pairs := storetest.Rounds(t, 20)
-	e := newFixture(t, pairs)
-	at := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
-	var before, after []lease.Lease
-	for range pairs {
-		before = append(before, e.createLease(lease.Draft{Name: "before", User: "u", Project: "p", Start: lease.RequestedDate{At: at.Add(-time.Minute)},
-			End: lease.RequestedDate{At: at}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
-	}
-	for range pairs {
-		after = append(after, e.createLease(lease.Draft{Name: "after", User: "u", Project: "p", Start: lease.RequestedDate{At: at},
-			End: lease.RequestedDate{At: at.Add(time.Minute)}, Reservations: []lease.ReservationDraft{{Type: lease.PhysicalHost, Min: 1, Max: 1}}}))
-	}
-	storetest.Exec(t, e.url, `update event set at = now() - interval '1 minute' where event_type = 'start_lease' and lease_id in (select id from lease where name = 'before')`)
-	e.advance(pairs)
-	storetest.Exec(t, e.url, `update event set status = 'DONE' where event_type = 'before_end_lease'`)
-	storetest.Exec(t, e.url, `
-		update event
-		set at = now()
-		where (event_type, lease_id) in (select 'end_lease', id from lease where name = 'before' union all select 'start_lease', id from lease where name = 'after')`)
-
-	var workers sync.WaitGroup
-	for range 4 {
-		workers.Go(func() {
-			for done := 0; done < 2; { // stop after two empty sweeps: a locked lease is skipped once
-				n, err := e.sweep(nil)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if n == 0 {
-					done++
-				}
-			}
-		})
-	}
-	workers.Wait()
-	e.sweep(nil)
-
-	ended := map[int64]time.Time{}
-	for i, l := range before {
-		e.expectStatus(l, lease.Terminated)
-		ended[before[i].Reservations[0].Hosts[0]] = eventOf(e.readLease(l.ID), lease.EndLease).UpdatedAt.UTC()
-	}
-	for _, l := range after {
-		e.expectStatus(l, lease.Active)
-		host := l.Reservations[0].Hosts[0]
-		if began := eventOf(e.readLease(l.ID), lease.StartLease).UpdatedAt; !ended[host].Before(*began) {
-			t.Errorf("host %d: next lease begins at %s, previous lease ends at %s", host, began, ended[host])
-		}
-		if got := e.inventoryHosts(l.Reservations[0].ID); len(got) != 1 {
-			t.Errorf("hosts of an ACTIVE lease in inventory: %v", got)
-		}
-	}
-}
-
 func eventOf(l lease.Lease, typ lease.EventType) lease.Event {
 	for _, e := range l.Events {
 		if e.Type == typ {
@@ -428,84 +317,4 @@ func eventOf(l lease.Lease, typ lease.EventType) lease.Event {
 		}
 	}
 	return lease.Event{}
-}
-
-func TestLeaseRank_CountsLeasesWithTheSameInstantByID(t *testing.T) {
-	t.Parallel()
-	e := newFixture(t, 4)
-	var crowd []lease.Lease
-	for range 3 {
-		crowd = append(crowd, e.createLease(hostsDraft(1, 2, 1, 1)))
-	}
-	alone := e.createLease(hostsDraft(3, 4, 1, 1))
-	slices.SortFunc(crowd, func(a, b lease.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) })
-
-	got, err := e.Lease.LeaseRanks(t.Context(), map[uuid.UUID]time.Time{crowd[0].ID: hour(1), crowd[2].ID: hour(1), alone.ID: hour(3), crowd[1].ID: hour(7), uuid.New(): hour(1)})
-
-	if d := cmp.Diff(map[uuid.UUID]int{crowd[0].ID: 0, crowd[2].ID: 2, alone.ID: 0}, got); d != "" || err != nil {
-		t.Errorf("%v %s", err, d)
-	}
-}
-
-// A lease that moves up to the leaders of an instant is nudged, because it has computed a later wake-up time.
-func TestLeaseStep_NewLeadersAreNudged(t *testing.T) {
-	t.Parallel()
-	e := newFixture(t, 6)
-	var all []lease.Lease
-	for range 6 {
-		all = append(all, e.createLease(hostsDraft(1, 2, 1, 1)))
-	}
-	slices.SortFunc(all, func(a, b lease.Lease) int { return slices.Compare(a.ID[:], b.ID[:]) })
-	notedWorkflows := func(do func()) (workflows []string) {
-		t.Helper()
-		storetest.Exec(t, e.url, `delete from note`)
-		do()
-		rows, err := storetest.Connect(t, e.url).Query(t.Context(), `select workflow_id from note`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		workflows, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		slices.Sort(workflows)
-		return workflows
-	}
-	remove := func(i int) func() {
-		return func() {
-			if gone, err := e.Lease.DeleteLease(t.Context(), all[i].ID); !gone || err != nil {
-				t.Errorf("%t, %v", gone, err)
-			}
-		}
-	}
-	names := func(which ...int) (names []string) {
-		for _, i := range which {
-			names = append(names, "lease/"+all[i].ID.String())
-		}
-		return names
-	}
-
-	for _, c := range []struct {
-		what string
-		do   func()
-		want []string
-	}{
-		{"the last lease is deleted", remove(5), names(5)},
-		{"a leader moves to another instant", func() {
-			if _, err := e.Lease.UpdateLease(t.Context(), all[1].ID, lease.Change{Start: &lease.RequestedDate{At: hour(1).Add(time.Minute)}}); err != nil {
-				t.Error(err)
-			}
-		}, names(1, 4)},
-		{"a leader is renamed", func() {
-			if _, err := e.Lease.UpdateLease(t.Context(), all[0].ID, lease.Change{Name: new("new")}); err != nil {
-				t.Error(err)
-			}
-		}, names(0)},
-		{"another leader is deleted", remove(2), names(2, 4)}, // all end at the same instant
-		{"no lease moves up", remove(3), names(3)},
-	} {
-		if d := cmp.Diff(c.want, notedWorkflows(c.do)); d != "" {
-			t.Errorf("%s: %s", c.what, d)
-		}
-	}
 }

@@ -10,10 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
-	"berth/internal/inventory"
 	"berth/internal/lease"
 	"berth/internal/store/db"
-	"berth/internal/store/storetest"
 )
 
 func (t *fixture) updateLease(id uuid.UUID, c lease.Change) lease.Lease {
@@ -297,89 +295,4 @@ func TestLeaseUpdate_StatusLimitsChanges(t *testing.T) {
 	l = terminated.createInStatus(lease.Terminated)
 	terminated.expectUpdateFault(l.ID, endChange(5), lease.InvalidInput)
 	terminated.expectUpdateFault(l.ID, hostCountChange(l, 1, 1), lease.InvalidInput)
-}
-
-func TestHost_RegisterAndDelete(t *testing.T) {
-	t.Parallel()
-	e := newFixture(t, 0)
-	if _, err := e.Lease.RegisterHost(t.Context(), "nobody", nil); faultKind(err) != lease.UnknownHost {
-		t.Errorf("an unknown hypervisor: %v", err)
-	}
-	h := e.register("cmp-1", map[string]string{"gpu": "True"})
-	if h.VCPUs != 8 || h.MemoryMB != 1024 || h.LocalGB != 20 || h.Capabilities["gpu"] != "True" {
-		t.Errorf("registered as %+v", h)
-	}
-	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
-		t.Errorf("registered twice: %v", err)
-	}
-	if _, err := e.Lease.RegisterHost(t.Context(), lease.NestedProviderName("cmp-1"), nil); faultKind(err) != lease.UnknownHost {
-		t.Errorf("nested provider registered as a host: %v", err)
-	}
-	p, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String())
-	if err != nil || p.Name != "blazar_cmp-1" || p.Root != h.Provider.String() {
-		t.Errorf("nested provider %+v, %v", p, err)
-	}
-	l := e.createLease(hostsDraft(1, 2, 1, 1))
-	if err := e.Lease.DeleteHost(t.Context(), h.ID); faultKind(err) != lease.HostInUse {
-		t.Errorf("a reserved host was deleted: %v", err)
-	}
-	e.deleteLease(l.ID)
-	if err := e.Lease.DeleteHost(t.Context(), h.ID); err != nil {
-		t.Error(err)
-	}
-	if err := e.Lease.DeleteHost(t.Context(), h.ID); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("want ErrNotFound, got %v", err)
-	}
-	if _, err := e.Inventory.Provider(t.Context(), h.NestedProvider.String()); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("the nested provider is left: %v", err)
-	}
-	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); err != nil {
-		t.Errorf("registered again: %v", err)
-	}
-}
-
-func TestHost_NotRegisteredWhileServersRun(t *testing.T) {
-	t.Parallel()
-	e := newFixture(t, 0)
-	p := storetest.AddHost(t, e.Store, "cmp-1", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)})
-	storetest.Allocate(t, e.Store, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
-	if _, err := e.Lease.RegisterHost(t.Context(), "cmp-1", nil); faultKind(err) != lease.HostInUse {
-		t.Errorf("want HostInUse, got %v", err)
-	}
-}
-
-func TestHost_AllocationsAndProperties(t *testing.T) {
-	t.Parallel()
-	e := newFixture(t, 1)
-	e.register("gpu-1", map[string]string{"gpu": "True"})
-	l := e.createLease(hostsDraft(1, 2, 1, 1))
-	over := e.createLease(hostsDraft(3, 4, 1, 1))
-	storetest.Exec(t, e.url, `update lease set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour' where id = $1`, over.ID)
-	r := lease.HostReservation{ID: l.Reservations[0].ID, Lease: l.ID, StartAt: l.StartAt, EndAt: l.EndAt}
-	for _, c := range []struct {
-		f    lease.AllocationFilter
-		want []lease.HostAllocation
-	}{
-		{lease.AllocationFilter{}, []lease.HostAllocation{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
-		{lease.AllocationFilter{Lease: l.ID.String()}, []lease.HostAllocation{{Host: e.hosts[0].ID, Reservations: []lease.HostReservation{r}}, {Host: e.hosts[1].ID}}},
-		{lease.AllocationFilter{Reservation: uuid.NewString(), Host: e.hosts[0].ID}, []lease.HostAllocation{{Host: e.hosts[0].ID}}},
-	} {
-		got, err := e.Lease.HostAllocations(t.Context(), c.f)
-		if d := cmp.Diff(c.want, got); d != "" || err != nil {
-			t.Errorf("%+v: %s %v", c.f, d, err)
-		}
-	}
-	if p, err := e.Lease.SetHostPropertyPrivate(t.Context(), "gpu", true); err != nil || !p.Private {
-		t.Errorf("%+v, %v", p, err)
-	}
-	public, err := e.Lease.HostProperties(t.Context(), false)
-	if err != nil || len(public) != 0 {
-		t.Errorf("%+v, %v", public, err)
-	}
-	if all, err := e.Lease.HostProperties(t.Context(), true); err != nil || len(all) != 1 || all[0].Values[0] != "True" {
-		t.Errorf("%+v, %v", all, err)
-	}
-	if _, err := e.Lease.SetHostPropertyPrivate(t.Context(), "none", true); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("want ErrNotFound, got %v", err)
-	}
 }

@@ -1,0 +1,116 @@
+package leasestore_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+	"berth/internal/network"
+	"berth/internal/store/db"
+	"berth/internal/store/storetest"
+)
+
+// registerAddresses creates a network and registers n floating IPs from 172.24.4.10 on.
+func (t *fixture) registerAddresses(n int) uuid.UUID {
+	t.Helper()
+	nets, err := t.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("p"), Name: new("out")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	net := nets[0]
+	if _, err := t.Network.CreateSubnets(t.Context(), []network.SubnetChange{{Network: &net.ID, Project: new("p"), CIDR: new(netip.MustParsePrefix("172.24.4.0/24")),
+		Pools: &[]network.Pool{{Start: netip.MustParseAddr("172.24.4.100"), End: netip.MustParseAddr("172.24.4.200")}}}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if _, err := t.Lease.RegisterFloatingIP(t.Context(), net.ID, testAddress(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return net.ID
+}
+
+func testAddress(i int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("172.24.4.%d", 10+i)) }
+
+func addressesDraft(network uuid.UUID, from, to, amount int, required ...netip.Addr) lease.Draft {
+	d := hostsDraft(from, to, 1, 1)
+	d.Reservations = []lease.ReservationDraft{{Type: lease.FloatingIP, Network: network, Amount: amount, Required: required}}
+	return d
+}
+
+func TestFloatingIP_RegisteredOutsideOfAllocationPools(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	net := e.registerAddresses(1)
+	for ip, want := range map[string]lease.Kind{"172.24.4.1": lease.InvalidInput, "172.24.4.150": lease.InvalidInput,
+		"10.0.0.1": lease.UnknownNetwork, "172.24.4.10": lease.AddressInUse} {
+		t.Run(ip, func(t *testing.T) {
+			if _, err := e.Lease.RegisterFloatingIP(t.Context(), net, netip.MustParseAddr(ip)); faultKind(err) != want {
+				t.Errorf("want %q, got %v", want, err)
+			}
+		})
+	}
+	if _, err := e.Lease.RegisterFloatingIP(t.Context(), uuid.New(), testAddress(3)); faultKind(err) != lease.UnknownNetwork {
+		t.Errorf("unknown network: %v", err)
+	}
+	all, err := e.Lease.FloatingIPs(t.Context())
+	if err != nil || len(all) != 1 || all[0].IP != testAddress(0) {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	l := e.createLease(addressesDraft(net, 1, 2, 1))
+	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); faultKind(err) != lease.AddressInUse {
+		t.Errorf("reserved address deleted: %v", err)
+	}
+	e.deleteLease(l.ID)
+	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); err != nil {
+		t.Error(err)
+	}
+	if err := e.Lease.DeleteFloatingIP(t.Context(), all[0].ID); !errors.Is(err, db.ErrNotFound) {
+		t.Errorf("want ErrNotFound, got %v", err)
+	}
+}
+
+func TestFloatingIP_AllocatedToOneReservationAtATime(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	net := e.registerAddresses(3)
+	a := e.createLease(addressesDraft(net, 1, 2, 2, testAddress(1)))
+	if d := cmp.Diff([]netip.Addr{testAddress(0), testAddress(1)}, a.Reservations[0].Addresses, cmpopts.EquateComparable(netip.Addr{})); d != "" {
+		t.Error(d)
+	}
+	e.expectCreateFault(addressesDraft(net, 1, 2, 1, testAddress(1)), lease.NotEnoughAddresses)
+	e.expectCreateFault(addressesDraft(net, 1, 2, 2), lease.NotEnoughAddresses)
+	b := e.createLease(addressesDraft(net, 1, 2, 1))
+	e.createLease(addressesDraft(net, 2, 3, 3))
+	e.expectUpdateFault(a.ID, endChange(3), lease.NotEnoughAddresses)
+	e.expectUpdateFault(a.ID, amountChange(a, 3), lease.NotEnoughAddresses)
+	a = e.updateLease(a.ID, lease.Change{Reservations: []lease.ReservationChange{{ID: a.Reservations[0].ID.String(), Amount: new(1), Required: &[]netip.Addr{}}}})
+	if len(a.Reservations[0].Addresses) != 1 || len(a.Reservations[0].Required) != 0 {
+		t.Errorf("%+v", a.Reservations[0])
+	}
+	_, err := storetest.Connect(t, e.url).Exec(t.Context(), `
+		update floatingip_allocation set floatingip_id = (select floatingip_id from floatingip_allocation where reservation_id = $1)
+		where reservation_id = $2`, a.Reservations[0].ID, b.Reservations[0].ID)
+	if err == nil {
+		t.Error("table accepts one address for two reservations")
+	}
+}
+
+func TestFloatingIP_FreeAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 0)
+	net := e.registerAddresses(1)
+	l := e.createActive(addressesDraft(net, 1, 2, 1))
+	e.beginStep(l.ID, lease.StepEnd)
+	e.removeFromInventory(l)
+	if l = e.finishStep(l.ID, lease.StepEnd, nil); len(l.Reservations[0].Addresses) != 0 {
+		t.Errorf("%+v", l.Reservations[0])
+	}
+	e.createLease(addressesDraft(net, 1, 2, 1))
+}

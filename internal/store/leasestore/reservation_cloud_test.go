@@ -1,0 +1,62 @@
+package leasestore_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"berth/internal/lease"
+	"berth/internal/store/leasestore"
+	"berth/internal/store/storetest"
+)
+
+func TestReservationCloud_SweepStoresCloudIDs(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 2)
+	l := e.createLease(hostsDraft(1, 2, 2, 2))
+	e.startDue(l)
+	var claims [][]lease.CloudReservation
+	apply := func(begun []leasestore.StartedStep) []leasestore.StartedStep {
+		for i, b := range begun {
+			claims = append(claims, b.CloudReservations)
+			begun[i].CloudIDs = map[uuid.UUID]lease.CloudIDs{b.CloudReservations[0].ID: {AggregateID: new(int64(7)), ServerGroupID: "group"}}
+		}
+		return begun
+	}
+
+	if n, err := e.sweep(apply); n != 1 || err != nil {
+		t.Errorf("%d advanced: %v", n, err)
+	}
+
+	l = e.readLease(l.ID)
+	if r := l.Reservations[0]; l.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 || r.ServerGroupID != "group" {
+		t.Errorf("%+v", l)
+	}
+	want, err := e.Lease.CloudReservation(t.Context(), l.Reservations[0].ID)
+	if err != nil || len(want.ComputeHosts) != 2 {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	for _, c := range claims {
+		if d := cmp.Diff(want.ComputeHosts, c[0].ComputeHosts); d != "" || c[0].Project != l.Project {
+			t.Errorf("reservation for Nova and Neutron: %s %+v", d, c[0])
+		}
+	}
+}
+
+func TestReservationCloud_SaveCloudIDsIgnoresOtherRevisions(t *testing.T) {
+	t.Parallel()
+	e := newFixture(t, 1)
+	l := e.createActive(hostsDraft(1, 2, 1, 1))
+	r := l.Reservations[0]
+	storetest.Exec(t, e.url, `update reservation set shaped = 3, shape = 5 where id = $1`, r.ID)
+	for _, shape := range []int64{4, 3, 6} { // only revision 4 is between the stored revision 3 and the current revision 5
+		if err := e.Lease.SaveCloudIDs(t.Context(), r.ID, lease.CloudIDs{Revision: shape, AggregateID: new(10 * shape)}); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if r = e.readLease(l.ID).Reservations[0]; r.CloudRevision != 4 || r.Revision != 5 || r.AggregateID == nil || *r.AggregateID != 40 {
+		t.Errorf("%+v", r)
+	}
+}
