@@ -166,7 +166,7 @@ type Due struct {
 
 // Filter selects the leases of a list, in order of creation.
 type Filter struct {
-	Project string    // list the leases after this one; zero UUID: all
-	After   uuid.UUID // maximum number of leases; 0: all
-	Limit   int       // at most so many; 0 for all
+	Project string    // project of the leases; empty: all projects
+	After   uuid.UUID // list only the leases created after this one; zero UUID: all
+	Limit   int       // maximum number of leases; 0: all
 }

@@ -12,8 +12,8 @@ type UnhealthyReservation struct {
 	Host        int64 // 0: no failed host, but resources are missing
 }
 
-// WithHostReplaced returns the lease after its i-th reservation lost a host. whole is true if a replacement was found; then an
-// active reservation is marked as changed, because its user has to know.
+// WithHostReplaced returns the lease after its i-th reservation lost a host. `replaced` is true if another host replaces it;
+// a reservation of an active lease is then marked as changed, because its user has to know.
 func WithHostReplaced(l Lease, i int, replaced bool) Lease {
 	l = l.clone()
 	r := &l.Reservations[i]
