@@ -57,7 +57,7 @@ func do(ctx context.Context, b *coalesce.Batcher[string, string], item string) <
 func expect(t *testing.T, r *recorder, want ...[]string) {
 	t.Helper()
 	if d := cmp.Diff(want, r.batches); d != "" {
-		t.Errorf("batches: %s", d)
+		t.Errorf("batches that ran (-want +got):\n%s", d)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestBatcher_InlineCallHasItsCallersContext(t *testing.T) {
 		batch[0].Finish(fmt.Sprint(limited), ctx.Err())
 	}})
 	if got, err := b.Do(ctx, "a"); got != "false" || !errors.Is(err, context.Canceled) {
-		t.Errorf("deadline %s, error %v; want false and context.Canceled", got, err)
+		t.Errorf("inline call: context has a deadline: %s, error %v; want false and context.Canceled", got, err)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
 			want   error
 		}{"first": {first, nil}, "finished before the panic": {bad, nil}, "beside": {beside, coalesce.ErrPanic}, "after": {after, nil}} {
 			if err := <-c.result; !errors.Is(err, c.want) {
-				t.Errorf("%s: %v, want %v", name, err, c.want)
+				t.Errorf("call %q: got error %v, want %v", name, err, c.want)
 			}
 		}
 	})
@@ -238,7 +238,7 @@ func TestBatcher_TimeoutLimitsABatch(t *testing.T) {
 			batch[0].Finish("", ctx.Err())
 		}})
 		if _, err := b.Do(t.Context(), "a"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, want context.DeadlineExceeded", err)
+			t.Errorf("a batch longer than its timeout: got error %v, want context.DeadlineExceeded", err)
 		}
 	})
 }
@@ -284,14 +284,14 @@ func TestBatcher_LingerEndsWhenAsManyCallsWaitOrTheTimeIsOver(t *testing.T) {
 				}
 				time.Sleep(time.Minute) // until the queue has stopped lingering
 				if n := len(r.batches); n != c.batches {
-					t.Errorf("%d batches, want %d: %v", n, c.batches, r.batches)
+					t.Errorf("%d batches ran, want %d: %v", n, c.batches, r.batches)
 				}
 			})
 		})
 	}
 }
 
-// Many callers on few queues: every call gets its own result once, and a queue never runs two batches at the same time.
+// Many callers use few queues: every call gets its own result once, and a queue never runs two batches at the same time.
 func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
 	t.Parallel()
 	for _, inline := range []bool{false, true} {
@@ -318,13 +318,13 @@ func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
 			for n := range 500 {
 				callers.Go(func() {
 					if got, err := b.Do(t.Context(), n); got != -n || err != nil {
-						t.Errorf("%d: got %d, %v", n, got, err)
+						t.Errorf("call with item %d: got %d, %v, want %d", n, got, err, -n)
 					}
 				})
 			}
 			callers.Wait()
 			if n := b.Waiting(); n != 0 {
-				t.Errorf("%d calls are left", n)
+				t.Errorf("%d calls still wait after all callers returned, want none", n)
 			}
 		})
 	}

@@ -49,9 +49,9 @@ func TestGroup_SharesErrors(t *testing.T) {
 	t.Parallel()
 	g := coalesce.NewGroup[int](0)
 	if _, err := g.Do(t.Context(), func(context.Context) (int, error) { return 0, fmt.Errorf("scripted") }); err == nil {
-		t.Error("the error is lost")
+		t.Error("a call whose function fails: got no error")
 	}
 	if n := g.Waiting(); n != 0 {
-		t.Errorf("%d callers wait", n)
+		t.Errorf("%d callers still wait after the call failed, want none", n)
 	}
 }

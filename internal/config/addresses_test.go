@@ -12,7 +12,7 @@ func TestAddresses_ReadReturnsWhatWriteWrote(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	if none, err := config.ReadAddresses(data); none != nil || err != nil {
-		t.Errorf("without a file: %v, %v", none, err)
+		t.Errorf("read addresses without a file: got %v, %v, want neither values nor an error", none, err)
 	}
 	want := map[string]string{"BERTH_LISTEN": "127.0.0.1:1", "BERTH_DATABASE_URL": "postgres://a:b'c@h/d?e=f"}
 
@@ -25,12 +25,12 @@ func TestAddresses_ReadReturnsWhatWriteWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
+		t.Errorf("addresses that were written and read (-want +got):\n%s", d)
 	}
 	if err := config.RemoveAddresses(data); err != nil {
 		t.Error(err)
 	}
 	if err := config.RemoveAddresses(data); err != nil {
-		t.Error("second removal:", err)
+		t.Errorf("remove addresses a second time: %v", err)
 	}
 }

@@ -56,7 +56,7 @@ func TestLoad_EmptyEnvironmentGivesTheDefaults(t *testing.T) {
 		Dev:     config.Dev{Data: ".berth", DatabasePort: 8779, TemporalPort: 7233, UIPort: 8233, ODLPort: 8181, Demo: true},
 	}
 	if d := cmp.Diff(want, load(t, "HOME=/root", "BERTH_TEST_ANYTHING=x", "BERTH_DEMO=")); d != "" {
-		t.Error(d)
+		t.Errorf("default settings (-want +got):\n%s", d)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestLoad_EnvironmentWinsOverFile(t *testing.T) {
 		t.Error(d)
 	}
 	if got.Listen != "[::1]:2" || got.Dev.Demo || len(got.Roles) != 2 || got.ODL.Timeout != 3*time.Second {
-		t.Errorf("the loaded settings are %+v", got)
+		t.Errorf("the file or the environment has no effect: loaded %+v", got)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestLoad_NamesEachWrongSetting(t *testing.T) {
 			}
 			_, err := config.Load(c.environ)
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatal("load a wrong setting: got no error")
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {
@@ -176,7 +176,7 @@ func TestLoad_ErrorsDoNotContainSecrets(t *testing.T) {
 			t.Parallel()
 			_, err := config.Load([]string{name + "=hunter2", "BERTH_DEMO=x"})
 			if err == nil || strings.Contains(err.Error(), "hunter2") {
-				t.Error(err)
+				t.Errorf("load a wrong setting beside a secret: got error %v, want one without the secret", err)
 			}
 		})
 	}

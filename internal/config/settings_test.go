@@ -16,7 +16,7 @@ func TestUsage_ListsSettingsWithDefaults(t *testing.T) {
 	config.Usage(&b)
 	for _, want := range []string{"BERTH_LISTEN", "127.0.0.1:8778", "BERTH_DEV_TEMPORAL_PORT", "7233", "BERTH_CONFIG"} {
 		if !strings.Contains(b.String(), want) {
-			t.Errorf("usage lacks %s:\n%s", want, b.String())
+			t.Errorf("the printed usage does not contain %s:\n%s", want, b.String())
 		}
 	}
 }

@@ -35,12 +35,12 @@ func TestExpectation_ChecksTheConsumerGeneration(t *testing.T) {
 			if err := tc.expect.Check(tc.current); err != nil {
 				var p *inventory.Fault
 				if !errors.As(err, &p) || p.Kind != inventory.ConcurrentUpdate {
-					t.Errorf("%v is not a generation conflict", err)
+					t.Errorf("check of the consumer generation: got error %v, want a fault of kind ConcurrentUpdate", err)
 				}
 				got = err.Error()
 			}
 			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Error(d)
+				t.Errorf("error text of the check (-want +got):\n%s", d)
 			}
 		})
 	}
@@ -84,11 +84,11 @@ func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 			err := inventory.CheckCapacity(tc.writes, map[inventory.InventoryKey]inventory.Capacity{key: tc.capacity})
 			var p *inventory.Fault
 			if (err == nil) != tc.ok || err != nil && (!errors.As(err, &p) || p.Kind != inventory.Conflict) {
-				t.Errorf("want ok %t, got %v", tc.ok, err)
+				t.Errorf("check of the capacity: got %v, want no error: %t, otherwise a fault of kind Conflict", err, tc.ok)
 			}
 		})
 	}
 	if err := inventory.CheckCapacity(writesOf(1), nil); err == nil {
-		t.Error("want a fault for a missing inventory")
+		t.Error("check of a write to a missing inventory: got no error, want a fault")
 	}
 }

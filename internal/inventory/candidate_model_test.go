@@ -200,7 +200,7 @@ func format(groups map[*inventory.Group][]*inventory.Node, allocated map[*invent
 	return strings.Join(parts, " ")
 }
 
-// runSearch runs a complete search and formats its candidates in the same way.
+// runSearch runs a complete search and formats its candidates as bruteForce does.
 func runSearch(q inventory.CandidateQuery, d deployment, shortTurns bool) []string {
 	d = d.clone()
 	s := inventory.NewSearch(q)
@@ -255,16 +255,16 @@ func checkSearch(t *rapid.T) {
 	q.Limits.DepthFirst = rapid.Bool().Draw(t, "depth first")
 	q.Limits.Seed = rapid.Uint64Range(0, 2).Draw(t, "seed")
 	if d := cmp.Diff(append([]string{}, want...), runSearch(q, d, rapid.Bool().Draw(t, "short turns"))); d != "" {
-		t.Fatal(d)
+		t.Fatalf("candidates of brute force (-) and of the search (+):\n%s", d)
 	}
 	q.Limits.Candidates = rapid.IntRange(1, 4).Draw(t, "limit")
 	got := runSearch(q, d, false)
 	if len(got) != min(len(want), q.Limits.Candidates) {
-		t.Fatalf("%d of %d, at most %d", len(got), len(want), q.Limits.Candidates)
+		t.Fatalf("the search with a limit found %d of %d candidates, want %d", len(got), len(want), min(len(want), q.Limits.Candidates))
 	}
 	for _, c := range got {
 		if !slices.Contains(want, c) {
-			t.Fatal(c)
+			t.Fatalf("brute force did not find the candidate %s of the search", c)
 		}
 	}
 }

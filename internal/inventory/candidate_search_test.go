@@ -42,12 +42,12 @@ func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*invento
 	}
 	// The last step may exceed the limit by the number of options that it looks at.
 	if over := -s.Steps(); choices > q.Limits.Choices || over > 10_000 {
-		t.Errorf("%d choices, %d steps too many", choices, over)
+		t.Errorf("the search made %d choices (limit %d) and %d steps more than its limit", choices, q.Limits.Choices, over)
 	}
 	return found
 }
 
-// The number of combinations of these queries is astronomical.
+// Each of these queries has too many combinations to try all of them.
 func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 	t.Parallel()
 	related := groupsOf(40, "VGPU")
@@ -68,7 +68,7 @@ func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 	}{
 		"many groups, many cards":            {groupsOf(40, "VGPU"), wideTree(1000, 4), true},
 		"depth first":                        {deep, wideTree(1000, 4), true},
-		"more groups than functions":         {crowded, wideTree(299, 1), false},
+		"more groups than cards":             {crowded, wideTree(299, 1), false},
 		"groups without a common ancestor":   {related, wideTree(200, 3), false},
 		"a trait that no provider has":       {traits, wideTree(5000, 4), false},
 		"a group that no provider can serve": {isolated, wideTree(1000, 4), false},
@@ -77,7 +77,7 @@ func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if found := runWithinLimits(t, tc.query, tc.tree); (len(found.Candidates) > 0) != tc.hasCandidates {
-				t.Errorf("%d candidates", len(found.Candidates))
+				t.Errorf("found %d candidates, want any: %t", len(found.Candidates), tc.hasCandidates)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestSearch_TreesWithoutCandidatesDoNotStarveOthers(t *testing.T) {
 	for _, depthFirst := range []bool{false, true} {
 		q.Limits.DepthFirst = depthFirst
 		if found := runWithinLimits(t, q, trees...); len(found.Candidates) != 1 {
-			t.Errorf("depth first %v: %d candidates", depthFirst, len(found.Candidates))
+			t.Errorf("depth first %v: found %d candidates, want 1", depthFirst, len(found.Candidates))
 		}
 		trees = []*inventory.Tree{impossible(), wideTree(1, 42)}
 	}
@@ -121,7 +121,7 @@ func TestSearch_LimitIsSpreadOverTrees(t *testing.T) {
 			trees[c[0].Tree] = true
 		}
 		if len(trees) != want || len(s.Result().Candidates) != 4 {
-			t.Errorf("depth first %v: %d candidates of %d trees", depthFirst, len(s.Result().Candidates), len(trees))
+			t.Errorf("depth first %v: found %d candidates in %d trees, want 4 in %d", depthFirst, len(s.Result().Candidates), len(trees), want)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestSearch_TreesWithoutCandidatesTakeFewSteps(t *testing.T) {
 		g.Resources["VGPU"] = 2
 	}
 	if found := runWithinLimits(t, q, wideTree(20, 3), wideTree(2, 42)); len(found.Candidates) < 100 {
-		t.Errorf("%d candidates", len(found.Candidates))
+		t.Errorf("found %d candidates, want at least 100", len(found.Candidates))
 	}
 }
 
@@ -145,7 +145,7 @@ func TestSearch_FindsAllCandidatesOfAWideTree(t *testing.T) {
 			q := groupsOf(2, "VGPU")
 			q.Limits.DepthFirst = depthFirst
 			if found := runWithinLimits(t, q, wideTree(60, 1)); len(found.Candidates) != 60*59 {
-				t.Errorf("%d candidates", len(found.Candidates))
+				t.Errorf("found %d candidates, want %d", len(found.Candidates), 60*59)
 			}
 		})
 	}

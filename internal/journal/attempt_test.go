@@ -55,16 +55,16 @@ func TestAttempt_RequestsAndOutcome(t *testing.T) {
 			t.Parallel()
 			sent, o := runAttempt(t, ClaimResult{Entry: entry(tt.op, "port", data), MaybeApplied: tt.repeat}, tt.answers)
 			if d := cmp.Diff(tt.sent, sent); d != "" {
-				t.Error(d)
+				t.Errorf("methods of the requests (-want +got):\n%s", d)
 			}
 			if o.Kind != tt.want || o.MaybeApplied != tt.unsure {
-				t.Errorf("%+v", o)
+				t.Errorf("outcome %+v, want kind %s and MaybeApplied %t", o, tt.want, tt.unsure)
 			}
 		})
 	}
 }
 
-// runAttempt gives the responses to an attempt, and returns the methods of its requests.
+// runAttempt runs an attempt with the given responses, and returns the methods of its requests and its outcome.
 func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods string, o Outcome) {
 	t.Helper()
 	a := BeginAttempt(claim)
@@ -79,7 +79,7 @@ func runAttempt(t *testing.T, claim ClaimResult, answers []Response) (methods st
 	return strings.Join(sent, " "), a.Outcome()
 }
 
-// Any response of a controller: an attempt ends after few requests, with an outcome that the journal can store.
+// FuzzAttempt checks that an attempt ends after few requests for any responses of a controller, with an outcome that the journal can store.
 func FuzzAttempt(f *testing.F) {
 	f.Add(409, []byte(`{"port":{"id":"id1"}}`), 200, "", uint8(0))
 	f.Add(0, []byte{0xff, 0}, 404, "reset", uint8(1))
@@ -94,7 +94,7 @@ func FuzzAttempt(f *testing.F) {
 		requests := 0
 		for _, more := a.NextRequest(); more; _, more = a.NextRequest() {
 			if requests == 4 {
-				t.Fatal("the attempt does not end")
+				t.Fatal("the attempt sends a fifth request, want at most four")
 			}
 			a.HandleResponse(answers[requests%len(answers)])
 			requests++
@@ -103,13 +103,13 @@ func FuzzAttempt(f *testing.F) {
 		switch o.Kind {
 		case OutcomeDone, OutcomeRetry, OutcomeRejected, OutcomeFailed:
 		default:
-			t.Fatalf("kind %q", o.Kind)
+			t.Fatalf("the outcome of the attempt has kind %q, want done, again, refused or given-up", o.Kind)
 		}
 		if o.Kind != OutcomeDone && (o.RetryAfter <= 0 && o.Kind != OutcomeFailed || o.Reason == "") || o.RetryAfter > maxRetryAfter {
-			t.Errorf("%+v", o)
+			t.Errorf("outcome %+v: want a reason and a bounded back-off unless it is done", o)
 		}
 		if !utf8.ValidString(o.Reason) || strings.ContainsRune(o.Reason, 0) || len(o.Reason) > 1000 {
-			t.Errorf("reason %q", o.Reason)
+			t.Errorf("reason of the outcome: %q, want at most 1,000 bytes of valid UTF-8 without NUL", o.Reason)
 		}
 	})
 }

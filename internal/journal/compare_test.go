@@ -37,13 +37,13 @@ func TestSameObject_ComparesOnlySentAttributes(t *testing.T) {
 			t.Parallel()
 			got := SameObject(json.RawMessage(`{"port":`+tt.sent+`}`), json.RawMessage(`{"port":`+tt.got+`}`))
 			if got != tt.want {
-				t.Errorf("got %t", got)
+				t.Errorf("SameObject: got %t for sent %s and controller %s", got, tt.sent, tt.got)
 			}
 		})
 	}
 	for _, got := range []string{``, `null`, `[]`, `{}`, `{"port":null}`, `{"port":[]}`, `{"network":{"a":1}}`, `garbage`} {
 		if SameObject(json.RawMessage(`{"port":{"a":1}}`), json.RawMessage(got)) {
-			t.Errorf("same as %q", got)
+			t.Errorf("SameObject: got true for the controller's response %q, want false", got)
 		}
 	}
 }

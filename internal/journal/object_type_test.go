@@ -56,7 +56,7 @@ func TestReferences_OfEachType(t *testing.T) {
 			t.Parallel()
 			needs, names, err := References(tt.typ, []byte(tt.data))
 			if err != nil || refList(needs) != tt.needs || refList(names) != tt.names {
-				t.Errorf("needs %q and names %q, %v; want %q and %q", refList(needs), refList(names), err, tt.needs, tt.names)
+				t.Errorf("references: needs %q and mentions %q (error %v); want %q and %q", refList(needs), refList(names), err, tt.needs, tt.names)
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestTypes_ParentsBeforeChildren(t *testing.T) {
 		}
 		for _, l := range k.mentions {
 			if !IsKnownType(l.typ) {
-				t.Errorf("%s names the unknown type %s", k.typ, l.typ)
+				t.Errorf("%s mentions the unknown type %s", k.typ, l.typ)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func TestChange_KeepsReferencesThatItsObjectNoLongerHas(t *testing.T) {
 	after, err := Change{Object: Ref{"floatingip", "f"}, Data: []byte(`{"floating_network_id":"n","port_id":null,"router_id":null}`)}.WithReferences(&before)
 
 	if err != nil || refList(after.Parents) != "network n" || refList(after.Mentioned) != "port p, router r" {
-		t.Errorf("needs %s, named %s, %v", refList(after.Parents), refList(after.Mentioned), err)
+		t.Errorf("references after the update: needs %q and mentions %q (error %v); want network n, and port p and router r", refList(after.Parents), refList(after.Mentioned), err)
 	}
 }
 
@@ -110,21 +110,21 @@ func TestWriteRequest_PathOfEachType(t *testing.T) {
 			r, err := WriteRequest(e)
 			if typ == "l2gateway_connection" && op == Update {
 				if err == nil {
-					t.Errorf("want no update of a connection, got %+v", r)
+					t.Errorf("update of an l2gateway_connection: got request %+v, want an error", r)
 				}
 				continue
 			}
 			if err != nil || r.Method+" "+r.Path != path {
-				t.Errorf("%s %s: %s %s, %v", op, typ, r.Method, r.Path, err)
+				t.Errorf("request to %s a %s: got %s %s (error %v), want %s", op, typ, r.Method, r.Path, err, path)
 			}
 			if _, envelope := decoded(t, string(orEmpty(r.Body)))[typ]; envelope == (op == Delete) {
-				t.Errorf("%s %s: body %s", op, typ, r.Body)
+				t.Errorf("request to %s a %s: got body %s, want an envelope unless it is a delete", op, typ, r.Body)
 			}
 		}
 	}
 	slices.Sort(want)
 	if d := cmp.Diff(want, types); d != "" {
-		t.Error(d)
+		t.Errorf("types in the table (-want +got):\n%s", d)
 	}
 }
 
@@ -169,14 +169,14 @@ func TestWriteRequest_ConvertsEachTypeForTheController(t *testing.T) {
 					t.Fatal(err)
 				}
 				if d := cmp.Diff(decoded(t, `{"`+tt.typ+`":`+want+`}`), decoded(t, string(r.Body))); d != "" {
-					t.Error(d)
+					t.Errorf("body of the request (-want +got):\n%s", d)
 				}
 			})
 		}
 	}
 	for _, data := range []string{`{"rules":7}`, `{"rules":[7]}`, `{"rules":[{"id":"a"}]}`} {
 		if r, err := WriteRequest(entry(Create, "policy", data)); err == nil {
-			t.Errorf("%s becomes %s", data, r.Body)
+			t.Errorf("create a policy with malformed rules %s: got body %s, want an error", data, r.Body)
 		}
 	}
 }

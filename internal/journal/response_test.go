@@ -61,13 +61,13 @@ func TestEvaluate_OutcomeByResponse(t *testing.T) {
 				t.Parallel()
 				got := Evaluate(Entry{Seq: 1, Attempt: 1, Operation: op}, tt.answer)
 				if got.Kind != tt.want || got.MaybeApplied != tt.unsure {
-					t.Errorf("%+v, want %s, unsure %t", got, tt.want, tt.unsure)
+					t.Errorf("outcome: got %+v, want kind %s and MaybeApplied %t", got, tt.want, tt.unsure)
 				}
 				if (got.Kind == OutcomeDone) != (got.Reason == "") {
-					t.Errorf("reason %q", got.Reason)
+					t.Errorf("outcome %s has reason %q, want a reason unless it is done", got.Kind, got.Reason)
 				}
 				if got.Kind != OutcomeDone && got.RetryAfter <= 0 {
-					t.Error("no back-off")
+					t.Errorf("outcome %s has no back-off", got.Kind)
 				}
 			})
 		}
@@ -100,7 +100,7 @@ func TestEvaluate_SuccessThatIsNotFromTheControllerIsRetried(t *testing.T) {
 				t.Parallel()
 				o := Evaluate(entry(tt.op, "port", `{}`), Response{Status: code, Body: []byte(tt.body)})
 				if o.Kind != tt.want || o.MaybeApplied != (tt.want == OutcomeRetry) {
-					t.Errorf("%+v", o)
+					t.Errorf("outcome: got %+v, want kind %s, with MaybeApplied if it is retried", o, tt.want)
 				}
 			})
 		}
@@ -113,18 +113,18 @@ func TestEvaluate_EntryFailsAfterFiveUnexpectedResponses(t *testing.T) {
 	for e.Failures < 4 {
 		o := Evaluate(e, Response{Status: http.StatusBadRequest})
 		if o.Kind != OutcomeRejected || o.State() != Pending || !o.CountsAsFailure() {
-			t.Fatalf("failure %d: %+v", e.Failures+1, o)
+			t.Fatalf("outcome of unexpected response %d: got %+v, want pending and counted as a failure", e.Failures+1, o)
 		}
 		e.Failures++
 	}
 	if o := Evaluate(e, Response{Status: http.StatusBadRequest}); o.Kind != OutcomeFailed || o.State() != Failed || !o.CountsAsFailure() {
-		t.Errorf("the fifth: %+v", o)
+		t.Errorf("outcome of the fifth unexpected response: got %+v, want failed", o)
 	}
 	if o := Evaluate(e, Response{Status: http.StatusServiceUnavailable}); o.Kind != OutcomeRetry || o.CountsAsFailure() {
-		t.Errorf("an expected failure counted: %+v", o)
+		t.Errorf("outcome of a 503: got %+v, want a retry that is not counted as a failure", o)
 	}
 	if o := UnsendableOutcome(errors.New("no")); o.State() != Failed {
-		t.Errorf("an entry that cannot be sent: %+v", o)
+		t.Errorf("outcome of an entry that cannot be sent: got %+v, want failed", o)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestEvaluate_RespectsRetryAfterUpToALimit(t *testing.T) {
 			t.Run(fmt.Sprintf("%d %s", code, tt.asked), func(t *testing.T) {
 				t.Parallel()
 				if o := Evaluate(Entry{Attempt: 1}, Response{Status: code, RetryAfter: tt.asked}); o.RetryAfter != tt.want {
-					t.Errorf("got %s", o.RetryAfter)
+					t.Errorf("back-off after a response with Retry-After: got %s, want %s", o.RetryAfter, tt.want)
 				}
 			})
 		}
@@ -149,7 +149,7 @@ func TestBackoff_GrowsIsBoundedAndSpread(t *testing.T) {
 		for attempt := range 2000 {
 			p := backoff(Entry{Seq: seq}, firstBackoff, attempt)
 			if p < firstBackoff*3/4 || p > maxBackoff {
-				t.Fatalf("entry %d, attempt %d: %s", seq, attempt, p)
+				t.Fatalf("back-off of entry %d after attempt %d: got %s, want from %s to %s", seq, attempt, p, firstBackoff*3/4, maxBackoff)
 			}
 			if attempt == 7 {
 				seen[p] = true
@@ -160,7 +160,7 @@ func TestBackoff_GrowsIsBoundedAndSpread(t *testing.T) {
 		t.Errorf("100 entries have only %d different back-offs", len(seen))
 	}
 	if a, b := backoff(Entry{Seq: 1}, firstBackoff, 1), backoff(Entry{Seq: 1}, firstBackoff, 5); b < 8*a {
-		t.Errorf("no growth: %s, then %s", a, b)
+		t.Errorf("back-off after attempt 1 is %s and after attempt 5 is %s, want at least eight times as long", a, b)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestEvaluate_ReasonIsOnePrintableLine(t *testing.T) {
 	for _, a := range []Response{{Status: 400, Body: []byte(body)}, {Failure: ConnectionReset, Detail: body}} {
 		reason := Evaluate(Entry{}, a).Reason
 		if len(reason) > 300 || !utf8.ValidString(reason) || strings.ContainsAny(reason, "\x00\n\t") || !strings.Contains(reason, "thing ?xx") {
-			t.Errorf("reason %q", reason)
+			t.Errorf("reason of the outcome: %q, want one printable line of at most 300 bytes", reason)
 		}
 	}
 }

@@ -45,10 +45,10 @@ func TestParseRequirements_Grammar(t *testing.T) {
 			t.Parallel()
 			got, err := ParseRequirements(c.text)
 			if c.bad != (kindOf(err) == MalformedRequirements) {
-				t.Error(err)
+				t.Errorf("parse the requirements: got error %v, want a fault: %t", err, c.bad)
 			}
 			if d := cmp.Diff(c.want, got); !c.bad && d != "" {
-				t.Error(d)
+				t.Errorf("parsed requirements (-want +got):\n%s", d)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
 		t.Run(c.r.Key+c.r.Op+c.r.Value, func(t *testing.T) {
 			t.Parallel()
 			if got := c.r.MetBy(have); got != c.want {
-				t.Errorf("got %t", got)
+				t.Errorf("host meets the requirement: got %t, want %t", got, c.want)
 			}
 		})
 	}
@@ -88,11 +88,11 @@ func TestParseRequirements_AcceptsOrRefusesEveryText(t *testing.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`\[("and",)?(\[?"(=|>=|or)","\$[a-z]*","?[0-9a-z]*"?\]?,?)*\]`)).Draw(t, "text")
 		rs, err := ParseRequirements(text)
 		if err != nil && kindOf(err) != MalformedRequirements {
-			t.Fatalf("%q: %v", text, err)
+			t.Fatalf("parse %q: got error %v, want none or a fault of kind MalformedRequirements", text, err)
 		}
 		for _, r := range rs {
 			if r.Key == "" || r.Value == "" {
-				t.Fatalf("%q: %+v", text, r)
+				t.Fatalf("parse %q: got requirement %+v, want a key and a value", text, r)
 			}
 			r.MetBy(map[string]string{r.Key: r.Value})
 		}

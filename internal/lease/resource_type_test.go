@@ -10,7 +10,7 @@ func TestCheckReservation_FaultKinds(t *testing.T) {
 	t.Parallel()
 	good := ReservationDraft{Type: PhysicalHost, Min: 1, Max: 2, BeforeEnd: "default"}
 	if err := CheckReservation(good); err != nil {
-		t.Error(err)
+		t.Errorf("check of a valid reservation: %v", err)
 	}
 	for want, spoil := range map[Kind]func(*ReservationDraft){
 		UnsupportedType:       func(r *ReservationDraft) { r.Type = "virtual:unknown" },
@@ -23,22 +23,22 @@ func TestCheckReservation_FaultKinds(t *testing.T) {
 			r := good
 			spoil(&r)
 			if err := CheckReservation(r); kindOf(err) != want {
-				t.Errorf("want %q, got %v", want, err)
+				t.Errorf("check of an invalid reservation: got %v, want a fault of kind %q", err, want)
 			}
 		})
 	}
 	long := good
 	long.HypervisorProperties = `["=","$rack","` + strings.Repeat("<", maxRequirementsSize) + `"]`
 	if err := CheckReservation(long); kindOf(err) != MalformedRequirements {
-		t.Errorf("long requirements: %v", err)
+		t.Errorf("check of requirements that are too long: got %v, want a fault of kind MalformedRequirements", err)
 	}
 	many := Draft{Name: "l", Reservations: slices.Repeat([]ReservationDraft{good}, maxReservations+1)}
 	if err := CheckDraft(many); kindOf(err) != InvalidInput {
-		t.Errorf("%d reservations: %v", len(many.Reservations), err)
+		t.Errorf("check of a lease with %d reservations: got %v, want a fault of kind InvalidInput", len(many.Reservations), err)
 	}
 	bad := good
 	bad.BeforeEnd = "email"
 	if err := CheckReservation(bad); kindOf(err) != MalformedParameter {
-		t.Errorf("before_end: %v", err)
+		t.Errorf("check of the unknown before_end action email: got %v, want a fault of kind MalformedParameter", err)
 	}
 }

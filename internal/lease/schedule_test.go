@@ -96,7 +96,7 @@ func TestUpdatedSchedule_NowIsNotBeforeTheStart(t *testing.T) {
 	l.StartAt = noon.Add(5 * time.Second)
 	s, err := UpdatedSchedule(l, Change{End: &RequestedDate{Now: true}}, noon.Add(30*time.Second))
 	if err != nil || !s.End.Equal(l.StartAt) {
-		t.Errorf("want the end at the start, got %v, %v", s, err)
+		t.Errorf("end now a lease that started within this minute: got %v, %v, want the end at the start", s, err)
 	}
 }
 
@@ -123,13 +123,13 @@ func TestApplySchedule_BeforeEndRunsAgainOnlyInTheFuture(t *testing.T) {
 			l.event(BeforeEndLease).Status = c.was
 			moved := ApplySchedule(l, Schedule{noon, c.to, end}, c.now)
 			if got := moved.event(BeforeEndLease).Status; got != c.is {
-				t.Errorf("became %s, want %s", got, c.is)
+				t.Errorf("status of before_end_lease after the lease moved: got %s, want %s", got, c.is)
 			}
 			if _, err := FinishStep(moved, StepBeforeEnd, nil); (err == nil) != (c.is != EventUndone) {
-				t.Errorf("finishing the step that ran before the move: %v", err)
+				t.Errorf("finish the before_end step that began before the lease moved: %v", err)
 			}
 			if l.event(BeforeEndLease).Status != c.was || !l.EndAt.Equal(noon.Add(time.Hour)) {
-				t.Error("the argument was changed")
+				t.Error("ApplySchedule changed the lease that it got as its argument")
 			}
 		})
 	}

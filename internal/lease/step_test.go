@@ -27,7 +27,7 @@ func sample(reservations int) Lease {
 	return l
 }
 
-// leaseIn returns the sample in the given status, reached by regular steps.
+// leaseIn returns the sample lease after the regular steps that lead to the given status.
 func leaseIn(t *testing.T, s Status) Lease {
 	t.Helper()
 	l := sample(1)
@@ -106,7 +106,7 @@ func TestNext_StepByStatusAndTime(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if got := Next(c.l, c.now); got != c.want {
-				t.Errorf("want %+v, got %+v", c.want, got)
+				t.Errorf("next step: got %+v, want %+v", got, c.want)
 			}
 		})
 	}
@@ -118,19 +118,19 @@ func TestNext_DeletionHasPriorityInEveryStatus(t *testing.T) {
 		l := leaseIn(t, s)
 		l.DeleteRequested = true
 		if got := Next(l, noon); got.Step != StepDelete {
-			t.Errorf("%s: want a deletion, got %+v", s, got)
+			t.Errorf("next step of a lease in %s with a delete request: got %+v, want a deletion", s, got)
 		}
 		for _, step := range []Step{StepStart, StepBeforeEnd, StepEnd} {
 			if _, err := BeginStep(l, step, noon.Add(time.Hour)); !errors.Is(err, ErrTransition) {
-				t.Errorf("%s: %s began although deletion was requested", s, step)
+				t.Errorf("begin %[2]s of a lease in %[1]s with a delete request: got no error, want ErrTransition", s, step)
 			}
 		}
 		l, err := BeginStep(l, StepDelete, noon)
 		if err != nil {
-			t.Errorf("%s: %v", s, err)
+			t.Errorf("begin the deletion of a lease in %s: %v", s, err)
 		}
 		if err := CheckStatus(l); err != nil || l.Status != Deleting {
-			t.Errorf("%s became %s: %v", s, l.Status, err)
+			t.Errorf("lease in %s after its deletion began: got status %s (check: %v), want DELETING", s, l.Status, err)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestNext_DeletionHasPriorityInEveryStatus(t *testing.T) {
 func TestBeginStep_RefusesDeletionWithoutRequest(t *testing.T) {
 	t.Parallel()
 	if _, err := BeginStep(sample(1), StepDelete, noon); !errors.Is(err, ErrTransition) {
-		t.Errorf("want ErrTransition, got %v", err)
+		t.Errorf("begin a deletion without a delete request: got %v, want ErrTransition", err)
 	}
 }
 
@@ -177,14 +177,14 @@ func TestSteps_RefusedIfNotDueOrNotBegun(t *testing.T) {
 				t.Errorf("want ErrTransition, got %v", err)
 			}
 			if d := cmp.Diff(leaseIn(t, c.from), l); d != "" {
-				t.Errorf("the argument was changed: %s", d)
+				t.Errorf("the refused step changed the lease that it got as its argument: %s", d)
 			}
 		})
 	}
 }
 
-// TestSteps_EverySequenceKeepsTheStatusTables walks all sequences of steps, with every way to fail and with a deletion at any
-// point, each step repeated as after a crash, until no state is new.
+// TestSteps_EverySequenceKeepsTheStatusTables tries all sequences of steps until it finds no new state. Every reservation may fail, a
+// deletion may come at any point, and each step is repeated as after a crash.
 func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 	t.Parallel()
 	type state struct {
@@ -209,7 +209,7 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 		}
 		seen[of(l)], reached[l.Status] = true, true
 		if err := CheckStatus(l); err != nil {
-			t.Errorf("combination not allowed: %v", err)
+			t.Errorf("a sequence of steps reached statuses that do not fit together: %v", err)
 		}
 		for _, next := range successors(t, l, late) {
 			checkTransitions(t, l, next)
@@ -222,7 +222,7 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 		}
 	}
 	if len(seen) < 20 {
-		t.Errorf("only %d states were reached", len(seen))
+		t.Errorf("the sequences of steps reached %d states, want at least 20", len(seen))
 	}
 }
 
@@ -239,7 +239,7 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 	for _, step := range []Step{StepStart, StepBeforeEnd, StepEnd, StepDelete} {
 		if next, err := BeginStep(l, step, now); err == nil {
 			if again, err := BeginStep(next, step, now); err != nil || !cmp.Equal(next, again) {
-				t.Errorf("%s begun twice from %s: %v", step, l.Status, err)
+				t.Errorf("begin %s twice from %s: got error %v or another lease the second time, want the same lease", step, l.Status, err)
 			}
 			all = append(all, next)
 		}
@@ -249,7 +249,7 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 				continue
 			}
 			if again, err := FinishStep(next, step, failed); err != nil || !cmp.Equal(next, again) {
-				t.Errorf("%s finished twice from %s: %v", step, l.Status, err)
+				t.Errorf("finish %s twice from %s: got error %v or another lease the second time, want the same lease", step, l.Status, err)
 			}
 			all = append(all, next)
 		}
@@ -261,16 +261,16 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 func checkTransitions(t *testing.T, from, to Lease) {
 	t.Helper()
 	if from.Status != to.Status && !from.Status.CanBecome(to.Status) {
-		t.Errorf("lease: %s → %s", from.Status, to.Status)
+		t.Errorf("the lease changed from %s to %s, which the table does not allow", from.Status, to.Status)
 	}
 	for i, r := range from.Reservations {
 		if next := to.Reservations[i].Status; r.Status != next && !slices.Contains(reservationTransitions[r.Status], next) {
-			t.Errorf("reservation: %s → %s", r.Status, next)
+			t.Errorf("a reservation changed from %s to %s, which the table does not allow", r.Status, next)
 		}
 	}
 	for i, e := range from.Events {
 		if next := to.Events[i].Status; e.Status != next && !slices.Contains(eventTransitions[e.Status], next) {
-			t.Errorf("event %s: %s → %s", e.Type, e.Status, next)
+			t.Errorf("the event %s changed from %s to %s, which the table does not allow", e.Type, e.Status, next)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 			t.Parallel()
 			got, waiting := Explain(c.l, c.now)
 			if got != c.want {
-				t.Errorf("want %q, got %q", c.want, got)
+				t.Errorf("explanation of the lease: got %q, want %q", got, c.want)
 			}
 			if c.waitsFor == "" && len(waiting) != 0 || c.waitsFor != "" && (len(waiting) != 1 || waiting[0].For != c.waitsFor) {
 				t.Errorf("%s: want one wait for %q, got %+v", c.l.Status, c.waitsFor, waiting)

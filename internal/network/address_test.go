@@ -17,7 +17,7 @@ func TestPool_RandomAddressesStayInThePool(t *testing.T) {
 			for range 200 {
 				for _, a := range p.RandomAddresses(4) {
 					if !p.Contains(a) {
-						t.Fatalf("%s is not in %v", a, p)
+						t.Fatalf("random address %s is outside of pool %v", a, p)
 					}
 				}
 			}
@@ -32,10 +32,10 @@ func TestPool_RandomAddressesSkipACrowdedStart(t *testing.T) {
 	for range 200 {
 		got := p.RandomAddresses(6)
 		if !start.Contains(got[0]) {
-			t.Errorf("the first address is %s", got[0])
+			t.Errorf("the first random address is %s, want one of the first 65,536 of the pool", got[0])
 		}
 		if start.Contains(got[len(got)-1]) && start.Contains(got[len(got)-2]) && start.Contains(got[len(got)-3]) {
-			t.Errorf("the last three of %v are at the start of the pool", got)
+			t.Errorf("the last three of the random addresses %v are among the first 65,536 of the pool, want a wider range", got)
 		}
 	}
 }
@@ -44,6 +44,6 @@ func TestEUI64_DerivesTheAddressFromTheMAC(t *testing.T) {
 	t.Parallel()
 	got := EUI64(netip.MustParsePrefix("2001:db8::/64"), "fa:16:3e:11:22:33")
 	if want := netip.MustParseAddr("2001:db8::f816:3eff:fe11:2233"); got != want {
-		t.Errorf("want %s, got %s", want, got)
+		t.Errorf("EUI-64 address of the MAC: want %s, got %s", want, got)
 	}
 }

@@ -25,7 +25,7 @@ func TestPort_OrderAndGroupingOfReportsDoNotMatter(t *testing.T) {
 				}
 			}
 			if accepted != 2 || second.UpdateStatus(now).Status != Active {
-				t.Fatalf("%v cut at %d: accepted %d, %s", order, cut, accepted, second.UpdateStatus(now).Status)
+				t.Fatalf("apply %v in two groups, the first of %d reports: %d accepted and status %s, want 2 and ACTIVE", order, cut, accepted, second.UpdateStatus(now).Status)
 			}
 		}
 	})
@@ -56,7 +56,7 @@ func TestPort_AcceptsDHCPReportWithoutHostAndReportsOfUnknownEntities(t *testing
 	p := Port{Blocks: []Block{{Entity: DHCP}, {Entity: "storage"}, {Entity: "audit", Host: "h"}}}
 	p, accepted := p.ApplyReports(PortContext{}, []Report{completeReport(DHCP, ""), completeReport("storage", "any"), completeReport("audit", "g"), completeReport("audit", "h")}, time.Time{})
 	if !slices.Equal(accepted, []bool{true, true, false, true}) || len(p.Blocks) != 0 {
-		t.Errorf("accepted %v, left %v", accepted, p.Blocks)
+		t.Errorf("accepted reports %v, remaining blocks %v; want all but the third accepted and no block", accepted, p.Blocks)
 	}
 }
 

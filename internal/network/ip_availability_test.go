@@ -16,7 +16,7 @@ func TestSubnet_CapacityIsTheSizeOfItsPools(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			if got := (Subnet{Pools: pools}).Capacity().String(); got != want {
-				t.Errorf("%v: want %s, got %s", pools, want, got)
+				t.Errorf("capacity of the pools %v: want %s, got %s", pools, want, got)
 			}
 		})
 	}

@@ -20,11 +20,11 @@ func TestNovaEventForStatus_OnlyServerPortsAndOnlyPluggedOrUnplugged(t *testing.
 				t.Parallel()
 				e, _ := Port{DeviceOwner: "compute:nova", DeviceID: server}.NovaEventForStatus(from, to)
 				if got := e.Name + " " + e.Status; got != want[[2]string{from, to}] && (got != " " || want[[2]string{from, to}] != "") {
-					t.Errorf("got %q", got)
+					t.Errorf("event for the port of a server: got %q, want %q", got, want[[2]string{from, to}])
 				}
 				for _, p := range []Port{{DeviceOwner: "compute:nova", DeviceID: "lb-1"}, {DeviceOwner: "network:dhcp", DeviceID: server}, {DeviceID: server}} {
 					if e, ok := p.NovaEventForStatus(from, to); ok {
-						t.Errorf("%s of %s: %+v", p.DeviceOwner, p.DeviceID, e)
+						t.Errorf("port with device_owner %q and device_id %q: got event %+v, want none", p.DeviceOwner, p.DeviceID, e)
 					}
 				}
 			})

@@ -13,14 +13,14 @@ import (
 type portModel struct {
 	host         string
 	adminUp      bool
-	firstBinding bool   // still on its first binding
-	lastL2Report string // last report of the L2 agent of its host: "", begun, lost or complete
-	building     bool   // the last report on its status was begun
-	hasDHCP      bool   // its network has DHCP
-	waitsForDHCP bool   // it waits for DHCP
+	firstBinding bool   // the port still has its first binding
+	lastL2Report string // last report of the L2 agent of the port's host: "", begun, lost or complete
+	building     bool   // the L2 agent has begun to wire the port
+	hasDHCP      bool   // the port's network has DHCP
+	waitsForDHCP bool   // the port waits for DHCP
 	clock        int
-	l2Since      int // when it began to wait for L2
-	dhcpSince    int // when it began to wait for DHCP
+	l2Since      int // when the port began to wait for L2
+	dhcpSince    int // when the port began to wait for DHCP
 }
 
 // blockLimit is the block timeout in ticks of the model's clock.
@@ -42,7 +42,7 @@ func (m portModel) status() string {
 	}
 }
 
-// reportL2 applies a report of the L2 agent of its host.
+// reportL2 applies a report of the L2 agent of the port's host.
 func (m *portModel) reportL2(event string) {
 	if m.host == "" || event == ReportComplete && m.lastL2Report == ReportComplete || event == ReportBegun && !m.adminUp {
 		return
@@ -61,7 +61,7 @@ func (m *portModel) bind(host string) {
 	m.host, m.firstBinding, m.lastL2Report, m.building, m.l2Since = host, false, "", false, m.clock
 }
 
-// portUnderTest is the port under the real rules.
+// portUnderTest is the port to which the tests apply the real rules.
 type portUnderTest struct {
 	Port
 	pc    PortContext
@@ -94,14 +94,14 @@ func (s portUnderTest) change(c BlockTrigger, change func(*Port)) portUnderTest 
 	return s.write(p.UpdateBlocks(s.pc, c, s.now()))
 }
 
-// input is one event, applied to the rules and to the model.
+// input is one event that a test applies to the real rules and to the model.
 type input struct {
 	name  string
 	rules func(portUnderTest) portUnderTest
 	model func(*portModel)
 }
 
-// l2Report is a report of the L2 agent on the host.
+// l2Report returns a report of the L2 agent on the host.
 func l2Report(host, event string) input {
 	return input{"L2@" + host + " " + event,
 		func(s portUnderTest) portUnderTest { return s.report(Report{Entity: L2, Host: host, Event: event}) },
@@ -112,7 +112,7 @@ func l2Report(host, event string) input {
 		}}
 }
 
-// staleL2Report is a report on the first revision of the port.
+// staleL2Report returns a report on the first revision of the port.
 func staleL2Report(host, event string) input {
 	return input{"stale L2@" + host + " " + event,
 		func(s portUnderTest) portUnderTest {
@@ -138,7 +138,7 @@ func setAdminUp(up bool) input {
 		},
 		func(m *portModel) {
 			if up && !m.adminUp && m.lastL2Report != ReportComplete {
-				m.l2Since = m.clock // no agent could wire it before
+				m.l2Since = m.clock // no agent could wire the port before
 			}
 			m.adminUp = up
 		}}
@@ -177,8 +177,8 @@ func start(host string) (portUnderTest, portModel) {
 	return s, portModel{host: host, adminUp: true, firstBinding: true, hasDHCP: true, waitsForDHCP: true}
 }
 
-// mismatch returns the difference between port and model, or says that the port does not explain why it is not ACTIVE;
-// empty if they agree.
+// mismatch describes a difference between port and model, or a missing explanation why the port is not ACTIVE. It returns
+// an empty string if port and model agree.
 func mismatch(s portUnderTest, m portModel) string {
 	silent := s.StatusView().Reason == "" && len(s.StatusView().Waiting) == 0
 	switch {
@@ -193,7 +193,7 @@ func mismatch(s portUnderTest, m portModel) string {
 	}
 }
 
-// All sequences of four inputs.
+// The test tries all sequences of four inputs.
 func TestPort_StatusEqualsModelAfterEveryShortSequence(t *testing.T) {
 	t.Parallel()
 	depth := 4
@@ -224,7 +224,7 @@ func TestPort_StatusEqualsModelAfterEveryShortSequence(t *testing.T) {
 	t.Logf("%d states", checked)
 }
 
-// Random sequences of up to 60 inputs.
+// The test tries random sequences of up to 60 inputs.
 func TestPort_StatusEqualsModelAfterLongSequences(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -242,7 +242,7 @@ func TestPort_StatusEqualsModelAfterLongSequences(t *testing.T) {
 	})
 }
 
-// settle resets building once the status is not BUILD.
+// settle resets the field `building` once the status is not BUILD.
 func (m *portModel) settle() { m.building = m.building && m.status() == Build }
 
 func ptr[T any](v T) *T { return &v }

@@ -35,7 +35,7 @@ func (a *randomPort) randomAgents() []HostAgent {
 	}[a.draw("agents", "none", "alive", "alive", "silent", "a controller", "a silent controller")]
 }
 
-// recheck returns the port after a check without news.
+// recheck returns the port after its rules are applied again without any change.
 func (a *randomPort) recheck() Port {
 	return a.RetryBinding(a.pc, a.Revision+1, a.clock).UpdateBlocks(a.pc, BlockTrigger{}, a.clock).UpdateStatus(a.clock)
 }
@@ -108,7 +108,7 @@ func (a *randomPort) moveServer() string {
 	return what + " " + host
 }
 
-// violation returns the first broken rule; empty if the port is consistent.
+// violation describes the first rule that the port breaks. It returns an empty string if the port is consistent.
 func (a *randomPort) violation() string {
 	s, again := a.StatusView(), a.recheck()
 	free := a.Bound() && a.AdminUp && len(a.Blocks) == 0
@@ -130,7 +130,8 @@ func (a *randomPort) violation() string {
 
 var deviceOwners = []string{"compute:nova", "compute:nova", "", "baremetal:none", DeviceOwnerSubport, DeviceOwnerDHCP, "network:router_interface", deviceOwnerDistributed, "network:distributed"}
 
-// Random ports, agents, reports and updates: the status and its reason always agree, and a check without news changes nothing.
+// The test applies random reports and updates to random ports: the status and its reason always agree, and applying the rules again
+// without any change changes nothing.
 func TestPort_StatusAndReasonAlwaysAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

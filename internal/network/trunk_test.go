@@ -21,7 +21,7 @@ func TestTrunkStatus_FollowsFromTheStatusesOfItsPorts(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", want, i), func(t *testing.T) {
 				t.Parallel()
 				if got := TrunkStatus(c[0], c[1:]); got != want {
-					t.Errorf("%+v: want %s, got %s", c, want, got)
+					t.Errorf("status of the trunk with the ports %+v: want %s, got %s", c, want, got)
 				}
 			})
 		}

@@ -1,5 +1,5 @@
 // Package attribute describes the attributes of network objects: their names in the Networking API, who may set and see them, how a request's
-// JSON is read, and how each value is written in every view of the object. The views are built from these tables alone. It decides no rule of
+// JSON is read, and how each value is written in every view of the object. The views are built from these tables alone. The package contains no rule of
 // internal/network and reads no row.
 package attribute
 
@@ -50,17 +50,17 @@ type Views[Object any] struct {
 	Controller func(Object) any // OpenDaylight's northbound API
 }
 
-// everywhere is for an attribute with the same value in all views.
+// everywhere returns the views of an attribute with the same value in all of them.
 func everywhere[Object any](value func(Object) any) Views[Object] {
 	return Views[Object]{REST: value, RPC: value, Versioned: value, Controller: value}
 }
 
-// nested is for an attribute that is a plain value in all views but the versioned object, where it is an object of its own.
+// nested returns the views of an attribute that is an object of its own in the versioned object and a plain value in all other views.
 func nested[Object any](value, versioned func(Object) any) Views[Object] {
 	return Views[Object]{REST: value, RPC: value, Versioned: versioned, Controller: value}
 }
 
-// notVersioned is for an attribute that the versioned object does not have.
+// notVersioned returns the views of an attribute that the versioned object does not have.
 func notVersioned[Object any](value func(Object) any) Views[Object] {
 	return nested(value, nil)
 }
@@ -68,7 +68,7 @@ func notVersioned[Object any](value func(Object) any) Views[Object] {
 // absent is the value of an attribute that this one object lacks; its views leave the attribute out.
 type absent struct{}
 
-// view builds one view of an object. in selects the attribute's name and value in the view; without a value it is left out.
+// view builds one view of an object. The parameter `in` returns an attribute's name and value in the view; an attribute without a value is left out.
 func view[Object, Change any](table []Definition[Object, Change], o Object, in func(Definition[Object, Change]) (string, func(Object) any)) map[string]any {
 	all := make(map[string]any, len(table))
 	for _, d := range table {
@@ -128,7 +128,7 @@ func NullIsAbsent[Change any](set func(*Change, json.RawMessage) error) func(*Ch
 	}
 }
 
-// CompleteError is an error whose text is the whole answer to the client. Other errors of readers need the attribute's name before them.
+// CompleteError is an error whose text is the whole answer to the client. The caller puts the attribute's name before every other error.
 type CompleteError string
 
 func (e CompleteError) Error() string { return string(e) }

@@ -177,7 +177,7 @@ func agentVIFDetails(p port) any {
 	return object{}
 }
 
-// controllerVIFDetails is binding:vif_details for the controller, which gets back what it said itself and nothing else.
+// controllerVIFDetails is binding:vif_details for the controller, which gets back only the details that it gave itself.
 func controllerVIFDetails(p port) any {
 	if p.WiredByController() {
 		return p.ControllerVIFDetails

@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files in testdata instead of comparing with them")
 
-// TestPort_ViewsEqualGoldenFiles guards every byte of a port in the four views: a change of a file in testdata is a change of a wire format.
+// TestPort_ViewsEqualGoldenFiles compares every byte of a port in its four views with the files in testdata. A change of such a file is a
+// change of a wire format.
 func TestPort_ViewsEqualGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, view := range map[string]func(network.Port) map[string]any{
@@ -72,19 +73,19 @@ func TestPort_AttributesAreDefinedOnceAndWhole(t *testing.T) {
 	for _, d := range attribute.Ports {
 		t.Run(d.Name, func(t *testing.T) {
 			if slices.Contains(seen, d.Name) {
-				t.Error("defined twice")
+				t.Error("the attribute is defined twice")
 			}
 			if (d.SettableOn == 0) != (d.Set == nil) {
-				t.Errorf("settable on %d, but Set is nil: %t", d.SettableOn, d.Set == nil)
+				t.Errorf("SettableOn is %d and (Set == nil) is %t; want Set if and only if the attribute is settable", d.SettableOn, d.Set == nil)
 			}
 			if d.Sortable && d.FilterField == "" {
-				t.Error("sortable without a field to sort by")
+				t.Error("the attribute is sortable and has no FilterField to sort by")
 			}
 			if d.AdminOnlyWrite && d.SettableOn == 0 {
-				t.Error("nobody sets an attribute that only administrators may set")
+				t.Error("AdminOnlyWrite is true, but no request may set the attribute")
 			}
 			if d.ObjectName != "" && d.Views.Versioned == nil {
-				t.Error("named in the versioned object, but without a value there")
+				t.Error("ObjectName is set, but Views.Versioned is nil")
 			}
 		})
 		seen = append(seen, d.Name)
