@@ -45,14 +45,14 @@ type Config[T, R any] struct {
 type Batcher[T, R any] struct {
 	config Config[T, R]
 	mu     sync.Mutex
-	queues map[string]*queue[T, R] // those with a running or waiting call
+	queues map[string]*queue[T, R] // queues with a running or waiting call, by name
 }
 
 // queue contains the calls that wait for a batch.
 type queue[T, R any] struct {
 	waiting  []*Call[T, R]
-	expected int           // number of waiting calls that ends the lingering
-	complete chan struct{} // closed when they wait
+	expected int           // number of waiting calls that ends the wait of linger
+	complete chan struct{} // closed when as many calls wait
 }
 
 // Call is one caller's item and its result.
@@ -153,7 +153,7 @@ func (b *Batcher[T, R]) leave(ctx context.Context, name string) {
 	go b.serve(context.WithoutCancel(ctx), name)
 }
 
-// serve runs batches until no call waits. It belongs to no caller, so that a caller that gives up stops no other.
+// serve runs batches until no call waits. It has its own goroutine, so that a caller that gives up does not stop the others.
 func (b *Batcher[T, R]) serve(ctx context.Context, name string) {
 	for {
 		if b.config.Delay > 0 {
@@ -223,7 +223,8 @@ func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	return batch
 }
 
-// claim adds the keys of an item to those of the calls before it and reports whether one of them was there already.
+// claim adds the exclusive keys of an item to the keys of the calls before it. It reports whether an earlier call already has one of
+// these keys.
 func (b *Batcher[T, R]) claim(keys map[string]bool, item T) (conflict bool) {
 	if b.config.Exclusive == nil {
 		return false

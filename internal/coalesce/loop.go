@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Loop repeats a function that finds and does work until one run has found none since the last caller joined. Concurrent
+// Loop repeats a function that finds and does work. It ends when the function, called after the last caller joined, finds no more work. Concurrent
 // callers share the same loop. The zero value is ready to use.
 type Loop struct {
 	mu      sync.Mutex
@@ -22,7 +22,7 @@ type LoopRun struct {
 	done   chan struct{}
 }
 
-// Step does some work. It returns how much is completed, and whether it found any; an error ends the loop.
+// Step does some work. It returns how much work it completed, and whether it found any; an error ends the loop.
 type Step func() (completed int, found bool, err error)
 
 // Join joins the running loop, or starts one with the given step. In both cases the step is called at least once after Join.

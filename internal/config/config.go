@@ -1,5 +1,5 @@
 // Package config reads the settings of a process from the environment and an optional file, once, at the start of the
-// process. An unknown variable or key is an error, so that a misspelt setting is noticed.
+// process. An unknown variable or key is an error, so that a misspelt setting does not stay unnoticed.
 // Temporal's own settings (TEMPORAL_ADDRESS and so on) are read by Temporal's package envconfig.
 package config
 
@@ -20,7 +20,7 @@ const (
 	RPC      = "rpc"      // serves Neutron's agents over RabbitMQ
 )
 
-// Kinds of authentication.
+// Kinds of authentication (BERTH_AUTH).
 const (
 	Noauth   = "noauth"
 	Keystone = "keystone"

@@ -27,7 +27,7 @@ const (
 // whenever a round finds nothing, so that a tree without candidates takes little time from the others.
 const (
 	firstTurn     = 1 << 8
-	firstLongTurn = 1 << 16 // for depth first
+	firstLongTurn = 1 << 16 // for a depth-first search
 )
 
 // slot is a choice of one provider: for one class of the group without a suffix, or for all classes of another group.
@@ -36,7 +36,7 @@ type slot struct {
 	suffix   string
 	isSpread bool // belongs to the group without a suffix
 	needs    []ResourceAmount
-	subtrees []int // those that its group belongs to
+	subtrees []int // indexes of the same_subtree conditions that name its group
 }
 
 // Search finds allocation candidates in one tree after the other. It keeps at most one walk per unfinished tree and
@@ -54,12 +54,12 @@ type Search struct {
 
 	found       []Candidate
 	known       map[string]bool // candidates that several trees can produce
-	waiting     []*walk
-	turn        int // number of steps of the next turn
-	round       int // number of walks without a turn in this round
-	foundBefore int // number of candidates when the round began
-	steps       int // remaining
-	choices     int // remaining
+	waiting     []*walk         // interrupted walks, the longest waiting first
+	turn        int             // number of steps of the next turn
+	round       int             // number of walks without a turn in this round
+	foundBefore int             // number of candidates when the round began
+	steps       int             // remaining
+	choices     int             // remaining
 	limit       int
 	passes      int // number of passes over the nodes
 	spare       *walk
@@ -216,8 +216,8 @@ func (s *Search) Continue() bool {
 	return true
 }
 
-// runTurn gives a walk one turn: until the next new candidate, or depth first until the end of the turn. It reports
-// whether the walk has more to find.
+// runTurn gives a walk one turn. The turn ends with the next new candidate, or in a depth-first search when its steps are used up. It
+// reports whether the walk may find more candidates.
 func (s *Search) runTurn(w *walk) bool {
 	s.resume(w)
 	defer s.suspend(w)
@@ -236,7 +236,7 @@ func (s *Search) runTurn(w *walk) bool {
 	return true
 }
 
-// addCandidate adds the candidate of a walk. It returns false if another tree produced the same one, which is possible
+// addCandidate adds the candidate of a walk. It returns false if another tree produced the same candidate, which is possible
 // only if all its providers are sharing. Walks of one tree never produce the same candidate twice.
 func (s *Search) addCandidate(w *walk) bool {
 	c := make(Candidate, len(s.slots))

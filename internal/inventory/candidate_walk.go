@@ -3,7 +3,7 @@ package inventory
 import "slices"
 
 // walk iterates over the candidates of one tree by backtracking, and can stop at any step. Its choices are recorded in
-// the nodes only while it has its turn.
+// the nodes only during its turn.
 type walk struct {
 	choices    []choice
 	picks      []int // chosen option per choice; valid above depth, and at depth if isChosen
@@ -39,7 +39,7 @@ const (
 	interrupted                  // the steps of its turn are used up
 )
 
-// advance moves the walk to the next candidate, or until the remaining steps fall to minSteps.
+// advance moves the walk to the next candidate. It stops earlier if the remaining steps fall to minSteps.
 func (s *Search) advance(w *walk, minSteps int) walkState {
 	for {
 		if w.isChosen {
@@ -88,7 +88,7 @@ func (s *Search) choose(w *walk) bool {
 	return true
 }
 
-// record adds the choice at a depth to the nodes (sign 1), or removes it (sign -1).
+// record adds the choice at a depth to the nodes if the parameter `sign` is 1, and removes it if `sign` is -1.
 func (s *Search) record(w *walk, depth, sign int) {
 	c := &w.choices[depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[depth]]
@@ -125,7 +125,7 @@ func (w *walk) isLast() bool {
 	return true
 }
 
-// resume records all choices of a walk at the start of its turn.
+// resume records all choices of a walk in the nodes at the start of its turn.
 func (s *Search) resume(w *walk) {
 	s.steps -= w.chosenCount()
 	for depth := range w.chosenCount() {
@@ -133,7 +133,7 @@ func (s *Search) resume(w *walk) {
 	}
 }
 
-// suspend removes them at the end of its turn.
+// suspend removes all choices of a walk from the nodes at the end of its turn.
 func (s *Search) suspend(w *walk) {
 	for depth := range w.chosenCount() {
 		s.undo(w, depth)

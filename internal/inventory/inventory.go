@@ -44,8 +44,8 @@ func (i Inventory) MatchesUnits(amount int64) bool {
 	return amount >= i.MinUnit && amount <= i.MaxUnit && amount%i.StepSize == 0
 }
 
-// FitsCapacity reports whether the usage may change from before to after. Usage of an overcommitted provider may stay or
-// decrease.
+// FitsCapacity reports whether the usage may change from `before` to `after`. The usage of a provider that is used beyond
+// its capacity may stay or decrease.
 func (i Inventory) FitsCapacity(before, after int64) bool {
 	return after <= before || float64(after) <= i.Capacity()
 }

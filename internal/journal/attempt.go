@@ -16,7 +16,7 @@ import (
 //
 //	}
 //
-//	settle(a.Outcome())
+//	store(a.Outcome())
 type Attempt struct {
 	entry           Entry
 	next            Request
@@ -90,10 +90,10 @@ func (a *Attempt) handleRead(got Response) {
 	}
 }
 
-// unreadOutcome returns the outcome of a read that did not show the object. It remains unknown whether an earlier
-// attempt was applied.
+// unreadOutcome returns the outcome of an attempt whose read did not return the object. It remains unknown whether an
+// earlier attempt was applied.
 func unreadOutcome(e Entry, got Response) Outcome {
-	e.Operation = Update // as for a request that expects an object
+	e.Operation = Update // evaluate the response as that of a request for an existing object
 	o, expected := expectedFailure(e, got)
 	if !expected {
 		o = rejected(e, quoteResponse(got))

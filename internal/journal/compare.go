@@ -11,8 +11,8 @@ import (
 
 // SameObject reports whether the controller has what was sent; both arguments include the envelope. It compares only the sent
 // attributes, because the controller adds attributes, omits null and empty ones, and formats UUIDs with dashes. An
-// attribute that the controller does not return is ignored if both have the same revision_number. A wrong "no" is
-// harmless: the entry is sent again.
+// attribute that the controller does not return is ignored if both have the same revision_number. A wrong result false
+// is harmless: the entry is sent again.
 func SameObject(sent, got json.RawMessage) bool {
 	s, err := decodeObject(sent)
 	if err != nil {
@@ -125,7 +125,7 @@ func sameUUID(a, b string) bool {
 	return strings.EqualFold(a, b) && hexID.MatchString(a)
 }
 
-// printable returns at most limit bytes of foreign text as one printable line.
+// printable returns at most `limit` bytes of a text from outside as one printable line.
 func printable(raw []byte, limit int) string {
 	text := strings.Map(func(r rune) rune {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Canary returns a network that exists only in the journal and at the controller. If the controller does not have it,
-// the controller has lost its data.
+// Canary returns the check network, which exists only in the journal and at the controller. If it is missing at the
+// controller, the controller has lost its data.
 func Canary() Change {
 	const id = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 	return Change{
@@ -22,8 +22,8 @@ func Canary() Change {
 	}
 }
 
-// ListRequests returns the requests that list the controller's objects of a type. within lists the IDs of the parent
-// objects for a type with nested collections.
+// ListRequests returns the requests that list the controller's objects of a type. The parameter `within`
+// lists the IDs of the parent objects of a type with nested collections.
 func ListRequests(typ string, within []string) []Request {
 	k := byType[typ]
 	if k.parent == "" {

@@ -14,7 +14,7 @@ type objectType struct {
 	plural     string      // envelope key of a list; empty: typ + "s"
 	parent     string      // type of the parent whose objects contain this collection; parent_id is in the data
 	needs      []reference // references to objects that must be at the controller first
-	mentions   []reference // references to objects that must only not be deleted first
+	mentions   []reference // references to objects that may arrive later, but must not be deleted before this object
 	owns       []string
 	noUpdate   bool // the controller cannot update the type
 	hasAPI     bool // this server has an API for the type
@@ -130,8 +130,8 @@ func isRouterPort(o object) bool {
 	return strings.HasPrefix(owner, "network:router_") || owner == "network:ha_router_replicated_interface"
 }
 
-// WithReferences returns the change with the references of its object. before is the last change of the same object, nil if
-// none; references that only it has are kept.
+// WithReferences returns the change with the references of its object. The parameter `before` is the last
+// change of the same object, nil if there is none. References that only `before` has become mentions.
 func (c Change) WithReferences(before *Change) (Change, error) {
 	var err error
 	if c.Parents, c.Mentioned, err = References(c.Object.Type, c.Data); err != nil {
@@ -148,8 +148,8 @@ func (c Change) WithReferences(before *Change) (Change, error) {
 	return c, nil
 }
 
-// References returns the objects that an object refers to, without duplicates, in the order of the table: needs must be
-// at the controller first; names must only not be deleted first.
+// References returns the objects that an object refers to, without duplicates, in the order of the table. The objects in
+// `needs` must be at the controller first. The objects in `names` must only not be deleted first.
 func References(typ string, data []byte) (needs, names []Ref, err error) {
 	o, err := decodeObject(data)
 	if err != nil {

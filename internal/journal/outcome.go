@@ -20,7 +20,7 @@ type Outcome struct {
 	RetryAfter     time.Duration // back-off before the next attempt
 	Reason         string        // for human readers; empty if done
 	MaybeApplied   bool          // the controller may have applied the change nevertheless
-	ControllerDown bool          // the controller was not available: the entry may be sent as soon as it is back
+	ControllerDown bool          // the controller was not available; the entry may be sent as soon as the controller is available again
 }
 
 // State returns the entry's state after the outcome.

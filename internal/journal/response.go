@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TransportFailure is the reason why there is no HTTP response. It is empty if there is one.
+// TransportFailure is the reason why there is no HTTP response. It is empty if there is a response.
 type TransportFailure string
 
 // Failures of the transport between us and the controller.
@@ -110,7 +110,7 @@ func isSuccess(a Response) bool {
 	return a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusNoContent
 }
 
-// isForeign reports whether a successful response is not from the controller. The controller returns the object in its
+// isForeign reports whether a response with a success status is not from the controller, but from a proxy or a login page. The controller returns the object in its
 // envelope, or no body.
 func isForeign(e Entry, body []byte) bool {
 	if len(bytes.TrimSpace(body)) == 0 {
@@ -147,7 +147,7 @@ func quoteResponse(a Response) string {
 	return s
 }
 
-// backoff doubles with every attempt. It differs by up to a quarter between entries, so that entries that failed
+// backoff returns the pause before the next attempt. It doubles with every attempt and differs by up to a quarter between entries, so that entries that failed
 // together are not retried together.
 func backoff(e Entry, first time.Duration, attempt int) time.Duration {
 	p := min(first<<min(max(attempt-1, 0), 20), maxBackoff)

@@ -86,8 +86,8 @@ func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int6
 	return each, nil
 }
 
-// takenHosts returns the hosts that are reserved in a window. The bookings of each host are sorted by end, and each
-// starts no later than the ones after it, so that one search is enough.
+// takenHosts returns the hosts that are reserved in a window. The bookings of each host must be sorted by end and by start,
+// so that one binary search per host is enough.
 func takenHosts(byHost map[int64][]HostBooking, from, to time.Time) map[int64]bool {
 	taken := map[int64]bool{}
 	for host, all := range byHost {

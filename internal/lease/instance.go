@@ -104,7 +104,7 @@ func (instanceType) Check(d ReservationDraft) error {
 	return checkRequirements(d)
 }
 
-// CheckChange lets an active reservation only grow. A pending one may change in every way.
+// CheckChange allows an active reservation only a larger amount. A pending reservation may change in every way.
 func (instanceType) CheckChange(was Reservation, is ReservationDraft) error {
 	grown := was.ReservationDraft
 	grown.Amount = is.Amount
@@ -154,7 +154,7 @@ func ReservationResourceClass(id uuid.UUID) string {
 type ResourceUsage struct {
 	From, To  time.Time
 	Slots     int
-	Resources map[string]int64 // per slot
+	Resources map[string]int64 // resources of one slot, by resource class
 }
 
 // PeakUsage returns the maximum concurrent usage in a time window, by resource class.
@@ -182,7 +182,7 @@ func PeakUsage(uses []ResourceUsage, from, to time.Time) map[string]int64 {
 	return peak
 }
 
-// FreeSlots returns how many instances fit into the remaining capacity. It is 0 if a required resource class is missing.
+// FreeSlots returns the number of slots of a host: how many instances fit into its remaining capacity. It is 0 if a required resource class is missing.
 func FreeSlots(capacity, used, each map[string]int64) int {
 	room := maxAmount
 	for class, n := range each {
@@ -201,7 +201,7 @@ type SlotCandidate struct {
 	OwnInstances int  // instances of this reservation on the host
 }
 
-// PickSlots distributes instances over hosts: first hosts that the reservation already has, then hosts with other
+// PickSlots distributes instances over the free slots of hosts: first hosts that the reservation already has, then hosts with other
 // instances, so that empty hosts stay empty. It returns the number of instances per host.
 func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[int64]int, error) {
 	candidates = slices.Clone(candidates)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Types of lease notifications. The names are Blazar's where Blazar has one. The suffix of a type says that a step
+// Types of lease notifications. The names are those of Blazar, where Blazar has such a notification. The suffix of a type says that a step
 // begins or fails.
 const (
 	NotificationCreate           = "lease.create"

@@ -62,7 +62,7 @@ func (s Status) Stable() bool {
 	return s == Pending || s == Active || s == Terminated || s == Error
 }
 
-// CanBecome reports whether a lease may change from one status to the next.
+// CanBecome reports whether a lease may change from this status to the given one.
 func (s Status) CanBecome(next Status) bool { return slices.Contains(transitions[s], next) }
 
 // CheckStatus returns an error if the statuses of reservations and events do not fit the status of the lease.

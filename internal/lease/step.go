@@ -84,7 +84,7 @@ func stepAt(step Step, when, now time.Time) Due {
 	return Due{Step: step}
 }
 
-// BeginStep moves the lease to the transitional status of a step. It changes nothing if the lease already is there. It
+// BeginStep moves the lease to the transitional status of a step. It changes nothing if the lease already has this status. It
 // returns ErrTransition if the step is not due, for example because the dates moved or the lease is being deleted.
 func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	l = l.clone()
@@ -121,7 +121,7 @@ func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	}
 }
 
-// enter moves lease and event to their transitional statuses, if they are not there yet.
+// enter moves lease and event to their transitional statuses, unless they already have them.
 func enter(l Lease, step Step, status Status, event EventType, now time.Time) (Lease, error) {
 	if l.Status == status {
 		return l, nil
@@ -137,7 +137,8 @@ func enter(l Lease, step Step, status Status, event EventType, now time.Time) (L
 
 func isDue(e *Event, now time.Time) bool { return !e.At.After(now.Add(ClockSkew)) }
 
-// FinishStep returns the lease in the stable status after a step. failed maps the reservations that failed to their errors.
+// FinishStep returns the lease in the stable status after a step. The parameter
+// `failed` maps the reservations that failed to their errors.
 // A repeated call changes nothing. It returns ErrTransition if the step has not begun.
 //
 // All reservations of a lease share one result: if one fails to start or end, all reservations and the lease are in

@@ -94,7 +94,7 @@ func (p Port) DefaultAddressRequests(subnets []Subnet) []AddressRequest {
 	return p.withAutoAddresses(requests, subnets)
 }
 
-// withAutoAddresses adds the auto-addresses, which a port always has in auto-address subnets.
+// withAutoAddresses adds a request for every auto-address subnet, because a port always has an address there.
 func (p Port) withAutoAddresses(requests []AddressRequest, subnets []Subnet) []AddressRequest {
 	for i, s := range subnets {
 		if !p.HasAutoAddressIn(s) {

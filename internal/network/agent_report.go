@@ -6,7 +6,7 @@ import (
 )
 
 // ApplyReports applies reports in order. It returns the port afterwards, and for each report whether it changed something. A
-// report is ignored if the port does not wait for this agent, if it is about an earlier binding or a future revision,
+// report is ignored if the port does not wait for this agent, if it is about an earlier binding or a future revision of the port,
 // or if it repeats a known state.
 func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Port, []bool) {
 	accepted := make([]bool, len(reports))
@@ -88,14 +88,15 @@ func (p Port) applyLost(pc PortContext, r Report, now time.Time) (Port, bool) {
 	return p, changed
 }
 
-// isFromWiringAgent reports whether the L2 agent of the current binding sent the report. Reports about ports of a
-// controller that never reports completion are ignored.
+// isFromWiringAgent reports whether the L2 agent of the current binding sent the report. It returns false for a port that a
+// controller wires which never reports completion.
 func (p Port) isFromWiringAgent(r Report, pc PortContext) bool {
 	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && !p.controllerReportsNothing(pc.HostAgents) && r.Host == p.Host &&
 		(r.Revision == 0 || r.Revision >= p.BindingRevision)
 }
 
-// addBlock adds the L2 block, or updates the last report of an existing one. changed is false if nothing is new.
+// addBlock adds the L2 block, or updates the last report of an existing one. The result `changed` is false if the block already was there
+// with the same report.
 func (p Port) addBlock(pc PortContext, state string, now time.Time) (_ Port, changed bool) {
 	at := p.blockIndex(L2)
 	if at < 0 {

@@ -48,7 +48,7 @@ func indexOfController(agents []HostAgent) int {
 	return slices.IndexFunc(agents, func(a HostAgent) bool { return a.Type == ODLAgent })
 }
 
-// parseHostConfiguration decodes the agent's configurations. It returns false if they have another form.
+// parseHostConfiguration decodes the pseudo agent's configurations. It returns false if they are malformed.
 func (a HostAgent) parseHostConfiguration() (hostConfiguration, bool) {
 	var c hostConfiguration
 	return c, json.Unmarshal(a.Configurations, &c) == nil

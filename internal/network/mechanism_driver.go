@@ -86,8 +86,8 @@ func (p Port) wantsSwitchdev() bool {
 // Bound reports whether the port has a successful binding.
 func (p Port) Bound() bool { return p.VIF != VIFUnbound && p.VIF != VIFFailed }
 
-// VIFTypeWith returns the VIF type that the port gets on its host: that of the first mechanism that supports it and has a live
-// agent, otherwise that of a controller.
+// VIFTypeWith returns the VIF type that the port gets on its host. The first mechanism driver that supports the port and has a live
+// agent determines it, otherwise a controller.
 func (p Port) VIFTypeWith(agents []HostAgent) string { return p.BindWith(agents).VIF }
 
 // BindWith returns the port with VIF type, VIF details and switch determined by the agents on its host.

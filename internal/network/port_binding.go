@@ -79,7 +79,7 @@ func (p Port) UpdateInactiveBinding(host string, c BindingChange, agents []HostA
 	return p, err
 }
 
-// updated returns the binding after the change, with its VIF type determined again.
+// updated returns the binding after the change. The agents on its host determine the VIF type again.
 func (b Binding) updated(p Port, c BindingChange, agents []HostAgent) (Binding, error) {
 	set(&b.VNIC, c.VNIC)
 	if c.Profile != nil {
@@ -118,7 +118,7 @@ func (p Port) ActivateBinding(host string, pc PortContext, revision int64, now t
 		if next.VIF == VIFUnbound {
 			return p, p.bindingFailedFault(host)
 		}
-		p.VIF = next.VIF // the server already runs there with this binding, although the agent has stopped reporting since
+		p.VIF = next.VIF // keep the VIF type even if the agent there is no longer alive: the server already runs with this binding
 	}
 	return p.UpdateBlocks(pc, BlockTrigger{BindingChanged: true, Revision: revision}, now), nil
 }

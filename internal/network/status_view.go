@@ -26,7 +26,7 @@ type Waiting struct {
 	Since    time.Time
 	Deadline *time.Time // nil: no deadline
 	Fatal    bool       // the port's status becomes ERROR after the deadline
-	Sentence string     // the same for human readers
+	Sentence string     // entity, host, since and deadline in one line of text for human readers
 }
 
 // StatusView is a snapshot of a port for its workflow and for the `why` query.
@@ -37,7 +37,7 @@ type StatusView struct {
 	Host              string
 	Status            string
 	Waiting           []Waiting
-	Reason            string      // why the port is not ACTIVE, apart from its blocks; empty for an ACTIVE port
+	Reason            string      // why the port is not ACTIVE, apart from its blocks; empty for an ACTIVE port and if only blocks prevent it
 	StaleAgentWarning string      // why the status of an ACTIVE port may be out of date; empty if its agent is alive
 	IgnoredReports    int64       // reports that were ignored since the port was created
 	Events            []NovaEvent // recorded for Nova and not delivered yet, oldest first

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reason explains why the port is not ACTIVE, apart from its blocks; empty if nothing else prevents it.
+// Reason explains why the port is not ACTIVE, apart from its blocks. It returns an empty string if only blocks prevent it, or nothing.
 func (p Port) Reason() string {
 	switch {
 	case !p.AdminUp:
@@ -65,8 +65,8 @@ func (p Port) StatusView() StatusView {
 	return s
 }
 
-// staleAgentWarning explains why the status of an ACTIVE port may be out of date; empty if the agent that wired it is
-// alive.
+// staleAgentWarning explains why the status of an ACTIVE port may be out of date. It returns an empty string if the agent that wired the
+// port is alive.
 func (p Port) staleAgentWarning() string {
 	switch {
 	case p.Status != Active || !p.AgentHealth.Unregistered && p.AgentHealth.SilentSince == nil:

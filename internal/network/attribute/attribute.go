@@ -19,7 +19,7 @@ const (
 	OnWrite  = OnCreate | OnUpdate
 )
 
-// String is the operation's word in the name of a policy rule, such as create_port:mac_address.
+// String returns the operation's word in the name of a policy rule, such as create_port:mac_address.
 func (o Operations) String() string {
 	if o == OnUpdate {
 		return "update"
@@ -65,7 +65,7 @@ func notVersioned[Object any](value func(Object) any) Views[Object] {
 	return nested(value, nil)
 }
 
-// absent is the value of an attribute that this one object lacks; its views leave the attribute out.
+// absent is the value of an attribute that one object lacks. The views of this object do not contain the attribute.
 type absent struct{}
 
 // view builds one view of an object. The parameter `in` returns an attribute's name and value in the view; an attribute without a value is left out.

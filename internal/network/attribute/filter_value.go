@@ -9,8 +9,8 @@ import (
 	"berth/internal/network"
 )
 
-// ErrNoMatch says that no object has this value, so that a filter for it finds nothing. A value of another type than the attribute's is
-// refused instead.
+// ErrNoMatch says that no object can have the filter's value, so that the list is empty. A value of another type than the attribute's is
+// refused with another error.
 var ErrNoMatch = errors.New("no object has this value")
 
 // Readers of filters' values return the canonical form of the value, as the database writes it.

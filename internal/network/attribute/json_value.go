@@ -14,7 +14,7 @@ import (
 	"berth/internal/network"
 )
 
-// Readers of JSON values. Their errors say what is wrong with the value; the caller adds the name of the attribute.
+// The functions of this file read JSON values. Their errors say what is wrong with the value; the caller adds the attribute's name.
 
 // Text reads a string of at most limit characters.
 func Text(limit int) func(json.RawMessage) (string, error) {
@@ -163,7 +163,7 @@ func OneOf(allowed ...string) func(json.RawMessage) (string, error) {
 	}
 }
 
-// List reads a list whose items read reads.
+// List reads a list and calls `read` for each item.
 func List[T any](read func(json.RawMessage) (T, error)) func(json.RawMessage) ([]T, error) {
 	return func(raw json.RawMessage) ([]T, error) {
 		var items []json.RawMessage
@@ -182,7 +182,7 @@ func List[T any](read func(json.RawMessage) (T, error)) func(json.RawMessage) ([
 	}
 }
 
-// Dict reads an object that has no other keys than these.
+// Dict reads a dictionary. It returns an error for a key that is not among the given ones.
 func Dict(raw json.RawMessage, keys ...string) (map[string]json.RawMessage, error) {
 	var m map[string]json.RawMessage
 	if IsNull(raw) || json.Unmarshal(raw, &m) != nil {

@@ -115,7 +115,7 @@ func PortController(p network.Port) map[string]any {
 
 func portProject(p port) any { return p.Project }
 
-// portTenant is the project that the controller counts the port to. A port without a project of its own belongs to its network's.
+// portTenant returns the project of the port at the controller. A port without a project of its own belongs to its network's.
 func portTenant(p port) any { return p.QuotaProject }
 
 func portFixedIPs(p port) any {
@@ -149,7 +149,7 @@ func portTrunkDetails(p port) any {
 	return object{"trunk_id": p.TrunkDetails.Trunk, "sub_ports": p.TrunkDetails.Subports}
 }
 
-// VIFDetails is binding:vif_details in the Networking API: what Nova has to know to plug in a device.
+// VIFDetails returns binding:vif_details of the Networking API, with which Nova plugs in a device.
 func VIFDetails(p network.Port) any {
 	driver := p.MechanismDriver()
 	switch {
@@ -166,7 +166,7 @@ func VIFDetails(p network.Port) any {
 	return details
 }
 
-// agentVIFDetails is binding:vif_details for agents. They do not read bound_drivers.
+// agentVIFDetails returns binding:vif_details for agents. They do not read bound_drivers.
 func agentVIFDetails(p port) any {
 	if p.WiredByController() {
 		return p.ControllerVIFDetails
@@ -177,7 +177,7 @@ func agentVIFDetails(p port) any {
 	return object{}
 }
 
-// controllerVIFDetails is binding:vif_details for the controller, which gets back only the details that it gave itself.
+// controllerVIFDetails returns binding:vif_details for the controller, which gets back only the details that it gave itself.
 func controllerVIFDetails(p port) any {
 	if p.WiredByController() {
 		return p.ControllerVIFDetails
@@ -185,5 +185,5 @@ func controllerVIFDetails(p port) any {
 	return object{}
 }
 
-// timestamp is the instant in the form of Neutron's created_at, in seconds and UTC.
+// timestamp returns the instant in the form of Neutron's created_at, in UTC and without fractions of a second.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }

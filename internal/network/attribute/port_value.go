@@ -9,7 +9,7 @@ import (
 	"berth/internal/network"
 )
 
-// Readers of the values that only ports have.
+// The functions of this file read values that only ports have.
 
 // macOrRandom reads a MAC address; null chooses a random one.
 func macOrRandom(raw json.RawMessage) (string, error) {
@@ -28,7 +28,7 @@ func setProfile(c *network.PortChange, raw json.RawMessage) (err error) {
 	return err
 }
 
-// fixedIP reads what a request asks for: a subnet, an address, or both.
+// fixedIP reads an entry of fixed_ips: a subnet, an address, or both.
 func fixedIP(raw json.RawMessage) (f network.FixedIP, err error) {
 	m, err := Dict(raw, "subnet_id", "ip_address")
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"berth/internal/network"
 )
 
-// Versioned wraps the fields of an object as oslo.versionedobjects writes it.
+// Versioned wraps the fields of an object in the envelope of oslo.versionedobjects.
 func Versioned(name, version string, fields map[string]any) map[string]any {
 	return object{"versioned_object.name": name, "versioned_object.namespace": "versionedobjects",
 		"versioned_object.version": version, "versioned_object.data": fields}
 }
 
-// PortVersioned is the port as Neutron's versioned object Port in that version, with the fields that an agent needs to wire the port. n is
-// the port's network.
+// PortVersioned returns the port as Neutron's versioned object Port in the given version, with the fields that an agent needs to wire the
+// port. The parameter `n` is the port's network.
 func PortVersioned(p network.Port, n network.Network, version string) map[string]any {
 	fields := view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) {
 		if d.ObjectName != "" {
@@ -41,7 +41,7 @@ var unsupportedFields = []struct {
 	{"hints", 8}, {"hardware_offload_type", 9}, {"trusted", 10},
 }
 
-// minorVersion is y of the version x.y; 0 for other text.
+// minorVersion returns y of a version x.y, and 0 for other text.
 func minorVersion(version string) int {
 	_, after, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(after)
@@ -79,8 +79,8 @@ func versionedDHCPOptions(p port) any {
 	return list
 }
 
-// versionedBindings are the bindings of a port that is wired on one host at a time: the active one and those that it may move to.
-// Dictionaries are JSON texts in them.
+// versionedBindings returns the bindings of a port that is wired on one host at a time: the active one, and the INACTIVE ones to
+// which it may move. The fields profile and vif_details are JSON texts.
 func versionedBindings(p port) []object {
 	list := []object{}
 	if p.Distributed() {
@@ -97,7 +97,7 @@ func versionedBindings(p port) []object {
 	return list
 }
 
-// versionedDistributedBindings are the bindings of a port that is wired on every host of its router.
+// versionedDistributedBindings returns the bindings of a port that is wired on every host of its router.
 func versionedDistributedBindings(p port) []object {
 	list := []object{}
 	if !p.Distributed() {
@@ -110,7 +110,7 @@ func versionedDistributedBindings(p port) []object {
 	return list
 }
 
-// versionedLevels name the mechanism driver and the segment of each host on which the port is bound.
+// versionedLevels returns a binding level for each host on which the port is bound: the mechanism driver and the segment.
 func versionedLevels(p port, n network.Network) []object {
 	list := []object{}
 	for _, b := range p.AllBindings() {
@@ -127,7 +127,7 @@ func versionedLevels(p port, n network.Network) []object {
 	return list
 }
 
-// SegmentVersioned is the segment of a network as a versioned object. Each network has one segment, with the network's own ID.
+// SegmentVersioned returns the segment of a network as a versioned object. Each network has one segment, with the network's own ID.
 func SegmentVersioned(n network.Network) map[string]any {
 	var physical any
 	if n.PhysicalNetwork != "" {
@@ -138,7 +138,7 @@ func SegmentVersioned(n network.Network) map[string]any {
 		"description": "", "revision_number": n.Revision, "created_at": timestamp(n.CreatedAt), "updated_at": timestamp(n.UpdatedAt)})
 }
 
-// jsonText is a dictionary as JSON in a text; nothing is "{}".
+// jsonText returns a dictionary as JSON text; the text of an empty one is "{}".
 func jsonText(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil || string(raw) == "null" {
