@@ -3,6 +3,7 @@ package journalstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -136,16 +137,38 @@ func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq
 const EntryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
 	created_at, taken_at, finished_at, retry_at, carrier`
 
-// entryFields returns the scan targets for EntryColumns.
-func entryFields(e *journal.Entry) []any {
-	return []any{&e.Seq, &e.Object.Type, &e.Object.ID, &e.Operation, &e.Data, &e.State, &e.Attempt, &e.Failures, &e.MaybeApplied,
-		&e.Project, &e.Name, &e.LastError, &e.CreatedAt, &e.TakenAt, &e.FinishedAt, &e.RetryAt, &e.BatchLeader}
+// entryRow is a row of EntryColumns. The fields have the names of the columns.
+type entryRow struct {
+	Seq        int64
+	ObjectType string
+	ObjectID   string
+	Operation  journal.Operation
+	Data       json.RawMessage
+	State      journal.State
+	Attempt    int
+	Failures   int
+	Unsure     bool
+	Project    string
+	Name       string
+	LastError  string
+	CreatedAt  time.Time
+	TakenAt    *time.Time
+	FinishedAt *time.Time
+	RetryAt    *time.Time
+	Carrier    *int64
+}
+
+func (r entryRow) entry() journal.Entry {
+	return journal.Entry{Seq: r.Seq, Object: journal.Ref{Type: r.ObjectType, ID: r.ObjectID}, Operation: r.Operation, Data: r.Data,
+		State: r.State, Attempt: r.Attempt, Failures: r.Failures, MaybeApplied: r.Unsure, Project: r.Project, Name: r.Name,
+		LastError: r.LastError, CreatedAt: r.CreatedAt, TakenAt: r.TakenAt, FinishedAt: r.FinishedAt, RetryAt: r.RetryAt,
+		BatchLeader: r.Carrier}
 }
 
 // ScanEntry reads a row of EntryColumns.
-func ScanEntry(row pgx.CollectableRow) (e journal.Entry, err error) {
-	err = row.Scan(entryFields(&e)...)
-	return e, err
+func ScanEntry(row pgx.CollectableRow) (journal.Entry, error) {
+	r, err := pgx.RowToStructByName[entryRow](row)
+	return r.entry(), err
 }
 
 // queryEntry runs a statement that returns EntryColumns of one entry.

@@ -53,7 +53,7 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 			where seq = before.n and state in ('pending', 'processing')
 				and (retry_at is null or retry_at <= clock_timestamp())
 				and not exists (select from journal_dep d where d.entry = seq)
-			returning before.was = 'processing' or unsure, `+EntryColumns, seq,
+			returning before.was = 'processing' or unsure as maybe_applied, `+EntryColumns, seq,
 		).Query(func(rows pgx.Rows) error {
 			results, err := pgx.CollectRows(rows, scanClaim)
 			if claimed = len(results) == 1; claimed {
@@ -65,10 +65,13 @@ func (s *Store) claimEntry(ctx context.Context, seq int64) (t journal.ClaimResul
 	return t, claimed, err
 }
 
+// scanClaim reads a row of maybe_applied and EntryColumns.
 func scanClaim(row pgx.CollectableRow) (journal.ClaimResult, error) {
-	var t journal.ClaimResult
-	err := row.Scan(append([]any{&t.MaybeApplied}, entryFields(&t.Entry)...)...)
-	return t, err
+	r, err := pgx.RowToStructByName[struct {
+		entryRow
+		MaybeApplied bool
+	}](row)
+	return journal.ClaimResult{Entry: r.entry(), MaybeApplied: r.MaybeApplied}, err
 }
 
 // unclaimedEntry returns an entry with the reason why it cannot be claimed.
@@ -76,13 +79,16 @@ func (s *Store) unclaimedEntry(ctx context.Context, seq int64) (t journal.ClaimR
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		t = journal.ClaimResult{}
 		batch.Queue(`
-			select greatest(retry_at - clock_timestamp(), interval '0'), `+EntryColumns+`
+			select greatest(retry_at - clock_timestamp(), interval '0') as wait, `+EntryColumns+`
 			from journal_entry
-			where seq = $1`, seq).QueryRow(func(row pgx.Row) error {
-			var wait *time.Duration
-			err := row.Scan(append([]any{&wait}, entryFields(&t.Entry)...)...)
-			if wait != nil && isSendable(t.Entry) {
-				t.Wait = *wait
+			where seq = $1`, seq).Query(func(rows pgx.Rows) error {
+			r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[struct {
+				entryRow
+				Wait *time.Duration
+			}])
+			t.Entry = r.entry()
+			if r.Wait != nil && isSendable(t.Entry) {
+				t.Wait = *r.Wait
 			}
 			return db.NotFoundOr(err, "journal entry %d", seq)
 		})
@@ -190,17 +196,18 @@ func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e
 		needless as (`+outbox.DeleteNeverClaimed("e", "$8", "e.state = 'completed'")+`),
 		due as (`+outbox.MakeDueNow("e", "$8", "e.state <> 'completed'")+`
 			returning 1)
-		select exists (select from due), `+EntryColumns+`
+		select exists (select from due) as due, `+EntryColumns+`
 		from e`, seq, attempt, o.State(), failures, o.MaybeApplied, o.Reason, o.RetryAfter, entryID(seq), o.ControllerDown,
 	).Query(func(rows pgx.Rows) error {
-		*written, *due = false, false
-		for rows.Next() {
-			*written = true
-			if err := rows.Scan(append([]any{due}, entryFields(e)...)...); err != nil {
-				return err
-			}
+		results, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
+			entryRow
+			Due bool
+		}])
+		*written, *due = len(results) == 1, false
+		if *written {
+			*e, *due = results[0].entry(), results[0].Due
 		}
-		return rows.Err()
+		return err
 	})
 }
 

@@ -35,7 +35,7 @@ func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, ca
 				retry_at = clock_timestamp() + $3::interval, carrier = $5
 			from free
 			where seq = free.n
-			returning unsure, `+EntryColumns, since, limit, ClaimDuration, wakeDelay, carrier, contract.JournalEntry,
+			returning unsure as maybe_applied, `+EntryColumns, since, limit, ClaimDuration, wakeDelay, carrier, contract.JournalEntry,
 		).Query(func(rows pgx.Rows) (err error) {
 			claimed, err = pgx.CollectRows(rows, scanClaim)
 			return err

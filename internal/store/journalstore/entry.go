@@ -73,7 +73,7 @@ func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b
 		if err != nil {
 			return err
 		}
-		d, err = pgx.CollectRows(rows, pgx.RowToStructByPos[journal.OperatorDecision])
+		d, err = pgx.CollectRows(rows, pgx.RowToStructByName[journal.OperatorDecision])
 		return err
 	})
 	if err != nil {

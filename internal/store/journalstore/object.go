@@ -110,14 +110,14 @@ func lockRef(ctx context.Context, tx db.Tx, r journal.Ref) error {
 // deleteObject deletes an object and, before it, the objects that it owns.
 func deleteObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Change, error) {
 	rows, err := tx.Query(ctx, `
-		select object_type, object_id
+		select object_type as type, object_id as id
 		from mirror_object
 		where object_type = any($1) and parents @> array[$2::text]
 		order by object_type, object_id`, journal.OwnedTypes(c.Object.Type), parentKey(c.Object))
 	if err != nil {
 		return nil, err
 	}
-	owned, err := pgx.CollectRows(rows, pgx.RowToStructByPos[journal.Ref])
+	owned, err := pgx.CollectRows(rows, pgx.RowToStructByName[journal.Ref])
 	if err != nil {
 		return nil, err
 	}
