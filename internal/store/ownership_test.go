@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// tables lists the tables of each package: only the owner writes them.
+// tables lists the tables that each package owns. Only the owner writes a table.
 var tables = map[string][]string{
 	"outbox":       {"note", "temporal_namespace"},
 	"journalstore": {"journal_entry", "journal_dep", "journal_audit", "mirror_breaker", "mirror_object"},
@@ -76,9 +76,9 @@ func TestOwnership_EveryTableHasOneOwner(t *testing.T) {
 	slices.Sort(existing)
 	slices.Sort(owned)
 	if !slices.Equal(slices.Compact(slices.Clone(owned)), owned) {
-		t.Errorf("a table has two owners: %v", owned)
+		t.Errorf("want one owner for each table, but a table is listed twice: %v", owned)
 	}
-	existing = slices.DeleteFunc(existing, func(table string) bool { return table == "goose_db_version" }) // goose's own
+	existing = slices.DeleteFunc(existing, func(table string) bool { return table == "goose_db_version" }) // the table of goose, the migration tool
 	if !slices.Equal(existing, owned) {
 		t.Errorf("tables of the schema:\n%v\ntables with an owner:\n%v", existing, owned)
 	}
@@ -108,7 +108,7 @@ func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
 					continue
 				}
 				if u.write || allowedReads[pkg][u.table] == "" {
-					t.Errorf("%s: %s %s, which belongs to %s", s.position, pkg, u, owner)
+					t.Errorf("%s: package %s %s, which belongs to %s", s.position, pkg, u, owner)
 					continue
 				}
 				if seen[pkg] == nil {
@@ -155,12 +155,12 @@ func TestOwnership_TableUsesAreFound(t *testing.T) {
 	}
 }
 
-// sqlText is a string of a Go file. Parts that are no literals are a question mark.
+// sqlText is a string expression of a Go file. A question mark replaces each part that is no literal.
 type sqlText struct {
 	text, position string
 }
 
-// sqlTexts returns the string expressions of a file, concatenations as one text, without the texts of errors and struct tags.
+// sqlTexts returns the string expressions of a file, except for error texts and struct tags. A concatenation is one text.
 func sqlTexts(t *testing.T, file string) []sqlText {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -213,7 +213,7 @@ var fromListEnds = []string{"where", "group", "order", "limit", "returning", "fo
 func tableUses(sql string) []use {
 	var uses []use
 	depth := 0
-	inList := map[int]bool{} // by depth: a comma starts another table
+	inList := map[int]bool{} // by depth of parentheses: true in a list of tables, where a comma is followed by another table
 	var previous, beforeThat string
 	for _, word := range sqlToken.FindAllString(strings.ToLower(sql), -1) {
 		switch {
@@ -227,7 +227,7 @@ func tableUses(sql string) []use {
 		case word == "from" || word == "using":
 			inList[depth] = true
 		case word == "only" || word == "table":
-			continue // between the keyword and the name
+			continue // a keyword that may stand before the table's name
 		case previous == "update" && (word == "set" || word == "of" || word == "skip" || word == "nowait"):
 			// on conflict do update set, for update of
 		case previous == "into" || previous == "update" || previous == "lock" || previous == "truncate",

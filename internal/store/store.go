@@ -1,8 +1,8 @@
-// Package store opens the stores of berth's rows in PostgreSQL. The packages below it are the only ones with SQL, and each
+// Package store opens berth's stores in PostgreSQL. Only the packages below it contain SQL, and each of them
 // owns its tables: outbox owns the notes, journalstore the journal, inventorystore providers and allocations, networkstore
 // networks and ports, leasestore leases and hosts, mirrorstore the runs that compare the controller with the rows.
-// An exported method of a Store is one transaction; a function that takes a db.Tx is a step of its caller's transaction.
-// No store speaks to the network, to Temporal or in HTTP.
+// An exported method of a Store is one transaction. A function with a db.Tx parameter is a part of its caller's transaction.
+// No store calls Temporal or another service.
 package store
 
 import (
@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// Store is every store on one database.
+// Store contains every store of one database.
 type Store struct {
 	DB        *db.DB
 	Outbox    *outbox.Store
@@ -28,13 +28,13 @@ type Store struct {
 	Mirror    *mirrorstore.Store
 }
 
-// Config is what the operator sets of the stores.
+// Config contains the operator's settings of the stores.
 type Config struct {
 	Network networkstore.Config
 	Lease   leasestore.Config
 }
 
-// Open connects to the database at that URL. It does not migrate; see db.Migrate.
+// Open connects to the database with the given URL. It does not migrate; see db.Migrate.
 func Open(ctx context.Context, url string, c Config) (*Store, error) {
 	d, err := db.Open(ctx, url)
 	if err != nil {

@@ -4,12 +4,12 @@ import "context"
 
 type actorKey struct{}
 
-// WithActor returns a context whose writes the generation history records under that actor.
+// WithActor returns a context with an actor. The generation history records the actor of each write.
 func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// Actor is the actor of a context; "berth" if the context names none.
+// Actor returns the actor of a context, or "berth" if the context has none.
 func Actor(ctx context.Context) string {
 	if actor, ok := ctx.Value(actorKey{}).(string); ok {
 		return actor

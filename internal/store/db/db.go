@@ -1,5 +1,5 @@
-// Package db opens berth's PostgreSQL database, runs transactions on it and holds its schema. It reads no table of berth: the
-// packages beside it own the rows.
+// Package db opens berth's PostgreSQL database, runs transactions and contains the schema. It reads no table of berth: each
+// table belongs to one of the store packages next to it.
 package db
 
 import (
@@ -13,17 +13,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// DB is two pools of connections to berth's database, each as large as its URL says.
+// DB contains two pools of connections to berth's database. The URL sets the size of each pool.
 type DB struct {
 	pool     *pgxpool.Pool
-	prepared *pgxpool.Pool // connections that keep one generic plan per statement
-	hasNotes chan struct{} // a transaction with due notes was committed
+	prepared *pgxpool.Pool // connections that use one generic plan for each prepared statement
+	hasNotes chan struct{} // receives a value after a transaction with due notes is committed
 	stop     context.CancelFunc
 	stopped  chan struct{}
 }
 
-// Limits that keep a stuck client or a lost worker from holding rows: no statement, lock wait or idle
-// transaction of ours lasts longer.
+// Time limits of berth's statements, lock waits and idle transactions. They release the locks of a client that hangs or of
+// a worker that is lost.
 const (
 	StatementTimeout = 30 * time.Second
 	idleTimeout      = 15 * time.Second
@@ -32,7 +32,7 @@ const (
 // NoteChannel is the PostgreSQL channel on which relays are notified of due notes.
 const NoteChannel = "berth_note"
 
-// Open connects to the database at that URL. It does not migrate; see Migrate.
+// Open connects to the database with the given URL. It does not migrate; see Migrate.
 func Open(ctx context.Context, url string) (*DB, error) {
 	cfg, err := poolConfig(url)
 	if err != nil {
@@ -42,8 +42,8 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	// For lists of names PostgreSQL makes a new plan each time, which takes longer than to run it. One plan suffices
-	// if it does not read a table sequentially because that table was small when the plan was made.
+	// PostgreSQL would plan a statement with a list parameter anew each time, which takes longer than its execution. One generic plan suffices
+	// if it uses indexes even though it was made while a table was small.
 	cfg = cfg.Copy()
 	cfg.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	cfg.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
@@ -61,16 +61,16 @@ func Open(ctx context.Context, url string) (*DB, error) {
 func poolConfig(url string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("database URL: %w", err)
+		return nil, fmt.Errorf("parse the database URL: %w", err)
 	}
 	params := cfg.ConnConfig.RuntimeParams
 	for name, value := range map[string]string{
 		"statement_timeout":                   fmt.Sprint(StatementTimeout.Milliseconds()),
 		"idle_in_transaction_session_timeout": fmt.Sprint(idleTimeout.Milliseconds()),
-		// Plans are kept per connection. With the default, which suits rotating disks, a plan that was made while a table
-		// was small reads the table sequentially, and goes on doing so while it grows.
+		// A connection keeps its plans. With the default setting, which is for rotating disks, a plan that is made while a table
+		// is small reads the table sequentially, and still does so after the table has grown.
 		"random_page_cost": "1.1",
-		// Compiling a plan takes longer than any query of ours does.
+		// Compiling a plan (JIT) takes longer than any query of berth.
 		"jit": "off",
 	} {
 		if _, given := params[name]; !given {
@@ -117,10 +117,10 @@ func (d *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return d.pool.SendBatch(ctx, b)
 }
 
-// Acquire lends a connection until its Release.
+// Acquire takes a connection from the pool. The caller must release it.
 func (d *DB) Acquire(ctx context.Context) (*pgxpool.Conn, error) { return d.pool.Acquire(ctx) }
 
-// NotifyRelays tells the relays of every process that notes are due. Calls that come while a notification is being sent
+// NotifyRelays notifies the relays of every process that notes are due. Calls during the sending of a notification
 // share the next one.
 func (d *DB) NotifyRelays() {
 	select {
@@ -129,8 +129,8 @@ func (d *DB) NotifyRelays() {
 	}
 }
 
-// notifyRelays sends the notifications after the commits rather than in them, because PostgreSQL lets transactions that
-// notify commit only one after another. If a crash between the two loses a notification, the relays' own timer finds the
+// notifyRelays sends a notification after the commit and not as part of it, because PostgreSQL commits transactions that
+// notify only one after another. If a crash between the commit and the notification loses the notification, the relays poll and find the
 // notes.
 func (d *DB) notifyRelays(ctx context.Context) {
 	defer close(d.stopped)
@@ -141,7 +141,7 @@ func (d *DB) notifyRelays(ctx context.Context) {
 		case <-d.hasNotes:
 		}
 		if _, err := d.pool.Exec(ctx, `select pg_notify($1, '')`, NoteChannel); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "notify relays", "error", err)
+			slog.WarnContext(ctx, "notification of the relays failed; they poll the outbox", "error", err)
 		}
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// Listing narrows, orders and pages a list.
+// Listing contains the filters, the order and the page of a list request.
 type Listing struct {
-	Where   []Condition // all of them hold
-	Sort    []Order     // before the ID, which decides last
-	Limit   int         // 0 for no limit
+	Where   []Condition // an item must meet all of them
+	Sort    []Order     // sort keys; the ID is always the last key
+	Limit   int         // maximum number of items; 0: no limit
 	Marker  uuid.UUID   // the page begins after this item; Nil for the first page
-	Reverse bool        // the page ends before the marker instead
-	Project string      // only what this project may see; empty for everything
+	Reverse bool        // the page ends before the marker instead of beginning after it
+	Project string      // list only items that this project may see; empty: all items
 }
 
-// Condition holds for an item whose field has one of the values. Each list defines its fields.
+// Condition requires that an item's field has one of the values. Each list defines its fields.
 type Condition struct {
 	Field string
 	In    []string
@@ -32,16 +32,16 @@ type Order struct {
 
 // Column is the SQL of a field of a Condition or Order.
 type Column struct {
-	Expr     string // yields the value
-	Cast     string // of the values that it is compared with
-	Test     string // replaces Expr where an item has not exactly one value; %s stands for the values
+	Expr     string // SQL expression of the value
+	Cast     string // SQL type of the values that the field is compared with
+	Test     string // SQL condition used instead of Expr if an item may have no or several values; %s stands for the values
 	Unsorted bool
 }
 
 // ListQuery builds the SQL of a Listing: the part after "from".
 type ListQuery struct {
 	Columns map[string]Column
-	Table   string // its column id identifies the items
+	Table   string // table of the items; its column `id` identifies them
 	Args    []any
 }
 
@@ -51,7 +51,7 @@ func (l *ListQuery) arg(v any) string {
 	return fmt.Sprintf("$%d", len(l.Args))
 }
 
-// Clauses returns the where, order by and limit clauses of the Listing. The condition visible takes the project. Fields come
+// Clauses returns the where, order by and limit clauses of the Listing. The condition `visible` has one verb for the project. Fields come
 // from Columns only, so that no text of a client becomes SQL.
 func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	where := []string{"true"}
@@ -61,7 +61,7 @@ func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	for _, c := range q.Where {
 		col, ok := l.Columns[c.Field]
 		if !ok {
-			return "", fmt.Errorf("list: no field %q", c.Field)
+			return "", fmt.Errorf("list: unknown field %q", c.Field)
 		}
 		values := l.arg(c.In) + "::text[]::" + col.Cast
 		if col.Test != "" {
@@ -97,7 +97,7 @@ func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	return sql, nil
 }
 
-// after is the condition that an item comes after the marker in the order of the keys.
+// after returns the SQL condition that an item comes after the marker in the order of the sort keys.
 func (l *ListQuery) after(keys []string, down []bool, marker uuid.UUID) string {
 	at := l.arg(marker)
 	var ways []string
@@ -114,7 +114,7 @@ func (l *ListQuery) after(keys []string, down []bool, marker uuid.UUID) string {
 	return "(" + strings.Join(ways, " or ") + ")"
 }
 
-// Page puts the items of a reverse page into their order.
+// Page reverses the items of a reverse page, because they were read backwards from the marker.
 func Page[T any](items []T, q Listing) []T {
 	if q.Reverse {
 		slices.Reverse(items)
@@ -122,7 +122,7 @@ func Page[T any](items []T, q Listing) []T {
 	return items
 }
 
-// Tagged adds the columns that filter objects of the table by their tags.
+// Tagged adds the columns for filters on the tags of the table's objects.
 func Tagged(table string, columns map[string]Column) map[string]Column {
 	for field, test := range map[string]string{
 		"tags":         table + ".tags @> %s",

@@ -15,15 +15,15 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migration is one step of the schema and whether the database has taken it.
+// Migration describes one migration of the schema and whether it is applied to the database.
 type Migration struct {
 	Version int64  `json:"version"`
 	Name    string `json:"name"`
 	Applied bool   `json:"applied"`
 }
 
-// Migrate brings the schema of the database at that URL up to date and returns the steps that it took.
-// A session lock makes a second migrator wait. Migrations only go forward and suit the code before and after.
+// Migrate applies all pending migrations to the database with the given URL and returns them.
+// A session lock makes a second migrator wait. Migrations only go forward; both the previous and the new code work with the new schema.
 func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	p, closeDB, err := migrator(url)
 	if err != nil {
@@ -41,7 +41,7 @@ func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	return taken, nil
 }
 
-// Migrations lists every step of the schema, and which of them the database has taken.
+// Migrations lists every migration and whether it is applied to the database.
 func Migrations(ctx context.Context, url string) ([]Migration, error) {
 	p, closeDB, err := migrator(url)
 	if err != nil {
@@ -50,7 +50,7 @@ func Migrations(ctx context.Context, url string) ([]Migration, error) {
 	defer closeDB()
 	status, err := p.Status(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("migration status: %w", err)
+		return nil, fmt.Errorf("read the migration status: %w", err)
 	}
 	var all []Migration
 	for _, s := range status {
@@ -62,7 +62,7 @@ func Migrations(ctx context.Context, url string) ([]Migration, error) {
 func migrator(url string) (*goose.Provider, func(), error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, nil, fmt.Errorf("database URL: %w", err)
+		return nil, nil, fmt.Errorf("parse the database URL: %w", err)
 	}
 	db := stdlib.OpenDB(*cfg)
 	closeDB := func() { _ = db.Close() }
@@ -79,7 +79,7 @@ func migrator(url string) (*goose.Provider, func(), error) {
 	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker))
 	if err != nil {
 		closeDB()
-		return nil, nil, fmt.Errorf("migrations: %w", err)
+		return nil, nil, fmt.Errorf("load the migrations: %w", err)
 	}
 	return p, closeDB, nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// InPipelinedTx is InTx for a transaction of two round trips: the batch that reads fills goes to the database along with
-// begin, and the batch that decide fills goes along with commit. If decide queues nothing, the transaction is rolled back.
-// Locks are held no longer than that. Every statement must have an index for what it looks for, and none may enqueue notes.
+// InPipelinedTx does the same as InTx for a transaction of two round trips. The batch that `reads` fills is sent together with
+// `begin`, and the batch that `decide` fills is sent together with `commit`. If `decide` queues nothing, the transaction is rolled back.
+// The locks are held only for this time. Every statement must be able to use an index, and none may enqueue notes.
 func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) error {
 	return retry(func() error {
 		return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
@@ -19,8 +19,8 @@ func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide f
 	})
 }
 
-// InBatch is InTx for a transaction of one round trip: the batch that queue fills, which implies begin and commit. Every
-// statement must have an index for what it looks for. If it enqueues notes, the caller calls NotifyRelays afterwards.
+// InBatch does the same as InTx for a transaction of one round trip: the batch that `queue` fills, which implies begin and commit. Every
+// statement must be able to use an index. If a statement enqueues notes, the caller calls NotifyRelays afterwards.
 func (d *DB) InBatch(ctx context.Context, queue func(*pgx.Batch)) error {
 	return retry(func() error {
 		batch := &pgx.Batch{}
@@ -29,12 +29,12 @@ func (d *DB) InBatch(ctx context.Context, queue func(*pgx.Batch)) error {
 	})
 }
 
-// TryBatch is InBatch without running the transaction again.
+// TryBatch does the same as InBatch, but does not retry the transaction.
 func (d *DB) TryBatch(ctx context.Context, batch *pgx.Batch) error {
 	return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.SendBatch(ctx, batch).Close() })
 }
 
-// withPreparedConn lends f a connection on which everything fails when ctx ends.
+// withPreparedConn calls f with a connection of the pool with prepared plans. All calls on the connection fail when ctx ends.
 func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxpool.Conn) error) error {
 	conn, err := d.prepared.Acquire(ctx)
 	if err != nil {
@@ -49,17 +49,17 @@ func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxp
 	return err
 }
 
-// failWhenDone makes everything that waits for a connection fail when ctx ends, until the connection is released. It
-// spares the goroutines with which pgx watches the context of each statement.
+// failWhenDone makes every call that waits on the connection fail when ctx ends, until the connection is released. It
+// replaces the goroutines with which pgx watches the context of each statement.
 func failWhenDone(ctx context.Context, conn *pgxpool.Conn) (release func()) {
 	stop := context.AfterFunc(ctx, func() {
 		_ = conn.Conn().PgConn().Conn().SetDeadline(time.Unix(1, 0))
 	})
 	return func() {
-		if !stop() { // the deadline has passed, so the connection cannot be used again
+		if !stop() { // ctx has ended, so the connection cannot be used again
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
-		conn.Release() // which closes a connection that is left in a transaction
+		conn.Release() // Release closes a connection that is still in a transaction
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// schemaQuery selects the statements that create a schema: a sort key and the statement of each. Run in this order they create the same
+// schemaQuery selects the statements that create a schema, each with a sort key. Executed in this order, they create the same
 // schema in an empty database. Objects of extensions and goose's own table are left out.
 const schemaQuery = `
 with relation as (
@@ -86,7 +86,7 @@ select statement
 from object
 order by section, name collate "C"`
 
-// dumpSchema returns the statements that create the schema of a database. The same migrations give the same text.
+// dumpSchema returns the statements that create the schema of a database. The same migrations always result in the same text.
 func dumpSchema(ctx context.Context, t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	rows, err := conn.Query(ctx, schemaQuery)

@@ -18,7 +18,7 @@ const schemaHead = `-- The schema after all migrations, for readers and reviews.
 
 `
 
-// TestSchema_EqualsMigrations fails when schema.sql differs from what the migrations create.
+// TestSchema_EqualsMigrations fails if schema.sql differs from the schema that the migrations create.
 func TestSchema_EqualsMigrations(t *testing.T) {
 	t.Parallel()
 	migrated := emptyDatabase(t)
@@ -44,7 +44,7 @@ func TestSchema_EqualsMigrations(t *testing.T) {
 	storetest.Exec(t, created, `create table goose_db_version ()`)
 	storetest.Exec(t, created, want)
 	if d := cmp.Diff(want, schemaHead+dumpSchema(t.Context(), t, storetest.Connect(t, created))); d != "" {
-		t.Errorf("schema.sql creates another schema:\n%s", d)
+		t.Errorf("schema.sql creates another schema than the migrations (- is wanted):\n%s", d)
 	}
 }
 

@@ -9,18 +9,18 @@ import (
 // sessionCheck is how often the session that holds a lock is checked.
 const sessionCheck = 5 * time.Second
 
-// InOneProcess runs f in at most one process at a time, and returns false if another process runs it. The lock belongs to a
-// session of PostgreSQL: it ends with the process, and the context of f ends if the session is lost.
+// InOneProcess runs f in at most one process at a time, and returns false if another process runs it. The advisory lock belongs to a
+// session of PostgreSQL: it is released when the process ends, and the context of f ends if the session is lost.
 func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error) {
 	c, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return false, fmt.Errorf("lock %s: %w", name, err)
+		return false, fmt.Errorf("take the session lock %s: %w", name, err)
 	}
-	session := c.Hijack() // so that the end of the session is the end of the lock
+	session := c.Hijack() // removed from the pool, so that closing the session releases the lock
 	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
-	// With these, PostgreSQL notices within half a minute, not hours, that the client's machine died.
+	// With these settings, PostgreSQL notices within half a minute instead of hours that the client's machine has died.
 	if _, err := session.Exec(ctx, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4`); err != nil {
-		return false, fmt.Errorf("lock %s: %w", name, err)
+		return false, fmt.Errorf("take the session lock %s: %w", name, err)
 	}
 	var locked bool
 	if err := session.QueryRow(ctx, `select pg_try_advisory_lock(hashtextextended($1, 0))`, "alone "+name).Scan(&locked); err != nil || !locked {

@@ -13,30 +13,30 @@ import (
 var (
 	// ErrNotFound means that no such row exists.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict means that another writer was faster, or that the row is in another state than the writer acted on.
+	// ErrConflict means that another writer was faster, or that the row is in another state than the writer expected.
 	ErrConflict = errors.New("conflict")
-	// ErrRetry means that another writer has created a row that this transaction did not see: the transaction runs again.
+	// ErrRetry means that another writer has created a row that this transaction did not see. The transaction is retried.
 	ErrRetry = errors.New("another writer was faster")
 )
 
-// Tx is a transaction of berth. A function that takes one is a step of its caller's transaction.
+// Tx is a transaction of berth. A function with a Tx parameter runs as part of its caller's transaction.
 type Tx interface {
 	pgx.Tx
-	// NotifyRelays has the relays notified after the commit that notes are due.
+	// NotifyRelays requests that the relays are notified after the commit that notes are due.
 	NotifyRelays()
 }
 
-// retries is how often a transaction is run again after the database itself refused it.
+// retries is the maximum number of retries of a transaction after a deadlock or serialization failure.
 const retries = 5
 
-// InTx runs f in one read-committed transaction and commits it. A deadlock or serialization failure, which
-// nothing but the database's own timing decides, runs f again; f must therefore not act outside the transaction.
+// InTx runs f in one read-committed transaction and commits it. After a deadlock or serialization failure,
+// it runs f again; f must therefore have no effect outside the transaction.
 func (d *DB) InTx(ctx context.Context, f func(Tx) error) error {
 	return d.inTx(ctx, d.pool, f)
 }
 
-// InPreparedTx is InTx on a connection that plans each statement once. Each statement of f must have an index for what it
-// looks for.
+// InPreparedTx does the same as InTx on a connection that plans each statement once. Each statement of f must be able to
+// use an index.
 func (d *DB) InPreparedTx(ctx context.Context, f func(Tx) error) error {
 	return d.inTx(ctx, d.prepared, f)
 }
@@ -52,13 +52,13 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(Tx) error) err
 	})
 }
 
-// InSnapshot runs f in a read-only transaction that sees one state of the database.
+// InSnapshot runs f in a read-only transaction whose queries all see the same snapshot of the database.
 func (d *DB) InSnapshot(ctx context.Context, f func(Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, d.pool, readOnly, func(tx pgx.Tx) error { return f(&transaction{tx, new(bool)}) })
 }
 
-// Savepoint runs f in a savepoint: if f fails, what it wrote is undone and the transaction goes on.
+// Savepoint runs f in a savepoint. If f fails, its writes are rolled back and the transaction continues.
 func Savepoint(ctx context.Context, tx Tx, f func(Tx) error) error {
 	return pgx.BeginFunc(ctx, tx, func(inner pgx.Tx) error { return f(inner.(Tx)) })
 }
@@ -72,7 +72,7 @@ func retry(f func() error) error {
 	}
 }
 
-// transaction remembers whether notes were enqueued in it that are due at once.
+// transaction records whether it has enqueued notes that are due at once.
 type transaction struct {
 	pgx.Tx
 	hasNotes *bool
@@ -80,7 +80,7 @@ type transaction struct {
 
 func (t *transaction) NotifyRelays() { *t.hasNotes = true }
 
-// Begin makes a savepoint, whose notes are the transaction's.
+// Begin creates a savepoint. Notes that are enqueued in the savepoint count as notes of the transaction.
 func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	tx, err := t.Tx.Begin(ctx)
 	if err != nil {
@@ -89,9 +89,9 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	return &transaction{tx, t.hasNotes}, nil
 }
 
-// SendBatch sends a batch whose error is the database's rather than what a callback made of an earlier result. The
-// server runs the whole batch whatever the callbacks return: a deadlock behind a callback that returned an error ends the
-// transaction, and only running it again can help then.
+// SendBatch sends a batch. Its result prefers the database's error to the error of a callback. The
+// server runs the whole batch even if a callback fails: a deadlock after the failure of a callback aborts the
+// transaction, so that it must be retried.
 func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	r := &batchResults{}
 	for _, q := range b.QueuedQueries {
@@ -101,13 +101,13 @@ func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResu
 	return r
 }
 
-// batchResults are those of a batch, with the first error that a callback returned.
+// batchResults contains the results of a batch and the first error that a callback returned.
 type batchResults struct {
 	pgx.BatchResults
 	firstError error
 }
 
-// keepFirstError calls the callback unless an earlier one failed, and reads on if it fails itself.
+// keepFirstError wraps a callback: the wrapper stores its error, and skips it if an earlier callback has failed. The next results are still read.
 func (r *batchResults) keepFirstError(callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
 	return func(b pgx.BatchResults) error {
 		if callback == nil || r.firstError != nil {
@@ -119,7 +119,7 @@ func (r *batchResults) keepFirstError(callback func(pgx.BatchResults) error) fun
 	}
 }
 
-// Close returns the database's error, else the first error of a callback.
+// Close returns the database's error or, without one, the first error of a callback.
 func (r *batchResults) Close() error {
 	if err := r.BatchResults.Close(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (r *batchResults) Close() error {
 	return r.firstError
 }
 
-// Transient returns whether the same transaction may succeed when it runs again: PostgreSQL says so (serialization failure,
+// Transient reports whether a retry of the transaction may succeed: PostgreSQL reported it (serialization failure,
 // deadlock), or another writer was faster (ErrRetry).
 func Transient(err error) bool {
 	var pg *pgconn.PgError
@@ -137,20 +137,20 @@ func Transient(err error) bool {
 	return errors.Is(err, ErrRetry)
 }
 
-// isCreatedTwice returns whether another writer has created the same consumer meanwhile. It is known here because the
-// constraint may be checked by the commit of a pipelined transaction, after its callbacks.
+// isCreatedTwice reports whether another writer has created the same consumer meanwhile. This package must know the constraint, because the
+// commit of a pipelined transaction may report the violation after all callbacks have run.
 func isCreatedTwice(err error) bool { return Violates(err, "consumer_uuid") }
 
-// WasOvertaken returns whether a transaction lost against a writer who created the same row.
+// WasOvertaken reports whether a transaction failed because another writer created the same row.
 func WasOvertaken(err error) bool { return errors.Is(err, ErrRetry) || isCreatedTwice(err) }
 
-// Violates returns whether err is the violation of the constraint with that name.
+// Violates reports whether err is a violation of the constraint with the given name.
 func Violates(err error, constraint string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.ConstraintName == constraint
 }
 
-// NotFoundOr turns "no rows" into ErrNotFound with a description of what was looked for, and returns other errors unchanged.
+// NotFoundOr converts pgx.ErrNoRows to ErrNotFound with a description of the missing row, and returns other errors unchanged.
 func NotFoundOr(err error, format string, args ...any) error {
 	if NoRows(err) {
 		return fmt.Errorf("%w: %s", ErrNotFound, fmt.Sprintf(format, args...))
@@ -158,5 +158,5 @@ func NotFoundOr(err error, format string, args ...any) error {
 	return err
 }
 
-// NoRows returns whether a query found no row.
+// NoRows reports whether an error says that a query found no row.
 func NoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

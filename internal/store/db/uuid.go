@@ -5,7 +5,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// encodeUUIDs has UUIDs sent as they are. Without it each is printed and read again on its way, since it is a
+// encodeUUIDs makes pgx send UUIDs in their binary form. Otherwise pgx formats and parses each UUID as text, because uuid.UUID is a
 // driver.Valuer.
 func encodeUUIDs(m *pgtype.Map) {
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
@@ -17,10 +17,10 @@ func encodeUUIDs(m *pgtype.Map) {
 	}}, m.TryWrapEncodePlanFuncs...)
 }
 
-// uuidPlan encodes a UUID by the plan for the driver's own.
+// uuidPlan encodes a UUID with pgx's plan for its own UUID type.
 type uuidPlan struct{ next pgtype.EncodePlan }
 
-// SetNext is how the driver says which plan that is.
+// SetNext sets this plan; pgx calls it.
 func (p *uuidPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
 
 // Encode appends the value.

@@ -25,11 +25,11 @@ func TestAUUIDIsSentAsItIs(t *testing.T) {
 	} {
 		got, err := m.Encode(c.oid, c.format, c.value, nil)
 		if err != nil || string(got) != c.want {
-			t.Errorf("%s: %q, error %v, want %q", name, got, err, c.want)
+			t.Errorf("send %s: got %q, error %v, want %q", name, got, err, c.want)
 		}
 	}
 	var none *uuid.UUID
 	if got, err := m.Encode(pgtype.UUIDOID, pgtype.BinaryFormatCode, none, nil); got != nil || err != nil {
-		t.Errorf("no UUID is sent as %q, error %v", got, err)
+		t.Errorf("send a nil UUID pointer: got %q, error %v, want null", got, err)
 	}
 }

@@ -21,13 +21,13 @@ func (s *Store) Aggregates(ctx context.Context, provider string) (inventory.Aggr
 		from provider p
 		where uuid = $1`, provider).Scan(&a.Generation, &a.UUIDs)
 	if err := db.NotFoundOr(err, "no provider %s", provider); err != nil {
-		return a, fmt.Errorf("aggregates: %w", err)
+		return a, fmt.Errorf("read aggregates of %s: %w", provider, err)
 	}
 	return a, nil
 }
 
 // SetAggregates replaces the aggregates of a provider and returns its generation. If a generation is expected, the provider
-// must have it (else the fault is of kind ConcurrentUpdate), and the generation grows by one. Without one it stays.
+// must have it (otherwise the fault is of kind ConcurrentUpdate), and the generation grows by one. Otherwise the generation stays.
 func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates []string, expected *int64) (int64, error) {
 	if aggregates == nil {
 		aggregates = []string{}

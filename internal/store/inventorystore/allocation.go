@@ -26,7 +26,7 @@ func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.Consu
 		err = s.runAllocationTx(ctx, w)
 	}
 	switch {
-	case db.WasOvertaken(err): // in every attempt
+	case db.WasOvertaken(err): // every attempt lost against another writer
 		return inventory.Faultf(inventory.ConcurrentUpdate, "Inventory and/or allocations changed while attempting to allocate: "+
 			"Another thread concurrently updated the data. Please retry your update")
 	case err != nil:

@@ -115,7 +115,7 @@ func TestProviderLock_WaitingWriterChecksTheCommittedRows(t *testing.T) {
 			err := storetest.NewRival(t, url).RunAgainst(func() error { return tc.do(s, p) }, tc.first, tc.then...)
 
 			if faultKind(err) != tc.want {
-				t.Errorf("want a fault of kind %d, got %v", tc.want, err)
+				t.Errorf("write that waited for another writer: want a fault of kind %d, got %v", tc.want, err)
 			}
 		})
 	}
@@ -129,14 +129,14 @@ func TestProviderTree_NewChildWaitsForAMovingParent(t *testing.T) {
 	child := inventory.ProviderDraft{UUID: uuid.NewString(), Name: "child", Parent: mid}
 
 	err := storetest.NewRival(t, url).RunAgainst(func() error { return errorOf(s.Inventory.CreateProvider(t.Context(), child)) },
-		`select pg_advisory_xact_lock(1650815604)`, // as a move does
+		`select pg_advisory_xact_lock(1650815604)`, // the lock that a move of a provider takes
 		`update provider set (parent_id, root_id) = (select id, id from provider where name = 'other') where name = 'mid'`)
 
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p, err := s.Inventory.Provider(t.Context(), child.UUID); err != nil || p.Root != other {
-		t.Errorf("want the root %s, got %+v, error %v", other, p, err)
+		t.Errorf("create a child while its parent moves: want the root %s, got %+v, error %v", other, p, err)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestAllocations_DeleteIgnoresAnUncommittedConsumer(t *testing.T) {
 			r.Do(`commit`)
 
 			if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 1 || u.Generation != 2 {
-				t.Errorf("want the new consumer to have 1 at generation 2, got %+v, error %v", u, err)
+				t.Errorf("usage after the other writer created a consumer: got %+v, error %v; want 1 VCPU at generation 2", u, err)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestAllocations_DeadlockIsRetried(t *testing.T) {
 			storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 
 			if n := countAttempts(t, db); n != 3 {
-				t.Errorf("tried %d times, want 3", n)
+				t.Errorf("the transaction ran %d times, want 3, because the first two end in a deadlock", n)
 			}
 		})
 	}
@@ -199,10 +199,10 @@ func TestBatch_DeadlockAfterACallbackErrorIsRetried(t *testing.T) {
 	})
 
 	if !errors.Is(err, stale) {
-		t.Errorf("want the error of the callback, got %v", err)
+		t.Errorf("run a batch with a failing callback: got %v, want the callback's error", err)
 	}
 	if n := countAttempts(t, db); n != 3 {
-		t.Errorf("tried %d times, want 3", n)
+		t.Errorf("the transaction ran %d times, want 3, because the first two end in a deadlock", n)
 	}
 }
 

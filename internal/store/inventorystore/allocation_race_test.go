@@ -48,7 +48,7 @@ func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 	} {
 		var broken int
 		if err := db.QueryRow(t.Context(), invariant).Scan(&broken); err != nil || broken != 0 {
-			t.Errorf("%s: %d, error %v", invariant, broken, err)
+			t.Errorf("the query %s counts %d violations of the invariant, error %v; want 0", invariant, broken, err)
 		}
 	}
 }
@@ -121,10 +121,10 @@ func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *t
 
 		u, err := s.Inventory.ProviderUsage(t.Context(), p)
 		switch {
-		case isNotFound(err) && won >= 1: // deleted; perhaps cleared before
+		case isNotFound(err) && won >= 1: // the provider is deleted; its inventories may have been deleted before
 		case err == nil && won == 1 && u.Used["VCPU"] == 1:
 		default:
-			t.Errorf("round %d: %d winners, usage %+v, error %v", round, won, u, err)
+			t.Errorf("round %d: %d writers succeeded, usage %+v, error %v; want either the provider deleted or one allocation", round, won, u, err)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestEnsureClassAndTrait_ConcurrentCallsSucceed(t *testing.T) {
 		_, _, err := s.Inventory.EnsureTrait(t.Context(), "CUSTOM_X")
 		return err
 	}); won != 16 {
-		t.Errorf("only %d of 16 succeeded", won)
+		t.Errorf("create the same class and trait concurrently: %d of 16 calls succeeded, want all", won)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestProviderTree_ChildAddedDuringAMoveHasTheNewRoot(t *testing.T) {
 	}
 	tree, err := s.Inventory.Providers(t.Context(), inventory.ProviderFilter{InTree: &mid})
 	if err != nil || len(tree) != 62 || m.Root != m.Parent {
-		t.Errorf("%d providers in the tree of %+v, error %v", len(tree), m, err)
+		t.Errorf("list the tree of the moved provider: got %d providers, error %[3]v; want 62, and the parent as root of %+[2]v", len(tree), m, err)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestAllocations_PlansOfEmptyTablesUseIndexes(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(5000)})
-	for range 1500 { // enough for each connection to use a generic plan
+	for range 1500 { // so many that every connection uses a generic plan
 		storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 	}
 	s.Close()
@@ -198,7 +198,7 @@ func TestAllocations_PlansOfEmptyTablesUseIndexes(t *testing.T) {
 			continue
 		}
 		if rows != 1500 || scans > 40 {
-			t.Errorf("%d consumers were written with %d sequential scans", rows, scans)
+			t.Errorf("%d consumers were written with %d sequential scans of the table, want 1500 consumers and at most 40 scans", rows, scans)
 		}
 		return
 	}

@@ -54,7 +54,7 @@ const allocationStatement = `
 	select @cause, @actor, @consumer, 1, uuid, generation - 1, generation
 	from updated_provider`
 
-// tryAllocationStatement runs a write of one provider and one new consumer, the most frequent kind, as one statement. It
+// tryAllocationStatement runs the most frequent kind of write, one provider and one new consumer, as one statement. It
 // reports whether the statement has written. If not, runAllocationTx handles the write: it needs one more round trip and
 // returns the reason if the write is not allowed.
 func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) (done bool, err error) {

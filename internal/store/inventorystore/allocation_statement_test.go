@@ -59,7 +59,7 @@ func TestAllocationStatement_AllowsTheSameAsCheckCapacity(t *testing.T) {
 		}
 	})
 	if admitted == 0 {
-		t.Error("no write was allowed")
+		t.Error("no random write was allowed, want some")
 	}
 }
 
@@ -87,11 +87,11 @@ func TestAllocationStatement_WritesNothingIfUncertain(t *testing.T) {
 	before := dumpRows(t, db)
 	for name, w := range tests {
 		if done, err := inventorystore.TryStatement(t.Context(), s.Inventory, w); done || err != nil {
-			t.Errorf("%s: done is %v, error %v", name, done, err)
+			t.Errorf("run the write as one statement although %s: got done %v, error %v; want nothing written", name, done, err)
 		}
 	}
 	if diff := cmp.Diff(before, dumpRows(t, db)); diff != "" {
-		t.Errorf("rows changed:\n%s", diff)
+		t.Errorf("rows after statements that must not write (- is before):\n%s", diff)
 	}
 }
 
@@ -119,10 +119,10 @@ func TestAllocationStatement_WritesNothingAfterAChangedGeneration(t *testing.T) 
 	r.Do(`commit`)
 
 	if got := <-told; got.done || got.err != nil {
-		t.Errorf("done is %v, error %v", got.done, got.err)
+		t.Errorf("statement after another writer changed the generation: got done %v, error %v; want nothing written", got.done, got.err)
 	}
 	moved := slices.DeleteFunc(dumpRows(t, db), func(line string) bool { return slices.Contains(before, line) })
 	if len(moved) != 1 { // by the rival
-		t.Errorf("want only the generation that the rival changed, got %v", moved)
+		t.Errorf("changed rows: want only the provider, whose generation the rival changed; got %v", moved)
 	}
 }

@@ -41,7 +41,7 @@ func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Ki
 					return
 				}
 			}
-			t.Errorf("writer %d: %v", i, err)
+			t.Errorf("writer %d: got error %v, want success or one of the expected faults", i, err)
 		})
 	}
 	close(start)
@@ -62,12 +62,12 @@ func TestAllocations_FailedFirstWriteCreatesNoConsumer(t *testing.T) {
 	} {
 		err := s.Inventory.PutAllocations(t.Context(), w)
 		if name != "nothing" && faultKind(err) < 0 || name == "nothing" && err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("first write of a consumer, %s: got error %v", name, err)
 		}
 	}
 	storetest.Allocate(t, s, storetest.VCPUs(consumer, a, 4, inventory.ExpectAbsent()))
 	if h := storetest.Allocations(t, s, consumer); h.Generation != 1 {
-		t.Errorf("want generation 1, got %+v", h)
+		t.Errorf("consumer after its first successful write: want generation 1, got %+v", h)
 	}
 }
 

@@ -23,7 +23,7 @@ type allocationTx struct {
 	allocated   map[string]map[inventory.InventoryKey]int64 // allocations before the transaction, by consumer UUID
 	changes     []inventory.GenerationChange                // changes by the allowed writes
 	standalone  bool                                        // the transaction contains nothing else, so it is rolled back if all writes fail
-	incremented int64                                       // by how much the reads have already increased the providers' generations
+	incremented int64                                       // number that the reads have already added to the providers' generations
 }
 
 // consumerRow is an existing consumer.
@@ -122,7 +122,7 @@ func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWri
 }
 
 // capacities returns the inventories of a write's new allocations, and the classes of those that do not exist. The current
-// allocations of the write's consumers do not count as used by others.
+// allocations of the write's own consumers do not count as used by others.
 func (t *allocationTx) capacities(w *AllocationWrite) (capacities map[inventory.InventoryKey]inventory.Capacity, missing []string) {
 	capacities = map[inventory.InventoryKey]inventory.Capacity{}
 	for _, c := range w.Writes {
@@ -176,8 +176,8 @@ func (t *allocationTx) applyWrite(w *AllocationWrite) {
 	}
 }
 
-// affectedProviders returns the providers whose generation grows by a write, in the order of their IDs: those of the new
-// allocations, or those of the deleted consumer's allocations.
+// affectedProviders returns the providers whose generation a write increments, sorted by their database IDs: the providers of the new
+// allocations or, if the write deletes the consumer, the providers of its current allocations.
 func (t *allocationTx) affectedProviders(c inventory.ConsumerWrite) []string {
 	all := c.Allocations.Providers()
 	if len(all) == 0 {
@@ -189,7 +189,7 @@ func (t *allocationTx) affectedProviders(c inventory.ConsumerWrite) []string {
 	return slices.Compact(all)
 }
 
-// consumerShift returns how a write changes the generation of its consumer.
+// consumerShift returns the old and the new generation of a write's consumer.
 func (t *allocationTx) consumerShift(c inventory.ConsumerWrite) *inventory.GenerationShift {
 	s := &inventory.GenerationShift{UUID: c.Consumer}
 	row, exists := t.consumers[c.Consumer]

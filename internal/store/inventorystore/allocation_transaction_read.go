@@ -16,7 +16,7 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 	for _, w := range t.writes {
 		for _, c := range w.Writes {
 			consumers = append(consumers, c.Consumer)
-			if !c.Expect.ExpectsAbsent() { // if it exists, the write fails, whatever its allocations are
+			if !c.Expect.ExpectsAbsent() { // a write that expects no consumer fails if the consumer exists, so it needs no allocations
 				existing = append(existing, c.Consumer)
 			}
 			if len(c.Allocations) == 0 {
@@ -42,7 +42,7 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 	t.queueInventories(batch)
 }
 
-// hasUUIDOrConsumer is true for the providers with the UUIDs $1 and for those that the consumers $2 have allocations of.
+// hasUUIDOrConsumer is the SQL condition that a provider has one of the UUIDs $1, or allocations of one of the consumers $2.
 const hasUUIDOrConsumer = `
 		id = any (array(
 			select id from provider where uuid = any($1)
@@ -139,7 +139,7 @@ func (t *allocationTx) readAllocations(rows pgx.Rows) error {
 	var key inventory.InventoryKey
 	var amount int64
 	_, err := pgx.ForEachRow(rows, []any{&consumer, &key.Provider, &key.Class, &amount}, func() error {
-		if _, locked := t.consumers[consumer]; !locked { // another writer has created it since the lock
+		if _, locked := t.consumers[consumer]; !locked { // another writer has created the consumer after this transaction took its locks
 			return nil
 		}
 		if t.allocated[consumer] == nil {

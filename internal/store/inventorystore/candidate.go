@@ -8,7 +8,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// Numbers of trees that are read at a time. The first batch is small if the request has a small limit; later batches grow.
+// Limits for the number of trees in a batch. The first batch is small if the request has a small limit; later batches grow.
 const (
 	minTreeBatch   = 32
 	firstTreeBatch = 4096
@@ -42,7 +42,7 @@ func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*in
 		return r.readAllTraits(ctx, result.SummarizedProviders())
 	})
 	if err != nil {
-		return nil, fmt.Errorf("allocation candidates: %w", err)
+		return nil, fmt.Errorf("search allocation candidates: %w", err)
 	}
 	return result, nil
 }

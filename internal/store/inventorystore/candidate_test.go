@@ -71,7 +71,7 @@ func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 		}
 		for _, n := range found.SummarizedProviders() {
 			if len(n.AllTraits) < 2 || n.Parent == nil && n.InventoryOf("VCPU").Used != 1 {
-				t.Fatalf("%s: %v", n.UUID, n.AllTraits)
+				t.Fatalf("summary of provider %s: got the traits %v, want at least two traits and a VCPU in use at a root", n.UUID, n.AllTraits)
 			}
 		}
 		return [2]int{len(found.Candidates), len(providers)}
@@ -92,7 +92,7 @@ func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 		"unknown aggregate": {0, func(q *inventory.CandidateQuery) { q.Groups[0].Aggregates.Required = [][]string{{"nobody's"}} }},
 	} {
 		if d := cmp.Diff([2]int{tc.want, tc.want}, count(tc.change)); d != "" {
-			t.Errorf("%s: %s", name, d)
+			t.Errorf("numbers of candidates and of their roots, %s (- is wanted):\n%s", name, d)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestPlacementQueries_UseIndexes(t *testing.T) {
 	zoned.Groups = []inventory.Group{{Suffix: "1", Resources: map[string]int64{"VCPU": 1}, Aggregates: inventory.Rule{Required: [][]string{{zone}}}}}
 	tree := hostQuery()
 	tree.Groups[0].InTree = some
-	for range 8 { // from the sixth time on, plans may be generic
+	for range 8 { // PostgreSQL may use a generic plan from the sixth execution on
 		for _, q := range []inventory.CandidateQuery{limited, rare, zoned, tree} {
 			if found, err := s.Inventory.Candidates(t.Context(), q); err != nil || len(found.Candidates) == 0 {
 				t.Fatal(found, err)
@@ -154,7 +154,7 @@ func TestPlacementQueries_UseIndexes(t *testing.T) {
 	var table string
 	var scans int
 	if _, err := pgx.ForEachRow(rows, []any{&table, &scans}, func() error {
-		t.Errorf("%s was scanned sequentially %d times", table, scans)
+		t.Errorf("table %s was scanned sequentially %d times, want 0", table, scans)
 		return nil
 	}); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// DeleteAllocations deletes a consumer with all its allocations, whatever its generation is. It returns db.ErrNotFound if the
+// DeleteAllocations deletes a consumer of any generation with all its allocations. It returns db.ErrNotFound if the
 // consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	tag, err := s.db.Exec(ctx, `
@@ -56,7 +56,7 @@ func (s *Store) Allocations(ctx context.Context, consumer string) (inventory.Con
 		join resource_class c on c.id = a.class_id
 		where k.uuid = $1`, consumer)
 	if err != nil {
-		return inventory.ConsumerAllocations{}, fmt.Errorf("allocations of %s: %w", consumer, err)
+		return inventory.ConsumerAllocations{}, fmt.Errorf("read allocations of consumer %s: %w", consumer, err)
 	}
 	all := inventory.ConsumerAllocations{Allocations: inventory.Allocations{}, ProviderGenerations: map[string]int64{}}
 	for _, r := range rows {

@@ -13,7 +13,7 @@ import (
 )
 
 // queueHistory queues the history entries of changed generations. It follows the statements that lock the changed rows, so
-// that the entries of a consumer or provider have the order of its writes. Changes without an actor have that of the context.
+// that the entries of a consumer or provider have the order of its writes. A change without an actor gets the actor of the context.
 func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, changes ...inventory.GenerationChange) {
 	if len(changes) == 0 {
 		return
@@ -38,8 +38,8 @@ func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, 
 		cause, actors, consumers, consumerFrom, consumerTo, providers, providerFrom, providerTo)
 }
 
-// ConsumerHistory returns up to limit changes of a consumer's generation, newest first: those with smaller IDs than before, or
-// the newest ones if before is 0.
+// ConsumerHistory returns up to limit changes of a consumer's generation, newest first. It returns only changes whose ID is
+// smaller than `before`, or the newest ones if `before` is 0.
 func (s *Store) ConsumerHistory(ctx context.Context, consumer string, before int64, limit int) ([]inventory.GenerationChange, error) {
 	return s.history(ctx, `consumer = $1`, consumer, before, limit)
 }
@@ -57,11 +57,11 @@ func (s *Store) history(ctx context.Context, condition, uuid string, before int6
 		order by id desc
 		limit $3`, uuid, before, limit)
 	if err != nil {
-		return nil, fmt.Errorf("history of %s: %w", uuid, err)
+		return nil, fmt.Errorf("read generation history of %s: %w", uuid, err)
 	}
 	changes, err := pgx.CollectRows(rows, scanChange)
 	if err != nil {
-		return nil, fmt.Errorf("history of %s: %w", uuid, err)
+		return nil, fmt.Errorf("read generation history of %s: %w", uuid, err)
 	}
 	return changes, nil
 }

@@ -34,7 +34,7 @@ func formatChanges(t *testing.T, changes []inventory.GenerationChange, names map
 	for _, c := range changes {
 		lines = append([]string{fmt.Sprintf("%s: %s%s%s", c.Actor, c.Cause, shift(c.Consumer), shift(c.Provider))}, lines...)
 		if c.ID <= 0 || time.Since(c.At) > time.Hour {
-			t.Errorf("entry %d at %s", c.ID, c.At)
+			t.Errorf("history entry: got ID %d, time %s; want a positive ID and a time within the last hour", c.ID, c.At)
 		}
 	}
 	return strings.Join(lines, "\n") + "\n"
@@ -97,7 +97,7 @@ func TestGenerationHistory_RecordsActorAndCauseOfEveryMethod(t *testing.T) {
 		got += formatChanges(t, changes, names) + "\n"
 	}
 
-	// Of several consumers in one write the order is that of their UUIDs, which are random here.
+	// The entries of several consumers in one write are sorted by the consumers' UUIDs, which are random here.
 	both := []string{"ann/demo: allocations, one 1 to 2, B 2 to 3", "ann/demo: allocations, two none to 1, B 2 to 3"}
 	emptied := []string{"ann/demo: allocations, one 2 to none, B 3 to 4", "ann/demo: allocations, two 1 to 2, B 3 to 4"}
 	if one > two {
@@ -120,7 +120,7 @@ ann/demo: deleted, A 6 to none
 
 ` + strings.Join(ofB, "\n") + "\n\n" + strings.Join(ofOne, "\n") + "\n\n"
 	if d := cmp.Diff(want, got); d != "" || faultKind(refused) != inventory.Conflict {
-		t.Errorf("history differs (- is wanted), or the write beyond the capacity has the wrong fault %v:\n%s", refused, d)
+		t.Errorf("write beyond the capacity: got the fault %v, want Conflict; history (- is wanted):\n%s", refused, d)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestTrimHistory_KeepsEntriesWithinTheRetention(t *testing.T) {
 				got = append([]int64{*c.Provider.To}, got...)
 			}
 			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("after rounds %v: %s", rounds, d)
+				t.Errorf("entries that are left after rounds that deleted %v entries (- is wanted):\n%s", rounds, d)
 			}
 		})
 	}

@@ -157,10 +157,10 @@ func TestGroupCommit_WaitingWritersShareATransaction(t *testing.T) {
 	var transactions int
 	err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(distinct xmin::text) from consumer`).Scan(&transactions)
 	if err != nil || transactions != 2 {
-		t.Errorf("%d transactions, error %v, want the first writer's and one of all others", transactions, err)
+		t.Errorf("the writes ran in %d transactions, error %v; want two: one for the first writer and one for all others", transactions, err)
 	}
 	if n := inventorystore.GroupCommitQueues(s.Inventory); n != 0 {
-		t.Errorf("%d queues are left", n)
+		t.Errorf("%d queues are left after all writes, want 0", n)
 	}
 }
 
@@ -180,10 +180,10 @@ func TestGroupCommit_CancelledWaitingWriterWritesNothing(t *testing.T) {
 	results := queueWriters(t, s, url, p, leave, write(t.Context(), uuid.NewString()), write(ctx, impatient), write(t.Context(), impatient))
 
 	if results[0] != nil || !errors.Is(results[1], context.Canceled) || results[2] != nil {
-		t.Errorf("want only the second to be cancelled, got %v", results)
+		t.Errorf("errors of three writers: want only the second one cancelled, got %v", results)
 	}
 	if h := storetest.Allocations(t, s, impatient); h.Generation != 1 {
-		t.Errorf("want what the third wrote, got %+v", h)
+		t.Errorf("allocations of the consumer: want those that the third writer wrote, at generation 1; got %+v", h)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestGroupCommit_CancelledFirstWriterCancelsNoOther(t *testing.T) {
 	results := queueWriters(t, s, url, p, leave, write(ctx), write(t.Context()), write(t.Context()))
 
 	if !errors.Is(results[0], context.Canceled) || results[1] != nil || results[2] != nil {
-		t.Errorf("want only the first to be cancelled, got %v", results)
+		t.Errorf("errors of three writers: want only the first one cancelled, got %v", results)
 	}
 }
 
@@ -221,9 +221,9 @@ func TestGroupCommit_WriteThatPostgreSQLRejectsFailsNoOther(t *testing.T) {
 	results := queueWriters(t, s, url, p, func() {}, write("a"), write("b"), write("evil"), write("c"))
 
 	if results[0] != nil || results[1] != nil || results[2] == nil || faultKind(results[2]) >= 0 || results[3] != nil {
-		t.Errorf("want only the third to fail, got %v", results)
+		t.Errorf("errors of four writers: want only the third one to fail, got %v", results)
 	}
 	if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 3 {
-		t.Errorf("want 3 in use, got %+v, error %v", u, err)
+		t.Errorf("usage of the provider: want 3 VCPUs, got %+v, error %v", u, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // SetInventory creates or replaces the inventory of one class and increments the provider's generation, in the caller's
-// transaction. Allocations stay, even if they exceed the new capacity. An unknown provider is db.ErrNotFound, an unknown class
-// an *inventory.Fault.
+// transaction. Allocations stay, even if they exceed the new capacity. The error is db.ErrNotFound for an unknown provider, and
+// an *inventory.Fault for an unknown class.
 func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inventory.Inventory) error {
 	p, err := lockProvider(ctx, tx, provider)
 	if err != nil {

@@ -19,7 +19,7 @@ func (s *Store) ProviderInventories(ctx context.Context, provider string) (inven
 	return providerInventories(ctx, s.db, provider)
 }
 
-// providerInventoryRow is an inventory of a provider. Without an inventory all columns but the generation are null.
+// providerInventoryRow is an inventory of a provider. If the provider has no inventory, only the generation is not null.
 type providerInventoryRow struct {
 	Generation                                  int64
 	Class                                       *string
@@ -37,7 +37,7 @@ func providerInventories(ctx context.Context, q db.Querier, provider string) (in
 		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderInventories{}, fmt.Errorf("inventories of %s: %w", provider, err)
+		return inventory.ProviderInventories{}, fmt.Errorf("read inventories of %s: %w", provider, err)
 	}
 	if len(rows) == 0 {
 		return inventory.ProviderInventories{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -74,8 +74,8 @@ func (s *Store) CreateInventory(ctx context.Context, provider, class string, i i
 	})
 }
 
-// UpdateInventory changes an inventory of a provider with the given generation. An unknown class is a fault of kind
-// UnknownClass, a class of which the provider has no inventory is of kind Missing.
+// UpdateInventory changes an inventory of a provider with the given generation. It returns a fault of kind
+// UnknownClass for an unknown class, and of kind Missing if the provider has no inventory of the class.
 func (s *Store) UpdateInventory(ctx context.Context, provider string, generation int64, class string,
 	i inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
@@ -93,8 +93,8 @@ func (s *Store) UpdateInventory(ctx context.Context, provider string, generation
 	})
 }
 
-// ReplaceInventories replaces all inventories of a provider with the given generation. Removing an inventory with allocations
-// is a fault of kind InventoryInUse.
+// ReplaceInventories replaces all inventories of a provider with the given generation. It returns a fault of kind
+// InventoryInUse if the new set lacks an inventory that has allocations.
 func (s *Store) ReplaceInventories(ctx context.Context, provider string, generation int64,
 	classes map[string]inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
@@ -115,8 +115,8 @@ func (s *Store) ReplaceInventories(ctx context.Context, provider string, generat
 	})
 }
 
-// DeleteInventory deletes the inventory of a class. It is a fault of kind Missing if the provider has none, and of kind
-// InventoryInUse if it has allocations.
+// DeleteInventory deletes the inventory of a class. It returns a fault of kind Missing if the provider has no such inventory, and of kind
+// InventoryInUse if the inventory has allocations.
 func (s *Store) DeleteInventory(ctx context.Context, provider, class string) error {
 	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if !slices.Contains(p.classes, class) {
@@ -127,7 +127,7 @@ func (s *Store) DeleteInventory(ctx context.Context, provider, class string) err
 	return err
 }
 
-// DeleteInventories deletes all inventories of a provider. If one has allocations, this is a fault of kind InventoryInUse.
+// DeleteInventories deletes all inventories of a provider. It returns a fault of kind InventoryInUse if one has allocations.
 func (s *Store) DeleteInventories(ctx context.Context, provider string) error {
 	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		return p.QueueDelete(ctx, tx, batch, p.classes)
@@ -181,10 +181,10 @@ func LockInventories(ctx context.Context, tx db.Tx, provider string) (LockedInve
 		where i.provider_id = $1
 		order by c.id`, p.id)
 	if err != nil {
-		return p, fmt.Errorf("classes of %s: %w", provider, err)
+		return p, fmt.Errorf("read inventory classes of %s: %w", provider, err)
 	}
 	if p.classes, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		return p, fmt.Errorf("classes of %s: %w", provider, err)
+		return p, fmt.Errorf("read inventory classes of %s: %w", provider, err)
 	}
 	return p, nil
 }
@@ -211,11 +211,11 @@ func (p LockedInventories) QueueDelete(ctx context.Context, tx db.Tx, batch *pgx
 			and exists (select from allocation a where a.provider_id = i.provider_id and a.class_id = i.class_id)
 		order by c.id`, p.id, classes)
 	if err != nil {
-		return fmt.Errorf("inventories in use: %w", err)
+		return fmt.Errorf("check whether inventories are in use: %w", err)
 	}
 	used, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("inventories in use: %w", err)
+		return fmt.Errorf("check whether inventories are in use: %w", err)
 	}
 	if len(used) > 0 {
 		return inventory.Faultf(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",

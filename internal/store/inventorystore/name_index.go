@@ -9,7 +9,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// nameIndex maps the names of classes or traits to their IDs and back. For each name it has the number of providers with the
+// nameIndex maps the names of classes or traits to their IDs and back. For each name it contains the number of providers with the
 // class or trait, counted up to maxRareCount.
 type nameIndex struct {
 	names  map[int32]string
@@ -54,7 +54,7 @@ func (x nameIndex) idsOf(names []string) []int32 {
 	return all
 }
 
-// check returns a fault of that kind if some of the names do not exist. The format takes their list.
+// check returns a fault of the given kind if some of the names do not exist. The format is a message with one verb for the list of these names.
 func (x nameIndex) check(names []string, kind inventory.Kind, format string) error {
 	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, exists := x.ids[name]

@@ -12,12 +12,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// treeLock is the advisory lock of the parents of all providers. Adding a child takes it shared, moving a subtree takes it
-// exclusively, so that a move sees all descendants.
+// treeLock is the advisory lock that protects the parents of all providers. A transaction that adds a child holds it in shared mode.
+// A transaction that moves a subtree holds it in exclusive mode, so that it sees all descendants.
 const treeLock = 0x62657274
 
-// CreateProvider creates a provider. A name or UUID in use is a fault of kind DuplicateName, an unknown parent of kind
-// Invalid.
+// CreateProvider creates a provider. It returns a fault of kind DuplicateName if the name or UUID is in use, and of kind
+// Invalid if the parent does not exist.
 func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (inventory.Provider, error) {
 	var created inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -31,8 +31,8 @@ func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (
 	return created, err
 }
 
-// DeleteProvider deletes a provider with its inventories, traits and aggregates. A provider with children is a fault of kind
-// HasChildren, one with allocations of kind ProviderInUse.
+// DeleteProvider deletes a provider with its inventories, traits and aggregates. It returns a fault of kind HasChildren if the
+// provider has children, and of kind ProviderInUse if it has allocations.
 func (s *Store) DeleteProvider(ctx context.Context, uuid string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return removeProvider(ctx, tx, uuid) })
 }
@@ -65,7 +65,7 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error
 		return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider name: %s already exists.", p.Name)
 	case db.Violates(err, "provider_uuid"):
 		return inventory.Faultf(inventory.DuplicateName, "Conflicting resource provider uuid: %s already exists.", p.UUID)
-	case db.Violates(err, "provider_parent"), db.Violates(err, "provider_root"): // another writer has deleted it
+	case db.Violates(err, "provider_parent"), db.Violates(err, "provider_root"): // another writer has deleted the parent
 		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
 	case err != nil:
 		return fmt.Errorf("create provider %s: %w", p.UUID, err)

@@ -29,7 +29,7 @@ func (s *Store) Provider(ctx context.Context, uuid string) (inventory.Provider, 
 func provider(ctx context.Context, q db.Querier, uuid string) (inventory.Provider, error) {
 	rows, err := q.Query(ctx, providerSelect+`where p.uuid = $1`, uuid)
 	if err != nil {
-		return inventory.Provider{}, fmt.Errorf("provider %s: %w", uuid, err)
+		return inventory.Provider{}, fmt.Errorf("read provider %s: %w", uuid, err)
 	}
 	p, err := pgx.CollectExactlyOneRow(rows, scanProvider)
 	return p, db.NotFoundOr(err, "no provider %s", uuid)
@@ -41,8 +41,8 @@ func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 	return p, err
 }
 
-// Providers returns the providers that match a filter, oldest first. An unknown class is a fault of kind UnknownClass, an
-// unknown trait of kind Invalid.
+// Providers returns the providers that match a filter, oldest first. It returns a fault of kind UnknownClass for an unknown class,
+// and of kind Invalid for an unknown trait.
 func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]inventory.Provider, error) {
 	var providers []inventory.Provider
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {
@@ -64,7 +64,7 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("providers: %w", err)
+		return nil, fmt.Errorf("list providers: %w", err)
 	}
 	return providers, nil
 }

@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// UpdateProvider renames a provider, and moves it with its subtree to another parent if the change has one. The generation
+// UpdateProvider renames a provider. If the change names another parent, it also moves the provider with its subtree. The generation
 // stays.
 func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
 	var changed inventory.Provider
@@ -32,7 +32,7 @@ func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) 
 	return changed, err
 }
 
-// moveProvider moves a provider to the parent in the change. Most changes repeat the current parent; they need no lock of the
+// moveProvider moves a provider to the parent in the change. Most changes repeat the current parent and need no lock of the
 // trees.
 func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) error {
 	current, err := provider(ctx, tx, c.UUID)
@@ -72,7 +72,7 @@ func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 		select id, uuid
 		from subtree`, uuid)
 	if err != nil {
-		return fmt.Errorf("subtree of provider %s: %w", uuid, err)
+		return fmt.Errorf("read the subtree of provider %s: %w", uuid, err)
 	}
 	var ids []int64
 	var id int64
@@ -82,7 +82,7 @@ func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 		ids, loop = append(ids, id), loop || member == parent
 		return nil
 	}); err != nil {
-		return fmt.Errorf("subtree of provider %s: %w", uuid, err)
+		return fmt.Errorf("read the subtree of provider %s: %w", uuid, err)
 	}
 	if loop {
 		return inventory.Faultf(inventory.Invalid, "creating loop in the provider tree is not allowed.")
@@ -100,7 +100,7 @@ func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 		where p.id = any($3)`, uuid, parent, ids)
 	parentDeleted := db.Violates(err, "provider_parent") || db.Violates(err, "provider_root") || err == nil && tag.RowsAffected() == 0
 	switch {
-	case parentDeleted && parent != "": // another writer has deleted it
+	case parentDeleted && parent != "": // another writer has deleted the parent
 		return inventory.Faultf(inventory.Invalid, "parent provider UUID does not exist.")
 	case err != nil:
 		return fmt.Errorf("move provider %s: %w", uuid, err)

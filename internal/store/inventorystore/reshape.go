@@ -38,7 +38,7 @@ func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 		}
 		return r.deleteInventories(ctx)
 	})
-	if db.Transient(err) { // in every attempt: other writers create the same consumers
+	if db.Transient(err) { // every attempt lost against writers that create the same consumers
 		return reshapeConflict("data")
 	}
 	return err
@@ -74,7 +74,7 @@ func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any) (map[string]LockedProvider, error) {
 	rows, err := tx.Query(ctx, `select id, uuid, generation from provider where `+condition, args...)
 	if err != nil {
-		return nil, fmt.Errorf("providers: %w", err)
+		return nil, fmt.Errorf("read the providers of a reshape: %w", err)
 	}
 	all := map[string]LockedProvider{}
 	var p LockedProvider
@@ -82,7 +82,7 @@ func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any
 		all[p.uuid] = p
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("providers: %w", err)
+		return nil, fmt.Errorf("read the providers of a reshape: %w", err)
 	}
 	return all, nil
 }
@@ -91,10 +91,10 @@ func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any
 type reshapeTx struct {
 	inventory.Reshape
 	tx        db.Tx
-	providers map[string]LockedProvider // those of the inventories, of the new allocations and of the deleted consumers
+	providers map[string]LockedProvider // providers of the inventories, of the new allocations and of the deleted consumers' allocations
 }
 
-// lockReshape locks the consumers and then the providers of a reshape. It returns a fault if they are not as expected.
+// lockReshape locks the consumers and then the providers of a reshape. It returns a fault if one of them does not have the expected generation.
 func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapeTx, error) {
 	var deleted []string
 	for _, w := range shape.Writes {
@@ -124,7 +124,7 @@ func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*resha
 	return &reshapeTx{shape, tx, locked}, checkClasses(ctx, tx, shape.Classes())
 }
 
-// lockConsumers locks the existing consumers of the writes. It returns a fault if one is not as expected.
+// lockConsumers locks the existing consumers of the writes. It returns a fault if a consumer is not in the state that its write expects.
 func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWrite) error {
 	names := make([]string, len(writes))
 	for i, w := range writes {
@@ -212,7 +212,7 @@ func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []
 		where p.uuid = any($1)
 		order by p.uuid, c.id`, r.InventoryProviders())
 	if err != nil {
-		return nil, nil, fmt.Errorf("reshape: inventories: %w", err)
+		return nil, nil, fmt.Errorf("reshape: read inventories: %w", err)
 	}
 	var name, class, usedProvider string
 	var provider int64
@@ -229,7 +229,7 @@ func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []
 		}
 		return nil
 	}); err != nil {
-		return nil, nil, fmt.Errorf("reshape: inventories: %w", err)
+		return nil, nil, fmt.Errorf("reshape: read inventories: %w", err)
 	}
 	if len(used) > 0 {
 		return nil, nil, inventory.Faultf(inventory.InventoryInUse, "Inventory for '%s' on resource provider '%s' in use.",

@@ -82,10 +82,10 @@ func TestReshape_OneOfSeveralSucceedsCompletely(t *testing.T) {
 			return err
 		}, inventory.ConcurrentUpdate)
 
-		want := map[string]int64{"VCPU": 3} // of the host; the newcomer always gets its own
+		want := map[string]int64{"VCPU": 3} // usage of the host; the new consumer's VCPU is always allocated
 		wantChild := map[string]int64{}
 		switch reshapes.Load() {
-		case 0: // one of the two others came first
+		case 0: // another writer changed the generation before every reshape
 			want["VGPU"] = 2
 			if rewritten.Load() {
 				want["VCPU"], want["VGPU"] = 4, 1
@@ -93,16 +93,16 @@ func TestReshape_OneOfSeveralSucceedsCompletely(t *testing.T) {
 		case 1:
 			wantChild["VGPU"] = 2
 			if rewritten.Load() {
-				t.Errorf("round %d: two writers with the same generation won", round)
+				t.Errorf("round %d: a reshape and a write that expect the same generation both succeeded, want one", round)
 			}
 		default:
-			t.Errorf("round %d: %d reshapes from the same generation", round, reshapes.Load())
+			t.Errorf("round %d: %d reshapes that expect the same generation succeeded, want at most 1", round, reshapes.Load())
 		}
 		if d := cmp.Diff(want, usageOf(t, s, host)); d != "" {
-			t.Errorf("round %d, host: %s", round, d)
+			t.Errorf("round %d: usage of the host (- is wanted):\n%s", round, d)
 		}
 		if d := cmp.Diff(wantChild, usageOf(t, s, child)); d != "" {
-			t.Errorf("round %d, child: %s", round, d)
+			t.Errorf("round %d: usage of the child (- is wanted):\n%s", round, d)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestReshape_NewConsumerIsCreatedOnce(t *testing.T) {
 		}, inventory.ConcurrentUpdate)
 
 		if h := storetest.Allocations(t, s, newcomer); won != 1 || h.Generation != 1 {
-			t.Errorf("round %d: %d winners, then %+v", round, won, h)
+			t.Errorf("round %d: %d writers created the consumer, now %+v; want one writer and generation 1", round, won, h)
 		}
 	}
 }
@@ -153,14 +153,14 @@ func TestReshape_WaitingReshapeChecksTheCommittedRows(t *testing.T) {
 		then  []string
 		want  inventory.Kind
 	}{
-		"the provider moved on": {first: incrementGeneration, want: inventory.ConcurrentUpdate},
-		"the provider is gone":  {first: incrementGeneration, then: []string{`delete from provider where name = 'p'`}, want: inventory.ConcurrentUpdate},
-		"the consumer moved on": {first: `update consumer set generation = 2`, want: inventory.ConcurrentUpdate},
-		"the consumer is gone":  {first: `delete from consumer`, want: inventory.ConcurrentUpdate},
-		"the other provider is gone": {first: `update provider set generation = 7 where name = 'q'`,
+		"another writer changed the provider": {first: incrementGeneration, want: inventory.ConcurrentUpdate},
+		"the provider is deleted":             {first: incrementGeneration, then: []string{`delete from provider where name = 'p'`}, want: inventory.ConcurrentUpdate},
+		"another writer changed the consumer": {first: `update consumer set generation = 2`, want: inventory.ConcurrentUpdate},
+		"the consumer is deleted":             {first: `delete from consumer`, want: inventory.ConcurrentUpdate},
+		"the other provider is deleted": {first: `update provider set generation = 7 where name = 'q'`,
 			then: []string{`delete from provider where name = 'q'`}, want: inventory.Invalid},
-		"a class is gone": {first: `delete from resource_class where name = 'CUSTOM_C'`, want: inventory.UnknownClass},
-		"a class that goes is taken from": {first: `update provider set generation = 7 where name = 'q'`,
+		"a class is deleted": {first: `delete from resource_class where name = 'CUSTOM_C'`, want: inventory.UnknownClass},
+		"another writer allocates from an inventory that the reshape deletes": {first: `update provider set generation = 7 where name = 'q'`,
 			then: []string{insertConsumer, allocateDisk}, want: inventory.InventoryInUse},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestReshape_WaitingReshapeChecksTheCommittedRows(t *testing.T) {
 			q := storetest.AddHost(t, s, "q", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)})
 			consumer := uuid.NewString()
 			storetest.Allocate(t, s, storetest.VCPUs(consumer, q, 1, inventory.ExpectAbsent()))
-			if name == "the provider is gone" || name == "the other provider is gone" {
+			if name == "the provider is deleted" || name == "the other provider is deleted" {
 				storetest.Allocate(t, s, storetest.NoAllocations(consumer, inventory.ExpectGeneration(1)))
 				storetest.Allocate(t, s, storetest.VCPUs(consumer, storetest.AddHost(t, s, "r", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(4)}), 1, inventory.ExpectAbsent()))
 			}
@@ -183,7 +183,7 @@ func TestReshape_WaitingReshapeChecksTheCommittedRows(t *testing.T) {
 			err := storetest.NewRival(t, url).RunAgainst(func() error { return s.Inventory.Reshape(t.Context(), shape) }, tc.first, tc.then...)
 
 			if faultKind(err) != tc.want {
-				t.Errorf("want a fault of kind %d, got %v", tc.want, err)
+				t.Errorf("reshape that waited for another writer: want a fault of kind %d, got %v", tc.want, err)
 			}
 		})
 	}
@@ -216,6 +216,6 @@ nova/service: reshape, child 2 to 3
 	}
 	var broken int
 	if err := storetest.Connect(t, url).QueryRow(t.Context(), countHistoryGaps).Scan(&broken); err != nil || broken != 0 {
-		t.Errorf("%d breaks in the history, error %v", broken, err)
+		t.Errorf("the history has %d gaps between generations, error %v; want 0", broken, err)
 	}
 }

@@ -15,11 +15,11 @@ import (
 func (s *Store) Classes(ctx context.Context) ([]inventory.ResourceClass, error) {
 	rows, err := s.db.Query(ctx, `select name, coalesce(updated_at, created_at) from resource_class order by id`)
 	if err != nil {
-		return nil, fmt.Errorf("resource classes: %w", err)
+		return nil, fmt.Errorf("read resource classes: %w", err)
 	}
 	classes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inventory.ResourceClass])
 	if err != nil {
-		return nil, fmt.Errorf("resource classes: %w", err)
+		return nil, fmt.Errorf("read resource classes: %w", err)
 	}
 	return classes, nil
 }
@@ -98,7 +98,7 @@ func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err err
 		where not exists (select from resource_class where name = $1)
 		on conflict do nothing`, name)
 	if err != nil {
-		return false, fmt.Errorf("resource class %s: %w", name, err)
+		return false, fmt.Errorf("create resource class %s: %w", name, err)
 	}
 	return tag.RowsAffected() == 1, nil
 }
@@ -116,16 +116,16 @@ func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	return nil
 }
 
-// checkClasses returns a fault for the first of the names that is not a resource class. The existing ones cannot be deleted
+// checkClasses returns a fault for the first name that is not a resource class. The existing classes cannot be deleted
 // until the transaction ends.
 func checkClasses(ctx context.Context, q db.Querier, names []string) error {
 	rows, err := q.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
 	if err != nil {
-		return fmt.Errorf("resource classes: %w", err)
+		return fmt.Errorf("read resource classes: %w", err)
 	}
 	known, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("resource classes: %w", err)
+		return fmt.Errorf("read resource classes: %w", err)
 	}
 	slices.Sort(names)
 	for _, name := range names {

@@ -18,8 +18,8 @@ type rootQuery struct {
 	done       bool     // all trees are read
 }
 
-// newRootQuery returns the query for the trees that may serve the request: the trees of in_tree, or those that meet its rarest
-// requirement, or all. Trees with sharing providers are already read.
+// newRootQuery returns the query for the trees that may serve the request: the trees of in_tree, the trees that meet its rarest
+// requirement, or all trees. Trees with sharing providers are already read.
 func (r *treeReader) newRootQuery(size int) *rootQuery {
 	q := &rootQuery{after: math.MinInt64, size: size, aggregates: append([]string{}, r.query.AggregateNames()...)}
 	known := []int64{}

@@ -34,11 +34,11 @@ func (s *Store) Traits(ctx context.Context, f inventory.TraitFilter) ([]inventor
 			and ($3::boolean is null or exists (select from associated where associated.id = trait.id) = $3)
 		order by id`, f.Names, f.Prefix, f.Associated)
 	if err != nil {
-		return nil, fmt.Errorf("traits: %w", err)
+		return nil, fmt.Errorf("read traits: %w", err)
 	}
 	traits, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inventory.Trait])
 	if err != nil {
-		return nil, fmt.Errorf("traits: %w", err)
+		return nil, fmt.Errorf("read traits: %w", err)
 	}
 	return traits, nil
 }
@@ -104,7 +104,7 @@ func providerTraits(ctx context.Context, q db.Querier, provider string) (invento
 		where p.uuid = $1
 		order by t.id`, provider)
 	if err != nil {
-		return inventory.Traits{}, fmt.Errorf("traits of %s: %w", provider, err)
+		return inventory.Traits{}, fmt.Errorf("read traits of %s: %w", provider, err)
 	}
 	var traits inventory.Traits
 	var name *string
@@ -117,7 +117,7 @@ func providerTraits(ctx context.Context, q db.Querier, provider string) (invento
 		return nil
 	})
 	if err != nil {
-		return inventory.Traits{}, fmt.Errorf("traits of %s: %w", provider, err)
+		return inventory.Traits{}, fmt.Errorf("read traits of %s: %w", provider, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return inventory.Traits{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -180,7 +180,7 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 		where name = any($2)
 		on conflict do nothing`, p.id, names).Exec(count)
 	err := tx.SendBatch(ctx, batch).Close()
-	if db.Violates(err, "provider_trait_trait") { // another writer has deleted it
+	if db.Violates(err, "provider_trait_trait") { // another writer has deleted the trait
 		return inventory.Faultf(inventory.Invalid, "No such trait %s", strings.Join(names, ", "))
 	}
 	if err == nil && changes > 0 {
@@ -194,16 +194,16 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 	return nil
 }
 
-// checkTraits returns a fault if some of the names are not traits. The existing ones cannot be deleted until the transaction
+// checkTraits returns a fault if some of the names are not traits. The existing traits cannot be deleted until the transaction
 // ends.
 func checkTraits(ctx context.Context, tx db.Tx, names []string) error {
 	rows, err := tx.Query(ctx, `select name from trait where name = any($1) for key share`, names)
 	if err != nil {
-		return fmt.Errorf("traits: %w", err)
+		return fmt.Errorf("read traits: %w", err)
 	}
 	known, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("traits: %w", err)
+		return fmt.Errorf("read traits: %w", err)
 	}
 	unknown := slices.DeleteFunc(slices.Sorted(slices.Values(names)), func(name string) bool {
 		return slices.Contains(known, name)

@@ -10,7 +10,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// nodeQuery returns SQL that reads the providers of the trees whose roots a query finds. Its arguments are those of the roots
+// nodeQuery returns SQL that reads the providers of the trees whose roots the query `roots` finds. Its arguments are the arguments of that
 // query, the IDs of the traits to read, and the aggregates to read (null: all).
 func nodeQuery(roots string, args int) string {
 	return fmt.Sprintf(`
@@ -29,7 +29,7 @@ func nodeQuery(roots string, args int) string {
 		order by roots.key, p.id`, roots, args+1, args+2)
 }
 
-// inventoryQuery returns SQL that reads the inventories of the trees. Its arguments are those of the roots query and the IDs
+// inventoryQuery returns SQL that reads the inventories of the trees. Its arguments are the arguments of the query `roots` and the IDs
 // of the classes to read (null: all).
 func inventoryQuery(roots string, args int) string {
 	return fmt.Sprintf(`
@@ -56,7 +56,7 @@ func usageQuery(roots string) string {
 			group by a.class_id) u`, roots)
 }
 
-// treeBatch is a number of trees that are read together.
+// treeBatch contains provider trees that are read together.
 type treeBatch struct {
 	reader  *treeReader
 	nodes   map[int64]*inventory.Node
@@ -120,7 +120,7 @@ func (b *treeBatch) readUsage(rows pgx.Rows) error {
 	var provider, used int64
 	var class int32
 	_, err := pgx.ForEachRow(rows, []any{&provider, &class, &used}, func() error {
-		if i := b.nodes[provider].InventoryOf(b.reader.classes.names[class]); i != nil { // nil: a class that is not read
+		if i := b.nodes[provider].InventoryOf(b.reader.classes.names[class]); i != nil { // nil: the class is not among those to read
 			i.Used = used
 		}
 		return nil

@@ -25,7 +25,7 @@ type treeReader struct {
 	sharingTrees []*inventory.Tree
 }
 
-// maxRareCount is the number of providers from which on a class, trait or aggregate is not rare. The search begins with the
+// maxRareCount is the limit of rarity: a class, trait or aggregate of this many providers or more is not rare. The search begins with the
 // providers of a rare one.
 const maxRareCount = 512
 
@@ -81,7 +81,7 @@ func (r *treeReader) readSharingTrees(ctx context.Context) error {
 	return b.err
 }
 
-// queueInTree reads the roots of the trees that in_tree of the groups names.
+// queueInTree queues the query for the roots of the trees that the groups name in in_tree.
 func (r *treeReader) queueInTree(batch *pgx.Batch) {
 	var inTree []string
 	for _, group := range r.query.Groups {

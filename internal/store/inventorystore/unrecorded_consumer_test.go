@@ -45,21 +45,21 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 		t.Error(d)
 	}
 	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.Conflict {
-		t.Errorf("want imported allocations to count as used, got %v", err)
+		t.Errorf("allocate more than the imported consumers leave: got %v, want a fault of kind Conflict", err)
 	}
 	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.ConcurrentUpdate {
-		t.Errorf("want an imported consumer to exist, got %v", err)
+		t.Errorf("create a consumer that was imported: got %v, want a fault of kind ConcurrentUpdate", err)
 	}
 	storetest.Allocate(t, s, storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(1)))
 	if h := storetest.Allocations(t, s, consumers[0]); h.Generation != 2 || h.Project != "p" || h.User != "u" {
-		t.Errorf("after a write: %+v", h)
+		t.Errorf("imported consumer after a write: got %+v, want generation 2, project p and user u", h)
 	}
 	storetest.Allocate(t, s, storetest.NoAllocations(consumers[1], inventory.ExpectGeneration(1)))
 	if err := s.Inventory.DeleteAllocations(t.Context(), consumers[2]); err != nil {
 		t.Error(err)
 	}
 	if recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10); recorded != 0 || left != 0 || err != nil {
-		t.Errorf("%d recorded, %d left, error %v", recorded, left, err)
+		t.Errorf("record consumers after each was written or deleted: got %d recorded, %d left, error %v; want 0 and 0", recorded, left, err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestRecordConsumers_RecordsInBatches(t *testing.T) {
 			want = "p u 2"
 		}
 		if got := fmt.Sprint(h.Project, " ", h.User, " ", h.Generation); got != want {
-			t.Errorf("consumer %d: %s instead of %s", i, got, want)
+			t.Errorf("consumer %d: got project, user and generation %s, want %s", i, got, want)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 			}
 			return nil
 		}
-		for n := i - 2; n < 150; n += 6 { // each of these is written once
+		for n := i - 2; n < 150; n += 6 { // the six writers share the first 150 consumers; each consumer is written once
 			if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[n], p, 2, inventory.ExpectGeneration(1))); err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 	})
 
 	if won != 8 {
-		t.Fatalf("%d of 8 writers succeeded", won)
+		t.Fatalf("%d of 8 concurrent writers succeeded, want all", won)
 	}
 	for i, consumer := range consumers {
 		h := storetest.Allocations(t, s, consumer)
@@ -133,11 +133,11 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 		}
 		h.ProviderGenerations, h.ChangedAt = nil, want.ChangedAt
 		if d := cmp.Diff(want, h); d != "" {
-			t.Errorf("consumer %d: %s", i, d)
+			t.Errorf("consumer %d (- is wanted):\n%s", i, d)
 		}
 	}
 	if healed.Load() < 150 || healed.Load() > 300 {
-		t.Errorf("%d were recorded", healed.Load())
+		t.Errorf("RecordConsumers recorded %d consumers, want 150 to 300", healed.Load())
 	}
 }
 
@@ -157,14 +157,14 @@ func TestRecordConsumers_SkipsLockedConsumers(t *testing.T) {
 	}
 	recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
 	if recorded != 1 || left != 1 || err != nil {
-		t.Errorf("beside a writer: %d recorded, %d left, error %v", recorded, left, err)
+		t.Errorf("record consumers while another writer locks one of two: got %d recorded, %d left, error %v; want 1 and 1", recorded, left, err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil { // as if the writer had crashed
 		t.Fatal(err)
 	}
 	recorded, left, err = s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
 	if recorded != 1 || left != 0 || err != nil {
-		t.Errorf("after it: %d recorded, %d left, error %v", recorded, left, err)
+		t.Errorf("record consumers after the writer's rollback: got %d recorded, %d left, error %v; want 1 and 0", recorded, left, err)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestUsages_UnownedCountsUnrecordedConsumers(t *testing.T) {
 	s := storetest.Open(t, url)
 	p := storetest.AddHost(t, s, "p", map[string]inventory.Inventory{"VCPU": inventory.NewInventory(10)})
 	createUnrecorded(t, url, p, 2)
-	storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 3, inventory.ExpectAbsent())) // of p and u
+	storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 3, inventory.ExpectAbsent())) // allocations of the project p and the user u
 	user := "u"
 	for name, tc := range map[string]struct {
 		filter inventory.UsageFilter
@@ -189,7 +189,7 @@ func TestUsages_UnownedCountsUnrecordedConsumers(t *testing.T) {
 	} {
 		usages, err := s.Inventory.Usages(t.Context(), tc.filter)
 		if got := inventory.TotalUsage(usages).Used["VCPU"]; got != tc.want || err != nil {
-			t.Errorf("%s: %d instead of %d, error %v", name, got, tc.want, err)
+			t.Errorf("VCPUs in use by %s: got %d, want %d, error %v", name, got, tc.want, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.P
 		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderUsage{}, fmt.Errorf("usage of %s: %w", provider, err)
+		return inventory.ProviderUsage{}, fmt.Errorf("read usage of %s: %w", provider, err)
 	}
 	u := inventory.ProviderUsage{Used: map[string]int64{}}
 	var class *string
@@ -34,7 +34,7 @@ func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.P
 		return nil
 	})
 	if err != nil {
-		return inventory.ProviderUsage{}, fmt.Errorf("usage of %s: %w", provider, err)
+		return inventory.ProviderUsage{}, fmt.Errorf("read usage of %s: %w", provider, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return inventory.ProviderUsage{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -52,7 +52,7 @@ func (s *Store) ProviderAllocations(ctx context.Context, provider string) (inven
 			join resource_class c on c.id = a.class_id) on a.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderAllocations{}, fmt.Errorf("allocations of provider %s: %w", provider, err)
+		return inventory.ProviderAllocations{}, fmt.Errorf("read allocations of provider %s: %w", provider, err)
 	}
 	h := inventory.ProviderAllocations{Consumers: map[string]inventory.ConsumerResources{}}
 	var consumer, class *string
@@ -72,7 +72,7 @@ func (s *Store) ProviderAllocations(ctx context.Context, provider string) (inven
 		return nil
 	})
 	if err != nil {
-		return inventory.ProviderAllocations{}, fmt.Errorf("allocations of provider %s: %w", provider, err)
+		return inventory.ProviderAllocations{}, fmt.Errorf("read allocations of provider %s: %w", provider, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return inventory.ProviderAllocations{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -94,7 +94,7 @@ func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventor
 		group by grouping sets ((k.type, c.name), (k.type))
 		order by k.type nulls first, c.name nulls first`, f.Project, f.User, f.Type, f.Untyped, f.Unowned)
 	if err != nil {
-		return nil, fmt.Errorf("usages of project %s: %w", f.Project, err)
+		return nil, fmt.Errorf("read usages of project %s: %w", f.Project, err)
 	}
 	var usages []inventory.Usage
 	var kind, class *string
@@ -108,7 +108,7 @@ func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventor
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("usages of project %s: %w", f.Project, err)
+		return nil, fmt.Errorf("read usages of project %s: %w", f.Project, err)
 	}
 	return usages, nil
 }

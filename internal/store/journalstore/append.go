@@ -32,7 +32,7 @@ func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, e
 		queueEntry(batch, c, &seqs[i], &nudges[i])
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("record in the journal: %w", err)
+		return nil, fmt.Errorf("record changes in the journal: %w", err)
 	}
 	return seqs, outbox.Enqueue(ctx, tx, nudges...)
 }
@@ -88,7 +88,7 @@ func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudg
 		var inserted int64
 		var blockers []int64
 		if err := row.Scan(&inserted, &blockers); err != nil {
-			return fmt.Errorf("%s %s %s: %w", c.Operation, c.Object.Type, c.Object.ID, err)
+			return fmt.Errorf("record %s of %s %s: %w", c.Operation, c.Object.Type, c.Object.ID, err)
 		}
 		*seq = inserted
 		e := journal.Entry{Seq: inserted, Object: c.Object, Operation: c.Operation, State: journal.Pending, Project: c.Project, Name: c.Name}
@@ -98,7 +98,7 @@ func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudg
 	})
 }
 
-// parentKeys returns the keys of the current and the former parents of an object. A delete of one of them waits for the
+// parentKeys returns the keys of the current and the former parents of an object. The deletion of a parent waits for the
 // change.
 func parentKeys(c journal.Change) []string {
 	keys := []string{}
@@ -117,7 +117,7 @@ func entryNudge(e journal.Entry, blockers []int64) contract.Nudge {
 		Workflow:   contract.JournalEntry,
 		ID:         entryID(e.Seq),
 		Summary:    journal.Summary(e),
-		Attributes: contract.Attributes{Project: e.Project, Resource: e.Object.Type}, // the status is set only if it waits
+		Attributes: contract.Attributes{Project: e.Project, Resource: e.Object.Type}, // the status is set below if the entry is blocked
 	}
 	if len(blockers) > 0 {
 		n.Delay, n.Attributes.Status = wakeDelay, string(e.State)

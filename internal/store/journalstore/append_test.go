@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// change parses a change: change("create port p", "network n", "subnet s").
+// change parses a change and its parents: `change(t, "create port p", "network n", "subnet s")`.
 func change(t *testing.T, what string, parents ...string) journal.Change {
 	t.Helper()
 	c := journal.Change{Data: []byte(`{}`), Project: "demo", Name: what}
@@ -60,7 +60,7 @@ func settle(t *testing.T, s *store.Store, seq int64, kind journal.OutcomeKind) {
 	t.Helper()
 	e := take(t, s, seq).Entry
 	if e.State != journal.Processing {
-		t.Fatalf("entry %d could not be taken: %s", seq, e.State)
+		t.Fatalf("claim entry %d: its state is %s, want processing", seq, e.State)
 	}
 	if _, err := s.Journal.SaveOutcome(t.Context(), seq, e.Attempt, journal.Outcome{Kind: kind, Reason: string(kind)}); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestClaimEntry_EntriesOfOneObjectInOrder(t *testing.T) {
 	for seq := int64(1); seq <= 4; seq++ {
 		for later := seq + 1; later <= 4; later++ {
 			if take(t, s, later).Entry.State != journal.Pending {
-				t.Fatalf("entry %d was taken before %d was done", later, seq)
+				t.Fatalf("claim entry %d before entry %d is completed: got it claimed, want it blocked", later, seq)
 			}
 		}
 		settle(t, s, seq, journal.OutcomeDone)
@@ -134,7 +134,7 @@ func TestAppend_Blockers(t *testing.T) {
 	} {
 		for _, a := range tt.firsts {
 			for _, b := range tt.seconds {
-				mine := fmt.Sprint(seq) // the same names in every case, and yet other objects
+				mine := fmt.Sprint(seq) // suffix of the object IDs, so that each case has its own objects
 				parents := map[string][]string{"subnet s": {"network n" + mine}, "port p": {"network n" + mine, "subnet s" + mine, "subnet s" + mine}}
 
 				recordAll(t, s, change(t, a+" "+tt.first+mine, parents[tt.first]...), change(t, b+" "+tt.second+mine, parents[tt.second]...))
@@ -144,7 +144,7 @@ func TestAppend_Blockers(t *testing.T) {
 					want = []int64{seq + 1}
 				}
 				if d := cmp.Diff(want, waitsFor(t, s, seq+2)); d != "" {
-					t.Errorf("%s %s, then %s %s: %s", a, tt.first, b, tt.second, d)
+					t.Errorf("blockers of the second entry in \"%s %s, then %s %s\" (- is wanted):\n%s", a, tt.first, b, tt.second, d)
 				}
 				seq += 2
 			}
@@ -171,7 +171,7 @@ func TestAppend_BlockedEntryIsDueWhenItsBlockerCompletes(t *testing.T) {
 	}
 }
 
-// A child is recorded while its parent completes: either it does not wait, or a note wakes it.
+// A port's entry is recorded while its network's entry completes. Either it is not blocked, or a note wakes its workflow.
 func TestAppend_ChildOfACompletingParentIsAlwaysWoken(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -197,7 +197,7 @@ func TestAppend_ChildOfACompletingParentIsAlwaysWoken(t *testing.T) {
 			t.Fatalf("round %d: %s", round, d)
 		}
 		if b := waitsFor(t, s, parent+1); len(b) > 0 {
-			t.Fatalf("round %d: woken, yet it waits for %d", round, b)
+			t.Fatalf("round %d: the workflow of the port's entry was woken, but entries %d still block it", round, b)
 		}
 	}
 }
@@ -235,25 +235,25 @@ func TestSaveOutcome_StaleAttemptIsAConflict(t *testing.T) {
 	dead := take(t, s, 1)
 	alive := take(t, s, 1)
 	if dead.MaybeApplied || !alive.MaybeApplied || alive.Entry.Attempt != 2 {
-		t.Fatalf("want the second take to repeat the first: %+v, %+v", dead, alive)
+		t.Fatalf("claim an entry twice: got %+v and %+v, want the second claim to be attempt 2 with MaybeApplied", dead, alive)
 	}
 
 	_, err := s.Journal.SaveOutcome(t.Context(), 1, dead.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeFailed})
 	if !errors.Is(err, db.ErrConflict) {
-		t.Errorf("the stale attempt settled: %v", err)
+		t.Errorf("save the outcome of a stale attempt: got error %v, want ErrConflict", err)
 	}
 
 	done := journal.Outcome{Kind: journal.OutcomeDone}
-	for range 2 { // the second stands for an answer that was lost
+	for range 2 { // the second call repeats the first one, as after a lost response
 		e, err := s.Journal.SaveOutcome(t.Context(), 1, alive.Entry.Attempt, done)
 		if err != nil || e.State != journal.Completed || e.FinishedAt == nil {
-			t.Errorf("%+v, %v", e, err)
+			t.Errorf("save the outcome of the newest attempt: got %+v, error %v; want the entry completed", e, err)
 		}
 	}
 	if _, err := s.Journal.SaveOutcome(t.Context(), 1, alive.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("a completed entry went back to pending: %v", err)
+		t.Errorf("save another outcome for a completed entry: got error %v, want ErrConflict", err)
 	}
 	if _, err := s.Journal.SaveOutcome(t.Context(), 7, 1, done); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("want ErrNotFound, got %v", err)
+		t.Errorf("save an outcome for an unknown entry: got error %v, want ErrNotFound", err)
 	}
 }

@@ -22,7 +22,7 @@ const ClaimDuration = 5 * time.Second
 const maxClaimAttempts = 5
 
 // ClaimEntry claims an entry for an attempt. A blocked entry is not claimed and is returned with its blockers; a failed
-// blocker counts, too. An entry that is completed or failed, that backs off, or that another attempt holds is not claimed
+// blocker blocks, too. An entry that is completed or failed, that backs off, or that another attempt has claimed is not claimed
 // either.
 func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult, error) {
 	for attempt := 1; ; attempt++ {
@@ -35,7 +35,7 @@ func (s *Store) ClaimEntry(ctx context.Context, seq int64) (journal.ClaimResult,
 		}
 		if claimed || len(t.Blockers) > 0 || t.Wait > 0 || !isSendable(t.Entry) || attempt == maxClaimAttempts {
 			return t, nil
-		} // otherwise it became free between the two queries
+		} // otherwise the entry became free between the two queries
 	}
 }
 
@@ -111,7 +111,7 @@ func isSendable(e journal.Entry) bool {
 	return e.State == journal.Pending || e.State == journal.Processing
 }
 
-// blockersSelect lists the entries that entry $1 waits for.
+// blockersSelect is SQL that lists the entries that the entry $1 waits for.
 const blockersSelect = `
 	select e.seq, e.object_type, e.object_id, e.operation, e.state, e.created_at
 	from journal_dep d
@@ -140,7 +140,7 @@ func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journ
 	return e, err
 }
 
-// SaveOutcomeAndClaim is SaveOutcome, and claims up to limit of the unblocked entries for the caller for ClaimDuration
+// SaveOutcomeAndClaim does the same as SaveOutcome, but claims up to limit of the unblocked entries for the caller, for ClaimDuration,
 // instead of waking them. It claims only entries whose workflow has not started yet. If the caller does not save their
 // outcomes in time, their workflows start.
 func (s *Store) SaveOutcomeAndClaim(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []journal.Entry, err error) {
@@ -223,10 +223,10 @@ func (s *Store) savedBefore(ctx context.Context, seq int64, attempt int, to jour
 	return e, nil
 }
 
-// isCompleted is the SQL condition that entry $1 is completed.
+// isCompleted is the SQL condition that the entry $1 is completed.
 const isCompleted = `exists (select from journal_entry b where b.seq = $1 and b.finished_at is not null)`
 
-// unblockedEntries lists the entries that wait only for entry $1, if that is completed.
+// unblockedEntries is SQL that lists the entries that wait only for the entry $1, if this entry is completed.
 const unblockedEntries = `
 	select d.entry
 	from journal_dep d
@@ -287,7 +287,7 @@ func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
 	})
 }
 
-// unblockDependents is queueUnblock for an entry that an operator or a recovery completed in this transaction.
+// unblockDependents runs queueUnblock for an entry that an operator or a recovery completed in this transaction.
 func unblockDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	return wakeDependents(ctx, tx, seq, func(batch *pgx.Batch, woken *int64) { queueUnblock(batch, seq, 0, 0, nil, woken) })
 }

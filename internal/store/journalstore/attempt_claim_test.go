@@ -48,13 +48,13 @@ func TestSaveOutcomeAndClaim_OnlyUnblockedEntries(t *testing.T) {
 		t.Error(diff)
 	}
 	if e := along[0]; e.State != journal.Processing || e.Attempt != 1 || string(e.Data) != "{}" || e.BatchLeader == nil || *e.BatchLeader != 1 {
-		t.Errorf("not taken: %+v", e)
+		t.Errorf("first claimed entry: got %+v, want it processing at attempt 1 with entry 1 as batch leader", e)
 	}
 	if blockers := waitsFor(t, s, 4); !slices.Equal(blockers, []int64{2}) {
-		t.Errorf("the update waits for %v", blockers)
+		t.Errorf("blockers of the update: got %v, want only entry 2", blockers)
 	}
 	if got := due(t, s); len(got) > 0 {
-		t.Errorf("due, though all of them are done, held or wait: %v", got)
+		t.Errorf("want no due note, because every entry is completed, claimed or blocked; got %v", got)
 	}
 }
 
@@ -66,17 +66,17 @@ func TestSaveOutcomeAndClaim_ExcludesOtherAttempts(t *testing.T) {
 	held := take(t, s, 2)
 
 	if held.Wait <= 0 || held.Wait > journalstore.ClaimDuration || held.Entry.Attempt != 1 {
-		t.Errorf("claimed although another attempt holds it: %+v", held)
+		t.Errorf("claim an entry that another attempt has claimed: got %+v, want attempt 1 and a wait of at most ClaimDuration", held)
 	}
 	if _, err := s.Journal.SkipEntry(t.Context(), 2, "ann", "why not"); err == nil {
-		t.Error("skipped while it is being sent")
+		t.Error("skip an entry that is being sent: got no error, want one")
 	}
 	if _, err := s.Journal.SaveOutcome(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 		t.Error(err)
 	}
 	storetest.Exec(t, url, `update note set due_at = now()`)
 	if got := due(t, s); !slices.Equal(got, []string{"journal/3", "journal/4"}) {
-		t.Errorf("a workflow would start for a completed entry: %v", got)
+		t.Errorf("notes after entry 2 is completed: got %v, want only journal/3 and journal/4", got)
 	}
 }
 
@@ -92,20 +92,20 @@ func TestSaveOutcomeAndClaim_ExpiredClaimStartsTheWorkflow(t *testing.T) {
 	again := take(t, s, 2)
 
 	if !slices.Equal(got, []string{"journal/2", "journal/3", "journal/4"}) {
-		t.Errorf("due when the lease is over: %v", got)
+		t.Errorf("notes that are due after the claims have expired: got %v, want journal/2, journal/3 and journal/4", got)
 	}
 	if !again.MaybeApplied || again.Entry.Attempt != 2 {
-		t.Errorf("it may have been sent: %+v", again)
+		t.Errorf("claim an entry after its claim has expired: got %+v, want attempt 2 with MaybeApplied", again)
 	}
 	if _, err := s.Journal.SaveOutcome(t.Context(), 2, along[0].Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
-		t.Error("the dead attempt saved its outcome")
+		t.Error("save the outcome of a stale attempt: got no error, want one")
 	}
 }
 
 func TestSaveOutcomeAndClaim_FailureWakesTheWorkflowAtOnce(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[journal.OutcomeKind][]string{journal.OutcomeRetry: {"journal/2"}, journal.OutcomeRejected: {"journal/2"},
-		journal.OutcomeFailed: {"journal/2", "journal/4"}} { // the latter waits for a failed one now
+		journal.OutcomeFailed: {"journal/2", "journal/4"}} { // entry 4 waits for entry 2, which has failed
 		s, _ := family(t)
 		along, _ := finish(t, s, 1, 1)
 		storetest.ClaimNotes(t, s)
@@ -115,7 +115,7 @@ func TestSaveOutcomeAndClaim_FailureWakesTheWorkflowAtOnce(t *testing.T) {
 		}
 
 		if got := due(t, s); !slices.Equal(got, want) {
-			t.Errorf("%s: due: %v", kind, got)
+			t.Errorf("notes that are due after the outcome %s of entry 2: got %v, want %v", kind, got, want)
 		}
 	}
 }
@@ -134,6 +134,6 @@ func TestSaveOutcomeAndClaim_RunningWorkflowIsWokenInstead(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := due(t, s); !slices.Equal(got, []string{"journal/2"}) {
-		t.Errorf("due: %v", got)
+		t.Errorf("notes that are due: got %v, want only journal/2", got)
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // ClaimBacklog claims up to limit entries for ClaimDuration, oldest first, that gathered while the controller was
 // unreachable: entries without blockers whose last attempt did not reach the controller or that no attempt has sent yet. It
-// skips entries with an attempt at or after since, and entries recorded within wakeDelay. The workflow of the carrier entry
-// sends them; their own workflows wake up after ClaimDuration.
+// skips entries with an attempt at or after `since`, and entries recorded within wakeDelay. The workflow of the entry `carrier`
+// sends the claimed entries; their own workflows wake up after ClaimDuration.
 func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, carrier int64) (claimed []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`

@@ -43,7 +43,7 @@ func age(t *testing.T, url string) {
 	storetest.Exec(t, url, `update journal_entry set created_at = created_at - interval '1 h', looked_at = looked_at - interval '1 h'`)
 }
 
-// away saves an attempt that did not reach the controller.
+// away saves the outcome of an attempt that did not reach the controller.
 func away(t *testing.T, s *store.Store, seq int64) {
 	t.Helper()
 	o := journal.Outcome{Kind: journal.OutcomeRetry, RetryAfter: time.Hour, Reason: "unreachable", ControllerDown: true}
@@ -54,7 +54,7 @@ func away(t *testing.T, s *store.Store, seq int64) {
 
 func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 	t.Parallel()
-	s, url := family(t) // the network 1, its ports 2 and 3, an update of the first of them 4
+	s, url := family(t) // entry 1: the network; entries 2 and 3: its ports; entry 4: an update of the first port
 	recordAll(t, s, change(t, "create network m"), change(t, "create network o"))
 	storetest.ClaimNotes(t, s)
 	storetest.Exec(t, url, `delete from note`) // every workflow has started
@@ -68,7 +68,7 @@ func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 		order = append(order, seqs...)
 		for seq, taken := range takes {
 			if held := take(t, s, seq); held.Wait <= 0 || held.Wait > journalstore.ClaimDuration {
-				t.Errorf("entry %d is not held: %+v", seq, held)
+				t.Errorf("claim entry %d of the claimed backlog again: got %+v, want a wait of at most ClaimDuration", seq, held)
 			}
 			if _, err := s.Journal.SaveOutcomeInBatch(t.Context(), seq, taken.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err != nil {
 				t.Fatal(err)
@@ -79,14 +79,14 @@ func TestClaimBacklog_OldestFirstAndParentsFirst(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := due(t, s); len(got) > 0 {
-		t.Errorf("woken in the middle of it: %v", got)
+		t.Errorf("want no due note while the backlog is claimed, got %v", got)
 	}
 	storetest.Exec(t, url, `update note set due_at = now()`)
 	if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2", "journal/3", "journal/4", "journal/5", "journal/6"}) {
-		t.Errorf("due although the entries are completed: %v", got)
+		t.Errorf("notes of the backlog's entries: got %v, want those of entries 1 to 6", got)
 	}
 	if e := take(t, s, 4).Entry; e.BatchLeader == nil || *e.BatchLeader != 99 || e.State != journal.Completed {
-		t.Errorf("who mirrored it? %+v", e)
+		t.Errorf("entry 4: got %+v, want it completed with the batch leader 99", e)
 	}
 }
 
@@ -118,11 +118,11 @@ func TestClaimBacklog_IgnoresBackOffOnlyIfControllerWasUnreachable(t *testing.T)
 		}
 	}
 	if seqs, _ := takeWaiting(t, s, since, 10); len(seqs) > 0 {
-		t.Errorf("taken again in the same line: %v", seqs)
+		t.Errorf("claim the backlog again: got the entries %v, want none, because each has an attempt since the start", seqs)
 	}
 }
 
-// After a failed or dead attempt in a batch, the own workflow of the entry sends it again.
+// When the claim of a batch has expired, the entry's own workflow claims the entry with MaybeApplied, so it reads before it sends again.
 func TestClaimBacklog_ExpiredClaimIsRepeatedWithARead(t *testing.T) {
 	t.Parallel()
 	s, url := family(t)
@@ -134,9 +134,9 @@ func TestClaimBacklog_ExpiredClaimIsRepeatedWithARead(t *testing.T) {
 	again := take(t, s, 1)
 
 	if !again.MaybeApplied || again.Entry.Attempt != takes[1].Entry.Attempt+1 {
-		t.Errorf("it may have been sent: %+v", again)
+		t.Errorf("claim an entry after its claim has expired: got %+v, want the next attempt with MaybeApplied", again)
 	}
 	if _, err := s.Journal.SaveOutcomeInBatch(t.Context(), 1, takes[1].Entry.Attempt, journal.Outcome{Kind: journal.OutcomeDone}); err == nil {
-		t.Error("the dead one came back and settled")
+		t.Error("save the outcome of an expired claim: got no error, want one")
 	}
 }

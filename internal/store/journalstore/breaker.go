@@ -16,10 +16,10 @@ type Breaker struct {
 	controller string
 }
 
-// Breaker returns the circuit breaker of the controller with that URL.
+// Breaker returns the circuit breaker of the controller with the given URL.
 func (s *Store) Breaker(controller string) *Breaker { return &Breaker{s, controller} }
 
-// Opened records that the breaker is open and that the first probe is allowed after probeIn. It changes nothing if the
+// Opened records that the breaker is open and that the first probe (a trial request) is allowed after probeIn. It changes nothing if the
 // breaker is open already.
 func (b *Breaker) Opened(ctx context.Context, probeIn time.Duration) error {
 	_, err := b.store.db.Exec(ctx, `

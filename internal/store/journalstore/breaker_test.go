@@ -32,7 +32,7 @@ func TestBreaker_OneProbeForAllProcesses(t *testing.T) {
 	s := storetest.New(t)
 	b := s.Journal.Breaker("http://one")
 	if wait := probe(t, b, time.Hour); wait != 0 {
-		t.Fatalf("the breaker is closed, but the wait is %s", wait)
+		t.Fatalf("probe while the breaker is closed: got a wait of %s, want 0", wait)
 	}
 	requireNoError(t, b.Opened(t.Context(), 0))
 	requireNoError(t, s.Journal.Breaker("http://two").Opened(t.Context(), time.Hour))
@@ -52,18 +52,18 @@ func TestBreaker_OneProbeForAllProcesses(t *testing.T) {
 	all.Wait()
 
 	if n := admitted.Load(); n != 1 {
-		t.Errorf("%d probes at once", n)
+		t.Errorf("20 concurrent calls of Probe: %d of them may send a probe, want 1", n)
 	}
 	requireNoError(t, b.Opened(t.Context(), 0)) // by another process, later
 	if wait := probe(t, b, time.Hour); wait == 0 {
-		t.Error("a late Opened allowed another probe")
+		t.Error("Opened, called while the breaker is open, allowed another probe")
 	}
 	requireNoError(t, b.Closed(t.Context()))
 	if wait := probe(t, b, time.Hour); wait != 0 {
-		t.Errorf("the breaker is closed again, but the wait is %s", wait)
+		t.Errorf("probe after Closed: got a wait of %s, want 0", wait)
 	}
 	if wait := probe(t, s.Journal.Breaker("http://two"), time.Hour); wait == 0 {
-		t.Error("the breaker of the other controller closed, too")
+		t.Error("Closed also closed the breaker of the other controller")
 	}
 }
 
@@ -73,7 +73,7 @@ func TestBreaker_ProbeOfADeadProcessExpires(t *testing.T) {
 	b := storetest.New(t).Journal.Breaker("http://one")
 	requireNoError(t, b.Opened(t.Context(), 0))
 	if wait := probe(t, b, 0); wait != 0 {
-		t.Fatalf("wait %s", wait)
+		t.Fatalf("first probe: got a wait of %s, want 0", wait)
 	}
 	if wait := probe(t, b, time.Hour); wait != 0 {
 		t.Errorf("wait %s", wait)

@@ -17,8 +17,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// Workers act on notes alone, as the relay and the workflows do, while other goroutines record. In the end every entry is
-// completed, and none before its blockers.
+// Like the relay and the workflows, the workers act only on notes, while other goroutines record entries. In the end every entry is
+// completed, and no entry was sent before its blockers.
 func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -26,7 +26,7 @@ func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	var recording, working sync.WaitGroup
 	var recorded, completed atomic.Int64
 	var seen order
-	var workflows sync.Map // of an entry there is one at a time
+	var workflows sync.Map // a mutex for each entry, because at most one workflow of an entry runs at a time
 	for f := range families {
 		recording.Go(func() {
 			network := fmt.Sprintf("network n%d", f)
@@ -79,7 +79,7 @@ func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	close(finished)
 	working.Wait()
 	if completed.Load() != recorded.Load() {
-		t.Errorf("%d of %d entries were completed", completed.Load(), recorded.Load())
+		t.Errorf("%d of %d recorded entries were completed, want all", completed.Load(), recorded.Load())
 	}
 	for _, v := range seen.violations {
 		t.Error(v)
@@ -125,7 +125,7 @@ func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o jour
 		completed = 1
 	}
 	for _, next := range along {
-		if time.Since(begin) > journalstore.ClaimDuration/2 { // as an activity has its limit
+		if time.Since(begin) > journalstore.ClaimDuration/2 { // an activity has a time limit, too
 			continue
 		}
 		o, n := attempt(t, s, next, seen)

@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// EntryFilter narrows a list of journal entries. Zero values do not narrow.
+// EntryFilter selects journal entries. A zero field sets no condition.
 type EntryFilter struct {
 	State  journal.State
 	Type   string // type of the object
@@ -59,7 +59,7 @@ func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.En
 }
 
 // JournalEntry returns one entry, its open blockers and the decisions of operators about it. It returns db.ErrNotFound if
-// there is none.
+// the entry does not exist.
 func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b []journal.Blocker, d []journal.OperatorDecision, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) (err error) {
 		e, err = queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1`, seq)
@@ -77,7 +77,7 @@ func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b
 		return err
 	})
 	if err != nil {
-		return e, nil, nil, fmt.Errorf("journal entry: %w", err)
+		return e, nil, nil, fmt.Errorf("read journal entry: %w", err)
 	}
 	return e, b, d, nil
 }

@@ -11,12 +11,12 @@ import (
 
 // Analysis describes the durations of completed entries, from recording to completion, in seconds.
 type Analysis struct {
-	Entries  int // analyzed
+	Entries  int // number of analyzed entries
 	Average  float64
 	P50, P90 float64
 	P99      float64
 	P999     float64
-	Attempts float64 // per entry
+	Attempts float64 // average number of attempts per entry
 	Slowest  []journal.Entry
 }
 
@@ -52,7 +52,7 @@ func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error
 }
 
 // TrimJournal deletes completed entries older than age, with the decisions about them. It examines up to limit entries with
-// numbers above after, and returns the number at which the next call continues (0 at the end) and the number of deleted
+// numbers above `after`, and returns the number at which the next call continues (0 at the end) and the number of deleted
 // entries. It scans by number: an index on the age would slow down every insert.
 func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64, limit int) (next, deleted int64, err error) {
 	err = s.db.QueryRow(ctx, `

@@ -26,7 +26,7 @@ func TestTrimJournal_InBatchesAndOnlyCompletedEntries(t *testing.T) {
 
 	var deleted []int64
 	for after := int64(0); ; {
-		next, n, err := s.Journal.TrimJournal(t.Context(), 47*time.Hour, after, 30) // the first hour is too old
+		next, n, err := s.Journal.TrimJournal(t.Context(), 47*time.Hour, after, 30) // only the first entries are older than 47 hours
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestTrimJournal_InBatchesAndOnlyCompletedEntries(t *testing.T) {
 	}
 	left, err := s.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Limit: 1000})
 	if err != nil || len(left) != 101-54 {
-		t.Errorf("%d entries are left, %v", len(left), err)
+		t.Errorf("entries after the trim: got %d, error %v; want 47", len(left), err)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestAnalyze_PercentilesAndSlowestEntries(t *testing.T) {
 	url := storetest.URL(t)
 	s := storetest.Open(t, url)
 	if a, err := s.Journal.Analyze(t.Context(), 10, 10); err != nil || a.Entries != 0 || len(a.Slowest) != 0 {
-		t.Errorf("nothing is analyzed as %+v, %v", a, err)
+		t.Errorf("analyze an empty journal: got %+v, error %v; want no entries", a, err)
 	}
 	storetest.Exec(t, url, `
 		insert into journal_entry (object_type, object_id, operation, data, parents, state, attempt, project, name, created_at, finished_at)
@@ -60,13 +60,13 @@ func TestAnalyze_PercentilesAndSlowestEntries(t *testing.T) {
 		from generate_series(0, 100) n
 		order by n`)
 
-	a, err := s.Journal.Analyze(t.Context(), 100, 2) // the newest hundred, of which one lives
+	a, err := s.Journal.Analyze(t.Context(), 100, 2) // the newest hundred entries, of which one is still pending
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	if len(a.Slowest) != 2 || a.Slowest[0].Seq != 100 || a.Slowest[1].Seq != 99 {
-		t.Errorf("the slowest are %+v", a.Slowest)
+		t.Errorf("slowest entries: got %+v, want 100 and 99", a.Slowest)
 	}
 	a.Slowest = nil
 	if d := cmp.Diff(journalstore.Analysis{Entries: 99, Average: 50, P50: 50, P90: 89.2, P99: 98.02, P999: 98.902, Attempts: 2}, a, floats); d != "" {
@@ -74,7 +74,7 @@ func TestAnalyze_PercentilesAndSlowestEntries(t *testing.T) {
 	}
 	j, err := s.Journal.JournalState(t.Context())
 	if err != nil || j.Oldest <= 0 {
-		t.Errorf("%+v, %v", j, err)
+		t.Errorf("count the open entries: got %+v, error %v; want the age of the oldest above 0", j, err)
 	}
 	if d := cmp.Diff(map[journal.State]int64{journal.Pending: 1, journal.Processing: 0, journal.Failed: 0}, j.Open); d != "" {
 		t.Error(d)

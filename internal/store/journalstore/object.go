@@ -10,9 +10,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// RecordChanges records changes of objects that berth has no API for, all or none, and returns their entries. A create of an
-// existing object returns db.ErrConflict, an update or delete of a missing one db.ErrNotFound. A delete also deletes the
-// objects that the object owns, before it. The data of a delete entry is the last state of the object.
+// RecordChanges records changes of objects that berth has no API for and returns their entries. It records either all or none. A create of an
+// existing object returns db.ErrConflict; an update or delete of a missing object returns db.ErrNotFound. A delete first deletes the
+// objects that the object owns. The data of a delete entry is the last state of the object.
 func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]journal.Entry, error) {
 	var entries []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -48,7 +48,7 @@ func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 	case err != nil:
 		return nil, err
 	case c.Operation == journal.Create && before != nil:
-		return nil, fmt.Errorf("%w: there is a %s %s", db.ErrConflict, c.Object.Type, c.Object.ID)
+		return nil, fmt.Errorf("%w: %s %s exists already", db.ErrConflict, c.Object.Type, c.Object.ID)
 	case c.Operation != journal.Create && before == nil:
 		return nil, fmt.Errorf("%w: %s %s", db.ErrNotFound, c.Object.Type, c.Object.ID)
 	case c.Operation == journal.Delete:

@@ -26,8 +26,8 @@ func (s Source) validIDs(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !s.IsValidID(id) })
 }
 
-// Lock takes the locks under which the objects change. It is a statement of its own, so that a later read sees the changes
-// that it waited for.
+// Lock takes the locks that every change of the objects needs. It is a statement of its own, so that a later read sees the changes
+// of the transactions that it waited for.
 func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) error {
 	if s.IDType == "uuid" {
 		_, err := tx.Exec(ctx, `select from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share`, s.validIDs(ids))
@@ -41,7 +41,7 @@ func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) e
 	return nil
 }
 
-// After reads up to limit objects, sorted by ID, with IDs above id.
+// After reads up to limit objects, sorted by ID, with IDs greater than the parameter id.
 func (s Source) After(ctx context.Context, q db.Querier, id string, limit int) ([]journal.Change, error) {
 	return s.Query(ctx, q, ` and `+s.IDColumn+` > $1::text::`+s.IDType+` order by `+s.IDColumn+` limit $2`, id, limit)
 }
@@ -57,7 +57,7 @@ func ObjectSource(typ string) Source {
 	if !journal.IsKnownType(typ) {
 		typ = ""
 	}
-	from := `mirror_object where object_type = '` + typ + `'` // a word of the journal's table of types, not of a client
+	from := `mirror_object where object_type = '` + typ + `'` // the type comes from the journal's table of types, not from a client
 	return Source{From: from, IDColumn: "object_id", IDType: "text", IsValidID: func(string) bool { return true },
 		Query: func(ctx context.Context, q db.Querier, clause string, args ...any) ([]journal.Change, error) {
 			changes, err := db.QueryAll(ctx, q, scanObject, `select `+objectColumns+` from `+from+clause, args...)

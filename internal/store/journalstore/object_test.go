@@ -86,7 +86,7 @@ func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 		{"deleted, then made again", "create router R", "delete router R", "create router R", true},
 		{"strangers", "", "create router R", "create router S", false},
 	} {
-		// The same letters in every case, and yet other objects.
+		// Every case appends its own suffix to the object IDs, so that the cases share no objects.
 		mine := func(step string) journal.Change {
 			words := strings.SplitN(step, " ", 4)
 			attributes := ""
@@ -113,7 +113,7 @@ func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 		second := all[len(all)-1].Seq
 
 		if got := slices.Contains(waitsFor(t, s, second), first); got != tt.blocks {
-			t.Errorf("%s: waits %t, want %t", tt.name, got, tt.blocks)
+			t.Errorf("%s: the first entry blocks the second one: got %t, want %t", tt.name, got, tt.blocks)
 		}
 	}
 }
@@ -133,12 +133,12 @@ func TestRecordChanges_AllOrNone(t *testing.T) {
 		"changed, made new": {[]journal.Change{foreign(t, "update router q", ""), foreign(t, "create router q", "")}, db.ErrNotFound},
 	} {
 		if _, err := s.Journal.RecordChanges(t.Context(), tt.changes); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", name, err, tt.want)
+			t.Errorf("record changes, %s: got error %v, want %v", name, err, tt.want)
 		}
 	}
 	entries, err := s.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Limit: 10})
 	if err != nil || len(entries) != 1 {
-		t.Errorf("%d entries, %v; want the first one only", len(entries), err)
+		t.Errorf("entries after the rejected changes: got %d, error %v; want only the first one", len(entries), err)
 	}
 }
 
@@ -175,11 +175,11 @@ func TestRecordChanges_RevisionGrowsAcrossDeletion(t *testing.T) {
 		revisions = append(revisions, data.Revision)
 	}
 	if !slices.IsSorted(revisions) || revisions[0] == revisions[1] || revisions[2] == revisions[3] {
-		t.Errorf("revisions %v", revisions)
+		t.Errorf("revision numbers of create, update, delete and second create: got %v, want them to grow", revisions)
 	}
 	own := keep(t, s, foreign(t, "create router q", `"revision_number":7`))[0]
 	if !strings.Contains(string(own.Data), `"revision_number": 7`) {
-		t.Errorf("the service's own revision is lost: %s", own.Data)
+		t.Errorf("data of a create with revision_number 7: got %s, want that revision_number", own.Data)
 	}
 }
 
@@ -205,11 +205,11 @@ func TestRecordChanges_ConcurrentWritersAreSerialized(t *testing.T) {
 	exists := false
 	for _, e := range entries {
 		if (e.Operation == journal.Create) == exists {
-			t.Fatalf("entry %d: %s of an object that exists: %t", e.Seq, e.Operation, exists)
+			t.Fatalf("entry %d is a %s although the object exists: %t", e.Seq, e.Operation, exists)
 		}
 		exists = e.Operation != journal.Delete
 	}
 	if len(entries) == 0 {
-		t.Error("nothing was recorded")
+		t.Error("concurrent writers recorded no entry, want some")
 	}
 }

@@ -119,7 +119,7 @@ func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	return err
 }
 
-// LockEntry reads an entry and locks it until the transaction ends. It returns pgx.ErrNoRows if there is none.
+// LockEntry reads an entry and locks it until the transaction ends. It returns pgx.ErrNoRows if the entry does not exist.
 func LockEntry(ctx context.Context, tx db.Tx, seq int64) (journal.Entry, error) {
 	return queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq)
 }

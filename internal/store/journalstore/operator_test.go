@@ -24,10 +24,10 @@ func TestRetryEntry_FailedParentBlocksChildren(t *testing.T) {
 
 	held := take(t, s, 2)
 	if len(held.Blockers) != 1 || held.Blockers[0].State != journal.Failed || held.Entry.State != journal.Pending {
-		t.Fatalf("want the child held by its failed parent, got %+v", held)
+		t.Fatalf("claim the port's entry: got %+v, want it pending and blocked by the failed entry of its network", held)
 	}
 	if e := take(t, s, 1).Entry; e.State != journal.Failed {
-		t.Fatalf("a failed entry was taken: %+v", e)
+		t.Fatalf("claim a failed entry: got %+v, want it failed as before", e)
 	}
 
 	e, err := s.Journal.RetryEntry(t.Context(), 1, "admin")
@@ -63,12 +63,12 @@ func TestSkipEntry_UnblocksChildren(t *testing.T) {
 		t.Error(d)
 	}
 	if b := waitsFor(t, s, 2); len(b) > 0 {
-		t.Errorf("the child still waits for %d", b)
+		t.Errorf("blockers of the port's entry after the skip: got %d, want none", b)
 	}
 	var action, actor, reason string
 	row := storetest.Connect(t, url).QueryRow(t.Context(), `select action, actor, reason from journal_audit where seq = 1`)
 	if err := row.Scan(&action, &actor, &reason); err != nil || action != "skip" || actor != "admin" || reason != "made by hand" {
-		t.Errorf("audit says %q %q %q, %v", action, actor, reason, err)
+		t.Errorf("recorded decision: got action %q, actor %q, reason %q, error %v", action, actor, reason, err)
 	}
 }
 
@@ -84,17 +84,17 @@ func TestRetryAndSkipEntry_SentOrCompletedIsAConflict(t *testing.T) {
 			settle(t, s, 1, journal.OutcomeDone)
 		}
 		if _, err := s.Journal.RetryEntry(t.Context(), 1, "admin"); !errors.Is(err, db.ErrConflict) {
-			t.Errorf("retry of a %s entry: %v", state, err)
+			t.Errorf("retry a %s entry: got error %v, want ErrConflict", state, err)
 		}
 		if _, err := s.Journal.SkipEntry(t.Context(), 1, "admin", "why not"); !errors.Is(err, db.ErrConflict) {
-			t.Errorf("skip of a %s entry: %v", state, err)
+			t.Errorf("skip a %s entry: got error %v, want ErrConflict", state, err)
 		}
 	}
 	if _, err := s.Journal.RetryEntry(t.Context(), 9, "admin"); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("retry of no entry: %v", err)
+		t.Errorf("retry an unknown entry: got error %v, want ErrNotFound", err)
 	}
 	if _, _, decisions, err := s.Journal.JournalEntry(t.Context(), 1); err != nil || len(decisions) != 0 {
-		t.Errorf("what was refused stands in the audit: %v, %v", decisions, err)
+		t.Errorf("decisions after refused retries and skips: got %v, error %v; want none", decisions, err)
 	}
 }
 
@@ -109,10 +109,10 @@ func TestRetryEntry_EndsBackOff(t *testing.T) {
 
 	resting := take(t, s, 1)
 	if resting.Entry.State != journal.Pending || resting.Wait <= 50*time.Minute || resting.Wait > time.Hour || resting.Entry.RetryAt == nil {
-		t.Errorf("want it to rest for an hour, got %+v", resting)
+		t.Errorf("claim an entry during its back-off: got %+v, want it pending with a wait of an hour", resting)
 	}
 	if _, err := s.Journal.RetryEntry(t.Context(), 2, "ann"); !errors.Is(err, db.ErrConflict) {
-		t.Errorf("an entry that waits for another one was retried: %v", err)
+		t.Errorf("retry a blocked entry: got error %v, want ErrConflict", err)
 	}
 	due(t, s)
 	if _, err := s.Journal.RetryEntry(t.Context(), 1, "ann"); err != nil {
@@ -123,11 +123,11 @@ func TestRetryEntry_EndsBackOff(t *testing.T) {
 		t.Error(d)
 	}
 	if got := take(t, s, 1).Entry; got.State != journal.Processing || got.RetryAt != nil {
-		t.Errorf("after the retry: %+v", got)
+		t.Errorf("claim the entry after the retry: got %+v, want it processing without a back-off", got)
 	}
 	_, _, decisions, err := s.Journal.JournalEntry(t.Context(), 1)
 	if err != nil || len(decisions) != 1 {
-		t.Fatalf("%v, %v", decisions, err)
+		t.Fatalf("decisions after the retry: got %v, error %v; want one", decisions, err)
 	}
 	if d := cmp.Diff([]journal.OperatorDecision{{At: decisions[0].At, Actor: "ann", Action: "retry"}}, decisions); d != "" {
 		t.Error(d)
@@ -183,7 +183,7 @@ func TestClaimEntry_MaybeAppliedAfterUnsureOutcome(t *testing.T) {
 		}
 		next := take(t, s, 1)
 		if next.MaybeApplied != unsure {
-			t.Errorf("after attempt %d: repeat is %t, want %t", attempt+1, next.MaybeApplied, unsure)
+			t.Errorf("claim after attempt %d: MaybeApplied is %t, want %t", attempt+1, next.MaybeApplied, unsure)
 		}
 		if _, err := s.Journal.SaveOutcome(t.Context(), 1, next.Entry.Attempt, journal.Outcome{Kind: journal.OutcomeRetry}); err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestSweepEntries_WakesUnexaminedEntries(t *testing.T) {
 		return seqs
 	}
 	if seqs := sweep(0); len(seqs) > 0 {
-		t.Fatalf("swept %d, whose notes are not delivered", seqs)
+		t.Fatalf("sweep entries whose notes are not delivered yet: got entries %d, want none", seqs)
 	}
 	delivered, err := s.Outbox.Claim(t.Context(), "", 10, time.Minute)
 	if err != nil {
@@ -214,17 +214,17 @@ func TestSweepEntries_WakesUnexaminedEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seqs := sweep(time.Hour); len(seqs) > 0 {
-		t.Fatalf("swept %d, which are new", seqs)
+		t.Fatalf("sweep entries that are new: got entries %d, want none", seqs)
 	}
 
 	if d := cmp.Diff(2, len(sweep(0))); d != "" {
-		t.Errorf("want both free unfinished entries: %s", d)
+		t.Errorf("number of swept entries (-want +got; want the two open, unblocked ones):\n%s", d)
 	}
 	if d := cmp.Diff([]string{"journal/1", "journal/3"}, due(t, s)); d != "" {
 		t.Error(d)
 	}
 	if seqs := sweep(0); len(seqs) > 0 {
-		t.Errorf("swept %d again", seqs)
+		t.Errorf("sweep again while the notes wait: got entries %d, want none", seqs)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestJournalEntries_FilterAndPage(t *testing.T) {
 			seqs = append(seqs, e.Seq)
 		}
 		if d := cmp.Diff(tt.want, seqs); d != "" {
-			t.Errorf("%s: %s", tt.name, d)
+			t.Errorf("list entries by the filter %q (- is wanted):\n%s", tt.name, d)
 		}
 	}
 }
@@ -272,7 +272,7 @@ func TestAppend_NoteOfABlockedEntryListsItsBlockers(t *testing.T) {
 	recordAll(t, s, change(t, "create network n"), change(t, "create port p", "network n"))
 	due(t, s)
 	if wait, ok, err := s.Outbox.NextDue(t.Context()); err != nil || !ok || wait+time.Since(begin) <= time.Second || wait > time.Minute {
-		t.Fatalf("want the child's note in about two seconds: %s, %t, %v", wait, ok, err)
+		t.Fatalf("next due note: got it in %s, present %t, error %v; want the note of the blocked entry in about two seconds", wait, ok, err)
 	}
 
 	settle(t, s, 1, journal.OutcomeDone)
@@ -290,7 +290,7 @@ func TestSaveOutcome_FailedEntryWakesDependents(t *testing.T) {
 	t.Parallel()
 	s, url := family(t)
 	waiting := func() []string {
-		storetest.Exec(t, url, `delete from note`) // every workflow has looked
+		storetest.Exec(t, url, `delete from note`) // as if every workflow had examined its entry
 		return due(t, s)
 	}
 	waiting()
@@ -298,13 +298,13 @@ func TestSaveOutcome_FailedEntryWakesDependents(t *testing.T) {
 	settle(t, s, 1, journal.OutcomeFailed)
 
 	if got := due(t, s); !slices.Equal(got, []string{"journal/2", "journal/3", "journal/4"}) {
-		t.Errorf("when it failed: %v", got)
+		t.Errorf("notes after entry 1 has failed: got %v, want those of its dependents 2, 3 and 4", got)
 	}
 	waiting()
 	if _, err := s.Journal.RetryEntry(t.Context(), 1, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	if got := due(t, s); !slices.Equal(got, []string{"journal/1", "journal/2", "journal/3", "journal/4"}) {
-		t.Errorf("when it was tried again: %v", got)
+		t.Errorf("notes after the retry of entry 1: got %v, want those of entries 1 to 4", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// ObjectsChanging returns the IDs of the objects that have an open entry or an entry that completed at or after since.
+// ObjectsChanging returns the IDs of the objects that have an open entry or an entry that completed at or after `since`.
 func (s *Store) ObjectsChanging(ctx context.Context, typ string, ids []string, since Timestamp) (map[string]bool, error) {
 	return ObjectsChanging(ctx, s.db, typ, ids, since)
 }
@@ -26,7 +26,7 @@ func (s *Store) Now(ctx context.Context) (Timestamp, error) {
 	return m, nil
 }
 
-// ObjectsChanging is the step of Store.ObjectsChanging for another transaction.
+// ObjectsChanging does the same as Store.ObjectsChanging in the caller's transaction.
 func ObjectsChanging(ctx context.Context, q db.Querier, typ string, ids []string, since Timestamp) (map[string]bool, error) {
 	found, err := db.QueryAll(ctx, q, pgx.RowTo[string], `
 		select distinct object_id

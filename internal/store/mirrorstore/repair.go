@@ -13,10 +13,10 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// RepairFindings records an entry for each finding and returns an outcome for each: the number of the entry, or the reason
-// why there is none. All findings have the same type. It skips an object with journal entries since that instant, and an
-// object that no longer matches its finding: the journal is newer than the finding. If exactly is set, the expected data must
-// still be the data of the finding, too.
+// RepairFindings records a journal entry for each finding and returns one outcome per finding: the number of the entry, or the reason
+// why no entry is recorded. All findings have the same object type. RepairFindings skips an object that has journal entries after `since`, and an
+// object that no longer matches its finding, because the journal is newer than the finding. If `exactly` is set, it also skips an object whose
+// expected data differ from the data of the finding.
 func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Timestamp, exactly bool) ([]string, error) {
 	if len(findings) == 0 {
 		return nil, nil
@@ -64,7 +64,7 @@ func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journa
 	return outcomes, nil
 }
 
-// expectedObjects returns the expected state of the objects by ID, including the canary.
+// expectedObjects returns the expected state of the objects by ID, including the check network (canary).
 func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string) (map[string]journal.Change, error) {
 	all := map[string]journal.Change{journal.Canary().Object.ID: journal.Canary()}
 	kept, err := src.ByIDs(ctx, tx, ids...)
@@ -74,7 +74,7 @@ func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids
 	return all, err
 }
 
-// repairChange returns the change that repairs a finding, or the reason why there is none.
+// repairChange returns the change that repairs a finding, or the reason why no change is recorded.
 func repairChange(f journal.Finding, c journal.Change, exists, changing, exactly bool) (journal.Change, string) {
 	switch {
 	case changing:
@@ -96,7 +96,7 @@ func repairChange(f journal.Finding, c journal.Change, exists, changing, exactly
 	return c, ""
 }
 
-// saveOutcomes links the entries to their run and saves the outcomes of the findings in the plan.
+// saveOutcomes links the entries to their run and saves the outcomes with the findings of the audit that the run repairs.
 func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findings []journal.Finding, outcomes []string) error {
 	types, ids := make([]string, len(findings)), make([]string, len(findings))
 	for i, f := range findings {
@@ -112,8 +112,8 @@ func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findin
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// IsRecoveryDue reports whether an entry needs a recovery. The minimum time since the last recovery is soon for an entry that
-// no recovery has handled yet, and otherwise for the others.
+// IsRecoveryDue reports whether an entry needs a recovery. The minimum time since the last recovery is `soon` for an entry that
+// no recovery has handled yet, and `otherwise` for the other entries.
 func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration) (bool, error) {
 	var due bool
 	err := s.db.QueryRow(ctx, `
@@ -131,7 +131,7 @@ func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration
 	return due, nil
 }
 
-// UnrecoveredEntries lists up to limit entries with numbers above after that the run has not recovered yet: entries that
+// UnrecoveredEntries lists up to limit entries with numbers above `after` that the run has not recovered yet: entries that
 // failed, and entries that the controller rejected at least three times because a parent is missing.
 func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
@@ -142,13 +142,13 @@ func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit 
 		order by seq
 		limit $2`, after, limit, journal.ReasonMissingParent, run)
 	if err != nil {
-		return nil, fmt.Errorf("list entries that failed: %w", err)
+		return nil, fmt.Errorf("list entries to recover: %w", err)
 	}
 	return entries, nil
 }
 
-// RecoverEntry decides about a failed entry. has is the object at the controller, nil if it has none. ok is false if the
-// entry has changed since it was read. The decision is recorded with the entry.
+// RecoverEntry decides how to recover a failed entry. `has` is the object at the controller, or nil if the controller lacks it. ok is false if the
+// entry has changed after the caller read it. The decision is recorded with the entry.
 func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, has []byte) (r journal.RecoveryAction, ok bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		src := sourceOf(e.Object.Type)

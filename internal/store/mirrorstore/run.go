@@ -62,7 +62,7 @@ func runNudge(kind string) contract.Nudge {
 		Attributes: contract.Attributes{Resource: kind}}
 }
 
-// OpenRun returns the open run of a kind; its ID is 0 if there is none.
+// OpenRun returns the open run of a kind, or a run with the ID 0 if none is open.
 func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
 	r, err := db.QueryOne(ctx, s.db, scanRun, nil, `select `+runColumns+` from mirror_run where kind = $1 and finished_at is null`, kind)
 	if err != nil || r.ID == 0 {
@@ -71,7 +71,7 @@ func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
 	return r, countEntries(ctx, s.db, &r)
 }
 
-// IsRunDue reports whether no run of a kind started within the duration of every.
+// IsRunDue reports whether a run of a kind is due: none has started within the duration `every`.
 func (s *Store) IsRunDue(ctx context.Context, kind string, every time.Duration) (bool, error) {
 	var overdue bool
 	err := s.db.QueryRow(ctx, `
@@ -86,7 +86,7 @@ func (s *Store) IsRunDue(ctx context.Context, kind string, every time.Duration) 
 func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
 	r, err := db.QueryOne(ctx, s.db, scanRun, db.ErrNotFound, `select `+runColumns+` from mirror_run where id = $1`, id)
 	if err != nil {
-		return r, fmt.Errorf("run %d: %w", id, err)
+		return r, fmt.Errorf("read run %d: %w", id, err)
 	}
 	return r, countEntries(ctx, s.db, &r)
 }
@@ -100,7 +100,7 @@ func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
 	return pgx.CollectRows(rows, scanRun)
 }
 
-// TrimRuns deletes runs that finished longer ago than age, with their findings. It keeps the plan of an open repair.
+// TrimRuns deletes runs that finished longer ago than `age`, with their findings. It keeps the audit that an open repair uses as its plan.
 func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	_, err := s.db.Exec(ctx, `
 		delete from mirror_run r
@@ -148,12 +148,12 @@ func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error)
 		where id = $1 and step = $2 and finished_at is null
 		returning `+runColumns, r.ID, r.Step, r.State, r.Position, db.OrEmpty(r.Progress), r.Note)
 	if err != nil {
-		return r, fmt.Errorf("%s %d: %w", r.Kind, r.ID, err)
+		return r, fmt.Errorf("save %s %d: %w", r.Kind, r.ID, err)
 	}
 	return saved, countEntries(ctx, s.db, &saved)
 }
 
-// CountOpenEntries counts the open entries of a run, and those among them that failed or wait, directly or not, for a failed
+// CountOpenEntries counts the open entries of a run, and how many of them have failed or wait, directly or indirectly, for a failed
 // entry.
 func (s *Store) CountOpenEntries(ctx context.Context, run int64) (open, held int, err error) {
 	err = s.db.QueryRow(ctx, `
@@ -184,7 +184,7 @@ func (s *Store) DeleteFindings(ctx context.Context, r journal.Run, typ string) e
 	})
 }
 
-// SaveFindings saves findings of an audit. A newer finding replaces an older one about the same object.
+// SaveFindings saves findings of an audit. A new finding replaces the old finding about the same object.
 func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []journal.Finding) error {
 	return s.changeFindings(ctx, r, func(tx db.Tx) error {
 		batch := &pgx.Batch{}
@@ -205,7 +205,7 @@ func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		tag, err := tx.Exec(ctx, `select from mirror_run where id = $1 and step = $2 and finished_at is null for update`, r.ID, r.Step)
 		if err == nil && tag.RowsAffected() == 0 {
-			err = fmt.Errorf("%w: its step is no longer %d", db.ErrConflict, r.Step)
+			err = fmt.Errorf("%w: the run is no longer at step %d", db.ErrConflict, r.Step)
 		}
 		if err != nil {
 			return err
@@ -213,13 +213,13 @@ func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db
 		return alter(tx)
 	})
 	if err != nil {
-		return fmt.Errorf("findings of audit %d: %w", r.ID, err)
+		return fmt.Errorf("change findings of audit %d: %w", r.ID, err)
 	}
 	return nil
 }
 
-// Findings lists up to limit findings of an audit after an object, in the order of repair: missing and different objects
-// first, parents before children; then extra objects, children before parents.
+// Findings lists up to limit findings of an audit that follow the given object in the order of repair: missing and different objects
+// first (parents before children), then extra objects (children before parents).
 func (s *Store) Findings(ctx context.Context, run int64, after journal.Ref, limit int) ([]journal.Finding, error) {
 	rows, err := s.db.Query(ctx, `
 		with ranked as (
@@ -232,7 +232,7 @@ func (s *Store) Findings(ctx context.Context, run int64, after journal.Ref, limi
 		order by rank, object_id
 		limit $5`, run, journal.Types(), after.Type, after.ID, limit)
 	if err != nil {
-		return nil, fmt.Errorf("findings of audit %d: %w", run, err)
+		return nil, fmt.Errorf("read findings of audit %d: %w", run, err)
 	}
 	findings, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (journal.Finding, error) {
 		var f journal.Finding
@@ -240,7 +240,7 @@ func (s *Store) Findings(ctx context.Context, run int64, after journal.Ref, limi
 		return f, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("findings of audit %d: %w", run, err)
+		return nil, fmt.Errorf("read findings of audit %d: %w", run, err)
 	}
 	return findings, nil
 }

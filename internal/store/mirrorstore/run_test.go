@@ -33,6 +33,6 @@ func TestTrimRuns_KeepsOpenRunsAndTheirPlans(t *testing.T) {
 		left = append(left, r.ID)
 	}
 	if want := []int64{4, 3, 2}; !slices.Equal(left, want) {
-		t.Errorf("runs left: %v, want %v", left, want)
+		t.Errorf("runs that are left after the trim: got %v, want %v", left, want)
 	}
 }

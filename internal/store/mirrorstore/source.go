@@ -9,7 +9,7 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// sourceOf returns the source of the objects of a type: networkstore's table if berth has an API for the type, journalstore's
+// sourceOf returns the source of the objects of a type: the table of networkstore if berth has an API for the type, the table of journalstore
 // otherwise.
 func sourceOf(typ string) journalstore.Source {
 	if s, ok := networkstore.MirrorSource(typ); ok {
@@ -18,7 +18,7 @@ func sourceOf(typ string) journalstore.Source {
 	return journalstore.ObjectSource(typ)
 }
 
-// Objects reads the expected state of these objects. It skips IDs that do not exist.
+// Objects reads the expected state of the objects with the given IDs. It skips IDs that do not exist.
 func (s *Store) Objects(ctx context.Context, typ string, ids ...string) ([]journal.Change, error) {
 	changes, err := sourceOf(typ).ByIDs(ctx, s.db, ids...)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) Objects(ctx context.Context, typ string, ids ...string) ([]journ
 	return changes, nil
 }
 
-// ObjectsAfter lists the expected state of up to limit objects of a type, sorted by ID, with IDs above after. The first call
+// ObjectsAfter lists the expected state of up to limit objects of a type, sorted by ID, whose ID is greater than `after`. The first call
 // passes uuid.Nil.
 func (s *Store) ObjectsAfter(ctx context.Context, typ, after string, limit int) ([]journal.Change, error) {
 	changes, err := sourceOf(typ).After(ctx, s.db, after, limit)

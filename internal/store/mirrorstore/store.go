@@ -1,4 +1,4 @@
-// Package mirrorstore keeps the runs that compare the controller with the rows: full syncs, audits, repairs and recoveries,
+// Package mirrorstore stores the runs that compare the SDN controller with the database: full syncs, audits, repairs and recoveries,
 // with their findings. It reads networks and the journal.
 package mirrorstore
 

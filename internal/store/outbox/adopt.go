@@ -11,9 +11,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// Adopt binds the database to the Temporal namespace with that ID. If it was bound to another one, Adopt enqueues a note for
-// every row that has a workflow: a server that was set up anew or restored from an old backup lacks executions.
-// It returns the number of notes. Of several processes that adopt at once, one does the work.
+// Adopt binds the database to the Temporal namespace with the given ID. If it was bound to another namespace, Adopt enqueues a note for
+// every row that has a workflow, because a new Temporal server, or one restored from an old backup, lacks executions.
+// It returns the number of notes. If several processes call Adopt at the same time, one of them enqueues the notes.
 func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -45,10 +45,10 @@ func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	return notes, nil
 }
 
-// unlessBoundElsewhere is true unless the database is bound to another Temporal namespace than $3.
+// unlessBoundElsewhere is the SQL condition that the database is not bound to another Temporal namespace than $3.
 const unlessBoundElsewhere = `not exists (select from temporal_namespace where id <> $3)`
 
-// IsBoundTo returns whether the database is bound to the Temporal namespace with that ID.
+// IsBoundTo reports whether the database is bound to the Temporal namespace with the given ID.
 func (s *Store) IsBoundTo(ctx context.Context, namespace string) (bool, error) {
 	var bound bool
 	err := s.db.QueryRow(ctx, `select exists (select from temporal_namespace where id = $1)`, namespace).Scan(&bound)
@@ -58,8 +58,8 @@ func (s *Store) IsBoundTo(ctx context.Context, namespace string) (bool, error) {
 	return bound, nil
 }
 
-// RestartWorkflows enqueues a note for each of the workflow IDs that has a row, and returns the number of notes. The other
-// IDs belong to deleted rows, or to none.
+// RestartWorkflows enqueues a note for each of the workflow IDs that has a row, and returns the number of notes. It ignores
+// IDs without a row.
 func (s *Store) RestartWorkflows(ctx context.Context, workflowIDs []string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
@@ -75,7 +75,7 @@ func (s *Store) RestartWorkflows(ctx context.Context, workflowIDs []string) (int
 	return notes, nil
 }
 
-// nudgeRows enqueues notes for the rows with those workflow IDs, or for every row if only is nil.
+// nudgeRows enqueues notes for the rows with the workflow IDs in `only`, or for every row if `only` is nil.
 func (s *Store) nudgeRows(ctx context.Context, tx db.Tx, only []string) (int64, error) {
 	batch := &pgx.Batch{}
 	var notes int64

@@ -15,7 +15,7 @@ func TestAdopt_NewNamespaceGetsANoteForEveryRow(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	if n, err := s.Outbox.Adopt(t.Context(), "first"); err != nil || n != 0 {
-		t.Fatalf("an empty database left %d notes, error %v", n, err)
+		t.Fatalf("adopt a namespace with an empty database: got %d notes, error %v; want 0", n, err)
 	}
 	project, name := "p", "blue"
 	nets, err := s.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: &project, Name: &name}})
@@ -33,18 +33,18 @@ func TestAdopt_NewNamespaceGetsANoteForEveryRow(t *testing.T) {
 
 	again, err := s.Outbox.Adopt(t.Context(), "first")
 	if err != nil || again != 0 {
-		t.Errorf("a known namespace got %d notes, error %v", again, err)
+		t.Errorf("adopt the same namespace again: got %d notes, error %v; want 0", again, err)
 	}
 	told, err := s.Outbox.Adopt(t.Context(), "second")
 	if err != nil || told != 3 {
-		t.Errorf("a new namespace got %d notes, error %v, want 3", told, err)
+		t.Errorf("adopt another namespace: got %d notes, error %v; want 3", told, err)
 	}
 
 	got := map[string]int{}
 	for _, n := range claimFor(t, s, "second") {
 		got[n.Workflow]++
 		if n.NotRunning {
-			t.Errorf("%s is fresh, though it may be running", n.ID)
+			t.Errorf("note for %s: got NotRunning, want false, because the workflow may be running", n.ID)
 		}
 	}
 	if d := cmp.Diff(map[string]int{"JournalEntry": 2, "Port": 1}, got); d != "" {
@@ -67,17 +67,17 @@ func TestNotes_AreClaimedOnlyForTheBoundNamespace(t *testing.T) {
 	}
 
 	if notes := claimFor(t, s, "first"); len(notes) > 0 {
-		t.Errorf("the first one got %+v", notes)
+		t.Errorf("claim notes for the namespace that is no longer bound: got %+v, want none", notes)
 	}
 	if err := s.Outbox.Settle(t.Context(), "first", taken); err != nil {
 		t.Fatal(err)
 	}
 	if notes := claimFor(t, s, "second"); len(taken) != 1 || len(notes) != 2 {
-		t.Errorf("the first one delivered %+v, the second one got %+v, want both notes", taken, notes)
+		t.Errorf("notes claimed for the first namespace: %+v, want one; notes claimed for the second namespace: %+v, want both", taken, notes)
 	}
 	for namespace, want := range map[string]bool{"first": false, "second": true} {
 		if got, err := s.Outbox.IsBoundTo(t.Context(), namespace); err != nil || got != want {
-			t.Errorf("bound to the %s namespace: %t, error %v", namespace, got, err)
+			t.Errorf("database is bound to the namespace %q: got %t, error %v; want only the second namespace", namespace, got, err)
 		}
 	}
 }
@@ -96,12 +96,12 @@ func TestRestartWorkflows_OnlyForExistingRows(t *testing.T) {
 	n, err := s.Outbox.RestartWorkflows(t.Context(), []string{"journal/2", "journal/99", "port/not-a-uuid", "nonsense"})
 
 	if err != nil || n != 1 {
-		t.Errorf("restarted %d, error %v, want 1", n, err)
+		t.Errorf("restart four workflows, one of which has a row: got %d notes, error %v; want 1", n, err)
 	}
 	if notes := storetest.ClaimNotes(t, s); len(notes) != 1 || notes[0].ID != "journal/2" {
 		t.Errorf("want a note for journal/2 alone, got %+v", notes)
 	}
 	if n, err := s.Outbox.RestartWorkflows(t.Context(), []string{}); err != nil || n != 0 {
-		t.Errorf("restarted %d without IDs, error %v", n, err)
+		t.Errorf("restart workflows without IDs: got %d notes, error %v; want 0", n, err)
 	}
 }

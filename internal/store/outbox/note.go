@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// Enqueue writes notes in the caller's transaction. A nudge joins a note that waits already: the note becomes due earlier if
-// the nudge is, and stays fresh only while no relay has tried to deliver it.
+// Enqueue writes notes in the caller's transaction. A nudge is merged into a waiting note of the same workflow: the note becomes due earlier if
+// the nudge is due earlier, and keeps NotRunning only while no relay has tried to deliver it.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	if len(nudges) == 0 {
 		return nil
@@ -23,7 +23,7 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	for _, n := range nudges {
 		attributes, err := json.Marshal(n.Attributes)
 		if err != nil {
-			return fmt.Errorf("note for %s: %w", n.ID, err)
+			return fmt.Errorf("encode the note for %s: %w", n.ID, err)
 		}
 		now = now || n.Delay <= 0
 		batch.Queue(`
@@ -44,8 +44,8 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	return nil
 }
 
-// Claim returns up to limit due notes and keeps them from other relays for the length of the claim. It returns none if the
-// database is bound to another Temporal namespace. A relay that dies loses its claim and another one delivers.
+// Claim returns up to limit due notes and hides them from other relays for the duration of the claim. It returns none if the
+// database is bound to another Temporal namespace. If a relay dies, its claim expires and another relay delivers the notes.
 func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim time.Duration) ([]contract.Note, error) {
 	rows, err := s.db.Query(ctx, `
 		update note
@@ -72,8 +72,8 @@ func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim ti
 	return notes, nil
 }
 
-// Settle deletes notes that were delivered to that namespace. A note that a newer nudge joined meanwhile stays and is due
-// at once, and so do all notes if the database was bound to another namespace meanwhile.
+// Settle deletes notes that were delivered to the given namespace. A note stays and is due at once if a newer nudge was merged into it
+// meanwhile. All notes stay if the database was bound to another namespace meanwhile.
 func (s *Store) Settle(ctx context.Context, namespace string, delivered []contract.Note) error {
 	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
 	for i, n := range delivered {
@@ -95,7 +95,7 @@ func (s *Store) Settle(ctx context.Context, namespace string, delivered []contra
 	return nil
 }
 
-// Defer makes an undeliverable note due later and keeps the reason.
+// Defer postpones an undeliverable note and stores the reason.
 func (s *Store) Defer(ctx context.Context, n contract.Note, after time.Duration, reason string) error {
 	_, err := s.db.Exec(ctx, `
 		update note
@@ -109,8 +109,8 @@ func (s *Store) Defer(ctx context.Context, n contract.Note, after time.Duration,
 
 // Backlog is the number and age of the notes that wait for delivery.
 type Backlog struct {
-	Notes  int64         // due notes, claimed ones included
-	Oldest time.Duration // age of the oldest of them
+	Notes  int64         // number of due notes, including claimed ones
+	Oldest time.Duration // age of the oldest due note
 }
 
 // Backlog counts the notes that are due.
@@ -126,7 +126,7 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	return b, nil
 }
 
-// NextDue returns the time until the next note is due; ok is false when there is none.
+// NextDue returns the time until the next note is due; ok is false if no note exists.
 func (s *Store) NextDue(ctx context.Context) (wait time.Duration, ok bool, err error) {
 	var next *time.Duration
 	err = s.db.QueryRow(ctx, `select min(due_at) - now() from note`).Scan(&next)
@@ -136,7 +136,7 @@ func (s *Store) NextDue(ctx context.Context) (wait time.Duration, ok bool, err e
 	return max(*next, 0), true, nil
 }
 
-// Listen calls wake whenever notes are enqueued that are due at once, until ctx ends or the connection is lost.
+// Listen calls wake each time that notes which are due at once are enqueued, until ctx ends or the connection is lost.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
 	pooled, err := s.db.Acquire(ctx)
 	if err != nil {

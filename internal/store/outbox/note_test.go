@@ -45,7 +45,7 @@ func TestNote_SeveralNudgesMakeOneNote(t *testing.T) {
 		t.Error(d)
 	}
 	if again := storetest.ClaimNotes(t, s); len(again) != 0 {
-		t.Errorf("a claimed note was claimed again: %v", again)
+		t.Errorf("claim notes while they are claimed: got %v, want none", again)
 	}
 }
 
@@ -62,13 +62,13 @@ func TestNote_NudgeDuringDeliveryStaysDue(t *testing.T) {
 
 	again := storetest.ClaimNotes(t, s)
 	if len(again) != 1 || again[0].NotRunning || again[0].Version != 2 {
-		t.Errorf("want the later nudge, no longer fresh, got %+v", again)
+		t.Errorf("claim notes after a nudge during the delivery: got %+v, want one note of version 2 without NotRunning", again)
 	}
 	if err := s.Outbox.Settle(t.Context(), "", again); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := s.Outbox.Backlog(t.Context()); err != nil || b.Notes != 0 {
-		t.Errorf("backlog %+v, error %v", b, err)
+		t.Errorf("backlog after all notes are settled: got %+v, error %v; want 0 notes", b, err)
 	}
 }
 
@@ -77,13 +77,13 @@ func TestNote_EarlierDueTimeOfALaterNudgeWins(t *testing.T) {
 	s := storetest.New(t)
 	enqueue(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1", NotRunning: true, Delay: time.Hour})
 	if early := storetest.ClaimNotes(t, s); len(early) != 0 {
-		t.Fatalf("claimed before it was due: %v", early)
+		t.Fatalf("claim notes before they are due: got %v, want none", early)
 	}
 
 	enqueue(t, s, contract.Nudge{Workflow: contract.JournalEntry, ID: "journal/1"})
 
 	if notes := storetest.ClaimNotes(t, s); len(notes) != 1 || !notes[0].NotRunning {
-		t.Errorf("want one fresh note, got %+v", notes)
+		t.Errorf("claim notes after an earlier nudge: got %+v, want one note with NotRunning", notes)
 	}
 }
 

@@ -1,15 +1,15 @@
 package outbox
 
-// The functions of this file return SQL for stores that change notes in one statement with their own rows. The arguments are
+// The functions of this file return SQL for stores that change notes and their own rows in one statement. The arguments are
 // SQL, too: the name of a table or a common table expression, or an expression.
 
 // SelectEnqueue returns the SQL that enqueues a note for each row of a select of workflow ID, summary and attributes. The
-// notes become due after the delay, or earlier if a waiting note is.
+// notes become due after the delay, or earlier if the workflow's waiting note is due earlier.
 func SelectEnqueue(rows, workflow, delay string) string {
 	return insertSelected(rows, workflow, delay) + `least(note.due_at, excluded.due_at)`
 }
 
-// SelectPostpone is SelectEnqueue, except that a waiting note becomes due after the delay, too.
+// SelectPostpone does the same as SelectEnqueue, except that it also postpones a waiting note to the end of the delay.
 func SelectPostpone(rows, workflow, delay string) string {
 	return insertSelected(rows, workflow, delay) + `excluded.due_at`
 }
@@ -23,10 +23,10 @@ func insertSelected(rows, workflow, delay string) string {
 		set version = note.version + 1, fresh = note.fresh and note.attempts = 0, due_at = `
 }
 
-// neverClaimed is true for a note n that would start a workflow for the first time and that no relay has claimed.
+// neverClaimed is the SQL condition that the note n would start a workflow for the first time and that no relay has claimed it.
 const neverClaimed = `n.fresh and n.attempts = 0`
 
-// DeleteNeverClaimed returns the SQL that deletes the note of a workflow, if no relay has claimed it yet, for each row of a
+// DeleteNeverClaimed returns the SQL that deletes the workflow's note, if no relay has claimed it yet, for each row of a
 // table that meets the condition.
 func DeleteNeverClaimed(from, workflowID, condition string) string {
 	return `

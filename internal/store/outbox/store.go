@@ -1,5 +1,5 @@
-// Package outbox keeps notes: rows that say which workflow should run and look at its row again. Whoever changes a row
-// enqueues a note in the same transaction; a relay claims due notes, delivers them to Temporal and settles them.
+// Package outbox stores notes: rows that name a workflow which must run and read its row again. A transaction that changes a row
+// also enqueues a note; a relay claims due notes, delivers them to Temporal and settles them.
 package outbox
 
 import "berth/internal/store/db"
@@ -12,11 +12,11 @@ type Store struct {
 
 // Source lists the rows of one type of workflow, in the shape of notes.
 type Source struct {
-	Workflow string // type
+	Workflow string // workflow type
 	Rows     string // SQL: a select of workflow ID, summary and attributes
 }
 
-// New makes a store; the sources list every row that has a workflow.
+// New returns a store. The sources list every row that has a workflow.
 func New(d *db.DB, sources ...[]Source) *Store {
 	s := &Store{db: d}
 	for _, of := range sources {

@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// AddProvider creates a provider with inventories, as a lease does for its hosts: at generation 0.
+// AddProvider creates a provider with inventories at generation 0, like a lease does for its hosts.
 func AddProvider(t testing.TB, s *store.Store, p inventory.ProviderDraft, inventories map[string]inventory.Inventory) {
 	t.Helper()
 	err := s.DB.InTx(t.Context(), func(tx db.Tx) error {
@@ -33,7 +33,7 @@ func AddProvider(t testing.TB, s *store.Store, p inventory.ProviderDraft, invent
 	}
 }
 
-// AddHost is AddProvider for a new provider with that name; it returns its UUID.
+// AddHost creates a provider with the given name and inventories and returns its UUID.
 func AddHost(t testing.TB, s *store.Store, name string, inventories map[string]inventory.Inventory) string {
 	t.Helper()
 	p := inventory.ProviderDraft{UUID: uuid.NewString(), Name: name}
@@ -41,7 +41,7 @@ func AddHost(t testing.TB, s *store.Store, name string, inventories map[string]i
 	return p.UUID
 }
 
-// Allocations reads what a consumer holds.
+// Allocations returns a consumer with its allocations.
 func Allocations(t testing.TB, s *store.Store, consumer string) inventory.ConsumerAllocations {
 	t.Helper()
 	h, err := s.Inventory.Allocations(t.Context(), consumer)
@@ -51,7 +51,7 @@ func Allocations(t testing.TB, s *store.Store, consumer string) inventory.Consum
 	return h
 }
 
-// Allocate writes allocations, which must succeed.
+// Allocate writes allocations and fails the test if the write fails.
 func Allocate(t testing.TB, s *store.Store, w inventory.ConsumerWrite) {
 	t.Helper()
 	if err := s.Inventory.PutAllocations(t.Context(), w); err != nil {
@@ -59,13 +59,13 @@ func Allocate(t testing.TB, s *store.Store, w inventory.ConsumerWrite) {
 	}
 }
 
-// VCPUs is a write that gives a consumer that many VCPUs of one provider and nothing else.
+// VCPUs returns a write that replaces the allocations of a consumer by the given number of VCPUs of one provider.
 func VCPUs(consumer, provider string, amount int64, expect inventory.Expectation) inventory.ConsumerWrite {
 	return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: expect,
 		Allocations: inventory.Allocations{provider: {"VCPU": amount}}}
 }
 
-// NoAllocations is a write that leaves a consumer with nothing.
+// NoAllocations returns a write that removes all allocations of a consumer.
 func NoAllocations(consumer string, expect inventory.Expectation) inventory.ConsumerWrite {
 	return inventory.ConsumerWrite{Consumer: consumer, Project: "p", User: "u", Expect: expect}
 }

@@ -1,5 +1,5 @@
 // Package storetest gives every test a database of its own on a real PostgreSQL server: a clone of a template
-// that was migrated once. A package that uses it has
+// that is migrated once per process. A package that uses storetest has
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 package storetest
@@ -32,7 +32,7 @@ import (
 const ServerVariable = "BERTH_TEST_DATABASE_URL"
 
 var postgres struct {
-	url      string // of a superuser
+	url      string // URL with the credentials of a superuser
 	once     sync.Once
 	admins   *pgxpool.Pool // connections of the superuser that the tests share
 	template string
@@ -66,7 +66,7 @@ func New(t testing.TB) *store.Store {
 	return Open(t, URL(t))
 }
 
-// Open opens a store with the default settings on the database with that URL.
+// Open opens a store with the default settings on the database with the given URL.
 func Open(t testing.TB, url string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, store.Config{Lease: leasestore.Config{Limits: lease.Limits{BeforeEndLead: lease.DefaultBeforeEndLead}}})
@@ -109,7 +109,7 @@ func URL(t testing.TB) string {
 	return databaseURL(name)
 }
 
-// Exec runs SQL on the database with that URL, for faults and inspections that no store method offers.
+// Exec runs SQL on the database with the given URL. Tests use it to create faults and states that no store method creates.
 func Exec(t testing.TB, url, sql string, args ...any) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -122,7 +122,7 @@ func Exec(t testing.TB, url, sql string, args ...any) {
 	}
 }
 
-// Connect opens a connection to the database with that URL. The connection closes when the test ends.
+// Connect opens a connection to the database with the given URL. The connection closes when the test ends.
 func Connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
