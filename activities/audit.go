@@ -22,7 +22,7 @@ func (a *Activities) auditStep(ctx context.Context, r *journal.Run) (time.Durati
 		r.Note = fmt.Sprintf("%d missing, %d different, %d extra", n.Missing, n.Different, n.Extra)
 		return 0, nil
 	}
-	if err := a.Store.Mirror.DeleteFindings(ctx, *r, positionOf(r)); err != nil { // of an earlier attempt at this step
+	if err := a.Store.Mirror.DeleteFindings(ctx, *r, positionOf(r)); err != nil { // findings of an earlier attempt at this step
 		return 0, err
 	}
 	return 0, a.compare(ctx, r, true, func(found []journal.Finding, _ journalstore.Timestamp) error {

@@ -46,7 +46,7 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	return classify(err)
 }
 
-// canaryMissing reports whether the controller is available, does not have the canary, and no entry creates it.
+// canaryMissing reports whether the controller is available and lacks the check network (canary), and no journal entry creates it.
 func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	mark, err := a.Store.Journal.Now(ctx)
@@ -61,7 +61,7 @@ func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	return !moving[c.Object.ID], err
 }
 
-// canaryPresent reports whether the controller has the canary. A server that answers "not found" to every request is not the
+// canaryPresent reports whether the controller has the check network (canary). A server that answers "not found" to every request is not the
 // controller, so the list of networks must exist.
 func (a *Activities) canaryPresent(ctx context.Context) (bool, error) {
 	c := journal.Canary()

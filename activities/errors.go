@@ -30,7 +30,7 @@ const (
 	objectErrorType = "Odd"
 )
 
-// classify decides whether an error is retried: everything is, except a final answer of the database.
+// classify decides whether an error is retried: every error is, except for a final answer of the database.
 func classify(err error) error {
 	var fault *lease.Fault
 	switch {

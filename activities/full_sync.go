@@ -9,8 +9,8 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// syncStep compares the objects of one type and records creates and updates for what the controller lacks or has otherwise.
-// A full sync deletes nothing in the controller. The canary is created last, after all other entries are mirrored: its
+// syncStep compares the objects of one type. It records a create for each object that the controller lacks, and an update for each that differs.
+// A full sync deletes nothing in the controller. The check network (canary) is created last, after all other entries are mirrored: its
 // presence means that the controller has everything.
 func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	switch r.Position {

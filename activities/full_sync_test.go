@@ -31,9 +31,9 @@ func TestFullSync_RestoresEmptyControllerInOrder(t *testing.T) {
 	r := m.finishRun(m.startRun(contract.KeyFullSync, 0))
 
 	if r.State != journal.RunDone {
-		t.Fatalf("%s", r.Sentence())
+		t.Fatalf("state of the run: got %q, want it to end successfully", r.Sentence())
 	}
-	const all = 3*4 + 18 + 1 // 1 for the canary
+	const all = 3*4 + 18 + 1 // 1 for the check network (canary)
 	if d := cmp.Diff(map[string]int{"POST": all}, m.appliedWrites(before)); d != "" {
 		t.Error(d)
 	}
@@ -105,7 +105,7 @@ func TestStartDueRuns_StartsFullSyncIfCanaryIsMissing(t *testing.T) {
 		t.Fatalf("the open full sync is %d; want one, and the same after a second check", id)
 	}
 	if r := m.finishRun(journal.Run{ID: id, Kind: contract.KeyFullSync}); r.State != journal.RunDone {
-		t.Fatalf("%s", r.Sentence())
+		t.Fatalf("state of the run: got %q, want it to end successfully", r.Sentence())
 	}
 	if again := startDueRuns(); again != 0 {
 		t.Errorf("run %d was started although the controller has the canary", again)
@@ -190,7 +190,7 @@ func TestFullSync_ContinuesAfterControllerOutage(t *testing.T) {
 		}
 	}
 	if r := m.finishRun(r); r.State != journal.RunDone {
-		t.Errorf("%s", r.Sentence())
+		t.Errorf("state of the run: got %q, want it to end successfully", r.Sentence())
 	}
 	m.checkInSync()
 }
@@ -205,14 +205,14 @@ func TestFullSync_FailsWithoutCanaryIfTypeIsUnreadable(t *testing.T) {
 	r = m.finishRun(r)
 
 	if r.State != journal.RunFailed || !strings.Contains(r.Note, "port: GET /ports: the controller answered 500") {
-		t.Errorf("%s", r.Sentence())
+		t.Errorf("state of the run: got %q, want it failed because GET /ports answered 500", r.Sentence())
 	}
 	if m.odl.Record("network", journal.Canary().Object.ID).Object != nil {
 		t.Error("the failed full sync has created the canary")
 	}
 }
 
-// A repair changes only the objects that the audit found, and only if they have not changed since.
+// A repair changes only the objects that the audit found, and only if they have not changed after the audit.
 func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)
@@ -226,7 +226,7 @@ func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	m.deleteNetworkRows(unknown.ID)
 	audit := m.finishRun(m.startRun(contract.KeyAudit, 0))
 	if audit.Note != "0 missing, 16 different, 4 extra" {
-		t.Fatalf("%s", audit.Sentence())
+		t.Fatalf("audit: got %q, want 16 different and 4 extra objects", audit.Sentence())
 	}
 	if _, err := m.store.Network.UpdateNetwork(t.Context(), nets[0].ID, nameChange("newer"), nil); err != nil { // after the audit
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestRepair_AppliesOnlyFindingsOfAudit(t *testing.T) {
 	}
 	for _, f := range found {
 		if newer := f.Object.ID == nets[0].ID.String(); f.Outcome == "" || newer != strings.Contains(f.Outcome, "the journal changes it") {
-			t.Errorf("outcome of %s %s: %q", f.Object.Type, f.Object.ID, f.Outcome)
+			t.Errorf("repair a finding about %s %s: got the outcome %q, want a reason only for the network that was updated after the audit", f.Object.Type, f.Object.ID, f.Outcome)
 		}
 	}
 	m.checkInSync()
@@ -279,7 +279,7 @@ func TestAudit_ComparesEveryTypeAndSkipsPendingObjects(t *testing.T) {
 	r := m.finishRun(m.startRun(contract.KeyAudit, 0))
 
 	if r.Note != "22 missing, 0 different, 0 extra" {
-		t.Errorf("%s", r.Sentence())
+		t.Errorf("state of the run: got %q, want 22 missing objects and no others", r.Sentence())
 	}
 }
 
@@ -343,6 +343,6 @@ func TestMend_SkipsStaleFindings(t *testing.T) {
 		}
 	}
 	if open, _, err := m.store.Mirror.CountOpenEntries(t.Context(), run.ID); err != nil || open != 0 {
-		t.Errorf("%d entries were recorded for stale findings, error %v", open, err)
+		t.Errorf("repair stale findings: %d entries were recorded, error %v; want 0", open, err)
 	}
 }

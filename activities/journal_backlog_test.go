@@ -49,10 +49,10 @@ func TestMirrorEntry_DrainsBacklogAfterOutage(t *testing.T) {
 	p, err := m.acts.MirrorEntry(t.Context(), fmt.Sprint(networks[0].Seq))
 
 	if err != nil || p.State != string(journal.Completed) {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("mirror the first entry after the outage: got %+v, error %v; want success", p, err)
 	}
 	if n := m.openEntries(); n != 0 {
-		t.Errorf("%d of %d entries are still open", n, entries)
+		t.Errorf("after the first entry succeeded, %d of %d entries are still open, want 0", n, entries)
 	}
 	posts := 0
 	for _, s := range m.odl.Requests()[before:] {

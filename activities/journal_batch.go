@@ -22,11 +22,11 @@ const (
 )
 
 // batch is the set of entries that one activity sends: an entry, and the entries that it unblocks (the carried entries). It
-// must be shorter than store.Hold.
+// must take less time than journalstore.ClaimDuration.
 type batch struct {
 	sync.WaitGroup
 	maxCarried int  // maximum number of carried entries per entry
-	queued     bool // carry none: the backlog's own order decides about unblocked entries
+	queued     bool // carry no entries, because the backlog's order decides when unblocked entries are sent
 	mu         sync.Mutex
 	completed  []int64 // sequence numbers of the completed carried entries
 }

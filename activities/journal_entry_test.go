@@ -32,7 +32,7 @@ func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 	}
 	for _, e := range entries {
 		if e.Attempt > 0 && e.LastError == "" {
-			t.Errorf("entry %d has no error after %d attempts", e.Seq, e.Attempt)
+			t.Errorf("entry %d, after %d attempts: its last error is empty, want the error of the first attempt", e.Seq, e.Attempt)
 		}
 	}
 	countAttempts := func() (attempts int) {
@@ -53,7 +53,7 @@ func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 		_, err = m.acts.MirrorEntry(t.Context(), fmt.Sprint(entries[0].Seq))
 		var app *temporal.ApplicationError
 		if !errors.As(err, &app) || app.NonRetryable() || app.NextRetryDelay() <= 0 {
-			t.Fatalf("want a retryable error with a delay, got %v", err)
+			t.Fatalf("try an entry while the circuit breaker is open: want a retryable error with a delay, got %v", err)
 		}
 	}
 
@@ -75,7 +75,7 @@ func TestNoController_CompletesEntriesWithoutRequests(t *testing.T) {
 	m.drainJournal()
 	live, err := m.store.Journal.JournalState(t.Context())
 	if err != nil || live.Open[journal.Pending]+live.Open[journal.Processing]+live.Open[journal.Failed] != 0 || len(m.odl.Requests()) != 0 {
-		t.Errorf("journal %+v, error %v; the controller got %d requests", live, err, len(m.odl.Requests()))
+		t.Errorf("without a controller: open entries %+v, error %v, %d requests; want none of them", live, err, len(m.odl.Requests()))
 	}
 	for _, kind := range []string{contract.KeyFullSync, contract.KeyAudit, contract.KeyRecovery} {
 		if r := m.finishRun(m.startRun(kind, 0)); r.State != journal.RunFailed || r.Note != "no controller is configured" {

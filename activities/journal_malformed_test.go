@@ -29,16 +29,16 @@ func TestMalformedEntry_FailsOnlyItself(t *testing.T) {
 
 	malformed := m.failedEntries()
 	if len(malformed) != 7 {
-		t.Errorf("%d of 7 malformed entries failed", len(malformed))
+		t.Errorf("%d of 7 malformed entries failed, want all", len(malformed))
 	}
 	for _, e := range malformed {
 		if e.LastError == "" || e.Attempt != 1 {
-			t.Errorf("entry %d after %d attempts: %q", e.Seq, e.Attempt, e.LastError)
+			t.Errorf("malformed entry %d: got %d attempts and the error %q, want 1 attempt and an error", e.Seq, e.Attempt, e.LastError)
 		}
 	}
 	for _, kind := range []string{contract.KeyRecovery, contract.KeyFullSync} {
 		if r := m.finishRun(m.startRun(kind, 0)); r.State != journal.RunDone {
-			t.Errorf("%s", r.Sentence())
+			t.Errorf("state of the run: got %q, want it to end successfully", r.Sentence())
 		}
 		m.drainJournal()
 	}
@@ -58,7 +58,7 @@ func TestCanary_FailedEntryIsRecovered(t *testing.T) {
 	m.odl.InjectFaults(odltest.Fault{Method: "POST", ID: canary.ID, Status: 400, Times: 5})
 	r := m.startRun(contract.KeyFullSync, 0)
 	if r := m.finishRun(r); r.State != journal.RunDone {
-		t.Fatalf("%s", r.Sentence())
+		t.Fatalf("state of the run: got %q, want it to end successfully", r.Sentence())
 	}
 	for range 6 {
 		m.endRetryDelays()
@@ -94,7 +94,7 @@ func TestPortWithoutProject_IsSentWithProjectOfNetwork(t *testing.T) {
 	m.drainJournal()
 	rec := m.odl.Record("port", made[0].ID.String())
 	if rec.Object["tenant_id"] != "demo" || rec.Object["project_id"] != "demo" || made[0].Project != "" {
-		t.Errorf("the controller has %v; the row has project %q", rec.Object, made[0].Project)
+		t.Errorf("port in the controller: got %v, want the project %q of the row", rec.Object, made[0].Project)
 	}
 	m.checkInSync()
 }
@@ -114,7 +114,7 @@ func TestJournal_RolledBackOperationLeavesNoEntry(t *testing.T) {
 		t.Fatal("the store deleted a network with ports")
 	}
 	if after := m.countEntries(); after != before {
-		t.Errorf("%d entries before the rejected operations, %d after them", before, after)
+		t.Errorf("journal has %d entries before the rejected operations and %d after them, want the same number", before, after)
 	}
 }
 

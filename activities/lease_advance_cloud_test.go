@@ -79,7 +79,7 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	}
 	cloud := &recordingCloud{onProvision: func(r lease.CloudReservation) error {
 		if l := status(r.Project); l.Status != lease.Starting || len(r.ComputeHosts) != 1 {
-			t.Errorf("provisions %d hosts of a lease that is %s", len(r.ComputeHosts), l.Status)
+			t.Errorf("Provision was called for %d hosts of a lease in status %s, want 1 host and STARTING", len(r.ComputeHosts), l.Status)
 		}
 		switch r.Project {
 		case "rejected":
@@ -95,17 +95,17 @@ func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	n, err := acts.AdvanceLeases(t.Context(), time.Now())
 
 	if n != 1 || err != nil {
-		t.Errorf("%d leases advanced, want 1: %v", n, err)
+		t.Errorf("advance two leases, one of which fails: got %d advanced, want 1; error %v", n, err)
 	}
 	good := status("good")
 	if r := good.Reservations[0]; good.Status != lease.Active || r.AggregateID == nil || *r.AggregateID != 7 {
-		t.Errorf("%s with the aggregate %v, want ACTIVE with 7", good.Status, r.AggregateID)
+		t.Errorf("lease that succeeded: got %s with the aggregate %v, want ACTIVE with 7", good.Status, r.AggregateID)
 	}
 	if got := status("rejected").Status; got != lease.Starting {
-		t.Errorf("the lease whose call failed is %s, want STARTING", got)
+		t.Errorf("lease whose call failed: got %s, want STARTING", got)
 	}
 	if got := status("deleted"); got.Status != lease.Starting || !got.DeleteRequested {
-		t.Errorf("the deleted lease is %s", got.Status)
+		t.Errorf("lease that was deleted during the sweep: got %s, want STARTING with the deletion requested", got.Status)
 	}
 	if len(cloud.deprovisioned) != 1 || cloud.deprovisioned[0] != "deleted" {
 		t.Errorf("deprovisioned %v, want only the deleted lease", cloud.deprovisioned)

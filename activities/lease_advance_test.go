@@ -17,12 +17,12 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// skewed is a store on a database whose clock is that much ahead of ours.
+// skewed returns a store on a database whose clock is ahead of the test's clock by the given duration, and the database's URL.
 func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	t.Helper()
 	at := storetest.URL(t)
 	interval := fmt.Sprintf("interval '%d milliseconds'", by.Milliseconds())
-	storetest.Exec(t, at, `drop function check_generation() cascade`) // the tests' own guard, which believes in one clock
+	storetest.Exec(t, at, `drop function check_generation() cascade`) // the tests' own trigger, which assumes that all processes share one clock
 	storetest.Exec(t, at, `create schema skew`)
 	storetest.Exec(t, at, `create function skew.now() returns timestamptz language sql stable as $$ select pg_catalog.now() + `+interval+` $$`)
 	storetest.Exec(t, at, `create function skew.clock_timestamp() returns timestamptz language sql volatile as $$ select pg_catalog.clock_timestamp() + `+interval+` $$`)
@@ -41,12 +41,12 @@ func skewed(t *testing.T, by time.Duration) (*store.Store, string) {
 	var ahead bool
 	if err := storetest.Connect(t, u.String()).QueryRow(t.Context(), `select clock_timestamp() > pg_catalog.clock_timestamp() + interval '1 second'`).Scan(&ahead); err != nil ||
 		ahead != (by > 0) {
-		t.Fatalf("its clock is ahead: %t, %v", ahead, err)
+		t.Fatalf("the database's clock is ahead of the test's clock: got %t, error %v", ahead, err)
 	}
 	return s, at
 }
 
-// leaseAt makes a lease that starts then.
+// leaseAt creates a lease that starts at the given time.
 func leaseAt(t *testing.T, s *store.Store, at time.Time) lease.Lease {
 	t.Helper()
 	if _, err := s.Inventory.CreateProvider(t.Context(), inventory.ProviderDraft{UUID: hostUUIDs["cmp-1"], Name: "cmp-1"}); err != nil {
@@ -63,8 +63,8 @@ func leaseAt(t *testing.T, s *store.Store, at time.Time) lease.Lease {
 	return l
 }
 
-// Whoever's clock is behind decides: a lease never starts before its time by either clock, and then at once, so it is late
-// by no more than the two differ.
+// The slower clock decides: a lease never starts before its time by the worker's or the database's clock, and then starts at once, so its delay
+// is at most the difference of the two clocks.
 func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-2 * time.Second, 0, 2 * time.Second} {
@@ -78,23 +78,23 @@ func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 			n, err := acts.AdvanceLeases(t.Context(), at)
 
 			if n != 1 || err != nil {
-				t.Errorf("%d started, %v", n, err)
+				t.Errorf("advance the leases at their start: got %d advanced, error %v; want 1", n, err)
 			}
 			l, err = s.Lease.Lease(t.Context(), l.ID)
 			if err != nil || l.Status != lease.Active {
-				t.Fatalf("%+v, %v", l, err)
+				t.Fatalf("read the lease after its start: got %+v, error %v; want ACTIVE", l, err)
 			}
 			if now := time.Now(); now.Before(at) {
-				t.Errorf("by our clock it is early by %s", at.Sub(now))
+				t.Errorf("by the worker's clock, the lease started %s too early", at.Sub(now))
 			}
 			if l.UpdatedAt.Before(at) {
-				t.Errorf("by the database's clock it is early by %s", at.Sub(*l.UpdatedAt))
+				t.Errorf("by the database's clock, the lease started %s too early", at.Sub(*l.UpdatedAt))
 			}
 		})
 	}
 }
 
-// A step that somebody with a clock ahead of the database's begins is taken, within reason.
+// The database accepts a step that begins early by at most lease.ClockSkew, because a worker's clock may be ahead of its own.
 func TestStepThatIsALittleEarlyIsTaken(t *testing.T) {
 	t.Parallel()
 	s, at := skewed(t, 0)
@@ -107,10 +107,10 @@ func TestStepThatIsALittleEarlyIsTaken(t *testing.T) {
 	move(lease.ClockSkew + time.Minute)
 	var app *temporal.ApplicationError
 	if _, err := acts.BeginLease(t.Context(), l.ID, lease.StepStart); !errors.As(err, &app) || app.Type() != activities.Conflict {
-		t.Errorf("far too early: %v", err)
+		t.Errorf("begin a step a minute more than ClockSkew too early: got error %v, want Conflict", err)
 	}
 	move(lease.ClockSkew - time.Second)
 	if got, err := acts.BeginLease(t.Context(), l.ID, lease.StepStart); err != nil || got.Status != lease.Starting {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("begin a step a second less than ClockSkew too early: got %+v, error %v; want STARTING", got, err)
 	}
 }

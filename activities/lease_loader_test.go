@@ -52,16 +52,16 @@ func TestLeaseLoader_UnreadableLeaseFailsOnlyItself(t *testing.T) {
 		close(release)
 
 		if err := <-alone; err != nil {
-			t.Errorf("the first lease: %v", err)
+			t.Errorf("load the first lease: got error %v", err)
 		}
 		for n, want := range []int{1, 3} {
 			if ids := <-reads; len(ids) != want {
-				t.Errorf("read %d is for %v, want %d leases", n+1, ids, want)
+				t.Errorf("read %d was for the leases %v, want %d leases", n+1, ids, want)
 			}
 		}
 		for id, want := range map[uuid.UUID]error{readable: nil, deleted: db.ErrNotFound, broken: errUnreadable} {
 			if err := <-results[id]; !errors.Is(err, want) {
-				t.Errorf("error %v, want %v", err, want)
+				t.Errorf("load a lease: got error %v, want %v", err, want)
 			}
 		}
 	})
@@ -92,7 +92,7 @@ func TestLeaseLoader_TimeoutIsNotRepeatedForEachLease(t *testing.T) {
 			}
 		}
 		if reads != 2 {
-			t.Errorf("%d reads, want 2: the first lease, and the others together", reads)
+			t.Errorf("the loader ran %d reads, want 2: one for the first lease, one for all others together", reads)
 		}
 	})
 }
@@ -104,6 +104,6 @@ func TestWithOperatorSettings_LeavesTheSharedLeaseUnchanged(t *testing.T) {
 	got := New(Options{SnapshotByDefault: true}).withOperatorSettings(shared)
 
 	if shared.Reservations[0].Min != 1 || got.Reservations[0].Min != 0 {
-		t.Errorf("the shared lease is %+v, its copy %+v; want Min 1 and 0", shared, got)
+		t.Errorf("change a copy of a shared lease: got the shared lease %+v and the copy %+v; want Min 1 and 0", shared, got)
 	}
 }

@@ -51,14 +51,14 @@ func TestAudit_ComparesLargeController(t *testing.T) {
 	r := m.finishRun(m.startRun(contract.KeyAudit, 0))
 
 	if want := "12 missing, 0 different, 270 extra"; r.Note != want {
-		t.Errorf("%s; want %s", r.Sentence(), want)
+		t.Errorf("result of the audit: got %q, want %q", r.Sentence(), want)
 	}
 	found, err := m.store.Mirror.Findings(t.Context(), r.ID, journal.Ref{}, 1000)
 	if err != nil || len(found) != 282 {
-		t.Errorf("%d findings, %v", len(found), err)
+		t.Errorf("list the findings of the audit: got %d, error %v; want 282", len(found), err)
 	}
 	if r := m.finishRun(m.startRun(contract.KeyFullSync, 0)); r.State != journal.RunDone {
-		t.Errorf("%s", r.Sentence())
+		t.Errorf("state of the full sync: got %q, want it to end successfully", r.Sentence())
 	}
 	for _, n := range nets {
 		if m.odl.Record("network", n.ID.String()).Object == nil {
@@ -77,6 +77,6 @@ func TestRepair_RemovesObjectsThatJSONBCannotStore(t *testing.T) {
 	repair := m.finishRun(m.startRun(contract.KeyRepair, audit.ID))
 
 	if audit.Note != "0 missing, 0 different, 1 extra" || repair.State != journal.RunDone || m.odl.Record("network", id).Object != nil {
-		t.Errorf("audit: %s; repair: %s; the controller has %v", audit.Sentence(), repair.Sentence(), m.odl.Record("network", id))
+		t.Errorf("audit and repair of an object that PostgreSQL cannot store: audit %q; repair %q; the controller has %v", audit.Sentence(), repair.Sentence(), m.odl.Record("network", id))
 	}
 }

@@ -115,7 +115,7 @@ func (m *mirrorFixture) drainJournal() {
 	}
 }
 
-// endRetryDelays ends the pauses between the attempts at entries.
+// endRetryDelays ends the pauses between the attempts of all entries.
 func (m *mirrorFixture) endRetryDelays() {
 	m.Helper()
 	storetest.Exec(m, m.url, `update journal_entry set retry_at = null`)
@@ -160,10 +160,10 @@ func (m *mirrorFixture) finishRun(r journal.Run) journal.Run {
 func (m *mirrorFixture) checkInSync() {
 	m.Helper()
 	if r := m.finishRun(m.startRun(contract.KeyAudit, 0)); r.Note != "0 missing, 0 different, 0 extra" {
-		m.Errorf("%s", r.Sentence())
+		m.Errorf("audit of the controller: got %q, want no difference", r.Sentence())
 	}
 	if v := m.odl.Violations(); len(v) > 0 {
-		m.Errorf("requests in the wrong order: %s", strings.Join(v[:min(len(v), 5)], "; "))
+		m.Errorf("the controller got requests in the wrong order: %s", strings.Join(v[:min(len(v), 5)], "; "))
 	}
 }
 
@@ -192,7 +192,7 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 	m.Helper()
 	ports, err := m.store.Network.Ports(m.Context(), db.Listing{})
 	if err != nil || len(ports) < 2 {
-		m.Fatalf("%d ports, %v", len(ports), err)
+		m.Fatalf("list the ports of the test: got %d, error %v", len(ports), err)
 	}
 	ids := map[string]string{}
 	id := func(name string) string {
@@ -228,7 +228,7 @@ func (m *mirrorFixture) createEveryType(net network.Network) {
 	}
 	m.recordChanges(changes...)
 	if known := journal.Types(); len(changes)+3 != len(known) {
-		m.Fatalf("the test creates %d of %d object types", len(changes)+3, len(known))
+		m.Fatalf("the test creates only %d of %d object types, want all", len(changes)+3, len(known))
 	}
 }
 

@@ -90,14 +90,14 @@ func TestNotifyNova_RetriesUndeliveredEvent(t *testing.T) {
 				left, err := n.notifyNova()
 				var app *temporal.ApplicationError
 				if d := cmp.Diff([]string{network.NovaVIFPlugged}, left); d != "" || err == nil || errors.As(err, &app) && app.NonRetryable() {
-					t.Fatalf("events that are left: %s; error %v; want a retryable error", d, err)
+					t.Fatalf("NotifyNova during a failure of Nova: events that are left (- is wanted): %s; error %v, want a retryable one", d, err)
 				}
 			}
 			if left, err := n.notifyNova(); len(left) != 0 || err != nil {
-				t.Errorf("events that are left: %v, error %v", left, err)
+				t.Errorf("NotifyNova: events that are left %v, error %v; want neither", left, err)
 			}
 			if got := n.Events(); len(got) == 0 || got[len(got)-1].Name != network.NovaVIFPlugged || got[len(got)-1].Code != 200 {
-				t.Errorf("Nova received %+v", got)
+				t.Errorf("events that Nova received: got %+v, want network-vif-plugged last, with code 200", got)
 			}
 		})
 	}
@@ -111,6 +111,6 @@ func TestNotifyNova_DropsEventsOfDeletedPortIfServerIsUnknown(t *testing.T) {
 	}
 	n.InjectFaults(notifytest.Fault{Status: 404})
 	if left, err := n.notifyNova(); len(left) != 0 || err != nil {
-		t.Errorf("events that are left: %v, error %v; the workflow of the deleted port would never end", left, err)
+		t.Errorf("events of a deleted port after NotifyNova: got %v, error %v; want none, because otherwise its workflow never ends", left, err)
 	}
 }

@@ -75,7 +75,7 @@ func (a *Activities) recoverEntry(ctx context.Context, r *journal.Run, e journal
 	if e.Operation != journal.Delete {
 		needs, _, err := journal.References(e.Object.Type, e.Data)
 		if err != nil {
-			needs = nil // malformed data names no parents; its own request will fail
+			needs = nil // malformed data names no parents; the request of the entry will fail
 		}
 		pending, err := a.recreateMissing(ctx, r, needs, seen)
 		if err != nil || pending || e.State != journal.Failed {

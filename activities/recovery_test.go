@@ -32,7 +32,7 @@ func TestRecovery_RetriesFailedParentAndUnblocksItsChildren(t *testing.T) {
 
 	m.drainJournal()
 	if r.State != journal.RunDone || len(m.failedEntries()) != 0 {
-		t.Errorf("%s; failed: %v", r.Sentence(), m.failedEntries())
+		t.Errorf("state after the recovery: %s; failed entries: %v, want none", r.Sentence(), m.failedEntries())
 	}
 	_, _, decisions, err := m.store.Journal.JournalEntry(t.Context(), 1)
 	if err != nil || len(decisions) != 1 || decisions[0].Action != "recover" || decisions[0].Reason != "the controller lacks it" {
@@ -67,13 +67,13 @@ func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 
 	m.drainJournal()
 	if r.State != journal.RunDone || len(m.failedEntries()) != 0 {
-		t.Errorf("%s; failed: %v", r.Sentence(), m.failedEntries())
+		t.Errorf("state after the recovery: %s; failed entries: %v, want none", r.Sentence(), m.failedEntries())
 	}
 	if got := m.odl.Record("trunk", entries[0].Object.ID); got.Object == nil {
-		t.Error("the controller does not have the trunk again")
+		t.Error("the recovery did not recreate the trunk in the controller")
 	}
 	if v := m.odl.Violations(); len(v) > 0 {
-		t.Errorf("requests in the wrong order: %s", strings.Join(v, "; "))
+		t.Errorf("the controller got requests in the wrong order: %s", strings.Join(v, "; "))
 	}
 }
 
@@ -116,7 +116,7 @@ func TestRecovery_UnrecoverableEntryDoesNotStopOthers(t *testing.T) {
 	m.odl.ClearFaults()
 	m.drainJournal()
 	if f := m.failedEntries(); r.State != journal.RunDone || len(f) != 1 || f[0].Seq != first.Seq || !strings.Contains(r.Note, "could not be recovered") {
-		t.Fatalf("%s; failed: %v", r.Sentence(), f)
+		t.Fatalf("state after the recovery: %s; failed entries: %v, want none", r.Sentence(), f)
 	}
 	m.finishRun(m.startRun(contract.KeyRecovery, 0))
 	m.drainJournal()

@@ -78,11 +78,11 @@ func TestReservationBackend_FailedAndHangingCallsAreLeftOut(t *testing.T) {
 		}
 
 		if d := cmp.Diff(map[string]int{"start": 1, "warning": 0, "end": 0, "other type": 0}, succeeded); d != "" {
-			t.Errorf("succeeded steps with the numbers of their cloud IDs: %s", d)
+			t.Errorf("steps that succeeded, with the IDs from the cloud (- is wanted):\n%s", d)
 		}
 		want := []string{"deprovision end", "provision hanging", "provision rejected", "provision start", "snapshot warning"}
 		if d := cmp.Diff(want, h.sortedCalls()); d != "" {
-			t.Errorf("calls: %s", d)
+			t.Errorf("calls of the cloud (- is wanted):\n%s", d)
 		}
 	})
 }

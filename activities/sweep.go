@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// staleAfter is how long an unblocked journal entry may rest before the sweep assumes that its workflow is lost.
+	// staleAfter is how long an unblocked journal entry may stay unexamined before the sweep assumes that its workflow is lost.
 	staleAfter = 10 * time.Minute
 	// sweepBatch is the maximum number of journal entries that one sweep nudges.
 	sweepBatch = 500
@@ -25,8 +25,8 @@ const (
 	journalBatch = 1000
 )
 
-// Sweep finds rows without a running workflow and nudges their workflows: journal entries that rest although nothing blocks
-// them, and rows whose workflow was terminated, cancelled or failed after the given time. It also deletes old rows of the
+// Sweep finds rows without a running workflow and nudges their workflows: unblocked journal entries that no workflow has examined
+// lately, and rows whose workflow was terminated, cancelled or failed after the given time. It also deletes old rows of the
 // generation history, of the notifications to agents and of the journal.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer startHeartbeat(ctx)()

@@ -39,7 +39,7 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	}
 }
 
-// sendNotices sends notifications in their order and returns the IDs of those that need not be sent again. A notification that
+// sendNotices sends notifications in order and returns the IDs of the notifications that must not be sent again. A notification that
 // the webhook rejects finally is dropped, because the next ones must not wait for it.
 func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notification) (sent []int64, err error) {
 	for _, n := range notices {

@@ -49,7 +49,7 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 	stub.InjectFaults(notifytest.Fault{Status: 503}, notifytest.Fault{}, notifytest.Fault{DropConnection: true, Applied: true}, notifytest.Fault{}, notifytest.Fault{Status: 400})
 	for range 2 { // the first call fails at the first notification, the second call at the second
 		if err := notifyWebhook(); err == nil {
-			t.Error("no error although the webhook is unavailable")
+			t.Error("NotifyWebhook while the webhook is unavailable: got no error, want one")
 		}
 	}
 	for range 2 {
@@ -64,7 +64,7 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 		got = append(got, h.Type+" "+h.Payload["name"].(string))
 		ids[h.ID] = true
 		if h.Payload["lease_id"] != l.ID.String() || h.Publisher != "blazar.lease" || uuid.Validate(h.ID) != nil {
-			t.Errorf("the webhook received %+v", h)
+			t.Errorf("notification to the webhook: got %+v, want the lease ID, the publisher blazar.lease and a UUID as message ID", h)
 		}
 	}
 	// The webhook received the first update twice, because the first response was lost, and rejected the second update finally.
@@ -73,6 +73,6 @@ func TestNotifyWebhook_DeliversInOrderAtLeastOnce(t *testing.T) {
 		t.Error(d, ids)
 	}
 	if left, err := s.Lease.LeaseNotifications(t.Context(), l.ID, 10); len(left) != 0 || err != nil {
-		t.Errorf("undelivered notifications %v, error %v", left, err)
+		t.Errorf("notifications that are left after both calls: got %v, error %v; want none", left, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Announce sends the recorded notifications of one network to its agents, in order. It retries while RabbitMQ is
-// unavailable and ends when none is left.
+// unavailable, and ends when no notification is left.
 func Announce(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{workflow: contract.Announce, id: contract.AnnounceID(in.Key), in: in, summary: "notify agents",
 		activity: activities.NotifyAgents,

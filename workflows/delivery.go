@@ -6,13 +6,13 @@ import (
 	"berth/internal/contract"
 )
 
-// delivery describes a workflow that delivers what is recorded for another service.
+// delivery describes a workflow that delivers the recorded notifications or changes to another service.
 type delivery struct {
 	workflow string // workflow type
 	id       string // workflow ID
 	in       contract.Input
 	summary  string
-	activity string // registered name of the activity that delivers everything that is recorded
+	activity string // registered name of the activity that delivers all recorded notifications or changes
 	// whyUndelivered describes the failure of the first attempt.
 	whyUndelivered func(error) contract.Why
 }

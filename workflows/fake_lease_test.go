@@ -51,7 +51,7 @@ func newFakeLease(now func() time.Time, startIn, endIn time.Duration) *fakeLease
 	}}
 }
 
-// steppedLease is a fake lease with a test environment that skips time.
+// steppedLease contains a fake lease and a test environment that skips time.
 type steppedLease struct {
 	*fakeLease
 	env *testsuite.TestWorkflowEnvironment
@@ -93,7 +93,7 @@ func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
 	return w.lease, nil
 }
 
-// AdvanceLeases performs a whole step, unless a fault is scripted: the workflow then performs the step alone. With the real
+// AdvanceLeases performs a whole step. If the test has set a fault, it performs none, and the workflow performs the step alone. With the real
 // clock it waits for the given time.
 func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	if w.realClock {

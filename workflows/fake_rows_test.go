@@ -20,7 +20,7 @@ import (
 )
 
 // fakeRows replaces the activities of all workflows except leases. It keeps a port's, a journal entry's and a run's row in
-// memory, and has scripted faults. Its methods are named like the activities.
+// memory, and simulates the faults that a test sets. Its methods are named like the activities.
 type fakeRows struct {
 	mu                 sync.Mutex
 	deleted            bool

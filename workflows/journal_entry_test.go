@@ -22,7 +22,7 @@ func TestJournalEntry_HappyPathIsOneLocalActivity(t *testing.T) {
 
 	var p contract.EntryProgress
 	if err := env.GetWorkflowResult(&p); err != nil || p.State != "completed" {
-		t.Errorf("result %+v, error %v", p, err)
+		t.Errorf("entry that succeeds at once: got the result %+v, error %v; want completed", p, err)
 	}
 	if w.localAttempts != 1 || w.regularAttempts != 0 {
 		t.Errorf("%d local and %d regular attempts, want 1 and 0", w.localAttempts, w.regularAttempts)
@@ -39,13 +39,13 @@ func TestJournalEntry_RetriesDuringControllerOutage(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("entry %s, error %v", w.entry, err)
+		t.Errorf("end of the workflow: entry is %s, error %v; want completed", w.entry, err)
 	}
 	if why.State != "pending" || why.LastError != "503 Service Unavailable" {
-		t.Errorf("during the outage: %+v", why)
+		t.Errorf("query why during the outage: got %+v, want pending with the error 503", why)
 	}
 	if w.regularAttempts < 8 {
-		t.Errorf("only %d attempts were regular activities", w.regularAttempts)
+		t.Errorf("%d attempts were regular activities, want at least 8", w.regularAttempts)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestJournalEntry_BlockedEntryWaitsWithoutPolling(t *testing.T) {
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); len(why.Waiting) != 1 || why.Waiting[0].For != "journal/1" {
-			t.Errorf("want waiting for journal/1, got %+v", why)
+			t.Errorf("query why of a blocked entry: want waiting for journal/1, got %+v", why)
 		}
 		if w.localAttempts != 1 {
 			t.Errorf("%d attempts during an hour of waiting, want 1", w.localAttempts)
@@ -66,7 +66,7 @@ func TestJournalEntry_BlockedEntryWaitsWithoutPolling(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("entry %s, error %v", w.entry, err)
+		t.Errorf("end of the workflow: entry is %s, error %v; want completed", w.entry, err)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestJournalEntry_FailedEntryWaitsForAdministrator(t *testing.T) {
 	env := newEnvironment(w)
 	schedule(env, time.Hour, func() {
 		if why := queryWhy(t, env); why.State != "failed" {
-			t.Errorf("want failed, got %+v", why)
+			t.Errorf("query why of a rejected entry: want failed, got %+v", why)
 		}
 		w.mu.Lock()
 		w.entry = "pending"
@@ -87,7 +87,7 @@ func TestJournalEntry_FailedEntryWaitsForAdministrator(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("entry %s, error %v", w.entry, err)
+		t.Errorf("end of the workflow: entry is %s, error %v; want completed", w.entry, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestJournalEntry_CompletedEntryIsNotReadAgain(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" || w.localAttempts != 1 || w.regularAttempts != 3 {
-		t.Errorf("entry %s after %d local and %d regular attempts, error %v; want 1 and 3", w.entry, w.localAttempts, w.regularAttempts, err)
+		t.Errorf("end of the workflow: entry is %s after %d local and %d regular attempts, error %v; want completed after 1 and 3", w.entry, w.localAttempts, w.regularAttempts, err)
 	}
 }
 
@@ -121,6 +121,6 @@ func TestJournalEntry_FailedEntryShowsNoEarlierError(t *testing.T) {
 	runEntry(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.entry != "completed" {
-		t.Errorf("entry %s, error %v", w.entry, err)
+		t.Errorf("end of the workflow: entry is %s, error %v; want completed", w.entry, err)
 	}
 }

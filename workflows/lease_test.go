@@ -123,7 +123,7 @@ func TestLease_WhyContainsStartAsDeadline(t *testing.T) {
 	schedule(w.env, time.Minute, func() {
 		why := queryWhy(t, w.env)
 		if why.State != "PENDING" || len(why.Waiting) != 1 || !why.Waiting[0].Deadline.Equal(w.created.Add(time.Hour)) {
-			t.Errorf("want PENDING until the start, got %+v", why)
+			t.Errorf("query why before the start: want PENDING until the start, got %+v", why)
 		}
 	})
 
@@ -150,7 +150,7 @@ func TestLease_PermanentCloudFailureEndsInErrorAndReleases(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.lease.Status != lease.Error || w.lease.Reservations[0].LastError != "the cloud answered 503" {
-			t.Errorf("%+v", w.lease)
+			t.Errorf("lease after the failed start: got %+v, want ERROR with the cloud's answer 503", w.lease)
 		}
 		w.cloudFailures, w.cloudAttempts = 0, 0
 	})
@@ -158,7 +158,7 @@ func TestLease_PermanentCloudFailureEndsInErrorAndReleases(t *testing.T) {
 	w.run(t)
 
 	if len(w.log) < 2 || w.log[0] != "1m0s: STARTING" || w.log[len(w.log)-1] != "1h0m0s: ERROR with 0 provisioned" || w.cloudAttempts != 1 {
-		t.Errorf("%d cloud calls after the cloud has recovered: %v", w.cloudAttempts, w.log)
+		t.Errorf("cloud calls after the cloud has recovered: got %d, want 1; log: %v", w.cloudAttempts, w.log)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 	w.hangs = true
 	s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 	if why := s.waitForState(string(lease.Starting)); why.LastError != "the cloud answered 503" || len(why.Waiting) != 1 || why.Waiting[0].For != "cloud" {
-		t.Errorf("why does not name the cloud: %+v", why)
+		t.Errorf("query why while the cloud fails: got %+v, want it to name the cloud", why)
 	}
 	w.mu.Lock()
 	w.lease.DeleteRequested = true
@@ -176,7 +176,7 @@ func TestLease_DeletionCancelsHangingStart(t *testing.T) {
 	s.signal(contract.SignalChanged, nil)
 	s.finishAndRecord("lease-hung", "")
 	if !w.deleted || slices.ContainsFunc(w.log, func(line string) bool { return strings.Contains(line, "ERROR") }) {
-		t.Errorf("deleted: %t; log: %v", w.deleted, w.log)
+		t.Errorf("lease that is deleted during a step: deleted %t, log %v; want it deleted", w.deleted, w.log)
 	}
 }
 

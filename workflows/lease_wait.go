@@ -32,7 +32,7 @@ func staggerDelay(rank int) time.Duration {
 }
 
 // waitForStep returns at the given time, or when the row has changed. Before a start or an end, it waits the last second in
-// an activity, which then performs the step without a delay.
+// an activity, which performs the step without a delay.
 func (r *leaseRun) waitForStep(ctx workflow.Context, l lease.Lease, at time.Time) error {
 	event := nextEvent(l, at)
 	summary := event + " at " + at.UTC().Format(time.RFC3339)

@@ -7,7 +7,7 @@ import (
 	"berth/internal/contract"
 )
 
-// Pool adds one host to Nova's aggregate "freepool" or removes it, as the host's row says. It retries while Nova is
+// Pool adds one host to Nova's aggregate "freepool" or removes it, as the host's row requires. It retries while Nova is
 // unavailable.
 func Pool(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{workflow: contract.Pool, id: contract.PoolID(in.Key), in: in, summary: "update the aggregate freepool",

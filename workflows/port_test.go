@@ -19,7 +19,7 @@ func runPort(env *testsuite.TestWorkflowEnvironment) {
 	env.ExecuteWorkflow(contract.Port, contract.Input{Key: portID})
 }
 
-// schedule calls do at the given time after the workflow's start.
+// schedule calls `do` at the given time after the workflow's start.
 func schedule(env *testsuite.TestWorkflowEnvironment, d time.Duration, do func()) {
 	env.RegisterDelayedCallback(do, d)
 }
@@ -128,7 +128,7 @@ func TestPort_MalformedSignalIsCountedAsIgnored(t *testing.T) {
 	})
 	schedule(env, 2*time.Second, func() {
 		if why := queryWhy(t, env); why.State != "DOWN" || why.IgnoredReports != 4 {
-			t.Errorf("want DOWN and 4 ignored reports, got %+v", why)
+			t.Errorf("query why: want DOWN and 4 ignored reports, got %+v", why)
 		}
 	})
 	deletePortAfter(env, w, 3*time.Second)
@@ -146,13 +146,13 @@ func TestPort_ReadsRowAtDeadline(t *testing.T) {
 
 	schedule(env, 2*time.Minute, func() {
 		if why := queryWhy(t, env); why.State != "ERROR" {
-			t.Errorf("after its deadline: %+v", why)
+			t.Errorf("query why after the deadline: got %+v, want ERROR", why)
 		}
 		reportSignal(env, "L2", "cmp-1")
 	})
 	schedule(env, 3*time.Minute, func() {
 		if why := queryWhy(t, env); why.State != "ACTIVE" || w.reads != 4 {
-			t.Errorf("after the late report: %+v in %d reads", why, w.reads)
+			t.Errorf("query why after the late report: got %+v after %d reads, want ACTIVE after 4", why, w.reads)
 		}
 	})
 	deletePortAfter(env, w, 4*time.Minute)
@@ -173,7 +173,7 @@ func TestPort_UpdateReturnsRemainingEntities(t *testing.T) {
 	schedule(env, time.Second, func() {
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u1", &testsuite.TestUpdateCallback{
 			OnAccept:   func() {},
-			OnReject:   func(err error) { t.Errorf("rejected: %v", err) },
+			OnReject:   func(err error) { t.Errorf("the update with a valid report was rejected: %v", err) },
 			OnComplete: func(v any, err error) { result, _ = v.(contract.ReportResult) },
 		}, contract.Report{Entity: "L2", Host: "cmp-1"})
 		env.UpdateWorkflow(contract.UpdateProvisioningComplete, "u2", &testsuite.TestUpdateCallback{
@@ -242,7 +242,7 @@ func TestPort_DeletionDuringNovaDeliveryIsDelivered(t *testing.T) {
 	runPort(env)
 
 	if err := env.GetWorkflowError(); err != nil || w.delivered != 2 || w.pendingEvents != 0 {
-		t.Errorf("error %v, %d events delivered to Nova and %d left", err, w.delivered, w.pendingEvents)
+		t.Errorf("end of the workflow: error %v, %d events delivered to Nova and %d left; want 2 and 0", err, w.delivered, w.pendingEvents)
 	}
 }
 
@@ -260,9 +260,9 @@ func TestPort_ContinuesAsNewAfterManyMessages(t *testing.T) {
 
 	var next *workflow.ContinueAsNewError
 	if err := env.GetWorkflowError(); !errors.As(err, &next) {
-		t.Fatalf("want continue-as-new, got %v", err)
+		t.Fatalf("handle 250 reports: want continue-as-new, got %v", err)
 	}
 	if w.reportCount != 250 {
-		t.Errorf("%d of 250 reports were applied", w.reportCount)
+		t.Errorf("%d of 250 reports were applied, want all", w.reportCount)
 	}
 }

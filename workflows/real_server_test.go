@@ -139,11 +139,11 @@ func TestRealServer_Port(t *testing.T) {
 		err = u.Get(t.Context(), &result)
 	}
 	if err != nil || result.Status != "ACTIVE" || len(result.Remaining) != 0 {
-		t.Errorf("result %+v, error %v", result, err)
+		t.Errorf("report to the port by update: got the result %+v, error %v; want ACTIVE", result, err)
 	}
 	why := s.waitForState("ACTIVE")
 	if why.IgnoredReports != 1 {
-		t.Errorf("want one ignored report, got %+v", why)
+		t.Errorf("query why: want one ignored report, got %+v", why)
 	}
 	w.mu.Lock()
 	w.deleted = true
@@ -166,7 +166,7 @@ func TestRealServer_PortWithInitialStatus(t *testing.T) {
 	why := s.waitForState("DOWN")
 	w.mu.Lock()
 	if w.reads != 0 || len(why.Waiting) != 1 || why.Waiting[0].For != "L2" {
-		t.Errorf("after %d reads: %+v", w.reads, why)
+		t.Errorf("query why after %d reads: got %+v, want 0 reads and waiting for L2", w.reads, why)
 	}
 	w.mu.Unlock()
 	s.signal(contract.SignalProvisioningComplete, contract.Report{Entity: "L2", Host: "cmp-1"})
@@ -208,7 +208,7 @@ func TestRealServer_PortContinuesAsNewWithoutLosingReports(t *testing.T) {
 		t.Errorf("%d of 250 reports were counted", why.IgnoredReports)
 	}
 	if s.currentRun() == first {
-		t.Error("the first run handled all messages")
+		t.Error("the first run handled all messages, want it to continue as new")
 	}
 	w.mu.Lock()
 	w.deleted = true
@@ -244,7 +244,7 @@ func TestRealServer_JournalEntry(t *testing.T) {
 			}
 			s.finishAndRecord(name, "")
 			if w.entry != "completed" {
-				t.Errorf("the entry is %s", w.entry)
+				t.Errorf("end of the workflow: the entry is %s, want completed", w.entry)
 			}
 		})
 	}
@@ -272,7 +272,7 @@ func TestRealServer_Lease(t *testing.T) {
 			s := newScenario(t, contract.Lease, contract.LeaseID(leaseID.String()), w.functions())
 			s.finishAndRecord(name, "")
 			if got := w.lease.Status; got != lease.Terminated && (name != "lease-failed" || got != lease.Error) {
-				t.Errorf("the lease is %s: %v", got, w.log)
+				t.Errorf("end of the workflow: the lease is %s; log: %v", got, w.log)
 			}
 		})
 	}
@@ -291,7 +291,7 @@ func TestRealServer_DeletedLease(t *testing.T) {
 	s.finishAndRecord("lease-deleted", "")
 
 	if !w.deleted || len(w.provisioned) != 0 {
-		t.Errorf("deleted: %v, still provisioned: %v", w.deleted, w.provisioned)
+		t.Errorf("delete a lease: deleted %v, still provisioned %v; want it deleted and nothing provisioned", w.deleted, w.provisioned)
 	}
 }
 
@@ -307,14 +307,14 @@ func TestRealServer_DeliveryRetriesDuringOutage(t *testing.T) {
 			w := &fakeRows{receiverFailures: 1 << 20}
 			s := newScenario(t, workflow, id, w.functions())
 			if why := s.waitForState("untold"); why.LastError == "" || len(why.Waiting) != 1 {
-				t.Errorf("why: %+v", why)
+				t.Errorf("query why while the service or the run is not done: got %+v", why)
 			}
 			w.mu.Lock()
 			w.receiverFailures = 0
 			w.mu.Unlock()
 			s.finishAndRecord(strings.ToLower(workflow), "")
 			if w.delivered != 1 {
-				t.Errorf("delivered %d times", w.delivered)
+				t.Errorf("the workflow delivered the notification %d times, want once", w.delivered)
 			}
 		})
 	}
@@ -350,11 +350,11 @@ func TestRealServer_MirrorRun(t *testing.T) {
 			}}
 			s := newScenario(t, typ, contract.RunID(key), w.functions())
 			if why := s.waitForState("running"); why.Object != "odl/"+key {
-				t.Errorf("why: %+v", why)
+				t.Errorf("query why while the service or the run is not done: got %+v", why)
 			}
 			s.finishAndRecord("run-"+key, "")
 			if len(w.runSteps) != 0 {
-				t.Errorf("steps that are left: %v", w.runSteps)
+				t.Errorf("steps of the run that the workflow did not perform: %v, want none", w.runSteps)
 			}
 		})
 	}
@@ -412,6 +412,6 @@ func TestRealServer_TimerSummaryNamesEvent(t *testing.T) {
 	}
 
 	if want := "start_lease at " + w.created.Add(time.Hour).UTC().Format(time.RFC3339); summary != want {
-		t.Errorf("summary %q, want %q", summary, want)
+		t.Errorf("summary of the timer in the history: got %q, want %q", summary, want)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Webhook sends the recorded notifications of one lease to the webhook, in order. It retries while the webhook is
-// unavailable and ends when none is left.
+// unavailable, and ends when no notification is left.
 func Webhook(ctx workflow.Context, in contract.Input) error {
 	return deliver(ctx, delivery{workflow: contract.Webhook, id: contract.WebhookID(in.Key), in: in, summary: "notify the webhook",
 		activity: activities.NotifyWebhook,
