@@ -15,7 +15,7 @@ import (
 	"berth/internal/store"
 )
 
-// openTransactions measures the baseline of all writes: begin, insert of one row and commit, with the driver alone.
+// openTransactions measures the baseline figure of all writes: begin, insert of one row and commit, with the driver alone.
 func openTransactions(ctx context.Context, s *stack) (*subject, error) {
 	return &subject{op: func(ctx context.Context, _ int) (int, error) {
 		return 1, pgx.BeginFunc(ctx, s.rows, func(tx pgx.Tx) error {
@@ -51,17 +51,17 @@ func openAllocations(ctx context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(newAPI(server.URL), 1, allocationProviders, func(int) int { next++; return next % allocationProviders }), nil
 }
 
-// openAllocationsApart measures the same with a provider for each client. The providers are new in each round.
+// openAllocationsApart measures allocations by concurrent clients, each with its own provider. The providers are new in each round.
 func openAllocationsApart(_ context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(s.api, s.clients, s.clients, func(client int) int { return client }), nil
 }
 
-// openAllocationsTogether measures the same with one provider for all clients.
+// openAllocationsTogether measures allocations by concurrent clients that all use one provider.
 func openAllocationsTogether(_ context.Context, s *stack) (*subject, error) {
 	return s.measureAllocations(s.api, s.clients, 1, func(int) int { return 0 }), nil
 }
 
-// measureAllocations measures allocations against n providers; provider returns the index of the next one.
+// measureAllocations measures allocations against n providers; the parameter `provider` returns the index of the next provider.
 func (s *stack) measureAllocations(a *api, clients, n int, provider func(client int) int) *subject {
 	connections := newHTTPConnections(a.base, clients)
 	s.onClose(connections.close)

@@ -13,10 +13,10 @@ import (
 	"berth/internal/devstack"
 )
 
-// databaseVariable gives the stub process the URL of berth's database.
+// databaseVariable is the environment variable with which the stub process gets the URL of berth's database.
 const databaseVariable = "BERTH_BENCH_DATABASE_URL"
 
-// readableRows is the number of rows that the read figures read in turn.
+// readableRows is the number of rows that each measurement of reads goes through in turn.
 const readableRows = 1000
 
 // openSelects measures the baseline of all reads: one row by its primary key, served by net/http and the driver
@@ -65,7 +65,7 @@ func openReads(ctx context.Context, s *stack) (*subject, error) {
 	return measureReads(s, s.api.base, func(n int64) string { return "/placement/allocations/" + ids[n%readableRows] }), nil
 }
 
-// measureReads measures GET requests; path returns the path of the n-th.
+// measureReads measures GET requests; the parameter `path` returns the URL path of the n-th request.
 func measureReads(s *stack, base string, path func(n int64) string) *subject {
 	connections := newHTTPConnections(base, s.clients)
 	s.onClose(connections.close)

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// api is a client of berth's HTTP APIs with an administrator's token, and the handle of berth's process where
-// startBerth started one.
+// api is a client of berth's HTTP APIs with an administrator's token. If startBerth started the process, api also
+// holds the functions that stop, kill and restart it.
 type api struct {
 	base    string
 	http    *http.Client
-	roles   string // of the process
+	roles   string // roles of berth's process
 	brokers string // RabbitMQ URL of the process; empty: none
 	command func() *exec.Cmd
 	stop    func() // ends the process gracefully
 	kill    func() // ends the process by SIGKILL
-	log     string // path
+	log     string // path of the log file
 }
 
 func newAPI(base string) *api {
 	return &api{base: base, http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 }
 
-// post sends a POST request and decodes the answer into into, unless that is nil.
+// post sends a POST request and decodes the answer into `into`, unless `into` is nil.
 func (a *api) post(ctx context.Context, path string, body, into any) error {
 	return a.send(ctx, http.MethodPost, path, body, into)
 }

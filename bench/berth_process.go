@@ -17,8 +17,8 @@ import (
 	"berth/internal/odl/odltest"
 )
 
-// startBerth runs berth's worker program with these roles over a database, until the stack closes, and waits until
-// it is ready. Its log is name.log in the stack's folder.
+// startBerth runs berth's worker program with the roles over a database until the stack closes. It waits until the program
+// is ready. The log file is NAME.log in the stack's folder.
 func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*api, error) {
 	port, err := devstack.Port(0)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *stack) startBerth(ctx context.Context, name, database, roles string) (*
 	return a, s.boot(ctx, a)
 }
 
-// boot starts the process of a and waits until it is ready.
+// boot starts the berth process of the parameter `a` and waits until it is ready.
 func (s *stack) boot(ctx context.Context, a *api) error {
 	running, stop := context.WithCancel(s.ctx)
 	cmd := a.command()
@@ -52,7 +52,7 @@ func (s *stack) boot(ctx context.Context, a *api) error {
 		<-ended
 	}
 	a.kill = func() {
-		_ = cmd.Process.Signal(syscall.SIGSTOP) // so that it cannot react to the end of its context
+		_ = cmd.Process.Signal(syscall.SIGSTOP) // a stopped process cannot shut down gracefully before SIGKILL
 		stop()
 		_ = cmd.Process.Kill()
 		<-ended
@@ -76,7 +76,7 @@ func (a *api) awaitReady(ctx context.Context, ended <-chan error, log string) er
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	last := errors.New("not asked yet")
+	last := errors.New("/readyz was not requested yet")
 	for {
 		select {
 		case <-ctx.Done():

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The queries: a server of a usual size; and a server with disk from the root provider, and processors, memory and a
+// The queries for allocation candidates. The first is for a server of a usual size. The second is for a server with disk from the root provider, and with processors, memory and a
 // VGPU from the same NUMA node.
 const (
 	server       = "resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20"
@@ -22,7 +22,7 @@ func openNestedCandidates(ctx context.Context, s *stack) (*subject, error) {
 	return measureCandidates(ctx, s, nestedProviders(s.scaleRows(1000)), nestedServer, 1)
 }
 
-// openAllCandidates measures a query for all candidates of n hosts, counted in providers. The rate is the same for
+// openAllCandidates measures a query for all candidates of n hosts, counted in providers per second. The rate is the same for
 // every n if the time grows linearly with n.
 func openAllCandidates(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
@@ -30,7 +30,7 @@ func openAllCandidates(n int) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// measureCandidates measures a query over a dataset. Each query counts for count.
+// measureCandidates measures a query over a dataset. Each query adds the parameter `count` to the result.
 func measureCandidates(ctx context.Context, s *stack, d dataset, query string, count int) (*subject, error) {
 	a, err := s.loadDataset(ctx, d)
 	if err != nil {
@@ -74,7 +74,7 @@ func nestedProviders(n int) dataset {
 	}}
 }
 
-// insertInventories gives every provider p an inventory of each resource class c that fulfils the condition.
+// insertInventories gives every provider p an inventory of each resource class c that fulfils the SQL condition. p and c are the SQL names of provider and class.
 func insertInventories(condition string) string {
 	return `
 		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)

@@ -40,7 +40,7 @@ func openCreates(down bool) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// backlogFigure collects journal entries while the controller is down.
+// backlogFigure is a figure (one measurement of bench). It collects journal entries while the controller is down.
 type backlogFigure struct {
 	*stack
 	firstEntry time.Duration // from the end of the outage to the first completed entry

@@ -27,12 +27,12 @@ func (c cpuTimes) since(earlier cpuTimes) cpuTimes {
 // clockTick is the unit of CPU time in /proc: USER_HZ is always 100 on Linux.
 const clockTick = 10 * time.Millisecond
 
-// process is the entry of a process in /proc.
+// process holds values from /proc/PID/stat.
 type process struct {
 	pid, parent int
 	name        string
 	args        string
-	cpuTime     time.Duration // with that of its children that have ended
+	cpuTime     time.Duration // includes the CPU time of children that have ended
 }
 
 // readCPUTimes returns the CPU time of this process and its descendants. It is empty on systems without /proc.
@@ -43,7 +43,7 @@ func readCPUTimes() (cpuTimes, error) {
 	}
 	all := map[int]process{}
 	for _, dir := range dirs {
-		if p, ok := readProcess(dir); ok { // not ok if the process has ended since
+		if p, ok := readProcess(dir); ok { // ok is false if the process has ended meanwhile
 			all[p.pid] = p
 		}
 	}
@@ -77,7 +77,7 @@ func componentOf(all map[int]process, p process, self int) string {
 	case strings.HasPrefix(p.args, "postgres: berth "):
 		return "postgres of berth"
 	default:
-		return "postgres" // background processes, as the WAL writer
+		return "postgres" // background processes such as the WAL writer
 	}
 }
 

@@ -16,7 +16,7 @@ type dataset struct {
 	sql  []string
 }
 
-// scaleRows returns n, or a fiftieth of it with the dev server.
+// scaleRows returns n, or n/50 when the run uses Temporal's dev server, whose results are only a check of bench itself.
 func (s *stack) scaleRows(n int) int {
 	if s.devServer {
 		return n / 50

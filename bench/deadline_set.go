@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// single is the size of a deadlineSet whose deadlines are spread over the window.
+// single is the special value of the parameter `n` for deadlines that are spread over the window.
 const single = 1
 
-// deadlineSet is a set of deadlines, and how late the events came that were due at them.
+// deadlineSet holds deadlines, and for each deadline how late its event came.
 type deadlineSet struct {
 	deadlines []time.Time
 	mu        sync.Mutex
@@ -20,7 +20,7 @@ type deadlineSet struct {
 // deadlineSpacing is the time between two deadlines that are spread over the window.
 const deadlineSpacing = 500 * time.Millisecond
 
-// newDeadlineSet returns n deadlines at the same instant, or, for n = single, deadlines spread over the window from
+// newDeadlineSet returns n deadlines at the same instant, or, if n is `single`, deadlines that are spread over the window from
 // that instant on.
 func newDeadlineSet(n int, window time.Duration, at time.Time) *deadlineSet {
 	d := &deadlineSet{}
@@ -61,7 +61,7 @@ func latenessSample(sets ...*deadlineSet) sample {
 	return s
 }
 
-// trialCount is the number of objects that are created first, to estimate how long the creation of all takes.
+// trialCount is the number of objects that are created first. Their creation time gives an estimate for all objects.
 const trialCount = 32
 
 // preparationTime estimates how long the creation of n objects takes, if the creation of trial objects took this long.

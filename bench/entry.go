@@ -52,7 +52,7 @@ func (s *stack) deleteDeferredNotes(ctx context.Context, workflow string) error 
 type createFunc func(ctx context.Context, kind string, with attributes) (id string, err error)
 
 // openEntries measures journal entries from the POST of their object to the end of the entry. createObjects creates
-// the objects of one operation; delay is the controller's time for each answer.
+// the objects of one operation; `delay` is the time that the controller takes for each answer.
 func openEntries(createObjects func(context.Context, createFunc) ([]string, error), delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		mirrored := newRowWatcher(ctx, s.rows, pollInterval, queryUnmirrored, s.fail)

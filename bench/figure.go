@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// figure is one thing that bench measures. To add one, write a function that opens it and add a line to figures.
+// figure is one measurement of bench, for example the creation of ports. To add one, write a function that opens it and add a line to figures.
 type figure struct {
 	name          string
 	title         string
@@ -20,7 +20,7 @@ type figure struct {
 	open          func(context.Context, *stack) (*subject, error)
 }
 
-// subject is an open figure. A function that is nil does nothing. What must be released, its opener gives to
+// subject holds the functions of an open figure; a nil function does nothing. The function that opens the figure registers cleanup with
 // stack.onClose.
 type subject struct {
 	agents       *api                                        // receives heartbeats of the agents during each round and during details; nil: none
@@ -112,7 +112,7 @@ func selectFigures(list string) ([]figure, error) {
 	return slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return !wanted[f.name] }), nil
 }
 
-// pace returns the figure's own pace, derived from the command line's.
+// pace returns the figure's pace (clients, warm-up and window), derived from the command line.
 func (f figure) pace(p pace) pace {
 	if f.singleClient {
 		p.InFlight = 1
@@ -122,7 +122,7 @@ func (f figure) pace(p pace) pace {
 	return p
 }
 
-// withAgents runs do. While it runs, the agents that the figure needs send heartbeats.
+// withAgents calls the parameter `do`. While `do` runs, the agents that the figure needs send heartbeats.
 func (s *subject) withAgents(ctx context.Context, do func(context.Context) error) error {
 	if s.agents == nil {
 		return do(ctx)

@@ -23,7 +23,7 @@ func TestSelectFigures_AddsTheBaselines(t *testing.T) {
 			names = append(names, f.name)
 		}
 		if diff := cmp.Diff(want, names); diff != "" || err != nil {
-			t.Errorf("%q: %s %v", list, diff, err)
+			t.Errorf("selectFigures(%q): difference (-want +got) %s, error %v", list, diff, err)
 		}
 	}
 }
@@ -33,7 +33,7 @@ func TestFigures_BaselineStandsBeforeItsFigures(t *testing.T) {
 	seen := map[string]bool{"": true}
 	for _, f := range figures {
 		if !seen[f.baseline] || seen[f.name] || f.windowShare <= 0 {
-			t.Errorf("%s with baseline %q", f.name, f.baseline)
+			t.Errorf("figure %s: its name must be unique, its baseline %q must come before it, and its window share must be positive", f.name, f.baseline)
 		}
 		seen[f.name] = true
 	}

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// heartbeatInterval is the time between two heartbeats of an agent. berth, as Neutron with agent_down_time, takes an
+// heartbeatInterval is the time between two heartbeats of an agent. Like Neutron with agent_down_time, berth regards an
 // agent as down after 75 s without one, and binds no port to its host then.
 const heartbeatInterval = 10 * time.Second
 
-// withHeartbeats runs do while both agents send heartbeats, however long do takes. The first heartbeats are answered
-// before do begins. Later ones may fail, because some figures restart berth; the agents then send the next one in time.
+// withHeartbeats calls the parameter `do`; both agents send heartbeats until `do` returns. The first heartbeats are answered
+// before `do` begins. Later ones may fail, because some figures restart berth; the agents then send the next one in time.
 func (a *api) withHeartbeats(ctx context.Context, interval time.Duration, do func(context.Context) error) error {
 	if err := a.sendHeartbeats(ctx); err != nil {
 		return err

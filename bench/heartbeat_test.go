@@ -17,7 +17,7 @@ func TestWithHeartbeats_ContinueAfterErrors(t *testing.T) {
 	var n atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || r.URL.Path != "/agent/v1/state" {
-			t.Errorf("%s %s", r.Method, r.URL)
+			t.Errorf("unexpected request %s %s, want POST /agent/v1/state", r.Method, r.URL)
 		}
 		if n.Add(1)%3 == 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -36,7 +36,7 @@ func TestWithHeartbeats_ContinueAfterErrors(t *testing.T) {
 			select {
 			case <-requests:
 			case <-time.After(testTimeout):
-				return errors.New("no heartbeat")
+				return errors.New("no heartbeat arrived in time")
 			}
 		}
 		return nil
@@ -53,11 +53,11 @@ func TestWithHeartbeats_FirstMustSucceed(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	err := newAPI(server.URL).withHeartbeats(t.Context(), time.Hour, func(context.Context) error {
-		t.Error("the figure runs without agents")
+		t.Error("the function was called although the first heartbeat failed")
 		return nil
 	})
 
 	if err == nil {
-		t.Error("no error")
+		t.Error("withHeartbeats returned no error although the first heartbeat failed")
 	}
 }

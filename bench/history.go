@@ -13,7 +13,7 @@ import (
 )
 
 // historyDetails returns the average number of workflow tasks and history events of these workflows. A workflow that
-// does not exist counts as 0: the workflow of one journal entry may settle others.
+// does not exist counts as 0: the workflow of one journal entry may also complete other entries.
 func historyDetails(ctx context.Context, c client.Client, whose string, ids []string) ([]detail, error) {
 	var found, events, tasks int
 	for _, id := range ids {
@@ -26,7 +26,7 @@ func historyDetails(ctx context.Context, c client.Client, whose string, ids []st
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("history of %s: %w", id, err)
+			return nil, fmt.Errorf("read the history of workflow %s: %w", id, err)
 		}
 		found++
 		for _, e := range all {
@@ -55,7 +55,7 @@ func historyEvents(ctx context.Context, c client.Client, id string) (all []*hist
 	return all, nil
 }
 
-// recent keeps the newest recentLimit values of many.
+// recent keeps the newest recentLimit values that were added.
 type recent[T any] struct {
 	mu   sync.Mutex
 	last []T

@@ -12,18 +12,18 @@ import (
 	"berth/internal/contract"
 )
 
-// idleFigure creates many ports that wait for their agents.
+// idleFigure is the figure (measurement) of many ports that wait for their agents.
 type idleFigure struct {
 	*portFigure
 	count      int
 	mu         sync.Mutex
 	ports      []string
-	footprints []footprint     // while the ports are created, and last after the restart
+	footprints []footprint     // taken while the ports are created; the last one is taken after the restart
 	readyAfter time.Duration   // from the restart of berth until it is ready
 	activation []time.Duration // from the reports of a port after the restart to ACTIVE
 }
 
-// footprint is the size in bytes of berth's process and of the databases with this number of idle ports.
+// footprint is the size in bytes of berth's process and of the databases at a certain number of idle ports.
 type footprint struct {
 	ports                  int
 	worker, rows, temporal int64
@@ -58,7 +58,7 @@ const (
 	concurrentRequests = 4
 )
 
-// footprintSteps are the numbers of ports at which the footprint is taken, besides the last.
+// footprintSteps are the numbers of ports at which the footprint is taken, besides the final number.
 var footprintSteps = []int{1000, 5000, 10000, 20000}
 
 func (d *idleFigure) measureRound(ctx context.Context, _ pace) (sample, error) {
@@ -139,7 +139,7 @@ const reportPeriod = 10 * time.Second
 // killAndReport kills berth while it works, starts it again, and reports a part of the ports, spread over all.
 func (d *idleFigure) killAndReport(ctx context.Context) error {
 	reported := min(int(reportPeriod.Seconds()*arrivalRate), len(d.ports)/2)
-	for i := range min(reported, arrivalRate) { // the newest ports, so that berth is at work
+	for i := range min(reported, arrivalRate) { // the newest ports, so that the kill interrupts running work
 		if _, err := d.activate(ctx, d.ports[len(d.ports)-1-i]); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func completedEntries(n int) string {
 		from generate_series(1, %d) as n`, n)
 }
 
-// openJournalStore measures a journal entry in the database alone: its creation with the object, its attempt and its
+// openJournalStore measures only the database work of a journal entry: its creation with the object, its attempt and its
 // outcome, beside n completed entries.
 func openJournalStore(n int) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
@@ -50,7 +50,7 @@ func openJournalStore(n int) func(context.Context, *stack) (*subject, error) {
 		return &subject{
 			op: func(ctx context.Context, _ int) (int, error) { return 1, completeEntry(ctx, rows) },
 			details: func(ctx context.Context) ([]detail, error) {
-				closeRows() // the backends write their statistics when they end
+				closeRows() // PostgreSQL backends (server processes of connections) write their statistics when they end
 				after, err := sequentialScans(ctx, c)
 				return []detail{{"sequential scans of the journal", float64(after - before)}}, err
 			},

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// arrivalRate is the number of operations that measureTimes starts in a second: few enough that none waits for another.
+// arrivalRate is the number of operations that measureTimes starts in a second: so few that no operation waits for another.
 const arrivalRate = 10
 
 // measureTimes starts operations at a constant rate, whether the earlier ones have ended or not, and collects the
@@ -45,7 +45,7 @@ func measureTimes(ctx context.Context, p pace, op func(ctx context.Context) (tim
 	return s, context.Cause(ctx)
 }
 
-// percentile returns the smallest of the times that is not exceeded by at least this percentage of them; 0 of none.
+// percentile returns the smallest of the times such that at least this percentage of all times is not greater. Without times it returns 0.
 func percentile(times []time.Duration, percent int) time.Duration {
 	if len(times) == 0 {
 		return 0
@@ -54,7 +54,7 @@ func percentile(times []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// mean returns the average of the times; 0 of none.
+// mean returns the average of the times. Without times it returns 0.
 func mean(times []time.Duration) time.Duration {
 	if len(times) == 0 {
 		return 0

@@ -19,12 +19,12 @@ const (
 	queryNotEnded = `select id::text from lease where id = any($1::uuid[]) and status <> 'TERMINATED'`
 )
 
-// leaseFigure creates leases and records how late they start and end.
+// leaseFigure is the figure (measurement) of leases. It creates leases and records how late they start and end.
 type leaseFigure struct {
 	*stack
 	n              int
-	started, ended *rowWatcher // of leases
-	delivered      *rowWatcher // of notes
+	started, ended *rowWatcher // watch the leases' status
+	delivered      *rowWatcher // watches the delivery of notes (outbox rows)
 	starts, ends   []time.Duration
 }
 
@@ -62,7 +62,7 @@ func (l *leaseFigure) measureRound(ctx context.Context, p pace) (one sample, err
 	return latenessSample(starts, ends), err
 }
 
-// runLeases creates leases and records their starts and ends. inTime tells whether all were created before the first start.
+// runLeases creates leases and records their starts and ends. The result `inTime` tells whether all were created before the first start.
 func (l *leaseFigure) runLeases(ctx context.Context, starts, ends *deadlineSet) (inTime bool, err error) {
 	ids, err := l.createLeases(ctx, starts, ends)
 	if err != nil {
@@ -109,7 +109,7 @@ func (l *leaseFigure) createLeases(ctx context.Context, starts, ends *deadlineSe
 	return ids, l.delivered.await(ctx, workflows...)
 }
 
-// recordAll records when each lease reaches the watcher's state.
+// recordAll records when each lease reaches the state for which the watcher waits.
 func recordAll(ctx context.Context, d *deadlineSet, w *rowWatcher, ids []string) error {
 	pause(ctx, time.Until(d.deadlines[0])-watchLead)
 	var all sync.WaitGroup
@@ -130,7 +130,7 @@ func recordAll(ctx context.Context, d *deadlineSet, w *rowWatcher, ids []string)
 	return <-errs
 }
 
-// watchLead is how long before the first deadline the queries begin.
+// watchLead is the time between the first query of the watcher and the first deadline.
 const watchLead = 50 * time.Millisecond
 
 // ensureHosts makes at least n hosts reservable. The API creates the first one; the others are copies of its rows.
@@ -161,7 +161,7 @@ func (l *leaseFigure) details(context.Context) ([]detail, error) {
 	return all, nil
 }
 
-// insertHostsLike adds the hosts leased-$1 to leased-($2 - 1) as copies of leased-0.
+// insertHostsLike adds the hosts named leased-$1 to leased-($2 - 1), where $1 and $2 are SQL parameters, as copies of the host leased-0.
 const insertHostsLike = `
 	with model as (
 		select h.*, p.id as provider_id, x.id as nested_id

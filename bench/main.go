@@ -1,4 +1,4 @@
-// Bench measures what berth's operations cost: a port, a journal entry, a lease, an allocation. Each figure is also
+// Bench measures what berth's operations cost: a port, a journal entry, a lease, an allocation. Each measurement (figure) is also
 // given as a ratio to a baseline: the cheapest operation of the same kind, on the same servers, in the same run.
 // Bench starts PostgreSQL, a Temporal server that stores in it, stubs of OpenDaylight and Nova, and berth's worker
 // program, each as a process of its own, and removes everything but the results. It sets no target for a figure;
@@ -121,7 +121,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return r.run(ctx)
 }
 
-// firstCause returns the cause of ctx's end, if it has ended: other errors are consequences of it.
+// firstCause returns the cause of the end of ctx if ctx has ended, otherwise err. After the end of ctx, other errors are only consequences.
 func firstCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause

@@ -40,7 +40,7 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 		"-dir", dir, "-worker", filepath.Join(programs, "worker"), "-out", out}, &table, &progress)
 
 	if err != nil {
-		t.Fatalf("%v\n%s", err, &progress)
+		t.Fatalf("a short run of all figures failed: %v\n%s", err, &progress)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("files left in the folder: %v, %v", left, err)
@@ -62,18 +62,18 @@ func TestRun_ShortRunOfAllFiguresLeavesOnlyTheResults(t *testing.T) {
 			t.Errorf("the table lacks %s:\n%s", f.Name, &table)
 		}
 		if f.Baseline != "" && f.Ratio != ratio(f.Rate, rates[f.Baseline]) {
-			t.Errorf("%s: %v is not the ratio of %v to %v", f.Name, f.Ratio, f.Rate, rates[f.Baseline])
+			t.Errorf("figure %s: ratio %v, want the rate %v divided by the baseline's rate %v", f.Name, f.Ratio, f.Rate, rates[f.Baseline])
 		}
 	}
 	if diff := cmp.Diff(figureNames(), names); diff != "" {
 		t.Error(diff)
 	}
 	if r.Machine.Cores == 0 || r.Machine.PostgreSQL == "" || r.Machine.Temporal == "" || !r.Machine.DevServer {
-		t.Errorf("machine %+v", r.Machine)
+		t.Errorf("the report lacks a value about the machine: %+v", r.Machine)
 	}
 	// On a busy machine the window may be shorter than an operation, but not shorter than a commit.
 	if rates["transactions"] == 0 {
-		t.Errorf("no transactions: %+v", r)
+		t.Errorf("the figure transactions counted no transaction: %+v", r)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestRun_RejectsInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"-figures=speed"}, {"-rounds=0"}, {"-window=-1s"}, {"-in-flight=0"}, {"-signals=1"}, {"-idle=0"}, {"-fast"}, {"ports"}} {
 		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, errUsage) {
-			t.Errorf("%v: %v", args, err)
+			t.Errorf("invalid command line %v: got error %v, want errUsage", args, err)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func openNoop(name string, eager bool) func(context.Context, *stack) (*subject, 
 	}
 }
 
-// openLocalActivity measures the smallest workflow that does something: one local activity that does nothing.
+// openLocalActivity measures the smallest workflow with an activity: one local activity that does nothing.
 func openLocalActivity(_ context.Context, s *stack) (*subject, error) {
 	return s.measureWorkflow("Least", true, func(ctx workflow.Context) error {
 		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Second})

@@ -17,18 +17,18 @@ const (
 	l2Host   = "bench-cmp"
 )
 
-// The reports of the two agents that complete a port.
+// The reports of the DHCP agent and the L2 agent. After both, the port is ACTIVE.
 var (
 	l2Report   = contract.Report{Entity: "L2", Host: l2Host}
 	dhcpReport = contract.Report{Entity: "DHCP", Host: dhcpHost}
 )
 
-// portFigure creates ports and reports them as agents do, by signal.
+// portFigure is the figure (measurement) of ports. It creates ports and sends the agents' reports for them as signals.
 type portFigure struct {
 	*stack
 	networks []string    // one for each client
-	started  *rowWatcher // of port workflows
-	active   *rowWatcher // of ports
+	started  *rowWatcher // waits until port workflows are started
+	active   *rowWatcher // waits until ports are ACTIVE
 	created  recent[string]
 }
 
@@ -39,7 +39,7 @@ const (
 	queryInactivePorts = `select id::text from port where id = any($1::uuid[]) and status <> 'ACTIVE'`
 )
 
-// pollInterval is the usual interval of queries for a condition: short against what is measured, long enough that
+// pollInterval is the usual interval of queries for a condition: short compared with the measured times, and long enough that
 // the queries cost little.
 const pollInterval = 25 * time.Millisecond
 
@@ -71,7 +71,7 @@ func openPorts(ctx context.Context, s *stack) (*subject, error) {
 	}, nil
 }
 
-// openMirroredPorts measures the same with the journal at work.
+// openMirroredPorts measures ports from their creation to ACTIVE while the journal entries are processed too.
 func openMirroredPorts(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, s.clients, pollInterval)
 	return &subject{agents: s.api, setUp: p.createNetworks, op: p.activatePort, tearDown: s.awaitMirrored, details: p.details}, nil
@@ -99,8 +99,8 @@ func (p *portFigure) reportBoth(ctx context.Context, port string) error {
 	return agents.Wait()
 }
 
-// openLatency measures the time from the last report of a port until the API shows the port as ACTIVE. The other
-// report is processed before.
+// openLatency measures the time from the last report of a port until the API shows the port as ACTIVE. The first
+// report has been processed earlier.
 func openLatency(ctx context.Context, s *stack) (*subject, error) {
 	p := newPortFigure(ctx, s, 1, 2*time.Millisecond)
 	return &subject{

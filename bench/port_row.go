@@ -114,7 +114,7 @@ func openPortRows(ctx context.Context, s *stack) (*subject, error) {
 		return nil, err
 	}
 	var last atomic.Uint32
-	last.Store(1 << 16) // greater than the addresses that the API has allocated
+	last.Store(1 << 16) // host number of the next address; greater than those that the API has allocated
 	return &subject{
 		op: func(ctx context.Context, client int) (int, error) {
 			return 1, pgx.BeginFunc(ctx, p.rows, func(tx pgx.Tx) error {

@@ -22,10 +22,10 @@ type machine struct {
 	Go         string `json:"go"`
 	PostgreSQL string `json:"postgresql"`
 	Temporal   string `json:"temporal"`
-	DevServer  bool   `json:"dev_server"` // then the figures mean nothing
+	DevServer  bool   `json:"dev_server"` // true: the run used Temporal's dev server, and its results say nothing about production
 }
 
-// reportedSettings are the settings on which the figures depend.
+// reportedSettings are the settings that influence the results.
 type reportedSettings struct {
 	InFlight int     `json:"in_flight"`
 	Rounds   int     `json:"rounds"`
@@ -33,7 +33,7 @@ type reportedSettings struct {
 	Window   float64 `json:"window_seconds"`
 }
 
-// result is the result of one figure, also if it failed.
+// result is the result of one figure (measurement), even if the figure failed.
 type result struct {
 	Name     string             `json:"name"`
 	Title    string             `json:"title"`
@@ -69,7 +69,7 @@ type report struct {
 	Figures  []result         `json:"figures"`
 }
 
-// resultOf sums the rounds and compares the figure with its baseline, if that is among the earlier results and did
+// resultOf sums the rounds and compares the figure with its baseline, if the baseline is among the earlier results and did
 // not fail.
 func resultOf(f figure, rounds []sample, earlier []result) result {
 	all := sum(rounds)
@@ -118,7 +118,7 @@ func describeMachine(ctx context.Context, s *stack) (machine, error) {
 	return m, err
 }
 
-// write replaces the file by the report. A reader never sees a part of it.
+// write replaces the file by the report. The replacement is atomic: a reader never sees an incomplete file.
 func (r report) write(file string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -20,11 +20,11 @@ func TestRetryUnavailable_RepeatsOnlyUnavailableErrors(t *testing.T) {
 	})
 
 	if !errors.Is(err, refused) || calls != 4 {
-		t.Errorf("%d calls: %v", calls, err)
+		t.Errorf("after %d calls retryUnavailable returned %v, want 4 calls and the error of the fourth", calls, err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if err := retryUnavailable(ended, func() error { return context.DeadlineExceeded }); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("after the end of the context: %v", err)
+		t.Errorf("retry after the end of the context: got error %v, want DeadlineExceeded", err)
 	}
 }

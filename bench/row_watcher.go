@@ -16,7 +16,7 @@ import (
 // that its cost does not depend on their number.
 type rowWatcher struct {
 	rows     *pgxpool.Pool
-	pending  string // SQL that lists which of $1, an array of IDs, have not reached the state
+	pending  string // SQL query. Its parameter $1 is an array of IDs; it returns those that have not reached the state
 	interval time.Duration
 	wake     chan struct{} // receives when await adds an ID
 	mu       sync.Mutex

@@ -17,7 +17,7 @@ import (
 type rpcAgent struct {
 	conn    *amqp.Connection
 	channel *amqp.Channel
-	queue   string // of replies
+	queue   string // queue for replies
 	replies <-chan amqp.Delivery
 }
 
@@ -77,7 +77,7 @@ func (a *rpcAgent) discard(queue string, args amqp.Table, exchange, key string) 
 	return nil
 }
 
-// objectVersions are the versioned objects that an Open vSwitch agent of Debian 12 subscribes to.
+// objectVersions are the versioned objects of which an Open vSwitch agent of Debian 12 receives updates.
 var objectVersions = map[string]string{"Port": "1.7", "Subnet": "1.1", "Network": "1.1", "SecurityGroup": "1.5", "SecurityGroupRule": "1.2"}
 
 // reportStart sends the first report_state of both agents.
@@ -114,7 +114,7 @@ func (a *rpcAgent) reportUp(ctx context.Context, ports []string) error {
 	return nil
 }
 
-// envelope is the oslo.messaging envelope, version 2.0.
+// envelope is oslo.messaging's message envelope, version 2.0.
 type envelope struct {
 	Version string `json:"oslo.version"`
 	Message string `json:"oslo.message"`

@@ -10,13 +10,13 @@ import (
 	"berth/internal/devstack"
 )
 
-// Ports per second that Neutron reaches for the same calls on two cores.
+// The rates of Neutron for the same calls on two cores, in ports per second.
 const (
 	neutronReadyRate = 260
 	neutronUpRate    = 12
 )
 
-// The ports in each call, and the ports of a round.
+// The number of ports in each call, and in each round.
 const (
 	readyBatch = 64
 	upBatch    = 20
@@ -29,14 +29,14 @@ type rpcFigure struct {
 	agent *rpcAgent
 }
 
-// openReady measures dhcp_ready_on_ports: until the blocks of the ports are removed and the call is answered.
+// openReady measures dhcp_ready_on_ports: the time until the ports no longer wait for DHCP and the call is answered.
 func openReady(ctx context.Context, s *stack) (*subject, error) {
 	return openRPCFigure(ctx, s, neutronReadyRate, func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
 		return r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady)
 	})
 }
 
-// openUp measures update_device_list of ports that are ready: until the ports are ACTIVE and the call is answered.
+// openUp measures update_device_list of ports that are ready: the time until the ports are ACTIVE and the call is answered.
 func openUp(ctx context.Context, s *stack) (*subject, error) {
 	return openRPCFigure(ctx, s, neutronUpRate, func(ctx context.Context, r *rpcFigure, ports []string) (sample, error) {
 		if _, err := r.reportBatches(ctx, ports, readyBatch, r.agent.reportReady); err != nil {

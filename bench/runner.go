@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// runner measures figures one after the other, round by round. After each figure it writes the results so far.
+// runner measures the figures (measurements) one after the other, round by round. After each figure it writes the results so far.
 // A figure that fails is reported and not measured again. Its stack is discarded, because its state is unknown,
 // and the next figure gets a new one.
 type runner struct {
@@ -37,7 +37,7 @@ func newRunner(s settings, stdout io.Writer, logf func(string, ...any), openStac
 	return r
 }
 
-// run measures all figures. It returns an error if a figure failed, after all others are measured; at once if
+// run measures all figures. If a figure fails, run measures the others and then returns an error. It returns at once if
 // ctx ends or a stack does not start.
 func (r *runner) run(ctx context.Context) error {
 	defer r.closeStack()
@@ -120,7 +120,7 @@ func (r *runner) closeStack() {
 	}
 }
 
-// publish writes the results so far to the JSON file and prints the result of f, once it is complete or failed.
+// publish writes the results so far to the JSON file and prints the result of f, once f is complete or has failed.
 func (r *runner) publish(f *figureRun, last bool) error {
 	all := r.report()
 	if last || f.err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeStacks counts stacks without processes.
+// fakeStacks opens stacks that have no processes, and counts them.
 type fakeStacks struct{ opened, closed int }
 
 func (f *fakeStacks) open(ctx context.Context) (*stack, error) {
@@ -49,7 +49,7 @@ func TestRunner_FailedFigureLosesNoOther(t *testing.T) {
 	err := newRunner(set, stdout, t.Logf, stacks.open).run(t.Context())
 
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "1 of 3 figures failed: failing: broken") {
-		t.Errorf("error %v", err)
+		t.Errorf("run with one failing figure: got error %v, want it to name that figure", err)
 	}
 	if stacks.opened != 2 || stacks.closed != 2 {
 		t.Errorf("%d stacks opened, %d closed; want a second one after the failure", stacks.opened, stacks.closed)
@@ -76,7 +76,7 @@ func TestRunner_WritesTheReportAfterEachFigure(t *testing.T) {
 	open := second.open
 	second.open = func(ctx context.Context, s *stack) (*subject, error) {
 		if figures := readReport(t, out).Figures; len(figures) != 1 || figures[0].Name != "first" {
-			t.Errorf("before the second figure the report has %+v", figures)
+			t.Errorf("before the second figure is measured, the report must have the first one; it has %+v", figures)
 		}
 		return open(ctx, s)
 	}
@@ -101,7 +101,7 @@ func TestRunner_ProcessThatEndsFailsTheFigure(t *testing.T) {
 	err := newRunner(settings{rounds: 1, figures: []figure{waiting}}, &bytes.Buffer{}, t.Logf, (&fakeStacks{}).open).run(t.Context())
 
 	if !errors.Is(err, crashed) {
-		t.Errorf("error %v", err)
+		t.Errorf("run whose stack ended unexpectedly: got error %v, want the cause of that end", err)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRunner_StopsWhenInterrupted(t *testing.T) {
 	err := newRunner(settings{rounds: 1, figures: []figure{first, fakeFigure("second", "", nil)}}, &bytes.Buffer{}, t.Logf, stacks.open).run(ctx)
 
 	if !errors.Is(err, interrupted) || stacks.opened != 1 || stacks.closed != 1 {
-		t.Errorf("error %v, %d stacks opened, %d closed", err, stacks.opened, stacks.closed)
+		t.Errorf("interrupted run: got error %v, %d stacks opened, %d closed; want the interrupt's error, 1 and 1", err, stacks.opened, stacks.closed)
 	}
 }
 

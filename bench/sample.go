@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// operation does one operation and returns what it counts for. client is the number of the concurrent client.
+// operation does one operation and returns by how much it increases the count. `client` is the number of the concurrent client that calls it.
 type operation func(ctx context.Context, client int) (count int, err error)
 
-// pace is how a figure is measured.
+// pace holds the number of clients and the durations with which a figure is measured.
 type pace struct {
 	InFlight int           // concurrent clients
 	Warmup   time.Duration // operations that end in it are not counted
@@ -24,7 +24,7 @@ type sample struct {
 	Count   int
 	Seconds float64
 	CPU     cpuTimes
-	Times   []time.Duration // of each operation, or the part of it that the figure measures
+	Times   []time.Duration // duration of each operation, or of the measured part of the operation
 }
 
 // sum adds the samples of several rounds.
@@ -62,10 +62,10 @@ func ratio(a, b float64) float64 {
 }
 
 // measure runs operations on p.InFlight concurrent clients and counts those that end inside the window. It waits for
-// the operations that run when the window closes. The first error ends all.
+// the operations that run when the window closes. The first error ends all clients.
 func measure(ctx context.Context, p pace, op operation) (sample, error) {
 	var count atomic.Int64
-	var open atomic.Bool // the window
+	var open atomic.Bool // true while the window is open
 	var clients sync.WaitGroup
 	times := make([][]time.Duration, p.InFlight)
 	stop := make(chan struct{})

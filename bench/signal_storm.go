@@ -15,19 +15,19 @@ import (
 	"berth/internal/contract"
 )
 
-// stormFigure sends many signals to one port.
+// stormFigure is the figure (measurement) that sends many signals to one port.
 type stormFigure struct {
 	*portFigure
 	signals   int
 	port      string
-	accepted  atomic.Int64 // signals
+	accepted  atomic.Int64 // number of accepted signals
 	processed int          // reports that are counted in the row or completed the port
 	revisions int          // of the port since its creation
 	runs      []int        // history events of each run of the workflow
 }
 
-// openStorm measures how fast one port processes signals. All but two are from another host than the port's, so they
-// are only counted; the two others make the port ACTIVE. No signal may be rejected or lost.
+// openStorm measures how fast one port processes signals. All but two signals name another host than the port's, so they
+// are only counted. The other two make the port ACTIVE. No signal may be rejected or lost.
 func openStorm(ctx context.Context, s *stack) (*subject, error) {
 	t := &stormFigure{portFigure: newPortFigure(ctx, s, 1, pollInterval), signals: s.signals}
 	return &subject{agents: s.api, setUp: t.createNetworks, measureRound: t.measureRound, tearDown: t.check, details: t.details}, nil

@@ -20,14 +20,14 @@ import (
 	"berth/internal/store/db"
 )
 
-// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova, and the clients of the figures.
+// stack is a running berth with PostgreSQL, Temporal and stubs of OpenDaylight and Nova, and the clients that the figures (measurements) use.
 type stack struct {
 	ctx       context.Context // ends when the stack closes or when one of its processes ends unexpectedly
 	fail      context.CancelCauseFunc
 	dir       string
-	clients   int // concurrent
-	signals   int // of the figure storm
-	idlePorts int // of the figure idle
+	clients   int // number of concurrent clients
+	signals   int // number of signals that the figure storm sends
+	idlePorts int // number of ports that the figure idle creates
 	devServer bool
 	worker    string // path of berth's worker program
 	machine   machine
@@ -41,7 +41,7 @@ type stack struct {
 	datasets  map[string]*api // API processes over databases with a dataset, by its name
 	portAPIs  int             // number of databases made by openPortAPI
 	children  sync.WaitGroup
-	releases  []func() // given to onClose
+	releases  []func() // functions that were registered by onClose
 }
 
 // openStack starts PostgreSQL, Temporal, the stubs and berth, and waits until all are ready.
@@ -111,7 +111,7 @@ func (s *stack) start(ctx context.Context, set settings, logf func(string, ...an
 }
 
 // awaitFirstFullSync requests the full sync that a new controller needs, and waits for its end. Otherwise berth
-// would start it by itself in the middle of a figure.
+// would start the sync by itself during a measurement.
 func (s *stack) awaitFirstFullSync(ctx context.Context) error {
 	if err := s.api.post(ctx, "/journal/v1/runs", map[string]any{"kind": contract.KeyFullSync, "reason": "bench"}, nil); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *stack) awaitFirstFullSync(ctx context.Context) error {
 	defer cancel()
 	for open := true; open; pause(ctx, pollInterval) {
 		if err := s.rows.QueryRow(ctx, `select exists (select from mirror_run where finished_at is null)`).Scan(&open); err != nil {
-			return fmt.Errorf("first full sync: %w", firstCause(ctx, err))
+			return fmt.Errorf("wait for the first full sync: %w", firstCause(ctx, err))
 		}
 	}
 	return s.awaitMirrored(ctx)
@@ -161,7 +161,7 @@ func (s *stack) runProcess(ctx context.Context, cmd *exec.Cmd) <-chan error {
 // onClose registers a function that close calls before it ends the processes.
 func (s *stack) onClose(release func()) { s.releases = append(s.releases, release) }
 
-// close releases what the figures hold, ends all processes and removes the stack's folder.
+// close calls the functions registered by onClose, ends all processes and removes the stack's folder.
 func (s *stack) close() {
 	for _, release := range slices.Backward(s.releases) {
 		release()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// countStatements counts the SQL statements of berth and of Temporal in PostgreSQL's log while do runs. The details
-// are averages over the number of operations that do returns. Statements of bench itself do not count.
+// countStatements counts the SQL statements of berth and of Temporal in PostgreSQL's log while the parameter `do` runs. The details
+// are averages over the number of operations, which `do` returns. Statements of bench itself do not count.
 func (s *stack) countStatements(ctx context.Context, each string, do func(context.Context) (int, error)) ([]detail, error) {
 	log := filepath.Join(s.dir, "postgres", "log")
 	if err := s.configure(ctx, `alter system set log_statement = 'all'`, `alter system set log_line_prefix = 'sql %d %a: '`); err != nil {
@@ -45,7 +45,7 @@ func (s *stack) configure(ctx context.Context, settings ...string) error {
 			return err
 		}
 	}
-	pause(ctx, 300*time.Millisecond) // every backend reloads them before its next statement
+	pause(ctx, 300*time.Millisecond) // every PostgreSQL backend reloads the settings before its next statement
 	return nil
 }
 

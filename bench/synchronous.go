@@ -11,7 +11,7 @@ import (
 
 // openSynchronous measures a driver without a journal: the client sends each object to the controller itself after
 // its creation is committed. Such a driver does not retry, keeps no order and loses requests in a crash. The API is
-// berth's, over a database of its own without a relay. delay is the controller's time for each answer.
+// berth's, over a database of its own without a relay. `delay` is the time that the controller takes for each answer.
 func openSynchronous(delay time.Duration) func(context.Context, *stack) (*subject, error) {
 	return func(ctx context.Context, s *stack) (*subject, error) {
 		name := "synchronous_" + delay.String()

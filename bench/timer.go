@@ -15,13 +15,13 @@ const (
 	timerName  = "Timer"
 )
 
-// timerFigure runs workflows that wait for a timer and do nothing else: the baseline of leases.
+// timerFigure is the figure (measurement) of timers. It runs workflows that wait for a timer and do nothing else: the baseline of leases.
 type timerFigure struct {
 	*stack
 	n       int
 	queue   string
 	round   int
-	current *deadlineSet // of the round
+	current *deadlineSet // deadlines of the current round
 }
 
 // openTimers measures how late n timers fire.
@@ -39,7 +39,7 @@ func openTimers(n int) func(context.Context, *stack) (*subject, error) {
 	}
 }
 
-// waitForTimer is the workflow. It records its time in this process, which runs its only worker.
+// waitForTimer is the workflow. It waits for its timer and records when the timer fired. Recording works because this process runs the only worker.
 func (t *timerFigure) waitForTimer(ctx workflow.Context, i int) error {
 	if err := workflow.Sleep(ctx, t.current.deadlines[i].Sub(workflow.Now(ctx))); err != nil || workflow.IsReplaying(ctx) {
 		return err
@@ -62,7 +62,7 @@ func (t *timerFigure) measureRound(ctx context.Context, p pace) (one sample, err
 	return one, err
 }
 
-// fireAll starts a workflow for each deadline and waits until all have ended. inTime tells whether all were started
+// fireAll starts a workflow for each deadline and waits until all have ended. The result `inTime` tells whether all were started
 // before the first deadline.
 func (t *timerFigure) fireAll(ctx context.Context, d *deadlineSet) (inTime bool, err error) {
 	t.round++
@@ -92,7 +92,7 @@ func (t *timerFigure) startTimers(ctx context.Context, n int) ([]client.Workflow
 	return runs, all.Wait()
 }
 
-// scaleDeadlines returns n, or a hundredth of it with the dev server.
+// scaleDeadlines returns n, or n/100 when the run uses Temporal's dev server.
 func (s *stack) scaleDeadlines(n int) int {
 	if s.devServer && n > single {
 		return max(2, n/100)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// changesPerNetwork is the number of changes of one network, its creation included.
+// changesPerNetwork is the number of changes of one network, including its creation.
 const changesPerNetwork = 100
 
 // openUpdates measures the journal entries of many changes of one network. It checks that the controller has the last

@@ -27,7 +27,7 @@ func TestDeployment_HasNoProblems(t *testing.T) {
 	}
 }
 
-// mistakes are replacements in the files of the deployment, each with a part of the problem that must be found.
+// mistakes are wrong replacements in the deployment files. Each has a part of the message that findProblems must return for it.
 var mistakes = []struct{ file, old, mistake, problem string }{
 	{composeYAML, "  BERTH_ODL_URL:", "  BERTH_ODL_ULR:", "unknown variable BERTH_ODL_ULR"},
 	{composeYAML, "  OS_PROJECT_NAME:", "  OS_PROJEKT_NAME:", "no program reads OS_PROJEKT_NAME"},
@@ -75,7 +75,7 @@ var mistakes = []struct{ file, old, mistake, problem string }{
 	{"deploy/postgres.sh", `"$DATABASE_PASSWORD_BERTH"`, `"$DATABASE_PASSWORD_BIRTH"`, "no setting for DATABASE_PASSWORD_BIRTH"},
 }
 
-// TestDeployment_FindsEachMistake makes one mistake at a time.
+// TestDeployment_FindsEachMistake makes one mistake at a time and checks that findProblems reports it.
 func TestDeployment_FindsEachMistake(t *testing.T) {
 	t.Parallel()
 	correct := readRepository(t)

@@ -14,7 +14,7 @@ import (
 	"berth/internal/config"
 )
 
-// parseDockerfile returns the arguments of each instruction by its name. Continued lines are joined.
+// parseDockerfile returns the arguments of each instruction by the instruction's name. Continued lines are joined.
 func parseDockerfile(text string) map[string][]string {
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	all := map[string][]string{}
@@ -100,7 +100,7 @@ var sourceFolders = sync.OnceValues(func() ([]string, error) {
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return nil, fmt.Errorf("list the packages of the programs with go list: %w", err)
 	}
 	var folders []string
 	for line := range strings.Lines(string(out)) {

@@ -31,7 +31,7 @@ type serviceHost struct {
 	keystone  *keystonetest.Server
 	odl       *odltest.Controller
 	services  map[string]service
-	database  *url.URL // without tables
+	database  *url.URL // URL of a database without berth's tables
 	temporal  string
 	namespace string
 }
@@ -80,7 +80,7 @@ func (h *serviceHost) environment(t *testing.T, name, listen string) map[string]
 	if given := env["BERTH_DATABASE_URL"]; given != "" {
 		u, err := url.Parse(given)
 		if err != nil || u.Host != "postgres:5432" || u.User.Username() != h.database.User.Username() {
-			t.Fatalf("%s: BERTH_DATABASE_URL=%s: %v", name, given, err)
+			t.Fatalf("service %s: parse BERTH_DATABASE_URL=%s: %v", name, given, err)
 		}
 		u.Host, u.Path = h.database.Host, h.database.Path
 		env["BERTH_DATABASE_URL"] = u.String()
@@ -128,7 +128,7 @@ func (h *serviceHost) runOneShot(t *testing.T, name string) {
 	t.Helper()
 	cmd, out := h.command(t, h.services[name].Command, h.environment(t, name, ""))
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
+		t.Fatalf("run the one-shot service %s: %v\n%s", name, err, out)
 	}
 }
 
@@ -165,13 +165,13 @@ func (h *serviceHost) stop(t *testing.T, name string, cmd *exec.Cmd, out *bytes.
 		t.Error(err)
 	}
 	kill := time.AfterFunc(grace, func() {
-		t.Errorf("%s did not exit within %s", name, grace)
+		t.Errorf("service %s did not exit within stop_grace_period (%s) after SIGTERM", name, grace)
 		_ = cmd.Process.Kill()
 	})
 	defer kill.Stop()
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil || t.Failed() {
-		t.Errorf("%s: %v\n%s", name, err, out)
+		t.Errorf("service %s exited with an error after SIGTERM: %v\n%s", name, err, out)
 	}
 }
 
@@ -210,7 +210,7 @@ func call(t *testing.T, method, address, token, body string) (*http.Response, ma
 	return res, answer
 }
 
-// TestServices_MirrorANetworkWithTheComposeEnvironment runs the one-shots and the services with their commands,
+// TestServices_MirrorANetworkWithTheComposeEnvironment runs the one-shot services and the long-running services with their commands,
 // environments and health checks. A network that one process creates is mirrored to the controller by the other.
 func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	t.Parallel()
@@ -226,10 +226,10 @@ func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	created, answer := call(t, "POST", networks, member, `{"network": {"name": "n1"}}`)
 
 	if want := `Keystone uri="` + h.keystone.URL + `/v3"`; unauthenticated.StatusCode != 401 || unauthenticated.Header.Get("WWW-Authenticate") != want {
-		t.Errorf("without a token: %d %q", unauthenticated.StatusCode, unauthenticated.Header.Get("WWW-Authenticate"))
+		t.Errorf("list networks without a token: got %d with WWW-Authenticate %q, want 401 with the URL of Keystone", unauthenticated.StatusCode, unauthenticated.Header.Get("WWW-Authenticate"))
 	}
 	if created.StatusCode != 201 {
-		t.Fatalf("create: %d %v", created.StatusCode, answer)
+		t.Fatalf("create a network: got %d %v, want 201", created.StatusCode, answer)
 	}
 	network, _ := answer["network"].(map[string]any)
 	id, _ := network["id"].(string)
@@ -241,6 +241,6 @@ func TestServices_MirrorANetworkWithTheComposeEnvironment(t *testing.T) {
 	})
 	h.keystone.Fail(http.StatusServiceUnavailable)
 	if unavailable, _ := call(t, "GET", networks, "another", ""); unavailable.StatusCode != 503 {
-		t.Errorf("while Keystone is unavailable: %d", unavailable.StatusCode)
+		t.Errorf("list networks while Keystone is unavailable: got %d, want 503", unavailable.StatusCode)
 	}
 }

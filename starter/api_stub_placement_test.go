@@ -32,7 +32,7 @@ func (s *apiStub) allocation(r *http.Request, consumer string, body cli.Object) 
 	return 204, nil
 }
 
-// migrate creates consumer records. The last consumer looks as if another writer held it: the first attempt migrates none.
+// migrate creates consumer records. It treats the last remaining consumer as locked by another writer: the first attempt migrates no consumer.
 func (s *apiStub) migrate(limit int) (int, any) {
 	n := min(limit, s.unrecorded)
 	if s.unrecorded == 1 {

@@ -102,7 +102,7 @@ func (s *apiStub) answer(r *http.Request, body cli.Object) (int, any) {
 	return 404, nil
 }
 
-// run answers requests for runs. A run is done at the second read. An audit has two findings.
+// run answers requests for runs: full syncs, recoveries, audits and repairs. A run is done at the second read. An audit has two findings.
 func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any) {
 	all := s.collections["runs"]
 	switch {
@@ -125,12 +125,12 @@ func (s *apiStub) run(r *http.Request, rest []string, body cli.Object) (int, any
 	return 200, cli.Object{"findings": []cli.Object{}}
 }
 
-// missing is Neutron's answer for an object that does not exist.
+// missing returns Neutron's answer for an object that does not exist.
 func missing(id string) (int, any) {
 	return 404, cli.Object{"NeutronError": cli.Object{"type": "NotFound", "message": id + " could not be found", "detail": ""}}
 }
 
-// rest answers list, show, create, update and delete requests for a collection.
+// rest answers the list, show, create, update and delete requests for a collection.
 func (s *apiStub) rest(r *http.Request, collection string, rest []string, body cli.Object) (int, any) {
 	all, one := s.collections[collection], envelopes[collection]
 	if inner, ok := body[one].(cli.Object); ok {

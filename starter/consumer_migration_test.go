@@ -67,7 +67,7 @@ func TestMigrateConsumers_ContinuesAfterAKill(t *testing.T) {
 	}
 	process <- c.Process
 	if err := c.Wait(); err == nil {
-		t.Errorf("the command was not killed: %s", output)
+		t.Errorf("the command ended before it was killed: %s", output)
 	}
 	server.CloseClientConnections() // then wait until the API has finished the fourth batch
 	for unrecorded() == 65 && ctx.Err() == nil {

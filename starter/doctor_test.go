@@ -30,6 +30,6 @@ func TestDoctor_NamesEachMissingServiceWithAdvice(t *testing.T) {
 		}
 	}
 	if code != cli.ExitUnavailable {
-		t.Errorf("exit code %d", code)
+		t.Errorf("doctor with failing services: got exit code %d, want ExitUnavailable", code)
 	}
 }

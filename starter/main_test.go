@@ -97,7 +97,7 @@ func polled(ts *testscript.TestScript, s *apiStub, what []string) {
 			return
 		}
 	}
-	ts.Fatalf("no command has read %v twice within ten minutes", what)
+	ts.Fatalf("polled: no command has read %v twice within ten minutes", what)
 }
 
 // exits CODE COMMAND… runs a command and checks the exit code.
@@ -109,9 +109,9 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
 		got = exit.ExitCode()
 	} else if err != nil {
-		ts.Fatalf("%v", err)
+		ts.Fatalf("exits: run the command: %v", err)
 	}
 	if got != want {
-		ts.Fatalf("exit code %d instead of %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		ts.Fatalf("the command returned exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
 }

@@ -12,8 +12,8 @@ import (
 // account is the user that PostgreSQL runs as. PostgreSQL refuses root, so root starts it as an unprivileged user.
 type account struct {
 	uid, gid          int
-	otherUser         bool // than the user of this process
-	needsCapabilities bool // because it may not enter a folder above the data
+	otherUser         bool // the account is not the user of this process
+	needsCapabilities bool // the account may not enter a folder above the data
 }
 
 // Linux capabilities that let the unprivileged user reach data below folders that only root may enter.
@@ -68,7 +68,7 @@ func unprivilegedUser() (uid, gid int, err error) {
 	return 0, 0, fmt.Errorf("PostgreSQL refuses to run as root, and this machine has neither a user postgres nor a user nobody: create one of them")
 }
 
-// chown gives the account a file or folder.
+// chown makes the account the owner of a file or folder.
 func (a account) chown(path string) error {
 	if !a.otherUser {
 		return nil
@@ -76,7 +76,7 @@ func (a account) chown(path string) error {
 	return os.Chown(path, a.uid, a.gid)
 }
 
-// attributes make a child process run as the account and end with this process, even if this process is killed.
+// attributes returns process attributes. With them a child process runs as the account, and the kernel ends it when this process ends or is killed.
 func (a account) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
 	if a.otherUser {

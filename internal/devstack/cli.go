@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// CLIVariable names the temporal binary to use.
+// CLIVariable is the environment variable with the path of the temporal CLI binary.
 const CLIVariable = "BERTH_TEMPORAL_CLI"
 
 // TemporalCLI returns the path of the temporal binary: the one in CLIVariable, else the one on PATH, else the pinned version of the source tree,

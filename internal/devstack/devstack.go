@@ -35,7 +35,7 @@ func (e PortTaken) Error() string { return fmt.Sprintf("port %d is already in us
 // choice and its use. Temporal's cluster membership table cannot store higher ports either.
 const lowestPort, portLimit = 10_000, 1 << 15
 
-// listen listens on the port, or on any free port for 0.
+// listen listens on the port. For port 0 it chooses any free port.
 func listen(port int) (net.Listener, error) {
 	if port != 0 {
 		return listenOn(port)
@@ -96,7 +96,7 @@ func withPort(port int, f func(port int) error) error {
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed after the end of the process
-	err  error         // of Wait, valid after done is closed
+	err  error         // result of cmd.Wait; valid after done is closed
 }
 
 // start runs the command from a thread that lives as long as the child. The kernel sends Pdeathsig at the end of the thread that forked, and the Go

@@ -115,7 +115,7 @@ func TestTakenPortIsNamed(t *testing.T) {
 	for who, err := range map[string]error{"Port": portErr, "PostgreSQL": postgresErr, "Temporal": temporalErr, "Serve": serveErr} {
 		var taken devstack.PortTaken
 		if !errors.As(err, &taken) || taken.Port != port || !strings.Contains(err.Error(), "port "+text+" is already in use") {
-			t.Errorf("%s on a taken port: %v", who, err)
+			t.Errorf("start %s on a port in use: got %v, want a PortTaken error with the port", who, err)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestTwoStacksStandSideBySide(t *testing.T) {
 			s := temporal(t, devstack.TemporalOptions{Dir: filepath.Join(dir, "temporal"), Memory: true, UI: true})
 
 			if got := query(t, p.URL, `select current_database()`); got != "berth" {
-				t.Errorf("the URL leads to database %q", got)
+				t.Errorf("the URL leads to database %q, want berth", got)
 			}
 			c, err := client.DialContext(t.Context(), client.Options{HostPort: s.Address})
 			if err != nil {
@@ -143,7 +143,7 @@ func TestTwoStacksStandSideBySide(t *testing.T) {
 			}
 			_ = r.Body.Close()
 			if r.StatusCode != http.StatusOK {
-				t.Errorf("the UI answers %s", r.Status)
+				t.Errorf("GET the Temporal UI: got %s, want 200", r.Status)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestKilledParentTakesItsChildrenAlongAndTheNextStartRecovers(t *testing.T) 
 	var url, address string
 	if _, err := fmt.Fscanln(out, &url, &address); err != nil || url == "error" {
 		_ = cmd.Process.Kill()
-		t.Fatalf("the victim said %q %q: %v", url, address, err)
+		t.Fatalf("read URL and address from the process that is to be killed: got %q %q: %v", url, address, err)
 	}
 	execute(t, url, `create table fact (word text)`, `insert into fact values ('kept')`)
 
@@ -177,7 +177,7 @@ func TestKilledParentTakesItsChildrenAlongAndTheNextStartRecovers(t *testing.T) 
 	p := postgres(t, devstack.PostgresOptions{Dir: filepath.Join(dir, "postgres")})
 
 	if got := query(t, p.URL, `select word from fact`); got != "kept" {
-		t.Errorf("the row says %q", got)
+		t.Errorf("after the restart the row has the value %q, want kept", got)
 	}
 	awaitSilence(t, address)
 	awaitSilence(t, hostOf(t, url))
@@ -206,7 +206,7 @@ func hostOf(t *testing.T, url string) string {
 	return net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port))
 }
 
-// awaitSilence waits until nobody listens there.
+// awaitSilence waits until no process listens on the address.
 func awaitSilence(t *testing.T, address string) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -216,7 +216,7 @@ func awaitSilence(t *testing.T, address string) {
 		}
 		_ = c.Close()
 		if time.Now().After(deadline) {
-			t.Fatalf("somebody still listens on %s", address)
+			t.Fatalf("a process still listens on %s , want no listener", address)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func TestPostgresKeepsItsRowsThroughACrash(t *testing.T) {
 	}
 
 	if got := query(t, p.URL, `select word from fact`); got != "kept" {
-		t.Errorf("the row says %q", got)
+		t.Errorf("after the restart the row has the value %q, want kept", got)
 	}
 }
 
@@ -258,11 +258,11 @@ func TestTemporalKeepsItsWorkflowsThroughACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := found.WorkflowExecutionInfo.Execution.RunId; got != run.GetRunID() {
-		t.Errorf("run %s became %s", run.GetRunID(), got)
+		t.Errorf("the workflow had run ID %s before the restart and has %s after it, want the same", run.GetRunID(), got)
 	}
 }
 
-// troubled is a dev server that ends at once the first few times that it is started.
+// troubled returns the path of a dev server script that exits at once at its first few starts.
 func troubled(t *testing.T, times int) (cli string) {
 	t.Helper()
 	genuine, err := devstack.TemporalCLI(t.Context(), func(string) {})
@@ -303,10 +303,10 @@ func TestTemporalThatDoesNotStartSaysWhy(t *testing.T) {
 	_, err := devstack.StartTemporal(t.Context(), devstack.TemporalOptions{CLI: cli, Dir: folder(t), Memory: true})
 
 	if err == nil || !strings.HasSuffix(err.Error(), "ended while starting: exit status 1; last output: Error: listen: address already in use") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("StartTemporal with a server that never starts: got error %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(cli), "trouble*")); len(left) != 7 {
-		t.Errorf("it was started %d times, want 3", 10-len(left))
+		t.Errorf("the server was started %d times, want 3", 10-len(left))
 	}
 }
 
@@ -320,7 +320,7 @@ func TestStandInComesBackOnItsPort(t *testing.T) {
 
 	s.Stop()
 	if _, err := http.Get(url); err == nil {
-		t.Error("a stopped stand-in answers")
+		t.Error("a stopped HTTP stub still answers requests")
 	}
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func TestStandInComesBackOnItsPort(t *testing.T) {
 	}
 	defer func() { _ = r.Body.Close() }()
 	if body, _ := io.ReadAll(r.Body); string(body) != "here" || s.URL != url {
-		t.Errorf("%s answers %q, now %s", url, body, s.URL)
+		t.Errorf("after the restart of the stub at %s: body %q, URL %s; want body \"here\" and the same URL", url, body, s.URL)
 	}
 }
 
@@ -363,15 +363,15 @@ func TestInterruptedProgramTakesItsChildrenAlong(t *testing.T) {
 	cancel()
 
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("ended with %v", err)
+		t.Errorf("Run ended with %v, want context.Canceled", err)
 	}
 	_ = w.Close()
 	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 { // the end of the file: no grandchild holds the pipe
-		t.Errorf("read %q, %v", rest, err)
+		t.Errorf("a grandchild process still holds the pipe open or wrote to it: read %q, %v", rest, err)
 	}
 }
 
-// TestServerPortsFitTheTableOfItsMembers: a higher one is a server that does not start.
+// TestServerPortsFitTheTableOfItsMembers checks that free ports are at most 32767. Temporal's cluster membership table cannot store higher ports.
 func TestServerPortsFitTheTableOfItsMembers(t *testing.T) {
 	t.Parallel()
 	ports, err := devstack.FreePorts(9)

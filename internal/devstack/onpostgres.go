@@ -41,7 +41,7 @@ const historyShards = "4"
 // namespace is the Temporal namespace of berth's workflows.
 const namespace = "default"
 
-// portVariables are the variables with the ports of the server's services; the frontend's is first.
+// portVariables are the variables with the ports of the server's services; the frontend's variable is first.
 var portVariables = []string{"FRONTEND_GRPC_PORT", "FRONTEND_HTTP_PORT", "FRONTEND_MEMBERSHIP_PORT", "HISTORY_GRPC_PORT",
 	"HISTORY_MEMBERSHIP_PORT", "MATCHING_GRPC_PORT", "MATCHING_MEMBERSHIP_PORT", "WORKER_GRPC_PORT", "WORKER_MEMBERSHIP_PORT"}
 
@@ -68,7 +68,7 @@ func StartTemporalOnPostgres(ctx context.Context, programs TemporalPrograms, dir
 	if err != nil {
 		return nil, err
 	}
-	// A running server learns of search attributes after a while, and fails tasks until then. One that starts knows.
+	// A running server loads new search attributes with a delay and fails workflow tasks until then. A restarted server has them at once.
 	t.Kill()
 	if err := t.Start(ctx); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (s *postgresTemporal) runSchemaTool(ctx context.Context, database string, a
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := Run(ctx, cmd); err != nil {
-		return fmt.Errorf("%s of %s: %w: %s", args[0], database, err, strings.TrimSpace(out.String()))
+		return fmt.Errorf("run %s on Temporal's database %s: %w: %s", args[0], database, err, strings.TrimSpace(out.String()))
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (s *postgresTemporal) command() *exec.Cmd {
 	return cmd
 }
 
-// registered registers the namespace and the search attributes unless they exist.
+// registered creates the namespace and the search attributes unless they exist.
 func registered(ctx context.Context, address string) error {
 	c, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -213,7 +213,7 @@ func registered(ctx context.Context, address string) error {
 			continue
 		}
 		if attributes[a.Name], err = enums.IndexedValueTypeFromString(a.Type); err != nil {
-			return fmt.Errorf("search attribute %s: %w", a.Name, err)
+			return fmt.Errorf("add search attribute %s: %w", a.Name, err)
 		}
 	}
 	if len(attributes) == 0 {

@@ -25,8 +25,8 @@ import (
 // RabbitMQ is a running broker with its own Erlang port mapper.
 type RabbitMQ struct {
 	dir     string
-	port    int // of the broker; the next two ports are Erlang's
-	tlsPort int // of the broker with TLS
+	port    int // AMQP port of the broker; Erlang uses the next two ports
+	tlsPort int // AMQP port with TLS
 	node    int
 	mapper  int
 	proc    *process
@@ -71,12 +71,12 @@ func (r *RabbitMQ) URL(n int) string {
 	return fmt.Sprintf("amqp://berth:berth@127.0.0.1:%d/v%d", r.port, n)
 }
 
-// SecureURL is URL with TLS. The authority in CAFile signed the certificate.
+// SecureURL returns the URL of a virtual host over TLS. The certificate authority in CAFile signed the broker's certificate.
 func (r *RabbitMQ) SecureURL(n int) string {
 	return fmt.Sprintf("amqps://berth:berth@localhost:%d/v%d", r.tlsPort, n)
 }
 
-// CAFile is the PEM file with the certificate authority of the broker.
+// CAFile returns the path of the PEM file with the certificate authority of the broker.
 func (r *RabbitMQ) CAFile() string { return filepath.Join(r.dir, "ca.pem") }
 
 // configure writes the configuration of the broker.
@@ -108,7 +108,7 @@ func (r *RabbitMQ) Start(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	// Erlang would start a port mapper that outlives it.
+	// Without this port mapper Erlang would start one that outlives the broker.
 	if r.epmd, err = r.launch(log.File, "epmd", "-port", strconv.Itoa(r.mapper), "-address", "127.0.0.1"); err != nil {
 		return fmt.Errorf("start Erlang's port mapper: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 // grace is the time that a program has to end after the interrupt.
 const grace = 15 * time.Second
 
-// Run runs a program to its end. At the end of ctx it interrupts the program and all its children, and kills them after the grace period. The program
+// Run runs a program until it exits. At the end of ctx it interrupts the program and all its children, and kills them after the grace period. The program
 // ends if this process is killed.
 func Run(ctx context.Context, cmd *exec.Cmd) error {
 	if err := ctx.Err(); err != nil {

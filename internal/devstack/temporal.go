@@ -32,7 +32,7 @@ type Temporal struct {
 	Address string // host:port of the frontend
 	UI      string // URL of the web UI, empty without one
 	options TemporalOptions
-	command func() *exec.Cmd            // of the server
+	command func() *exec.Cmd            // returns the command line of the server
 	ready   func(context.Context) error // returns nil if the server is ready
 	proc    *process
 }
@@ -77,7 +77,7 @@ func (t *Temporal) startOnPort(ctx context.Context, port int) error {
 	if t.options.UI {
 		ui, err := Port(t.options.UIPort)
 		if err != nil {
-			return fmt.Errorf("the Temporal UI: %w", err)
+			return fmt.Errorf("choose the port of the Temporal UI: %w", err)
 		}
 		t.options.UIPort = ui
 		t.UI = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(ui))
@@ -126,7 +126,7 @@ func (t *Temporal) launch(ctx context.Context) error {
 	cmd := t.command()
 	cmd.Dir = t.options.Dir
 	cmd.Stdout, cmd.Stderr = log.File, log.File
-	cmd.ExtraFiles = []*os.File{lock} // locked as long as the server lives
+	cmd.ExtraFiles = []*os.File{lock} // the folder is locked until the server ends
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if t.proc, err = start(cmd); err != nil {
 		return fmt.Errorf("start Temporal: %w", err)
@@ -174,7 +174,7 @@ func (t *Temporal) args() []string {
 		args = append(args, "--headless")
 	}
 	if !t.options.Memory {
-		// In write-ahead mode a commit survives a crash of the process, though not of the machine. Waiting for the disk would make the server several
+		// In SQLite's write-ahead mode a commit survives a crash of the process, though not of the machine. Waiting for the disk would make the server several
 		// times slower.
 		args = append(args, "--db-filename", filepath.Join(t.options.Dir, "temporal.db"),
 			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL")
@@ -211,7 +211,7 @@ func hasSearchAttributes(list []byte) error {
 		Custom map[string]string `json:"customAttributes"`
 	}
 	if err := json.Unmarshal(list, &listed); err != nil {
-		return fmt.Errorf("list of search attributes: %w", err)
+		return fmt.Errorf("decode the list of search attributes: %w", err)
 	}
 	for _, a := range contract.SearchAttributes {
 		if _, ok := listed.Custom[a.Name]; !ok {

@@ -38,7 +38,7 @@ func newAgentHost(s *servertest.Deployment, name string, broker *devstack.Rabbit
 	h.startNamespaces()
 	h.writeConfig()
 	if out, err := h.command("ovsdb-tool", "create", h.file("conf.db"), filepath.Join(h.programRoot, "usr/share/openvswitch/vswitch.ovsschema")).CombinedOutput(); err != nil {
-		s.Fatalf("make the switch's database: %v\n%s", err, out)
+		s.Fatalf("create the database of Open vSwitch: %v\n%s", err, out)
 	}
 	h.run("ovsdb-server", "--remote=punix:"+h.file("db.sock"), "-vconsole:warn", "--unixctl="+h.file("db.ctl"), h.file("conf.db"))
 	s.Await("the switch's database answers", func() string {
@@ -64,7 +64,7 @@ func debianAgents(t *testing.T) string {
 	find.Stderr = &said
 	tree, err := find.Output()
 	if err != nil {
-		t.Fatalf("Neutron's agents are missing; make deps brings them: %v\n%s", err, said.String())
+		t.Fatalf("Neutron's agents are not installed; run `make deps` to install them: %v\n%s", err, said.String())
 	}
 	return strings.TrimSpace(string(tree))
 }
@@ -124,7 +124,7 @@ func (h *agentHost) vsctl(args ...string) string {
 	h.Helper()
 	out, err := h.command("ovs-vsctl", append([]string{"--timeout=60", "--db=unix:" + h.file("db.sock")}, args...)...).CombinedOutput()
 	if err != nil {
-		h.Fatalf("ovs-vsctl %s: %v\n%s", strings.Join(args, " "), err, out)
+		h.Fatalf("run ovs-vsctl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
 }

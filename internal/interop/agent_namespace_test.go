@@ -48,7 +48,7 @@ func (h *agentHost) startNamespaces() {
 			return
 		}
 	}
-	h.Logf("this test may not create namespaces, so that stubs replace the switch and the DHCP driver: %s", why)
+	h.Logf("this process may not create network namespaces; OVS's dummy datapath and a stub of the DHCP driver are used instead: %s", why)
 	if _, why = h.startHolder(0); why != "" {
 		h.Fatal(why)
 	}
@@ -58,7 +58,7 @@ func (h *agentHost) startNamespaces() {
 func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	h.Helper()
 	cmd := h.command("sh", "-c", holderScript)
-	cmd.Cancel = func() error { return nil } // it ends by itself
+	cmd.Cancel = func() error { return nil } // the script ends by itself when its input ends
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Setpgid: true}
 	cmd.Env = append(cmd.Env, "FOLDER="+h.dir)
 	if flags != 0 {
@@ -90,7 +90,7 @@ func (h *agentHost) startHolder(flags uintptr) (pid int, why string) {
 	return cmd.Process.Pid, ""
 }
 
-// inNamespaces returns the command changed to run in the host's namespaces, if there are any.
+// inNamespaces changes the command so that it runs in the host's namespaces. Without namespaces it returns the command unchanged.
 func (h *agentHost) inNamespaces(cmd *exec.Cmd) *exec.Cmd {
 	if h.namespacePID == 0 {
 		return cmd
@@ -105,7 +105,7 @@ func (h *agentHost) ip(args ...string) string {
 	h.Helper()
 	out, err := h.inNamespaces(h.command("ip", args...)).CombinedOutput()
 	if err != nil {
-		h.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+		h.Fatalf("run ip %s in the host's namespaces: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
 }
@@ -124,7 +124,7 @@ func (h *agentHost) forwardBroker() {
 	}
 	door := make(chan made)
 	go func() {
-		runtime.LockOSThread() // for good: the thread, which is in another network now, ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread enters another network namespace and must end with this goroutine
 		space, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", h.namespacePID))
 		if err == nil {
 			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
@@ -152,7 +152,7 @@ func (h *agentHost) forwardBroker() {
 	}()
 }
 
-// forward copies data between two connections until one of them ends.
+// forward copies data between two connections until one of them closes.
 func forward(one net.Conn, address string) {
 	defer func() { _ = one.Close() }()
 	other, err := net.Dial("tcp", address)
@@ -181,7 +181,7 @@ func (h *agentHost) servesDHCP(network string) bool {
 	return err == nil
 }
 
-// bootServer moves the port's device into a namespace of its own, as for a server, and returns the address that it gets by DHCP.
+// bootServer moves the port's device into its own network namespace, as for a server, and returns the address that DHCP assigns to it.
 func (h *agentHost) bootServer(p serverPort) string {
 	h.Helper()
 	h.ip("netns", "add", p.tap())

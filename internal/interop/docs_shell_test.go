@@ -20,16 +20,16 @@ const repository = "../.."
 // notRunMark begins the line before a block whose commands the test does not run.
 const notRunMark = "*Not run by the tests"
 
-// notRun says why commands that begin so are not run.
+// notRun has prefixes of documented commands that the test does not run, with the reason.
 var notRun = []struct{ prefix, reason string }{
-	{"make ", "takes minutes, or runs this test; make -n checks that the target exists"},
+	{"make ", "the target takes minutes or runs this test; make -n checks that the target exists"},
 	{"git ", "needs a remote or changes the working tree"},
 	{"docker ", "needs a container engine; package deploy tests the files"},
-	{"cp deploy/", "a step of the same"},
+	{"cp deploy/", "a step of the deployment with Docker Compose; package deploy tests the files"},
 	{"go test ", "is a test itself"},
 }
 
-// notRunBecause says why a command is not run; empty if it is.
+// notRunBecause returns the reason why a command is not run, or "" if the test runs it.
 func notRunBecause(command string) string {
 	for _, n := range notRun {
 		if strings.HasPrefix(command, n.prefix) {
@@ -43,7 +43,7 @@ func notRunBecause(command string) string {
 type codeBlock struct {
 	language string
 	text     string
-	marked   bool // the line before it says that it is not run
+	marked   bool // the line before the block begins with notRunMark
 }
 
 // blocks returns the fenced blocks of a page in their order.
@@ -68,7 +68,7 @@ func blocks(t *testing.T, page string) []codeBlock {
 		}
 	}
 	if current != nil {
-		t.Fatalf("%s: a block has no end", page)
+		t.Fatalf("page %s: a code block has no closing fence", page)
 	}
 	return all
 }
@@ -116,13 +116,13 @@ func readPage(t *testing.T, page string) string {
 	return string(raw)
 }
 
-// shell runs commands as in a second terminal: with our programs and the OpenStack clients on PATH, and with variables that a
+// shell runs commands as in a second terminal: with berth's programs and the OpenStack clients on PATH, and with variables that a
 // command has exported visible to the next one.
 type shell struct {
 	t       *testing.T
-	dir     string            // the working directory, which has bin and .berth as the repository has them
+	dir     string            // the working directory, has the folders bin and .berth like the repository
 	state   string            // a file with the exported variables
-	environ map[string]string // of the first command
+	environ map[string]string // environment of the first command
 }
 
 func newShell(t *testing.T, bin, data string, addresses map[string]string) *shell {
@@ -147,7 +147,7 @@ func (s *shell) set(name, value string) {
 	s.run("export " + name + "='" + value + "'")
 }
 
-// value is what a variable was set to.
+// value returns the current value of a variable.
 func (s *shell) value(name string) string { return s.environ[name] }
 
 // expand replaces a variable in an expectation by its value.
@@ -168,12 +168,12 @@ func (s *shell) run(command string) string {
 	s.t.Helper()
 	out, err := s.try(command)
 	if err != nil {
-		s.t.Fatalf("%s: %v\n%s", command, err, out)
+		s.t.Fatalf("the command %q must succeed: %v\n%s", command, err, out)
 	}
 	return out
 }
 
-// until repeats a command until its output contains that text: Temporal's lists lag behind a little.
+// until repeats a command until its output contains the text. It repeats because Temporal updates its workflow lists with a delay.
 func (s *shell) until(command, want string) {
 	s.t.Helper()
 	s.await(command+" prints "+want, func() string {
@@ -184,7 +184,7 @@ func (s *shell) until(command, want string) {
 	})
 }
 
-// await repeats a check until it finds nothing amiss.
+// await repeats a check until the check returns "", which means that the condition is met.
 func (s *shell) await(what string, check func() string) {
 	s.t.Helper()
 	amiss := ""
@@ -193,7 +193,7 @@ func (s *shell) await(what string, check func() string) {
 			return
 		}
 	}
-	s.t.Fatalf("not so after two minutes: %s:\n%s", what, amiss)
+	s.t.Fatalf("condition not met after two minutes: %s:\n%s", what, amiss)
 }
 
 // checkTarget checks that the Makefile has the target of a command.
@@ -203,11 +203,11 @@ func (s *shell) checkTarget(page, command string) {
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", dry)
 	cmd.Dir = repository
 	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Errorf("%s: %s: %v\n%s", page, dry, err, out)
+		s.t.Errorf("page %s: the dry run %s failed: %v\n%s", page, dry, err, out)
 	}
 }
 
-// programs is a folder with worker and starter as make builds them, and the temporal CLI.
+// programs returns a folder with worker and starter, built as make builds them, and the temporal CLI.
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -21,10 +21,10 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// pagesInOrder are the pages whose commands build on each other. The commands of all other pages run after them.
+// pagesInOrder are the pages whose commands use the results of earlier pages. The commands of all other pages run after them.
 var pagesInOrder = []string{"README.md", "docs/agents.md", "docs/clients.md", "docs/controller.md", "docs/temporal.md", "docs/operations.md"}
 
-// expectations says what the output of a command contains. Commands without a line must only succeed.
+// expectations has the text that the output of a command must contain. A command without an entry must only succeed.
 var expectations = []struct{ command, output string }{
 	{`BerthStatus="DOWN" AND BerthHost`, "$PORT"},
 	{`-q 'BerthWaitingFor="DHCP"'`, "$PORT"},
@@ -51,7 +51,7 @@ func TestDocs_CommandsRun(t *testing.T) {
 		p := servertest.StartCommand(t, cmd)
 		addresses := p.Addresses(t, data)
 		if !strings.Contains(p.Output(), "All checks passed in") {
-			t.Fatalf("the main job failed:\n%s", p.Output())
+			t.Fatalf("the demo (main tasks) failed:\n%s", p.Output())
 		}
 		return p, addresses
 	}
@@ -67,11 +67,11 @@ func TestDocs_CommandsRun(t *testing.T) {
 		s.runPage(name)
 	}
 	if out := s.run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
-		t.Errorf("the port of the tasks is not ACTIVE:\n%s", out)
+		t.Errorf("the port that the page of the main tasks creates is not ACTIVE:\n%s", out)
 	}
 	s.until(`temporal workflow list -q 'BerthResource="port" AND BerthStatus="ACTIVE"'`, s.value("PORT"))
 	if out := s.run("starter port show recipe"); !strings.Contains(out, "ACTIVE") {
-		t.Errorf("after both reports the port of the recipes is\n%s", out)
+		t.Errorf("after both agents' reports the port of the recipes page must be ACTIVE, it is\n%s", out)
 	}
 	s.until(`starter journal show "$ENTRY"`, "completed")
 	for _, line := range []string{"doctor", "why port/web", "journal list", "port list -o json", "lease list -o yaml"} {
@@ -81,20 +81,20 @@ func TestDocs_CommandsRun(t *testing.T) {
 	worker.Stop(t, os.Interrupt)
 	_, addresses = start()
 	if out := newShell(t, bin, data, addresses).run("starter port list"); !regexp.MustCompile(`web .*ACTIVE`).MatchString(out) {
-		t.Errorf("the second run lost the port of the first:\n%s", out)
+		t.Errorf("the second development run does not have the port of the first run:\n%s", out)
 	}
 }
 
-// preparations bring about what a page's commands start from.
+// preparations create the objects that the commands of a page use.
 var preparations = map[string]func(*shell){
 	"docs/controller.md": prepareController,
 	"docs/temporal.md":   prepareRecipes,
 }
 
-// prepareRecipes makes PORT, a port that waits for both agents on cmp-1.
+// prepareRecipes creates a port on host cmp-1 that waits for both agents, and sets the shell variable PORT to its ID.
 func prepareRecipes(s *shell) {
 	s.t.Helper()
-	s.run(`starter agent report cmp-1 --type "Open vSwitch agent"`) // the heartbeat of the main tasks may be old
+	s.run(`starter agent report cmp-1 --type "Open vSwitch agent"`) // the heartbeat that the main tasks sent may be too old
 	s.run(`starter agent report net-1 --type "DHCP agent"`)
 	out := s.run("starter port create recipe --network blue --host cmp-1 --device-owner compute:nova --device 7f4a3c52-5e0e-4c39-9d2b-0f6d2f1f0a02 -o json")
 	var port struct{ ID string }
@@ -106,7 +106,7 @@ func prepareRecipes(s *shell) {
 	s.until(`temporal workflow list -q 'BerthWaitingFor="DHCP"'`, contract.PortID(port.ID))
 }
 
-// prepareController makes two journal entries fail, ENTRY and STUCK, and lets the controller answer again. It also changes the
+// prepareController makes two journal entries fail, sets the shell variables ENTRY and STUCK to their numbers, and ends the controller's faults. It also changes the
 // controller's objects behind berth's back, so that an audit has findings.
 func prepareController(s *shell) {
 	s.t.Helper()
@@ -132,7 +132,7 @@ func prepareController(s *shell) {
 	s.control(http.MethodPost, "/_control/change", `{"share": 0.5, "seed": 7}`)
 }
 
-// control scripts the stand-in of the controller.
+// control sends a control request to the stand-in (stub) of the controller, for example to inject a fault.
 func (s *shell) control(method, path, body string) {
 	s.t.Helper()
 	u, err := url.Parse(s.value("BERTH_ODL_URL"))
@@ -169,12 +169,12 @@ func (s *shell) runPage(name string) {
 	}
 }
 
-// runDocumented runs one command of a page and compares its output with what is expected of it.
+// runDocumented runs one command of a page and compares its output with the entry in expectations.
 func (s *shell) runDocumented(page, command string, marked bool) {
 	s.t.Helper()
 	reason := notRunBecause(command)
 	if marked != (reason != "") {
-		s.t.Errorf("%s: %q: marked as not run: %v, but the reason in the test is %q", page, command, marked, reason)
+		s.t.Errorf("page %s, command %q: the page marks it as not run: %v, but notRun has the reason %q; change one of them", page, command, marked, reason)
 		return
 	}
 	if strings.HasPrefix(command, "make ") {
@@ -186,7 +186,7 @@ func (s *shell) runDocumented(page, command string, marked bool) {
 	out := s.run(command)
 	for _, e := range expectations {
 		if want := s.expand(e.output); strings.Contains(command, e.command) && !strings.Contains(out, want) {
-			s.t.Errorf("%s: %s does not print %q:\n%s", page, command, want, out)
+			s.t.Errorf("page %s: the command %s does not print %q:\n%s", page, command, want, out)
 		}
 	}
 	if strings.Contains(command, "odl repair --dry-run") {
@@ -194,7 +194,7 @@ func (s *shell) runDocumented(page, command string, marked bool) {
 	}
 }
 
-// newestAudit is the number of the newest audit, which is the plan of a repair.
+// newestAudit returns the number of the newest audit. A repair uses this audit's findings as its plan.
 func (s *shell) newestAudit() string {
 	s.t.Helper()
 	var runs []struct {
@@ -214,14 +214,14 @@ func (s *shell) newestAudit() string {
 	return fmt.Sprint(newest)
 }
 
-// TestDocs_SettingsExist checks every setting that a page names. docs/settings.md has a test of its own in internal/config.
+// TestDocs_SettingsExist checks that every setting that a page names exists. docs/settings.md has a test of its own in internal/config.
 func TestDocs_SettingsExist(t *testing.T) {
 	t.Parallel()
 	known := config.Variables()
 	for _, page := range allPages(t) {
 		for _, name := range regexp.MustCompile(`\b(?:BERTH|OS)_[A-Z][A-Z_]*[A-Z]\b`).FindAllString(readPage(t, page), -1) {
 			if !slices.Contains(known, name) && !slices.Contains(clientSettings, name) {
-				t.Errorf("%s names %s, which is no setting", page, name)
+				t.Errorf("page %s names %s, which is no setting of berth", page, name)
 			}
 		}
 	}
@@ -261,12 +261,12 @@ func TestDocs_PolicyExampleIsUnderstood(t *testing.T) {
 		{"placement:traits:update", member, false},
 	} {
 		if rules.Allows(c.rule, c.caller, nil) != c.allowed {
-			t.Errorf("%s for %v: want allowed=%v", c.rule, c.caller.Roles, c.allowed)
+			t.Errorf("rule %s for a caller with the roles %v: want allowed=%v", c.rule, c.caller.Roles, c.allowed)
 		}
 	}
 
 	cfg.Policy.File = filepath.Join(t.TempDir(), "none")
 	if _, err := server.OpenPolicy(cfg); err == nil || !strings.Contains(err.Error(), "BERTH_POLICY_FILE") {
-		t.Errorf("a missing policy file: %v", err)
+		t.Errorf("open a policy file that does not exist: got %v, want an error that names BERTH_POLICY_FILE", err)
 	}
 }

@@ -27,7 +27,7 @@ type goClient struct {
 	ctx      context.Context
 	endpoint string
 	host     string // a resource provider
-	rack     string // its parent, for a while
+	rack     string // the provider that is the host's parent during a part of the test
 	agg      string // an aggregate with the host in it
 }
 
@@ -84,7 +84,7 @@ func TestGophercloud_Placement(t *testing.T) {
 	g.end()
 
 	if left := s.Rows(`select name from provider union all select uuid from consumer`); len(left) > 0 {
-		t.Errorf("%v is left", left)
+		t.Errorf("after the test the database still has %v", left)
 	}
 }
 
@@ -102,7 +102,7 @@ func (g *goClient) providers() {
 		found, err := resourceproviders.Get(g.ctx, g.client(version), g.host).Extract()
 		g.mustSucceed("show the provider", err)
 		if found.Name != "host" || len(found.Links) != links {
-			g.Errorf("at %q: %+v", version, found)
+			g.Errorf("show the provider at microversion %q: got %+v, want the name host and the links of that microversion", version, found)
 		}
 	}
 	name := "host-1"
@@ -171,7 +171,7 @@ func (g *goClient) aggregates() {
 	g.expectEqual("aggregates", want, *got)
 	stale := 2
 	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host, resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale}).Extract()
-	g.expectStatus("a stale write", err, http.StatusBadRequest) // it sends null for no aggregates
+	g.expectStatus("set aggregates with an old generation", err, http.StatusBadRequest) // it sends null for no aggregates
 	_, err = resourceproviders.UpdateAggregates(g.ctx, g.client("1.39"), g.host,
 		resourceproviders.UpdateAggregatesOpts{ResourceProviderGeneration: &stale, Aggregates: []string{}}).Extract()
 	g.expectStatus("a stale write", err, http.StatusConflict)

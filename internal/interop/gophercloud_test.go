@@ -12,19 +12,19 @@ import (
 
 const libraries = "github.com/gophercloud/gophercloud/v2/openstack/"
 
-// gophercloudTrials has, for each test, the gophercloud packages whose exported functions it must all use. The listed exceptions do not apply.
+// gophercloudTrials lists test files and gophercloud packages. The files must use every exported function of the packages, except those with a prefix in `except`.
 var gophercloudTrials = []struct {
 	files    []string
 	packages []string
-	least    int      // of what is found
-	except   []string // beginnings
+	least    int      // minimum number of functions that must be found
+	except   []string // prefixes of functions that the test need not use
 }{
 	{[]string{"gophercloud_placement_test.go"}, []string{libraries + "placement/..."}, 50, nil},
 	{[]string{"../api/neutron/gophercloud_test.go", "../api/neutron/gophercloud_wide_test.go", "../api/neutron/gophercloud_group_test.go"}, networkingPackages(), 90,
-		[]string{"agents.ListBGP", "agents.ScheduleBGP", "agents.RemoveBGP", "agents.ListDRAgent", "agents.ExtractBGP", // routing is not ours
+		[]string{"agents.ListBGP", "agents.ScheduleBGP", "agents.RemoveBGP", "agents.ListDRAgent", "agents.ExtractBGP", // berth has no routing API
 			"agents.ListL3", "agents.ScheduleL3", "agents.RemoveL3", ".ExtractRouters",
-			"provider.UpdateOptsExt",                                                        // a network stays what it is on the wire
-			"ports.AddValueSpecs", "ports.ExtractPortsInto", "networks.ExtractNetworksInto", // no requests
+			"provider.UpdateOptsExt",                                                        // provider attributes of a network cannot change
+			"ports.AddValueSpecs", "ports.ExtractPortsInto", "networks.ExtractNetworksInto", // these functions send no requests
 			"extensions.ExtensionURL", "extensions.ListExtensionURL",
 			".UnmarshalJSON", ".NextPageURL", ".ResourceKey"}}, // used by the library itself
 }
@@ -48,11 +48,11 @@ func TestGophercloud_EveryFunctionIsTested(t *testing.T) {
 		found := 0
 		for _, f := range functionsOf(t, trial.packages...) {
 			if found++; !used[f] && !slices.ContainsFunc(trial.except, func(e string) bool { return strings.HasPrefix(f, e) }) {
-				t.Errorf("%s is not tried", f)
+				t.Errorf("gophercloud's function %s is not used in the test files", f)
 			}
 		}
 		if found < trial.least {
-			t.Errorf("found only %d functions of %s", found, trial.packages)
+			t.Errorf("found only %d exported functions in gophercloud's packages %s, want more", found, trial.packages)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (c *agentScenario) portLifecycle(p serverPort) {
 		return
 	}
 	if got := c.host.bootServer(p); got != p.ip {
-		c.Errorf("a server with the address %s was given %s by DHCP", p.ip, got)
+		c.Errorf("the port of a server has the address %s, but DHCP assigned %s", p.ip, got)
 	}
 }
 
@@ -197,14 +197,14 @@ func (c *agentScenario) missingAgents(types ...string) string {
 	return strings.Join(types, ", ")
 }
 
-// await is Deployment.Await; it fails at once if an agent ends.
+// await calls Deployment.Await. It fails the test at once if an agent process ends.
 func (c *agentScenario) await(what string, f func() string) {
 	c.Helper()
 	c.Await(what, func() string {
 		for _, agent := range []*servertest.Process{c.host.dhcp, c.host.ovs} {
 			select {
 			case <-agent.Done:
-				c.Fatalf("waited until %s, but %s ended with %s", what, agent.Cmd.Path, agent.Cmd.ProcessState)
+				c.Fatalf("while the test waited until %s, the agent %s ended with %s", what, agent.Cmd.Path, agent.Cmd.ProcessState)
 			default:
 			}
 		}
@@ -223,7 +223,7 @@ func (c *agentScenario) awaitStatus(why string, p serverPort, status string) {
 	c.Helper()
 	c.await("a port is "+status+": "+why, func() string {
 		if o := c.port(p); o["status"] != status {
-			return fmt.Sprintf("it is %v: %v", o["status"], o)
+			return fmt.Sprintf("the status is %v: %v", o["status"], o)
 		}
 		return ""
 	})
@@ -262,11 +262,11 @@ func (c *agentScenario) vlanDiffers(p serverPort, want string) string {
 func (c *agentScenario) dhcpServiceDiffers(want int) string {
 	ports := c.api.Must("GET", "/networking/v2.0/ports?device_owner=network:dhcp&network_id="+c.network, nil)["ports"].([]any)
 	if len(ports) != want || c.host.servesDHCP(c.network) != (want > 0) {
-		return fmt.Sprintf("%d DHCP agents have a port", len(ports))
+		return fmt.Sprintf("%d DHCP agents have a port on the network", len(ports))
 	}
 	for _, p := range ports {
 		if p := p.(servertest.Object); c.host.namespacePID != 0 && p["status"] != "ACTIVE" {
-			return fmt.Sprintf("its port is %v: %v", p["status"], p)
+			return fmt.Sprintf("the DHCP port is %v: %v", p["status"], p)
 		}
 	}
 	return ""
@@ -279,7 +279,7 @@ func (c *agentScenario) createServerPort() serverPort {
 	p["binding:host_id"] = c.host.name
 	made := c.api.Must("POST", "/networking/v2.0/ports", servertest.Object{"port": p})["port"].(servertest.Object)
 	if made["status"] != "DOWN" || made["binding:vif_type"] != "ovs" {
-		c.Errorf("a new port is %v, bound as %v", made["status"], made["binding:vif_type"])
+		c.Errorf("a new port of a server has the status %v and the VIF type %v", made["status"], made["binding:vif_type"])
 	}
 	fixed := made["fixed_ips"].([]any)[0].(servertest.Object)
 	s := serverPort{made["id"].(string), made["mac_address"].(string), fixed["ip_address"].(string)}

@@ -76,7 +76,7 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 	s.Settings = append(s.Settings, "BERTH_AUTH=keystone", "OS_AUTH_URL="+keystone.URL+"/v3", "OS_USERNAME=berth", "OS_PASSWORD=secret",
 		"OS_PROJECT_NAME=service")
 	keystone.Service("network", s.StartWorker("api").URL+"/networking")
-	// The client asks for what a project may have everywhere at once, and begins nothing unless all of them are in the catalogue.
+	// `openstack quota` uses the compute, volume and network services. It sends no request unless all three are in the service catalogue.
 	others := servertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"quota_set": {}}`))
@@ -99,7 +99,7 @@ func TestOpenStackClient_WithKeystone(t *testing.T) {
 				}
 				said.line = said.line[strings.Index(said.line, ": ")+1:]
 				if problem := said.differs(run(said.line)); problem != "" {
-					t.Errorf("%s: %s: %s", part.user, said.line, problem)
+					t.Errorf("as %s: openstack %s: %s", part.user, said.line, problem)
 				}
 			}
 		})

@@ -31,7 +31,7 @@ func TestOpenStackClient_Leases(t *testing.T) {
 	commands := c.commands("openstack.reservation.v1")
 	for _, command := range commands {
 		if !unloadable[command] && !slices.ContainsFunc(leaseCommands, func(s commandCase) bool { return commandOf(s.line, commands) == command }) {
-			t.Errorf("%q is not in the story", command)
+			t.Errorf("the table leaseCommands does not use the client's command %q", command)
 		}
 	}
 	c.session("", func(run func(string) (int, string, string)) {
@@ -43,12 +43,12 @@ func TestOpenStackClient_Leases(t *testing.T) {
 		}
 	})
 	if left := s.Rows(`select name from lease union all select hostname from host union all select address::text from floatingip`); len(left) > 0 {
-		t.Errorf("at its end the story leaves %v", left)
+		t.Errorf("after leaseCommands the database still has %v", left)
 	}
 	left := s.Nova.ComputeState()
 	left.Aggregates = slices.DeleteFunc(left.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
 	if len(left.Aggregates)+len(left.ServerGroups) > 0 || len(left.Flavors) > 1 {
-		t.Errorf("at its end the story leaves %+v at Nova", left)
+		t.Errorf("after leaseCommands Nova still has %+v", left)
 	}
 
 	var programs []string
@@ -85,7 +85,7 @@ func (n leaseClient) fill(line string) string {
 		}
 		ids := n.Rows(queries[parts[1]], parts[2])
 		if len(ids) == 0 {
-			n.Fatalf("%s: there is no %s", line, hole)
+			n.Fatalf("command %s: the database has no value for the placeholder %s", line, hole)
 		}
 		return ids[0]
 	})
@@ -100,6 +100,6 @@ func (n leaseClient) runCommand(s commandCase, run func(string) (int, string, st
 		return
 	}
 	if problem := s.differs(run(line)); problem != "" {
-		n.Errorf("%s: %s", s.line, problem)
+		n.Errorf("openstack %s: %s", s.line, problem)
 	}
 }

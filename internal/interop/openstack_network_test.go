@@ -27,7 +27,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 	fill := strings.NewReplacer("{dhcp}", agents[0], "{l2}", agents[1])
 
 	commands := c.commands("openstack.network.v2")
-	if !slices.Contains(commands, "network trunk list") { // older clients have trunks elsewhere
+	if !slices.Contains(commands, "network trunk list") { // older clients have the trunk commands in another entry point group
 		for _, command := range c.commands("openstack.neutronclient.v2") {
 			if strings.HasPrefix(command, "network trunk ") || strings.HasPrefix(command, "network subport ") {
 				commands = append(commands, command)
@@ -40,7 +40,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 	}
 	for _, command := range commands {
 		if !told[command] && !excused(command) {
-			t.Errorf("%q is not in the story, and nothing says why it does not apply", command)
+			t.Errorf("networkCommands does not use the client's command %q, and inapplicablePrefixes has no reason for that", command)
 		}
 	}
 
@@ -48,17 +48,17 @@ func TestOpenStackClient_Networks(t *testing.T) {
 	c.session("", func(run func(string) (int, string, string)) {
 		for _, said := range networkCommands {
 			if commandOf(said.line, commands) == "" {
-				continue // newer than this client
+				continue // this client is too old for the command
 			}
 			if strings.Contains(said.line, " --host ") {
-				api.RegisterAgents() // who binds needs live ones
+				api.RegisterAgents() // binding a port needs live agents
 			}
 			line := fill.Replace(said.line)
 			if strings.Contains(line, "{rule}") {
 				line = strings.ReplaceAll(line, "{rule}", s.Rows(`select id::text from security_group_rule where protocol = 'icmp'`)[0])
 			}
 			if problem := said.differs(run(line)); problem != "" {
-				t.Errorf("%s: %s", said.line, problem)
+				t.Errorf("openstack %s: %s", said.line, problem)
 			}
 		}
 		for _, line := range unsupportedCommands {
@@ -67,7 +67,7 @@ func TestOpenStackClient_Networks(t *testing.T) {
 				continue
 			}
 			if problem := rest.differs(run(line)); problem != "" {
-				t.Errorf("%s: %s", line, problem)
+				t.Errorf("openstack %s, which berth does not support: %s", line, problem)
 			}
 		}
 	})

@@ -21,8 +21,8 @@ import (
 type versionedCommand struct {
 	from, until int
 	line        string
-	// want is the output as JSON; empty for a command that has none. "error: " introduces a part of the complaint of a command
-	// that fails, and "has: " a row among others.
+	// want is the output as JSON; empty for a command without output. "error: " comes before a part of the error message of a command
+	// that fails, and "has: " before one row that the output must contain.
 	want string
 }
 
@@ -35,14 +35,14 @@ var columns = map[string]int{"root_provider_uuid": 14, "parent_provider_uuid": 1
 // placementClient runs the commands at one microversion, with unique names.
 type placementClient struct {
 	*testing.T
-	version string // as the client is told
-	minor   int    // as which it behaves
+	version string // value of the client's option --os-placement-api-version
+	minor   int    // minor version that the client then uses
 	names   *strings.Replacer
 	run     func(line string) (code int, stdout, stderr string)
 }
 
 func newTelling(t *testing.T, version string) placementClient {
-	n := placementClient{T: t, version: version, minor: 29} // "1" means the newest of those that the client knows without a gap
+	n := placementClient{T: t, version: version, minor: 29} // "1" means the newest of the consecutive versions that the client knows
 	if _, minor, ok := strings.Cut(version, "."); ok {
 		n.minor, _ = strconv.Atoi(minor)
 	}
@@ -72,7 +72,7 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	turns := versionsOfCommands(placementCommands, commands)
 	for command, at := range turns {
 		if len(at) == 0 {
-			t.Errorf("the story does not tell of %q", command)
+			t.Errorf("the table placementCommands does not use the client's command %q", command)
 		}
 	}
 
@@ -89,7 +89,7 @@ func TestOpenStackClient_PlacementAtEveryMicroversion(t *testing.T) {
 	}
 
 	if left := s.Rows(`select name from provider union all select uuid from consumer`); len(left) > 0 {
-		t.Errorf("at its end the story leaves %v", left)
+		t.Errorf("after placementCommands the database still has %v", left)
 	}
 }
 
@@ -132,7 +132,7 @@ func (t placementClient) runCommand(s versionedCommand) {
 		return
 	}
 	if err := t.step(t.names.Replace(s.line), t.names.Replace(s.want)); err != nil {
-		t.Errorf("at %s, %s: %v", t.version, t.names.Replace(s.line), err)
+		t.Errorf("at microversion %s: openstack %s: %v", t.version, t.names.Replace(s.line), err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// The library behind the stock client works unmodified, with everything of its network proxy that applies.
+// TestOpenStackSDK_Networks runs testdata/network_sdk.py, which calls every applicable method of openstacksdk's network proxy. The library is unmodified.
 func TestOpenStackSDK_Networks(t *testing.T) {
 	t.Parallel()
 	python, err := exec.CommandContext(t.Context(), "../../tools/openstack.sh").Output()
@@ -32,12 +32,12 @@ func TestOpenStackSDK_Networks(t *testing.T) {
 
 	var told struct{ Untold, Problems []string }
 	if err != nil || json.Unmarshal(out, &told) != nil {
-		t.Fatalf("%v: %s %s", err, out, said.String())
+		t.Fatalf("run network_sdk.py: %v: %s %s", err, out, said.String())
 	}
 	for _, problem := range told.Problems {
 		t.Error(problem)
 	}
 	for _, name := range told.Untold {
-		t.Errorf("%s is not used, and nothing says why it does not apply", name)
+		t.Errorf("network_sdk.py does not use the proxy method %s and has no reason for that", name)
 	}
 }

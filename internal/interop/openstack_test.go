@@ -15,7 +15,7 @@ import (
 type stockClient struct {
 	t  *testing.T
 	in io.Writer
-	// answers are lines, one a request
+	// one line of JSON as the answer to each request
 	answers *bufio.Reader
 }
 
@@ -60,7 +60,7 @@ func newClientWith(t *testing.T, variables ...string) *stockClient {
 		_ = in.Close()
 		_ = cmd.Wait()
 		if t.Failed() && said.Len() > 0 {
-			t.Logf("the client: %s", said.String())
+			t.Logf("stderr of the openstack client: %s", said.String())
 		}
 	})
 	return &stockClient{t, in, bufio.NewReader(out)}
@@ -89,7 +89,7 @@ func (c *stockClient) commands(group string) (names []string) {
 	c.t.Helper()
 	c.ask(group, &names)
 	if len(names) == 0 {
-		c.t.Fatalf("the client has no commands of %s", group)
+		c.t.Fatalf("the client has no commands of the entry point group %s", group)
 	}
 	return names
 }
@@ -100,7 +100,7 @@ func (c *stockClient) session(options string, f func(run func(line string) (code
 	c.program("openstack", options, f)
 }
 
-// program is session with another program of the packages.
+// program is like session, but runs another program of the client's packages.
 func (c *stockClient) program(name, options string, f func(run func(line string) (code int, stdout, stderr string))) {
 	c.t.Helper()
 	var begun string
@@ -116,6 +116,6 @@ func (c *stockClient) program(name, options string, f func(run func(line string)
 	})
 	var code int
 	if c.ask(nil, &code); code != 0 {
-		c.t.Errorf("the client ended with code %d", code)
+		c.t.Errorf("the client process ended with code %d, want 0", code)
 	}
 }

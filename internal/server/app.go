@@ -38,7 +38,7 @@ type App struct {
 	store          *store.Store
 	policy         *policy.Policy
 	Temporal       client.Client // shared by the relay and the Temporal workers
-	namespace      string        // of Temporal
+	namespace      string        // name of the Temporal namespace
 	activities     *activities.Activities
 	cloud          *cloud.Cloud        // nil if neither Nova nor Neutron is configured
 	odl            *odl.Client         // nil if no controller is configured
@@ -88,7 +88,7 @@ func Open(ctx context.Context, cfg config.Config, environ []string) (*App, error
 	return a, nil
 }
 
-// connect completes an App that has its store and its client of Temporal.
+// connect creates all clients and listeners of an App that already has its store and its Temporal client.
 func (a *App) connect(id identity.Authenticator, options activities.Options) error {
 	cfg := a.cfg
 	a.enforcement = options.Enforcement
@@ -177,7 +177,7 @@ func (a *App) Run(ctx context.Context) error {
 	go func() {
 		defer close(served)
 		if err := a.http.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
-			fail(fmt.Errorf("HTTP: %w", err))
+			fail(fmt.Errorf("serve HTTP: %w", err))
 		}
 	}()
 	stopRelay := a.startRelay(ctx, fail)

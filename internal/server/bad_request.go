@@ -13,7 +13,7 @@ import (
 // a bad percent encoding, a header that is too long, bytes that are not HTTP. No handler sees such requests, and http.Server has no option
 // for these answers.
 //
-// This depends on the bytes that net/http writes; bad_request_test.go names the version of Go that it was checked with.
+// This depends on the bytes that net/http writes; bad_request_test.go fails when the version of Go changes.
 type jsonListener struct{ net.Listener }
 
 func (l jsonListener) Accept() (net.Conn, error) {
@@ -27,10 +27,10 @@ func (l jsonListener) Accept() (net.Conn, error) {
 // jsonConn embeds *net.TCPConn, because net/http looks for its method CloseWrite.
 type jsonConn struct{ *net.TCPConn }
 
-// plainTextHeader stands between status and text in every error answer of net/http itself. An answer of a handler has a Date header, too.
+// plainTextHeader stands between the status line and the body in every error answer of net/http itself. An answer of a handler has a Date header, too.
 const plainTextHeader = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// Write writes p, or its translation if p is an error answer of net/http itself.
+// Write writes p, or the JSON translation if p is an error answer of net/http itself.
 func (c jsonConn) Write(p []byte) (int, error) {
 	if !bytes.HasPrefix(p, []byte("HTTP/1.1 4")) && !bytes.HasPrefix(p, []byte("HTTP/1.1 501")) {
 		return c.TCPConn.Write(p)
@@ -46,7 +46,7 @@ func (c jsonConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// badRequest returns the whole answer. The API that the client meant is unknown, so the body has the members of every API's errors.
+// badRequest returns the whole HTTP response. The path is unreadable, so the API is unknown, and the body has the error members of every API.
 func badRequest(status int, text string) []byte {
 	title := http.StatusText(status)
 	message := "The request could not be read: " + text

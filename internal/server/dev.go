@@ -28,7 +28,7 @@ type devRun struct {
 	odl      *devstack.Server
 	nova     *devstack.Server
 	neutron  *devstack.Server
-	closers  []func() error // of the stand-ins
+	closers  []func() error // close the stand-ins (stubs of OpenDaylight, Nova and Neutron)
 	app      *App
 }
 
@@ -74,7 +74,7 @@ func devRoles(cfg config.Config) []string {
 	return roles
 }
 
-// printf prints a line that begins with the seconds since the start.
+// printf prints a line. The line begins with the seconds since the start of the run.
 func (d *devRun) printf(format string, args ...any) {
 	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -168,7 +168,7 @@ func (d *devRun) start(ctx context.Context) error {
 	return err
 }
 
-// stop stops the servers; the app has stopped before.
+// stop stops the servers. The app must have stopped before.
 func (d *devRun) stop() {
 	for _, s := range []*devstack.Server{d.neutron, d.nova, d.odl} {
 		if s != nil {

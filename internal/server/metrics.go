@@ -13,7 +13,7 @@ import (
 	"berth/internal/store"
 )
 
-// registerJournalMetrics registers the metrics of attempts to mirror journal entries, and sets the callback that counts them.
+// registerJournalMetrics registers the metrics of attempts to send journal entries to the controller, and sets the callback that updates them.
 func registerJournalMetrics(o *activities.Options, controller *odl.Client, registry *prometheus.Registry) {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "berth_journal_attempts_total",

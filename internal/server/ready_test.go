@@ -53,7 +53,7 @@ func TestReadiness_NamesUnreachableServer(t *testing.T) {
 			code, body := servertest.ReadReadiness(t, a)
 
 			if code != http.StatusServiceUnavailable || body.Checks[neighbour] == "ok" || body.Checks["process"] != "ok" {
-				t.Errorf("without %s: %d %v", neighbour, code, body)
+				t.Errorf("/readyz while %s is unreachable: got %d %v, want 503", neighbour, code, body)
 			}
 			r, err := http.Get("http://" + a.Address() + "/healthz")
 			if err != nil {

@@ -23,10 +23,10 @@ func workerSlot(listen string) string {
 }
 
 // takeOverStickyQueue lets a process receive the workflow tasks of the killed process whose slot it has. Temporal sends the tasks of a workflow
-// to the sticky task queue of the worker that has the workflow in memory. The SDK names that queue anew with each start. So for ten seconds
+// to the sticky task queue of the worker that has the workflow in memory. The SDK gives that queue a new name at each start of the process. Without the interceptor, for ten seconds
 // after a kill -9, each task would first wait in a queue that nobody polls, for the sticky schedule-to-start timeout of five seconds. The
-// interceptor replaces the queue's name by one that depends on the slot. A worker that receives a task of a workflow that it has not in memory
-// replays the history, so two processes with one slot by mistake lose only time.
+// interceptor replaces the queue's name by one that depends on the slot. A worker that receives a task of a workflow that is not in its memory
+// replays the history, so if two processes have the same slot by mistake, they only lose time.
 //
 // A shorter worker.Options.StickyScheduleToStartTimeout is no substitute. It must exceed the time that a task waits for a busy worker, or each
 // burst costs every workflow two more history events and a replay. On an overloaded machine of two cores that time is 0.6 s for ports and 1.9 s

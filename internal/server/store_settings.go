@@ -49,7 +49,7 @@ func blockPolicy(c config.Port) network.BlockPolicy {
 	return p
 }
 
-// startNudgingWaitingPorts nudges the ports that wait since before the deadlines of blocks changed, so that the new deadlines apply to them.
+// startNudgingWaitingPorts wakes the workflows of ports that already waited when the configured deadlines of blocks changed, so that the new deadlines apply to them.
 // It retries until the database answers, and closes the channel when it is done.
 func (a *App) startNudgingWaitingPorts(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// environment gives the process's environment to Temporal's envconfig, as pairs NAME=value. The first pair of a name counts.
+// environment implements envconfig.EnvLookup with the process's environment as NAME=value pairs. If a name occurs twice, its first pair counts.
 type environment []string
 
 // Environ returns all pairs.
@@ -33,9 +33,9 @@ func (e environment) LookupEnv(name string) (string, bool) {
 	return "", false
 }
 
-// dialTemporal returns the one client of the process, and its namespace. The relay and the workers share it, because a workflow starts eagerly
+// dialTemporal returns the only Temporal client of the process, and its namespace. The relay and the workers share it, because a workflow starts eagerly
 // only on a worker of the client that starts it. The client connects with its first call, so that a process may start before Temporal does.
-// For slot see takeOverStickyQueue.
+// The parameter `slot` is described at workerSlot.
 func dialTemporal(env environment, registry prometheus.Registerer, slot string) (c client.Client, namespace string, err error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: env})
 	if err != nil {

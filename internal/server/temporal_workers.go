@@ -23,7 +23,7 @@ var taskQueues = []string{contract.PortQueue, contract.LeaseQueue, contract.Jour
 // most 250 MiB. The SDK evicts the least recently used one and replays it from its history when it gets its next task.
 const cachedWorkflows = 5000
 
-// deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock: as long as the server waits for the task. The SDK's
+// deadlockTimeout is the time that a workflow may compute before the SDK reports a deadlock. It equals the time that the server waits for the task. The SDK's
 // default of one second is too short on a busy machine.
 const deadlockTimeout = 10 * time.Second
 
@@ -59,7 +59,7 @@ func (a *App) startTemporalWorkers(ctx context.Context, fail func(error)) (stop 
 	}
 }
 
-// startWorkers starts all workers or none.
+// startWorkers starts all workers. If one does not start, it stops the others.
 func startWorkers(ctx context.Context, c client.Client, acts *activities.Activities, fail func(error)) ([]worker.Worker, error) {
 	if err := awaitTemporal(ctx, c); err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func TestAcknowledgedWrites_SurviveKillOfProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Settings = append(s.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port)) // the next process listens on the same port
+	s.Settings = append(s.Settings, fmt.Sprintf("BERTH_LISTEN=127.0.0.1:%d", port)) // the replacement process listens on the same port
 	c := s.StartWorker("api,relay,temporal")
 	checkWritesSurvive(c, s, func() {
 		c.Kill()
@@ -82,7 +82,7 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 			if err == nil && slices.EqualFunc(why.Waiting, want, func(w contract.Waiting, name string) bool { return w.For == name }) {
 				return ""
 			}
-			return fmt.Sprintf("%+v, %v", why, err)
+			return fmt.Sprintf("`why` is %+v, %v", why, err)
 		})
 	}
 	awaitBlockers("DHCP", "L2")
@@ -106,7 +106,7 @@ func checkStickyTakeover(s *servertest.Deployment, temporal client.Client, c *se
 			s.Fatal(err)
 		}
 		if e.GetWorkflowTaskTimedOutEventAttributes().GetTimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_START {
-			s.Errorf("a workflow task waited for the killed process: %v", e)
+			s.Errorf("a workflow task timed out on the sticky task queue of the killed process: %v", e)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 	stop()
 
 	if l.failed.Load() == 0 {
-		s.Error("no request failed during the crashes")
+		s.Error("no request failed during the crashes; want at least one, otherwise the crashes hit no request")
 	}
 	s.AwaitMirrored()
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)
@@ -137,7 +137,7 @@ func checkWritesSurvive(c *servertest.Worker, s *servertest.Deployment, crash fu
 	plugged := countNovaEvents(s, "network-vif-plugged")
 	for p := range l.reported {
 		if plugged[p] == 0 {
-			s.Errorf("Nova received no network-vif-plugged for port %s", p)
+			s.Errorf("port %s is ACTIVE, but Nova received no network-vif-plugged event for it", p)
 		}
 	}
 	s.Logf("%d rounds, %d requests failed; acknowledged: %d objects, reports for %d ports, %d consumers", l.rounds.Load(), l.failed.Load(),
@@ -171,22 +171,22 @@ func checkAcknowledgedKept(s *servertest.Deployment, l *clientLoad) {
 	}
 	for id, name := range l.names {
 		if value, ok := found[id]; !ok || !strings.HasPrefix(value, name) {
-			s.Errorf("acknowledged: %s %q; found: %q, %v", id, name, value, ok)
+			s.Errorf("object %s was acknowledged with the name %q; the database has %q (found: %v)", id, name, value, ok)
 		}
 	}
 	for id := range l.reported {
 		if found[id] != "" && !strings.HasSuffix(found[id], "ACTIVE") {
-			s.Errorf("both reports for port %s were acknowledged, and its name and status are %s", id, found[id])
+			s.Errorf("both reports for port %s were acknowledged, but its name and status are %s", id, found[id])
 		}
 	}
 	for id := range l.deleted {
 		if _, ok := found[id]; ok {
-			s.Errorf("%s exists although its deletion was acknowledged", id)
+			s.Errorf("object %s still exists after its deletion was acknowledged", id)
 		}
 	}
 	for id := range l.consumers {
 		if _, ok := found[id]; !ok {
-			s.Errorf("the allocations of consumer %s are lost", id)
+			s.Errorf("the allocations of consumer %s were acknowledged, but the database has none", id)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func checkNothingPartial(s *servertest.Deployment) {
 		"journal entry that waits for a completed entry": `select format('%s for %s', entry, waits_for) from journal_dep`,
 	} {
 		if found := s.Rows(sql); len(found) > 0 {
-			s.Errorf("%s: %v", what, found)
+			s.Errorf("want no %s, found %v", what, found)
 		}
 	}
 }

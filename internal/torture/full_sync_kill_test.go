@@ -96,11 +96,11 @@ func checkFullSyncContinues(s *servertest.Deployment, crash func(victim *servert
 		return fmt.Sprint(run["sentence"], err)
 	})
 	if rec := s.Controller.Record("network", servertest.Canary); rec.Object == nil {
-		s.Error("the controller lacks the canary")
+		s.Error("after the full sync the controller lacks the check network (canary)")
 	}
 	log := slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool { return !w.Applied })
 	if last := log[len(log)-1]; last.ID != servertest.Canary {
-		s.Errorf("the last applied request is not the canary: %+v", last)
+		s.Errorf("the full sync must create the check network (canary) last; the last applied request is %+v", last)
 	}
 	s.AwaitMirrored()
 }

@@ -49,7 +49,7 @@ func TestGeneration_OneWriterThroughKills(t *testing.T) {
 	stop()
 
 	if c.unanswered == 0 {
-		t.Error("no request failed during the kills")
+		t.Error("no request failed during the kills; want at least one, otherwise the kills hit no request")
 	}
 	c.checkLinearizable(t)
 	for what, sql := range map[string]string{
@@ -57,7 +57,7 @@ func TestGeneration_OneWriterThroughKills(t *testing.T) {
 		"consumer with the allocations of two writes": `select consumer_id::text from allocation group by consumer_id having count(*) > 1`,
 	} {
 		if found := s.Rows(sql); len(found) > 0 {
-			t.Errorf("%s: %v", what, found)
+			t.Errorf("want no %s, found %v", what, found)
 		}
 	}
 	t.Logf("%d requests, %d acknowledged writes, %d without an answer", len(c.ops), c.acknowledged, c.unanswered)
@@ -93,7 +93,7 @@ func (r *replica) restart() {
 	r.start()
 }
 
-// registerClients are clients that read and write a few registers through any replica. They record the history of their requests.
+// registerClients read and write a few registers through any replica. A register is the state that one generation guards. They record the history of their requests.
 type registerClients struct {
 	history
 	deployment         *servertest.Deployment
@@ -190,10 +190,10 @@ func (c *registerClients) access(client int, r *rand.Rand, a access) (outcome, b
 		return o, false
 	case status == http.StatusConflict:
 		if o.refused = true; !strings.Contains(fmt.Sprint(answer), "placement.concurrent_update") {
-			c.deployment.Errorf("%+v: %v", a, answer)
+			c.deployment.Errorf("%+v was answered 409 with the body %v, want the code placement.concurrent_update", a, answer)
 		}
 	case o.known && status >= http.StatusBadRequest:
-		c.deployment.Errorf("%+v: %d %v", a, status, answer)
+		c.deployment.Errorf("%+v was answered %d %v, want success or 409", a, status, answer)
 	case o.known:
 		o.generation, o.value = c.parseAnswer(a, answer)
 	}

@@ -37,13 +37,13 @@ func (d *leaseDeployment) newHostGroup(t *testing.T, hosts int) *hostGroup {
 	return g
 }
 
-// await is Deployment.Await, which fails the group's test instead of its parent.
+// await calls Deployment.Await with the T of the group's subtest, so that a timeout fails the subtest and not its parent.
 func (g *hostGroup) await(what string, f func() string) {
 	g.T.Helper()
 	g.deployment().Await(what, f)
 }
 
-// awaitHits waits until an injected fault has answered at least n requests.
+// awaitHits waits until an injected fault has answered at least n requests; `hits` returns their number.
 func (g *hostGroup) awaitHits(hits func() int, n int) {
 	g.T.Helper()
 	g.await(fmt.Sprintf("%d requests failed by the injected fault", n), func() string {
@@ -51,7 +51,7 @@ func (g *hostGroup) awaitHits(hits func() int, n int) {
 	})
 }
 
-// deployment returns the deployment for the group's test.
+// deployment returns a deployment over the same database and stubs, whose checks fail the group's subtest.
 func (g *hostGroup) deployment() *servertest.Deployment {
 	return &servertest.Deployment{T: g.T, Database: g.Database, Controller: g.Controller, Nova: g.Nova}
 }
@@ -73,7 +73,7 @@ func (g *hostGroup) instanceReservation(amount int, affinity any) servertest.Obj
 		"resource_properties": g.hostFilter()}
 }
 
-// hostFilter is the requirement that selects the hosts of the group.
+// hostFilter returns Blazar's resource_properties filter that selects the hosts of the group.
 func (g *hostGroup) hostFilter() string { return `["=","$row","` + g.name + `"]` }
 
 // createLease creates a lease that starts and ends after the durations.

@@ -98,7 +98,7 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 	for i := range 1000 {
 		other += fmt.Sprintf(`{"port":"00000000-0000-0000-0000-%012d","entity":"DHCP","host":"elsewhere"},`, i)
 	}
-	// The unit of the limit is a list of 10,000 networks on the same machine.
+	// The CPU time limit of a case is a multiple of the time that a list of 10,000 networks needs on the same machine.
 	unit, _, _ := h.measure(h.database, func() { h.must(attack{method: "GET", path: "/networking/v2.0/networks"}) })
 	maxCPU := 50 * max(unit, 100*time.Millisecond)
 	for name, c := range map[string]struct {
@@ -129,7 +129,7 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 				}
 				status, size = s, len(body)
 			})
-			t.Logf("%d, %d kB with %s of CPU time, heap %d MiB", status, size>>10, cpu, heap>>20)
+			t.Logf("status %d, body of %d kB with %s of CPU time, heap %d MiB", status, size>>10, cpu, heap>>20)
 			if status != c.status || cpu > maxCPU || heap > 400<<20 {
 				t.Errorf("status %d with %s of CPU time and %d MiB, want %d with at most %s and 400 MiB", status, cpu, heap>>20, c.status, maxCPU)
 			}
@@ -161,14 +161,14 @@ func TestHostileLoad_MemoryAndConnectionsBounded(t *testing.T) {
 		for range 200 {
 			wait.Go(func() {
 				if status, _, _, err := h.send(t.Context(), attack{method: "GET", path: "/placement/resource_providers?name=cmp-1"}); status != 200 || err != nil {
-					t.Errorf("one of 200 concurrent requests: %d %v", status, err)
+					t.Errorf("one of 200 concurrent requests failed: %d %v", status, err)
 				}
 			})
 		}
 		wait.Wait()
 	})
 	if connections > max(4, runtime.NumCPU())+2 {
-		t.Errorf("%d connections to the database, want at most the pool's", connections)
+		t.Errorf("200 concurrent requests opened %d database connections, want at most the size of the pool", connections)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 	h := newHostileClient(t)
 	httpServer := server.NewHTTPServer(h.app.Handler())
 	if httpServer.ReadHeaderTimeout == 0 || httpServer.ReadTimeout == 0 || httpServer.WriteTimeout == 0 || httpServer.IdleTimeout == 0 || httpServer.MaxHeaderBytes == 0 {
-		t.Errorf("the HTTP server has no timeout or no limit: %+v", httpServer)
+		t.Errorf("a timeout or a size limit of the HTTP server is not set: %+v", httpServer)
 	}
 	httpServer.ReadHeaderTimeout, httpServer.ReadTimeout, httpServer.IdleTimeout = 300*time.Millisecond, time.Second, time.Second // shorter, so that the test is quick
 	listener, err := server.Listen("127.0.0.1:0")
@@ -216,15 +216,15 @@ func TestHostileLoad_SlowConnectionsClosed(t *testing.T) {
 				body, _ := io.ReadAll(r.Body)
 				_ = r.Body.Close()
 				if r.StatusCode < 400 || r.StatusCode >= 500 {
-					t.Errorf("status %s, want 4xx", r.Status)
+					t.Errorf("a slow or oversized request was answered %s, want 4xx", r.Status)
 				}
 				if err := checkErrorBody("/networking", r.StatusCode, r.Header, body); err != nil {
-					t.Errorf("%s %q: %v", r.Status, body, err)
+					t.Errorf("the answer %s %q is not an error of the Networking API: %v", r.Status, body, err)
 				}
 				_, err = bufio.NewReader(conn).ReadByte()
 			}
 			if e, ok := err.(net.Error); ok && e.Timeout() {
-				t.Error("the connection stays open")
+				t.Error("the server did not close the connection after the timeout")
 			}
 		})
 	}

@@ -115,7 +115,7 @@ func TestPolicy_EveryRouteForEveryCaller(t *testing.T) {
 			allowed, ok = permissions[api.Prefix]
 		}
 		if !ok {
-			t.Errorf("%s has no entry in permissions", name)
+			t.Errorf("route %s has no entry in the table permissions", name)
 			return
 		}
 		seen[name], seen[api.Prefix] = true, true
@@ -134,7 +134,7 @@ func TestPolicy_EveryRouteForEveryCaller(t *testing.T) {
 			got := h.attack(a)
 			denied := got == 401 || got == 403 || got == 404 && !strings.Contains(name, "{network}") && !strings.Contains(name, "{tag}")
 			if allowed[i] != 0 && got != allowed[i] || allowed[i] == 0 && denied && !(name == "GET /placement/" && got == 404) {
-				t.Errorf("%s by %s: %d, want %d", name, c.name, got, allowed[i])
+				t.Errorf("%s as caller %s: got status %d, want %d (0: any status except a denial)", name, c.name, got, allowed[i])
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestPolicy_EveryRouteForEveryCaller(t *testing.T) {
 	}
 	for name := range permissions {
 		if !seen[name] {
-			t.Errorf("%s is in permissions but is no route", name)
+			t.Errorf("the table permissions has %s, which is no route", name)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestPolicy_UsagesForReadersOfProject(t *testing.T) {
 	h := newHostileClient(t)
 	for token, want := range map[string]int{"rita:demo": 200, "eve:other": 403} {
 		if got := h.attack(attack{method: http.MethodGet, path: "/placement/usages?project_id=demo", token: token, header: http.Header{"X-Roles": {"reader"}}}); got != want {
-			t.Errorf("%s: %d, want %d", token, got, want)
+			t.Errorf("GET /placement/usages as %s: got status %d, want %d", token, got, want)
 		}
 	}
 }

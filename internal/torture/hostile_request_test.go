@@ -98,11 +98,11 @@ func TestHostileBody_RejectedWithoutWrite(t *testing.T) {
 				name := r.Method + " " + api.Prefix + r.Path
 				body, known := validBodies[name]
 				if !known {
-					t.Errorf("%s has no body in validBodies", name)
+					t.Errorf("route %s has no body in the table validBodies", name)
 				}
 				path := h.concretePath(api.Prefix + r.Path)
 				if got := h.attack(attack{method: r.Method, path: path, body: h.fill(body)}); got >= 400 {
-					t.Logf("%s: the valid body is refused with %d", name, got)
+					t.Logf("%s: the API refuses the body from validBodies with status %d", name, got)
 				}
 				turn += 2
 				large := []string{oversizedBodies[turn%len(oversizedBodies)], oversizedBodies[(turn+1)%len(oversizedBodies)]}
@@ -145,7 +145,7 @@ func TestHostilePath_Rejected(t *testing.T) {
 		before, rest, parameter := strings.Cut(api.Prefix+r.Path, "{")
 		_, after, _ := strings.Cut(rest, "}")
 		route++
-		half := func(yield func(string) bool) { // the next route gets the other half
+		half := func(yield func(string) bool) { // yields every other item; the next route gets the other half
 			for i := route % 2; i < len(hostileWords) && yield(hostileWords[i]); i += 2 {
 			}
 		}

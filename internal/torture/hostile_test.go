@@ -157,21 +157,21 @@ func (h *hostileClient) attack(a attack) int {
 	a.body = h.fillGenerations(a.body)
 	status, body, header, err := h.send(h.t.Context(), a)
 	if err != nil {
-		h.t.Errorf("%s: %v", a, err)
+		h.t.Errorf("send %s: no answer: %v", a, err)
 		return 0
 	}
 	if status >= 500 {
-		h.t.Errorf("%s: %d %.300s", a, status, body)
+		h.t.Errorf("%s: want no server error, got %d %.300s", a, status, body)
 	}
 	if status >= 400 && a.method != http.MethodHead {
 		if len(body) > 16<<10 {
-			h.t.Errorf("%s: an error body of %d bytes: %.200s", a, len(body), body)
+			h.t.Errorf("%s: the error body has %d bytes, want at most 16 KiB: %.200s", a, len(body), body)
 		}
 		if err := checkErrorBody(a.path, status, header, body); err != nil {
-			h.t.Errorf("%s: %d %.300s: %v", a, status, body, err)
+			h.t.Errorf("%s: the error body does not have the format of the API: %d %.300s: %v", a, status, body, err)
 		}
 	}
-	var touched int64 // without a write statement the digests are unchanged
+	var touched int64 // the number of write statements; if it is unchanged, the digests are unchanged too
 	if err := h.conn.QueryRow(h.t.Context(), `select last_value + is_called::int from touched`).Scan(&touched); err != nil {
 		h.t.Fatal(err)
 	}
@@ -210,13 +210,13 @@ func checkErrorBody(path string, status int, header http.Header, body []byte) er
 		return err
 	}
 	if !strings.HasPrefix(header.Get("Content-Type"), "application/json") {
-		return fmt.Errorf("Content-Type %q", header.Get("Content-Type"))
+		return fmt.Errorf("the Content-Type is %q", header.Get("Content-Type"))
 	}
 	member := func(v any, names ...string) error {
 		m, _ := v.(map[string]any)
 		for _, name := range names {
 			if _, ok := m[name]; !ok {
-				return fmt.Errorf("no %q", name)
+				return fmt.Errorf("the body has no member %q", name)
 			}
 		}
 		return nil
@@ -230,7 +230,7 @@ func checkErrorBody(path string, status int, header http.Header, body []byte) er
 	case api == "placement":
 		list, _ := o["errors"].([]any)
 		if len(list) != 1 {
-			return fmt.Errorf("%d errors", len(list))
+			return fmt.Errorf("the body has %d errors, want 1", len(list))
 		}
 		return member(list[0], "status", "title", "detail", "request_id")
 	case api == "reservation" && status != http.StatusUnauthorized && o["error_code"] != nil:
@@ -242,12 +242,12 @@ func checkErrorBody(path string, status int, header http.Header, body []byte) er
 	}
 }
 
-// must sends a request that has to succeed and returns the value at the path in the answer; of a list it takes the first element.
+// must sends a request that has to succeed. It returns the value at the path in the answer; if a list is on the path, must takes its first element.
 func (h *hostileClient) must(a attack, at ...string) string {
 	h.t.Helper()
 	status, body, _, err := h.send(h.t.Context(), a)
 	if err != nil || status >= 300 {
-		h.t.Fatalf("%s: %d %s %v", a, status, body, err)
+		h.t.Fatalf("create a seed object: %s was answered %d %s %v", a, status, body, err)
 	}
 	var v any
 	_ = json.Unmarshal(body, &v)

@@ -20,7 +20,7 @@ import (
 
 type controllerRequest = odltest.Request
 
-// controllerWrites lists the requests with the method that the controller received for its objects, except those for the canary.
+// controllerWrites lists the requests with the method that the controller received for its objects, except those for the check network (canary).
 func controllerWrites(s *servertest.Deployment, method string) []controllerRequest {
 	return slices.DeleteFunc(s.Controller.Requests(), func(w controllerRequest) bool {
 		return w.Method != method || w.ID == servertest.Canary || isEventSubscription(w.Path)
@@ -117,13 +117,13 @@ func TestJournalEntry_SentOnceThoughWorkerKilledBeforeCommit(t *testing.T) {
 			unlock()
 			written := controllerWrites(s, c.method)
 			if len(written) != 1 || !written[0].Applied || s.Rows(`select state from journal_entry order by taken_at desc nulls last`)[0] != "processing" {
-				t.Fatalf("the worker was not killed between the answer and the commit: %+v", written)
+				t.Fatalf("the worker must be killed after the controller's answer and before the commit; the controller received %+v", written)
 			}
 			s.StartWorker("relay,temporal")
 			s.AwaitMirrored()
 
 			if again := slices.DeleteFunc(controllerWrites(s, c.method), func(w controllerRequest) bool { return w.ID != written[0].ID }); len(again) != 1 {
-				t.Errorf("the controller received the same write again: %+v", again)
+				t.Errorf("the controller must receive the write exactly once, got %+v", again)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 	for _, id := range []string{contract.PortID(port), contract.LeaseID(lease)} {
 		var missing *serviceerror.NotFound
 		if _, err := temporal.DescribeWorkflowExecution(t.Context(), id, ""); !errors.As(err, &missing) {
-			t.Fatalf("%s was delivered before the kill: %v", id, err)
+			t.Fatalf("want no workflow %s before the kill; the describe call returned %v", id, err)
 		}
 	}
 	s.StartWorker("relay,temporal")
@@ -167,7 +167,7 @@ func TestNotes_DeliveredThoughAPIKilledAfterCommit(t *testing.T) {
 			if got == want {
 				return ""
 			}
-			return fmt.Sprintf("it is %q, %v", got, err)
+			return fmt.Sprintf("got %q, %v", got, err)
 		})
 	}
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)

@@ -18,7 +18,7 @@ func leaseDeletedDuringStart(g *hostGroup) {
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
 	for range 2 {
 		if code, _, err := g.api.Do("DELETE", l.path, nil); code != http.StatusNoContent && code != http.StatusAccepted && code != http.StatusNotFound {
-			g.Errorf("%d %v", code, err)
+			g.Errorf("DELETE of the lease: got status %d (%v), want 202, 204 or 404", code, err)
 		}
 	}
 	l.awaitDeleted()
@@ -31,14 +31,14 @@ func leaseDeletedDuringEnd(g *hostGroup) {
 	l, removeFault := g.endLeaseWithServer()
 	l.awaitStatus("TERMINATING")
 	if code, o, err := g.api.Do("DELETE", l.path, nil); code != http.StatusNoContent && code != http.StatusAccepted {
-		g.Errorf("%d %v %v", code, o, err)
+		g.Errorf("DELETE of the lease while its end is retried: got %d %v %v, want 202 or 204", code, o, err)
 	}
 	l.awaitStatus("DELETING")
 	removeFault()
 	l.awaitDeleted()
 	l.awaitAggregates("freepool:1")
 	if n := g.serverCount(); n != 0 {
-		g.Errorf("%d servers remain on the host", n)
+		g.Errorf("after the deletion of the lease %d servers remain on its host, want 0", n)
 	}
 }
 
@@ -52,7 +52,7 @@ func deletionRetriedUntilDone(g *hostGroup) {
 	code, _, _ := g.api.Do("DELETE", l.path, nil)
 	g.awaitHits(hits, 6)
 	if now := l.get(); code != http.StatusAccepted || now["status"] != "DELETING" {
-		g.Errorf("the answer is %d and the status %v", code, now["status"])
+		g.Errorf("DELETE during the Nova outage: status code %d, lease status %v; want the lease to stay DELETING", code, now["status"])
 	}
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"name": "too late"})
 	removeFault()

@@ -106,7 +106,7 @@ func (i *faultInjector) match(method, text string) int {
 	return 0
 }
 
-// waitingFor returns the description while the condition is false, and the empty string afterwards. Await takes it as the missing part.
+// waitingFor returns the description while the condition is false, and the empty string afterwards. Callers of Await return this result as the missing part.
 func waitingFor(description string, condition bool) string {
 	if condition {
 		return ""

@@ -21,7 +21,7 @@ func oneReservationFailsToStart(g *hostGroup) {
 	l.awaitAggregates("freepool:1,2,3") // the resources of the started reservation are released
 	g.api.Must("PUT", l.path, servertest.Object{"name": "renamed"})
 	if got := l.get()["status"]; got != "ERROR" {
-		g.Errorf("after an update of the name the status is %v", got)
+		g.Errorf("after an update of the name the lease's status is %v, want ERROR", got)
 	}
 	g.expectStatus(http.StatusConflict, "PUT", l.path, servertest.Object{"end_date": timeIn(3 * time.Hour)})
 	g.expectStatus(http.StatusConflict, "POST", "/reservation/v1/leases", servertest.Object{"name": "next", "start_date": timeIn(time.Hour), "end_date": timeIn(90 * time.Minute),

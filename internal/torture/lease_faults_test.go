@@ -30,7 +30,7 @@ func TestLease_OverdueEventsRunInOrder(t *testing.T) {
 	last.awaitStatuses("ACTIVE DONE UNDONE active")
 	other.awaitStatuses("ACTIVE DONE UNDONE active")
 	if got := g.hostAggregates(last.reservations[0], other.reservations[0]); got != "a:1 b:2" {
-		t.Errorf("Nova's aggregates are %s", got)
+		t.Errorf("Nova has the aggregates %s , want a:1 b:2 for the two ACTIVE leases", got)
 	}
 	order := d.Rows(`
 		select l.id || ' ' || e.event_type
@@ -60,7 +60,7 @@ func TestLease_ContinuesStepAfterWorkerKilled(t *testing.T) {
 	victim = d.StartWorker("relay,temporal")
 	l.awaitStatuses("ACTIVE DONE UNDONE active active")
 	if f, groups := g.flavorAndGroups(l.reservations[1]); f == nil || groups != 1 {
-		t.Errorf("flavor %+v, %d server groups", f, groups)
+		t.Errorf("after the start: flavor %+v, %d server groups", f, groups)
 	}
 
 	hits, removeFault = g.injectFault("DELETE", "/flavors/"+l.reservations[1], http.StatusServiceUnavailable)
@@ -117,10 +117,10 @@ func TestHealing_MovesReservationsInNovaAggregates(t *testing.T) {
 			return ""
 		})
 		if got, other := whole.healthFlags(), some.healthFlags(); got != step.flags || other != step.other {
-			t.Errorf("after step %d: %q and %q", i, got, other)
+			t.Errorf("health flags after step %d: host reservation %q, instance reservation %q", i, got, other)
 		}
 		if got := later.healthFlags(); got != "" {
-			t.Errorf("after step %d a lease beyond the healing interval is %s", i, got)
+			t.Errorf("after step %d a lease that starts after the healing interval has the flags %s, want none", i, got)
 		}
 	}
 	whole.endNow()

@@ -40,12 +40,12 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := allocations(); n != 0 {
-		t.Fatalf("the worker made %d allocations before it was killed", n)
+		t.Fatalf("the worker made %d allocations before it was killed, want 0", n)
 	}
 	victim = s.StartWorker("relay,temporal")
 	awaitStatus("ACTIVE")
 	if n := allocations(); n != 1 {
-		t.Errorf("an ACTIVE lease has allocations on %d providers", n)
+		t.Errorf("the ACTIVE lease has allocations on %d providers, want 1", n)
 	}
 
 	victim.Kill()
@@ -59,7 +59,7 @@ func TestLease_StartsAndEndsThoughWorkerKilled(t *testing.T) {
 	s.StartWorker("relay,temporal")
 	awaitStatus("TERMINATED")
 	if n := allocations(); n != 0 {
-		t.Errorf("a TERMINATED lease has allocations on %d providers", n)
+		t.Errorf("the TERMINATED lease has allocations on %d providers, want 0", n)
 	}
 	s.Same("statuses of the events and of the reservation", []string{"end_lease DONE", "reservation deleted", "start_lease DONE"}, s.Rows(`
 		select event_type || ' ' || status from event where event_type <> 'before_end_lease'

@@ -44,7 +44,7 @@ func TestLease_ShortRetryTimeout(t *testing.T) {
 	})
 }
 
-// leaseScenario is a test that runs on a group of so many hosts.
+// leaseScenario is a test function and the number of hosts of the group on which it runs.
 type leaseScenario struct {
 	hosts int
 	run   func(*hostGroup)
@@ -62,7 +62,7 @@ func runScenarios(t *testing.T, d *leaseDeployment, all map[string]leaseScenario
 	}
 }
 
-// hostLeaseLifecycle starts, snapshots and ends a lease of two hosts that have servers of other projects.
+// hostLeaseLifecycle starts, takes snapshots for and ends a lease of two hosts that have servers of other projects.
 func hostLeaseLifecycle(g *hostGroup) {
 	l := g.createLease(time.Hour, 3*time.Hour, servertest.Object{"resource_type": "physical:host", "min": 2, "max": 2, "hypervisor_properties": "",
 		"resource_properties": g.hostFilter(), "before_end": "snapshot"})
@@ -72,7 +72,7 @@ func hostLeaseLifecycle(g *hostGroup) {
 	l.awaitStatus("ACTIVE")
 	l.awaitAggregates("a:1,2")
 	if n := g.serverCount(); n != 0 {
-		g.Errorf("%d foreign servers are on the hosts", n)
+		g.Errorf("while the lease is ACTIVE, %d servers of other projects are on its hosts, want 0", n)
 	}
 	g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Name: g.name})
 	g.Nova.AddServer(notifytest.Server{Host: g.hosts[1], Name: g.name, PollsUntilGone: 3})
@@ -89,7 +89,7 @@ func hostLeaseLifecycle(g *hostGroup) {
 	l.endNow()
 	l.awaitStatus("TERMINATED")
 	if got := l.statuses(); got != "TERMINATED DONE DONE deleted" || g.serverCount() != 0 {
-		g.Errorf("%s, %d servers", got, g.serverCount())
+		g.Errorf("after the end: statuses %s, %d servers; want TERMINATED DONE DONE deleted and 0 servers", got, g.serverCount())
 	}
 	l.awaitAggregates("freepool:1,2")
 	g.expectStatus(http.StatusBadRequest, "PUT", l.path, servertest.Object{"end_date": timeIn(5 * time.Hour)})
@@ -108,7 +108,7 @@ func instanceLeaseLifecycle(g *hostGroup) {
 	l.awaitAggregates("a:1,2 freepool:1,2")
 	f, groups := g.flavorAndGroups(id)
 	if f == nil || len(f.Access) != 1 || f.Specs["resources:"+class] != "1" || f.Specs["affinity_id"] == "" || groups != 1 {
-		g.Errorf("flavor %+v, %d server groups", f, groups)
+		g.Errorf("after the start: flavor %+v, %d server groups", f, groups)
 	}
 	want := []string{"blazar_" + g.hosts[0] + " 1 1", "blazar_" + g.hosts[1] + " 1 1"}
 	inventory := func() []string {
@@ -119,7 +119,7 @@ func instanceLeaseLifecycle(g *hostGroup) {
 			order by p.name`, class)
 	}
 	if got := inventory(); !slices.Equal(got, want) {
-		g.Errorf("inventory has %v", got)
+		g.Errorf("after the start the reserved inventory is %v", got)
 	}
 	// Nova boots a server: it allocates the reserved inventory, and releases it after the deletion of the server.
 	server := g.Nova.AddServer(notifytest.Server{Host: g.hosts[0], Flavor: id, PollsUntilGone: 2})
@@ -144,7 +144,7 @@ func instanceLeaseLifecycle(g *hostGroup) {
 		g.Errorf("after the end: flavor %+v, %d server groups, inventory %v", f, groups, inventory())
 	}
 	if left := g.deployment().Rows(`select name from resource_class where name = $1`, class); len(left) != 0 {
-		g.Error("the resource class still exists")
+		g.Error("the reservation's resource class still exists after the end of the lease")
 	}
 	l.awaitAggregates("freepool:1,2")
 }
@@ -156,7 +156,7 @@ func floatingIPLeaseLifecycle(g *hostGroup) {
 	l.startNow()
 	l.awaitStatus("ACTIVE")
 	if got := g.floatingIPs(network); got != "172.24.4.10 172.24.4.12" {
-		g.Errorf("floating IPs at Neutron: %s", got)
+		g.Errorf("after the start the floating IPs at Neutron are %s", got)
 	}
 	g.expectStatus(http.StatusBadRequest, "PUT", l.path, servertest.Object{"reservations": []servertest.Object{{"id": l.reservations[0], "network_id": uuid.NewString()}}})
 	port := "7d3c1c1e-7d1b-4d6a-b6f4-2f2f0c5e00aa"
@@ -164,7 +164,7 @@ func floatingIPLeaseLifecycle(g *hostGroup) {
 	l.endNow()
 	l.awaitStatus("TERMINATED")
 	if got := g.floatingIPs(network); got != "" {
-		g.Errorf("floating IPs at Neutron after the end: %s", got)
+		g.Errorf("after the end the floating IPs at Neutron are %s", got)
 	}
 	g.createLease(time.Hour, 2*time.Hour, servertest.Object{"resource_type": "virtual:floatingip", "network_id": network, "amount": 3})
 }

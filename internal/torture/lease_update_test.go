@@ -64,7 +64,7 @@ func floatingIPReservationGrows(g *hostGroup) {
 	g.api.Must("DELETE", l.path, nil)
 	l.awaitDeleted()
 	if got := g.floatingIPs(network); got != "" {
-		g.Errorf("floating IPs at Neutron after the deletion: %s", got)
+		g.Errorf("after the deletion the lease still has floating IPs at Neutron: %s", got)
 	}
 }
 
@@ -103,7 +103,7 @@ func invalidUpdates(g *hostGroup) {
 		after := g.deployment().Rows(`select l::text || (select string_agg(e::text, ' ' order by e.id) from event e where e.lease_id = l.id)
 			|| (select string_agg(r::text, ' ') from reservation r where r.lease_id = l.id) from lease l where id = $1`, l.id)
 		if !slices.Equal(before, after) {
-			g.Errorf("rows before:\n%v\nrows after:\n%v", before, after)
+			g.Errorf("an invalid update changed the lease's rows; before:\n%v\nafter:\n%v", before, after)
 		}
 	}
 }

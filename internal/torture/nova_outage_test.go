@@ -19,7 +19,7 @@ const (
 	novaKnowsNoServer
 )
 
-// TestNovaOutage_PortsActiveAndEventsSentLater stops Nova for an hour, then lets it know no server: ports become ACTIVE, and all events arrive later in their order.
+// TestNovaOutage_PortsActiveAndEventsSentLater stops Nova for an hour, then makes it answer that it knows no server. Ports become ACTIVE meanwhile, and Nova receives all events later, in their order.
 func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 	t.Parallel()
 	s, _ := servertest.SharedDeployment(t)
@@ -50,7 +50,7 @@ func TestNovaOutage_PortsActiveAndEventsSentLater(t *testing.T) {
 		t.Helper()
 		s.Await(fmt.Sprintf("Nova refused %d requests", n), func() string {
 			if got := refused.Load(); got < n {
-				return fmt.Sprintf("it refused %d", got)
+				return fmt.Sprintf("Nova refused %d requests so far", got)
 			}
 			return ""
 		})

@@ -81,7 +81,7 @@ func TestRabbitMQOutage_NotificationsSentLater(t *testing.T) {
 	s.AwaitNone("all notifications are published", `select kind from announcement where told_at is null`)
 	rpcWorkers[0].Kill()
 	if code, _, err := rpcWorkers[1].Do("GET", "/readyz", nil); err != nil || code != http.StatusOK {
-		t.Errorf("readiness after the kill of the other process: %d, %v", code, err)
+		t.Errorf("/readyz after the kill of the other process: got %d, %v, want 200", code, err)
 	}
 }
 

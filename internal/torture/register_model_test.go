@@ -14,10 +14,10 @@ import (
 // A consumer with generation 0 does not exist.
 type register struct {
 	generation int64
-	values     [3]string // by slot
+	values     [3]string // the values that the generation guards; see the slot constants for their meaning
 }
 
-// Slots of a provider's register. A consumer's register has one slot.
+// Indexes into register.values for a provider. The register of a consumer uses index 0 only.
 const (
 	aggregateSlot = iota
 	traitSlot
@@ -42,10 +42,10 @@ const (
 	remove accessKind = "remove" // sets generation 0
 )
 
-// outcome is the answer to an access; the zero value means that there was no answer.
+// outcome is the answer to an access. The zero value means that no answer arrived.
 type outcome struct {
 	known      bool
-	refused    bool // because of its generation
+	refused    bool // the API refused the write because of its generation
 	generation int64
 	value      string
 }
@@ -185,7 +185,7 @@ func TestRegisterModel_RejectsImpossibleHistories(t *testing.T) {
 				time.Sleep(time.Microsecond)
 			}
 			if got := porcupine.CheckOperations(registerModel, h.ops); got != tc.want {
-				t.Errorf("linearizable: %v, want %v", got, tc.want)
+				t.Errorf("the history is linearizable: got %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -73,7 +73,7 @@ func TestWrites_SurviveTemporalOutage(t *testing.T) {
 	plugged := countNovaEvents(s, "network-vif-plugged")
 	for _, p := range ports {
 		if plugged[p] != 1 {
-			t.Errorf("Nova received %d network-vif-plugged events for port %s", plugged[p], p)
+			t.Errorf("Nova received %d network-vif-plugged events for port %s, want 1", plugged[p], p)
 		}
 	}
 	s.AwaitNone("all notes are delivered", `select workflow_id from note`)

@@ -13,7 +13,7 @@ import (
 type testLease struct {
 	*hostGroup
 	path, id     string
-	reservations []string // their IDs
+	reservations []string // IDs of its reservations
 }
 
 // get reads the lease from the API.

@@ -29,13 +29,13 @@ func NewClient(baseURL, token string) *Client {
 	}}
 }
 
-// Do sends one request and decodes the answer into out. in and out may be nil. Headers are names and values in turn.
+// Do sends one request and decodes the answer into out. `in` and `out` may be nil. Headers are names and values in turn.
 func (a *Client) Do(ctx context.Context, method, path string, in, out any, headers ...string) error {
 	_, err := a.Send(ctx, method, path, in, out, headers...)
 	return err
 }
 
-// Send is Do and also returns the HTTP status.
+// Send works like Do and also returns the HTTP status.
 func (a *Client) Send(ctx context.Context, method, path string, in, out any, headers ...string) (int, error) {
 	req, err := a.newRequest(ctx, method, path, in, headers)
 	if err != nil {

@@ -111,7 +111,7 @@ func (r *Resource) Delete(ctx context.Context, s *Session, id string, headers ..
 	return status != http.StatusAccepted, err
 }
 
-// ObjectPath is the URL path of one object.
+// ObjectPath returns the URL path of one object.
 func (r *Resource) ObjectPath(id string) string { return r.Path + "/" + url.PathEscape(id) }
 
 func (r *Resource) wrapBody(body Object) Object {
@@ -132,7 +132,7 @@ func (r *Resource) Unwrap(o Object) Object {
 	return o
 }
 
-// DisplayName is the object's name, or its ID if it has no name.
+// DisplayName returns the object's name, or its ID if it has no name.
 func (r *Resource) DisplayName(o Object) string {
 	if name, ok := o[r.NameKey].(string); ok && name != "" {
 		return name

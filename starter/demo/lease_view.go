@@ -58,7 +58,7 @@ func (v leaseView) String() string {
 	return fmt.Sprintf("lease %-11s  reservation %-7s  %s", v.status, strings.Join(v.reservations, ","), strings.Join(events, ", "))
 }
 
-// check compares the view with the table.
+// check returns an error unless the table of allowed combinations contains the view.
 func (v leaseView) check() error {
 	c, ok := allowedCombinations[v.status]
 	if !ok {

@@ -33,7 +33,7 @@ func TestLeaseView_AllowsOnlyTheCombinationsOfTheLeaseContract(t *testing.T) {
 				for _, end := range events {
 					row := fmt.Sprintf("%s %s %s %s", status, reservation, start, end)
 					if err := newLeaseView(leaseObject(status, reservation, start, end)).check(); (err == nil) != allowed[row] {
-						t.Errorf("%s: %v", row, err)
+						t.Errorf("combination of statuses %s: check returned %v, which contradicts the table of allowed rows", row, err)
 					}
 				}
 			}

@@ -108,7 +108,7 @@ func (d *demonstration) createPort(ctx context.Context) error {
 	return nil
 }
 
-// checkBlockedBy waits until the port's workflow waits for exactly these entities, and checks that the port is DOWN.
+// checkBlockedBy waits until the port's workflow waits for exactly these provisioning entities (DHCP, L2), and checks that the port is DOWN.
 func (d *demonstration) checkBlockedBy(ctx context.Context, entities ...string) error {
 	var w contract.Why
 	workflow := contract.PortID(d.port.id)

@@ -107,7 +107,7 @@ func watchPort(f *pflag.FlagSet) cli.Action {
 	}
 }
 
-// portView is what the command has printed of a port.
+// portView remembers what the command has printed about a port.
 type portView struct {
 	session  *cli.Session
 	list     checklist

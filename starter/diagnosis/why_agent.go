@@ -17,7 +17,7 @@ import (
 type blockingAgent struct {
 	For        string     `json:"for"`
 	Sentence   string     `json:"sentence"`
-	Agent      string     `json:"agent,omitempty"` // ID of the agent
+	Agent      string     `json:"agent,omitempty"` // ID of the agent; empty if no such agent exists
 	LastReport *time.Time `json:"last_report,omitempty"`
 }
 
@@ -83,7 +83,7 @@ func blockingL2Agents(ctx context.Context, s *cli.Session, port cli.Object, enti
 	return describeAgents(entity, found, "no L2 agent has ever sent a heartbeat from host "+host, s.Now())
 }
 
-// describeAgents makes one sentence for each agent, or the sentence none if there are no agents.
+// describeAgents makes one sentence for each agent, or returns the sentence in the parameter `none` if there are no agents.
 func describeAgents(entity string, found []cli.Object, none string, now time.Time) []blockingAgent {
 	if len(found) == 0 {
 		return []blockingAgent{{For: entity, Sentence: none}}

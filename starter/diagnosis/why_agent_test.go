@@ -41,7 +41,7 @@ func TestWhy_NamesTheAgentsThatBlockAPort(t *testing.T) {
 	disabledL2 := cli.Object{"id": uuid.NewString(), "agent_type": "Open vSwitch agent", "host": "cmp-1", "alive": true, "admin_state_up": false, "heartbeat_timestamp": heartbeat}
 	dhcp := cli.Object{"id": uuid.NewString(), "agent_type": "DHCP agent", "host": "net-1", "alive": true, "admin_state_up": true, "heartbeat_timestamp": heartbeat}
 	for name, c := range map[string]struct {
-		host                   string // of the port
+		host                   string // host to which the port is bound
 		hostAgents, dhcpAgents []cli.Object
 		want                   []string
 	}{
@@ -80,7 +80,7 @@ func TestWhy_NamesTheAgentsThatBlockAPort(t *testing.T) {
 				}
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("%s\n%s", d, out)
+				t.Errorf("the lines about agents differ (-want +got):\n%s\noutput:\n%s", d, out)
 			}
 		})
 	}

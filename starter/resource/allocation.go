@@ -150,7 +150,7 @@ func unsetAllocations(f *pflag.FlagSet) cli.Action {
 	})
 }
 
-// firstSet returns the value of the flag, else the current value, else the default.
+// firstSet returns the value of the flag if it is given, else the current value unless it is "unknown", else the default.
 func firstSet(flag string, current any, defaultValue string) string {
 	if flag != "" {
 		return flag
@@ -161,7 +161,7 @@ func firstSet(flag string, current any, defaultValue string) string {
 	return defaultValue
 }
 
-// generationJSON is the JSON of a consumer generation. A negative number becomes null, which stands for a new consumer.
+// generationJSON returns the JSON of a consumer generation. A negative number becomes null, which stands for a new consumer.
 func generationJSON(generation int64) any {
 	if generation < 0 {
 		return nil

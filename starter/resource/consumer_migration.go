@@ -24,7 +24,7 @@ func migrateConsumers(f *pflag.FlagSet) cli.Action {
 		for done := int64(0); ; {
 			var answer cli.Object
 			if err := s.API.Do(ctx, "POST", "/operator/v1/consumers/migrate", cli.Object{"limit": *batch}, &answer); err != nil {
-				return fmt.Errorf("%d consumers are migrated, then: %w", done, err)
+				return fmt.Errorf("%d consumers are migrated; the next batch failed: %w", done, err)
 			}
 			migrated, remaining := cli.Integer(answer["migrated"]), cli.Integer(answer["remaining"])
 			done += migrated

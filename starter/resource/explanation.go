@@ -7,7 +7,7 @@ import (
 	"berth/starter/cli"
 )
 
-// PartySentence is the API's sentence on one party that an object waits for.
+// PartySentence returns the API's sentence on one party that an object waits for.
 func PartySentence(p cli.Object) string {
 	if sentence, _ := p["sentence"].(string); sentence != "" {
 		return sentence
@@ -15,14 +15,14 @@ func PartySentence(p cli.Object) string {
 	return fmt.Sprintf("it waits for %v", p["for"])
 }
 
-// WaitingParties are the parties that an object waits for, from the API's explanation.
+// WaitingParties returns the parties (agents, services or other objects) that an object waits for, from the API's explanation.
 func WaitingParties(o cli.Object) []cli.Object {
 	explanation, _ := o[cli.ExplanationKey].(cli.Object)
 	all, _ := cli.Objects(explanation["waiting"])
 	return all
 }
 
-// StatusReason is a reason why the port is not ACTIVE besides the waiting parties, for example that it is
+// StatusReason returns a reason why the port is not ACTIVE besides the waiting parties, for example that it is
 // administratively down.
 func StatusReason(o cli.Object) string {
 	explanation, _ := o[cli.ExplanationKey].(cli.Object)
@@ -45,7 +45,7 @@ func Blockers(o cli.Object) string {
 	return strings.Join(lines, "\n  ")
 }
 
-// Sentence is the API's explanation of an object's status. It is empty if the API gave none.
+// Sentence returns the API's explanation of an object's status. It is empty if the API gave none.
 func Sentence(o cli.Object) string {
 	explanation, _ := o[cli.ExplanationKey].(cli.Object)
 	sentence, _ := explanation["sentence"].(string)

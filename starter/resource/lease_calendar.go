@@ -198,7 +198,7 @@ func (w calendarWindow) legendRow(r hostReservation, letter string) cli.Object {
 	return cli.Object{"letter": letter, "lease": r.leaseName, "project_id": r.project, "status": r.status, "start_date": date(r.start), "end_date": date(r.end)}
 }
 
-// leaseLetter is the letter of the lease with this number. Leases beyond the alphabet all get #.
+// leaseLetter returns the letter of the lease with this index. If the index is beyond the alphabet, it returns #.
 func leaseLetter(n int) string {
 	const all = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	if n < len(all) {

@@ -22,7 +22,7 @@ var Runs = &cli.Resource{
 const repairHelp = `Without --plan the command runs an audit first and uses its findings as the plan. --dry-run only prints the plan and
 its number. A repair does exactly what the plan says; it skips and lists objects that have changed since the audit.`
 
-// runPollInterval is the interval between two reads of a run.
+// runPollInterval is the interval between two reads of a run's state.
 const runPollInterval = 500 * time.Millisecond
 
 // startRunCommand makes the command that starts a run and follows it to its end.
@@ -150,7 +150,7 @@ func repairCommand(f *pflag.FlagSet) cli.Action {
 		}
 		number, err := strconv.ParseInt(id, 10, 64)
 		if err != nil {
-			return fmt.Errorf("the audit's number: %w", err)
+			return fmt.Errorf("parse the number of the audit: %w", err)
 		}
 		if _, err = followRun(ctx, s, cli.Object{"kind": "repair", "plan": number}, *limit); err != nil {
 			return err

@@ -28,7 +28,7 @@ var Ports = &cli.Resource{
 	},
 }
 
-// parseFixedIPs parses subnet=NAME,address=IP; either half may be missing. The word none stands for no address.
+// parseFixedIPs parses subnet=NAME,address=IP; either pair may be missing. The word none stands for no address.
 func parseFixedIPs(ctx context.Context, s *cli.Session, words []string) (any, error) {
 	all := []cli.Object{}
 	for _, word := range words {

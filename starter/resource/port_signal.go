@@ -33,7 +33,7 @@ func ResolveTarget(ctx context.Context, s *cli.Session, word string) (r *cli.Res
 	return nil, "", cli.UsageError("%q is none of port/NAME, lease/NAME, journal/SEQ", word)
 }
 
-// WorkflowID is the ID of the workflow of an object.
+// WorkflowID returns the ID of the workflow of an object.
 func WorkflowID(r *cli.Resource, id string) string {
 	switch r {
 	case Ports:

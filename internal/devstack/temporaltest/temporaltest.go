@@ -27,20 +27,20 @@ import (
 	"berth/internal/devstack"
 )
 
-// ServerVariable names a server for all packages of a test run; without it, Main starts one for the package.
+// ServerVariable is the environment variable with the address of a Temporal server for all packages of a test run. If it is not set, Main starts a server for the package.
 const ServerVariable = "BERTH_TEST_TEMPORAL_ADDRESS"
 
 var address string
 
-// Namespace is a test's own part of the server.
+// Namespace is the Temporal namespace of one test.
 type Namespace struct {
 	Client  client.Client
-	Address string // of the server
+	Address string // host:port of the server
 	Name    string
 }
 
-// Main runs a package's tests against the server of the run, or against one that lives as long as they do.
-// The tests run inside inner, if there is one: another Main of this kind.
+// Main runs a package's tests against the server in ServerVariable, or against a server that it starts and stops.
+// If the parameter `inner` is given, for example storetest.Main, Main calls it to run the tests.
 func Main(m *testing.M, inner ...func(*testing.M) int) int {
 	run := (*testing.M).Run
 	if len(inner) > 0 {
@@ -65,7 +65,7 @@ func Main(m *testing.M, inner ...func(*testing.M) int) int {
 	return run(m)
 }
 
-// New makes a namespace that knows berth's search attributes.
+// New creates a namespace with berth's search attributes.
 func New(t testing.TB) Namespace {
 	t.Helper()
 	if address == "" {
@@ -101,7 +101,7 @@ func register(ctx context.Context, c client.Client, name string) error {
 	for _, a := range contract.SearchAttributes {
 		kind, err := enums.IndexedValueTypeFromString(a.Type)
 		if err != nil {
-			return fmt.Errorf("search attribute %s: %w", a.Name, err)
+			return fmt.Errorf("add search attribute %s: %w", a.Name, err)
 		}
 		attributes[a.Name] = kind
 	}

@@ -23,7 +23,7 @@ var (
 	waitingFor = temporal.NewSearchAttributeKeyKeywordList(contract.AttributeWaitingFor)
 )
 
-// TestNamespacesDoNotMeet runs a workflow of one ID on one task queue in several namespaces at the same time.
+// TestNamespacesDoNotMeet runs workflows with the same ID on task queues of the same name in several namespaces at the same time. Each worker must get only the workflow of its namespace.
 func TestNamespacesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {
@@ -49,7 +49,7 @@ func TestNamespacesDoNotMeet(t *testing.T) {
 			}
 			var got int
 			if err := run.Get(t.Context(), &got); err != nil || got != i {
-				t.Fatalf("workflow of namespace %d answered %d, %v", i, got, err)
+				t.Fatalf("the workflow in namespace %d returned %d, %v; want the number of its namespace", i, got, err)
 			}
 			awaitListed(t, n, `BerthStatus = 'DOWN' and BerthWaitingFor = 'L2'`)
 		})
@@ -67,5 +67,5 @@ func awaitListed(t *testing.T, n temporaltest.Namespace, query string) {
 			return
 		}
 	}
-	t.Errorf("nothing was found by %s", query)
+	t.Errorf("the workflow list query %s found no workflow", query)
 }

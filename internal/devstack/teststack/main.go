@@ -1,7 +1,7 @@
-// Teststack runs a program beside one PostgreSQL and one Temporal server that live as long as the program does,
-// in a folder of their own and on free ports: `teststack -- go test ./...`. The tests find both in the
-// environment, so that a run of many packages starts each server once, and berth's programs that lie beside teststack,
-// so that no package builds its own. Runs do not meet each other.
+// Teststack starts one PostgreSQL and one Temporal server, runs a program, and stops both servers when the program ends. The servers run
+// in their own folder and on free ports. Example: `teststack -- go test ./...`. The tests find both in the
+// environment, so that a run of many packages starts each server once. They also find berth's programs in the folder of teststack,
+// so that no package builds them again. Several runs at the same time do not share servers.
 package main
 
 import (
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer temporal.Stop()
-	fmt.Fprintf(os.Stderr, "teststack: PostgreSQL and Temporal are up after %.1f s\n", time.Since(begin).Seconds())
+	fmt.Fprintf(os.Stderr, "teststack: PostgreSQL and Temporal are ready after %.1f s\n", time.Since(begin).Seconds())
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(),
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string) error {
 	return devstack.Run(ctx, cmd)
 }
 
-// programs is the folder of this program, if berth's are there too.
+// programs returns the folder of this program if it also contains worker and starter.
 func programs() (string, bool) {
 	self, err := os.Executable()
 	if err != nil {

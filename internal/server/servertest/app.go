@@ -38,7 +38,7 @@ func StartApp(t *testing.T, roles string, settings ...string) *server.App {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the app ended with %v", err)
+			t.Errorf("the app ended with the error %v, want nil", err)
 		}
 	})
 	return a
@@ -74,17 +74,17 @@ func AwaitReady(t *testing.T, a *server.App) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("not ready: %v", body)
+			t.Fatalf("the app is not ready after ten minutes: %v", body)
 		}
 	}
 }
 
-// Await waits until the condition is true, at most ten minutes.
+// Await waits until the condition is true. It fails the test after ten minutes.
 func Await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); !condition(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within ten minutes: %s", what)
+			t.Fatalf("condition not met within ten minutes: %s", what)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Same reports a difference between the expected and the actual value.
+// Same fails the test with the difference between the expected and the actual value.
 func (s *Deployment) Same(what string, want, got any) {
 	s.Helper()
 	if d := cmp.Diff(want, got); d != "" {
@@ -59,7 +59,7 @@ func (s *Deployment) AwaitNone(what, sql string) {
 // UnfinishedEntries is a query for the journal entries that are not completed.
 const UnfinishedEntries = `select format('entry %s (%s %s) is %s: %s', seq, operation, object_type, state, last_error) from journal_entry where state <> 'completed' order by seq limit 5`
 
-// Canary is the ID of a network that only the controller has; see journal.Canary.
+// Canary is the ID of the check network: a network that only the controller has, whose absence shows that the controller lost its data. See journal.Canary.
 const Canary = "bd8db3a8-2b30-4083-a8b3-b3fd46401142"
 
 // AwaitMirrored waits until all journal entries are completed. It checks that the controller applied each change once and in order, and that

@@ -22,7 +22,7 @@ import (
 // patience is the maximum wait of Await. It is long because the machine may be slow.
 const patience = 10 * time.Minute
 
-// Deployment is a database, a controller stub and a Nova stub for processes of berth, with their settings. It survives the processes.
+// Deployment is a database, a controller stub and a Nova stub for processes of berth, with their settings. It outlives the processes.
 type Deployment struct {
 	*testing.T
 	Database   string
@@ -32,11 +32,11 @@ type Deployment struct {
 	Settings   []string
 }
 
-// NewDeployment uses the database; the temporal settings direct the processes to a Temporal namespace and override other settings.
+// NewDeployment creates a deployment over the database. The parameter `temporal` has the settings of a Temporal namespace. They override other settings.
 func NewDeployment(t *testing.T, db string, temporal ...string) *Deployment {
 	t.Helper()
 	s := &Deployment{T: t, Database: db, Controller: odltest.New(), Nova: &notifytest.Nova{}}
-	// The controller has the canary from the beginning. Otherwise the scheduled check could start a full sync during the test.
+	// The controller has the check network (canary) from the beginning. Otherwise the scheduled check could start a full sync during the test.
 	s.Controller.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, odltest.BasePath+"/networks",
 		strings.NewReader(`{"network":{"id":"`+Canary+`"}}`)))
 	controller := Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,5 +96,5 @@ func (s *Deployment) Await(what string, f func() string) {
 			return
 		}
 	}
-	s.Fatalf("not within %s: %s: %s", patience, what, missing)
+	s.Fatalf("condition not met within %s: %s; still missing: %s", patience, what, missing)
 }

@@ -17,7 +17,7 @@ import (
 // mainVariable makes the test binary run the worker, so that the race detector of the test binary covers it.
 const mainVariable = "BERTH_TEST_WORKER_MAIN"
 
-// built returns the folder of the programs worker and starter. The first call builds them unless make has.
+// built returns the folder of the programs worker and starter. The first call builds the programs unless make has built them already.
 var built func() (string, error)
 
 // Main runs the tests of a package with a PostgreSQL server and a Temporal server. If mainVariable is set, it runs the worker instead.

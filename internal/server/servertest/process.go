@@ -88,7 +88,7 @@ func (r *Process) Stop(t *testing.T, sig os.Signal) {
 	case <-r.Done:
 	case <-time.After(10 * time.Minute):
 		_ = r.Cmd.Process.Kill()
-		t.Errorf("the process still runs ten minutes after %s:\n%s", sig, r.Output())
+		t.Errorf("the process still runs ten minutes after signal %s:\n%s", sig, r.Output())
 	}
 }
 
@@ -105,11 +105,11 @@ func (r *Process) Addresses(t *testing.T, data string) map[string]string {
 		}
 		select {
 		case <-r.Done:
-			t.Fatalf("ended with %s:\n%s", r.Cmd.ProcessState, r.Output())
+			t.Fatalf("`worker --dev` ended with %s before it was ready:\n%s", r.Cmd.ProcessState, r.Output())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	t.Fatalf("not ready within ten minutes:\n%s", r.Output())
+	t.Fatalf("`worker --dev` is not ready within ten minutes:\n%s", r.Output())
 	return nil
 }
 
@@ -124,5 +124,5 @@ func DataFolder(t *testing.T) string {
 	return filepath.Join(dir, "data")
 }
 
-// FreePorts are settings that let `worker --dev` choose free ports.
+// FreePorts are the settings that let `worker --dev` choose free ports.
 var FreePorts = []string{"BERTH_LISTEN=127.0.0.1:0", "BERTH_DEV_DATABASE_PORT=0", "BERTH_DEV_TEMPORAL_PORT=0", "BERTH_DEV_UI_PORT=0", "BERTH_DEV_ODL_PORT=0"}

@@ -34,7 +34,7 @@ func (s *Deployment) StartWorker(roles string) *Worker {
 	s.Await("the process with the roles "+roles+" serves", func() string {
 		select {
 		case <-c.Done:
-			s.Fatalf("the process with the roles %s ended:\n%s", roles, c.Output())
+			s.Fatalf("the process with the roles %s ended before it served HTTP:\n%s", roles, c.Output())
 		default:
 		}
 		if m := serving.FindStringSubmatch(c.Output()); m != nil {
@@ -57,7 +57,7 @@ func (c *Worker) AwaitReady() {
 			return
 		}
 	}
-	c.T.Fatalf("not ready after %s: %d %v %v", patience, code, answer, err)
+	c.T.Fatalf("/readyz is not 200 after %s: last answer %d %v %v", patience, code, answer, err)
 }
 
 // Kill sends SIGKILL and waits for the end of the process.
@@ -102,7 +102,7 @@ func (c *Worker) Must(method, path string, body any) Object {
 	c.T.Helper()
 	code, o, err := c.Do(method, path, body)
 	if err != nil || code >= http.StatusMultipleChoices {
-		c.T.Fatalf("%s %s: %d %v %v", method, path, code, o, err)
+		c.T.Fatalf("%s %s must succeed, got %d %v %v", method, path, code, o, err)
 	}
 	return o
 }
@@ -130,7 +130,7 @@ func SubnetBody(network string) Object {
 	return Object{"network_id": network, "ip_version": 4, "cidr": "10.20.0.0/24"}
 }
 
-// PortBody is the body of a server's port on cmp-1, which waits for the reports of the DHCP and the L2 agent.
+// PortBody returns the body of a server's port on host cmp-1. The port waits for the reports of the DHCP agent and the L2 agent.
 func PortBody(network string) Object {
 	return Object{"network_id": network, "binding:host_id": "cmp-1", "device_owner": "compute:nova", "device_id": uuid.NewString()}
 }
@@ -142,7 +142,7 @@ func (c *Worker) RegisterAgents() {
 	c.Must("POST", "/agent/v1/state", Object{"agent_type": "Open vSwitch agent", "host": "cmp-1"})
 }
 
-// ReportsBody is the body with the reports of both agents for a port.
+// ReportsBody returns the body with the reports of both agents for a port.
 func ReportsBody(port string) Object {
 	return Object{"reports": []Object{{"port": port, "entity": "L2", "host": "cmp-1"}, {"port": port, "entity": "DHCP", "host": "net-1"}}}
 }
