@@ -136,17 +136,17 @@ func TestProvision_MovesHostsFromTheFreepoolAndBack(t *testing.T) {
 
 	for range 2 {
 		if m := s.apply(c); m.Revision != 3 || m.AggregateID == nil {
-			t.Errorf("%+v", m)
+			t.Errorf("apply the claim: got %+v, want its revision and the aggregate's ID", m)
 		}
 	}
 	s.want(c, map[string][]string{"own": {"a", "b"}, "freepool": {"c"}})
 	for _, a := range s.nova.ComputeState().Aggregates {
 		if a.Name == id.String() && (a.Zone != "blazar_"+id.String() || a.Metadata["blazar:owner"] != "red") {
-			t.Errorf("%+v", a)
+			t.Errorf("the reservation's aggregate: got %+v, want its availability zone and owner", a)
 		}
 	}
 	if left := s.nova.ComputeState().Servers; len(left) != 0 {
-		t.Errorf("servers remain on the hosts: %+v", left)
+		t.Errorf("servers on the reservation's hosts: got %+v, want none", left)
 	}
 
 	s.apply(hostsClaim("c", "a")) // b was replaced
@@ -166,13 +166,13 @@ func TestDeprovision_FailsUntilTheServersAreDeleted(t *testing.T) {
 	s.nova.AddServer(notifytest.Server{Host: "a", PollsUntilGone: 2})
 	s.nova.AddServer(notifytest.Server{Host: "b"})
 	if err := s.Deprovision(t.Context(), c); !errors.Is(err, cloud.ErrServersRemain) {
-		t.Errorf("want ErrServersRemain, got %v", err)
+		t.Errorf("remove while servers are being deleted: want ErrServersRemain, got %v", err)
 	}
 	s.want(c, map[string][]string{"own": {"a"}})
 	s.remove(c)
 	s.want(c, map[string][]string{"freepool": {"a"}})
 	if left := s.nova.ComputeState().Servers; len(left) != 1 || left[0].Host != "b" {
-		t.Errorf("a server elsewhere was touched: %+v", left)
+		t.Errorf("servers after the removal: got %+v, want the server on host b untouched", left)
 	}
 }
 
@@ -184,12 +184,12 @@ func TestProvision_RefusesAHostOfAnotherReservation(t *testing.T) {
 	s.apply(other)
 	s.nova.AddServer(notifytest.Server{Host: "a"})
 	if _, err := s.Provision(t.Context(), hostsClaim("a")); !errors.Is(err, cloud.ErrInUse) {
-		t.Errorf("want ErrInUse, got %v", err)
+		t.Errorf("apply a claim for a host of another reservation: want ErrInUse, got %v", err)
 	}
 	s.remove(hostsClaim("a"))
 	s.want(other, map[string][]string{"own": {"a"}})
 	if len(s.nova.ComputeState().Servers) != 1 {
-		t.Error("the other's server is gone")
+		t.Error("the server of the other reservation was deleted")
 	}
 }
 
@@ -214,13 +214,13 @@ func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 				}
 				s.retry(func(ctx context.Context) error { _, err := s.Provision(ctx, c); return err })
 				if hosts := s.pools(c)["own"]; len(hosts) != len(c.ComputeHosts) || len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
-					t.Errorf("provided: %v %v", hosts, s.neutron.FloatingIPs())
+					t.Errorf("after retries the claim has the hosts %v and the floating IPs %v, want all of it", hosts, s.neutron.FloatingIPs())
 				}
 				s.retry(func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				now := s.nova.ComputeState()
 				now.Aggregates = slices.DeleteFunc(now.Aggregates, func(a notifytest.Aggregate) bool { return a.Name == "freepool" })
 				if len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
-					t.Errorf("left: %+v %+v", now, s.neutron.FloatingIPs())
+					t.Errorf("objects left after Deprovision: %+v, floating IPs %+v", now, s.neutron.FloatingIPs())
 				}
 			})
 		}
@@ -252,7 +252,7 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 	m := s.apply(c)
 	again := s.apply(c)
 	if d := cmp.Diff(m, again); d != "" || m.ServerGroupID == "" {
-		t.Errorf("second Provision changed something: %+v %s", m, d)
+		t.Errorf("the second Provision returned %+v, want the same objects with a server group (-first +second):\n%s", m, d)
 	}
 	now := s.nova.ComputeState()
 	want := notifytest.ComputeState{
@@ -272,15 +272,15 @@ func TestProvision_InstancesGetTheirOwnFlavor(t *testing.T) {
 	s.want(c, map[string][]string{"own": {"b", "c"}})
 
 	if err := s.Deprovision(t.Context(), c); !errors.Is(err, cloud.ErrServersRemain) {
-		t.Errorf("want ErrServersRemain, got %v", err)
+		t.Errorf("remove while servers are being deleted: want ErrServersRemain, got %v", err)
 	}
 	if f := s.nova.ComputeState().Flavors[0]; len(f.Access) != 0 {
-		t.Errorf("the project can still use the flavor: %+v", f)
+		t.Errorf("access to the flavor after the first removal: got %+v, want no project", f)
 	}
 	s.remove(c)
 	s.remove(c)
 	if now := s.nova.ComputeState(); len(now.Aggregates)+len(now.Flavors)+len(now.ServerGroups) != 0 || len(now.Servers) != 1 {
-		t.Errorf("left: %+v", now)
+		t.Errorf("objects left after the removal: got %+v, want one server of another reservation", now)
 	}
 }
 
@@ -297,16 +297,16 @@ func TestProvision_FlavorInstancesKeepTheExtraSpecs(t *testing.T) {
 	}
 	var fault *lease.Fault
 	if _, err := s.Flavor(t.Context(), "8"); !errors.As(err, &fault) || fault.Kind != lease.UnknownFlavor {
-		t.Errorf("want an unknown flavor, got %v", err)
+		t.Errorf("read an unknown flavor: want a fault about it, got %v", err)
 	}
 	c := hostsClaim("a")
 	c.ReservationDraft = lease.ReservationDraft{Type: lease.FlavorInstance, Amount: 1, Flavor: &f}
 	if m := s.apply(c); m.ServerGroupID != "" {
-		t.Errorf("%+v", m)
+		t.Errorf("apply a claim without affinity: got %+v, want no server group", m)
 	}
 	made := s.nova.ComputeState().Flavors[1]
 	if made.Disk != 3 || made.Ephemeral != 2 || made.Specs["hw:cpu_policy"] != "dedicated" || made.Public {
-		t.Errorf("%+v", made)
+		t.Errorf("the reservation's flavor: got %+v, want the source flavor's values and private", made)
 	}
 }
 
@@ -352,14 +352,14 @@ func TestProvision_CreatesAndDeletesFloatingIPs(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := s.Provision(t.Context(), addressesClaim("172.24.4.10", "172.24.4.12")); !errors.Is(err, cloud.ErrInUse) {
-		t.Errorf("want ErrInUse, got %v", err)
+		t.Errorf("apply a claim for a floating IP of another owner: want ErrInUse, got %v", err)
 	}
 	port := "p"
 	s.neutron.PutFloatingIP(notifytest.FloatingIP{Network: net.String(), IP: "172.24.4.11", Port: &port})
 	s.remove(c)
 	s.remove(c)
 	if left := s.neutron.FloatingIPs(); len(left) != 1 || left[0].Project != "blue" {
-		t.Errorf("left: %+v", left)
+		t.Errorf("floating IPs after the removal: got %+v, want only the one of project blue", left)
 	}
 }
 
@@ -389,11 +389,11 @@ func TestCloud_WithoutEndpointsDoesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m, err := c.Provision(t.Context(), hostsClaim("a")); err != nil || m.Revision != 3 || c.Supports(lease.PhysicalHost) {
-		t.Errorf("%+v, %v", m, err)
+		t.Errorf("Provision without a Nova URL: got %+v, error %v; want no change", m, err)
 	}
 	for _, address := range []string{"nova", "ftp://nova", "http://u:p@nova", "http://nova?x"} {
 		if _, err := cloud.New(cloud.Config{Nova: address}); err == nil {
-			t.Errorf("%s is accepted", address)
+			t.Errorf("New accepted the Nova URL %s", address)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestAddToFreepool_RacesWithAReservation(t *testing.T) {
 		both.Go(func() { s.retry(func(ctx context.Context) error { return s.AddToFreepool(ctx, "a") }) })
 		both.Wait()
 		if own := s.pools(c); len(own["own"]) != 2 || len(own["freepool"]) != 0 {
-			t.Fatalf("%v", own)
+			t.Fatalf("hosts after concurrent changes: got %v, want both in the reservation's aggregate", own)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (s cloudTest) clean(c lease.CloudReservation, after int) {
 	s.Helper()
 	s.want(c, map[string][]string{"freepool": {"a", "b"}})
 	if now := s.nova.ComputeState(); len(now.Flavors)+len(now.ServerGroups)+len(s.neutron.FloatingIPs()) > 0 {
-		s.Fatalf("left after a kill after %d requests: %+v %+v", after, now, s.neutron.FloatingIPs())
+		s.Fatalf("objects left after a kill after %d requests: %+v, floating IPs %+v", after, now, s.neutron.FloatingIPs())
 	}
 }
 
@@ -86,7 +86,7 @@ func TestProvision_KilledAnywhereCreatesNothingTwice(t *testing.T) {
 				}
 				now := s.nova.ComputeState()
 				if n := len(s.pools(c)["own"]); n != len(c.ComputeHosts) || len(now.Flavors) > 1 || len(now.ServerGroups) > 1 || len(s.neutron.FloatingIPs()) != len(c.FloatingIPs) {
-					t.Fatalf("provided again after a kill after %d requests: %+v %+v", after, now, s.neutron.FloatingIPs())
+					t.Fatalf("objects after Provision was repeated, killed after %d requests: got %+v, floating IPs %+v; want each once", after, now, s.neutron.FloatingIPs())
 				}
 				withdrawn := s.killed(after, func(ctx context.Context) error { return s.Deprovision(ctx, c) })
 				if !withdrawn {

@@ -96,7 +96,7 @@ func (w *fixture) awaitCondition(what string, f func() string) {
 			return
 		}
 	}
-	w.Fatalf("waited until %s: %s", what, missing)
+	w.Fatalf("waited too long until %s: %s", what, missing)
 }
 
 // awaitAgent waits until the host has a pseudo agent, or has none.
@@ -213,7 +213,7 @@ func TestPort_ActiveAfterControllerReportsIt(t *testing.T) {
 
 	p := w.createPort("cmp-1")
 	if p.VIF != "ovs" || p.MechanismDriver() != "opendaylight" || p.Status != network.Down || len(p.Blocks) != 1 {
-		t.Fatalf("%+v", p)
+		t.Fatalf("new port on the controller's host: got %+v, want it DOWN with one block and bound by OpenDaylight", p)
 	}
 	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
@@ -263,13 +263,13 @@ func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	w.odl.SetPortStatus(other.ID.String(), "ACTIVE")
 	w.awaitPortStatus(other.ID, network.Active) // so the invalid message before was handled too
 	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
-		t.Fatalf("a port with an unsent binding is %s, %v", got.Status, err)
+		t.Fatalf("port whose binding is not yet sent to the controller: got status %s, error %v; want DOWN", got.Status, err)
 	}
 	w.odl.SetPortStatus(p.ID.String(), "DOWN") // as it does when it unbinds the port there
 	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	if got := w.awaitPortStatus(p.ID, network.Active); got.Host != "cmp-2" {
-		t.Errorf("%+v", got)
+		t.Errorf("port after the controller bound it again: got %+v, want the host cmp-2", got)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestPort_ActiveAtOnceIfControllerReportsNoStatus(t *testing.T) {
 	w := newFixture(t, 300*time.Millisecond, nil)
 	w.awaitAgent("cmp-1", true)
 	if p := w.createPort("cmp-1"); p.Status != network.Active || len(p.Blocks) != 0 {
-		t.Fatalf("%+v", p)
+		t.Fatalf("port of a controller that reports no status: got %+v, want it ACTIVE without blocks", p)
 	}
 	w.odl.SetFeatures(features) // the controller gets the feature
 	w.awaitOpenStreams(2)
@@ -334,7 +334,7 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 	w.awaitOpenStreams(2)
 	waits := w.createPort("cmp-9")
 	if waits.VIF != network.VIFFailed {
-		t.Fatalf("%+v", waits)
+		t.Fatalf("port on a host without a host configuration: got %+v, want a failed binding", waits)
 	}
 
 	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-9", Type: network.ODLAgent, Config: hostConfig},
@@ -380,31 +380,31 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 	}
 	want := map[string]any{"port_prefix": "vhu", "vhostuser_socket": "/run/vhu" + direct.ID.String()[:11], "bound_drivers": map[string]any{"0": "opendaylight"}}
 	if d := cmp.Diff(want, details); d != "" || direct.VIF != "vhostuser" {
-		t.Errorf("%s %s", direct.VIF, d)
+		t.Errorf("port with a vhostuser socket: VIF type %s, want vhostuser; details (-want +got):\n%s", direct.VIF, d)
 	}
 	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed || len(p.ControllerVIFDetails) != 0 {
-		t.Errorf("unsupported VNIC type: %+v", p)
+		t.Errorf("port with an unsupported VNIC type: got %+v, want a failed binding", p)
 	}
 	flat, err := w.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.Network = &flat[0].ID }); p.VIF != network.VIFFailed {
-		t.Errorf("network type that the host does not allow: %+v", p)
+		t.Errorf("port on a network type that the host does not allow: got %+v, want a failed binding", p)
 	}
 	storetest.Exec(t, w.url, `update agent set heartbeat_at = heartbeat_at - interval '1 hour'`)
 	if p := w.createPort("cmp-1"); p.VIF != "ovs" {
-		t.Errorf("controller unavailable: %+v", p)
+		t.Errorf("port while the controller is unavailable: got %+v, want VIF type ovs", p)
 	}
 	if _, err := w.store.Network.ReportState(t.Context(), network.AgentState{Type: network.OVSAgent, Host: "cmp-1", Configurations: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if p := w.createPort("cmp-1"); p.MechanismDriver() != "openvswitch" || len(p.ControllerVIFDetails) != 0 {
-		t.Errorf("host with an Open vSwitch agent: %+v", p)
+		t.Errorf("port on a host with an Open vSwitch agent: got %+v, want it bound by that agent", p)
 	}
 	moved, err := w.store.Network.UpdatePort(t.Context(), direct.ID, network.PortChange{Host: new("")}, nil)
 	if err != nil || moved.VIF != network.VIFUnbound || len(moved.ControllerVIFDetails) != 0 {
-		t.Errorf("an unbound port: %+v, %v", moved, err)
+		t.Errorf("port without a host: got %+v, error %v; want it unbound without VIF details", moved, err)
 	}
 }
 
@@ -423,7 +423,7 @@ func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	w.odl.SetPortStatus(ours.ID.String(), "ACTIVE")
 	w.awaitPortStatus(ours.ID, network.Active)
 	if p, err := w.store.Network.Port(t.Context(), theirs.ID); err != nil || p.Status != network.Down {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("port that an agent binds, after the controller's status: got %+v, error %v; want it DOWN", p, err)
 	}
 }
 
@@ -441,7 +441,7 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 	}()
 	time.Sleep(time.Second)
 	if n := w.odl.OpenStreams(); n != 2 || second.OpenStreams() != 0 || w.listener.OpenStreams() != 2 {
-		t.Errorf("%d streams, %d of the second listener", n, second.OpenStreams())
+		t.Errorf("open streams: got %d, of them %d of the second listener; want 2 and none", n, second.OpenStreams())
 	}
 	storetest.Exec(t, w.url, `select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
 	w.awaitCondition("another listener watches", func() string {

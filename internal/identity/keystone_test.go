@@ -73,7 +73,7 @@ func TestKeystone_ScopeAndRolesOfAToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(c.want, expect(t, k, s.Issue(c.token), nil)); d != "" {
-				t.Errorf("%s: %s", name, d)
+				t.Errorf("caller of the token, %s (-want +got):\n%s", name, d)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func TestKeystone_IgnoresIdentityHeaders(t *testing.T) {
 		t.Error(d)
 	}
 	if _, err := k.Authenticate(withoutToken(r)); !errors.Is(err, identity.ErrUnauthenticated) {
-		t.Errorf("headers without a token: %v", err)
+		t.Errorf("identity headers without a token: got error %v, want ErrUnauthenticated", err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestKeystone_MalformedTokenIsRefusedLocally(t *testing.T) {
 		t.Run(token, func(t *testing.T) {
 			expect(t, k, token, identity.ErrUnauthenticated)
 			if s.Validations(token) != 0 {
-				t.Errorf("a request to Keystone was made for the malformed token %.20q", token)
+				t.Errorf("malformed token %.20q: a request to Keystone was made, want none", token)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func TestKeystone_OneValidationPerTokenAtATime(t *testing.T) {
 			c, err := k.Authenticate(request(t.Context(), tokens[i%3]))
 			want := fmt.Sprintf("u%d", i%3)
 			if i%3 == 0 && !errors.Is(err, identity.ErrUnauthenticated) || i%3 != 0 && (err != nil || c.User != want) {
-				t.Errorf("token %d: %+v, %v", i%3, c, err)
+				t.Errorf("token %d: got caller %+v, error %v; want its user, or ErrUnauthenticated for the invalid token", i%3, c, err)
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestKeystone_OneValidationPerTokenAtATime(t *testing.T) {
 		}
 	}
 	if n := s.Logins(); n != 1 {
-		t.Errorf("%d logins", n)
+		t.Errorf("logins of the service user for concurrent requests: got %d, want 1", n)
 	}
 }
 
@@ -278,12 +278,12 @@ func TestService_IncompleteSettingsAreRefused(t *testing.T) {
 			as := full
 			change(&as)
 			if _, err := identity.NewKeystone(as); err == nil || !strings.Contains(err.Error(), message) {
-				t.Errorf("%s: %v", message, err)
+				t.Errorf("settings with an error in %s: got error %v, want one that names it", message, err)
 			}
 		})
 	}
 	if k, err := identity.NewKeystone(full); err != nil || k.Challenge() != `Keystone uri="http://keystone.example:5000/v3"` {
-		t.Errorf("%v, %v", k, err)
+		t.Errorf("valid settings: got %v, error %v; want the challenge with Keystone's address", k, err)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestService_RedirectIsNotFollowed(t *testing.T) {
 	expect(t, connect(t, s, as), "token", identity.ErrUnavailable)
 
 	if elsewhere.Load() != 0 {
-		t.Error("the client followed the redirect and sent the password")
+		t.Error("the client followed a redirect and sent the password to another host")
 	}
 }
 
@@ -319,16 +319,16 @@ func TestFresh_NeverReturnsTheRejectedToken(t *testing.T) {
 
 	first := fresh("")
 	if again := fresh(""); again != first {
-		t.Errorf("the valid token %s was replaced by %s", first, again)
+		t.Errorf("Fresh replaced the valid token %s by %s", first, again)
 	}
 	second := fresh(first)
 	if second == first {
-		t.Error("Fresh returned the rejected token")
+		t.Error("Fresh returned the token that was rejected")
 	}
 	if late := fresh(first); late != second {
-		t.Error("a late report of the first token dropped the second token")
+		t.Error("Fresh dropped the second token because the first one was reported as rejected again")
 	}
 	if n := s.Logins(); n != 2 {
-		t.Errorf("%d logins", n)
+		t.Errorf("logins of the service user: got %d, want 2", n)
 	}
 }

@@ -30,7 +30,7 @@ func TestVerdicts_AreCached(t *testing.T) {
 		t.Error(d)
 	}
 	if n := s.Validations(good); n != 1 {
-		t.Errorf("%d validations", n)
+		t.Errorf("validations of the valid token: got %d, want 1", n)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestVerdicts_CacheIsLimited(t *testing.T) {
 	}
 
 	if n := k.Remembered(); n != 6 {
-		t.Errorf("the cache contains %d verdicts", n)
+		t.Errorf("verdicts in the caches: got %d, want 6", n)
 	}
 	expect(t, k, good, nil)
 	if n := s.Validations(good); n != 1 {

@@ -58,12 +58,12 @@ func TestNovaSend_RequestForm(t *testing.T) {
 		t.Error(d)
 	}
 	if got.Method != "POST" || got.URL.Path != "/v2.1/os-server-external-events" {
-		t.Errorf("%s %s", got.Method, got.URL.Path)
+		t.Errorf("request for external events: got %s %s, want POST with Nova's path", got.Method, got.URL.Path)
 	}
 	for name, value := range map[string]string{"Content-Type": "application/json", "X-Auth-Token": "secret",
 		"X-OpenStack-Nova-API-Version": "2.1", "X-OpenStack-Request-ID": "req-"} {
 		if !strings.HasPrefix(got.Header.Get(name), value) {
-			t.Errorf("%s: %q", name, got.Header.Get(name))
+			t.Errorf("request header %s: got %q, want another value", name, got.Header.Get(name))
 		}
 	}
 }
@@ -105,10 +105,10 @@ func TestNovaSend_StatusesAndCodes(t *testing.T) {
 				t.Error(d, err)
 			}
 			if (err == nil) != (tt.codes != nil) || errors.Is(err, notify.ErrRejected) != tt.refused {
-				t.Errorf("error %v", err)
+				t.Errorf("outcome of the request: got error %v, want another one", err)
 			}
 			if n := len(stub.Events()); n != tt.taken {
-				t.Errorf("received %d times", n)
+				t.Errorf("requests that Nova received: got %d, want another number", n)
 			}
 		})
 	}
@@ -131,7 +131,7 @@ func TestNovaSend_NotFoundCountsOnlyWithNovasErrorBody(t *testing.T) {
 			}
 			codes, err := client.Send(t.Context(), []notify.Event{plugged})
 			if (err == nil) != knows || knows != slices.Equal(codes, []int{404}) || errors.Is(err, notify.ErrRejected) {
-				t.Errorf("%q: %v, %v", body, codes, err)
+				t.Errorf("404 with the body %q: got codes %v, error %v; want a code only for Nova's own error body", body, codes, err)
 			}
 		})
 	}
@@ -144,15 +144,15 @@ func TestNovaSend_ConnectionFailuresAreTransient(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRejected) {
-		t.Errorf("want a transient error, got %v", err)
+		t.Errorf("send to an unreachable Nova: want a transient error, got %v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := client.Send(gone, []notify.Event{plugged}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("send with a cancelled context: got error %v, want context.Canceled", err)
 	}
 	if codes, err := client.Send(gone, nil); codes != nil || err != nil {
-		t.Errorf("no events: %v, %v", codes, err)
+		t.Errorf("send no events: got codes %v, error %v; want neither", codes, err)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestNewNova_RefusesInvalidURL(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h?a=b", "http://h:port"} {
 		if _, err := notify.NewNova(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {
-			t.Errorf("%q: %v", url, err)
+			t.Errorf("Nova URL %q: got error %v, want one without the password", url, err)
 		}
 	}
 }
@@ -175,13 +175,13 @@ func TestNovaStub_ControlOverHTTP(t *testing.T) {
 	}
 	for body, want := range map[string]int{`7`: 400, `{"status":9}`: 400, `{"status":503}`: 204} {
 		if status, _ := ask("POST", "/_control/faults", body); status != want {
-			t.Errorf("%s: %d", body, status)
+			t.Errorf("inject the fault %s: got status %d, want another one", body, status)
 		}
 	}
 	event := `{"events":[{"server_uuid":"s","name":"n","tag":"p"}]}`
 	for _, want := range []int{503, 200} {
 		if status, answer := ask("POST", "/os-server-external-events", event); status != want {
-			t.Errorf("%d %s, want %d", status, answer, want)
+			t.Errorf("send an event to the stub: got %d %s, want %d", status, answer, want)
 		}
 	}
 	if _, events := ask("GET", "/_control/events", ""); strings.Count(events, `"tag":"p"`) != 1 {
@@ -221,7 +221,7 @@ func FuzzAnswer(f *testing.F) {
 		answers <- answer{status, body}
 		codes, err := client.Send(t.Context(), []notify.Event{plugged})
 		if (err == nil) != (len(codes) == 1) {
-			t.Errorf("%v, %v", codes, err)
+			t.Errorf("random response of Nova: got codes %v, error %v; want one code or an error", codes, err)
 		}
 	})
 }
@@ -254,6 +254,6 @@ func TestNovaSend_RenewsRejectedTokenOnce(t *testing.T) {
 	}
 	stub.Token = "third"
 	if _, err := client.Send(t.Context(), []notify.Event{plugged}); err == nil || errors.Is(err, notify.ErrRejected) {
-		t.Errorf("without a valid token: %v, want a transient error", err)
+		t.Errorf("send without a valid token: got %v, want a transient error", err)
 	}
 }

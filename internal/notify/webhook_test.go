@@ -64,13 +64,13 @@ func TestWebhookSend_Statuses(t *testing.T) {
 			err := client.Send(t.Context(), notify.Notification{ID: "m"})
 
 			if (err != nil) != tt.failed || errors.Is(err, notify.ErrRejected) != tt.final || len(stub.Notifications()) != tt.taken {
-				t.Errorf("%v; received %v", err, stub.Notifications())
+				t.Errorf("outcome: error %v, received notifications %v; want another result", err, stub.Notifications())
 			}
 		})
 	}
 	_, stranger := newWebhook(t, "wrong")
 	if err := stranger.Send(t.Context(), notify.Notification{}); err == nil || errors.Is(err, notify.ErrRejected) {
-		t.Errorf("invalid token: %v, want a transient error", err)
+		t.Errorf("send with an invalid token: got %v, want a transient error", err)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestNewWebhook_RefusesInvalidURL(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "host", "ftp://h", "http://u:p@h", "http://h:port"} {
 		if _, err := notify.NewWebhook(notify.Config{URL: url}); err == nil || strings.Contains(err.Error(), "u:p") {
-			t.Errorf("%q: %v", url, err)
+			t.Errorf("webhook URL %q: got error %v, want one without the password", url, err)
 		}
 	}
 }

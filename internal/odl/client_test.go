@@ -136,7 +136,7 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 			got := send(t, client, method, path, create)
 
 			if (got.Detail == "") != (got.Failure == "") {
-				t.Errorf("failure %q, detail %q", got.Failure, got.Detail)
+				t.Errorf("response with failure %q and detail %q, want both or neither", got.Failure, got.Detail)
 			}
 			if tt.want.Body == nil {
 				got.Body = nil
@@ -146,10 +146,10 @@ func TestSend_FailureKindOfEachFault(t *testing.T) {
 				t.Error(d)
 			}
 			if n := c.Record("network", network).Creates; n != tt.applied {
-				t.Errorf("applied %d times, want %d", n, tt.applied)
+				t.Errorf("the controller applied the request %d times, want %d", n, tt.applied)
 			}
 			if left := c.Faults(); len(left) > 0 {
-				t.Errorf("unused fault: %+v", left)
+				t.Errorf("faults that no request used: %+v", left)
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestSend_UnreachableWithoutListener(t *testing.T) {
 	for _, url := range []string{"http://127.0.0.1:1", "http://no-such-host.invalid"} {
 		a := send(t, newClient(t, odl.Config{URL: url}), "POST", "/networks", create)
 		if a.Failure != odl.FailureUnreachable || a.Detail == "" {
-			t.Errorf("%s: %+v", url, a)
+			t.Errorf("request to %s, which is unreachable: got %+v, want FailureUnreachable with a detail", url, a)
 		}
 	}
 }
@@ -175,14 +175,14 @@ func TestSend_RequiresTrustedCertificate(t *testing.T) {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
 	if a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath}), "POST", "/networks", create); a.Failure != odl.FailureTLS {
-		t.Errorf("untrusted certificate: %+v", a)
+		t.Errorf("request with an untrusted certificate: got %+v, want FailureTLS", a)
 	}
 	if a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, CAPEM: ca}), "POST", "/networks", create); a.Status != 201 {
-		t.Errorf("trusted certificate: %+v", a)
+		t.Errorf("request with a trusted certificate: got %+v, want 201", a)
 	}
 	plain := strings.Replace(server.URL, "https", "http", 1)
 	if a := send(t, newClient(t, odl.Config{URL: plain}), "POST", "/networks", create); a.Status != 400 {
-		t.Errorf("plain HTTP: %+v", a)
+		t.Errorf("plain HTTP request to a TLS port: got %+v, want 400", a)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestSend_HasCredentials(t *testing.T) {
 			a := send(t, newClient(t, odl.Config{URL: server.URL + odltest.BasePath, User: "admin", Password: password}), "POST", "/networks",
 				strings.Replace(create, "1111", password, 1))
 			if a.Status != want {
-				t.Errorf("%s: %+v", password, a)
+				t.Errorf("request with the password %s: got %+v, want another status", password, a)
 			}
 		})
 	}
@@ -226,7 +226,7 @@ func TestSend_ReusesConnection(t *testing.T) {
 		}
 	}
 	if n := opened.Load(); n > 2 { // one more if an idle connection was closed between two requests
-		t.Errorf("%d connections for 80 requests", n)
+		t.Errorf("connections for 80 sequential requests: got %d, want at most 2", n)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestSend_EndOfContextIsAnError(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if a, err := client.Send(ctx, "POST", "/networks", []byte(create)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("send until the context ends: got %+v, error %v; want DeadlineExceeded", a, err)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestNew_RefusesInvalidConfig(t *testing.T) {
 		{URL: "http://h:port/"}, {URL: "http://h/", CAPEM: []byte("no PEM")},
 	} {
 		if _, err := odl.New(config); err == nil || strings.Contains(err.Error(), "u:p") {
-			t.Errorf("%+v: %v", config, err)
+			t.Errorf("configuration %+v: got error %v, want one without the password", config, err)
 		}
 	}
 }
@@ -263,12 +263,12 @@ func TestSend_BreakerOpensAfterFailures(t *testing.T) {
 		if a.Failure == odl.FailureBreakerOpen {
 			open++
 			if a.RetryAfter <= 0 || a.RetryAfter > time.Minute || !strings.Contains(a.Detail, "503") {
-				t.Fatalf("%+v", a)
+				t.Fatalf("request that the open breaker rejects: got %+v, want a bounded RetryAfter and the last failure", a)
 			}
 		}
 	}
 	if seen := len(c.Requests()); seen > 10 || open < 190 {
-		t.Errorf("the controller received %d of 200 requests, %d were rejected", seen, open)
+		t.Errorf("of 200 requests the controller received %d and the breaker rejected %d, want at most 10 and at least 190", seen, open)
 	}
 }
 
@@ -295,10 +295,10 @@ func FuzzAnswer(f *testing.F) {
 		answers <- raw
 		a := send(t, client, "POST", "/networks", create)
 		if (a.Failure == "") == (a.Status == 0) || a.RetryAfter < 0 || a.RetryAfter > 24*time.Hour {
-			t.Errorf("%+v", a)
+			t.Errorf("random response: got %+v, want a status or a failure, and a bounded RetryAfter", a)
 		}
 		if a.Failure != "" && a.Failure != odl.FailureReset {
-			t.Errorf("%+v", a)
+			t.Errorf("random response: got %+v, want no failure but FailureReset", a)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestList_ReadsListLargerThanTheBodyLimit(t *testing.T) {
 		return nil
 	})
 	if err != nil || a.Status != 200 || a.Failure != "" || n != objects {
-		t.Errorf("%d objects, %+v, %v", n, a, err)
+		t.Errorf("large list: got %d objects, response %+v, error %v; want all without an error", n, a, err)
 	}
 }
 
@@ -103,10 +103,10 @@ func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 				return nil
 			})
 			if errors.Is(err, odl.ErrUnexpectedBody) != tt.foreign || (err != nil) != tt.foreign || a.Failure != tt.trouble || n != tt.objects {
-				t.Errorf("%d objects, %+v, %v", n, a, err)
+				t.Errorf("interrupted or malformed list: got %d objects, response %+v, error %v; want another result", n, a, err)
 			}
 			if tt.trouble == "" && a.Status != max(tt.status, 200) {
-				t.Errorf("status %d", a.Status)
+				t.Errorf("list with an error status: got status %d", a.Status)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestList_SlowCallbackIsNoTimeout(t *testing.T) {
 		return nil
 	})
 	if err != nil || a.Failure != "" {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("list with a slow callback: got response %+v, error %v; want success", a, err)
 	}
 }
 
@@ -136,10 +136,10 @@ func TestList_EndsWithCallbackError(t *testing.T) {
 	})
 	enough := errors.New("enough")
 	if _, err := c.List(t.Context(), "/networks", "networks", func(json.RawMessage) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("%v", err)
+		t.Errorf("list whose callback returns an error: got %v, want that error", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := c.List(ctx, "/networks", "networks", func(json.RawMessage) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("list whose context ends in the callback: got %v, want context.Canceled", err)
 	}
 }

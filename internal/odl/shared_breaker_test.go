@@ -78,7 +78,7 @@ func TestSharedBreaker_OneProbePerSecondOverAllProcesses(t *testing.T) {
 			}
 		}
 		if admitted != 1 {
-			t.Fatalf("%d probes in second %d", admitted, second)
+			t.Fatalf("probes of all processes in second %[2]d: got %[1]d, want 1", admitted, second)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestSharedBreaker_OneFailureOpensIfSharedStateIsOpen(t *testing.T) {
 	all[1].report(t.Context(), "timeout")
 
 	if wait, last := all[1].admit(t.Context()); wait <= 0 || last != "timeout" {
-		t.Errorf("wait %s after %q", wait, last)
+		t.Errorf("process that learned of the open breaker: got the wait %s after failure %q, want a wait after timeout", wait, last)
 	}
 }
 
@@ -102,18 +102,18 @@ func TestSharedBreaker_ClosesInAllProcesses(t *testing.T) {
 	openByFailures(t, all[1])
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
-		t.Fatalf("no probe, wait %s", wait)
+		t.Fatalf("no probe is admitted after probeInterval; the wait is %s", wait)
 	}
 	all[0].report(t.Context(), "")
 
 	for range 2 {
 		if wait, _ := all[1].admit(t.Context()); wait != 0 {
-			t.Fatalf("the controller is back, but wait is %s", wait)
+			t.Fatalf("the controller is back, but the other process still waits %s", wait)
 		}
 		all[1].report(t.Context(), "")
 	}
 	if o.open {
-		t.Error("still open")
+		t.Error("the shared state is still open after a successful probe")
 	}
 }
 
@@ -122,12 +122,12 @@ func TestSharedBreaker_NotCalledWhileClosed(t *testing.T) {
 	_, o, all := newBreakers(1)
 	for range 100 {
 		if wait, _ := all[0].admit(t.Context()); wait != 0 {
-			t.Fatal("open")
+			t.Fatal("the breaker is open although all requests succeed")
 		}
 		all[0].report(t.Context(), "")
 	}
 	if o.asked != 0 {
-		t.Errorf("%d calls of the shared breaker", o.asked)
+		t.Errorf("calls of the shared breaker while all requests succeed: got %d, want 0", o.asked)
 	}
 }
 
@@ -137,11 +137,11 @@ func TestSharedBreaker_LocalStateCountsIfSharedStateFails(t *testing.T) {
 	o.err = errors.New("no database")
 	openByFailures(t, all[0])
 	if wait, _ := all[0].admit(t.Context()); wait == 0 {
-		t.Error("not open")
+		t.Error("the breaker is not open after failures while the shared state is unavailable")
 	}
 	c.at = c.at.Add(probeInterval)
 	if wait, _ := all[0].admit(t.Context()); wait != 0 {
-		t.Errorf("no probe, wait %s", wait)
+		t.Errorf("no probe is admitted while the shared state is unavailable; the wait is %s", wait)
 	}
 }
 
@@ -155,22 +155,22 @@ func TestBreaker_SpacesRetriesOfRejectedCallers(t *testing.T) {
 	for range many {
 		wait, _ := all[0].wait()
 		if wait < probeInterval || wait > maxWait {
-			t.Fatalf("wait %s", wait)
+			t.Fatalf("wait of a rejected caller: got %s, want probeInterval to maxWait", wait)
 		}
 		seconds[int(wait/time.Second)]++
 	}
 	for second, n := range seconds {
 		if n > int(time.Second/returnSpacing) {
-			t.Errorf("%d callers retry in second %d", n, second)
+			t.Errorf("%d callers retry in second %d, want at most one per returnSpacing", n, second)
 		}
 	}
 	for range 10 * many { // more callers than retry times
 		if wait, _ := all[0].wait(); wait < probeInterval || wait > maxWait {
-			t.Fatalf("wait %s", wait)
+			t.Fatalf("wait of a caller beyond the retry times: got %s, want probeInterval to maxWait", wait)
 		}
 	}
 	c.at = c.at.Add(time.Hour)
 	if wait, _ := all[0].wait(); wait != 0 {
-		t.Errorf("a probe is due, but wait is %s", wait)
+		t.Errorf("a probe is due, but the wait is %s, want 0", wait)
 	}
 }

@@ -23,16 +23,16 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 	ctx := t.Context()
 	features, err := client.Features(ctx)
 	if err != nil || len(features) != 0 {
-		t.Errorf("empty: %v, %v", features, err)
+		t.Errorf("features of a controller without operational data: got %v, error %v; want none", features, err)
 	}
 	if hosts, err := client.HostConfigs(ctx, odl.HostConfigsPath); err != nil || len(hosts) != 0 {
-		t.Errorf("empty: %v, %v", hosts, err)
+		t.Errorf("host configurations of a controller without operational data: got %v, error %v; want none", hosts, err)
 	}
 	if status, err := client.PortStatus(ctx, network); err != nil || status != "" {
-		t.Errorf("empty: %q, %v", status, err)
+		t.Errorf("port status of a controller without operational data: got %q, error %v; want an empty status", status, err)
 	}
 	if err := client.PortStatuses(ctx, func(string, string) error { return errors.New("one") }); err != nil {
-		t.Errorf("empty: %v", err)
+		t.Errorf("port statuses of a controller without operational data: got error %v, want none", err)
 	}
 	c.SetFeatures(map[string]string{odl.FeaturePortStatus: "", "qos-rules": `{"a":1}`})
 	c.SetHostConfigs(odltest.HostConfig{ID: "h", Type: "ODL L2", Config: `{}`}, odltest.HostConfig{Config: `{}`})
@@ -47,7 +47,7 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 		t.Error(d, err)
 	}
 	if status, err := client.PortStatus(ctx, network); err != nil || status != "ACTIVE" {
-		t.Errorf("%q, %v", status, err)
+		t.Errorf("status of the port: got %q, error %v; want ACTIVE", status, err)
 	}
 	told := map[string]string{}
 	err = client.PortStatuses(ctx, func(id, status string) error {
@@ -64,7 +64,7 @@ func TestOperationalData_FeaturesHostsAndPortStatuses(t *testing.T) {
 		_, second := client.HostConfigs(ctx, odl.HostConfigsPath)
 		_, third := client.PortStatus(ctx, network)
 		if fourth := client.PortStatuses(ctx, func(string, string) error { return nil }); first == nil || second == nil || third == nil || fourth == nil {
-			t.Errorf("%+v: %v, %v, %v, %v", fault, first, second, third, fourth)
+			t.Errorf("reads with the fault %+v: got the errors %v, %v, %v, %v; want an error of each", fault, first, second, third, fourth)
 		}
 		c.ClearFaults()
 	}
@@ -80,12 +80,12 @@ func TestParseFeatures_NamesOrJSON(t *testing.T) {
 		t.Run(given, func(t *testing.T) {
 			got, err := odl.ParseFeatures(given)
 			if d := cmp.Diff(want, got); d != "" || err != nil {
-				t.Errorf("%s: %s %v", given, d, err)
+				t.Errorf("parse the features %s (-want +got):\n%s\nerror %v", given, d, err)
 			}
 		})
 	}
 	if got, err := odl.ParseFeatures(`{"features":7}`); err == nil {
-		t.Errorf("%v", got)
+		t.Errorf("parse invalid features: got %v, want an error", got)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestWatch_UsesTLSIfTheControllerDoes(t *testing.T) {
 	}
 	config.Password = "wrong"
 	if err := newClient(t, config).Watch(t.Context(), odl.TopicPorts, func() {}, func(odl.ChangeEvent) {}); err == nil || errors.Is(err, odl.ErrNotFound) {
-		t.Errorf("%v", err)
+		t.Errorf("watch with a wrong password: got error %v, want one that is not ErrNotFound", err)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestWatch_FailsWithoutStream(t *testing.T) {
 			})
 			err := c.Watch(t.Context(), odl.TopicHostConfigs, func() { t.Error("connected") }, func(odl.ChangeEvent) {})
 			if err == nil {
-				t.Error("no error")
+				t.Error("Watch returned no error")
 			}
 		})
 	}

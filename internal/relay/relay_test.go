@@ -45,7 +45,7 @@ func startRelay(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	go func() {
 		defer close(done)
 		if err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Run(ctx); err != nil {
-			t.Errorf("relay: %v", err)
+			t.Errorf("run the relay: %v", err)
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
@@ -86,7 +86,7 @@ func awaitNoNotes(t *testing.T, s *store.Store) {
 			return
 		}
 	}
-	t.Error("notes are left in the outbox")
+	t.Error("notes are left in the outbox after the time limit")
 }
 
 func receive(t *testing.T, reached <-chan string) string {
@@ -95,7 +95,7 @@ func receive(t *testing.T, reached <-chan string) string {
 	case how := <-reached:
 		return how
 	case <-time.After(waitTimeout):
-		t.Fatal("no workflow was started or signalled")
+		t.Fatal("no workflow was started or signalled in time")
 		return ""
 	}
 }
@@ -109,7 +109,7 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	delivered, err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
 
 	if err != nil || delivered != 1 {
-		t.Fatalf("delivered %d, error %v", delivered, err)
+		t.Fatalf("deliver one note: delivered %d, error %v", delivered, err)
 	}
 	if how := receive(t, reached); how != "started 1" {
 		t.Errorf("want a start without a signal, got %q", how)
@@ -124,7 +124,7 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 		t.Errorf("%s is %q, want network", contract.AttributeResource, resource)
 	}
 	if summary, err := d.GetStaticSummary(); err != nil || !strings.Contains(summary, "blue") {
-		t.Errorf("static summary %q, error %v", summary, err)
+		t.Errorf("static summary of the workflow: got %q, error %v; want the network's name", summary, err)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestRun_DeliversNotesOfADeadRelay(t *testing.T) {
 	reached := startWorker(t, n.Client)
 	createNetwork(t, s)
 	if notes, err := s.Outbox.Claim(t.Context(), "", 10, 300*time.Millisecond); err != nil || len(notes) != 1 {
-		t.Fatalf("claimed %v, error %v", notes, err)
+		t.Fatalf("claim the note: got %v, error %v; want one note", notes, err)
 	}
 
 	startRelay(t, s, n)
@@ -194,7 +194,7 @@ func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	awaitNoNotes(t, s)
 	for len(old) > 0 {
 		if how := <-old; !strings.HasSuffix(how, " 1") {
-			t.Errorf("the old namespace received a note of a row that is bound to the new one: %s", how)
+			t.Errorf("the relay of the old namespace delivered a note after the database was bound to the new one: %s", how)
 		}
 	}
 }

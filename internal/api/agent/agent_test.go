@@ -108,7 +108,7 @@ func (g gateway) report(reports ...string) []verdict {
 	status, text := g.post("/reports", `{"reports":[`+strings.Join(reports, ",")+`]}`)
 	var answer struct{ Verdicts []verdict }
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK {
-		g.t.Fatalf("%d %s %v", status, text, err)
+		g.t.Fatalf("POST /reports: got %d %s, want 200 with verdicts; error %v", status, text, err)
 	}
 	return answer.Verdicts
 }
@@ -126,7 +126,7 @@ func TestReports_VerdictForEachReport(t *testing.T) {
 			g := g.in(t)
 			for _, want := range []string{"new", "alive"} {
 				if status, text := g.post("/state", body); status != 200 || text != `{"status":"`+want+`"}` {
-					t.Fatalf("%s: %d %s", body, status, text)
+					t.Fatalf("POST /state with %s: got %d %s, want 200 with the right status", body, status, text)
 				}
 			}
 		})
@@ -198,11 +198,11 @@ func TestReports_OneRequestCarriesAThousand(t *testing.T) {
 			want = "ignored"
 		}
 		if v.Port != ports[i%len(ports)] || v.Result != want || v.Status != "ACTIVE" {
-			t.Fatalf("verdict %d: %+v", i, v)
+			t.Fatalf("verdict %d: got %+v, want the report's port and result, and status ACTIVE", i, v)
 		}
 	}
 	if status, text := g.post("/reports", `{"reports":[`+strings.Join(append(reports, reports[0]), ",")+`]}`); status != 400 {
-		t.Errorf("more than a thousand: %d %s", status, text)
+		t.Errorf("more than a thousand reports: got %d %s, want 400", status, text)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestReports_UnboundPortsDoNotDelayTheBatch(t *testing.T) {
 			want.Result, want.Remaining = "done", []string{}
 		}
 		if d := cmp.Diff(want, v); d != "" {
-			t.Errorf("port %d: %s", i, d)
+			t.Errorf("verdict of port %d (-want +got):\n%s", i, d)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestReports_429BeyondMaxPending(t *testing.T) {
 				status, text = g.post("/reports", full(report(p, "L2", "cmp-1")))
 			}
 			if status != 200 {
-				t.Errorf("%d %.200s", status, text)
+				t.Errorf("repeated request: got %d %.200s, want 200", status, text)
 			}
 		})
 	}
@@ -266,7 +266,7 @@ func TestReports_429BeyondMaxPending(t *testing.T) {
 			break
 		}
 		if status != 200 || time.Now().After(until) {
-			t.Fatalf("no request is refused: %d %s", status, text)
+			t.Fatalf("no request got a 429 before the deadline; the last answer is %d %s", status, text)
 		}
 	}
 	if _, err := lock.Exec(t.Context(), `rollback`); err != nil {
@@ -321,7 +321,7 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 			g := g.in(t)
 			g.token = token
 			if status, _ := g.post("/reports", `{"reports":[]}`); status != want {
-				t.Errorf("token %q: %d", token, status)
+				t.Errorf("POST /reports with token %q: got the wrong status %d", token, status)
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func (s *service) as(token, method, path, body string, headers ...string) answer
 	a := answer{status: got.StatusCode, header: got.Header, raw: string(raw)}
 	if len(raw) > 0 {
 		if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&a.body); err != nil {
-			s.Errorf("%s %s answered %d with no JSON object: %s", method, path, got.StatusCode, raw)
+			s.Errorf("%s %s answered %d without a JSON object: %s", method, path, got.StatusCode, raw)
 		}
 	}
 	return a
@@ -136,10 +136,10 @@ func stamps(t *testing.T, o map[string]any, names ...string) {
 		text, _ := o[name].(string)
 		if name == "created_at" {
 			if _, err := time.Parse("2006-01-02 15:04:05.999999", text); err != nil {
-				t.Errorf("created_at: %v", err)
+				t.Errorf("parse created_at: %v", err)
 			}
 		} else if text == "" {
-			t.Errorf("no %s in %v", name, o)
+			t.Errorf("the object has an empty %s: %v", name, o)
 		}
 		delete(o, name)
 	}
@@ -174,12 +174,12 @@ func TestError_Formats(t *testing.T) {
 			}
 			a := s.expect(c.status, c.method, c.path, c.body, headers...)
 			if d := cmp.Diff(c.want, a.body); d != "" {
-				t.Errorf("%s %s: %s", c.method, c.path, d)
+				t.Errorf("%s %s: error body (-want +got):\n%s", c.method, c.path, d)
 			}
 		})
 	}
 	if allow := s.expect(405, "PATCH", "/v1/leases", "{}").header.Get("Allow"); allow != "GET, POST" {
-		t.Errorf("Allow: %s", allow)
+		t.Errorf("PATCH /v1/leases: got Allow %s, want GET, POST", allow)
 	}
 }
 
@@ -196,15 +196,15 @@ func TestResponse_Headers(t *testing.T) {
 			a := s.expect(200, "GET", "/v1/leases", "", headers...)
 			if a.header.Get("OpenStack-API-Version") != "reservation 1.0" || a.header.Get("Vary") != "OpenStack-API-Version" ||
 				!strings.HasPrefix(a.header.Get("X-Openstack-Request-Id"), "req-") {
-				t.Errorf("%s: %v", header, a.header)
+				t.Errorf("request with the version header %s: got headers %v, want version 1.0, Vary and a request ID", header, a.header)
 			}
 		})
 	}
 	if a := s.expect(404, "GET", "/v1/leases/x", ""); a.header.Get("OpenStack-API-Version") != "reservation 1.0" {
-		t.Errorf("an error of a handler: %v", a.header)
+		t.Errorf("error of a known path: got headers %v, want OpenStack-API-Version", a.header)
 	}
 	if a := s.expect(404, "GET", "/v1/x", ""); a.header.Get("OpenStack-API-Version") != "" {
-		t.Errorf("an unknown path: %v", a.header)
+		t.Errorf("error of an unknown path: got headers %v, want no OpenStack-API-Version", a.header)
 	}
 }
 
@@ -216,17 +216,17 @@ func TestVersions_NeedNoToken(t *testing.T) {
 			a := s.as("", "GET", path, "")
 			v, _ := a.body["versions"].([]any)
 			if a.status != http.StatusMultipleChoices || len(v) != 1 {
-				t.Fatalf("%q: %d %s", path, a.status, a.raw)
+				t.Fatalf("version document at %q: got %d %s, want 300 with one version", path, a.status, a.raw)
 			}
 			href := v[0].(map[string]any)["links"].([]any)[0].(map[string]any)["href"]
 			if v[0].(map[string]any)["id"] != "v1.0" || href != s.url+"/v1" {
-				t.Errorf("%s", a.raw)
+				t.Errorf("version document: got %s, want v1.0 with a link to /v1", a.raw)
 			}
 		})
 	}
 	a := s.as("", "GET", "/v1/leases", "")
 	inner, _ := a.body["error"].(map[string]any)
 	if a.status != 401 || inner["title"] != "Unauthorized" {
-		t.Errorf("%d %v %s", a.status, a.header, a.raw)
+		t.Errorf("request without a token: got %d, headers %v, body %s; want 401 Unauthorized", a.status, a.header, a.raw)
 	}
 }

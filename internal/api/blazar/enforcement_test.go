@@ -27,26 +27,26 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 
 	errorBody = "no money"
 	if a := s.as("alice:red", "POST", "/v1/leases", body); a.status != 400 || !strings.Contains(a.raw, "no money") {
-		t.Errorf("a refused lease: %d %s", a.status, a.raw)
+		t.Errorf("create a lease that the enforcement service refuses: got %d %s, want 400 with its reason", a.status, a.raw)
 	}
 	if all := s.expect(200, "GET", "/v1/leases", ""); len(all.body["leases"].([]any)) != 0 {
-		t.Errorf("a refused lease is there: %s", all.raw)
+		t.Errorf("leases after a refused creation: got %s, want none", all.raw)
 	}
 	errorBody = ""
 	made := s.as("alice:red", "POST", "/v1/leases", body)
 	if made.status != 201 {
-		t.Fatalf("%d %s", made.status, made.raw)
+		t.Fatalf("create a lease that the enforcement service allows: got %d %s, want 201", made.status, made.raw)
 	}
 	path := "/v1/leases/" + made.body["lease"].(map[string]any)["id"].(string)
 	if a := s.as("alice:red", "PUT", path, `{"name":"silver"}`); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.raw)
+		t.Errorf("change the name alone: got %d %s, want 200 without a check", a.status, a.raw)
 	}
 	errorBody = "too long"
 	if a := s.as("alice:red", "PUT", path, `{"end_date":"2040-01-01 13:00"}`); a.status != 400 || !strings.Contains(a.raw, "too long") {
-		t.Errorf("a refused change: %d %s", a.status, a.raw)
+		t.Errorf("change that the enforcement service refuses: got %d %s, want 400 with its reason", a.status, a.raw)
 	}
 	if l := s.expect(200, "GET", path, "").body["lease"].(map[string]any); l["end_date"] != "2040-01-01T12:00:00.000000" || l["status"] != "PENDING" {
-		t.Errorf("a refused change changed %v", l)
+		t.Errorf("the lease after a refused change: got %v, want the old end date and PENDING", l)
 	}
 
 	var what []string
@@ -59,9 +59,9 @@ func TestEnforcement_AskedBeforeAnyWrite(t *testing.T) {
 	first, last := asked[0].Lease.(map[string]any), asked[2].Lease.(map[string]any)
 	host := first["reservations"].([]any)[0].(map[string]any)["allocations"].([]any)[0].(map[string]any)
 	if first["start_date"] != "2040-01-01T10:00:00" || host["hypervisor_hostname"] != "cmp-1" || asked[0].Current != nil {
-		t.Errorf("asked %+v", first)
+		t.Errorf("check-create request: got %+v, want plain dates, the host and no current lease", first)
 	}
 	if _, has := last["name"]; has || last["end_date"] != "2040-01-01T13:00:00" || asked[2].Current.(map[string]any)["end_date"] != "2040-01-01T12:00:00" {
-		t.Errorf("asked %+v, now %+v", last, asked[2].Current)
+		t.Errorf("check-update request: got %+v with the current lease %+v, want only the changed end date", last, asked[2].Current)
 	}
 }

@@ -22,7 +22,7 @@ func TestHost_Allocations(t *testing.T) {
 		t.Run(query, func(t *testing.T) {
 			a := s.expect(200, "GET", "/v1/os-hosts/allocations"+query, "")
 			if d := cmp.Diff([]any{expected}, a.body["allocations"]); d != "" {
-				t.Errorf("%q: %s", query, d)
+				t.Errorf("host allocations with the query %q (-want +got):\n%s", query, d)
 			}
 		})
 	}
@@ -86,10 +86,10 @@ func TestHost_CreateShowUpdateDelete(t *testing.T) {
 	}
 	properties := s.expect(200, "GET", "/v1/os-hosts/properties?detail=True&all=True", "").body["resource_properties"].([]any)
 	if d := cmp.Diff(map[string]any{"property": "gpu", "private": true, "values": []any{"False"}}, properties[0]); d != "" || len(properties) != 3 {
-		t.Errorf("%v %s", properties, d)
+		t.Errorf("host properties with all=True: got %v, want 3; the first (-want +got):\n%s", properties, d)
 	}
 	if public := s.expect(200, "GET", "/v1/os-hosts/properties", "").body["resource_properties"].([]any); len(public) != 2 {
-		t.Errorf("public: %v", public)
+		t.Errorf("public host properties: got %v, want 2", public)
 	}
 	s.expect(204, "DELETE", path, "")
 	s.expect(404, "GET", path, "")

@@ -41,12 +41,12 @@ func TestLease_BelongsToItsProject(t *testing.T) {
 	}
 	reader := s.as("rita:red", "PUT", path, `{"name":"x"}`, "X-Roles: reader")
 	if reader.status != 403 || !strings.Contains(reader.raw, "blazar:leases:put") {
-		t.Errorf("a reader: %d %s", reader.status, reader.raw)
+		t.Errorf("a reader updates a lease: got %d %s, want 403 with the rule blazar:leases:put", reader.status, reader.raw)
 	}
 	for token, want := range map[string]int{"alice:red": 1, "bob:blue": 0, "admin": 1} {
 		t.Run(token, func(t *testing.T) {
 			if all := s.as(token, "GET", "/v1/leases.json", "").body["leases"].([]any); len(all) != want {
-				t.Errorf("%s sees %d leases", token, len(all))
+				t.Errorf("the caller %s sees %d leases, want another number", token, len(all))
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestLease_ListPages(t *testing.T) {
 				got = append(got, slices.Index(ids, l.(map[string]any)["id"].(string)))
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("%s %s: %s", c.token, c.query, d)
+				t.Errorf("the caller %s lists leases with %s (-want +got):\n%s", c.token, c.query, d)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestLease_ListPages(t *testing.T) {
 		})
 	}
 	if a := s.as("bob:blue", "GET", "/v1/leases?marker="+ids[0], ""); a.status != 400 {
-		t.Errorf("another project's marker: %d %s", a.status, a.raw)
+		t.Errorf("page with another project's lease as marker: got %d %s, want 400", a.status, a.raw)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	path := "/v1/leases/" + s.lease("admin", "gold", 1, 2)["id"].(string)
 	a := s.expect(204, "DELETE", path, "")
 	if a.raw != "" || a.header.Get("Content-Type") != "application/json" {
-		t.Errorf("%v %q", a.header, a.raw)
+		t.Errorf("DELETE of a lease: got headers %v and body %q, want JSON's Content-Type and no body", a.header, a.raw)
 	}
 	s.expect(404, "DELETE", path, "")
 
@@ -112,7 +112,7 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	slow := s.expect(202, "DELETE", path, "") // no worker is there
 	l := slow.body["lease"].(map[string]any)
 	if sentence := l["berth:why"].(map[string]any)["sentence"].(string); !strings.Contains(sentence, "being deleted") {
-		t.Errorf("why: %s", sentence)
+		t.Errorf("berth:why of a lease in deletion: got %s, want that it is being deleted", sentence)
 	}
 	s.expect(409, "PUT", path, `{"name":"x"}`)
 
@@ -164,7 +164,7 @@ func TestLease_JSON(t *testing.T) {
 		"reservations":[{"resource_type":"physical:host","min":1,"max":"2","hypervisor_properties":"[\">=\",\"$vcpus\",\"2\"]","resource_properties":""}],
 		"events":[],"before_end_date":null}`)
 	if a.status != 201 || a.header.Get("Location") != "" {
-		t.Fatalf("%d %v %s", a.status, a.header, a.raw)
+		t.Fatalf("create a lease: got %d, headers %v, body %s; want 201 without Location", a.status, a.header, a.raw)
 	}
 	l := a.body["lease"].(map[string]any)
 	id := l["id"].(string)
@@ -193,16 +193,16 @@ func TestLease_JSON(t *testing.T) {
 		t.Error(d)
 	}
 	if why["sentence"] != "PENDING: start_lease is next, at 2040-01-01T10:00:00Z." {
-		t.Errorf("why: %v", why)
+		t.Errorf("berth:why of a new lease: got %v, want that start_lease is next", why)
 	}
 	waiting := why["waiting"].([]any)[0].(map[string]any)
 	if waiting["for"] != "start_lease" || waiting["deadline"] != "2040-01-01T10:00:00Z" || waiting["since"] == nil {
-		t.Errorf("waiting: %v", waiting)
+		t.Errorf("waiting entity of a new lease: got %v, want start_lease with its time", waiting)
 	}
 	for _, path := range []string{"/v1/leases/" + id, "/v1/leases/" + id + ".json"} {
 		t.Run(path, func(t *testing.T) {
 			if got := s.expect(200, "GET", path, ""); got.body["lease"].(map[string]any)["name"] != "gold" {
-				t.Errorf("shown: %s", got.raw)
+				t.Errorf("show the lease: got %s, want the name gold", got.raw)
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestLease_DatesAreExactToTheSecond(t *testing.T) {
 	a := s.expect(201, "POST", "/v1/leases", `{"name":"x","start_date":"2040-11-21T15:20:05+01:00","end_date":"2040-11-21T14:20:35.5Z"}`)
 	l := a.body["lease"].(map[string]any)
 	if l["start_date"] != "2040-11-21T14:20:05.000000" || l["end_date"] != "2040-11-21T14:20:35.500000" {
-		t.Errorf("%v to %v", l["start_date"], l["end_date"])
+		t.Errorf("dates with a zone: got %v to %v, want them in UTC", l["start_date"], l["end_date"])
 	}
 }
 
@@ -225,11 +225,11 @@ func TestLease_StartNowIsDueImmediately(t *testing.T) {
 	a := s.expect(201, "POST", "/v1/leases", body)
 	l := a.body["lease"].(map[string]any)
 	if !strings.HasSuffix(l["start_date"].(string), ":00.000000") {
-		t.Errorf("now is %v", l["start_date"])
+		t.Errorf("lease with start_date now: got %v, want a full minute", l["start_date"])
 	}
 	row, err := s.store.Lease.Lease(t.Context(), uuid.MustParse(l["id"].(string)))
 	if err != nil || lease.Next(row, time.Now()).Step != lease.StepStart {
-		t.Errorf("not due: %+v, %v", row, err)
+		t.Errorf("lease with start_date now: got %+v, error %v; want a start that is due", row, err)
 	}
 }
 
@@ -263,13 +263,13 @@ func TestLease_Update(t *testing.T) {
 				t.Errorf("%s: want %d, got %d %s", c.body, c.status, a.status, a.raw)
 			}
 			if a.status == 200 && a.body["lease"].(map[string]any)["status"] != "PENDING" {
-				t.Errorf("%s: %s", c.body, a.raw)
+				t.Errorf("PUT %s: got %s, want the status PENDING", c.body, a.raw)
 			}
 		})
 	}
 	l := s.expect(200, "GET", path, "").body["lease"].(map[string]any)
 	if l["name"] != "silver" || l["project_id"] != "red" || l["status"] != "PENDING" {
-		t.Errorf("after all: %v", l)
+		t.Errorf("the lease after all updates: got %v, want name silver, project red and PENDING", l)
 	}
 }
 
@@ -329,14 +329,14 @@ func TestLease_RefusedCreateWritesNothing(t *testing.T) {
 			a := s.expect(c.status, "POST", "/v1/leases", c.body, "Content-Type: application/json")
 			message, _ := a.body["error_message"].(string)
 			if begin, open := strings.CutSuffix(c.message, "…"); message != c.message && !(open && strings.HasPrefix(message, begin)) {
-				t.Errorf("%s: %q", c.name, message)
+				t.Errorf("%s: got the message %q, want another one", c.name, message)
 			}
 		})
 	}
 	if a := s.expect(413, "POST", "/v1/leases", `{"name":"`+strings.Repeat("x", 1<<20)+`"}`); a.body["error"] != 413.0 {
-		t.Errorf("a large body: %s", a.raw)
+		t.Errorf("body above one megabyte: got %s, want the error 413", a.raw)
 	}
 	if all := s.expect(200, "GET", "/v1/leases", "").body["leases"].([]any); len(all) != 0 {
-		t.Errorf("left: %v", all)
+		t.Errorf("leases after refused requests: got %v, want none", all)
 	}
 }

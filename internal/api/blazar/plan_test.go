@@ -18,10 +18,10 @@ func TestPlan_ShowsTheResourcesOfALease(t *testing.T) {
 	}
 	a := s.as("alice:red", "POST", "/v1/plans", body)
 	if d := cmp.Diff(plan("2040-01-01T10:00:00.000000", "2040-01-01T12:00:00.000000", "cmp-1", "cmp-2"), a.body); a.status != 200 || d != "" {
-		t.Errorf("%d %s", a.status, d)
+		t.Errorf("POST /v1/plans: got status %d, want 200; plan (-want +got):\n%s", a.status, d)
 	}
 	if all := s.expect(200, "GET", "/v1/leases", ""); len(all.body["leases"].([]any)) != 0 {
-		t.Errorf("a plan left a lease: %s", all.raw)
+		t.Errorf("leases after a plan: got %s, want none", all.raw)
 	}
 	s.expect(201, "POST", "/v1/leases", strings.Replace(body, `"latest_start":null,`, "", 1))
 	s.expect(409, "POST", "/v1/plans", body)

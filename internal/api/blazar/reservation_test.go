@@ -85,7 +85,7 @@ func TestReservation_JSONOfEveryType(t *testing.T) {
 	for _, r := range got {
 		r := r.(map[string]any)
 		if flavor, is := r["flavor_id"]; is && flavor != r["id"] || r["resource_id"] != r["id"] {
-			t.Errorf("%v", r)
+			t.Errorf("reservation: got %v, want its own ID as resource_id and flavor_id", r)
 		}
 		stamps(t, r, "id", "resource_id", "created_at")
 		delete(r, "flavor_id")
@@ -138,7 +138,7 @@ func TestReservation_InvalidIsRefusedAndWritesNothing(t *testing.T) {
 		})
 	}
 	if left := s.expect(200, "GET", "/v1/leases", "").body["leases"].([]any); len(left) != 0 {
-		t.Errorf("left: %v", left)
+		t.Errorf("leases after refused requests: got %v, want none", left)
 	}
 }
 
@@ -175,16 +175,16 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 				t.Errorf("%s: want %d, got %d %s", c.change, c.status, a.status, a.raw)
 			}
 			if after := s.expect(200, "GET", path, "").body["lease"]; c.status != 200 && !cmp.Equal(before, after) {
-				t.Errorf("%s was refused and changed the lease: %s", c.change, cmp.Diff(before, after))
+				t.Errorf("the change %s was refused but changed the lease (-before +after):\n%s", c.change, cmp.Diff(before, after))
 			}
 		})
 	}
 	got := s.expect(200, "GET", path, "").body["lease"].(map[string]any)["reservations"].([]any)
 	if r := got[0].(map[string]any); r["amount"] != 4.0 || r["affinity"] != true {
-		t.Errorf("%v", r)
+		t.Errorf("host reservation after the changes: got %v, want amount 4 and affinity true", r)
 	}
 	if r := got[1].(map[string]any); r["amount"] != 1.0 || len(r["required_floatingips"].([]any)) != 0 {
-		t.Errorf("%v", r)
+		t.Errorf("floating IP reservation after the changes: got %v, want amount 1 and no required addresses", r)
 	}
 
 	f := s.expect(201, "POST", "/v1/leases", strings.Replace(reserving(`{"resource_type":"flavor:instance","flavor_id":"m1","amount":1}`), "2040", "2039", 2)).body["lease"].(map[string]any)
@@ -200,7 +200,7 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 	created := a.body["floatingip"].(map[string]any)
 	path := "/v1/floatingips/" + created["id"].(string)
 	if at, _ := created["created_at"].(string); len(at) != len(dateOut) || at[10] != 'T' {
-		t.Errorf("created_at: %v", created["created_at"])
+		t.Errorf("created_at of a floating IP: got %v, want the format of dates", created["created_at"])
 	}
 	leaseResponse := s.expect(200, "GET", path, "").body["floatingip"].(map[string]any)
 	if d := cmp.Diff([]any{leaseResponse}, s.expect(200, "GET", "/v1/floatingips.json", "").body["floatingips"]); d != "" {
@@ -229,7 +229,7 @@ func TestFloatingIP_CreateListDelete(t *testing.T) {
 		})
 	}
 	if a := s.as("alice:red", "POST", "/v1/floatingips", `{}`); a.status != 403 {
-		t.Errorf("a member registers: %d", a.status)
+		t.Errorf("a member registers a floating IP: got status %d, want 403", a.status)
 	}
 	l := s.expect(201, "POST", "/v1/leases", reserving(`{"resource_type":"virtual:floatingip","network_id":"`+network+`","amount":1}`)).body["lease"].(map[string]any)
 	s.expect(409, "DELETE", path, "")

@@ -53,7 +53,7 @@ func send(t *testing.T, h http.Handler, token, method, path, body string) (int, 
 	h.ServeHTTP(w, r)
 	var answer map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-		t.Fatalf("%s %s: %d %q: %v", method, path, w.Code, w.Body, err)
+		t.Fatalf("%s %s answered %d %q, which is not JSON: %v", method, path, w.Code, w.Body, err)
 	}
 	return w.Code, answer
 }
@@ -84,7 +84,7 @@ func TestList_NewestFirstAndFiltered(t *testing.T) {
 				seqs = append(seqs, e.(map[string]any)["seq"])
 			}
 			if status != 200 || answer["entries"] == nil || fmt.Sprint(seqs) != want {
-				t.Errorf("%s: %d %v, want %s", query, status, seqs, want)
+				t.Errorf("list of entries with the query %s: got status %d and entries %v, want 200 and %s", query, status, seqs, want)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestShow_SaysWhyTheEntryWaits(t *testing.T) {
 	status, answer := send(t, h, "admin", "GET", "/entries/2", "")
 	got, _ := answer["entry"].(map[string]any)
 	if status != 200 || got == nil {
-		t.Fatalf("%d %v", status, answer)
+		t.Fatalf("show an entry: got %d %v, want 200 with the entry", status, answer)
 	}
 	created := got["created_at"]
 	want := map[string]any{
@@ -120,10 +120,10 @@ func TestRetry_FailedEntryBecomesPending(t *testing.T) {
 	s, h := threeEntries(t)
 	status, answer := send(t, h, "admin", "POST", "/entries/1/retry", "")
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "pending" || got["failures"] != 0.0 {
-		t.Fatalf("%d %v", status, answer)
+		t.Fatalf("retry a failed entry: got %d %v, want it pending without failures", status, answer)
 	}
 	if take, err := s.Journal.ClaimEntry(t.Context(), 1); err != nil || take.Entry.State != journal.Processing {
-		t.Errorf("%+v, %v", take, err)
+		t.Errorf("claim the retried entry: got %+v, error %v; want it processing", take, err)
 	}
 }
 
@@ -132,22 +132,22 @@ func TestSkip_ReleasesBlockedEntries(t *testing.T) {
 	s, h := threeEntries(t)
 	status, answer := send(t, h, "admin", "POST", "/entries/1/skip", `{"reason": "made by hand"}`)
 	if got, _ := answer["entry"].(map[string]any); status != 200 || got["state"] != "completed" || got["last_error"] != "skipped by admin: made by hand" {
-		t.Fatalf("%d %v", status, answer)
+		t.Fatalf("skip a failed entry: got %d %v, want it completed with the reason", status, answer)
 	}
 	if take, err := s.Journal.ClaimEntry(t.Context(), 2); err != nil || len(take.Blockers) > 0 {
-		t.Errorf("%+v, %v", take, err)
+		t.Errorf("claim the entry that waited for the skipped one: got %+v, error %v; want no blockers", take, err)
 	}
 	got, _ := answer["entry"].(map[string]any)
 	decisions, _ := got["audit"].([]any)
 	if len(decisions) != 1 {
-		t.Fatalf("the audit says %v", got["audit"])
+		t.Fatalf("audit of the skipped entry: got %v, want one decision", got["audit"])
 	}
 	decision, _ := decisions[0].(map[string]any)
 	if d := cmp.Diff(map[string]any{"at": decision["at"], "actor": "admin", "action": "skip", "reason": "made by hand"}, decision); d != "" {
 		t.Error(d)
 	}
 	if status, answer := send(t, h, "admin", "POST", "/entries/1/skip", ""); status != 409 {
-		t.Errorf("skipped twice: %d %v", status, answer)
+		t.Errorf("skip an entry a second time: got %d %v, want 409", status, answer)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestError_NamesTheEntry(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			_, answer := send(t, h, "admin", "POST", path, "")
 			if refusal, _ := answer["error"].(map[string]any); refusal["message"] != want {
-				t.Errorf("%s: %v", path, answer)
+				t.Errorf("POST %s: got %v, want another refusal", path, answer)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func TestRecord_CreateUpdateDelete(t *testing.T) {
 		{"operation":"delete","object_type":"router","object_id":"`+routerID+`"}]}`)
 	entries, _ := answer["entries"].([]any)
 	if status != 201 || len(entries) != 3 {
-		t.Fatalf("%d %v", status, answer)
+		t.Fatalf("record three changes: got %d %v, want 201 with three entries", status, answer)
 	}
 	var got []string
 	for _, e := range entries {
@@ -32,7 +32,7 @@ func TestRecord_CreateUpdateDelete(t *testing.T) {
 	}
 
 	if status, answer := send(t, h, "demo:demo", "POST", "/entries", `{}`); status != 403 {
-		t.Errorf("a member records: %d %v", status, answer)
+		t.Errorf("a member records changes: got %d %v, want 403", status, answer)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestRun_StartedOnceAndShown(t *testing.T) {
 		status, answer := send(t, h, "admin", "POST", "/runs", `{"kind":"audit","reason":"doubts"}`)
 		got, _ := answer["run"].(map[string]any)
 		if status != 202 || got["id"] != 1.0 || got["state"] != "running" || got["actor"] != "admin" || got["reason"] != "doubts" {
-			t.Fatalf("%d %v", status, answer)
+			t.Fatalf("start an audit: got %d %v, want 202 with the running run 1", status, answer)
 		}
 	}
 	found := []journal.Finding{{Object: journal.Ref{Type: "network", ID: "n"}, Kind: journal.Different, Attributes: []string{"mtu"}, Data: []byte(`{}`)}}
@@ -31,13 +31,13 @@ func TestRun_StartedOnceAndShown(t *testing.T) {
 		t.Error(d)
 	}
 	if _, answer := send(t, h, "admin", "GET", "/runs/1/findings?after=network/n", ""); fmt.Sprint(answer["findings"]) != "[]" {
-		t.Errorf("after the last: %v", answer)
+		t.Errorf("findings after the last one: got %v, want none", answer)
 	}
 	if _, answer := send(t, h, "admin", "GET", "/runs", ""); len(answer["runs"].([]any)) != 1 {
-		t.Errorf("%v", answer)
+		t.Errorf("list of runs: got %v, want one", answer)
 	}
 	if status, answer := send(t, h, "admin", "GET", "/runs/1", ""); status != 200 || !strings.Contains(fmt.Sprint(answer), "The audit 1 is running.") {
-		t.Errorf("%d %v", status, answer)
+		t.Errorf("show run 1: got %d %v, want a sentence that it is running", status, answer)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestAnalysis_ReportsDurations(t *testing.T) {
 	status, answer := send(t, h, "admin", "GET", "/analysis?last=10&slowest=1", "")
 	got, _ := answer["analysis"].(map[string]any)
 	if slowest, _ := got["slowest"].([]any); status != 200 || got["entries"] != 1.0 || got["attempts"] != 1.0 || len(slowest) != 1 {
-		t.Errorf("%d %v", status, answer)
+		t.Errorf("analysis: got %d %v, want one entry with one attempt", status, answer)
 	}
 }
 

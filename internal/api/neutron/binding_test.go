@@ -44,7 +44,7 @@ func TestBinding_ActivateMovesThePort(t *testing.T) {
 		t.Run(query, func(t *testing.T) {
 			c := c.in(t)
 			if d := cmp.Diff(object{"bindings": []any{object{"host": host}}}, c.must(200, "GET", path+query, "")); d != "" {
-				t.Errorf("%s: %s", query, d)
+				t.Errorf("list the bindings with the query %s (-want +got):\n%s", query, d)
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func TestBinding_ActivateMovesThePort(t *testing.T) {
 	}
 	c.must(204, "DELETE", path+"/cmp-1", "")
 	if shown := c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object); shown["binding:host_id"] != "cmp-2" || shown["status"] != "DOWN" {
-		t.Errorf("the port is on %v, %v", shown["binding:host_id"], shown["status"])
+		t.Errorf("the port after its binding moved: got host %v and status %v, want cmp-2 and DOWN", shown["binding:host_id"], shown["status"])
 	}
 }
 
@@ -90,12 +90,12 @@ func TestBinding_ErrorTypes(t *testing.T) {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault(tc.method, tc.path, tc.body); got != tc.want {
-				t.Errorf("%s %s %s: %s, want %s", tc.method, tc.path, tc.body, got, tc.want)
+				t.Errorf("%s %s %s: got %s, want %s", tc.method, tc.path, tc.body, got, tc.want)
 			}
 		})
 	}
 	if got := c.as("u:admin").fault("GET", path, ""); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a member: %s", got)
+		t.Errorf("a member lists the bindings: got %s, want 403 PolicyNotAuthorized", got)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 			p := c.port(net, `,"binding:host_id":"`+host+`","device_owner":"compute:nova"`+tc.more)
 			for _, p := range []object{p, c.must(200, "GET", "/v2.0/ports/"+p["id"].(string), "")["port"].(object)} {
 				if d := cmp.Diff(any(tc.want(p["id"].(string))), p["binding:vif_details"]); d != "" || p["binding:vif_type"] != tc.vif {
-					t.Errorf("%s: %v, %s", host, p["binding:vif_type"], d)
+					t.Errorf("port on %s: binding:vif_type %v; binding:vif_details (-want +got):\n%s", host, p["binding:vif_type"], d)
 				}
 			}
 		})
@@ -152,18 +152,18 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 	path := "/v2.0/ports/" + p["id"].(string)
 	created := c.must(201, "POST", path+"/bindings", `{"binding":{"host":"cmp-4"}}`)["binding"].(object)
 	if d := cmp.Diff(any(shared("client", "/run/vhu/vhu"+p["id"].(string)[:11])), created["vif_details"]); d != "" || created["vif_type"] != "vhostuser" {
-		t.Errorf("where it may move: %s", d)
+		t.Errorf("VIF details of the new inactive binding (-want +got):\n%s", d)
 	}
 	p = c.must(200, "PUT", path, `{"port":{"name":"x"}}`)["port"].(object)
 	if d := cmp.Diff(any(ovs("netdev", "br-x", true)), p["binding:vif_details"]); d != "" {
-		t.Errorf("where it is: %s", d)
+		t.Errorf("VIF details of the port on its current host (-want +got):\n%s", d)
 	}
 	active := c.must(200, "PUT", path+"/bindings/cmp-4/activate", "")
 	if d := cmp.Diff(created["vif_details"], active["vif_details"]); d != "" {
-		t.Errorf("where it has moved: %s", d)
+		t.Errorf("VIF details of the activated binding (-want +got):\n%s", d)
 	}
 	p = c.must(200, "PUT", path, `{"port":{"binding:host_id":""}}`)["port"].(object)
 	if d := cmp.Diff(any(object{}), p["binding:vif_details"]); d != "" {
-		t.Errorf("nowhere: %s", d)
+		t.Errorf("VIF details of the unbound port (-want +got):\n%s", d)
 	}
 }

@@ -31,7 +31,7 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	subnet, err := subnets.Create(ctx, client, subnets.CreateOpts{NetworkID: net.ID, CIDR: "10.0.0.0/24", IPVersion: gophercloud.IPv4, EnableDHCP: &up}).Extract()
 	check("create subnet", err)
 	if subnet.GatewayIP != "10.0.0.1" || subnet.AllocationPools[0].Start != "10.0.0.2" || subnet.AllocationPools[0].End != "10.0.0.254" {
-		t.Errorf("subnet %+v", subnet)
+		t.Errorf("created subnet %+v: want the gateway 10.0.0.1 and the pool 10.0.0.2 to 10.0.0.254", subnet)
 	}
 	type boundPort struct {
 		ports.Port
@@ -43,7 +43,7 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 		HostID:            "cmp-1", VNICType: "normal",
 	}).ExtractInto(&created))
 	if created.Status != "DOWN" || created.VIFType != "ovs" || created.HostID != "cmp-1" || len(created.FixedIPs) != 1 {
-		t.Errorf("port %+v", created)
+		t.Errorf("created port %+v: want status DOWN, VIF type ovs, host cmp-1 and one fixed IP", created)
 	}
 
 	revision := created.RevisionNumber
@@ -51,10 +51,10 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	renamed, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract()
 	check("update port with the revision of its creation", err)
 	if renamed.Name != name || renamed.RevisionNumber != revision+1 {
-		t.Errorf("renamed %+v", renamed)
+		t.Errorf("renamed port %+v: want the new name and the next revision", renamed)
 	}
 	if _, err := ports.Update(ctx, client, created.ID, ports.UpdateOpts{Name: &name, RevisionNumber: &revision}).Extract(); !gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed) {
-		t.Errorf("a stale update: %v", err)
+		t.Errorf("update a port with an old revision number: got error %v, want 412", err)
 	}
 
 	for range 4 {
@@ -66,12 +66,12 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	all, err := ports.ExtractPorts(pages)
 	check("read ports", err)
 	if len(all) != 5 || !slices.ContainsFunc(all, func(p ports.Port) bool { return p.ID == created.ID }) {
-		t.Errorf("paged through %d ports", len(all))
+		t.Errorf("list of ports in pages: got %d ports, want 5 with the created one", len(all))
 	}
 	shown, err := networks.Get(ctx, client, net.ID).Extract()
 	check("show network", err)
 	if !slices.Equal(shown.Subnets, []string{subnet.ID}) || shown.CreatedAt.IsZero() {
-		t.Errorf("network %+v", shown)
+		t.Errorf("shown network %+v: want its subnet and a creation time", shown)
 	}
 	found, err := agents.List(client, agents.ListOpts{AgentType: "DHCP agent"}).AllPages(ctx)
 	check("list agents", err)
@@ -80,7 +80,7 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	hosted, err := agents.ListDHCPNetworks(ctx, client, list[0].ID).Extract()
 	check("list hosted networks", err)
 	if len(hosted) != 1 || !list[0].Alive || list[0].HeartbeatTimestamp.IsZero() {
-		t.Errorf("agent %+v hosts %v", list[0], hosted)
+		t.Errorf("agent %+v hosts the networks %v: want one network, and an agent that is alive with a heartbeat time", list[0], hosted)
 	}
 
 	for _, p := range all {
@@ -89,6 +89,6 @@ func TestGophercloud_NetworkSubnetPort(t *testing.T) {
 	check("delete subnet", subnets.Delete(ctx, client, subnet.ID).ExtractErr())
 	check("delete network", networks.Delete(ctx, client, net.ID).ExtractErr())
 	if _, err := networks.Get(ctx, client, net.ID).Extract(); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		t.Errorf("a deleted network: %v", err)
+		t.Errorf("show a deleted network: got error %v, want 404", err)
 	}
 }

@@ -88,13 +88,13 @@ func (l library) discover() {
 		known[e.Alias] = true
 	}
 	if !known["trunk"] || !known["standard-attr-tag"] || !known["extra_dhcp_opt"] {
-		l.Errorf("extensions %v", known)
+		l.Errorf("extensions by alias: got %v, want trunk, standard-attr-tag and extra_dhcp_opt among them", known)
 	}
 	one, err := common.Get(l.ctx, l.client, "agent").Extract()
 	l.check("show extension", err)
 	l.same("extension", "agent", one.Alias)
 	if _, err := extensions.Get(l.ctx, l.client, "router").Extract(); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		l.Errorf("an extension that is not there: %v", err)
+		l.Errorf("show an unknown extension: got error %v, want 404", err)
 	}
 }
 

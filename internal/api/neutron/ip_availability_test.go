@@ -29,7 +29,7 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 		t.Error(d)
 	}
 	if all := c.must(200, "GET", "/v2.0/network-ip-availabilities?network_name=blue", ""); len(all["network_ip_availabilities"].([]any)) != 2 {
-		t.Errorf("%v", all)
+		t.Errorf("availabilities of the networks named blue: got %v, want two", all)
 	}
 	var names []any
 	for next := "/v2.0/network-ip-availabilities?limit=1&sort_key=network_name&sort_dir=desc&fields=network_name"; next != ""; {
@@ -45,7 +45,7 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff([]any{"blue", "blue"}, names); d != "" {
-		t.Errorf("page by page: %s", d)
+		t.Errorf("network names, read page by page (-want +got):\n%s", d)
 	}
 	for path, refused := range map[string]string{"?sort_key=mtu": "400 HTTPBadRequest", "?x=1": "400 HTTPBadRequest", "/blue": "404 NetworkNotFound"} {
 		t.Run(path, func(t *testing.T) {
@@ -56,6 +56,6 @@ func TestIPAvailability_CountsUsedAndTotalAddresses(t *testing.T) {
 		})
 	}
 	if all := c.as("ann:other").must(200, "GET", "/v2.0/network-ip-availabilities", ""); len(all["network_ip_availabilities"].([]any)) != 0 {
-		t.Errorf("of others: %v", all)
+		t.Errorf("availabilities that another project sees: got %v, want none", all)
 	}
 }

@@ -15,7 +15,7 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 	changed := c.must(200, "PUT", path, `{"network":{"mtu":9000}}`)["network"].(object)
 	back := c.must(200, "PUT", path, `{"network":{"mtu":0}}`)["network"].(object)
 	if flat["mtu"] != 1500.0 || changed["mtu"] != 9000.0 || back["mtu"] != 1500.0 {
-		t.Errorf("mtu %v, then %v, then %v", flat["mtu"], changed["mtu"], back["mtu"])
+		t.Errorf("MTU of the new network is %v, after setting 9000 %v, after setting 0 %v; want 1500, 9000, 1500", flat["mtu"], changed["mtu"], back["mtu"])
 	}
 	for _, tc := range []struct{ body, want string }{
 		{`{"network":{"provider:network_type":"flat","provider:physical_network":"p"}}`, "409 FlatNetworkInUse"},
@@ -37,10 +37,10 @@ func TestNetwork_DefaultsOfNetworksAndServicePorts(t *testing.T) {
 	net, _ := c.createNetwork("10.0.0.0/24")
 	p := c.port(net, `,"device_owner":"network:distributed","security_groups":["`+c.group("g")+`"]`)
 	if p["port_security_enabled"] != false || len(p["security_groups"].([]any)) != 0 {
-		t.Errorf("a port of the network's own: %v, %v", p["port_security_enabled"], p["security_groups"])
+		t.Errorf("a port with device_owner network:distributed: got port security %v and groups %v, want false and none", p["port_security_enabled"], p["security_groups"])
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/subnets?subnetpool_id=x&sort_key=subnetpool_id&sort_dir=asc", ""), "subnets")); n != 0 {
-		t.Errorf("%d subnets are from a pool", n)
+		t.Errorf("subnets with a subnetpool_id: got %d, want 0", n)
 	}
 }
 
@@ -52,21 +52,21 @@ func TestNetwork_DeleteRemovesItsServicePorts(t *testing.T) {
 	web := "/v2.0/ports/" + c.port(net, ``)["id"].(string)
 
 	if got := c.fault("DELETE", "/v2.0/subnets/"+subnet, ""); got != "409 SubnetInUse" {
-		t.Errorf("a subnet with a user's port is deleted: %s", got)
+		t.Errorf("delete a subnet with a server's port: got %s, want 409 SubnetInUse", got)
 	}
 	c.must(204, "DELETE", web, "")
 	c.must(204, "DELETE", "/v2.0/subnets/"+subnet, "")
 	if got := c.must(200, "GET", served, "")["port"].(object); len(got["fixed_ips"].([]any)) != 0 || got["revision_number"] != 2.0 {
-		t.Errorf("the port that serves the network: %v", got)
+		t.Errorf("the DHCP port after its subnet was deleted: got %v, want no fixed IPs and revision 2", got)
 	}
 	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface"`)["id"].(string)
 	if got := c.fault("DELETE", "/v2.0/networks/"+net, ""); got != "409 NetworkInUse" {
-		t.Errorf("a network with a router is deleted: %s", got)
+		t.Errorf("delete a network with a router port: got %s, want 409 NetworkInUse", got)
 	}
 	c.must(204, "DELETE", router, "")
 	c.must(204, "DELETE", "/v2.0/networks/"+net, "")
 	if got := c.fault("GET", served, ""); got != "404 PortNotFound" {
-		t.Errorf("the port that served the network: %s", got)
+		t.Errorf("show the DHCP port of the deleted network: got %s, want 404 PortNotFound", got)
 	}
 	journaled := c.journaledChanges()
 	if d := cmp.Diff([]string{"delete port", "delete network"}, journaled[len(journaled)-2:]); d != "" {
@@ -81,22 +81,22 @@ func TestExternalNetwork_VisibleToAllProjects(t *testing.T) {
 	net, subnet := owner.createNetwork("10.0.0.0/24")
 	path := "/v2.0/networks/" + net
 	if got := guest.fault("GET", path, ""); got != "404 NetworkNotFound" {
-		t.Errorf("a network of others: %s", got)
+		t.Errorf("show another project's network: got %s, want 404 NetworkNotFound", got)
 	}
 	c.must(200, "PUT", path, `{"network":{"router:external":true}}`)
 
 	if got := ids(guest.must(200, "GET", "/v2.0/networks?router:external=true", ""), "networks"); len(got) != 1 {
-		t.Errorf("external networks: %v", got)
+		t.Errorf("external networks that another project sees: got %v, want one", got)
 	}
 	if got := guest.fault("GET", "/v2.0/subnets/"+subnet, ""); got != "404 SubnetNotFound" {
-		t.Errorf("its subnet: %s", got)
+		t.Errorf("show the subnet of another project's external network: got %s, want 404 SubnetNotFound", got)
 	}
 	if got := guest.fault("POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":4,"cidr":"10.1.0.0/24"}}`, net)); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a subnet there: %s", got)
+		t.Errorf("create a subnet on another project's external network: got %s, want 403 PolicyNotAuthorized", got)
 	}
 	port := guest.port(net, "")
 	if got := c.fault("PUT", path, `{"network":{"router:external":false}}`); got != "409 InvalidSharedSetting" {
-		t.Errorf("closed with guests inside: %s", got)
+		t.Errorf("make a network internal while it has another project's ports: got %s, want 409 InvalidSharedSetting", got)
 	}
 	guest.must(204, "DELETE", "/v2.0/ports/"+port["id"].(string), "")
 	c.must(200, "PUT", path, `{"network":{"router:external":false}}`)

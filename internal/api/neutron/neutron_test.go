@@ -93,7 +93,7 @@ func (c cloud) raw(method, path, body string, header ...string) (int, object, ht
 	var o object
 	if len(bytes.TrimSpace(text)) > 0 {
 		if err := json.Unmarshal(text, &o); err != nil {
-			c.t.Fatalf("%s %s answered %d %q", method, path, answer.StatusCode, text)
+			c.t.Fatalf("%s %s answered %d and a body that is no JSON: %q", method, path, answer.StatusCode, text)
 		}
 	}
 	return answer.StatusCode, o, answer.Header
@@ -118,7 +118,7 @@ func (c cloud) fault(method, path, body string, header ...string) string {
 		return fmt.Sprintf("%d %v", status, o)
 	}
 	if message, _ := e["message"].(string); message == "" || e["detail"] != "" {
-		c.t.Errorf("%s %s: an error without a message: %v", method, path, e)
+		c.t.Errorf("%s %s: got the error %v, want a message and an empty detail", method, path, e)
 	}
 	return fmt.Sprintf("%d %s", status, e["type"])
 }

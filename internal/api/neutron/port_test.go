@@ -27,7 +27,7 @@ func TestPort_GetsOneIPv4AndEverySLAACAddress(t *testing.T) {
 	subnet(`"cidr":"fd00:1::/64","allocation_pools":[{"start":"fd00:1::7","end":"fd00:1::7"}],"enable_dhcp":false`)
 	slaac := subnet(`"cidr":"2001:db8::1/64","ipv6_address_mode":"slaac","ipv6_ra_mode":"slaac"`)
 	if slaac["cidr"] != "2001:db8::/64" || slaac["gateway_ip"] != "2001:db8::" {
-		t.Errorf("slaac subnet %v", slaac)
+		t.Errorf("created SLAAC subnet: got %v, want CIDR 2001:db8::/64 and gateway 2001:db8::", slaac)
 	}
 
 	p := c.port(net, `,"mac_address":"fa:16:3e:11:22:33"`)
@@ -37,18 +37,18 @@ func TestPort_GetsOneIPv4AndEverySLAACAddress(t *testing.T) {
 	path := "/v2.0/ports/" + p["id"].(string)
 	p = c.must(200, "PUT", path, `{"port":{"mac_address":"fa:16:3e:11:22:44"}}`)["port"].(object)
 	if d := cmp.Diff([]string{"10.0.0.2", "fd00:1::7", "2001:db8::f816:3eff:fe11:2244"}, addresses(p)); d != "" {
-		t.Errorf("after another MAC: %s", d)
+		t.Errorf("addresses after the MAC changed (-want +got):\n%s", d)
 	}
 	p = c.must(200, "PUT", path, `{"port":{"fixed_ips":[]}}`)["port"].(object)
 	if d := cmp.Diff([]string{"2001:db8::f816:3eff:fe11:2244"}, addresses(p)); d != "" {
-		t.Errorf("without fixed addresses: %s", d)
+		t.Errorf("addresses after fixed_ips were set to [] (-want +got):\n%s", d)
 	}
 	p = c.must(200, "PUT", path, fmt.Sprintf(`{"port":{"fixed_ips":[{"subnet_id":%q}]}}`, v4))["port"].(object)
 	if d := cmp.Diff([]string{"10.0.0.2", "2001:db8::f816:3eff:fe11:2244"}, addresses(p)); d != "" {
-		t.Errorf("with one again: %s", d)
+		t.Errorf("addresses after an IPv4 address was requested again (-want +got):\n%s", d)
 	}
 	if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"fixed_ips":[{"subnet_id":%q}]}}`, net, v4)); got != "409 IpAddressGenerationFailure" {
-		t.Errorf("a full subnet: %s", got)
+		t.Errorf("create a port on a subnet without free addresses: got %s, want 409 IpAddressGenerationFailure", got)
 	}
 }
 
@@ -69,10 +69,10 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(p["berth:why"], after["berth:why"]); d != "" || after["revision_number"] != p["revision_number"].(float64)+1 {
-		t.Errorf("revision %v, and what it waits for: %s", after["revision_number"], d)
+		t.Errorf("the port after a SLAAC subnet was added: revision %v, want the next one; berth:why (-want +got):\n%s", after["revision_number"], d)
 	}
 	if n := len(addresses(c.must(200, "GET", "/v2.0/ports/"+router, "")["port"].(object))); n != 1 {
-		t.Errorf("a router has %d addresses", n)
+		t.Errorf("addresses of a router port after a SLAAC subnet was added: got %d, want 1", n)
 	}
 
 	const unknownID = "00000000-0000-4000-8000-000000000000"
@@ -95,14 +95,14 @@ func TestSLAAC_AddressesCannotBeChosen(t *testing.T) {
 	// A client may send back the addresses that it read, with one more, and it may send the SLAAC address that it computed itself.
 	same := fmt.Sprintf(`{"port":{"fixed_ips":[{"subnet_id":%q},{"subnet_id":%q,"ip_address":%q},{"subnet_id":%q}]}}`, v4, six, created, v4)
 	if got := addresses(c.must(200, "PUT", path, same)["port"].(object)); len(got) != 3 || got[1] != created {
-		t.Errorf("sent back: %v", got)
+		t.Errorf("addresses after the client sent back what it had read and one more: got %v, want 3 with the same SLAAC address", got)
 	}
 	given := c.port(net, `,"mac_address":"fa:16:3e:11:22:55","fixed_ips":[{"ip_address":"fd00::f816:3eff:fe11:2255"}]`)
 	if d := cmp.Diff([]string{"fd00::f816:3eff:fe11:2255"}, addresses(given)); d != "" {
 		t.Error(d)
 	}
 	if got := addresses(c.must(200, "PUT", "/v2.0/ports/"+router, `{"port":{"fixed_ips":[{"ip_address":"fd00::1"}]}}`)["port"].(object)); got[0] != "fd00::1" || len(got) != 1 {
-		t.Errorf("a router is given %v", got)
+		t.Errorf("addresses of a router port after setting fd00::1: got %v, want only fd00::1", got)
 	}
 	c.must(204, "DELETE", "/v2.0/networks/"+other, "")
 }
@@ -117,15 +117,15 @@ func TestPort_ShowsWhatItWaitsFor(t *testing.T) {
 	id := p["id"].(string)
 	shown := c.must(200, "GET", "/v2.0/ports/"+id, "")["port"].(object)
 	if d := cmp.Diff(p, shown); d != "" {
-		t.Errorf("shown is not what was created: %s", d)
+		t.Errorf("GET of the new port (-POST's answer +got):\n%s", d)
 	}
 	why := shown["berth:why"].(object)
 	if n := len(why["waiting"].([]any)); n != 2 || !strings.Contains(why["sentence"].(string), "L2 on cmp-1") ||
 		!strings.Contains(why["sentence"].(string), "DHCP on net-1") {
-		t.Errorf("why: %v", why)
+		t.Errorf("berth:why of the new port: got %v, want L2 on cmp-1 and DHCP on net-1", why)
 	}
 	if groups := shown["security_groups"].([]any); len(groups) != 1 {
-		t.Errorf("security groups: %v", groups)
+		t.Errorf("security groups of the new port: got %v, want the default group alone", groups)
 	}
 	for _, moving := range []string{"id", "created_at", "updated_at", "berth:why", "fixed_ips", "security_groups"} {
 		t.Run(moving, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestPort_ShowsWhatItWaitsFor(t *testing.T) {
 		t.Error(d)
 	}
 	if fixed := p["fixed_ips"].([]any); len(fixed) != 1 || fixed[0].(object)["subnet_id"] != subnet {
-		t.Errorf("fixed_ips %v", fixed)
+		t.Errorf("fixed_ips of the new port: got %v, want one address of the subnet", fixed)
 	}
 }
 
@@ -210,10 +210,10 @@ func TestSharedNetwork_OnlyOwnerChoosesAddresses(t *testing.T) {
 		`"allowed_address_pairs":[{"ip_address":"10.0.0.1"}]`, `"device_owner":"network:dhcp"`} {
 		t.Run(said, func(t *testing.T) {
 			if got := guest.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+said+`}}`); got != "403 PolicyNotAuthorized" {
-				t.Errorf("a guest makes a port with %s: %s", said, got)
+				t.Errorf("another project creates a port with %s on a shared network: got %s, want 403 PolicyNotAuthorized", said, got)
 			}
 			if got := guest.fault("PUT", path, `{"port":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
-				t.Errorf("a guest gives a port %s: %s", said, got)
+				t.Errorf("another project sets %s on its port on a shared network: got %s, want 403 PolicyNotAuthorized", said, got)
 			}
 		})
 	}
@@ -234,10 +234,10 @@ func TestSharedNetwork_OwnerDeletesButDoesNotChangeOthersPorts(t *testing.T) {
 
 	owner.must(200, "GET", path, "")
 	if got := owner.fault("PUT", path, `{"port":{"name":"x"}}`); got != "403 PolicyNotAuthorized" {
-		t.Errorf("the owner of a network renames a guest's port: %s", got)
+		t.Errorf("the owner of a shared network renames another project's port: got %s, want 403 PolicyNotAuthorized", got)
 	}
 	if got := c.fault("PUT", "/v2.0/networks/"+net, `{"network":{"shared":false}}`); got != "409 InvalidSharedSetting" {
-		t.Errorf("a network is closed with guests inside: %s", got)
+		t.Errorf("stop sharing a network while it has another project's ports: got %s, want 409 InvalidSharedSetting", got)
 	}
 	owner.must(204, "DELETE", path, "")
 	c.must(200, "PUT", "/v2.0/networks/"+net, `{"network":{"shared":false}}`)
@@ -248,10 +248,10 @@ func TestPort_InheritsPortSecurityFromNetwork(t *testing.T) {
 	c := open(t)
 	net := c.must(201, "POST", "/v2.0/networks", `{"network":{"port_security_enabled":false}}`)["network"].(object)["id"].(string)
 	if p := c.port(net, ""); p["port_security_enabled"] != false || len(p["security_groups"].([]any)) != 0 {
-		t.Errorf("%v %v", p["port_security_enabled"], p["security_groups"])
+		t.Errorf("a port on a network without port security: got port security %v and groups %v, want false and none", p["port_security_enabled"], p["security_groups"])
 	}
 	if p := c.port(net, `,"port_security_enabled":true`); len(p["security_groups"].([]any)) != 1 {
-		t.Errorf("%v", p["security_groups"])
+		t.Errorf("groups of a port that enables port security: got %v, want the default group alone", p["security_groups"])
 	}
 }
 
@@ -265,7 +265,7 @@ func TestPort_SecurityGroupsAreExactlyTheRequestedOnes(t *testing.T) {
 
 	changed := c.must(200, "PUT", path, `{"port":{"security_groups":["`+web+`"]}}`)["port"].(object)
 	if d := cmp.Diff([]any{web}, changed["security_groups"]); d != "" || changed["revision_number"] != 2.0 {
-		t.Errorf("revision %v %s", changed["revision_number"], d)
+		t.Errorf("the port after its groups changed: revision %v, want 2; groups (-want +got):\n%s", changed["revision_number"], d)
 	}
 	const unknownID = "6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11"
 	for got, want := range map[string]string{

@@ -54,14 +54,14 @@ func TestList_FiltersSortsAndPages(t *testing.T) {
 		})
 	}
 	if got := ids(c.must(200, "GET", "/v2.0/ports", ""), "ports"); !slices.IsSorted(got) || len(got) != 6 {
-		t.Errorf("not in the order of IDs: %v", got)
+		t.Errorf("list of ports without sort_key: got %v, want 6 ports in the order of their IDs", got)
 	}
 	if o := c.must(200, "GET", "/v2.0/ports?fields=&name=a&sort_key=&sort_dir=", "")["ports"].([]any)[0].(object); o["id"] == nil {
-		t.Errorf("empty fields are none: %v", o)
+		t.Errorf("list of ports with empty fields: got %v, want all attributes", o)
 	}
 	c.must(200, "GET", "/v2.0/networks?sort_key=status&sort_dir=desc", "")
 	if n := len(ids(c.must(200, "GET", "/v2.0/agents?description=&host=cmp-1", ""), "agents")); n != 1 {
-		t.Errorf("%d agents without a description", n)
+		t.Errorf("agents with an empty description on cmp-1: got %d, want 1", n)
 	}
 	o := c.must(200, "GET", "/v2.0/ports?fields=name&fields=security_group_ids&name=a", "")
 	if d := cmp.Diff(object{"ports": []any{object{"name": "a"}}}, o); d != "" {
@@ -93,7 +93,7 @@ func TestList_PageLinksCoverTheWholeListInBothDirections(t *testing.T) {
 		there = append(there, ids(last, "ports")...)
 	}
 	if d := cmp.Diff(whole, there); d != "" {
-		t.Errorf("forward: %s", d)
+		t.Errorf("ports read page by page in forward direction (-want +got):\n%s", d)
 	}
 	var back []string
 	for previous := follow(last, "previous"); previous != ""; previous = follow(last, "previous") {
@@ -101,7 +101,7 @@ func TestList_PageLinksCoverTheWholeListInBothDirections(t *testing.T) {
 		back = append(ids(last, "ports"), back...)
 	}
 	if d := cmp.Diff(whole[:4], back); d != "" {
-		t.Errorf("back: %s", d)
+		t.Errorf("ports read page by page in reverse direction (-want +got):\n%s", d)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestFilter_ImpossibleValueMatchesNothing(t *testing.T) {
 		t.Run(q, func(t *testing.T) {
 			c := c.in(t)
 			if got := ids(c.must(200, "GET", "/v2.0/ports?"+q, ""), "ports"); len(got) != 0 {
-				t.Errorf("%s finds %v", q, got)
+				t.Errorf("list of ports with the filter %s: got %v, want none", q, got)
 			}
 		})
 	}

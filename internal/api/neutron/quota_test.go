@@ -32,7 +32,7 @@ func TestQuota_ShowSetAndReset(t *testing.T) {
 	for what, got := range map[string]object{"answered": set, "shown": show(c, "/demo"), "shown to its project": show(ann, "/demo.json")} {
 		t.Run(what, func(t *testing.T) {
 			if d := cmp.Diff(own, got); d != "" {
-				t.Errorf("%s: %s", what, d)
+				t.Errorf("quota of the project, read %s (-want +got):\n%s", what, d)
 			}
 		})
 	}
@@ -53,19 +53,19 @@ func TestQuota_ShowSetAndReset(t *testing.T) {
 			var method, at string
 			_, _ = fmt.Sscan(path, &method, &at)
 			if got := ann.fault(method, at, `{"quota":{"port":1000}}`); got != want+" PolicyNotAuthorized" {
-				t.Errorf("%s: %s", path, got)
+				t.Errorf("a member requests %s: got %s, want PolicyNotAuthorized", path, got)
 			}
 		})
 	}
 	for path, want := range map[string]object{"/v2.0/quotas/tenant": {"tenant": object{"tenant_id": "demo"}}, "/v2.0/quotas/project.json": {"project": object{"project_id": "demo"}}} {
 		t.Run(path, func(t *testing.T) {
 			if d := cmp.Diff(want, ann.must(200, "GET", path, "")); d != "" {
-				t.Errorf("%s: %s", path, d)
+				t.Errorf("GET %s (-want +got):\n%s", path, d)
 			}
 		})
 	}
 	if got := c.fault("PUT", "/v2.0/quotas/demo", `{"quota":{"port":5,"network":0,"check_limit":true}}`); got != "400 HTTPBadRequest" {
-		t.Errorf("less than is in use: %s", got)
+		t.Errorf("set a limit below the current usage with check_limit: got %s, want 400 HTTPBadRequest", got)
 	}
 	for _, body := range []string{`"network":0,"check_limit":true,"force":true`, `"network":0`, `"network":0,"check_limit":"False"`, `"network":-1,"port":0,"check_limit":true`} {
 		t.Run(body, func(t *testing.T) {
@@ -78,13 +78,13 @@ func TestQuota_ShowSetAndReset(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault("PUT", "/v2.0/quotas/demo", body); got != "400 HTTPBadRequest" {
-				t.Errorf("%s: %s", body, got)
+				t.Errorf("set the quota %s: got %s, want 400 HTTPBadRequest", body, got)
 			}
 		})
 	}
 	c.must(204, "DELETE", "/v2.0/quotas/demo", "")
 	if got := c.fault("DELETE", "/v2.0/quotas/demo", ""); got != "404 TenantQuotaNotFound" {
-		t.Errorf("a quota that is not there: %s", got)
+		t.Errorf("delete a quota that does not exist: got %s, want 404", got)
 	}
 	if d := cmp.Diff(defaults, show(c, "/demo")); d != "" {
 		t.Error(d)
@@ -114,7 +114,7 @@ func TestQuota_CreateBeyondLimitIsRefused(t *testing.T) {
 	}
 	requests.Wait()
 	if created.Load() != 5 || refused.Load() != 59 {
-		t.Errorf("of 64 ports for five, %d were made and %d refused", created.Load(), refused.Load())
+		t.Errorf("64 concurrent creations with a limit of five ports: %d created and %d refused, want 5 and 59", created.Load(), refused.Load())
 	}
 
 	port := ids(c.must(200, "GET", "/v2.0/ports?limit=1", ""), "ports")[0]
@@ -129,7 +129,7 @@ func TestQuota_CreateBeyondLimitIsRefused(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault("POST", path, body); got != "409 OverQuota" {
-				t.Errorf("one more at %s: %s", path, got)
+				t.Errorf("POST %s beyond the limit: got %s, want 409 OverQuota", path, got)
 			}
 		})
 	}
@@ -138,9 +138,9 @@ func TestQuota_CreateBeyondLimitIsRefused(t *testing.T) {
 	c.must(204, "DELETE", "/v2.0/ports/"+port, "")
 	c.port(net, "")
 	if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"ports":[{"network_id":%[1]q,"project_id":"demo"},{"network_id":%[1]q}]}`, net)); got != "409 OverQuota" {
-		t.Errorf("all or none: %s", got)
+		t.Errorf("create two ports in one request with one port left in the quota: got %s, want 409 OverQuota", got)
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 5 {
-		t.Errorf("%d ports", n)
+		t.Errorf("ports after a refused bulk creation: got %d, want 5", n)
 	}
 }

@@ -136,13 +136,13 @@ func TestRequest_InvalidInputErrors(t *testing.T) {
 		})
 	}
 	if got := c.as("").fault("GET", "/v2.0/ports", ""); got != "401 HTTPUnauthorized" {
-		t.Errorf("without a token: %s", got)
+		t.Errorf("list ports without a token: got %s, want 401 HTTPUnauthorized", got)
 	}
 	if got := c.fault("POST", "/v2.0/networks", `{"network":{}}`, "Content-Type", "text/plain"); got != "400 HTTPBadRequest" {
-		t.Errorf("a body that is not JSON: %s", got)
+		t.Errorf("create a network with the Content-Type text/plain: got %s, want 400 HTTPBadRequest", got)
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 1 {
-		t.Errorf("refused requests left ports: %d", n)
+		t.Errorf("ports after refused requests: got %d, want 1", n)
 	}
 }
 
@@ -154,14 +154,14 @@ func TestBulkCreate_AllOrNothing(t *testing.T) {
 
 	o := c.must(201, "POST", "/v2.0/ports", `{"ports":[`+item("b", "")+`,`+item("a", "")+`]}`)["ports"].([]any)
 	if o[0].(object)["name"] != "b" || o[1].(object)["name"] != "a" {
-		t.Errorf("not in the order of the request: %v", o)
+		t.Errorf("ports created in one request: got %v, want them in the order of the request", o)
 	}
 	taken := o[0].(object)["fixed_ips"].([]any)[0].(object)["ip_address"].(string)
 	got := c.fault("POST", "/v2.0/ports", `{"ports":[`+item("c", "")+`,`+item("d", `,"fixed_ips":[{"ip_address":"`+taken+`"}]`)+`]}`)
 	if got != "409 IpAddressAlreadyAllocated" {
-		t.Errorf("got %s", got)
+		t.Errorf("create two ports, one with an address in use: got %s, want 409 IpAddressAlreadyAllocated", got)
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/ports", ""), "ports")); n != 2 {
-		t.Errorf("%d ports", n)
+		t.Errorf("ports after a refused bulk creation: got %d, want 2", n)
 	}
 }

@@ -15,7 +15,7 @@ func TestIfMatch_StaleRevisionIsRefused(t *testing.T) {
 
 	after := c.must(200, "PUT", path, `{"port":{"name":"a"}}`, "If-Match", fmt.Sprintf(`"revision_number=%v"`, p["revision_number"]))["port"].(object)
 	if after["revision_number"] != 2.0 {
-		t.Errorf("revision %v", after["revision_number"])
+		t.Errorf("update with the current revision in If-Match: got revision %v, want 2", after["revision_number"])
 	}
 	for header, want := range map[string]string{
 		`revision_number=1`:                    "412 RevisionNumberConstraintFailed",
@@ -33,7 +33,7 @@ func TestIfMatch_StaleRevisionIsRefused(t *testing.T) {
 	}
 	same := c.must(200, "PUT", path, `{"port":{}}`, "If-Match", `"etag"`)["port"].(object)
 	if same["revision_number"] != 2.0 {
-		t.Errorf("a change of nothing made revision %v", same["revision_number"])
+		t.Errorf("update without attributes: got revision %v, want 2 as before", same["revision_number"])
 	}
 	c.must(204, "DELETE", path, "", "If-Match", "revision_number=2")
 }
@@ -45,12 +45,12 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 	net, subnet := mine.createNetwork("10.0.0.0/29")
 	p := mine.port(net, `,"device_owner":"compute:nova"`)
 	if sentence := p["berth:why"].(object)["sentence"].(string); !strings.Contains(sentence, "for DHCP since") {
-		t.Errorf("a member reads %q", sentence)
+		t.Errorf("berth:why as a member sees it: got %q, want no host name", sentence)
 	}
 	paths := []string{"/v2.0/networks/" + net, "/v2.0/subnets/" + subnet, "/v2.0/ports/" + p["id"].(string)}
 	for key := range p {
 		if strings.HasPrefix(key, "binding:") && key != "binding:vnic_type" {
-			t.Errorf("a member sees %s", key)
+			t.Errorf("a member sees %s; want no binding attribute but binding:vnic_type", key)
 		}
 	}
 
@@ -59,41 +59,41 @@ func TestProject_OtherProjectsSeeAndChangeNothing(t *testing.T) {
 		resourceName := strings.TrimSuffix(strings.Split(path, "/")[2], "s")
 		for _, method := range []string{"GET", "PUT", "DELETE"} {
 			if got := theirs.fault(method, path, `{"`+resourceName+`":{}}`); !strings.HasPrefix(got, "404 ") {
-				t.Errorf("%s %s: %s", method, path, got)
+				t.Errorf("another project's %s of %s: got %s, want 404", method, path, got)
 			}
 		}
 		if got := ids(theirs.must(200, "GET", "/v2.0/"+resourceName+"s", ""), resourceName+"s"); len(got) != 0 {
-			t.Errorf("%ss of others: %v", resourceName, got)
+			t.Errorf("list of %ss by another project: got %v, want none", resourceName, got)
 		}
 	}
 	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`"}}`); got != "404 NetworkNotFound" {
-		t.Errorf("a port on a foreign network: %s", got)
+		t.Errorf("create a port on another project's network: got %s, want 404 NetworkNotFound", got)
 	}
 	if got := mine.fault("PUT", paths[2], `{"port":{"mac_address":"fa:16:3e:00:00:01"}}`); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a member gives its port another MAC: %s", got)
+		t.Errorf("a member sets the MAC of its port: got %s, want 403 PolicyNotAuthorized", got)
 	}
 	for _, body := range []string{`"binding:host_id":"cmp-1"`, `"binding:profile":{}`, `"project_id":"theirs"`} {
 		t.Run(body, func(t *testing.T) {
 			if got := mine.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+net+`",`+body+`}}`); got != "403 PolicyNotAuthorized" {
-				t.Errorf("a member sets %s: %s", body, got)
+				t.Errorf("a member creates a port with %s: got %s, want 403 PolicyNotAuthorized", body, got)
 			}
 		})
 	}
 	if got := mine.fault("GET", "/v2.0/agents", ""); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a member lists agents: %s", got)
+		t.Errorf("a member lists agents: got %s, want 403 PolicyNotAuthorized", got)
 	}
 	if got := mine.fault("GET", "/v2.0/ports?binding:host_id=cmp-1", ""); got != "400 HTTPBadRequest" {
-		t.Errorf("a member filters by host: %s", got)
+		t.Errorf("a member filters ports by host: got %s, want 400 HTTPBadRequest", got)
 	}
 
 	shared := c.must(201, "POST", "/v2.0/networks", `{"network":{"shared":true}}`)["network"].(object)["id"].(string)
 	theirs.must(200, "GET", "/v2.0/networks/"+shared, "")
 	theirs.port(shared, "")
 	if got := theirs.fault("PUT", "/v2.0/networks/"+shared, `{"network":{"name":"x"}}`); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a guest renames a shared network: %s", got)
+		t.Errorf("another project renames a shared network: got %s, want 403 PolicyNotAuthorized", got)
 	}
 	if got := theirs.fault("POST", "/v2.0/ports", `{"port":{"network_id":"`+shared+`","device_owner":"network:dhcp"}}`); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a guest creates a port without blocks: %s", got)
+		t.Errorf("another project creates a DHCP port on a shared network: got %s, want 403 PolicyNotAuthorized", got)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestPolicy_MemberMaySendUnchangedAdminValues(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			path := map[string]string{"POST": "/v2.0/networks", "PUT": "/v2.0/networks/" + net}[method]
 			if got := ann.fault(method, path, `{"network":{`+said+`}}`); got != "403 PolicyNotAuthorized" {
-				t.Errorf("%s %s: %s", method, said, got)
+				t.Errorf("a member sends %s network with %s: got %s, want 403 PolicyNotAuthorized", method, said, got)
 			}
 		})
 	}
@@ -117,9 +117,9 @@ func TestPolicy_MemberMaySendUnchangedAdminValues(t *testing.T) {
 	path := "/v2.0/security-group-rules/" + rule
 	ann.must(200, "GET", path, "")
 	if got := ann.fault("DELETE", path, ""); got != "403 PolicyNotAuthorized" {
-		t.Errorf("a member deletes it: %s", got)
+		t.Errorf("a member deletes an administrator's rule in its group: got %s, want 403 PolicyNotAuthorized", got)
 	}
 	if got := c.as("u:other").fault("GET", path, ""); got != "404 SecurityGroupRuleNotFound" {
-		t.Errorf("others see it: %s", got)
+		t.Errorf("another project shows the rule: got %s, want 404 SecurityGroupRuleNotFound", got)
 	}
 }

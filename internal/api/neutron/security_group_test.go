@@ -16,7 +16,7 @@ func (c cloud) groupOf(project, name string) string {
 	c.t.Helper()
 	found := ids(c.must(200, "GET", "/v2.0/security-groups?project_id="+project+"&name="+name, ""), "security_groups")
 	if len(found) != 1 {
-		c.t.Fatalf("%d groups named %s of %s", len(found), name, project)
+		c.t.Fatalf("got %d groups named %s of project %s, want 1", len(found), name, project)
 	}
 	return found[0]
 }
@@ -64,7 +64,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 		t.Error(d)
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/ports?security_groups="+group, ""), "ports")); n != 4 {
-		t.Errorf("%d ports are in the default group", n)
+		t.Errorf("ports in the default group: got %d, want 4", n)
 	}
 	admin := c.as("admin")
 	for name, tc := range map[string]struct {
@@ -79,7 +79,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, admin.port(net, tc.more)["security_groups"]); d != "" {
-				t.Errorf("%s: %s", name, d)
+				t.Errorf("security groups of a new port, %s (-want +got):\n%s", name, d)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 		requests.Go(func() { gone, _, _ = c.raw("DELETE", "/v2.0/security-groups/"+g, "") })
 		requests.Wait()
 		if !(created == http.StatusCreated && gone == http.StatusConflict || created == http.StatusNotFound && gone == http.StatusNoContent) {
-			t.Fatalf("the port: %d, the group: %d", created, gone)
+			t.Fatalf("delete a group while a port joins it: got %d for the port and %d for the group, want exactly one success", created, gone)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestSecurityGroupRule_ValidatedAndShown(t *testing.T) {
 		"ingress IPv4 icmp 8-0 any": 1, "ingress IPv4 112 <nil>-<nil> any": 1, "ingress IPv6 <nil> <nil>-<nil> any": 1,
 		"ingress IPv6 icmpv6 <nil>-<nil> fd00::1/128": 1, "ingress IPv4 <nil> <nil>-<nil> its members": 1, "ingress IPv4 <nil> <nil>-<nil> any": 1}
 	if d := cmp.Diff(want, rulesOf(shown)); d != "" || shown["revision_number"] != 8.0 {
-		t.Errorf("revision %v %s", shown["revision_number"], d)
+		t.Errorf("the group after its rules changed: revision %v, want 8; rules (-want +got):\n%s", shown["revision_number"], d)
 	}
 	for query, n := range map[string]int{"security_group_id=" + web: 9, "protocol=tcp": 1, "direction=egress": 2, "remote_ip_prefix=10.0.0.0/8": 1, "port_range_min=443": 1,
 		"remote_group_id=" + web: 1, "ethertype=IPv6&direction=ingress": 2, "description=": 9} {
@@ -213,7 +213,7 @@ func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 		t.Error(d)
 	}
 	if n := len(ids(c.must(200, "GET", "/v2.0/security-group-rules?security_group_id="+other, ""), "security_group_rules")); n != 2 {
-		t.Errorf("%d rules are left", n)
+		t.Errorf("rules after the remote group was deleted: got %d, want 2", n)
 	}
 	if found := c.must(200, "GET", "/v2.0/ports/"+p, "")["port"].(object)["status"]; found != network.Down {
 		t.Error(found)

@@ -15,7 +15,7 @@ func TestSubnet_IPv6ModesMustAgree(t *testing.T) {
 	six := c.must(201, "POST", "/v2.0/subnets", fmt.Sprintf(`{"subnet":{"network_id":%q,"ip_version":6,"cidr":"fd00::/64"}}`, net))["subnet"].(object)
 	want := object{"start": "fd00::1", "end": "fd00::ffff:ffff:ffff:ffff"}
 	if d := cmp.Diff(want, six["allocation_pools"].([]any)[0]); d != "" || six["gateway_ip"] != "fd00::" {
-		t.Errorf("gateway %v, pool %s", six["gateway_ip"], d)
+		t.Errorf("IPv6 subnet: gateway %v, want fd00::; allocation pool (-want +got):\n%s", six["gateway_ip"], d)
 	}
 	for more, want := range map[string]string{
 		`"ip_version":6,"cidr":"fd01::/64","dns_nameservers":["9.9.9.9"]`:  "400 InvalidInput",
@@ -42,7 +42,7 @@ func TestSubnet_GatewayCannotChangeWhileRouterUsesIt(t *testing.T) {
 	c.must(200, "PUT", path, `{"subnet":{"allocation_pools":[{"start":"10.0.0.20","end":"10.0.0.30"}],"gateway_ip":"10.0.0.1"}}`)
 
 	if got := c.fault("PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`); got != "409 GatewayIpInUse" {
-		t.Errorf("another gateway: %s", got)
+		t.Errorf("change the gateway while a router port has its address: got %s, want 409 GatewayIpInUse", got)
 	}
 	c.must(204, "DELETE", router, "")
 	c.must(200, "PUT", path, `{"subnet":{"gateway_ip":"10.0.0.9"}}`)
@@ -60,11 +60,11 @@ func TestSubnet_DeleteRemovesSLAACAddresses(t *testing.T) {
 	path := "/v2.0/ports/" + before["id"].(string)
 	router := "/v2.0/ports/" + c.port(net, `,"device_owner":"network:router_interface","fixed_ips":[{"subnet_id":"`+six+`"}]`)["id"].(string)
 	if n := len(before["fixed_ips"].([]any)); n != 2 {
-		t.Fatalf("the port has %d addresses", n)
+		t.Fatalf("addresses of the port before its subnet is deleted: got %d, want 2", n)
 	}
 
 	if got := c.fault("DELETE", "/v2.0/subnets/"+six, ""); got != "409 SubnetInUse" {
-		t.Errorf("a router loses its address: %s", got)
+		t.Errorf("delete the subnet of a router port: got %s, want 409 SubnetInUse", got)
 	}
 	c.must(204, "DELETE", router, "")
 	c.must(204, "DELETE", "/v2.0/subnets/"+six, "")
@@ -74,7 +74,7 @@ func TestSubnet_DeleteRemovesSLAACAddresses(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(before["berth:why"], after["berth:why"]); d != "" {
-		t.Errorf("what the port waits for changed: %s", d)
+		t.Errorf("berth:why after a subnet of the port was deleted (-before +after):\n%s", d)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestSubnet_DeleteRacesWithPortDelete(t *testing.T) {
 		for _, path := range paths {
 			requests.Go(func() {
 				if status, o, _ := c.raw("DELETE", path, ""); status != 204 {
-					t.Errorf("DELETE %s: %d %v", path, status, o)
+					t.Errorf("DELETE %s: got %d %v, want 204", path, status, o)
 				}
 			})
 		}

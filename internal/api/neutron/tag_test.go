@@ -22,7 +22,7 @@ func TestTag_EveryResource(t *testing.T) {
 			before := c.must(200, "GET", path, "")[kind].(object)
 
 			if d := cmp.Diff(object{"tags": []any{"red", "a b.json"}}, c.must(200, "PUT", path+"/tags", `{"tags":["red","a b.json","red"]}`)); d != "" {
-				t.Errorf("%s: %s", kind, d)
+				t.Errorf("%s: replace the tags (-want +got):\n%s", kind, d)
 			}
 			c.must(201, "PUT", path+"/tags/blue", "")
 			c.must(201, "PUT", path+"/tags/blue", "")
@@ -31,30 +31,30 @@ func TestTag_EveryResource(t *testing.T) {
 
 			after := c.must(200, "GET", path, "")[kind].(object)
 			if d := cmp.Diff([]any{"red", "blue"}, after["tags"]); d != "" {
-				t.Errorf("%s: %s", kind, d)
+				t.Errorf("%s: shown tags (-want +got):\n%s", kind, d)
 			}
 			if after["revision_number"] != before["revision_number"].(float64)+3 {
-				t.Errorf("%s: after three changes revision %v became %v", kind, before["revision_number"], after["revision_number"])
+				t.Errorf("%s: three changes of tags moved revision %v to %v, want three more", kind, before["revision_number"], after["revision_number"])
 			}
 			for _, method := range []string{"GET", "DELETE"} {
 				if got := c.fault(method, path+"/tags/green", ""); got != "404 TagNotFound" {
-					t.Errorf("%s: %s of a tag that it does not have: %s", kind, method, got)
+					t.Errorf("%s: %s of a tag that the object does not have: got %s, want 404", kind, method, got)
 				}
 			}
 			if got := c.fault("PUT", strings.TrimSuffix(path, path[len(path)-1:])+"x/tags/red", ""); got != "404 TagResourceNotFound" {
-				t.Errorf("%s: a tag of nothing: %s", kind, got)
+				t.Errorf("%s: set a tag of an unknown object: got %s, want 404 TagResourceNotFound", kind, got)
 			}
 			for body, want := range map[string]string{`{"tags":[""]}`: "400 HTTPBadRequest", `{"tags":"red"}`: "400 HTTPBadRequest", `{"tag":[]}`: "400 HTTPBadRequest",
 				`{"tags":["` + strings.Repeat("x", 256) + `"]}`: "400 HTTPBadRequest"} {
 				if got := c.fault("PUT", path+"/tags", body); got != want {
-					t.Errorf("%s %.40s: %s", kind, body, got)
+					t.Errorf("%s: replace the tags by %.40s: got %s, want a refusal", kind, body, got)
 				}
 			}
 			if got := c.fault("DELETE", path+"/tags/red", "", "If-Match", "revision_number=0"); got != "412 RevisionNumberConstraintFailed" {
-				t.Errorf("%s: a stale change: %s", kind, got)
+				t.Errorf("%s: delete a tag with an old revision in If-Match: got %s, want 412 RevisionNumberConstraintFailed", kind, got)
 			}
 			if d := cmp.Diff(object{"tags": []any{"red", "blue", "gold"}}, c.must(201, "POST", path+"/tags", `{"tags":["gold","red"]}`)); d != "" {
-				t.Errorf("%s: %s", kind, d)
+				t.Errorf("%s: add tags (-want +got):\n%s", kind, d)
 			}
 			many := strings.TrimSuffix(strings.Repeat(`"%d",`, 48), ",")
 			numbers := make([]any, 48)
@@ -62,7 +62,7 @@ func TestTag_EveryResource(t *testing.T) {
 				numbers[i] = i
 			}
 			if got := c.fault("POST", path+"/tags", fmt.Sprintf(`{"tags":[`+many+`]}`, numbers...)); got != "400 HTTPBadRequest" {
-				t.Errorf("%s: more than fifty: %s", kind, got)
+				t.Errorf("%s: add more than fifty tags: got %s, want 400 HTTPBadRequest", kind, got)
 			}
 			c.must(204, "DELETE", path+"/tags", "")
 		})
@@ -77,17 +77,17 @@ func TestTag_SetOnPortCreate(t *testing.T) {
 	for i, want := range [][]any{{"a", "b"}, {}} {
 		p := created[i].(object)
 		if d := cmp.Diff(want, p["tags"]); d != "" || p["revision_number"] != 1.0 {
-			t.Errorf("revision %v, %s", p["revision_number"], d)
+			t.Errorf("port created with tags: revision %v, want 1; tags (-want +got):\n%s", p["revision_number"], d)
 		}
 	}
 	if got := ids(c.must(200, "GET", "/v2.0/ports?tags=b", ""), "ports"); len(got) != 1 {
-		t.Errorf("found by tag: %v", got)
+		t.Errorf("ports with the tag b: got %v, want one", got)
 	}
 	for _, tags := range []string{`"a"`, `[7]`, `[""]`, `null`} {
 		t.Run(tags, func(t *testing.T) {
 			c := c.in(t)
 			if got := c.fault("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q,"tags":%s}}`, net, tags)); got != "400 HTTPBadRequest" {
-				t.Errorf("tags %s: %s", tags, got)
+				t.Errorf("create a port with the tags %s: got %s, want 400 HTTPBadRequest", tags, got)
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func TestTag_Filters(t *testing.T) {
 		})
 	}
 	if got := c.fault("GET", "/v2.0/agents?tags=red", ""); got != "400 HTTPBadRequest" {
-		t.Errorf("agents have no tags: %s", got)
+		t.Errorf("filter agents by tag: got %s, want 400 HTTPBadRequest", got)
 	}
 }
 
@@ -129,12 +129,12 @@ func TestTag_ConcurrentAddsAreAllKept(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			if status, o, _ := c.raw("PUT", fmt.Sprintf("/v2.0/networks/%s/tags/t%d", net, i), ""); status != 201 {
-				t.Errorf("%d %v", status, o)
+				t.Errorf("concurrent PUT of a tag: got %d %v, want 201", status, o)
 			}
 		})
 	}
 	all.Wait()
 	if tags := c.must(200, "GET", "/v2.0/networks/"+net+"/tags", "")["tags"].([]any); len(tags) != 8 {
-		t.Errorf("kept %v", tags)
+		t.Errorf("tags after eight concurrent additions: got %v, want all eight", tags)
 	}
 }

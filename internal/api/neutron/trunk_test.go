@@ -26,7 +26,7 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 	shown := c.must(200, "GET", path, "")["trunk"].(object)
 
 	if d := cmp.Diff(shown, grown); d != "" {
-		t.Errorf("shown is not what was answered: %s", d)
+		t.Errorf("GET of the new trunk (-POST's answer +got):\n%s", d)
 	}
 	if d := cmp.Diff(object{"sub_ports": []any{on(one, 7), on(two, 8)}}, listed); d != "" {
 		t.Error(d)
@@ -42,7 +42,7 @@ func TestTrunk_SubportsFollowParent(t *testing.T) {
 		t.Error(d)
 	}
 	if got := ids(c.must(200, "GET", "/v2.0/trunks?port_id="+parent, ""), "trunks"); len(got) != 1 {
-		t.Errorf("trunks of the port: %v", got)
+		t.Errorf("trunks of the parent port: got %v, want one", got)
 	}
 	less := c.must(200, "PUT", path+"/remove_subports", fmt.Sprintf(`{"sub_ports":[{"port_id":%q}]}`, one))
 	if d := cmp.Diff([]any{on(two, 8)}, less["sub_ports"]); d != "" {
@@ -64,7 +64,7 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	parent, sub := c.port(net, "")["id"].(string), c.port(net, `,"mac_address":"fa:16:3e:00:00:07"`)["id"].(string)
 	c.port(net, "")
 	if alone := c.must(200, "GET", "/v2.0/ports/"+parent, "")["port"].(object); alone["trunk_details"] != nil {
-		t.Errorf("no trunk yet: %v", alone["trunk_details"])
+		t.Errorf("trunk_details of a port without a trunk: got %v, want null", alone["trunk_details"])
 	}
 	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_id":7}]}}`, parent, sub))["trunk"].(object)["id"].(string)
 
@@ -76,7 +76,7 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			bridge := p["binding:vif_details"].(object)["bridge_name"]
 			if d := cmp.Diff(want, p["trunk_details"]); d != "" || bridge != "tbr-"+trunk[:10] {
-				t.Errorf("%s: bridge %v, %s", how, bridge, d)
+				t.Errorf("parent port %s: bridge %v, want the trunk's; trunk_details (-want +got):\n%s", how, bridge, d)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestTrunk_ParentPortShowsTrunkDetails(t *testing.T) {
 	of := c.must(200, "GET", "/v2.0/ports/"+parent+"/bindings/cmp-1", "")["binding"].(object)["vif_details"].(object)["bridge_name"]
 	carried := c.must(200, "GET", "/v2.0/ports/"+sub, "")["port"].(object)["binding:vif_details"].(object)["bridge_name"]
 	if journaled != 1 || of != "tbr-"+trunk[:10] || carried != "br-int" {
-		t.Errorf("%d ports carry something; the binding's bridge %v, the subport's %v", journaled, of, carried)
+		t.Errorf("ports with trunk_details: %d, want 1; bridge of the parent's binding %v, of the subport %v; want the trunk's bridge and br-int", journaled, of, carried)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestTrunk_Filters(t *testing.T) {
 		t.Run(query, func(t *testing.T) {
 			c := c.in(t)
 			if d := cmp.Diff(want, ids(c.must(200, "GET", "/v2.0/trunks?"+query, ""), "trunks")); d != "" {
-				t.Errorf("%s: %s", query, d)
+				t.Errorf("list of trunks with the query %s (-want +got):\n%s", query, d)
 			}
 		})
 	}
@@ -176,12 +176,12 @@ func TestTrunk_ErrorTypes(t *testing.T) {
 	}
 	c.must(200, "PUT", path, `{"trunk":{"admin_state_up":false}}`)
 	if got := add(`{"port_id":%q,"segmentation_id":8}`, free); got != "409 TrunkDisabled" {
-		t.Errorf("a disabled trunk: %s", got)
+		t.Errorf("add a subport to a disabled trunk: got %s, want 409 TrunkDisabled", got)
 	}
 	c.must(200, "PUT", path, `{"trunk":{"admin_state_up":true}}`)
 	c.must(200, "PUT", "/v2.0/ports/"+parent, `{"port":{"binding:host_id":"cmp-1"}}`)
 	if got := c.fault("DELETE", path, ""); got != "409 TrunkInUse" {
-		t.Errorf("a trunk in use: %s", got)
+		t.Errorf("delete a trunk whose parent port is bound: got %s, want 409 TrunkInUse", got)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestTrunk_SubportSegmentation(t *testing.T) {
 	vxlan := net(`"mtu":1400`)
 	trunk := c.must(201, "POST", "/v2.0/trunks", fmt.Sprintf(`{"trunk":{"port_id":%q,"sub_ports":[{"port_id":%q,"segmentation_type":"inherit"}]}}`, port(vlan), port(vlan)))["trunk"].(object)
 	if got := trunk["sub_ports"].([]any)[0].(object); got["segmentation_type"] != "vlan" || got["segmentation_id"] != 30.0 {
-		t.Errorf("inherited: %v", got)
+		t.Errorf("subport with segmentation_type inherit: got %v, want VLAN 30 of its network", got)
 	}
 
 	path := "/v2.0/trunks/" + trunk["id"].(string) + "/add_subports"

@@ -64,7 +64,7 @@ func send(t *testing.T, h http.Handler, token, method, path, body string) (int, 
 	var answer map[string]any
 	if w.Body.Len() > 0 {
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-			t.Fatalf("%s %s: %d %q: %v", method, path, w.Code, w.Body, err)
+			t.Fatalf("%s %s answered %d %q, which is not JSON: %v", method, path, w.Code, w.Body, err)
 		}
 	}
 	return w.Code, answer
@@ -83,7 +83,7 @@ func TestHistory_NamesTheCaller(t *testing.T) {
 	} {
 		t.Run(step.method+" "+step.path, func(t *testing.T) {
 			if status, answer := send(t, h, step.who, step.method, step.path, step.body); status >= 300 {
-				t.Fatalf("step %d: %d %v", i, status, answer)
+				t.Fatalf("preparing request %d: got %d %v, want success", i, status, answer)
 			}
 		})
 	}
@@ -109,13 +109,13 @@ func TestHistory_NamesTheCaller(t *testing.T) {
 			for _, c := range changes {
 				c := c.(map[string]any)
 				if id, _ := c["id"].(float64); id <= 0 || c["at"] == nil {
-					t.Errorf("%s: %v", path, c)
+					t.Errorf("history at %s: got the change %v, want an ID and a time", path, c)
 				}
 				delete(c, "id")
 				delete(c, "at")
 			}
 			if d := cmp.Diff(want, changes); d != "" || status != 200 {
-				t.Errorf("%s: %d\n%s", path, status, d)
+				t.Errorf("history at %s: got status %d, want 200; changes (-want +got):\n%s", path, status, d)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestMigrate_ConsumersGetTheIncompleteOwner(t *testing.T) {
 	} {
 		t.Run(step.method+" "+step.path, func(t *testing.T) {
 			if status, answer := send(t, h, "admin", step.method, "/placement"+step.path, step.body); status >= 300 {
-				t.Fatalf("%s: %d %v", step.path, status, answer)
+				t.Fatalf("preparing request %s: got %d %v, want success", step.path, status, answer)
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func TestMigrate_ConsumersGetTheIncompleteOwner(t *testing.T) {
 			"old": "/allocations/" + old, "imported": "/allocations/" + imported, "usage": "/usages?project_id=no-project&user_id=no-user"} {
 			status, answer := send(t, h, "admin", "GET", "/placement"+path, "")
 			if status != 200 {
-				t.Fatalf("%s: %d %v", path, status, answer)
+				t.Fatalf("GET %s: got %d %v, want 200", path, status, answer)
 			}
 			delete(answer, "allocations")
 			seen[name] = answer
@@ -191,7 +191,7 @@ func TestMigrate_ConsumersGetTheIncompleteOwner(t *testing.T) {
 		t.Error(d)
 	}
 	if d := cmp.Diff(want, readConsumers()); d != "" {
-		t.Error("after the migration:", d)
+		t.Errorf("consumers after the migration (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff([]any{map[string]any{"migrated": 1.0, "remaining": 0.0}, map[string]any{"migrated": 0.0, "remaining": 0.0}}, []any{first, second}); d != "" || migrated != 200 || again != 200 {
 		t.Error(migrated, again, d)
@@ -207,11 +207,11 @@ func TestMigrate_AdminOnlyAndBodyIsChecked(t *testing.T) {
 	} {
 		t.Run(body, func(t *testing.T) {
 			if status, answer := send(t, h, "admin", "POST", "/operator/v1/consumers/migrate", body); status != want {
-				t.Errorf("%s: %d %v, want %d", body, status, answer, want)
+				t.Errorf("migrate with %s: got %d %v, want %d", body, status, answer, want)
 			}
 		})
 	}
 	if status, _ := send(t, h, "eve:demo", "POST", "/operator/v1/consumers/migrate", `{}`); status != 403 {
-		t.Errorf("a member: %d", status)
+		t.Errorf("a member migrates consumers: got status %d, want 403", status)
 	}
 }

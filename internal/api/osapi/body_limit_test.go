@@ -44,23 +44,23 @@ func TestBody_MemoryOfAllBodiesIsLimited(t *testing.T) {
 
 	w := post(t, body, func() {
 		if n := free(); n != maxBodyBytes-100 {
-			t.Errorf("while a body of 100 bytes is held, %d bytes are free", n)
+			t.Errorf("while a body of 100 bytes is held, %d bytes are free, want all but 100", n)
 		}
 	})
 	if w.Code != 204 {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("POST of a small body: got %d %s, want 204", w.Code, w.Body)
 	}
 	if w := post(t, strings.Repeat("x", MaxBody+1), func() {}); w.Code != 413 {
-		t.Errorf("a body that is too large: status %d", w.Code)
+		t.Errorf("POST of a body that is too large: got status %d, want 413", w.Code)
 	}
 
 	bodyMemory.TryAcquire(maxBodyBytes - 99)
 	w = post(t, body, func() {})
 	bodyMemory.Release(maxBodyBytes - 99)
 	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many requests at once") {
-		t.Errorf("while the memory limit is used up: %d %v %s", w.Code, w.Header(), w.Body)
+		t.Errorf("POST while the memory limit is used up: got %d, headers %v, body %s; want 503 with Retry-After 1", w.Code, w.Header(), w.Body)
 	}
 	if n := free(); n != maxBodyBytes {
-		t.Errorf("after all requests %d of %d bytes are free", n, maxBodyBytes)
+		t.Errorf("after all requests %d of %d bytes are free, want all", n, maxBodyBytes)
 	}
 }

@@ -17,7 +17,7 @@ func TestParseJSON_RefusesInvalidUTF8AndLoneSurrogates(t *testing.T) {
 	} {
 		t.Run(raw, func(t *testing.T) {
 			if err := CheckJSON([]byte(raw)); (err == nil) != want {
-				t.Errorf("%s: %v", raw, err)
+				t.Errorf("check JSON %s: got error %v, want the opposite", raw, err)
 			}
 		})
 	}
@@ -33,7 +33,7 @@ func FuzzCheckJSON(f *testing.F) {
 		}
 		var v any
 		if err := json.Unmarshal(raw, &v); err != nil {
-			t.Fatalf("%q is no JSON: %v", raw, err)
+			t.Fatalf("ParseJSON accepted %q, but encoding/json refuses it: %v", raw, err)
 		}
 		again, err := json.Marshal(v)
 		if err != nil {
@@ -41,10 +41,10 @@ func FuzzCheckJSON(f *testing.F) {
 		}
 		const replacement = "\ufffd"
 		if bytes.Contains(again, []byte(replacement)) && !bytes.Contains(raw, []byte(replacement)) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
-			t.Errorf("%q was read as %q", raw, again)
+			t.Errorf("%q was read as %q: the decoder replaced characters", raw, again)
 		}
 		if bytes.Contains(again, []byte(`\u0000`)) && !bytes.Contains(raw, []byte(`\\u0000`)) {
-			t.Errorf("%q has a NUL", raw)
+			t.Errorf("%q was accepted although it contains NUL", raw)
 		}
 	})
 }
@@ -56,7 +56,7 @@ func TestParseJSON_RefusesNUL(t *testing.T) {
 	} {
 		t.Run(raw, func(t *testing.T) {
 			if err := CheckJSON([]byte(raw)); (err == nil) != want {
-				t.Errorf("%s: %v", raw, err)
+				t.Errorf("check JSON %s: got error %v, want the opposite", raw, err)
 			}
 		})
 	}

@@ -82,7 +82,7 @@ func TestCORS_OnlyAllowedOrigins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status, got := sendCORS(t, tc.cors, tc.method, tc.headers)
 			if d := cmp.Diff(tc.want, got); d != "" || status != tc.status {
-				t.Errorf("%s: %d %s", name, status, d)
+				t.Errorf("%s: got status %d; CORS headers (-want +got):\n%s", name, status, d)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ func TestAggregates_FormatBeforeAndFrom119(t *testing.T) {
 	c.same(c.want(200, "", "1.1", "PUT", path, fmt.Sprintf(`[%q,%q]`, b, a)), fmt.Sprintf(`{"aggregates":[%q,%q]}`, b, a))
 	c.want(200, b, "1.18", "GET", path, "")
 	if g := c.generation(p); g != 0.0 {
-		t.Errorf("a write before 1.19 moved the generation to %v", g)
+		t.Errorf("write aggregates before 1.19: the provider's generation is %v, want 0", g)
 	}
 	body := func(g int, list string) string {
 		return fmt.Sprintf(`{"aggregates":[%s],"resource_provider_generation":%d}`, list, g)
@@ -27,7 +27,7 @@ func TestAggregates_FormatBeforeAndFrom119(t *testing.T) {
 	c.same(c.want(200, "", "1.19", "PUT", path, body(1, `"`+a+`"`)), body(2, `"`+a+`"`))
 	conflict := c.want(409, "Resource provider's generation already changed. Please update the generation and try again.", "1.23", "PUT", path, body(1, ""))
 	if conflict.code() != "placement.concurrent_update" {
-		t.Error(conflict.code())
+		t.Errorf("write aggregates with an old generation: got code %v, want placement.concurrent_update", conflict.code())
 	}
 	c.same(c.want(200, "", "1.19", "GET", path, ""), body(2, `"`+a+`"`))
 	c.want(400, "is not of type 'array'", "1.18", "PUT", path, body(2, ""))

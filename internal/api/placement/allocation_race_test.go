@@ -53,7 +53,7 @@ func TestRace_OneWriterOfAConsumerWins(t *testing.T) {
 		moved += a.generation(host).(float64) - 1
 	}
 	if won := float64(2 * rounds(t)); moved != won {
-		t.Errorf("%v writes won, and they moved the providers by %v generations", won, moved)
+		t.Errorf("%v writes succeeded, but the providers' generations grew by %v; want the same number", won, moved)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestRace_OneWriterOfAProviderWins(t *testing.T) {
 		})
 		generation += 2
 		if at := a.generation(p); at != float64(generation) {
-			t.Fatalf("want generation %d, got %v", generation, at)
+			t.Fatalf("the provider has not the expected generation: want %d, got %v", generation, at)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestRace_LastUnitIsAllocatedOnce(t *testing.T) {
 		return request{"1.28", "PUT", "/allocations/" + consumer, body, 409, "placement.undefined_code"}
 	}
 	if status, _ := a.do(take(uuid.NewString(), 3)); status != 204 {
-		t.Fatalf("take all but the last unit: %d", status)
+		t.Fatalf("allocate 3 of 4 units: got status %d, want 204", status)
 	}
 	used := func(want ...float64) {
 		seen := a.want(200, "", "1.28", "GET", "/resource_providers/"+p+"/usages", "").body["usages"].(map[string]any)["VCPU"].(float64)
@@ -148,7 +148,7 @@ func TestRace_LastUnitIsAllocatedOnce(t *testing.T) {
 				return
 			}
 		}
-		t.Errorf("%v units of 4 are used, want %v", seen, want)
+		t.Errorf("used units of the provider: got %v of 4, want %v", seen, want)
 	}
 	over, sampled := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -178,7 +178,7 @@ func TestRace_LastUnitIsAllocatedOnce(t *testing.T) {
 	a.checkInvariants()
 	held, _ := a.want(200, "", "1.28", "GET", "/resource_providers/"+p+"/allocations", "").body["allocations"].(map[string]any)
 	if len(held) != 1 {
-		t.Errorf("in the end %d consumers hold something", len(held))
+		t.Errorf("consumers with allocations after all writes: got %d, want 1", len(held))
 	}
 }
 
@@ -197,7 +197,7 @@ func TestRace_WritersWithoutGenerationAllSucceed(t *testing.T) {
 				r = request{version: "1.12", method: "PUT", path: "/allocations/" + consumer, body: fmt.Sprintf(`{"allocations":{%q:{"resources":{"VCPU":%d}}},"project_id":"p","user_id":"u"}`, p, i+1)}
 			}
 			if status, code := a.do(r); status >= 300 {
-				t.Errorf("%s %s: %d %s", r.method, r.path, status, code)
+				t.Errorf("%s %s without a generation: got %d %s, want success", r.method, r.path, status, code)
 			}
 		})
 	}
@@ -205,6 +205,6 @@ func TestRace_WritersWithoutGenerationAllSucceed(t *testing.T) {
 
 	a.checkInvariants()
 	if got := a.want(200, "", "1.39", "GET", "/allocations/"+consumer, "").body["consumer_generation"]; got != float64(writers/2) {
-		t.Errorf("after %d writes the consumer is at generation %v", writers/2, got)
+		t.Errorf("after %d writes the consumer has generation %v, want the number of writes", writers/2, got)
 	}
 }

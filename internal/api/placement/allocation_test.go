@@ -81,7 +81,7 @@ func TestAllocations_FormatOfEveryVersion(t *testing.T) {
 	c.want(204, "", "1.0", "DELETE", path, "")
 	c.want(404, "No allocations for consumer '"+consumer+"'", "1.0", "DELETE", path, "")
 	if g := c.generation(p); g != 9.0 {
-		t.Errorf("deleting moved the provider's generation to %v", g)
+		t.Errorf("delete the allocations: the provider's generation is %v, want 9 as before", g)
 	}
 }
 
@@ -106,15 +106,15 @@ func TestAllocations_ConsumerGenerationMustMatch(t *testing.T) {
 	put(409, "consumer generation conflict - expected 1 but got 0", "0", `"allocations":{}`)
 	put(204, "", "1", vcpus(b, 1))
 	if ga, gb := c.generation(a), c.generation(b); ga != 2.0 || gb != 2.0 {
-		t.Errorf("moving from a to b: generations %v and %v", ga, gb)
+		t.Errorf("move allocations from provider a to b: their generations are %v and %v, want 2 and 2", ga, gb)
 	}
 	conflict := c.send("1.39", "PUT", path, "{"+vcpus(b, 1)+`,"project_id":"p","user_id":"u","consumer_generation":1,"consumer_type":"T"}`)
 	if conflict.status != 409 || conflict.code() != "placement.concurrent_update" {
-		t.Errorf("%d %v", conflict.status, conflict.code())
+		t.Errorf("write with an old consumer generation: got %d %v, want 409 placement.concurrent_update", conflict.status, conflict.code())
 	}
 	put(204, "", "2", `"allocations":{}`)
 	if gb := c.generation(b); gb != 3.0 {
-		t.Errorf("the emptied provider is at %v", gb)
+		t.Errorf("remove all allocations: the provider's generation is %v, want 3", gb)
 	}
 	c.same(c.want(200, "", "1.39", "GET", path, ""), `{"allocations":{}}`)
 	put(204, "", "null", vcpus(a, 1))
@@ -149,7 +149,7 @@ func TestAllocations_FailedWriteLeavesNothing(t *testing.T) {
 			c := c.in(t)
 			a := c.want(tc.status, tc.text, "1.28", "PUT", "/allocations/"+consumer, body(tc.allocations))
 			if a.code() != "placement.undefined_code" {
-				t.Errorf("%s: code %v", tc.text, a.code())
+				t.Errorf("%s: got code %v, want placement.undefined_code", tc.text, a.code())
 			}
 			c.want(tc.status, tc.text, "1.28", "POST", "/allocations", fmt.Sprintf(`{%q:%s}`, consumer, body(tc.allocations)))
 			c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), `{"allocations":{}}`)
@@ -162,7 +162,7 @@ func TestAllocations_FailedWriteLeavesNothing(t *testing.T) {
 	c.want(409, "The requested amount would exceed the capacity.", "1.28", "PUT", "/allocations/"+uuid.NewString(), body(vcpus(p, 6)))
 	c.want(400, "Malformed consumer_uuid: x", "1.28", "PUT", "/allocations/x", "{")
 	if g := c.generation(p); g != 2.0 {
-		t.Errorf("refused writes moved the provider's generation to %v", g)
+		t.Errorf("refused writes: the provider's generation is %v, want 2 as before", g)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestAllocations_PostIsOneTransaction(t *testing.T) {
 	post(204, "", vcpus(p, 4), "null", vcpus(q, 4), "null")
 	post(204, "", vcpus(q, 4), "1", vcpus(p, 4), "1") // they swap
 	if gp, gq := c.generation(p), c.generation(q); gp != 3.0 || gq != 3.0 {
-		t.Errorf("generations %v and %v", gp, gq)
+		t.Errorf("two consumers swap their providers: the generations are %v and %v, want 3 and 3", gp, gq)
 	}
 	post(409, "exceed the capacity", vcpus(p, 4), "2", vcpus(p, 4), "2")
 	post(409, "expected 2 but got 1", vcpus(p, 4), "2", `"allocations":{}`, "1")
@@ -245,7 +245,7 @@ func TestAllocations_InvalidBodyIsRefused(t *testing.T) {
 			strings.NewReplacer(`"x"`, `"\u0000"`, `:1`, `:1.5`, "[]", `["\u0000"]`, "CUSTOM_", "\\u0000").Replace(good),
 		} {
 			if bad == good {
-				t.Fatalf("%s: the bad body is good: %s", where, bad)
+				t.Fatalf("test data %s: the invalid body equals the valid one: %s", where, bad)
 			}
 			c.want(400, `"title":"Bad Request"`, "1.39", method, path, bad)
 		}

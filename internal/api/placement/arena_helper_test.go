@@ -57,7 +57,7 @@ func (a *arena) contend(want func(writer int) request) int {
 			start.Wait()
 			status, code := a.do(r)
 			if statuses[i] = status; status >= 300 && (status != r.lost || code != r.code) {
-				a.t.Errorf("%s %s: a loser gets %d %s", r.method, r.path, status, code)
+				a.t.Errorf("%s %s: a request that lost the race got %d %s, want the expected refusal", r.method, r.path, status, code)
 			}
 		})
 	}
@@ -68,13 +68,13 @@ func (a *arena) contend(want func(writer int) request) int {
 		switch {
 		case status == 0 || status >= 300:
 		case winner >= 0:
-			a.t.Fatalf("writers %d and %d won, of %+v", winner, i, want(i))
+			a.t.Fatalf("both the requests %d and %d succeeded, want one; the request is %+v", winner, i, want(i))
 		default:
 			winner = i
 		}
 	}
 	if winner < 0 {
-		a.t.Fatalf("no request won: %+v", want(0))
+		a.t.Fatalf("no competing request succeeded, want one; the request is %+v", want(0))
 	}
 	return winner
 }
@@ -110,7 +110,7 @@ func (a *arena) none(what, sql string) {
 		a.t.Fatal(err)
 	}
 	if found, err := pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(found) > 0 {
-		a.t.Errorf("%s: %v %v", what, found, err)
+		a.t.Errorf("rows that violate the invariant %s: %v, error %v; want none", what, found, err)
 	}
 }
 

@@ -27,7 +27,7 @@ func FuzzCandidateQuery(f *testing.F) {
 		refused := func(err error) {
 			var e *osapi.Error
 			if !errors.As(err, &e) || e.Status != http.StatusBadRequest {
-				t.Errorf("%q at 1.%d: %v", raw, c.v, err)
+				t.Errorf("query %q at 1.%d: got error %v, want 400", raw, c.v, err)
 			}
 		}
 		if filter, err := c.providerFilter(); err != nil {
@@ -45,16 +45,16 @@ func FuzzCandidateQuery(f *testing.F) {
 			suffixes = append(suffixes, g.Suffix)
 			checkNames(t, raw, g.Resources, g.Traits, g.Aggregates)
 			if g.InTree != "" && !isUUID(g.InTree) || len(g.Resources) == 0 && c.v < 36 {
-				t.Errorf("%q at 1.%d has a group %+v", raw, c.v, g)
+				t.Errorf("query %q at 1.%d: got the invalid group %+v", raw, c.v, g)
 			}
 		}
 		if len(slices.Compact(slices.Sorted(slices.Values(suffixes)))) != len(suffixes) || len(q.ClassNames()) == 0 ||
 			c.v < 25 && len(suffixes) > 1 || q.Limits.Candidates < 0 {
-			t.Errorf("%q at 1.%d is taken as %+v", raw, c.v, q)
+			t.Errorf("query %q at 1.%d: got the invalid search %+v", raw, c.v, q)
 		}
 		for _, suffix := range slices.Concat(q.SameSubtrees...) {
 			if suffix == "" || !slices.Contains(suffixes, suffix) {
-				t.Errorf("%q at 1.%d has a subtree of %q", raw, c.v, suffix)
+				t.Errorf("query %q at 1.%d: same_subtree names the unknown group %q", raw, c.v, suffix)
 			}
 		}
 		search := inventory.NewSearch(q)
@@ -69,22 +69,22 @@ func checkNames(t *testing.T, raw string, resources map[string]int64, traits, ag
 	t.Helper()
 	for class, amount := range resources {
 		if amount < 1 {
-			t.Errorf("%q asks for %d of %q", raw, amount, class)
+			t.Errorf("query %q: got the amount %d of class %q, want at least 1", raw, amount, class)
 		}
 	}
 	for _, alternatives := range append(traits.Required, traits.Forbidden) {
 		if slices.Contains(alternatives, "") {
-			t.Errorf("%q speaks of a trait without a name", raw)
+			t.Errorf("query %q: got a trait with an empty name", raw)
 		}
 	}
 	for _, aggregate := range aggregates.Names() {
 		if !isUUID(aggregate) {
-			t.Errorf("%q speaks of an aggregate %q", raw, aggregate)
+			t.Errorf("query %q: got the aggregate %q, want a UUID", raw, aggregate)
 		}
 	}
 	for _, alternatives := range append(traits.Required, aggregates.Required...) {
 		if len(alternatives) == 0 {
-			t.Errorf("%q asks for one of none", raw)
+			t.Errorf("query %q: got a required set without alternatives", raw)
 		}
 	}
 }

@@ -96,14 +96,14 @@ func (s *site) candidates(version, query string) []string {
 		Summaries map[string]any `json:"provider_summaries"`
 	}
 	if err := json.Unmarshal([]byte(raw), &answer); err != nil {
-		s.t.Fatalf("%s: %v", raw, err)
+		s.t.Fatalf("decode the allocation candidates %s: %v", raw, err)
 	}
 	found := []string{}
 	for _, r := range answer.Requests {
 		var parts []string
 		for provider, a := range r.Allocations {
 			if answer.Summaries[provider] == nil {
-				s.t.Errorf("%s: %s is not described", query, provider)
+				s.t.Errorf("query %s: provider %s is missing in provider_summaries", query, provider)
 			}
 			for class, n := range a.Resources {
 				parts = append(parts, fmt.Sprintf("%s:%s=%d", provider, class, n))
@@ -178,14 +178,14 @@ func TestCandidates_EveryKindOfGroup(t *testing.T) {
 	} {
 		t.Run(tc.version, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, s.candidates(tc.version, tc.query)); d != "" {
-				t.Errorf("%s %s: %s", tc.version, tc.query, d)
+				t.Errorf("allocation candidates at %s for %s (-want +got):\n%s", tc.version, tc.query, d)
 			}
 		})
 	}
 	for limit, want := range map[string]int{"1": 1, "3": 3, "4": 4, "1000": 4, "99999999999999999999999": 4, "1&limit=3": 1} {
 		t.Run(limit, func(t *testing.T) {
 			if got := s.candidates("1.29", "resources=VCPU:1,MEMORY_MB:10&limit="+limit); len(got) != want {
-				t.Errorf("limit %s: %v", limit, got)
+				t.Errorf("allocation candidates with limit %s: got %v, which is the wrong number", limit, got)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 		`"project_id":"p","user_id":"u","consumer_generation":null}`, s.ids["alone"]))
 	usedUp := s.named(s.want(200, "", "1.29", "GET", "/allocation_candidates?resources=DISK_GB:11&in_tree="+s.ids["alone"], "", "OpenStack-API-Version", "placement 1.31").raw)
 	if usedUp != `{"allocation_requests":[],"provider_summaries":{}}` {
-		t.Errorf("more than there is left: %s", usedUp)
+		t.Errorf("candidates for more disk than is left: got %s, want none", usedUp)
 	}
 
 	const (
@@ -229,15 +229,15 @@ func TestCandidates_FormatOfEveryVersion(t *testing.T) {
 	}
 	early := s.want(200, "", "1.10", "GET", "/allocation_candidates?resources=DISK_GB:101", "")
 	if early.raw != `{"allocation_requests":[],"provider_summaries":{}}` || early.header.Get("Last-Modified") != "" {
-		t.Errorf("1.10: %s", early.raw)
+		t.Errorf("candidates at 1.10 for more disk than exists: got %s, want none and no Last-Modified", early.raw)
 	}
 	list := s.named(s.want(200, "", "1.11", "GET", "/allocation_candidates?resources=DISK_GB:10", "").raw)
 	if !strings.Contains(list, `{"allocations":[{"resource_provider":{"uuid":"alone"},"resources":{"DISK_GB":10}}]}`) ||
 		!strings.Contains(list, `"alone":{"resources":{"DISK_GB":{"capacity":13,"used":3}}}`) {
-		t.Errorf("1.11: %s", list)
+		t.Errorf("candidates at 1.11: got %s, want 10 GB of the separate node with its capacity and usage", list)
 	}
 	if h := s.want(200, "", "1.15", "GET", "/allocation_candidates?resources=VCPU:1", "").header; h.Get("Last-Modified") == "" || h.Get("Cache-Control") != "no-cache" {
-		t.Errorf("1.15: %v", h)
+		t.Errorf("headers at 1.15: got %v, want Last-Modified and Cache-Control no-cache", h)
 	}
 	s.want(404, "The resource could not be found.", "1.9", "GET", "/allocation_candidates?resources=VCPU:1", "")
 	s.want(403, "placement:allocation_candidates:list", "1.10", "GET", "/allocation_candidates", "", "X-Auth-Token", "u:p")
@@ -264,13 +264,13 @@ func TestCandidates_SummariesCoverContributingTrees(t *testing.T) {
 			}
 			slices.Sort(got)
 			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("%s %s: %s", tc.version, tc.query, d)
+				t.Errorf("allocation candidates at %s for %s (-want +got):\n%s", tc.version, tc.query, d)
 			}
 		})
 	}
 	raw := s.named(s.want(200, "", "1.29", "GET", "/allocation_candidates?resources=SRIOV_NET_VF:1&required=CUSTOM_FAST", "").raw)
 	if !strings.Contains(raw, `"n1f0":{"resources":{"SRIOV_NET_VF":{"capacity":2,"used":0}},"traits":["CUSTOM_FAST"],"parent_provider_uuid":"n1c0","root_provider_uuid":"n1"}`) {
-		t.Error(raw)
+		t.Errorf("the answer is not the expected text: %s", raw)
 	}
 }
 
@@ -290,22 +290,22 @@ func TestCandidates_OperatorLimit(t *testing.T) {
 	}
 	const all = "resources=VCPU:1"
 	if got := with(placement.Candidates{Max: 2}).candidates("1.29", all); len(got) != 2 {
-		t.Errorf("at most 2: %v", got)
+		t.Errorf("candidates with a configured maximum of 2: got %v, want 2", got)
 	}
 	if got := with(placement.Candidates{Max: 2}).candidates("1.29", all+"&limit=1"); len(got) != 1 {
-		t.Errorf("at most 2, limit 1: %v", got)
+		t.Errorf("candidates with a maximum of 2 and limit 1: got %v, want 1", got)
 	}
 	if got := with(placement.Candidates{DepthFirst: true}).candidates("1.29", all+"&limit=2"); !slices.Equal(got, []string{"n1c0:VCPU=1", "n1c1:VCPU=1"}) {
-		t.Errorf("depth first: %v", got)
+		t.Errorf("candidates of a depth-first search: got %v, want both cells of the first node", got)
 	}
 	if got := s.candidates("1.29", all+"&limit=2"); !slices.Equal(got, []string{"n1c0:VCPU=1", "n2c0:VCPU=1"}) {
-		t.Errorf("breadth first: %v", got)
+		t.Errorf("candidates of a breadth-first search: got %v, want one cell of each node", got)
 	}
 	random, seen := with(placement.Candidates{Random: true}), map[string]bool{}
 	for range 200 { // that one of four is never the first of 200 is not to be seen
 		seen[random.candidates("1.29", all+"&limit=1")[0]] = true
 	}
 	if len(seen) != 4 || len(random.candidates("1.29", all)) != 4 {
-		t.Errorf("at random: %v", seen)
+		t.Errorf("first candidates of random searches: got %v, want each of the four at least once", seen)
 	}
 }

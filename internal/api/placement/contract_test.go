@@ -88,7 +88,7 @@ func TestOperations_HeadersAndStatuses(t *testing.T) {
 			}
 			a := c.want(status, "", fmt.Sprintf("1.%d", o.from-1), o.method, path, body, "Content-Type", "application/json")
 			if a.header.Get("Allow") != "" {
-				t.Errorf("%s before its version: Allow %q", name, a.header.Get("Allow"))
+				t.Errorf("%s before its first microversion: got Allow %q, want none", name, a.header.Get("Allow"))
 			}
 		}
 		if strings.Contains(o.flags, "A") {
@@ -105,13 +105,13 @@ func TestOperations_HeadersAndStatuses(t *testing.T) {
 			"typed": a.header.Get("Content-Type") == "application/json", "untyped": a.header["Content-Type"] == nil}
 		want := map[string]bool{"M": strings.Contains(o.flags, "M"), "L": strings.Contains(o.flags, "L"), "typed": a.raw != "", "untyped": a.raw == ""}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: %s %v", name, d, a.header)
+			t.Errorf("%s: response headers differ (-want +got):\n%s\nall headers: %v", name, d, a.header)
 		}
 		if at := a.header.Get("Location"); at != "" && !strings.HasPrefix(at, c.url+"/") {
-			t.Errorf("%s: Location %q", name, at)
+			t.Errorf("%s: got Location %q, want a URL of this server", name, at)
 		}
 		if a.header.Get("OpenStack-API-Version") != "placement 1.39" || a.header.Get("Vary") != "openstack-api-version" || !strings.HasPrefix(a.header.Get("X-OpenStack-Request-Id"), "req-") {
-			t.Errorf("%s: %v", name, a.header)
+			t.Errorf("%s: got headers %v, want the version, Vary and a request ID", name, a.header)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestResponse_LastModifiedFrom115(t *testing.T) {
 			_, dated := a.header["Last-Modified"]
 			_, fresh := a.header["Cache-Control"]
 			if want := minor >= 15; dated != want || fresh != want {
-				t.Errorf("%s at 1.%d: %v", o.path, minor, a.header)
+				t.Errorf("%s at 1.%d: got headers %v, want Last-Modified and Cache-Control exactly from 1.15 on", o.path, minor, a.header)
 			}
 		}
 	}

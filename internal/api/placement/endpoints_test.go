@@ -20,7 +20,7 @@ func TestRouting_LongAndOddPaths(t *testing.T) {
 			c := c.in(t)
 			a := c.want(status, "", "1.39", "GET", strings.ReplaceAll(path, " ", "%20"), "")
 			if len(a.raw) > 8192 || a.header.Get("Content-Type") != "application/json" {
-				t.Errorf("%.60s: %.200s", path, a.raw)
+				t.Errorf("GET %.60s: got %.200s, want a short JSON error", path, a.raw)
 			}
 		})
 	}
@@ -54,10 +54,10 @@ func TestRouting_OtherMethodsAreNotAllowed(t *testing.T) {
 			for _, version := range []string{"1.0", "1.39"} { // whatever the version
 				a := c.want(405, "", version, method, fill(path), "", "X-Roles", "")
 				if got := a.header.Get("Allow"); got != strings.Join(allowed, ", ") || a.header.Get("Vary") == "" {
-					t.Errorf("%s %s at %s: Allow %q, want %q", method, path, version, got, allowed)
+					t.Errorf("%s %s at %s: got Allow %q, want %q", method, path, version, got, allowed)
 				}
 				if method != "HEAD" && !strings.Contains(a.raw, "The method "+method+" is not allowed for this resource.") {
-					t.Errorf("%s %s: %s", method, path, a.raw)
+					t.Errorf("%s %s: got %s, want an error that names the method", method, path, a.raw)
 				}
 			}
 		}

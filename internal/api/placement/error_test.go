@@ -25,7 +25,7 @@ func TestError_FormatFollowsAccept(t *testing.T) {
 				}
 				a := c.want(status, strconv.Itoa(status), "1.39", "GET", path, "", "Accept", accept)
 				if got, _, _ := strings.Cut(a.header.Get("Content-Type"), ";"); got != want {
-					t.Errorf("%s with Accept %q: %q", path, accept, got)
+					t.Errorf("GET %s with Accept %q: got Content-Type %q, want another one", path, accept, got)
 				}
 			}
 		})
@@ -68,15 +68,15 @@ func TestError_FullBodies(t *testing.T) {
 				object["code"] = tc.code
 			}
 			if d := cmp.Diff(map[string]any{"errors": []any{object}}, a.body); d != "" {
-				t.Errorf("%s %s at %s: %s", tc.method, tc.path, tc.version, d)
+				t.Errorf("%s %s at %s: error body (-want +got):\n%s", tc.method, tc.path, tc.version, d)
 			}
 		})
 	}
 	a := c.send("1.39", "GET", "/traits", "", "X-Auth-Token", "")
 	if d := cmp.Diff(map[string]any{"message": "The request you have made requires authentication.", "code": "401 Unauthorized", "title": "Unauthorized"}, a.body); d != "" || a.status != http.StatusUnauthorized {
-		t.Errorf("without a token: %d %s", a.status, d)
+		t.Errorf("GET without a token: got status %d; body (-want +got):\n%s", a.status, d)
 	}
 	if a.header.Get("OpenStack-API-Version") != "" {
-		t.Error("an unauthenticated caller gets a version")
+		t.Error("a response without authentication has the header OpenStack-API-Version")
 	}
 }

@@ -41,7 +41,7 @@ func FuzzBody(f *testing.F) {
 		takes := func(form *schema) bool {
 			m := form.check(v)
 			if m != nil && (m.why == "" || m.keyword == "") {
-				t.Errorf("%s is refused without a word: %+v", raw, m)
+				t.Errorf("%s is refused without a reason: %+v", raw, m)
 			}
 			return m == nil
 		}
@@ -50,12 +50,12 @@ func FuzzBody(f *testing.F) {
 			for _, resources := range w.Allocations {
 				for class, amount := range resources {
 					if amount < 1 || !classPattern.MatchString(class) {
-						t.Errorf("%s at 1.%d takes %d of %q", raw, minor, amount, class)
+						t.Errorf("body %s at 1.%d: got the amount %d of class %q, want at least 1 of a valid class", raw, minor, amount, class)
 					}
 				}
 			}
 			if n := utf8.RuneCountInString(w.Project); n < 1 || n > 255 {
-				t.Errorf("%s at 1.%d has a project of %d characters", raw, minor, n)
+				t.Errorf("body %s at 1.%d: got a project of %d characters, want 1 to 255", raw, minor, n)
 			}
 		}
 		if form := (&schema{kind: "object", minKeys: 1, keys: keyPattern, each: allocationSchema(minor, true)}); minor >= 13 && takes(form) {
@@ -66,12 +66,12 @@ func FuzzBody(f *testing.F) {
 		if takes(inventorySchema(nil, nil)) {
 			i := readInventory(v.(map[string]any))
 			if min(i.Total, i.MinUnit, i.MaxUnit, i.StepSize) < 1 || i.Reserved < 0 || max(i.Total, i.Reserved, i.MinUnit, i.MaxUnit, i.StepSize) > math.MaxInt32 || math.IsInf(i.Capacity(), 0) {
-				t.Errorf("%s is taken as %+v", raw, i)
+				t.Errorf("body %s: got the invalid inventory %+v", raw, i)
 			}
 		}
 		if takes(providerSchema(minor, map[string]*schema{"uuid": someUUID})) {
 			if id := v.(map[string]any)["uuid"]; id != nil && len(stringOf(id)) > someUUID.maxLength {
-				t.Errorf("a UUID of %d bytes", len(stringOf(id)))
+				t.Errorf("accepted a UUID of %d bytes, want a refusal", len(stringOf(id)))
 			}
 		}
 		takes(classForm)
@@ -93,16 +93,16 @@ func FuzzUUID(f *testing.F) {
 		got, ok := canonicalUUID(s)
 
 		if ok != python || ok != isUUID(s) {
-			t.Fatalf("%q: %v, and Python says %v", s, ok, python)
+			t.Fatalf("UUID %q: valid is %v, but Python's parser says %v", s, ok, python)
 		}
 		if !ok {
 			return
 		}
 		if id, err := uuid.Parse(got); err != nil || id.String() != got || strings.ReplaceAll(got, "-", "") != strings.ToLower(hex) {
-			t.Errorf("%q became %q", s, got)
+			t.Errorf("UUID %q: got the canonical form %q, which is wrong", s, got)
 		}
 		if again, _ := canonicalUUID(got); again != got {
-			t.Errorf("%q became %q and then %q", s, got, again)
+			t.Errorf("UUID %q: the canonical form %q changes to %q when it is converted again", s, got, again)
 		}
 	})
 }
@@ -118,11 +118,11 @@ func FuzzVersion(f *testing.F) {
 		var e *osapi.Error
 		switch {
 		case err == nil && (minor < 0 || minor > newest):
-			t.Errorf("%q: version 1.%d", header, minor)
+			t.Errorf("version header %q: got the unknown version 1.%d", header, minor)
 		case err != nil && (!errors.As(err, &e) || e.Status != 400 && e.Status != 406):
-			t.Errorf("%q: %v", header, err)
+			t.Errorf("version header %q: got error %v, want 400 or 406", header, err)
 		case err == nil && !strings.Contains(strings.ToLower(header), "placement") && minor != 0:
-			t.Errorf("%q: version 1.%d", header, minor)
+			t.Errorf("version header %q without a version of placement: got 1.%d, want 1.0", header, minor)
 		}
 	})
 }
@@ -138,11 +138,11 @@ func FuzzAccept(f *testing.F) {
 		accepts(r, "application", "json")
 		accepts(r, "text", "html")
 		if media := mediaType(r); media != strings.ToLower(media) && kind != "" {
-			t.Errorf("%q: %q", kind, media)
+			t.Errorf("Content-Type %q: got the media type %q, want lower case", kind, media)
 		}
 		header["Accept"] = []string{accept, "*/*"}
 		if !accepts(r, "application", "json") {
-			t.Errorf("%q and */* is refused", accept)
+			t.Errorf("Accept %q and */*: JSON is refused", accept)
 		}
 	})
 }
@@ -157,13 +157,13 @@ func FuzzQuery(f *testing.F) {
 		refused := func(err error) {
 			var e *osapi.Error
 			if !errors.As(err, &e) || e.Status != 400 {
-				t.Errorf("%q: %v", raw, err)
+				t.Errorf("query %q: got error %v, want 400", raw, err)
 			}
 		}
 		if usages, err := c.decodeQuery(usageSchema(c.v)); err != nil {
 			refused(err)
 		} else if _, sent := usages["consumer_type"]; usages["project_id"] == "" || sent && c.v < 38 {
-			t.Errorf("%q at 1.%d is taken as %v", raw, c.v, usages)
+			t.Errorf("query %q at 1.%d: got the invalid usage query %v", raw, c.v, usages)
 		}
 		query, err := c.decodeQuery(traitForm)
 		if err != nil {
@@ -176,7 +176,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		if slices.Contains([]string{"true", "false"}, strings.ToLower(query["associated"])) != (filter.Associated != nil) {
-			t.Errorf("%q is taken as %+v", raw, filter)
+			t.Errorf("query %q: got filter %+v, want Associated only for true or false", raw, filter)
 		}
 	})
 }

@@ -119,7 +119,7 @@ func (c *client) same(a answer, want string) {
 		c.t.Fatal(err)
 	}
 	if d := cmp.Diff(w, any(a.body)); d != "" {
-		c.t.Error(d)
+		c.t.Errorf("response body (-want +got):\n%s", d)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestVersion_Negotiation(t *testing.T) {
 			c := c.in(t)
 			a := c.want(200, "", "", "GET", "/resource_providers", "", "OpenStack-API-Version", header)
 			if got := a.header.Get("OpenStack-API-Version"); got != want || a.header.Get("Vary") == "" {
-				t.Errorf("%q: got %q", header, got)
+				t.Errorf("version header %q: got the negotiated version %q, want another one and a Vary header", header, got)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestVersion_Negotiation(t *testing.T) {
 			c := c.in(t)
 			a := c.want(400, "Invalid microversion: invalid version string: "+bad, bad, "GET", "/", "")
 			if a.header.Get("OpenStack-API-Version") != "" {
-				t.Errorf("%q: the answer has a version", bad)
+				t.Errorf("invalid version %q: the response has the header OpenStack-API-Version, want none", bad)
 			}
 		})
 	}
@@ -191,7 +191,7 @@ func TestVersion_Negotiation(t *testing.T) {
 			a := c.want(406, "Unacceptable version header: "+bad, bad, "GET", "/", "")
 			object := a.body["errors"].([]any)[0].(map[string]any)
 			if object["min_version"] != "1.0" || object["max_version"] != "1.39" {
-				t.Errorf("%q: got %v", bad, object)
+				t.Errorf("unsupported version %q: got %v, want min_version 1.0 and max_version 1.39", bad, object)
 			}
 		})
 	}
@@ -245,17 +245,17 @@ func TestRequest_CommonChecks(t *testing.T) {
 			c := c.in(t)
 			a := c.want(tc.status, tc.part, tc.version, tc.method, tc.path, tc.body, tc.headers...)
 			if id := a.header.Get("X-Openstack-Request-Id"); !strings.HasPrefix(id, "req-") {
-				t.Errorf("%s %s: request ID %q", tc.method, tc.path, id)
+				t.Errorf("%s %s: got request ID %q, want the prefix req-", tc.method, tc.path, id)
 			}
 		})
 	}
 	if a := c.send("", "PATCH", "/resource_providers", ""); a.header.Get("Allow") != "GET, POST" {
-		t.Errorf("Allow: %q", a.header.Get("Allow"))
+		t.Errorf("PATCH /resource_providers: got Allow %q, want GET, POST", a.header.Get("Allow"))
 	}
 	if code := c.send("1.22", "GET", "/resource_providers/x", "").code(); code != nil {
-		t.Errorf("code before 1.23: %v", code)
+		t.Errorf("error before 1.23: got code %v, want none", code)
 	}
 	if code := c.send("1.23", "GET", "/resource_providers/x", "").code(); code != "placement.undefined_code" {
-		t.Errorf("code at 1.23: %v", code)
+		t.Errorf("error at 1.23: got code %v, want placement.undefined_code", code)
 	}
 }

@@ -46,7 +46,7 @@ func refused(t *testing.T, a answer) string {
 	_, after, ok := strings.Cut(a.raw, "Policy does not allow placement:")
 	name, _, closed := strings.Cut(after, " to be performed.")
 	if !ok || !closed {
-		t.Errorf("a refusal without the name of its rule: %s", a.raw)
+		t.Errorf("a refusal does not name its policy rule: %s", a.raw)
 	}
 	return name
 }
@@ -62,21 +62,21 @@ func TestPolicy_CheckedBeforeEveryOperation(t *testing.T) {
 		}
 		rule := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "ann:demo", "X-Roles", "member,reader"))
 		if rule == "" && !strings.HasPrefix(r.Path, "/usages") {
-			t.Errorf("%s %s: a member is not refused", r.Method, r.Path)
+			t.Errorf("%s %s: a member is not refused, want 403", r.Method, r.Path)
 		}
 		seen["placement:"+rule] = true
 		for roles, may := range map[string]bool{"admin": rule != "reshaper:reshape", "service": true, "Service,x": true, "manager": false} {
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles)); (got == "") != may {
-				t.Errorf("%s %s by %s: refused by %q", r.Method, r.Path, roles, got)
+				t.Errorf("%s %s with the role %s: refused by rule %q, which is not as expected", r.Method, r.Path, roles, got)
 			}
 			if got := refused(t, c.send("1.39", r.Method, r.Path, body, "X-Auth-Token", "nova:service", "X-Roles", roles, "OpenStack-System-Scope", "all")); got == "" {
-				t.Errorf("%s %s by %s of the system: not refused", r.Method, r.Path, roles)
+				t.Errorf("%s %s with the role %s and a system-scoped token: not refused, want 403", r.Method, r.Path, roles)
 			}
 		}
 	}
 	for _, d := range placement.Policy {
 		if strings.HasPrefix(d.Name, "placement:") && d.Name != "placement:usages" && !seen[d.Name] {
-			t.Errorf("no route asks for %s", d.Name)
+			t.Errorf("policy rule %s belongs to no route", d.Name)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestPolicy_OldDefaultsAdmitAdministrators(t *testing.T) {
 		for headers, may := range map[[2]string]bool{{"admin", ""}: true, {"member", ""}: false, {"admin", "all"}: false} {
 			a := c.send("1.39", r.Method, r.Path, "{", "X-Auth-Token", "u:p", "X-Roles", headers[0], "OpenStack-System-Scope", headers[1])
 			if (refused(t, a) == "") != may {
-				t.Errorf("%s %s by %q: %d", r.Method, r.Path, headers, a.status)
+				t.Errorf("%s %s with roles and scope %q: got the wrong verdict, status %d", r.Method, r.Path, headers, a.status)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func TestProvider_FormatOfEveryVersion(t *testing.T) {
 	id = strings.ToLower(id)
 	self := "/placement/resource_providers/" + id
 	if at := a.header.Get("Location"); a.raw != "" || at != strings.TrimSuffix(c.url, "/placement")+self {
-		t.Errorf("creation before 1.20: body %q, location %q", a.raw, at)
+		t.Errorf("create a provider before 1.20: got body %q and Location %q, want no body and the provider's URL", a.raw, at)
 	}
 
 	for version, want := range map[string]string{
@@ -39,7 +39,7 @@ func TestProvider_FormatOfEveryVersion(t *testing.T) {
 			c.same(shown, want)
 			c.same(c.want(200, "", version, "GET", "/resource_providers?name=%E2%98%83", ""), `{"resource_providers":[`+want+`]}`)
 			if dated := shown.header.Get("Last-Modified") != ""; dated != (version == "1.39") {
-				t.Errorf("%s: dated %v", version, dated)
+				t.Errorf("GET at %s: has Last-Modified: %v, want it only at 1.39", version, dated)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestProvider_Tree(t *testing.T) {
 	}
 	move(409, "Conflicting resource provider other already exists.", "1.39", child, "other", "null")
 	if d := cmp.Diff("other kid grandchild", names(child)); d != "" {
-		t.Errorf("a refused rename moved the provider: %s", d)
+		t.Errorf("names in the tree after a refused rename (-want +got):\n%s", d)
 	}
 	move(200, "", "1.39", child, "kid", "null")
 	c.want(200, child, "1.39", "PUT", "/resource_providers/"+grandchild, `{"name":"grandkid"}`)
@@ -154,7 +154,7 @@ func TestProviders_Filters(t *testing.T) {
 				got = append(got, p.(map[string]any)["name"].(string))
 			}
 			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("%s: %s", query, d)
+				t.Errorf("list of providers with the query %s (-want +got):\n%s", query, d)
 			}
 		})
 	}

@@ -189,14 +189,14 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 		name := r.Method + " " + r.Path
 		way, known := routeCalls[name]
 		if !known {
-			t.Errorf("no way goes %s", name)
+			t.Errorf("routeCalls has no call of the route %s", name)
 			continue
 		}
 		before := sequentialScans(t, db)
 		callRoute(t, url, w, way)
 		for table, n := range sequentialScans(t, db) {
 			if n > before[table] {
-				t.Errorf("%s reads %s whole, %d times", name, table, n-before[table])
+				t.Errorf("route %s scans the whole table %s, %d times; want index scans", name, table, n-before[table])
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func sequentialScans(t *testing.T, db *pgx.Conn) map[string]int64 {
 		t.Fatal(err)
 	}
 	if len(reads) != len(large) {
-		t.Fatalf("statistics of %v, want %v", reads, large)
+		t.Fatalf("PostgreSQL has statistics of the tables %v, want %v", reads, large)
 	}
 	return reads
 }

@@ -31,7 +31,7 @@ func TestUUID_AllSpellingsAreOneUUID(t *testing.T) {
 		spelling := spellings(id)[i]
 		a := c.want(200, id, "1.39", "POST", "/resource_providers", fmt.Sprintf(`{"name":%q,"uuid":%q}`, id, spelling))
 		if at := a.header.Get("Location"); !strings.HasSuffix(at, "/"+id) {
-			t.Errorf("%s is at %s", spelling, at)
+			t.Errorf("UUID written as %s: got Location %s, want the canonical form", spelling, at)
 		}
 		c.want(200, id, "1.39", "GET", "/resource_providers/"+id, "")
 		c.want(404, "", "1.39", "GET", "/resource_providers/"+url.PathEscape(spelling), "")
@@ -109,14 +109,14 @@ func TestBody_MalformedJSONIsRefused(t *testing.T) {
 			a := c.send("1.39", o.method, path, body, "Content-Type", "application/json")
 			errors, _ := a.body["errors"].([]any)
 			if a.status != 400 || !strings.Contains(a.raw, word) || len(errors) != 1 || len(a.raw) > 8192 || a.header.Get("Content-Type") != "application/json" {
-				t.Errorf("%s %s with %s: %d %.300s", o.method, o.path, what, a.status, a.raw)
+				t.Errorf("%s %s with %s: got %d %.300s, want 400 with one error", o.method, o.path, what, a.status, a.raw)
 			}
 		}
 		if a := c.send("1.39", o.method, path, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`); a.status != http.StatusRequestEntityTooLarge {
-			t.Errorf("%s %s with more than a megabyte: %d", o.method, o.path, a.status)
+			t.Errorf("%s %s with a body above one megabyte: got %d, want 413", o.method, o.path, a.status)
 		}
 	}
 	if d := cmp.Diff(before, look()); d != "" {
-		t.Errorf("what was refused left traces: %s", d)
+		t.Errorf("state after refused requests (-before +after):\n%s", d)
 	}
 }

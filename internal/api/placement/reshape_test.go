@@ -37,7 +37,7 @@ func TestReshape_MovesInventoriesWithAllocations(t *testing.T) {
 	c.want(204, "", "1.39", "POST", "/allocations", "{"+holds(a, "null", both(1))+","+holds(b, "null", both(1))+"}")
 	c.want(204, "", "1.39", "POST", "/allocations", "{"+holds(other, "null", vcpus(host, 4))+"}") // stays as it is
 	if g := c.generation(host); g != 3.0 {
-		t.Fatalf("the host is at %v", g)
+		t.Fatalf("generation of the host before the reshape: got %v, want 3", g)
 	}
 
 	moved := fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":2}},%q:{"resources":{"VGPU":1}}},"mappings":{"":[%q]}`, host, child, host)
@@ -66,7 +66,7 @@ func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 		c.want(204, "", "1.39", "POST", "/reshaper", body)
 		at += by
 		if g := c.generation(p); g != float64(at) {
-			t.Fatalf("the provider is at %v instead of %d", g, at)
+			t.Fatalf("generation of the provider: got %v, want %d", g, at)
 		}
 	}
 	some := `{"VCPU":{"total":8}}`
@@ -78,12 +78,12 @@ func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 	step(1, reshape([]string{reshaped(p, 14, `{}`)}))
 	step(0, reshape([]string{reshaped(q, 1, some)}, holds(consumer, "null", vcpus(q, 1)))) // elsewhere
 	if g := c.generation(q); g != 4.0 {
-		t.Errorf("the other provider is at %v", g)
+		t.Errorf("reshape that moves the consumer to another provider: that provider's generation is %v, want 4", g)
 	}
 	step(2, reshape([]string{reshaped(p, 15, some)}))
 	step(1, reshape([]string{reshaped(q, 4, some)}, holds(consumer, 1, vcpus(p, 1)))) // only in the allocations
 	if g := c.generation(q); g != 6.0 {
-		t.Errorf("the provider that a consumer has left is at %v", g)
+		t.Errorf("reshape that moves the consumer away: its old provider's generation is %v, want 6", g)
 	}
 	c.same(c.want(200, "", "1.39", "GET", "/allocations/"+consumer, ""), fmt.Sprintf(
 		`{"allocations":{%q:{"resources":{"VCPU":1},"generation":18}},"project_id":"p","user_id":"u","consumer_generation":2,"consumer_type":"T"}`, p))
@@ -134,7 +134,7 @@ func TestReshape_OrderOfErrors(t *testing.T) {
 			c := c.in(t)
 			a := c.want(tc.status, tc.text, "1.39", "POST", "/reshaper", tc.body)
 			if a.code() != tc.code {
-				t.Errorf("%s: code %v", tc.text, a.code())
+				t.Errorf("%s: got the wrong error code %v", tc.text, a.code())
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func TestReshape_OrderOfErrors(t *testing.T) {
 	}
 	c.same(c.want(200, "", "1.39", "GET", "/allocations/"+ghost, ""), `{"allocations":{}}`)
 	if g := c.generation(q); g != 0.0 {
-		t.Errorf("refused reshapes moved a generation to %v", g)
+		t.Errorf("refused reshapes: a provider's generation is %v, want 0", g)
 	}
 }
 

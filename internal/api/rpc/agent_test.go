@@ -107,7 +107,7 @@ func (a *agent) request(t *testing.T, request map[string]any) callResult {
 	case o := <-answer:
 		return o
 	case <-time.After(maxWait):
-		t.Fatalf("no answer to %s", line)
+		t.Fatalf("the agent process did not answer the request %s", line)
 		return callResult{}
 	}
 }
@@ -117,16 +117,16 @@ func (a *agent) call(t *testing.T, into any, method, version string, args map[st
 	t.Helper()
 	o := a.request(t, map[string]any{"topic": "q-plugin", "method": method, "version": version, "args": args})
 	if o.Failure != "" {
-		t.Fatalf("%s: %s: %s", method, o.Failure, o.Message)
+		t.Fatalf("call %s: the agent raised %s: %s", method, o.Failure, o.Message)
 	}
 	if into == nil {
 		if string(o.Result) != "null" {
-			t.Fatalf("%s: got %s, want null", method, o.Result)
+			t.Fatalf("call %s: got %s, want null", method, o.Result)
 		}
 		return
 	}
 	if err := json.Unmarshal(o.Result, into); err != nil {
-		t.Fatalf("%s: %s: %v", method, o.Result, err)
+		t.Fatalf("call %s: decode the result %s: %v", method, o.Result, err)
 	}
 }
 
@@ -151,7 +151,7 @@ func (a *agent) receive(t *testing.T) receivedMessage {
 	case h := <-a.received:
 		return h
 	case <-time.After(maxWait):
-		t.Fatal("no message")
+		t.Fatal("the agent received no message")
 		return receivedMessage{}
 	}
 }
@@ -191,7 +191,7 @@ func (a *agent) receiveAbout(t *testing.T, method string, ids ...uuid.UUID) {
 				}
 			}
 		case <-deadline:
-			t.Fatalf("no %s about %v was received", method, missing)
+			t.Fatalf("the agent received no %s about %v", method, missing)
 		}
 	}
 }

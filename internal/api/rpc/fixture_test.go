@@ -105,7 +105,7 @@ func (st *fixture) publishNetwork(t *testing.T, c *rpc.Publisher) {
 	}
 	published, err := c.Publish(t.Context(), due)
 	if err != nil || len(published) != len(due) {
-		t.Fatalf("published %d of %d: %v", len(published), len(due), err)
+		t.Fatalf("published %d of %d notifications, error %v; want all", len(published), len(due), err)
 	}
 	if err := st.Network.MarkNotificationsSent(t.Context(), published); err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(maxWait); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s", what, maxWait)
+			t.Fatalf("condition not met: %s; waited %s", what, maxWait)
 		}
 	}
 }

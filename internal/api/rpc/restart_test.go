@@ -67,7 +67,7 @@ func startServerProcess(t *testing.T, database, url string) (kill func()) {
 	}
 	t.Cleanup(kill)
 	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("the server process printed %q: %v", said, err)
+		t.Fatalf("start the server process: it printed %q, error %v", said, err)
 	}
 	return kill
 }
@@ -98,14 +98,14 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 		case reply := <-client.replies:
 			m := openEnvelope(t, reply.Body)
 			if m["failure"] != nil {
-				t.Fatalf("got %v", m)
+				t.Fatalf("reply of the remaining process: got %v, want no failure", m)
 			}
 			answered[m["_msg_id"].(string)] = true
 			if len(answered) == calls/10 {
 				kill()
 			}
 		case <-deadline:
-			t.Fatalf("only %d of %d calls were answered", len(answered), calls)
+			t.Fatalf("answered calls: got %d of %d", len(answered), calls)
 		}
 	}
 
@@ -115,7 +115,7 @@ func TestServer_CallsOfAKilledProcessAreRedelivered(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left := now.StatusView().Remaining(); len(left) != 1 || left[0] != network.L2 {
-			t.Fatalf("reported port %s waits for %v", p.ID, left)
+			t.Fatalf("the reported port %s waits for %v, want L2 alone", p.ID, left)
 		}
 	}
 }
@@ -146,10 +146,10 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 	meanwhile := st.createPorts(t, 1)[0]
 	due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 	if err != nil || len(due) == 0 {
-		t.Fatalf("a port created during the outage has %d notifications: %v", len(due), err)
+		t.Fatalf("notifications of a port created during the outage: got %d, error %v; want at least one", len(due), err)
 	}
 	if published, err := publisher.Publish(t.Context(), due); err == nil || len(published) > 0 {
-		t.Errorf("published %v while RabbitMQ is down", published)
+		t.Errorf("publish while RabbitMQ is down: published %v, want none and an error", published)
 	}
 	if err := broker.Start(t.Context()); err != nil {
 		t.Fatal(err)

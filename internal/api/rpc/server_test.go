@@ -52,11 +52,11 @@ func TestServer_DropsMalformedAndDuplicateMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal([]byte(e["oslo.message"]), &m); err != nil || m["result"] != true || m["ending"] != true || m["_msg_id"] != "m" || m["failure"] != nil {
-			t.Errorf("the reply is %s", reply.Body)
+			t.Errorf("reply to a call: got %s, want the result true for the message m", reply.Body)
 		}
 	}
 	if len(client.replies) != 0 {
-		t.Error("a duplicate got a reply")
+		t.Error("a duplicate message got a second reply")
 	}
 	eventually(t, "the unroutable reply is counted", func() bool { return droppedMessages(t, registry, "unwanted") == 1 })
 }
@@ -83,10 +83,10 @@ func TestServer_ResendsReplyUntilReplyQueueExists(t *testing.T) {
 	select {
 	case reply := <-answers:
 		if !strings.Contains(string(reply.Body), "early") {
-			t.Errorf("the reply is %s", reply.Body)
+			t.Errorf("reply that was sent again: got %s, want the reply to the call early", reply.Body)
 		}
 	case <-time.After(maxWait):
-		t.Error("no reply")
+		t.Error("the reply was not sent again after its queue was declared")
 	}
 }
 

@@ -37,9 +37,9 @@ func TestTLSConfig_TrustsOnlyTheGivenAuthority(t *testing.T) {
 	t.Cleanup(stranger.Close)
 	published, err := stranger.Publish(t.Context(), []network.AgentNotification{{Resource: network.ResourceTunnel, Data: []byte(`{"Type":"vxlan","IP":"10.0.0.1"}`)}})
 	if len(published) > 0 || err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("published %v, %v", published, err)
+		t.Errorf("publish with an untrusted certificate: published %v, error %v; want none and a certificate error", published, err)
 	}
 	if _, err := rpc.TLSConfig(os.Args[0]); err == nil {
-		t.Error("TLSConfig accepted a file without a certificate")
+		t.Error("TLSConfig with a file without a certificate: got no error")
 	}
 }

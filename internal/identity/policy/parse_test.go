@@ -34,7 +34,7 @@ func TestParse_RulesMeanTheSameAsInOsloPolicy(t *testing.T) {
 			p := open(t, policy.Options{}, policy.Default{Name: "x", Check: text}, policy.Default{Name: "nobody", Check: "!"},
 				policy.Default{Name: "ours", Check: "rule:member and project_id:%(project_id)s"}, policy.Default{Name: "member", Check: "role:member"})
 			if got := p.Allows("x", ann, target); got != want {
-				t.Errorf("%q: %v", text, got)
+				t.Errorf("rule %q: got %v, want the opposite verdict", text, got)
 			}
 		})
 	}
@@ -66,7 +66,7 @@ func TestParse_InvalidRuleIsRefused(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.60q", text), func(t *testing.T) {
 			if _, err := policy.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%.60q: %v, want %q", text, err, want)
+				t.Errorf("parse %.60q: got error %v, want one with %q", text, err, want)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func FuzzParse(f *testing.F) {
 			return // one more level may exceed maxNesting
 		}
 		if ask("("+text+")") != plain || ask("not ("+text+")") == plain {
-			t.Errorf("%q means something else in parentheses", text)
+			t.Errorf("the rule %q has another verdict in parentheses or its negation has the same one", text)
 		}
 	})
 }

@@ -61,11 +61,11 @@ func TestPolicy_FileReplacesDefaults(t *testing.T) {
 			p := open(t, c.options, defaults...)
 			for i, caller := range []identity.Caller{admin, ann, system, domain} {
 				if list, show := p.Allows("list", caller, nil), p.Allows("show", caller, nil); list != c.list[i] || show != c.show[i] {
-					t.Errorf("%s, caller %d: list %v, show %v", name, i, list, show)
+					t.Errorf("%s, caller %d: got the verdicts %v for list and %v for show, want others", name, i, list, show)
 				}
 			}
 			if p.Allows("unknown operation", admin, nil) {
-				t.Errorf("%s: a name without a rule is allowed", name)
+				t.Errorf("%s: an operation without a rule is allowed, want a refusal", name)
 			}
 		})
 	}
@@ -91,12 +91,12 @@ func TestPolicy_FileWithoutEffectIsRefused(t *testing.T) {
 			path := writePolicy(t, content)
 			_, err := policy.Open(policy.Options{File: path}, policy.Default{Name: "list", Check: "@"})
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%q: %v, want %q", content, err, want)
+				t.Errorf("open the policy file %q: got error %v, want one with %q", content, err, want)
 			}
 		})
 	}
 	if _, err := policy.Open(policy.Options{File: filepath.Join(t.TempDir(), "none")}); err == nil {
-		t.Error("no error for a missing file")
+		t.Error("open a policy file that does not exist: got no error")
 	}
 }
 
@@ -114,7 +114,7 @@ func TestPolicy_ChangedFileIsReloaded(t *testing.T) {
 	expect := func(what string, admins, readers bool) {
 		t.Helper()
 		if a, r := p.Allows("list", admin, nil), p.Allows("list", ann, nil); a != admins || r != readers {
-			t.Errorf("%s: admin %v, reader %v", what, a, r)
+			t.Errorf("%s: admin is allowed: %v, reader is allowed: %v; want other verdicts", what, a, r)
 		}
 	}
 

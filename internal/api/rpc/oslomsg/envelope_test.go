@@ -19,7 +19,7 @@ func TestDecodeRequest_RefusesInvalidMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if r, err := decodeRequest([]byte(body)); err == nil {
-				t.Errorf("decoded %+v", r)
+				t.Errorf("decode an invalid body: got %+v, want an error", r)
 			}
 		})
 	}
@@ -33,7 +33,7 @@ func TestEncodeCast_IsDecodedAsRequestWithoutReply(t *testing.T) {
 	}
 	r, err := decodeRequest(body)
 	if err != nil || r.Method != "port_update" || r.Version != "1.1" || string(r.Args) != `{"port":"p"}` || len(r.UniqueID) != 32 || r.wantsReply() {
-		t.Errorf("got %+v, %v", r, err)
+		t.Errorf("decode the cast that EncodeCast encoded: got %+v, error %v", r, err)
 	}
 }
 
@@ -67,10 +67,10 @@ func TestEncodeReply_HasResultOrFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.Result != c.result || !m.Ending || m.MessageID != "m" || (m.Failure != nil) != (c.class != "") {
-				t.Errorf("got %s", e.Message)
+				t.Errorf("encoded reply: got %s, want the result or failure of the call", e.Message)
 			}
 			if m.Failure != nil && !strings.Contains(*m.Failure, `"class":"`+c.class+`"`) {
-				t.Errorf("failure %s", *m.Failure)
+				t.Errorf("failure in the reply: got %s, want the exception's class", *m.Failure)
 			}
 		})
 	}
