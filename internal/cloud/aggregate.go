@@ -53,10 +53,10 @@ func (a aggregate) convert() aggregates.Aggregate {
 	return aggregates.Aggregate{ID: a.ID, Name: a.Name, Hosts: a.Hosts, Metadata: a.Metadata}
 }
 
-// freepoolAggregate reads the freepool aggregate, if it exists. The older list of all aggregates tells its ID.
+// freepoolAggregate reads the freepool aggregate, if it exists. It takes the ID of the aggregate from all, a list that was read before.
 func (n nova) freepoolAggregate(ctx context.Context, all map[string]aggregates.Aggregate) (pool aggregates.Aggregate, is bool, err error) {
 	if pool, is = all[freepool]; is {
-		id := strconv.Itoa(pool.ID) // the call may outlive its caller
+		id := strconv.Itoa(pool.ID) // not pool.ID: the shared call may run longer than this function
 		pool, err = n.pools.Do(ctx, func(ctx context.Context) (aggregates.Aggregate, error) {
 			var one struct{ Aggregate aggregate }
 			_, err := n.client.Get(ctx, n.client.ServiceURL("os-aggregates", id), &one, nil)
@@ -237,8 +237,8 @@ func (h hosts) remove(ctx context.Context, c lease.CloudReservation) error {
 	return h.poolStrayHosts(ctx, all, c)
 }
 
-// poolStrayHosts returns hosts of a reservation to the freepool that had left it and had not joined the aggregate when the
-// reservation was abandoned.
+// poolStrayHosts adds a reservation's hosts to the freepool if they are in no aggregate. This happens when Provision ended after
+// a host left the freepool and before the host joined the reservation's aggregate.
 func (h hosts) poolStrayHosts(ctx context.Context, all map[string]aggregates.Aggregate, c lease.CloudReservation) error {
 	for _, s := range c.ComputeHosts {
 		elsewhere := false

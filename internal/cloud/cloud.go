@@ -20,7 +20,7 @@ import (
 	"berth/internal/lease"
 )
 
-// Errors that end without a change of the request. Other errors are worth another attempt too.
+// Errors that can disappear when the same request is repeated later. Callers retry after all other errors too.
 var (
 	// ErrServersRemain means that Nova has not deleted all servers yet.
 	ErrServersRemain = errors.New("servers are not deleted yet")
@@ -57,7 +57,7 @@ type Cloud struct {
 
 // resource applies the reservations of one type.
 type resource interface {
-	// apply makes Nova or Neutron match the claim.
+	// apply creates or changes the objects of the claim in Nova or Neutron.
 	apply(ctx context.Context, c lease.CloudReservation) (lease.CloudIDs, error)
 	// remove removes everything of the claim; it fails with ErrServersRemain until Nova has deleted the servers.
 	remove(ctx context.Context, c lease.CloudReservation) error
@@ -127,7 +127,7 @@ func (c *Cloud) Supports(typ string) bool { return c != nil && c.resources[typ] 
 // ResourceTypes returns the types that are applied.
 func (c *Cloud) ResourceTypes() []string { return slices.Sorted(maps.Keys(c.resources)) }
 
-// Provision makes Nova or Neutron match a claim and returns the IDs of its objects there. After an error, Deprovision removes
+// Provision creates or changes the objects of a claim in Nova or Neutron and returns the IDs of its objects there. After an error, Deprovision removes
 // what was created.
 func (c *Cloud) Provision(ctx context.Context, claim lease.CloudReservation) (lease.CloudIDs, error) {
 	mark := lease.CloudIDs{Revision: claim.Revision}

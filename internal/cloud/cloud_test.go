@@ -131,8 +131,8 @@ func TestProvision_MovesHostsFromTheFreepoolAndBack(t *testing.T) {
 	first := hostsClaim("c")
 	first.ID = uuid.New()
 	s.apply(first)
-	s.remove(first)                                // which makes the pool
-	s.nova.AddServer(notifytest.Server{Host: "a"}) // somebody whom the reservation drives out
+	s.remove(first)                                // creates the freepool
+	s.nova.AddServer(notifytest.Server{Host: "a"}) // a server that the reservation deletes
 
 	for range 2 {
 		if m := s.apply(c); m.Revision != 3 || m.AggregateID == nil {
@@ -149,7 +149,7 @@ func TestProvision_MovesHostsFromTheFreepoolAndBack(t *testing.T) {
 		t.Errorf("servers on the reservation's hosts: got %+v, want none", left)
 	}
 
-	s.apply(hostsClaim("c", "a")) // b was replaced
+	s.apply(hostsClaim("c", "a")) // the new claim has no host b
 	s.want(c, map[string][]string{"own": {"a", "c"}, "freepool": {"b"}})
 
 	for range 2 {
@@ -193,7 +193,7 @@ func TestProvision_RefusesAHostOfAnotherReservation(t *testing.T) {
 	}
 }
 
-// Each request of a reservation's life fails once, before and after Nova or Neutron did it.
+// Each request of Provision and Deprovision fails once before and once after Nova or Neutron executes it.
 func TestCloud_EveryFailedRequestIsRepaired(t *testing.T) {
 	t.Parallel()
 	instances := instancesClaim("a", "b")

@@ -27,14 +27,14 @@ func TestAddToFreepool_AddsUnreservedHostsOnly(t *testing.T) {
 	s.want(c, map[string][]string{"freepool": {"a", "b"}})
 
 	s.apply(c)
-	s.addToFreepool(s.AddToFreepool, "a") // a reservation has it
+	s.addToFreepool(s.AddToFreepool, "a") // no effect: the reservation c has the host a
 	s.want(c, map[string][]string{"own": {"a"}, "freepool": {"b"}})
 	beside := instancesClaim("b")
 	beside.ID = uuid.New()
 	s.apply(beside)
 	s.addToFreepool(s.RemoveFromFreepool, "b", "b", "a", "unheard of")
 	s.want(c, map[string][]string{"own": {"a"}, "freepool": {}, beside.ID.String(): {"b"}})
-	s.addToFreepool(s.AddToFreepool, "b") // instances leave room for others
+	s.addToFreepool(s.AddToFreepool, "b") // an instance reservation does not own the whole host
 	s.want(c, map[string][]string{"own": {"a"}, "freepool": {"b"}, beside.ID.String(): {"b"}})
 
 	s.remove(c)

@@ -1,6 +1,6 @@
 // Package feedback reads the state that an OpenDaylight controller reports: its features, its host configurations and the
-// operational status of ports. Change events only trigger reads. A port's status counts for the binding that the controller
-// knew when it was read.
+// operational status of ports. Change events only trigger reads. A port's status counts only for the binding that the
+// controller knew when the status was read.
 package feedback
 
 import (

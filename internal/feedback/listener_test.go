@@ -265,7 +265,7 @@ func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
 		t.Fatalf("port whose binding is not yet sent to the controller: got status %s, error %v; want DOWN", got.Status, err)
 	}
-	w.odl.SetPortStatus(p.ID.String(), "DOWN") // as it does when it unbinds the port there
+	w.odl.SetPortStatus(p.ID.String(), "DOWN") // as the controller does when it unbinds the port
 	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	if got := w.awaitPortStatus(p.ID, network.Active); got.Host != "cmp-2" {

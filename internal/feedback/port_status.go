@@ -94,7 +94,8 @@ func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) erro
 	return err
 }
 
-// postpone reads a port's status a little later. After maxPostponed attempts it waits for the next refresh.
+// postpone schedules another read of a port's status after a short delay. After maxPostponed attempts the next refresh reads the
+// status of all ports instead.
 func (l *Listener) postpone(id uuid.UUID, tries int) {
 	if tries > maxPostponed {
 		l.mu.Lock()

@@ -133,7 +133,7 @@ func TestKeystone_InvalidTokenIs401AndOutageIs503(t *testing.T) {
 		expect(t, k, "other", identity.ErrUnavailable)
 	}
 	s.Fail(0)
-	expect(t, k, good, nil) // an outage is not cached
+	expect(t, k, good, nil) // an ErrUnavailable is not cached
 	expect(t, k, "other", identity.ErrUnauthenticated)
 }
 

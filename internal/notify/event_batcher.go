@@ -11,7 +11,7 @@ import (
 const maxBatch = 200
 
 // EventBatcher sends the events of concurrent callers in shared requests: events that arrive during a request go into the next
-// one. It stores nothing: each caller waits for the outcome of its own events and repeats them after an error.
+// one. It stores nothing: each caller waits for the outcome of its own events and sends them again after an error.
 type EventBatcher struct {
 	send    func(ctx context.Context, events []Event) ([]int, error)
 	batcher *coalesce.Batcher[[]Event, []int]

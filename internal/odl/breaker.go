@@ -96,7 +96,7 @@ func (b *breaker) callShared(ctx context.Context, f func(context.Context) error)
 	}
 }
 
-// wait returns what admit would, for a caller that does not send a request now: no probe is reserved.
+// wait returns the same as admit but reserves no probe. It is for a caller that does not send a request now.
 func (b *breaker) wait() (wait time.Duration, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -94,7 +94,7 @@ func TestSend_CreatesUpdatesAndDeletes(t *testing.T) {
 
 func TestSend_FailureKindOfEachFault(t *testing.T) {
 	t.Parallel()
-	const requestTimeout = 15 * time.Second // a request arrives within it on a busy machine, too
+	const requestTimeout = 15 * time.Second // long enough for a request on a busy machine
 	for name, tt := range map[string]struct {
 		fault   odltest.Fault
 		timeout time.Duration

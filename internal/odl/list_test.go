@@ -52,7 +52,7 @@ func TestList_ReadsListLargerThanTheBodyLimit(t *testing.T) {
 
 func TestList_UnexpectedBodyIsNotAFailure(t *testing.T) {
 	t.Parallel()
-	const patience = 15 * time.Second // an answer begins within it on a busy machine, too
+	const patience = 15 * time.Second // long enough for the start of a response on a busy machine
 	for name, tt := range map[string]struct {
 		answer  string
 		status  int

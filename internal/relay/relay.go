@@ -102,9 +102,9 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// bindDatabase tells whether the database is bound to this relay's Temporal namespace. If the relay has not bound it
-// before, it does so now, and every row gets a note. If it has, a relay of another namespace bound the database
-// later; then this relay must be restarted to bind it again, so that two relays do not take it from each other for ever.
+// bindDatabase reports whether the database is bound to this relay's Temporal namespace. A relay binds the database
+// once after its start; every row then gets a note. If a relay of another namespace binds the database later,
+// bindDatabase returns an error until this process is restarted, so that two relays do not rebind the database in turn.
 func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 	if r.namespaceID != "" {
 		if bound, err := r.Store.IsBoundTo(ctx, r.namespaceID); err != nil || bound {
@@ -206,8 +206,8 @@ func backoff(attempts int) time.Duration {
 	return min(100*time.Millisecond<<min(attempts, 10), maxBackoff)
 }
 
-// startOrSignal starts the workflow eagerly if it cannot be running yet. Otherwise it signals the workflow, which
-// starts it unless it runs.
+// startOrSignal starts the workflow eagerly if the workflow cannot be running yet. Otherwise it calls
+// SignalWithStartWorkflow, which starts the workflow if it is not running.
 func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()

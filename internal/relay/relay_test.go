@@ -194,7 +194,7 @@ func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	awaitNoNotes(t, s)
 	for len(old) > 0 {
 		if how := <-old; !strings.HasSuffix(how, " 1") {
-			t.Errorf("the relay of the old namespace delivered a note after the database was bound to the new one: %s", how)
+			t.Errorf("the relay of the old namespace delivered a note of a new row after the database was bound to the new one: %s", how)
 		}
 	}
 }

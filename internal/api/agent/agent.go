@@ -31,7 +31,7 @@ const portsAtOnce = 4
 // restart of many agents does not overload the database.
 const maxPending = 8 * maxReports
 
-// New returns the agents' gateway on that store.
+// New returns the agents' gateway, which reads and writes that store.
 func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	g := gateway{s, semaphore.NewWeighted(maxPending)}
 	return &osapi.API{
@@ -62,7 +62,7 @@ func fail(w http.ResponseWriter, _ *http.Request, e *osapi.Error) {
 	osapi.WriteJSON(w, e.Status, failure{failureDetail{e.Status, http.StatusText(e.Status), e.Message}})
 }
 
-// agentOnly admits administrators and services: a report makes a port ACTIVE.
+// agentOnly admits only administrators and services, because a report can make a port ACTIVE.
 func agentOnly(h osapi.Handler) osapi.Handler {
 	return func(r *http.Request) (int, any, error) {
 		if !identity.From(r.Context()).Admin() {

@@ -19,7 +19,7 @@ const (
 // exact matches berth's own format of a date, exact to the second: RFC 3339 with a zone.
 var exact = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})$`)
 
-// instant reads a date. The word "now" is not a date here.
+// instant reads a date and refuses the word "now".
 func instant(value string) (time.Time, error) {
 	layout := minuteIn
 	if exact.MatchString(value) {

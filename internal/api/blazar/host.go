@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// hostViewOf is the JSON object of a host. Its extra capabilities are fields of the same object; they replace fields of the same name.
+// hostViewOf returns the JSON object of a host. Its extra capabilities are fields of the same object; they replace fields of the same name.
 func hostViewOf(h lease.Host) map[string]any {
 	v := map[string]any{
 		"id":                  strconv.FormatInt(h.ID, 10),

@@ -38,7 +38,7 @@ func body(r *http.Request) (object, error) {
 	return o, nil
 }
 
-// only refuses unknown fields.
+// only returns an error if the object has a field other than these names.
 func (o object) only(names ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, name) {
@@ -48,7 +48,7 @@ func (o object) only(names ...string) error {
 	return nil
 }
 
-// need refuses an object that lacks one of the fields.
+// need returns an error if the object lacks one of these fields.
 func (o object) need(names ...string) error {
 	var lacking []string
 	for _, name := range names {

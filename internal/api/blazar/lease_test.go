@@ -109,7 +109,7 @@ func TestLease_DeleteWaitsForTheDeletion(t *testing.T) {
 	id := s.started()
 	path = "/v1/leases/" + id.String()
 	s.serve(300 * time.Millisecond)
-	slow := s.expect(202, "DELETE", path, "") // no worker is there
+	slow := s.expect(202, "DELETE", path, "") // no worker runs
 	l := slow.body["lease"].(map[string]any)
 	if sentence := l["berth:why"].(map[string]any)["sentence"].(string); !strings.Contains(sentence, "being deleted") {
 		t.Errorf("berth:why of a lease in deletion: got %s, want that it is being deleted", sentence)

@@ -212,7 +212,7 @@ func (b *handler) flavor(ctx context.Context, o object, d lease.ReservationDraft
 	return &f, err
 }
 
-// reservationView has the fields that the views of all reservation types share.
+// reservationView contains the fields that the views of all reservation types share.
 type reservationView struct {
 	ID               string                  `json:"id"`
 	Lease            string                  `json:"lease_id"`
@@ -254,7 +254,7 @@ type addressReservationView struct {
 	Required []netip.Addr `json:"required_floatingips"`
 }
 
-// reservationViewOf is the JSON object of a reservation: the common fields and those of its type.
+// reservationViewOf returns the JSON object of a reservation: the common fields and those of its type.
 func reservationViewOf(of string, r lease.Reservation) any {
 	v := reservationView{ID: r.ID.String(), Lease: of, ResourceID: r.ID.String(), ResourceType: r.Type, Status: r.Status,
 		MissingResources: r.MissingResources, ResourcesChanged: r.ResourcesChanged, CreatedAt: stamp(r.CreatedAt),

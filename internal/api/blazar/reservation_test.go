@@ -161,7 +161,7 @@ func TestReservation_UpdateOfEveryType(t *testing.T) {
 		{`"id":"` + id(0) + `","amount":0`, 400},
 		{`"id":"` + id(0) + `","vcpus":"many"`, 400},
 		{`"id":"` + id(0) + `","resource_type":"physical:host"`, 409},
-		{`"id":"` + id(1) + `","amount":3`, 200}, // counts its own as free
+		{`"id":"` + id(1) + `","amount":3`, 200}, // the change may use the resources that the reservation has already
 		{`"id":"` + id(1) + `","amount":4`, 400},
 		{`"id":"` + id(1) + `","network_id":"` + uuid.NewString() + `"`, 400},
 		{`"id":"` + id(1) + `","required_floatingips":["172.24.4.10"]`, 400},

@@ -17,7 +17,7 @@ import (
 	"berth/internal/store/mirrorstore"
 )
 
-// New returns the API on that store.
+// New returns the API, which reads and writes that store.
 func New(entries *journalstore.Store, runs *mirrorstore.Store, id identity.Authenticator) *osapi.API {
 	h := handlers{entries, runs}
 	return &osapi.API{

@@ -146,7 +146,7 @@ func TestBinding_VIFDetailsDescribeTheAgentsSwitch(t *testing.T) {
 		})
 	}
 
-	// A port keeps the details of the time when it was bound. A binding for a live migration has the details of its own host.
+	// A port keeps the VIF details that its host had when the port was bound. A binding for a live migration has the details of its own host.
 	p := c.port(net, `,"binding:host_id":"cmp-3","device_owner":"compute:nova"`)
 	configure("cmp-3", usual)
 	path := "/v2.0/ports/" + p["id"].(string)

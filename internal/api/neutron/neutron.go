@@ -17,7 +17,7 @@ import (
 
 const prefix = "/networking"
 
-// New returns the Networking API on that store.
+// New returns the Networking API, which reads and writes that store.
 func New(s *networkstore.Store, id identity.Authenticator) *osapi.API {
 	a := agents{s}
 	routes := slices.Concat(

@@ -34,7 +34,7 @@ type object = map[string]any
 
 func open(t testing.TB) cloud { return openWith(t, networkstore.Config{}) }
 
-// openWith is open with settings of networks.
+// openWith returns the same client as open, for a store with the settings in config.
 func openWith(t testing.TB, config networkstore.Config) cloud {
 	s := storetest.New(t)
 	s.Network = networkstore.New(s.DB, config)

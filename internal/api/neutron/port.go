@@ -204,7 +204,7 @@ type waiting struct {
 	Sentence string     `json:"sentence"`
 }
 
-// addWhy adds what the port waits for. Only administrators see the names of hosts.
+// addWhy adds berth:why, which lists the entities for whose reports the port waits. Only administrators see the names of hosts.
 func addWhy(p network.Port, requester identity.Caller, o object) {
 	s := p.WithAgentHosts().StatusView()
 	if !requester.Admin() {

@@ -151,7 +151,7 @@ func (q quotas) update(r *http.Request) (int, any, error) {
 	return q.respond(r, project)
 }
 
-// decodeQuota reads new limits of the project. check says that a limit below the current usage must be refused.
+// decodeQuota reads the new limits of the project. The result check is true if a limit below the current usage must be refused.
 func decodeQuota(raw json.RawMessage, project string) (limits network.Quota, check bool, err error) {
 	given, err := attribute.Dict(raw, append([]string{"project_id", "tenant_id", "check_limit", "force"}, network.QuotaResources()...)...)
 	if err != nil {

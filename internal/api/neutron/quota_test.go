@@ -100,7 +100,7 @@ func TestQuota_CreateBeyondLimitIsRefused(t *testing.T) {
 
 	var created, refused atomic.Int32
 	var requests sync.WaitGroup
-	for range 64 { // more than there may be, at once
+	for range 64 { // more concurrent requests than the quota allows ports
 		requests.Go(func() {
 			switch status, o, _ := c.raw("POST", "/v2.0/ports", fmt.Sprintf(`{"port":{"network_id":%q}}`, net)); status {
 			case http.StatusCreated:
@@ -133,7 +133,7 @@ func TestQuota_CreateBeyondLimitIsRefused(t *testing.T) {
 			}
 		})
 	}
-	// Each project has its own limits. A deleted port frees its place.
+	// Each project has its own limits. A deleted port no longer counts.
 	c.as("ann:demo").must(201, "POST", "/v2.0/networks", `{"network":{}}`)
 	c.must(204, "DELETE", "/v2.0/ports/"+port, "")
 	c.port(net, "")

@@ -42,7 +42,7 @@ func (res resource[N, C]) label() string {
 	return strings.ReplaceAll(strings.ToUpper(res.singular[:1])+res.singular[1:], "_", " ")
 }
 
-// path is the collection's path.
+// path returns the path of the collection.
 func (res resource[N, C]) path() string {
 	return "/v2.0/" + strings.ReplaceAll(res.singular, "_", "-") + "s"
 }

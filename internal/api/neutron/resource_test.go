@@ -111,7 +111,7 @@ func TestPolicy_MemberMaySendUnchangedAdminValues(t *testing.T) {
 		})
 	}
 
-	// Both see the rule that an administrator adds to a member's group.
+	// The administrator and the member see the rule that the administrator adds to the member's group.
 	group := ann.group("g")
 	rule := c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress"}}`, group))["security_group_rule"].(object)["id"].(string)
 	path := "/v2.0/security-group-rules/" + rule

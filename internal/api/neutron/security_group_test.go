@@ -99,7 +99,7 @@ func TestSecurityGroup_EveryProjectHasADefaultGroup(t *testing.T) {
 	}
 }
 
-// Of a delete of a group and a concurrent create of a port in the group, exactly one is refused.
+// One request deletes a group while another request creates a port in the group. Exactly one of the two is refused.
 func TestSecurityGroup_DeleteRacesWithPortUpdate(t *testing.T) {
 	t.Parallel()
 	c := open(t)
@@ -201,7 +201,7 @@ func TestSecurityGroup_JournalOrderIsGroupRulesPorts(t *testing.T) {
 	c.must(201, "POST", "/v2.0/security-group-rules", fmt.Sprintf(`{"security_group_rule":{"security_group_id":%q,"direction":"ingress","remote_group_id":%q}}`, other, web))
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":["`+web+`"]}}`)
 	c.must(200, "PUT", "/v2.0/ports/"+p, `{"port":{"security_groups":[]}}`)
-	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "") // the other group's rule goes with it
+	c.must(204, "DELETE", "/v2.0/security-groups/"+web, "") // also deletes the rule of the other group that refers to this group
 
 	group := []string{"create security_group", "create security_group_rule", "create security_group_rule"}
 	want := []string{"create network", "create subnet"}

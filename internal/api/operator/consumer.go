@@ -11,7 +11,7 @@ import (
 // consumers handles consumers without a project and user.
 type consumers struct {
 	store *inventorystore.Store
-	owner inventory.Owner // gets the consumers that are migrated
+	owner inventory.Owner // the project and user that migrated consumers get
 }
 
 // maxBatch limits the consumers that one request migrates.

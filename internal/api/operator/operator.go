@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/inventorystore"
 )
 
-// New returns the API on that store. Migrated consumers get the owner incomplete.
+// New returns the API, which reads and writes that store. Migrated consumers get the project and user of the parameter incomplete.
 func New(s *inventorystore.Store, id identity.Authenticator, incomplete inventory.Owner) *osapi.API {
 	c := consumers{s, incomplete}
 	return &osapi.API{

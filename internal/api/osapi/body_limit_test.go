@@ -9,7 +9,7 @@ import (
 	"berth/internal/identity"
 )
 
-// post sends a body to an API whose handler reads it and then calls meanwhile.
+// post sends a body to an API whose handler reads the body and then calls the function meanwhile.
 func post(t *testing.T, body string, meanwhile func()) *httptest.ResponseRecorder {
 	t.Helper()
 	api := &API{

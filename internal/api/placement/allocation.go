@@ -51,7 +51,8 @@ func providersSchema(v int, post bool) *schema {
 	return bodySchema
 }
 
-// consumerWrite reads a checked body about one consumer. Clients before 1.8 name no project and user; the consumer gets the owner incomplete.
+// consumerWrite reads a checked body about one consumer. Before 1.8 clients name no project and user; the consumer then gets those of
+// Options.Incomplete.
 func (h *handler) consumerWrite(v int, consumer string, in map[string]any) inventory.ConsumerWrite {
 	w := readConsumerWrite(v, consumer, in)
 	if v < 8 {

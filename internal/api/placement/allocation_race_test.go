@@ -17,7 +17,7 @@ func TestRace_OneWriterOfAConsumerWins(t *testing.T) {
 	}
 	entry := func(consumer, generation string, i int) string {
 		taken := fmt.Sprintf(`{%q:{"resources":{"VCPU":%d}}}`, hosts[i%2], i+1)
-		if generation != "null" && i%16 == 5 { // some let go of everything
+		if generation != "null" && i%16 == 5 { // some requests remove all allocations
 			taken = "{}"
 		}
 		return fmt.Sprintf(`{"allocations":%s,"project_id":"p","user_id":"u%d","consumer_generation":%s,"consumer_type":"T"}`, taken, i, generation)
@@ -28,7 +28,7 @@ func TestRace_OneWriterOfAConsumerWins(t *testing.T) {
 		for _, generation := range []string{"null", "1"} {
 			i := a.contend(func(i int) request {
 				r := request{"1.39", "PUT", "/allocations/" + consumer, entry(consumer, generation, i), 409, concurrent}
-				if i%4 == 3 { // through the other door
+				if i%4 == 3 { // some requests write by POST /allocations
 					r.method, r.path, r.body = "POST", "/allocations", fmt.Sprintf(`{%q:%s}`, consumer, r.body)
 				}
 				return r
@@ -71,7 +71,7 @@ func TestRace_OneWriterOfAProviderWins(t *testing.T) {
 		own[i] = uuid.NewString()
 	}
 	generation, avx := 1, false
-	// Each write has its effect beside it. Replacing traits by the same traits does not change the generation, so consecutive writes differ in
+	// Each function returns a write and the text that the answer of a GET contains after it. Replacing traits by the same traits does not change the generation, so consecutive writes differ in
 	// HW_CPU_X86_AVX.
 	kinds := []func(i int) (path, body, shown string){
 		func(i int) (string, string, string) {

@@ -51,7 +51,7 @@ func TestAllocations_FormatOfEveryVersion(t *testing.T) {
 	c.same(c.want(200, "", "1.28", "GET", path, ""), "{"+held+who+`,"consumer_generation":7}`)
 	shown := c.want(200, "", "1.38", "GET", path, "")
 	c.same(shown, "{"+held+who+`,"consumer_generation":7,"consumer_type":"INSTANCE"}`)
-	c.want(204, "", "1.38", "PUT", path, shown.raw) // an answer may be sent back
+	c.want(204, "", "1.38", "PUT", path, shown.raw) // a client may send back the body of a GET
 	consumer := strings.TrimPrefix(path, "/allocations/")
 	c.same(c.want(200, "", "1.28", "GET", "/resource_providers/"+p+"/allocations", ""), fmt.Sprintf(
 		`{"allocations":{%q:{"resources":{"VCPU":2},"consumer_generation":8}},"resource_provider_generation":9}`, consumer))
@@ -182,7 +182,7 @@ func TestAllocations_PostIsOneTransaction(t *testing.T) {
 	}
 
 	post(204, "", vcpus(p, 4), "null", vcpus(q, 4), "null")
-	post(204, "", vcpus(q, 4), "1", vcpus(p, 4), "1") // they swap
+	post(204, "", vcpus(q, 4), "1", vcpus(p, 4), "1") // the two consumers swap their providers
 	if gp, gq := c.generation(p), c.generation(q); gp != 3.0 || gq != 3.0 {
 		t.Errorf("two consumers swap their providers: the generations are %v and %v, want 3 and 3", gp, gq)
 	}

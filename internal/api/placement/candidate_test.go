@@ -302,7 +302,7 @@ func TestCandidates_OperatorLimit(t *testing.T) {
 		t.Errorf("candidates of a breadth-first search: got %v, want one cell of each node", got)
 	}
 	random, seen := with(placement.Candidates{Random: true}), map[string]bool{}
-	for range 200 { // that one of four is never the first of 200 is not to be seen
+	for range 200 { // in 200 searches, each of the four providers is practically certain to be first once
 		seen[random.candidates("1.29", all+"&limit=1")[0]] = true
 	}
 	if len(seen) != 4 || len(random.candidates("1.29", all)) != 4 {

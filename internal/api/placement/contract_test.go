@@ -12,8 +12,8 @@ import (
 // operation is one operation as the contract describes it.
 type operation struct {
 	method, path string
-	from         int    // first minor version
-	flags        string // A: looks at Accept, J: at Content-Type, M: is dated, L: has a location
+	from         int    // minor number of the first microversion with the operation
+	flags        string // A: checks Accept; J: checks Content-Type; M: sends Last-Modified; L: sends Location
 	status       int    // of a success at 1.39
 	body         string
 }

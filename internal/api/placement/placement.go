@@ -23,7 +23,7 @@ type Options struct {
 	Store    *inventorystore.Store
 	Identity identity.Authenticator
 	Policy   *policy.Policy // contains the rules of Policy
-	// Incomplete is the owner of consumers for which clients named none.
+	// Incomplete is the project and user of consumers for which clients named none.
 	Incomplete inventory.Owner
 	Candidates Candidates
 }

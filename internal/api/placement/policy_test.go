@@ -24,7 +24,7 @@ func routes(t *testing.T) []osapi.Route {
 	for i := range all {
 		all[i].Path = strings.NewReplacer("{uuid}", uuid.NewString(), "{consumer}", "nonsense", "{class}", "VCPU", "{name}", "nonsense").Replace(all[i].Path)
 	}
-	return all[1:] // but for the root
+	return all[1:] // without the root path
 }
 
 // patterns are the API's routes as its table has them.

@@ -172,7 +172,7 @@ func TestPlan_NoRouteReadsALargeTableInFull(t *testing.T) {
 	url := storetest.URL(t)
 	db := storetest.Connect(t, url)
 	for _, sql := range []string{cloud, `select pg_stat_force_next_flush()`} {
-		t.Run(sql, func(t *testing.T) { // what filled them shall not count
+		t.Run(sql, func(t *testing.T) { // do not count the scans of the statements that filled the tables
 			if _, err := db.Exec(t.Context(), sql); err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,7 @@ func TestReshape_MovesInventoriesWithAllocations(t *testing.T) {
 		return fmt.Sprintf(`"allocations":{%q:{"resources":{"VCPU":2,"VGPU":%d}}}`, host, vgpus)
 	}
 	c.want(204, "", "1.39", "POST", "/allocations", "{"+holds(a, "null", both(1))+","+holds(b, "null", both(1))+"}")
-	c.want(204, "", "1.39", "POST", "/allocations", "{"+holds(other, "null", vcpus(host, 4))+"}") // stays as it is
+	c.want(204, "", "1.39", "POST", "/allocations", "{"+holds(other, "null", vcpus(host, 4))+"}") // the reshape does not change this allocation
 	if g := c.generation(host); g != 3.0 {
 		t.Fatalf("generation of the host before the reshape: got %v, want 3", g)
 	}
@@ -76,12 +76,12 @@ func TestReshape_GenerationsAsInPlacement(t *testing.T) {
 	step(3, reshape([]string{reshaped(p, 9, some)}, holds(consumer, "null", vcpus(p, 1))))
 	step(2, reshape([]string{reshaped(p, 12, `{}`)}, holds(consumer, 1, `"allocations":{}`)))
 	step(1, reshape([]string{reshaped(p, 14, `{}`)}))
-	step(0, reshape([]string{reshaped(q, 1, some)}, holds(consumer, "null", vcpus(q, 1)))) // elsewhere
+	step(0, reshape([]string{reshaped(q, 1, some)}, holds(consumer, "null", vcpus(q, 1)))) // moves the consumer to the provider q
 	if g := c.generation(q); g != 4.0 {
 		t.Errorf("reshape that moves the consumer to another provider: that provider's generation is %v, want 4", g)
 	}
 	step(2, reshape([]string{reshaped(p, 15, some)}))
-	step(1, reshape([]string{reshaped(q, 4, some)}, holds(consumer, 1, vcpus(p, 1)))) // only in the allocations
+	step(1, reshape([]string{reshaped(q, 4, some)}, holds(consumer, 1, vcpus(p, 1)))) // the provider p appears only in the allocations
 	if g := c.generation(q); g != 6.0 {
 		t.Errorf("reshape that moves the consumer away: its old provider's generation is %v, want 6", g)
 	}

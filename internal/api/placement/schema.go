@@ -43,7 +43,7 @@ func (m *mismatch) Error() string {
 	return fmt.Sprintf("%s Failed validating '%s' in schema%s", m.why, m.keyword, m.path)
 }
 
-// mismatchf is a mismatch at the top of a schema.
+// mismatchf returns a mismatch with a formatted text, at the top of a schema.
 func mismatchf(keyword, format string, args ...any) *mismatch {
 	return &mismatch{why: fmt.Sprintf(format, args...), keyword: keyword}
 }
@@ -210,7 +210,7 @@ func isInteger(number json.Number) bool {
 	return err == nil && f == math.Trunc(f)
 }
 
-// intOf is the value of an integer. Beyond the range of int64 it is the nearest int64.
+// intOf returns the value of an integer. It returns the nearest int64 for a number beyond the range of int64.
 func intOf(v any) int64 {
 	number, _ := v.(json.Number)
 	if i, err := number.Int64(); err == nil {

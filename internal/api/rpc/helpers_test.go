@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// maxWait is how long a test waits for a condition. It is generous, so that a slow machine does not fail a test.
+// maxWait is how long a test waits for a condition. It is long, so that tests also pass on a slow machine.
 const maxWait = 10 * time.Minute
 
 var (

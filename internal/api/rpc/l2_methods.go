@@ -77,8 +77,8 @@ func (h *handlers) portIDs(ctx context.Context, devices []device) (map[string]uu
 	return h.Store.FindDevices(ctx, names)
 }
 
-// reportDevices reports an event for the ports of devices in one transaction. Without a host the report counts as one of the
-// host to which the port is bound.
+// reportDevices reports an event for the ports of devices in one transaction. If the call names no host, the
+// report counts as a report of the host to which the port is bound.
 func (h *handlers) reportDevices(ctx context.Context, devices []device, host, event string) error {
 	ids, err := h.portIDs(ctx, devices)
 	if err != nil || len(ids) == 0 {

@@ -17,8 +17,8 @@ const restartMarker = "berth.memento"
 // seconds.
 const agentReconnectTime = 45 * time.Second
 
-// assumedOutage is how long before the start of this process RabbitMQ is assumed to have been lost, if the process finds only
-// that the marker is missing.
+// assumedOutage is used if restartMarker is missing when this process starts. RabbitMQ is then assumed to have become unavailable
+// this long before the start.
 const assumedOutage = 10 * time.Minute
 
 // Run keeps the publisher connected until ctx ends. After an outage of RabbitMQ it replays recent notifications, because RabbitMQ

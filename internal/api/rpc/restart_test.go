@@ -159,7 +159,7 @@ func TestPublisher_ReplaysNotificationsAfterRabbitMQRestarts(t *testing.T) {
 		due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 		return err == nil && len(due) > 0 && due[0].ID < 3
 	})
-	eventually(t, "both ports are published of", func() bool { // the agent needs time to reconnect
+	eventually(t, "both ports are published of", func() bool { // the agent reconnects only after some time
 		due, err := st.Network.Notifications(t.Context(), st.network.ID, 100)
 		if err != nil {
 			t.Fatal(err)

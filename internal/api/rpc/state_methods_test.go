@@ -2,7 +2,7 @@ package rpc_test
 
 import "testing"
 
-// An agent that missed its heartbeats kept its state, so it only needs the notifications since then.
+// An agent whose heartbeats were missing still has its state, so it only needs the notifications since its last heartbeat.
 func TestReportState_RevivedAgentGetsMissedNotifications(t *testing.T) {
 	t.Parallel()
 	st := newFixture(t)

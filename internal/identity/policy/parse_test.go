@@ -83,7 +83,7 @@ func FuzzParse(f *testing.F) {
 		ask := func(check string) bool {
 			p, err := policy.Open(policy.Options{}, policy.Default{Name: "x", Check: check})
 			if err != nil {
-				t.Skip("refers to a name that is not there")
+				t.Skip("the rule refers to an unknown rule")
 			}
 			return p.Allows("x", ann, policy.Target{"project_id": "demo", "": 1})
 		}

@@ -25,20 +25,22 @@ const (
 	System
 )
 
-// Default is the default rule of a name. The name is an operation, or a rule to which other rules refer.
+// Default is the rule that applies if the operator's file has none of that name. Name is an operation, or a rule to which other
+// rules refer.
 type Default struct {
 	Name  string
 	Check string
-	// Old is the rule of older releases. It is also sufficient, unless Options.Old is false or the file has a rule for the name.
+	// Old is the rule of older releases. A caller whom Old allows is allowed too, unless Options.Old is false or the file has a rule
+	// of this name.
 	Old string
-	// Scopes are the allowed scopes of tokens, whatever the rule says; none allows every scope.
+	// Scopes are the allowed scopes of tokens, checked in addition to the rule; an empty list allows every scope.
 	Scopes []Scope
 }
 
 // Options are the operator's settings.
 type Options struct {
 	File string // YAML or JSON with names and rules; empty for none
-	Old  bool   // the rules of older releases are still sufficient
+	Old  bool   // a caller whom the rule of an older release allows is allowed too
 }
 
 // Policy checks callers against rules. It reads its file again after every change.

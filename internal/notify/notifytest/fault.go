@@ -49,7 +49,7 @@ func (q *faultQueue) take(what string) Fault {
 	return f
 }
 
-// serve answers a request with its fault, or with answer.
+// serve answers a request with its fault, or by the function answer if there is no fault.
 func (q *faultQueue) serve(w http.ResponseWriter, r *http.Request, what string, answer func(Fault) (int, any)) {
 	f := q.take(what)
 	select {

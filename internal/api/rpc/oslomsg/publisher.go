@@ -12,8 +12,8 @@ import (
 
 // Message is a cast and its destination.
 type Message struct {
-	Topic  string // with ".host" at its end for a single server
-	Fanout bool   // to all servers that listen to the topic
+	Topic  string // ends in ".host" if only the server on that host gets the message
+	Fanout bool   // all servers that listen to the topic get the message
 	Body   []byte // from EncodeCast
 }
 
