@@ -46,7 +46,8 @@ func (a *Activities) StartDueRuns(ctx context.Context) error {
 	return classify(err)
 }
 
-// canaryMissing reports whether the controller is available and lacks the check network (canary), and no journal entry creates it.
+// canaryMissing reports whether the controller is available and lacks the check network (canary), and no journal entry
+// creates it.
 func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	mark, err := a.Store.Journal.Now(ctx)
@@ -61,8 +62,8 @@ func (a *Activities) canaryMissing(ctx context.Context) (bool, error) {
 	return !moving[c.Object.ID], err
 }
 
-// canaryPresent reports whether the controller has the check network (canary). A server that answers "not found" to every request is not the
-// controller, so the list of networks must exist.
+// canaryPresent reports whether the controller has the check network (canary). A server that answers "not found" to every
+// request is not the controller, so the list of networks must exist.
 func (a *Activities) canaryPresent(ctx context.Context) (bool, error) {
 	c := journal.Canary()
 	body, err := a.controllerObject(ctx, c.Object, c.Data)

@@ -7,8 +7,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// SyncFreepoolHost adds a host to Nova's aggregate "freepool" or removes it, as the host's row requires, and repeats this until no newer
-// change is recorded. Nova is called before the row is updated, so that a call may be repeated but is never missed.
+// SyncFreepoolHost adds a host to Nova's aggregate "freepool" or removes it, as the host's row requires, and repeats this
+// until no newer change is recorded. Nova is called before the row is updated, so that a call may be repeated but is never
+// missed.
 func (a *Activities) SyncFreepoolHost(ctx context.Context, service string) error {
 	defer startHeartbeat(ctx)()
 	for {

@@ -9,9 +9,9 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// syncStep compares the objects of one type. It records a create for each object that the controller lacks, and an update for each that differs.
-// A full sync deletes nothing in the controller. The check network (canary) is created last, after all other entries are mirrored: its
-// presence means that the controller has everything.
+// syncStep compares the objects of one type. It records a create for each object that the controller lacks, and an update
+// for each that differs. A full sync deletes nothing in the controller. The check network (canary) is created last, after
+// all other entries are mirrored: its presence means that the controller has everything.
 func (a *Activities) syncStep(ctx context.Context, r *journal.Run) (time.Duration, error) {
 	switch r.Position {
 	case positionSettling:

@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// While the circuit breaker is open, an attempt makes no request and does not change the entry's row. The row contains the error
-// of the first attempt.
+// While the circuit breaker is open, an attempt makes no request and does not change the entry's row. The row contains the
+// error of the first attempt.
 func TestMirrorEntry_OpenBreakerMakesNoRequest(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

@@ -63,8 +63,8 @@ func createLeases(t *testing.T, s *store.Store, url string, projects ...string) 
 	return all
 }
 
-// A sweep provisions the reservations between the transaction that begins the starts and the one that finishes them. A call that
-// fails leaves its lease to its own workflow. A lease that is deleted meanwhile is deprovisioned again.
+// A sweep provisions the reservations between the transaction that begins the starts and the one that finishes them. A call
+// that fails leaves its lease to its own workflow. A lease that is deleted meanwhile is deprovisioned again.
 func TestAdvanceLeases_ProvisionsBetweenBeginAndFinish(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

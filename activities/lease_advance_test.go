@@ -63,8 +63,8 @@ func leaseAt(t *testing.T, s *store.Store, at time.Time) lease.Lease {
 	return l
 }
 
-// The slower clock decides: a lease never starts before its time by the worker's or the database's clock, and then starts at once, so its delay
-// is at most the difference of the two clocks.
+// The slower clock decides: a lease never starts before its time by the worker's or the database's clock, and then starts at
+// once, so its delay is at most the difference of the two clocks.
 func TestLeaseStartsWhenBothClocksSaySo(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-2 * time.Second, 0, 2 * time.Second} {

@@ -41,7 +41,8 @@ func TestRecovery_RetriesFailedParentAndUnblocksItsChildren(t *testing.T) {
 	m.checkInSync()
 }
 
-// The controller has lost a trunk and the objects that the trunk refers to. An update of the trunk fails until they are recreated.
+// The controller has lost a trunk and the objects that the trunk refers to. An update of the trunk fails until they are
+// recreated.
 func TestRecovery_RecreatesMissingParentsFirst(t *testing.T) {
 	t.Parallel()
 	m := newMirrorFixture(t)

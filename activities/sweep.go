@@ -25,9 +25,9 @@ const (
 	journalBatch = 1000
 )
 
-// Sweep finds rows without a running workflow and nudges their workflows: unblocked journal entries that no workflow has examined
-// lately, and rows whose workflow was terminated, cancelled or failed after the given time. It also deletes old rows of the
-// generation history, of the notifications to agents and of the journal.
+// Sweep finds rows without a running workflow and nudges their workflows: unblocked journal entries that no workflow has
+// examined lately, and rows whose workflow was terminated, cancelled or failed after the given time. It also deletes old
+// rows of the generation history, of the notifications to agents and of the journal.
 func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.SweepResult, error) {
 	defer startHeartbeat(ctx)()
 	entries, err := a.Store.Journal.SweepEntries(ctx, staleAfter, sweepBatch)
@@ -55,8 +55,8 @@ func (a *Activities) Sweep(ctx context.Context, since time.Time) (contract.Sweep
 	return result, err
 }
 
-// trimJournal deletes finished runs and completed journal entries that are older than their retention, the entries batch by batch. After trimTimeLimit, it
-// leaves the rest to the next round.
+// trimJournal deletes finished runs and completed journal entries that are older than their retention, the entries batch by
+// batch. After trimTimeLimit, it leaves the rest to the next round.
 func (a *Activities) trimJournal(ctx context.Context) (int64, error) {
 	if a.JournalRetention == 0 {
 		return 0, nil

@@ -19,8 +19,8 @@ type NotificationSender interface {
 	Send(ctx context.Context, m notify.Notification) error
 }
 
-// NotifyWebhook sends the recorded notifications of a lease, oldest first, until none is left. A notification is sent before its
-// row is deleted, so that the webhook may receive it twice with the same ID but never misses it.
+// NotifyWebhook sends the recorded notifications of a lease, oldest first, until none is left. A notification is sent before
+// its row is deleted, so that the webhook may receive it twice with the same ID but never misses it.
 func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	defer startHeartbeat(ctx)()
 	id, err := parseUUID(key)
@@ -39,8 +39,8 @@ func (a *Activities) NotifyWebhook(ctx context.Context, key string) error {
 	}
 }
 
-// sendNotices sends notifications in order and returns the IDs of the notifications that must not be sent again. A notification that
-// the webhook rejects finally is dropped, because the next ones must not wait for it.
+// sendNotices sends notifications in order and returns the IDs of the notifications that must not be sent again. A
+// notification that the webhook rejects finally is dropped, because the next ones must not wait for it.
 func (a *Activities) sendNotices(ctx context.Context, notices []lease.Notification) (sent []int64, err error) {
 	for _, n := range notices {
 		if a.Enforcement != nil && n.ReleasesResources() {

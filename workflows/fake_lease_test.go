@@ -93,8 +93,8 @@ func (w *fakeLease) ReadLease(context.Context, string) (lease.Lease, error) {
 	return w.lease, nil
 }
 
-// AdvanceLeases performs a whole step. If the test has set a fault, it performs none, and the workflow performs the step alone. With the real
-// clock it waits for the given time.
+// AdvanceLeases performs a whole step. If the test has set a fault, it performs none, and the workflow performs the step
+// alone. With the real clock it waits for the given time.
 func (w *fakeLease) AdvanceLeases(ctx context.Context, at time.Time) (int, error) {
 	if w.realClock {
 		time.Sleep(at.Sub(w.now()))

@@ -11,7 +11,8 @@ import (
 	"berth/internal/contract"
 )
 
-// port is one run of a Port workflow. It stores received messages and the result of the last read; the authoritative state is in the row.
+// port is one run of a Port workflow. It stores received messages and the result of the last read; the authoritative state
+// is in the row.
 type port struct {
 	key        string
 	reporter   *statusReporter

@@ -42,8 +42,8 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	// PostgreSQL would plan a statement with a list parameter anew each time, which takes longer than its execution. One generic plan suffices
-	// if it uses indexes even though it was made while a table was small.
+	// PostgreSQL would plan a statement with a list parameter anew each time, which takes longer than its execution. One
+	// generic plan suffices if it uses indexes even though it was made while a table was small.
 	cfg = cfg.Copy()
 	cfg.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	cfg.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
@@ -67,8 +67,8 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 	for name, value := range map[string]string{
 		"statement_timeout":                   fmt.Sprint(StatementTimeout.Milliseconds()),
 		"idle_in_transaction_session_timeout": fmt.Sprint(idleTimeout.Milliseconds()),
-		// A connection keeps its plans. With the default setting, which is for rotating disks, a plan that is made while a table
-		// is small reads the table sequentially, and still does so after the table has grown.
+		// A connection keeps its plans. With the default setting, which is for rotating disks, a plan that is made while a
+		// table is small reads the table sequentially, and still does so after the table has grown.
 		"random_page_cost": "1.1",
 		// Compiling a plan (JIT) takes longer than any query of berth.
 		"jit": "off",
@@ -130,8 +130,8 @@ func (d *DB) NotifyRelays() {
 }
 
 // notifyRelays sends a notification after the commit and not as part of it, because PostgreSQL commits transactions that
-// notify only one after another. If a crash between the commit and the notification loses the notification, the relays poll and find the
-// notes.
+// notify only one after another. If a crash between the commit and the notification loses the notification, the relays poll
+// and find the notes.
 func (d *DB) notifyRelays(ctx context.Context) {
 	defer close(d.stopped)
 	for {

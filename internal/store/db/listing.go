@@ -51,8 +51,8 @@ func (l *ListQuery) arg(v any) string {
 	return fmt.Sprintf("$%d", len(l.Args))
 }
 
-// Clauses returns the where, order by and limit clauses of the Listing. The condition `visible` has one verb for the project. Fields come
-// from Columns only, so that no text of a client becomes SQL.
+// Clauses returns the where, order by and limit clauses of the Listing. The condition `visible` has one verb for the
+// project. Fields come from Columns only, so that no text of a client becomes SQL.
 func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	where := []string{"true"}
 	if q.Project != "" {

@@ -22,8 +22,8 @@ type Migration struct {
 	Applied bool   `json:"applied"`
 }
 
-// Migrate applies all pending migrations to the database with the given URL and returns them.
-// A session lock makes a second migrator wait. Migrations only go forward; both the previous and the new code work with the new schema.
+// Migrate applies all pending migrations to the database with the given URL and returns them. A session lock makes a second
+// migrator wait. Migrations only go forward; both the previous and the new code work with the new schema.
 func Migrate(ctx context.Context, url string) ([]Migration, error) {
 	p, closeDB, err := migrator(url)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 // sessionCheck is how often the session that holds a lock is checked.
 const sessionCheck = 5 * time.Second
 
-// InOneProcess runs f in at most one process at a time, and returns false if another process runs it. The advisory lock belongs to a
-// session of PostgreSQL: it is released when the process ends, and the context of f ends if the session is lost.
+// InOneProcess runs f in at most one process at a time, and returns false if another process runs it. The advisory lock
+// belongs to a session of PostgreSQL: it is released when the process ends, and the context of f ends if the session is
+// lost.
 func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error) {
 	c, err := d.pool.Acquire(ctx)
 	if err != nil {

@@ -107,7 +107,8 @@ type batchResults struct {
 	firstError error
 }
 
-// keepFirstError wraps a callback: the wrapper stores its error, and skips it if an earlier callback has failed. The next results are still read.
+// keepFirstError wraps a callback: the wrapper stores its error, and skips it if an earlier callback has failed. The next
+// results are still read.
 func (r *batchResults) keepFirstError(callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
 	return func(b pgx.BatchResults) error {
 		if callback == nil || r.firstError != nil {
@@ -137,8 +138,8 @@ func Transient(err error) bool {
 	return errors.Is(err, ErrRetry)
 }
 
-// isCreatedTwice reports whether another writer has created the same consumer meanwhile. This package must know the constraint, because the
-// commit of a pipelined transaction may report the violation after all callbacks have run.
+// isCreatedTwice reports whether another writer has created the same consumer meanwhile. This package must know the
+// constraint, because the commit of a pipelined transaction may report the violation after all callbacks have run.
 func isCreatedTwice(err error) bool { return Violates(err, "consumer_uuid") }
 
 // WasOvertaken reports whether a transaction failed because another writer created the same row.

@@ -5,8 +5,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// encodeUUIDs makes pgx send UUIDs in their binary form. Otherwise pgx formats and parses each UUID as text, because uuid.UUID is a
-// driver.Valuer.
+// encodeUUIDs makes pgx send UUIDs in their binary form. Otherwise pgx formats and parses each UUID as text, because
+// uuid.UUID is a driver.Valuer.
 func encodeUUIDs(m *pgtype.Map) {
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 		id, ok := value.(uuid.UUID)

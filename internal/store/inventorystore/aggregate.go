@@ -27,7 +27,8 @@ func (s *Store) Aggregates(ctx context.Context, provider string) (inventory.Aggr
 }
 
 // SetAggregates replaces the aggregates of a provider and returns its generation. If a generation is expected, the provider
-// must have it (otherwise the fault is of kind ConcurrentUpdate), and the generation grows by one. Otherwise the generation stays.
+// must have it (otherwise the fault is of kind ConcurrentUpdate), and the generation grows by one. Otherwise the generation
+// stays.
 func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates []string, expected *int64) (int64, error) {
 	if aggregates == nil {
 		aggregates = []string{}

@@ -176,8 +176,8 @@ func (t *allocationTx) applyWrite(w *AllocationWrite) {
 	}
 }
 
-// affectedProviders returns the providers whose generation a write increments, sorted by their database IDs: the providers of the new
-// allocations or, if the write deletes the consumer, the providers of its current allocations.
+// affectedProviders returns the providers whose generation a write increments, sorted by their database IDs: the providers
+// of the new allocations or, if the write deletes the consumer, the providers of its current allocations.
 func (t *allocationTx) affectedProviders(c inventory.ConsumerWrite) []string {
 	all := c.Allocations.Providers()
 	if len(all) == 0 {

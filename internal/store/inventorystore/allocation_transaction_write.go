@@ -29,8 +29,8 @@ func (t *allocationTx) queueWrites(ctx context.Context, batch *pgx.Batch) {
 }
 
 // queueConsumers creates the new consumers, updates the existing ones, deletes their current allocations, and deletes the
-// consumers without new allocations. If another writer has created one of the new consumers after the reads, the transaction fails and
-// runs again.
+// consumers without new allocations. If another writer has created one of the new consumers after the reads, the transaction
+// fails and runs again.
 func (t *allocationTx) queueConsumers(batch *pgx.Batch, writes []inventory.ConsumerWrite) {
 	var uuids, projects, users []string
 	var types []*string

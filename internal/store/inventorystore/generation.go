@@ -13,7 +13,8 @@ import (
 )
 
 // queueHistory queues the history entries of changed generations. It follows the statements that lock the changed rows, so
-// that the entries of a consumer or provider have the order of its writes. A change without an actor gets the actor of the context.
+// that the entries of a consumer or provider have the order of its writes. A change without an actor gets the actor of the
+// context.
 func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, changes ...inventory.GenerationChange) {
 	if len(changes) == 0 {
 		return

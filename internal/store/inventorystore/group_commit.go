@@ -20,17 +20,17 @@ const (
 	maxGroupCommitWait = 2 * time.Millisecond
 )
 
-// groupCommit contains one queue of writes per provider. A transaction holds the lock of its provider until PostgreSQL has written the
-// commit to disk. Writes that arrive meanwhile share the next transaction, so that they do not wait for one disk write each.
-// The order of writers in different processes is decided by the locks of the database.
+// groupCommit contains one queue of writes per provider. A transaction holds the lock of its provider until PostgreSQL has
+// written the commit to disk. Writes that arrive meanwhile share the next transaction, so that they do not wait for one disk
+// write each. The order of writers in different processes is decided by the locks of the database.
 type groupCommit = coalesce.Batcher[*AllocationWrite, struct{}]
 
 // queuedWrite is a write in the queue of its provider.
 type queuedWrite = coalesce.Call[*AllocationWrite, struct{}]
 
-// newGroupCommit returns the queues of a store. The first write of an idle queue runs at once. After a shared transaction the
-// queue waits for a quarter of that transaction's duration, because the answered writers tend to write again; otherwise the writers would
-// alternate in two groups of half the size.
+// newGroupCommit returns the queues of a store. The first write of an idle queue runs at once. After a shared transaction
+// the queue waits for a quarter of that transaction's duration, because the answered writers tend to write again; otherwise
+// the writers would alternate in two groups of half the size.
 func newGroupCommit(s *Store) *groupCommit {
 	return coalesce.NewBatcher(coalesce.Config[*AllocationWrite, struct{}]{
 		Run:       s.runGroupCommit,

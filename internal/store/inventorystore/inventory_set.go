@@ -115,8 +115,8 @@ func (s *Store) ReplaceInventories(ctx context.Context, provider string, generat
 	})
 }
 
-// DeleteInventory deletes the inventory of a class. It returns a fault of kind Missing if the provider has no such inventory, and of kind
-// InventoryInUse if the inventory has allocations.
+// DeleteInventory deletes the inventory of a class. It returns a fault of kind Missing if the provider has no such
+// inventory, and of kind InventoryInUse if the inventory has allocations.
 func (s *Store) DeleteInventory(ctx context.Context, provider, class string) error {
 	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if !slices.Contains(p.classes, class) {

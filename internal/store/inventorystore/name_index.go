@@ -9,8 +9,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// nameIndex maps the names of classes or traits to their IDs and back. For each name it contains the number of providers with the
-// class or trait, counted up to maxRareCount.
+// nameIndex maps the names of classes or traits to their IDs and back. For each name it contains the number of providers
+// with the class or trait, counted up to maxRareCount.
 type nameIndex struct {
 	names  map[int32]string
 	ids    map[string]int32
@@ -54,7 +54,8 @@ func (x nameIndex) idsOf(names []string) []int32 {
 	return all
 }
 
-// check returns a fault of the given kind if some of the names do not exist. The format is a message with one verb for the list of these names.
+// check returns a fault of the given kind if some of the names do not exist. The format is a message with one verb for the
+// list of these names.
 func (x nameIndex) check(names []string, kind inventory.Kind, format string) error {
 	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, exists := x.ids[name]

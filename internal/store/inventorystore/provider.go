@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// treeLock is the advisory lock that protects the parents of all providers. A transaction that adds a child holds it in shared mode.
-// A transaction that moves a subtree holds it in exclusive mode, so that it sees all descendants.
+// treeLock is the advisory lock that protects the parents of all providers. A transaction that adds a child holds it in
+// shared mode. A transaction that moves a subtree holds it in exclusive mode, so that it sees all descendants.
 const treeLock = 0x62657274
 
 // CreateProvider creates a provider. It returns a fault of kind DuplicateName if the name or UUID is in use, and of kind

@@ -41,8 +41,8 @@ func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 	return p, err
 }
 
-// Providers returns the providers that match a filter, oldest first. It returns a fault of kind UnknownClass for an unknown class,
-// and of kind Invalid for an unknown trait.
+// Providers returns the providers that match a filter, oldest first. It returns a fault of kind UnknownClass for an unknown
+// class, and of kind Invalid for an unknown trait.
 func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]inventory.Provider, error) {
 	var providers []inventory.Provider
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {

@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// UpdateProvider renames a provider. If the change names another parent, it also moves the provider with its subtree. The generation
-// stays.
+// UpdateProvider renames a provider. If the change names another parent, it also moves the provider with its subtree. The
+// generation stays.
 func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) (inventory.Provider, error) {
 	var changed inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {

@@ -14,8 +14,8 @@ import (
 )
 
 // Reshape replaces the inventories of providers and the allocations of consumers in one transaction. It adds the new
-// inventories, moves the allocations, and then deletes the inventories that are left over. A reshape that is not allowed returns
-// an *inventory.Fault.
+// inventories, moves the allocations, and then deletes the inventories that are left over. A reshape that is not allowed
+// returns an *inventory.Fault.
 //
 // As in Placement, the generation of a provider grows by one for added inventories, by one for written allocations, and by one
 // for deleted inventories.
@@ -94,7 +94,8 @@ type reshapeTx struct {
 	providers map[string]LockedProvider // providers of the inventories, of the new allocations and of the deleted consumers' allocations
 }
 
-// lockReshape locks the consumers and then the providers of a reshape. It returns a fault if one of them does not have the expected generation.
+// lockReshape locks the consumers and then the providers of a reshape. It returns a fault if one of them does not have the
+// expected generation.
 func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapeTx, error) {
 	var deleted []string
 	for _, w := range shape.Writes {
@@ -124,7 +125,8 @@ func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*resha
 	return &reshapeTx{shape, tx, locked}, checkClasses(ctx, tx, shape.Classes())
 }
 
-// lockConsumers locks the existing consumers of the writes. It returns a fault if a consumer is not in the state that its write expects.
+// lockConsumers locks the existing consumers of the writes. It returns a fault if a consumer is not in the state that its
+// write expects.
 func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWrite) error {
 	names := make([]string, len(writes))
 	for i, w := range writes {

@@ -10,8 +10,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// nodeQuery returns SQL that reads the providers of the trees whose roots the query `roots` finds. Its arguments are the arguments of that
-// query, the IDs of the traits to read, and the aggregates to read (null: all).
+// nodeQuery returns SQL that reads the providers of the trees whose roots the query `roots` finds. Its arguments are the
+// arguments of that query, the IDs of the traits to read, and the aggregates to read (null: all).
 func nodeQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -29,8 +29,8 @@ func nodeQuery(roots string, args int) string {
 		order by roots.key, p.id`, roots, args+1, args+2)
 }
 
-// inventoryQuery returns SQL that reads the inventories of the trees. Its arguments are the arguments of the query `roots` and the IDs
-// of the classes to read (null: all).
+// inventoryQuery returns SQL that reads the inventories of the trees. Its arguments are the arguments of the query `roots`
+// and the IDs of the classes to read (null: all).
 func inventoryQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)

@@ -25,8 +25,8 @@ type treeReader struct {
 	sharingTrees []*inventory.Tree
 }
 
-// maxRareCount is the limit of rarity: a class, trait or aggregate of this many providers or more is not rare. The search begins with the
-// providers of a rare one.
+// maxRareCount is the limit of rarity: a class, trait or aggregate of this many providers or more is not rare. The search
+// begins with the providers of a rare one.
 const maxRareCount = 512
 
 // prepare reads the IDs of the names in the query, the roots of in_tree, and the trees with sharing providers.

@@ -12,7 +12,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// createUnrecorded creates consumers with an allocation of a provider but without an owner, as an import from an old Placement does.
+// createUnrecorded creates consumers with an allocation of a provider but without an owner, as an import from an old
+// Placement does.
 func createUnrecorded(t *testing.T, url, provider string, count int) []string {
 	t.Helper()
 	consumers := make([]string, count)

@@ -140,9 +140,9 @@ func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journ
 	return e, err
 }
 
-// SaveOutcomeAndClaim does the same as SaveOutcome, but claims up to limit of the unblocked entries for the caller, for ClaimDuration,
-// instead of waking them. It claims only entries whose workflow has not started yet. If the caller does not save their
-// outcomes in time, their workflows start.
+// SaveOutcomeAndClaim does the same as SaveOutcome, but claims up to limit of the unblocked entries for the caller, for
+// ClaimDuration, instead of waking them. It claims only entries whose workflow has not started yet. If the caller does not
+// save their outcomes in time, their workflows start.
 func (s *Store) SaveOutcomeAndClaim(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []journal.Entry, err error) {
 	return s.saveOutcome(ctx, seq, attempt, o, limit, 0)
 }

@@ -10,9 +10,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// RecordChanges records changes of objects that berth has no API for and returns their entries. It records either all or none. A create of an
-// existing object returns db.ErrConflict; an update or delete of a missing object returns db.ErrNotFound. A delete first deletes the
-// objects that the object owns. The data of a delete entry is the last state of the object.
+// RecordChanges records changes of objects that berth has no API for and returns their entries. It records either all or
+// none. A create of an existing object returns db.ErrConflict; an update or delete of a missing object returns
+// db.ErrNotFound. A delete first deletes the objects that the object owns. The data of a delete entry is the last state of
+// the object.
 func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]journal.Entry, error) {
 	var entries []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {

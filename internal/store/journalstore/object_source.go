@@ -26,8 +26,8 @@ func (s Source) validIDs(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !s.IsValidID(id) })
 }
 
-// Lock takes the locks that every change of the objects needs. It is a statement of its own, so that a later read sees the changes
-// of the transactions that it waited for.
+// Lock takes the locks that every change of the objects needs. It is a statement of its own, so that a later read sees the
+// changes of the transactions that it waited for.
 func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) error {
 	if s.IDType == "uuid" {
 		_, err := tx.Exec(ctx, `select from `+s.From+` and id = any($1::text[]::uuid[]) order by id for share`, s.validIDs(ids))

@@ -1,5 +1,5 @@
-// Package journalstore keeps the journal of changes that must be sent to the SDN controller: the entries, the blockers of each entry, the
-// attempts at sending them, the objects that berth has no API for, and the controller's circuit breaker.
+// Package journalstore keeps the journal of changes that must be sent to the SDN controller: the entries, the blockers of
+// each entry, the attempts at sending them, the objects that berth has no API for, and the controller's circuit breaker.
 package journalstore
 
 import (

@@ -13,10 +13,10 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// RepairFindings records a journal entry for each finding and returns one outcome per finding: the number of the entry, or the reason
-// why no entry is recorded. All findings have the same object type. RepairFindings skips an object that has journal entries after `since`, and an
-// object that no longer matches its finding, because the journal is newer than the finding. If `exactly` is set, it also skips an object whose
-// expected data differ from the data of the finding.
+// RepairFindings records a journal entry for each finding and returns one outcome per finding: the number of the entry, or
+// the reason why no entry is recorded. All findings have the same object type. RepairFindings skips an object that has
+// journal entries after `since`, and an object that no longer matches its finding, because the journal is newer than the
+// finding. If `exactly` is set, it also skips an object whose expected data differ from the data of the finding.
 func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Timestamp, exactly bool) ([]string, error) {
 	if len(findings) == 0 {
 		return nil, nil
@@ -147,8 +147,8 @@ func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit 
 	return entries, nil
 }
 
-// RecoverEntry decides how to recover a failed entry. `has` is the object at the controller, or nil if the controller lacks it. ok is false if the
-// entry has changed after the caller read it. The decision is recorded with the entry.
+// RecoverEntry decides how to recover a failed entry. `has` is the object at the controller, or nil if the controller lacks
+// it. ok is false if the entry has changed after the caller read it. The decision is recorded with the entry.
 func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, has []byte) (r journal.RecoveryAction, ok bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		src := sourceOf(e.Object.Type)

@@ -100,7 +100,8 @@ func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
 	return pgx.CollectRows(rows, scanRun)
 }
 
-// TrimRuns deletes runs that finished longer ago than `age`, with their findings. It keeps the audit that an open repair uses as its plan.
+// TrimRuns deletes runs that finished longer ago than `age`, with their findings. It keeps the audit that an open repair
+// uses as its plan.
 func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	_, err := s.db.Exec(ctx, `
 		delete from mirror_run r
@@ -153,8 +154,8 @@ func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error)
 	return saved, countEntries(ctx, s.db, &saved)
 }
 
-// CountOpenEntries counts the open entries of a run, and how many of them have failed or wait, directly or indirectly, for a failed
-// entry.
+// CountOpenEntries counts the open entries of a run, and how many of them have failed or wait, directly or indirectly, for a
+// failed entry.
 func (s *Store) CountOpenEntries(ctx context.Context, run int64) (open, held int, err error) {
 	err = s.db.QueryRow(ctx, `
 		with recursive held as (
@@ -218,8 +219,8 @@ func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db
 	return nil
 }
 
-// Findings lists up to limit findings of an audit that follow the given object in the order of repair: missing and different objects
-// first (parents before children), then extra objects (children before parents).
+// Findings lists up to limit findings of an audit that follow the given object in the order of repair: missing and different
+// objects first (parents before children), then extra objects (children before parents).
 func (s *Store) Findings(ctx context.Context, run int64, after journal.Ref, limit int) ([]journal.Finding, error) {
 	rows, err := s.db.Query(ctx, `
 		with ranked as (

@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// Enqueue writes notes in the caller's transaction. A nudge is merged into a waiting note of the same workflow: the note becomes due earlier if
-// the nudge is due earlier, and keeps NotRunning only while no relay has tried to deliver it.
+// Enqueue writes notes in the caller's transaction. A nudge is merged into a waiting note of the same workflow: the note
+// becomes due earlier if the nudge is due earlier, and keeps NotRunning only while no relay has tried to deliver it.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	if len(nudges) == 0 {
 		return nil
@@ -72,8 +72,8 @@ func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim ti
 	return notes, nil
 }
 
-// Settle deletes notes that were delivered to the given namespace. A note stays and is due at once if a newer nudge was merged into it
-// meanwhile. All notes stay if the database was bound to another namespace meanwhile.
+// Settle deletes notes that were delivered to the given namespace. A note stays and is due at once if a newer nudge was
+// merged into it meanwhile. All notes stay if the database was bound to another namespace meanwhile.
 func (s *Store) Settle(ctx context.Context, namespace string, delivered []contract.Note) error {
 	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
 	for i, n := range delivered {

@@ -1,5 +1,5 @@
-// Package outbox stores notes: rows that name a workflow which must run and read its row again. A transaction that changes a row
-// also enqueues a note; a relay claims due notes, delivers them to Temporal and settles them.
+// Package outbox stores notes: rows that name a workflow which must run and read its row again. A transaction that changes a
+// row also enqueues a note; a relay claims due notes, delivers them to Temporal and settles them.
 package outbox
 
 import "berth/internal/store/db"
