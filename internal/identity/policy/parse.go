@@ -115,7 +115,7 @@ func condition(text string) (Check, error) {
 	}
 	kind, value, ok := strings.Cut(text, ":")
 	if !ok || kind == "" {
-		return nil, fmt.Errorf("%q is not a condition; write KIND:VALUE, @ or !", text)
+		return nil, fmt.Errorf("%q is not a condition; write @, ! or KIND:VALUE", text)
 	}
 	if kind == "rule" {
 		return rule(value), nil
