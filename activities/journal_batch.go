@@ -17,7 +17,7 @@ import (
 const (
 	// carriedPerEntry is the maximum number of unblocked entries that one entry carries. The workflows of the others send them.
 	carriedPerEntry = 8
-	// minRemainingTime is the time that an attempt must have left to carry further entries.
+	// minRemainingTime: if an attempt has less time left than this, it sends no further entries together with its own.
 	minRemainingTime = 2 * time.Second
 )
 

@@ -23,7 +23,7 @@ type rowWatcher struct {
 	awaited  map[string]chan struct{} // closed when the object has reached the state
 }
 
-// newRowWatcher starts a watcher that ends with ctx. An error of its query is given to fail.
+// newRowWatcher starts a watcher that ends with ctx. If its query fails, the watcher calls fail with the error.
 func newRowWatcher(ctx context.Context, rows *pgxpool.Pool, interval time.Duration, pending string, fail context.CancelCauseFunc) *rowWatcher {
 	w := &rowWatcher{rows: rows, pending: pending, interval: interval, wake: make(chan struct{}, 1), awaited: map[string]chan struct{}{}}
 	go w.poll(ctx, fail)

@@ -37,7 +37,7 @@ func newRunner(s settings, stdout io.Writer, logf func(string, ...any), openStac
 	return r
 }
 
-// run measures all figures. If a figure fails, run measures the others and then returns an error. It returns at once if
+// run measures all figures. If one measurement (figure) fails, run still makes the others, and then returns an error. It returns at once if
 // ctx ends or a stack does not start.
 func (r *runner) run(ctx context.Context) error {
 	defer r.closeStack()

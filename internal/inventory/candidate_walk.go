@@ -25,7 +25,7 @@ type option struct {
 	from int32
 }
 
-// inventoriesOf returns the inventories of an option, in the order of the slot's needs.
+// inventoriesOf returns the inventories that a provider (the option) offers for a slot, one per need of the slot, in the order of slot.needs.
 func (c *choice) inventoriesOf(o option, s *slot) []*NodeInventory {
 	return c.inventories[o.from:][:len(s.needs)]
 }
@@ -39,7 +39,7 @@ const (
 	interrupted                  // the steps of its turn are used up
 )
 
-// advance moves the walk to the next candidate. It stops earlier if the remaining steps fall to minSteps.
+// advance moves the walk to the next candidate. It stops before it reaches the next one if the search has at most minSteps steps left.
 func (s *Search) advance(w *walk, minSteps int) walkState {
 	for {
 		if w.isChosen {

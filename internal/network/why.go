@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reason explains why the port is not ACTIVE, apart from its blocks. It returns an empty string if only blocks prevent it, or nothing.
+// Reason explains why the port is not ACTIVE, apart from its blocks. It returns an empty string if nothing apart from blocks keeps the port from becoming ACTIVE.
 func (p Port) Reason() string {
 	switch {
 	case !p.AdminUp:
@@ -40,7 +40,7 @@ func (p Port) Redacted() Port {
 // maxNamedHosts is the maximum number of hosts that a sentence lists.
 const maxNamedHosts = 3
 
-// WithAgentHosts fills in the hosts from which a report is accepted, for blocks that wait for more than one host. Use it for
+// WithAgentHosts sets the host of each block that any one of several hosts can remove by its report: it becomes a text that names or counts these hosts. Use it for
 // an answer to an API request only: workflows keep their status view and would not notice when these agents change.
 func (p Port) WithAgentHosts() Port {
 	p.Blocks = slices.Clone(p.Blocks)

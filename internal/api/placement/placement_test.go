@@ -44,7 +44,7 @@ func serveTo(t *testing.T, id identity.Authenticator, o policy.Options) *client 
 	return serveOver(t, storetest.New(t), id, o)
 }
 
-// serveOver is serveTo with the given store.
+// serveOver starts the Placement API on the given store, with the given authenticator and policy options, and returns a client of it.
 func serveOver(t *testing.T, s *store.Store, id identity.Authenticator, o policy.Options) *client {
 	t.Helper()
 	rules, err := policy.Open(o, placement.Policy...)

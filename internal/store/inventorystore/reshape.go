@@ -158,7 +158,7 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 	return nil
 }
 
-// addInventories creates and replaces the new inventories of the providers. Other inventories stay for now.
+// addInventories writes the requested inventories of the providers: it creates those that do not exist and replaces those that do. Other inventories stay for now.
 func (r *reshapeTx) addInventories(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	for _, name := range r.InventoryProviders() {

@@ -77,7 +77,7 @@ func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 // sends none.
 const objectColumns = `object_type, object_id, jsonb_build_object('revision_number', revision) || data, project, name`
 
-// scanObject reads an object as the change that creates it, without its parents.
+// scanObject reads the row of an object and returns it as a create change. The change names no parents.
 func scanObject(row pgx.CollectableRow) (journal.Change, error) {
 	c := journal.Change{Operation: journal.Create}
 	err := row.Scan(&c.Object.Type, &c.Object.ID, &c.Data, &c.Project, &c.Name)

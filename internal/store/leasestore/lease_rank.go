@@ -20,7 +20,7 @@ func (s *Store) TimeUntil(ctx context.Context, at time.Time) (time.Duration, err
 }
 
 // LeaseRanks returns the rank of each given lease among the leases that are due at the same instant: the number of those with a
-// lower ID. Due contains the instant of each lease. The ranks are a snapshot: other leases may be created, moved and deleted.
+// lower ID. The map `due` gives for each lease the instant when it is due. The ranks are a snapshot: other leases may be created, moved and deleted.
 func (s *Store) LeaseRanks(ctx context.Context, due map[uuid.UUID]time.Time) (map[uuid.UUID]int, error) {
 	if len(due) == 0 {
 		return nil, nil

@@ -41,7 +41,7 @@ func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 	return <-done
 }
 
-// Do runs a statement of the rival's transaction.
+// Do runs a statement in the transaction of the second writer, and fails the test if the statement fails.
 func (r Rival) Do(sql string) {
 	r.T.Helper()
 	if _, err := r.DB.Exec(r.T.Context(), sql); err != nil {
