@@ -20,7 +20,7 @@ func TestAgent_NewAgentsDisabledByConfig(t *testing.T) {
 	fx = fx.withNetwork("10.0.0.0/24")
 	p := fx.createPort(cmp1)
 	if a := fx.agentOfType(network.DHCPAgent); a.AdminUp || !a.Alive {
-		t.Errorf("%+v", a)
+		t.Errorf("the DHCP agent of the fixture: got %+v, want it alive and disabled", a)
 	}
 	fx.checkDHCPHosts("all agents are disabled", []string{}...)
 	if _, err := fx.Network.UpdateAgent(t.Context(), fx.agentOfType(network.DHCPAgent).ID, network.AgentChange{AdminUp: ptr(true)}); err != nil {
@@ -46,7 +46,7 @@ func TestAgent_ConcurrentFirstHeartbeatsRegisterOnce(t *testing.T) {
 	}
 	agents, err := fx.Network.Agents(t.Context(), db.Listing{})
 	if err != nil || len(agents) != 1 || news != 1 {
-		t.Errorf("%d agents, %d of them new, error %v", len(agents), news, err)
+		t.Errorf("concurrent first heartbeats of one agent: got %d agents, %d results AgentNew and error %v; want 1 agent and 1 result AgentNew", len(agents), news, err)
 	}
 }
 
@@ -59,16 +59,16 @@ func TestAgent_DownAndRevived(t *testing.T) {
 	storetest.Exec(t, url, `update agent set heartbeat_at = heartbeat_at - interval '76 seconds'`)
 
 	if fx.agentOfType(network.DHCPAgent).Alive {
-		t.Error("an agent without heartbeats is alive")
+		t.Error("an agent whose last heartbeat is 76 seconds old: got it alive, want it down")
 	}
 	fx = fx.withNetwork("10.0.0.0/24")
 	if p := fx.createPort(""); len(p.Blocks) != 0 {
-		t.Errorf("the network is scheduled to a down agent: %v", blockNames(p.Blocks))
+		t.Errorf("create a port while the only DHCP agent is down: got blocks %v, want none", blockNames(p.Blocks))
 	}
 	if r := fx.heartbeat(network.DHCPAgent, net1); r != network.AgentRevived {
-		t.Errorf("heartbeat result %s", r)
+		t.Errorf("heartbeat of a down agent: got result %s, want AgentRevived", r)
 	}
 	if p := fx.createPort(""); len(p.Blocks) != 1 {
-		t.Errorf("the next port does not wait for DHCP: %v", blockNames(p.Blocks))
+		t.Errorf("create a port after the DHCP agent has revived: got blocks %v, want one", blockNames(p.Blocks))
 	}
 }

@@ -26,7 +26,7 @@ func TestBlockPolicy_NoDHCPBlocksWhenDHCPIsDisabled(t *testing.T) {
 	s.Network = networkstore.New(s.DB, networkstore.Config{NoDHCP: true})
 	fx := before
 	fx.Store = s
-	fx.checkPort("before the change of NoDHCP", waiting[0], network.Down, "DHCP@")
+	fx.checkPort("after a restart with NoDHCP and before ApplyBlockPolicy", waiting[0], network.Down, "DHCP@")
 	if err := fx.Network.ApplyBlockPolicy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +74,11 @@ func TestBlockPolicy_NewDeadlinesApplyToExistingBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range ports {
-			fx.checkPort("under policy", p, today.status, "L2@cmp-1")
+			fx.checkPort("after ApplyBlockPolicy", p, today.status, "L2@cmp-1")
 			limit, fatal := today.policy.Limit(network.L2)
 			b := fx.readPort(p.ID).Blocks[0]
 			if b.Fatal != fatal || (b.Deadline != nil) != (limit > 0) || b.Deadline != nil && !b.Deadline.Equal(b.Since.Add(limit)) {
-				t.Errorf("policy %d: %+v", i, b)
+				t.Errorf("apply block policy %d: got block %+v, want the severity and the deadline of this policy", i, b)
 			}
 		}
 	}
@@ -98,13 +98,13 @@ func TestBlockPolicy_DeadlineStartsWhenPortIsEnabled(t *testing.T) {
 
 	fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(true)})
 
-	fx.checkPort("after it is enabled", p, network.Down, "L2@cmp-1")
+	fx.checkPort("after the port is administratively enabled", p, network.Down, "L2@cmp-1")
 	b := fx.readPort(p.ID).Blocks[0]
 	if b.Since.Sub(old.Since) < 2*time.Hour || b.Deadline == nil || !b.Deadline.Equal(b.Since.Add(time.Hour)) {
-		t.Errorf("block since %s, deadline %v, previously since %s", b.Since, b.Deadline, old.Since)
+		t.Errorf("enable a port after its deadline: got a block since %s with deadline %v and previously since %s, want it restarted with a deadline in an hour", b.Since, b.Deadline, old.Since)
 	}
 	fx.updatePort(p.ID, network.PortChange{Name: ptr("other"), AdminUp: ptr(true)})
 	if again := fx.readPort(p.ID).Blocks[0]; !again.Since.Equal(b.Since) {
-		t.Errorf("a change without a new admin state restarts the block: since %s, want %s", b.Since, again.Since)
+		t.Errorf("update a port without changing its admin state: the block began at %s, then got %s, want no change", b.Since, again.Since)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/networkstore"
 )
 
-// blockScenarios are the rows of the contract's table about blocks and reports, by their numbers, with the required outcome.
+// blockScenarios are the rows of the contract's table about blocks and reports, with their numbers and the required outcomes.
 var blockScenarios = map[string]func(fx fixture){
 	"C10 a bound port without a device owner waits for L2": func(fx fixture) {
 		p := fx.createPort(cmp1, withDeviceOwner(""))
@@ -25,10 +25,10 @@ var blockScenarios = map[string]func(fx fixture){
 			fx.t.Fatal(err)
 		}
 		if s := fx.updateStatus(p.ID, dhcpReady, l2OnCmp1, l2LostOn(cmp1)); !s.Deleted {
-			fx.t.Errorf("%+v", s)
+			fx.t.Errorf("reports to a deleted port: got %+v, want it deleted", s)
 		}
 		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
-			fx.t.Errorf("still blocked, %v", err)
+			fx.t.Errorf("blocks of a deleted port: got some or error %v, want none", err)
 		}
 	},
 	"C16 C17 C18 a DHCP report before the binding counts": func(fx fixture) {
@@ -45,13 +45,13 @@ var blockScenarios = map[string]func(fx fixture){
 	"C19 C41 active at the second report, duplicates are ignored": func(fx fixture) {
 		p := fx.createPort(cmp1)
 		fx.updateStatus(p.ID, l2OnCmp1)
-		fx.checkPort("one", p, network.Down, "DHCP@")
+		fx.checkPort("after one of two reports", p, network.Down, "DHCP@")
 		fx.updateStatus(p.ID, dhcpReady)
-		fx.checkPort("both", p, network.Active)
+		fx.checkPort("after both reports", p, network.Active)
 		before := fx.readPort(p.ID).Revision
 		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 		if after := fx.readPort(p.ID); after.Revision != before || after.IgnoredReports != 2 {
-			fx.t.Errorf("duplicates: revision %d after %d, %d ignored", after.Revision, before, after.IgnoredReports)
+			fx.t.Errorf("repeat both reports: got revision %d, previously %d, and %d ignored reports; want no new revision and 2 ignored reports", after.Revision, before, after.IgnoredReports)
 		}
 	},
 	"C20 a DHCP report does not activate an unplugged port": func(fx fixture) {
@@ -87,9 +87,9 @@ var blockScenarios = map[string]func(fx fixture){
 		fx.updateStatus(p.ID, dhcpReady)
 		fx.checkPort("served", p, network.Active)
 		fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
-		fx.checkPort("another host", p, network.Down, "L2@cmp-2")
+		fx.checkPort("after a move to another host", p, network.Down, "L2@cmp-2")
 		fx.updatePort(p.ID, network.PortChange{Name: ptr("x")})
-		fx.checkPort("another name", p, network.Down, "L2@cmp-2")
+		fx.checkPort("after the port is renamed", p, network.Down, "L2@cmp-2")
 	},
 	"C26 without a DHCP agent ports get no DHCP block": func(fx fixture) {
 		if err := fx.Network.DeleteAgent(fx.t.Context(), fx.agentOfType(network.DHCPAgent).ID); err != nil {
@@ -104,7 +104,7 @@ var blockScenarios = map[string]func(fx fixture){
 		fx.checkPort("unbound", p, network.Down)
 		fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
 		if s := fx.updateStatus(p.ID, l2OnCmp1); s.IgnoredReports != 1 || len(s.Events) != 1 || s.Events[0].Name != network.NovaNetworkChanged {
-			fx.t.Errorf("Nova events for an ignored report: %+v", s)
+			fx.t.Errorf("late report of the previous host: got %+v, want it ignored and only the event network-changed", s)
 		}
 		fx.checkPort("late", p, network.Down, "L2@cmp-2")
 		fx.updateStatus(p.ID, l2OnCmp2)
@@ -134,13 +134,13 @@ var blockScenarios = map[string]func(fx fixture){
 		if err := fx.Network.UnscheduleNetwork(fx.t.Context(), first, fx.network.ID); err != nil {
 			fx.t.Fatal(err)
 		}
-		fx.checkDHCPHosts("unscheduled from net-1", "net-2")
+		fx.checkDHCPHosts("after the network is unscheduled from net-1", "net-2")
 		fx.updateStatus(p.ID, dhcpReady)
-		fx.checkPort("report of the previous agent", p, network.Down, "DHCP@")
+		fx.checkPort("after a report of the previous agent", p, network.Down, "DHCP@")
 		if err := fx.Network.DeleteAgent(fx.t.Context(), fx.dhcpAgentID("net-2")); err != nil {
 			fx.t.Fatal(err)
 		}
-		fx.checkDHCPHosts("the agent of net-2 was deleted", net1)
+		fx.checkDHCPHosts("after the agent on net-2 is deleted", net1)
 		if err := fx.Network.DeleteAgent(fx.t.Context(), first); err != nil {
 			fx.t.Fatal(err)
 		}
@@ -163,11 +163,11 @@ var blockScenarios = map[string]func(fx fixture){
 			fx.updateStatus(p.ID, before...)
 			for _, otherHost := range []string{cmp2, ""} {
 				if s := fx.updateStatus(p.ID, begun(otherHost)); s.Status != status || s.Accepted[0] {
-					fx.t.Errorf("begun on %q: %s, want %s", otherHost, s.Status, status)
+					fx.t.Errorf("report from host %q that wiring has begun: got status %s, want it ignored and status %s", otherHost, s.Status, status)
 				}
 			}
 			if s := fx.updateStatus(p.ID, begun(cmp1)); s.Status != network.Build || s.Accepted[0] != (status != network.Build) {
-				fx.t.Errorf("%s: %+v", status, s)
+				fx.t.Errorf("report that wiring has begun, for a port with status %s: got %+v, want BUILD", status, s)
 			}
 		}
 		down := fx.createPort(cmp1, withAdminDown)
@@ -189,7 +189,7 @@ var blockScenarios = map[string]func(fx fixture){
 		})
 		s := fx.updateStatus(p.ID, dhcpReady, l2OnCmp1)
 		if len(s.Events) != 0 {
-			fx.t.Errorf("%+v", s.Events)
+			fx.t.Errorf("Nova events of a migrating port without a server: got %+v, want none", s.Events)
 		}
 		fx.checkPort("wired", p, network.Active)
 	},

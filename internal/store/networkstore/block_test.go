@@ -61,20 +61,20 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 	want := func(what, got, want string) {
 		t.Helper()
 		if got != want {
-			t.Errorf("%s: %s, want %s", what, got, want)
+			t.Errorf("CompleteBlock for %s: got %q, want %q", what, got, want)
 		}
 	}
 
 	if err := fx.Network.AddBlock(ctx, o, "audit"); err == nil {
-		t.Error("AddBlock accepts an object type that is not registered")
+		t.Error("AddBlock for an object type that is not registered: got no error, want one")
 	}
 	networkstore.BlockNetworks()
 	t.Cleanup(networkstore.ForgetNetworks)
 
-	want("not blocked", complete("audit"), "completed false, blocked false, notes 0")
+	want("an object without blocks", complete("audit"), "completed false, blocked false, notes 0")
 	add("audit", "audit", "audit", "storage")
 	if blocked, err := fx.Network.Blocked(ctx, o); err != nil || !blocked {
-		t.Errorf("blocked %v, %v", blocked, err)
+		t.Errorf("Blocked for an object with two blocks: got %v, error %v; want true", blocked, err)
 	}
 	want("an unknown entity", complete("moon"), "completed false, blocked true, notes 0")
 	want("the first block", complete("audit"), "completed true, blocked true, notes 0")
@@ -82,15 +82,15 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 	want("a duplicate", complete("storage"), "completed false, blocked false, notes 1")
 	add("audit", "storage")
 	if !remove("audit") || remove("audit") {
-		t.Error("RemoveBlock must return true only the first time")
+		t.Error("call RemoveBlock twice for one block: want true from the first call only")
 	}
-	want("the last block after a removal", complete("storage"), "completed true, blocked false, notes 2")
+	want("the last block after the removal of another", complete("storage"), "completed true, blocked false, notes 2")
 	add("audit")
 	if !remove("audit") {
-		t.Error("RemoveBlock did not find the block")
+		t.Error("RemoveBlock for the last block: got false, want true")
 	}
 	if n := completionCount(t, fx, o); n != 2 {
-		t.Errorf("%d notes after a removal, want 2: a removal is not a completion", n)
+		t.Errorf("notes after the removal of the last block: got %d, want the 2 of the completions, because a removal is not a completion", n)
 	}
 
 	missing := networkstore.Object{Type: "network", ID: uuid.New()}
@@ -98,10 +98,10 @@ func TestBlock_AnyRegisteredObjectType(t *testing.T) {
 		t.Error(err)
 	}
 	if completed, blocked, err := fx.Network.CompleteBlock(ctx, missing, network.Report{Entity: "audit"}); completed || blocked || err != nil {
-		t.Error(completed, blocked, err)
+		t.Error("CompleteBlock for a missing object: want false, false and no error; got", completed, blocked, err)
 	}
 	if blocked, err := fx.Network.Blocked(ctx, missing); blocked || err != nil {
-		t.Error(blocked, err)
+		t.Error("Blocked for a missing object: want false and no error; got", blocked, err)
 	}
 }
 
@@ -117,20 +117,20 @@ func TestBlock_PortWaitsForAnyEntity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := fx.updateStatus(p.ID); s.Status != network.Down || !strings.Contains(s.Sentence(), "it waits for firewall since") {
-		t.Errorf("blocked by another entity: %+v", s)
+		t.Errorf("status of a port that waits for the entity firewall: got %+v, want DOWN and a sentence that names the entity", s)
 	}
 	if completed, blocked, err := fx.Network.CompleteBlock(t.Context(), o, network.Report{Entity: "firewall"}); !completed || blocked || err != nil {
-		t.Error(completed, blocked, err)
+		t.Error("CompleteBlock for the only block of a port: want true, false and no error; got", completed, blocked, err)
 	}
 	if a, b := fx.readPort(p.ID), fx.readPort(other.ID); a.Status != network.Active || b.Status != network.Down {
-		t.Errorf("status %s, status of the other port %s", a.Status, b.Status)
+		t.Errorf("complete the only block of one port: got status %s, want ACTIVE; the other port has status %s, want DOWN", a.Status, b.Status)
 	}
-	// Removing a port's last block updates its status, unlike in Neutron.
+	// RemoveBlock updates the status of a port when it removes the port's last block; Neutron does not.
 	if removed, err := fx.Network.RemoveBlock(t.Context(), networkstore.Object{Type: "port", ID: other.ID}, network.DHCP); !removed || err != nil {
-		t.Error(removed, err)
+		t.Error("RemoveBlock for the only block of a port: want true and no error; got", removed, err)
 	}
 	if b := fx.readPort(other.ID); b.Status != network.Active {
-		t.Errorf("a port without blocks is %s", b.Status)
+		t.Errorf("remove the only block of a port: got status %s, want ACTIVE", b.Status)
 	}
 	if err := fx.Network.AddBlock(t.Context(), o, "firewall"); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestBlock_PortWaitsForAnyEntity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if blocked, err := fx.Network.Blocked(t.Context(), o); blocked || err != nil {
-		t.Error("a deleted port is blocked", err)
+		t.Error("Blocked for a deleted port: got true or an error, want false; error", err)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestBlock_ConcurrentLastCompletionsActivateOnce(t *testing.T) {
 			}
 		})
 		if after := fx.readPort(p.ID); last.Load() != 1 || after.Status != network.Active {
-			t.Fatalf("round %d: %d completions were the last one, the port is %s", round, last.Load(), after.Status)
+			t.Fatalf("round %d: complete all blocks at the same time: %d calls reported the last completion, want 1; got status %s, want ACTIVE", round, last.Load(), after.Status)
 		}
 	}
 }
@@ -191,10 +191,10 @@ func TestBlock_CompletionAndStatusAreOneTransaction(t *testing.T) {
 		})
 		after := fx.readPort(p.ID)
 		if (after.Status == network.Active) != (len(after.Blocks) == 0) {
-			t.Fatalf("round %d: %s, blocked by %v", round, after.Status, after.Blocks)
+			t.Fatalf("round %d: after concurrent changes got status %s with blocks %v, want ACTIVE if and only if there is no block", round, after.Status, after.Blocks)
 		}
 		if d := cmp.Diff(after.Status == network.Active, fx.updateStatus(p.ID).Status == network.Active); d != "" {
-			t.Fatalf("round %d: a recheck changes the status: %s", round, d)
+			t.Fatalf("round %d: recheck the port: got another status, want no change: %s", round, d)
 		}
 	}
 }

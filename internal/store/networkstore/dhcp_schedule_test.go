@@ -23,23 +23,23 @@ func TestDHCPSchedule_NewAgentTakesUnhostedNetworks(t *testing.T) {
 	early := fx.createPort(cmp1)
 
 	fx.heartbeat(network.DHCPAgent, net1)
-	fx.checkDHCPHosts("a newly registered agent", net1)
+	fx.checkDHCPHosts("after the first heartbeat of a DHCP agent", net1)
 	if hosts := fx.dhcpHosts(plain[0].ID); len(hosts) != 0 {
-		t.Errorf("a network without DHCP is scheduled to %v", hosts)
+		t.Errorf("agents of a network without DHCP: got %v, want none", hosts)
 	}
 	if after := fx.readPort(early.ID); len(after.Blocks) != 1 {
-		t.Errorf("an existing port got a DHCP block: %v", blockNames(after.Blocks))
+		t.Errorf("blocks of a port that is older than the DHCP agent: got %v, want only L2", blockNames(after.Blocks))
 	}
 	if err := fx.Network.UnscheduleNetwork(t.Context(), fx.dhcpAgentID(net1), fx.network.ID); err != nil {
 		t.Fatal(err)
 	}
 	fx.heartbeat(network.DHCPAgent, net1)
 	if hosts := fx.dhcpHosts(fx.network.ID); len(hosts) != 0 {
-		t.Errorf("a heartbeat reversed the operator's unscheduling: %v", hosts)
+		t.Errorf("heartbeat of an agent from which an operator removed the network: got the network on %v, want it on no agent", hosts)
 	}
 	expireHeartbeats()
 	fx.heartbeat(network.DHCPAgent, net1)
-	fx.checkDHCPHosts("the agent revived", net1)
+	fx.checkDHCPHosts("after the agent has revived", net1)
 	if _, err := fx.Network.UpdateAgent(t.Context(), fx.dhcpAgentID(net1), network.AgentChange{AdminUp: ptr(false)}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,16 +62,16 @@ func TestDHCPSchedule_DeletedAgentsNetworksAreRescheduled(t *testing.T) {
 	if err := fx.Network.UnscheduleNetwork(t.Context(), fx.dhcpAgentID(net1), fx.network.ID); err != nil {
 		t.Fatal(err)
 	}
-	fx.checkDHCPHosts("unscheduled from net-1 by an operator", "net-2")
+	fx.checkDHCPHosts("after an operator unscheduled the network from net-1", "net-2")
 	if s := fx.updateStatus(p.ID, dhcpReady); s.Status != network.Down || s.IgnoredReports != 1 {
-		t.Errorf("report from an agent that no longer hosts the network: %+v", s)
+		t.Errorf("report of an agent that no longer hosts the network: got %+v, want DOWN and the report ignored", s)
 	}
 	if err := fx.Network.DeleteAgent(t.Context(), fx.dhcpAgentID("net-2")); err != nil {
 		t.Fatal(err)
 	}
-	fx.checkDHCPHosts("the agent of net-2 was deleted", net1)
+	fx.checkDHCPHosts("after the agent on net-2 is deleted", net1)
 	if s := fx.updateStatus(p.ID, dhcpReady); s.Status != network.Active {
-		t.Errorf("report from the agent that hosts the network again: %+v", s)
+		t.Errorf("report of the agent that hosts the network again: got %+v, want ACTIVE", s)
 	}
 }
 
@@ -107,20 +107,20 @@ func TestDHCPSchedule_LiveAgentsShareNetworksOfDownAgents(t *testing.T) {
 	for _, id := range all {
 		hosts := fx.dhcpHosts(id)
 		if len(hosts) != 1 {
-			t.Errorf("network %s is scheduled to %v", id, hosts)
+			t.Errorf("agents of network %s: got %v, want one", id, hosts)
 		}
 		for _, h := range hosts {
 			share[h]++
 		}
 	}
 	if share["dead"] != 0 || len(share) != 3 {
-		t.Errorf("networks by host: %v", share)
+		t.Errorf("number of networks by host: got %v, want some on each of the three live agents and none on the down agent", share)
 	}
 	if r := fx.heartbeat(network.DHCPAgent, "dead"); r != network.AgentRevived {
-		t.Errorf("heartbeat result %s", r)
+		t.Errorf("heartbeat of the down agent: got result %s, want AgentRevived", r)
 	}
 	if hosts := fx.dhcpHosts(all[0]); len(hosts) != 1 || hosts[0] == "dead" {
-		t.Errorf("after the down agent revived, its former network is scheduled to %v", hosts)
+		t.Errorf("agents of the former network of a revived agent: got %v, want one, and not the revived agent", hosts)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestDHCPSchedule_ConcurrentNewAgents(t *testing.T) {
 	expireHeartbeats()
 	runConcurrently(8, func(i int) { fx.heartbeat(network.DHCPAgent, fmt.Sprint("net-", i)) })
 	if hosts := fx.dhcpHosts(fx.network.ID); len(hosts) != 1 || hosts[0] == "dead" {
-		t.Errorf("the network is scheduled to %v", hosts)
+		t.Errorf("agents of a network after concurrent heartbeats of eight agents: got %v, want one of these agents", hosts)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestDHCPSchedule_UnscheduleDuringPortCreate(t *testing.T) {
 		}
 		for _, p := range ports {
 			if d := cmp.Diff([]string{"L2@cmp-1"}, blockNames(p.Blocks)); d != "" {
-				t.Fatalf("round %d: %s", round, d)
+				t.Fatalf("round %d: blocks of a port after the network is unscheduled (- is wanted): %s", round, d)
 			}
 		}
 		enabled(true) // and the network is scheduled to it again

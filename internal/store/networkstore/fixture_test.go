@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// fixture is a store with a network and one subnet. Tests create ports on it.
+// fixture is a store with one network and one subnet. Tests create ports on it.
 type fixture struct {
 	*store.Store
 	t       testing.TB
@@ -42,7 +42,7 @@ func newFixture(t testing.TB, cidr string) fixture {
 	return fx.withNetwork(cidr)
 }
 
-// withNetwork adds the network and the subnet.
+// withNetwork returns the fixture with a new network and a subnet of it.
 func (fx fixture) withNetwork(cidr string) fixture {
 	fx.t.Helper()
 	nets, err := fx.Network.CreateNetworks(fx.t.Context(), []network.NetworkChange{{Project: ptr("p"), Name: ptr("blue")}})
@@ -58,7 +58,8 @@ func (fx fixture) withNetwork(cidr string) fixture {
 	return fx
 }
 
-// newAgingFixture returns a fixture without agents and a function that makes every agent miss its heartbeats.
+// newAgingFixture returns a fixture without agents, and a function that makes every agent count as down, as if its heartbeats
+// were missing.
 func newAgingFixture(t *testing.T) (fixture, func()) {
 	t.Helper()
 	url := storetest.URL(t)
@@ -84,21 +85,21 @@ func (fx fixture) dhcpHosts(id uuid.UUID) []string {
 	return hosts
 }
 
-// dhcpAgentID returns the ID of the DHCP agent on that host.
+// dhcpAgentID returns the ID of the only agent on the host.
 func (fx fixture) dhcpAgentID(host string) uuid.UUID {
 	fx.t.Helper()
 	agents, err := fx.Network.Agents(fx.t.Context(), db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}}})
 	if err != nil || len(agents) != 1 {
-		fx.t.Fatalf("%d agents on %s: %v", len(agents), host, err)
+		fx.t.Fatalf("got %d agents on host %s, error %v; want 1 agent", len(agents), host, err)
 	}
 	return agents[0].ID
 }
 
-// checkDHCPHosts checks which hosts' DHCP agents serve the network.
+// checkDHCPHosts checks that the DHCP agents on exactly these hosts serve the network.
 func (fx fixture) checkDHCPHosts(what string, want ...string) {
 	fx.t.Helper()
 	if d := cmp.Diff(want, fx.dhcpHosts(fx.network.ID)); d != "" {
-		fx.t.Errorf("%s: %s", what, d)
+		fx.t.Errorf("hosts of the network's DHCP agents at the step %q (- is wanted):\n%s", what, d)
 	}
 }
 
@@ -125,7 +126,7 @@ func (fx fixture) heartbeat(kind, host string) string {
 	return result
 }
 
-// createPort creates a server's port on the host, with further attributes.
+// createPort creates a server's port on the host; the functions of the parameter `more` set further attributes.
 func (fx fixture) createPort(host string, more ...func(*network.PortChange)) network.Port {
 	fx.t.Helper()
 	c := fx.portDraft(host, more...)
@@ -136,7 +137,7 @@ func (fx fixture) createPort(host string, more ...func(*network.PortChange)) net
 	return ports[0]
 }
 
-// portDraft returns the request that createPort sends.
+// portDraft returns the request with which createPort creates a port.
 func (fx fixture) portDraft(host string, more ...func(*network.PortChange)) network.PortChange {
 	c := network.PortChange{Network: &fx.network.ID, Project: ptr("p"), Name: ptr("web-1"), Host: &host,
 		DeviceOwner: ptr("compute:nova"), DeviceID: ptr("6c2a1f0e-6d0b-4d0c-8a5e-0c1f0a4a7b11")}
@@ -191,7 +192,7 @@ func blockNames(blocks []network.Block) []string {
 	return names
 }
 
-// eventNames returns the names of the pending Nova events.
+// eventNames returns the names of the Nova events in a status view.
 func eventNames(s network.StatusView) []string {
 	names := []string{}
 	for _, e := range s.Events {
@@ -215,12 +216,12 @@ var (
 	dhcpReady = network.Report{Entity: network.DHCP, Host: net1}
 )
 
-// agentOfType returns the first agent of the type.
+// agentOfType returns the first agent of the given type.
 func (fx fixture) agentOfType(kind string) network.Agent {
 	fx.t.Helper()
 	agents, err := fx.Network.Agents(fx.t.Context(), db.Listing{Where: []db.Condition{{Field: "type", In: []string{kind}}}})
 	if err != nil || len(agents) == 0 {
-		fx.t.Fatalf("no %s: %v", kind, err)
+		fx.t.Fatalf("list agents of type %q: got none, error %v; want at least one", kind, err)
 	}
 	return agents[0]
 }
@@ -243,12 +244,12 @@ func createSubnet(t *testing.T, s *store.Store, n uuid.UUID) uuid.UUID {
 	return made[0].ID
 }
 
-// disableAgent disables the agent of the type on the host.
+// disableAgent disables the agent of the given type on the host.
 func (fx fixture) disableAgent(kind, host string) {
 	fx.t.Helper()
 	agents, err := fx.Network.Agents(fx.t.Context(), db.Listing{Where: []db.Condition{{Field: "host", In: []string{host}}, {Field: "type", In: []string{kind}}}})
 	if err != nil || len(agents) != 1 {
-		fx.t.Fatalf("%d agents on %s: %v", len(agents), host, err)
+		fx.t.Fatalf("got %d agents on host %s, error %v; want 1 agent", len(agents), host, err)
 	}
 	if _, err := fx.Network.UpdateAgent(fx.t.Context(), agents[0].ID, network.AgentChange{AdminUp: ptr(false)}); err != nil {
 		fx.t.Fatal(err)
@@ -277,7 +278,7 @@ func reportFromCmp1(entity, event string, revision int64) network.Report {
 	return network.Report{Entity: entity, Host: cmp1, Event: event, Revision: revision}
 }
 
-// dhcpHeartbeat sends a heartbeat of the host's DHCP agent with the configurations.
+// dhcpHeartbeat sends a heartbeat of the DHCP agent on the host, with the given configurations.
 func (fx fixture) dhcpHeartbeat(host, configurations string) {
 	fx.t.Helper()
 	if _, err := fx.Network.ReportState(fx.t.Context(), network.AgentState{Type: network.DHCPAgent, Host: host, Configurations: json.RawMessage(configurations)}); err != nil {
@@ -285,12 +286,12 @@ func (fx fixture) dhcpHeartbeat(host, configurations string) {
 	}
 }
 
-// checkPort checks a port's status and blocks.
+// checkPort checks a port's status and blocks at a step of the test.
 func (fx fixture) checkPort(when string, p network.Port, status string, blocks ...string) {
 	fx.t.Helper()
 	after := fx.readPort(p.ID)
 	if d := cmp.Diff(append([]string{}, blocks...), blockNames(after.Blocks)); d != "" || after.Status != status {
-		fx.t.Errorf("%s: %s, want %s, blocks %s", when, after.Status, status, d)
+		fx.t.Errorf("port at the step %q: got status %s, want %s; blocks (- is wanted): %s", when, after.Status, status, d)
 	}
 }
 
@@ -302,7 +303,7 @@ func (fx fixture) setSubnetDHCP(yes bool) {
 	}
 }
 
-// l2LostOn returns the report that the host's agent unplugged the port.
+// l2LostOn returns a report of the L2 agent on the host that the port is unplugged.
 func l2LostOn(host string) network.Report {
 	return network.Report{Entity: network.L2, Host: host, Event: network.ReportLost}
 }
@@ -341,7 +342,7 @@ func (fx fixture) trunkStatus(trunk uuid.UUID) string {
 	fx.t.Helper()
 	all, err := fx.Network.Trunks(fx.t.Context(), db.Listing{Where: []db.Condition{{Field: "id", In: []string{trunk.String()}}}})
 	if err != nil || len(all) != 1 {
-		fx.t.Fatalf("%v %v", all, err)
+		fx.t.Fatalf("list one trunk by ID: got %v, error %v; want this trunk", all, err)
 	}
 	return all[0].Status
 }

@@ -47,7 +47,7 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 			Revision  *int64 `json:"revision_number"`
 		}
 		if err := json.Unmarshal(data, &body); err != nil || body.ID == "" || body.ProjectID != "p" || body.Revision == nil {
-			t.Errorf("%s %s: %s %v", kind, operation, data, err)
+			t.Errorf("data of the journal entry %s %s: got %s, error %v; want an ID, the project p and a revision_number", kind, operation, data, err)
 		}
 		got = append(got, fmt.Sprintf("%s %s %d parents at %d", kind, operation, len(parents), *body.Revision))
 	}
@@ -63,6 +63,6 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 	var summary string
 	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select fresh, summary from note where workflow_id = $1`, "port/"+p.ID.String()).
 		Scan(&fresh, &summary); err != nil || !fresh || summary != "port web-1 on cmp-1" {
-		t.Errorf("the port's note: fresh %v, %q, error %v", fresh, summary, err)
+		t.Errorf("note of a new port: got fresh %v, summary %q, error %v; want fresh and the summary of the new port", fresh, summary, err)
 	}
 }

@@ -44,7 +44,7 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 				want = nil
 			}
 			if diff := cmp.Diff(want, takeNotifications(t, s, id)); diff != "" {
-				t.Errorf("%s: %s", what, diff)
+				t.Errorf("unsent notifications at the step %q (- is wanted):\n%s", what, diff)
 			}
 		}
 		n := createNetwork(t, s)
@@ -91,7 +91,7 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 	}
 }
 
-// TestNotification_Replay checks that recent notifications are replayed, but neither older nor trimmed ones.
+// TestNotification_Replay checks that recent notifications are replayed. Older and trimmed notifications must not be replayed.
 func TestNotification_Replay(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -100,7 +100,7 @@ func TestNotification_Replay(t *testing.T) {
 	early, late := createNetwork(t, s), createNetwork(t, s)
 	for _, n := range []uuid.UUID{early, late} {
 		if got := takeNotifications(t, s, n); len(got) != 1 {
-			t.Fatalf("notifications of a new network: %v, want one", got)
+			t.Fatalf("notifications of a new network: got %v, want one", got)
 		}
 	}
 	storetest.Exec(t, url, `delete from note`)
@@ -111,7 +111,7 @@ func TestNotification_Replay(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([][]string{atEarly, atLate}, [][]string{takeNotifications(t, s, early), takeNotifications(t, s, late)}); diff != "" {
-			t.Errorf("%s: %s", what, diff)
+			t.Errorf("unsent notifications after the %s (- is wanted):\n%s", what, diff)
 		}
 	}
 
@@ -119,11 +119,11 @@ func TestNotification_Replay(t *testing.T) {
 	want("replay of one hour", time.Hour, []string{"network created"}, []string{"network created"})
 	var notes int
 	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(*) from note where workflow = 'Announce'`).Scan(&notes); err != nil || notes != 2 {
-		t.Errorf("%d workflows are nudged, want 2: %v", notes, err)
+		t.Errorf("nudged workflows after two replays: got %d, error %v; want one for each of the 2 networks", notes, err)
 	}
 	storetest.Exec(t, url, `update announcement set told_at = told_at - interval '2 hours' where network_id = $1`, early)
 	if n, err := s.Network.TrimNotifications(t.Context(), 10); err != nil || n != 1 {
-		t.Errorf("trimmed %d notifications, want 1: %v", n, err)
+		t.Errorf("trim the notifications: got %d deleted, error %v; want 1", n, err)
 	}
 	want("replay of one day", 24*time.Hour, nil, []string{"network created"})
 }

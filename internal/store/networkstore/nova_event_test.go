@@ -22,16 +22,16 @@ func TestPort_DeleteKeepsOnlyNovaEvents(t *testing.T) {
 
 	s := fx.updateStatus(p.ID, l2OnCmp1)
 	if d := cmp.Diff([]string{"network-vif-deleted"}, eventNames(s)); d != "" || !s.Deleted {
-		t.Errorf("%+v %s", s, d)
+		t.Errorf("report to a deleted port: got %+v, want it deleted; Nova events (- is wanted): %s", s, d)
 	}
 	if _, err := fx.Network.ReportPort(t.Context(), p.ID, []network.Report{l2OnCmp1}); !errors.Is(err, db.ErrNotFound) {
-		t.Errorf("report to a deleted port: %v", err)
+		t.Errorf("ReportPort for a deleted port: got error %v, want ErrNotFound", err)
 	}
 	if err := fx.Network.DeletePort(t.Context(), p.ID, nil); faultKind(err) != network.PortNotFound {
-		t.Errorf("second delete: %v", err)
+		t.Errorf("delete a deleted port: got error %v, want PortNotFound", err)
 	}
 	if again := fx.createPort(cmp1, withFixedIP(p.Addresses[0].IP.String())); len(again.Addresses) != 1 {
-		t.Errorf("the address of the deleted port is still allocated: %v", again.Addresses)
+		t.Errorf("create a port with the address of a deleted port: got the addresses %v, want one", again.Addresses)
 	}
 }
 
@@ -44,23 +44,23 @@ func TestNovaEvents_NetworkChangedIsMerged(t *testing.T) {
 	}
 	first := fx.updateStatus(p.ID).Events
 	if len(first) != 1 || first[0].Name != "network-changed" || first[0].Status != "" {
-		t.Fatalf("%+v", first)
+		t.Fatalf("Nova events after two changes of the name: got %+v, want one network-changed event", first)
 	}
 	fx.updatePort(p.ID, network.PortChange{Name: ptr("c")}) // while the first event is being delivered
 	if err := fx.Network.DeleteNovaEvents(t.Context(), []int64{first[0].ID}); err != nil {
 		t.Fatal(err)
 	}
 	if left := fx.updateStatus(p.ID).Events; len(left) != 1 || left[0].ID <= first[0].ID {
-		t.Errorf("no event is pending for the last change: %+v", left)
+		t.Errorf("change the port while its event is being delivered: got the pending events %+v, want one with a new ID", left)
 	}
 	other := fx.createPort("", withDeviceOwner("network:dhcp"))
 	fx.updatePort(other.ID, network.PortChange{Name: ptr("x")})
 	if s := fx.updateStatus(other.ID); len(s.Events) != 0 {
-		t.Errorf("events for a port without a server: %+v", s.Events)
+		t.Errorf("Nova events of a changed port without a server: got %+v, want none", s.Events)
 	}
 }
 
-// A deleted port needs its workflow until its Nova events are delivered.
+// A deleted port still has a workflow until its Nova events are delivered.
 func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")
@@ -71,12 +71,12 @@ func TestWorkflows_DeletedPortUntilNovaEventsAreDelivered(t *testing.T) {
 	id := contract.PortID(p.ID.String())
 	left, err := fx.Network.NovaEvents(t.Context(), p.ID)
 	if err != nil || len(left) != 1 {
-		t.Fatalf("%+v %v", left, err)
+		t.Fatalf("Nova events of a deleted port: got %+v, error %v; want one", left, err)
 	}
 
 	for _, want := range []int64{1, 0} {
 		if n, err := fx.Outbox.RestartWorkflows(t.Context(), []string{id}); n != want || err != nil {
-			t.Errorf("restarted %d workflows, want %d, error %v", n, want, err)
+			t.Errorf("restart the workflow of a deleted port: got %d restarts, want %d; error %v", n, want, err)
 		}
 		if err := fx.Network.DeleteNovaEvents(t.Context(), []int64{left[0].ID}); err != nil {
 			t.Fatal(err)

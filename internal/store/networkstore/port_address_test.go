@@ -34,7 +34,7 @@ func TestAddress_LastFreeAddressIsAllocatedOnce(t *testing.T) {
 	})
 
 	if len(won) != 13 || lost != contenders-13 {
-		t.Errorf("%d addresses allocated, %d requests refused", len(won), lost)
+		t.Errorf("20 requests for 13 free addresses: got %d addresses allocated and %d requests refused, want 13 and 7", len(won), lost)
 	}
 }
 
@@ -54,11 +54,11 @@ func TestAddress_SameAddressOrMACIsAllocatedOnce(t *testing.T) {
 			if err == nil {
 				winners++
 			} else if faultKind(err) != what {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("concurrent requests for one address or MAC: want no error or %s, got %v", what, err)
 			}
 		}
 		if winners != 1 {
-			t.Errorf("%s: %d winners", what, winners)
+			t.Errorf("concurrent requests that may fail with %s: %d of them succeeded, want 1", what, winners)
 		}
 	}
 }
@@ -77,13 +77,13 @@ func TestAddress_ConcurrentBulksFillSubnet(t *testing.T) {
 	}
 	taken, err := fx.Network.AddressesTaken(t.Context(), []uuid.UUID{fx.network.ID})
 	if diff := cmp.Diff(map[uuid.UUID]int64{fx.subnet.ID: clients * each}, taken); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Error("allocated addresses of the subnet (- is wanted):", diff, err)
 	}
 	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); err != nil {
-		t.Error("create with the last free address:", err)
+		t.Error("create a port with the last free address: got an error, want none:", err)
 	}
 	if _, err := fx.Network.CreatePorts(t.Context(), drafts[:1]); faultKind(err) != network.IPAddressGenerationFailure {
-		t.Error("create without a free address:", err)
+		t.Error("create a port without a free address: want IPAddressGenerationFailure, got", err)
 	}
 }
 
@@ -97,16 +97,16 @@ func TestAddress_UpdateFixedIPs(t *testing.T) {
 	subnet(&keep)
 
 	if kept := fx.updatePort(p.ID, keep); kept.Addresses[0].IP.String() != "10.0.0.9" || kept.Status != network.Active || kept.Revision != 2 {
-		t.Errorf("after a request for its own subnet: %+v", kept)
+		t.Errorf("request any address of the port's subnet: got %+v, want the old address and status, and revision 2", kept)
 	}
 	var move network.PortChange
 	withFixedIP("10.0.0.10")(&move)
 	moved := fx.updatePort(p.ID, move)
 	if d := cmp.Diff([]string{"DHCP@"}, blockNames(moved.Blocks)); d != "" || moved.Status != network.Down {
-		t.Errorf("with a new address: %s %s", moved.Status, d)
+		t.Errorf("change the address of a port: got status %s, want DOWN; blocks (- is wanted): %s", moved.Status, d)
 	}
 	fx.createPort("", withFixedIP("10.0.0.9"))
 	if err := fx.Network.DeleteSubnet(t.Context(), fx.subnet.ID, nil); faultKind(err) != network.SubnetInUse {
-		t.Errorf("delete of a subnet in use: %v", err)
+		t.Errorf("delete a subnet in use: got error %v, want SubnetInUse", err)
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// bindScenarios are the rows of the contract's table about bindings, agents and trunks, by their numbers, with the required
-// outcome. expireHeartbeats makes every agent miss its heartbeats.
+// bindScenarios are the rows of the contract's table about bindings, agents and trunks, with their numbers and the required
+// outcomes. The parameter expireHeartbeats makes every agent count as down.
 var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 	"C14 an unbound port counts reports and does not change": func(fx fixture, _ func()) {
 		p := fx.createPort("", withDeviceOwner("network:dhcp"))
 		if s := fx.updateStatus(p.ID, l2OnCmp1, dhcpReady); s.IgnoredReports != 2 {
-			fx.t.Errorf("%+v", s)
+			fx.t.Errorf("reports to an unbound port: got %+v, want 2 ignored reports", s)
 		}
 		fx.checkPort("unbound", p, network.Down)
 	},
 	"C32 without an agent on the host binding fails and reports are ignored": func(fx fixture, _ func()) {
 		p := fx.createPort("cmp-9")
 		if p.VIF != network.VIFFailed {
-			fx.t.Errorf("%s", p.VIF)
+			fx.t.Errorf("create a port that no agent can wire: got VIF type %s, want binding_failed", p.VIF)
 		}
 		fx.updateStatus(p.ID, dhcpReady, network.Report{Entity: network.L2, Host: "cmp-9"})
 		fx.checkPort("reported", p, network.Down)
@@ -34,7 +34,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 	"C33 a VNIC type that no agent wires adds no L2 block": func(fx fixture, _ func()) {
 		p := fx.createPort(cmp1, withVNIC("direct"))
 		if p.VIF != network.VIFFailed {
-			fx.t.Errorf("%s", p.VIF)
+			fx.t.Errorf("create a port that no agent can wire: got VIF type %s, want binding_failed", p.VIF)
 		}
 		fx.checkPort("created", p, network.Down, "DHCP@")
 	},
@@ -43,7 +43,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			p := fx.createPort(cmp1)
 			fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 			if after := fx.updatePort(p.ID, c); after.Status != network.Down || len(after.Blocks) != 1 {
-				fx.t.Errorf("%+v: %s, %v", c, after.Status, after.Blocks)
+				fx.t.Errorf("update a port with %+v: got status %s and blocks %v, want DOWN and one block", c, after.Status, after.Blocks)
 			}
 		}
 	},
@@ -54,7 +54,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 		fx.heartbeat(network.DHCPAgent, cmp1)
 		fx.checkPort("heartbeats of other agents", p, network.Down, "DHCP@")
 		if r := fx.heartbeat(network.OVSAgent, cmp1); r != network.AgentRevived {
-			fx.t.Errorf("heartbeat result %s", r)
+			fx.t.Errorf("heartbeat of a down agent: got result %s, want AgentRevived", r)
 		}
 		fx.checkPort("revived", p, network.Down, "DHCP@", "L2@cmp-1")
 	},
@@ -64,13 +64,13 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 		fx.disableAgent(network.OVSAgent, cmp2)
 		fx.heartbeat(network.OVSAgent, cmp2)
 		if after := fx.readPort(p.ID); after.VIF != network.VIFFailed {
-			fx.t.Errorf("with a disabled agent: %s", after.VIF)
+			fx.t.Errorf("heartbeat of a disabled agent: got VIF type %s, want binding_failed", after.VIF)
 		}
 		if _, err := fx.Network.UpdateAgent(fx.t.Context(), fx.dhcpAgentID(cmp2), network.AgentChange{AdminUp: ptr(true)}); err != nil {
 			fx.t.Fatal(err)
 		}
 		if after := fx.readPort(p.ID); after.VIF != network.VIFOVS {
-			fx.t.Errorf("after the agent was enabled: %s", after.VIF)
+			fx.t.Errorf("enable the agent: got VIF type %s, want ovs", after.VIF)
 		}
 	},
 	"C37 concurrent bindings leave one binding": func(fx fixture, _ func()) {
@@ -92,7 +92,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			}
 		})
 		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
-			fx.t.Errorf("still blocked, %v", err)
+			fx.t.Errorf("blocks of a deleted port: got some or error %v, want none", err)
 		}
 	},
 	"C39 after the move late reports of the source are ignored": func(fx fixture, _ func()) {
@@ -119,7 +119,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			want network.Kind
 		}{{p, cmp1, network.BindingActive}, {p, cmp2, network.BindingNotFound}, {other, cmp2, network.BadRequest}} {
 			if _, err := fx.Network.ActivateBinding(fx.t.Context(), tc.port.ID, tc.host); faultKind(err) != tc.want {
-				fx.t.Errorf("%s: %v", tc.host, err)
+				fx.t.Errorf("activate an invalid binding on host %s: got error %v, want %s", tc.host, err, tc.want)
 			}
 		}
 		fx.createBinding(p, cmp2)
@@ -133,7 +133,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			}
 		})
 		if won.Load() != 1 || lost.Load() != 1 {
-			fx.t.Errorf("%d activations succeeded, %d were refused", won.Load(), lost.Load())
+			fx.t.Errorf("two concurrent activations of one binding: %d succeeded and %d were refused, want one of each", won.Load(), lost.Load())
 		}
 	},
 	"C44 C46 wiring at the destination sends a Nova event and keeps the status": func(fx fixture, _ func()) {
@@ -146,7 +146,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 		}
 		fx.checkPort("wired at the destination", p, network.Active)
 		if s = fx.updateStatus(p.ID, network.Report{Entity: network.L2, Host: "cmp-9"}); len(s.Events) != 2 || s.Accepted[0] {
-			fx.t.Errorf("report from a host without a binding: %+v", s)
+			fx.t.Errorf("report of a host without a binding: got %+v, want it ignored and the two earlier Nova events", s)
 		}
 	},
 	"C45 C47 C49 a delete during reports leaves no block and no error": func(fx fixture, _ func()) {
@@ -165,7 +165,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			}
 		})
 		if blocked, err := fx.Network.Blocked(fx.t.Context(), networkstore.Object{Type: "port", ID: p.ID}); blocked || err != nil {
-			fx.t.Errorf("still blocked, %v", err)
+			fx.t.Errorf("blocks of a deleted port: got some or error %v, want none", err)
 		}
 	},
 	"C54 C61 a full resync of an agent changes only waiting ports on its host": func(fx fixture, _ func()) {
@@ -182,7 +182,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 		fx.checkPort("wired by the resync", waiting, network.Active)
 		fx.checkPort("on another host", elsewhere, network.Down, "DHCP@", "L2@cmp-2")
 		if after := fx.readPort(up.ID).Revision; after != before {
-			fx.t.Errorf("revision %d after %d", after, before)
+			fx.t.Errorf("repeat the reports of a wired port: got revision %d, want still %d", after, before)
 		}
 	},
 	"C58 unplugged and plugged again sends both Nova events": func(fx fixture, _ func()) {
@@ -204,7 +204,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 	"C63 a distributed port ignores a host that did not begin wiring": func(fx fixture, _ func()) {
 		p := fx.createPort("", withDeviceOwner("network:router_interface_distributed"))
 		if s := fx.updateStatus(p.ID, l2OnCmp1); s.Accepted[0] || s.Status != network.Down {
-			fx.t.Errorf("%+v", s)
+			fx.t.Errorf("report of a host that did not begin wiring: got %+v, want DOWN and the report ignored", s)
 		}
 	},
 	"C65 C66 a trunk's status follows its ports, also during live migration": func(fx fixture, _ func()) {
@@ -213,7 +213,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 		trunk := func(when, status string) {
 			fx.t.Helper()
 			if got := fx.trunkStatus(id); got != status {
-				fx.t.Errorf("%s: %s, want %s", when, got, status)
+				fx.t.Errorf("trunk at the step %q: got status %s, want %s", when, got, status)
 			}
 		}
 		wire := func(host string, ports ...network.Port) {

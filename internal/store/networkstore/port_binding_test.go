@@ -17,22 +17,22 @@ func TestPort_FailedBindingIsRetriedWhenAgentRegisters(t *testing.T) {
 	fx := newFixture(t, "10.0.0.0/24")
 	p := fx.createPort("cmp-9")
 	if p.VIF != network.VIFFailed || p.StatusView().Reason == "" {
-		t.Fatalf("created on a host without an agent: %+v", p)
+		t.Fatalf("create a port on a host without an agent: got %+v, want a failed binding with a reason", p)
 	}
 
 	if r := fx.heartbeat(network.OVSAgent, "cmp-9"); r != network.AgentNew {
-		t.Errorf("heartbeat result %s", r)
+		t.Errorf("first heartbeat of an agent: got result %s, want AgentNew", r)
 	}
 
 	if after := fx.readPort(p.ID); after.VIF != network.VIFOVS || len(after.Blocks) != 2 {
-		t.Errorf("after the agent registered: %s, blocks %v", after.VIF, blockNames(after.Blocks))
+		t.Errorf("port with a failed binding after an agent has registered: got VIF type %s and blocks %v, want ovs and two blocks", after.VIF, blockNames(after.Blocks))
 	}
 	newest, err := fx.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Type: "port", Newest: true, Limit: 1})
 	if err != nil || len(newest) != 1 || newest[0].Operation != "update" || !strings.Contains(string(newest[0].Data), `"binding:vif_type": "ovs"`) {
-		t.Errorf("the binding is not journaled: %+v, error %v", newest, err)
+		t.Errorf("newest journal entry of a port: got %+v, error %v; want an update with the new VIF type", newest, err)
 	}
 	if r := fx.heartbeat(network.OVSAgent, "cmp-9"); r != network.AgentAlive {
-		t.Errorf("heartbeat result %s", r)
+		t.Errorf("second heartbeat of an agent: got result %s, want AgentAlive", r)
 	}
 }
 
@@ -44,35 +44,35 @@ func TestBinding_LiveMigration(t *testing.T) {
 
 	leaving := fx.updatePort(p.ID, network.PortChange{Profile: []byte(`{"migrating_to":"cmp-2"}`)})
 	if leaving.Status != network.Down || len(leaving.Blocks) != 1 {
-		t.Fatalf("before the migration: %+v", leaving)
+		t.Fatalf("set migrating_to in the binding profile: got %+v, want DOWN with one block", leaving)
 	}
 	fx.updateStatus(p.ID, l2OnCmp1)
 	both := fx.createBinding(p, cmp2)
 	if d := cmp.Diff([]string{"cmp-1 ACTIVE ovs", "cmp-2 INACTIVE ovs"}, bindingSummaries(both)); d != "" || both.Status != network.Active {
-		t.Fatalf("%s %s", both.Status, d)
+		t.Fatalf("create an INACTIVE binding: got status %s, want ACTIVE; bindings (- is wanted): %s", both.Status, d)
 	}
 
 	// Nova waits for one event about the wiring at the destination. The active binding does not change.
 	s := fx.updateStatus(p.ID, l2OnCmp2, l2OnCmp2)
 	if s.Status != network.Active || s.IgnoredReports != 1 {
-		t.Errorf("wired at the destination: %+v", s)
+		t.Errorf("two equal reports of the destination before the move: got %+v, want ACTIVE and one ignored report", s)
 	}
 	moved, err := fx.Network.ActivateBinding(t.Context(), p.ID, cmp2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, bindingSummaries(moved)); d != "" || moved.Status != network.Down {
-		t.Fatalf("%s %s", moved.Status, d)
+		t.Fatalf("activate the binding: got status %s, want DOWN; bindings (- is wanted): %s", moved.Status, d)
 	}
 	if s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1); s.IgnoredReports != 3 || s.Status != network.Down {
-		t.Errorf("late reports of the source: %+v", s)
+		t.Errorf("late reports of the source after the move: got %+v, want DOWN and 3 ignored reports", s)
 	}
 	s = fx.updateStatus(p.ID, l2OnCmp2)
 	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-changed", "network-vif-plugged", // the source, wired again
 		"network-vif-plugged",                           // the destination, before the move
 		"network-vif-unplugged", "network-vif-plugged"}, // the move
 		eventNames(s)); d != "" || s.Status != network.Active {
-		t.Errorf("%s %s", s.Status, d)
+		t.Errorf("wire the port at the destination: got status %s, want ACTIVE; Nova events (- is wanted): %s", s.Status, d)
 	}
 	if err := fx.Network.DeleteBinding(t.Context(), p.ID, cmp1); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestBinding_InvalidBindingsAreRefused(t *testing.T) {
 		"delete for another device owner":             {fx.Network.DeleteBinding(t.Context(), other.ID, cmp1), network.BadRequest},
 	} {
 		if faultKind(tc.err) != tc.want {
-			t.Errorf("%s: %v", name, tc.err)
+			t.Errorf("%s: got error %v, want %s", name, tc.err, tc.want)
 		}
 	}
 	if d := cmp.Diff([]string{"cmp-1 ACTIVE ovs", "cmp-2 INACTIVE ovs"}, bindingSummaries(fx.readPort(p.ID))); d != "" {
@@ -148,7 +148,7 @@ func TestBinding_ConcurrentActivationsMoveOnce(t *testing.T) {
 			}
 		})
 		if won.Load() != 1 || lost.Load() != 3 {
-			t.Fatalf("round %d: %d activations succeeded, %d were refused", round, won.Load(), lost.Load())
+			t.Fatalf("round %d: four concurrent activations of one binding: %d succeeded and %d were refused, want 1 and 3", round, won.Load(), lost.Load())
 		}
 	}
 }
@@ -162,24 +162,24 @@ func TestBinding_MoveCanBeReverted(t *testing.T) {
 	for i, host := range []string{cmp2, cmp1} {
 		back, err := fx.Network.ActivateBinding(t.Context(), p.ID, host)
 		if err != nil || back.Host != host || back.VIF != network.VIFOVS || back.Status != network.Down || back.BindingRevision != back.Revision {
-			t.Fatalf("move %d: %+v %v", i, back, err)
+			t.Fatalf("activate binding %d: got %+v, error %v; want the port DOWN on the new host, with VIF type ovs and a new binding revision", i, back, err)
 		}
 	}
 	if s := fx.updateStatus(p.ID, reportFromCmp1(network.L2, "", p.Revision)); s.Status != network.Down {
-		t.Errorf("a report from before the move was accepted: %+v", s)
+		t.Errorf("report on a revision before the moves: got %+v, want DOWN", s)
 	}
 	if after := fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)}); len(after.AllBindings()) != 1 || after.Host != cmp2 {
-		t.Errorf("after an update of the host: %v", bindingSummaries(after))
+		t.Errorf("change the host of a port with an INACTIVE binding there: got bindings %v, want one", bindingSummaries(after))
 	}
 	if err := fx.Network.DeleteBinding(t.Context(), p.ID, cmp2); err != nil {
 		t.Fatal(err)
 	}
 	if after := fx.readPort(p.ID); after.VIF != network.VIFUnbound || after.Host != "" {
-		t.Errorf("after the active binding was deleted: %+v", after)
+		t.Errorf("delete the active binding: got %+v, want the port unbound and without a host", after)
 	}
 }
 
-// Nova activates the binding after the server has moved. It succeeds even if the destination's agent is down.
+// Nova activates the binding after the server has moved. The activation succeeds even if the destination's agent is down.
 func TestBinding_MoveToHostWithDownAgent(t *testing.T) {
 	t.Parallel()
 	fx, expireHeartbeats := newAgingFixture(t)
@@ -194,14 +194,14 @@ func TestBinding_MoveToHostWithDownAgent(t *testing.T) {
 	moved, err := fx.Network.ActivateBinding(t.Context(), p.ID, cmp2)
 
 	if err != nil || moved.Host != cmp2 || moved.VIF != network.VIFOVS {
-		t.Fatalf("%+v %v", moved, err)
+		t.Fatalf("activate a binding whose agent is down: got %+v, error %v; want the port on cmp-2 with VIF type ovs", moved, err)
 	}
 	fx.checkPort("moved", p, network.Down, "L2@cmp-2")
 	if says := fx.readPort(p.ID).StatusView().Sentence(); !strings.Contains(says, "L2 on cmp-2") || !strings.Contains(says, "last heard of at") {
-		t.Error(says)
+		t.Error("sentence of a port that waits for a down agent: want L2 on cmp-2 and the last heartbeat, got", says)
 	}
 	if _, err := fx.Network.ActivateBinding(t.Context(), p.ID, cmp1); faultKind(err) != network.BindingFailed {
-		t.Errorf("activation on a host without a binding and without a live agent: %v", err)
+		t.Errorf("activate an unbound binding on a host without a live agent: got error %v, want BindingFailed", err)
 	}
 	fx.heartbeat(network.OVSAgent, cmp2)
 	fx.updateStatus(p.ID, l2OnCmp2)
@@ -226,17 +226,17 @@ func TestBinding_ChangesDuringReports(t *testing.T) {
 			case 1:
 				for n := range 3 {
 					if _, err := fx.Network.UpdateBinding(t.Context(), p.ID, cmp1, network.BindingChange{Profile: []byte(fmt.Sprintf(`{"n":%d}`, n))}); err != nil && faultKind(err) != network.BindingNotFound {
-						t.Errorf("round %d, change: %v", round, err)
+						t.Errorf("round %d: UpdateBinding during reports and a delete: got error %v, want none or BindingNotFound", round, err)
 					}
 				}
 			default:
 				if err := fx.Network.DeleteBinding(t.Context(), p.ID, cmp1); err != nil {
-					t.Errorf("round %d, delete: %v", round, err)
+					t.Errorf("round %d: DeleteBinding during reports and updates: got error %v, want none", round, err)
 				}
 			}
 		})
 		if after := fx.readPort(p.ID); after.Host != "" || after.VIF != network.VIFUnbound || len(after.Blocks) != 0 {
-			t.Errorf("round %d: %+v", round, after)
+			t.Errorf("round %d: delete the binding during reports and updates: got %+v, want the port unbound and without blocks", round, after)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestPort_DHCPBlockIsRemovedWithDHCP(t *testing.T) {
 			fx := newFixture(t, "10.0.0.0/24")
 			p := fx.createPort(cmp1)
 			if s := fx.updateStatus(p.ID, l2OnCmp1); len(s.Waiting) != 1 {
-				t.Fatalf("%+v", s)
+				t.Fatalf("report that the port is wired: got %+v, want one remaining block", s)
 			}
 
 			if err := act(fx, p); err != nil {
@@ -45,7 +45,7 @@ func TestPort_DHCPBlockIsRemovedWithDHCP(t *testing.T) {
 			}
 
 			if after := fx.readPort(p.ID); after.Status != network.Active {
-				t.Errorf("%s, waiting for %v", after.Status, blockNames(after.Blocks))
+				t.Errorf("remove the reason of the DHCP block: got status %s with blocks %v, want ACTIVE", after.Status, blockNames(after.Blocks))
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestPort_BlocksDependOnDeviceOwner(t *testing.T) {
 	} {
 		p := fx.createPort(cmp1, withDeviceOwner(owner))
 		if d := cmp.Diff(want, blockNames(p.Blocks)); d != "" {
-			t.Errorf("owner %q: %s", owner, d)
+			t.Errorf("blocks of a new port with device_owner %q (- is wanted): %s", owner, d)
 		}
 	}
 }

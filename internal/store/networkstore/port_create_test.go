@@ -41,14 +41,15 @@ func TestPort_FailedCreateLeavesNoRows(t *testing.T) {
 	_, err := fx.Network.CreatePorts(t.Context(), []network.PortChange{fx.portDraft(cmp1), fx.portDraft(cmp1, withFixedIP("10.0.0.7"))})
 
 	if faultKind(err) != network.InvalidIPForNetwork {
-		t.Errorf("got %v", err)
+		t.Errorf("create two ports, one with an invalid address: got error %v, want InvalidIPForNetwork", err)
 	}
 	if d := cmp.Diff(before, rowCounts(t, url)); d != "" {
 		t.Error(d)
 	}
 }
 
-// The create nudge carries the port's status, which replaces the workflow's first read. Both must be equal.
+// The note about a new port contains the port's status, so that the workflow does not have to read it first. This status must
+// equal the status that UpdatePortStatus returns.
 func TestPort_CreateNudgeCarriesStatus(t *testing.T) {
 	t.Parallel()
 	fx := newFixture(t, "10.0.0.0/24")
@@ -69,7 +70,7 @@ func TestPort_CreateNudgeCarriesStatus(t *testing.T) {
 			err = json.Unmarshal(raw, &want)
 		}
 		if d := cmp.Diff(want, seen[contract.PortID(p.ID.String())]); d != "" || err != nil {
-			t.Errorf("%s: %s %v", name, d, err)
+			t.Errorf("status in the create nudge of port %s (- is wanted): %s; error %v", name, d, err)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestPort_ConcurrentLastReportsActivateOnce(t *testing.T) {
 				s, err = fx.Network.UpdatePortStatus(t.Context(), p.ID, reports[i:i+1])
 			}
 			if err != nil {
-				t.Errorf("round %d: %v", round, err)
+				t.Errorf("round %d: concurrent report: got error %v, want none", round, err)
 			}
 			active[i] = s.Status == network.Active && s.Accepted[0]
 		})
@@ -39,10 +39,10 @@ func TestPort_ConcurrentLastReportsActivateOnce(t *testing.T) {
 		}
 		s := fx.updateStatus(p.ID)
 		if last != 1 || s.Status != network.Active || s.IgnoredReports != 2 {
-			t.Fatalf("round %d: %d reports were the last one, then %+v", round, last, s)
+			t.Fatalf("round %d: %d of the concurrent reports made the port ACTIVE, want 1; then got %+v, want ACTIVE and 2 ignored reports", round, last, s)
 		}
 		if d := cmp.Diff([]string{"network-vif-plugged"}, eventNames(s)); d != "" {
-			t.Fatalf("round %d: %s", round, d)
+			t.Fatalf("round %d: Nova events after concurrent reports (- is wanted): %s", round, d)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestPort_ActiveOnlyAfterLastReport(t *testing.T) {
 		fx := newFixture(t, "10.0.0.0/24")
 		p := fx.createPort(cmp1)
 		if d := cmp.Diff([]string{"DHCP@", "L2@cmp-1"}, blockNames(p.Blocks)); d != "" || p.Status != network.Down || p.Revision != 1 {
-			t.Fatalf("a new port has status %s, revision %d, blocks %s", p.Status, p.Revision, d)
+			t.Fatalf("create a port: got status %s and revision %d, want DOWN and 1; blocks (- is wanted): %s", p.Status, p.Revision, d)
 		}
 
 		first := fx.updateStatus(p.ID, order[0])
@@ -61,22 +61,22 @@ func TestPort_ActiveOnlyAfterLastReport(t *testing.T) {
 		again := fx.updateStatus(p.ID, order...)
 
 		if first.Status != network.Down || len(first.Waiting) != 1 || len(first.Events) != 0 {
-			t.Errorf("after the first report: %+v", first)
+			t.Errorf("send the first of two reports: got %+v, want DOWN, one block and no Nova event", first)
 		}
 		if second.Status != network.Active || len(second.Waiting) != 0 {
-			t.Errorf("after the second report: %+v", second)
+			t.Errorf("send the second of two reports: got %+v, want ACTIVE without blocks", second)
 		}
 		if d := cmp.Diff([]string{"network-vif-plugged"}, eventNames(again)); d != "" {
 			t.Error(d)
 		}
 		if after := fx.readPort(p.ID); after.Revision != 2 || again.IgnoredReports != 2 {
-			t.Errorf("after duplicate reports: revision %d, want 2; %d ignored, want 2", after.Revision, again.IgnoredReports)
+			t.Errorf("repeat both reports: got revision %d, want 2; got %d ignored reports, want 2", after.Revision, again.IgnoredReports)
 		}
 		if err := fx.Network.DeleteNovaEvents(t.Context(), []int64{again.Events[0].ID}); err != nil {
 			t.Fatal(err)
 		}
 		if s := fx.updateStatus(p.ID); len(s.Events) != 0 {
-			t.Errorf("delivered events are still pending: %v", s.Events)
+			t.Errorf("delete the delivered Nova events: got the pending events %v, want none", s.Events)
 		}
 	}
 }
@@ -89,13 +89,13 @@ func TestPort_IgnoredReportsAreCounted(t *testing.T) {
 	s := fx.updateStatus(p.ID, l2OnCmp2, network.Report{Entity: "L2"}, network.Report{Entity: network.DHCP, Host: cmp1}, network.Report{Entity: "moon", Host: cmp1})
 
 	if s.IgnoredReports != 4 || len(s.Waiting) != 2 || s.Status != network.Down {
-		t.Errorf("want four ignored reports and no other change, got %+v", s)
+		t.Errorf("send four reports for which the port does not wait: got %+v, want them ignored and no other change", s)
 	}
 	if d := cmp.Diff([]bool{false, false, false, false}, s.Accepted); d != "" {
 		t.Error(d)
 	}
 	if after := fx.readPort(p.ID); after.Revision != 1 {
-		t.Errorf("revision %d", after.Revision)
+		t.Errorf("revision of a port after ignored reports: got %d, want 1", after.Revision)
 	}
 }
 
@@ -107,10 +107,10 @@ func TestPort_RebindingNeedsNewReport(t *testing.T) {
 
 	moved := fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
 	if d := cmp.Diff([]string{"L2@cmp-2"}, blockNames(moved.Blocks)); d != "" || moved.Status != network.Down {
-		t.Fatalf("after the move: %s %s", moved.Status, d)
+		t.Fatalf("change the host of a port: got status %s, want DOWN; blocks (- is wanted): %s", moved.Status, d)
 	}
 	if s := fx.updateStatus(p.ID, l2OnCmp1); s.Status != network.Down || s.IgnoredReports != 1 {
-		t.Errorf("report from the previous host: %+v", s)
+		t.Errorf("report of the previous host: got %+v, want DOWN and the report ignored", s)
 	}
 	s := fx.updateStatus(p.ID, l2OnCmp2)
 	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-changed", "network-vif-plugged"}, eventNames(s)); d != "" {
@@ -118,7 +118,7 @@ func TestPort_RebindingNeedsNewReport(t *testing.T) {
 	}
 	loose := fx.updatePort(p.ID, network.PortChange{Host: ptr("")})
 	if loose.Status != network.Down || loose.VIF != network.VIFUnbound || len(loose.Blocks) != 0 {
-		t.Errorf("unbound: %+v", loose)
+		t.Errorf("remove the host of a port: got %+v, want it DOWN and unbound, without blocks", loose)
 	}
 }
 
@@ -132,14 +132,14 @@ func TestPort_ReportsOnEarlierBindingAreIgnored(t *testing.T) {
 
 	late := fx.updateStatus(first.ID, reportFromCmp1(network.L2, "", first.Revision), reportFromCmp1(network.L2, network.ReportLost, first.Revision), reportFromCmp1(network.L2, "", again.Revision+1))
 	if late.Status != network.Down || late.IgnoredReports != 3 || len(late.Waiting) != 1 {
-		t.Errorf("reports on the first binding and on a future revision: %+v", late)
+		t.Errorf("reports about the first binding and about a future revision: got %+v, want DOWN, one block and 3 ignored reports", late)
 	}
 	renamed := fx.updatePort(first.ID, network.PortChange{Name: ptr("web-2")})
 	if s := fx.updateStatus(first.ID, reportFromCmp1(network.L2, "", renamed.Revision)); s.Status != network.Active {
-		t.Errorf("report on the current binding: %+v", s)
+		t.Errorf("report about the current binding: got %+v, want ACTIVE", s)
 	}
 	if s := fx.updateStatus(first.ID, reportFromCmp1(network.L2, network.ReportLost, again.Revision-1)); s.Status != network.Active {
-		t.Errorf("late unplug report of an earlier binding: %+v", s)
+		t.Errorf("late unplug report about an earlier binding: got %+v, want ACTIVE", s)
 	}
 }
 
@@ -151,14 +151,14 @@ func TestPort_UnpluggedIsDownUntilWiredAgain(t *testing.T) {
 
 	s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2LostOn(cmp1), network.Report{Entity: network.L2, Host: cmp2, Event: network.ReportLost})
 	if s.Status != network.Down || s.IgnoredReports != 2 || !strings.Contains(s.Sentence(), "reported it unplugged") {
-		t.Fatalf("unplugged: %+v", s)
+		t.Fatalf("send two equal unplug reports and one of another host: got %+v, want DOWN, 2 ignored reports and a sentence that says so", s)
 	}
 	if s = fx.updateStatus(p.ID, dhcpReady); s.Status != network.Down || s.IgnoredReports != 3 {
-		t.Errorf("after a repeated DHCP report: %+v", s)
+		t.Errorf("repeat the DHCP report of an unplugged port: got %+v, want DOWN and 3 ignored reports", s)
 	}
 	s = fx.updateStatus(p.ID, l2OnCmp1)
 	if d := cmp.Diff([]string{"network-vif-plugged", "network-vif-unplugged", "network-vif-plugged"}, eventNames(s)); d != "" || s.Status != network.Active {
-		t.Errorf("plugged again: %+v %s", s, d)
+		t.Errorf("plug the port again: got %+v, want ACTIVE; Nova events (- is wanted): %s", s, d)
 	}
 }
 
@@ -168,10 +168,10 @@ func TestPort_ReportsInOneBatchKeepOrder(t *testing.T) {
 	p := fx.createPort(cmp1)
 	fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 	if s := fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1); s.Status != network.Active || s.IgnoredReports != 0 {
-		t.Errorf("unplugged, then plugged: %+v", s)
+		t.Errorf("report unplugged, then plugged in one batch: got %+v, want ACTIVE and no ignored report", s)
 	}
 	if s := fx.updateStatus(p.ID, l2OnCmp1, l2LostOn(cmp1)); s.Status != network.Down || s.IgnoredReports != 1 {
-		t.Errorf("plugged, then unplugged: %+v", s)
+		t.Errorf("report plugged, then unplugged in one batch: got %+v, want DOWN and one ignored report", s)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestPort_DistributedActiveOnAnyHost(t *testing.T) {
 		return network.Report{Entity: network.L2, Host: host, Event: event}
 	}
 	if p.VIF != network.VIFDistributed || p.Status != network.Down || p.Reason() == "" {
-		t.Fatalf("new distributed port: %+v", p)
+		t.Fatalf("create a distributed port: got %+v, want VIF type distributed, status DOWN and a reason", p)
 	}
 	for i, step := range []struct {
 		report network.Report
@@ -196,7 +196,7 @@ func TestPort_DistributedActiveOnAnyHost(t *testing.T) {
 	} {
 		s := fx.updateStatus(p.ID, step.report)
 		if s.Status != step.want || s.Accepted[0] != step.counts || (s.Status != network.Active) != (s.Reason != "") {
-			t.Errorf("step %d, %+v: %+v", i, step.report, s)
+			t.Errorf("step %d: report %+v: got %+v, want status %s, accepted %t, and a reason unless ACTIVE", i, step.report, s, step.want, step.counts)
 		}
 	}
 }

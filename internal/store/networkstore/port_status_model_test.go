@@ -77,7 +77,7 @@ func (m *portModel) sendReport(r network.Report) {
 		_, err = m.Network.ReportPort(m.t.Context(), m.port.ID, []network.Report{r})
 	}
 	if err != nil {
-		m.t.Fatal(m.history, err)
+		m.t.Fatal("send a report after these steps: want no error; steps and error:", m.history, err)
 	}
 }
 
@@ -173,7 +173,7 @@ func (m *portModel) checkRow() {
 		Nova      []string
 	}
 	if d := cmp.Diff(state{m.status, remaining, m.ignored, append([]string{}, m.novaEvents...)}, state{p.Status, p.StatusView().Remaining(), p.IgnoredReports, novaEvents}); d != "" {
-		m.t.Fatalf("after %s: %s", strings.Join(m.history, ", "), d)
+		m.t.Fatalf("port after the steps %s (- is the model): %s", strings.Join(m.history, ", "), d)
 	}
 }
 
@@ -197,14 +197,14 @@ func TestPort_MatchesModelUntilDeleted(t *testing.T) {
 			}
 			for _, r := range []network.Report{l2OnCmp1, l2OnCmp2, dhcpReady} {
 				if s := fx.updateStatus(m.port.ID, r); !s.Deleted {
-					t.Errorf("a deleted port is %+v", s)
+					t.Errorf("UpdatePortStatus for a deleted port: got %+v, want it deleted", s)
 				}
 				if _, err := fx.Network.ReportPort(t.Context(), m.port.ID, []network.Report{r}); !errors.Is(err, db.ErrNotFound) {
-					t.Errorf("a deleted port accepted a report: %v", err)
+					t.Errorf("ReportPort for a deleted port: got error %v, want ErrNotFound", err)
 				}
 			}
 			if blocked, err := fx.Network.Blocked(t.Context(), networkstore.Object{Type: "port", ID: m.port.ID}); blocked || err != nil {
-				t.Errorf("a deleted port still has a block: %v", err)
+				t.Errorf("blocks of a deleted port: got some or error %v, want none", err)
 			}
 		})
 	}

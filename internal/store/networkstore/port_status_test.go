@@ -15,10 +15,10 @@ func TestPort_AdminStateAppliesWithoutNewReports(t *testing.T) {
 	fx := newFixture(t, "10.0.0.0/24")
 	p := fx.createPort(cmp1, func(c *network.PortChange) { c.AdminUp = ptr(false) })
 	if s := fx.updateStatus(p.ID, l2OnCmp1, dhcpReady); s.Status != network.Down || s.Reason == "" {
-		t.Fatalf("administratively down: %+v", s)
+		t.Fatalf("all reports for an administratively down port: got %+v, want DOWN with a reason", s)
 	}
 	if up := fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(true)}); up.Status != network.Active {
-		t.Errorf("up again: %s, waiting %v", up.Status, up.Blocks)
+		t.Errorf("set admin_state_up of a wired port: got status %s with blocks %v, want ACTIVE", up.Status, up.Blocks)
 	}
 }
 
@@ -38,18 +38,18 @@ func TestPort_BuildWhileAgentIsWiring(t *testing.T) {
 	}
 	for i, step := range steps {
 		if s := fx.updateStatus(p.ID, step.report); s.Status != step.want || (s.Status == network.Active) != (len(s.Waiting) == 0) {
-			t.Errorf("step %d, %+v: %+v", i, step.report, s)
+			t.Errorf("step %d: report %+v: got %+v, want status %s, and blocks unless ACTIVE", i, step.report, s, step.want)
 		}
 	}
 	down := fx.createPort(cmp1, func(c *network.PortChange) { c.AdminUp = ptr(false) })
 	if s := fx.updateStatus(down.ID, begun); s.Status != network.Down {
-		t.Errorf("administratively down: %+v", s)
+		t.Errorf("report that wiring has begun, for an administratively down port: got %+v, want DOWN", s)
 	}
 	router := fx.createPort(cmp1, withDeviceOwner("network:router_interface"))
 	for i, want := range []string{network.Active, network.Build, network.Active, network.Down, network.Active} {
 		report := [][]network.Report{nil, {begun}, {l2OnCmp1}, {l2LostOn(cmp1)}, {l2OnCmp1}}[i]
 		if s := fx.updateStatus(router.ID, report...); s.Status != want {
-			t.Errorf("router port, step %d: %+v", i, s)
+			t.Errorf("step %d of a router port: got %+v, want status %s", i, s, want)
 		}
 	}
 }
@@ -68,20 +68,20 @@ func TestPort_ErrorAfterDeadlineOnlyIfFatal(t *testing.T) {
 			p := fx.createPort(cmp1)
 			early := fx.updateStatus(p.ID)
 			if (early.NextDeadline != nil) != fatal || early.Waiting[0].Deadline == nil || early.Status != network.Down {
-				t.Fatalf("before the deadline: %+v", early)
+				t.Fatalf("new port under a block timeout: got %+v, want DOWN with a deadline of the block, and NextDeadline only if it is fatal", early)
 			}
 			storetest.Exec(t, url, `update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`)
 
 			late := fx.updateStatus(p.ID)
 			want := map[bool]string{true: network.Errored, false: network.Down}[fatal]
 			if late.Status != want || late.NextDeadline != nil || !strings.Contains(late.Sentence(), "due at") {
-				t.Errorf("after the deadline: %+v", late)
+				t.Errorf("port after the deadline of its block: got %+v, want ERROR if the deadline is fatal, otherwise DOWN, and the deadline in the sentence", late)
 			}
 			if fatal && (len(late.Events) != 1 || late.Events[0].Status != "failed") {
-				t.Errorf("no failed event is queued for Nova: %+v", late.Events)
+				t.Errorf("Nova events after a fatal deadline: got %+v, want one with status failed", late.Events)
 			}
 			if s := fx.updateStatus(p.ID, l2OnCmp1); s.Status != network.Active {
-				t.Errorf("report after the deadline: %+v", s)
+				t.Errorf("report after the deadline: got %+v, want ACTIVE", s)
 			}
 		})
 	}

@@ -30,10 +30,10 @@ func TestTrunk_SubportsHaveParentsHost(t *testing.T) {
 	check := func(when, status string, hosts ...string) {
 		t.Helper()
 		if d := cmp.Diff(hosts, deviceOwnersAndHosts(one, two)); d != "" {
-			t.Errorf("%s: %s", when, d)
+			t.Errorf("device owner and host of the subports at the step %q (- is wanted): %s", when, d)
 		}
 		if got := fx.trunkStatus(trunk.ID); got != status {
-			t.Errorf("%s: the trunk is %s, want %s", when, got, status)
+			t.Errorf("trunk at the step %q: got status %s, want %s", when, got, status)
 		}
 	}
 	check("unbound", network.Down, "trunk:subport@", "@")
@@ -128,12 +128,12 @@ func TestTrunk_MemberPortsCannotBeDeleted(t *testing.T) {
 	trunk := fx.createTrunk(parent, sub)
 	for id, want := range map[uuid.UUID]network.Kind{parent.ID: network.PortIsParent, sub.ID: network.PortIsSubport} {
 		if err := fx.Network.DeletePort(t.Context(), id, nil); faultKind(err) != want {
-			t.Errorf("want %s, got %v", want, err)
+			t.Errorf("delete a port of a trunk: want error %s, got %v", want, err)
 		}
 	}
 	fx.updatePort(parent.ID, network.PortChange{Host: ptr(cmp1)})
 	if err := fx.Network.DeleteTrunk(t.Context(), trunk.ID, nil); faultKind(err) != network.TrunkInUse {
-		t.Errorf("delete of a trunk in use: %v", err)
+		t.Errorf("delete a trunk whose parent is bound: got error %v, want TrunkInUse", err)
 	}
 }
 
@@ -164,6 +164,6 @@ func TestTrunk_PortIsOnOneTrunkOnly(t *testing.T) {
 		}
 	}
 	if won != 1 {
-		t.Errorf("%d trunks got the port, want 1", won)
+		t.Errorf("add one port to several trunks at the same time: %d calls succeeded, want 1", won)
 	}
 }
