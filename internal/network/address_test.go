@@ -17,7 +17,7 @@ func TestPool_RandomAddressesStayInThePool(t *testing.T) {
 			for range 200 {
 				for _, a := range p.RandomAddresses(4) {
 					if !p.Contains(a) {
-						t.Fatalf("random address %s is outside of pool %v", a, p)
+						t.Fatalf("draw random addresses: got %s, want an address inside the pool %v", a, p)
 					}
 				}
 			}

@@ -30,11 +30,11 @@ func TestPort_OrderAndGroupingOfReportsDoNotMatter(t *testing.T) {
 		}
 	})
 	if len(p.Blocks) != 2 {
-		t.Errorf("applying reports changed the original port: %v", p.Blocks)
+		t.Errorf("apply reports to a port: the port before the reports now has the blocks %v, want its two blocks unchanged", p.Blocks)
 	}
 }
 
-// permute visits all permutations of v.
+// permute calls `visit` with each permutation of `v`.
 func permute[T any](v []T, visit func([]T)) {
 	var step func(int)
 	step = func(n int) {

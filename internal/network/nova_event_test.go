@@ -20,11 +20,11 @@ func TestNovaEventForStatus_OnlyServerPortsAndOnlyPluggedOrUnplugged(t *testing.
 				t.Parallel()
 				e, _ := Port{DeviceOwner: "compute:nova", DeviceID: server}.NovaEventForStatus(from, to)
 				if got := e.Name + " " + e.Status; got != want[[2]string{from, to}] && (got != " " || want[[2]string{from, to}] != "") {
-					t.Errorf("event for the port of a server: got %q, want %q", got, want[[2]string{from, to}])
+					t.Errorf("Nova event for the status change of a server's port: got %q, want %q", got, want[[2]string{from, to}])
 				}
 				for _, p := range []Port{{DeviceOwner: "compute:nova", DeviceID: "lb-1"}, {DeviceOwner: "network:dhcp", DeviceID: server}, {DeviceID: server}} {
 					if e, ok := p.NovaEventForStatus(from, to); ok {
-						t.Errorf("port with device_owner %q and device_id %q: got event %+v, want none", p.DeviceOwner, p.DeviceID, e)
+						t.Errorf("status change of a port with device_owner %q and device_id %q: got the Nova event %+v, want none", p.DeviceOwner, p.DeviceID, e)
 					}
 				}
 			})
@@ -52,7 +52,7 @@ func TestNovaEventsToResend_OnlyThePluggedEventThatNovaStillWaitsForIsSentAgain(
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := NovaEventsToResend(tc.events, tc.codes); len(got) != tc.want {
-				t.Errorf("want %d events, got %v", tc.want, got)
+				t.Errorf("want %d events to send to Nova again, got %v", tc.want, got)
 			}
 		})
 	}

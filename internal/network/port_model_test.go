@@ -205,7 +205,7 @@ func TestPort_StatusEqualsModelAfterEveryShortSequence(t *testing.T) {
 	explore = func(s portUnderTest, m portModel, path []string) {
 		checked++
 		if wrong := mismatch(s, m); wrong != "" {
-			t.Fatalf("after %s %s; blocks %+v", strings.Join(path, ", "), wrong, s.Blocks)
+			t.Fatalf("port after the inputs %s: %s; its blocks: %+v", strings.Join(path, ", "), wrong, s.Blocks)
 		}
 		if len(path) == depth {
 			return
@@ -236,7 +236,7 @@ func TestPort_StatusEqualsModelAfterLongSequences(t *testing.T) {
 			in.model(&m)
 			m.settle()
 			if wrong := mismatch(s, m); wrong != "" {
-				t.Fatalf("after %s %s; blocks %+v", strings.Join(path, ", "), wrong, s.Blocks)
+				t.Fatalf("port after the inputs %s: %s; its blocks: %+v", strings.Join(path, ", "), wrong, s.Blocks)
 			}
 		}
 	})

@@ -32,7 +32,7 @@ var allowedReads = map[string]map[string]string{
 		"journal_entry": "WiredPorts checks in the same statement that no change of the port is on its way to the controller",
 	},
 	"leasestore": {
-		"provider":       "a host is a compute node's resource provider: hosts, their capacity and their use come from one query",
+		"provider":       "a host is the resource provider of a compute node: one query returns hosts, their capacity and their use",
 		"inventory":      "the capacity of a host is its provider's inventory",
 		"resource_class": "inventories and allocations name their class by its number",
 		"allocation":     "a host that instances use is not deleted, and its use limits new reservations",
@@ -76,11 +76,11 @@ func TestOwnership_EveryTableHasOneOwner(t *testing.T) {
 	slices.Sort(existing)
 	slices.Sort(owned)
 	if !slices.Equal(slices.Compact(slices.Clone(owned)), owned) {
-		t.Errorf("want one owner for each table, but a table is listed twice: %v", owned)
+		t.Errorf("owned tables: got a table twice in %v, want one owner for each table", owned)
 	}
 	existing = slices.DeleteFunc(existing, func(table string) bool { return table == "goose_db_version" }) // the table of goose, the migration tool
 	if !slices.Equal(existing, owned) {
-		t.Errorf("tables of the schema:\n%v\ntables with an owner:\n%v", existing, owned)
+		t.Errorf("tables of the schema:\n%v\ntables with an owner:\n%v\nwant both lists to be equal", existing, owned)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
 	}
 	files, err := filepath.Glob("*/*.go")
 	if err != nil || len(files) < 50 {
-		t.Fatalf("found %d files: %v", len(files), err)
+		t.Fatalf("list the Go files of the store packages: got %d files, error %v; want at least 50 files", len(files), err)
 	}
 	seen := map[string]map[string]bool{}
 	for _, file := range files {
@@ -121,7 +121,7 @@ func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
 	for pkg, reads := range allowedReads {
 		for table := range reads {
 			if !seen[pkg][table] {
-				t.Errorf("%s no longer reads %s: remove the exception", pkg, table)
+				t.Errorf("package %s no longer reads table %s: remove this exception from allowedReads", pkg, table)
 			}
 		}
 	}
@@ -149,13 +149,14 @@ func TestOwnership_TableUsesAreFound(t *testing.T) {
 			}
 			slices.Sort(got)
 			if got := strings.Join(got, ", "); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
+				t.Errorf("tables that the SQL text uses: got %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-// sqlText is a string expression of a Go file. A question mark replaces each part that is no literal.
+// sqlText is a string expression of a Go file. In its text, a question mark replaces each part of the expression that is not a
+// string literal.
 type sqlText struct {
 	text, position string
 }
@@ -229,7 +230,7 @@ func tableUses(sql string) []use {
 		case word == "only" || word == "table":
 			continue // a keyword that may stand before the table's name
 		case previous == "update" && (word == "set" || word == "of" || word == "skip" || word == "nowait"):
-			// on conflict do update set, for update of
+			// x
 		case previous == "into" || previous == "update" || previous == "lock" || previous == "truncate",
 			previous == "from" && beforeThat == "delete":
 			uses = append(uses, use{word, true})

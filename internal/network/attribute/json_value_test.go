@@ -56,7 +56,7 @@ func TestReaders_AcceptedAndRefusedValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if tc.got != tc.want {
-				t.Errorf("got %s, want %s", tc.got, tc.want)
+				t.Errorf("read the JSON value: got %s, want %s", tc.got, tc.want)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestFilters_CanonicalFormOrNoMatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got, err := tc.read(tc.value); err != nil || got != tc.want {
-				t.Errorf("got %q, %v, want %q", got, err, tc.want)
+				t.Errorf("read the filter value: got %q, error %v; want %q", got, err, tc.want)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func TestFilters_CanonicalFormOrNoMatch(t *testing.T) {
 		t.Run(name+" of another form matches nothing", func(t *testing.T) {
 			t.Parallel()
 			if _, err := read("x"); err != attribute.ErrNoMatch {
-				t.Errorf("got %v, want ErrNoMatch", err)
+				t.Errorf("read the filter value \"x\": got error %v, want ErrNoMatch", err)
 			}
 		})
 	}

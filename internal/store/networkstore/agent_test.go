@@ -27,8 +27,8 @@ func TestAgent_NewAgentsDisabledByConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	fx.heartbeat(network.DHCPAgent, net1)
-	fx.checkDHCPHosts("enabled", net1)
-	fx.checkPort("created before the agent was enabled", p, network.Down, "L2@cmp-1")
+	fx.checkDHCPHosts("after the DHCP agent was enabled", net1)
+	fx.checkPort("created before the DHCP agent was enabled", p, network.Down, "L2@cmp-1")
 	fx.checkPort("a new port", fx.createPort(cmp1), network.Down, "DHCP@", "L2@cmp-1")
 }
 

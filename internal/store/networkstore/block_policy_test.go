@@ -32,7 +32,7 @@ func TestBlockPolicy_NoDHCPBlocksWhenDHCPIsDisabled(t *testing.T) {
 	}
 
 	for _, p := range waiting {
-		fx.checkPort("without the DHCP block", p, network.Active)
+		fx.checkPort("after ApplyBlockPolicy with NoDHCP", p, network.Active)
 	}
 	fx.checkPort("a new port", fx.createPort(cmp1), network.Down, "L2@cmp-1")
 	fx = fx.withNetwork("10.1.0.0/24")

@@ -57,35 +57,35 @@ var blockScenarios = map[string]func(fx fixture){
 	"C20 a DHCP report does not activate an unplugged port": func(fx fixture) {
 		p := fx.createPort(cmp1)
 		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady, l2LostOn(cmp1), dhcpReady)
-		fx.checkPort("after the sync", p, network.Down, "L2@cmp-1")
+		fx.checkPort("after a DHCP report for an unplugged port", p, network.Down, "L2@cmp-1")
 	},
 	"C15 C22 reports during admin state down count after it is up": func(fx fixture) {
 		p := fx.createPort(cmp1, withAdminDown)
 		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
-		fx.checkPort("down", p, network.Down)
+		fx.checkPort("administratively down", p, network.Down)
 		fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(true)})
-		fx.checkPort("up", p, network.Active)
+		fx.checkPort("administratively up", p, network.Active)
 		fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(false)})
-		fx.checkPort("down again", p, network.Down)
+		fx.checkPort("administratively down again", p, network.Down)
 		fx.updateStatus(p.ID, l2LostOn(cmp1)) // the agent unplugs it
 		fx.updatePort(p.ID, network.PortChange{AdminUp: ptr(true)})
-		fx.checkPort("up again, not wired yet", p, network.Down, "L2@cmp-1")
+		fx.checkPort("administratively up again, not wired yet", p, network.Down, "L2@cmp-1")
 		fx.updateStatus(p.ID, l2OnCmp1)
 		fx.checkPort("wired", p, network.Active)
 	},
 	"C23 C24 only ports with a DHCP-served address wait for DHCP": func(fx fixture) {
-		fx.checkPort("served", fx.createPort(cmp1), network.Down, "DHCP@", "L2@cmp-1")
+		fx.checkPort("address in a subnet with DHCP", fx.createPort(cmp1), network.Down, "DHCP@", "L2@cmp-1")
 		fx.checkPort("without addresses", fx.createPort(cmp1, func(c *network.PortChange) { c.FixedIPs = &[]network.FixedIP{} }), network.Down, "L2@cmp-1")
 		fx.setSubnetDHCP(false)
-		fx.checkPort("no DHCP", fx.createPort(cmp1), network.Down, "L2@cmp-1")
+		fx.checkPort("address in a subnet without DHCP", fx.createPort(cmp1), network.Down, "L2@cmp-1")
 	},
 	"C25 a new address adds a DHCP block, a new host does not": func(fx fixture) {
 		p := fx.createPort(cmp1)
 		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 		fx.updatePort(p.ID, network.PortChange{FixedIPs: &[]network.FixedIP{{Subnet: fx.subnet.ID}, {Subnet: fx.subnet.ID}}})
-		fx.checkPort("another address", p, network.Down, "DHCP@") // a blocked port is never active
+		fx.checkPort("after another address was added", p, network.Down, "DHCP@") // a blocked port is never active
 		fx.updateStatus(p.ID, dhcpReady)
-		fx.checkPort("served", p, network.Active)
+		fx.checkPort("after the DHCP report for the new address", p, network.Active)
 		fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
 		fx.checkPort("after a move to another host", p, network.Down, "L2@cmp-2")
 		fx.updatePort(p.ID, network.PortChange{Name: ptr("x")})
@@ -95,7 +95,7 @@ var blockScenarios = map[string]func(fx fixture){
 		if err := fx.Network.DeleteAgent(fx.t.Context(), fx.agentOfType(network.DHCPAgent).ID); err != nil {
 			fx.t.Fatal(err)
 		}
-		fx.checkPort("created", fx.createPort(cmp1), network.Down, "L2@cmp-1")
+		fx.checkPort("created without a DHCP agent", fx.createPort(cmp1), network.Down, "L2@cmp-1")
 	},
 	"C27 a late report of the previous host is ignored": func(fx fixture) {
 		p := fx.createPort(cmp1)
@@ -106,7 +106,7 @@ var blockScenarios = map[string]func(fx fixture){
 		if s := fx.updateStatus(p.ID, l2OnCmp1); s.IgnoredReports != 1 || len(s.Events) != 1 || s.Events[0].Name != network.NovaNetworkChanged {
 			fx.t.Errorf("late report of the previous host: got %+v, want it ignored and only the event network-changed", s)
 		}
-		fx.checkPort("late", p, network.Down, "L2@cmp-2")
+		fx.checkPort("after the late report", p, network.Down, "L2@cmp-2")
 		fx.updateStatus(p.ID, l2OnCmp2)
 		fx.checkPort("wired", p, network.Active)
 	},
@@ -120,10 +120,10 @@ var blockScenarios = map[string]func(fx fixture){
 		p := fx.createPort(cmp1)
 		fx.updateStatus(p.ID, l2OnCmp1)
 		fx.setSubnetDHCP(false)
-		fx.checkPort("off", p, network.Active)
+		fx.checkPort("after DHCP was disabled", p, network.Active)
 		waiting := fx.createPort(cmp1)
 		fx.setSubnetDHCP(true)
-		fx.checkPort("on", waiting, network.Down, "L2@cmp-1")
+		fx.checkPort("created before DHCP was enabled again", waiting, network.Down, "L2@cmp-1")
 		fx.checkPort("a new port", fx.createPort(cmp1), network.Down, "DHCP@", "L2@cmp-1")
 	},
 	"C30 unscheduling moves the network to another DHCP agent or removes the block": func(fx fixture) {
@@ -152,7 +152,7 @@ var blockScenarios = map[string]func(fx fixture){
 		fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp2)})
 		fx.updatePort(p.ID, network.PortChange{Host: ptr(cmp1)})
 		fx.updateStatus(p.ID, reportFromCmp1(network.L2, "", p.Revision))
-		fx.checkPort("late", p, network.Down, "L2@cmp-1")
+		fx.checkPort("after the late report", p, network.Down, "L2@cmp-1")
 	},
 	"C42 C43 only the agent on the port's host sets BUILD": func(fx fixture) {
 		begun := func(host string) network.Report {
@@ -181,7 +181,7 @@ var blockScenarios = map[string]func(fx fixture){
 		if d := cmp.Diff([]string{network.NovaVIFPlugged, network.NovaVIFUnplugged}, eventNames(s)); d != "" {
 			fx.t.Error(d)
 		}
-		fx.checkPort("down", p, network.Down, "L2@cmp-1")
+		fx.checkPort("unplugged", p, network.Down, "L2@cmp-1")
 	},
 	"C74 a migrating port without a server becomes active without Nova events": func(fx fixture) {
 		p := fx.createPort(cmp1, func(c *network.PortChange) {

@@ -49,7 +49,7 @@ func TestDHCPSchedule_NewAgentTakesUnhostedNetworks(t *testing.T) {
 	if _, err := fx.Network.UpdateAgent(t.Context(), fx.dhcpAgentID(net1), network.AgentChange{AdminUp: ptr(true)}); err != nil {
 		t.Fatal(err)
 	}
-	fx.checkDHCPHosts("the agent was enabled", net1)
+	fx.checkDHCPHosts("after the agent was enabled", net1)
 }
 
 func TestDHCPSchedule_DeletedAgentsNetworksAreRescheduled(t *testing.T) {

@@ -48,7 +48,7 @@ func TestNotification_EnqueuedForEveryChange(t *testing.T) {
 			}
 		}
 		n := createNetwork(t, s)
-		want(n, "created", "network created")
+		want(n, "after a network was created", "network created")
 		report := func(kind, host string) {
 			if _, err := s.Network.ReportState(t.Context(), network.AgentState{Type: kind, Host: host, Configurations: []byte(`{}`)}); err != nil {
 				t.Fatal(err)
@@ -115,8 +115,8 @@ func TestNotification_Replay(t *testing.T) {
 		}
 	}
 
-	want("replay of one minute", time.Minute, nil, []string{"network created"})
-	want("replay of one hour", time.Hour, []string{"network created"}, []string{"network created"})
+	want("replay of the last minute", time.Minute, nil, []string{"network created"})
+	want("replay of the last hour", time.Hour, []string{"network created"}, []string{"network created"})
 	var notes int
 	if err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(*) from note where workflow = 'Announce'`).Scan(&notes); err != nil || notes != 2 {
 		t.Errorf("nudged workflows after two replays: got %d, error %v; want one for each of the 2 networks", notes, err)

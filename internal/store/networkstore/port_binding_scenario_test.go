@@ -29,14 +29,14 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 			fx.t.Errorf("create a port that no agent can wire: got VIF type %s, want binding_failed", p.VIF)
 		}
 		fx.updateStatus(p.ID, dhcpReady, network.Report{Entity: network.L2, Host: "cmp-9"})
-		fx.checkPort("reported", p, network.Down)
+		fx.checkPort("after all reports", p, network.Down)
 	},
 	"C33 a VNIC type that no agent wires adds no L2 block": func(fx fixture, _ func()) {
 		p := fx.createPort(cmp1, withVNIC("direct"))
 		if p.VIF != network.VIFFailed {
 			fx.t.Errorf("create a port that no agent can wire: got VIF type %s, want binding_failed", p.VIF)
 		}
-		fx.checkPort("created", p, network.Down, "DHCP@")
+		fx.checkPort("created with a VNIC type that no agent wires", p, network.Down, "DHCP@")
 	},
 	"C35 a new host or binding profile sets DOWN in the same write": func(fx fixture, _ func()) {
 		for _, c := range []network.PortChange{{Host: ptr(cmp2)}, {Profile: []byte(`{"a":"b"}`)}} {
@@ -52,11 +52,11 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 		p := fx.createPort(cmp1)
 		fx.heartbeat(network.OVSAgent, cmp2)
 		fx.heartbeat(network.DHCPAgent, cmp1)
-		fx.checkPort("heartbeats of other agents", p, network.Down, "DHCP@")
+		fx.checkPort("after heartbeats of other agents", p, network.Down, "DHCP@")
 		if r := fx.heartbeat(network.OVSAgent, cmp1); r != network.AgentRevived {
 			fx.t.Errorf("heartbeat of a down agent: got result %s, want AgentRevived", r)
 		}
-		fx.checkPort("revived", p, network.Down, "DHCP@", "L2@cmp-1")
+		fx.checkPort("after the agent has revived", p, network.Down, "DHCP@", "L2@cmp-1")
 	},
 	"C36 a disabled agent binds no port until it is enabled": func(fx fixture, expireHeartbeats func()) {
 		expireHeartbeats()
@@ -102,9 +102,9 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 		if _, err := fx.Network.ActivateBinding(fx.t.Context(), p.ID, cmp2); err != nil {
 			fx.t.Fatal(err)
 		}
-		fx.checkPort("moved", p, network.Down, "L2@cmp-2")
+		fx.checkPort("after the move", p, network.Down, "L2@cmp-2")
 		fx.updateStatus(p.ID, l2LostOn(cmp1), l2OnCmp1)
-		fx.checkPort("late", p, network.Down, "L2@cmp-2")
+		fx.checkPort("after late reports of the source", p, network.Down, "L2@cmp-2")
 		fx.updateStatus(p.ID, l2OnCmp2)
 		fx.checkPort("wired", p, network.Active)
 		if d := cmp.Diff([]string{"cmp-2 ACTIVE ovs", "cmp-1 INACTIVE unbound"}, bindingSummaries(fx.readPort(p.ID))); d != "" {
@@ -197,7 +197,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 	"C59 wiring that the agent gives up sets DOWN, not BUILD": func(fx fixture, _ func()) {
 		p := fx.createPort(cmp1)
 		fx.updateStatus(p.ID, reportFromCmp1(network.L2, network.ReportBegun, 0))
-		fx.checkPort("begun", p, network.Build, "DHCP@", "L2@cmp-1")
+		fx.checkPort("after the agent began to wire the port", p, network.Build, "DHCP@", "L2@cmp-1")
 		fx.updateStatus(p.ID, l2LostOn(cmp1))
 		fx.checkPort("unplugged", p, network.Down, "DHCP@", "L2@cmp-1")
 	},
@@ -240,7 +240,7 @@ var bindScenarios = map[string]func(fx fixture, expireHeartbeats func()){
 		trunk("unbound again", network.Down)
 	},
 	"C73 a direct-physical port is active when it is bound": func(fx fixture, _ func()) {
-		fx.checkPort("bound", fx.createPort(cmp1, withVNIC("direct-physical")), network.Active)
+		fx.checkPort("bound to a host", fx.createPort(cmp1, withVNIC("direct-physical")), network.Active)
 	},
 }
 

@@ -196,7 +196,7 @@ func TestBinding_MoveToHostWithDownAgent(t *testing.T) {
 	if err != nil || moved.Host != cmp2 || moved.VIF != network.VIFOVS {
 		t.Fatalf("activate a binding whose agent is down: got %+v, error %v; want the port on cmp-2 with VIF type ovs", moved, err)
 	}
-	fx.checkPort("moved", p, network.Down, "L2@cmp-2")
+	fx.checkPort("after the move", p, network.Down, "L2@cmp-2")
 	if says := fx.readPort(p.ID).StatusView().Sentence(); !strings.Contains(says, "L2 on cmp-2") || !strings.Contains(says, "last heard of at") {
 		t.Error("sentence of a port that waits for a down agent: want L2 on cmp-2 and the last heartbeat, got", says)
 	}

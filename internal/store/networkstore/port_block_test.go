@@ -100,10 +100,10 @@ func TestPort_NoDHCPBlockAfterTakeoverByNonReportingAgent(t *testing.T) {
 	p := fx.createPort(cmp1)
 	fx.updateStatus(p.ID, l2OnCmp1)
 	expireHeartbeats()
-	fx.checkPort("its agent is down", p, network.Down, "DHCP@")
+	fx.checkPort("while all agents are down", p, network.Down, "DHCP@")
 
 	fx.dhcpHeartbeat("net-2", `{"notifies_port_ready": false}`)
 
-	fx.checkDHCPHosts("the live agent", "net-2")
-	fx.checkPort("no agent reports readiness", p, network.Active)
+	fx.checkDHCPHosts("moved to the live agent", "net-2")
+	fx.checkPort("after the network moved to an agent that does not report readiness", p, network.Active)
 }

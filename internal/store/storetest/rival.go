@@ -12,11 +12,11 @@ type Rival struct {
 	DB *pgx.Conn
 }
 
-// NewRival connects a rival to the database with the given URL.
+// NewRival connects a second writer to the database with the given URL.
 func NewRival(t *testing.T, url string) Rival { return Rival{T: t, DB: Connect(t, url)} }
 
-// RunAgainst runs the statement `first` in an open transaction of the rival, then calls f. When f waits for a lock, the rival
-// runs the statements `then` and commits. RunAgainst returns the error of f.
+// RunAgainst runs the statement `first` in an open transaction of the second writer, then calls `f`. When `f` waits for a lock,
+// the second writer runs the statements `then` and commits. RunAgainst returns the error of `f`.
 func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 	r.T.Helper()
 	watch := Connect(r.T, r.DB.Config().ConnString())
@@ -27,7 +27,7 @@ func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 	for waiting := false; !waiting; {
 		select {
 		case err := <-done:
-			r.T.Errorf("want f to wait for a lock of the rival's transaction, but it did not: %v", err)
+			r.T.Errorf("f returned error %v without waiting for a lock of the second writer's transaction, want it to wait", err)
 			r.Do(`rollback`)
 			return err
 		default:
@@ -45,7 +45,7 @@ func (r Rival) RunAgainst(f func() error, first string, then ...string) error {
 func (r Rival) Do(sql string) {
 	r.T.Helper()
 	if _, err := r.DB.Exec(r.T.Context(), sql); err != nil {
-		r.T.Fatalf("run the rival's statement %s: %v", sql, err)
+		r.T.Fatalf("run the statement %s of the second writer: %v", sql, err)
 	}
 }
 
