@@ -18,7 +18,7 @@ type AddressRequest struct {
 	Subnets []Subnet   // exactly one if IP is given
 }
 
-// AddressRequests returns the address requests that `fixed_ips` of a request asks for, in order. The subnets are those of the
+// AddressRequests returns the address requests for the `fixed_ips` of a client's request, in order. The subnets are those of the
 // port's network.
 func (p Port) AddressRequests(subnets []Subnet, fixed []FixedIP) ([]AddressRequest, error) {
 	if len(fixed) > 0 && len(subnets) == 0 {
@@ -63,8 +63,8 @@ func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error
 	return w, nil
 }
 
-// routerInterfaceOwners are the device owners of router interfaces. Neutron assigns a fixed address to them even in
-// auto-address subnets (ROUTER_INTERFACE_OWNERS_SNAT).
+// routerInterfaceOwners are the device owners of router interfaces. Neutron assigns a fixed address to such a port even in an
+// auto-address subnet (ROUTER_INTERFACE_OWNERS_SNAT).
 var routerInterfaceOwners = []string{"network:router_interface", deviceOwnerDistributed, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
 
 // RouterInterfaceOwners returns the device owners of router interfaces, which get no auto-address.
@@ -119,11 +119,11 @@ func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// firstSearchWindow is the number of addresses at the start of a pool among which the first random address is drawn.
-// Each further draw widens the window sixteen times.
+// firstSearchWindow is the number of addresses at the start of a pool among which the first random address is drawn. For each
+// further draw the window is sixteen times larger.
 const firstSearchWindow = 1 << 16
 
-// RandomAddresses returns up to n random addresses of the pool. The first is near the start of the pool.
+// RandomAddresses returns up to `n` random addresses of the pool. The first address is near the start of the pool.
 func (p Pool) RandomAddresses(n int) []netip.Addr {
 	span := p.span()
 	found := make([]netip.Addr, 0, n)
@@ -150,7 +150,7 @@ func lowBits(a netip.Addr) uint64 {
 	return binary.BigEndian.Uint64(b[8:])
 }
 
-// addToAddress returns the address n after a. It wraps around within the last 64 bits.
+// addToAddress returns the sum of an address and a number. The sum wraps around within the last 64 bits of the address.
 func addToAddress(a netip.Addr, n uint64) netip.Addr {
 	if a.Is4() {
 		b := a.As4()

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Agent types that the rules refer to.
+// Types of Neutron agents that the rules of this package know.
 const (
 	OVSAgent       = "Open vSwitch agent"
 	NICSwitchAgent = "NIC Switch agent"

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// ApplyReports applies reports in order. It returns the port afterwards, and for each report whether it changed something. A
-// report is ignored if the port does not wait for this agent, if it is about an earlier binding or a future revision of the port,
-// or if it repeats a known state.
+// ApplyReports applies reports in order. It returns the changed port and, for each report, whether the report changed something.
+// A report is ignored if the port does not wait for the agent, if the report is about an earlier binding or a future revision of
+// the port, or if the report repeats a known state.
 func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Port, []bool) {
 	accepted := make([]bool, len(reports))
 	p.Blocks = slices.Clone(p.Blocks)
@@ -51,8 +51,8 @@ func (p Port) applyComplete(pc PortContext, r Report) (Port, bool) {
 	return p, true
 }
 
-// accepts reports whether the block waits for the sender of the report, and whether the report is about the current
-// work.
+// accepts returns true if the block waits for a report of this sender, and the report is not about a revision of the port before
+// the block.
 func (b Block) accepts(r Report, pc PortContext) bool {
 	switch {
 	case r.Revision != 0 && r.Revision < b.MinRevision:
@@ -64,7 +64,8 @@ func (b Block) accepts(r Report, pc PortContext) bool {
 	}
 }
 
-// applyBegun applies the report that the L2 agent has started to wire the port. The status is BUILD until it completes.
+// applyBegun applies the report that the L2 agent has started to wire the port. The status is BUILD until the agent has completed
+// the wiring.
 func (p Port) applyBegun(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.AdminUp || !p.isFromWiringAgent(r, pc) {
 		return p, false
@@ -88,8 +89,8 @@ func (p Port) applyLost(pc PortContext, r Report, now time.Time) (Port, bool) {
 	return p, changed
 }
 
-// isFromWiringAgent reports whether the L2 agent of the current binding sent the report. It returns false for a port that a
-// controller wires which never reports completion.
+// isFromWiringAgent reports whether the L2 agent of the current binding sent the report. It returns false if a controller wires
+// the port and never reports completion.
 func (p Port) isFromWiringAgent(r Report, pc PortContext) bool {
 	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && !p.controllerReportsNothing(pc.HostAgents) && r.Host == p.Host &&
 		(r.Revision == 0 || r.Revision >= p.BindingRevision)

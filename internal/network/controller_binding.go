@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ODLAgent is the type of pseudo agents: rows that describe, per host, what an OpenDaylight controller can wire. No
-// process runs on the host.
+// ODLAgent is the type of pseudo agents: rows that describe, per host, what an OpenDaylight controller can wire. A pseudo agent
+// is not a process on the host.
 const ODLAgent = "ODL L2"
 
 // controllerDriver is the mechanism driver name of ports that a controller wires.
@@ -54,8 +54,8 @@ func (a HostAgent) parseHostConfiguration() (hostConfiguration, bool) {
 	return c, json.Unmarshal(a.Configurations, &c) == nil
 }
 
-// bindByController returns the VIF type and VIF details of a port that a controller wires. It does not matter whether
-// the controller is reachable now. ok is false if the controller cannot wire the port.
+// bindByController returns the VIF type and VIF details of a port that a controller wires. It does not matter whether the
+// controller is reachable now. The result ok is false if the controller cannot wire the port.
 func (p Port) bindByController(agents []HostAgent) (vif string, details json.RawMessage, ok bool) {
 	at := indexOfController(agents)
 	if at < 0 {
@@ -80,7 +80,7 @@ func (p Port) bindByController(agents []HostAgent) (vif string, details json.Raw
 	return "", nil, false
 }
 
-// vifTypeFrom returns the VIF type that a controller names, or "ovs" if it names one with a special meaning here.
+// vifTypeFrom returns the VIF type that a controller names, or "ovs" if that type has a special meaning in berth.
 func vifTypeFrom(name string) string {
 	if slices.Contains([]string{"", VIFUnbound, VIFFailed, VIFDistributed, VIFPhysical}, name) || strings.ContainsRune(name, 0) {
 		return VIFOVS

@@ -63,7 +63,8 @@ var mechanisms = []mechanism{
 	{"macvtap", MacvtapAgent, VIFMacvtap, func(p Port, _ HostAgent) bool { return p.VNIC == "normal" }},
 }
 
-// AgentTypeByVIF maps the VIF type of a port to the type of the agent that wires it. Ports of a controller are not included.
+// AgentTypeByVIF maps the VIF type of a port to the type of the agent that wires it. The map does not apply to ports that a
+// controller wires.
 func AgentTypeByVIF() map[string]string {
 	types := map[string]string{}
 	for _, m := range mechanisms {
@@ -86,8 +87,8 @@ func (p Port) wantsSwitchdev() bool {
 // Bound reports whether the port has a successful binding.
 func (p Port) Bound() bool { return p.VIF != VIFUnbound && p.VIF != VIFFailed }
 
-// VIFTypeWith returns the VIF type that the port gets on its host. The first mechanism driver that supports the port and has a live
-// agent determines it, otherwise a controller.
+// VIFTypeWith returns the VIF type that the port gets on its host. The first mechanism driver that supports the port and has a
+// live agent determines the type. If there is none, a controller determines it.
 func (p Port) VIFTypeWith(agents []HostAgent) string { return p.BindWith(agents).VIF }
 
 // BindWith returns the port with VIF type, VIF details and switch determined by the agents on its host.

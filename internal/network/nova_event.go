@@ -16,8 +16,8 @@ const (
 	NovaNetworkChanged = "network-changed"
 )
 
-// NovaEventForStatus returns the external event for a status transition of the port. ok is false if the transition has none,
-// or if the port does not belong to a server.
+// NovaEventForStatus returns the external event for a status transition of the port. The result ok is false if the transition has
+// no event, or if the port does not belong to a server.
 func (p Port) NovaEventForStatus(from, to string) (e NovaEvent, ok bool) {
 	switch {
 	case from == Active && to == Down:

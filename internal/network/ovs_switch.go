@@ -15,7 +15,7 @@ type Switch struct {
 	DeviceListens bool   `json:"listens"`          // the device, not the switch, is the server side of the socket
 }
 
-// defaultSwitch applies to agents whose configurations name no other.
+// defaultSwitch is the switch of agents whose configurations name no other switch.
 var defaultSwitch = Switch{Datapath: "system", Bridge: "br-int"}
 
 // switchConfiguration is the part of an Open vSwitch agent's configurations that describes its switch.

@@ -64,7 +64,7 @@ type Port struct {
 	AgentHealth          AgentHealth   // the agent that wired an ACTIVE port; informative, no rule depends on it
 }
 
-// AgentHealth is set if the agent that wired a port is not alive, so that it could not report an unplugged device.
+// AgentHealth is set if the agent that wired a port is not alive, because such an agent cannot report an unplugged device.
 type AgentHealth struct {
 	SilentSince  *time.Time `json:"heard"`  // time of its last heartbeat, if older than AgentDownTime
 	Unregistered bool       `json:"orphan"` // the agent is no longer registered

@@ -38,7 +38,7 @@ func (p Port) AllBindings() []Binding {
 	return append(all, p.Bindings...)
 }
 
-// CheckMultipleBindings returns a fault if the port must not have several bindings. Only ports of servers may.
+// CheckMultipleBindings returns a fault if the port must not have several bindings. Only the ports of servers may have several.
 func (p Port) CheckMultipleBindings() error {
 	if strings.HasPrefix(p.DeviceOwner, "compute:") {
 		return nil
@@ -50,7 +50,8 @@ func (p Port) bindingAt(host string) int {
 	return slices.IndexFunc(p.Bindings, func(b Binding) bool { return b.Host == host })
 }
 
-// AddInactiveBinding returns the port with a new INACTIVE binding to another host. It fails if no agent there can wire the port.
+// AddInactiveBinding returns the port with a new INACTIVE binding to another host. It fails if no agent on that host can wire the
+// port.
 func (p Port) AddInactiveBinding(c BindingChange, agents []HostAgent) (Port, error) {
 	if err := p.CheckMultipleBindings(); err != nil {
 		return p, err
@@ -167,7 +168,7 @@ func (p Port) applyInactiveBindingReport(r Report) (Port, bool) {
 	return p, true
 }
 
-// NovaEvents returns the Nova external events for the difference between the port and its previous state. entity is
+// NovaEvents returns the Nova external events for the difference between the port and its previous state. The parameter entity is
 // the entity of the last report, if any: during a live migration only L2 reports produce a plugged event.
 func (p Port) NovaEvents(before Port, entity string) []NovaEvent {
 	var events []NovaEvent

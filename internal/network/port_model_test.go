@@ -23,7 +23,7 @@ type portModel struct {
 	dhcpSince    int // when the port began to wait for DHCP
 }
 
-// blockLimit is the block timeout in ticks of the model's clock.
+// blockLimit is the block timeout, in ticks of the model's clock.
 const blockLimit = 2
 
 func (m portModel) status() string {
@@ -70,7 +70,7 @@ type portUnderTest struct {
 
 func (s portUnderTest) now() time.Time { return time.Unix(int64(s.clock), 0) }
 
-// write stores the port. A change that a client can see increments the revision.
+// write replaces the port by `p`. It increments the revision if a client can see the change.
 func (s portUnderTest) write(p Port) portUnderTest {
 	p = p.UpdateStatus(s.now())
 	if p.Status != s.Status || p.Host != s.Host || p.VIF != s.VIF || p.AdminUp != s.AdminUp || p.MAC != s.MAC {

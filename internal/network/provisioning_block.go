@@ -31,7 +31,7 @@ type Block struct {
 	AgentDisabled     bool `json:"disabled"`
 }
 
-// BlockTimeout is how long a block may exist, and what happens then.
+// BlockTimeout says how long a block may exist, and what happens to the port afterwards.
 type BlockTimeout struct {
 	Limit time.Duration // 0: no limit
 	Fatal bool          // the port's status becomes ERROR; otherwise the port keeps waiting
@@ -79,8 +79,8 @@ var ownersWithoutAgents = []string{
 	"network:floatingip_agent_gateway", "network:router_ha_interface", "network:floatingip",
 }
 
-// needsBlock reports whether the entity still has work to do for the port. state is the last report of its agent: work
-// that an agent has begun or lost must be completed for every device owner.
+// needsBlock reports whether the entity still has work to do for the port. The parameter state is the last report of the entity's
+// agent. Work that an agent has begun or lost must be completed, whatever the device owner of the port is.
 func (p Port) needsBlock(entity, state string, pc PortContext) bool {
 	exempt := slices.Contains(ownersWithoutAgents, p.DeviceOwner) || p.VIF == VIFPhysical
 	switch entity {
@@ -144,7 +144,7 @@ func (pc PortContext) withCurrentDeadline(b Block) Block {
 }
 
 // RetryBinding returns the port after another attempt to bind it, if its last binding failed. The attempt succeeds once a
-// suitable agent is alive. revision is the revision of the port after the change.
+// suitable agent is alive. The parameter revision is the revision of the port after the change.
 func (p Port) RetryBinding(pc PortContext, revision int64, now time.Time) Port {
 	if p.VIF != VIFFailed || p.VIFTypeWith(pc.HostAgents) == VIFFailed {
 		return p

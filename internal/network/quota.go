@@ -15,7 +15,7 @@ func QuotaResources() []string {
 	return []string{QuotaNetworks, QuotaSubnets, QuotaPorts, QuotaSecurityGroups, QuotaSecurityRules, QuotaTrunks}
 }
 
-// Unlimited is the limit that means no limit.
+// Unlimited is the value of a limit that allows any number.
 const Unlimited = -1
 
 // Quota maps a resource to its limit for a project. A missing resource is unlimited.

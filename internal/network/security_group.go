@@ -105,7 +105,7 @@ func NewSecurityRule(id uuid.UUID, c SecurityRuleChange) (SecurityRule, error) {
 	return r, r.check()
 }
 
-// WithDefaultRules returns a new group with its default rules: all egress is allowed, and in a default group ingress from
+// WithDefaultRules returns a new group with its default rules: all egress is allowed; a default group also allows ingress from
 // its own members.
 func (g SecurityGroup) WithDefaultRules() SecurityGroup {
 	g.Rules = nil

@@ -39,8 +39,8 @@ type Subport struct {
 // InheritSegmentation is a segmentation type in a request: the subport uses the segmentation of its own network.
 const InheritSegmentation = "inherit"
 
-// ForTrunk returns the subport with its segmentation resolved, or a fault. n is the network of the subport, parent that of
-// the trunk's parent port.
+// ForTrunk returns the subport with an explicit segmentation, or a fault. The parameter n is the network of the subport, and
+// parent is the network of the trunk's parent port.
 func (s Subport) ForTrunk(trunk uuid.UUID, n, parent Network) (Subport, error) {
 	if n.MTU > parent.MTU {
 		return s, Faultf(SubportMTU, "MTU %d of subport %s cannot be greater than MTU %d of trunk %s.", n.MTU, s.Port, parent.MTU, trunk)
@@ -67,7 +67,8 @@ type SubportDetails struct {
 	MAC string `json:"mac_address"`
 }
 
-// maxBridgeName is the maximum length of a trunk bridge name: a Linux device name, minus what agents append.
+// maxBridgeName is the maximum length of a trunk bridge name: the maximum length of a Linux device name, minus the suffix that
+// agents append.
 const maxBridgeName = 14
 
 // BridgeName returns the name of the Open vSwitch bridge of the trunk.
@@ -91,7 +92,7 @@ func NewTrunk(id uuid.UUID, c TrunkChange) Trunk {
 	return t.With(c)
 }
 
-// With returns the trunk after the change of its plain attributes. It does not apply ports.
+// With returns the trunk after the change of its plain attributes. It does not change the ports of the trunk.
 func (t Trunk) With(c TrunkChange) Trunk {
 	set(&t.Project, c.Project)
 	set(&t.Name, c.Name)
@@ -149,8 +150,9 @@ type TrunkPort struct {
 	AdminUp bool   `json:"admin_up"`
 }
 
-// TrunkStatus returns the status of a trunk: ACTIVE if and only if every port with admin_state_up is ACTIVE; ERROR if
-// the parent failed or a subport cannot be bound to the parent's host; DEGRADED if another subport failed.
+// TrunkStatus returns the status of a trunk. The status is DOWN if the parent is not bound or is administratively down. It is
+// ERROR if the parent is in ERROR or the binding of a subport failed, and DEGRADED if another subport is in ERROR. It is ACTIVE
+// if every port with admin_state_up is ACTIVE, and otherwise BUILD or DOWN.
 func TrunkStatus(parent TrunkPort, subports []TrunkPort) string {
 	anyPort := func(is func(TrunkPort) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
 	switch {

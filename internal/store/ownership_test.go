@@ -230,7 +230,7 @@ func tableUses(sql string) []use {
 		case word == "only" || word == "table":
 			continue // a keyword that may stand before the table's name
 		case previous == "update" && (word == "set" || word == "of" || word == "skip" || word == "nowait"):
-			// x
+			// The word is a keyword of `on conflict do update set` or `for update of`, not a table.
 		case previous == "into" || previous == "update" || previous == "lock" || previous == "truncate",
 			previous == "from" && beforeThat == "delete":
 			uses = append(uses, use{word, true})

@@ -1,6 +1,6 @@
-// Package attribute describes the attributes of network objects: their names in the Networking API, who may set and see them, how a request's
-// JSON is read, and how each value is written in every view of the object. The views are built from these tables alone. The package contains no rule of
-// internal/network and reads no row.
+// Package attribute describes the attributes of network objects: their names in the Networking API, who may set and see them, how
+// a request's JSON is read, and how each value is written in every view of the object. Every view is built from these definitions
+// alone. The package contains no rule of internal/network and does not read the database.
 package attribute
 
 import (
@@ -19,7 +19,7 @@ const (
 	OnWrite  = OnCreate | OnUpdate
 )
 
-// String returns the operation's word in the name of a policy rule, such as create_port:mac_address.
+// String returns the operation as policy rules name it, such as `create` in create_port:mac_address.
 func (o Operations) String() string {
 	if o == OnUpdate {
 		return "update"
@@ -27,7 +27,8 @@ func (o Operations) String() string {
 	return "create"
 }
 
-// Definition describes one attribute. Object is the kind of object, Change is what a request says about such an object.
+// Definition describes one attribute. The type parameter Object is the type of the object that has the attribute. Change is the
+// type of a request for such an object.
 type Definition[Object, Change any] struct {
 	Name           string
 	SettableOn     Operations
@@ -65,7 +66,7 @@ func notVersioned[Object any](value func(Object) any) Views[Object] {
 	return nested(value, nil)
 }
 
-// absent is the value of an attribute that one object lacks. The views of this object do not contain the attribute.
+// absent is the value of an attribute that this object does not have. The views of this object do not contain the attribute.
 type absent struct{}
 
 // view builds one view of an object. The parameter `in` returns an attribute's name and value in the view; an attribute without a value is left out.
@@ -83,7 +84,8 @@ func view[Object, Change any](table []Definition[Object, Change], o Object, in f
 	return all
 }
 
-// Into makes a definition's Set: it reads the value and stores a pointer to it in the field of the change.
+// Into returns a function for the field Set of a Definition. The function reads the value and stores a pointer to it in a field
+// of the change.
 func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMessage) (Value, error)) func(*Change, json.RawMessage) error {
 	return func(c *Change, raw json.RawMessage) error {
 		v, err := read(raw)
@@ -94,7 +96,7 @@ func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMess
 	}
 }
 
-// ProjectInto reads project_id or tenant_id. A request may contain both only with the same value.
+// ProjectInto reads project_id or tenant_id. If a request contains both, their values must be equal.
 func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.RawMessage) error {
 	return func(c *Change, raw json.RawMessage) error {
 		v, err := Text(255)(raw)

@@ -9,11 +9,11 @@ import (
 	"berth/internal/network"
 )
 
-// ErrNoMatch says that no object can have the filter's value, so that the list is empty. A value of another type than the attribute's is
-// refused with another error.
+// ErrNoMatch says that no object can have the filter's value, so that the list is empty. A value that does not have the
+// attribute's type causes another error.
 var ErrNoMatch = errors.New("no object has this value")
 
-// Readers of filters' values return the canonical form of the value, as the database writes it.
+// The functions of this file read filter values. They return a value in its canonical form, as the database writes it.
 
 // FilterUUID reads a UUID.
 func FilterUUID(s string) (string, error) {
@@ -34,7 +34,7 @@ func FilterMAC(s string) (string, error) {
 	return v, matchable(ok)
 }
 
-// FilterIP reads an IP address; the empty text is none.
+// FilterIP reads an IP address. The empty text matches objects without an address.
 func FilterIP(s string) (string, error) {
 	a, err := netip.ParseAddr(s)
 	if s == "" {

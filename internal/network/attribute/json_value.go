@@ -16,7 +16,7 @@ import (
 
 // The functions of this file read JSON values. Their errors say what is wrong with the value; the caller adds the attribute's name.
 
-// Text reads a string of at most limit characters.
+// Text returns a function that reads a string of at most `limit` characters.
 func Text(limit int) func(json.RawMessage) (string, error) {
 	return func(raw json.RawMessage) (string, error) {
 		var s string
@@ -48,7 +48,7 @@ func Excerpt(raw json.RawMessage) string {
 // Booleans are the words that clients send for true and false, in lower case.
 var Booleans = map[string]bool{"true": true, "1": true, "false": false, "0": false}
 
-// Bool reads true and false, also written as a string or a number.
+// Bool reads a boolean, also if it is written as a string or a number.
 func Bool(raw json.RawMessage) (bool, error) {
 	v, ok := Booleans[strings.ToLower(strings.Trim(string(raw), `"`))]
 	if !ok {
@@ -57,7 +57,7 @@ func Bool(raw json.RawMessage) (bool, error) {
 	return v, nil
 }
 
-// Int reads an integer from low to high, also written as a string.
+// Int returns a function that reads an integer from `low` to `high`, also if it is written as a string.
 func Int(low, high int) func(json.RawMessage) (int, error) {
 	return func(raw json.RawMessage) (int, error) {
 		n, err := strconv.Atoi(strings.Trim(string(raw), `"`))
@@ -127,7 +127,7 @@ func Address(raw json.RawMessage) (netip.Addr, error) {
 	return a, nil
 }
 
-// AddressOrNone reads an IP address; null is the invalid address.
+// AddressOrNone reads an IP address. For null it returns the invalid address.
 func AddressOrNone(raw json.RawMessage) (netip.Addr, error) {
 	if IsNull(raw) {
 		return netip.Addr{}, nil
@@ -148,7 +148,7 @@ func CIDR(raw json.RawMessage) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// OneOf reads one of the allowed strings; null is the empty string.
+// OneOf returns a function that reads one of the allowed strings. For null the function returns the empty string.
 func OneOf(allowed ...string) func(json.RawMessage) (string, error) {
 	return func(raw json.RawMessage) (string, error) {
 		var s string

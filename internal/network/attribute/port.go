@@ -14,11 +14,12 @@ type (
 	object     = map[string]any
 )
 
-// Why is the attribute that says what a port waits for. It is shown with a single port only.
+// Why is the attribute that says what a port waits for. Only a response about a single port contains it.
 const Why = "berth:why"
 
-// Ports is the table of a port's attributes. Neutron's REST API, the dictionaries and versioned objects of the agents and the body for
-// OpenDaylight are made from it. A request's attributes are read in the table's order, so that the same request gets the same error.
+// Ports is the table of a port's attributes. Four representations of a port are built from this table: the one of Neutron's REST
+// API, the dictionaries and the versioned objects for agents, and the body for OpenDaylight. A request's attributes are read in
+// the table's order, so that the same request gets the same error.
 var Ports = []Definition[port, portChange]{
 	{Name: "id", FilterField: "id", FilterValue: FilterUUID, Sortable: true,
 		Views: everywhere(func(p port) any { return p.ID })},
@@ -93,7 +94,7 @@ var Ports = []Definition[port, portChange]{
 	{Name: Why},
 }
 
-// PortREST is the port in the Networking API.
+// PortREST returns the port as the Networking API shows it.
 func PortREST(p network.Port, admin bool) map[string]any {
 	return view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) {
 		if d.AdminOnlyRead && !admin {
@@ -103,19 +104,19 @@ func PortREST(p network.Port, admin bool) map[string]any {
 	})
 }
 
-// PortRPC is the port in the dictionaries that agents read.
+// PortRPC returns the port as the dictionary that agents read.
 func PortRPC(p network.Port) map[string]any {
 	return view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) { return d.Name, d.Views.RPC })
 }
 
-// PortController is the port in OpenDaylight's northbound API.
+// PortController returns the port as OpenDaylight's northbound API expects it.
 func PortController(p network.Port) map[string]any {
 	return view(Ports, p, func(d Definition[port, portChange]) (string, func(port) any) { return d.Name, d.Views.Controller })
 }
 
 func portProject(p port) any { return p.Project }
 
-// portTenant returns the project of the port at the controller. A port without a project of its own belongs to its network's.
+// portTenant returns the project of the port at the controller. A port without a project belongs to the project of its network.
 func portTenant(p port) any { return p.QuotaProject }
 
 func portFixedIPs(p port) any {
@@ -166,7 +167,7 @@ func VIFDetails(p network.Port) any {
 	return details
 }
 
-// agentVIFDetails returns binding:vif_details for agents. They do not read bound_drivers.
+// agentVIFDetails returns binding:vif_details for agents. Agents do not read bound_drivers.
 func agentVIFDetails(p port) any {
 	if p.WiredByController() {
 		return p.ControllerVIFDetails

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files in testdata instead of comparing with them")
 
-// TestPort_ViewsEqualGoldenFiles compares every byte of a port in its four views with the files in testdata. A change of such a file is a
-// change of a wire format.
+// TestPort_ViewsEqualGoldenFiles compares every byte of a port in its four views with the files in testdata. If such a file
+// changes, a wire format changes.
 func TestPort_ViewsEqualGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, view := range map[string]func(network.Port) map[string]any{

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Limits of an object's tags, those of Neutron's tag extension.
+// Limits of an object's tags. They equal the limits of Neutron's tag extension.
 const (
 	maxTags      = 50
 	maxTagLength = 255 // characters
@@ -24,7 +24,7 @@ func Tags(raw json.RawMessage) ([]string, error) {
 // Tag reads one tag.
 func Tag(raw json.RawMessage) (string, error) { return NotEmpty(Text(maxTagLength))(raw) }
 
-// AddTags adds the tags that are not in the list yet. It refuses more tags than an object may have.
+// AddTags adds those tags to a list that it does not contain yet. It refuses more tags than an object may have.
 func AddTags(tags []string, more ...string) ([]string, error) {
 	all := slices.Clone(tags)
 	for _, tag := range more {

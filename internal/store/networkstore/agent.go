@@ -83,8 +83,8 @@ func agentNotFound(id uuid.UUID) error {
 	return notFound(network.NotFound(network.AgentNotFound, "Agent", id))
 }
 
-// UpdateAgent changes the fields that an operator may set: admin state and description. An enabled agent binds the ports
-// and takes the networks that have no agent.
+// UpdateAgent changes the fields that an operator may set: admin state and description. When the agent is enabled, ports on its
+// host whose binding failed are bound, and a DHCP agent is assigned the networks without an agent.
 func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentChange) (network.Agent, error) {
 	var a network.Agent
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -117,8 +117,8 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 	return a, err
 }
 
-// retryFailedBindings binds the ports on the host whose binding failed for lack of an L2 agent, if the agent type wires
-// ports and the agent is enabled.
+// retryFailedBindings binds the ports on the host whose binding failed because no L2 agent was alive. It does nothing if the
+// agent is disabled or its type does not wire ports.
 func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string) error {
 	if !slices.Contains(network.L2AgentTypes(), kind) {
 		return nil
@@ -130,9 +130,9 @@ func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string
 		order by id`, host, kind)
 }
 
-// ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first heartbeat registers
-// the agent. Ports on the host whose binding failed for lack of this agent are bound. A new or revived DHCP agent takes
-// the networks without an agent; every DHCP agent takes its share of the networks whose agents are down.
+// ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first heartbeat registers the
+// agent. Ports on the host whose binding failed because this agent was not alive are bound. A new or revived DHCP agent is
+// assigned the networks without an agent. Every DHCP agent is assigned its share of the networks whose agents are down.
 func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
 	var result string
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -143,7 +143,7 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 		}
 		switch {
 		case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:
-			// The agent kept running without a full synchronization: it needs the notifications that it missed.
+			// The agent kept running and does not synchronize everything, so it needs the notifications that it missed.
 			if err := replayNotifications(ctx, tx, silent+network.AgentDownTime); err != nil {
 				return err
 			}
@@ -155,8 +155,8 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 	return result, err
 }
 
-// assignNetworksToAgent gives the DHCP agent on the host the networks that need one. It removes DHCP blocks that an
-// agent without readiness reports never lifts.
+// assignNetworksToAgent gives the DHCP agent on the host the networks that need one. If the agent does not report ready ports,
+// the function removes the DHCP blocks of its ports, because the agent would never lift them.
 func assignNetworksToAgent(ctx context.Context, tx *transaction, host string, isNew bool) error {
 	if isNew {
 		if err := assignUnhostedNetworks(ctx, tx, host); err != nil {

@@ -21,8 +21,8 @@ type Object struct {
 // blockableType describes an object type that entities can block.
 type blockableType struct {
 	lockStatement string // locks the object's row; every change of its blocks happens under this lock
-	// onChange updates the object after a change of its blocks, in the same transaction and under the row's lock, and
-	// enqueues its notes. The entity is the one that completed its part; it is empty for other changes.
+	// onChange updates the object after a change of its blocks, in the same transaction and under the row's lock, and enqueues
+	// its notes. The parameter entity names the entity that completed its part; it is empty for other changes.
 	onChange func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error
 }
 
@@ -40,8 +40,8 @@ var blockableTypes = map[string]blockableType{
 	},
 }
 
-// AddBlock makes an object wait for an entity. A second call for the same entity does nothing. A missing object is not
-// an error.
+// AddBlock makes an object wait for an entity. A second call for the same entity does nothing. For a missing object AddBlock does
+// nothing and returns no error.
 func (s *Store) AddBlock(ctx context.Context, o Object, entity string) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		deadline, fatal := tx.config.Policy.Limit(entity)
@@ -63,9 +63,9 @@ func (s *Store) RemoveBlock(ctx context.Context, o Object, entity string) (remov
 	return removed, err
 }
 
-// CompleteBlock records that an entity has completed its part for an object. The report's host must match the block's
-// host, unless the block names none. It returns whether a block was removed and whether other blocks remain. The
-// object's row lock serializes concurrent completions: the second one sees the first.
+// CompleteBlock records that an entity has completed its part for an object. The report's host must match the block's host,
+// unless the block names none. It returns whether a block was removed and whether other blocks remain. The object's row lock
+// serializes concurrent completions: the second completion sees the result of the first.
 func (s *Store) CompleteBlock(ctx context.Context, o Object, r network.Report) (completed, blocked bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		completed, blocked, err = changeBlocks(ctx, tx, o, r.Entity, `

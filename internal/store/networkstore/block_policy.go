@@ -13,8 +13,8 @@ import (
 // portBatchSize is the number of ports that one transaction rechecks.
 const portBatchSize = 100
 
-// ApplyBlockPolicy rechecks every port whose blocks differ from the configured policy: other deadlines, or DHCP blocks
-// although DHCP is disabled.
+// ApplyBlockPolicy rechecks every port whose blocks differ from the configured policy: they have other deadlines, or they wait
+// for DHCP although the configuration disables DHCP.
 func (s *Store) ApplyBlockPolicy(ctx context.Context) error {
 	var disabled []string
 	if s.config.NoDHCP {
@@ -60,7 +60,7 @@ func (s *Store) ApplyBlockPolicy(ctx context.Context) error {
 // blockTimeLimit is the time limit of a block in microseconds; 0 means no limit.
 const blockTimeLimit = `coalesce((extract(epoch from deadline - since) * 1000000)::bigint, 0)`
 
-// blockTerms are pairs of limit and severity per entity, as parallel arrays for unnest.
+// blockTerms are the time limit and the severity of a block for each entity, as parallel arrays for SQL's unnest.
 type blockTerms struct {
 	entities []string
 	fatal    []bool

@@ -14,12 +14,12 @@ import (
 	"berth/internal/store/db"
 )
 
-// pseudoAgentRenewal is the age of a pseudo agent's heartbeat after which it is written again.
+// pseudoAgentRenewal is the age of a pseudo agent's heartbeat after which the heartbeat is written again.
 const pseudoAgentRenewal = network.AgentDownTime / 3
 
-// SyncPseudoAgents makes the pseudo agents match the hosts that the controller reports. New hosts are registered and
-// their waiting ports are bound. An agent that the controller has not reported for the duration forget is deleted.
-// Unchanged hosts cost one read.
+// SyncPseudoAgents makes the pseudo agents match the hosts that the controller reports. New hosts are registered and their
+// waiting ports are bound. A pseudo agent whose host the controller has not reported for the duration `forget` is deleted. If
+// nothing has changed, the call only reads the pseudo agents once.
 func (s *Store) SyncPseudoAgents(ctx context.Context, hosts []network.AgentState, forget time.Duration) error {
 	known, err := s.pseudoAgents(ctx)
 	if err != nil {

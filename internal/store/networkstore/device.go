@@ -119,8 +119,8 @@ func (s *Store) FindDevices(ctx context.Context, names []string) (map[string]uui
 // devicePrefixes are the prefixes that interface names have before the beginning of the port ID.
 var devicePrefixes = []string{"tap", "qvo", "qr-", "qg-", "sg-", "fg-", "ha-"}
 
-// minIDDigits is the least number of hexadecimal digits of a port ID in a device name. Interface names have 15
-// characters and hold at least that many.
+// minIDDigits is the least number of hexadecimal digits of a port ID in a device name. An interface name has 15 characters, which
+// is enough for a prefix and this number of digits.
 const minIDDigits = 8
 
 // portIDRange returns the lowest and the highest port ID that begin with the digits in a device name.

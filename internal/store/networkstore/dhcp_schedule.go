@@ -56,7 +56,7 @@ func rescheduleNetwork(ctx context.Context, tx *transaction, id, from uuid.UUID)
 	return recheckDHCPPorts(ctx, tx, id)
 }
 
-// assignUnhostedNetworks assigns all networks that have DHCP and no agent to the DHCP agent on the host.
+// assignUnhostedNetworks assigns all networks that have DHCP but no DHCP agent to the DHCP agent on the host.
 func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -76,8 +76,8 @@ func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) e
 	return nil
 }
 
-// takeOverNetworks moves networks whose agents are all down to the DHCP agent on the host: its share, which is their
-// number divided by the number of live agents, rounded up. It runs with each heartbeat. A revived agent receives a
+// takeOverNetworks moves networks whose agents are all down to the DHCP agent on the host. It moves the agent's share of them:
+// their number divided by the number of live agents, rounded up. It runs with each heartbeat. A revived agent receives a
 // notification for each network that it lost.
 func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {

@@ -9,7 +9,7 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// BlockNetworks registers networks as a blockable type. Each completion of a network's last block enqueues a note.
+// BlockNetworks registers networks as a blockable type. When the last block of a network completes, a note is enqueued.
 func BlockNetworks() {
 	blockableTypes["network"] = blockableType{
 		lockStatement: `select from network where id = $1 for update`,

@@ -13,7 +13,8 @@ import (
 	"berth/internal/network/attribute"
 )
 
-// The mirror types hold the attributes of an object that the controller gets: those of the Networking API, unfiltered.
+// The mirror types contain the attributes of an object that the controller gets: all those of the Networking API, also those that
+// only administrators see.
 
 type networkMirror struct {
 	ID              uuid.UUID   `json:"id"`
@@ -163,7 +164,8 @@ func mirrored(typ string, id uuid.UUID, op journal.Operation, mirror any, projec
 		Project: project, Name: name}, nil)
 }
 
-// referring adds the references of an object to its change. It panics if they cannot be decoded, which is a programming error.
+// referring adds the references of an object to the journal change of the object. It panics if the references cannot be decoded,
+// which is a programming error.
 func referring(c journal.Change, before *journal.Change) journal.Change {
 	c, err := c.WithReferences(before)
 	if err != nil {

@@ -87,8 +87,8 @@ func networkNotFound(id uuid.UUID) error {
 	return notFound(network.NotFound(network.NetworkNotFound, "Network", id))
 }
 
-// Lock strengths for a network's row: creating a port shares the lock, changing what ports depend on excludes port
-// creation, and deleting also excludes rows that refer to the network.
+// Strengths of a lock on a network's row. The creation of a port takes a shared lock. A change that ports depend on takes a lock
+// that excludes the creation of ports. A deletion takes a lock that also excludes new rows that refer to the network.
 const (
 	lockShared    = "share"
 	lockForChange = "no key update"
@@ -171,7 +171,7 @@ func allocateVNI(ctx context.Context, tx *transaction) (int, error) {
 	}
 }
 
-// UpdateNetwork changes a network. If expect is not nil, the network must have this revision.
+// UpdateNetwork changes a network. If `expect` is not nil, the network must have this revision.
 func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.NetworkChange, expect *int64) (network.Network, error) {
 	var after network.Network
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -218,8 +218,8 @@ func (s *Store) UpdateNetwork(ctx context.Context, id uuid.UUID, c network.Netwo
 	return after, err
 }
 
-// checkNoForeignPorts fails if a network that is about to become private has ports of other projects: their owners could
-// no longer change them.
+// checkNoForeignPorts fails if a network that is about to become private has ports of other projects, because these projects
+// could no longer change their ports.
 func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network) error {
 	var inUse bool
 	if err := tx.QueryRow(ctx, `select exists (select from port where network_id = $1 and project not in ($2, ''))`, n.ID, n.Project).Scan(&inUse); err != nil {
@@ -231,7 +231,7 @@ func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network
 	return nil
 }
 
-// DeleteNetwork deletes a network with its subnets and service ports. Other ports make it fail.
+// DeleteNetwork deletes a network with its subnets and service ports. It fails if the network has other ports.
 func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockNetwork(ctx, tx, id, lockForDelete)

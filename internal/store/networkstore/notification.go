@@ -108,8 +108,8 @@ func enqueueHostingNotifications(ctx context.Context, tx *transaction, event, st
 	return len(all), enqueueNotifications(ctx, tx, all...)
 }
 
-// enqueueAgentNotification notifies a DHCP agent that an operator enabled or disabled it. The agent then synchronizes
-// all its networks.
+// enqueueAgentNotification enqueues the notification for a DHCP agent that an operator enabled or disabled it. The agent then
+// synchronizes all its networks.
 func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Agent) error {
 	if a.Type != network.DHCPAgent {
 		return nil
@@ -118,7 +118,7 @@ func enqueueAgentNotification(ctx context.Context, tx *transaction, a network.Ag
 		Data: encoded(network.DHCPAgentHost{Host: a.Host, AdminUp: a.AdminUp})})
 }
 
-// Notifications lists at most limit unsent notifications of a network, oldest first.
+// Notifications lists at most `limit` unsent notifications of a network, oldest first.
 func (s *Store) Notifications(ctx context.Context, id uuid.UUID, limit int) ([]network.AgentNotification, error) {
 	rows, err := s.db.Query(ctx, `
 		select id, network_id as network, kind as resource, event, object_id as resource_id, data, clock_timestamp() - at as age

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// notificationRetention is how long sent notifications are kept. An agent that was disconnected for longer receives no
-// replay.
+// notificationRetention is how long sent notifications are kept. An agent that was disconnected for a longer time does not
+// receive the notifications that it missed.
 const notificationRetention = time.Hour
 
 // MarkNotificationsSent marks notifications as sent. They are kept for replay for notificationRetention.
@@ -26,8 +26,8 @@ func (s *Store) MarkNotificationsSent(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// ReplayNotifications marks the notifications that were sent within the duration as unsent, because a broker failure or
-// a disconnected agent may have lost them. Redelivery is safe: each notification carries the current state.
+// ReplayNotifications marks the notifications of the last `within` as unsent, because they may be lost after a failure of the
+// broker or of an agent's connection. It is safe to send a notification again, because it contains the current state.
 func (s *Store) ReplayNotifications(ctx context.Context, within time.Duration) error {
 	return s.inTx(ctx, func(tx *transaction) error { return replayNotifications(ctx, tx, within) })
 }
@@ -58,11 +58,11 @@ func replayNotifications(ctx context.Context, tx *transaction, within time.Durat
 
 // notificationNudge starts or nudges the workflow that publishes a network's notifications.
 func notificationNudge(id uuid.UUID) contract.Nudge {
-	return contract.Nudge{Workflow: contract.Announce, ID: contract.AnnounceID(id.String()), Summary: "what agents are told of network " + id.String(),
+	return contract.Nudge{Workflow: contract.Announce, ID: contract.AnnounceID(id.String()), Summary: "notifications of agents about network " + id.String(),
 		Attributes: contract.Attributes{Resource: "announcement"}}
 }
 
-// TrimNotifications deletes at most limit notifications that are older than notificationRetention.
+// TrimNotifications deletes at most `limit` notifications that are older than notificationRetention.
 func (s *Store) TrimNotifications(ctx context.Context, limit int) (int64, error) {
 	tag, err := s.db.Exec(ctx, `
 		delete from announcement
@@ -78,8 +78,8 @@ func (s *Store) TrimNotifications(ctx context.Context, limit int) (int64, error)
 	return tag.RowsAffected(), nil
 }
 
-// RouterMAC returns the MAC that distributed routers on a host use. The first call chooses it: fresh proposes MACs until
-// one is unused.
+// RouterMAC returns the MAC that distributed routers on a host use. The first call for a host chooses the MAC: it calls `fresh`
+// until the result is unused.
 func (s *Store) RouterMAC(ctx context.Context, host string, fresh func() string) (network.DVRMAC, error) {
 	m := network.DVRMAC{Host: host}
 	err := s.inTx(ctx, func(tx *transaction) error {

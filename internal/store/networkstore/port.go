@@ -48,12 +48,12 @@ var wiringAgentType = func() string {
 	return sql + " end"
 }()
 
-// silentSince is the SQL expression for the last heartbeat of the agents a; null while one of them is alive.
+// silentSince is the SQL expression for the last heartbeat of the agents in the alias a. It is null while one of them is alive.
 var silentSince = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
 	int(network.AgentDownTime.Seconds()))
 
-// blockingAgent is the SQL expression for the agents that can lift block b: their hosts, whether none exists (orphan),
-// whether all are disabled, and since when all are down.
+// blockingAgent is the SQL expression for the agents that can lift the block in the alias b: their hosts, whether none exists
+// (orphan), whether all are disabled, and since when all are down.
 var blockingAgent = fmt.Sprintf(`
 				case b.entity
 				when 'L2' then (select %[1]s from agent a where a.host = b.host and a.agent_type = %[2]s)
@@ -62,7 +62,7 @@ var blockingAgent = fmt.Sprintf(`
 	`jsonb_build_object('hosts', coalesce(jsonb_agg(a.host order by a.host), '[]'), 'orphan', count(*) = 0, 'disabled', coalesce(bool_and(not a.admin_up), false),
 						'heard', `+silentSince+`)`, wiringAgentType, reportsPortReady("a"))
 
-// agentWatch is the SQL expression for a network.Watch.
+// agentWatch is the SQL expression for the network.AgentHealth of a port.
 var agentWatch = `(select jsonb_build_object('orphan', count(*) = 0, 'heard', ` + silentSince + `) from agent a where a.host = port.host and a.agent_type = ` + wiringAgentType + `)`
 
 const portFrom = `
@@ -94,7 +94,8 @@ var portColumns = db.Tagged("port", map[string]db.Column{
 // visiblePort is the condition for the ports that a project may see: its own and those on its networks.
 const visiblePort = `(port.project = %[1]s or exists (select from network n where n.id = port.network_id and n.project = %[1]s))`
 
-// portFields returns the scan targets for a row of portSelect. Call done after the scan to decode the JSON columns.
+// portFields returns the scan targets for a row of portSelect. The caller calls `done` after the scan, which decodes the JSON
+// columns.
 func portFields(p *network.Port) (fields []any, done func() error) {
 	var addresses, blocks, bindings, watch []byte
 	fields = []any{&p.ID, &p.Network, &p.Project, &p.Name, &p.Description, &p.AdminUp, &p.MAC, &p.DeviceID, &p.DeviceOwner,
@@ -215,8 +216,8 @@ func lockExistingPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([
 	return all, nil
 }
 
-// dhcpHosts is the SQL expression for the hosts of the DHCP agents that serve one of the subnets of the network and
-// report ready ports. Agents that are down count: they return, or their networks move to other agents.
+// dhcpHosts is the SQL expression for the hosts of the DHCP agents that serve one of the subnets of the network and report ready
+// ports. Agents that are down count, too, because they revive or their networks move to other agents.
 func dhcpHosts(networkID, subnets string) string {
 	return fmt.Sprintf(`array(select a.host
 				from dhcp_binding d
@@ -226,7 +227,8 @@ func dhcpHosts(networkID, subnets string) string {
 				order by a.host)`, networkID, reportsPortReady("a"), subnets)
 }
 
-// agentsOn is the SQL expression for the agents on the host, for a port on the network.
+// agentsOn returns the SQL expression for the agents on a host as the binding of a port needs them. The parameter `on` is the SQL
+// of the port's network.
 func agentsOn(host, on string) string {
 	return fmt.Sprintf(`(select coalesce(jsonb_agg(jsonb_build_object('type', a.agent_type,
 					'alive', a.heartbeat_at > clock_timestamp() - interval '%[1]d seconds',
@@ -237,7 +239,7 @@ func agentsOn(host, on string) string {
 				where a.host = %[2]s and a.agent_type in %[5]s)`, int(network.AgentDownTime.Seconds()), host, on, network.ODLAgent, l2Agents, network.OVSAgent)
 }
 
-// switchOf is the SQL expression for the switch configuration of the Open vSwitch agent a.
+// switchOf is the SQL expression for the switch configuration of the Open vSwitch agent in the alias a.
 const switchOf = `jsonb_build_object('datapath_type', a.configurations -> 'datapath_type', 'integration_bridge', a.configurations -> 'integration_bridge',
 						'ovs_hybrid_plug', a.configurations -> 'ovs_hybrid_plug', 'vhostuser_socket_dir', a.configurations -> 'vhostuser_socket_dir',
 						'ovs_capabilities', a.configurations -> 'ovs_capabilities')`
@@ -269,7 +271,7 @@ func WorkflowPortStatus(key string, s network.StatusView) contract.PortStatus {
 	return out
 }
 
-// portNudge nudges the port's workflow. With fresh, the workflow is known not to run yet.
+// portNudge nudges the port's workflow. If the parameter fresh is true, the workflow is known not to run yet.
 func portNudge(p network.Port, fresh bool) contract.Nudge {
 	name := p.Name
 	if name == "" {

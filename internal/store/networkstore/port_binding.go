@@ -8,8 +8,8 @@ import (
 	"berth/internal/network"
 )
 
-// CreateBinding adds an inactive binding of a port to a host, as before a live migration. An agent on the host must be
-// able to wire the port.
+// CreateBinding adds an inactive binding of a port to a host, for example before a live migration. It fails if no agent on the
+// host can wire the port.
 func (s *Store) CreateBinding(ctx context.Context, id uuid.UUID, c network.BindingChange) (network.Port, error) {
 	return s.changeBindings(ctx, id, func(tx *transaction, h lockedPort) (network.Port, error) {
 		agents, err := readHostAgents(ctx, tx, *c.Host, h.Network)
@@ -31,8 +31,8 @@ func (s *Store) UpdateBinding(ctx context.Context, id uuid.UUID, host string, c 
 	})
 }
 
-// ActivateBinding moves a port to a host that it has an inactive binding to; the port must be wired again. Of several
-// concurrent requests for the same move, one succeeds.
+// ActivateBinding moves a port to a host that it has an inactive binding to; the port must be wired again. Of several concurrent
+// requests for the same move, only one succeeds.
 func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) (network.Port, error) {
 	return s.changeBindings(ctx, id, func(tx *transaction, h lockedPort) (network.Port, error) {
 		agents, err := readHostAgents(ctx, tx, host, h.Network)
@@ -51,8 +51,8 @@ func (s *Store) DeleteBinding(ctx context.Context, id uuid.UUID, host string) er
 	return err
 }
 
-// changeBindingOnHost changes the binding of a port to a host: the active one by the port change, an inactive one by the
-// function.
+// changeBindingOnHost changes the binding of a port to a host. It applies the port change `own` to the active binding, and the
+// function `other` to an inactive binding.
 func (s *Store) changeBindingOnHost(ctx context.Context, id uuid.UUID, host string, own network.PortChange, other func(*transaction, lockedPort) (network.Port, error)) (network.Port, error) {
 	var after network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {

@@ -14,10 +14,10 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdatePortStatus applies reports to a port's blocks, updates its binding and status, and writes the result under the
-// port's row lock. The lock serializes concurrent reports: the second one sees the first. Reports that complete nothing
-// are counted as ignored. Without reports it rechecks and repairs the port. For a deleted port only its pending Nova
-// events are returned.
+// UpdatePortStatus applies reports to a port's blocks, updates its binding and status, and writes the result under the port's row
+// lock. The lock serializes concurrent reports: the second call sees the result of the first. Reports that change nothing are
+// counted as ignored. Without reports it rechecks the port and corrects its blocks and status. For a deleted port only its
+// pending Nova events are returned.
 func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	view, err := s.updatePortStatusPipelined(ctx, id, reports)
 	if errors.Is(err, errNeedsTx) {
@@ -33,7 +33,7 @@ func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []ne
 // agents are notified.
 var errNeedsTx = errors.New("port change needs a full transaction")
 
-// updatePortStatusPipelined is UpdatePortStatus in two round trips, for changes without journal entries and
+// updatePortStatusPipelined does the same as UpdatePortStatus in two round trips, for changes without journal entries and
 // notifications. The conditional update cannot fail, because the row stays locked after the read.
 func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var h lockedPort
@@ -61,7 +61,7 @@ func (s *Store) updatePortStatusPipelined(ctx context.Context, id uuid.UUID, rep
 	return view, err
 }
 
-// updatePortStatusInTx is UpdatePortStatus in a full transaction, for any port.
+// updatePortStatusInTx does the same as UpdatePortStatus in a full transaction, for every change.
 func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -81,8 +81,8 @@ func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports 
 	return view, err
 }
 
-// ReportPort applies reports that do not come through the port's workflow, and nudges the workflow if they changed the
-// port. An unknown port is db.ErrNotFound.
+// ReportPort applies reports that do not come through the port's workflow, and nudges the workflow if they changed the port. It
+// returns db.ErrNotFound if the port does not exist.
 func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -100,8 +100,8 @@ func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.
 	return view, err
 }
 
-// updatePortStatus applies reports to a port and updates its status. The entity is the last one whose block was lifted,
-// unless a report lifts another.
+// updatePortStatus applies reports to a port and updates its status. The parameter entity names the entity whose block was lifted
+// last before the call.
 func updatePortStatus(ctx context.Context, tx *transaction, id uuid.UUID, reports []network.Report, entity string) (before, after network.Port, accepted []bool, err error) {
 	h, err := lockPort(ctx, tx, id)
 	if err != nil {
@@ -217,7 +217,7 @@ func queueNovaEventsRead(batch *pgx.Batch, port uuid.UUID, into *[]network.NovaE
 	})
 }
 
-// DeleteNovaEvents deletes delivered events. Missing events are not an error.
+// DeleteNovaEvents deletes delivered events. It ignores events that do not exist.
 func (s *Store) DeleteNovaEvents(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from nova_event where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete Nova events: %w", err)

@@ -151,9 +151,8 @@ func readDependencies(ctx context.Context, tx *transaction, p network.Port) (net
 	return dependencies, err
 }
 
-// writePort writes the changes of a locked port: row, blocks, bindings and Nova events. Changes that clients can see
-// increase the revision; blocks and the count of ignored reports do not. The entity is the last one that completed its
-// part.
+// writePort writes the changes of a locked port: row, blocks, bindings and Nova events. Changes that clients can see increase the
+// revision; blocks and the count of ignored reports do not. The parameter entity names the entity that completed its part last.
 func writePort(ctx context.Context, tx *transaction, before, after network.Port, entity string) error {
 	batch := &pgx.Batch{}
 	queuePortUpdate(batch, before, after, entity)
@@ -221,7 +220,7 @@ func clientView(p network.Port) network.Port {
 	return p
 }
 
-// queueBlocks queues the difference between the blocks of before and after.
+// queueBlocks queues the statements for the difference between the blocks of `before` and of `after`.
 func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 	for _, b := range before.Blocks {
 		if !slices.ContainsFunc(after.Blocks, func(o network.Block) bool { return o.Entity == b.Entity }) {
@@ -250,7 +249,7 @@ func queueBlocks(batch *pgx.Batch, before, after network.Port) {
 	}
 }
 
-// queueBindings queues the difference between the inactive bindings of before and after.
+// queueBindings queues the statements for the difference between the inactive bindings of `before` and of `after`.
 func queueBindings(batch *pgx.Batch, before, after network.Port) {
 	for _, b := range before.Bindings {
 		if !slices.ContainsFunc(after.Bindings, func(o network.Binding) bool { return o.Host == b.Host }) {

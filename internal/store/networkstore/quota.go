@@ -9,8 +9,8 @@ import (
 	"berth/internal/network"
 )
 
-// lockQuotaShared prevents changes of a project's quota by SetQuotaAboveUsage until the transaction ends. A later
-// statement in the same transaction reads a quota that stays valid.
+// lockQuotaShared prevents changes of a project's quota by SetQuotaAboveUsage until the transaction ends. A quota that a later
+// statement of the transaction reads therefore stays valid.
 const lockQuotaShared = `select pg_advisory_xact_lock_shared(hashtextextended('quota of ' || $1::text, 0))`
 
 // checkQuota fails if the project's quota allows no further object of the resource. The resource is also the table name.
@@ -26,8 +26,8 @@ func checkQuota(ctx context.Context, tx *transaction, resource, project string) 
 	return checkQuotaLimit(ctx, tx, resource, project, own)
 }
 
-// checkQuotaLimit is checkQuota for a known project limit. An advisory lock serializes creations of the same resource
-// for a project, so that two of them cannot both take the last place.
+// checkQuotaLimit does the same as checkQuota for a known limit of the project. An advisory lock serializes creations of the same
+// resource in a project, so that two of them cannot both use the last unit of the quota.
 func checkQuotaLimit(ctx context.Context, tx *transaction, resource, project string, own *int64) error {
 	limit := tx.config.Quota.Limit(resource)
 	if own != nil {
@@ -101,13 +101,13 @@ func (s *Store) projectQuotas(ctx context.Context, projects []string) (map[strin
 	return all, err
 }
 
-// SetQuota sets limits of a project. Existing objects above the limit stay.
+// SetQuota sets limits of a project. Objects that already exceed a new limit stay.
 func (s *Store) SetQuota(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error { return setQuota(ctx, tx, project, q) })
 }
 
-// SetQuotaAboveUsage is SetQuota, but fails if the project already uses more. It waits for running creations of the
-// project; later creations see the new quota.
+// SetQuotaAboveUsage does the same as SetQuota, but fails if the project already uses more than a new limit. It waits for running
+// creations of the project; later creations see the new quota.
 func (s *Store) SetQuotaAboveUsage(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('quota of ' || $1::text, 0))`, project); err != nil {

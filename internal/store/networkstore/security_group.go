@@ -77,8 +77,8 @@ func createGroup(ctx context.Context, tx *transaction, c network.SecurityGroupCh
 	return g, err
 }
 
-// insertGroup inserts a group with its rules and writes their journal entries. created is false if the project already has
-// a default group.
+// insertGroup inserts a group with its rules and writes their journal entries. The result created is false if the project already
+// has a default group.
 func insertGroup(ctx context.Context, tx *transaction, g network.SecurityGroup) (_ network.SecurityGroup, created bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into security_group (id, project, name, description, stateful, tags)
@@ -157,7 +157,7 @@ func (t *projectContext) queue(batch *pgx.Batch, project string) {
 		QueryRow(func(row pgx.Row) error { return row.Scan(&t.defaultGroup, &t.portLimit) })
 }
 
-// addDefaultGroup puts a port into the default group of its project. A nil ID means that the group does not exist yet.
+// addDefaultGroup puts a port into the default group of its project. It creates the group if the parameter group is nil.
 func addDefaultGroup(ctx context.Context, tx *transaction, p network.Port, group *uuid.UUID) (network.Port, error) {
 	if group == nil {
 		id, err := ensureDefaultGroup(ctx, tx, p.Project)
@@ -170,8 +170,8 @@ func addDefaultGroup(ctx context.Context, tx *transaction, p network.Port, group
 	return p, nil
 }
 
-// applySecurityGroups sets the port's security groups to those that the change names. A lock keeps the groups until the
-// transaction ends.
+// applySecurityGroups sets the port's security groups to those that the change names. A lock prevents the deletion of these
+// groups until the transaction ends.
 func applySecurityGroups(ctx context.Context, tx *transaction, p network.Port, c network.PortChange) (network.Port, error) {
 	p, err := p.WithSecurityGroups(c)
 	if err != nil || c.SecurityGroups == nil || len(p.SecurityGroups) == 0 {
@@ -193,7 +193,7 @@ func applySecurityGroups(ctx context.Context, tx *transaction, p network.Port, c
 	return p, nil
 }
 
-// UpdateSecurityGroup changes a group. If expect is not nil, the group must have this revision.
+// UpdateSecurityGroup changes a group. If `expect` is not nil, the group must have this revision.
 func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network.SecurityGroupChange, expect *int64) (network.SecurityGroup, error) {
 	var after network.SecurityGroup
 	err := s.inTx(ctx, func(tx *transaction) error {

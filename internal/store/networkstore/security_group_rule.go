@@ -82,7 +82,7 @@ func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChan
 	return r, err
 }
 
-// insertRule inserts a rule of a locked group. An identical rule in the group is an error.
+// insertRule inserts a rule of a locked group. It returns an error if the group already has an identical rule.
 func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) error {
 	remote := ""
 	if r.RemoteIP.IsValid() {
@@ -116,7 +116,7 @@ func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) er
 	}
 }
 
-// UpdateSecurityRule changes the description of a rule. If expect is not nil, the rule must have this revision.
+// UpdateSecurityRule changes the description of a rule. If `expect` is not nil, the rule must have this revision.
 func (s *Store) UpdateSecurityRule(ctx context.Context, id uuid.UUID, c network.SecurityRuleChange, expect *int64) (network.SecurityRule, error) {
 	var after network.SecurityRule
 	err := s.changeRule(ctx, id, expect, func(tx *transaction, r network.SecurityRule) error {

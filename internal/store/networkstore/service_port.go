@@ -16,8 +16,8 @@ import (
 // Service ports and SLAAC addresses, which no client requested, do not prevent the deletion of a network or subnet: they
 // are deleted with it. A new SLAAC subnet assigns addresses to existing ports.
 
-// deleteServicePorts deletes the service ports of a locked network (DHCP and router ports that Neutron may delete).
-// Other ports are an error.
+// deleteServicePorts deletes the service ports of a locked network (DHCP and router ports that Neutron may delete). It returns an
+// error if the network has other ports.
 func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error {
 	ports, used, err := removablePorts(ctx, tx, `
 		select id, device_owner = any($2)
@@ -42,8 +42,8 @@ func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error
 	return nil
 }
 
-// releaseSubnetAddresses releases the addresses of a locked subnet that belong to service ports, and SLAAC addresses.
-// Other addresses are an error.
+// releaseSubnetAddresses releases the addresses of a locked subnet that belong to service ports, and SLAAC addresses. It returns
+// an error if the subnet has other addresses.
 func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subnet) error {
 	ports, used, err := removablePorts(ctx, tx, `
 		select distinct p.id, p.device_owner = any($2) or $3 and p.device_owner not like 'network:%'
@@ -65,7 +65,7 @@ func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subn
 	return nil
 }
 
-// removablePorts returns the ports of the query. used is true if the query marks one of them as not removable.
+// removablePorts returns the ports of the query. The result used is true if the query marks one of them as not removable.
 func removablePorts(ctx context.Context, tx *transaction, sql string, args ...any) (ports []uuid.UUID, used bool, err error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {

@@ -39,12 +39,12 @@ func (s *Store) inTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// inPreparedTx is inTx on a connection with prepared plans. Each statement must have an index for its condition.
+// inPreparedTx does the same as inTx on a connection with prepared plans. Each statement must have an index for its condition.
 func (s *Store) inPreparedTx(ctx context.Context, f func(*transaction) error) error {
 	return s.db.InPreparedTx(ctx, func(tx db.Tx) error { return f(&transaction{tx, s.config}) })
 }
 
-// Workflows lists the queries for rows that have a workflow.
+// Workflows lists, for each type of workflow, the query for the rows that have such a workflow.
 var Workflows = []outbox.Source{
 	{Workflow: contract.Port, Rows: `
 		select 'port/' || id, coalesce(nullif('port ' || name, 'port '), 'port ' || id),
@@ -55,7 +55,7 @@ var Workflows = []outbox.Source{
 		from nova_event e
 		where not exists (select from port p where p.id = e.port_id)`},
 	{Workflow: contract.Announce, Rows: `
-		select distinct 'announce/' || network_id, 'what agents are told of network ' || network_id, jsonb_build_object('resource', 'announcement')
+		select distinct 'announce/' || network_id, 'notifications of agents about network ' || network_id, jsonb_build_object('resource', 'announcement')
 		from announcement
 		where told_at is null`},
 }

@@ -149,7 +149,7 @@ func lockSubnet(ctx context.Context, tx *transaction, id uuid.UUID) (network.Sub
 	return subnetByID(ctx, tx, id)
 }
 
-// UpdateSubnet changes a subnet. If DHCP is disabled, its ports no longer wait for DHCP.
+// UpdateSubnet changes a subnet. If the change disables DHCP, ports with addresses in the subnet no longer wait for DHCP.
 func (s *Store) UpdateSubnet(ctx context.Context, id uuid.UUID, c network.SubnetChange, expect *int64) (network.Subnet, error) {
 	var after network.Subnet
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -228,7 +228,8 @@ func applyDHCPChange(ctx context.Context, tx *transaction, before, after network
 	}
 }
 
-// DeleteSubnet deletes a subnet. Addresses that clients requested make it fail.
+// DeleteSubnet deletes a subnet. It fails if the subnet has addresses of ports that are not service ports, unless these are SLAAC
+// addresses.
 func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockSubnet(ctx, tx, id)

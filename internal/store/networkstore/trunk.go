@@ -230,7 +230,7 @@ func bindPortsTo(ctx context.Context, tx *transaction, ports []uuid.UUID, host, 
 	return nil
 }
 
-// UpdateTrunk changes a trunk. If expect is not nil, the trunk must have this revision.
+// UpdateTrunk changes a trunk. If `expect` is not nil, the trunk must have this revision.
 func (s *Store) UpdateTrunk(ctx context.Context, id uuid.UUID, c network.TrunkChange, expect *int64) (network.Trunk, error) {
 	return s.changeTrunk(ctx, id, expect, func(tx *transaction, t network.Trunk, _ network.Port) (bool, error) {
 		after := t.With(c)

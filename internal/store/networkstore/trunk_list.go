@@ -54,7 +54,8 @@ func scanTrunk(row pgx.CollectableRow) (network.Trunk, error) {
 // trunkPageSize is the number of trunks that one query reads when the list is filtered by status.
 const trunkPageSize = 1000
 
-// Trunks lists trunks. No column holds the status; a filter by status is applied to each trunk.
+// Trunks lists trunks. The database has no column for the status of a trunk, so a filter by status is applied to each trunk that
+// was read.
 func (s *Store) Trunks(ctx context.Context, q db.Listing) ([]network.Trunk, error) {
 	at := slices.IndexFunc(q.Where, func(c db.Condition) bool { return c.Field == "status" })
 	if at < 0 {
