@@ -1,8 +1,8 @@
-// Package store opens berth's stores in PostgreSQL. Only the packages below it contain SQL, and each of them
-// owns its tables: outbox owns the notes, journalstore the journal, inventorystore providers and allocations, networkstore
-// networks and ports, leasestore leases and hosts, mirrorstore the runs that compare the controller with the rows.
-// An exported method of a Store is one transaction. A function with a db.Tx parameter is a part of its caller's transaction.
-// No store calls Temporal or another service.
+// Package store opens berth's stores in PostgreSQL. Only the packages below it contain SQL, and each of them owns its tables:
+// outbox owns the notes, journalstore the journal, inventorystore providers and allocations, networkstore networks and ports,
+// leasestore leases and hosts, mirrorstore the runs that compare the controller with the database. Each call of an exported
+// method of a Store is one transaction. A function with a db.Tx parameter is a part of its caller's transaction. No store calls
+// Temporal or another service.
 package store
 
 import (

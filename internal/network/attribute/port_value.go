@@ -90,7 +90,7 @@ func dhcpOption(raw json.RawMessage) (o network.DHCPOption, err error) {
 		return o, err
 	}
 	if _, ok := m["opt_name"]; !ok {
-		return o, fmt.Errorf("a DHCP option has an opt_name")
+		return o, fmt.Errorf("a DHCP option must have an opt_name")
 	}
 	if o.Name, err = NotEmpty(Text(64))(m["opt_name"]); err != nil {
 		return o, err

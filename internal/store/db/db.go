@@ -1,5 +1,5 @@
-// Package db opens berth's PostgreSQL database, runs transactions and contains the schema. It reads no table of berth: each
-// table belongs to one of the store packages next to it.
+// Package db opens berth's PostgreSQL database, runs transactions and contains the schema. It reads none of berth's tables: each
+// table belongs to one of the store packages next to this package.
 package db
 
 import (
@@ -120,8 +120,8 @@ func (d *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 // Acquire takes a connection from the pool. The caller must release it.
 func (d *DB) Acquire(ctx context.Context) (*pgxpool.Conn, error) { return d.pool.Acquire(ctx) }
 
-// NotifyRelays notifies the relays of every process that notes are due. Calls during the sending of a notification
-// share the next one.
+// NotifyRelays notifies the relays of every process that notes are due. Calls that arrive while a notification is being sent
+// share the next notification.
 func (d *DB) NotifyRelays() {
 	select {
 	case d.hasNotes <- struct{}{}:

@@ -51,8 +51,8 @@ func (l *ListQuery) arg(v any) string {
 	return fmt.Sprintf("$%d", len(l.Args))
 }
 
-// Clauses returns the where, order by and limit clauses of the Listing. The condition `visible` has one verb for the
-// project. Fields come from Columns only, so that no text of a client becomes SQL.
+// Clauses returns the where, order by and limit clauses of the Listing. The parameter visible is an SQL condition with one %s for
+// the project. The SQL of a field comes from Columns only, so that no text of a client becomes SQL.
 func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	where := []string{"true"}
 	if q.Project != "" {
@@ -97,7 +97,7 @@ func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	return sql, nil
 }
 
-// after returns the SQL condition that an item comes after the marker in the order of the sort keys.
+// after returns the SQL condition that selects the items that come after the marker in the order of the sort keys.
 func (l *ListQuery) after(keys []string, down []bool, marker uuid.UUID) string {
 	at := l.arg(marker)
 	var ways []string

@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// InPipelinedTx does the same as InTx for a transaction of two round trips. The batch that `reads` fills is sent together
-// with `begin`, and the batch that `decide` fills is sent together with `commit`. If `decide` queues nothing, the
-// transaction is rolled back. The locks are held only for this time. Every statement must be able to use an index, and none
-// may enqueue notes.
+// InPipelinedTx does the same as InTx for a transaction of two round trips. The batch that `reads` fills is sent together with
+// `begin`, and the batch that `decide` fills is sent together with `commit`. If `decide` queues nothing, the transaction is
+// rolled back. The transaction therefore holds its locks for about one round trip only. Every statement must be able to use an
+// index, and none may enqueue notes.
 func (d *DB) InPipelinedTx(ctx context.Context, reads func(*pgx.Batch), decide func(tx pgx.Tx, writes *pgx.Batch) error) error {
 	return retry(func() error {
 		return d.withPreparedConn(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {

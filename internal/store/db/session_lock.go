@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sessionCheck is how often the session that holds a lock is checked.
+// sessionCheck is the interval at which a process checks that the session that holds its lock is still connected.
 const sessionCheck = 5 * time.Second
 
 // InOneProcess runs f in at most one process at a time, and returns false if another process runs it. The advisory lock

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrNotFound means that no such row exists.
+	// ErrNotFound means that the requested row does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict means that another writer was faster, or that the row is in another state than the writer expected.
 	ErrConflict = errors.New("conflict")
@@ -22,7 +22,7 @@ var (
 // Tx is a transaction of berth. A function with a Tx parameter runs as part of its caller's transaction.
 type Tx interface {
 	pgx.Tx
-	// NotifyRelays requests that the relays are notified after the commit that notes are due.
+	// NotifyRelays requests that, after the commit, the relays are notified of due notes.
 	NotifyRelays()
 }
 
@@ -72,7 +72,7 @@ func retry(f func() error) error {
 	}
 }
 
-// transaction records whether it has enqueued notes that are due at once.
+// transaction is a Tx that records whether it has enqueued notes that are due immediately.
 type transaction struct {
 	pgx.Tx
 	hasNotes *bool
@@ -89,9 +89,9 @@ func (t *transaction) Begin(ctx context.Context) (pgx.Tx, error) {
 	return &transaction{tx, t.hasNotes}, nil
 }
 
-// SendBatch sends a batch. Its result prefers the database's error to the error of a callback. The
-// server runs the whole batch even if a callback fails: a deadlock after the failure of a callback aborts the
-// transaction, so that it must be retried.
+// SendBatch sends a batch. If the database and a callback report errors, the result returns the database's error. The server runs
+// the whole batch even if a callback fails: a deadlock after the failure of a callback aborts the transaction, so that it must be
+// retried.
 func (t *transaction) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	r := &batchResults{}
 	for _, q := range b.QueuedQueries {
@@ -107,8 +107,8 @@ type batchResults struct {
 	firstError error
 }
 
-// keepFirstError wraps a callback: the wrapper stores its error, and skips it if an earlier callback has failed. The next
-// results are still read.
+// keepFirstError wraps a callback: the wrapper stores its error, and skips it if an earlier callback has failed. The results
+// after the failure are still read.
 func (r *batchResults) keepFirstError(callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
 	return func(b pgx.BatchResults) error {
 		if callback == nil || r.firstError != nil {
@@ -159,5 +159,5 @@ func NotFoundOr(err error, format string, args ...any) error {
 	return err
 }
 
-// NoRows reports whether an error says that a query found no row.
+// NoRows reports whether an error means that a query found no row.
 func NoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

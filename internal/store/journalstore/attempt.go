@@ -140,15 +140,15 @@ func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journ
 	return e, err
 }
 
-// SaveOutcomeAndClaim does the same as SaveOutcome, but claims up to limit of the unblocked entries for the caller, for
-// ClaimDuration, instead of waking them. It claims only entries whose workflow has not started yet. If the caller does not
+// SaveOutcomeAndClaim does the same as SaveOutcome, except that it claims up to `limit` of the unblocked entries for the caller,
+// for ClaimDuration, and does not wake them. It claims only entries whose workflow has not started yet. If the caller does not
 // save their outcomes in time, their workflows start.
 func (s *Store) SaveOutcomeAndClaim(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []journal.Entry, err error) {
 	return s.saveOutcome(ctx, seq, attempt, o, limit, 0)
 }
 
-// SaveOutcomeInBatch is SaveOutcome for a caller that claims the unblocked entries with ClaimBacklog. The workflows of these
-// entries wake up after ClaimDuration.
+// SaveOutcomeInBatch does the same as SaveOutcome, but it is for a caller that claims the unblocked entries with ClaimBacklog.
+// The workflows of these entries wake up after ClaimDuration.
 func (s *Store) SaveOutcomeInBatch(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.saveOutcome(ctx, seq, attempt, o, 0, ClaimDuration)
 	return e, err
@@ -233,9 +233,9 @@ const unblockedEntries = `
 	where d.waits_for = $1 and ` + isCompleted + `
 		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
 
-// queueUnblock queues the removal of the dependencies on a completed entry. It claims up to limit of the unblocked entries
-// and makes the notes of the others due after wakeIn. It locks the dependent entries first: when two blockers complete at the
-// same time, the second transaction must see that the first dependency is gone.
+// queueUnblock queues the removal of the dependencies on a completed entry. It claims up to `limit` of the unblocked entries and
+// makes the notes of the others due after `wakeIn`. It locks the dependent entries first: when two blockers complete at the same
+// time, the second transaction must see that the first dependency is gone.
 func queueUnblock(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, claimed *[]journal.Entry, woken *int64) {
 	batch.Queue(`
 		select 1

@@ -14,7 +14,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// finish completes an entry and claims up to limit of the unblocked entries.
+// finish completes an entry and claims up to `limit` of the unblocked entries.
 func finish(t *testing.T, s *store.Store, seq int64, limit int) (along []journal.Entry, seqs []int64) {
 	t.Helper()
 	e := take(t, s, seq).Entry
@@ -28,7 +28,7 @@ func finish(t *testing.T, s *store.Store, seq int64, limit int) (along []journal
 	return along, seqs
 }
 
-// family records a network, two ports on it, and an update of the first port.
+// family records the creation of a network and of two ports on it, and an update of the first port.
 func family(t *testing.T) (*store.Store, string) {
 	t.Helper()
 	url := storetest.URL(t)

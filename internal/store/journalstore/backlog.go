@@ -13,10 +13,10 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ClaimBacklog claims up to limit entries for ClaimDuration, oldest first, that gathered while the controller was
-// unreachable: entries without blockers whose last attempt did not reach the controller or that no attempt has sent yet. It
-// skips entries with an attempt at or after `since`, and entries recorded within wakeDelay. The workflow of the entry `carrier`
-// sends the claimed entries; their own workflows wake up after ClaimDuration.
+// ClaimBacklog claims, for ClaimDuration, up to `limit` of the entries that were recorded while the controller was unreachable,
+// oldest first. These are entries without blockers that no attempt has sent yet, or whose last attempt did not reach the
+// controller. It skips entries with an attempt at or after `since`, and entries recorded within wakeDelay. The parameter carrier
+// is the number of the entry whose workflow sends the claimed entries. Their own workflows wake up after ClaimDuration.
 func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, carrier int64) (claimed []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`

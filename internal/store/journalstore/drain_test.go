@@ -86,8 +86,8 @@ func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	}
 }
 
-// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked. It returns
-// the number of completed entries, carried ones included.
+// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked. It returns the
+// number of completed entries, including those that the workflow sent for other entries.
 func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	for {
 		take, err := s.Journal.ClaimEntry(t.Context(), seq)
@@ -109,7 +109,7 @@ func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	}
 }
 
-// attempt makes one attempt at an entry and at the entries that it carries.
+// attempt makes one attempt at an entry, and at the entries that it claims when the entry completes.
 func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o journal.Outcome, completed int64) {
 	begin := time.Now()
 	o = journal.Outcome{Kind: []journal.OutcomeKind{journal.OutcomeDone, journal.OutcomeDone, journal.OutcomeRetry, journal.OutcomeRejected, journal.OutcomeFailed}[rand.N(5)]}
@@ -139,7 +139,7 @@ func attempt(t *testing.T, s *store.Store, e journal.Entry, seen *order) (o jour
 	return o, completed
 }
 
-// order checks the order in which entries reach the controller.
+// order records entries as they reach the controller, and checks their order.
 type order struct {
 	mu         sync.Mutex
 	last       map[journal.Ref]int64

@@ -20,7 +20,8 @@ type Analysis struct {
 	Slowest  []journal.Entry
 }
 
-// Analyze reads the newest entries, at most last of them, and analyzes the completed ones. It lists the slowest.
+// Analyze reads the newest entries, at most `last` of them, and analyzes the completed ones. The result lists the slowest
+// entries, at most `slowest` of them.
 func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error) {
 	const newest = `
 		with newest as (
@@ -51,9 +52,9 @@ func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error
 	return a, nil
 }
 
-// TrimJournal deletes completed entries older than age, with the decisions about them. It examines up to limit entries with
-// numbers above `after`, and returns the number at which the next call continues (0 at the end) and the number of deleted
-// entries. It scans by number: an index on the age would slow down every insert.
+// TrimJournal deletes completed entries that are older than `age`, with the decisions about them. It examines up to `limit`
+// entries with numbers above `after`, and returns the number at which the next call continues (0 if no entries are left) and the
+// number of deleted entries. It scans by number: an index on the age would slow down every insert.
 func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64, limit int) (next, deleted int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		with batch as (

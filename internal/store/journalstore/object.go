@@ -73,8 +73,8 @@ func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 	return []journal.Change{c}, err
 }
 
-// objectColumns lists the columns that scanObject reads. The data contains a revision_number even if the recording service
-// sends none.
+// objectColumns lists the columns that scanObject reads. The data contains a revision_number even if the service that records the
+// change sends none.
 const objectColumns = `object_type, object_id, jsonb_build_object('revision_number', revision) || data, project, name`
 
 // scanObject reads the row of an object and returns it as a create change. The change names no parents.

@@ -41,7 +41,7 @@ func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) e
 	return nil
 }
 
-// After reads up to limit objects, sorted by ID, with IDs greater than the parameter id.
+// After reads up to `limit` objects whose ID is greater than `id`, sorted by ID.
 func (s Source) After(ctx context.Context, q db.Querier, id string, limit int) ([]journal.Change, error) {
 	return s.Query(ctx, q, ` and `+s.IDColumn+` > $1::text::`+s.IDType+` order by `+s.IDColumn+` limit $2`, id, limit)
 }

@@ -113,7 +113,7 @@ func TestRecordChanges_BlockersOfAllTypes(t *testing.T) {
 		second := all[len(all)-1].Seq
 
 		if got := slices.Contains(waitsFor(t, s, second), first); got != tt.blocks {
-			t.Errorf("%s: the first entry blocks the second one: got %t, want %t", tt.name, got, tt.blocks)
+			t.Errorf("%s: does the first entry block the second one: got %t, want %t", tt.name, got, tt.blocks)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestRecordChanges_ConcurrentWritersAreSerialized(t *testing.T) {
 	exists := false
 	for _, e := range entries {
 		if (e.Operation == journal.Create) == exists {
-			t.Fatalf("entry %d is a %s although the object exists: %t", e.Seq, e.Operation, exists)
+			t.Fatalf("entry %d has the operation %s, and the object exists before it: %t; want a create if and only if the object does not exist", e.Seq, e.Operation, exists)
 		}
 		exists = e.Operation != journal.Delete
 	}

@@ -44,8 +44,8 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 	return e, nil
 }
 
-// SkipEntry completes an entry that failed or is stuck, without sending it. Its dependents wait for its own blockers from
-// then on. It records actor and reason.
+// SkipEntry completes an entry that failed or is stuck, without sending it. Its dependents wait for its own blockers from then
+// on. It records the actor and the reason.
 func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		if err := RecordDecision(ctx, tx, seq, "skip", actor, reason); err != nil {
@@ -70,7 +70,7 @@ func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) 
 	return e, nil
 }
 
-// maxAttemptDuration is longer than every attempt: an attempt that began earlier is dead.
+// maxAttemptDuration is longer than every attempt: an attempt that began longer ago than this has ended or failed.
 const maxAttemptDuration = 20 * time.Second
 
 // decideEntry locks an entry, applies a decision to it and wakes its workflow. It returns db.ErrConflict if the entry is
@@ -124,7 +124,7 @@ func LockEntry(ctx context.Context, tx db.Tx, seq int64) (journal.Entry, error) 
 	return queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq)
 }
 
-// HasLaterEntry returns whether a later entry of the same object is open.
+// HasLaterEntry reports whether a later entry of the same object is open.
 func HasLaterEntry(ctx context.Context, tx db.Tx, e journal.Entry) (later bool, err error) {
 	err = tx.QueryRow(ctx, `
 		select exists (select from journal_entry where object_type = $1 and object_id = $2 and finished_at is null and seq > $3)`,
@@ -174,9 +174,9 @@ func RecordDecision(ctx context.Context, tx db.Tx, seq int64, action, actor, rea
 	return err
 }
 
-// SweepEntries enqueues notes for up to limit entries whose workflow may be missing, and returns their numbers: open,
-// unblocked entries without a note that no workflow has examined for the duration of olderThan. Blocked entries wake up when
-// their blockers complete.
+// SweepEntries enqueues notes for up to `limit` entries whose workflow may be missing, and returns their numbers. Such entries
+// are open and unblocked, have no note, and no workflow has examined them for the duration `olderThan`. Blocked entries wake up
+// when their blockers complete.
 func (s *Store) SweepEntries(ctx context.Context, olderThan time.Duration, limit int) ([]int64, error) {
 	var swept []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {

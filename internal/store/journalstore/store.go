@@ -1,5 +1,6 @@
-// Package journalstore keeps the journal of changes that must be sent to the SDN controller: the entries, the blockers of
-// each entry, the attempts at sending them, the objects that berth has no API for, and the controller's circuit breaker.
+// Package journalstore stores the journal of changes that must be sent to the SDN controller: the entries, the blockers of each
+// entry, and the attempts to send them. It also stores the objects that berth has no API for, and the state of the controller's
+// circuit breaker.
 package journalstore
 
 import (
@@ -14,7 +15,7 @@ type Store struct{ db *db.DB }
 // New returns a store on the database.
 func New(d *db.DB) *Store { return &Store{d} }
 
-// Workflows lists the journal entries that have a workflow.
+// Workflows contains the query for the journal entries that have a workflow.
 var Workflows = []outbox.Source{{Workflow: contract.JournalEntry, Rows: openEntriesSelect}}
 
 // openEntriesSelect lists the open entries with the columns that an outbox.Source needs.

@@ -64,7 +64,8 @@ func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journa
 	return outcomes, nil
 }
 
-// expectedObjects returns the expected state of the objects by ID, including the check network (canary).
+// expectedObjects returns the expected state of the objects by ID, including the check network: a network that exists only in the
+// journal and at the controller.
 func expectedObjects(ctx context.Context, tx db.Tx, src journalstore.Source, ids []string) (map[string]journal.Change, error) {
 	all := map[string]journal.Change{journal.Canary().Object.ID: journal.Canary()}
 	kept, err := src.ByIDs(ctx, tx, ids...)
@@ -112,8 +113,8 @@ func saveOutcomes(ctx context.Context, tx db.Tx, run int64, seqs []int64, findin
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// IsRecoveryDue reports whether an entry needs a recovery. The minimum time since the last recovery is `soon` for an entry that
-// no recovery has handled yet, and `otherwise` for the other entries.
+// IsRecoveryDue reports whether an entry needs a recovery. A recovery is due after `soon` for an entry that no recovery has
+// handled yet, and after `otherwise` for the other entries.
 func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration) (bool, error) {
 	var due bool
 	err := s.db.QueryRow(ctx, `
@@ -131,8 +132,8 @@ func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration
 	return due, nil
 }
 
-// UnrecoveredEntries lists up to limit entries with numbers above `after` that the run has not recovered yet: entries that
-// failed, and entries that the controller rejected at least three times because a parent is missing.
+// UnrecoveredEntries lists up to `limit` entries with numbers above `after` that the run has not recovered yet. These are entries
+// that failed, and entries that the controller rejected at least three times because a parent is missing.
 func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
 		select `+journalstore.EntryColumns+`
@@ -147,8 +148,9 @@ func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit 
 	return entries, nil
 }
 
-// RecoverEntry decides how to recover a failed entry. `has` is the object at the controller, or nil if the controller lacks
-// it. ok is false if the entry has changed after the caller read it. The decision is recorded with the entry.
+// RecoverEntry decides how to recover a failed entry. The parameter has is the object at the controller, or nil if the controller
+// does not have it. The result ok is false if the entry has changed after the caller read it. The decision is recorded with the
+// entry.
 func (s *Store) RecoverEntry(ctx context.Context, run int64, e journal.Entry, has []byte) (r journal.RecoveryAction, ok bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		src := sourceOf(e.Object.Type)

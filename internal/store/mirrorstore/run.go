@@ -33,7 +33,7 @@ func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, er
 				return db.NotFoundOr(err, "audit %d", want.Plan)
 			}
 			if !ready {
-				return fmt.Errorf("%w: run %d is no finished audit", db.ErrConflict, want.Plan)
+				return fmt.Errorf("%w: run %d is not a finished audit", db.ErrConflict, want.Plan)
 			}
 		}
 		r, err = db.QueryOne(ctx, tx, scanRun, nil, `
@@ -46,7 +46,7 @@ func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, er
 			return err
 		}
 		if r.Plan != want.Plan {
-			return fmt.Errorf("%w: repair %d of plan %d is running", db.ErrConflict, r.ID, r.Plan)
+			return fmt.Errorf("%w: repair %d with plan %d is still open", db.ErrConflict, r.ID, r.Plan)
 		}
 		return outbox.Enqueue(ctx, tx, runNudge(r.Kind))
 	})
@@ -71,7 +71,7 @@ func (s *Store) OpenRun(ctx context.Context, kind string) (journal.Run, error) {
 	return r, countEntries(ctx, s.db, &r)
 }
 
-// IsRunDue reports whether a run of a kind is due: none has started within the duration `every`.
+// IsRunDue reports whether a run of a kind is due, because none has started within the duration `every`.
 func (s *Store) IsRunDue(ctx context.Context, kind string, every time.Duration) (bool, error) {
 	var overdue bool
 	err := s.db.QueryRow(ctx, `
@@ -91,7 +91,7 @@ func (s *Store) Run(ctx context.Context, id int64) (journal.Run, error) {
 	return r, countEntries(ctx, s.db, &r)
 }
 
-// Runs lists up to limit runs, newest first.
+// Runs lists up to `limit` runs, newest first.
 func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
 	rows, err := s.db.Query(ctx, `select `+runColumns+` from mirror_run order by id desc limit $1`, limit)
 	if err != nil {
@@ -219,8 +219,8 @@ func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db
 	return nil
 }
 
-// Findings lists up to limit findings of an audit that follow the given object in the order of repair: missing and different
-// objects first (parents before children), then extra objects (children before parents).
+// Findings lists up to `limit` findings of an audit that follow the given object in the order of repair. Missing and different
+// objects come first (parents before children), then extra objects (children before parents).
 func (s *Store) Findings(ctx context.Context, run int64, after journal.Ref, limit int) ([]journal.Finding, error) {
 	rows, err := s.db.Query(ctx, `
 		with ranked as (

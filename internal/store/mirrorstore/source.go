@@ -27,8 +27,8 @@ func (s *Store) Objects(ctx context.Context, typ string, ids ...string) ([]journ
 	return changes, nil
 }
 
-// ObjectsAfter lists the expected state of up to limit objects of a type, sorted by ID, whose ID is greater than `after`.
-// The first call passes uuid.Nil.
+// ObjectsAfter lists the expected state of up to `limit` objects of a type whose ID is greater than `after`, sorted by ID. The
+// first call passes uuid.Nil.
 func (s *Store) ObjectsAfter(ctx context.Context, typ, after string, limit int) ([]journal.Change, error) {
 	changes, err := sourceOf(typ).After(ctx, s.db, after, limit)
 	if err != nil {

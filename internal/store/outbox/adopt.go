@@ -11,10 +11,10 @@ import (
 	"berth/internal/store/db"
 )
 
-// Adopt binds the database to the Temporal namespace with the given ID. If it was bound to another namespace, Adopt enqueues
-// a note for every row that has a workflow, because a new Temporal server, or one restored from an old backup, lacks
-// executions. It returns the number of notes. If several processes call Adopt at the same time, one of them enqueues the
-// notes.
+// Adopt binds the database to the Temporal namespace with the given ID. If the database was bound to another namespace, Adopt
+// enqueues a note for every row that has a workflow, because workflow executions are missing in a new Temporal server or in one
+// that was restored from an old backup. It returns the number of notes. If several processes call Adopt at the same time, one of
+// them enqueues the notes.
 func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) error {

@@ -44,7 +44,7 @@ func TestAdopt_NewNamespaceGetsANoteForEveryRow(t *testing.T) {
 	for _, n := range claimFor(t, s, "second") {
 		got[n.Workflow]++
 		if n.NotRunning {
-			t.Errorf("note for %s: got NotRunning, want false, because the workflow may be running", n.ID)
+			t.Errorf("note for %s: got NotRunning true, want false, because the workflow may be running", n.ID)
 		}
 	}
 	if d := cmp.Diff(map[string]int{"JournalEntry": 2, "Port": 1}, got); d != "" {

@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// Enqueue writes notes in the caller's transaction. A nudge is merged into a waiting note of the same workflow: the note
-// becomes due earlier if the nudge is due earlier, and keeps NotRunning only while no relay has tried to deliver it.
+// Enqueue writes notes in the caller's transaction. A nudge is merged into a waiting note of the same workflow. The note becomes
+// due earlier if the nudge is due earlier. It keeps NotRunning only while no relay has tried to deliver it.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	if len(nudges) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	return nil
 }
 
-// Claim returns up to limit due notes and hides them from other relays for the duration of the claim. It returns none if the
+// Claim returns up to `limit` due notes and hides them from other relays for the duration of the claim. It returns none if the
 // database is bound to another Temporal namespace. If a relay dies, its claim expires and another relay delivers the notes.
 func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim time.Duration) ([]contract.Note, error) {
 	rows, err := s.db.Query(ctx, `
@@ -72,8 +72,8 @@ func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim ti
 	return notes, nil
 }
 
-// Settle deletes notes that were delivered to the given namespace. A note stays and is due at once if a newer nudge was
-// merged into it meanwhile. All notes stay if the database was bound to another namespace meanwhile.
+// Settle deletes notes that were delivered to the given namespace. If a newer nudge was merged into a note meanwhile, the note
+// stays and is due immediately. All notes stay if the database was bound to another namespace meanwhile.
 func (s *Store) Settle(ctx context.Context, namespace string, delivered []contract.Note) error {
 	ids, versions := make([]string, len(delivered)), make([]int64, len(delivered))
 	for i, n := range delivered {
@@ -136,7 +136,7 @@ func (s *Store) NextDue(ctx context.Context) (wait time.Duration, ok bool, err e
 	return max(*next, 0), true, nil
 }
 
-// Listen calls wake each time that notes which are due at once are enqueued, until ctx ends or the connection is lost.
+// Listen calls `wake` whenever notes that are due immediately are enqueued, until ctx ends or the connection is lost.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
 	pooled, err := s.db.Acquire(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package storetest gives every test a database of its own on a real PostgreSQL server: a clone of a template
-// that is migrated once per process. A package that uses storetest has
+// Package storetest gives every test a database of its own on a real PostgreSQL server: a clone of a template that is migrated
+// once per process. A package that uses storetest needs this function:
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 package storetest
@@ -27,8 +27,8 @@ import (
 	"berth/internal/store/leasestore"
 )
 
-// ServerVariable names the environment variable with the URL of a PostgreSQL server for all packages of a test run. Without
-// it, Main starts one for each package.
+// ServerVariable names the environment variable with the URL of a PostgreSQL server for all packages of a test run. If the
+// variable is not set, Main starts a server for each package.
 const ServerVariable = "BERTH_TEST_DATABASE_URL"
 
 var postgres struct {
@@ -91,15 +91,15 @@ func ClaimNotes(t testing.TB, s *store.Store) []contract.Note {
 func URL(t testing.TB) string {
 	t.Helper()
 	if postgres.url == "" {
-		t.Fatal("the package lacks TestMain with storetest.Main")
+		t.Fatal("the package of this test must have a TestMain that calls storetest.Main")
 	}
 	postgres.once.Do(func() { postgres.template, postgres.err = createTemplate(context.Background()) })
 	if postgres.err != nil {
-		t.Fatalf("migrate the template: %v", postgres.err)
+		t.Fatalf("create the template database: %v", postgres.err)
 	}
 	name := "t_" + strings.ToLower(rand.Text())
 	if err := execAsSuperuser(t.Context(), `create database `+name+` template `+postgres.template); err != nil {
-		t.Fatalf("clone the template: %v", err)
+		t.Fatalf("clone the template database: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := execAsSuperuser(context.Background(), `drop database `+name+` with (force)`); err != nil {
