@@ -38,7 +38,8 @@ func TestPort_BindingNeedsALiveAgentThatSupportsTheVNIC(t *testing.T) {
 			t.Parallel()
 			p := Port{Host: tc.host, VNIC: tc.vnic, Profile: []byte(tc.profile), AdminUp: true}
 			if p.VIF = p.VIFTypeWith(tc.agents); p.VIF != tc.want || p.Bound() != (p.Reason() == "") {
-				t.Errorf("bind the port of %+v: got VIF type %s and reason %q; want the VIF type of this case, and a reason only if it means not bound", tc, p.VIF, p.Reason())
+				t.Errorf("bind the port of %+v: got VIF type %s and reason %q; want the VIF type of this case, and a reason if and only if it is not bound",
+					tc, p.VIF, p.Reason())
 			}
 		})
 	}

@@ -24,7 +24,8 @@ func TestNovaEventForStatus_OnlyServerPortsAndOnlyPluggedOrUnplugged(t *testing.
 				}
 				for _, p := range []Port{{DeviceOwner: "compute:nova", DeviceID: "lb-1"}, {DeviceOwner: "network:dhcp", DeviceID: server}, {DeviceID: server}} {
 					if e, ok := p.NovaEventForStatus(from, to); ok {
-						t.Errorf("status change of a port with device_owner %q and device_id %q: got the Nova event %+v, want none", p.DeviceOwner, p.DeviceID, e)
+						t.Errorf("status change of a port with device_owner %q and device_id %q: got the Nova event %+v, want none",
+							p.DeviceOwner, p.DeviceID, e)
 					}
 				}
 			})

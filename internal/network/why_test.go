@@ -19,7 +19,8 @@ func TestPort_NamesAllHostsFromWhichAReportIsAccepted(t *testing.T) {
 			t.Parallel()
 			p := network.Port{Host: "cmp-1", Blocks: []network.Block{{Entity: network.DHCP, AgentHosts: hosts}, {Entity: network.L2, Host: "cmp-1", AgentHosts: []string{"cmp-1"}}}}
 			if got := p.WithAgentHosts().StatusView().Sentence(); !strings.Contains(got, want) || !strings.Contains(got, "it waits for L2 on cmp-1 since") {
-				t.Errorf("sentence of a port that waits for DHCP agents on %v and for L2: got %q, want it to contain %q and the L2 agent's host", hosts, got, want)
+				t.Errorf("sentence of a port that waits for DHCP agents on %v and for L2: got %q, want it to contain %q and the L2 agent's host",
+					hosts, got, want)
 			}
 			if got := p.StatusView().Sentence() + p.Redacted().StatusView().Sentence(); strings.Contains(got, "net-1") {
 				t.Errorf("sentences of the stored and of the redacted view: got %q, want no host of a DHCP agent", got)

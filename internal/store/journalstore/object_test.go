@@ -205,7 +205,8 @@ func TestRecordChanges_ConcurrentWritersAreSerialized(t *testing.T) {
 	exists := false
 	for _, e := range entries {
 		if (e.Operation == journal.Create) == exists {
-			t.Fatalf("entry %d has the operation %s, and the object exists before it: %t; want a create if and only if the object does not exist", e.Seq, e.Operation, exists)
+			t.Fatalf("entry %d has the operation %s, and the object exists before it: %t; want a create if and only if the object does not exist",
+				e.Seq, e.Operation, exists)
 		}
 		exists = e.Operation != journal.Delete
 	}

@@ -68,7 +68,8 @@ func TestSkipEntry_UnblocksChildren(t *testing.T) {
 	var action, actor, reason string
 	row := storetest.Connect(t, url).QueryRow(t.Context(), `select action, actor, reason from journal_audit where seq = 1`)
 	if err := row.Scan(&action, &actor, &reason); err != nil || action != "skip" || actor != "admin" || reason != "made by hand" {
-		t.Errorf("recorded decision: got action %q, actor %q, reason %q, error %v; want the skip with its actor and reason", action, actor, reason, err)
+		t.Errorf("recorded decision: got action %q, actor %q, reason %q, error %v; want the skip with its actor and reason",
+			action, actor, reason, err)
 	}
 }
 

@@ -46,7 +46,8 @@ func TestAgent_ConcurrentFirstHeartbeatsRegisterOnce(t *testing.T) {
 	}
 	agents, err := fx.Network.Agents(t.Context(), db.Listing{})
 	if err != nil || len(agents) != 1 || news != 1 {
-		t.Errorf("concurrent first heartbeats of one agent: got %d agents, %d results AgentNew and error %v; want 1 agent and 1 result AgentNew", len(agents), news, err)
+		t.Errorf("concurrent first heartbeats of one agent: got %d agents, %d results AgentNew and error %v; want 1 agent and 1 result AgentNew",
+			len(agents), news, err)
 	}
 }
 

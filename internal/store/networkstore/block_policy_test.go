@@ -101,7 +101,8 @@ func TestBlockPolicy_DeadlineStartsWhenPortIsEnabled(t *testing.T) {
 	fx.checkPort("after the port is administratively enabled", p, network.Down, "L2@cmp-1")
 	b := fx.readPort(p.ID).Blocks[0]
 	if b.Since.Sub(old.Since) < 2*time.Hour || b.Deadline == nil || !b.Deadline.Equal(b.Since.Add(time.Hour)) {
-		t.Errorf("enable a port after its deadline: got a block since %s with deadline %v and previously since %s, want it restarted with a deadline in an hour", b.Since, b.Deadline, old.Since)
+		t.Errorf("enable a port: got a block since %s with deadline %v, previously since %s; want a new start, and the deadline an hour later",
+			b.Since, b.Deadline, old.Since)
 	}
 	fx.updatePort(p.ID, network.PortChange{Name: ptr("other"), AdminUp: ptr(true)})
 	if again := fx.readPort(p.ID).Blocks[0]; !again.Since.Equal(b.Since) {

@@ -51,7 +51,8 @@ var blockScenarios = map[string]func(fx fixture){
 		before := fx.readPort(p.ID).Revision
 		fx.updateStatus(p.ID, l2OnCmp1, dhcpReady)
 		if after := fx.readPort(p.ID); after.Revision != before || after.IgnoredReports != 2 {
-			fx.t.Errorf("repeat both reports: got revision %d, previously %d, and %d ignored reports; want no new revision and 2 ignored reports", after.Revision, before, after.IgnoredReports)
+			fx.t.Errorf("repeat both reports: got revision %d, previously %d, and %d ignored reports; want no new revision and 2 ignored reports",
+				after.Revision, before, after.IgnoredReports)
 		}
 	},
 	"C20 a DHCP report does not activate an unplugged port": func(fx fixture) {
@@ -163,7 +164,8 @@ var blockScenarios = map[string]func(fx fixture){
 			fx.updateStatus(p.ID, before...)
 			for _, otherHost := range []string{cmp2, ""} {
 				if s := fx.updateStatus(p.ID, begun(otherHost)); s.Status != status || s.Accepted[0] {
-					fx.t.Errorf("report from host %q that wiring has begun: got status %s, want it ignored and status %s", otherHost, s.Status, status)
+					fx.t.Errorf("report from host %q that wiring has begun: got status %s, want it ignored and status %s",
+						otherHost, s.Status, status)
 				}
 			}
 			if s := fx.updateStatus(p.ID, begun(cmp1)); s.Status != network.Build || s.Accepted[0] != (status != network.Build) {

@@ -166,7 +166,8 @@ func TestBlock_ConcurrentLastCompletionsActivateOnce(t *testing.T) {
 			}
 		})
 		if after := fx.readPort(p.ID); last.Load() != 1 || after.Status != network.Active {
-			t.Fatalf("round %d: complete all blocks at the same time: %d calls reported the last completion, want 1; got status %s, want ACTIVE", round, last.Load(), after.Status)
+			t.Fatalf("round %d: complete all blocks at the same time: %d calls reported the last completion, want 1; got status %s, want ACTIVE",
+				round, last.Load(), after.Status)
 		}
 	}
 }
@@ -191,7 +192,8 @@ func TestBlock_CompletionAndStatusAreOneTransaction(t *testing.T) {
 		})
 		after := fx.readPort(p.ID)
 		if (after.Status == network.Active) != (len(after.Blocks) == 0) {
-			t.Fatalf("round %d: after concurrent changes got status %s with blocks %v, want ACTIVE if and only if there is no block", round, after.Status, after.Blocks)
+			t.Fatalf("round %d: after concurrent changes got status %s with blocks %v, want ACTIVE if and only if there is no block",
+				round, after.Status, after.Blocks)
 		}
 		if d := cmp.Diff(after.Status == network.Active, fx.updateStatus(p.ID).Status == network.Active); d != "" {
 			t.Fatalf("round %d: recheck the port: got another status, want no change: %s", round, d)

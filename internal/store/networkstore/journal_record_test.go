@@ -47,7 +47,8 @@ func TestChanges_AreJournaledAndEnqueueNotes(t *testing.T) {
 			Revision  *int64 `json:"revision_number"`
 		}
 		if err := json.Unmarshal(data, &body); err != nil || body.ID == "" || body.ProjectID != "p" || body.Revision == nil {
-			t.Errorf("data of the journal entry %s %s: got %s, error %v; want an ID, the project p and a revision_number", kind, operation, data, err)
+			t.Errorf("data of the journal entry %s %s: got %s, error %v; want an ID, the project p and a revision_number",
+				kind, operation, data, err)
 		}
 		got = append(got, fmt.Sprintf("%s %s %d parents at %d", kind, operation, len(parents), *body.Revision))
 	}

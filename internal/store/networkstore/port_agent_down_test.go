@@ -26,7 +26,8 @@ func TestPort_DownAgentIsNamedAndNotBoundTo(t *testing.T) {
 		t.Errorf("create a port on a host whose agent is down: got %+v, want a failed binding and a reason that says so", p)
 	}
 	if n := strings.Count(fx.updateStatus(waiting.ID).Sentence(), "last heard of at"); n != 2 {
-		t.Errorf("sentence of a port that waits for two down agents: got %q, want the last heartbeat of both", fx.updateStatus(waiting.ID).Sentence())
+		t.Errorf("sentence of a port that waits for two down agents: got %q, want the last heartbeat of both",
+			fx.updateStatus(waiting.ID).Sentence())
 	}
 	if r := fx.heartbeat(network.OVSAgent, cmp1); r != network.AgentRevived {
 		t.Errorf("heartbeat of a down agent: got result %s, want AgentRevived", r)
@@ -44,7 +45,8 @@ func TestPort_DownAgentIsNamedAndNotBoundTo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s := fx.updateStatus(waiting.ID); strings.Contains(s.Sentence(), "whose agent is disabled") == up {
-			t.Errorf("set admin_state_up of the DHCP agent to %t: got the sentence %q, want it to mention a disabled agent only for false", up, s.Sentence())
+			t.Errorf("set admin_state_up of the DHCP agent to %t: got the sentence %q, want it to mention a disabled agent only for false",
+				up, s.Sentence())
 		}
 		if notes := storetest.ClaimNotes(t, fx.Store); !slices.ContainsFunc(notes, func(n contract.Note) bool { return n.ID == contract.PortID(waiting.ID.String()) }) {
 			t.Errorf("set admin_state_up of the DHCP agent to %t: got the notes %+v, want one for the waiting port", up, notes)
@@ -70,7 +72,8 @@ func TestPort_ActiveWarnsOfDownAgent(t *testing.T) {
 		t.Helper()
 		at, seen := fx.readPort(p.ID).StatusView(), fx.updateStatus(p.ID)
 		if at.Sentence() != seen.Sentence() || !strings.HasPrefix(at.Sentence(), network.Active+want) || want == "" && at.Sentence() != network.Active || at.Reason != "" {
-			t.Errorf("sentence of an active port: Port gives %q and UpdatePortStatus gives %q; want both to be ACTIVE followed by %q", at.Sentence(), seen.Sentence(), want)
+			t.Errorf("sentence of an active port: Port gives %q and UpdatePortStatus gives %q; want both to be ACTIVE followed by %q",
+				at.Sentence(), seen.Sentence(), want)
 		}
 	}
 	says(p, "")

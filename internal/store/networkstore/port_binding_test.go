@@ -25,7 +25,8 @@ func TestPort_FailedBindingIsRetriedWhenAgentRegisters(t *testing.T) {
 	}
 
 	if after := fx.readPort(p.ID); after.VIF != network.VIFOVS || len(after.Blocks) != 2 {
-		t.Errorf("port with a failed binding after an agent has registered: got VIF type %s and blocks %v, want ovs and two blocks", after.VIF, blockNames(after.Blocks))
+		t.Errorf("port with a failed binding after an agent has registered: got VIF type %s and blocks %v, want ovs and two blocks",
+			after.VIF, blockNames(after.Blocks))
 	}
 	newest, err := fx.Journal.JournalEntries(t.Context(), journalstore.EntryFilter{Type: "port", Newest: true, Limit: 1})
 	if err != nil || len(newest) != 1 || newest[0].Operation != "update" || !strings.Contains(string(newest[0].Data), `"binding:vif_type": "ovs"`) {
@@ -148,7 +149,8 @@ func TestBinding_ConcurrentActivationsMoveOnce(t *testing.T) {
 			}
 		})
 		if won.Load() != 1 || lost.Load() != 3 {
-			t.Fatalf("round %d: four concurrent activations of one binding: %d succeeded and %d were refused, want 1 and 3", round, won.Load(), lost.Load())
+			t.Fatalf("round %d: four concurrent activations of one binding: %d succeeded and %d were refused, want 1 and 3",
+				round, won.Load(), lost.Load())
 		}
 	}
 }
@@ -162,7 +164,8 @@ func TestBinding_MoveCanBeReverted(t *testing.T) {
 	for i, host := range []string{cmp2, cmp1} {
 		back, err := fx.Network.ActivateBinding(t.Context(), p.ID, host)
 		if err != nil || back.Host != host || back.VIF != network.VIFOVS || back.Status != network.Down || back.BindingRevision != back.Revision {
-			t.Fatalf("activate binding %d: got %+v, error %v; want the port DOWN on the new host, with VIF type ovs and a new binding revision", i, back, err)
+			t.Fatalf("activate binding %d: got %+v, error %v; want the port DOWN on the new host, with VIF type ovs and a new binding revision",
+				i, back, err)
 		}
 	}
 	if s := fx.updateStatus(p.ID, reportFromCmp1(network.L2, "", p.Revision)); s.Status != network.Down {

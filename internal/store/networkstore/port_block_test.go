@@ -45,7 +45,8 @@ func TestPort_DHCPBlockIsRemovedWithDHCP(t *testing.T) {
 			}
 
 			if after := fx.readPort(p.ID); after.Status != network.Active {
-				t.Errorf("remove the reason of the DHCP block: got status %s with blocks %v, want ACTIVE", after.Status, blockNames(after.Blocks))
+				t.Errorf("remove the reason of the DHCP block: got status %s with blocks %v, want ACTIVE",
+					after.Status, blockNames(after.Blocks))
 			}
 		})
 	}

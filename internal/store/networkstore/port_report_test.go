@@ -39,7 +39,8 @@ func TestPort_ConcurrentLastReportsActivateOnce(t *testing.T) {
 		}
 		s := fx.updateStatus(p.ID)
 		if last != 1 || s.Status != network.Active || s.IgnoredReports != 2 {
-			t.Fatalf("round %d: %d of the concurrent reports made the port ACTIVE, want 1; then got %+v, want ACTIVE and 2 ignored reports", round, last, s)
+			t.Fatalf("round %d: %d of the concurrent reports made the port ACTIVE, want 1; then got %+v, want ACTIVE and 2 ignored reports",
+				round, last, s)
 		}
 		if d := cmp.Diff([]string{"network-vif-plugged"}, eventNames(s)); d != "" {
 			t.Fatalf("round %d: Nova events after concurrent reports (- is wanted): %s", round, d)
@@ -196,7 +197,8 @@ func TestPort_DistributedActiveOnAnyHost(t *testing.T) {
 	} {
 		s := fx.updateStatus(p.ID, step.report)
 		if s.Status != step.want || s.Accepted[0] != step.counts || (s.Status != network.Active) != (s.Reason != "") {
-			t.Errorf("step %d: report %+v: got %+v, want status %s, accepted %t, and a reason unless ACTIVE", i, step.report, s, step.want, step.counts)
+			t.Errorf("step %d: report %+v: got %+v, want status %s, accepted %t, and a reason unless ACTIVE",
+				i, step.report, s, step.want, step.counts)
 		}
 	}
 }

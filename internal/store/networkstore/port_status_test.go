@@ -68,14 +68,16 @@ func TestPort_ErrorAfterDeadlineOnlyIfFatal(t *testing.T) {
 			p := fx.createPort(cmp1)
 			early := fx.updateStatus(p.ID)
 			if (early.NextDeadline != nil) != fatal || early.Waiting[0].Deadline == nil || early.Status != network.Down {
-				t.Fatalf("new port under a block timeout: got %+v, want DOWN with a deadline of the block, and NextDeadline only if it is fatal", early)
+				t.Fatalf("new port under a block timeout: got %+v, want DOWN with a deadline of the block, and NextDeadline only if it is fatal",
+					early)
 			}
 			storetest.Exec(t, url, `update block set since = since - interval '2 hours', deadline = deadline - interval '2 hours'`)
 
 			late := fx.updateStatus(p.ID)
 			want := map[bool]string{true: network.Errored, false: network.Down}[fatal]
 			if late.Status != want || late.NextDeadline != nil || !strings.Contains(late.Sentence(), "due at") {
-				t.Errorf("port after the deadline of its block: got %+v, want ERROR if the deadline is fatal, otherwise DOWN, and the deadline in the sentence", late)
+				t.Errorf("port after the deadline of its block: got %+v, want ERROR if the deadline is fatal, otherwise DOWN, and the deadline in the sentence",
+					late)
 			}
 			if fatal && (len(late.Events) != 1 || late.Events[0].Status != "failed") {
 				t.Errorf("Nova events after a fatal deadline: got %+v, want one with status failed", late.Events)
