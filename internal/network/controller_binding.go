@@ -91,8 +91,8 @@ func vifTypeFrom(name string) string {
 // maxDeviceName is the maximum length of the name of a Linux network device.
 const maxDeviceName = 14
 
-// substitutePortID replaces $PORT_ID in the detail vhostuser_socket. It cuts the ID so that port_prefix and ID are a
-// valid device name.
+// substitutePortID replaces $PORT_ID in the detail vhostuser_socket. It shortens the ID so that port_prefix and the ID together
+// form a valid device name.
 func (p Port) substitutePortID(name string, value any, all map[string]any) any {
 	path, ok := value.(string)
 	if name != "vhostuser_socket" || !ok {

@@ -25,7 +25,7 @@ func Example_portBecomesActive() {
 	port = port.UpdateBlocks(pc, network.BlockTrigger{BindingChanged: true, AddressesChanged: true, Revision: 1}, now).UpdateStatus(now)
 	fmt.Println(port.StatusView().Sentence())
 
-	// An agent on another host does not count.
+	// A report of an agent on another host is ignored.
 	port, accepted := port.ApplyReports(pc, []network.Report{{Entity: network.L2, Host: "cmp-2"}}, now)
 	fmt.Println(accepted, port.UpdateStatus(now).Status)
 

@@ -47,11 +47,13 @@ func (p Port) newNovaEvent(name, status string) (NovaEvent, bool) {
 	return NovaEvent{Server: server.String(), Name: name, Status: status, Tag: p.ID.String()}, true
 }
 
-// novaServerTimeout is how long Nova may answer 404 or 422 for a server for which it already created a port.
+// novaServerTimeout is the time for which Nova may answer 404 or 422 for a new server although it has already created a port for
+// it.
 const novaServerTimeout = 10 * time.Minute
 
-// NovaEventsToResend returns the events that must be sent again, given Nova's response code for each. Nova does not know the
-// server yet, or the server has no host yet, and the plugged event is still the last one of its port.
+// NovaEventsToResend returns the events that must be sent again, given Nova's response code for each event. These are plugged
+// events that Nova rejected because it does not know the server yet or the server has no host yet. A plugged event is not sent
+// again if a later vif event of the port follows.
 func NovaEventsToResend(events []NovaEvent, codes []int) []NovaEvent {
 	var again []NovaEvent
 	for i, e := range events {

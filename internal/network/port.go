@@ -98,8 +98,8 @@ func NewPort(id uuid.UUID, c PortChange) Port {
 		PortSecurity: true, SecurityGroups: []uuid.UUID{}, AddressPairs: []AddressPair{}, DHCPOptions: []DHCPOption{}, Tags: []string{}, Status: Down}.With(c)
 }
 
-// With returns the port after the change of its plain attributes. It does not apply addresses, extensions, binding and
-// blocks.
+// With returns the port after the change of its plain attributes. It does not change the addresses, the extensions, the binding
+// and the blocks.
 func (p Port) With(c PortChange) Port {
 	set(&p.Network, c.Network)
 	set(&p.Project, c.Project)

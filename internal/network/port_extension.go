@@ -11,7 +11,7 @@ type AddressPair struct {
 	MAC string       `json:"mac"` // empty in a request: the MAC of the port
 }
 
-// CIDR returns the address of the pair, or its prefix if it is more than one address.
+// CIDR returns the address of the pair, or the prefix if the pair covers more than one address.
 func (p AddressPair) CIDR() string {
 	if p.IP.IsSingleIP() {
 		return p.IP.Addr().String()

@@ -11,7 +11,7 @@ const (
 	ReportLost     = "lost"     // the port is no longer wired: the device is unplugged
 )
 
-// Report is an agent's report on its part of a port.
+// Report is an agent's report about its part of the work for a port.
 type Report struct {
 	Entity   string // DHCP, L2 …
 	Host     string // host of the agent

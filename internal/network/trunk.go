@@ -171,7 +171,7 @@ func TrunkStatus(parent TrunkPort, subports []TrunkPort) string {
 	}
 }
 
-// SubportHost returns the host on which the subports of the port's trunk belong: the target host during a live migration,
+// SubportHost returns the host to which the subports of the port's trunk must be bound: the target host during a live migration,
 // otherwise the port's host.
 func (p Port) SubportHost() string {
 	if to := p.migratingTo(); to != "" && p.Host != "" {

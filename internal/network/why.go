@@ -37,7 +37,7 @@ func (p Port) Redacted() Port {
 	return p
 }
 
-// maxNamedHosts is the maximum number of hosts that a sentence lists.
+// maxNamedHosts is the maximum number of hosts that a status sentence lists.
 const maxNamedHosts = 3
 
 // WithAgentHosts sets the host of each block that a report of any one of several hosts can remove. It sets it to a text that

@@ -48,7 +48,7 @@ var allowedReads = map[string]map[string]string{
 	},
 }
 
-// use is a table in an SQL text.
+// use is one use of a table in an SQL text: a read or a write.
 type use struct {
 	table string
 	write bool

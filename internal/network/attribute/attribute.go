@@ -43,7 +43,8 @@ type Definition[Object, Change any] struct {
 	Views          Views[Object]
 }
 
-// Views holds the attribute's value in each view of an object. The attribute is missing from a view whose function is nil.
+// Views holds, for each view of an object, the function that returns the attribute's value. The attribute is missing from a view
+// whose function is nil.
 type Views[Object any] struct {
 	REST       func(Object) any // Networking API
 	RPC        func(Object) any // dictionaries sent to agents

@@ -24,7 +24,7 @@ func Tags(raw json.RawMessage) ([]string, error) {
 // Tag reads one tag.
 func Tag(raw json.RawMessage) (string, error) { return NotEmpty(Text(maxTagLength))(raw) }
 
-// AddTags adds those tags to a list that it does not contain yet. It refuses more tags than an object may have.
+// AddTags adds tags to a list, except those that the list already contains. It refuses more tags than an object may have.
 func AddTags(tags []string, more ...string) ([]string, error) {
 	all := slices.Clone(tags)
 	for _, tag := range more {

@@ -107,8 +107,8 @@ type batchResults struct {
 	firstError error
 }
 
-// keepFirstError wraps a callback: the wrapper stores its error, and skips it if an earlier callback has failed. The results
-// after the failure are still read.
+// keepFirstError wraps a callback. The wrapper stores the callback's error. It does not call the callback if an earlier callback
+// has failed. The results after the failure are still read.
 func (r *batchResults) keepFirstError(callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
 	return func(b pgx.BatchResults) error {
 		if callback == nil || r.firstError != nil {

@@ -20,10 +20,10 @@ func encodeUUIDs(m *pgtype.Map) {
 // uuidPlan encodes a UUID with pgx's plan for its own UUID type.
 type uuidPlan struct{ next pgtype.EncodePlan }
 
-// SetNext sets this plan; pgx calls it.
+// SetNext sets the plan of pgx's own UUID type. Only pgx calls it.
 func (p *uuidPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
 
-// Encode appends the value.
+// Encode appends the encoded UUID to the buffer.
 func (p *uuidPlan) Encode(value any, buf []byte) ([]byte, error) {
 	return p.next.Encode(pgtype.UUID{Bytes: value.(uuid.UUID), Valid: true}, buf)
 }

@@ -276,8 +276,8 @@ func queueUnblock(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, 
 		where waits_for = $1 and `+isCompleted, seq)
 }
 
-// queueWakeDependents queues notes for the entries that wait for an entry, because its state changed and their workflows
-// report it.
+// queueWakeDependents queues notes for the entries that wait for the entry `seq`, because the state of that entry has changed and
+// the workflows of the waiting entries report it.
 func queueWakeDependents(batch *pgx.Batch, seq int64, woken *int64) {
 	batch.Queue(outbox.SelectEnqueue(openEntriesSelect+` and seq in (select entry from journal_dep where waits_for = $1) order by seq`, "$2", "interval '0'"),
 		seq, contract.JournalEntry,

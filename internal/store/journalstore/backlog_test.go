@@ -122,8 +122,8 @@ func TestClaimBacklog_IgnoresBackOffOnlyIfControllerWasUnreachable(t *testing.T)
 	}
 }
 
-// When the claim of a batch has expired, the entry's own workflow claims the entry with MaybeApplied, so it reads before it
-// sends again.
+// When the claim of a batch has expired, the entry's own workflow claims the entry with MaybeApplied, so that it reads the object
+// at the controller before it sends the change again.
 func TestClaimBacklog_ExpiredClaimIsRepeatedWithARead(t *testing.T) {
 	t.Parallel()
 	s, url := family(t)

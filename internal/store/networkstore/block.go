@@ -76,7 +76,7 @@ func (s *Store) CompleteBlock(ctx context.Context, o Object, r network.Report) (
 	return completed, blocked, err
 }
 
-// Blocked returns whether an object has at least one block.
+// Blocked reports whether an object has at least one block.
 func (s *Store) Blocked(ctx context.Context, o Object) (bool, error) {
 	if _, ok := blockableTypes[o.Type]; !ok {
 		return false, fmt.Errorf("blocks of object type %q: the type is not registered", o.Type)

@@ -120,7 +120,7 @@ func (s *Store) WiredPorts(ctx context.Context, ids []uuid.UUID) ([]WiredPort, e
 	return ports, nil
 }
 
-// HasPortAwaitingController returns whether at least one port waits for the controller to wire it.
+// HasPortAwaitingController reports whether at least one port waits for the controller to wire it.
 func (s *Store) HasPortAwaitingController(ctx context.Context) (bool, error) {
 	var waits bool
 	err := s.db.QueryRow(ctx, `

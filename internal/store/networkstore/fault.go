@@ -40,5 +40,5 @@ func checkFence(tag pgconn.CommandTag, err error, what string, id uuid.UUID) err
 	}
 }
 
-// equal returns whether two values are deeply equal.
+// equal reports whether two values are deeply equal.
 func equal(before, after any) bool { return reflect.DeepEqual(before, after) }

@@ -15,8 +15,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// enqueueNotifications writes agent notifications in the caller's transaction, if agents are notified, and nudges the
-// workflows that publish them.
+// enqueueNotifications writes agent notifications in the caller's transaction and nudges the workflows that publish them. It does
+// nothing if the configuration disables agent notifications.
 func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.AgentNotification) error {
 	if !tx.config.NotifyAgents || len(all) == 0 {
 		return nil
@@ -88,8 +88,8 @@ func portNotification(before, after network.Port) network.AgentNotification {
 		Data: encoded(network.SideEffectsOf(before, after))}
 }
 
-// enqueueHostingNotifications runs a statement that changes DHCP bindings and enqueues a notification for each. The
-// statement returns rows of network ID and agent host. It returns the number of rows.
+// enqueueHostingNotifications runs a statement that changes DHCP bindings and enqueues a notification for each. The statement
+// returns rows of network ID and agent host. The function returns the number of rows.
 func enqueueHostingNotifications(ctx context.Context, tx *transaction, event, statement string, args ...any) (int, error) {
 	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {

@@ -112,7 +112,7 @@ func (s *Store) RouterMACs(ctx context.Context) ([]network.DVRMAC, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByName[network.DVRMAC])
 }
 
-// DHCPAgentHosts returns whether a DHCP agent on the host hosts the network.
+// DHCPAgentHosts reports whether a DHCP agent on the host hosts the network.
 func (s *Store) DHCPAgentHosts(ctx context.Context, host string, id uuid.UUID) (hosted bool, err error) {
 	err = s.db.QueryRow(ctx, `
 		select exists (

@@ -136,7 +136,7 @@ func checkBoundPortChange(before, after network.Port) error {
 	return nil
 }
 
-// readDependencies reads the agents that a changed port depends on. The port's row still has its old values.
+// readDependencies reads the agents that a changed port depends on. When it runs, the port's row still has its old values.
 func readDependencies(ctx context.Context, tx *transaction, p network.Port) (network.PortContext, error) {
 	dependencies := network.PortContext{BlockPolicy: tx.config.Policy}
 	subnets := make([]uuid.UUID, len(p.Addresses))
