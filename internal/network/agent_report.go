@@ -51,8 +51,8 @@ func (p Port) applyComplete(pc PortContext, r Report) (Port, bool) {
 	return p, true
 }
 
-// accepts returns true if the block waits for a report of this sender, and the report is not about a revision of the port before
-// the block.
+// accepts reports whether the report can remove the block: the block waits for the report's sender, and the report is not about
+// an earlier revision of the port than MinRevision.
 func (b Block) accepts(r Report, pc PortContext) bool {
 	switch {
 	case r.Revision != 0 && r.Revision < b.MinRevision:

@@ -64,7 +64,8 @@ type Port struct {
 	AgentHealth          AgentHealth   // the agent that wired an ACTIVE port; informative, no rule depends on it
 }
 
-// AgentHealth is set if the agent that wired a port is not alive, because such an agent cannot report an unplugged device.
+// AgentHealth says whether the agent that wired a port is silent or unregistered. Such an agent cannot report that the device is
+// unplugged.
 type AgentHealth struct {
 	SilentSince  *time.Time `json:"heard"`  // time of its last heartbeat, if older than AgentDownTime
 	Unregistered bool       `json:"orphan"` // the agent is no longer registered

@@ -40,9 +40,9 @@ func (p Port) Redacted() Port {
 // maxNamedHosts is the maximum number of hosts that a status sentence lists.
 const maxNamedHosts = 3
 
-// WithAgentHosts sets the host of each block that a report of any one of several hosts can remove. It sets it to a text that
-// names or counts these hosts. Use it for an answer to an API request only: workflows keep their status view and would not notice
-// when these agents change.
+// WithAgentHosts sets the host of each block that a report of any one of several hosts can remove. It sets the host to a text
+// that names or counts these hosts. Use it for an answer to an API request only: workflows keep their status view and would not
+// notice when these agents change.
 func (p Port) WithAgentHosts() Port {
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, b := range p.Blocks {

@@ -155,8 +155,8 @@ func TestOwnership_TableUsesAreFound(t *testing.T) {
 	}
 }
 
-// sqlText is a string expression of a Go file. In its text, a question mark replaces each part of the expression that is not a
-// string literal.
+// sqlText is a string expression of a Go file. In the field text, a question mark replaces each part of the expression that is
+// not a string literal.
 type sqlText struct {
 	text, position string
 }

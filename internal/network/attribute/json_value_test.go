@@ -88,7 +88,7 @@ func TestFilters_CanonicalFormOrNoMatch(t *testing.T) {
 		t.Run(name+" of another form matches nothing", func(t *testing.T) {
 			t.Parallel()
 			if _, err := read("x"); err != attribute.ErrNoMatch {
-				t.Errorf("read the filter value \"x\": got error %v, want ErrNoMatch", err)
+				t.Errorf("read the filter value x: got error %v, want ErrNoMatch", err)
 			}
 		})
 	}

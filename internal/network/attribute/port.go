@@ -17,8 +17,8 @@ type (
 // Why is the attribute that says what a port waits for. Only a response about a single port contains it.
 const Why = "berth:why"
 
-// Ports is the table of a port's attributes. Four representations of a port are built from this table: the one of Neutron's REST
-// API, the dictionaries and the versioned objects for agents, and the body for OpenDaylight. A request's attributes are read in
+// Ports is the table of a port's attributes. Four representations of a port are built from this table: the resource of Neutron's
+// REST API, the dictionary and the versioned object for agents, and the body for OpenDaylight. A request's attributes are read in
 // the table's order, so that the same request gets the same error.
 var Ports = []Definition[port, portChange]{
 	{Name: "id", FilterField: "id", FilterValue: FilterUUID, Sortable: true,

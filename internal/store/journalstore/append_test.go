@@ -144,7 +144,7 @@ func TestAppend_Blockers(t *testing.T) {
 					want = []int64{seq + 1}
 				}
 				if d := cmp.Diff(want, waitsFor(t, s, seq+2)); d != "" {
-					t.Errorf("blockers of the second entry in \"%s %s, then %s %s\" (- is wanted):\n%s", a, tt.first, b, tt.second, d)
+					t.Errorf("blockers of the second entry in '%s %s, then %s %s' (- is wanted):\n%s", a, tt.first, b, tt.second, d)
 				}
 				seq += 2
 			}

@@ -169,7 +169,8 @@ var blockScenarios = map[string]func(fx fixture){
 				}
 			}
 			if s := fx.updateStatus(p.ID, begun(cmp1)); s.Status != network.Build || s.Accepted[0] != (status != network.Build) {
-				fx.t.Errorf("report that wiring has begun, for a port with status %s: got %+v, want BUILD", status, s)
+				fx.t.Errorf("report that wiring has begun, for a port with status %s: got %+v, want BUILD, and accepted unless it was BUILD before",
+					status, s)
 			}
 		}
 		down := fx.createPort(cmp1, withAdminDown)

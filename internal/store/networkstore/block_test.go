@@ -196,7 +196,7 @@ func TestBlock_CompletionAndStatusAreOneTransaction(t *testing.T) {
 				round, after.Status, after.Blocks)
 		}
 		if d := cmp.Diff(after.Status == network.Active, fx.updateStatus(p.ID).Status == network.Active); d != "" {
-			t.Fatalf("round %d: recheck the port: got another status, want no change: %s", round, d)
+			t.Fatalf("round %d: recheck the port: is it ACTIVE before and after (- is before): %s", round, d)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestPort_ActiveWarnsOfDownAgent(t *testing.T) {
 		t.Helper()
 		at, seen := fx.readPort(p.ID).StatusView(), fx.updateStatus(p.ID)
 		if at.Sentence() != seen.Sentence() || !strings.HasPrefix(at.Sentence(), network.Active+want) || want == "" && at.Sentence() != network.Active || at.Reason != "" {
-			t.Errorf("sentence of an active port: Port gives %q and UpdatePortStatus gives %q; want both to be ACTIVE followed by %q",
+			t.Errorf("sentence of an active port: Port returns %q and UpdatePortStatus leads to %q; want both to be ACTIVE followed by %q",
 				at.Sentence(), seen.Sentence(), want)
 		}
 	}

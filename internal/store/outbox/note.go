@@ -13,7 +13,7 @@ import (
 )
 
 // Enqueue writes notes in the caller's transaction. A nudge is merged into a waiting note of the same workflow. The note becomes
-// due earlier if the nudge is due earlier. It keeps NotRunning only while no relay has tried to deliver it.
+// due earlier if the nudge is due earlier. The note keeps NotRunning only while no relay has tried to deliver it.
 func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	if len(nudges) == 0 {
 		return nil
