@@ -108,7 +108,7 @@ func TestOwnership_OnlyTheOwnerWritesATable(t *testing.T) {
 					continue
 				}
 				if u.write || allowedReads[pkg][u.table] == "" {
-					t.Errorf("%s: package %s %s, which belongs to %s", s.position, pkg, u, owner)
+					t.Errorf("%s: package %s %s, a table of package %s: want no write, and no read that allowedReads does not list", s.position, pkg, u, owner)
 					continue
 				}
 				if seen[pkg] == nil {

@@ -117,7 +117,7 @@ func (d *DB) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return d.pool.SendBatch(ctx, b)
 }
 
-// Acquire takes a connection from the pool. The caller must release it.
+// Acquire returns a connection of the pool. The caller must release the connection.
 func (d *DB) Acquire(ctx context.Context) (*pgxpool.Conn, error) { return d.pool.Acquire(ctx) }
 
 // NotifyRelays notifies the relays of every process that notes are due. Calls that arrive while a notification is being sent

@@ -61,7 +61,7 @@ func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	for _, c := range q.Where {
 		col, ok := l.Columns[c.Field]
 		if !ok {
-			return "", fmt.Errorf("list: unknown field %q", c.Field)
+			return "", fmt.Errorf("list: the objects have no field %q to filter by", c.Field)
 		}
 		values := l.arg(c.In) + "::text[]::" + col.Cast
 		if col.Test != "" {
@@ -75,7 +75,7 @@ func (l *ListQuery) Clauses(q Listing, visible string) (string, error) {
 	for _, o := range q.Sort {
 		col, ok := l.Columns[o.Field]
 		if !ok || col.Unsorted {
-			return "", fmt.Errorf("list: cannot sort by %q", o.Field)
+			return "", fmt.Errorf("list: the objects cannot be sorted by field %q", o.Field)
 		}
 		keys, down = append(keys, col.Expr), append(down, o.Descending != q.Reverse)
 	}

@@ -15,13 +15,13 @@ const sessionCheck = 5 * time.Second
 func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Context)) (bool, error) {
 	c, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return false, fmt.Errorf("take the session lock %s: %w", name, err)
+		return false, fmt.Errorf("acquire the session lock %s: %w", name, err)
 	}
 	session := c.Hijack() // removed from the pool, so that closing the session releases the lock
 	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
 	// With these settings, PostgreSQL notices within half a minute instead of hours that the client's machine has died.
 	if _, err := session.Exec(ctx, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4`); err != nil {
-		return false, fmt.Errorf("take the session lock %s: %w", name, err)
+		return false, fmt.Errorf("acquire the session lock %s: %w", name, err)
 	}
 	var locked bool
 	if err := session.QueryRow(ctx, `select pg_try_advisory_lock(hashtextextended($1, 0))`, "alone "+name).Scan(&locked); err != nil || !locked {

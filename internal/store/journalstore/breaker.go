@@ -29,7 +29,7 @@ func (b *Breaker) Opened(ctx context.Context, probeIn time.Duration) error {
 		set open = true, since = excluded.since, probe_at = excluded.probe_at
 		where not b.open`, b.controller, probeIn)
 	if err != nil {
-		return fmt.Errorf("open the breaker: %w", err)
+		return fmt.Errorf("record that the circuit breaker is open: %w", err)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (b *Breaker) Probe(ctx context.Context, every time.Duration) (wait time.Dur
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("ask the breaker for a probe: %w", err)
+		return 0, fmt.Errorf("request a probe of the circuit breaker: %w", err)
 	}
 	return wait, nil
 }
@@ -65,7 +65,7 @@ func (b *Breaker) Closed(ctx context.Context) error {
 		set open = false, since = clock_timestamp()
 		where controller = $1 and open`, b.controller)
 	if err != nil {
-		return fmt.Errorf("close the breaker: %w", err)
+		return fmt.Errorf("record that the circuit breaker is closed: %w", err)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func TestBreaker_OneProbeForAllProcesses(t *testing.T) {
 			if wait == 0 {
 				admitted.Add(1)
 			} else if wait > time.Hour {
-				t.Errorf("wait %s", wait)
+				t.Errorf("probe while another process probes: got a wait of %s, want at most an hour", wait)
 			}
 		})
 	}
@@ -76,6 +76,6 @@ func TestBreaker_ProbeOfADeadProcessExpires(t *testing.T) {
 		t.Fatalf("first probe: got a wait of %s, want 0", wait)
 	}
 	if wait := probe(t, b, time.Hour); wait != 0 {
-		t.Errorf("wait %s", wait)
+		t.Errorf("probe after the interval of the first probe: got a wait of %s, want 0", wait)
 	}
 }

@@ -32,7 +32,7 @@ func TestRetryEntry_FailedParentBlocksChildren(t *testing.T) {
 
 	e, err := s.Journal.RetryEntry(t.Context(), 1, "admin")
 	if err != nil || e.State != journal.Pending || e.Failures != 0 {
-		t.Fatalf("%+v, %v", e, err)
+		t.Fatalf("retry a failed entry: got %+v, error %v; want it pending without failures", e, err)
 	}
 	settle(t, s, 1, journal.OutcomeDone)
 	if d := cmp.Diff([]int64(nil), waitsFor(t, s, 2)); d != "" {
@@ -56,7 +56,7 @@ func TestSkipEntry_UnblocksChildren(t *testing.T) {
 
 	e, err := s.Journal.SkipEntry(t.Context(), 1, "admin", "made by hand")
 	if err != nil || e.State != journal.Completed || e.LastError != "skipped by admin: made by hand" {
-		t.Fatalf("%+v, %v", e, err)
+		t.Fatalf("skip a failed entry: got %+v, error %v; want it completed, with the actor and the reason as its last error", e, err)
 	}
 
 	if d := cmp.Diff([]string{"journal/1", "journal/2"}, due(t, s)); d != "" {

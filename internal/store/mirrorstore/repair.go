@@ -143,7 +143,7 @@ func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit 
 		order by seq
 		limit $2`, after, limit, journal.ReasonMissingParent, run)
 	if err != nil {
-		return nil, fmt.Errorf("list entries to recover: %w", err)
+		return nil, fmt.Errorf("list journal entries to recover: %w", err)
 	}
 	return entries, nil
 }

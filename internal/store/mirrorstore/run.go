@@ -77,7 +77,7 @@ func (s *Store) IsRunDue(ctx context.Context, kind string, every time.Duration) 
 	err := s.db.QueryRow(ctx, `
 		select not exists (select from mirror_run where kind = $1 and created_at > clock_timestamp() - $2::interval)`, kind, every).Scan(&overdue)
 	if err != nil {
-		return false, fmt.Errorf("read the last %s: %w", kind, err)
+		return false, fmt.Errorf("check whether a run of kind %s is due: %w", kind, err)
 	}
 	return overdue, nil
 }
@@ -149,7 +149,7 @@ func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error)
 		where id = $1 and step = $2 and finished_at is null
 		returning `+runColumns, r.ID, r.Step, r.State, r.Position, db.OrEmpty(r.Progress), r.Note)
 	if err != nil {
-		return r, fmt.Errorf("save %s %d: %w", r.Kind, r.ID, err)
+		return r, fmt.Errorf("save the progress of %s run %d: %w", r.Kind, r.ID, err)
 	}
 	return saved, countEntries(ctx, s.db, &saved)
 }
@@ -206,7 +206,7 @@ func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		tag, err := tx.Exec(ctx, `select from mirror_run where id = $1 and step = $2 and finished_at is null for update`, r.ID, r.Step)
 		if err == nil && tag.RowsAffected() == 0 {
-			err = fmt.Errorf("%w: the run is no longer at step %d", db.ErrConflict, r.Step)
+			err = fmt.Errorf("%w: the run is no longer at step %d, because another process has changed it", db.ErrConflict, r.Step)
 		}
 		if err != nil {
 			return err

@@ -139,7 +139,7 @@ func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string,
 		var err error
 		var silent time.Duration
 		if result, silent, err = recordHeartbeat(ctx, tx, st); err != nil {
-			return fmt.Errorf("heartbeat of %s on %s: %w", st.Type, st.Host, err)
+			return fmt.Errorf("record the heartbeat of the %s on host %s: %w", st.Type, st.Host, err)
 		}
 		switch {
 		case result == network.AgentRevived && st.ResourceVersions == nil && st.Type != network.DHCPAgent:

@@ -79,7 +79,7 @@ func (s *Store) CompleteBlock(ctx context.Context, o Object, r network.Report) (
 // Blocked reports whether an object has at least one block.
 func (s *Store) Blocked(ctx context.Context, o Object) (bool, error) {
 	if _, ok := blockableTypes[o.Type]; !ok {
-		return false, fmt.Errorf("blocks of object type %q: the type is not registered", o.Type)
+		return false, fmt.Errorf("object type %q is not registered as a type that entities can block", o.Type)
 	}
 	return hasBlocks(ctx, s.db, o)
 }
@@ -97,7 +97,7 @@ func hasBlocks(ctx context.Context, q db.Querier, o Object) (bool, error) {
 func changeBlocks(ctx context.Context, tx *transaction, o Object, entity, statement string, args ...any) (changed, left bool, err error) {
 	kind, ok := blockableTypes[o.Type]
 	if !ok {
-		return false, false, fmt.Errorf("blocks of object type %q: the type is not registered", o.Type)
+		return false, false, fmt.Errorf("object type %q is not registered as a type that entities can block", o.Type)
 	}
 	locked, err := tx.Exec(ctx, kind.lockStatement, o.ID)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestReportPorts_ReboundPortsAreJournaled(t *testing.T) {
 		}
 		want := map[bool][]any{true: {network.Down, 0}, false: {network.Build, 1}}[i == 2]
 		if d := cmp.Diff(want, []any{fx.readPort(p.ID).Status, mirrored}); d != "" {
-			t.Errorf("port %d: %s", i, d)
+			t.Errorf("status and number of journal entries of port %d after its report (- is wanted): %s", i, d)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, positio
 		values ($1, $2::text::inet, $3, $4)
 		on conflict (subnet_id, address) do nothing`, a.Subnet, a.IP.String(), port, position)
 	if err != nil {
-		return false, fmt.Errorf("allocate %s: %w", a.IP, err)
+		return false, fmt.Errorf("allocate address %s: %w", a.IP, err)
 	}
 	return tag.RowsAffected() == 1, nil
 }
@@ -198,7 +198,7 @@ func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p
 		if _, err := tx.Exec(ctx, `
 			delete from port_address
 			where subnet_id = $1 and address = $2::text::inet and port_id = $3`, a.Subnet, a.IP.String(), p.ID); err != nil {
-			return fmt.Errorf("release %s: %w", a.IP, err)
+			return fmt.Errorf("release address %s: %w", a.IP, err)
 		}
 	}
 	p.Addresses = []network.Address{}
@@ -210,7 +210,7 @@ func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p
 				update port_address
 				set position = $4
 				where subnet_id = $1 and address = $2::text::inet and port_id = $3`, a.Subnet, a.IP.String(), p.ID, i); err != nil {
-				return fmt.Errorf("keep %s: %w", a.IP, err)
+				return fmt.Errorf("keep address %s: %w", a.IP, err)
 			}
 			continue
 		}

@@ -179,7 +179,7 @@ func provisionPort(ctx context.Context, tx *transaction, before network.Port, no
 		return done()
 	})
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return p, fmt.Errorf("block port: %w", err)
+		return p, fmt.Errorf("add the blocks of the port: %w", err)
 	}
 	if err := recordChanges(ctx, tx, mirrorPort(created, journal.Create)); err != nil {
 		return created, err
