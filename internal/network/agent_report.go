@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// ApplyReports applies reports in order. It returns the changed port and, for each report, whether the report changed something.
-// A report is ignored if the port does not wait for the agent, if the report is about an earlier binding or a future revision of
-// the port, or if the report repeats a known state.
+// ApplyReports applies reports in order. ApplyReports returns the changed port and, for each report, whether the report changed
+// something. ApplyReports ignores a report if the port does not wait for the agent. It also ignores reports about an earlier
+// binding or a future revision of the port, and reports that repeat a known state.
 func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Port, []bool) {
 	accepted := make([]bool, len(reports))
 	p.Blocks = slices.Clone(p.Blocks)
@@ -89,8 +89,8 @@ func (p Port) applyLost(pc PortContext, r Report, now time.Time) (Port, bool) {
 	return p, changed
 }
 
-// isFromWiringAgent reports whether the L2 agent of the current binding sent the report. It returns false if a controller wires
-// the port and never reports completion.
+// isFromWiringAgent reports whether the L2 agent of the current binding sent the report. isFromWiringAgent returns false if a
+// controller wires the port and never reports completion.
 func (p Port) isFromWiringAgent(r Report, pc PortContext) bool {
 	return r.Entity == L2 && p.Bound() && p.VIF != VIFPhysical && !p.controllerReportsNothing(pc.HostAgents) && r.Host == p.Host &&
 		(r.Revision == 0 || r.Revision >= p.BindingRevision)

@@ -16,8 +16,8 @@ const controllerDriver = "opendaylight"
 // ODLAgentBinary is the `binary` of pseudo agents.
 const ODLAgentBinary = "neutron-odlagent-portbinding"
 
-// ReportsPortStatusKey is a key in the configurations of a pseudo agent. Its value is true if the controller reports when a port
-// is wired. If it is false, ports on this host have no L2 block.
+// ReportsPortStatusKey is a key in the configurations of a pseudo agent. The value of the key is true if the controller reports
+// when a port is wired. If it is false, ports on this host have no L2 block.
 const ReportsPortStatusKey = "reports_port_status"
 
 // hostConfiguration is the configuration of a host as networking-odl's pseudo agents describe it.
@@ -48,14 +48,15 @@ func indexOfController(agents []HostAgent) int {
 	return slices.IndexFunc(agents, func(a HostAgent) bool { return a.Type == ODLAgent })
 }
 
-// parseHostConfiguration decodes the pseudo agent's configurations. It returns false if they are malformed.
+// parseHostConfiguration decodes the pseudo agent's configurations. parseHostConfiguration returns false if the configurations
+// are malformed.
 func (a HostAgent) parseHostConfiguration() (hostConfiguration, bool) {
 	var c hostConfiguration
 	return c, json.Unmarshal(a.Configurations, &c) == nil
 }
 
-// bindByController returns the VIF type and VIF details of a port that a controller wires. It does not matter whether the
-// controller is reachable now. The result ok is false if the controller cannot wire the port.
+// bindByController returns the VIF type and VIF details of a port that a controller wires, whether or not the controller is
+// reachable now. The result ok is false if the controller cannot wire the port.
 func (p Port) bindByController(agents []HostAgent) (vif string, details json.RawMessage, ok bool) {
 	at := indexOfController(agents)
 	if at < 0 {
@@ -91,8 +92,8 @@ func vifTypeFrom(name string) string {
 // maxDeviceName is the maximum length of the name of a Linux network device.
 const maxDeviceName = 14
 
-// substitutePortID replaces $PORT_ID in the detail vhostuser_socket. It shortens the ID so that port_prefix and the ID together
-// form a valid device name.
+// substitutePortID replaces $PORT_ID in the detail vhostuser_socket. substitutePortID shortens the ID so that port_prefix and the
+// ID together form a valid device name.
 func (p Port) substitutePortID(name string, value any, all map[string]any) any {
 	path, ok := value.(string)
 	if name != "vhostuser_socket" || !ok {

@@ -51,9 +51,9 @@ func (p Port) newNovaEvent(name, status string) (NovaEvent, bool) {
 // it.
 const novaServerTimeout = 10 * time.Minute
 
-// NovaEventsToResend returns the events that must be sent again, given Nova's response code for each event. These are plugged
-// events that Nova rejected because it does not know the server yet or the server has no host yet. A plugged event is not sent
-// again if a later vif event of the port follows.
+// NovaEventsToResend returns the events that must be sent again, given Nova's response code for each event. Such an event is a
+// plugged event that Nova rejected because Nova does not know the server yet or the server has no host yet. A plugged event is
+// not sent again if a later vif event of the port follows.
 func NovaEventsToResend(events []NovaEvent, codes []int) []NovaEvent {
 	var again []NovaEvent
 	for i, e := range events {

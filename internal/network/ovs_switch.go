@@ -41,7 +41,8 @@ const socketPrefix = "vhu"
 // maxAgentText is the maximum length of a text from an agent's configurations that is stored with a port.
 const maxAgentText = 255
 
-// parseSwitchConfiguration decodes the agent's configurations. It ignores values that are malformed or too long.
+// parseSwitchConfiguration decodes the agent's configurations. parseSwitchConfiguration ignores values that are malformed or too
+// long.
 func (a HostAgent) parseSwitchConfiguration() switchConfiguration {
 	var c switchConfiguration
 	if a.Type != OVSAgent || json.Unmarshal(a.Configurations, &c) != nil {

@@ -92,14 +92,14 @@ type PortChange struct {
 	SecurityGroups *[]uuid.UUID
 }
 
-// NewPort returns the port that a create request describes, with Neutron's defaults. It has no addresses and no
+// NewPort returns the port that a create request describes, with Neutron's defaults. The new port has no addresses and no
 // binding.
 func NewPort(id uuid.UUID, c PortChange) Port {
 	return Port{ID: id, AdminUp: true, VNIC: "normal", Profile: json.RawMessage(`{}`), VIF: VIFUnbound,
 		PortSecurity: true, SecurityGroups: []uuid.UUID{}, AddressPairs: []AddressPair{}, DHCPOptions: []DHCPOption{}, Tags: []string{}, Status: Down}.With(c)
 }
 
-// With returns the port after the change of its plain attributes. It does not change the addresses, the extensions, the binding
+// With returns the port after the change of its plain attributes. With does not change the addresses, the extensions, the binding
 // and the blocks.
 func (p Port) With(c PortChange) Port {
 	set(&p.Network, c.Network)

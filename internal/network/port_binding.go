@@ -38,7 +38,8 @@ func (p Port) AllBindings() []Binding {
 	return append(all, p.Bindings...)
 }
 
-// CheckMultipleBindings returns a fault if the port must not have several bindings. Only the ports of servers may have several.
+// CheckMultipleBindings returns a fault if the port must not have several bindings. Only the ports of servers may have several
+// bindings.
 func (p Port) CheckMultipleBindings() error {
 	if strings.HasPrefix(p.DeviceOwner, "compute:") {
 		return nil
@@ -50,8 +51,8 @@ func (p Port) bindingAt(host string) int {
 	return slices.IndexFunc(p.Bindings, func(b Binding) bool { return b.Host == host })
 }
 
-// AddInactiveBinding returns the port with a new INACTIVE binding to another host. It fails if no agent on that host can wire the
-// port.
+// AddInactiveBinding returns the port with a new INACTIVE binding to another host. AddInactiveBinding fails if no agent on that
+// host can wire the port.
 func (p Port) AddInactiveBinding(c BindingChange, agents []HostAgent) (Port, error) {
 	if err := p.CheckMultipleBindings(); err != nil {
 		return p, err

@@ -50,8 +50,8 @@ func checkAddressPairs(requested []AddressPair, mac string, portSecurity bool) (
 	return all, nil
 }
 
-// WithExtensions applies the allowed address pairs and extra DHCP options of a change. It returns a fault if they are not
-// valid.
+// WithExtensions applies the allowed address pairs and extra DHCP options of a change. WithExtensions returns a fault if the
+// pairs or the options are not valid.
 func (p Port) WithExtensions(c PortChange) (Port, error) {
 	requested := p.AddressPairs
 	if c.AddressPairs != nil {

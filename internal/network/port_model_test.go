@@ -70,7 +70,7 @@ type portUnderTest struct {
 
 func (s portUnderTest) now() time.Time { return time.Unix(int64(s.clock), 0) }
 
-// write replaces the port by `p`. It increments the revision if a client can see the change.
+// write replaces the port by `p`. write increments the revision if a client can see the change.
 func (s portUnderTest) write(p Port) portUnderTest {
 	p = p.UpdateStatus(s.now())
 	if p.Status != s.Status || p.Host != s.Host || p.VIF != s.VIF || p.AdminUp != s.AdminUp || p.MAC != s.MAC {
@@ -177,7 +177,7 @@ func start(host string) (portUnderTest, portModel) {
 	return s, portModel{host: host, adminUp: true, firstBinding: true, hasDHCP: true, waitsForDHCP: true}
 }
 
-// mismatch describes a difference between port and model, or a missing explanation why the port is not ACTIVE. It returns
+// mismatch describes a difference between port and model, or a missing explanation why the port is not ACTIVE. mismatch returns
 // an empty string if port and model agree.
 func mismatch(s portUnderTest, m portModel) string {
 	silent := s.StatusView().Reason == "" && len(s.StatusView().Waiting) == 0

@@ -108,7 +108,7 @@ func (a *randomPort) moveServer() string {
 	return what + " " + host
 }
 
-// violation describes the first rule that the port breaks. It returns an empty string if the port is consistent.
+// violation describes the first rule that the port breaks. violation returns an empty string if the port is consistent.
 func (a *randomPort) violation() string {
 	s, again := a.StatusView(), a.recheck()
 	free := a.Bound() && a.AdminUp && len(a.Blocks) == 0

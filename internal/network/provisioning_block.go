@@ -20,8 +20,8 @@ type Block struct {
 	Since       time.Time  `json:"since"`
 	Deadline    *time.Time `json:"deadline"`
 	Fatal       bool       `json:"fatal"` // the port's status becomes ERROR after the deadline
-	// AgentHosts are the hosts of the agents that can report. This field and those below are informative; no rule depends on
-	// them.
+	// AgentHosts are the hosts of the agents that can report. AgentHosts and the fields below it are informative; no rule depends
+	// on them.
 	AgentHosts []string `json:"hosts"`
 	// SilentSince is the time of the last heartbeat of the agents that can report, if all of them have been silent for longer
 	// than AgentDownTime.
@@ -93,8 +93,8 @@ func (p Port) needsBlock(entity, state string, pc PortContext) bool {
 	}
 }
 
-// UpdateBlocks returns the port with the blocks that follow from a change. It removes blocks without remaining work and adds a
-// block for new work.
+// UpdateBlocks returns the port with the blocks that follow from a change. UpdateBlocks removes blocks without remaining work and
+// adds a block for new work.
 func (p Port) UpdateBlocks(pc PortContext, c BlockTrigger, now time.Time) Port {
 	blocks := make([]Block, 0, len(p.Blocks)+2)
 	for _, b := range p.Blocks {
@@ -153,8 +153,8 @@ func (p Port) RetryBinding(pc PortContext, revision int64, now time.Time) Port {
 	return p.UpdateBlocks(pc, BlockTrigger{BindingChanged: true, Revision: revision}, now)
 }
 
-// UpdateStatus returns the port with its current status: ACTIVE if and only if it is bound, administratively up and has no
-// block. With a block it is DOWN, BUILD while an agent is working on it, or ERROR after the deadline of a fatal block.
+// UpdateStatus returns the port with its current status: ACTIVE if and only if it is bound, administratively up and has no block.
+// A port with a block is DOWN, BUILD while an agent is working on the port, or ERROR after the deadline of a fatal block.
 func (p Port) UpdateStatus(now time.Time) Port {
 	was := p.Status
 	p.Status = Down

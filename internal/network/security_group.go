@@ -60,7 +60,7 @@ const (
 	IPv6    = "IPv6"
 )
 
-// SecurityRule is a security group rule. It allows traffic.
+// SecurityRule is a security group rule. A rule allows traffic.
 type SecurityRule struct {
 	ID          uuid.UUID    `json:"id"`
 	Group       uuid.UUID    `json:"group_id"`
@@ -171,10 +171,12 @@ func (r SecurityRule) checkPorts() error {
 	return nil
 }
 
-// Trusted reports whether the port belongs to the network itself (device_owner network:*). Its traffic is not filtered.
+// Trusted reports whether the port belongs to the network itself (device_owner network:*). The traffic of such a port is not
+// filtered.
 func (p Port) Trusted() bool { return strings.HasPrefix(p.DeviceOwner, "network:") }
 
-// WithSecurityGroups returns the port with the security groups of the change, or a fault. It does not check that the groups exist.
+// WithSecurityGroups returns the port with the security groups of the change, or a fault. WithSecurityGroups does not check that
+// the groups exist.
 func (p Port) WithSecurityGroups(c PortChange) (Port, error) {
 	if c.SecurityGroups != nil {
 		p.SecurityGroups = slices.Clone(*c.SecurityGroups)

@@ -92,7 +92,7 @@ func NewTrunk(id uuid.UUID, c TrunkChange) Trunk {
 	return t.With(c)
 }
 
-// With returns the trunk after the change of its plain attributes. It does not change the ports of the trunk.
+// With returns the trunk after the change of its plain attributes. With does not change the ports of the trunk.
 func (t Trunk) With(c TrunkChange) Trunk {
 	set(&t.Project, c.Project)
 	set(&t.Name, c.Name)
@@ -102,7 +102,8 @@ func (t Trunk) With(c TrunkChange) Trunk {
 	return t
 }
 
-// CheckAddSubports returns a fault if the subports cannot be added to the trunk. It does not check whether other trunks use them.
+// CheckAddSubports returns a fault if the subports cannot be added to the trunk. CheckAddSubports does not check whether other
+// trunks use the subports.
 func (t Trunk) CheckAddSubports(subports []Subport) error {
 	switch {
 	case len(subports) == 0:
@@ -150,9 +151,9 @@ type TrunkPort struct {
 	AdminUp bool   `json:"admin_up"`
 }
 
-// TrunkStatus returns the status of a trunk. The status is DOWN if the parent is not bound or is administratively down. It is
-// ERROR if the parent is in ERROR or the binding of a subport failed, and DEGRADED if another subport is in ERROR. It is ACTIVE
-// if every port with admin_state_up is ACTIVE, and otherwise BUILD or DOWN.
+// TrunkStatus returns the status of a trunk. The trunk is DOWN if the parent is not bound or is administratively down. The trunk
+// is ERROR if the parent is in ERROR or the binding of a subport failed, and DEGRADED if another subport is in ERROR. The trunk
+// is ACTIVE if every port with admin_state_up is ACTIVE, and otherwise BUILD or DOWN.
 func TrunkStatus(parent TrunkPort, subports []TrunkPort) string {
 	anyPort := func(is func(TrunkPort) bool) bool { return is(parent) || slices.ContainsFunc(subports, is) }
 	switch {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Reason explains why the port is not ACTIVE, apart from its blocks. It returns an empty string if nothing apart from blocks keeps the port from becoming ACTIVE.
+// Reason explains why the port is not ACTIVE, apart from its blocks. Reason returns an empty string if nothing apart from blocks
+// keeps the port from becoming ACTIVE.
 func (p Port) Reason() string {
 	switch {
 	case !p.AdminUp:
@@ -40,9 +41,9 @@ func (p Port) Redacted() Port {
 // maxNamedHosts is the maximum number of hosts that a status sentence lists.
 const maxNamedHosts = 3
 
-// WithAgentHosts sets the host of each block that a report of any one of several hosts can remove. It sets the host to a text
-// that names or counts these hosts. Use it for an answer to an API request only: workflows keep their status view and would not
-// notice when these agents change.
+// WithAgentHosts sets the host of each block that a report of any one of several hosts can remove. WithAgentHosts sets the host
+// to a text that names or counts these hosts. Use it for an answer to an API request only: workflows keep their status view and
+// would not notice when these agents change.
 func (p Port) WithAgentHosts() Port {
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, b := range p.Blocks {
@@ -57,7 +58,7 @@ func (p Port) WithAgentHosts() Port {
 	return p
 }
 
-// StatusView returns a snapshot of the port. It does not contain the events for Nova.
+// StatusView returns a snapshot of the port. StatusView does not contain the events for Nova.
 func (p Port) StatusView() StatusView {
 	s := StatusView{Name: p.Name, Project: p.Project, Host: p.Host, Status: p.Status, Reason: p.Reason(), StaleAgentWarning: p.staleAgentWarning(), IgnoredReports: p.IgnoredReports, NextDeadline: p.NextDeadline()}
 	for _, b := range p.Blocks {
@@ -66,8 +67,8 @@ func (p Port) StatusView() StatusView {
 	return s
 }
 
-// staleAgentWarning explains why the status of an ACTIVE port may be out of date. It returns an empty string if the agent that wired the
-// port is alive.
+// staleAgentWarning explains why the status of an ACTIVE port may be out of date. staleAgentWarning returns an empty string if
+// the agent that wired the port is alive.
 func (p Port) staleAgentWarning() string {
 	switch {
 	case p.Status != Active || !p.AgentHealth.Unregistered && p.AgentHealth.SilentSince == nil:

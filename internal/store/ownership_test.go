@@ -210,7 +210,7 @@ var sqlToken = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]*|[(),?]`)
 // fromListEnds are the words that end the list of tables after `from` or `using`.
 var fromListEnds = []string{"where", "group", "order", "limit", "returning", "for", "set", "union", "on", "having", "when"}
 
-// tableUses returns the names that an SQL text uses as tables. It does not check whether they are tables.
+// tableUses returns the names that an SQL text uses as tables. tableUses does not check whether these names are tables.
 func tableUses(sql string) []use {
 	var uses []use
 	depth := 0

@@ -1,6 +1,7 @@
-// Package attribute describes the attributes of network objects: their names in the Networking API, who may set and see them, how
-// a request's JSON is read, and how each value is written in every view of the object. Every view is built from these definitions
-// alone. The package contains no rule of internal/network and does not read the database.
+// Package attribute describes the attributes of network objects. A description contains the attribute's name in the Networking
+// API, who may set and see the attribute, how a request's JSON is read, and how the value is written in each view of the object.
+// Every view is built from these definitions alone. The package contains no rule of internal/network and does not read the
+// database.
 package attribute
 
 import (

@@ -13,7 +13,7 @@ import (
 // attribute's type causes another error.
 var ErrNoMatch = errors.New("no object has this value")
 
-// The functions of this file read filter values. They return a value in its canonical form, as the database writes it.
+// The functions of this file read filter values and return them in canonical form, as the database writes them.
 
 // FilterUUID reads a UUID.
 func FilterUUID(s string) (string, error) {

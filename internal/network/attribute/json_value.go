@@ -182,7 +182,7 @@ func List[T any](read func(json.RawMessage) (T, error)) func(json.RawMessage) ([
 	}
 }
 
-// Dict reads a dictionary. It returns an error for a key that is not among the given ones.
+// Dict reads a dictionary. Dict returns an error for a key that is not among the given ones.
 func Dict(raw json.RawMessage, keys ...string) (map[string]json.RawMessage, error) {
 	var m map[string]json.RawMessage
 	if IsNull(raw) || json.Unmarshal(raw, &m) != nil {
@@ -200,7 +200,8 @@ func Dict(raw json.RawMessage, keys ...string) (map[string]json.RawMessage, erro
 	return m, nil
 }
 
-// Profile reads a dictionary of any content, at most 4095 bytes long. It encodes the dictionary again, so that PostgreSQL accepts every number in it.
+// Profile reads a dictionary of any content, at most 4095 bytes long. Profile encodes the dictionary again, so that PostgreSQL
+// accepts every number in it.
 func Profile(raw json.RawMessage) (json.RawMessage, error) {
 	if IsNull(raw) {
 		return json.RawMessage(`{}`), nil

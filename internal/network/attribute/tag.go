@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Limits of an object's tags. They equal the limits of Neutron's tag extension.
+// Limits of an object's tags, equal to the limits of Neutron's tag extension.
 const (
 	maxTags      = 50
 	maxTagLength = 255 // characters
@@ -24,7 +24,7 @@ func Tags(raw json.RawMessage) ([]string, error) {
 // Tag reads one tag.
 func Tag(raw json.RawMessage) (string, error) { return NotEmpty(Text(maxTagLength))(raw) }
 
-// AddTags adds tags to a list, except those that the list already contains. It refuses more tags than an object may have.
+// AddTags adds tags to a list, except those that the list already contains. AddTags refuses more tags than an object may have.
 func AddTags(tags []string, more ...string) ([]string, error) {
 	all := slices.Clone(tags)
 	for _, tag := range more {

@@ -22,8 +22,8 @@ type DB struct {
 	stopped  chan struct{}
 }
 
-// Time limits of berth's statements, lock waits and idle transactions. They release the locks of a client that hangs or of
-// a worker that is lost.
+// Time limits of berth's statements, lock waits and idle transactions. These limits release the locks of a client that hangs or
+// of a worker that is lost.
 const (
 	StatementTimeout = 30 * time.Second
 	idleTimeout      = 15 * time.Second
@@ -32,7 +32,7 @@ const (
 // NoteChannel is the PostgreSQL channel on which relays are notified of due notes.
 const NoteChannel = "berth_note"
 
-// Open connects to the database with the given URL. It does not migrate; see Migrate.
+// Open connects to the database with the given URL. Open does not migrate the schema; see Migrate.
 func Open(ctx context.Context, url string) (*DB, error) {
 	cfg, err := poolConfig(url)
 	if err != nil {

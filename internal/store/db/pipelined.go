@@ -51,7 +51,7 @@ func (d *DB) withPreparedConn(ctx context.Context, f func(context.Context, *pgxp
 	return err
 }
 
-// failWhenDone makes every call that waits on the connection fail when ctx ends, until the connection is released. It
+// failWhenDone makes every call that waits on the connection fail when ctx ends, until the connection is released. failWhenDone
 // replaces the goroutines with which pgx watches the context of each statement.
 func failWhenDone(ctx context.Context, conn *pgxpool.Conn) (release func()) {
 	stop := context.AfterFunc(ctx, func() {

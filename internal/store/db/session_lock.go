@@ -19,7 +19,7 @@ func (d *DB) InOneProcess(ctx context.Context, name string, f func(context.Conte
 	}
 	session := c.Hijack() // removed from the pool, so that closing the session releases the lock
 	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
-	// With these settings, PostgreSQL notices within half a minute instead of hours that the client's machine has died.
+	// With these TCP settings, PostgreSQL notices within half a minute, and not after hours, that the client's machine has died.
 	if _, err := session.Exec(ctx, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 4`); err != nil {
 		return false, fmt.Errorf("acquire the session lock %s: %w", name, err)
 	}

@@ -107,8 +107,8 @@ type batchResults struct {
 	firstError error
 }
 
-// keepFirstError wraps a callback. The wrapper stores the callback's error. It does not call the callback if an earlier callback
-// has failed. The results after the failure are still read.
+// keepFirstError wraps a callback. The wrapper stores the callback's error. keepFirstError does not call the callback if an
+// earlier callback has failed. The results after the failure are still read.
 func (r *batchResults) keepFirstError(callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
 	return func(b pgx.BatchResults) error {
 		if callback == nil || r.firstError != nil {
@@ -138,8 +138,8 @@ func Transient(err error) bool {
 	return errors.Is(err, ErrRetry)
 }
 
-// isCreatedTwice reports whether another writer has created the same consumer meanwhile. This package must know the
-// constraint, because the commit of a pipelined transaction may report the violation after all callbacks have run.
+// isCreatedTwice reports whether another writer has created the same consumer meanwhile. The package db must know the constraint
+// consumer_uuid, because the commit of a pipelined transaction may report the violation after all callbacks have run.
 func isCreatedTwice(err error) bool { return Violates(err, "consumer_uuid") }
 
 // WasOvertaken reports whether a transaction failed because another writer created the same row.

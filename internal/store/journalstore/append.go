@@ -37,7 +37,7 @@ func Append(ctx context.Context, tx db.Tx, changes []journal.Change) ([]int64, e
 	return seqs, outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// queueEntry queues the insertion of an entry and of its dependencies. It share-locks the blockers, so that none of them
+// queueEntry queues the insertion of an entry and of its dependencies. queueEntry share-locks the blockers, so that none of them
 // completes before the dependencies are committed.
 func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudge) {
 	types, ids, self := []string{c.Object.Type}, []string{c.Object.ID}, ""

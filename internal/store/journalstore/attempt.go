@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ClaimDuration is the time for which SaveOutcomeAndClaim and ClaimBacklog reserve an entry for their caller. It is longer
-// than the timeout of an attempt.
+// ClaimDuration is the time for which SaveOutcomeAndClaim and ClaimBacklog reserve an entry for their caller. ClaimDuration is
+// longer than the timeout of an attempt.
 const ClaimDuration = 5 * time.Second
 
 // maxClaimAttempts limits how often ClaimEntry retries when an entry becomes free between its two queries.
@@ -133,7 +133,7 @@ func queryBlockers(ctx context.Context, tx db.Tx, seq int64) ([]journal.Blocker,
 	return pgx.CollectRows(rows, scanBlocker)
 }
 
-// SaveOutcome writes the outcome of an attempt. It returns db.ErrConflict if a newer attempt exists; repeating the same
+// SaveOutcome writes the outcome of an attempt. SaveOutcome returns db.ErrConflict if a newer attempt exists; repeating the same
 // outcome succeeds. If the entry completes, the entries that waited only for it wake up.
 func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.SaveOutcomeAndClaim(ctx, seq, attempt, o, 0)
@@ -141,8 +141,8 @@ func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journ
 }
 
 // SaveOutcomeAndClaim does the same as SaveOutcome, except that it claims up to `limit` of the unblocked entries for the caller,
-// for ClaimDuration, and does not wake them. It claims only entries whose workflow has not started yet. If the caller does not
-// save their outcomes in time, their workflows start.
+// for ClaimDuration, and does not wake them. SaveOutcomeAndClaim claims only entries whose workflow has not started yet. If the
+// caller does not save their outcomes in time, their workflows start.
 func (s *Store) SaveOutcomeAndClaim(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []journal.Entry, err error) {
 	return s.saveOutcome(ctx, seq, attempt, o, limit, 0)
 }
@@ -233,9 +233,9 @@ const unblockedEntries = `
 	where d.waits_for = $1 and ` + isCompleted + `
 		and not exists (select from journal_dep o where o.entry = d.entry and o.waits_for <> $1)`
 
-// queueUnblock queues the removal of the dependencies on a completed entry. It claims up to `limit` of the unblocked entries and
-// makes the notes of the others due after `wakeIn`. It locks the dependent entries first: when two blockers complete at the same
-// time, the second transaction must see that the first dependency is gone.
+// queueUnblock queues the removal of the dependencies on a completed entry. queueUnblock claims up to `limit` of the unblocked
+// entries and makes the notes of the others due after `wakeIn`. queueUnblock locks the dependent entries first: when two blockers
+// complete at the same time, the second transaction must see that the first dependency is gone.
 func queueUnblock(batch *pgx.Batch, seq int64, limit int, wakeIn time.Duration, claimed *[]journal.Entry, woken *int64) {
 	batch.Queue(`
 		select 1

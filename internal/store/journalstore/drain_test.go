@@ -86,7 +86,7 @@ func TestJournal_NotesAloneDrainItInOrder(t *testing.T) {
 	}
 }
 
-// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked. It returns the
+// work does what the workflow of an entry does: it claims and sends the entry until it is completed or blocked. work returns the
 // number of completed entries, including those that the workflow sent for other entries.
 func work(t *testing.T, s *store.Store, seq int64, seen *order) int64 {
 	for {

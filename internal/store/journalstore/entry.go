@@ -58,8 +58,8 @@ func (s *Store) JournalEntries(ctx context.Context, f EntryFilter) ([]journal.En
 	return entries, nil
 }
 
-// JournalEntry returns one entry, its open blockers and the decisions of operators about it. It returns db.ErrNotFound if
-// the entry does not exist.
+// JournalEntry returns one entry, its open blockers and the decisions of operators about it. JournalEntry returns db.ErrNotFound
+// if the entry does not exist.
 func (s *Store) JournalEntry(ctx context.Context, seq int64) (e journal.Entry, b []journal.Blocker, d []journal.OperatorDecision, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) (err error) {
 		e, err = queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1`, seq)

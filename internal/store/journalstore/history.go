@@ -52,9 +52,10 @@ func (s *Store) Analyze(ctx context.Context, last, slowest int) (Analysis, error
 	return a, nil
 }
 
-// TrimJournal deletes completed entries that are older than `age`, with the decisions about them. It examines up to `limit`
-// entries with numbers above `after`, and returns the number at which the next call continues (0 if no entries are left) and the
-// number of deleted entries. It scans by number: an index on the age would slow down every insert.
+// TrimJournal deletes completed entries that are older than `age`, with the decisions about them. TrimJournal examines up to
+// `limit` entries with numbers above `after`. The result next is the number after which the next call continues (0 if no entries
+// are left), and deleted is the number of deleted entries. TrimJournal scans by number: an index on the age would slow down every
+// insert.
 func (s *Store) TrimJournal(ctx context.Context, age time.Duration, after int64, limit int) (next, deleted int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		with batch as (

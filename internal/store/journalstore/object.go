@@ -10,10 +10,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// RecordChanges records changes of objects that berth has no API for and returns their entries. It records either all or
-// none. A create of an existing object returns db.ErrConflict; an update or delete of a missing object returns
-// db.ErrNotFound. A delete first deletes the objects that the object owns. The data of a delete entry is the last state of
-// the object.
+// RecordChanges records changes of objects that berth has no API for and returns their entries. RecordChanges records either all
+// or none. A create of an existing object returns db.ErrConflict; an update or delete of a missing object returns db.ErrNotFound.
+// A delete first deletes the objects that the object owns. The data of a delete entry is the last state of the object.
 func (s *Store) RecordChanges(ctx context.Context, changes []journal.Change) ([]journal.Entry, error) {
 	var entries []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -84,7 +83,7 @@ func scanObject(row pgx.CollectableRow) (journal.Change, error) {
 	return c, err
 }
 
-// lockObject locks an object and reads it. It returns nil if the object does not exist; the lock is held anyway.
+// lockObject locks an object and reads it. lockObject returns nil if the object does not exist; the lock is held anyway.
 func lockObject(ctx context.Context, tx db.Tx, r journal.Ref) (*journal.Change, error) {
 	if err := lockRef(ctx, tx, r); err != nil {
 		return nil, err

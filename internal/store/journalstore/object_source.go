@@ -17,7 +17,7 @@ type Source struct {
 	IsValidID func(id string) bool // whether the column can hold that ID
 }
 
-// ByIDs reads the objects with these IDs. It skips IDs that do not exist.
+// ByIDs reads the objects with these IDs. ByIDs skips IDs that do not exist.
 func (s Source) ByIDs(ctx context.Context, q db.Querier, ids ...string) ([]journal.Change, error) {
 	return s.Query(ctx, q, ` and `+s.IDColumn+` = any($1::text[]::`+s.IDType+`[]) order by `+s.IDColumn, s.validIDs(ids))
 }
@@ -26,7 +26,7 @@ func (s Source) validIDs(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !s.IsValidID(id) })
 }
 
-// Lock takes the locks that every change of the objects needs. It is a statement of its own, so that a later read sees the
+// Lock takes the locks that every change of the objects needs. Lock is a statement of its own, so that a later read sees the
 // changes of the transactions that it waited for.
 func (s Source) Lock(ctx context.Context, tx db.Tx, typ string, ids ...string) error {
 	if s.IDType == "uuid" {

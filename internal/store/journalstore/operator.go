@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// RetryEntry gives a failed entry a full set of attempts and ends the back-off of a pending one. It records the actor. It
-// returns db.ErrConflict if the entry is blocked, completed or being sent.
+// RetryEntry gives a failed entry a full set of attempts and ends the back-off of a pending one. RetryEntry records the actor.
+// RetryEntry returns db.ErrConflict if the entry is blocked, completed or being sent.
 func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		held, err := queryBlockers(ctx, tx, seq)
@@ -44,8 +44,8 @@ func (s *Store) RetryEntry(ctx context.Context, seq int64, actor string) (journa
 	return e, nil
 }
 
-// SkipEntry completes an entry that failed or is stuck, without sending it. Its dependents wait for its own blockers from then
-// on. It records the actor and the reason.
+// SkipEntry completes an entry that failed or is stuck, without sending it. The dependents of a skipped entry wait for its
+// blockers from then on. SkipEntry records the actor and the reason.
 func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) (journal.Entry, error) {
 	e, err := s.decideEntry(ctx, seq, func(tx db.Tx, e journal.Entry) (journal.Entry, error) {
 		if err := RecordDecision(ctx, tx, seq, "skip", actor, reason); err != nil {
@@ -73,7 +73,7 @@ func (s *Store) SkipEntry(ctx context.Context, seq int64, actor, reason string) 
 // maxAttemptDuration is longer than every attempt: an attempt that began longer ago than this has ended or failed.
 const maxAttemptDuration = 20 * time.Second
 
-// decideEntry locks an entry, applies a decision to it and wakes its workflow. It returns db.ErrConflict if the entry is
+// decideEntry locks an entry, applies a decision to it and wakes its workflow. decideEntry returns db.ErrConflict if the entry is
 // completed or being sent.
 func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, journal.Entry) (journal.Entry, error)) (journal.Entry, error) {
 	var e journal.Entry
@@ -101,8 +101,8 @@ func (s *Store) decideEntry(ctx context.Context, seq int64, act func(db.Tx, jour
 	return e, err
 }
 
-// relinkDependents makes the dependents of an entry wait for the blockers of the entry. It share-locks the blockers like
-// queueEntry.
+// relinkDependents makes the dependents of an entry wait for the blockers of the entry. relinkDependents share-locks the blockers
+// like queueEntry.
 func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	_, err := tx.Exec(ctx, `
 		with blocker as (
@@ -119,7 +119,7 @@ func relinkDependents(ctx context.Context, tx db.Tx, seq int64) error {
 	return err
 }
 
-// LockEntry reads an entry and locks it until the transaction ends. It returns pgx.ErrNoRows if the entry does not exist.
+// LockEntry reads an entry and locks it until the transaction ends. LockEntry returns pgx.ErrNoRows if the entry does not exist.
 func LockEntry(ctx context.Context, tx db.Tx, seq int64) (journal.Entry, error) {
 	return queryEntry(ctx, tx, `select `+EntryColumns+` from journal_entry where seq = $1 for no key update`, seq)
 }
@@ -149,8 +149,8 @@ func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) erro
 	return wakeEntries(ctx, tx, e)
 }
 
-// ReopenEntry makes a locked entry that failed pending again, with another operation and other data, and wakes its workflow and
-// the workflows of the entries that wait for it.
+// ReopenEntry makes a locked, failed entry pending again, with another operation and other data. It wakes the workflow of the
+// entry and the workflows of the entries that wait for it.
 func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation, data json.RawMessage) error {
 	e, err := queryEntry(ctx, tx, `
 		update journal_entry

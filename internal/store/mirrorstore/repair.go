@@ -132,8 +132,8 @@ func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration
 	return due, nil
 }
 
-// UnrecoveredEntries lists up to `limit` entries with numbers above `after` that the run has not recovered yet. These are entries
-// that failed, and entries that the controller rejected at least three times because a parent is missing.
+// UnrecoveredEntries lists up to `limit` entries with numbers above `after` that the run has not recovered yet. Such entries have
+// failed, or the controller has rejected them at least three times because a parent is missing.
 func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
 		select `+journalstore.EntryColumns+`

@@ -22,8 +22,8 @@ func scanRun(row pgx.CollectableRow) (journal.Run, error) {
 	return r, err
 }
 
-// StartRun creates a run, or returns the open run of the same kind. It returns db.ErrConflict if a repair of another plan is
-// open, or if the plan is not a finished audit.
+// StartRun creates a run, or returns the open run of the same kind. StartRun returns db.ErrConflict if a repair of another plan
+// is open, or if the plan is not a finished audit.
 func (s *Store) StartRun(ctx context.Context, want journal.Run) (journal.Run, error) {
 	var r journal.Run
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {
@@ -100,7 +100,7 @@ func (s *Store) Runs(ctx context.Context, limit int) ([]journal.Run, error) {
 	return pgx.CollectRows(rows, scanRun)
 }
 
-// TrimRuns deletes runs that finished longer ago than `age`, with their findings. It keeps the audit that an open repair
+// TrimRuns deletes runs that finished longer ago than `age`, with their findings. TrimRuns keeps the audit that an open repair
 // uses as its plan.
 func (s *Store) TrimRuns(ctx context.Context, age time.Duration) error {
 	_, err := s.db.Exec(ctx, `
@@ -139,7 +139,7 @@ func countEntries(ctx context.Context, q db.Querier, r *journal.Run) error {
 	return err
 }
 
-// SaveRun saves the progress of a run and increments its step. It returns db.ErrConflict if the step has changed since the
+// SaveRun saves the progress of a run and increments its step. SaveRun returns db.ErrConflict if the step has changed since the
 // run was read.
 func (s *Store) SaveRun(ctx context.Context, r journal.Run) (journal.Run, error) {
 	saved, err := db.QueryOne(ctx, s.db, scanRun, db.ErrConflict, `
@@ -201,7 +201,8 @@ func (s *Store) SaveFindings(ctx context.Context, r journal.Run, findings []jour
 	})
 }
 
-// changeFindings changes the findings of an audit. It returns db.ErrConflict if the step has changed since the run was read.
+// changeFindings changes the findings of an audit. changeFindings returns db.ErrConflict if the step has changed since the run
+// was read.
 func (s *Store) changeFindings(ctx context.Context, r journal.Run, alter func(db.Tx) error) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		tag, err := tx.Exec(ctx, `select from mirror_run where id = $1 and step = $2 and finished_at is null for update`, r.ID, r.Step)

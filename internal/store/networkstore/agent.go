@@ -117,8 +117,8 @@ func (s *Store) UpdateAgent(ctx context.Context, id uuid.UUID, c network.AgentCh
 	return a, err
 }
 
-// retryFailedBindings binds the ports on the host whose binding failed because no L2 agent was alive. It does nothing if the
-// agent is disabled or its type does not wire ports.
+// retryFailedBindings binds the ports on the host whose binding failed because no L2 agent was alive. retryFailedBindings does
+// nothing if the agent is disabled or its type does not wire ports.
 func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string) error {
 	if !slices.Contains(network.L2AgentTypes(), kind) {
 		return nil
@@ -224,8 +224,9 @@ func recordHeartbeat(ctx context.Context, tx *transaction, st network.AgentState
 	return network.AgentRevived, silent, nil
 }
 
-// DeleteAgent deletes an agent. Its networks are rescheduled to other DHCP agents; without another agent their ports no
-// longer wait for DHCP. A port that waits for L2 keeps waiting, and its status names the missing agent.
+// DeleteAgent deletes an agent. The networks of a deleted DHCP agent are rescheduled to other DHCP agents. If there is no other
+// agent, the ports of these networks no longer wait for DHCP. A port that waits for L2 keeps waiting, and its status names the
+// missing agent.
 func (s *Store) DeleteAgent(ctx context.Context, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select from agent where id = $1 for update`, id); err != nil {

@@ -53,7 +53,7 @@ func (s *Store) AddBlock(ctx context.Context, o Object, entity string) error {
 	})
 }
 
-// RemoveBlock removes an object's block for an entity without counting it as completed, and updates the object. It
+// RemoveBlock removes an object's block for an entity without counting it as completed, and updates the object. RemoveBlock
 // returns whether the block existed.
 func (s *Store) RemoveBlock(ctx context.Context, o Object, entity string) (removed bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
@@ -64,8 +64,8 @@ func (s *Store) RemoveBlock(ctx context.Context, o Object, entity string) (remov
 }
 
 // CompleteBlock records that an entity has completed its part for an object. The report's host must match the block's host,
-// unless the block names none. It returns whether a block was removed and whether other blocks remain. The object's row lock
-// serializes concurrent completions: the second completion sees the result of the first.
+// unless the block names none. CompleteBlock returns whether a block was removed and whether other blocks remain. The object's
+// row lock serializes concurrent completions: the second completion sees the result of the first.
 func (s *Store) CompleteBlock(ctx context.Context, o Object, r network.Report) (completed, blocked bool, err error) {
 	err = s.inTx(ctx, func(tx *transaction) (err error) {
 		completed, blocked, err = changeBlocks(ctx, tx, o, r.Entity, `

@@ -76,9 +76,9 @@ func assignUnhostedNetworks(ctx context.Context, tx *transaction, host string) e
 	return nil
 }
 
-// takeOverNetworks moves networks whose agents are all down to the DHCP agent on the host. It moves the agent's share of them:
-// their number divided by the number of live agents, rounded up. It runs with each heartbeat. A revived agent receives a
-// notification for each network that it lost.
+// takeOverNetworks moves a share of the networks whose agents are all down to the DHCP agent on the host. The agent's share is
+// the number of such networks divided by the number of live agents, rounded up. takeOverNetworks runs with each heartbeat. A
+// revived agent receives a notification for each network that it lost.
 func takeOverNetworks(ctx context.Context, tx *transaction, host string) error {
 	if tx.config.NoDHCP {
 		return nil
@@ -181,8 +181,8 @@ func (s *Store) ScheduleNetwork(ctx context.Context, agent, id uuid.UUID) error 
 	})
 }
 
-// UnscheduleNetwork removes a network from a DHCP agent and reschedules it. Without another agent, its ports no longer
-// wait for DHCP.
+// UnscheduleNetwork removes a network from a DHCP agent and reschedules it. If no other agent can serve the network, its ports no
+// longer wait for DHCP.
 func (s *Store) UnscheduleNetwork(ctx context.Context, agent, id uuid.UUID) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := agentByID(ctx, tx, agent); err != nil {

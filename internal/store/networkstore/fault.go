@@ -28,7 +28,8 @@ func checkRevision(current int64, expect *int64) error {
 	return network.Faultf(network.RevisionMismatch, "Constrained to %d, but current revision is %d", *expect, current)
 }
 
-// checkFence checks the result of a write that is conditional on a revision. It returns db.ErrConflict if no row was updated.
+// checkFence checks the result of a write that is conditional on a revision. checkFence returns db.ErrConflict if no row was
+// updated.
 func checkFence(tag pgconn.CommandTag, err error, what string, id uuid.UUID) error {
 	switch {
 	case err != nil:

@@ -164,8 +164,8 @@ func mirrored(typ string, id uuid.UUID, op journal.Operation, mirror any, projec
 		Project: project, Name: name}, nil)
 }
 
-// referring adds the references of an object to the journal change of the object. It panics if the references cannot be decoded,
-// which is a programming error.
+// referring adds the references of an object to the journal change of the object. referring panics if the references cannot be
+// decoded, which is a programming error.
 func referring(c journal.Change, before *journal.Change) journal.Change {
 	c, err := c.WithReferences(before)
 	if err != nil {
@@ -181,7 +181,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// encoded returns v as JSON. It panics if v cannot be encoded, which is a programming error.
+// encoded returns v as JSON. encoded panics if v cannot be encoded, which is a programming error.
 func encoded(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

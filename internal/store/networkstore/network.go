@@ -231,7 +231,7 @@ func checkNoForeignPorts(ctx context.Context, tx *transaction, n network.Network
 	return nil
 }
 
-// DeleteNetwork deletes a network with its subnets and service ports. It fails if the network has other ports.
+// DeleteNetwork deletes a network with its subnets and service ports. DeleteNetwork fails if the network has other ports.
 func (s *Store) DeleteNetwork(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockNetwork(ctx, tx, id, lockForDelete)

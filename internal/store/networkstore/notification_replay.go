@@ -18,7 +18,8 @@ import (
 // receive the notifications that it missed.
 const notificationRetention = time.Hour
 
-// MarkNotificationsSent marks notifications as sent. They are kept for replay for notificationRetention.
+// MarkNotificationsSent marks notifications as sent. Sent notifications are kept for notificationRetention, so that they can be
+// replayed.
 func (s *Store) MarkNotificationsSent(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `update announcement set told_at = clock_timestamp() where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("mark notifications sent: %w", err)

@@ -48,7 +48,8 @@ var wiringAgentType = func() string {
 	return sql + " end"
 }()
 
-// silentSince is the SQL expression for the last heartbeat of the agents in the alias a. It is null while one of them is alive.
+// silentSince is the SQL expression for the last heartbeat of the agents in the alias a. silentSince is null while one of these
+// agents is alive.
 var silentSince = fmt.Sprintf(`case when max(a.heartbeat_at) < clock_timestamp() - interval '%d seconds' then max(a.heartbeat_at) end`,
 	int(network.AgentDownTime.Seconds()))
 
@@ -288,7 +289,8 @@ func portNudge(p network.Port, fresh bool) contract.Nudge {
 	}
 }
 
-// DeletePort deletes a port with its addresses and blocks. Its pending Nova events stay until they are delivered.
+// DeletePort deletes a port with its addresses and blocks. The pending Nova events of a deleted port stay until they are
+// delivered.
 func (s *Store) DeletePort(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		p, err := lockPort(ctx, tx, id)

@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// requestedAddresses resolves the requested fixed IPs in the network's subnets. It returns an error if a named subnet does not
-// exist.
+// requestedAddresses resolves the requested fixed IPs in the network's subnets. requestedAddresses returns an error if a named
+// subnet does not exist.
 func requestedAddresses(ctx context.Context, tx *transaction, p network.Port, subnets []network.Subnet, fixed []network.FixedIP) ([]network.AddressRequest, error) {
 	requests, err := p.AddressRequests(subnets, fixed)
 	for _, f := range fixed {
@@ -77,9 +77,9 @@ func allocateFromSubnets(ctx context.Context, tx *transaction, p network.Port, p
 // randomAttempts is the number of random addresses of a pool that are tried before a search for free ones.
 const randomAttempts = 6
 
-// allocateFromPool allocates a free address from the pool; ok is false if the pool is exhausted. It waits for an address that
-// another transaction is allocating only if no other address is left, because two transactions that wait for each other would
-// deadlock.
+// allocateFromPool allocates a free address from the pool; ok is false if the pool is exhausted. allocateFromPool waits for an
+// address that another transaction is allocating only if no other address is left, because two transactions that wait for each
+// other would deadlock.
 func allocateFromPool(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, pool network.Pool) (network.Address, bool, error) {
 	a, inserted, err := insertFirstFreeAddress(ctx, tx, port, position, subnet, pool.RandomAddresses(randomAttempts))
 	for err == nil && !inserted {
@@ -96,9 +96,9 @@ func allocateFromPool(ctx context.Context, tx *transaction, port uuid.UUID, posi
 	return a, inserted, err
 }
 
-// insertFirstFreeAddress allocates the first address that is free and that no other transaction is allocating. It does not wait:
-// each candidate has an advisory try-lock. A subnet has 1,024 such locks, so two addresses can share one, and a free address may
-// be skipped.
+// insertFirstFreeAddress allocates the first address that is free and that no other transaction is allocating.
+// insertFirstFreeAddress does not wait: each candidate has an advisory try-lock. A subnet has 1,024 such locks, so two addresses
+// can share one, and a free address may be skipped.
 func insertFirstFreeAddress(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, free []netip.Addr) (network.Address, bool, error) {
 	texts := make([]string, len(free))
 	for i, ip := range free {
@@ -141,9 +141,9 @@ func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, positio
 	return tag.RowsAffected() == 1, nil
 }
 
-// findFreeAddresses returns up to 16 free addresses of the pool that follow a used one. It searches from a random address to the
-// end of the pool. If it finds none there, it searches from the start of the pool. If the pool has a free address, it returns at
-// least one.
+// findFreeAddresses returns up to 16 free addresses of the pool that follow a used one. findFreeAddresses searches from a random
+// address to the end of the pool. If findFreeAddresses finds none there, it searches from the start of the pool. If the pool has
+// a free address, it returns at least one.
 func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
 	for _, from := range append(pool.RandomAddresses(1), pool.Start) {
 		rows, err := tx.Query(ctx, `
@@ -224,7 +224,8 @@ func updateFixedIPs(ctx context.Context, tx *transaction, before network.Port, p
 }
 
 // mergeFixedIPs returns the requested fixed IPs. Where the request accepts any address of a subnet, the result names the port's
-// current address in this subnet. Without a request, mergeFixedIPs returns the current addresses that do not derive from the MAC.
+// current address in this subnet. If the request names no fixed IPs, mergeFixedIPs returns the current addresses that do not
+// derive from the MAC.
 func mergeFixedIPs(subnets []network.Subnet, before, p network.Port, fixed *[]network.FixedIP) []network.FixedIP {
 	automatic := func(id uuid.UUID) bool {
 		return slices.ContainsFunc(subnets, func(s network.Subnet) bool { return s.ID == id && p.HasAutoAddressIn(s) })

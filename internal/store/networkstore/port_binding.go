@@ -8,8 +8,8 @@ import (
 	"berth/internal/network"
 )
 
-// CreateBinding adds an inactive binding of a port to a host, for example before a live migration. It fails if no agent on the
-// host can wire the port.
+// CreateBinding adds an inactive binding of a port to a host, for example before a live migration. CreateBinding fails if no
+// agent on the host can wire the port.
 func (s *Store) CreateBinding(ctx context.Context, id uuid.UUID, c network.BindingChange) (network.Port, error) {
 	return s.changeBindings(ctx, id, func(tx *transaction, h lockedPort) (network.Port, error) {
 		agents, err := readHostAgents(ctx, tx, *c.Host, h.Network)
@@ -44,15 +44,15 @@ func (s *Store) ActivateBinding(ctx context.Context, id uuid.UUID, host string) 
 	})
 }
 
-// DeleteBinding deletes the binding of a port to a host. Without its active binding, the port is unbound.
+// DeleteBinding deletes the binding of a port to a host. After the deletion of its active binding, the port is unbound.
 func (s *Store) DeleteBinding(ctx context.Context, id uuid.UUID, host string) error {
 	none := ""
 	_, err := s.changeBindingOnHost(ctx, id, host, network.PortChange{Host: &none}, func(_ *transaction, h lockedPort) (network.Port, error) { return h.DeleteInactiveBinding(host) })
 	return err
 }
 
-// changeBindingOnHost changes the binding of a port to a host. It applies the port change `own` to the active binding, and the
-// function `other` to an inactive binding.
+// changeBindingOnHost changes the binding of a port to a host. changeBindingOnHost applies the port change `own` to the active
+// binding, and the function `other` to an inactive binding.
 func (s *Store) changeBindingOnHost(ctx context.Context, id uuid.UUID, host string, own network.PortChange, other func(*transaction, lockedPort) (network.Port, error)) (network.Port, error) {
 	var after network.Port
 	err := s.inTx(ctx, func(tx *transaction) error {

@@ -16,8 +16,8 @@ import (
 
 // UpdatePortStatus applies reports to a port's blocks, updates its binding and status, and writes the result under the port's row
 // lock. The lock serializes concurrent reports: the second call sees the result of the first. Reports that change nothing are
-// counted as ignored. Without reports it rechecks the port and corrects its blocks and status. For a deleted port only its
-// pending Nova events are returned.
+// counted as ignored. If the list of reports is empty, UpdatePortStatus rechecks the port and corrects its blocks and status. For
+// a deleted port only its pending Nova events are returned.
 func (s *Store) UpdatePortStatus(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	view, err := s.updatePortStatusPipelined(ctx, id, reports)
 	if errors.Is(err, errNeedsTx) {
@@ -81,8 +81,8 @@ func (s *Store) updatePortStatusInTx(ctx context.Context, id uuid.UUID, reports 
 	return view, err
 }
 
-// ReportPort applies reports that do not come through the port's workflow, and nudges the workflow if they changed the port. It
-// returns db.ErrNotFound if the port does not exist.
+// ReportPort applies reports that do not come through the port's workflow, and nudges the workflow if they changed the port.
+// ReportPort returns db.ErrNotFound if the port does not exist.
 func (s *Store) ReportPort(ctx context.Context, id uuid.UUID, reports []network.Report) (network.StatusView, error) {
 	var view network.StatusView
 	err := s.inTx(ctx, func(tx *transaction) error {
@@ -217,7 +217,7 @@ func queueNovaEventsRead(batch *pgx.Batch, port uuid.UUID, into *[]network.NovaE
 	})
 }
 
-// DeleteNovaEvents deletes delivered events. It ignores events that do not exist.
+// DeleteNovaEvents deletes delivered events. DeleteNovaEvents ignores events that do not exist.
 func (s *Store) DeleteNovaEvents(ctx context.Context, ids []int64) error {
 	if _, err := s.db.Exec(ctx, `delete from nova_event where id = any($1)`, ids); err != nil {
 		return fmt.Errorf("delete Nova events: %w", err)

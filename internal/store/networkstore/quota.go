@@ -106,8 +106,8 @@ func (s *Store) SetQuota(ctx context.Context, project string, q network.Quota) e
 	return s.inTx(ctx, func(tx *transaction) error { return setQuota(ctx, tx, project, q) })
 }
 
-// SetQuotaAboveUsage does the same as SetQuota, but fails if the project already uses more than a new limit. It waits for running
-// creations of the project; later creations see the new quota.
+// SetQuotaAboveUsage does the same as SetQuota, but fails if the project already uses more than a new limit. SetQuotaAboveUsage
+// waits for running creations of the project; later creations see the new quota.
 func (s *Store) SetQuotaAboveUsage(ctx context.Context, project string, q network.Quota) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('quota of ' || $1::text, 0))`, project); err != nil {

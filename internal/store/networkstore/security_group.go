@@ -157,7 +157,8 @@ func (t *projectContext) queue(batch *pgx.Batch, project string) {
 		QueryRow(func(row pgx.Row) error { return row.Scan(&t.defaultGroup, &t.portLimit) })
 }
 
-// addDefaultGroup puts a port into the default group of its project. It creates the group if the parameter group is nil.
+// addDefaultGroup puts a port into the default group of its project. addDefaultGroup creates the group if the parameter group is
+// nil.
 func addDefaultGroup(ctx context.Context, tx *transaction, p network.Port, group *uuid.UUID) (network.Port, error) {
 	if group == nil {
 		id, err := ensureDefaultGroup(ctx, tx, p.Project)

@@ -82,7 +82,7 @@ func createRule(ctx context.Context, tx *transaction, c network.SecurityRuleChan
 	return r, err
 }
 
-// insertRule inserts a rule of a locked group. It returns an error if the group already has an identical rule.
+// insertRule inserts a rule of a locked group. insertRule returns an error if the group already has an identical rule.
 func insertRule(ctx context.Context, tx *transaction, r network.SecurityRule) error {
 	remote := ""
 	if r.RemoteIP.IsValid() {

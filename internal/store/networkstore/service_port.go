@@ -16,8 +16,8 @@ import (
 // Service ports and SLAAC addresses, which no client requested, do not prevent the deletion of a network or subnet: they
 // are deleted with it. A new SLAAC subnet assigns addresses to existing ports.
 
-// deleteServicePorts deletes the service ports of a locked network (DHCP and router ports that Neutron may delete). It returns an
-// error if the network has other ports.
+// deleteServicePorts deletes the service ports of a locked network (DHCP and router ports that Neutron may delete).
+// deleteServicePorts returns an error if the network has other ports.
 func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error {
 	ports, used, err := removablePorts(ctx, tx, `
 		select id, device_owner = any($2)
@@ -42,8 +42,8 @@ func deleteServicePorts(ctx context.Context, tx *transaction, n uuid.UUID) error
 	return nil
 }
 
-// releaseSubnetAddresses releases the addresses of a locked subnet that belong to service ports, and SLAAC addresses. It returns
-// an error if the subnet has other addresses.
+// releaseSubnetAddresses releases the addresses of a locked subnet that belong to service ports, and SLAAC addresses.
+// releaseSubnetAddresses returns an error if the subnet has other addresses.
 func releaseSubnetAddresses(ctx context.Context, tx *transaction, s network.Subnet) error {
 	ports, used, err := removablePorts(ctx, tx, `
 		select distinct p.id, p.device_owner = any($2) or $3 and p.device_owner not like 'network:%'

@@ -17,7 +17,7 @@ type Store struct {
 	config Config
 }
 
-// Config holds the operator's settings for networks. Its zero value is the default.
+// Config holds the operator's settings for networks. The zero value of Config contains the default settings.
 type Config struct {
 	Policy           network.BlockPolicy // time limits of provisioning blocks
 	Quota            network.Quota       // default limits of projects

@@ -228,8 +228,8 @@ func applyDHCPChange(ctx context.Context, tx *transaction, before, after network
 	}
 }
 
-// DeleteSubnet deletes a subnet. It fails if the subnet has addresses of ports that are not service ports, unless these are SLAAC
-// addresses.
+// DeleteSubnet deletes a subnet. DeleteSubnet fails if the subnet has addresses of ports that are not service ports, unless these
+// are SLAAC addresses.
 func (s *Store) DeleteSubnet(ctx context.Context, id uuid.UUID, expect *int64) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		n, err := lockSubnet(ctx, tx, id)

@@ -179,7 +179,7 @@ func resolveSegmentation(ctx context.Context, tx *transaction, t network.Trunk, 
 	return resolved, nil
 }
 
-// lockAllPorts locks ports in the order of their IDs. It returns an error if a port does not exist.
+// lockAllPorts locks ports in the order of their IDs. lockAllPorts returns an error if a port does not exist.
 func lockAllPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lockedPort, error) {
 	all, err := lockExistingPorts(ctx, tx, ids)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 )
 
 // Adopt binds the database to the Temporal namespace with the given ID. If the database was bound to another namespace, Adopt
-// enqueues a note for every row that has a workflow, because workflow executions are missing in a new Temporal server or in one
-// that was restored from an old backup. It returns the number of notes. If several processes call Adopt at the same time, one of
-// them enqueues the notes.
+// enqueues a note for every row that has a workflow, because a new or restored Temporal server lacks workflow executions. Adopt
+// returns the number of notes. If several processes call Adopt at the same time, one of them enqueues the notes.
 func (s *Store) Adopt(ctx context.Context, namespace string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -59,8 +58,8 @@ func (s *Store) IsBoundTo(ctx context.Context, namespace string) (bool, error) {
 	return bound, nil
 }
 
-// RestartWorkflows enqueues a note for each of the workflow IDs that has a row, and returns the number of notes. It ignores
-// IDs without a row.
+// RestartWorkflows enqueues a note for each of the workflow IDs that has a row, and returns the number of notes. RestartWorkflows
+// ignores IDs without a row.
 func (s *Store) RestartWorkflows(ctx context.Context, workflowIDs []string) (int64, error) {
 	var notes int64
 	err := s.db.InTx(ctx, func(tx db.Tx) (err error) {

@@ -44,7 +44,7 @@ func Enqueue(ctx context.Context, tx db.Tx, nudges ...contract.Nudge) error {
 	return nil
 }
 
-// Claim returns up to `limit` due notes and hides them from other relays for the duration of the claim. It returns none if the
+// Claim returns up to `limit` due notes and hides them from other relays for the duration of the claim. Claim returns none if the
 // database is bound to another Temporal namespace. If a relay dies, its claim expires and another relay delivers the notes.
 func (s *Store) Claim(ctx context.Context, namespace string, limit int, claim time.Duration) ([]contract.Note, error) {
 	rows, err := s.db.Query(ctx, `

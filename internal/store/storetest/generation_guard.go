@@ -1,8 +1,8 @@
 package storetest
 
-// generationGuard is SQL for the template of every test database. Its triggers reject a transaction of berth that changes a
-// generation of a consumer or provider without a row in generation_change. They check the state at the commit: a consumer or
-// provider that the same transaction creates and deletes needs no such row.
+// generationGuard is SQL for the template of every test database. The triggers of generationGuard reject a transaction of berth
+// that changes a generation of a consumer or provider without a row in generation_change. The triggers check the state at the
+// commit: a consumer or provider that the same transaction creates and deletes needs no such row.
 const generationGuard = `
 create function check_generation() returns trigger language plpgsql as $$
 declare

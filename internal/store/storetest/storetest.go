@@ -157,8 +157,8 @@ func databaseURL(database string) string {
 	return u.String()
 }
 
-// execAsSuperuser runs one statement as superuser, outside of a transaction. It retries while another connection to the
-// template is closing, because cloning needs exclusive access.
+// execAsSuperuser runs one statement as superuser, outside of a transaction. execAsSuperuser retries while another connection to
+// the template is closing, because cloning needs exclusive access.
 func execAsSuperuser(ctx context.Context, sql string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
 		_, err := postgres.admins.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
