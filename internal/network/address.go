@@ -18,8 +18,8 @@ type AddressRequest struct {
 	Subnets []Subnet   // exactly one if IP is given
 }
 
-// AddressRequests returns the address requests for the `fixed_ips` of a client's request, in order. The subnets are those of the
-// port's network.
+// AddressRequests returns the address requests for the `fixed_ips` of a client's request, in order. The parameter subnets
+// contains the subnets of the port's network.
 func (p Port) AddressRequests(subnets []Subnet, fixed []FixedIP) ([]AddressRequest, error) {
 	if len(fixed) > 0 && len(subnets) == 0 {
 		return nil, invalidInput("IP allocation requires subnets for network.")
@@ -63,8 +63,8 @@ func (p Port) addressRequest(subnets []Subnet, f FixedIP) (AddressRequest, error
 	return w, nil
 }
 
-// routerInterfaceOwners are the device owners of router interfaces. Neutron assigns a fixed address to such a port even in an
-// auto-address subnet (ROUTER_INTERFACE_OWNERS_SNAT).
+// routerInterfaceOwners are the device owners of router interfaces. Neutron assigns a fixed address to the port of a router
+// interface even in an auto-address subnet (ROUTER_INTERFACE_OWNERS_SNAT).
 var routerInterfaceOwners = []string{"network:router_interface", deviceOwnerDistributed, "network:ha_router_replicated_interface", "network:router_centralized_snat"}
 
 // RouterInterfaceOwners returns the device owners of router interfaces, which get no auto-address.
@@ -120,10 +120,11 @@ func EUI64(cidr netip.Prefix, mac string) netip.Addr {
 }
 
 // firstSearchWindow is the number of addresses at the start of a pool among which the first random address is drawn. For each
-// further draw the window is sixteen times larger.
+// further random address the window is sixteen times larger.
 const firstSearchWindow = 1 << 16
 
-// RandomAddresses returns up to `n` random addresses of the pool. The first address is near the start of the pool.
+// RandomAddresses returns up to `n` random addresses of the pool. The first of the random addresses is near the start of the
+// pool.
 func (p Pool) RandomAddresses(n int) []netip.Addr {
 	span := p.span()
 	found := make([]netip.Addr, 0, n)

@@ -6,8 +6,8 @@ import (
 )
 
 // ApplyReports applies reports in order. ApplyReports returns the changed port and, for each report, whether the report changed
-// something. ApplyReports ignores a report if the port does not wait for the agent. It also ignores reports about an earlier
-// binding or a future revision of the port, and reports that repeat a known state.
+// something. ApplyReports ignores a report if the port does not wait for the agent. ApplyReports also ignores reports about an
+// earlier binding or a future revision of the port, and reports that repeat a known state.
 func (p Port) ApplyReports(pc PortContext, reports []Report, now time.Time) (Port, []bool) {
 	accepted := make([]bool, len(reports))
 	p.Blocks = slices.Clone(p.Blocks)
@@ -64,8 +64,8 @@ func (b Block) accepts(r Report, pc PortContext) bool {
 	}
 }
 
-// applyBegun applies the report that the L2 agent has started to wire the port. The status is BUILD until the agent has completed
-// the wiring.
+// applyBegun applies the report that the L2 agent has started to wire the port. The port's status is BUILD until the agent has
+// completed the wiring.
 func (p Port) applyBegun(pc PortContext, r Report, now time.Time) (Port, bool) {
 	if !p.AdminUp || !p.isFromWiringAgent(r, pc) {
 		return p, false

@@ -17,7 +17,7 @@ const controllerDriver = "opendaylight"
 const ODLAgentBinary = "neutron-odlagent-portbinding"
 
 // ReportsPortStatusKey is a key in the configurations of a pseudo agent. The value of the key is true if the controller reports
-// when a port is wired. If it is false, ports on this host have no L2 block.
+// when a port is wired. If the value is false, ports on this host have no L2 block.
 const ReportsPortStatusKey = "reports_port_status"
 
 // hostConfiguration is the configuration of a host as networking-odl's pseudo agents describe it.

@@ -37,7 +37,7 @@ type mechanism struct {
 	supports  func(Port, HostAgent) bool
 }
 
-// mechanisms are tried in order. The first that supports a port binds it.
+// mechanisms are tried in order. The first mechanism that supports a port binds the port.
 var mechanisms = []mechanism{
 	{"openvswitch", OVSAgent, VIFVhostUser, func(p Port, a HostAgent) bool {
 		return a.usesUserSpaceDatapath() && (p.VNIC == "normal" || p.VNIC == "vdpa" || p.VNIC == "smart-nic" && a.SmartNIC)
@@ -63,8 +63,8 @@ var mechanisms = []mechanism{
 	{"macvtap", MacvtapAgent, VIFMacvtap, func(p Port, _ HostAgent) bool { return p.VNIC == "normal" }},
 }
 
-// AgentTypeByVIF maps the VIF type of a port to the type of the agent that wires it. The map does not apply to ports that a
-// controller wires.
+// AgentTypeByVIF maps the VIF type of a port to the type of the agent that wires it. AgentTypeByVIF does not apply to ports that
+// a controller wires.
 func AgentTypeByVIF() map[string]string {
 	types := map[string]string{}
 	for _, m := range mechanisms {
@@ -88,7 +88,7 @@ func (p Port) wantsSwitchdev() bool {
 func (p Port) Bound() bool { return p.VIF != VIFUnbound && p.VIF != VIFFailed }
 
 // VIFTypeWith returns the VIF type that the port gets on its host. The first mechanism driver that supports the port and has a
-// live agent determines the type. If there is none, a controller determines it.
+// live agent determines the VIF type. If there is no such driver, a controller determines the VIF type.
 func (p Port) VIFTypeWith(agents []HostAgent) string { return p.BindWith(agents).VIF }
 
 // BindWith returns the port with VIF type, VIF details and switch determined by the agents on its host.

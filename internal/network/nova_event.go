@@ -51,8 +51,8 @@ func (p Port) newNovaEvent(name, status string) (NovaEvent, bool) {
 // it.
 const novaServerTimeout = 10 * time.Minute
 
-// NovaEventsToResend returns the events that must be sent again, given Nova's response code for each event. Such an event is a
-// plugged event that Nova rejected because Nova does not know the server yet or the server has no host yet. A plugged event is
+// NovaEventsToResend returns the events that must be sent again, given Nova's response code for each event. A plugged event must
+// be sent again if Nova rejected it because Nova does not know the server yet or the server has no host yet. A plugged event is
 // not sent again if a later vif event of the port follows.
 func NovaEventsToResend(events []NovaEvent, codes []int) []NovaEvent {
 	var again []NovaEvent

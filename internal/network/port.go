@@ -64,8 +64,8 @@ type Port struct {
 	AgentHealth          AgentHealth   // the agent that wired an ACTIVE port; informative, no rule depends on it
 }
 
-// AgentHealth says whether the agent that wired a port is silent or unregistered. Such an agent cannot report that the device is
-// unplugged.
+// AgentHealth says whether the agent that wired a port is silent or unregistered. A silent or unregistered agent cannot report
+// that the device is unplugged.
 type AgentHealth struct {
 	SilentSince  *time.Time `json:"heard"`  // time of its last heartbeat, if older than AgentDownTime
 	Unregistered bool       `json:"orphan"` // the agent is no longer registered

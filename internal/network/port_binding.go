@@ -81,7 +81,7 @@ func (p Port) UpdateInactiveBinding(host string, c BindingChange, agents []HostA
 	return p, err
 }
 
-// updated returns the binding after the change. The agents on its host determine the VIF type again.
+// updated returns the binding after the change. The agents on the host of the binding determine the VIF type again.
 func (b Binding) updated(p Port, c BindingChange, agents []HostAgent) (Binding, error) {
 	set(&b.VNIC, c.VNIC)
 	if c.Profile != nil {
@@ -125,7 +125,7 @@ func (p Port) ActivateBinding(host string, pc PortContext, revision int64, now t
 	return p.UpdateBlocks(pc, BlockTrigger{BindingChanged: true, Revision: revision}, now), nil
 }
 
-// BindToNewHost returns the port bound to its host by the agents there. An INACTIVE binding to the same host is dropped.
+// BindToNewHost returns the port bound to its host by the agents there. BindToNewHost drops an INACTIVE binding to the same host.
 func (p Port) BindToNewHost(agents []HostAgent) Port {
 	p = p.BindWith(agents)
 	p.Bindings = slices.DeleteFunc(slices.Clone(p.Bindings), func(b Binding) bool { return b.Host == p.Host || b.Status != BindingInactive })
@@ -153,8 +153,8 @@ func (p Port) bindingNotFoundFault(host string) error {
 	return Faultf(BindingNotFound, "Binding for port %s for host %s could not be found.", p.ID, host)
 }
 
-// applyInactiveBindingReport applies a report from the host of an INACTIVE binding. Nova waits for this report before
-// it migrates the server.
+// applyInactiveBindingReport applies a report from the host of an INACTIVE binding. Nova waits for the event about this report
+// before it migrates the server.
 func (p Port) applyInactiveBindingReport(r Report) (Port, bool) {
 	at := p.bindingAt(r.Host)
 	if r.Entity != L2 || at < 0 || p.Bindings[at].Status != BindingInactive || p.Bindings[at].VIF == VIFUnbound {

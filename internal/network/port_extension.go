@@ -67,7 +67,7 @@ func (p Port) WithExtensions(c PortChange) (Port, error) {
 	return p, nil
 }
 
-// mergeDHCPOptions sets and removes the requested options. All other options stay.
+// mergeDHCPOptions sets and removes the requested options. mergeDHCPOptions does not change the other options.
 func mergeDHCPOptions(options, requested []DHCPOption) []DHCPOption {
 	merged := slices.Clone(options)
 	for _, a := range requested {

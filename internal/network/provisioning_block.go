@@ -37,7 +37,8 @@ type BlockTimeout struct {
 	Fatal bool          // the port's status becomes ERROR; otherwise the port keeps waiting
 }
 
-// BlockPolicy maps an entity to its block timeout. The empty key applies to all other entities.
+// BlockPolicy maps an entity to its block timeout. The empty key of a BlockPolicy applies to all entities without a key of their
+// own.
 type BlockPolicy map[string]BlockTimeout
 
 // Limit returns the block timeout of an entity (0: none), and whether the port's status becomes ERROR afterwards.

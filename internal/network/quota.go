@@ -18,7 +18,7 @@ func QuotaResources() []string {
 // Unlimited is the value of a limit that allows any number.
 const Unlimited = -1
 
-// Quota maps a resource to its limit for a project. A missing resource is unlimited.
+// Quota maps a resource to its limit for a project. A resource that is missing from a Quota is unlimited.
 type Quota map[string]int64
 
 // Limit returns the limit of a resource.

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultGroup is the name of the security group that every project has. A port without security_groups in its request
-// belongs to it.
+// DefaultGroup is the name of the security group that every project has. A port without security_groups in its request belongs to
+// the default group.
 const DefaultGroup = "default"
 
 // SecurityGroup is a Neutron security group.
@@ -171,7 +171,7 @@ func (r SecurityRule) checkPorts() error {
 	return nil
 }
 
-// Trusted reports whether the port belongs to the network itself (device_owner network:*). The traffic of such a port is not
+// Trusted reports whether the port belongs to the network itself (device_owner network:*). The traffic of a trusted port is not
 // filtered.
 func (p Port) Trusted() bool { return strings.HasPrefix(p.DeviceOwner, "network:") }
 

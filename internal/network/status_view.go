@@ -1,5 +1,5 @@
-// Package network holds the rules for networks, subnets, ports and agents: which provisioning blocks a port has, and
-// what its status is. All functions are pure: no I/O, no clock.
+// Package network holds the rules for networks, subnets, ports and agents: which provisioning blocks a port has, and what its
+// status is. The functions of package network do no I/O and read no clock.
 package network
 
 import "time"
@@ -41,7 +41,7 @@ type StatusView struct {
 	StaleAgentWarning string      // why the status of an ACTIVE port may be out of date; empty if its agent is alive
 	IgnoredReports    int64       // reports that were ignored since the port was created
 	Events            []NovaEvent // recorded for Nova and not delivered yet, oldest first
-	// Accepted says for each of the given reports, in order, whether it changed something.
+	// Accepted says for each of the given reports, in order, whether the report changed something.
 	Accepted     []bool     `json:",omitempty"`
 	NextDeadline *time.Time // when the status changes because a deadline passes; nil if no deadline is set
 }

@@ -209,7 +209,7 @@ func (s Subnet) checkPools() error {
 func (p Pool) Contains(a netip.Addr) bool { return !a.Less(p.Start) && !p.End.Less(a) }
 
 // isUsable reports whether a host can have the address: it is in the subnet and is neither the network address nor the IPv4
-// broadcast address. A block of size /31, /32, /127 or /128 has neither of these two addresses.
+// broadcast address. A block of size /31, /32, /127 or /128 has no network address and no broadcast address.
 func (s Subnet) isUsable(a netip.Addr) bool {
 	if !s.CIDR.Contains(a) {
 		return false

@@ -42,8 +42,8 @@ func (p Port) Redacted() Port {
 const maxNamedHosts = 3
 
 // WithAgentHosts sets the host of each block that a report of any one of several hosts can remove. WithAgentHosts sets the host
-// to a text that names or counts these hosts. Use it for an answer to an API request only: workflows keep their status view and
-// would not notice when these agents change.
+// to a text that names or counts these hosts. Use WithAgentHosts for an answer to an API request only: workflows keep their
+// status view and would not notice a change of these agents.
 func (p Port) WithAgentHosts() Port {
 	p.Blocks = slices.Clone(p.Blocks)
 	for i, b := range p.Blocks {

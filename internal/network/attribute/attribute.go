@@ -1,7 +1,7 @@
 // Package attribute describes the attributes of network objects. A description contains the attribute's name in the Networking
 // API, who may set and see the attribute, how a request's JSON is read, and how the value is written in each view of the object.
-// Every view is built from these definitions alone. The package contains no rule of internal/network and does not read the
-// database.
+// Every view of an object is built from these definitions alone. The package contains no rule of internal/network and does not
+// read the database.
 package attribute
 
 import (
@@ -68,7 +68,8 @@ func notVersioned[Object any](value func(Object) any) Views[Object] {
 	return nested(value, nil)
 }
 
-// absent is the value of an attribute that this object does not have. The views of this object do not contain the attribute.
+// absent is the value of an attribute that this object does not have. The views of an object omit an attribute whose value is
+// absent.
 type absent struct{}
 
 // view builds one view of an object. The parameter `in` returns an attribute's name and value in the view; an attribute without a value is left out.
@@ -86,8 +87,8 @@ func view[Object, Change any](table []Definition[Object, Change], o Object, in f
 	return all
 }
 
-// Into returns a function for the field Set of a Definition. The function reads the value and stores a pointer to it in a field
-// of the change.
+// Into returns a function for the field Set of a Definition. The returned function reads the value and stores a pointer to it in
+// a field of the change.
 func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMessage) (Value, error)) func(*Change, json.RawMessage) error {
 	return func(c *Change, raw json.RawMessage) error {
 		v, err := read(raw)
@@ -98,7 +99,7 @@ func Into[Change, Value any](field func(*Change) **Value, read func(json.RawMess
 	}
 }
 
-// ProjectInto reads project_id or tenant_id. If a request contains both, their values must be equal.
+// ProjectInto reads project_id or tenant_id. If a request contains both attributes, their values must be equal.
 func ProjectInto[Change any](field func(*Change) **string) func(*Change, json.RawMessage) error {
 	return func(c *Change, raw json.RawMessage) error {
 		v, err := Text(255)(raw)

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoMatch says that no object can have the filter's value, so that the list is empty. A value that does not have the
-// attribute's type causes another error.
+// attribute's type causes another error than ErrNoMatch.
 var ErrNoMatch = errors.New("no object has this value")
 
 // The functions of this file read filter values and return them in canonical form, as the database writes them.

@@ -14,7 +14,8 @@ import (
 	"berth/internal/network"
 )
 
-// The functions of this file read JSON values. Their errors say what is wrong with the value; the caller adds the attribute's name.
+// The functions of this file read JSON values. An error of such a function says what is wrong with the value; the caller adds the
+// attribute's name.
 
 // Text returns a function that reads a string of at most `limit` characters.
 func Text(limit int) func(json.RawMessage) (string, error) {
@@ -127,7 +128,7 @@ func Address(raw json.RawMessage) (netip.Addr, error) {
 	return a, nil
 }
 
-// AddressOrNone reads an IP address. For null it returns the invalid address.
+// AddressOrNone reads an IP address. For null, AddressOrNone returns the invalid address.
 func AddressOrNone(raw json.RawMessage) (netip.Addr, error) {
 	if IsNull(raw) {
 		return netip.Addr{}, nil
@@ -148,7 +149,7 @@ func CIDR(raw json.RawMessage) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// OneOf returns a function that reads one of the allowed strings. For null the function returns the empty string.
+// OneOf returns a function that reads one of the allowed strings. For null, the returned function returns the empty string.
 func OneOf(allowed ...string) func(json.RawMessage) (string, error) {
 	return func(raw json.RawMessage) (string, error) {
 		var s string

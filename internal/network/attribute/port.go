@@ -14,7 +14,7 @@ type (
 	object     = map[string]any
 )
 
-// Why is the attribute that says what a port waits for. Only a response about a single port contains it.
+// Why is the attribute that says what a port waits for. Only a response about a single port contains this attribute.
 const Why = "berth:why"
 
 // Ports is the table of a port's attributes. Four representations of a port are built from this table: the resource of Neutron's

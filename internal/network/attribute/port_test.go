@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files in testdata instead of comparing with them")
 
-// TestPort_ViewsEqualGoldenFiles compares every byte of a port in its four views with the files in testdata. If such a file
+// TestPort_ViewsEqualGoldenFiles compares every byte of a port in its four views with the files in testdata. If a golden file
 // changes, a wire format changes.
 func TestPort_ViewsEqualGoldenFiles(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ type Listing struct {
 	Project string      // list only items that this project may see; empty: all items
 }
 
-// Condition requires that an item's field has one of the values. Each list defines its fields.
+// Condition requires that an item's field has one of the values. Each type of list defines the fields that a Condition may name.
 type Condition struct {
 	Field string
 	In    []string

@@ -22,7 +22,7 @@ func QueryAll[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], sql 
 	return pgx.CollectRows(rows, scan)
 }
 
-// QueryOne reads the only row of a query. If the query has no row, it returns the error `missing`, which may be nil.
+// QueryOne reads the only row of a query. If the query has no row, QueryOne returns the error `missing`, which may be nil.
 func QueryOne[T any](ctx context.Context, q Querier, scan pgx.RowToFunc[T], missing error, sql string, args ...any) (T, error) {
 	var zero T
 	rows, err := q.Query(ctx, sql, args...)

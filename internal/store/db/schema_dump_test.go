@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// schemaQuery selects the statements that create a schema, each with a sort key. Executed in this order, they create the same
-// schema in an empty database. Objects of extensions and goose's own table are left out.
+// schemaQuery selects the statements that create a schema, each with a sort key. Executed in the order of the keys, the
+// statements create the same schema in an empty database. Objects of extensions and goose's own table are left out.
 const schemaQuery = `
 with relation as (
 	select c.oid, c.relname as name, c.relkind as kind, c.reloptions as options

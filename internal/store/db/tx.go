@@ -15,7 +15,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrConflict means that another writer was faster, or that the row is in another state than the writer expected.
 	ErrConflict = errors.New("conflict")
-	// ErrRetry means that another writer has created a row that this transaction did not see. The transaction is retried.
+	// ErrRetry means that another writer has created a row that this transaction did not see. A transaction that fails with
+	// ErrRetry is retried.
 	ErrRetry = errors.New("another writer was faster")
 )
 
@@ -29,8 +30,8 @@ type Tx interface {
 // retries is the maximum number of retries of a transaction after a deadlock or serialization failure.
 const retries = 5
 
-// InTx runs f in one read-committed transaction and commits it. After a deadlock or serialization failure,
-// it runs f again; f must therefore have no effect outside the transaction.
+// InTx runs f in one read-committed transaction and commits it. After a deadlock or serialization failure, InTx runs f again; f
+// must therefore have no effect outside the transaction.
 func (d *DB) InTx(ctx context.Context, f func(Tx) error) error {
 	return d.inTx(ctx, d.pool, f)
 }
@@ -107,8 +108,8 @@ type batchResults struct {
 	firstError error
 }
 
-// keepFirstError wraps a callback. The wrapper stores the callback's error. keepFirstError does not call the callback if an
-// earlier callback has failed. The results after the failure are still read.
+// keepFirstError wraps a callback. The wrapper stores the callback's error. The wrapper does not call the callback if an earlier
+// callback has failed. The results after the failure are still read.
 func (r *batchResults) keepFirstError(callback func(pgx.BatchResults) error) func(pgx.BatchResults) error {
 	return func(b pgx.BatchResults) error {
 		if callback == nil || r.firstError != nil {

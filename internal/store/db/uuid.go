@@ -5,7 +5,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// encodeUUIDs makes pgx send UUIDs in their binary form. Otherwise pgx formats and parses each UUID as text, because
+// encodeUUIDs makes pgx send UUIDs in their binary form. Without encodeUUIDs, pgx formats and parses each UUID as text, because
 // uuid.UUID is a driver.Valuer.
 func encodeUUIDs(m *pgtype.Map) {
 	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
@@ -20,7 +20,7 @@ func encodeUUIDs(m *pgtype.Map) {
 // uuidPlan encodes a UUID with pgx's plan for its own UUID type.
 type uuidPlan struct{ next pgtype.EncodePlan }
 
-// SetNext sets the plan of pgx's own UUID type. Only pgx calls it.
+// SetNext sets the plan of pgx's own UUID type. Only pgx calls SetNext.
 func (p *uuidPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
 
 // Encode appends the encoded UUID to the buffer.

@@ -18,7 +18,7 @@ import (
 )
 
 // wakeDelay is the time from the recording of a blocked entry until its workflow starts. The completion of the last blocker
-// starts it earlier.
+// starts the workflow earlier.
 const wakeDelay = 2 * time.Second
 
 // Append records changes as journal entries in the caller's transaction, enqueues a note for each, and returns their numbers.
@@ -98,8 +98,8 @@ func queueEntry(batch *pgx.Batch, c journal.Change, seq *int64, n *contract.Nudg
 	})
 }
 
-// parentKeys returns the keys of the current and the former parents of an object. The deletion of a parent waits for the
-// change.
+// parentKeys returns the keys of the current and the former parents of an object. The deletion of a parent waits for the change
+// of its child object.
 func parentKeys(c journal.Change) []string {
 	keys := []string{}
 	for _, p := range slices.Concat(c.Parents, c.Mentioned) {
@@ -137,7 +137,7 @@ func entryID(seq int64) string { return contract.JournalID(strconv.FormatInt(seq
 const EntryColumns = `seq, object_type, object_id, operation, data, state, attempt, failures, unsure, project, name, last_error,
 	created_at, taken_at, finished_at, retry_at, carrier`
 
-// entryRow is a row of EntryColumns. The fields have the names of the columns.
+// entryRow is a row of EntryColumns. The fields of entryRow have the names of the columns.
 type entryRow struct {
 	Seq        int64
 	ObjectType string

@@ -142,13 +142,13 @@ func (s *Store) SaveOutcome(ctx context.Context, seq int64, attempt int, o journ
 
 // SaveOutcomeAndClaim does the same as SaveOutcome, except that it claims up to `limit` of the unblocked entries for the caller,
 // for ClaimDuration, and does not wake them. SaveOutcomeAndClaim claims only entries whose workflow has not started yet. If the
-// caller does not save their outcomes in time, their workflows start.
+// caller does not save the outcomes of the claimed entries in time, the workflows of these entries start.
 func (s *Store) SaveOutcomeAndClaim(ctx context.Context, seq int64, attempt int, o journal.Outcome, limit int) (e journal.Entry, claimed []journal.Entry, err error) {
 	return s.saveOutcome(ctx, seq, attempt, o, limit, 0)
 }
 
 // SaveOutcomeInBatch does the same as SaveOutcome, but it is for a caller that claims the unblocked entries with ClaimBacklog.
-// The workflows of these entries wake up after ClaimDuration.
+// The workflows of the unblocked entries wake up after ClaimDuration.
 func (s *Store) SaveOutcomeInBatch(ctx context.Context, seq int64, attempt int, o journal.Outcome) (journal.Entry, error) {
 	e, _, err := s.saveOutcome(ctx, seq, attempt, o, 0, ClaimDuration)
 	return e, err
@@ -179,7 +179,8 @@ func (s *Store) saveOutcome(ctx context.Context, seq int64, attempt int, o journ
 }
 
 // queueOutcome queues the update of an entry with an outcome. If the entry completes and no relay has claimed the note of its
-// workflow yet, the note is deleted: the workflow has nothing to do. After any other outcome the note becomes due now.
+// workflow yet, the note is deleted: the workflow has nothing to do. After any other outcome the note of the entry's workflow
+// becomes due immediately.
 func queueOutcome(batch *pgx.Batch, seq int64, attempt int, o journal.Outcome, e *journal.Entry, written, due *bool) {
 	failures := 0
 	if o.CountsAsFailure() {

@@ -14,10 +14,10 @@ import (
 )
 
 // ClaimBacklog claims, for ClaimDuration, up to `limit` of the entries that were recorded while the controller was unreachable,
-// oldest first. Such an entry has no blockers, and no attempt has sent it yet or its last attempt did not reach the controller.
-// ClaimBacklog skips entries with an attempt at or after `since`, and entries recorded within wakeDelay. The parameter carrier is
-// the number of the entry whose workflow sends the claimed entries. The claimed entries' own workflows wake up after
-// ClaimDuration.
+// oldest first. An entry belongs to this backlog if it has no blockers, and if no attempt has sent it yet or its last attempt did
+// not reach the controller. ClaimBacklog skips entries with an attempt at or after `since`, and entries recorded within
+// wakeDelay. The parameter carrier is the number of the entry whose workflow sends the claimed entries. The claimed entries' own
+// workflows wake up after ClaimDuration.
 func (s *Store) ClaimBacklog(ctx context.Context, since Timestamp, limit int, carrier int64) (claimed []journal.ClaimResult, err error) {
 	err = s.db.InBatch(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Breaker is the state of the circuit breaker of one controller, shared by all processes. A process reads it only while its
-// own breaker is open.
+// Breaker is the state of the circuit breaker of one controller, shared by all processes. A process reads this shared state only
+// while its own breaker is open.
 type Breaker struct {
 	store      *Store
 	controller string
@@ -34,8 +34,8 @@ func (b *Breaker) Opened(ctx context.Context, probeIn time.Duration) error {
 	return nil
 }
 
-// Probe returns 0 if the caller may send a probe, and then allows no other probe for the duration `every`. Otherwise it returns
-// the time to wait. Probe also returns 0 if the breaker is closed.
+// Probe returns 0 if the caller may send a probe, and then allows no other probe for the duration `every`. Otherwise Probe
+// returns the time to wait. Probe also returns 0 if the breaker is closed.
 func (b *Breaker) Probe(ctx context.Context, every time.Duration) (wait time.Duration, err error) {
 	err = b.store.db.QueryRow(ctx, `
 		with held as materialized (

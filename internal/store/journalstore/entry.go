@@ -10,7 +10,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// EntryFilter selects journal entries. A zero field sets no condition.
+// EntryFilter selects journal entries. A zero field of an EntryFilter sets no condition.
 type EntryFilter struct {
 	State  journal.State
 	Type   string // type of the object

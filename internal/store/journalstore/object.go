@@ -76,7 +76,7 @@ func SaveObject(ctx context.Context, tx db.Tx, c journal.Change) ([]journal.Chan
 // change sends none.
 const objectColumns = `object_type, object_id, jsonb_build_object('revision_number', revision) || data, project, name`
 
-// scanObject reads the row of an object and returns it as a create change. The change names no parents.
+// scanObject reads the row of an object and returns it as a create change. The returned change names no parents.
 func scanObject(row pgx.CollectableRow) (journal.Change, error) {
 	c := journal.Change{Operation: journal.Create}
 	err := row.Scan(&c.Object.Type, &c.Object.ID, &c.Data, &c.Project, &c.Name)

@@ -52,7 +52,7 @@ func (s Source) Count(ctx context.Context, d *db.DB) (n int, err error) {
 	return n, err
 }
 
-// ObjectSource returns the source of a type that berth has no API for. An unknown type has no objects.
+// ObjectSource returns the source of a type that berth has no API for. The source of an unknown type has no objects.
 func ObjectSource(typ string) Source {
 	if !journal.IsKnownType(typ) {
 		typ = ""

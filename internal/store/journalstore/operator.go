@@ -149,8 +149,8 @@ func CompleteEntry(ctx context.Context, tx db.Tx, seq int64, reason string) erro
 	return wakeEntries(ctx, tx, e)
 }
 
-// ReopenEntry makes a locked, failed entry pending again, with another operation and other data. It wakes the workflow of the
-// entry and the workflows of the entries that wait for it.
+// ReopenEntry makes a locked, failed entry pending again, with another operation and other data. ReopenEntry wakes the workflow
+// of the entry and the workflows of the entries that wait for this entry.
 func ReopenEntry(ctx context.Context, tx db.Tx, seq int64, op journal.Operation, data json.RawMessage) error {
 	e, err := queryEntry(ctx, tx, `
 		update journal_entry
@@ -174,9 +174,9 @@ func RecordDecision(ctx context.Context, tx db.Tx, seq int64, action, actor, rea
 	return err
 }
 
-// SweepEntries enqueues notes for up to `limit` entries whose workflow may be missing, and returns their numbers. Such entries
-// are open and unblocked, have no note, and no workflow has examined them for the duration `olderThan`. Blocked entries wake up
-// when their blockers complete.
+// SweepEntries enqueues notes for up to `limit` entries whose workflow may be missing, and returns their numbers. The workflow of
+// an entry may be missing if the entry is open and unblocked, has no note, and no workflow has examined it for the duration
+// `olderThan`. Blocked entries wake up when their blockers complete.
 func (s *Store) SweepEntries(ctx context.Context, olderThan time.Duration, limit int) ([]int64, error) {
 	var swept []journal.Entry
 	err := s.db.InTx(ctx, func(tx db.Tx) error {

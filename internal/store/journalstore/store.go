@@ -1,6 +1,6 @@
 // Package journalstore stores the journal of changes that must be sent to the SDN controller: the entries, the blockers of each
-// entry, and the attempts to send them. It also stores the objects that berth has no API for, and the state of the controller's
-// circuit breaker.
+// entry, and the attempts to send them. Package journalstore also stores the objects that berth has no API for, and the state of
+// the controller's circuit breaker.
 package journalstore
 
 import (

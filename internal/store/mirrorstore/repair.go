@@ -13,10 +13,10 @@ import (
 	"berth/internal/store/journalstore"
 )
 
-// RepairFindings records a journal entry for each finding and returns one outcome per finding: the number of the entry, or
-// the reason why no entry is recorded. All findings have the same object type. RepairFindings skips an object that has
-// journal entries after `since`, and an object that no longer matches its finding, because the journal is newer than the
-// finding. If `exactly` is set, it also skips an object whose expected data differ from the data of the finding.
+// RepairFindings records a journal entry for each finding and returns one outcome per finding: the number of the entry, or the
+// reason why no entry is recorded. All findings have the same object type. RepairFindings skips an object that has journal
+// entries after `since`, and an object that no longer matches its finding, because the journal is newer than the finding. If
+// `exactly` is set, RepairFindings also skips an object whose expected data differ from the data of the finding.
 func (s *Store) RepairFindings(ctx context.Context, run int64, findings []journal.Finding, since journalstore.Timestamp, exactly bool) ([]string, error) {
 	if len(findings) == 0 {
 		return nil, nil
@@ -132,8 +132,8 @@ func (s *Store) IsRecoveryDue(ctx context.Context, soon, otherwise time.Duration
 	return due, nil
 }
 
-// UnrecoveredEntries lists up to `limit` entries with numbers above `after` that the run has not recovered yet. Such entries have
-// failed, or the controller has rejected them at least three times because a parent is missing.
+// UnrecoveredEntries lists up to `limit` entries with numbers above `after` that the run has not recovered yet. An entry must be
+// recovered if it has failed, or if the controller has rejected it at least three times because a parent is missing.
 func (s *Store) UnrecoveredEntries(ctx context.Context, run, after int64, limit int) ([]journal.Entry, error) {
 	entries, err := db.QueryAll(ctx, s.db, journalstore.ScanEntry, `
 		select `+journalstore.EntryColumns+`

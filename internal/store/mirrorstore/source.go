@@ -28,7 +28,7 @@ func (s *Store) Objects(ctx context.Context, typ string, ids ...string) ([]journ
 }
 
 // ObjectsAfter lists the expected state of up to `limit` objects of a type whose ID is greater than `after`, sorted by ID. The
-// first call passes uuid.Nil.
+// first call of ObjectsAfter passes uuid.Nil.
 func (s *Store) ObjectsAfter(ctx context.Context, typ, after string, limit int) ([]journal.Change, error) {
 	changes, err := sourceOf(typ).After(ctx, s.db, after, limit)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package mirrorstore stores the runs that compare the SDN controller with the database: full syncs, audits, repairs and
-// recoveries, with their findings. To compare, it also reads the tables of networkstore and journalstore.
+// recoveries, with their findings. To compare, mirrorstore also reads the tables of networkstore and journalstore.
 package mirrorstore
 
 import (

@@ -131,8 +131,8 @@ func retryFailedBindings(ctx context.Context, tx *transaction, kind, host string
 }
 
 // ReportState records an agent heartbeat and returns AgentNew, AgentAlive or AgentRevived. The first heartbeat registers the
-// agent. Ports on the host whose binding failed because this agent was not alive are bound. A new or revived DHCP agent is
-// assigned the networks without an agent. Every DHCP agent is assigned its share of the networks whose agents are down.
+// agent. ReportState binds the ports on the host whose binding failed because this agent was not alive. A new or revived DHCP
+// agent is assigned the networks without an agent. Every DHCP agent is assigned its share of the networks whose agents are down.
 func (s *Store) ReportState(ctx context.Context, st network.AgentState) (string, error) {
 	var result string
 	err := s.inTx(ctx, func(tx *transaction) error {

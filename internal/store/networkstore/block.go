@@ -26,7 +26,7 @@ type blockableType struct {
 	onChange func(ctx context.Context, tx *transaction, id uuid.UUID, entity string, blocked bool) error
 }
 
-// blockableTypes are the registered object types. To register a type, add an entry.
+// blockableTypes are the registered object types. To register an object type, add an entry to blockableTypes.
 var blockableTypes = map[string]blockableType{
 	"port": {
 		lockStatement: `select from port where id = $1 for update`,
@@ -40,8 +40,8 @@ var blockableTypes = map[string]blockableType{
 	},
 }
 
-// AddBlock makes an object wait for an entity. A second call for the same entity does nothing. For a missing object AddBlock does
-// nothing and returns no error.
+// AddBlock makes an object wait for an entity. A second call of AddBlock for the same object and entity does nothing. For a
+// missing object AddBlock does nothing and returns no error.
 func (s *Store) AddBlock(ctx context.Context, o Object, entity string) error {
 	return s.inTx(ctx, func(tx *transaction) error {
 		deadline, fatal := tx.config.Policy.Limit(entity)
@@ -92,7 +92,7 @@ func hasBlocks(ctx context.Context, q db.Querier, o Object) (bool, error) {
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 }
 
-// changeBlocks runs a statement that changes an object's blocks under the object's row lock. If rows changed, it calls
+// changeBlocks runs a statement that changes an object's blocks under the object's row lock. If rows changed, changeBlocks calls
 // the type's onChange.
 func changeBlocks(ctx context.Context, tx *transaction, o Object, entity, statement string, args ...any) (changed, left bool, err error) {
 	kind, ok := blockableTypes[o.Type]

@@ -18,8 +18,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// ReportPorts applies reports to several ports in one transaction, with as few round trips as for one port. Missing
-// ports are omitted from the result.
+// ReportPorts applies reports to several ports in one transaction, with as few round trips as for one port. The result omits
+// ports that do not exist.
 func (s *Store) ReportPorts(ctx context.Context, reports map[uuid.UUID][]network.Report) (map[uuid.UUID]network.StatusView, error) {
 	if len(reports) == 0 {
 		return nil, nil
@@ -75,8 +75,8 @@ func enqueuePortChanges(ctx context.Context, tx *transaction, before []lockedPor
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// FindDevices maps device names to port IDs. A name is a port ID, the beginning of one (optionally after a prefix such
-// as "tap"), or a MAC. Unknown and ambiguous names are omitted.
+// FindDevices maps device names to port IDs. A device name is a port ID, the beginning of a port ID (optionally after a prefix
+// such as "tap"), or a MAC. FindDevices omits unknown and ambiguous names.
 func (s *Store) FindDevices(ctx context.Context, names []string) (map[string]uuid.UUID, error) {
 	found := map[string]uuid.UUID{}
 	var prefixes, low, high, macNames, macs []string
@@ -147,7 +147,7 @@ func portIDRange(name string) (low, high uuid.UUID, ok bool) {
 	return low, high, true
 }
 
-// EnsureDHCPPort creates the port of a DHCP agent. If the network already has a DHCP port with the same device ID, it
+// EnsureDHCPPort creates the port of a DHCP agent. If the network already has a DHCP port with the same device ID, EnsureDHCPPort
 // updates that port.
 func (s *Store) EnsureDHCPPort(ctx context.Context, c network.PortChange) (network.Port, error) {
 	var created network.Port

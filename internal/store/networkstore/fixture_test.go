@@ -16,7 +16,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// fixture is a store with one network and one subnet. Tests create ports on it.
+// fixture is a store with one network and one subnet. Tests create ports on this network.
 type fixture struct {
 	*store.Store
 	t       testing.TB

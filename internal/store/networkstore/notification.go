@@ -89,7 +89,7 @@ func portNotification(before, after network.Port) network.AgentNotification {
 }
 
 // enqueueHostingNotifications runs a statement that changes DHCP bindings and enqueues a notification for each. The statement
-// returns rows of network ID and agent host. The function returns the number of rows.
+// returns rows of network ID and agent host. enqueueHostingNotifications returns the number of these rows.
 func enqueueHostingNotifications(ctx context.Context, tx *transaction, event, statement string, args ...any) (int, error) {
 	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {

@@ -28,8 +28,8 @@ func (s *Store) MarkNotificationsSent(ctx context.Context, ids []int64) error {
 }
 
 // ReplayNotifications marks the notifications that were sent within the duration `within` as unsent, because they may be lost
-// after a failure of the broker or of an agent's connection. It is safe to send a notification again, because it contains the
-// current state.
+// after a failure of the broker or of an agent's connection. It is safe to send a notification again, because each notification
+// contains the current state.
 func (s *Store) ReplayNotifications(ctx context.Context, within time.Duration) error {
 	return s.inTx(ctx, func(tx *transaction) error { return replayNotifications(ctx, tx, within) })
 }

@@ -198,7 +198,8 @@ func (h *lockedPort) scan(row pgx.Row, c Config) error {
 	return done()
 }
 
-// lockExistingPorts locks several ports in the order of their IDs, which prevents deadlocks. Missing ports are omitted.
+// lockExistingPorts locks several ports in the order of their IDs, which prevents deadlocks. lockExistingPorts omits ports that
+// do not exist.
 func lockExistingPorts(ctx context.Context, tx *transaction, ids []uuid.UUID) ([]lockedPort, error) {
 	var all []lockedPort
 	batch := &pgx.Batch{}

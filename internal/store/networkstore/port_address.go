@@ -28,8 +28,8 @@ func requestedAddresses(ctx context.Context, tx *transaction, p network.Port, su
 	return requests, err
 }
 
-// allocateAddresses allocates the requested addresses for a port. The first one gets the given position in the port's
-// address list.
+// allocateAddresses allocates the requested addresses for a port. The first allocated address gets the given position in the
+// port's address list.
 func allocateAddresses(ctx context.Context, tx *transaction, p network.Port, position int, requests []network.AddressRequest) ([]network.Address, error) {
 	var allocated []network.Address
 	for i, w := range requests {
@@ -97,8 +97,8 @@ func allocateFromPool(ctx context.Context, tx *transaction, port uuid.UUID, posi
 }
 
 // insertFirstFreeAddress allocates the first address that is free and that no other transaction is allocating.
-// insertFirstFreeAddress does not wait: each candidate has an advisory try-lock. A subnet has 1,024 such locks, so two addresses
-// can share one, and a free address may be skipped.
+// insertFirstFreeAddress does not wait: each candidate has an advisory try-lock. A subnet has 1,024 of these advisory locks, so
+// two addresses can share one, and a free address may be skipped.
 func insertFirstFreeAddress(ctx context.Context, tx *transaction, port uuid.UUID, position int, subnet uuid.UUID, free []netip.Addr) (network.Address, bool, error) {
 	texts := make([]string, len(free))
 	for i, ip := range free {
@@ -143,7 +143,7 @@ func insertAddress(ctx context.Context, tx *transaction, port uuid.UUID, positio
 
 // findFreeAddresses returns up to 16 free addresses of the pool that follow a used one. findFreeAddresses searches from a random
 // address to the end of the pool. If findFreeAddresses finds none there, it searches from the start of the pool. If the pool has
-// a free address, it returns at least one.
+// a free address, findFreeAddresses returns at least one.
 func findFreeAddresses(ctx context.Context, tx *transaction, subnet uuid.UUID, pool network.Pool) ([]netip.Addr, error) {
 	for _, from := range append(pool.RandomAddresses(1), pool.Start) {
 		rows, err := tx.Query(ctx, `

@@ -173,7 +173,7 @@ func recheckDHCPPorts(ctx context.Context, tx *transaction, id uuid.UUID) error 
 		order by p.id`, id, network.DHCP)
 }
 
-// recheckPorts rechecks the ports that the query returns. The query must order them by ID, which prevents deadlocks.
+// recheckPorts rechecks the ports that the query returns. The query must order the ports by ID, which prevents deadlocks.
 func recheckPorts(ctx context.Context, tx *transaction, query string, args ...any) error {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {

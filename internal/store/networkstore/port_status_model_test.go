@@ -98,7 +98,7 @@ func (m *portModel) applyReport(r network.Report) bool {
 	return true
 }
 
-// dhcpMinRevision is the oldest revision for which a DHCP report counts. The model reads it from the row.
+// dhcpMinRevision is the oldest revision for which a DHCP report counts. The model reads this revision from the row.
 func (m *portModel) dhcpMinRevision() int64 {
 	for _, b := range m.readPort(m.port.ID).Blocks {
 		if b.Entity == network.DHCP {

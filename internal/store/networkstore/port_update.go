@@ -14,8 +14,8 @@ import (
 	"berth/internal/store/outbox"
 )
 
-// UpdatePort changes a port, binds it again if the change concerns the binding, and updates its blocks and status. If
-// expect is not nil, the port must have this revision.
+// UpdatePort changes a port, binds it again if the change concerns the binding, and updates its blocks and status. If `expect` is
+// not nil, the port must have this revision.
 func (s *Store) UpdatePort(ctx context.Context, id uuid.UUID, c network.PortChange, expect *int64) (network.Port, error) {
 	var after network.Port
 	err := s.inTx(ctx, func(tx *transaction) (err error) {
@@ -136,7 +136,8 @@ func checkBoundPortChange(before, after network.Port) error {
 	return nil
 }
 
-// readDependencies reads the agents that a changed port depends on. When it runs, the port's row still has its old values.
+// readDependencies reads the agents that a changed port depends on. When readDependencies runs, the port's row still has its old
+// values.
 func readDependencies(ctx context.Context, tx *transaction, p network.Port) (network.PortContext, error) {
 	dependencies := network.PortContext{BlockPolicy: tx.config.Policy}
 	subnets := make([]uuid.UUID, len(p.Addresses))

@@ -13,7 +13,8 @@ import (
 // statement of the transaction reads therefore stays valid.
 const lockQuotaShared = `select pg_advisory_xact_lock_shared(hashtextextended('quota of ' || $1::text, 0))`
 
-// checkQuota fails if the project's quota allows no further object of the resource. The resource is also the table name.
+// checkQuota fails if the project's quota allows no further object of the resource. The name of a resource is also the name of
+// its table.
 func checkQuota(ctx context.Context, tx *transaction, resource, project string) error {
 	var own *int64
 	batch := &pgx.Batch{}

@@ -240,7 +240,7 @@ func (s *Store) UpdateSecurityGroup(ctx context.Context, id uuid.UUID, c network
 	return after, err
 }
 
-// bumpGroupRevision increments the revision of a locked group. Changes of its rules also increment it.
+// bumpGroupRevision increments the revision of a locked group. Changes of the group's rules also increment its revision.
 func bumpGroupRevision(ctx context.Context, tx *transaction, id uuid.UUID) (network.SecurityGroup, error) {
 	if _, err := tx.Exec(ctx, `update security_group set revision = revision + 1, updated_at = now() where id = $1`, id); err != nil {
 		return network.SecurityGroup{}, fmt.Errorf("update security group: %w", err)

@@ -13,8 +13,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// Service ports and SLAAC addresses, which no client requested, do not prevent the deletion of a network or subnet: they
-// are deleted with it. A new SLAAC subnet assigns addresses to existing ports.
+// Service ports and SLAAC addresses, which no client requested, do not prevent the deletion of a network or subnet: they are
+// deleted with the network or subnet. A new SLAAC subnet assigns addresses to existing ports.
 
 // deleteServicePorts deletes the service ports of a locked network (DHCP and router ports that Neutron may delete).
 // deleteServicePorts returns an error if the network has other ports.
@@ -93,8 +93,8 @@ func releaseAddresses(ctx context.Context, tx *transaction, port, subnet uuid.UU
 	return setAddresses(ctx, tx, h, remaining)
 }
 
-// setAddresses sets the address list of a locked port. The addresses are already allocated. The change adds no
-// provisioning blocks.
+// setAddresses sets the address list of a locked port. The addresses of the list are already allocated. The new list adds no
+// provisioning blocks to the port.
 func setAddresses(ctx context.Context, tx *transaction, h lockedPort, addresses []network.Address) error {
 	p := h.Port
 	p.Addresses = addresses

@@ -149,8 +149,8 @@ func addSubports(ctx context.Context, tx *transaction, t network.Trunk, parent n
 	return nil
 }
 
-// resolveSegmentation returns the subports with explicit segmentation. Subports with "inherit" take it from their
-// network.
+// resolveSegmentation returns the subports with explicit segmentation. Subports with the segmentation type "inherit" get the
+// segmentation of their own network.
 func resolveSegmentation(ctx context.Context, tx *transaction, t network.Trunk, parent network.Port, subports []network.Subport, members []lockedPort) ([]network.Subport, error) {
 	networkOf := map[uuid.UUID]uuid.UUID{}
 	ids := []uuid.UUID{parent.Network}

@@ -10,8 +10,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// SyncTunnel stores a tunnel endpoint and lists all endpoints of its type. If the host has an endpoint with another address, it
-// deletes that endpoint. If another host has the address, the endpoint becomes one of this host.
+// SyncTunnel stores a tunnel endpoint and lists all endpoints of its type. If the host has an endpoint with another address,
+// SyncTunnel deletes that endpoint. If the address belongs to another host, SyncTunnel assigns it to the host of the new
+// endpoint.
 func (s *Store) SyncTunnel(ctx context.Context, end network.TunnelEndpoint) ([]network.TunnelEndpoint, error) {
 	var all []network.TunnelEndpoint
 	err := s.inTx(ctx, func(tx *transaction) error {

@@ -109,7 +109,7 @@ func URL(t testing.TB) string {
 	return databaseURL(name)
 }
 
-// Exec runs SQL on the database with the given URL. Tests use it to create faults and states that no store method creates.
+// Exec runs SQL on the database with the given URL. Tests use Exec to create faults and states that no store method creates.
 func Exec(t testing.TB, url, sql string, args ...any) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
