@@ -60,7 +60,7 @@ func replayNotifications(ctx context.Context, tx *transaction, within time.Durat
 
 // notificationNudge starts or nudges the workflow that publishes a network's notifications.
 func notificationNudge(id uuid.UUID) contract.Nudge {
-	return contract.Nudge{Workflow: contract.Announce, ID: contract.AnnounceID(id.String()), Summary: "notifications of agents about network " + id.String(),
+	return contract.Nudge{Workflow: contract.Announce, ID: contract.AnnounceID(id.String()), Summary: "agent notifications about network " + id.String(),
 		Attributes: contract.Attributes{Resource: "announcement"}}
 }
 

@@ -55,7 +55,7 @@ var Workflows = []outbox.Source{
 		from nova_event e
 		where not exists (select from port p where p.id = e.port_id)`},
 	{Workflow: contract.Announce, Rows: `
-		select distinct 'announce/' || network_id, 'notifications of agents about network ' || network_id, jsonb_build_object('resource', 'announcement')
+		select distinct 'announce/' || network_id, 'agent notifications about network ' || network_id, jsonb_build_object('resource', 'announcement')
 		from announcement
 		where told_at is null`},
 }
