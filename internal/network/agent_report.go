@@ -51,8 +51,8 @@ func (p Port) applyComplete(pc PortContext, r Report) (Port, bool) {
 	return p, true
 }
 
-// accepts reports whether the report can remove the block: the block waits for the report's sender, and the report is not about
-// an earlier revision of the port than MinRevision.
+// accepts reports whether a report can remove the block. The block must wait for the sender of the report, and the report must
+// not be about an earlier revision of the port than MinRevision.
 func (b Block) accepts(r Report, pc PortContext) bool {
 	switch {
 	case r.Revision != 0 && r.Revision < b.MinRevision:

@@ -10,8 +10,8 @@ import (
 // BindingInactive is the status of a binding to a host to which a port may move.
 const BindingInactive = "INACTIVE"
 
-// Binding is a port's binding to a host other than its own: the INACTIVE binding to the target of a live migration, or
-// one of several bindings (BUILD, then ACTIVE) of a distributed port.
+// Binding is a port's binding to a host other than Port.Host. It is either the INACTIVE binding to the target of a live
+// migration, or one of several bindings (BUILD, then ACTIVE) of a distributed port.
 type Binding struct {
 	Host    string          `json:"host"`
 	Status  string          `json:"status"`

@@ -72,7 +72,8 @@ func notVersioned[Object any](value func(Object) any) Views[Object] {
 // absent.
 type absent struct{}
 
-// view builds one view of an object. The parameter `in` returns an attribute's name and value in the view; an attribute without a value is left out.
+// view builds one view of an object. The parameter `in` returns the name and the value of an attribute in the view. The view omits
+// an attribute without a value.
 func view[Object, Change any](table []Definition[Object, Change], o Object, in func(Definition[Object, Change]) (string, func(Object) any)) map[string]any {
 	all := make(map[string]any, len(table))
 	for _, d := range table {

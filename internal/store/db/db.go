@@ -67,8 +67,8 @@ func poolConfig(url string) (*pgxpool.Config, error) {
 	for name, value := range map[string]string{
 		"statement_timeout":                   fmt.Sprint(StatementTimeout.Milliseconds()),
 		"idle_in_transaction_session_timeout": fmt.Sprint(idleTimeout.Milliseconds()),
-		// A connection keeps the plans of its statements. With the default setting, which is for rotating disks, a plan that is
-		// made while a table is small reads the table sequentially, and still does so after the table has grown.
+		// A connection keeps the plans of its statements. With the default of random_page_cost, which is for rotating disks, a
+		// plan that is made for a small table reads the table sequentially. It still does so after the table has grown.
 		"random_page_cost": "1.1",
 		// Compiling a plan (JIT) takes longer than any query of berth.
 		"jit": "off",

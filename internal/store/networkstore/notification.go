@@ -41,8 +41,8 @@ func enqueueNotifications(ctx context.Context, tx *transaction, all ...network.A
 	return outbox.Enqueue(ctx, tx, nudges...)
 }
 
-// enqueueChangeNotifications enqueues notifications for journal changes. Port updates are excluded: writePort enqueues
-// those.
+// enqueueChangeNotifications enqueues notifications for journal changes. enqueueChangeNotifications excludes port updates, for
+// which writePort enqueues the notifications.
 func enqueueChangeNotifications(ctx context.Context, tx *transaction, changes []journal.Change) error {
 	if !tx.config.NotifyAgents {
 		return nil

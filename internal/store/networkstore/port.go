@@ -273,7 +273,7 @@ func WorkflowPortStatus(key string, s network.StatusView) contract.PortStatus {
 	return out
 }
 
-// portNudge nudges the port's workflow. If the parameter fresh is true, the workflow is known not to run yet.
+// portNudge returns the nudge for the port's workflow. If the parameter fresh is true, the workflow is known not to run yet.
 func portNudge(p network.Port, fresh bool) contract.Nudge {
 	name := p.Name
 	if name == "" {
