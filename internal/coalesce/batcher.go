@@ -1,6 +1,6 @@
 // Package coalesce combines concurrent requests into fewer operations: Batcher handles in one operation the requests that
 // arrive while the previous operation runs, Group shares the result of one call, and Loop repeats a function until no caller
-// needs another run. The package knows nothing about the operations.
+// needs another run. The package does not depend on what the operations do.
 package coalesce
 
 import (
@@ -21,23 +21,24 @@ var (
 
 // Config describes how a Batcher forms and runs batches. Only Run is required.
 type Config[T, R any] struct {
-	// Run handles one batch, whose calls are in the order of their arrival. It calls Finish once for every call.
+	// Run handles one batch, whose calls are in the order of their arrival. Run calls Finish once for every call.
 	Run func(ctx context.Context, batch []*Call[T, R])
-	// Queue returns the queue of an item. Each queue runs one batch at a time. If it is nil, there is one queue.
+	// Queue returns the queue of an item. Each queue runs one batch at a time. If Queue is nil, there is one queue.
 	Queue func(T) string
 	// Exclusive returns the keys of an item. Items with a common key are never in the same batch, and keep their order.
 	Exclusive func(T) []string
-	// Size returns the size of an item; if it is nil, the size is 1. A batch with more than one item has at most MaxSize.
+	// Size returns the size of an item. If Size is nil, every item has the size 1. The items of a batch have a total size of at
+	// most MaxSize, unless the batch has only one item.
 	Size    func(T) int
 	MaxSize int // 0: unlimited
-	// Timeout limits the context of Run; 0: no limit. It does not apply to a call that runs inline.
+	// Timeout limits the duration of Run's context; 0: no limit. Timeout does not apply to a call that runs inline.
 	Timeout time.Duration
-	// Delay is the time before each batch in which further items may join it.
+	// Delay is the pause before each batch runs. Items that arrive during the pause join the batch.
 	Delay time.Duration
 	// Inline makes the first caller of an idle queue run its item alone, in its own goroutine and with its own context.
 	Inline bool
-	// Linger returns how long the queue waits after a batch of several calls until as many calls wait again: callers that
-	// were answered together tend to return together. If it is nil, the queue does not wait.
+	// Linger returns the maximum pause after a batch of several calls. The pause ends early when as many new calls wait:
+	// callers that got their results at the same time tend to call again at the same time. If Linger is nil, there is no pause.
 	Linger func(calls int, took time.Duration) time.Duration
 }
 
@@ -48,7 +49,7 @@ type Batcher[T, R any] struct {
 	queues map[string]*queue[T, R] // queues with a running or waiting call, by name
 }
 
-// queue contains the calls that wait for a batch.
+// queue holds the calls that wait for the next batch.
 type queue[T, R any] struct {
 	waiting  []*Call[T, R]
 	expected int           // number of waiting calls that ends the wait of linger
@@ -79,9 +80,9 @@ func NewBatcher[T, R any](c Config[T, R]) *Batcher[T, R] {
 	return &Batcher[T, R]{config: c, queues: map[string]*queue[T, R]{}}
 }
 
-// Do adds an item to its queue and returns its result. If ctx ends first, Do returns the error of ctx; the item is then
-// skipped unless its batch already runs. The context of a batch carries the values of one caller's context and no
-// cancellation.
+// Do adds an item to its queue and returns its result. If ctx ends first, Do returns the error of ctx. The item is then dropped
+// unless its batch is already running. The context of a batch has the values of one caller's context, but that caller cannot
+// cancel it.
 func (b *Batcher[T, R]) Do(ctx context.Context, item T) (R, error) {
 	c := &Call[T, R]{Item: item, ctx: ctx, done: make(chan struct{})}
 	name := ""
@@ -123,7 +124,8 @@ func (b *Batcher[T, R]) Queues() int {
 	return len(b.queues)
 }
 
-// join adds a call to a queue and reports whether the queue was idle. An inline call of an idle queue does not wait.
+// join adds a call to a queue and reports whether the queue was idle. If Inline is set, a call that joins an idle queue runs
+// immediately and is not added to the waiting calls.
 func (b *Batcher[T, R]) join(name string, c *Call[T, R]) (idle bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,7 +144,7 @@ func (b *Batcher[T, R]) join(name string, c *Call[T, R]) (idle bool) {
 	return !busy
 }
 
-// leave ends an inline call. If other calls wait, a goroutine of their own serves them.
+// leave ends an inline call. If other calls wait, leave starts a goroutine that runs their batches.
 func (b *Batcher[T, R]) leave(ctx context.Context, name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,7 +155,8 @@ func (b *Batcher[T, R]) leave(ctx context.Context, name string) {
 	go b.serve(context.WithoutCancel(ctx), name)
 }
 
-// serve runs batches until no call waits. It has its own goroutine, so that a caller that gives up does not stop the others.
+// serve runs batches until no call waits. It runs in its own goroutine, so that a caller that gives up does not stop the
+// others.
 func (b *Batcher[T, R]) serve(ctx context.Context, name string) {
 	for {
 		if b.config.Delay > 0 {
@@ -171,12 +174,12 @@ func (b *Batcher[T, R]) serve(ctx context.Context, name string) {
 	}
 }
 
-// run runs one batch. A panic fails its calls, not the process.
+// run runs one batch. If the operation panics, the calls of the batch fail and the process continues.
 func (b *Batcher[T, R]) run(ctx context.Context, batch []*Call[T, R]) {
 	defer func() {
 		err := errUnfinished
 		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "panic in a batch", "panic", p, "stack", string(debug.Stack()))
+			slog.ErrorContext(ctx, "panic in a batch of coalesced calls", "panic", p, "stack", string(debug.Stack()))
 			err = ErrPanic
 		}
 		for _, c := range batch {
@@ -192,8 +195,8 @@ func (b *Batcher[T, R]) run(ctx context.Context, batch []*Call[T, R]) {
 	b.config.Run(ctx, batch)
 }
 
-// next removes the calls of the next batch from a queue. It drops calls whose callers have given up. If it returns none, no
-// call waits and the queue is deleted.
+// next removes the calls of the next batch from a queue. It drops calls whose callers have given up. If no call is left, next
+// returns an empty batch and deletes the queue.
 func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -223,8 +226,8 @@ func (b *Batcher[T, R]) next(name string) []*Call[T, R] {
 	return batch
 }
 
-// claim adds the exclusive keys of an item to the keys of the calls before it. It reports whether an earlier call already has one of
-// these keys.
+// claim adds the exclusive keys of an item to `keys`, the exclusive keys of the calls before it. It reports whether an earlier
+// call has one of the item's keys.
 func (b *Batcher[T, R]) claim(keys map[string]bool, item T) (conflict bool) {
 	if b.config.Exclusive == nil {
 		return false
@@ -246,7 +249,7 @@ func (b *Batcher[T, R]) sizeOf(item T) int {
 	return b.config.Size(item)
 }
 
-// linger waits until n calls wait in a queue, at most for the given time.
+// linger waits until the queue holds n waiting calls, or until `limit` has passed.
 func (b *Batcher[T, R]) linger(name string, n int, limit time.Duration) {
 	b.mu.Lock()
 	q := b.queues[name]

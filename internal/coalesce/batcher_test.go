@@ -17,7 +17,7 @@ import (
 
 type call = coalesce.Call[string, string]
 
-// recorder is an operation that records its batches. Each batch waits until the test releases it.
+// recorder is the test's batch operation: it records each batch, then waits until the test releases the batch.
 type recorder struct {
 	mu      sync.Mutex
 	batches [][]string
@@ -40,13 +40,13 @@ func (r *recorder) run(_ context.Context, batch []*call) {
 	}
 }
 
-// do calls Do in a goroutine and returns its error; a wrong result is an error too.
+// do calls Batcher.Do in a goroutine. The returned channel receives the error of Do, or an error if the result is wrong.
 func do(ctx context.Context, b *coalesce.Batcher[string, string], item string) <-chan error {
 	result := make(chan error, 1)
 	go func() {
 		got, err := b.Do(ctx, item)
 		if want := "result of " + item; err == nil && got != want {
-			err = fmt.Errorf("got %q, want %q", got, want)
+			err = fmt.Errorf("result of Do: got %q, want %q", got, want)
 		}
 		result <- err
 	}()
@@ -71,7 +71,7 @@ func TestBatcher_ItemsThatArriveDuringABatchFormTheNextOne(t *testing.T) {
 				b := coalesce.NewBatcher(coalesce.Config[string, string]{Run: r.run, Inline: inline})
 				results := []<-chan error{do(t.Context(), b, "a"), do(t.Context(), b, "b"), do(t.Context(), b, "c")}
 				if n := b.Waiting(); n != 2 {
-					t.Errorf("%d calls wait, want 2", n)
+					t.Errorf("waiting calls while the first batch runs: got %d, want 2", n)
 				}
 				close(r.release)
 				for _, result := range results {
@@ -96,7 +96,7 @@ func TestBatcher_QueuesRunConcurrently(t *testing.T) {
 		results := []<-chan error{do(t.Context(), b, "a1"), do(t.Context(), b, "b1"), do(t.Context(), b, "a2")}
 		expect(t, r, []string{"a1"}, []string{"b1"})
 		if n := b.Queues(); n != 2 {
-			t.Errorf("%d queues, want 2", n)
+			t.Errorf("queues while a batch of each runs: got %d, want 2", n)
 		}
 		close(r.release)
 		for _, result := range results {
@@ -106,7 +106,7 @@ func TestBatcher_QueuesRunConcurrently(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := b.Queues(); n != 0 {
-			t.Errorf("%d queues are left, want none", n)
+			t.Errorf("queues after all calls have returned: got %d, want none", n)
 		}
 	})
 }
@@ -166,7 +166,7 @@ func TestBatcher_CancelledCallerLeavesTheQueueAndStopsNoOther(t *testing.T) {
 		cancelWaiting()
 		for name, result := range map[string]<-chan error{"running": first, "waiting": cancelled} {
 			if err := <-result; !errors.Is(err, context.Canceled) {
-				t.Errorf("%s caller: %v, want context.Canceled", name, err)
+				t.Errorf("call of the %s caller, whose context was cancelled: got error %v, want context.Canceled", name, err)
 			}
 		}
 		close(r.release)
@@ -176,7 +176,7 @@ func TestBatcher_CancelledCallerLeavesTheQueueAndStopsNoOther(t *testing.T) {
 		synctest.Wait() // until the last batch has ended
 		expect(t, r, []string{"first"}, []string{"other"})
 		if batchErr != nil {
-			t.Errorf("a batch was cancelled with its caller: %v", batchErr)
+			t.Errorf("context of a batch after one caller's context was cancelled: got error %v, want none", batchErr)
 		}
 	})
 }
@@ -190,7 +190,7 @@ func TestBatcher_InlineCallHasItsCallersContext(t *testing.T) {
 		batch[0].Finish(fmt.Sprint(limited), ctx.Err())
 	}})
 	if got, err := b.Do(ctx, "a"); got != "false" || !errors.Is(err, context.Canceled) {
-		t.Errorf("inline call: context has a deadline: %s, error %v; want false and context.Canceled", got, err)
+		t.Errorf("context of an inline call whose caller is cancelled: got deadline %s and error %v, want deadline false and error context.Canceled", got, err)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestBatcher_PanicFailsItsBatchOnly(t *testing.T) {
 			want   error
 		}{"first": {first, nil}, "finished before the panic": {bad, nil}, "beside": {beside, coalesce.ErrPanic}, "after": {after, nil}} {
 			if err := <-c.result; !errors.Is(err, c.want) {
-				t.Errorf("call %q: got error %v, want %v", name, err, c.want)
+				t.Errorf("batcher call %q in the test of a panic: got error %v, want %v", name, err, c.want)
 			}
 		}
 	})
@@ -225,7 +225,7 @@ func TestBatcher_CallWithoutResultFails(t *testing.T) {
 	for _, inline := range []bool{false, true} {
 		b := coalesce.NewBatcher(coalesce.Config[string, string]{Inline: inline, Run: func(context.Context, []*call) {}})
 		if _, err := b.Do(t.Context(), "a"); err == nil {
-			t.Errorf("inline=%t: a call without a result succeeded", inline)
+			t.Errorf("batcher call (inline=%t) whose operation calls Finish for no call: got no error, want one", inline)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestBatcher_TimeoutLimitsABatch(t *testing.T) {
 			batch[0].Finish("", ctx.Err())
 		}})
 		if _, err := b.Do(t.Context(), "a"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a batch longer than its timeout: got error %v, want context.DeadlineExceeded", err)
+			t.Errorf("call of a batch that runs longer than Timeout: got error %v, want context.DeadlineExceeded", err)
 		}
 	})
 }
@@ -280,11 +280,11 @@ func TestBatcher_LingerEndsWhenAsManyCallsWaitOrTheTimeIsOver(t *testing.T) {
 					}
 				}
 				if took := time.Since(begin); c.returning > 0 && took != c.pause {
-					t.Errorf("the next batch ran after %s, want %s", took, c.pause)
+					t.Errorf("time until the batch after a lingering queue ran: got %s, want %s", took, c.pause)
 				}
 				time.Sleep(time.Minute) // until the queue has stopped lingering
 				if n := len(r.batches); n != c.batches {
-					t.Errorf("%d batches ran, want %d: %v", n, c.batches, r.batches)
+					t.Errorf("number of batches that ran: got %d, want %d; batches: %v", n, c.batches, r.batches)
 				}
 			})
 		})
@@ -318,13 +318,13 @@ func TestBatcher_ConcurrentCallersGetTheirOwnResults(t *testing.T) {
 			for n := range 500 {
 				callers.Go(func() {
 					if got, err := b.Do(t.Context(), n); got != -n || err != nil {
-						t.Errorf("call with item %d: got %d, %v, want %d", n, got, err, -n)
+						t.Errorf("call with item %d: got result %d and error %v, want result %d and no error", n, got, err, -n)
 					}
 				})
 			}
 			callers.Wait()
 			if n := b.Waiting(); n != 0 {
-				t.Errorf("%d calls still wait after all callers returned, want none", n)
+				t.Errorf("waiting calls after all callers returned: got %d, want none", n)
 			}
 		})
 	}

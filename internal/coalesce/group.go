@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Group shares the result of one call among the callers that arrive before the call begins. A caller that arrives while a
-// call runs waits for the next one, so that the result is never older than the request.
+// Group shares the result of one call among the callers that arrive before the call begins. A caller that arrives while a call
+// runs waits for the next call, so that the result is never older than the request.
 type Group[V any] struct {
 	batcher *Batcher[func(context.Context) (V, error), V]
 }

@@ -40,7 +40,7 @@ func TestGroup_CallersShareTheCallThatBeginsAfterTheyArrive(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if d := cmp.Diff([]int{1, 1, 2, 2, 3}, got); d != "" {
-			t.Errorf("number of the call whose result each caller got: %s", d)
+			t.Errorf("number of the shared call whose result each caller got (-want +got):\n%s", d)
 		}
 	})
 }
@@ -52,6 +52,6 @@ func TestGroup_SharesErrors(t *testing.T) {
 		t.Error("a call whose function fails: got no error")
 	}
 	if n := g.Waiting(); n != 0 {
-		t.Errorf("%d callers still wait after the call failed, want none", n)
+		t.Errorf("waiting callers after the shared call failed: got %d, want none", n)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Loop repeats a function that finds and does work. It ends when the function, called after the last caller joined, finds no more work. Concurrent
-// callers share the same loop. The zero value is ready to use.
+// Loop repeats a function that searches for work and does it. The loop ends when the function finds no more work in a call that
+// began after the last caller joined. Concurrent callers share the same loop. The zero value of Loop is ready to use.
 type Loop struct {
 	mu      sync.Mutex
 	current *LoopRun
@@ -22,7 +22,8 @@ type LoopRun struct {
 	done   chan struct{}
 }
 
-// Step does some work. It returns how much work it completed, and whether it found any; an error ends the loop.
+// Step searches for work and does some of it. It returns the amount of completed work, and whether it found work. An error ends
+// the loop.
 type Step func() (completed int, found bool, err error)
 
 // Join joins the running loop, or starts one with the given step. In both cases the step is called at least once after Join.
@@ -40,7 +41,7 @@ func (l *Loop) Join(step Step) *LoopRun {
 // Done returns a channel that is closed when the loop has ended.
 func (r *LoopRun) Done() <-chan struct{} { return r.done }
 
-// Progress returns the work that is completed so far, and the error that ended the loop.
+// Progress returns the amount of work completed so far, and the error that ended the loop, if any.
 func (r *LoopRun) Progress() (completed int, err error) {
 	r.loop.mu.Lock()
 	defer r.loop.mu.Unlock()
@@ -60,7 +61,7 @@ func (r *LoopRun) repeat(step Step) {
 	}
 }
 
-// ends records the result of one step and reports whether it was the last one.
+// ends records the result of one step and reports whether it was the last step of the loop.
 func (r *LoopRun) ends(completed int, found bool, err error) bool {
 	r.loop.mu.Lock()
 	defer r.loop.mu.Unlock()
@@ -76,7 +77,7 @@ func (r *LoopRun) ends(completed int, found bool, err error) bool {
 func recovered(step Step) (completed int, found bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			slog.Error("panic in a loop", "panic", p, "stack", string(debug.Stack()))
+			slog.Error("panic in a step of a loop", "panic", p, "stack", string(debug.Stack()))
 			err = ErrPanic
 		}
 	}()

@@ -8,7 +8,7 @@ import (
 	"berth/internal/coalesce"
 )
 
-// A step that finds nothing may have searched before the last caller joined, so the loop runs it once more.
+// A step that finds no work may have searched before the last caller joined, so the loop calls the step once more.
 func TestLoop_RunsOnceMoreAfterACallerJoins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,12 +26,12 @@ func TestLoop_RunsOnceMoreAfterACallerJoins(t *testing.T) {
 		found <- 2
 		synctest.Wait()
 		if n, err := second.Progress(); first != second || n != 2 || err != nil {
-			t.Errorf("the second caller's progress: got %d, %v; want the same run with 2", n, err)
+			t.Errorf("second caller joins a running loop: got progress %d and error %v; want the first caller's run, progress 2 and no error", n, err)
 		}
 		found <- 0
 		<-first.Done()
 		if n, err := first.Progress(); n != 2 || err != nil || steps != 3 {
-			t.Errorf("progress of the ended loop: got %d, %v after %d steps; want 2 after 3", n, err, steps)
+			t.Errorf("progress of the ended loop: got %d and error %v after %d steps; want 2 and no error after 3 steps", n, err, steps)
 		}
 	})
 }
@@ -52,7 +52,7 @@ func TestLoop_EndsWithAnError(t *testing.T) {
 			first := l.Join(c.step)
 			<-first.Done()
 			if _, err := first.Progress(); !errors.Is(err, c.want) {
-				t.Errorf("error of the loop: got %v, want %v", err, c.want)
+				t.Errorf("loop whose step fails: got error %v, want %v", err, c.want)
 			}
 			next := l.Join(func() (int, bool, error) { return 0, false, nil })
 			<-next.Done()

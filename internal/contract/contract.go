@@ -17,17 +17,18 @@ const (
 	Announce     = "Announce" // sends the recorded notifications of one network to its agents
 	Webhook      = "Webhook"  // sends the recorded notifications of one lease to the webhook
 	Pool         = "Pool"     // adds one host to Nova's aggregate "freepool", or removes it
-	// FullSync, Recovery, Audit and Repair compare the controller with the rows. At most one workflow of each type runs.
+	// FullSync, Recovery, Audit and Repair compare the OpenDaylight controller with the rows of the database. At most one
+	// workflow of each type runs.
 	FullSync = "FullSync"
 	Recovery = "Recovery"
 	Audit    = "Audit"
 	Repair   = "Repair"
 )
 
-// EntityWorkflows lists the workflow types that belong to a row.
+// EntityWorkflows lists the workflow types whose workflows each belong to one row of the database.
 var EntityWorkflows = []string{Port, Announce, Lease, Webhook, Pool, JournalEntry, FullSync, Recovery, Audit, Repair}
 
-// Task queues. By default one worker polls all of them; each can be scaled separately.
+// Task queues. By default one worker polls all task queues; the workers of each queue can be scaled separately.
 const (
 	PortQueue    = "ports"
 	LeaseQueue   = "leases"
@@ -36,12 +37,12 @@ const (
 
 // Signals, updates and queries.
 const (
-	// SignalProvisioningComplete carries a Report. The update of the same name returns a ReportResult.
+	// SignalProvisioningComplete has a Report as its payload. The update of the same name returns a ReportResult.
 	SignalProvisioningComplete = "provisioning-complete"
 	UpdateProvisioningComplete = "provisioning-complete"
-	// SignalChanged has no content. It makes the workflow read its row again.
+	// SignalChanged has no payload. The signal makes the workflow read its row again.
 	SignalChanged = "changed"
-	// QueryWhy returns a Why. Every workflow answers it.
+	// QueryWhy returns a Why. Every workflow answers this query.
 	QueryWhy = "why"
 )
 
@@ -54,7 +55,7 @@ const (
 	AttributeResource   = "BerthResource"
 )
 
-// SearchAttributes lists every search attribute. Type is spelled as the temporal CLI spells it.
+// SearchAttributes lists every search attribute. Type is the name of the type in the temporal CLI.
 var SearchAttributes = []struct{ Name, Type string }{
 	{AttributeStatus, "Keyword"},
 	{AttributeProject, "Keyword"},
@@ -63,7 +64,8 @@ var SearchAttributes = []struct{ Name, Type string }{
 	{AttributeResource, "Keyword"},
 }
 
-// A workflow ID is a function of the business ID. A second start is therefore harmless, and every tool finds the run.
+// A workflow ID is computed from the ID of the workflow's object. Starting a workflow twice is therefore harmless, and every
+// tool finds the workflow of an object.
 const (
 	portPrefix     = "port/"
 	announcePrefix = "announce/"
@@ -76,7 +78,8 @@ const (
 // PortID returns the workflow ID of the port with the given UUID.
 func PortID(id string) string { return portPrefix + id }
 
-// AnnounceID returns the ID of the workflow that notifies the agents of the network with the given UUID.
+// AnnounceID returns the ID of the workflow that notifies the agents of a network; the parameter `network` is the UUID of the
+// network.
 func AnnounceID(network string) string { return announcePrefix + network }
 
 // LeaseID returns the workflow ID of the lease with the given UUID.
@@ -85,13 +88,13 @@ func LeaseID(id string) string { return leasePrefix + id }
 // WebhookID returns the ID of the workflow that sends the webhook notifications of the lease with the given UUID.
 func WebhookID(lease string) string { return webhookPrefix + lease }
 
-// PoolID returns the ID of the workflow that adds the named host to "freepool" or removes it.
+// PoolID returns the ID of the workflow that adds a host to Nova's aggregate "freepool" or removes it from there.
 func PoolID(host string) string { return poolPrefix + host }
 
 // JournalID returns the workflow ID of the journal entry with the given sequence number, in decimal.
 func JournalID(seq string) string { return journalPrefix + seq }
 
-// Keys of the singleton workflows. KeySweep is also the name of the sweep's schedule.
+// Keys of the singleton workflows. KeySweep is also the ID of the Temporal schedule of the sweep.
 const (
 	KeyFullSync = "full-sync"
 	KeyRecovery = "recovery"
@@ -100,7 +103,8 @@ const (
 	KeySweep    = "sweep"
 )
 
-// RunWorkflows maps the key of a run that compares the controller with the rows to its workflow type.
+// RunWorkflows maps the keys of the workflows that compare the OpenDaylight controller with the database to their workflow
+// types.
 var RunWorkflows = map[string]string{KeyFullSync: FullSync, KeyRecovery: Recovery, KeyAudit: Audit, KeyRepair: Repair}
 
 // RunID returns the workflow ID for a key of RunWorkflows.
@@ -127,24 +131,26 @@ func TaskQueue(workflowType string) string {
 	}
 }
 
-// Input is the input of every workflow: the key of its row, and no copy of what the row stores.
+// Input is the input of every workflow. It identifies the workflow's row by its key and does not copy the content of the row,
+// except for PortStatus.
 type Input struct {
 	Key string `json:"key"`
-	// PortStatus is the result that a port workflow's first read would return if the row has not changed since the
-	// workflow was requested. If it is nil, the workflow reads the row.
+	// PortStatus is the result that a port workflow's first read would return if the row has not changed since the workflow was
+	// requested. If PortStatus is nil, the workflow reads the row.
 	PortStatus *PortStatus `json:"seen,omitempty"`
 }
 
-// Report is an agent's report about its part of a port. One signal carries every event, because Temporal keeps the order
-// of signals with the same name only.
+// Report is an agent's report about its part of a port. The same signal is used for every event, because Temporal keeps the
+// order only among signals with the same name.
 type Report struct {
 	Entity string `json:"entity"` // DHCP, L2, or any other entity that has a provisioning block
 	Host   string `json:"host"`   // the agent's host
-	// Event is "complete" (also if it is empty), or for the entity L2 "begun" (the agent has started to wire the port and
-	// will report again) or "lost" (the device is unplugged, or the agent could not wire it).
+	// Event is "complete", "begun" or "lost"; empty means "complete". Only the entity L2 uses "begun" and "lost". "begun": the
+	// agent has started to wire the port and will report again. "lost": the device is unplugged, or the agent could not wire
+	// it.
 	Event string `json:"event,omitempty"`
-	// Revision is the port's revision_number that the agent acted on. It distinguishes a report about an earlier binding
-	// to the same host from a report about the current binding. Without it, only the host is compared.
+	// Revision is the port's revision_number that the agent acted on. The revision distinguishes a report about an earlier
+	// binding to the same host from a report about the current binding. Without a revision, only the host is compared.
 	Revision int64 `json:"revision,omitempty"`
 }
 
@@ -154,14 +160,14 @@ type ReportResult struct {
 	Remaining []string `json:"remaining"` // entities that still block the port
 }
 
-// Waiting names one party for which a workflow waits.
+// Waiting names one entity, entry, host or service for which a workflow waits.
 type Waiting struct {
 	For      string     `json:"for"`                // an entity, a journal entry, a host or an external service
 	Since    *time.Time `json:"since,omitempty"`    // when the wait began
 	Deadline *time.Time `json:"deadline,omitempty"` // when the wait ends at the latest; nil: no limit
 }
 
-// Why describes the state of a workflow's object and, if the object does not progress, for whom it waits.
+// Why describes the state of a workflow's object. If the object does not progress, Why also names what the object waits for.
 type Why struct {
 	Object      string     `json:"object"`   // workflow ID
 	State       string     `json:"state"`    // the object's status
@@ -190,8 +196,8 @@ type Nudge struct {
 	Delay      time.Duration // earliest delivery; a later nudge of the same ID may make it earlier
 	Summary    string        // static summary (the object's name), used if the workflow must be started
 	Attributes Attributes    // search attributes, used if the workflow must be started
-	// PortStatus becomes Input.PortStatus if the relay starts the workflow eagerly. A claimed note has none after another
-	// nudge has been merged into it.
+	// PortStatus becomes Input.PortStatus if the relay starts the workflow eagerly. PortStatus is nil in a claimed note into
+	// which another nudge has been merged.
 	PortStatus *PortStatus
 }
 
@@ -211,7 +217,7 @@ type PortStatus struct {
 	IgnoredReports int64     `json:"ignored,omitempty"` // reports that changed nothing
 	// PendingNovaEvents counts the events that are recorded for Nova and not yet delivered.
 	PendingNovaEvents int `json:"events,omitempty"`
-	// LookAgainAt is the next deadline, at which the workflow reads the row even without a message; nil: no deadline.
+	// LookAgainAt is the time at which the workflow reads the row again even if it gets no signal; nil: no such time.
 	LookAgainAt *time.Time `json:"next,omitempty"`
 }
 
@@ -222,7 +228,7 @@ type EntryProgress struct {
 	Sentence  string    `json:"sentence,omitempty"`
 	Waiting   []Waiting `json:"waiting,omitempty"`
 	LastError string    `json:"last_error,omitempty"`
-	// NextAttempt is the time of the next request to the controller; nil: none is due.
+	// NextAttempt is the time of the next request to the OpenDaylight controller; nil: no request is due.
 	NextAttempt *time.Time `json:"next_attempt,omitempty"`
 }
 
@@ -235,12 +241,12 @@ type RunProgress struct {
 	Delay    time.Duration `json:"after,omitempty"` // pause before the next step
 }
 
-// SweepResult is the result of one round of the sweep.
+// SweepResult is the result of one round of the sweep, the scheduled search for lost work.
 type SweepResult struct {
 	NudgedEntries      int   `json:"entries"`           // journal entries without a recent attempt whose workflows were nudged
 	RestartedWorkflows int   `json:"revived"`           // workflows that had ended although their row exists
 	TrimmedHistory     int64 `json:"forgotten"`         // rows deleted from the generation history by its retention
 	TrimmedEntries     int64 `json:"trimmed,omitempty"` // completed journal entries deleted by their retention
-	// Until is the end of the period in which ended workflows were searched. The next round continues there.
+	// Until is the end of the period in which this round searched for ended workflows. The next round continues from Until.
 	Until time.Time `json:"until"`
 }

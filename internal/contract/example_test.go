@@ -7,7 +7,7 @@ import (
 	"berth/internal/contract"
 )
 
-// An agent reports that it has wired a port: it sends this signal to the workflow of the port.
+// An agent that has wired a port sends the signal provisioning-complete to the workflow of the port.
 func ExampleReport() {
 	report, err := json.Marshal(contract.Report{Entity: "L2", Host: "cmp-1"})
 	if err != nil {
@@ -22,7 +22,7 @@ func ExampleReport() {
 	// payload: {"entity":"L2","host":"cmp-1"}
 }
 
-// Workflow ID and task queue follow from the type and the key of a row.
+// The workflow ID and the task queue follow from the type and the key of a row.
 func Example_workflowIDs() {
 	fmt.Println(contract.TaskQueue(contract.Lease), contract.LeaseID("7d9f5a52-1f6e-4a7c-9a53-3a6a0f0b8f10"))
 	fmt.Println(contract.TaskQueue(contract.JournalEntry), contract.JournalID("42"))

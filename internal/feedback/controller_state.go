@@ -11,7 +11,8 @@ import (
 	"berth/internal/odl"
 )
 
-// refreshController reads the controller's features and host configurations and stores the hosts as agents.
+// refreshController reads the OpenDaylight controller's features and host configurations. It stores each host configuration as
+// a pseudo agent.
 func (l *Listener) refreshController(ctx context.Context, removed bool) error {
 	features := l.Options.Features
 	if features == nil {
@@ -21,7 +22,7 @@ func (l *Listener) refreshController(ctx context.Context, removed bool) error {
 		}
 	}
 	if before := l.Features(); before == nil || !maps.Equal(before, features) {
-		slog.InfoContext(ctx, "features of the controller changed", "features", features)
+		slog.InfoContext(ctx, "features of the OpenDaylight controller changed", "features", features)
 		l.features.Store(&features)
 	}
 	hosts, err := l.ODL.HostConfigs(ctx, l.HostConfigsPath)
@@ -35,19 +36,20 @@ func (l *Listener) refreshController(ctx context.Context, removed bool) error {
 	return l.Store.SyncPseudoAgents(ctx, l.agentStates(ctx, hosts), expiry)
 }
 
-// agentStates returns the host configurations as states of pseudo agents. It skips agent types of other drivers.
+// agentStates returns the host configurations as states of pseudo agents. It skips host configurations that are invalid or
+// whose type does not begin with "ODL ".
 func (l *Listener) agentStates(ctx context.Context, hosts []odl.HostConfig) []network.AgentState {
 	var agents []network.AgentState
 	for _, h := range hosts {
 		configurations := map[string]any{}
 		if json.Unmarshal(h.Config, &configurations) != nil || configurations == nil || isInvalidName(h.ID) || isInvalidName(h.Type) || !strings.HasPrefix(h.Type, "ODL ") {
-			slog.WarnContext(ctx, "host configuration is invalid; skipped", "host", h.ID, "type", h.Type)
+			slog.WarnContext(ctx, "OpenDaylight host configuration is invalid; skipped", "host", h.ID, "type", h.Type)
 			continue
 		}
 		configurations[network.ReportsPortStatusKey] = l.reportsPortStatus()
 		raw, err := json.Marshal(configurations)
 		if err != nil || strings.Contains(string(raw), `\u0000`) {
-			slog.WarnContext(ctx, "host configuration cannot be stored; skipped", "host", h.ID, "type", h.Type)
+			slog.WarnContext(ctx, "OpenDaylight host configuration cannot be stored; skipped", "host", h.ID, "type", h.Type)
 			continue
 		}
 		agents = append(agents, network.AgentState{Type: h.Type, Host: h.ID, Binary: network.ODLAgentBinary, Topic: "N/A", Configurations: raw})

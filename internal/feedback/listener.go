@@ -1,5 +1,5 @@
 // Package feedback reads the state that an OpenDaylight controller reports: its features, its host configurations and the
-// operational status of ports. Change events only trigger reads. A port's status counts only for the binding that the
+// operational status of ports. Change events only trigger reads. A port's status is used only for the binding that the
 // controller knew when the status was read.
 package feedback
 
@@ -23,14 +23,15 @@ type Options struct {
 	DB    *db.DB // holds the lock of the one process that listens
 	Store *networkstore.Store
 	ODL   *odl.Client
-	// PollInterval is how often the controller is read without an event. It is also the pause before a reconnect.
+	// PollInterval is the interval between two reads of the controller's state if no event arrives. PollInterval is also the
+	// pause before a reconnect.
 	PollInterval    time.Duration
 	HostConfigsPath string // path of the host configurations below the controller's root
-	// Features are the controller's features; nil: they are read from the controller.
+	// Features are the controller's features; if nil, the Listener reads them from the controller.
 	Features map[string]string
 }
 
-// Listener watches one controller. Of all processes with the same database only one watches at a time.
+// Listener watches one controller. Only one of the processes with the same database watches the controller at a time.
 type Listener struct {
 	Options
 	features    atomic.Pointer[map[string]string]
@@ -47,19 +48,22 @@ type Listener struct {
 	lastError    string            // the error that was logged last
 }
 
-// New returns a Listener that starts with Run.
+// New returns a Listener; Run starts it.
 func New(o Options) *Listener {
 	return &Listener{Options: o, wake: make(chan struct{}, 1), pending: map[uuid.UUID]int{}}
 }
 
 const (
-	// hostExpiry is how long a missing host configuration is tolerated if no event reports its deletion.
+	// hostExpiry is the time after which the pseudo agent of a host without a host configuration on the controller is deleted,
+	// unless an event reports the deletion earlier.
 	hostExpiry = 10 * time.Minute
-	// maxPending limits the number of pending ports. Beyond it all ports are compared.
+	// maxPending is the maximum number of ports whose status waits to be read. If there are more, the status of all ports is
+	// compared.
 	maxPending = 50_000
-	// maxParallel is how many ports are read at the same time.
+	// maxParallel is the maximum number of ports whose status is read at the same time.
 	maxParallel = 8
-	// maxPostponed is how often the read of a port is postponed because the journal has unsent changes of the port.
+	// maxPostponed is the maximum number of times that the read of a port's status is postponed while the journal has unsent
+	// changes of the port.
 	maxPostponed = 10
 )
 
@@ -71,10 +75,10 @@ func (l *Listener) Features() map[string]string {
 	return nil
 }
 
-// OpenStreams returns how many streams of the controller this process reads.
+// OpenStreams returns the number of event streams of the controller that this process reads.
 func (l *Listener) OpenStreams() int { return int(l.openStreams.Load()) }
 
-// Run watches the controller until ctx ends. While another process watches, it waits.
+// Run watches the controller until ctx ends. While another process watches the controller, Run waits.
 func (l *Listener) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if _, err := l.DB.InOneProcess(ctx, "listen to the controller", l.runAsLeader); err != nil && ctx.Err() == nil {
@@ -84,7 +88,7 @@ func (l *Listener) Run(ctx context.Context) {
 	}
 }
 
-// runAsLeader watches the controller while this process holds the lock.
+// runAsLeader watches the controller until ctx ends; the caller holds the lock that only one process can have.
 func (l *Listener) runAsLeader(ctx context.Context) {
 	var streams sync.WaitGroup
 	defer streams.Wait()
@@ -115,13 +119,13 @@ func (l *Listener) runAsLeader(ctx context.Context) {
 	}
 }
 
-// reportsPortStatus reports whether the controller has the feature.
+// reportsPortStatus reports whether the controller has the feature of reporting the status of ports.
 func (l *Listener) reportsPortStatus() bool {
 	_, ok := l.Features()[odl.FeaturePortStatus]
 	return ok
 }
 
-// watchTopic watches a topic while wanted returns true, and reconnects.
+// watchTopic watches a topic of the controller while `wanted` returns true, and reconnects when the stream ends.
 func (l *Listener) watchTopic(ctx context.Context, t odl.Topic, wanted func() bool, onEvent func(odl.ChangeEvent)) {
 	for ctx.Err() == nil {
 		if !wanted() {
@@ -140,7 +144,7 @@ func (l *Listener) watchTopic(ctx context.Context, t odl.Topic, wanted func() bo
 		if ctx.Err() != nil {
 			return
 		}
-		slog.InfoContext(ctx, "stream of the controller ended", "topic", string(t), "error", err)
+		slog.InfoContext(ctx, "event stream of the OpenDaylight controller ended", "topic", string(t), "error", err)
 		if connected {
 			sleep(ctx, min(l.PollInterval, time.Second))
 		} else {
@@ -167,12 +171,13 @@ func (l *Listener) onPortEvent(n odl.ChangeEvent) {
 	})
 }
 
-// markMissed notes that events may have been lost, and that more may be lost until the subscription is active.
+// markMissed records that events may have been lost: the status of all ports is compared now, and once more at the next
+// refresh, because events may also be lost until the new subscription is active.
 func (l *Listener) markMissed() {
 	l.update(func() { l.compareAll, l.refresh, l.compareAgain = true, true, true })
 }
 
-// update changes the pending work and wakes the leader.
+// update calls `note`, which changes the pending work, and wakes runAsLeader.
 func (l *Listener) update(note func()) {
 	l.mu.Lock()
 	note()
@@ -183,7 +188,8 @@ func (l *Listener) update(note func()) {
 	}
 }
 
-// processPending does the pending work. After an error the work is pending again.
+// processPending does the pending work. After an error, the controller's state is read and the status of all ports is compared
+// again.
 func (l *Listener) processPending(ctx context.Context) error {
 	l.mu.Lock()
 	pending, compareAll, refresh, removed := l.pending, l.compareAll, l.refresh, l.hostRemoved
@@ -226,7 +232,7 @@ func (l *Listener) process(ctx context.Context, pending map[uuid.UUID]int, compa
 	return l.reportPorts(ctx, pending)
 }
 
-// logErrorChange logs an error once, and its end.
+// logErrorChange logs when reading the controller begins to fail and when it works again, but not every repeated error.
 func (l *Listener) logErrorChange(ctx context.Context, err error) {
 	text := ""
 	if err != nil && ctx.Err() == nil {
@@ -238,9 +244,9 @@ func (l *Listener) logErrorChange(ctx context.Context, err error) {
 	l.mu.Unlock()
 	switch {
 	case text != "" && before == "":
-		slog.WarnContext(ctx, "reading the controller's state failed", "error", text)
+		slog.WarnContext(ctx, "reading the OpenDaylight controller's state failed", "error", text)
 	case text == "" && before != "" && ctx.Err() == nil:
-		slog.InfoContext(ctx, "reading the controller's state works again")
+		slog.InfoContext(ctx, "reading the OpenDaylight controller's state works again")
 	}
 }
 

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
-// hostConfig is the host configuration of a host with Open vSwitch.
+// hostConfig is the OpenDaylight host configuration of a host with Open vSwitch.
 const hostConfig = `{"allowed_network_types":["local","vxlan"],"bridge_mappings":{},"supported_vnic_types":[
 	{"vnic_type":"normal","vif_type":"ovs","vif_details":{"port_filter":true}},
 	{"vnic_type":"direct","vif_type":"vhostuser","vif_details":{"port_prefix":"vhu","vhostuser_socket":"/run/vhu$PORT_ID"}}]}`
@@ -72,7 +72,7 @@ func newFixture(t *testing.T, every time.Duration, offered map[string]string) *f
 	return w
 }
 
-// startListener starts another listener, as in another process.
+// startListener starts a further listener, as if it ran in another process.
 func (w *fixture) startListener(every time.Duration) *feedback.Listener {
 	l := feedback.New(feedback.Options{DB: w.store.DB, Store: w.store.Network, ODL: w.client, PollInterval: every, HostConfigsPath: odl.HostConfigsPath})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,10 +96,10 @@ func (w *fixture) awaitCondition(what string, f func() string) {
 			return
 		}
 	}
-	w.Fatalf("waited too long until %s: %s", what, missing)
+	w.Fatalf("condition %q not met within 10 minutes; last state: %s", what, missing)
 }
 
-// awaitAgent waits until the host has a pseudo agent, or has none.
+// awaitAgent waits until the host has a pseudo agent or, if `there` is false, until it has none.
 func (w *fixture) awaitAgent(host string, there bool) {
 	w.Helper()
 	w.awaitCondition(fmt.Sprintf("the agent of %s is there: %t", host, there), func() string {
@@ -115,7 +115,7 @@ func (w *fixture) awaitAgent(host string, there bool) {
 	})
 }
 
-// createPort creates a port of a server on a host.
+// createPort creates a port of a Nova instance on a host.
 func (w *fixture) createPort(host string, more ...func(*network.PortChange)) network.Port {
 	w.Helper()
 	c := network.PortChange{Network: &w.net, Project: new("demo"), Host: &host, DeviceOwner: new("compute:nova"), DeviceID: new(uuid.NewString())}
@@ -180,7 +180,7 @@ func (w *fixture) awaitOpenStreams(streams int) {
 	})
 }
 
-// awaitIdle waits until the first comparison is finished: since then two refreshes read only the host configurations.
+// awaitIdle waits until no comparison of all ports is pending, that is, until three refreshes in a row have run without one.
 func (w *fixture) awaitIdle() {
 	w.Helper()
 	quiet := func() (rounds int) {
@@ -202,7 +202,7 @@ func (w *fixture) awaitIdle() {
 	})
 }
 
-// long is an interval that is longer than every test.
+// long is a poll interval that is longer than every test.
 const long = time.Hour
 
 func TestPort_ActiveAfterControllerReportsIt(t *testing.T) {
@@ -213,7 +213,7 @@ func TestPort_ActiveAfterControllerReportsIt(t *testing.T) {
 
 	p := w.createPort("cmp-1")
 	if p.VIF != "ovs" || p.MechanismDriver() != "opendaylight" || p.Status != network.Down || len(p.Blocks) != 1 {
-		t.Fatalf("new port on the controller's host: got %+v, want it DOWN with one block and bound by OpenDaylight", p)
+		t.Fatalf("create a port on the controller's host: got %+v, want the port DOWN with one block and bound by OpenDaylight", p)
 	}
 	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
@@ -224,7 +224,7 @@ func TestPort_ActiveAfterControllerReportsIt(t *testing.T) {
 	w.awaitPortStatus(p.ID, network.Active)
 }
 
-// The controller may report a port before the journal knows that the controller has it.
+// The controller may report the status of a port before the journal entry that created the port on the controller is done.
 func TestPort_EventBeforeJournalEntryIsDoneCounts(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, long, features)
@@ -237,13 +237,13 @@ func TestPort_EventBeforeJournalEntryIsDoneCounts(t *testing.T) {
 	w.odl.SetPortStatus(known.ID.String(), "ACTIVE")
 	w.awaitPortStatus(known.ID, network.Active) // so both events were handled
 	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
-		t.Fatalf("a port that the controller does not have is %s, %v", got.Status, err)
+		t.Fatalf("port that was not yet sent to the controller, after an ACTIVE event for it: got status %s, error %v; want DOWN", got.Status, err)
 	}
 	w.sendJournal()
 	w.awaitPortStatus(p.ID, network.Active)
 }
 
-// A status of an earlier binding does not count for the current one.
+// A status that belongs to an earlier binding of a port does not change the current binding.
 func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, long, features)
@@ -263,17 +263,17 @@ func TestPort_StatusOfEarlierBindingIsIgnored(t *testing.T) {
 	w.odl.SetPortStatus(other.ID.String(), "ACTIVE")
 	w.awaitPortStatus(other.ID, network.Active) // so the invalid message before was handled too
 	if got, err := w.store.Network.Port(t.Context(), p.ID); err != nil || got.Status != network.Down {
-		t.Fatalf("port whose binding is not yet sent to the controller: got status %s, error %v; want DOWN", got.Status, err)
+		t.Fatalf("port that moved to cmp-2, before its new binding is sent to the controller: got status %s, error %v; want DOWN", got.Status, err)
 	}
 	w.odl.SetPortStatus(p.ID.String(), "DOWN") // as the controller does when it unbinds the port
 	w.sendJournal()
 	w.odl.SetPortStatus(p.ID.String(), "ACTIVE")
 	if got := w.awaitPortStatus(p.ID, network.Active); got.Host != "cmp-2" {
-		t.Errorf("port after the controller bound it again: got %+v, want the host cmp-2", got)
+		t.Errorf("port after the controller reported the new binding ACTIVE: got %+v, want the host cmp-2", got)
 	}
 }
 
-// Changes during an interruption of the stream are read after the reconnect.
+// If the event stream is interrupted, status changes made meanwhile are read after the reconnect.
 func TestListener_ComparesAllPortsAfterReconnect(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, time.Second, features)
@@ -293,7 +293,7 @@ func TestListener_ComparesAllPortsAfterReconnect(t *testing.T) {
 	w.awaitOpenStreams(2)
 }
 
-// Without streams the controller is polled.
+// If the controller offers no event streams, the listener polls it.
 func TestListener_PollsControllerWithoutStreams(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)
@@ -306,13 +306,13 @@ func TestListener_PollsControllerWithoutStreams(t *testing.T) {
 	w.awaitPortStatus(p.ID, network.Active)
 }
 
-// A port does not wait for a controller that reports no status.
+// A port does not wait for a controller that does not report the status of ports.
 func TestPort_ActiveAtOnceIfControllerReportsNoStatus(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, nil)
 	w.awaitAgent("cmp-1", true)
 	if p := w.createPort("cmp-1"); p.Status != network.Active || len(p.Blocks) != 0 {
-		t.Fatalf("port of a controller that reports no status: got %+v, want it ACTIVE without blocks", p)
+		t.Fatalf("create a port while the controller reports no port status: got %+v, want the port ACTIVE without blocks", p)
 	}
 	w.odl.SetFeatures(features) // the controller gets the feature
 	w.awaitOpenStreams(2)
@@ -334,7 +334,7 @@ func TestHostConfigs_CreateUpdateAndDeleteAgents(t *testing.T) {
 	w.awaitOpenStreams(2)
 	waits := w.createPort("cmp-9")
 	if waits.VIF != network.VIFFailed {
-		t.Fatalf("port on a host without a host configuration: got %+v, want a failed binding", waits)
+		t.Fatalf("create a port on a host without a host configuration: got %+v, want VIF type binding_failed", waits)
 	}
 
 	w.odl.SetHostConfigs(odltest.HostConfig{ID: "cmp-9", Type: network.ODLAgent, Config: hostConfig},
@@ -383,32 +383,32 @@ func TestHostConfigs_DecideVIFType(t *testing.T) {
 		t.Errorf("port with a vhostuser socket: VIF type %s, want vhostuser; details (-want +got):\n%s", direct.VIF, d)
 	}
 	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.VNIC = new("macvtap") }); p.VIF != network.VIFFailed || len(p.ControllerVIFDetails) != 0 {
-		t.Errorf("port with an unsupported VNIC type: got %+v, want a failed binding", p)
+		t.Errorf("create a port with an unsupported VNIC type: got %+v, want VIF type binding_failed and no VIF details", p)
 	}
 	flat, err := w.store.Network.CreateNetworks(t.Context(), []network.NetworkChange{{Project: new("demo"), Type: new("flat"), PhysicalNetwork: new("p")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := w.createPort("cmp-1", func(c *network.PortChange) { c.Network = &flat[0].ID }); p.VIF != network.VIFFailed {
-		t.Errorf("port on a network type that the host does not allow: got %+v, want a failed binding", p)
+		t.Errorf("create a port on a network of a type that the host does not allow: got %+v, want VIF type binding_failed", p)
 	}
 	storetest.Exec(t, w.url, `update agent set heartbeat_at = heartbeat_at - interval '1 hour'`)
 	if p := w.createPort("cmp-1"); p.VIF != "ovs" {
-		t.Errorf("port while the controller is unavailable: got %+v, want VIF type ovs", p)
+		t.Errorf("create a port while the controller is unavailable: got %+v, want VIF type ovs", p)
 	}
 	if _, err := w.store.Network.ReportState(t.Context(), network.AgentState{Type: network.OVSAgent, Host: "cmp-1", Configurations: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if p := w.createPort("cmp-1"); p.MechanismDriver() != "openvswitch" || len(p.ControllerVIFDetails) != 0 {
-		t.Errorf("port on a host with an Open vSwitch agent: got %+v, want it bound by that agent", p)
+		t.Errorf("create a port on a host with an Open vSwitch agent: got %+v, want the port bound by that agent", p)
 	}
 	moved, err := w.store.Network.UpdatePort(t.Context(), direct.ID, network.PortChange{Host: new("")}, nil)
 	if err != nil || moved.VIF != network.VIFUnbound || len(moved.ControllerVIFDetails) != 0 {
-		t.Errorf("port without a host: got %+v, error %v; want it unbound without VIF details", moved, err)
+		t.Errorf("port whose host was removed: got %+v, error %v; want the port unbound and without VIF details", moved, err)
 	}
 }
 
-// The controller's status does not count for a port that an agent binds.
+// The controller's status of a port is ignored if an agent has bound the port.
 func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)
@@ -423,11 +423,11 @@ func TestPort_ControllerStatusIgnoredForAgentBoundPort(t *testing.T) {
 	w.odl.SetPortStatus(ours.ID.String(), "ACTIVE")
 	w.awaitPortStatus(ours.ID, network.Active)
 	if p, err := w.store.Network.Port(t.Context(), theirs.ID); err != nil || p.Status != network.Down {
-		t.Errorf("port that an agent binds, after the controller's status: got %+v, error %v; want it DOWN", p, err)
+		t.Errorf("port that an agent has bound, after the controller reports it ACTIVE: got %+v, error %v; want DOWN", p, err)
 	}
 }
 
-// One process watches the controller, and another one takes over.
+// Only one process watches the controller; if it loses the lock, another process takes over.
 func TestListener_OneProcessAtATime(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)
@@ -441,7 +441,7 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 	}()
 	time.Sleep(time.Second)
 	if n := w.odl.OpenStreams(); n != 2 || second.OpenStreams() != 0 || w.listener.OpenStreams() != 2 {
-		t.Errorf("open streams: got %d, of them %d of the second listener; want 2 and none", n, second.OpenStreams())
+		t.Errorf("streams while two listeners run: the controller has %d, want 2; the second listener has %d, want 0", n, second.OpenStreams())
 	}
 	storetest.Exec(t, w.url, `select pg_terminate_backend(l.pid) from pg_locks l where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
 	w.awaitCondition("another listener watches", func() string {
@@ -455,7 +455,7 @@ func TestListener_OneProcessAtATime(t *testing.T) {
 	w.awaitOpenStreams(2)
 }
 
-// Invalid messages do not stop the listener.
+// Invalid messages from the controller do not stop the listener.
 func TestListener_SurvivesInvalidMessages(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, 300*time.Millisecond, features)

@@ -12,7 +12,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// compareStatuses adds the ports to pending whose status on the controller differs from the rows.
+// compareStatuses adds to `pending` the ports whose status on the controller differs from their status in the database.
 func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]int) error {
 	const page = 500
 	statusOf := make(map[uuid.UUID]string, page)
@@ -45,7 +45,8 @@ func (l *Listener) compareStatuses(ctx context.Context, pending map[uuid.UUID]in
 	return flush()
 }
 
-// eventOf returns the report that a controller's status means for a port, depending on whether the port waits for its L2 block.
+// eventOf translates a port's status on the controller into the event to report. The event depends on whether the port waits
+// for its L2 block; if there is nothing to report, `reportable` is false.
 func eventOf(status string, waits bool) (event string, reportable bool) {
 	switch {
 	case status == network.Active && waits:
@@ -57,7 +58,7 @@ func eventOf(status string, waits bool) (event string, reportable bool) {
 	}
 }
 
-// reportPorts reads the status of ports and reports it.
+// reportPorts reads the status of each pending port and reports it.
 func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallel)
@@ -67,8 +68,8 @@ func (l *Listener) reportPorts(ctx context.Context, pending map[uuid.UUID]int) e
 	return group.Wait()
 }
 
-// reportPort reads the status of a port and reports it for the port's binding. The binding is read first, and the controller
-// must know it: a status of an earlier binding changes nothing.
+// reportPort reads the status of a port and reports it for the port's binding. The binding is read before the status, and the
+// status is used only if the controller already knows the binding: a status of an earlier binding must not change the port.
 func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) error {
 	ports, err := l.Store.WiredPorts(ctx, []uuid.UUID{id})
 	if err != nil || len(ports) == 0 {
@@ -94,8 +95,8 @@ func (l *Listener) reportPort(ctx context.Context, id uuid.UUID, tries int) erro
 	return err
 }
 
-// postpone schedules another read of a port's status after a short delay. After maxPostponed attempts the next refresh reads the
-// status of all ports instead.
+// postpone schedules another read of a port's status after a short delay. After maxPostponed attempts, the status of all ports
+// is compared at the next refresh instead.
 func (l *Listener) postpone(id uuid.UUID, tries int) {
 	if tries > maxPostponed {
 		l.mu.Lock()
