@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// Allocations maps provider UUID and resource class to an amount.
+// Allocations maps each provider UUID to the amounts that are allocated from the provider, by resource class.
 type Allocations map[string]map[string]int64
 
 // Providers returns the UUIDs of the providers, sorted.
 func (a Allocations) Providers() []string { return slices.Sorted(maps.Keys(a)) }
 
-// Expectation is the consumer_generation of a write: any, null (the consumer does not exist), or a number. The zero
-// value accepts any; it is for internal writers and old microversions.
+// Expectation is the consumer_generation that a write expects: any, null (the consumer must not exist), or a number. The zero
+// value accepts any generation; internal writers and old microversions use it.
 type Expectation struct {
 	isSet      bool
 	generation *int64
 }
 
-// ExpectAbsent expects that the consumer does not exist.
+// ExpectAbsent returns the expectation that the consumer does not exist.
 func ExpectAbsent() Expectation { return Expectation{isSet: true} }
 
-// ExpectGeneration expects that the consumer exists with this generation.
+// ExpectGeneration returns the expectation that the consumer exists with the given generation.
 func ExpectGeneration(generation int64) Expectation {
 	return Expectation{isSet: true, generation: &generation}
 }
 
-// AcceptsAny reports whether every state of the consumer is accepted.
+// AcceptsAny reports whether the expectation accepts every state of the consumer.
 func (e Expectation) AcceptsAny() bool { return !e.isSet }
 
-// ExpectsAbsent reports whether the consumer must not exist.
+// ExpectsAbsent reports whether the expectation is that the consumer does not exist.
 func (e Expectation) ExpectsAbsent() bool { return e.isSet && e.generation == nil }
 
-// Generation returns the expected generation, nil if there is none.
+// Generation returns the expected generation, or nil if no generation is expected.
 func (e Expectation) Generation() *int64 { return e.generation }
 
-// Check compares the expectation with the consumer's current generation, nil if the consumer does not exist. It returns
-// a fault of kind ConcurrentUpdate if they differ. The texts are Placement's.
+// Check compares the expectation with `current`, the consumer's generation (nil if the consumer does not exist). If they
+// differ, Check returns a fault of kind ConcurrentUpdate. The error texts are those of Placement.
 func (e Expectation) Check(current *int64) error {
 	switch {
 	case !e.isSet, e.generation == nil && current == nil, e.generation != nil && current != nil && *e.generation == *current:
@@ -55,7 +55,7 @@ func (e Expectation) Check(current *int64) error {
 // Owner is the project and the user of a consumer.
 type Owner struct{ Project, User string }
 
-// ConsumerWrite replaces all allocations of a consumer. Without allocations the consumer is deleted.
+// ConsumerWrite replaces all allocations of a consumer. A write without allocations deletes the consumer.
 type ConsumerWrite struct {
 	Consumer    string // canonical UUID
 	Project     string
@@ -80,15 +80,15 @@ type ConsumerAllocations struct {
 // InventoryKey identifies one inventory.
 type InventoryKey struct{ Provider, Class string }
 
-// Capacity is an inventory with its usage, as far as a write needs it.
+// Capacity is an inventory with its usage, as needed to check a write.
 type Capacity struct {
 	Inventory    Inventory
 	UsedBefore   int64 // usage before the write
 	UsedByOthers int64 // usage of consumers that the write does not replace
 }
 
-// CheckCapacity returns a fault if the writes together exceed an inventory or violate its units. The caller checks before that
-// all resource classes exist.
+// CheckCapacity returns a fault if the writes together exceed an inventory's capacity, or if one violates its min_unit,
+// max_unit or step_size. The caller must have checked that all resource classes exist.
 func CheckCapacity(writes []ConsumerWrite, capacities map[InventoryKey]Capacity) error {
 	after := map[InventoryKey]int64{}
 	for _, w := range writes {

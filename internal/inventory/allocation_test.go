@@ -40,7 +40,7 @@ func TestExpectation_ChecksTheConsumerGeneration(t *testing.T) {
 				got = err.Error()
 			}
 			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("error text of the check (-want +got):\n%s", d)
+				t.Errorf("error text of the check of the consumer generation (-want +got):\n%s", d)
 			}
 		})
 	}
@@ -84,7 +84,7 @@ func TestCheckCapacity_CountsAllWritesTogether(t *testing.T) {
 			err := inventory.CheckCapacity(tc.writes, map[inventory.InventoryKey]inventory.Capacity{key: tc.capacity})
 			var p *inventory.Fault
 			if (err == nil) != tc.ok || err != nil && (!errors.As(err, &p) || p.Kind != inventory.Conflict) {
-				t.Errorf("check of the capacity: got %v, want no error: %t, otherwise a fault of kind Conflict", err, tc.ok)
+				t.Errorf("CheckCapacity: got error %v; want success: %t, and in case of failure a fault of kind Conflict", err, tc.ok)
 			}
 		})
 	}

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// TraitSharesViaAggregate is the trait of sharing providers. They serve every tree with a member in one of their aggregates.
+// TraitSharesViaAggregate is the trait of sharing providers. A sharing provider serves every tree that has a provider in one of
+// the sharing provider's aggregates.
 const TraitSharesViaAggregate = "MISC_SHARES_VIA_AGGREGATE"
 
 // CandidateQuery is a request for allocation candidates.
@@ -23,8 +24,8 @@ type CandidateQuery struct {
 	WithTraits      bool // summaries contain traits
 }
 
-// Group is a request group. The group without a suffix may use several providers of a tree; every other group uses
-// exactly one.
+// Group is a request group of the query. The group without a suffix may use several providers of a tree; every other group uses
+// exactly one provider.
 type Group struct {
 	Suffix     string
 	Resources  map[string]int64
@@ -64,8 +65,8 @@ func (q CandidateQuery) AggregateNames() []string {
 	return slices.Compact(names)
 }
 
-// Tree contains all providers with one root. A search stores its state in the trees, so a tree belongs to one search
-// only.
+// Tree contains all providers with the same root provider. A search stores its state in the trees, so that a tree belongs to
+// one search only.
 type Tree struct {
 	Root       *Node
 	Nodes      []*Node
@@ -73,7 +74,7 @@ type Tree struct {
 	choices    int      // number of choices that use a node of the tree
 }
 
-// Node is a provider in a search.
+// Node is a resource provider in a candidate search.
 type Node struct {
 	ID          int64
 	UUID        string
@@ -100,18 +101,19 @@ type NodeInventory struct {
 	allocated int64 // amount that the current partial candidate allocates
 }
 
-// CanAllocate reports whether the amount could be allocated if the candidate used nothing else.
+// CanAllocate reports whether the amount could be allocated from the inventory if the candidate allocated nothing else from it.
 func (r *NodeInventory) CanAllocate(amount int64) bool {
 	return r.Inventory.MatchesUnits(amount) && float64(r.Used+amount) <= r.Inventory.Capacity()
 }
 
-// canAdd reports whether the amount fits together with what the current candidate allocates.
+// canAdd reports whether the amount fits in addition to the amount that the current candidate already allocates from the
+// inventory.
 func (r *NodeInventory) canAdd(amount int64) bool {
 	sum := r.allocated + amount
 	return sum <= r.Inventory.MaxUnit && float64(r.Used+sum) <= r.Inventory.Capacity()
 }
 
-// InventoryOf returns the node's inventory of a class, nil if it has none.
+// InventoryOf returns the node's inventory of a resource class, or nil if the node has no such inventory.
 func (n *Node) InventoryOf(class string) *NodeInventory {
 	for _, r := range n.Inventories {
 		if r.Class == class {
@@ -121,12 +123,13 @@ func (n *Node) InventoryOf(class string) *NodeInventory {
 	return nil
 }
 
-// isAncestorOf reports whether n equals m or is an ancestor of it. Both trees must be numbered.
+// isAncestorOf reports whether n is m itself or an ancestor of m. Tree.number must have been called for both trees.
 func (n *Node) isAncestorOf(m *Node) bool {
 	return n.Tree == m.Tree && n.first <= m.first && m.last <= n.last
 }
 
-// NewTree returns the tree of all providers with one root. Their parents must be set.
+// NewTree returns the tree of the given providers, which must be all providers with the same root. The field Parent of each
+// node must be set.
 func NewTree(nodes []*Node) *Tree {
 	t := &Tree{Nodes: nodes}
 	for _, n := range nodes {
@@ -147,7 +150,7 @@ func NewTree(nodes []*Node) *Tree {
 	return t
 }
 
-// number sets the preorder numbers of the nodes, so that isAncestorOf needs no walk.
+// number sets the preorder numbers of the nodes, so that isAncestorOf compares numbers instead of following the parents.
 func (t *Tree) number() {
 	children := map[*Node][]*Node{}
 	for _, n := range t.Nodes {
@@ -173,10 +176,10 @@ func (t *Tree) number() {
 	}
 }
 
-// Candidate is an allocation candidate: a provider for each slot of the search.
+// Candidate is an allocation candidate: it has one provider for each slot of the search, in the order of the slots.
 type Candidate []*Node
 
-// CandidateAllocation is what a candidate allocates from one provider.
+// CandidateAllocation lists the amounts that a candidate allocates from one provider.
 type CandidateAllocation struct {
 	Provider  *Node
 	Resources []ResourceAmount
@@ -188,14 +191,14 @@ type ResourceAmount struct {
 	Amount int64
 }
 
-// SearchResult is the result of a search.
+// SearchResult is the result of a search for allocation candidates.
 type SearchResult struct {
 	Candidates []Candidate
 	slots      []slot
 	flat       bool
 }
 
-// Allocations returns what a candidate allocates from each provider. It reuses the slice.
+// Allocations returns the amounts that a candidate allocates from each provider. The result reuses the memory of `portions`.
 func (f *SearchResult) Allocations(c Candidate, portions []CandidateAllocation) []CandidateAllocation {
 	portions = portions[:0]
 	for i, s := range f.slots {
@@ -225,8 +228,8 @@ func (f *SearchResult) Allocations(c Candidate, portions []CandidateAllocation) 
 	return portions
 }
 
-// Mappings returns for each group the providers that serve it in a candidate, without duplicates (`mappings` of the
-// API).
+// Mappings returns, for each request group, the providers that serve the group in a candidate, without duplicates (`mappings`
+// in the API).
 func (f *SearchResult) Mappings(c Candidate) iter.Seq2[string, []*Node] {
 	return func(yield func(string, []*Node) bool) {
 		for from := 0; from < len(f.slots); {
@@ -248,8 +251,8 @@ func (f *SearchResult) Mappings(c Candidate) iter.Seq2[string, []*Node] {
 	}
 }
 
-// SummarizedProviders returns the providers for provider_summaries: all providers of the used trees, or for microversions before
-// 1.29 only the used ones.
+// SummarizedProviders returns the providers for provider_summaries: all providers of the trees that the candidates use. Before
+// microversion 1.29, it returns only the providers that the candidates use.
 func (f *SearchResult) SummarizedProviders() []*Node {
 	var nodes []*Node
 	seenTrees, seen := map[*Tree]bool{}, map[*Node]bool{}

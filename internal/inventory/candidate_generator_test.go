@@ -8,7 +8,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// deployment is a few small provider trees and all their nodes.
+// deployment is a randomly drawn set of small provider trees, with all their nodes.
 type deployment struct {
 	trees []*inventory.Tree
 	nodes []*inventory.Node
@@ -24,7 +24,7 @@ func subset(t *rapid.T, of []string, label string) []string {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom(of), 0, len(of), rapid.ID[string]).Draw(t, label)
 }
 
-// rareSubset usually returns nothing, so that a query is not always impossible.
+// rareSubset usually returns an empty subset: with more conditions, most queries would have no candidates.
 func rareSubset(t *rapid.T, of []string, label string) []string {
 	if rapid.SampledFrom([]bool{true, true, true, false}).Draw(t, "no "+label) {
 		return nil
@@ -103,7 +103,7 @@ func drawQuery(t *rapid.T, d deployment) (q inventory.CandidateQuery) {
 	return q
 }
 
-// clone copies the deployment, because a search writes to its trees.
+// clone copies the deployment, because a search modifies the trees.
 func (d deployment) clone() (c deployment) {
 	for _, t := range d.trees {
 		twins := map[*inventory.Node]*inventory.Node{}

@@ -13,7 +13,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// bruteForce finds the candidates by trying every provider for every part under every root.
+// bruteForce finds the allocation candidates by trying, for each tree, every assignment of providers to the parts of the query.
 func bruteForce(q inventory.CandidateQuery, d deployment) []string {
 	type part struct {
 		g     *inventory.Group
@@ -64,7 +64,8 @@ func bruteForce(q inventory.CandidateQuery, d deployment) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// combination is a choice of providers that may be a candidate for an anchor tree.
+// combination is a choice of providers for a query. isCandidate reports whether the choice is an allocation candidate of the
+// tree `anchor`.
 type combination struct {
 	q         inventory.CandidateQuery
 	anchor    *inventory.Tree
@@ -75,14 +76,14 @@ type combination struct {
 func traitsOf(n *inventory.Node) []string     { return n.Traits }
 func aggregatesOf(n *inventory.Node) []string { return n.Aggregates }
 
-// anyHas reports whether one of the providers has one of the names.
+// anyHas reports whether at least one of the providers has at least one of the given traits or aggregates.
 func anyHas(nodes []*inventory.Node, names []string, of func(*inventory.Node) []string) bool {
 	return slices.ContainsFunc(nodes, func(n *inventory.Node) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(of(n), name) })
 	})
 }
 
-// meets reports whether the providers together meet a rule.
+// meets reports whether the providers together meet a rule about traits or aggregates.
 func meets(r inventory.Rule, nodes []*inventory.Node, of func(*inventory.Node) []string) bool {
 	for _, alternatives := range r.Required {
 		if !anyHas(nodes, alternatives, of) {
@@ -92,7 +93,7 @@ func meets(r inventory.Rule, nodes []*inventory.Node, of func(*inventory.Node) [
 	return !anyHas(nodes, r.Forbidden, of)
 }
 
-// isCandidate reports whether the combination is a candidate.
+// isCandidate reports whether the combination of providers is an allocation candidate.
 func (c combination) isCandidate() bool {
 	if !meets(c.q.RootTraits, []*inventory.Node{c.anchor.Root}, traitsOf) {
 		return false
@@ -110,7 +111,7 @@ func (c combination) isCandidate() bool {
 	return c.fitsCapacity() && c.isIsolated() && c.hasSubtreeRoots()
 }
 
-// canServe reports whether a provider may serve a group.
+// canServe reports whether a provider may serve a request group.
 func (c combination) canServe(g *inventory.Group, n *inventory.Node) bool {
 	own := n.Tree == c.anchor
 	shares := slices.Contains(n.Traits, inventory.TraitSharesViaAggregate) && anyHas(c.anchor.Nodes, n.Aggregates, aggregatesOf)
@@ -128,7 +129,7 @@ func (c combination) canServe(g *inventory.Group, n *inventory.Node) bool {
 		!anyHas([]*inventory.Node{c.anchor.Root}, g.Aggregates.Forbidden, aggregatesOf)
 }
 
-// fitsCapacity reports whether all amounts together fit.
+// fitsCapacity reports whether the allocated amounts fit the capacity and max_unit of every inventory.
 func (c combination) fitsCapacity() bool {
 	for n, classes := range c.allocated {
 		for class, amount := range classes {
@@ -140,8 +141,8 @@ func (c combination) fitsCapacity() bool {
 	return true
 }
 
-// isIsolated reports whether groups that need different providers have them, and whether a tree that may contribute one
-// provider contributes no more.
+// isIsolated checks two conditions of the query. With group_policy=isolate, the groups with a suffix must use different
+// providers. With SingleProviders, each tree must contribute at most one provider.
 func (c combination) isIsolated() bool {
 	alone, byTree := map[*inventory.Node]int{}, map[*inventory.Tree]*inventory.Node{}
 	for g, nodes := range c.groups {
@@ -158,7 +159,8 @@ func (c combination) isIsolated() bool {
 	return true
 }
 
-// hasSubtreeRoots reports whether the providers of each subtree have a common ancestor among them.
+// hasSubtreeRoots reports whether, for each same_subtree condition, one of the providers is an ancestor of all others or equal
+// to them.
 func (c combination) hasSubtreeRoots() bool {
 	for _, suffixes := range c.q.SameSubtrees {
 		var members []*inventory.Node
@@ -200,7 +202,7 @@ func format(groups map[*inventory.Group][]*inventory.Node, allocated map[*invent
 	return strings.Join(parts, " ")
 }
 
-// runSearch runs a complete search and formats its candidates as bruteForce does.
+// runSearch runs a complete candidate search and formats the candidates in the format of bruteForce.
 func runSearch(q inventory.CandidateQuery, d deployment, shortTurns bool) []string {
 	d = d.clone()
 	s := inventory.NewSearch(q)
@@ -255,16 +257,16 @@ func checkSearch(t *rapid.T) {
 	q.Limits.DepthFirst = rapid.Bool().Draw(t, "depth first")
 	q.Limits.Seed = rapid.Uint64Range(0, 2).Draw(t, "seed")
 	if d := cmp.Diff(append([]string{}, want...), runSearch(q, d, rapid.Bool().Draw(t, "short turns"))); d != "" {
-		t.Fatalf("candidates of brute force (-) and of the search (+):\n%s", d)
+		t.Fatalf("candidates of the search differ from those of brute force (-brute force +search):\n%s", d)
 	}
 	q.Limits.Candidates = rapid.IntRange(1, 4).Draw(t, "limit")
 	got := runSearch(q, d, false)
 	if len(got) != min(len(want), q.Limits.Candidates) {
-		t.Fatalf("the search with a limit found %d of %d candidates, want %d", len(got), len(want), min(len(want), q.Limits.Candidates))
+		t.Fatalf("search with a limit: found %d of %d candidates, want %d", len(got), len(want), min(len(want), q.Limits.Candidates))
 	}
 	for _, c := range got {
 		if !slices.Contains(want, c) {
-			t.Fatalf("brute force did not find the candidate %s of the search", c)
+			t.Fatalf("search with a limit: found the candidate %s, which brute force did not find", c)
 		}
 	}
 }

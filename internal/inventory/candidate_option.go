@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// newWalk returns the walk through a tree, nil if the tree has no candidate.
+// newWalk returns the walk over the candidates of a tree, or nil if the tree obviously has no candidate.
 func (s *Search) newWalk(t *Tree) *walk {
 	sharing := s.sharingProviders(t)
 	w := s.spare
@@ -46,7 +46,7 @@ func (s *Search) newWalk(t *Tree) *walk {
 	return w
 }
 
-// addOption adds a provider to the options of a choice if it is suitable.
+// addOption adds a provider to the options of a choice if the provider is suitable and has enough free capacity.
 func (s *Search) addOption(c *choice, n *Node, t *Tree) {
 	sl := &s.slots[c.slot]
 	from := len(c.inventories)
@@ -65,9 +65,9 @@ func (s *Search) addOption(c *choice, n *Node, t *Tree) {
 	c.options = append(c.options, option{node: n, from: int32(from)})
 }
 
-// isSuitable reports whether a provider may serve a group in a tree, either its own or one that it shares resources
-// with. The group without a suffix uses several providers: an aggregate of the root counts for the whole tree, and
-// required traits are checked later for all providers together.
+// isSuitable reports whether a provider may serve a request group in a tree. The provider is part of the tree or shares
+// resources with it. For the group without a suffix, an aggregate of the root provider applies to the whole tree, and required
+// traits are checked later for all chosen providers together.
 func isSuitable(g *Group, n *Node, t *Tree) bool {
 	switch {
 	case g.Suffix != "":
@@ -81,7 +81,7 @@ func isSuitable(g *Group, n *Node, t *Tree) bool {
 	}
 }
 
-// hasEnough reports whether the tree has enough of each class that several slots ask for.
+// hasEnough reports whether the tree and its sharing providers have enough of each resource class that several slots request.
 func (s *Search) hasEnough(t *Tree, sharing []*Node) bool {
 	for class, amount := range s.contested {
 		available := 0.0
@@ -99,7 +99,8 @@ func (s *Search) hasEnough(t *Tree, sharing []*Node) bool {
 	return true
 }
 
-// hasEnoughProviders reports whether there are as many providers as groups that need different ones.
+// hasEnoughProviders reports whether there are at least as many providers as groups that need different providers
+// (group_policy=isolate).
 func (s *Search) hasEnoughProviders(w *walk) bool {
 	if !s.query.GroupPolicyIsolate {
 		return true
@@ -121,7 +122,7 @@ func (s *Search) hasEnoughProviders(w *walk) bool {
 	return nodes >= groups
 }
 
-// shuffle reorders the options of a walk. The order depends on the seed and the tree only.
+// shuffle reorders the options of a walk. The new order depends only on the seed and the tree.
 func (s *Search) shuffle(w *walk, t *Tree) {
 	r := rand.New(rand.NewPCG(s.query.Limits.Seed, uint64(t.Root.ID)))
 	for i := range w.choices {

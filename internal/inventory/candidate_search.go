@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// SearchLimits limit the time and memory of a search. When a limit is reached, the search returns what it has found so far.
-// Zero means the default.
+// SearchLimits limit the time and memory of a search. When a limit is reached, the search returns the candidates found so far.
+// A limit of zero means the default.
 type SearchLimits struct {
 	Candidates int    // maximum number of candidates
 	Choices    int    // maximum number of providers in all candidates together; the size of the response grows with it
@@ -17,20 +17,22 @@ type SearchLimits struct {
 	Seed       uint64 // seed for a random order of the providers; 0: keep their order
 }
 
-// Default limits. A candidate with three resource classes has three choices and costs about ten steps.
+// Default limits. For comparison: a candidate with three resource classes has three choices and costs about ten steps.
 const (
 	maxChoices = 1 << 18
 	maxSteps   = 1 << 22
 )
 
-// Number of steps of a tree's first turn. A tree that needs more waits until all trees have had a turn. Turns double
-// whenever a round finds nothing, so that a tree without candidates takes little time from the others.
+// Number of steps of a tree's first turn. A tree that needs more steps waits until all trees have had a turn. Whenever all
+// waiting trees had a turn and none found a candidate, the number of steps per turn doubles. A tree without candidates
+// therefore takes little time from the others.
 const (
 	firstTurn     = 1 << 8
 	firstLongTurn = 1 << 16 // for a depth-first search
 )
 
-// slot is a choice of one provider: for one class of the group without a suffix, or for all classes of another group.
+// slot is a part of the query that one provider must serve: one resource class of the group without a suffix, or all resource
+// classes of a group with a suffix.
 type slot struct {
 	group    int
 	suffix   string
@@ -39,9 +41,9 @@ type slot struct {
 	subtrees []int // indexes of the same_subtree conditions that name its group
 }
 
-// Search finds allocation candidates in one tree after the other. It keeps at most one walk per unfinished tree and
-// respects its limits. Call AddSharingTrees, then SearchTree for every tree, then Continue until it returns false. Stop early if Finished
-// returns true.
+// Search finds allocation candidates in one tree after the other. It keeps at most one walk per unfinished tree and respects
+// the limits of the query. The caller calls AddSharingTrees, then SearchTree for every tree, then Continue until it returns
+// false. The caller may stop early when Finished returns true.
 type Search struct {
 	query              CandidateQuery
 	slots              []slot
@@ -65,7 +67,8 @@ type Search struct {
 	spare       *walk
 }
 
-// NewSearch returns a search for a query. InTree of its groups must be UUIDs of root providers.
+// NewSearch returns a search for a query. If a group of the query has the field InTree, InTree must be the UUID of a root
+// provider.
 func NewSearch(q CandidateQuery) *Search {
 	s := &Search{query: q, sharingByAggregate: map[string][]*Node{}, known: map[string]bool{}, turn: firstTurn,
 		limit: valueOr(q.Limits.Candidates, math.MaxInt), choices: valueOr(q.Limits.Choices, maxChoices),
@@ -119,7 +122,7 @@ func (s *Search) joinSubtrees() {
 	}
 }
 
-// findContested finds the classes that several slots ask for.
+// findContested finds the resource classes that several slots of the query request, and the total amount of each.
 func (s *Search) findContested() {
 	count := map[string]int{}
 	s.contested = map[string]float64{}
@@ -132,7 +135,7 @@ func (s *Search) findContested() {
 	maps.DeleteFunc(s.contested, func(class string, _ float64) bool { return count[class] == 1 })
 }
 
-// AddSharingTrees registers the trees with sharing providers. They must also be visited like all other trees.
+// AddSharingTrees registers the trees that contain sharing providers. SearchTree must also be called for these trees.
 func (s *Search) AddSharingTrees(trees []*Tree) {
 	for _, t := range trees {
 		s.numberTree(t)
@@ -155,7 +158,7 @@ func (s *Search) numberTree(t *Tree) {
 	}
 }
 
-// sharingProviders returns the providers outside of a tree that share resources with it.
+// sharingProviders returns the providers of other trees that share resources with the given tree.
 func (s *Search) sharingProviders(t *Tree) []*Node {
 	if s.sharingCount == 0 {
 		return nil
@@ -173,12 +176,12 @@ func (s *Search) sharingProviders(t *Tree) []*Node {
 	return nodes
 }
 
-// Finished reports whether a limit is reached.
+// Finished reports whether a limit of the search is reached.
 func (s *Search) Finished() bool {
 	return len(s.found) >= s.limit || s.choices < len(s.slots) || s.steps <= 0
 }
 
-// SearchTree gives a tree its first turn.
+// SearchTree gives a tree its first turn, unless the tree has no candidate.
 func (s *Search) SearchTree(t *Tree) {
 	if s.Finished() || !s.query.RootTraits.MetBy(t.Root.Traits) {
 		return
@@ -195,7 +198,7 @@ func (s *Search) SearchTree(t *Tree) {
 	s.spare = w
 }
 
-// Continue gives the tree that has waited longest its next turn. It returns false if no tree waits.
+// Continue gives the tree that has waited longest its next turn. Continue returns false if no tree waits or a limit is reached.
 func (s *Search) Continue() bool {
 	if len(s.waiting) == 0 || s.Finished() {
 		return false
@@ -216,8 +219,8 @@ func (s *Search) Continue() bool {
 	return true
 }
 
-// runTurn gives a walk one turn. The turn ends with the next new candidate, or in a depth-first search when its steps are used up. It
-// reports whether the walk may find more candidates.
+// runTurn gives a walk one turn. The turn ends when its steps are used up or, unless the search is depth first, with the next
+// new candidate. runTurn reports whether the walk may find more candidates.
 func (s *Search) runTurn(w *walk) bool {
 	s.resume(w)
 	defer s.suspend(w)
@@ -236,8 +239,9 @@ func (s *Search) runTurn(w *walk) bool {
 	return true
 }
 
-// addCandidate adds the candidate of a walk. It returns false if another tree produced the same candidate, which is possible
-// only if all its providers are sharing. Walks of one tree never produce the same candidate twice.
+// addCandidate adds the current candidate of a walk to the result. It returns false if another tree already produced the same
+// candidate, which is possible only if all providers of the candidate are sharing providers. A walk never produces the same
+// candidate twice.
 func (s *Search) addCandidate(w *walk) bool {
 	c := make(Candidate, len(s.slots))
 	shared := true
@@ -260,7 +264,7 @@ func (s *Search) addCandidate(w *walk) bool {
 	return true
 }
 
-// Result returns the candidates found so far.
+// Result returns the allocation candidates found so far.
 func (s *Search) Result() *SearchResult {
 	return &SearchResult{Candidates: s.found, slots: s.slots, flat: s.query.SingleProviders}
 }

@@ -7,7 +7,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// wideTree returns a host with child providers ("cards"), each with the same inventory of VGPU.
+// wideTree returns the provider tree of a host with the given number of child providers ("cards"). Each card has `functions`
+// units of VGPU.
 func wideTree(cards int, functions int64) *inventory.Tree {
 	root := &inventory.Node{UUID: "host", Inventories: []*inventory.NodeInventory{{Class: "VCPU", Inventory: inventory.NewInventory(1000)}}}
 	nodes := []*inventory.Node{root}
@@ -18,7 +19,7 @@ func wideTree(cards int, functions int64) *inventory.Tree {
 	return inventory.NewTree(nodes)
 }
 
-// groupsOf returns a query with many groups that ask for one unit of a class each.
+// groupsOf returns a query with the given number of groups, each of which requests one unit of the resource class.
 func groupsOf(groups int, class string) (q inventory.CandidateQuery) {
 	for i := range groups {
 		q.Groups = append(q.Groups, inventory.Group{Suffix: fmt.Sprint(i), Resources: map[string]int64{class: 1}})
@@ -40,14 +41,14 @@ func runWithinLimits(t *testing.T, q inventory.CandidateQuery, trees ...*invento
 	for _, c := range found.Candidates {
 		choices += len(c)
 	}
-	// The last step may exceed the limit by the number of options that it looks at.
+	// The last step may exceed the limit by the number of providers that it tries.
 	if over := -s.Steps(); choices > q.Limits.Choices || over > 10_000 {
-		t.Errorf("the search made %d choices (limit %d) and %d steps more than its limit", choices, q.Limits.Choices, over)
+		t.Errorf("search with limits: made %d choices (limit %d) and %d steps more than the limit of steps; want both within the limits", choices, q.Limits.Choices, over)
 	}
 	return found
 }
 
-// Each of these queries has too many combinations to try all of them.
+// Each query in this test has more combinations of providers than a search can try.
 func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 	t.Parallel()
 	related := groupsOf(40, "VGPU")
@@ -77,7 +78,7 @@ func TestSearch_ExpensiveQueriesRespectTheLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if found := runWithinLimits(t, tc.query, tc.tree); (len(found.Candidates) > 0) != tc.hasCandidates {
-				t.Errorf("found %d candidates, want any: %t", len(found.Candidates), tc.hasCandidates)
+				t.Errorf("expensive query: found %d candidates, want at least one: %t", len(found.Candidates), tc.hasCandidates)
 			}
 		})
 	}
@@ -98,13 +99,13 @@ func TestSearch_TreesWithoutCandidatesDoNotStarveOthers(t *testing.T) {
 	for _, depthFirst := range []bool{false, true} {
 		q.Limits.DepthFirst = depthFirst
 		if found := runWithinLimits(t, q, trees...); len(found.Candidates) != 1 {
-			t.Errorf("depth first %v: found %d candidates, want 1", depthFirst, len(found.Candidates))
+			t.Errorf("search (depth first: %v) of impossible trees and one possible tree: found %d candidates, want 1", depthFirst, len(found.Candidates))
 		}
 		trees = []*inventory.Tree{impossible(), wideTree(1, 42)}
 	}
 }
 
-// Each tree contributes one candidate before any tree contributes a second one, unless the search is depth first.
+// Unless the search is depth first, each tree contributes one candidate before any tree contributes a second candidate.
 func TestSearch_LimitIsSpreadOverTrees(t *testing.T) {
 	t.Parallel()
 	for depthFirst, want := range map[bool]int{false: 4, true: 1} {
@@ -121,7 +122,7 @@ func TestSearch_LimitIsSpreadOverTrees(t *testing.T) {
 			trees[c[0].Tree] = true
 		}
 		if len(trees) != want || len(s.Result().Candidates) != 4 {
-			t.Errorf("depth first %v: found %d candidates in %d trees, want 4 in %d", depthFirst, len(s.Result().Candidates), len(trees), want)
+			t.Errorf("search (depth first: %v) with a limit of 4 candidates: found %d in %d trees, want 4 in %d trees", depthFirst, len(s.Result().Candidates), len(trees), want)
 		}
 	}
 }
@@ -133,7 +134,7 @@ func TestSearch_TreesWithoutCandidatesTakeFewSteps(t *testing.T) {
 		g.Resources["VGPU"] = 2
 	}
 	if found := runWithinLimits(t, q, wideTree(20, 3), wideTree(2, 42)); len(found.Candidates) < 100 {
-		t.Errorf("found %d candidates, want at least 100", len(found.Candidates))
+		t.Errorf("search of one tree without and one tree with candidates: found %d candidates, want at least 100", len(found.Candidates))
 	}
 }
 
@@ -145,7 +146,7 @@ func TestSearch_FindsAllCandidatesOfAWideTree(t *testing.T) {
 			q := groupsOf(2, "VGPU")
 			q.Limits.DepthFirst = depthFirst
 			if found := runWithinLimits(t, q, wideTree(60, 1)); len(found.Candidates) != 60*59 {
-				t.Errorf("found %d candidates, want %d", len(found.Candidates), 60*59)
+				t.Errorf("search of a tree with 60 cards for two units on different cards: found %d candidates, want %d", len(found.Candidates), 60*59)
 			}
 		})
 	}

@@ -2,8 +2,8 @@ package inventory
 
 import "slices"
 
-// walk iterates over the candidates of one tree by backtracking, and can stop at any step. Its choices are recorded in
-// the nodes only during its turn.
+// walk iterates over the candidates of one tree by backtracking, and can stop at any step. The choices of a walk are recorded
+// in the nodes only during the turn of the walk.
 type walk struct {
 	choices    []choice
 	picks      []int // chosen option per choice; valid above depth, and at depth if isChosen
@@ -19,18 +19,20 @@ type choice struct {
 	inventories []*NodeInventory // inventories of all options
 }
 
-// option is a provider that is suitable for a slot. Its inventories start at index from of the choice's inventories.
+// option is a provider that is suitable for a slot. The inventories of the option start at the index `from` of
+// choice.inventories.
 type option struct {
 	node *Node
 	from int32
 }
 
-// inventoriesOf returns the inventories that a provider (the option) offers for a slot, one per need of the slot, in the order of slot.needs.
+// inventoriesOf returns the inventories of an option's provider that serve a slot: one for each element of slot.needs, in that
+// order.
 func (c *choice) inventoriesOf(o option, s *slot) []*NodeInventory {
 	return c.inventories[o.from:][:len(s.needs)]
 }
 
-// walkState is the state in which a walk stops.
+// walkState says why a walk has stopped.
 type walkState int
 
 const (
@@ -39,7 +41,7 @@ const (
 	interrupted                  // the steps of its turn are used up
 )
 
-// advance moves the walk to the next candidate. It stops before it reaches the next one if the search has at most minSteps steps left.
+// advance moves the walk to its next candidate. It stops earlier if the search has at most minSteps steps left.
 func (s *Search) advance(w *walk, minSteps int) walkState {
 	for {
 		if w.isChosen {
@@ -68,7 +70,7 @@ func (s *Search) advance(w *walk, minSteps int) walkState {
 	}
 }
 
-// choose selects the current option, unless it conflicts with the options chosen before.
+// choose selects the current option of the walk and returns true, unless the option conflicts with the options chosen before.
 func (s *Search) choose(w *walk) bool {
 	c := &w.choices[w.depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[w.depth]]
@@ -88,7 +90,7 @@ func (s *Search) choose(w *walk) bool {
 	return true
 }
 
-// record adds the choice at a depth to the nodes if the parameter `sign` is 1, and removes it if `sign` is -1.
+// record adds the choice at the given depth of the walk to the nodes if `sign` is 1, and removes the choice if `sign` is -1.
 func (s *Search) record(w *walk, depth, sign int) {
 	c := &w.choices[depth]
 	sl, o := &s.slots[c.slot], c.options[w.picks[depth]]
@@ -107,7 +109,7 @@ func (s *Search) record(w *walk, depth, sign int) {
 
 func (s *Search) undo(w *walk, depth int) { s.record(w, depth, -1) }
 
-// chosenCount returns the number of choices that are made.
+// chosenCount returns the number of choices for which the walk has currently chosen a provider.
 func (w *walk) chosenCount() int {
 	if w.isChosen {
 		return w.depth + 1
@@ -115,7 +117,7 @@ func (w *walk) chosenCount() int {
 	return w.depth
 }
 
-// isLast reports whether no candidate can follow the current one.
+// isLast reports whether the current combination is the last one, so that the walk has no further candidate.
 func (w *walk) isLast() bool {
 	for depth := range w.choices {
 		if w.picks[depth] < len(w.choices[depth].options)-1 {
@@ -125,7 +127,7 @@ func (w *walk) isLast() bool {
 	return true
 }
 
-// resume records all choices of a walk in the nodes at the start of its turn.
+// resume records all choices of a walk in the nodes, at the start of the walk's turn.
 func (s *Search) resume(w *walk) {
 	s.steps -= w.chosenCount()
 	for depth := range w.chosenCount() {
@@ -133,7 +135,7 @@ func (s *Search) resume(w *walk) {
 	}
 }
 
-// suspend removes all choices of a walk from the nodes at the end of its turn.
+// suspend removes all choices of a walk from the nodes, at the end of the walk's turn.
 func (s *Search) suspend(w *walk) {
 	for depth := range w.chosenCount() {
 		s.undo(w, depth)
@@ -161,8 +163,8 @@ func (s *Search) anyChosenHas(alternatives []string) bool {
 	return false
 }
 
-// canSatisfySubtrees reports whether each subtree of the slot has, or can still get, a common ancestor among its
-// providers.
+// canSatisfySubtrees reports whether each same_subtree condition of the slot is met by the providers chosen so far, or can
+// still be met by a later choice.
 func (s *Search) canSatisfySubtrees(w *walk, sl *slot) bool {
 	for _, i := range sl.subtrees {
 		if s.steps -= len(s.subtrees[i]); !s.canHaveCommonAncestor(w, s.subtrees[i]) {

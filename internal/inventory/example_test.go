@@ -6,7 +6,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// A client sends the generation of the consumer that it has read. The write is rejected if another writer was faster.
+// A client sends the consumer generation that it has read. The write is rejected if another writer has changed the generation
+// since then.
 func Example_consumerGeneration() {
 	current := int64(2)
 	fmt.Println(inventory.ExpectGeneration(2).Check(&current))
@@ -18,7 +19,7 @@ func Example_consumerGeneration() {
 	// <nil>
 }
 
-// Two writes that fit separately exceed the capacity together.
+// Each of two writes fits the capacity alone, but both together exceed it.
 func Example_capacity() {
 	key := inventory.InventoryKey{Provider: "cmp-1", Class: "VCPU"}
 	capacities := map[inventory.InventoryKey]inventory.Capacity{key: {Inventory: inventory.NewInventory(8)}}

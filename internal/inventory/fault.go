@@ -2,7 +2,8 @@ package inventory
 
 import "fmt"
 
-// Kind is the kind of a fault. It determines the API's status and error code, and the next step of a lease.
+// Kind is the kind of a fault. The kind determines the HTTP status and error code of the API, and how a lease step that gets
+// the fault continues.
 type Kind int
 
 // The kinds of faults.
@@ -19,7 +20,7 @@ const (
 	HasChildren                  // a provider with children would be deleted
 )
 
-// Fault is a request that the rules reject. The message is meant for the API client.
+// Fault is the error of a request that the rules of this package reject. Its message is meant for the API client.
 type Fault struct {
 	Kind    Kind
 	Message string

@@ -2,8 +2,8 @@ package inventory
 
 import "time"
 
-// GenerationChange is an entry of the generation history: what one write changed about a consumer, a provider, or an allocation
-// between them.
+// GenerationChange is an entry of the generation history. It records how one write changed the generation of a consumer, of a
+// provider, or of both.
 type GenerationChange struct {
 	ID       int64     // increases with every change of the same consumer or provider
 	At       time.Time // zero until it is written
@@ -13,7 +13,7 @@ type GenerationChange struct {
 	Provider *GenerationShift
 }
 
-// GenerationShift is a change of a generation. From is nil if the object was created, To if it was deleted.
+// GenerationShift is a change of a generation. From is nil if the object was created. To is nil if the object was deleted.
 type GenerationShift struct {
 	UUID     string
 	From, To *int64

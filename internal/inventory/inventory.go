@@ -1,10 +1,10 @@
-// Package inventory holds the rules for resource providers, inventories, traits, aggregates, allocations and allocation
-// candidates (Placement). All functions are pure: no I/O, no clock.
+// Package inventory holds the rules of Placement: for resource providers, inventories, traits, aggregates, allocations and
+// allocation candidates. All functions are pure: no I/O, no clock.
 package inventory
 
 import "time"
 
-// MaxInt is the maximum of every number of an inventory except allocation_ratio.
+// MaxInt is the maximum value of every integer field of an inventory, such as total and max_unit.
 const MaxInt = 1<<31 - 1
 
 // Inventory is a provider's inventory of one resource class.
@@ -27,8 +27,8 @@ func (i Inventory) Capacity() float64 {
 	return float64(i.Total-i.Reserved) * i.AllocationRatio
 }
 
-// CheckReserved returns Placement's error text if too much of the total is reserved, otherwise an empty string. With
-// fullReserve, everything may be reserved (microversion 1.26).
+// CheckReserved returns Placement's error text if too much of the total is reserved, otherwise an empty string. If fullReserve
+// is set, the whole total may be reserved (since microversion 1.26).
 func (i Inventory) CheckReserved(fullReserve bool) string {
 	switch capacity := i.Capacity(); {
 	case fullReserve && capacity <= -1:
@@ -44,13 +44,13 @@ func (i Inventory) MatchesUnits(amount int64) bool {
 	return amount >= i.MinUnit && amount <= i.MaxUnit && amount%i.StepSize == 0
 }
 
-// FitsCapacity reports whether the usage may change from `before` to `after`. The usage of a provider that is used beyond
-// its capacity may stay or decrease.
+// FitsCapacity reports whether the usage may change from `before` to `after`. A usage that already exceeds the capacity may
+// stay the same or decrease.
 func (i Inventory) FitsCapacity(before, after int64) bool {
 	return after <= before || float64(after) <= i.Capacity()
 }
 
-// ProviderInventories is the set of a provider's inventories, by resource class.
+// ProviderInventories is the set of all inventories of a provider, by resource class.
 type ProviderInventories struct {
 	Generation int64 // generation of the provider
 	Classes    map[string]Inventory

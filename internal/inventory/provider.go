@@ -38,7 +38,8 @@ type ProviderChange struct {
 	Move   bool    // a provider with a parent may get another parent, or none (microversion 1.37)
 }
 
-// CheckMove returns a fault if the provider must not change its parent from current to wanted; empty means none.
+// CheckMove returns a fault if the provider must not change its parent from `current` to `wanted`; an empty UUID means no
+// parent.
 func CheckMove(current, wanted string, move bool) error {
 	switch {
 	case move, current == "", current == wanted:
@@ -63,7 +64,7 @@ type Traits struct {
 	ChangedAt  time.Time
 }
 
-// Trait is a trait.
+// Trait is a trait that providers can have.
 type Trait struct {
 	Name      string
 	ChangedAt time.Time
@@ -76,7 +77,7 @@ type TraitFilter struct {
 	Associated *bool // true: used by a provider
 }
 
-// ResourceClass is a resource class.
+// ResourceClass is a resource class of inventories.
 type ResourceClass struct {
 	Name      string
 	ChangedAt time.Time

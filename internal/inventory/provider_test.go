@@ -19,7 +19,7 @@ func TestCheckMove_OnlyRootsGetAParentIfMovesAreNotAllowed(t *testing.T) {
 		t.Run(fmt.Sprintf("from %q to %q, moves allowed %t", tc.current, tc.wanted, tc.move), func(t *testing.T) {
 			t.Parallel()
 			if err := inventory.CheckMove(tc.current, tc.wanted, tc.move); (err == nil) != tc.ok {
-				t.Errorf("check of the move: got error %v", err)
+				t.Errorf("CheckMove: got error %v, want success: %t", err, tc.ok)
 			}
 		})
 	}

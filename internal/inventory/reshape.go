@@ -24,7 +24,7 @@ func (r Reshape) AllocationProviders() []string {
 	return slices.Compact(all)
 }
 
-// Classes returns the names of all resource classes in the request, sorted.
+// Classes returns the names of all resource classes in the reshape request, sorted.
 func (r Reshape) Classes() []string {
 	var all []string
 	for _, s := range r.Inventories {

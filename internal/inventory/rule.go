@@ -2,17 +2,17 @@ package inventory
 
 import "slices"
 
-// Rule is a condition on a set of traits or aggregates: at least one of each list of alternatives, and none of the
-// forbidden ones.
+// Rule is a condition on a set of traits or aggregates. The set must contain at least one name of each list in Required, and no
+// name in Forbidden.
 type Rule struct {
 	Required  [][]string
 	Forbidden []string
 }
 
-// IsEmpty reports whether the rule has no condition.
+// IsEmpty reports whether the rule accepts every set.
 func (r Rule) IsEmpty() bool { return len(r.Required) == 0 && len(r.Forbidden) == 0 }
 
-// MetBy reports whether the union of the sets meets the rule.
+// MetBy reports whether the union of the given sets meets the rule.
 func (r Rule) MetBy(there ...[]string) bool {
 	for _, set := range there {
 		if overlap(r.Forbidden, set) {
@@ -27,7 +27,7 @@ func (r Rule) MetBy(there ...[]string) bool {
 	return true
 }
 
-// Names returns all names in the rule.
+// Names returns all names of traits or aggregates in the rule.
 func (r Rule) Names() []string { return append(slices.Concat(r.Required...), r.Forbidden...) }
 
 func overlap(a, b []string) bool {

@@ -2,7 +2,7 @@ package inventory
 
 import "time"
 
-// ProviderUsage is the usage of a provider's inventories.
+// ProviderUsage is the used amount of each of a provider's inventories.
 type ProviderUsage struct {
 	Generation int64
 	Used       map[string]int64 // by resource class
@@ -15,7 +15,7 @@ type ProviderAllocations struct {
 	ChangedAt  time.Time
 }
 
-// ConsumerResources is what one consumer allocates from one provider.
+// ConsumerResources lists the amounts that one consumer allocates from one provider.
 type ConsumerResources struct {
 	Generation int64 // generation of the consumer
 	Resources  map[string]int64
@@ -37,7 +37,7 @@ type Usage struct {
 	Consumers int64
 }
 
-// TotalUsage adds up the usages of all types.
+// TotalUsage adds up the usages of all consumer types.
 func TotalUsage(usages []Usage) Usage {
 	all := Usage{Used: map[string]int64{}}
 	for _, u := range usages {

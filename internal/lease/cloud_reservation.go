@@ -1,6 +1,6 @@
 package lease
 
-// CloudReservation is a reservation with all that Nova and Neutron have to know about its resources.
+// CloudReservation is a reservation with the data about its resources that is sent to Nova and Neutron.
 type CloudReservation struct {
 	Reservation
 	Project      string
@@ -14,7 +14,7 @@ type ReservedHost struct {
 	Slots   int
 }
 
-// CloudIDs holds the IDs of what was created in Nova for a reservation.
+// CloudIDs holds the IDs of the objects that were created in Nova for a reservation.
 type CloudIDs struct {
 	Revision      int64 `json:"Shape"` // revision of the reservation that Nova and Neutron have
 	AggregateID   *int64

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// HostBooking is the use of a host by a reservation during a time window.
+// HostBooking is the booking of a host by a reservation for a time window.
 type HostBooking struct {
 	Host     int64
 	From, To time.Time
 	Stuck    bool // the reservation failed to release the host, so its end is unknown
 }
 
-// StartingAt returns the draft with all dates moved so that it starts at the given time.
+// StartingAt returns the draft with all its dates shifted by the same duration, so that the lease starts at the given time.
 func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 	by := start.Sub(s.Start)
 	d.Start, d.End = RequestedDate{At: start}, RequestedDate{At: s.End.Add(by)}
@@ -24,9 +24,9 @@ func (d Draft) StartingAt(s Schedule, start time.Time) Draft {
 	return d
 }
 
-// EarliestStart returns the first start, from the schedule's start until latest, at which every reservation of the draft
-// gets its hosts for the duration of the schedule. It chooses hosts as a creation does. Only the instants at which a
-// host becomes free are candidates.
+// EarliestStart returns the earliest start of a lease at which every reservation of the draft gets its hosts for the duration
+// of the schedule. The start is not before the schedule's start and not after `latest`. EarliestStart chooses hosts by the same
+// rules as the creation of a lease. It tries only the schedule's start and the times at which a host becomes free.
 func EarliestStart(d Draft, s Schedule, latest time.Time, hosts []Host, busy []HostBooking) (time.Time, error) {
 	starts := []time.Time{s.Start}
 	booked, stuck, byHost := map[int64]bool{}, map[int64]bool{}, map[int64][]HostBooking{}
@@ -66,7 +66,8 @@ func earlierOf(a, b time.Time) time.Time {
 	return b
 }
 
-// matchingHosts returns, for each reservation, the hosts that meet its requirements. Stuck hosts are not reservable.
+// matchingHosts returns, for each reservation, the hosts that meet its requirements. A stuck host, which its last reservation
+// failed to release, is treated as not reservable.
 func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int64]bool) ([][]HostCandidate, error) {
 	all := make([]HostCandidate, len(hosts))
 	for i, h := range hosts {
@@ -86,8 +87,8 @@ func matchingHosts(reservations []ReservationDraft, hosts []Host, stuck map[int6
 	return each, nil
 }
 
-// takenHosts returns the hosts that are reserved in a window. The bookings of each host must be sorted by end and by start,
-// so that one binary search per host is enough.
+// takenHosts returns, for each host, whether it is reserved in a time window. The bookings of each host must be in ascending
+// order both of their ends and of their starts, so that one binary search per host is enough.
 func takenHosts(byHost map[int64][]HostBooking, from, to time.Time) map[int64]bool {
 	taken := map[int64]bool{}
 	for host, all := range byHost {
@@ -102,7 +103,8 @@ func takenHosts(byHost map[int64][]HostBooking, from, to time.Time) map[int64]bo
 	return taken
 }
 
-// allFit reports whether each reservation in turn gets hosts that are free and that no earlier reservation got.
+// allFit reports whether every reservation of the draft gets enough free hosts, if each host is given to at most one of the
+// reservations.
 func allFit(reservations []ReservationDraft, matching [][]HostCandidate, booked, taken map[int64]bool) bool {
 	booked = maps.Clone(booked)
 	for i, r := range reservations {

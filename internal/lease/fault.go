@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrTransition means that the lease's status does not allow the step.
-var ErrTransition = errors.New("lease: no such transition")
+// ErrTransition means that the status of the lease does not allow the step.
+var ErrTransition = errors.New("lease: the step is not allowed")
 
 // Kind is the type of a fault.
 type Kind string
@@ -31,7 +31,7 @@ const (
 	HostInUse             Kind = "host in use"
 )
 
-// Fault is a rejected request. Nothing was changed. The message is meant for the API client.
+// Fault is the error of a rejected request, which has changed nothing. Its message is meant for the API client.
 type Fault struct {
 	Kind    Kind
 	Message string

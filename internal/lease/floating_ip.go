@@ -44,7 +44,8 @@ func (floatingIPType) Check(d ReservationDraft) error {
 	return nil
 }
 
-// CheckChange allows neither another network nor, for an active reservation, fewer addresses.
+// CheckChange rejects another network and other required addresses. For an active reservation, it also rejects a smaller number
+// of addresses.
 func (floatingIPType) CheckChange(was Reservation, is ReservationDraft) error {
 	switch {
 	case is.Network != was.Network:

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// HostResourceClass is the resource class in Placement of which every registered host has an inventory of one.
+// HostResourceClass is a resource class in Placement. Every registered host has an inventory of this class with a total of one.
 const HostResourceClass = "CUSTOM_PHYSICAL_HOST"
 
 // Host is a hypervisor that can be reserved.
@@ -34,14 +34,15 @@ type Host struct {
 	UpdatedAt         *time.Time
 }
 
-// NestedProviderName returns the name of the child provider of a hypervisor.
+// NestedProviderName returns the name of the child provider that reservations of a hypervisor allocate from.
 func NestedProviderName(hostname string) string { return "blazar_" + hostname }
 
 // baseProperties are the properties that every host has, some of them null.
 var baseProperties = []string{"id", "hypervisor_hostname", "service_name", "hypervisor_type", "hypervisor_version",
 	"vcpus", "memory_mb", "local_gb", "cpu_info", "availability_zone", "reservable", "status", "trust_id"}
 
-// Properties returns the values that requirements are compared with. A capability cannot override a base property.
+// Properties returns the property values of the host that requirements are compared with. A capability cannot override a base
+// property.
 func (h Host) Properties() map[string]string {
 	all := maps.Clone(h.Capabilities)
 	if all == nil {
@@ -82,8 +83,8 @@ func HostRequirements(hypervisor, resource string) ([]Requirement, error) {
 	return append(a, b...), err
 }
 
-// MatchCandidates returns the candidates that meet all requirements. It returns a fault for a property that no host has,
-// because it is probably misspelt.
+// MatchCandidates returns the candidates that meet all requirements. It returns a fault if a requirement names a property that
+// no host has, because the name is probably misspelt.
 func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]HostCandidate, error) {
 	for _, r := range requirements {
 		known := slices.Contains(baseProperties, r.Key) ||
@@ -102,8 +103,8 @@ func MatchCandidates(candidates []HostCandidate, requirements []Requirement) ([]
 	return matching, nil
 }
 
-// PickHosts chooses from least to most hosts. It uses only hosts without any reservation if there are enough of them;
-// otherwise it prefers hosts that have reservations but are free in the window.
+// PickHosts chooses at least `least` and at most `most` hosts. If there are enough hosts without any reservation, it chooses
+// only from these. Otherwise it prefers hosts that have reservations but are free in the time window.
 func PickHosts(candidates []HostCandidate, least, most int) ([]int64, error) {
 	var unreserved, free []int64
 	for _, c := range candidates {
@@ -139,7 +140,7 @@ func (hostType) Check(r ReservationDraft) error {
 	return checkRequirements(r)
 }
 
-// CheckChange allows everything. The store checks later whether an active reservation would lose hosts.
+// CheckChange allows every change. The store checks later whether the change would take hosts from an active reservation.
 func (hostType) CheckChange(Reservation, ReservationDraft) error { return nil }
 
 const maxHosts = 1_000_000

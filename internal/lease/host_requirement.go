@@ -15,7 +15,7 @@ type Requirement struct {
 
 var operators = []string{"=", "==", "!=", "<", "<=", ">", ">="}
 
-// nullValue compares equal to a property that a host does not have.
+// nullValue is the value of a requirement that is equal to a property which the host does not have.
 const nullValue = "null"
 
 // ParseRequirements parses Blazar's requirement grammar, a JSON string: empty, one triple ["op","$key","value"], or
@@ -56,7 +56,7 @@ func ParseRequirements(text string) ([]Requirement, error) {
 	return all, nil
 }
 
-// parseTriple parses one condition of three strings that are not empty.
+// parseTriple parses one condition ["op","$key","value"], whose three strings must not be empty.
 func parseTriple(raw []byte) (Requirement, bool) {
 	var parts []*string
 	if json.Unmarshal(raw, &parts) != nil || len(parts) != 3 {
@@ -86,8 +86,8 @@ func malformedFault(text string) error {
 	return Faultf(MalformedRequirements, "Malformed requirements %q", text)
 }
 
-// MetBy reports whether a host with these properties meets the requirement. A missing property meets only comparisons
-// with null. Two numbers are compared as numbers, everything else as strings.
+// MetBy reports whether a host with these properties meets the requirement. A property that the host does not have meets only
+// comparisons with null. Two numbers are compared as numbers, everything else as strings.
 func (r Requirement) MetBy(properties map[string]string) bool {
 	have, ok := properties[r.Key]
 	if r.Value == nullValue {

@@ -45,7 +45,7 @@ func TestParseRequirements_Grammar(t *testing.T) {
 			t.Parallel()
 			got, err := ParseRequirements(c.text)
 			if c.bad != (kindOf(err) == MalformedRequirements) {
-				t.Errorf("parse the requirements: got error %v, want a fault: %t", err, c.bad)
+				t.Errorf("parse the requirements: got error %v, want a fault of kind MalformedRequirements: %t", err, c.bad)
 			}
 			if d := cmp.Diff(c.want, got); !c.bad && d != "" {
 				t.Errorf("parsed requirements (-want +got):\n%s", d)
@@ -76,7 +76,7 @@ func TestRequirement_ComparesNumbersAsNumbersAndTextAsText(t *testing.T) {
 		t.Run(c.r.Key+c.r.Op+c.r.Value, func(t *testing.T) {
 			t.Parallel()
 			if got := c.r.MetBy(have); got != c.want {
-				t.Errorf("host meets the requirement: got %t, want %t", got, c.want)
+				t.Errorf("MetBy for the properties of a host: got %t, want %t", got, c.want)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestParseRequirements_AcceptsOrRefusesEveryText(t *testing.T) {
 		}
 		for _, r := range rs {
 			if r.Key == "" || r.Value == "" {
-				t.Fatalf("parse %q: got requirement %+v, want a key and a value", text, r)
+				t.Fatalf("parse %q: got requirement %+v, want a requirement with a key and a value", text, r)
 			}
 			r.MetBy(map[string]string{r.Key: r.Value})
 		}

@@ -11,10 +11,10 @@ func TestMatchCandidates_RefusesAnUnknownProperty(t *testing.T) {
 	hosts := []HostCandidate{{Host: Host{ID: 1, Capabilities: map[string]string{"gpu": "x"}}}, {Host: Host{ID: 2}}}
 	matching, err := MatchCandidates(hosts, []Requirement{{"==", "gpu", "x"}, {"==", "trust_id", "null"}})
 	if err != nil || len(matching) != 1 || matching[0].ID != 1 {
-		t.Errorf("hosts with gpu=x and without trust_id: got %v, %v, want host 1", matching, err)
+		t.Errorf("match hosts with gpu=x and without trust_id: got hosts %v and error %v, want host 1", matching, err)
 	}
 	if _, err := MatchCandidates(hosts, []Requirement{{"==", "gpo", "x"}}); kindOf(err) != MalformedRequirements {
-		t.Errorf("requirement on the property gpo, which no host has: got %v, want a fault of kind MalformedRequirements", err)
+		t.Errorf("match a requirement on the property gpo, which no host has: got %v, want a fault of kind MalformedRequirements", err)
 	}
 }
 

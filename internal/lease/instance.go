@@ -41,8 +41,8 @@ func (d ReservationDraft) Resources() map[string]int64 {
 	return all
 }
 
-// Resources returns the resources of an instance of the flavor. The extra specs "resources:CLASS" override its size, as
-// in Nova.
+// Resources returns the resources of an instance of the flavor. An extra spec "resources:CLASS" replaces the amount of that
+// resource class, as in Nova.
 func (f Flavor) Resources() map[string]int64 {
 	cpus := "VCPU"
 	if f.ExtraSpecs["hw:cpu_policy"] == "dedicated" {
@@ -58,7 +58,7 @@ func (f Flavor) Resources() map[string]int64 {
 	return all
 }
 
-// Traits returns the traits that the extra specs require and forbid.
+// Traits returns the traits that the extra specs of the flavor require and the traits that they forbid.
 func (f Flavor) Traits() (required, forbidden []string) {
 	for key, value := range f.ExtraSpecs {
 		trait, is := strings.CutPrefix(key, "trait:")
@@ -104,7 +104,8 @@ func (instanceType) Check(d ReservationDraft) error {
 	return checkRequirements(d)
 }
 
-// CheckChange allows an active reservation only a larger amount. A pending reservation may change in every way.
+// CheckChange allows every change of a pending reservation. Of an active reservation, it allows only a larger number of
+// instances.
 func (instanceType) CheckChange(was Reservation, is ReservationDraft) error {
 	grown := was.ReservationDraft
 	grown.Amount = is.Amount
@@ -132,7 +133,7 @@ func (flavorType) Check(d ReservationDraft) error {
 	return checkAmount(d.Amount, 1)
 }
 
-// CheckChange refuses every change, including new dates.
+// CheckChange rejects every change of the lease except a new name: even new dates are not allowed.
 func (flavorType) CheckChange(Reservation, ReservationDraft) error {
 	return Faultf(CannotUpdate, "A reservation of the type %s cannot be updated.", FlavorInstance)
 }
@@ -144,20 +145,20 @@ func checkAffinity(a Affinity) error {
 	return nil
 }
 
-// ReservationResourceClass returns the resource class in Placement of which a host has one unit per instance of the
-// reservation.
+// ReservationResourceClass returns the name of the reservation's own resource class in Placement. Each host of the reservation
+// has one unit of it for each instance.
 func ReservationResourceClass(id uuid.UUID) string {
 	return "CUSTOM_RESERVATION_" + strings.ToUpper(strings.ReplaceAll(id.String(), "-", "_"))
 }
 
-// ResourceUsage is what a reservation consumes of a host during a time window.
+// ResourceUsage is the usage of a host by one reservation during a time window.
 type ResourceUsage struct {
 	From, To  time.Time
 	Slots     int
 	Resources map[string]int64 // resources of one slot, by resource class
 }
 
-// PeakUsage returns the maximum concurrent usage in a time window, by resource class.
+// PeakUsage returns the maximum usage of a host at any time of a window, by resource class.
 func PeakUsage(uses []ResourceUsage, from, to time.Time) map[string]int64 {
 	peak := map[string]int64{}
 	at := func(t time.Time) {
@@ -182,7 +183,8 @@ func PeakUsage(uses []ResourceUsage, from, to time.Time) map[string]int64 {
 	return peak
 }
 
-// FreeSlots returns the number of slots of a host: how many instances fit into its remaining capacity. It is 0 if a required resource class is missing.
+// FreeSlots returns the number of instances that fit into the remaining capacity of a host. It is 0 if the host lacks a
+// required resource class.
 func FreeSlots(capacity, used, each map[string]int64) int {
 	room := maxAmount
 	for class, n := range each {
@@ -193,7 +195,7 @@ func FreeSlots(capacity, used, each map[string]int64) int {
 	return room
 }
 
-// SlotCandidate is a host with the number of instances of a reservation that it can take.
+// SlotCandidate is a host with the number of instances of a reservation that fit on it.
 type SlotCandidate struct {
 	Host         int64
 	FreeSlots    int
@@ -201,8 +203,8 @@ type SlotCandidate struct {
 	OwnInstances int  // instances of this reservation on the host
 }
 
-// PickSlots distributes instances over the free slots of hosts: first hosts that the reservation already has, then hosts with other
-// instances, so that empty hosts stay empty. It returns the number of instances per host.
+// PickSlots distributes the instances of a reservation over hosts and returns the number of instances per host. It uses first
+// the hosts that the reservation already has, then hosts with instances of other reservations, and empty hosts last.
 func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[int64]int, error) {
 	candidates = slices.Clone(candidates)
 	rank := func(c SlotCandidate) int {
@@ -235,5 +237,5 @@ func PickSlots(candidates []SlotCandidate, amount int, affinity Affinity) (map[i
 	return picked, nil
 }
 
-// SlotHosts returns the host IDs of the slots, sorted.
+// SlotHosts returns the IDs of the hosts in `slots` (the number of instances per host), sorted.
 func SlotHosts(slots map[int64]int) []int64 { return slices.Sorted(maps.Keys(slots)) }

@@ -1,5 +1,5 @@
-// Package lease holds the rules for leases, reservations and events: three state machines, and the table that connects
-// them. All functions are pure: no I/O, no clock.
+// Package lease holds the rules for leases, reservations and events. Each of the three has a state machine, and a table says
+// which of their statuses may occur together. All functions are pure: no I/O, no clock.
 package lease
 
 import (
@@ -105,7 +105,7 @@ type Reservation struct {
 	UpdatedAt        *time.Time
 }
 
-// Event is a dated event of a lease.
+// Event is an event of a lease that is due at a given time.
 type Event struct {
 	ID        uuid.UUID
 	Type      EventType
@@ -115,8 +115,8 @@ type Event struct {
 	UpdatedAt *time.Time
 }
 
-// HoldsNothing reports whether the lease holds no allocation and nothing in Nova or Neutron: it has not started, or has
-// released everything.
+// HoldsNothing reports whether the lease holds no allocations and no objects in Nova or Neutron, because it has not started or
+// has released everything.
 func (l Lease) HoldsNothing() bool {
 	if l.Status != Error {
 		return l.Status == Pending || l.Status == Terminated
@@ -127,7 +127,7 @@ func (l Lease) HoldsNothing() bool {
 	})
 }
 
-// event returns the lease's event of a type, nil if it has none.
+// event returns the event of the given type, or nil if the lease has no such event.
 func (l *Lease) event(t EventType) *Event {
 	for i := range l.Events {
 		if l.Events[i].Type == t {
@@ -137,14 +137,14 @@ func (l *Lease) event(t EventType) *Event {
 	return nil
 }
 
-// clone returns a copy whose reservations and events can be changed.
+// clone returns a copy of the lease whose reservations and events can be changed without changing the original.
 func (l Lease) clone() Lease {
 	l.Reservations = slices.Clone(l.Reservations)
 	l.Events = slices.Clone(l.Events)
 	return l
 }
 
-// Step is a step in the life of a lease.
+// Step is a step in the life cycle of a lease.
 type Step string
 
 // The steps of a lease.
@@ -158,7 +158,7 @@ const (
 	StepStop      Step = "stop"       // nothing will be due unless the row changes
 )
 
-// Due is the next step of a lease.
+// Due is the next step of a lease, and when it is due.
 type Due struct {
 	Step Step
 	At   time.Time // set for StepWait only

@@ -23,10 +23,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// maxReservations limits a lease to what its workflow can start in time and explain in one answer.
+// maxReservations is the maximum number of reservations of a lease. With more reservations, the lease's workflow could not
+// start the lease in time.
 const maxReservations = 100
 
-// CheckDraft returns a fault if a draft is not valid. It does not check the dates.
+// CheckDraft returns a fault if the draft of a lease is not valid. It does not check the dates.
 func CheckDraft(d Draft) error {
 	if err := CheckName(d.Name); err != nil {
 		return err
@@ -42,7 +43,7 @@ func CheckDraft(d Draft) error {
 	return nil
 }
 
-// NewLease returns the pending lease of a draft.
+// NewLease returns a new pending lease with the content of the draft.
 func NewLease(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 	l := Lease{ID: newID(), Name: d.Name, User: d.User, Project: d.Project, Status: Pending, StartAt: s.Start, EndAt: s.End}
 	for _, r := range d.Reservations {
@@ -58,7 +59,7 @@ func NewLease(d Draft, s Schedule, newID func() uuid.UUID) Lease {
 	return l
 }
 
-// ApplyChange returns the lease after a change, or a fault. It does not choose hosts.
+// ApplyChange returns the lease after an update request, or a fault if the update is not allowed. It does not choose hosts.
 func ApplyChange(l Lease, c Change, now time.Time) (Lease, error) {
 	l = l.clone()
 	if err := CheckChangeable(l, c); err != nil {
@@ -91,7 +92,7 @@ func ApplyChange(l Lease, c Change, now time.Time) (Lease, error) {
 	return ApplySchedule(l, s, now), nil
 }
 
-// checkChange returns a fault if the reservation cannot be changed to the draft.
+// checkChange returns a fault if the reservation `was` must not be changed to the draft `is`.
 func checkChange(was Reservation, is ReservationDraft) error {
 	if err := CheckReservation(is); err != nil {
 		return err
@@ -115,7 +116,8 @@ func amendReservation(l *Lease, c ReservationChange) error {
 	return nil
 }
 
-// ApplyTo writes the given fields to the draft. It ignores fields that the reservation's type does not have.
+// ApplyTo writes the fields that the change sets to the draft. It ignores fields that the resource type of the reservation does
+// not have.
 func (c ReservationChange) ApplyTo(d *ReservationDraft) {
 	switch d.Type {
 	case PhysicalHost:

@@ -14,12 +14,13 @@ type Limits struct {
 	RandomHosts    bool          `json:"Shuffled"` // choose at random among equally suitable hosts
 }
 
-// CheckNew returns a fault if a new lease of the project is too long.
+// CheckNew returns a fault if a new lease of the project lasts longer than the maximum duration.
 func (m Limits) CheckNew(project string, s Schedule) error {
 	return m.check(NotAuthorized, project, s.End.Sub(s.Start))
 }
 
-// CheckChanged returns a fault if a lease is too long after a change. Changes of the name only are always allowed.
+// CheckChanged returns a fault if the changed lease lasts longer than the maximum duration. A change of only the name is always
+// allowed.
 func (m Limits) CheckChanged(l Lease, c Change) error {
 	if c.OnlyRenames() {
 		return nil

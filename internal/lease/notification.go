@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Types of lease notifications. The names are those of Blazar, where Blazar has such a notification. The suffix of a type says that a step
-// begins or fails.
+// Types of lease notifications. Where Blazar has the same notification, the name is that of Blazar. The suffix of a type says
+// that a step begins or has failed.
 const (
 	NotificationCreate           = "lease.create"
 	NotificationUpdate           = "lease.update"
@@ -31,14 +31,15 @@ type Notification struct {
 	Lease     Lease // state of the lease when the notification was created
 }
 
-// ReleasesResources reports whether the lease releases its resources with this notification: it ends, or is deleted before its end.
+// ReleasesResources reports whether the notification says that the lease releases its resources: the lease begins to end, or
+// was deleted before its end.
 func (n Notification) ReleasesResources() bool {
 	end := n.Lease.event(EndLease)
 	return n.Kind == eventPrefix+string(EndLease)+beginSuffix || n.Kind == NotificationDelete && end != nil && end.Status == EventUndone
 }
 
-// NotificationsFor returns the notification types for the change of a lease, in order. A previous lease without a status means
-// that the lease was created.
+// NotificationsFor returns the types of the notifications to send for the change of a lease from `was` to `is`, in order. If
+// `was` has no status, the lease was created.
 func NotificationsFor(was, is Lease) []string {
 	switch {
 	case was.Status == "":
@@ -68,7 +69,7 @@ func NotificationsFor(was, is Lease) []string {
 	return kinds
 }
 
-// transitionNotifications returns the notification type for a change of status.
+// transitionNotifications returns the notification types for a change of the lease's status.
 func transitionNotifications(from, to Status) []string {
 	start, end := eventPrefix+string(StartLease), eventPrefix+string(EndLease)
 	switch {
@@ -90,7 +91,8 @@ func transitionNotifications(from, to Status) []string {
 	return []string{NotificationUpdate}
 }
 
-// changedByClient reports whether a client changed the lease.
+// changedByClient reports whether the change comes from an update request: the name, a date or the request of a reservation
+// differs.
 func changedByClient(was, is Lease) bool {
 	if was.Name != is.Name || !was.StartAt.Equal(is.StartAt) || !was.EndAt.Equal(is.EndAt) {
 		return true
@@ -99,7 +101,8 @@ func changedByClient(was, is Lease) bool {
 	return old != nil && now != nil && !old.At.Equal(now.At) || slices.ContainsFunc(reservationPairs(was, is), reservationPair.draftChanged)
 }
 
-// healthChanged reports whether the health of a reservation changed.
+// healthChanged reports whether a health flag changed: of the lease (Degraded) or of a reservation (MissingResources,
+// ResourcesChanged).
 func healthChanged(was, is Lease) bool {
 	return was.Degraded != is.Degraded || slices.ContainsFunc(reservationPairs(was, is), func(p reservationPair) bool {
 		return p.was.MissingResources != p.is.MissingResources || p.was.ResourcesChanged != p.is.ResourcesChanged

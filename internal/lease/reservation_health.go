@@ -12,8 +12,8 @@ type UnhealthyReservation struct {
 	Host        int64 // 0: no failed host, but resources are missing
 }
 
-// WithHostReplaced returns the lease after its i-th reservation lost a host. `replaced` is true if another host replaces it;
-// a reservation of an active lease is then marked as changed, because its user has to know.
+// WithHostReplaced returns the lease after its i-th reservation lost a host. `replaced` is true if another host replaces the
+// lost host. In an active lease, the reservation is then marked as changed, because its user has to know.
 func WithHostReplaced(l Lease, i int, replaced bool) Lease {
 	l = l.clone()
 	r := &l.Reservations[i]
@@ -22,7 +22,7 @@ func WithHostReplaced(l Lease, i int, replaced bool) Lease {
 	return l.withDegraded()
 }
 
-// WithResourcesRestored returns the lease after its i-th reservation got its missing resources back.
+// WithResourcesRestored returns the lease after the missing resources of its i-th reservation were replaced.
 func WithResourcesRestored(l Lease, i int) Lease {
 	l = l.clone()
 	r := &l.Reservations[i]
@@ -31,15 +31,16 @@ func WithResourcesRestored(l Lease, i int) Lease {
 	return l.withDegraded()
 }
 
-// KeepsResources reports whether the i-th reservation of a changed lease keeps its resources: it asks for the same within the
-// time that it already has. It keeps them even if some are missing.
+// KeepsResources reports whether the i-th reservation keeps its resources when the lease changes from `was` to `is`. A
+// reservation keeps them if its request is the same and the new dates are within the old dates, even if some resources are
+// missing.
 func KeepsResources(was, is Lease, i int) bool {
 	return !is.StartAt.Before(was.StartAt) && !is.EndAt.After(was.EndAt) &&
 		reflect.DeepEqual(was.Reservations[i].ReservationDraft, is.Reservations[i].ReservationDraft)
 }
 
-// WithUpdatedHealth returns a changed lease with updated health flags: every reservation has all its resources, except those
-// that kept theirs.
+// WithUpdatedHealth returns the changed lease `is` with updated health flags. Only a reservation that keeps its resources can
+// still have missing resources: every other reservation has been given all its resources anew.
 func WithUpdatedHealth(was, is Lease) Lease {
 	l := is.clone()
 	for i := range l.Reservations {
@@ -49,7 +50,8 @@ func WithUpdatedHealth(was, is Lease) Lease {
 	return l.withDegraded()
 }
 
-// withDegraded sets Degraded if a reservation lacks resources or got other ones.
+// withDegraded returns the lease with Degraded set if a reservation lacks resources or has got other resources, and cleared
+// otherwise.
 func (l Lease) withDegraded() Lease {
 	l.Degraded = false
 	for _, r := range l.Reservations {

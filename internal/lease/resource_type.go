@@ -15,12 +15,12 @@ const (
 	FloatingIP      = "virtual:floatingip"
 )
 
-// ResourceType holds the rules of one resource type. A resource type has three parts: rules in this package, rows in the
-// store, and Nova and Neutron objects in package cloud.
+// ResourceType holds the rules of one resource type. The code of a resource type has three parts: its rules in this package,
+// its database rows in package leasestore, and its Nova and Neutron objects in package cloud.
 type ResourceType interface {
-	// Check returns a fault if the draft is not valid.
+	// Check returns a fault if the draft of a reservation is not valid.
 	Check(ReservationDraft) error
-	// CheckChange returns a fault if the reservation cannot be changed to the draft.
+	// CheckChange returns a fault if the reservation `was` must not be changed to the draft `is`.
 	CheckChange(was Reservation, is ReservationDraft) error
 }
 
@@ -40,7 +40,7 @@ func CheckReservation(d ReservationDraft) error {
 	return resource.Check(d)
 }
 
-// ReservationDraft holds the attributes that a reservation asks for. The type determines which fields are used.
+// ReservationDraft holds the attributes that a reservation requests. Type determines which of the other fields are used.
 type ReservationDraft struct {
 	Type                 string
 	Min, Max             int    // physical:host
@@ -59,7 +59,7 @@ type ReservationDraft struct {
 	Required []netip.Addr
 }
 
-// Affinity says whether the instances of a reservation share hosts.
+// Affinity says whether the instances of a reservation must share a host or must be on different hosts.
 type Affinity string
 
 // The kinds of affinity.
@@ -78,10 +78,10 @@ func checkAmount(n, from int) error {
 	return nil
 }
 
-// maxRequirementsSize is the maximum size of a reservation's requirements in bytes.
+// maxRequirementsSize is the maximum length of the host requirements of a reservation, in bytes.
 const maxRequirementsSize = 16_384
 
-// checkRequirements returns a fault if the requirements of a reservation are not valid.
+// checkRequirements returns a fault if the host requirements of a reservation are not valid.
 func checkRequirements(d ReservationDraft) error {
 	if len(d.HypervisorProperties)+len(d.ResourceProperties) > maxRequirementsSize {
 		return Faultf(MalformedRequirements, "Malformed requirements: they must not be longer than %d bytes.", maxRequirementsSize)

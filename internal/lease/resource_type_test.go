@@ -10,7 +10,7 @@ func TestCheckReservation_FaultKinds(t *testing.T) {
 	t.Parallel()
 	good := ReservationDraft{Type: PhysicalHost, Min: 1, Max: 2, BeforeEnd: "default"}
 	if err := CheckReservation(good); err != nil {
-		t.Errorf("check of a valid reservation: %v", err)
+		t.Errorf("check a valid reservation: got error %v, want none", err)
 	}
 	for want, spoil := range map[Kind]func(*ReservationDraft){
 		UnsupportedType:       func(r *ReservationDraft) { r.Type = "virtual:unknown" },
@@ -23,22 +23,22 @@ func TestCheckReservation_FaultKinds(t *testing.T) {
 			r := good
 			spoil(&r)
 			if err := CheckReservation(r); kindOf(err) != want {
-				t.Errorf("check of an invalid reservation: got %v, want a fault of kind %q", err, want)
+				t.Errorf("check an invalid reservation: got %v, want a fault of kind %q", err, want)
 			}
 		})
 	}
 	long := good
 	long.HypervisorProperties = `["=","$rack","` + strings.Repeat("<", maxRequirementsSize) + `"]`
 	if err := CheckReservation(long); kindOf(err) != MalformedRequirements {
-		t.Errorf("check of requirements that are too long: got %v, want a fault of kind MalformedRequirements", err)
+		t.Errorf("check a reservation with requirements that are too long: got %v, want a fault of kind MalformedRequirements", err)
 	}
 	many := Draft{Name: "l", Reservations: slices.Repeat([]ReservationDraft{good}, maxReservations+1)}
 	if err := CheckDraft(many); kindOf(err) != InvalidInput {
-		t.Errorf("check of a lease with %d reservations: got %v, want a fault of kind InvalidInput", len(many.Reservations), err)
+		t.Errorf("check the draft of a lease with %d reservations: got %v, want a fault of kind InvalidInput", len(many.Reservations), err)
 	}
 	bad := good
 	bad.BeforeEnd = "email"
 	if err := CheckReservation(bad); kindOf(err) != MalformedParameter {
-		t.Errorf("check of the unknown before_end action email: got %v, want a fault of kind MalformedParameter", err)
+		t.Errorf("check a reservation with the unknown before_end action email: got %v, want a fault of kind MalformedParameter", err)
 	}
 }

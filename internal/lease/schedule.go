@@ -10,14 +10,15 @@ import (
 // DefaultBeforeEndLead is the default time between a before_end_lease event and the end of the lease.
 const DefaultBeforeEndLead = 60 * time.Minute
 
-// RequestedDate is a date in a request: an instant, or the word "now".
+// RequestedDate is a date in an API request: a point in time, or "now".
 type RequestedDate struct {
 	Now bool
 	At  time.Time
 }
 
-// resolve returns the instant. "now" is the start of the current minute, because Blazar's dates were whole minutes, but
-// never before notBefore: a lease that started within this minute cannot end before its start.
+// resolve returns the requested point in time. "now" means the start of the current minute, because dates in Blazar are whole
+// minutes. If `notBefore` is within the current minute and has passed, "now" means `notBefore`: a lease that started within
+// this minute must not end before its start.
 func (m RequestedDate) resolve(now, notBefore time.Time) time.Time {
 	if !m.Now {
 		return m.At
@@ -36,7 +37,7 @@ type Schedule struct {
 	Start, BeforeEnd, End time.Time // BeforeEnd is zero if the lease has no before_end_lease event
 }
 
-// Draft is a lease in a create request.
+// Draft is the content of a request to create a lease.
 type Draft struct {
 	Name, User, Project string
 	Start, End          RequestedDate
@@ -44,7 +45,7 @@ type Draft struct {
 	Reservations        []ReservationDraft
 }
 
-// Change is an update request for a lease; nil fields stay as they are.
+// Change is the content of a request to update a lease; nil fields do not change.
 type Change struct {
 	Name         *string
 	Start, End   *RequestedDate
@@ -52,7 +53,7 @@ type Change struct {
 	Reservations []ReservationChange
 }
 
-// ReservationChange is the part of an update request for one reservation; nil fields stay as they are.
+// ReservationChange is the part of an update request that changes one reservation; nil fields do not change.
 type ReservationChange struct {
 	ID                   string
 	Type                 *string // must equal the current type if given
@@ -69,13 +70,14 @@ type ReservationChange struct {
 	Required             *[]netip.Addr
 }
 
-// OnlyRenames reports whether the change concerns only the name.
+// OnlyRenames reports whether the request changes nothing but the name of the lease.
 func (c Change) OnlyRenames() bool {
 	return c.Start == nil && c.End == nil && c.BeforeEnd == nil && c.Reservations == nil
 }
 
-// NewSchedule returns the schedule of a new lease, or a fault. Without a date in the draft, the before_end_lease event is due
-// lead before the end, but not before the start; lead 0 means no such event.
+// NewSchedule returns the schedule of a new lease, or a fault if the dates are not valid. If the draft has no date for the
+// before_end_lease event, the event is due at the end minus `lead`, but not before the start. If `lead` is 0, there is no such
+// event.
 func NewSchedule(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	s := Schedule{Start: d.Start.resolve(now, time.Time{})}
 	s.End = d.End.resolve(now, s.Start)
@@ -96,8 +98,8 @@ func NewSchedule(d Draft, lead time.Duration, now time.Time) (Schedule, error) {
 	return s, nil
 }
 
-// UpdatedSchedule returns the schedule of a lease after a change, or a fault. The status, not the clock, decides whether the
-// lease has started.
+// UpdatedSchedule returns the schedule of a lease after an update request, or a fault if the new dates are not allowed. Whether
+// the lease has started is decided by its status, not by the clock.
 func UpdatedSchedule(l Lease, c Change, now time.Time) (Schedule, error) {
 	s := Schedule{Start: l.StartAt, End: l.EndAt}
 	if c.Start != nil {
@@ -136,8 +138,8 @@ func (s Schedule) withBeforeEndAt(at time.Time) (Schedule, error) {
 	return s, nil
 }
 
-// ApplySchedule moves a lease and its events to a new schedule. A before_end_lease event that has run or is running
-// becomes UNDONE again if its new date is in the future.
+// ApplySchedule sets the dates of a lease and of its events to a new schedule. If the date of the before_end_lease event
+// changes to a date in the future, the event becomes UNDONE again, even if it has run or is running.
 func ApplySchedule(l Lease, s Schedule, now time.Time) Lease {
 	l = l.clone()
 	l.StartAt, l.EndAt = s.Start, s.End

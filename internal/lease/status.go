@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// transitions lists the allowed changes of a lease's status.
+// transitions lists, for each lease status, the statuses that may follow it.
 var transitions = map[Status][]Status{
 	Creating:    {Pending, Deleting},
 	Pending:     {Starting, Updating, Deleting},
@@ -25,7 +25,8 @@ var reservationTransitions = map[ReservationStatus][]ReservationStatus{
 	ReservationDeleted: {},
 }
 
-// eventTransitions does not contain the reset of a before_end_lease event to UNDONE when the end of the lease moves.
+// eventTransitions lists, for each event status, the statuses that may follow it. It does not contain the reset of a
+// before_end_lease event to UNDONE when the date of the event changes.
 var eventTransitions = map[EventStatus][]EventStatus{
 	EventUndone:     {EventInProgress},
 	EventInProgress: {EventDone, EventFailed},
@@ -33,7 +34,8 @@ var eventTransitions = map[EventStatus][]EventStatus{
 	EventFailed:     {},
 }
 
-// combination lists the statuses of reservations and events that one lease status allows. nil allows all.
+// combination lists the statuses of reservations and events that are allowed together with one lease status. If `reservations`
+// is nil, every reservation status is allowed.
 type combination struct {
 	reservations []ReservationStatus
 	start, end   []EventStatus
@@ -41,8 +43,9 @@ type combination struct {
 
 var finished = []EventStatus{EventUndone, EventDone, EventFailed}
 
-// combinations connects the three state machines. The before_end_lease event has no part in it. Deleting a lease that
-// is starting or ending fails the running event, so a DELETING lease never has one IN_PROGRESS.
+// combinations says which statuses of leases, reservations and events may occur together. The status of the before_end_lease
+// event does not matter. When the deletion of a lease begins, an event that is IN_PROGRESS becomes ERROR, so a lease in
+// DELETING never has an event IN_PROGRESS.
 var combinations = map[Status]combination{
 	Creating: {[]ReservationStatus{ReservationPending}, []EventStatus{EventUndone}, []EventStatus{EventUndone}},
 	Pending:  {[]ReservationStatus{ReservationPending}, []EventStatus{EventUndone}, []EventStatus{EventUndone}},
@@ -57,23 +60,23 @@ var combinations = map[Status]combination{
 	Updating:   {nil, finished, finished},
 }
 
-// Stable reports whether the status is not transitional.
+// Stable reports whether a lease can keep the status, because no step is in progress.
 func (s Status) Stable() bool {
 	return s == Pending || s == Active || s == Terminated || s == Error
 }
 
-// CanBecome reports whether a lease may change from this status to the given one.
+// CanBecome reports whether a lease may change from the status s to the status `next`.
 func (s Status) CanBecome(next Status) bool { return slices.Contains(transitions[s], next) }
 
 // CheckStatus returns an error if the statuses of reservations and events do not fit the status of the lease.
 func CheckStatus(l Lease) error {
 	c, ok := combinations[l.Status]
 	if !ok {
-		return fmt.Errorf("lease %s has no known status: %q", l.ID, l.Status)
+		return fmt.Errorf("lease %s has the unknown status %q", l.ID, l.Status)
 	}
 	for _, r := range l.Reservations {
 		if c.reservations != nil && !slices.Contains(c.reservations, r.Status) {
-			return fmt.Errorf("lease %s is %s and its reservation %s is %s", l.ID, l.Status, r.ID, r.Status)
+			return fmt.Errorf("lease %s is %s, but its reservation %s is %s, which that lease status does not allow", l.ID, l.Status, r.ID, r.Status)
 		}
 	}
 	for _, want := range []struct {
@@ -85,13 +88,13 @@ func CheckStatus(l Lease) error {
 			return fmt.Errorf("lease %s has no event %s", l.ID, want.event)
 		}
 		if !slices.Contains(want.allowed, e.Status) {
-			return fmt.Errorf("lease %s is %s and its event %s is %s", l.ID, l.Status, e.Type, e.Status)
+			return fmt.Errorf("lease %s is %s, but its event %s is %s, which that lease status does not allow", l.ID, l.Status, e.Type, e.Status)
 		}
 	}
 	return nil
 }
 
-// DeriveStatus returns the stable status that follows from the statuses of events and reservations.
+// DeriveStatus returns the stable status of a lease, computed from the statuses of its events and reservations.
 func DeriveStatus(l Lease) Status {
 	start, end := l.event(StartLease), l.event(EndLease)
 	if start == nil || end == nil {

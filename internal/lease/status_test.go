@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// allowedCombinations is the table of Blazar's specification, with two additions of berth: a lease with a failed start may end, and no event
-// is IN_PROGRESS while a lease is deleted or updated. Columns: lease, reservations, start_lease, end_lease.
+// allowedCombinations is the table of status combinations in Blazar's specification, with two differences: a lease with a
+// failed start may end, and no event is IN_PROGRESS while a lease is deleted or updated. The columns are the statuses of the
+// lease, of its reservations, of start_lease and of end_lease.
 const allowedCombinations = `
 	CREATING    pending                      UNDONE             UNDONE
 	PENDING     pending                      UNDONE             UNDONE
@@ -20,7 +21,7 @@ const allowedCombinations = `
 	UPDATING    pending,active,deleted,error UNDONE,DONE,ERROR  UNDONE,DONE,ERROR
 	ERROR       error                        DONE,ERROR         UNDONE,ERROR`
 
-// allowedTransitions lists the statuses that may follow each status.
+// allowedTransitions lists, for each lease status, the statuses that may follow it.
 const allowedTransitions = `
 	CREATING    PENDING,DELETING
 	PENDING     STARTING,UPDATING,DELETING
@@ -55,7 +56,7 @@ func TestCheckStatus_AllowsExactlyTheCombinationsOfTheSpecification(t *testing.T
 							Events: []Event{{Type: StartLease, Status: start}, {Type: EndLease, Status: end}, {Type: BeforeEndLease, Status: EventFailed}}}
 						want := listContains(row[1], string(first)) && listContains(row[1], string(second)) && listContains(row[2], string(start)) && listContains(row[3], string(end))
 						if err := CheckStatus(l); (err == nil) != want {
-							t.Errorf("check lease %s, reservations %s and %s, start_lease %s, end_lease %s: got %v, want allowed: %t", row[0], first, second, start, end, err, want)
+							t.Errorf("CheckStatus of lease %s, reservations %s and %s, start_lease %s, end_lease %s: got error %v, want success: %t", row[0], first, second, start, end, err, want)
 						}
 						checked++
 					}
@@ -64,7 +65,7 @@ func TestCheckStatus_AllowsExactlyTheCombinationsOfTheSpecification(t *testing.T
 		}
 	}
 	if want := 9 * 16 * 16; checked != want {
-		t.Errorf("the test checked %d combinations, want %d", checked, want)
+		t.Errorf("number of combinations that the test checked: got %d, want %d", checked, want)
 	}
 }
 
@@ -74,7 +75,7 @@ func TestStatus_AllowsExactlyTheTransitionsOfTheSpecification(t *testing.T) {
 	for _, row := range rows {
 		for _, to := range rows {
 			if got, want := Status(row[0]).CanBecome(Status(to[0])), listContains(row[1], to[0]); got != want {
-				t.Errorf("transition from %s to %s: got allowed %t, want %t", row[0], to[0], got, want)
+				t.Errorf("lease may change from %s to %s: got %t, want %t", row[0], to[0], got, want)
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func TestDeriveStatus_FollowsFromEventsAndReservations(t *testing.T) {
 			l := sample(1)
 			l.event(StartLease).Status, l.event(EndLease).Status, l.Reservations[0].Status = c.start, c.end, c.reservation
 			if got := DeriveStatus(l); got != c.want {
-				t.Errorf("derived status: got %s, want %s", got, c.want)
+				t.Errorf("DeriveStatus: got %s, want %s", got, c.want)
 			}
 		})
 	}

@@ -8,19 +8,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// RecheckInterval is how long a lease waits for a blocked host before it checks again. The lease that releases the host nudges
-// it earlier.
+// RecheckInterval is the interval at which a lease checks whether a host that it needs has been released. When another lease
+// releases the host, the waiting lease's workflow is nudged, so that it usually checks earlier.
 const RecheckInterval = 10 * time.Second
 
 // ClockSkew is the assumed maximum difference between the clocks of two processes.
 const ClockSkew = 5 * time.Second
 
-// LeaderCount is the number of leases among those due at the same instant whose workflows wake up in time and take the
-// step for all of them.
+// LeaderCount limits how many workflows wake up in time if many leases are due at the same instant. The workflows of the first
+// LeaderCount leases run the due step for all these leases.
 const LeaderCount = 4
 
-// Next returns the next step of a lease. Deletion has priority. A step that has begun is repeated, because its worker
-// may have died. Overdue steps are taken in the order start, before_end, end.
+// Next returns the next step of a lease. Deletion has priority. A step that has begun is repeated, because the worker that ran
+// it may have died. Several overdue steps run in the order start, before_end, end.
 func Next(l Lease, now time.Time) Due {
 	switch {
 	case l.DeleteRequested || l.Status == Deleting:
@@ -53,7 +53,7 @@ func Next(l Lease, now time.Time) Due {
 	}
 }
 
-// NextEventTime returns the due time of the lease's next event, but not later than by.
+// NextEventTime returns the due time of the lease's next event, or `by` if no event is due before `by`.
 func NextEventTime(l Lease, by time.Time) time.Time {
 	for _, e := range l.Events {
 		if e.Status == EventUndone && e.At.Before(by) {
@@ -63,10 +63,11 @@ func NextEventTime(l Lease, by time.Time) time.Time {
 	return by
 }
 
-// CloudOutdated reports whether Nova and Neutron do not have the current resources of the reservation.
+// CloudOutdated reports whether the resources of the reservation have changed since Nova and Neutron were last updated.
 func (r Reservation) CloudOutdated() bool { return r.CloudRevision < r.Revision }
 
-// nextWhileActive chooses between the before_end_lease and the end_lease event of an active lease.
+// nextWhileActive returns the next step of an active lease: the step of the before_end_lease event or, when that event is over
+// or absent, of the end_lease event.
 func nextWhileActive(before, end *Event, now time.Time) Due {
 	if before == nil || before.Status == EventDone || before.Status == EventFailed {
 		return stepAt(StepEnd, end.At, now)
@@ -84,8 +85,9 @@ func stepAt(step Step, when, now time.Time) Due {
 	return Due{Step: step}
 }
 
-// BeginStep moves the lease to the transitional status of a step. It changes nothing if the lease already has this status. It
-// returns ErrTransition if the step is not due, for example because the dates moved or the lease is being deleted.
+// BeginStep returns the lease in the transitional status of a step. If the lease already has this status, BeginStep returns it
+// unchanged. BeginStep returns ErrTransition if the step is not due, for example because the dates have changed or the lease is
+// being deleted.
 func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	l = l.clone()
 	if l.DeleteRequested != (step == StepDelete) {
@@ -121,7 +123,7 @@ func BeginStep(l Lease, step Step, now time.Time) (Lease, error) {
 	}
 }
 
-// enter moves lease and event to their transitional statuses, unless they already have them.
+// enter sets the lease and the event of a step to their transitional statuses, unless they already have them.
 func enter(l Lease, step Step, status Status, event EventType, now time.Time) (Lease, error) {
 	if l.Status == status {
 		return l, nil
@@ -137,12 +139,12 @@ func enter(l Lease, step Step, status Status, event EventType, now time.Time) (L
 
 func isDue(e *Event, now time.Time) bool { return !e.At.After(now.Add(ClockSkew)) }
 
-// FinishStep returns the lease in the stable status after a step. The parameter
-// `failed` maps the reservations that failed to their errors.
-// A repeated call changes nothing. It returns ErrTransition if the step has not begun.
+// FinishStep returns the lease in the stable status after a step. The parameter `failed` maps the reservations that failed to
+// their errors. Calling FinishStep again with the same result changes nothing. FinishStep returns ErrTransition if the step has
+// not begun.
 //
-// All reservations of a lease share one result: if one fails to start or end, all reservations and the lease are in
-// ERROR. If the start failed, the lease is in ERROR after its end, too, and its hosts are free.
+// All reservations of a lease share one result: if one reservation fails to start or end, all reservations and the lease are
+// set to ERROR. A lease whose start failed is in ERROR even after its end has succeeded and its hosts are free.
 func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) {
 	l = l.clone()
 	fail := false
@@ -171,7 +173,7 @@ func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) 
 			return l, transitionError(l, step)
 		}
 		if fail {
-			return l, fmt.Errorf("%w: lease %s still holds resources: %v", ErrTransition, l.ID, failed)
+			return l, fmt.Errorf("%w: lease %s cannot be deleted, because reservations still hold resources: %v", ErrTransition, l.ID, failed)
 		}
 		return l, nil
 	default:
@@ -179,7 +181,7 @@ func FinishStep(l Lease, step Step, failed map[uuid.UUID]string) (Lease, error) 
 	}
 }
 
-// leave moves reservations, event and lease to their stable statuses after a step.
+// leave sets the reservations, the event and the lease to their stable statuses after a step.
 func leave(l Lease, step Step, from Status, event EventType, onSuccess ReservationStatus, fail bool, failed map[uuid.UUID]string) (Lease, error) {
 	e := l.event(event)
 	if e == nil {
@@ -207,7 +209,7 @@ func leave(l Lease, step Step, from Status, event EventType, onSuccess Reservati
 	return l, CheckStatus(l)
 }
 
-// isResultOf reports whether the status of the lease is a result of the step.
+// isResultOf reports whether the lease can have its current status as the result of the step.
 func isResultOf(l Lease, step Step) bool {
 	if step == StepStart {
 		return l.Status == Active || l.Status == Error && l.event(EndLease).Status == EventUndone
@@ -224,13 +226,13 @@ func eventResult(failed bool) EventStatus {
 
 func transitionError(l Lease, step Step) error {
 	if l.DeleteRequested && step != StepDelete {
-		return fmt.Errorf("%w: lease %s is %s and shall be deleted: no %s", ErrTransition, l.ID, l.Status, step)
+		return fmt.Errorf("%w: lease %s is %s and has a delete request, which does not allow the step %s", ErrTransition, l.ID, l.Status, step)
 	}
-	return fmt.Errorf("%w: lease %s is %s, no %s is due", ErrTransition, l.ID, l.Status, step)
+	return fmt.Errorf("%w: lease %s is %s, and the step %s is not due", ErrTransition, l.ID, l.Status, step)
 }
 
-// ReleasesHosts reports whether the hosts of a reservation are free after a step: after its end or deletion, unless that
-// failed. A host is not reused before its reservation is known to have released it.
+// ReleasesHosts reports whether a step frees the hosts of a reservation. The steps end and delete do, unless they failed for
+// this reservation: a host is not reused until its reservation is known to have released it.
 func ReleasesHosts(step Step, r uuid.UUID, failed map[uuid.UUID]string) bool {
 	_, hasFailed := failed[r]
 	return slices.Contains([]Step{StepEnd, StepDelete}, step) && !hasFailed

@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2040, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// sample returns a pending lease of one hour from noon with the given number of reservations.
+// sample returns a pending lease from noon to one o'clock with the given number of reservations.
 func sample(reservations int) Lease {
 	l := Lease{ID: uuid.UUID{1}, Name: "l", Status: Pending, StartAt: noon, EndAt: noon.Add(time.Hour), CreatedAt: noon.Add(-time.Hour)}
 	for i := range reservations {
@@ -27,7 +27,7 @@ func sample(reservations int) Lease {
 	return l
 }
 
-// leaseIn returns the sample lease after the regular steps that lead to the given status.
+// leaseIn returns the sample lease in the given status, reached by the regular steps.
 func leaseIn(t *testing.T, s Status) Lease {
 	t.Helper()
 	l := sample(1)
@@ -106,7 +106,7 @@ func TestNext_StepByStatusAndTime(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if got := Next(c.l, c.now); got != c.want {
-				t.Errorf("next step: got %+v, want %+v", got, c.want)
+				t.Errorf("next step of the lease: got %+v, want %+v", got, c.want)
 			}
 		})
 	}
@@ -127,10 +127,10 @@ func TestNext_DeletionHasPriorityInEveryStatus(t *testing.T) {
 		}
 		l, err := BeginStep(l, StepDelete, noon)
 		if err != nil {
-			t.Errorf("begin the deletion of a lease in %s: %v", s, err)
+			t.Errorf("begin the deletion of a lease in %s: got error %v, want none", s, err)
 		}
 		if err := CheckStatus(l); err != nil || l.Status != Deleting {
-			t.Errorf("lease in %s after its deletion began: got status %s (check: %v), want DELETING", s, l.Status, err)
+			t.Errorf("lease in %s after its deletion began: got status %s, CheckStatus returned %v; want DELETING and no error", s, l.Status, err)
 		}
 	}
 }
@@ -174,17 +174,17 @@ func TestSteps_RefusedIfNotDueOrNotBegun(t *testing.T) {
 			t.Parallel()
 			l := leaseIn(t, c.from)
 			if _, err := c.do(l); !errors.Is(err, ErrTransition) {
-				t.Errorf("want ErrTransition, got %v", err)
+				t.Errorf("step that the status does not allow: got error %v, want ErrTransition", err)
 			}
 			if d := cmp.Diff(leaseIn(t, c.from), l); d != "" {
-				t.Errorf("the refused step changed the lease that it got as its argument: %s", d)
+				t.Errorf("refused step changed the lease that it got as its argument (-before +after):\n%s", d)
 			}
 		})
 	}
 }
 
-// TestSteps_EverySequenceKeepsTheStatusTables tries all sequences of steps until it finds no new state. Every reservation may fail, a
-// deletion may come at any point, and each step is repeated as after a crash.
+// TestSteps_EverySequenceKeepsTheStatusTables tries all sequences of steps until it finds no new state. In these sequences
+// every reservation may fail, a delete request may come at any time, and each step is repeated as after a crash.
 func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 	t.Parallel()
 	type state struct {
@@ -209,7 +209,7 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 		}
 		seen[of(l)], reached[l.Status] = true, true
 		if err := CheckStatus(l); err != nil {
-			t.Errorf("a sequence of steps reached statuses that do not fit together: %v", err)
+			t.Errorf("sequence of steps reached a combination of statuses that is not allowed: %v", err)
 		}
 		for _, next := range successors(t, l, late) {
 			checkTransitions(t, l, next)
@@ -218,15 +218,15 @@ func TestSteps_EverySequenceKeepsTheStatusTables(t *testing.T) {
 	}
 	for _, s := range []Status{Pending, Starting, Active, Terminating, Terminated, Error, Deleting} {
 		if !reached[s] {
-			t.Errorf("no sequence reached %s", s)
+			t.Errorf("lease status that no sequence of steps reached: %s", s)
 		}
 	}
 	if len(seen) < 20 {
-		t.Errorf("the sequences of steps reached %d states, want at least 20", len(seen))
+		t.Errorf("number of states that the sequences of steps reached: got %d, want at least 20", len(seen))
 	}
 }
 
-// successors returns every lease that one step or one delete request can produce from this one.
+// successors returns every lease that one step or one delete request can produce from the lease l.
 func successors(t *testing.T, l Lease, now time.Time) []Lease {
 	t.Helper()
 	var all []Lease
@@ -257,20 +257,20 @@ func successors(t *testing.T, l Lease, now time.Time) []Lease {
 	return all
 }
 
-// checkTransitions compares every change of a status with the transition tables.
+// checkTransitions checks that every status change from one lease to the next is allowed by the transition tables.
 func checkTransitions(t *testing.T, from, to Lease) {
 	t.Helper()
 	if from.Status != to.Status && !from.Status.CanBecome(to.Status) {
-		t.Errorf("the lease changed from %s to %s, which the table does not allow", from.Status, to.Status)
+		t.Errorf("lease changed from %s to %s, which the transition table does not allow", from.Status, to.Status)
 	}
 	for i, r := range from.Reservations {
 		if next := to.Reservations[i].Status; r.Status != next && !slices.Contains(reservationTransitions[r.Status], next) {
-			t.Errorf("a reservation changed from %s to %s, which the table does not allow", r.Status, next)
+			t.Errorf("reservation changed from %s to %s, which the transition table does not allow", r.Status, next)
 		}
 	}
 	for i, e := range from.Events {
 		if next := to.Events[i].Status; e.Status != next && !slices.Contains(eventTransitions[e.Status], next) {
-			t.Errorf("the event %s changed from %s to %s, which the table does not allow", e.Type, e.Status, next)
+			t.Errorf("event %s changed from %s to %s, which the transition table does not allow", e.Type, e.Status, next)
 		}
 	}
 }

@@ -34,10 +34,10 @@ func TestExplain_NamesEveryWait(t *testing.T) {
 			t.Parallel()
 			got, waiting := Explain(c.l, c.now)
 			if got != c.want {
-				t.Errorf("explanation of the lease: got %q, want %q", got, c.want)
+				t.Errorf("Explain returned the sentence %q, want %q", got, c.want)
 			}
 			if c.waitsFor == "" && len(waiting) != 0 || c.waitsFor != "" && (len(waiting) != 1 || waiting[0].For != c.waitsFor) {
-				t.Errorf("%s: want one wait for %q, got %+v", c.l.Status, c.waitsFor, waiting)
+				t.Errorf("Explain for a lease in %s: want a wait for %q only (empty: no wait), got %+v", c.l.Status, c.waitsFor, waiting)
 			}
 		})
 	}

@@ -1,6 +1,6 @@
-// Package relay delivers notes from the outbox to Temporal. A note names a workflow that must run and read its row
-// again. The package knows nothing else about ports, leases or journal entries. Delivering a note twice, late or in
-// another order is harmless.
+// Package relay delivers notes from the outbox to Temporal. A note is an outbox row; it names a workflow that must run and read
+// its row again. The package needs no further knowledge of ports, leases or journal entries. It is harmless to deliver a note
+// twice, late or in another order.
 package relay
 
 import (
@@ -33,15 +33,15 @@ const (
 // Options are the dependencies of a Relay.
 type Options struct {
 	Store *outbox.Store
-	// Client must be the client of the workers in the same process: Temporal starts a workflow eagerly only on a
-	// worker that shares the client.
+	// Client must be the client that the workers in the same process use: Temporal starts a workflow eagerly only on a worker
+	// with the same client.
 	Client    client.Client
 	Namespace string // of Client
 	Metrics   prometheus.Registerer
 }
 
-// Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace;
-// a relay of another namespace delivers nothing.
+// Relay delivers notes. Any number of relays may run concurrently. The database is bound to one Temporal namespace at a time; a
+// relay of another namespace delivers nothing.
 type Relay struct {
 	Options
 	namespaceID string // of the namespace to which this relay bound the database; empty before that
@@ -52,14 +52,14 @@ type Relay struct {
 // New creates a relay and registers its metrics.
 func New(o Options) *Relay {
 	r := &Relay{Options: o,
-		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Notes delivered to Temporal."}),
-		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Failed deliveries of a note; each is retried after a delay."}),
+		delivered: prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_delivered_total", Help: "Outbox notes delivered to Temporal."}),
+		deferred:  prometheus.NewCounter(prometheus.CounterOpts{Name: "berth_notes_deferred_total", Help: "Failed deliveries of outbox notes; each note is retried after a delay."}),
 	}
 	o.Metrics.MustRegister(r.delivered, r.deferred)
 	return r
 }
 
-// Run delivers notes until ctx ends. It logs errors of the database and of Temporal and goes on.
+// Run delivers notes until ctx ends. Run logs errors of the database and of Temporal and continues.
 func (r *Relay) Run(ctx context.Context) error {
 	wake := make(chan struct{}, 1)
 	go r.listen(ctx, func() {
@@ -78,7 +78,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			n, err = r.Deliver(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "delivery of notes failed", "error", err)
+			slog.WarnContext(ctx, "delivery of outbox notes to Temporal failed", "error", err)
 		}
 		switch {
 		case n == batchSize:
@@ -91,7 +91,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
-// pause sleeps for d, until wake receives or until ctx ends.
+// pause returns after the duration d, or earlier if `wake` receives a value or ctx ends.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -102,9 +102,10 @@ func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// bindDatabase reports whether the database is bound to this relay's Temporal namespace. A relay binds the database
-// once after its start; every row then gets a note. If a relay of another namespace binds the database later,
-// bindDatabase returns an error until this process is restarted, so that two relays do not rebind the database in turn.
+// bindDatabase reports whether the database is bound to this relay's Temporal namespace. A relay binds the database at most
+// once, after its start. Binding it to a new namespace creates a note for every row. If a relay of another namespace binds the
+// database later, bindDatabase returns an error until this process is restarted, so that two relays do not rebind the database
+// in turn.
 func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 	if r.namespaceID != "" {
 		if bound, err := r.Store.IsBoundTo(ctx, r.namespaceID); err != nil || bound {
@@ -119,7 +120,7 @@ func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 	}
 	id := d.GetNamespaceInfo().GetId()
 	if id == r.namespaceID {
-		return false, fmt.Errorf("the database is bound to another Temporal namespace than %s (%s); restart this process to bind it again", r.Namespace, id)
+		return false, fmt.Errorf("the database is now bound to another Temporal namespace than %s (ID %s); restart this process to bind it again", r.Namespace, id)
 	}
 	n, err := r.Store.Adopt(ctx, id)
 	if err != nil {
@@ -127,12 +128,12 @@ func (r *Relay) bindDatabase(ctx context.Context) (bool, error) {
 	}
 	r.namespaceID = id
 	if n > 0 {
-		slog.InfoContext(ctx, "new Temporal namespace: restarting all workflows", "namespace", r.Namespace, "notes", n)
+		slog.InfoContext(ctx, "database bound to a new Temporal namespace; restarting all workflows", "namespace", r.Namespace, "notes", n)
 	}
 	return true, nil
 }
 
-// pollDelay returns how long the relay may sleep unless it is woken: until the next note is due, at most pollInterval.
+// pollDelay returns how long the relay may sleep if no NOTIFY arrives: until the next note is due, but at most pollInterval.
 func (r *Relay) pollDelay(ctx context.Context, err error) time.Duration {
 	if err != nil {
 		return pollInterval
@@ -144,7 +145,7 @@ func (r *Relay) pollDelay(ctx context.Context, err error) time.Duration {
 	return min(next, pollInterval)
 }
 
-// listen calls wake at each NOTIFY of new notes. It reconnects when the connection is lost.
+// listen calls `wake` at each NOTIFY about new notes. It reconnects when the connection is lost.
 func (r *Relay) listen(ctx context.Context, wake func()) {
 	for ctx.Err() == nil {
 		err := r.Store.Listen(ctx, wake)
@@ -159,8 +160,8 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 	}
 }
 
-// Deliver delivers one batch of due notes and returns how many it claimed. A note whose delivery fails is deferred with
-// exponential backoff and does not delay the others.
+// Deliver delivers one batch of due notes and returns the number of notes that it claimed. A note whose delivery fails is
+// retried later, with exponential backoff, and does not delay the other notes.
 func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	notes, err := r.Store.Claim(ctx, r.namespaceID, batchSize, claimDuration)
 	if err != nil || len(notes) == 0 {
@@ -179,7 +180,7 @@ func (r *Relay) Deliver(ctx context.Context) (int, error) {
 	return len(notes), r.settleNotes(ctx, notes, failures)
 }
 
-// settleNotes deletes the delivered notes and defers those that failed.
+// settleNotes deletes the delivered notes and defers the notes whose delivery failed.
 func (r *Relay) settleNotes(ctx context.Context, notes []contract.Note, failures []error) error {
 	var done []contract.Note
 	var failure error
@@ -201,7 +202,7 @@ func (r *Relay) settleNotes(ctx context.Context, notes []contract.Note, failures
 	return errors.Join(failure, r.Store.Settle(ctx, r.namespaceID, done))
 }
 
-// backoff returns the delay after this many attempts.
+// backoff returns the delay before the next delivery of a note after the given number of attempts.
 func backoff(attempts int) time.Duration {
 	return min(100*time.Millisecond<<min(attempts, 10), maxBackoff)
 }
@@ -230,7 +231,7 @@ func (r *Relay) startOrSignal(ctx context.Context, n contract.Note) error {
 	return err
 }
 
-// searchAttributes returns the search attributes that are not empty.
+// searchAttributes converts the attributes that are not empty to Temporal search attributes.
 func searchAttributes(a contract.Attributes) temporal.SearchAttributes {
 	var updates []temporal.SearchAttributeUpdate
 	for _, kv := range [][2]string{

@@ -25,10 +25,10 @@ var resourceKey = temporal.NewSearchAttributeKeyKeyword(contract.AttributeResour
 
 func TestMain(m *testing.M) { os.Exit(temporaltest.Main(m, storetest.Main)) }
 
-// waitTimeout is how long a test waits for an event that must come.
+// waitTimeout is the maximum time that a test waits for an expected event.
 const waitTimeout = 2 * time.Minute
 
-// createNetwork creates a network, which leaves a note for its journal entry.
+// createNetwork creates a network. Its journal entry leaves a note in the outbox.
 func createNetwork(t *testing.T, s *store.Store) {
 	t.Helper()
 	project, name := "p", "blue"
@@ -45,14 +45,14 @@ func startRelay(t *testing.T, s *store.Store, n temporaltest.Namespace) {
 	go func() {
 		defer close(done)
 		if err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Run(ctx); err != nil {
-			t.Errorf("run the relay: %v", err)
+			t.Errorf("run the relay until its context ends: got error %v, want none", err)
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// startWorker starts a worker with a stub of the JournalEntry workflow. The channel receives how each was reached:
-// "started KEY" or "signalled KEY".
+// startWorker starts a worker with a stub of the JournalEntry workflow. For each workflow run, the channel receives "started
+// KEY" or "signalled KEY".
 func startWorker(t *testing.T, c client.Client) <-chan string {
 	t.Helper()
 	reached := make(chan string, 100)
@@ -95,7 +95,7 @@ func receive(t *testing.T, reached <-chan string) string {
 	case how := <-reached:
 		return how
 	case <-time.After(waitTimeout):
-		t.Fatal("no workflow was started or signalled in time")
+		t.Fatal("wait for a workflow to be started or signalled: none within the time limit")
 		return ""
 	}
 }
@@ -109,10 +109,10 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	delivered, err := relay.New(relay.Options{Store: s.Outbox, Client: n.Client, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
 
 	if err != nil || delivered != 1 {
-		t.Fatalf("deliver one note: delivered %d, error %v", delivered, err)
+		t.Fatalf("deliver one note: got %d delivered, error %v; want 1 and no error", delivered, err)
 	}
 	if how := receive(t, reached); how != "started 1" {
-		t.Errorf("want a start without a signal, got %q", how)
+		t.Errorf("deliver the note of a new workflow: got %q, want a start without a signal", how)
 	}
 	awaitNoNotes(t, s)
 	d, err := n.Client.DescribeWorkflow(t.Context(), contract.JournalID("1"), "")
@@ -121,7 +121,7 @@ func TestDeliver_StartsTheWorkflow(t *testing.T) {
 	}
 	attributes := d.TypedSearchAttributes
 	if resource, ok := attributes.GetKeyword(resourceKey); !ok || resource != "network" {
-		t.Errorf("%s is %q, want network", contract.AttributeResource, resource)
+		t.Errorf("search attribute %s of the workflow: got %q, want network", contract.AttributeResource, resource)
 	}
 	if summary, err := d.GetStaticSummary(); err != nil || !strings.Contains(summary, "blue") {
 		t.Errorf("static summary of the workflow: got %q, error %v; want the network's name", summary, err)
@@ -140,7 +140,7 @@ func TestRun_DeliversNotesOfADeadRelay(t *testing.T) {
 	startRelay(t, s, n)
 
 	if how := receive(t, reached); how != "signalled 1" {
-		t.Errorf("the dead relay may have started the workflow: want a signal, got %q", how)
+		t.Errorf("deliver a note that a dead relay has claimed: got %q, want a signal, because the dead relay may have started the workflow", how)
 	}
 	awaitNoNotes(t, s)
 }
@@ -159,18 +159,19 @@ func TestDeliver_KeepsNotesWhileTemporalIsUnavailable(t *testing.T) {
 	delivered, err := relay.New(relay.Options{Store: s.Outbox, Client: unavailable, Namespace: n.Name, Metrics: prometheus.NewRegistry()}).Deliver(t.Context())
 
 	if delivered != 2 || err == nil {
-		t.Errorf("claimed %d with error %v, want both and an error", delivered, err)
+		t.Errorf("deliver two notes while Temporal is unavailable: got %d claimed, error %v; want 2 and an error", delivered, err)
 	}
 	reached := startWorker(t, n.Client)
 	startRelay(t, s, n)
 	got := map[string]bool{receive(t, reached): true, receive(t, reached): true}
 	if len(got) != 2 {
-		t.Errorf("want both workflows, got %v", got)
+		t.Errorf("workflows reached after Temporal is available again: got %v, want both", got)
 	}
 	awaitNoNotes(t, s)
 }
 
-// TestRun_NewNamespaceGetsANoteOfEveryRow keeps the relay of the old namespace running beside the new one.
+// TestRun_NewNamespaceGetsANoteOfEveryRow keeps the relay of the old namespace running while the relay of the new namespace
+// binds the database.
 func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	t.Parallel()
 	s, oldNamespace := storetest.New(t), temporaltest.New(t)
@@ -185,7 +186,7 @@ func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	startRelay(t, s, newNamespace)
 
 	if how := receive(t, reached); how != "signalled 1" {
-		t.Errorf("want the journal entry of the existing row, got %q", how)
+		t.Errorf("first workflow reached in the new namespace: got %q, want the journal entry of the existing row", how)
 	}
 	for range 10 {
 		createNetwork(t, s)
@@ -194,7 +195,7 @@ func TestRun_NewNamespaceGetsANoteOfEveryRow(t *testing.T) {
 	awaitNoNotes(t, s)
 	for len(old) > 0 {
 		if how := <-old; !strings.HasSuffix(how, " 1") {
-			t.Errorf("the relay of the old namespace delivered a note of a new row after the database was bound to the new one: %s", how)
+			t.Errorf("the relay of the old namespace delivered %q, the note of a row that was created after the database was bound to the new namespace", how)
 		}
 	}
 }
