@@ -10,10 +10,11 @@ import (
 	"berth/internal/store/db"
 )
 
-// generationChangedMessage is Placement's message for a stale generation of aggregates and traits.
+// generationChangedMessage is Placement's error message for a write of aggregates or traits with an outdated provider
+// generation.
 const generationChangedMessage = "Resource provider's generation already changed. Please update the generation and try again."
 
-// Aggregates returns the aggregates of a provider.
+// Aggregates returns the aggregates of the provider with the given UUID.
 func (s *Store) Aggregates(ctx context.Context, provider string) (inventory.Aggregates, error) {
 	var a inventory.Aggregates
 	err := s.db.QueryRow(ctx, `
@@ -21,14 +22,14 @@ func (s *Store) Aggregates(ctx context.Context, provider string) (inventory.Aggr
 		from provider p
 		where uuid = $1`, provider).Scan(&a.Generation, &a.UUIDs)
 	if err := db.NotFoundOr(err, "no provider %s", provider); err != nil {
-		return a, fmt.Errorf("read aggregates of %s: %w", provider, err)
+		return a, fmt.Errorf("read aggregates of provider %s: %w", provider, err)
 	}
 	return a, nil
 }
 
-// SetAggregates replaces the aggregates of a provider and returns its generation. If a generation is expected, the provider
-// must have it (otherwise the fault is of kind ConcurrentUpdate), and the generation grows by one. Otherwise the generation
-// stays.
+// SetAggregates replaces the aggregates of a provider and returns the provider's generation. If `expected` is not nil, the
+// provider must have this generation, and its generation is increased by one; for another generation, SetAggregates returns a
+// fault of kind ConcurrentUpdate. If `expected` is nil, the generation does not change.
 func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates []string, expected *int64) (int64, error) {
 	if aggregates == nil {
 		aggregates = []string{}
@@ -52,7 +53,7 @@ func (s *Store) SetAggregates(ctx context.Context, provider string, aggregates [
 			select $1, unnest($2::text[])
 			on conflict do nothing`, p.id, aggregates)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("set aggregates of %s: %w", provider, err)
+			return fmt.Errorf("set aggregates of provider %s: %w", provider, err)
 		}
 		generation = p.generation
 		return nil

@@ -10,13 +10,15 @@ import (
 	"berth/internal/store/db"
 )
 
-// PutAllocations replaces the allocations of one consumer if the consumer is in the state that the writer expects. A write
-// that is not allowed returns an *inventory.Fault. Its kind is ConcurrentUpdate if the writer should read again and retry.
+// PutAllocations replaces the allocations of one consumer if the consumer is in the state that the writer expects. If the write
+// is not allowed, PutAllocations returns an *inventory.Fault. The fault has the kind ConcurrentUpdate if the writer should read
+// the consumer again and retry.
 func (s *Store) PutAllocations(ctx context.Context, w inventory.ConsumerWrite) error {
 	return s.ReplaceAllocations(ctx, []inventory.ConsumerWrite{w})
 }
 
-// ReplaceAllocations is PutAllocations for several consumers. Either all writes succeed or none does.
+// ReplaceAllocations replaces the allocations of several consumers, as PutAllocations does for one. Either all writes succeed
+// or none does.
 func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.ConsumerWrite) error {
 	w := NewAllocationWrite(ctx, writes)
 	var err error
@@ -35,7 +37,7 @@ func (s *Store) ReplaceAllocations(ctx context.Context, writes []inventory.Consu
 	return w.Fault
 }
 
-// runSingleWrite runs a write of one provider: as one statement if possible, otherwise as a transaction.
+// runSingleWrite runs a write that allocates from one provider: as one statement if possible, otherwise as a transaction.
 func (s *Store) runSingleWrite(ctx context.Context, w *AllocationWrite) error {
 	if done, err := s.tryAllocationStatement(ctx, w); done || err != nil {
 		return err
@@ -43,8 +45,8 @@ func (s *Store) runSingleWrite(ctx context.Context, w *AllocationWrite) error {
 	return s.runAllocationTx(ctx, w)
 }
 
-// runAllocationTx runs writes in one transaction of two round trips. The first one locks and reads, the second one writes.
-// Each write is checked in between, and its Fault is set if it is not allowed.
+// runAllocationTx runs writes in one transaction of two round trips. The first round trip locks and reads the rows, the second
+// one writes. Between the two, each write is checked; if a write is not allowed, its Fault is set.
 func (s *Store) runAllocationTx(ctx context.Context, writes ...*AllocationWrite) error {
 	var t *allocationTx
 	err := s.db.InPipelinedTx(ctx, func(reads *pgx.Batch) {
@@ -64,13 +66,15 @@ func (s *Store) runAllocationTx(ctx context.Context, writes ...*AllocationWrite)
 	return nil
 }
 
-// ReplaceAllocations replaces the allocations of consumers in the caller's transaction. Each consumer occurs at most once. A
-// consumer without allocations is deleted. The generation grows by one for each consumer, for each provider of the new
-// allocations, and for each provider of a deleted consumer. If one write is not allowed, nothing is written.
+// ReplaceAllocations replaces the allocations of consumers in the caller's transaction. Each consumer occurs in at most one
+// write. A consumer without new allocations is deleted. The generations of each consumer, of each provider of the new
+// allocations, and of each provider of a deleted consumer are increased by one. If one write is not allowed, nothing is
+// written.
 //
-// Locks are taken in one order, consumers by UUID and then providers by ID, and every read happens under these locks. Each of
-// several concurrent writers therefore either sees the current rows or gets an *inventory.Fault. A caller that already holds
-// the lock of a provider must not call this for consumers that others may write; that can cause a deadlock.
+// Every transaction locks rows in the same order: first consumers by UUID, then providers by ID. It reads all rows after it has
+// locked them. Each of several concurrent writers therefore either sees the current rows or gets an *inventory.Fault. A caller
+// that already holds the lock of a provider must not call ReplaceAllocations for consumers that other transactions may write:
+// the two can deadlock.
 func ReplaceAllocations(ctx context.Context, tx db.Tx, writes ...*AllocationWrite) error {
 	t := newAllocationTx(writes)
 	batch := &pgx.Batch{}

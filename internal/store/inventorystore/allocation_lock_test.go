@@ -115,7 +115,7 @@ func TestProviderLock_WaitingWriterChecksTheCommittedRows(t *testing.T) {
 			err := storetest.NewRival(t, url).RunAgainst(func() error { return tc.do(s, p) }, tc.first, tc.then...)
 
 			if faultKind(err) != tc.want {
-				t.Errorf("write that waited for another writer: want a fault of kind %d, got %v", tc.want, err)
+				t.Errorf("write that waited for the commit of another writer: want a fault of kind %d, got %v", tc.want, err)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestAllocations_DeleteIgnoresAnUncommittedConsumer(t *testing.T) {
 			r.Do(`commit`)
 
 			if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 1 || u.Generation != 2 {
-				t.Errorf("usage after the other writer created a consumer: got %+v, error %v; want 1 VCPU at generation 2", u, err)
+				t.Errorf("usage of the provider after the other writer created a consumer: got %+v, error %v; want 1 VCPU at generation 2", u, err)
 			}
 		})
 	}
@@ -177,14 +177,14 @@ func TestAllocations_DeadlockIsRetried(t *testing.T) {
 			storetest.Allocate(t, s, storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent()))
 
 			if n := countAttempts(t, db); n != 3 {
-				t.Errorf("the transaction ran %d times, want 3, because the first two end in a deadlock", n)
+				t.Errorf("number of attempts of the transaction: got %d, want 3, because the first two end in a deadlock", n)
 			}
 		})
 	}
 }
 
-// TestBatch_DeadlockAfterACallbackErrorIsRetried simulates a deadlock in a batch after the callback of an earlier statement has
-// returned an error.
+// TestBatch_DeadlockAfterACallbackErrorIsRetried runs a batch of two statements: the callback of the first one returns an
+// error, and the second one fails with a simulated deadlock.
 func TestBatch_DeadlockAfterACallbackErrorIsRetried(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -202,11 +202,11 @@ func TestBatch_DeadlockAfterACallbackErrorIsRetried(t *testing.T) {
 		t.Errorf("run a batch with a failing callback: got %v, want the callback's error", err)
 	}
 	if n := countAttempts(t, db); n != 3 {
-		t.Errorf("the transaction ran %d times, want 3, because the first two end in a deadlock", n)
+		t.Errorf("number of attempts of the transaction: got %d, want 3, because the first two end in a deadlock", n)
 	}
 }
 
-// createDeadlockTrigger creates a trigger function that fails twice with the error code of a deadlock.
+// createDeadlockTrigger creates a trigger function whose first two calls fail with the error code of a deadlock.
 func createDeadlockTrigger(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	db := storetest.Connect(t, url)

@@ -48,12 +48,12 @@ func TestAllocations_ConcurrentWritersKeepTheInvariants(t *testing.T) {
 	} {
 		var broken int
 		if err := db.QueryRow(t.Context(), invariant).Scan(&broken); err != nil || broken != 0 {
-			t.Errorf("the query %s counts %d violations of the invariant, error %v; want 0", invariant, broken, err)
+			t.Errorf("number of violations of an invariant after concurrent writes, counted by the query %s: got %d, error %v; want 0", invariant, broken, err)
 		}
 	}
 }
 
-// randomWrite runs a random method that changes allocations, with arguments that a client may have read before.
+// randomWrite calls a random method that changes allocations, with a generation that the writer has just read.
 func randomWrite(t *testing.T, s *store.Store, r *rand.Rand, consumers, providers []string) error {
 	some := func() inventory.ConsumerWrite {
 		consumer := consumers[r.IntN(len(consumers))]
@@ -124,7 +124,7 @@ func TestAllocations_ConcurrentInventoryDeleteAndAllocationExcludeEachOther(t *t
 		case isNotFound(err) && won >= 1: // the provider is deleted; its inventories may have been deleted before
 		case err == nil && won == 1 && u.Used["VCPU"] == 1:
 		default:
-			t.Errorf("round %d: %d writers succeeded, usage %+v, error %v; want either the provider deleted or one allocation", round, won, u, err)
+			t.Errorf("round %d of concurrent deletions and allocations: got %d successful writers, usage %+v, error %v; want the provider deleted, or one success and 1 VCPU in use", round, won, u, err)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestEnsureClassAndTrait_ConcurrentCallsSucceed(t *testing.T) {
 		_, _, err := s.Inventory.EnsureTrait(t.Context(), "CUSTOM_X")
 		return err
 	}); won != 16 {
-		t.Errorf("create the same class and trait concurrently: %d of 16 calls succeeded, want all", won)
+		t.Errorf("create the same class and trait concurrently: got %d successes of 16 calls, want 16", won)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestProviderTree_ChildAddedDuringAMoveHasTheNewRoot(t *testing.T) {
 	}
 	tree, err := s.Inventory.Providers(t.Context(), inventory.ProviderFilter{InTree: &mid})
 	if err != nil || len(tree) != 62 || m.Root != m.Parent {
-		t.Errorf("list the tree of the moved provider: got %d providers, error %[3]v; want 62, and the parent as root of %+[2]v", len(tree), m, err)
+		t.Errorf("list the tree of the moved provider: got %d providers, error %[3]v, provider %+[2]v; want 62 providers, and the provider's parent as its root", len(tree), m, err)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestAllocations_PlansOfEmptyTablesUseIndexes(t *testing.T) {
 			continue
 		}
 		if rows != 1500 || scans > 40 {
-			t.Errorf("%d consumers were written with %d sequential scans of the table, want 1500 consumers and at most 40 scans", rows, scans)
+			t.Errorf("statistics of the table consumer after 1500 writes: got %d inserted rows and %d sequential scans, want 1500 rows and at most 40 scans", rows, scans)
 		}
 		return
 	}

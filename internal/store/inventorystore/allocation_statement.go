@@ -13,10 +13,11 @@ import (
 	"berth/internal/inventory"
 )
 
-// allocationStatement allocates the classes and amounts of one provider to a new consumer. It writes either everything or
-// nothing. It writes nothing unless the result is certain: the consumer does not exist, the amounts fit the inventories that
-// the statement sees, and the generation of the locked provider is the one that the statement has seen. Every allocation
-// of a provider increments its generation. The conditions on the amounts are those of inventory.CheckCapacity.
+// allocationStatement allocates amounts of one or more resource classes of one provider to a new consumer. It writes either
+// everything or nothing. It writes only if three conditions hold: the consumer does not exist, the amounts fit the inventories
+// that the statement sees, and the provider, once locked, still has the generation that the statement has seen. The generation
+// shows a concurrent allocation, because every allocation from a provider increments it. The conditions on the amounts are
+// those of inventory.CheckCapacity.
 const allocationStatement = `
 	with requested as (
 		select p.id, p.uuid, p.generation, i.class_id, new.amount
@@ -54,9 +55,9 @@ const allocationStatement = `
 	select @cause, @actor, @consumer, 1, uuid, generation - 1, generation
 	from updated_provider`
 
-// tryAllocationStatement runs the most frequent kind of write, one provider and one new consumer, as one statement. It
-// reports whether the statement has written. If not, runAllocationTx handles the write: it needs one more round trip and
-// returns the reason if the write is not allowed.
+// tryAllocationStatement runs a write of one provider and one new consumer, the most frequent kind, as one statement. It
+// reports whether the statement has written the allocations. If not, the caller runs the write with runAllocationTx, which
+// needs one more round trip and returns the reason if the write is not allowed.
 func (s *Store) tryAllocationStatement(ctx context.Context, w *AllocationWrite) (done bool, err error) {
 	if len(w.Writes) != 1 || !w.Writes[0].Expect.ExpectsAbsent() {
 		return false, nil

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// drawInventory draws a small inventory, so that writes often violate the total, the minimum, the maximum or the step.
+// drawInventory draws a small inventory, so that writes often exceed its total or violate min_unit, max_unit or step_size.
 func drawInventory(t *rapid.T, name string) inventory.Inventory {
 	i := inventory.Inventory{Total: rapid.Int64Range(1, 20).Draw(t, name+" total"), MinUnit: rapid.Int64Range(1, 3).Draw(t, name+" min"),
 		StepSize:        rapid.SampledFrom([]int64{1, 1, 2, 3}).Draw(t, name+" step"),
@@ -48,7 +48,7 @@ func TestAllocationStatement_AllowsTheSameAsCheckCapacity(t *testing.T) {
 			done, err := inventorystore.TryStatement(t.Context(), s.Inventory, w)
 
 			if err != nil || done != (refusal == nil) {
-				rt.Fatalf("inventories %+v, used %v, requested %v: done is %t, error %v; CheckCapacity returns %v", stock, used, wanted, done, err, refusal)
+				rt.Fatalf("statement on inventories %+v with usage %v for a request of %v: got done %t, error %v; want the same decision as CheckCapacity, which returned %v", stock, used, wanted, done, err, refusal)
 			}
 			if done {
 				admitted++
@@ -87,11 +87,11 @@ func TestAllocationStatement_WritesNothingIfUncertain(t *testing.T) {
 	before := dumpRows(t, db)
 	for name, w := range tests {
 		if done, err := inventorystore.TryStatement(t.Context(), s.Inventory, w); done || err != nil {
-			t.Errorf("run the write as one statement although %s: got done %v, error %v; want nothing written", name, done, err)
+			t.Errorf("run a write as one statement although %s: got done %v, error %v; want not done and no error", name, done, err)
 		}
 	}
 	if diff := cmp.Diff(before, dumpRows(t, db)); diff != "" {
-		t.Errorf("rows after statements that must not write (- is before):\n%s", diff)
+		t.Errorf("rows changed by statements that must not write (-before +after):\n%s", diff)
 	}
 }
 
@@ -119,10 +119,10 @@ func TestAllocationStatement_WritesNothingAfterAChangedGeneration(t *testing.T) 
 	r.Do(`commit`)
 
 	if got := <-told; got.done || got.err != nil {
-		t.Errorf("statement after another writer changed the generation: got done %v, error %v; want nothing written", got.done, got.err)
+		t.Errorf("run a write as one statement while another writer changes the generation: got done %v, error %v; want not done and no error", got.done, got.err)
 	}
 	moved := slices.DeleteFunc(dumpRows(t, db), func(line string) bool { return slices.Contains(before, line) })
-	if len(moved) != 1 { // by the rival
-		t.Errorf("changed rows: want only the provider, whose generation the rival changed; got %v", moved)
+	if len(moved) != 1 { // by the competing transaction
+		t.Errorf("rows changed by the two transactions: got %v, want only the provider, whose generation the competing transaction changed", moved)
 	}
 }

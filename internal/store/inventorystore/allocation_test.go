@@ -22,7 +22,8 @@ func faultKind(err error) inventory.Kind {
 	return -1
 }
 
-// raceWriters calls f in n goroutines at once and returns the number of successes. Every failure must have one of the kinds.
+// raceWriters calls f in n goroutines at the same time and returns the number of calls that succeed. Every error must be a
+// fault of one of the given kinds.
 func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Kind) int {
 	t.Helper()
 	var won atomic.Int64
@@ -41,7 +42,7 @@ func raceWriters(t *testing.T, n int, f func(i int) error, kinds ...inventory.Ki
 					return
 				}
 			}
-			t.Errorf("writer %d: got error %v, want success or one of the expected faults", i, err)
+			t.Errorf("concurrent writer %d: got error %v, want success or a fault of an expected kind", i, err)
 		})
 	}
 	close(start)
@@ -62,12 +63,12 @@ func TestAllocations_FailedFirstWriteCreatesNoConsumer(t *testing.T) {
 	} {
 		err := s.Inventory.PutAllocations(t.Context(), w)
 		if name != "nothing" && faultKind(err) < 0 || name == "nothing" && err != nil {
-			t.Errorf("first write of a consumer, %s: got error %v", name, err)
+			t.Errorf("first write of a consumer with allocations %q: got error %v, want a fault (for \"nothing\": no error)", name, err)
 		}
 	}
 	storetest.Allocate(t, s, storetest.VCPUs(consumer, a, 4, inventory.ExpectAbsent()))
 	if h := storetest.Allocations(t, s, consumer); h.Generation != 1 {
-		t.Errorf("consumer after its first successful write: want generation 1, got %+v", h)
+		t.Errorf("consumer after its first successful write: got %+v, want generation 1", h)
 	}
 }
 

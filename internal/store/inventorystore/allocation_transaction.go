@@ -12,9 +12,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// allocationTx is the state of a transaction that replaces allocations. It locks and reads the rows that the writes affect,
-// checks the writes one after another, each against the result of the ones before it, and writes all results at once. No
-// consumer occurs in two writes.
+// allocationTx is the state of a transaction that replaces allocations. The transaction locks and reads the rows that the
+// writes affect, checks the writes in order, and writes all results in one batch. Each write is checked against the state after
+// the writes before it. No consumer occurs in two writes.
 type allocationTx struct {
 	writes      []*AllocationWrite
 	consumers   map[string]consumerRow                      // existing consumers by UUID
@@ -26,16 +26,16 @@ type allocationTx struct {
 	incremented int64                                       // number that the reads have already added to the providers' generations
 }
 
-// consumerRow is an existing consumer.
+// consumerRow is the row of an existing consumer.
 type consumerRow struct{ id, generation int64 }
 
-// providerState is a locked provider. The generation includes the writes that were applied so far.
+// providerState is a locked provider. Its generation includes the increments by the writes that were applied so far.
 type providerState struct {
 	id, generation int64
 	increments     int64 // number of writes that increased the generation
 }
 
-// inventoryState is an inventory and its usage. Used includes the writes that were applied so far.
+// inventoryState is an inventory and its usage. The field `used` includes the writes that were applied so far.
 type inventoryState struct {
 	providerID int64
 	classID    int32
@@ -53,7 +53,7 @@ func newAllocationTx(writes []*AllocationWrite) *allocationTx {
 	}
 }
 
-// apply checks each write in turn and applies those that are allowed to the state. It sets the Fault of the others.
+// apply checks the writes in order. It applies each allowed write to the state t, and sets the Fault of each other write.
 func (t *allocationTx) apply(ctx context.Context, q db.Querier) error {
 	for _, w := range t.writes {
 		w.Fault = nil // an earlier attempt may have set it
@@ -74,9 +74,9 @@ func (t *allocationTx) apply(ctx context.Context, q db.Querier) error {
 	return nil
 }
 
-// retryIfConsumerAppeared returns db.ErrRetry if another writer has created a consumer of a rejected write since the lock was
-// taken. The new attempt then reports the conflict of generations instead of its consequence. An allowed write needs no such
-// check, because its insert fails.
+// retryIfConsumerAppeared returns db.ErrRetry if another writer has created a consumer of a rejected write after this
+// transaction took its locks. The next attempt then reports the generation conflict, which is the cause of the rejection. An
+// allowed write needs no such check, because inserting its consumer fails.
 func (t *allocationTx) retryIfConsumerAppeared(ctx context.Context, q db.Querier, w *AllocationWrite) error {
 	absent := slices.DeleteFunc(w.consumers(), func(consumer string) bool {
 		_, exists := t.consumers[consumer]
@@ -96,7 +96,7 @@ func (t *allocationTx) retryIfConsumerAppeared(ctx context.Context, q db.Querier
 	return err
 }
 
-// check returns an *inventory.Fault if a write is not allowed.
+// check returns an *inventory.Fault if the write is not allowed in the current state of the transaction.
 func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWrite) error {
 	for _, c := range w.Writes {
 		var current *int64
@@ -121,8 +121,8 @@ func (t *allocationTx) check(ctx context.Context, q db.Querier, w *AllocationWri
 	return inventory.CheckCapacity(w.Writes, capacities)
 }
 
-// capacities returns the inventories of a write's new allocations, and the classes of those that do not exist. The current
-// allocations of the write's own consumers do not count as used by others.
+// capacities returns the inventories that a write allocates from, and the classes of the requested inventories that do not
+// exist. UsedByOthers does not include the current allocations of the write's own consumers.
 func (t *allocationTx) capacities(w *AllocationWrite) (capacities map[inventory.InventoryKey]inventory.Capacity, missing []string) {
 	capacities = map[inventory.InventoryKey]inventory.Capacity{}
 	for _, c := range w.Writes {
@@ -148,7 +148,8 @@ func (t *allocationTx) capacities(w *AllocationWrite) (capacities map[inventory.
 	return capacities, missing
 }
 
-// applyWrite adds an allowed write to the usage, to the generations and to the changes.
+// applyWrite applies an allowed write to the usage of the inventories, to the generations of the providers and to the history
+// entries.
 func (t *allocationTx) applyWrite(w *AllocationWrite) {
 	incremented := map[string]bool{}
 	for _, c := range w.Writes {
@@ -176,8 +177,8 @@ func (t *allocationTx) applyWrite(w *AllocationWrite) {
 	}
 }
 
-// affectedProviders returns the providers whose generation a write increments, sorted by their database IDs: the providers
-// of the new allocations or, if the write deletes the consumer, the providers of its current allocations.
+// affectedProviders returns the providers whose generation a write increments, sorted by their database IDs. These are the
+// providers of the new allocations or, if the write deletes the consumer, the providers of the consumer's current allocations.
 func (t *allocationTx) affectedProviders(c inventory.ConsumerWrite) []string {
 	all := c.Allocations.Providers()
 	if len(all) == 0 {
@@ -189,7 +190,7 @@ func (t *allocationTx) affectedProviders(c inventory.ConsumerWrite) []string {
 	return slices.Compact(all)
 }
 
-// consumerShift returns the old and the new generation of a write's consumer.
+// consumerShift returns the change of the consumer's generation by a write.
 func (t *allocationTx) consumerShift(c inventory.ConsumerWrite) *inventory.GenerationShift {
 	s := &inventory.GenerationShift{UUID: c.Consumer}
 	row, exists := t.consumers[c.Consumer]

@@ -10,7 +10,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// queueReads locks the consumers and then the providers, and reads the rows that the checks need.
+// queueReads queues the statements that lock the consumers, then lock the providers, and then read the rows that the checks
+// need.
 func (t *allocationTx) queueReads(batch *pgx.Batch) {
 	var consumers, existing, deleted []string
 	for _, w := range t.writes {
@@ -42,7 +43,8 @@ func (t *allocationTx) queueReads(batch *pgx.Batch) {
 	t.queueInventories(batch)
 }
 
-// hasUUIDOrConsumer is the SQL condition that a provider has one of the UUIDs $1, or allocations of one of the consumers $2.
+// hasUUIDOrConsumer is a SQL condition for a provider: its UUID is one of $1, or one of the consumers $2 has allocations from
+// it.
 const hasUUIDOrConsumer = `
 		id = any (array(
 			select id from provider where uuid = any($1)
@@ -52,8 +54,9 @@ const hasUUIDOrConsumer = `
 			join allocation a on a.consumer_id = c.id
 			where c.uuid = any($2)))`
 
-// queueProviders locks the providers of the new allocations and those of the deleted consumers' allocations. A single provider
-// of a standalone transaction is locked by the update that increments its generation, because most writes are allowed.
+// queueProviders queues the statement that locks the providers of the new allocations and of the deleted consumers'
+// allocations. In a standalone transaction with a single provider, the update that increments the generation also takes the
+// lock. This saves a statement, because most writes are allowed and need the increment anyway.
 func (t *allocationTx) queueProviders(batch *pgx.Batch, deleted []string) {
 	const lock = `
 		select uuid, id, generation
@@ -87,7 +90,7 @@ func (t *allocationTx) newProviders() []string {
 	return slices.Compact(all)
 }
 
-// queueInventories reads the inventories of the new allocations and their usage.
+// queueInventories queues the query for the inventories of the new allocations and their usage.
 func (t *allocationTx) queueInventories(batch *pgx.Batch) {
 	var classes []string
 	for _, w := range t.writes {
@@ -151,7 +154,7 @@ func (t *allocationTx) readAllocations(rows pgx.Rows) error {
 	return err
 }
 
-// inventoryRow is an inventory with its usage, scanned by column names.
+// inventoryRow is a result row with an inventory and its usage; its fields are scanned by column name.
 type inventoryRow struct {
 	Provider   string
 	Class      string

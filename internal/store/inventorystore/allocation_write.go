@@ -9,14 +9,14 @@ import (
 	"berth/internal/store/db"
 )
 
-// AllocationWrite replaces the allocations of one or more consumers, all or nothing.
+// AllocationWrite is a write that replaces the allocations of one or more consumers: either of all of them or of none.
 type AllocationWrite struct {
 	actor  string
 	Writes []inventory.ConsumerWrite // sorted by consumer
 	Fault  error                     // an *inventory.Fault if the write is not allowed; set by the transaction
 }
 
-// NewAllocationWrite returns a write by the actor of the context.
+// NewAllocationWrite returns a write of allocations by the actor in ctx.
 func NewAllocationWrite(ctx context.Context, writes []inventory.ConsumerWrite) *AllocationWrite {
 	return &AllocationWrite{actor: db.Actor(ctx), Writes: slices.SortedFunc(slices.Values(writes), compareConsumers)}
 }
@@ -33,7 +33,7 @@ func (w *AllocationWrite) providers() []string {
 	return slices.Compact(all)
 }
 
-// consumers returns the UUIDs of the consumers, sorted.
+// consumers returns the UUIDs of the consumers in the write, sorted.
 func (w *AllocationWrite) consumers() []string {
 	all := make([]string, len(w.Writes))
 	for i, c := range w.Writes {
@@ -42,8 +42,8 @@ func (w *AllocationWrite) consumers() []string {
 	return all
 }
 
-// locksOneProvider reports whether the write locks exactly one provider. A deleted consumer may have allocations of any
-// providers.
+// locksOneProvider reports whether the write locks exactly one provider. A write that deletes a consumer may lock several
+// providers, because the consumer may have allocations from several providers.
 func (w *AllocationWrite) locksOneProvider() bool {
 	deletes := slices.ContainsFunc(w.Writes, func(c inventory.ConsumerWrite) bool { return len(c.Allocations) == 0 })
 	return !deletes && len(w.providers()) == 1

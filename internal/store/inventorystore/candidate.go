@@ -8,16 +8,17 @@ import (
 	"berth/internal/store/db"
 )
 
-// Limits for the number of trees in a batch. The first batch is small if the request has a small limit; later batches grow.
+// Limits for the number of trees that are read in one batch. The first batch is small if the request has a small limit; each
+// later batch is larger.
 const (
 	minTreeBatch   = 32
 	firstTreeBatch = 4096
 	maxTreeBatch   = 32768
 )
 
-// Candidates searches allocation candidates. An unknown class is a fault of kind UnknownClass, an unknown trait of kind
-// Invalid; unknown trees and aggregates have no candidates. All trees are read from one snapshot, in batches, and only until
-// the search is finished.
+// Candidates searches allocation candidates. It returns a fault of kind UnknownClass for an unknown resource class, and a fault
+// of kind Invalid for an unknown trait. A request for an unknown tree or aggregate has no candidates. The provider trees are
+// read from one snapshot, in batches, until the search is finished.
 func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*inventory.SearchResult, error) {
 	var result *inventory.SearchResult
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {
@@ -47,7 +48,7 @@ func (s *Store) Candidates(ctx context.Context, q inventory.CandidateQuery) (*in
 	return result, nil
 }
 
-// searchTrees searches every tree that may serve the request, until the search is finished.
+// searchTrees reads and searches the trees that may serve the request, until the search is finished or there are no more trees.
 func (r *treeReader) searchTrees(ctx context.Context, search *inventory.Search) error {
 	if r.inTreeAbsent {
 		return nil

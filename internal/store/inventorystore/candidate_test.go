@@ -13,8 +13,9 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// createTrees creates trees of a root with VCPU, MEMORY_MB and DISK_GB and the given number of children with one VGPU each.
-// Every hundredth root has the trait and the class CUSTOM_RARE. All roots are in one aggregate.
+// createTrees creates provider trees. Each tree has a root with inventories of VCPU, MEMORY_MB and DISK_GB, and the given
+// number of child providers with an inventory of VGPU. Every hundredth root has the trait CUSTOM_RARE and an inventory of the
+// class CUSTOM_RARE. All roots are in the same aggregate.
 func createTrees(t *testing.T, url string, trees, children int) {
 	t.Helper()
 	for _, sql := range []string{
@@ -52,7 +53,7 @@ func hostQuery() inventory.CandidateQuery {
 		Groups: []inventory.Group{{Resources: map[string]int64{"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1}}}}
 }
 
-// Trees are read in batches, ordered by ID or at random.
+// Trees are read in batches, in the order of their IDs or in a random order; each tree must be searched once.
 func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -71,7 +72,7 @@ func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 		}
 		for _, n := range found.SummarizedProviders() {
 			if len(n.AllTraits) < 2 || n.Parent == nil && n.InventoryOf("VCPU").Used != 1 {
-				t.Fatalf("summary of provider %s: got the traits %v, want at least two traits and a VCPU in use at a root", n.UUID, n.AllTraits)
+				t.Fatalf("summary of provider %s: got the traits %v, want at least two traits and, for a root provider, 1 VCPU in use", n.UUID, n.AllTraits)
 			}
 		}
 		return [2]int{len(found.Candidates), len(providers)}
@@ -92,7 +93,7 @@ func TestCandidates_EveryTreeIsSearchedOnce(t *testing.T) {
 		"unknown aggregate": {0, func(q *inventory.CandidateQuery) { q.Groups[0].Aggregates.Required = [][]string{{"nobody's"}} }},
 	} {
 		if d := cmp.Diff([2]int{tc.want, tc.want}, count(tc.change)); d != "" {
-			t.Errorf("numbers of candidates and of their roots, %s (- is wanted):\n%s", name, d)
+			t.Errorf("numbers of candidates and of providers in them, request %q (-want +got):\n%s", name, d)
 		}
 	}
 }
@@ -108,7 +109,7 @@ func TestCandidates_EndWithTheRequestContext(t *testing.T) {
 	}
 }
 
-// No request reads a large table sequentially, unless it asks for all rows.
+// No query scans a large table sequentially, unless the request is for all rows.
 func TestPlacementQueries_UseIndexes(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -154,7 +155,7 @@ func TestPlacementQueries_UseIndexes(t *testing.T) {
 	var table string
 	var scans int
 	if _, err := pgx.ForEachRow(rows, []any{&table, &scans}, func() error {
-		t.Errorf("table %s was scanned sequentially %d times, want 0", table, scans)
+		t.Errorf("sequential scans of the table %s: got %d, want 0", table, scans)
 		return nil
 	}); err != nil {
 		t.Fatal(err)

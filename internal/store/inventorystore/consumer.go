@@ -11,8 +11,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// DeleteAllocations deletes a consumer of any generation with all its allocations. It returns db.ErrNotFound if the
-// consumer does not exist.
+// DeleteAllocations deletes a consumer with all its allocations, whatever generation the consumer has. It returns
+// db.ErrNotFound if the consumer does not exist.
 func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	tag, err := s.db.Exec(ctx, `
 		with deleted as (
@@ -23,7 +23,7 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 		select $2, $3, uuid, generation
 		from deleted`, consumer, db.Actor(ctx), inventory.CauseAllocations)
 	if err != nil {
-		return fmt.Errorf("delete allocations of %s: %w", consumer, err)
+		return fmt.Errorf("delete allocations of consumer %s: %w", consumer, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return fmt.Errorf("%w: no allocations of consumer %s", db.ErrNotFound, consumer)
@@ -31,7 +31,7 @@ func (s *Store) DeleteAllocations(ctx context.Context, consumer string) error {
 	return nil
 }
 
-// allocationRow is an allocation of a consumer.
+// allocationRow is a result row with one allocation of a consumer.
 type allocationRow struct {
 	Project            string
 	User               string

@@ -10,7 +10,8 @@ import (
 	"berth/internal/store/db"
 )
 
-// ReplaceTogether replaces allocations in one transaction, as a group commit does, and returns the result of each write.
+// ReplaceTogether runs several writes of allocations in one transaction, as a group commit does, and returns the result of each
+// write.
 func ReplaceTogether(ctx context.Context, s *Store, all ...[]inventory.ConsumerWrite) []error {
 	var writes []*AllocationWrite
 	for _, w := range all {
@@ -24,7 +25,7 @@ func ReplaceTogether(ctx context.Context, s *Store, all ...[]inventory.ConsumerW
 	return results
 }
 
-// TryStatement tries a write as one statement.
+// TryStatement runs a write of allocations as one statement, if possible, and reports whether the statement has written.
 func TryStatement(ctx context.Context, s *Store, w inventory.ConsumerWrite) (done bool, err error) {
 	return s.tryAllocationStatement(ctx, NewAllocationWrite(ctx, []inventory.ConsumerWrite{w}))
 }
@@ -32,10 +33,10 @@ func TryStatement(ctx context.Context, s *Store, w inventory.ConsumerWrite) (don
 // WaitingWrites returns the number of writes that wait for a group commit.
 func WaitingWrites(s *Store) int { return s.groupCommit.Waiting() }
 
-// GroupCommitQueues returns the number of queues that are not idle.
+// GroupCommitQueues returns the number of group commit queues with a running or waiting write.
 func GroupCommitQueues(s *Store) int { return s.groupCommit.Queues() }
 
-// RunBatch runs a batch in a transaction of its own.
+// RunBatch sends a batch of statements in its own transaction.
 func RunBatch(ctx context.Context, s *Store, queue func(*pgx.Batch)) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		batch := &pgx.Batch{}

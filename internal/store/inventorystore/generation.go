@@ -12,9 +12,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// queueHistory queues the history entries of changed generations. It follows the statements that lock the changed rows, so
-// that the entries of a consumer or provider have the order of its writes. A change without an actor gets the actor of the
-// context.
+// queueHistory queues the insertion of history entries for changed generations. The caller must queue it after the statements
+// that lock the changed rows, so that the history entries of a consumer or provider have the same order as its writes. If a
+// change has no actor, the entry gets the actor in ctx.
 func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, changes ...inventory.GenerationChange) {
 	if len(changes) == 0 {
 		return
@@ -39,13 +39,13 @@ func queueHistory(ctx context.Context, batch *pgx.Batch, cause inventory.Cause, 
 		cause, actors, consumers, consumerFrom, consumerTo, providers, providerFrom, providerTo)
 }
 
-// ConsumerHistory returns up to limit changes of a consumer's generation, newest first. It returns only changes whose ID is
-// smaller than `before`, or the newest ones if `before` is 0.
+// ConsumerHistory returns at most `limit` changes of a consumer's generation, newest first. If `before` is not 0, it returns
+// only changes whose ID is smaller than `before`.
 func (s *Store) ConsumerHistory(ctx context.Context, consumer string, before int64, limit int) ([]inventory.GenerationChange, error) {
 	return s.history(ctx, `consumer = $1`, consumer, before, limit)
 }
 
-// ProviderHistory is ConsumerHistory for a provider.
+// ProviderHistory returns the changes of a provider's generation, in the same way as ConsumerHistory for a consumer.
 func (s *Store) ProviderHistory(ctx context.Context, provider string, before int64, limit int) ([]inventory.GenerationChange, error) {
 	return s.history(ctx, `provider = $1`, provider, before, limit)
 }
@@ -58,16 +58,16 @@ func (s *Store) history(ctx context.Context, condition, uuid string, before int6
 		order by id desc
 		limit $3`, uuid, before, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read generation history of %s: %w", uuid, err)
+		return nil, fmt.Errorf("read generation history of consumer or provider %s: %w", uuid, err)
 	}
 	changes, err := pgx.CollectRows(rows, scanChange)
 	if err != nil {
-		return nil, fmt.Errorf("read generation history of %s: %w", uuid, err)
+		return nil, fmt.Errorf("read generation history of consumer or provider %s: %w", uuid, err)
 	}
 	return changes, nil
 }
 
-// changeRow is an entry of the history.
+// changeRow is a row of the generation history.
 type changeRow struct {
 	ID                       int64
 	At                       time.Time
@@ -90,14 +90,14 @@ func scanChange(row pgx.CollectableRow) (inventory.GenerationChange, error) {
 	return c, err
 }
 
-// Retention is the part of the generation history that is kept. A zero field sets no limit.
+// Retention says which entries of the generation history are kept. A field with the value zero sets no limit.
 type Retention struct {
 	Age  time.Duration // maximum age
 	Rows int64         // maximum number of entries
 }
 
-// TrimHistory deletes up to limit of the oldest history entries that exceed the retention, and returns the number of deleted
-// entries.
+// TrimHistory deletes entries of the generation history that exceed the retention, oldest first and at most `limit`. It returns
+// the number of deleted entries.
 func (s *Store) TrimHistory(ctx context.Context, keep Retention, limit int) (int64, error) {
 	tag, err := s.db.Exec(ctx, `
 		delete from generation_change

@@ -97,7 +97,8 @@ func TestGenerationHistory_RecordsActorAndCauseOfEveryMethod(t *testing.T) {
 		got += formatChanges(t, changes, names) + "\n"
 	}
 
-	// The entries of several consumers in one write are sorted by the consumers' UUIDs, which are random here.
+	// If one write changes several consumers, their history entries are sorted by the consumers' UUIDs, which are random in
+	// this test.
 	both := []string{"ann/demo: allocations, one 1 to 2, B 2 to 3", "ann/demo: allocations, two none to 1, B 2 to 3"}
 	emptied := []string{"ann/demo: allocations, one 2 to none, B 3 to 4", "ann/demo: allocations, two 1 to 2, B 3 to 4"}
 	if one > two {
@@ -120,7 +121,7 @@ ann/demo: deleted, A 6 to none
 
 ` + strings.Join(ofB, "\n") + "\n\n" + strings.Join(ofOne, "\n") + "\n\n"
 	if d := cmp.Diff(want, got); d != "" || faultKind(refused) != inventory.Conflict {
-		t.Errorf("write beyond the capacity: got the fault %v, want Conflict; history (- is wanted):\n%s", refused, d)
+		t.Errorf("write beyond the capacity: got error %v, want a fault of kind Conflict; generation history after all writes (-want +got):\n%s", refused, d)
 	}
 }
 
@@ -188,14 +189,14 @@ func TestTrimHistory_KeepsEntriesWithinTheRetention(t *testing.T) {
 				got = append([]int64{*c.Provider.To}, got...)
 			}
 			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("entries that are left after rounds that deleted %v entries (- is wanted):\n%s", rounds, d)
+				t.Errorf("history entries that are left after trimming, which deleted %v entries per round (-want +got):\n%s", rounds, d)
 			}
 		})
 	}
 }
 
-// countHistoryGaps counts the history entries that do not begin with the generation where the previous entry ends, and the
-// consumers and providers whose generation differs from their last entry.
+// countHistoryGaps is a SQL query that counts two kinds of errors: history entries that do not begin with the generation with
+// which the previous entry ends, and consumers and providers whose generation differs from their last history entry.
 const countHistoryGaps = `
 	with moved as (
 		select 'consumer ' || consumer as whose, id, consumer_from as before, consumer_to as after

@@ -14,23 +14,24 @@ import (
 const (
 	// maxGroupCommit is the largest number of writes that share a transaction.
 	maxGroupCommit = 32
-	// groupCommitTimeout limits a transaction that several writes share.
+	// groupCommitTimeout is the maximum duration of a transaction that several writes share.
 	groupCommitTimeout = 2 * db.StatementTimeout
-	// maxGroupCommitWait is the longest time that a queue waits for the writers that it has just answered.
+	// maxGroupCommitWait is the maximum time that a queue waits for further writes of the writers whose writes have just been
+	// committed.
 	maxGroupCommitWait = 2 * time.Millisecond
 )
 
-// groupCommit contains one queue of writes per provider. A transaction holds the lock of its provider until PostgreSQL has
-// written the commit to disk. Writes that arrive meanwhile share the next transaction, so that they do not wait for one disk
-// write each. The order of writers in different processes is decided by the locks of the database.
+// groupCommit has one queue of writes for each provider. A transaction holds the lock of its provider until PostgreSQL has
+// written the commit to disk. Writes that arrive meanwhile share the next transaction, so that they wait for one common disk
+// write instead of one disk write each. Between processes, the row locks of the database decide the order of the writes.
 type groupCommit = coalesce.Batcher[*AllocationWrite, struct{}]
 
-// queuedWrite is a write in the queue of its provider.
+// queuedWrite is a write of allocations in the queue of its provider.
 type queuedWrite = coalesce.Call[*AllocationWrite, struct{}]
 
-// newGroupCommit returns the queues of a store. The first write of an idle queue runs at once. After a shared transaction
-// the queue waits for a quarter of that transaction's duration, because the answered writers tend to write again; otherwise
-// the writers would alternate in two groups of half the size.
+// newGroupCommit returns the group commit queues of a store. The first write of an idle queue runs immediately. After a shared
+// transaction, the queue waits for a quarter of that transaction's duration, because the same writers tend to write again soon.
+// Without this wait, the writers would form two alternating groups of half the size.
 func newGroupCommit(s *Store) *groupCommit {
 	return coalesce.NewBatcher(coalesce.Config[*AllocationWrite, struct{}]{
 		Run:       s.runGroupCommit,
@@ -43,8 +44,8 @@ func newGroupCommit(s *Store) *groupCommit {
 	})
 }
 
-// runGroupCommit runs a batch of writes of one provider in one transaction. If PostgreSQL refuses it, each write runs in a
-// transaction of its own, so that an invalid write fails no other.
+// runGroupCommit runs a batch of writes of one provider in one transaction. If PostgreSQL rejects the transaction, each write
+// runs in its own transaction, so that an invalid write does not make the others fail.
 func (s *Store) runGroupCommit(ctx context.Context, batch []*queuedWrite) {
 	if len(batch) == 1 {
 		batch[0].Finish(struct{}{}, s.runSingleWrite(ctx, batch[0].Item))

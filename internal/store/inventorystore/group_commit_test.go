@@ -44,7 +44,8 @@ func dumpRows(t *testing.T, db *pgx.Conn) []string {
 	return all
 }
 
-// drawWrite draws a write of one consumer and one provider. Some of its classes have no inventory, or do not exist.
+// drawWrite draws a random write for one consumer and one provider. Some of the requested resource classes have no inventory or
+// do not exist.
 func drawWrite(t *rapid.T, provider, consumer string) inventory.ConsumerWrite {
 	expect := rapid.SampledFrom([]inventory.Expectation{{}, {}, {}, {}, inventory.ExpectAbsent(), inventory.ExpectGeneration(1)}).Draw(t, "expect")
 	w := inventory.ConsumerWrite{Consumer: consumer, Project: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project"), User: "u", Expect: expect}
@@ -91,19 +92,20 @@ func TestGroupCommit_ResultsEqualThoseOfSeparateTransactions(t *testing.T) {
 			for i, writes := range all {
 				want := inTurn.Inventory.ReplaceAllocations(t.Context(), writes)
 				if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(got[i])); diff != "" {
-					rt.Errorf("result of write %d differs (- is wanted):\n%s", i, diff)
+					rt.Errorf("result of write %d in a shared transaction differs from its result in a separate transaction (-separate +shared):\n%s", i, diff)
 				}
 			}
 		}
 	})
 
 	if diff := cmp.Diff(dumpRows(t, inTurnDB), dumpRows(t, togetherDB)); diff != "" {
-		t.Errorf("rows differ (- is wanted):\n%s", diff)
+		t.Errorf("rows after shared transactions differ from rows after separate transactions (-separate +shared):\n%s", diff)
 	}
 }
 
-// queueWriters starts writers of a provider that a rival has locked: the first one waits for the rival, the others wait in the
-// group commit queue, in order. When all of them wait, it calls meanwhile, commits the rival, and returns the writers' errors.
+// queueWriters starts writers of a provider that a competing transaction has locked. The first writer waits for the lock, the
+// others wait in the group commit queue, in order. When all writers wait, queueWriters calls `meanwhile`, commits the competing
+// transaction, and returns the writers' errors.
 func queueWriters(t *testing.T, s *store.Store, url, provider string, meanwhile func(), writers ...func() error) []error {
 	t.Helper()
 	r := storetest.NewRival(t, url)
@@ -152,15 +154,15 @@ func TestGroupCommit_WaitingWritersShareATransaction(t *testing.T) {
 	}
 	want := []inventory.Kind{-1, -1, -1, -1, -1, inventory.Conflict, inventory.Conflict, inventory.Conflict}
 	if diff := cmp.Diff(want, kinds); diff != "" {
-		t.Errorf("want the first five of eight writes to succeed (- is wanted):\n%s", diff)
+		t.Errorf("fault kinds of eight queued writes, of which the first five must succeed (-want +got):\n%s", diff)
 	}
 	var transactions int
 	err := storetest.Connect(t, url).QueryRow(t.Context(), `select count(distinct xmin::text) from consumer`).Scan(&transactions)
 	if err != nil || transactions != 2 {
-		t.Errorf("the writes ran in %d transactions, error %v; want two: one for the first writer and one for all others", transactions, err)
+		t.Errorf("number of transactions that created consumers: got %d, error %v; want 2: one for the first writer and one for all others", transactions, err)
 	}
 	if n := inventorystore.GroupCommitQueues(s.Inventory); n != 0 {
-		t.Errorf("%d queues are left after all writes, want 0", n)
+		t.Errorf("group commit queues after all writes: got %d, want 0", n)
 	}
 }
 
@@ -180,10 +182,10 @@ func TestGroupCommit_CancelledWaitingWriterWritesNothing(t *testing.T) {
 	results := queueWriters(t, s, url, p, leave, write(t.Context(), uuid.NewString()), write(ctx, impatient), write(t.Context(), impatient))
 
 	if results[0] != nil || !errors.Is(results[1], context.Canceled) || results[2] != nil {
-		t.Errorf("errors of three writers: want only the second one cancelled, got %v", results)
+		t.Errorf("errors of three writers: got %v, want context.Canceled for the second one only", results)
 	}
 	if h := storetest.Allocations(t, s, impatient); h.Generation != 1 {
-		t.Errorf("allocations of the consumer: want those that the third writer wrote, at generation 1; got %+v", h)
+		t.Errorf("allocations of the consumer after only the third writer succeeded: got %+v, want generation 1", h)
 	}
 }
 
@@ -202,7 +204,7 @@ func TestGroupCommit_CancelledFirstWriterCancelsNoOther(t *testing.T) {
 	results := queueWriters(t, s, url, p, leave, write(ctx), write(t.Context()), write(t.Context()))
 
 	if !errors.Is(results[0], context.Canceled) || results[1] != nil || results[2] != nil {
-		t.Errorf("errors of three writers: want only the first one cancelled, got %v", results)
+		t.Errorf("errors of three writers: got %v, want context.Canceled for the first one only", results)
 	}
 }
 
@@ -221,9 +223,9 @@ func TestGroupCommit_WriteThatPostgreSQLRejectsFailsNoOther(t *testing.T) {
 	results := queueWriters(t, s, url, p, func() {}, write("a"), write("b"), write("evil"), write("c"))
 
 	if results[0] != nil || results[1] != nil || results[2] == nil || faultKind(results[2]) >= 0 || results[3] != nil {
-		t.Errorf("errors of four writers: want only the third one to fail, got %v", results)
+		t.Errorf("errors of four writers: got %v, want an error for the third one only", results)
 	}
 	if u, err := s.Inventory.ProviderUsage(t.Context(), p); err != nil || u.Used["VCPU"] != 3 {
-		t.Errorf("usage of the provider: want 3 VCPUs, got %+v, error %v", u, err)
+		t.Errorf("usage of the provider after three successful writes: got %+v, error %v; want 3 VCPUs", u, err)
 	}
 }

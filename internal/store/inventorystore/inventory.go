@@ -10,9 +10,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// SetInventory creates or replaces the inventory of one class and increments the provider's generation, in the caller's
-// transaction. Allocations stay, even if they exceed the new capacity. The error is db.ErrNotFound for an unknown provider, and
-// an *inventory.Fault for an unknown class.
+// SetInventory creates or replaces a provider's inventory of one resource class and increments the provider's generation, in
+// the caller's transaction. Existing allocations are kept, even if they exceed the new capacity. SetInventory returns
+// db.ErrNotFound for an unknown provider, and an *inventory.Fault for an unknown class.
 func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inventory.Inventory) error {
 	p, err := lockProvider(ctx, tx, provider)
 	if err != nil {
@@ -25,12 +25,13 @@ func SetInventory(ctx context.Context, tx db.Tx, provider, class string, i inven
 	QueueInventory(batch, p, class, i)
 	p.QueueGeneration(ctx, batch, inventory.CauseInventories)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("set inventory of %s: %w", provider, err)
+		return fmt.Errorf("set inventory of provider %s: %w", provider, err)
 	}
 	return nil
 }
 
-// QueueInventory queues the creation or replacement of an inventory. The class must exist.
+// QueueInventory queues the statement that creates or replaces a provider's inventory of a resource class. The class must
+// exist.
 func QueueInventory(batch *pgx.Batch, p LockedProvider, class string, i inventory.Inventory) {
 	batch.Queue(`
 		insert into inventory (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)

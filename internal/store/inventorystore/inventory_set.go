@@ -14,12 +14,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// ProviderInventories returns the inventories of a provider by resource class.
+// ProviderInventories returns the inventories of a provider, by resource class.
 func (s *Store) ProviderInventories(ctx context.Context, provider string) (inventory.ProviderInventories, error) {
 	return providerInventories(ctx, s.db, provider)
 }
 
-// providerInventoryRow is an inventory of a provider. If the provider has no inventory, only the generation is not null.
+// providerInventoryRow is a result row with one inventory of a provider. For a provider without inventories, there is one row
+// in which every field except Generation is null.
 type providerInventoryRow struct {
 	Generation                                  int64
 	Class                                       *string
@@ -37,7 +38,7 @@ func providerInventories(ctx context.Context, q db.Querier, provider string) (in
 		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderInventories{}, fmt.Errorf("read inventories of %s: %w", provider, err)
+		return inventory.ProviderInventories{}, fmt.Errorf("read inventories of provider %s: %w", provider, err)
 	}
 	if len(rows) == 0 {
 		return inventory.ProviderInventories{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -62,7 +63,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// CreateInventory creates an inventory of a class that the provider does not have yet.
+// CreateInventory creates a provider's inventory of a resource class. It returns a fault if the provider already has an
+// inventory of the class.
 func (s *Store) CreateInventory(ctx context.Context, provider, class string, i inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if slices.Contains(p.classes, class) {
@@ -74,8 +76,8 @@ func (s *Store) CreateInventory(ctx context.Context, provider, class string, i i
 	})
 }
 
-// UpdateInventory changes an inventory of a provider with the given generation. It returns a fault of kind
-// UnknownClass for an unknown class, and of kind Missing if the provider has no inventory of the class.
+// UpdateInventory changes a provider's inventory of a resource class; the provider must have the given generation. It returns a
+// fault of kind UnknownClass for an unknown class, and a fault of kind Missing if the provider has no inventory of the class.
 func (s *Store) UpdateInventory(ctx context.Context, provider string, generation int64, class string,
 	i inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
@@ -93,8 +95,8 @@ func (s *Store) UpdateInventory(ctx context.Context, provider string, generation
 	})
 }
 
-// ReplaceInventories replaces all inventories of a provider with the given generation. It returns a fault of kind
-// InventoryInUse if the new set lacks an inventory that has allocations.
+// ReplaceInventories replaces all inventories of a provider; the provider must have the given generation. It returns a fault of
+// kind InventoryInUse if an inventory that has allocations is not in the new set.
 func (s *Store) ReplaceInventories(ctx context.Context, provider string, generation int64,
 	classes map[string]inventory.Inventory) (inventory.ProviderInventories, error) {
 	return s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
@@ -115,8 +117,8 @@ func (s *Store) ReplaceInventories(ctx context.Context, provider string, generat
 	})
 }
 
-// DeleteInventory deletes the inventory of a class. It returns a fault of kind Missing if the provider has no such
-// inventory, and of kind InventoryInUse if the inventory has allocations.
+// DeleteInventory deletes a provider's inventory of a resource class. It returns a fault of kind Missing if the provider has no
+// such inventory, and a fault of kind InventoryInUse if the inventory has allocations.
 func (s *Store) DeleteInventory(ctx context.Context, provider, class string) error {
 	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		if !slices.Contains(p.classes, class) {
@@ -127,7 +129,8 @@ func (s *Store) DeleteInventory(ctx context.Context, provider, class string) err
 	return err
 }
 
-// DeleteInventories deletes all inventories of a provider. It returns a fault of kind InventoryInUse if one has allocations.
+// DeleteInventories deletes all inventories of a provider. It returns a fault of kind InventoryInUse if one of the inventories
+// has allocations.
 func (s *Store) DeleteInventories(ctx context.Context, provider string) error {
 	_, err := s.changeInventories(ctx, provider, func(tx db.Tx, p LockedInventories, batch *pgx.Batch) error {
 		return p.QueueDelete(ctx, tx, batch, p.classes)
@@ -137,14 +140,14 @@ func (s *Store) DeleteInventories(ctx context.Context, provider string) error {
 
 const staleGenerationMessage = "resource provider generation conflict"
 
-// LockedInventories is a locked provider with the classes of its inventories, in the order of their IDs.
+// LockedInventories is a locked provider with the resource classes of its inventories, in the order of the class IDs.
 type LockedInventories struct {
 	LockedProvider
 	classes []string
 }
 
-// changeInventories locks a provider, calls prepare, which checks the change and queues it, increments the generation, and
-// returns the new inventories.
+// changeInventories changes the inventories of a provider: it locks the provider, calls `prepare`, which checks and queues the
+// change, increments the provider's generation, and returns the new inventories.
 func (s *Store) changeInventories(ctx context.Context, provider string,
 	prepare func(db.Tx, LockedInventories, *pgx.Batch) error) (inventory.ProviderInventories, error) {
 	var after inventory.ProviderInventories
@@ -159,7 +162,7 @@ func (s *Store) changeInventories(ctx context.Context, provider string,
 		}
 		p.QueueGeneration(ctx, batch, inventory.CauseInventories)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-			return fmt.Errorf("change inventories of %s: %w", provider, err)
+			return fmt.Errorf("change inventories of provider %s: %w", provider, err)
 		}
 		after, err = providerInventories(ctx, tx, provider)
 		return err
@@ -181,15 +184,16 @@ func LockInventories(ctx context.Context, tx db.Tx, provider string) (LockedInve
 		where i.provider_id = $1
 		order by c.id`, p.id)
 	if err != nil {
-		return p, fmt.Errorf("read inventory classes of %s: %w", provider, err)
+		return p, fmt.Errorf("read inventory classes of provider %s: %w", provider, err)
 	}
 	if p.classes, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		return p, fmt.Errorf("read inventory classes of %s: %w", provider, err)
+		return p, fmt.Errorf("read inventory classes of provider %s: %w", provider, err)
 	}
 	return p, nil
 }
 
-// checkNewClasses returns a fault if one of the classes does not exist. It skips the classes of the provider's inventories.
+// checkNewClasses returns a fault if one of the resource classes does not exist. It does not check classes of which the
+// provider already has an inventory.
 func (p LockedInventories) checkNewClasses(ctx context.Context, tx db.Tx, classes ...string) error {
 	unknown := slices.DeleteFunc(slices.Clone(classes), func(class string) bool { return slices.Contains(p.classes, class) })
 	if len(unknown) == 0 {
@@ -198,7 +202,8 @@ func (p LockedInventories) checkNewClasses(ctx context.Context, tx db.Tx, classe
 	return checkClasses(ctx, tx, unknown)
 }
 
-// QueueDelete queues the deletion of inventories. If one of them has allocations, it returns a fault of kind InventoryInUse.
+// QueueDelete queues the deletion of a provider's inventories of the given resource classes. If one of these inventories has
+// allocations, QueueDelete returns a fault of kind InventoryInUse.
 func (p LockedInventories) QueueDelete(ctx context.Context, tx db.Tx, batch *pgx.Batch, classes []string) error {
 	if len(classes) == 0 {
 		return nil

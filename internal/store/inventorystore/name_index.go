@@ -9,8 +9,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// nameIndex maps the names of classes or traits to their IDs and back. For each name it contains the number of providers
-// with the class or trait, counted up to maxRareCount.
+// nameIndex maps the names of resource classes or traits to their IDs and back. For each name, it also contains the number of
+// providers with that class or trait, counted up to maxRareCount.
 type nameIndex struct {
 	names  map[int32]string
 	ids    map[string]int32
@@ -21,7 +21,7 @@ func newNameIndex() nameIndex {
 	return nameIndex{map[int32]string{}, map[string]int32{}, map[string]int{}}
 }
 
-// read adds rows of ID, name and count.
+// read adds the rows of a query result, each with an ID, a name and a count, to the index.
 func (x nameIndex) read(rows pgx.Rows) error {
 	var id int32
 	var name string
@@ -33,7 +33,7 @@ func (x nameIndex) read(rows pgx.Rows) error {
 	return err
 }
 
-// namesOf returns the names of IDs.
+// namesOf returns the names that belong to the IDs, in the same order.
 func (x nameIndex) namesOf(ids []int32) []string {
 	if len(ids) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func (x nameIndex) namesOf(ids []int32) []string {
 	return all
 }
 
-// idsOf returns the IDs of names. All of them must exist.
+// idsOf returns the IDs that belong to the names, in the same order. All names must be in the index.
 func (x nameIndex) idsOf(names []string) []int32 {
 	all := make([]int32, len(names))
 	for i, name := range names {
@@ -54,8 +54,8 @@ func (x nameIndex) idsOf(names []string) []int32 {
 	return all
 }
 
-// check returns a fault of the given kind if some of the names do not exist. The format is a message with one verb for the
-// list of these names.
+// check returns a fault of the given kind if some of the names are not in the index. The parameter `format` is the fault's
+// message; it has one verb for the list of these names.
 func (x nameIndex) check(names []string, kind inventory.Kind, format string) error {
 	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, exists := x.ids[name]
@@ -68,7 +68,7 @@ func (x nameIndex) check(names []string, kind inventory.Kind, format string) err
 	return nil
 }
 
-// Messages of faults about unknown names.
+// Messages of faults about unknown names of resource classes and traits.
 const (
 	unknownClassMessage = "No such resource class %s."
 	unknownTraitMessage = "No such trait(s): %s."

@@ -12,12 +12,13 @@ import (
 	"berth/internal/store/db"
 )
 
-// treeLock is the advisory lock that protects the parents of all providers. A transaction that adds a child holds it in
-// shared mode. A transaction that moves a subtree holds it in exclusive mode, so that it sees all descendants.
+// treeLock is the key of the advisory lock that protects the parents of all providers. A transaction that adds a child provider
+// takes the lock in shared mode. A transaction that moves a subtree takes the lock in exclusive mode, so that it sees all
+// descendants.
 const treeLock = 0x62657274
 
-// CreateProvider creates a provider. It returns a fault of kind DuplicateName if the name or UUID is in use, and of kind
-// Invalid if the parent does not exist.
+// CreateProvider creates a provider. It returns a fault of kind DuplicateName if the name or UUID is in use, and a fault of
+// kind Invalid if the parent does not exist.
 func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (inventory.Provider, error) {
 	var created inventory.Provider
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -32,13 +33,13 @@ func (s *Store) CreateProvider(ctx context.Context, p inventory.ProviderDraft) (
 }
 
 // DeleteProvider deletes a provider with its inventories, traits and aggregates. It returns a fault of kind HasChildren if the
-// provider has children, and of kind ProviderInUse if it has allocations.
+// provider has children, and a fault of kind ProviderInUse if consumers have allocations from it.
 func (s *Store) DeleteProvider(ctx context.Context, uuid string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error { return removeProvider(ctx, tx, uuid) })
 }
 
-// AddProvider is CreateProvider in the caller's transaction. After a fault of kind DuplicateName the transaction can only be
-// rolled back.
+// AddProvider creates a provider in the caller's transaction, as CreateProvider does in its own. After a fault of kind
+// DuplicateName, the transaction can only be rolled back.
 func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error {
 	if p.Parent != "" {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared($1)`, treeLock); err != nil {
@@ -75,7 +76,8 @@ func AddProvider(ctx context.Context, tx db.Tx, p inventory.ProviderDraft) error
 	return nil
 }
 
-// DropProvider deletes a provider if it exists, in the caller's transaction; see DeleteProvider.
+// DropProvider deletes a provider in the caller's transaction, as DeleteProvider does in its own. It returns nil if the
+// provider does not exist.
 func DropProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	if err := removeProvider(ctx, tx, uuid); !errors.Is(err, db.ErrNotFound) {
 		return err
@@ -83,7 +85,7 @@ func DropProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	return nil
 }
 
-// removeProvider is DeleteProvider in a transaction.
+// removeProvider deletes a provider in the given transaction; see DeleteProvider.
 func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	var id, generation int64
 	var children, allocations bool
@@ -116,15 +118,15 @@ func removeProvider(ctx context.Context, tx db.Tx, uuid string) error {
 	return nil
 }
 
-// LockedProvider is a provider whose row the transaction has locked. No other transaction can change its generation,
-// inventories, traits or aggregates.
+// LockedProvider is a provider whose row the transaction has locked. While the transaction runs, no other transaction can
+// change the generation, inventories, traits or aggregates of the provider.
 type LockedProvider struct {
 	id         int64
 	uuid       string
 	generation int64
 }
 
-// lockProvider locks a provider against other writers.
+// lockProvider locks the row of a provider, so that other writers of the provider wait until the transaction ends.
 func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, error) {
 	p := LockedProvider{uuid: uuid}
 	err := tx.QueryRow(ctx, `
@@ -138,7 +140,8 @@ func lockProvider(ctx context.Context, tx db.Tx, uuid string) (LockedProvider, e
 	return p, nil
 }
 
-// checkGeneration returns a fault of kind ConcurrentUpdate if the provider has another generation than the writer has read.
+// checkGeneration returns a fault of kind ConcurrentUpdate with the given message if the provider does not have the generation
+// that the writer expects.
 func (p LockedProvider) checkGeneration(generation int64, message string) error {
 	if p.generation != generation {
 		return inventory.Faultf(inventory.ConcurrentUpdate, "%s", message)
@@ -146,7 +149,7 @@ func (p LockedProvider) checkGeneration(generation int64, message string) error 
 	return nil
 }
 
-// QueueGeneration queues the increment of a locked provider's generation, and its entry in the history.
+// QueueGeneration queues the increment of a locked provider's generation, and an entry about it in the generation history.
 func (p *LockedProvider) QueueGeneration(ctx context.Context, batch *pgx.Batch, cause inventory.Cause) {
 	before := p.generation
 	p.generation++

@@ -13,7 +13,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// providerSelect selects the columns that scanProvider reads.
+// providerSelect is the beginning of a SQL query; it selects the columns that scanProvider reads.
 const providerSelect = `
 	select p.uuid, p.name, p.generation, coalesce(parent.uuid, ''), root.uuid, coalesce(p.updated_at, p.created_at)
 	from provider p
@@ -21,7 +21,7 @@ const providerSelect = `
 	join provider root on root.id = p.root_id
 	`
 
-// Provider returns the provider with a UUID.
+// Provider returns the provider with the given UUID.
 func (s *Store) Provider(ctx context.Context, uuid string) (inventory.Provider, error) {
 	return provider(ctx, s.db, uuid)
 }
@@ -42,7 +42,7 @@ func scanProvider(row pgx.CollectableRow) (inventory.Provider, error) {
 }
 
 // Providers returns the providers that match a filter, oldest first. It returns a fault of kind UnknownClass for an unknown
-// class, and of kind Invalid for an unknown trait.
+// resource class, and a fault of kind Invalid for an unknown trait.
 func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]inventory.Provider, error) {
 	var providers []inventory.Provider
 	err := s.db.InSnapshot(ctx, func(tx db.Tx) error {
@@ -69,8 +69,9 @@ func (s *Store) Providers(ctx context.Context, f inventory.ProviderFilter) ([]in
 	return providers, nil
 }
 
-// providerConditions returns the where clause of a filter for the provider p, and its arguments. It checks which classes the
-// provider has, but not the amounts.
+// providerConditions returns the SQL where clause of a filter, for a provider table with the alias p, and the arguments of the
+// clause. The clause checks that the provider has inventories of the requested classes, but not that the requested amounts are
+// available.
 func providerConditions(f inventory.ProviderFilter, classes, traits nameIndex) (where string, args []any) {
 	var conditions []string
 	addCondition := func(condition string, value any) {
@@ -125,7 +126,7 @@ func filterNames(ctx context.Context, tx db.Tx, f inventory.ProviderFilter) (cla
 	return classes, traits, traits.check(f.Traits.Names(), inventory.Invalid, unknownTraitMessage)
 }
 
-// availableRow is an inventory of a listed provider, with its usage.
+// availableRow is a result row with an inventory of a listed provider and the usage of the inventory.
 type availableRow struct {
 	Provider string
 	Class    string
@@ -133,7 +134,8 @@ type availableRow struct {
 	Used int64
 }
 
-// countAvailableClasses returns for each provider UUID the number of classes of which the requested amount can be allocated.
+// countAvailableClasses returns, for each provider UUID, the number of requested resource classes of which the provider has the
+// requested amount available.
 func countAvailableClasses(ctx context.Context, tx db.Tx, resources map[string]int64, where string, args []any) (map[string]int, error) {
 	rows, err := tx.Query(ctx, fmt.Sprintf(`
 		select p.uuid as provider, c.name as class, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.allocation_ratio,

@@ -32,8 +32,8 @@ func (s *Store) UpdateProvider(ctx context.Context, c inventory.ProviderChange) 
 	return changed, err
 }
 
-// moveProvider moves a provider to the parent in the change. Most changes repeat the current parent and need no lock of the
-// trees.
+// moveProvider moves a provider to the parent that the change names. Most changes name the current parent; for these,
+// moveProvider does not lock the provider trees.
 func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) error {
 	current, err := provider(ctx, tx, c.UUID)
 	if err != nil || c.Parent == nil || *c.Parent == current.Parent {
@@ -58,7 +58,8 @@ func moveProvider(ctx context.Context, tx db.Tx, c inventory.ProviderChange) err
 	return reparent(ctx, tx, c.UUID, *c.Parent)
 }
 
-// reparent moves a subtree to another parent, or makes it a tree of its own. The caller holds treeLock.
+// reparent moves a provider and its descendants to another parent or, if `parent` is empty, makes them a separate tree. The
+// caller must hold treeLock.
 func reparent(ctx context.Context, tx db.Tx, uuid, parent string) error {
 	rows, err := tx.Query(ctx, `
 		with recursive subtree as (

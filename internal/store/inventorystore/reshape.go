@@ -14,11 +14,11 @@ import (
 )
 
 // Reshape replaces the inventories of providers and the allocations of consumers in one transaction. It adds the new
-// inventories, moves the allocations, and then deletes the inventories that are left over. A reshape that is not allowed
-// returns an *inventory.Fault.
+// inventories, replaces the allocations, and then deletes the inventories that the request does not contain. Reshape returns an
+// *inventory.Fault if the request is not allowed.
 //
-// As in Placement, the generation of a provider grows by one for added inventories, by one for written allocations, and by one
-// for deleted inventories.
+// As in Placement, a reshape increases the generation of a provider by one when it adds inventories, by one when it writes
+// allocations, and by one when it deletes inventories.
 func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
 		if err := checkInventoryProviders(ctx, tx, shape); err != nil {
@@ -44,13 +44,14 @@ func (s *Store) Reshape(ctx context.Context, shape inventory.Reshape) error {
 	return err
 }
 
-// reshapeConflict returns the fault of a reshape that another writer has overtaken.
+// reshapeConflict returns the fault of a reshape that failed because another writer has changed the same rows.
 func reshapeConflict(what string) error {
 	return inventory.Faultf(inventory.ConcurrentUpdate, "update conflict: Another thread concurrently updated the %s. Please retry your update", what)
 }
 
-// checkInventoryProviders returns a fault if a provider of the inventories does not exist or has another generation. It runs
-// before the locks: consumers are locked before providers, but a fault of the providers is reported first.
+// checkInventoryProviders returns a fault if a provider of the new inventories does not exist or does not have the expected
+// generation. It runs before any row is locked: the transaction locks consumers before providers, but a fault about a provider
+// must be reported first.
 func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Reshape) error {
 	known, err := providersWhere(ctx, tx, `uuid = any($1)`, shape.InventoryProviders())
 	if err != nil {
@@ -70,11 +71,12 @@ func checkInventoryProviders(ctx context.Context, tx db.Tx, shape inventory.Resh
 	return nil
 }
 
-// providersWhere reads providers by UUID. The condition may end with a locking clause.
+// providersWhere reads the providers that meet a SQL condition and returns them by UUID. The condition may end with a locking
+// clause.
 func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any) (map[string]LockedProvider, error) {
 	rows, err := tx.Query(ctx, `select id, uuid, generation from provider where `+condition, args...)
 	if err != nil {
-		return nil, fmt.Errorf("read the providers of a reshape: %w", err)
+		return nil, fmt.Errorf("reshape: read providers: %w", err)
 	}
 	all := map[string]LockedProvider{}
 	var p LockedProvider
@@ -82,7 +84,7 @@ func providersWhere(ctx context.Context, tx db.Tx, condition string, args ...any
 		all[p.uuid] = p
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("read the providers of a reshape: %w", err)
+		return nil, fmt.Errorf("reshape: read providers: %w", err)
 	}
 	return all, nil
 }
@@ -94,8 +96,8 @@ type reshapeTx struct {
 	providers map[string]LockedProvider // providers of the inventories, of the new allocations and of the deleted consumers' allocations
 }
 
-// lockReshape locks the consumers and then the providers of a reshape. It returns a fault if one of them does not have the
-// expected generation.
+// lockReshape locks the consumers and then the providers of a reshape. It returns a fault if a consumer or provider does not
+// have the expected generation.
 func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*reshapeTx, error) {
 	var deleted []string
 	for _, w := range shape.Writes {
@@ -125,8 +127,8 @@ func lockReshape(ctx context.Context, tx db.Tx, shape inventory.Reshape) (*resha
 	return &reshapeTx{shape, tx, locked}, checkClasses(ctx, tx, shape.Classes())
 }
 
-// lockConsumers locks the existing consumers of the writes. It returns a fault if a consumer is not in the state that its
-// write expects.
+// lockConsumers locks the rows of the consumers that the writes change. It returns a fault if a consumer is not in the state
+// that its write expects.
 func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWrite) error {
 	names := make([]string, len(writes))
 	for i, w := range writes {
@@ -139,7 +141,7 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 		order by uuid
 		for no key update`, names)
 	if err != nil {
-		return fmt.Errorf("lock consumers: %w", err)
+		return fmt.Errorf("reshape: lock consumers: %w", err)
 	}
 	generations := map[string]*int64{}
 	var uuid string
@@ -148,7 +150,7 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 		generations[uuid] = new(generation)
 		return nil
 	}); err != nil {
-		return fmt.Errorf("lock consumers: %w", err)
+		return fmt.Errorf("reshape: lock consumers: %w", err)
 	}
 	for _, w := range writes {
 		if err := w.Expect.Check(generations[w.Consumer]); err != nil {
@@ -158,7 +160,7 @@ func lockConsumers(ctx context.Context, tx db.Tx, writes []inventory.ConsumerWri
 	return nil
 }
 
-// addInventories writes the requested inventories of the providers: it creates those that do not exist and replaces those that do. Other inventories stay for now.
+// addInventories creates or replaces the requested inventories of the providers. It does not yet delete the other inventories.
 func (r *reshapeTx) addInventories(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	for _, name := range r.InventoryProviders() {
@@ -176,7 +178,7 @@ func (r *reshapeTx) addInventories(ctx context.Context) error {
 	return nil
 }
 
-// deleteInventories deletes the inventories that the providers should no longer have.
+// deleteInventories deletes the inventories of the providers that the reshape request does not contain.
 func (r *reshapeTx) deleteInventories(ctx context.Context) error {
 	providers, classes, err := r.leftOver(ctx)
 	if err != nil {
@@ -202,8 +204,8 @@ func (r *reshapeTx) deleteInventories(ctx context.Context) error {
 	return nil
 }
 
-// leftOver returns the IDs of the inventories that the providers should no longer have. If one has allocations, it returns a
-// fault of kind InventoryInUse.
+// leftOver returns the inventories of the providers that the reshape request does not contain, as provider IDs and class IDs.
+// If one of these inventories has allocations, leftOver returns a fault of kind InventoryInUse.
 func (r *reshapeTx) leftOver(ctx context.Context) (providers []int64, classes []int32, err error) {
 	rows, err := r.tx.Query(ctx, `
 		select p.uuid, c.name, i.provider_id, i.class_id,

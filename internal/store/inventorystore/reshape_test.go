@@ -15,7 +15,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// randomReshape replaces the inventories of two providers, with the same total of VCPU, and writes an existing consumer.
+// randomReshape runs a reshape that replaces the inventories of up to two random providers, without changing their total of
+// VCPU. If the consumer of w exists, the reshape also contains the write w.
 func randomReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.ConsumerWrite, providers []string) error {
 	t.Helper()
 	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{}}
@@ -37,7 +38,8 @@ func randomReshape(t *testing.T, s *store.Store, r *rand.Rand, w inventory.Consu
 	return s.Inventory.Reshape(t.Context(), shape)
 }
 
-// moveVGPUs returns a reshape that moves VGPUs and their allocations from a host with the given generation to its child.
+// moveVGPUs returns a reshape that moves the VGPU inventory of a host, and the VGPU allocations of the consumers in `holders`,
+// to another provider. The host must have the given generation.
 func moveVGPUs(host, child string, generation int64, holders ...string) inventory.Reshape {
 	shape := inventory.Reshape{Inventories: map[string]inventory.ProviderInventories{
 		host:  {Generation: generation, Classes: map[string]inventory.Inventory{"VCPU": inventory.NewInventory(8)}},
@@ -63,7 +65,8 @@ func TestReshape_OneOfSeveralSucceedsCompletely(t *testing.T) {
 			storetest.Allocate(t, s, w)
 		}
 
-		// Two concurrent writers are no reshapes: one allocates from the host, one changes the allocations of a consumer.
+		// Two of the concurrent writers do not reshape: one allocates from the host, the other one changes the allocations of a
+		// consumer.
 		generation := generationOf(t, s, host)
 		newcomer, rewritten, reshapes := uuid.NewString(), atomic.Bool{}, atomic.Int64{}
 		raceWriters(t, 10, func(i int) error {
@@ -93,16 +96,16 @@ func TestReshape_OneOfSeveralSucceedsCompletely(t *testing.T) {
 		case 1:
 			wantChild["VGPU"] = 2
 			if rewritten.Load() {
-				t.Errorf("round %d: a reshape and a write that expect the same generation both succeeded, want one", round)
+				t.Errorf("round %d: a reshape and a write that expect the same consumer generation both succeeded, want only one of them to succeed", round)
 			}
 		default:
-			t.Errorf("round %d: %d reshapes that expect the same generation succeeded, want at most 1", round, reshapes.Load())
+			t.Errorf("round %d: number of successful reshapes that expect the same generation: got %d, want at most 1", round, reshapes.Load())
 		}
 		if d := cmp.Diff(want, usageOf(t, s, host)); d != "" {
-			t.Errorf("round %d: usage of the host (- is wanted):\n%s", round, d)
+			t.Errorf("round %d: usage of the host after the reshapes (-want +got):\n%s", round, d)
 		}
 		if d := cmp.Diff(wantChild, usageOf(t, s, child)); d != "" {
-			t.Errorf("round %d: usage of the child (- is wanted):\n%s", round, d)
+			t.Errorf("round %d: usage of the child after the reshapes (-want +got):\n%s", round, d)
 		}
 	}
 }
@@ -123,7 +126,7 @@ func TestReshape_NewConsumerIsCreatedOnce(t *testing.T) {
 		}, inventory.ConcurrentUpdate)
 
 		if h := storetest.Allocations(t, s, newcomer); won != 1 || h.Generation != 1 {
-			t.Errorf("round %d: %d writers created the consumer, now %+v; want one writer and generation 1", round, won, h)
+			t.Errorf("round %d: create the same consumer concurrently: got %d successful writers and consumer %+v, want one writer and generation 1", round, won, h)
 		}
 	}
 }
@@ -183,7 +186,7 @@ func TestReshape_WaitingReshapeChecksTheCommittedRows(t *testing.T) {
 			err := storetest.NewRival(t, url).RunAgainst(func() error { return s.Inventory.Reshape(t.Context(), shape) }, tc.first, tc.then...)
 
 			if faultKind(err) != tc.want {
-				t.Errorf("reshape that waited for another writer: want a fault of kind %d, got %v", tc.want, err)
+				t.Errorf("reshape that waited for the commit of another writer: want a fault of kind %d, got %v", tc.want, err)
 			}
 		})
 	}
@@ -216,6 +219,6 @@ nova/service: reshape, child 2 to 3
 	}
 	var broken int
 	if err := storetest.Connect(t, url).QueryRow(t.Context(), countHistoryGaps).Scan(&broken); err != nil || broken != 0 {
-		t.Errorf("the history has %d gaps between generations, error %v; want 0", broken, err)
+		t.Errorf("gaps between generations in the history after a reshape: got %d, error %v; want 0", broken, err)
 	}
 }

@@ -24,7 +24,7 @@ func (s *Store) Classes(ctx context.Context) ([]inventory.ResourceClass, error) 
 	return classes, nil
 }
 
-// Class returns the resource class with a name.
+// Class returns the resource class with the given name.
 func (s *Store) Class(ctx context.Context, name string) (inventory.ResourceClass, error) {
 	c := inventory.ResourceClass{Name: name}
 	err := s.db.QueryRow(ctx, `
@@ -34,7 +34,7 @@ func (s *Store) Class(ctx context.Context, name string) (inventory.ResourceClass
 	return c, db.NotFoundOr(err, "no resource class %s", name)
 }
 
-// EnsureClass creates a custom resource class unless it exists, and reports whether it created it.
+// EnsureClass creates a custom resource class unless it exists, and reports whether the class was created.
 func (s *Store) EnsureClass(ctx context.Context, name string) (created bool, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		created, err = addClass(ctx, tx, name)
@@ -64,7 +64,7 @@ func (s *Store) RenameClass(ctx context.Context, name, newName string) error {
 	})
 }
 
-// DeleteClass deletes a custom resource class. A class with inventories cannot be deleted.
+// DeleteClass deletes a custom resource class. It returns a fault of kind Conflict if a provider has an inventory of the class.
 func (s *Store) DeleteClass(ctx context.Context, name string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		id, err := lockClass(ctx, tx, name)
@@ -90,7 +90,7 @@ func EnsureClass(ctx context.Context, tx db.Tx, name string) error {
 	return err
 }
 
-// addClass creates a resource class unless it exists, and reports whether it created it.
+// addClass creates a resource class unless it exists, and reports whether the class was created.
 func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into resource_class (name)
@@ -103,8 +103,8 @@ func addClass(ctx context.Context, tx db.Tx, name string) (created bool, err err
 	return tag.RowsAffected() == 1, nil
 }
 
-// DropClass deletes a custom resource class if it exists, in the caller's transaction. A class with inventories cannot be
-// deleted.
+// DropClass deletes a custom resource class if it exists, in the caller's transaction. It returns a fault of kind Conflict if a
+// provider has an inventory of the class.
 func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	_, err := tx.Exec(ctx, `delete from resource_class where name = $1 and id >= $2`, name, firstCustom)
 	if db.Violates(err, "inventory_class") {
@@ -116,8 +116,8 @@ func DropClass(ctx context.Context, tx db.Tx, name string) error {
 	return nil
 }
 
-// checkClasses returns a fault for the first name that is not a resource class. The existing classes cannot be deleted
-// until the transaction ends.
+// checkClasses returns a fault if one of the names is not a resource class. It locks the existing classes, so that they cannot
+// be deleted until the transaction ends.
 func checkClasses(ctx context.Context, q db.Querier, names []string) error {
 	rows, err := q.Query(ctx, `select name from resource_class where name = any($1) for key share`, names)
 	if err != nil {

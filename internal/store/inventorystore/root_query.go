@@ -8,7 +8,7 @@ import (
 	"berth/internal/inventory"
 )
 
-// rootQuery reads the roots of the trees in batches, ordered by a key.
+// rootQuery is a query that reads the root providers of the trees in batches, ordered by a key.
 type rootQuery struct {
 	sql        string   // selects the roots whose key is greater than $1, at most $2
 	args       []any    // arguments from $3 on
@@ -18,8 +18,9 @@ type rootQuery struct {
 	done       bool     // all trees are read
 }
 
-// newRootQuery returns the query for the trees that may serve the request: the trees of in_tree, the trees that meet its rarest
-// requirement, or all trees. Trees with sharing providers are already read.
+// newRootQuery returns the query for the trees that may serve the request. These are the trees named by in_tree, the trees with
+// a provider that meets the rarest requirement of the request, or all trees. Trees with sharing providers are left out, because
+// they have been read before.
 func (r *treeReader) newRootQuery(size int) *rootQuery {
 	q := &rootQuery{after: math.MinInt64, size: size, aggregates: append([]string{}, r.query.AggregateNames()...)}
 	known := []int64{}
@@ -53,7 +54,8 @@ func (r *treeReader) newRootQuery(size int) *rootQuery {
 	return q
 }
 
-// requirement is a list of traits, aggregates or classes. A tree can serve the request only if a provider has one of them.
+// requirement is a list of traits, aggregates or resource classes. A tree can serve the request only if one of its providers,
+// or of the providers that share with it, has a value of the list.
 type requirement struct {
 	providers string // SQL of the providers q that have one of the values
 	values    any    // IDs, or names of aggregates
@@ -66,8 +68,9 @@ const (
 	providersWithClass     = `inventory x join provider q on q.id = x.provider_id where x.class_id =`
 )
 
-// rarestRequirement returns the requirement that the fewest providers meet. It returns nil if each requirement is met by many
-// providers, or by a provider in a tree with sharing providers.
+// rarestRequirement returns the requirement of the request that the fewest providers meet. It ignores requirements that at
+// least maxRareCount providers meet, or that a provider in a tree with sharing providers meets. If no requirement is left, it
+// returns nil.
 func (r *treeReader) rarestRequirement() *requirement {
 	var rarest *requirement
 	consider := func(providers string, names []string, values any, counts map[string]int, has func(*inventory.Node, string) bool) {
@@ -100,7 +103,8 @@ func (r *treeReader) rarestRequirement() *requirement {
 	return rarest
 }
 
-// sharingTreeHas reports whether a provider in a tree with sharing providers has one of the names.
+// sharingTreeHas reports whether a provider in a tree with sharing providers has one of the named traits, aggregates or
+// resource classes.
 func (r *treeReader) sharingTreeHas(names []string, has func(*inventory.Node, string) bool) bool {
 	for _, t := range r.sharingTrees {
 		for _, n := range t.Nodes {

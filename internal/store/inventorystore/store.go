@@ -1,11 +1,12 @@
-// Package inventorystore stores resource providers with their inventories, traits and aggregates, consumers with their
-// allocations, and the history of generations. Every write checks the generation that its writer has read. The package also
-// searches allocation candidates.
+// Package inventorystore stores the data of the Placement API in PostgreSQL: resource providers with their inventories, traits
+// and aggregates, consumers with their allocations, and the history of generations. Where the Placement API requires it, a
+// write checks that the generation has not changed since its writer has read it. The package also searches allocation
+// candidates.
 package inventorystore
 
 import "berth/internal/store/db"
 
-// Store reads and writes providers, consumers and allocations.
+// Store reads and writes resource providers, consumers and allocations.
 type Store struct {
 	db          *db.DB
 	groupCommit *groupCommit

@@ -43,14 +43,14 @@ func (s *Store) Traits(ctx context.Context, f inventory.TraitFilter) ([]inventor
 	return traits, nil
 }
 
-// Trait returns the trait with a name.
+// Trait returns the trait with the given name.
 func (s *Store) Trait(ctx context.Context, name string) (inventory.Trait, error) {
 	t := inventory.Trait{Name: name}
 	err := s.db.QueryRow(ctx, `select created_at from trait where name = $1`, name).Scan(&t.ChangedAt)
 	return t, db.NotFoundOr(err, "no trait %s", name)
 }
 
-// EnsureTrait creates a custom trait unless it exists, and reports whether it created it.
+// EnsureTrait creates a custom trait unless it exists, and reports whether the trait was created.
 func (s *Store) EnsureTrait(ctx context.Context, name string) (t inventory.Trait, created bool, err error) {
 	t.Name = name
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
@@ -69,7 +69,7 @@ func (s *Store) EnsureTrait(ctx context.Context, name string) (t inventory.Trait
 	return t, created, err
 }
 
-// DeleteTrait deletes a custom trait. A trait of a provider cannot be deleted.
+// DeleteTrait deletes a custom trait. It returns a fault of kind Conflict if a provider has the trait.
 func (s *Store) DeleteTrait(ctx context.Context, name string) error {
 	return s.db.InTx(ctx, func(tx db.Tx) error {
 		var id int32
@@ -104,7 +104,7 @@ func providerTraits(ctx context.Context, q db.Querier, provider string) (invento
 		where p.uuid = $1
 		order by t.id`, provider)
 	if err != nil {
-		return inventory.Traits{}, fmt.Errorf("read traits of %s: %w", provider, err)
+		return inventory.Traits{}, fmt.Errorf("read traits of provider %s: %w", provider, err)
 	}
 	var traits inventory.Traits
 	var name *string
@@ -117,7 +117,7 @@ func providerTraits(ctx context.Context, q db.Querier, provider string) (invento
 		return nil
 	})
 	if err != nil {
-		return inventory.Traits{}, fmt.Errorf("read traits of %s: %w", provider, err)
+		return inventory.Traits{}, fmt.Errorf("read traits of provider %s: %w", provider, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return inventory.Traits{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -125,8 +125,8 @@ func providerTraits(ctx context.Context, q db.Querier, provider string) (invento
 	return traits, nil
 }
 
-// SetProviderTraits replaces the traits of a provider with the given generation. The generation grows by one only if the
-// traits change.
+// SetProviderTraits replaces the traits of a provider; the provider must have the given generation. The generation is increased
+// by one only if the traits change.
 func (s *Store) SetProviderTraits(ctx context.Context, provider string, generation int64, names []string) (inventory.Traits, error) {
 	var after inventory.Traits
 	err := s.db.InTx(ctx, func(tx db.Tx) error {
@@ -160,8 +160,8 @@ func (s *Store) ClearProviderTraits(ctx context.Context, provider string) error 
 	})
 }
 
-// replaceTraits replaces the traits of a locked provider, and increments its generation if they change. All new traits must
-// exist.
+// replaceTraits replaces the traits of a locked provider, and increments the provider's generation if the traits change. All
+// new traits must exist.
 func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []string) error {
 	changes := int64(0)
 	count := func(tag pgconn.CommandTag) error {
@@ -189,13 +189,13 @@ func replaceTraits(ctx context.Context, tx db.Tx, p LockedProvider, names []stri
 		err = tx.SendBatch(ctx, generation).Close()
 	}
 	if err != nil {
-		return fmt.Errorf("replace traits of %s: %w", p.uuid, err)
+		return fmt.Errorf("replace traits of provider %s: %w", p.uuid, err)
 	}
 	return nil
 }
 
-// checkTraits returns a fault if some of the names are not traits. The existing traits cannot be deleted until the transaction
-// ends.
+// checkTraits returns a fault if some of the names are not traits. It locks the existing traits, so that they cannot be deleted
+// until the transaction ends.
 func checkTraits(ctx context.Context, tx db.Tx, names []string) error {
 	rows, err := tx.Query(ctx, `select name from trait where name = any($1) for key share`, names)
 	if err != nil {

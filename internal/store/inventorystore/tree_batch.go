@@ -10,8 +10,8 @@ import (
 	"berth/internal/inventory"
 )
 
-// nodeQuery returns SQL that reads the providers of the trees whose roots the query `roots` finds. Its arguments are the
-// arguments of that query, the IDs of the traits to read, and the aggregates to read (null: all).
+// nodeQuery returns a SQL query for the providers of the trees whose root providers the query `roots` selects. The arguments of
+// the returned query are those of `roots`, the IDs of the traits to read, and the aggregates to read (null: all).
 func nodeQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -29,8 +29,8 @@ func nodeQuery(roots string, args int) string {
 		order by roots.key, p.id`, roots, args+1, args+2)
 }
 
-// inventoryQuery returns SQL that reads the inventories of the trees. Its arguments are the arguments of the query `roots`
-// and the IDs of the classes to read (null: all).
+// inventoryQuery returns a SQL query for the inventories of the trees whose root providers the query `roots` selects. The
+// arguments of the returned query are those of `roots`, and the IDs of the resource classes to read (null: all).
 func inventoryQuery(roots string, args int) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -42,7 +42,8 @@ func inventoryQuery(roots string, args int) string {
 		roots, args+1)
 }
 
-// usageQuery returns SQL that reads the usage of the trees, for all classes of each provider.
+// usageQuery returns a SQL query for the used amounts of all resource classes, for each provider of the trees whose root
+// providers the query `roots` selects.
 func usageQuery(roots string) string {
 	return fmt.Sprintf(`
 		with roots as materialized (%s)
@@ -65,7 +66,8 @@ type treeBatch struct {
 	err     error
 }
 
-// read reads the trees whose roots a query finds, with the given aggregates (nil: all).
+// read reads the trees whose root providers the query `roots` selects. Of the aggregates of each provider, it reads only the
+// given ones (nil: all).
 func (r *treeReader) read(ctx context.Context, roots string, args []any, aggregates []string) *treeBatch {
 	b := &treeBatch{reader: r, nodes: map[int64]*inventory.Node{}}
 	batch := &pgx.Batch{}
@@ -136,14 +138,14 @@ func (b *treeBatch) trees() []*inventory.Tree {
 	return trees
 }
 
-// next reads the next batch of trees.
+// next reads the next batch of provider trees.
 func (r *treeReader) next(ctx context.Context, roots *rootQuery) ([]*inventory.Tree, error) {
 	b := r.read(ctx, roots.sql, append([]any{roots.after, roots.size}, roots.args...), roots.aggregates)
 	roots.after, roots.done = b.lastKey, len(b.byTree) < roots.size
 	return b.trees(), b.err
 }
 
-// readAllTraits reads all traits of providers.
+// readAllTraits reads all traits of the given providers into Node.AllTraits.
 func (r *treeReader) readAllTraits(ctx context.Context, nodes []*inventory.Node) error {
 	if len(nodes) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"berth/internal/store/db"
 )
 
-// treeReader reads provider trees, reduced to what a query for allocation candidates needs.
+// treeReader reads provider trees. It reads only the data that a query for allocation candidates needs.
 type treeReader struct {
 	tx           db.Tx
 	query        inventory.CandidateQuery // InTree of its groups is replaced by the UUID of the tree's root
@@ -25,11 +25,12 @@ type treeReader struct {
 	sharingTrees []*inventory.Tree
 }
 
-// maxRareCount is the limit of rarity: a class, trait or aggregate of this many providers or more is not rare. The search
-// begins with the providers of a rare one.
+// maxRareCount is the number of providers from which a resource class, trait or aggregate is not rare. If a request requires
+// something rare, only the trees of the providers that have it are read.
 const maxRareCount = 512
 
-// prepare reads the IDs of the names in the query, the roots of in_tree, and the trees with sharing providers.
+// prepare reads the IDs of the resource classes and traits in the query, the root providers of the trees named by in_tree, and
+// the trees with sharing providers.
 func (r *treeReader) prepare(ctx context.Context) error {
 	r.classes, r.traits, r.aggregates = newNameIndex(), newNameIndex(), newNameIndex()
 	classes, traits := r.query.ClassNames(), append(r.query.TraitNames(), inventory.TraitSharesViaAggregate)
@@ -61,7 +62,8 @@ func (r *treeReader) prepare(ctx context.Context) error {
 	return r.readSharingTrees(ctx)
 }
 
-// readSharingTrees reads the trees with sharing providers. Without sharing providers, as in most deployments, it runs no query.
+// readSharingTrees reads the trees with sharing providers. If there are no sharing providers, as in most deployments, it runs
+// no query.
 func (r *treeReader) readSharingTrees(ctx context.Context) error {
 	r.traitIDs = r.traits.idsOf(append(r.query.TraitNames(), inventory.TraitSharesViaAggregate))
 	r.classIDs = r.classes.idsOf(r.query.ClassNames())
@@ -71,7 +73,8 @@ func (r *treeReader) readSharingTrees(ctx context.Context) error {
 	if r.traits.counts[inventory.TraitSharesViaAggregate] == 0 {
 		return nil
 	}
-	// The ID is part of the SQL, because the best plan depends on the number of providers with the trait.
+	// The trait's ID is part of the SQL text and not an argument, because the best query plan depends on the number of
+	// providers with this trait.
 	b := r.read(ctx, fmt.Sprintf(`
 		select distinct p.root_id as id, p.root_id as key
 		from provider_trait pt
@@ -81,7 +84,7 @@ func (r *treeReader) readSharingTrees(ctx context.Context) error {
 	return b.err
 }
 
-// queueInTree queues the query for the roots of the trees that the groups name in in_tree.
+// queueInTree queues the query for the root providers of the trees that the request groups name in in_tree.
 func (r *treeReader) queueInTree(batch *pgx.Batch) {
 	var inTree []string
 	for _, group := range r.query.Groups {
@@ -116,7 +119,7 @@ func (r *treeReader) queueInTree(batch *pgx.Batch) {
 	})
 }
 
-// hasSharingTree reports whether a tree with one of the root IDs has a sharing provider.
+// hasSharingTree reports whether one of the trees with the given root IDs contains a sharing provider.
 func (r *treeReader) hasSharingTree(roots []int64) bool {
 	return slices.ContainsFunc(r.sharingTrees, func(t *inventory.Tree) bool { return slices.Contains(roots, t.Root.ID) })
 }

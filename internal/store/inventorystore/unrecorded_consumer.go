@@ -11,9 +11,9 @@ import (
 	"berth/internal/store/db"
 )
 
-// RecordConsumers sets the project and user of up to limit consumers that have allocations but no owner. It returns how many
-// it has changed and how many are left. Generations stay, so that a writer that has read a consumer before can still write
-// it. It skips consumers that a transaction of another writer has locked.
+// RecordConsumers sets the project and user of at most `limit` consumers that have allocations but no owner. It returns the
+// number of changed consumers and the number of consumers that still have no owner. It does not change generations, so that a
+// writer that has already read a consumer can still write it. It skips consumers that another transaction has locked.
 func (s *Store) RecordConsumers(ctx context.Context, owner inventory.Owner, limit int) (recorded, left int64, err error) {
 	err = s.db.InTx(ctx, func(tx db.Tx) error {
 		batch := &pgx.Batch{}

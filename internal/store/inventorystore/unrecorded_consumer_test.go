@@ -12,8 +12,8 @@ import (
 	"berth/internal/store/storetest"
 )
 
-// createUnrecorded creates consumers with an allocation of a provider but without an owner, as an import from an old
-// Placement does.
+// createUnrecorded creates consumers that have an allocation from the provider but no owner, as an import from an old Placement
+// database does.
 func createUnrecorded(t *testing.T, url, provider string, count int) []string {
 	t.Helper()
 	consumers := make([]string, count)
@@ -46,10 +46,10 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 		t.Error(d)
 	}
 	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(uuid.NewString(), p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.Conflict {
-		t.Errorf("allocate more than the imported consumers leave: got %v, want a fault of kind Conflict", err)
+		t.Errorf("allocate more than is left beside the allocations of imported consumers: got %v, want a fault of kind Conflict", err)
 	}
 	if err := s.Inventory.PutAllocations(t.Context(), storetest.VCPUs(consumers[0], p, 1, inventory.ExpectAbsent())); faultKind(err) != inventory.ConcurrentUpdate {
-		t.Errorf("create a consumer that was imported: got %v, want a fault of kind ConcurrentUpdate", err)
+		t.Errorf("write an imported consumer as if it did not exist: got %v, want a fault of kind ConcurrentUpdate", err)
 	}
 	storetest.Allocate(t, s, storetest.VCPUs(consumers[0], p, 1, inventory.ExpectGeneration(1)))
 	if h := storetest.Allocations(t, s, consumers[0]); h.Generation != 2 || h.Project != "p" || h.User != "u" {
@@ -60,7 +60,7 @@ func TestUnrecordedConsumers_CanBeReadAndWritten(t *testing.T) {
 		t.Error(err)
 	}
 	if recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10); recorded != 0 || left != 0 || err != nil {
-		t.Errorf("record consumers after each was written or deleted: got %d recorded, %d left, error %v; want 0 and 0", recorded, left, err)
+		t.Errorf("record consumers after each imported consumer was written or deleted: got %d recorded, %d left, error %v; want 0 and 0", recorded, left, err)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestRecordConsumers_RecordsInBatches(t *testing.T) {
 			want = "p u 2"
 		}
 		if got := fmt.Sprint(h.Project, " ", h.User, " ", h.Generation); got != want {
-			t.Errorf("consumer %d: got project, user and generation %s, want %s", i, got, want)
+			t.Errorf("consumer %d after RecordConsumers: got project, user and generation %s, want %s", i, got, want)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 	})
 
 	if won != 8 {
-		t.Fatalf("%d of 8 concurrent writers succeeded, want all", won)
+		t.Fatalf("number of successful concurrent writers: got %d, want 8", won)
 	}
 	for i, consumer := range consumers {
 		h := storetest.Allocations(t, s, consumer)
@@ -134,11 +134,11 @@ func TestRecordConsumers_KeepsConcurrentWrites(t *testing.T) {
 		}
 		h.ProviderGenerations, h.ChangedAt = nil, want.ChangedAt
 		if d := cmp.Diff(want, h); d != "" {
-			t.Errorf("consumer %d (- is wanted):\n%s", i, d)
+			t.Errorf("consumer %d after concurrent writes and RecordConsumers (-want +got):\n%s", i, d)
 		}
 	}
 	if healed.Load() < 150 || healed.Load() > 300 {
-		t.Errorf("RecordConsumers recorded %d consumers, want 150 to 300", healed.Load())
+		t.Errorf("number of consumers that RecordConsumers recorded: got %d, want 150 to 300", healed.Load())
 	}
 }
 
@@ -158,14 +158,14 @@ func TestRecordConsumers_SkipsLockedConsumers(t *testing.T) {
 	}
 	recorded, left, err := s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
 	if recorded != 1 || left != 1 || err != nil {
-		t.Errorf("record consumers while another writer locks one of two: got %d recorded, %d left, error %v; want 1 and 1", recorded, left, err)
+		t.Errorf("record two consumers, one of which another writer has locked: got %d recorded, %d left, error %v; want 1 and 1", recorded, left, err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil { // as if the writer had crashed
 		t.Fatal(err)
 	}
 	recorded, left, err = s.Inventory.RecordConsumers(t.Context(), inventory.Owner{Project: "x", User: "y"}, 10)
 	if recorded != 1 || left != 0 || err != nil {
-		t.Errorf("record consumers after the writer's rollback: got %d recorded, %d left, error %v; want 1 and 0", recorded, left, err)
+		t.Errorf("record consumers after the other writer's rollback: got %d recorded, %d left, error %v; want 1 and 0", recorded, left, err)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestUsages_UnownedCountsUnrecordedConsumers(t *testing.T) {
 	} {
 		usages, err := s.Inventory.Usages(t.Context(), tc.filter)
 		if got := inventory.TotalUsage(usages).Used["VCPU"]; got != tc.want || err != nil {
-			t.Errorf("VCPUs in use by %s: got %d, want %d, error %v", name, got, tc.want, err)
+			t.Errorf("VCPUs in use by consumers of %s: got %d, want %d, error %v", name, got, tc.want, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.P
 		left join (inventory i join resource_class c on c.id = i.class_id) on i.provider_id = p.id
 		where p.uuid = $1`, provider)
 	if err != nil {
-		return inventory.ProviderUsage{}, fmt.Errorf("read usage of %s: %w", provider, err)
+		return inventory.ProviderUsage{}, fmt.Errorf("read usage of provider %s: %w", provider, err)
 	}
 	u := inventory.ProviderUsage{Used: map[string]int64{}}
 	var class *string
@@ -34,7 +34,7 @@ func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.P
 		return nil
 	})
 	if err != nil {
-		return inventory.ProviderUsage{}, fmt.Errorf("read usage of %s: %w", provider, err)
+		return inventory.ProviderUsage{}, fmt.Errorf("read usage of provider %s: %w", provider, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return inventory.ProviderUsage{}, fmt.Errorf("%w: no provider %s", db.ErrNotFound, provider)
@@ -42,7 +42,7 @@ func (s *Store) ProviderUsage(ctx context.Context, provider string) (inventory.P
 	return u, nil
 }
 
-// ProviderAllocations returns the allocations of a provider by consumer.
+// ProviderAllocations returns the allocations from a provider, by consumer UUID.
 func (s *Store) ProviderAllocations(ctx context.Context, provider string) (inventory.ProviderAllocations, error) {
 	rows, err := s.db.Query(ctx, `
 		select p.generation, k.uuid, k.generation, c.name, a.amount, a.created_at
@@ -80,7 +80,7 @@ func (s *Store) ProviderAllocations(ctx context.Context, provider string) (inven
 	return h, nil
 }
 
-// Usages returns the allocated amounts of a project's consumers, grouped by consumer type.
+// Usages returns the total amounts that the consumers of a project have allocated, by consumer type.
 func (s *Store) Usages(ctx context.Context, f inventory.UsageFilter) ([]inventory.Usage, error) {
 	rows, err := s.db.Query(ctx, `
 		select k.type, c.name, sum(a.amount)::bigint, count(distinct k.id)
